@@ -1,0 +1,21 @@
+// log.h: messages for people, on stderr and, once a run has a folder, in its log.txt.
+// The library throws, the program logs: only the command line, the trainer and the run's files call this.
+#pragma once
+
+#include <filesystem>
+#include <string_view>
+
+namespace wd::log {
+
+void info(std::string_view message);
+void warn(std::string_view message);
+void error(std::string_view message);
+
+// From here on stderr shows warnings and errors alone; log.txt still gets everything.
+void quiet();
+
+// Messages also go to this file (appended) until detach_file. Throws std::runtime_error when it cannot be opened.
+void attach_file(const std::filesystem::path& path);
+void detach_file();
+
+}  // namespace wd::log

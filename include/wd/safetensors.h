@@ -1,0 +1,71 @@
+// safetensors.h: named tensors in a file: 8 bytes of header length, a JSON header, raw little-endian data.
+// Python's `safetensors` reads what this writes, and the reverse.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace wd {
+
+// A tensor to be written; the bytes are the caller's, row-major.
+struct TensorView {
+  std::string name;
+  std::string dtype;  // F64 F32 F16 BF16 I64 I32 I16 I8 U64 U32 U16 U8 BOOL
+  std::vector<std::int64_t> shape;
+  std::span<const std::byte> bytes;
+};
+
+// A tensor found in a file.
+struct TensorInfo {
+  std::string name;
+  std::string dtype;
+  std::vector<std::int64_t> shape;
+  std::uint64_t begin = 0;  // within the data, in bytes
+  std::uint64_t bytes = 0;
+};
+
+using TensorMetadata = std::map<std::string, std::string>;
+
+// Bytes of one element. Throws std::runtime_error for an unknown dtype.
+std::size_t dtype_bytes(std::string_view dtype);
+
+// Writes atomically and durably. Throws std::runtime_error when names repeat, bytes do not fit dtype and shape, or the disk
+// refuses. Data lie in descending element size, so each tensor is aligned.
+void write_safetensors(const std::filesystem::path& path, std::span<const TensorView> tensors,
+                       const TensorMetadata& metadata = {});
+
+// An open file whose header has been checked in full: lengths, types, shapes, and that the tensors cover the data exactly,
+// without overlap. Nothing in a header is trusted with an allocation: data go where the caller says.
+class SafetensorsReader {
+ public:
+  // Throws std::runtime_error naming the file and what is wrong with it.
+  explicit SafetensorsReader(const std::filesystem::path& path);
+  ~SafetensorsReader();
+  SafetensorsReader(const SafetensorsReader&) = delete;
+  SafetensorsReader& operator=(const SafetensorsReader&) = delete;
+
+  const std::vector<TensorInfo>& tensors() const { return tensors_; }  // in the order of their data
+  const TensorMetadata& metadata() const { return metadata_; }
+  const TensorInfo* find(std::string_view name) const;  // null where there is none
+
+  // Reads one tensor. Throws where it is missing, or has another dtype or shape than expected: the message names both.
+  void read(const std::string& name, std::string_view dtype, std::span<const std::int64_t> shape,
+            std::span<std::byte> into) const;
+
+ private:
+  void read_header();
+
+  std::filesystem::path path_;
+  int file_ = -1;
+  std::uint64_t data_at_ = 0;
+  std::vector<TensorInfo> tensors_;
+  TensorMetadata metadata_;
+};
+
+}  // namespace wd
