@@ -1,0 +1,181 @@
+// config.h: every setting of a training run, where each value came from, and how files and command line become it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "wd/error.h"
+#include "wd/params.h"
+#include "wd/spec.h"
+
+namespace wd {
+
+enum Algorithm : int { kA2c, kPpo, kReinforce };
+enum Activation : int { kRelu, kTanh };
+enum InitMethod : int { kOrthogonal, kXavier, kTorchDefault };
+enum Reset : int { kResetRandom, kResetFixed, kResetPool, kResetGiven };
+enum DeviceChoice : int { kDeviceAuto, kDeviceCpu, kDeviceCuda };
+
+// policy.NAME.model: the network.
+struct ModelSettings {
+  int type = 0;  // fully_connected, the only one
+  std::vector<int> fc_dims = {256, 256};
+  int activation = kRelu;
+  bool separate_value = false;
+  int init_method = kOrthogonal;
+  double initial_log_std = 0.0;
+  std::string model_ckpt_filepath;
+
+  void describe(Fields& field);
+};
+
+// policy.NAME: one network, the roles it acts for, and how it learns. Schedules run over environment steps.
+struct PolicySettings {
+  std::string name;                // the key of its section
+  std::vector<std::string> roles;  // never empty after load_config
+  bool to_train = true;
+  int algorithm = kA2c;
+  Schedule lr = 1e-3;
+  Schedule vf_loss_coeff = 0.5;
+  Schedule entropy_coeff = 0.01;
+  double gamma = 0.99;
+  double gae_lambda = 1.0;  // 1: the return up to the end of the rollout, as WarpDrive's
+  int n_step = 0;
+  bool clip_grad_norm = true;
+  double max_grad_norm = 0.5;
+  bool normalize_advantage = false;
+  bool normalize_return = false;
+  double adam_epsilon = 1e-8;
+  double clip_param = 0.2;
+  double vf_clip_param = 0.0;
+  double target_kl = 0.0;
+  int num_epochs = 4;
+  int num_minibatches = 4;
+  ModelSettings model;
+
+  void describe(Fields& field);  // all but name and model
+};
+
+// env: what every environment understands; its own parameters live in the same section.
+struct EnvSettings {
+  int reset = kResetRandom;
+  int reset_pool_size = 0;
+  std::string starts;
+
+  void describe(Fields& field);
+};
+
+struct TrainerSettings {
+  std::int64_t num_envs = 64;
+  std::int64_t train_batch_size = 8192;
+  std::int64_t num_episodes = 10'000;
+  std::int64_t total_steps = 0;  // after load_config: never 0, whole iterations
+  std::int64_t seed = 1;
+  int device = kDeviceAuto;
+  int threads = 0;
+  int chunk_rows = 16'384;
+  double max_seconds = 0.0;
+  std::optional<double> stop_return;
+
+  // Steps of one rollout: T.
+  std::int64_t rollout_steps() const { return train_batch_size / num_envs; }
+
+  void describe(Fields& field);
+};
+
+struct SavingSettings {
+  std::int64_t metrics_log_freq = 10;
+  std::int64_t model_params_save_freq = 1000;
+  std::string basedir = "runs";
+  std::string name;
+  std::string tag;
+  std::string run_dir;
+
+  // Where runs are gathered: basedir, then name and tag where they are given.
+  std::filesystem::path base() const;
+
+  void describe(Fields& field);
+};
+
+struct Config {
+  std::string name;  // of the environment
+  EnvSettings env;   // the environment holds its own parameters
+  TrainerSettings trainer;
+  std::vector<PolicySettings> policies;  // in the order of the file
+  std::vector<int> policy_of_role;       // index into policies, by role as in Spec::roles
+  SavingSettings saving;
+
+  std::map<std::string, std::string> origins;  // "trainer.num_envs" to "FILE:LINE", "--set"; absent: default
+  std::vector<std::string> notes;              // what people should be told: rounding, keys without effect
+};
+
+// Everything that is wrong with a configuration, one line a problem: `FILE:LINE:COL: section.key = value: reason`.
+class ConfigError : public UsageError {
+ public:
+  explicit ConfigError(std::vector<std::string> problems);
+  const std::vector<std::string>& problems() const { return problems_; }
+
+ private:
+  std::vector<std::string> problems_;
+};
+
+// One value from the command line; `text` is read as YAML.
+struct Override {
+  std::string path;             // "trainer.num_envs", "policy.tagger.lr", "policy.tagger.model.fc_dims"
+  std::string text;
+  std::string option = "--set";  // for messages and --print_config
+};
+
+// "section.key=value", the argument of --set. Throws ConfigError when it has another shape.
+Override parse_override(std::string_view argument);
+
+// Layers, each over the one before: struct defaults, SEARCH/NAME.yaml (the first found), file, overrides in their order.
+struct ConfigSources {
+  std::string env;   // --env; empty: the file's `name`
+  std::string file;  // --config; empty: none
+  std::vector<Override> overrides;
+  std::vector<std::filesystem::path> search;  // folders that may hold NAME.yaml
+};
+
+using Describe = std::function<void(Fields&)>;
+
+// What the loader asks of an environment: its parameters, which it writes, and its roles, which follow from them.
+struct EnvironmentAccess {
+  Describe describe;
+  std::function<Spec()> spec;
+};
+
+// Finds an environment by its own name (no alias); throws UsageError for a name that is none.
+using EnvironmentLookup = std::function<EnvironmentAccess(const std::string& name)>;
+
+// Reads and checks all layers. Throws ConfigError with all problems found.
+Config load_config(const ConfigSources& sources, const EnvironmentLookup& lookup);
+
+// The environment's own name behind WarpDrive's ("single_cartpole" is cartpole).
+std::string canonical_environment(std::string_view name);
+
+// Effective values as YAML; loads back to the same values. With origins, a comment at each value says where it came from.
+std::string print_config(Config config, const Describe& environment, bool with_origins = true);
+
+// 64 bits that differ when any effective value does (FNV-1a of the printed text without comments).
+std::uint64_t config_hash(const Config& config, const Describe& environment);
+
+// One field of a section, for help and documentation.
+struct FieldInfo {
+  std::string name;
+  std::string type;   // "int", "number", "bool", "text", "list of int", "schedule", "a | b | c"
+  std::string value;  // as YAML
+  std::string range;  // "[1, 1024]", "> 0"; empty where any value will do
+  std::string help;
+};
+
+// The fields that a describe function names, in its order.
+std::vector<FieldInfo> list_fields(const Describe& describe);
+
+}  // namespace wd
