@@ -1,0 +1,164 @@
+// advance.h: one step of one replica, the same code on every device: reset or step, flags, rewards, observation rows.
+#pragma once
+
+#include <utility>
+
+#include "wd/environment.h"
+
+namespace wd::detail {
+
+// The pointers of a State struct, as offsets; passed to kernels by value.
+template <typename State>
+struct StateSlots {
+  static_assert(sizeof(State) % sizeof(void*) == 0);
+  static constexpr int kCount = sizeof(State) / sizeof(void*);
+  std::uint32_t offset[kCount];
+};
+
+// A State whose fields point into the given block and scratch memory.
+template <typename State>
+WD_FN State bind_state(const StateSlots<State>& slots, std::byte* block, std::byte* scratch) {
+  State state;
+  const auto bind = [&](int k) {
+    const std::uint32_t offset = slots.offset[k];
+    std::byte* const field = (offset & kScratchSlot) != 0 ? scratch + (offset & ~kScratchSlot) : block + offset;
+    std::memcpy(reinterpret_cast<std::byte*>(&state) + k * sizeof(field), &field, sizeof(field));
+  };
+  // A fold, not a loop: with constant indices the pointers stay in registers.
+  [&]<int... k>(std::integer_sequence<int, k...>) { (bind(k), ...); }(std::make_integer_sequence<int, StateSlots<State>::kCount>());
+  return state;
+}
+
+// The executor's own working memory of one replica: actions by head, so that loops over agents read neighbours; rewards; flags.
+struct Staging {
+  std::int32_t* actions;      // [action_width, num_agents]
+  float* rewards;             // [num_agents]
+  std::int32_t* was_in_game;  // [num_agents]
+  std::int32_t* terminated;   // [1]
+
+  WD_FN static std::uint32_t bytes(int num_agents, int action_width) {
+    return (static_cast<std::uint32_t>(num_agents) * (action_width + 2) + 1) * 4;
+  }
+  WD_FN static Staging at(std::byte* memory, int num_agents, int action_width) {
+    auto* const words = reinterpret_cast<std::int32_t*>(memory);
+    return {words, reinterpret_cast<float*>(words + num_agents * action_width),
+            words + num_agents * (action_width + 1), words + num_agents * (action_width + 2)};
+  }
+};
+
+// Sizes that advance() needs besides the view.
+struct ReplicaShape {
+  std::uint32_t block_bytes, staging_offset;
+  int num_agents, action_width;
+};
+
+template <typename Env>
+WD_FN bool in_game(const typename Env::Params& params, const typename Env::State& state, int agent) {
+  if constexpr (requires { Env::in_game(params, state, agent); }) {
+    return Env::in_game(params, state, agent);
+  } else {
+    return true;
+  }
+}
+
+template <typename Env, typename Team>
+WD_FN void derive(Team& team, const typename Env::Params& params, typename Env::State& state) {
+  if constexpr (requires { Env::derive(team, params, state); }) Env::derive(team, params, state);
+}
+
+// The fields of a new episode: drawn by the environment, or copied from a given image.
+template <typename Env, typename Team>
+WD_FN void start_episode(Team& team, const typename Env::Params& params, typename Env::State& state, const StepView& view,
+                         const ReplicaShape& shape, std::byte* block, std::uint32_t replica, std::uint32_t episode) {
+  const auto drawn = [&] {
+    const Philox bits = philox({{replica, episode, 0, 0}}, view.pool_key.key0, view.pool_key.key1);
+    return static_cast<std::uint32_t>((std::uint64_t{bits.word[0]} * view.pool_size) >> 32);
+  };
+  if (view.reset == ResetMode::kGiven) {
+    const auto* const image = reinterpret_cast<const std::uint32_t*>(view.images + std::size_t{drawn()} * shape.block_bytes);
+    auto* const words = reinterpret_cast<std::uint32_t*>(block);
+    constexpr int kHeader = sizeof(ReplicaHeader) / 4;
+    team.each(static_cast<int>(shape.block_bytes / 4) - kHeader, [&](int i) { words[kHeader + i] = image[kHeader + i]; });
+    return;
+  }
+  const std::uint32_t start = view.reset == ResetMode::kRandom ? replica : view.reset == ResetMode::kPool ? drawn() : 0u;
+  Env::reset(team, params, state, Random(view.key, start, view.reset == ResetMode::kRandom ? episode : 0u, 0));
+  derive<Env>(team, params, state);
+}
+
+// Gathers the replica's actions from the policies' buffers and clears what the step adds to.
+template <typename Env, typename Team>
+WD_FN void stage(Team& team, const typename Env::Params& params, const typename Env::State& state, const StepView& view,
+                 const ReplicaShape& shape, const Staging& staging, int replica) {
+  for (int r = 0; r < view.num_roles; ++r) {
+    const RoleView& role = view.roles[r];
+    const std::int32_t* const rows = role.action + static_cast<std::int64_t>(replica) * role.policy_agents * role.action_width;
+    team.each_pair(role.action_width, role.count, [&](int k, int i) {
+      staging.actions[k * shape.num_agents + role.first_agent + i] = rows[i * role.action_width + k];
+    });
+  }
+  team.each(shape.num_agents, [&](int i) {
+    staging.rewards[i] = 0.0f;
+    staging.was_in_game[i] = in_game<Env>(params, state, i) ? 1 : 0;
+    if (i == 0) *staging.terminated = 0;
+  });
+}
+
+// Writes the per-agent rows: what the step paid, who left with it, who is in the game now.
+template <typename Env, typename Team>
+WD_FN void scatter(Team& team, const typename Env::Params& params, const typename Env::State& state, const StepView& view,
+                   const Staging& staging, int replica, bool resetting) {
+  for (int r = 0; r < view.num_roles; ++r) {
+    const RoleView& role = view.roles[r];
+    const std::int64_t row = static_cast<std::int64_t>(replica) * role.policy_agents;
+    team.each(role.count, [&](int i) {
+      const int agent = role.first_agent + i;
+      const bool now = in_game<Env>(params, state, agent);
+      role.active[row + i] = now ? 1 : 0;
+      if (role.reward == nullptr) return;
+      role.reward[row + i] = resetting ? 0.0f : staging.rewards[agent];
+      role.agent_terminated[row + i] = !resetting && staging.was_in_game[agent] != 0 && !now ? 1 : 0;
+    });
+  }
+}
+
+// Moves one replica on by one step. `team.t()` is 0 where the replica resets, else the number of the step.
+template <typename Env, typename Team>
+WD_FN void advance(Team& team, const typename Env::Params& params, const StateSlots<typename Env::State>& slots,
+                   const StepView& view, const ReplicaShape& shape, int replica, std::byte* block, std::byte* scratch) {
+  auto* const header = reinterpret_cast<ReplicaHeader*>(block);
+  typename Env::State state = bind_state<typename Env::State>(slots, block, scratch);
+  const Staging staging = Staging::at(scratch + shape.staging_offset, shape.num_agents, shape.action_width);
+  const std::uint32_t id = view.first_replica + static_cast<std::uint32_t>(replica);
+  const bool resetting = team.t() == 0;
+  const std::uint32_t episode = header->episode + (resetting ? 1u : 0u);
+  bool terminated = false;
+  if (resetting) {
+    start_episode<Env>(team, params, state, view, shape, block, id, episode);
+  } else {
+    stage<Env>(team, params, state, view, shape, staging, replica);
+    Outcome outcome(staging.rewards, staging.terminated);
+    Env::step(team, params, state, Actions(staging.actions, shape.num_agents),
+              Random(view.key, id, episode, static_cast<std::uint32_t>(team.t())), outcome);
+    terminated = *staging.terminated != 0;
+  }
+  const bool limit = !resetting && team.t() >= view.time_limit;
+  terminated = terminated || (limit && view.at_time_limit == AtTimeLimit::kTerminates);
+  const bool truncated = limit && !terminated;
+  scatter<Env>(team, params, state, view, staging, replica, resetting);
+  Env::observe(team, params, state, Observations(view.roles, view.num_roles, replica));
+  team.once([&] {
+    header->t = team.t();
+    header->episode = episode;
+    header->reset_pending = terminated || truncated ? 1 : 0;
+    if (view.terminated == nullptr) return;
+    view.terminated[replica] = terminated ? 1 : 0;
+    view.truncated[replica] = truncated ? 1 : 0;
+    view.reset_step[replica] = resetting ? 1 : 0;
+  });
+}
+
+// The step that a replica's team is about to make.
+WD_FN int next_t(const ReplicaHeader& header) { return header.reset_pending != 0 ? 0 : header.t + 1; }
+
+}  // namespace wd::detail

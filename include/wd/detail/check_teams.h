@@ -1,0 +1,106 @@
+// check_teams.h: teams that run phases in unusual orders, to prove that an environment does not depend on the order.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <barrier>
+#include <numeric>
+#include <vector>
+
+#include "wd/environment.h"
+#include "wd/team.h"
+
+namespace wd::detail {
+
+// One thread; the iterations of every phase forward, backward, or shuffled (differently in each phase).
+class OrderedTeam {
+ public:
+  OrderedTeam(int t, PhaseOrder order) : t_(t), order_(order) {}
+  int t() const { return t_; }
+
+  template <typename F>
+  void each(int n, F f) { for (const int i : indices(n)) f(i); }
+  template <typename F>
+  void each_pair(int n, int m, F f) { for (const int k : indices(n * m)) f(k / m, k % m); }
+  template <typename F>
+  void each_other(int n, F f) {
+    for (const int k : indices(n * (n - 1))) f(k / (n - 1), k % (n - 1) + (k % (n - 1) >= k / (n - 1) ? 1 : 0), k % (n - 1));
+  }
+  template <typename F>
+  void once(F f) { f(); }
+  template <typename F>
+  float sum(int n, F f) { return SerialTeam(t_).sum(n, f); }
+  template <typename F>
+  float min(int n, F f) { return SerialTeam(t_).min(n, f); }
+  template <typename F>
+  bool any(int n, F f) { return SerialTeam(t_).any(n, f); }
+  void add(std::int32_t& target, std::int32_t amount) { target += amount; }
+
+ private:
+  std::vector<int> indices(int n) {
+    std::vector<int> order(static_cast<std::size_t>(max(n, 0)));
+    std::iota(order.begin(), order.end(), 0);
+    ++phase_;
+    if (order_ == PhaseOrder::kBackward) std::reverse(order.begin(), order.end());
+    for (int i = n - 1; order_ == PhaseOrder::kShuffled && i > 0; --i) {
+      const Philox bits = philox({{static_cast<std::uint32_t>(i), phase_, static_cast<std::uint32_t>(t_), 0}}, 1, 2);
+      std::swap(order[static_cast<std::size_t>(i)], order[bits.word[0] % static_cast<std::uint32_t>(i + 1)]);
+    }
+    return order;
+  }
+
+  int t_;
+  PhaseOrder order_;
+  std::uint32_t phase_ = 0;
+};
+
+// What the threads of one ThreadTeam share.
+struct ThreadTeamMemory {
+  explicit ThreadTeamMemory(int threads) : barrier(threads) {}
+  std::barrier<> barrier;
+};
+
+// One of several real threads that run a replica together, as the threads of a CUDA block do.
+class ThreadTeam {
+ public:
+  ThreadTeam(int t, int rank, int size, ThreadTeamMemory& memory) : t_(t), rank_(rank), size_(size), memory_(memory) {}
+  int t() const { return t_; }
+
+  template <typename F>
+  void each(int n, F f) {
+    for (int i = rank_; i < n; i += size_) f(i);
+    memory_.barrier.arrive_and_wait();
+  }
+  template <typename F>
+  void each_pair(int n, int m, F f) { each(n * m, [&](int k) { f(k / m, k % m); }); }
+  template <typename F>
+  void each_other(int n, F f) {
+    each(n * (n - 1), [&](int k) { f(k / (n - 1), k % (n - 1) + (k % (n - 1) >= k / (n - 1) ? 1 : 0), k % (n - 1)); });
+  }
+  template <typename F>
+  void once(F f) {
+    if (rank_ == 0) f();
+    memory_.barrier.arrive_and_wait();
+  }
+  // Every thread computes the whole reduction; the barrier keeps later writes away from slower readers.
+  template <typename F>
+  float sum(int n, F f) { return together([&] { return SerialTeam(t_).sum(n, f); }); }
+  template <typename F>
+  float min(int n, F f) { return together([&] { return SerialTeam(t_).min(n, f); }); }
+  template <typename F>
+  bool any(int n, F f) { return together([&] { return SerialTeam(t_).any(n, f); }); }
+  void add(std::int32_t& target, std::int32_t amount) { std::atomic_ref(target).fetch_add(amount); }
+
+ private:
+  template <typename F>
+  auto together(F f) {
+    const auto result = f();
+    memory_.barrier.arrive_and_wait();
+    return result;
+  }
+
+  int t_, rank_, size_;
+  ThreadTeamMemory& memory_;
+};
+
+}  // namespace wd::detail

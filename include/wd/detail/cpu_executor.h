@@ -1,0 +1,112 @@
+// cpu_executor.h: steps the replicas of one environment on the CPU; instantiated once an environment by wd_add_environment().
+#pragma once
+
+#include <thread>
+
+#include "wd/detail/check_teams.h"
+#include "wd/detail/layout.h"
+#include "wd/parallel.h"
+
+namespace wd::detail {
+
+// Rejects a struct that is no environment, one message a rule.
+template <typename Env>
+constexpr bool check_contract() {
+  static_assert(requires { typename Env::Params; typename Env::State; },
+                "an environment needs nested structs Params and State (see wd/env.h)");
+  using Params = typename Env::Params;
+  using State = typename Env::State;
+  static_assert(std::is_trivially_copyable_v<Params>, "Params is copied to the device: plain numbers and bools only");
+  static_assert(std::is_trivially_copyable_v<State> && sizeof(State) % sizeof(void*) == 0,
+                "State holds PerAgent, PerReplica and Scratch fields only");
+  static_assert(requires(Params p, Fields& f) { p.describe(f); }, "Params needs: void describe(auto&& field)");
+  static_assert(requires(State s, LayoutVisitor& v, Params p) { s.describe(v); } ||
+                    requires(State s, LayoutVisitor& v, Params p) { s.describe(v, p); },
+                "State needs: void describe(auto&& field), or void describe(auto&& field, const Params&)");
+  static_assert(requires(const Params& p) { { Env::spec(p) } -> std::same_as<Spec>; }, "static wd::Spec spec(const Params&) is missing");
+  static_assert(requires(SerialTeam& t, const Params& p, State& s, Random r) { Env::reset(t, p, s, r); },
+                "WD_FN static void reset(auto& team, const Params&, State&, wd::Random) is missing");
+  static_assert(requires(SerialTeam& t, const Params& p, State& s, Actions a, Random r, Outcome& o) { Env::step(t, p, s, a, r, o); },
+                "WD_FN static void step(auto& team, const Params&, State&, wd::Actions, wd::Random, wd::Outcome&) is missing");
+  static_assert(requires(SerialTeam& t, const Params& p, const State& s, Observations o) { Env::observe(t, p, s, o); },
+                "WD_FN static void observe(auto& team, const Params&, const State&, wd::Observations) is missing");
+  return true;
+}
+
+template <typename Env>
+class CpuEnvironment final : public Environment {
+  static_assert(check_contract<Env>());
+
+ public:
+  explicit CpuEnvironment(const char* name) : name_(name) {}
+
+  std::string_view name() const override { return name_; }
+  void describe(Fields& fields) override { params_.describe(fields); }
+  Spec spec() const override { return Env::spec(params_); }
+  StateLayout layout() const override { return make_layout<Env>(params_, spec()); }
+  const void* params() const override { return &params_; }
+
+  void step(const StateLayout& layout, const StepView& view) const override {
+    const auto slots = slots_of<Env>(layout);
+    const ReplicaShape shape = shape_of(layout);
+    const auto run = [&](std::int64_t begin, std::int64_t end) {
+      thread_local std::vector<std::max_align_t> scratch;
+      scratch.resize(layout.scratch_bytes / sizeof(std::max_align_t) + 1);
+      for (std::int64_t e = begin; e < end; ++e) {
+        std::byte* const block = view.blocks + e * layout.block_bytes;
+        SerialTeam team(next_t(*reinterpret_cast<const ReplicaHeader*>(block)));
+        advance<Env>(team, params_, slots, view, shape, static_cast<int>(e), block, reinterpret_cast<std::byte*>(scratch.data()));
+      }
+    };
+    parallel_for(view.num_replicas, grain(view), run);
+  }
+
+  void step_in_order(const StateLayout& layout, const StepView& view, PhaseOrder order) const override {
+    std::vector<std::max_align_t> scratch(layout.scratch_bytes / sizeof(std::max_align_t) + 1);
+    for (int e = 0; e < view.num_replicas; ++e) {
+      std::byte* const block = view.blocks + static_cast<std::size_t>(e) * layout.block_bytes;
+      const int t = next_t(*reinterpret_cast<const ReplicaHeader*>(block));
+      const auto go = [&](auto team) {
+        advance<Env>(team, params_, slots_of<Env>(layout), view, shape_of(layout), e, block,
+                     reinterpret_cast<std::byte*>(scratch.data()));
+      };
+      if (order == PhaseOrder::kThreads) {
+        constexpr int kThreads = 3;
+        ThreadTeamMemory memory(kThreads);
+        std::vector<std::jthread> threads;
+        for (int rank = 0; rank < kThreads; ++rank) threads.emplace_back([&, rank] { go(ThreadTeam(t, rank, kThreads, memory)); });
+      } else {
+        go(OrderedTeam(t, order));
+      }
+    }
+  }
+
+  void derive(const StateLayout& layout, std::byte* block) const override {
+    std::vector<std::max_align_t> scratch(layout.scratch_bytes / sizeof(std::max_align_t) + 1);
+    auto state = bind_state<typename Env::State>(slots_of<Env>(layout), block, reinterpret_cast<std::byte*>(scratch.data()));
+    SerialTeam team(0);
+    detail::derive<Env>(team, params_, state);
+  }
+
+ private:
+  // Replicas that are worth a thread: a few microseconds of work, judged by what a step writes.
+  static std::int64_t grain(const StepView& view) {
+    std::int64_t floats = 64;
+    for (int r = 0; r < view.num_roles; ++r) floats += std::int64_t{view.roles[r].count} * (view.roles[r].observation_stride + 64);
+    return 1 + 32768 / floats;
+  }
+
+  const char* name_;
+  typename Env::Params params_;
+};
+
+}  // namespace wd::detail
+
+// Defines the factory that the generated environment table names.
+#define WD_DEFINE_CPU_ENVIRONMENT(name, Struct)                              \
+  namespace wd::detail {                                                     \
+  std::unique_ptr<Environment> make_environment_##name();                    \
+  std::unique_ptr<Environment> make_environment_##name() {                   \
+    return std::make_unique<CpuEnvironment<::Struct>>(#name);                \
+  }                                                                          \
+  }

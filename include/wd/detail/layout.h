@@ -1,0 +1,86 @@
+// layout.h: where the fields of a State struct lie in a replica's memory, found by asking describe().
+#pragma once
+
+#include <stdexcept>
+
+#include "wd/detail/advance.h"
+
+namespace wd::detail {
+
+template <StateValue T>
+constexpr FieldType field_type() {
+  if constexpr (std::is_same_v<T, float>) return FieldType::kFloat;
+  if constexpr (std::is_same_v<T, double>) return FieldType::kDouble;
+  if constexpr (std::is_same_v<T, std::int32_t>) return FieldType::kInt;
+  return FieldType::kUnsigned;
+}
+
+// The visitor of State::describe().
+class LayoutVisitor {
+ public:
+  LayoutVisitor(StateLayout& layout, const void* state, std::size_t slots) : layout_(layout), state_(state) {
+    layout_.slots.assign(slots, ~0u);
+    layout_.block_bytes = sizeof(ReplicaHeader);
+  }
+
+  template <StateValue T>
+  void operator()(const char* name, const PerAgent<T>& field) { add<T>(name, &field, layout_.num_agents, true, false); }
+  template <StateValue T>
+  void operator()(const char* name, const PerReplica<T>& field) { add<T>(name, &field, 1, false, false); }
+  template <StateValue T>
+  void operator()(const char* name, const Scratch<T>& field, int count) { add<T>(name, &field, count, false, true); }
+
+  void finish() const {
+    for (const std::uint32_t slot : layout_.slots) {
+      if (slot == ~0u) throw std::logic_error("State::describe() leaves out a field of State");
+    }
+  }
+
+ private:
+  template <StateValue T>
+  void add(const char* name, const void* field, int count, bool per_agent, bool scratch) {
+    if (count < 0) throw std::logic_error(std::string("State field ") + name + ": negative count");
+    std::uint32_t& end = scratch ? layout_.scratch_bytes : layout_.block_bytes;
+    const std::size_t slot =
+        static_cast<std::size_t>(static_cast<const std::byte*>(field) - static_cast<const std::byte*>(state_)) / sizeof(void*);
+    layout_.slots.at(slot) = end | (scratch ? kScratchSlot : 0u);
+    layout_.fields.push_back({name, field_type<T>(), count, per_agent, scratch, end});
+    const std::uint64_t next = end + (std::uint64_t{sizeof(T)} * static_cast<std::uint64_t>(count) + 15) / 16 * 16;
+    if (next >= kScratchSlot) throw std::runtime_error(std::string("State field ") + name + ": a replica is limited to 2 GiB");
+    end = static_cast<std::uint32_t>(next);
+  }
+
+  StateLayout& layout_;
+  const void* state_;
+};
+
+template <typename Env>
+StateLayout make_layout(const typename Env::Params& params, const Spec& spec) {
+  StateLayout layout;
+  layout.num_agents = spec.num_agents();
+  for (const Role& role : spec.roles) layout.action_width = max(layout.action_width, role.action.width());
+  typename Env::State state;
+  LayoutVisitor visitor(layout, &state, StateSlots<typename Env::State>::kCount);
+  if constexpr (requires { state.describe(visitor, params); }) {
+    state.describe(visitor, params);
+  } else {
+    state.describe(visitor);
+  }
+  visitor.finish();
+  layout.scratch_bytes += (Staging::bytes(layout.num_agents, layout.action_width) + 15) / 16 * 16;
+  return layout;
+}
+
+template <typename Env>
+StateSlots<typename Env::State> slots_of(const StateLayout& layout) {
+  StateSlots<typename Env::State> slots;
+  for (int k = 0; k < slots.kCount; ++k) slots.offset[k] = layout.slots[static_cast<std::size_t>(k)];
+  return slots;
+}
+
+inline ReplicaShape shape_of(const StateLayout& layout) {
+  const std::uint32_t staging = (Staging::bytes(layout.num_agents, layout.action_width) + 15) / 16 * 16;
+  return {layout.block_bytes, layout.scratch_bytes - staging, layout.num_agents, layout.action_width};
+}
+
+}  // namespace wd::detail

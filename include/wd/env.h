@@ -1,0 +1,158 @@
+// env.h: the contract of an environment: all that an environment's author includes. No torch, no allocation.
+//
+// An environment is one struct, written once and compiled for host and device (docs/environments.md has a walk-through):
+//
+//   struct Chase {
+//     struct Params { int chasers = 4; void describe(auto&& field) { field("chasers", chasers, {1, 1024}, "..."); } };
+//     struct State  { wd::PerAgent<float> x; wd::PerReplica<int> caught; void describe(auto&& field) { field("x", x); ... } };
+//     static wd::Spec spec(const Params&);
+//     WD_FN static void reset  (auto& team, const Params&, State&, wd::Random);
+//     WD_FN static void step   (auto& team, const Params&, State&, wd::Actions, wd::Random, wd::Outcome&);
+//     WD_FN static void observe(auto& team, const Params&, const State&, wd::Observations);
+//     // Optional. Who is in the game now (default: everybody), and what follows from fields that were given from outside.
+//     WD_FN static bool in_game(const Params&, const State&, int agent);
+//     WD_FN static void derive (auto& team, const Params&, State&);
+//   };
+//
+// `team` runs phases (wd/team.h): each(n, f), each_pair(n, m, f), each_other(n, f), once(f), sum/min/any(n, f), add(target, k), t().
+// A phase writes nothing that another iteration of the same phase reads; code between phases runs in every thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "wd/math.h"
+#include "wd/params.h"
+#include "wd/random.h"
+#include "wd/spec.h"
+
+namespace wd {
+
+// Types that a state may hold. No 8-bit types: their stores may alias anything, which keeps loops from being vectorised.
+template <typename T>
+concept StateValue = std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, std::int32_t> ||
+                     std::is_same_v<T, std::uint32_t>;
+
+// One value an agent, indexed by the agent's id.
+template <StateValue T>
+class PerAgent {
+ public:
+  using Value = T;
+  WD_FN T& operator[](int agent) { return data_[agent]; }
+  WD_FN const T& operator[](int agent) const { return data_[agent]; }
+
+ private:
+  T* data_;
+};
+
+// One value a replica. Assign it inside a phase only.
+template <StateValue T>
+class PerReplica {
+ public:
+  using Value = T;
+  WD_FN operator T() const { return *data_; }
+  WD_FN PerReplica& operator=(T value) { *data_ = value; return *this; }
+  WD_FN PerReplica& operator+=(T value) { *data_ += value; return *this; }
+  WD_FN PerReplica& operator-=(T value) { *data_ -= value; return *this; }
+  WD_FN T& get() { return *data_; }
+  PerReplica(const PerReplica&) = default;
+  PerReplica& operator=(const PerReplica&) = delete;
+  PerReplica() = default;
+
+ private:
+  T* data_;
+};
+
+// Working memory of one call: as many values as describe() says (`field("name", scratch, count)`), never saved or compared.
+template <StateValue T>
+class Scratch {
+ public:
+  using Value = T;
+  WD_FN T& operator[](int i) const { return data_[i]; }
+
+ private:
+  T* data_;
+};
+
+// What the agents do in this step.
+class Actions {
+ public:
+  WD_FN Actions(const std::int32_t* staged, int num_agents) : staged_(staged), num_agents_(num_agents) {}
+
+  // Index of the choice of a categorical head.
+  WD_FN int discrete(int agent, int head) const { return staged_[head * num_agents_ + agent]; }
+  // Component k of a continuous action, as the policy drew it: clip it to the environment's bounds.
+  WD_FN float continuous(int agent, int k) const { return reinterpret_cast<const float*>(staged_)[k * num_agents_ + agent]; }
+
+ private:
+  const std::int32_t* staged_;  // [width, num_agents]
+  int num_agents_;
+};
+
+// What the step leads to. Rewards start at 0; who leaves is told by in_game().
+class Outcome {
+ public:
+  WD_FN Outcome(float* reward, std::int32_t* terminated) : reward_(reward), terminated_(terminated) {}
+
+  WD_FN float& reward(int agent) { return reward_[agent]; }
+  // The rules end the episode with this step. Call it inside a phase.
+  WD_FN void terminate() { *terminated_ = 1; }
+
+ private:
+  float* reward_;
+  std::int32_t* terminated_;
+};
+
+inline constexpr int kMaxRoles = 8;
+
+// Where one role's rows lie in the buffers of its policy. Pointers are those of replica 0 and the role's first agent.
+struct RoleView {
+  int first_agent = 0;
+  int count = 0;
+  int policy_agents = 0;       // agents of the whole policy: rows from one replica to the next
+  int action_width = 0;
+  int observation_stride = 0;  // floats from one agent's row to the next, a multiple of 4
+  int mask_width = 0;
+  const std::int32_t* action = nullptr;      // [E, policy_agents, action_width], row t; floats where continuous
+  float* reward = nullptr;                   // [E, policy_agents], row t
+  std::uint8_t* agent_terminated = nullptr;  // [E, policy_agents], row t
+  std::uint8_t* active = nullptr;            // [E, policy_agents], row t + 1
+  float* observation = nullptr;              // [E, policy_agents, observation_stride], row t + 1
+  std::uint8_t* action_mask = nullptr;       // [E, policy_agents, mask_width], row t + 1; null where the role has none
+};
+
+// Where observe() writes: rows of the trajectory buffers themselves.
+class Observations {
+ public:
+  WD_FN Observations(const RoleView* roles, int num_roles, int replica)
+      : roles_(roles), num_roles_(num_roles), replica_(replica) {}
+
+  // The agent's row, observation_size() floats. Its contents are undefined before: write all of it.
+  WD_FN float* row(int agent) const {
+    const RoleView& role = role_of(agent);
+    return role.observation + slot(role, agent) * role.observation_stride;
+  }
+  WD_FN float& operator()(int agent, int feature) const { return row(agent)[feature]; }
+  // Legal choices of the agent, head after head: 1 legal, 0 not. Null where the role declared no action_mask.
+  WD_FN std::uint8_t* action_mask(int agent) const {
+    const RoleView& role = role_of(agent);
+    return role.action_mask == nullptr ? nullptr : role.action_mask + slot(role, agent) * role.mask_width;
+  }
+
+ private:
+  WD_FN const RoleView& role_of(int agent) const {
+    int r = 0;
+    while (r + 1 < num_roles_ && agent >= roles_[r + 1].first_agent) ++r;
+    return roles_[r];
+  }
+  WD_FN std::int64_t slot(const RoleView& role, int agent) const {
+    return static_cast<std::int64_t>(replica_) * role.policy_agents + (agent - role.first_agent);
+  }
+
+  const RoleView* roles_;
+  int num_roles_;
+  int replica_;
+};
+
+}  // namespace wd

@@ -1,0 +1,112 @@
+// environment.h: an environment as the rest of the program sees it: a name, parameters, a specification, a way to step replicas.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "wd/env.h"
+
+namespace wd {
+
+enum class FieldType { kFloat, kDouble, kInt, kUnsigned };
+
+// One state field of one replica. `offset` counts from the replica's block (from its scratch memory for scratch fields).
+struct StateField {
+  std::string name;
+  FieldType type = FieldType::kFloat;
+  int count = 1;
+  bool per_agent = false;
+  bool scratch = false;
+  std::uint32_t offset = 0;
+};
+
+inline constexpr std::uint32_t kScratchSlot = 0x80000000u;
+
+// Memory of one replica: a persistent block (16-byte header, then fields), and scratch (fields, then the executor's staging).
+struct StateLayout {
+  std::vector<StateField> fields;
+  std::vector<std::uint32_t> slots;  // offset of each pointer of the State struct; kScratchSlot marks scratch memory
+  std::uint32_t block_bytes = 0;    // multiple of 16
+  std::uint32_t scratch_bytes = 0;  // multiple of 16
+  int num_agents = 0;
+  int action_width = 0;             // the widest role's
+
+  const StateField& field(std::string_view name) const;  // throws UsageError with the nearest name
+};
+
+// At the head of every replica's block.
+struct ReplicaHeader {
+  std::int32_t t = 0;              // step of the episode
+  std::uint32_t episode = ~0u;     // counts from 0; the first reset makes it so
+  std::int32_t reset_pending = 1;  // the next step only resets
+  std::int32_t unused = 0;
+};
+
+enum class ResetMode : std::int32_t { kRandom, kFixed, kPool, kGiven };
+
+// Everything that one call to step all replicas needs. Plain data: it is passed to kernels by value.
+struct StepView {
+  int num_replicas = 0;             // of this worker
+  std::uint32_t first_replica = 0;  // global id of replica 0
+  int time_limit = 0;
+  AtTimeLimit at_time_limit = AtTimeLimit::kTruncates;
+  RandomKey key{};       // Stream::kEnvironment
+  RandomKey pool_key{};  // Stream::kPool
+  ResetMode reset = ResetMode::kRandom;
+  std::uint32_t pool_size = 0;           // kPool: starts drawn from; kGiven: images
+  const std::byte* images = nullptr;     // kGiven: [pool_size, block_bytes]
+  std::byte* blocks = nullptr;           // [E, block_bytes]
+  std::byte* scratch = nullptr;          // CUDA, where shared memory does not hold a replica: [E, scratch_bytes]
+  int num_roles = 0;
+  RoleView roles[kMaxRoles];
+  std::uint8_t* terminated = nullptr;    // [E], row t; null in the very first reset, as all of row t
+  std::uint8_t* truncated = nullptr;     // [E], row t
+  std::uint8_t* reset_step = nullptr;    // [E], row t
+};
+
+// How phases are run when an environment is checked (wdtrain check).
+enum class PhaseOrder { kForward, kBackward, kShuffled, kThreads };
+
+class Environment {
+ public:
+  virtual ~Environment() = default;
+
+  virtual std::string_view name() const = 0;
+  virtual void describe(Fields& fields) = 0;  // the parameters, to read or set
+  virtual Spec spec() const = 0;              // throws UsageError where parameters contradict each other
+  virtual StateLayout layout() const = 0;
+  virtual const void* params() const = 0;     // the Params struct, for the CUDA executor
+
+  // Steps replicas [0, num_replicas) on the CPU, in parallel over replicas (wd/parallel.h).
+  virtual void step(const StateLayout& layout, const StepView& view) const = 0;
+  // The same, one replica after another, with the phases in the given order.
+  virtual void step_in_order(const StateLayout& layout, const StepView& view, PhaseOrder order) const = 0;
+  // Recomputes what follows from fields that were set from outside, in one block.
+  virtual void derive(const StateLayout& layout, std::byte* block) const = 0;
+};
+
+// The CUDA side of one environment; step() enqueues on the stream and throws std::runtime_error when the launch fails.
+struct CudaExecutor {
+  void (*step)(const void* params, const StateLayout& layout, const StepView& view, void* cuda_stream);
+};
+
+// One row of the table that CMake generates from wd_add_environment().
+struct EnvironmentRow {
+  const char* name;
+  std::unique_ptr<Environment> (*make)();
+  const CudaExecutor* (*cuda)();  // null pointer in a build without CUDA
+  const char* config;             // YAML beside the environment's source, or ""
+};
+
+namespace detail {
+const std::vector<EnvironmentRow>& environment_table();  // generated
+}
+
+// The row of a name; throws UsageError with the nearest name.
+const EnvironmentRow& find_environment(std::string_view name);
+
+}  // namespace wd

@@ -1,0 +1,63 @@
+// params.h: how a struct of settings describes itself: one line a field gives key, range, default and help text.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace wd {
+
+// The values a number may take; a bound is inclusive unless it is said to be open.
+struct Range {
+  double low = -std::numeric_limits<double>::infinity();
+  double high = std::numeric_limits<double>::infinity();
+  bool low_open = false;
+
+  bool contains(double value) const { return (low_open ? value > low : value >= low) && value <= high; }
+};
+
+// (low, high]: a range that does not hold its lower bound.
+constexpr Range above(double low, double high = std::numeric_limits<double>::infinity()) { return {low, high, true}; }
+
+// A coefficient that follows training: constant, or piecewise linear over [environment step, value] points.
+struct Schedule {
+  struct Point {
+    double step = 0.0;
+    double value = 0.0;
+  };
+  std::vector<Point> points;
+
+  Schedule() = default;
+  Schedule(double constant) : points{{0.0, constant}} {}  // implicit: a number is a schedule
+
+  // Value at a number of environment steps: linear between points, constant before the first and after the last.
+  double at(double step) const;
+};
+
+// What a describe() function talks to. Each call names one field of the struct; the visitor reads the field (help, printing),
+// writes it (files, overrides) or checks it. Calls come in the order in which people should read the fields.
+class Fields {
+ public:
+  virtual ~Fields() = default;
+
+  virtual void operator()(const char* name, bool& value, const char* help) = 0;
+  virtual void operator()(const char* name, int& value, Range range, const char* help) = 0;
+  virtual void operator()(const char* name, std::int64_t& value, Range range, const char* help) = 0;
+  virtual void operator()(const char* name, float& value, Range range, const char* help) = 0;
+  virtual void operator()(const char* name, double& value, Range range, const char* help) = 0;
+  // One of several words, kept as its index.
+  virtual void choice(const char* name, int& value, std::initializer_list<const char*> words, const char* help) = 0;
+
+  // Settings of the program itself. An environment's Params are copied to the device and hold none of these.
+  virtual void operator()(const char* name, std::string& value, const char* help) = 0;
+  virtual void operator()(const char* name, std::vector<int>& value, Range range, const char* help) = 0;
+  virtual void operator()(const char* name, Schedule& value, Range range, const char* help) = 0;
+  virtual void operator()(const char* name, std::vector<std::string>& value, const char* help) = 0;
+  virtual void operator()(const char* name, std::optional<double>& value, Range range, const char* help) = 0;  // none: off
+};
+
+}  // namespace wd

@@ -1,0 +1,71 @@
+// spec.h: what an environment tells the rest of the program about itself: roles, spaces, time limit.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace wd {
+
+enum class AtTimeLimit { kTerminates, kTruncates };
+
+// Either several categorical heads, or a continuous vector; never both.
+struct ActionSpace {
+  std::vector<int> heads;            // number of choices of each categorical head
+  std::vector<std::string> names;    // one word a head or component, for people
+  int continuous = 0;                // number of continuous components
+  float low = -1.0f, high = 1.0f;    // bounds of each continuous component; the environment clips to them
+
+  static ActionSpace discrete(std::vector<int> heads, std::vector<std::string> names = {}) {
+    return {std::move(heads), std::move(names), 0, 0.0f, 0.0f};
+  }
+  static ActionSpace box(int components, float low, float high, std::vector<std::string> names = {}) {
+    return {{}, std::move(names), components, low, high};
+  }
+  bool is_continuous() const { return continuous > 0; }
+  // Numbers that make one action: heads, or components.
+  int width() const { return is_continuous() ? continuous : static_cast<int>(heads.size()); }
+  bool operator==(const ActionSpace&) const = default;
+};
+
+// A named stretch of the observation row, in order.
+struct ObservationPart {
+  std::string name;
+  int size = 1;
+};
+
+// Agents with the same spaces. Agents are numbered role by role, in the order of Spec::roles.
+struct Role {
+  std::string name;
+  int count = 1;
+  std::vector<ObservationPart> observation;
+  ActionSpace action;
+  bool action_mask = false;  // observe() also writes which choices are legal
+
+  int observation_size() const {
+    int size = 0;
+    for (const ObservationPart& part : observation) size += part.size;
+    return size;
+  }
+};
+
+// A state field whose value at the end of an episode is worth reporting: per replica, or the mean over a role's agents.
+struct Statistic {
+  std::string field;
+  std::string help;
+  std::string role;  // empty: the field is per replica
+};
+
+struct Spec {
+  std::vector<Role> roles;
+  int time_limit = 0;  // steps [1, 2^24)
+  AtTimeLimit at_time_limit = AtTimeLimit::kTruncates;
+  std::vector<Statistic> statistics = {};
+
+  int num_agents() const {
+    int agents = 0;
+    for (const Role& role : roles) agents += role.count;
+    return agents;
+  }
+};
+
+}  // namespace wd
