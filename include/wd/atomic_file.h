@@ -13,10 +13,11 @@ enum class Durability {
   kSync,     // so does a machine that loses power: file and folder are fsynced before this returns
 };
 
-// Replaces `path` by the concatenated parts: a temporary file ".NAME.tmp" in the same folder, then a rename. One process
-// writes a path at a time. Throws std::runtime_error naming path and cause; the old file is then as it was.
-void write_file_atomically(const std::filesystem::path& path, std::span<const std::span<const std::byte>> parts,
-                           Durability durability);
+// Replaces `path` by the concatenated parts: a temporary file ".NAME.tmp" in the same folder, then a rename.
+// One process writes a path at a time. Throws std::runtime_error naming path and cause; the old file is then
+// as it was.
+void write_file_atomically(const std::filesystem::path& path,
+                           std::span<const std::span<const std::byte>> parts, Durability durability);
 void write_file_atomically(const std::filesystem::path& path, std::string_view text, Durability durability);
 
 }  // namespace wd

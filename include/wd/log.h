@@ -14,7 +14,8 @@ void error(std::string_view message);
 // From here on stderr shows warnings and errors alone; log.txt still gets everything.
 void quiet();
 
-// Messages also go to this file (appended) until detach_file. Throws std::runtime_error when it cannot be opened.
+// Messages also go to this file (appended) until detach_file. Throws std::runtime_error when it cannot be
+// opened.
 void attach_file(const std::filesystem::path& path);
 void detach_file();
 

@@ -17,8 +17,8 @@ struct Metric {
   Reduce reduce;
 };
 
-// Every metric there is. A policy's metrics are logged as POLICY/NAME, an environment's own statistics as env/NAME (means),
-// everything that depends on the clock as time/NAME.
+// Every metric there is. A policy's metrics are logged as POLICY/NAME, an environment's own statistics as
+// env/NAME (means), everything that depends on the clock as time/NAME.
 std::span<const Metric> metrics();
 
 // How a logged name ("iteration", "tagger/entropy", "env/tags", "time/update_s") is reduced.

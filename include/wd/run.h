@@ -1,4 +1,4 @@
-// run.h: a run: the folder with everything that one training leaves, and the line that people watch meanwhile.
+// run.h: a run: the folder with everything that one training leaves, and the line that people watch.
 #pragma once
 
 #include <cstdint>
@@ -19,29 +19,31 @@ struct RunOptions {
   std::string env;
   std::string device;  // "cpu", "cuda"
   std::uint64_t seed = 0;
-  std::filesystem::path run_dir;       // empty: BASE/ENV/DATE-TIME-SEED
+  std::filesystem::path run_dir;  // empty: BASE/ENV/DATE-TIME-SEED
   std::filesystem::path base = "runs";
-  std::int64_t total_steps = 0;        // environment steps to go to, for the ETA; 0: no such end
-  double max_seconds = 0.0;            // [s], for the ETA; 0: no such end
-  bool quiet = false;                  // no progress on stdout
+  std::int64_t total_steps = 0;  // environment steps to go to, for the ETA; 0: no such end
+  double max_seconds = 0.0;      // [s], for the ETA; 0: no such end
+  bool quiet = false;            // no progress on stdout
 };
 
 // Where training stands.
 struct Progress {
   StepCounts counts;
-  double wall_s = 0.0;                 // since training began
-  std::vector<std::pair<std::string, double>> mean_return;  // by policy; NaN where no episode has ended
-  std::uint64_t device_bytes = 0;      // memory taken on the accelerator; 0: show the process's
+  double wall_s = 0.0;  // since training began
+  // By policy; NaN where no episode has ended.
+  std::vector<std::pair<std::string, double>> mean_return;
+  std::uint64_t device_bytes = 0;  // memory taken on the accelerator; 0: show the process's
 };
 
 enum class RunStatus { kRunning, kFinished, kStopped, kFailed };
 
-// Rank 0 has one. Once it is made, no full disk, deleted folder or closed terminal stops training: what cannot be written is
-// logged, once, as an error. A deleted folder is made again, with config.yaml, at the next write.
+// Rank 0 has one. Once it is made, no full disk, deleted folder or closed terminal stops training: what
+// cannot be written is logged, once, as an error. A deleted folder is made again, with config.yaml, at the
+// next write.
 class Run {
  public:
-  // Makes the folder and proves that it can be written. Throws UsageError when a name is bad, the folder holds something, or
-  // it cannot be written. From here on messages go to log.txt too.
+  // Makes the folder and proves that it can be written. Throws UsageError when a name is bad, the folder
+  // holds something, or it cannot be written. From here on messages go to log.txt too.
   explicit Run(const RunOptions& options);
   ~Run();  // a run that was not finished is marked failed
   Run(const Run&) = delete;
@@ -52,18 +54,18 @@ class Run {
   // config.yaml, the effective configuration. Throws std::runtime_error: training has not begun.
   void write_config(std::string_view yaml);
 
-  // One line in metrics.jsonl, one set of points in the TensorBoard events (x axis: env_steps), at once on disk.
+  // One line in metrics.jsonl and one set of points in the TensorBoard events (x axis: env_steps), unbuffered.
   void log(const MetricsRow& row);
 
   // Redraws the live line (terminal) or prints one line, and keeps summary.json up to date.
   void display(const Progress& progress);
 
-  // weights/POLICY.safetensors, atomically. False, and an error in the log, when the disk refuses: go on training, but a
-  // program whose last weights were not saved must not exit with 0.
+  // weights/POLICY.safetensors, atomically. False, and an error in the log, when the disk refuses: go on
+  // training, but a program whose last weights were not saved must not exit with 0.
   [[nodiscard]] bool save_weights(std::string_view policy, std::span<const TensorView> tensors,
                                   const TensorMetadata& metadata = {});
 
-  // The last summary.json. stop_reason: "total_steps", "max_seconds", "stop_return", "signal", or what went wrong.
+  // The last summary.json. stop_reason: "total_steps", "max_seconds", "stop_return", "signal", or the error.
   void finish(RunStatus status, std::string_view stop_reason, const Progress& progress);
 
  private:

@@ -6,12 +6,15 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace wd {
+
+class File;
 
 // A tensor to be written; the bytes are the caller's, row-major.
 struct TensorView {
@@ -35,34 +38,31 @@ using TensorMetadata = std::map<std::string, std::string>;
 // Bytes of one element. Throws std::runtime_error for an unknown dtype.
 std::size_t dtype_bytes(std::string_view dtype);
 
-// Writes atomically and durably. Throws std::runtime_error when names repeat, bytes do not fit dtype and shape, or the disk
-// refuses. Data lie in descending element size, so each tensor is aligned.
+// Writes atomically and durably. Throws std::runtime_error when names repeat, bytes do not fit dtype and
+// shape, or the disk refuses. Data lie in descending element size, so each tensor is aligned.
 void write_safetensors(const std::filesystem::path& path, std::span<const TensorView> tensors,
                        const TensorMetadata& metadata = {});
 
-// An open file whose header has been checked in full: lengths, types, shapes, and that the tensors cover the data exactly,
-// without overlap. Nothing in a header is trusted with an allocation: data go where the caller says.
+// An open file whose header has been checked in full: lengths, types, shapes, and that the tensors cover the
+// data exactly, without overlap. Nothing in a header is trusted with an allocation: data go where the caller
+// says.
 class SafetensorsReader {
  public:
   // Throws std::runtime_error naming the file and what is wrong with it.
   explicit SafetensorsReader(const std::filesystem::path& path);
   ~SafetensorsReader();
-  SafetensorsReader(const SafetensorsReader&) = delete;
-  SafetensorsReader& operator=(const SafetensorsReader&) = delete;
 
   const std::vector<TensorInfo>& tensors() const { return tensors_; }  // in the order of their data
   const TensorMetadata& metadata() const { return metadata_; }
   const TensorInfo* find(std::string_view name) const;  // null where there is none
 
-  // Reads one tensor. Throws where it is missing, or has another dtype or shape than expected: the message names both.
+  // Reads one tensor. Throws where it is missing, or has another dtype or shape than expected: the message
+  // names both.
   void read(const std::string& name, std::string_view dtype, std::span<const std::int64_t> shape,
             std::span<std::byte> into) const;
 
  private:
-  void read_header();
-
-  std::filesystem::path path_;
-  int file_ = -1;
+  std::unique_ptr<File> file_;
   std::uint64_t data_at_ = 0;
   std::vector<TensorInfo> tensors_;
   TensorMetadata metadata_;

@@ -1,0 +1,42 @@
+// atomic_file.cpp: temporary file, fsync, rename, fsync of the folder.
+#include "wd/atomic_file.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "src/files.h"
+
+namespace wd {
+namespace {
+
+namespace fs = std::filesystem;
+
+void sync_folder(const fs::path& folder) {
+  File(folder.empty() ? fs::path(".") : folder, O_RDONLY | O_DIRECTORY).sync();
+}
+
+}  // namespace
+
+void write_file_atomically(const fs::path& path, std::span<const std::span<const std::byte>> parts,
+                           Durability durability) {
+  // The name is the same each time, so what a killed process left is overwritten by the next write.
+  const fs::path stage = path.parent_path() / ("." + path.filename().string() + ".tmp");
+  try {
+    File file(stage, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
+    for (const auto part : parts) file.write(part);
+    if (durability == Durability::kSync) file.sync();
+    if (::rename(stage.c_str(), path.c_str()) != 0) throw_file_error(path, "replace it");
+  } catch (...) {
+    ::unlink(stage.c_str());
+    throw;
+  }
+  if (durability == Durability::kSync) sync_folder(path.parent_path());
+}
+
+void write_file_atomically(const fs::path& path, std::string_view text, Durability durability) {
+  const std::span<const std::byte> part = bytes_of(text);
+  write_file_atomically(path, std::span(&part, 1), durability);
+}
+
+}  // namespace wd

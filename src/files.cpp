@@ -1,0 +1,72 @@
+// files.cpp: POSIX calls, retried when interrupted or short.
+#include "src/files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+
+#include "wd/error.h"
+
+namespace wd {
+namespace {
+
+constexpr mode_t kNewFileMode = 0666;  // less the umask
+
+struct stat status_of(int descriptor, const std::filesystem::path& path) {
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0) throw_file_error(path, "look at it");
+  return status;
+}
+
+}  // namespace
+
+void throw_file_error(const std::filesystem::path& path, std::string_view action) {
+  const int cause = errno;
+  throw std::runtime_error(
+      concat(path.string(), ": cannot ", action, ": ", std::generic_category().message(cause)));
+}
+
+File::File(std::filesystem::path path, int flags)
+    : path_(std::move(path)), descriptor_(::open(path_.c_str(), flags | O_CLOEXEC, kNewFileMode)) {
+  if (descriptor_ < 0)
+    throw_file_error(path_, (flags & O_ACCMODE) == O_RDONLY ? "read it" : "open it for writing");
+}
+
+File::~File() { ::close(descriptor_); }
+
+void File::write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) throw_file_error(path_, "write");
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+}
+
+void File::read_at(std::uint64_t offset, std::span<std::byte> into) const {
+  while (!into.empty()) {
+    const ssize_t got = ::pread(descriptor_, into.data(), into.size(), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw_file_error(path_, "read");
+    WD_CHECK(got > 0, path_.string(), ": ends ", into.size(), " bytes early");
+    into = into.subspan(static_cast<std::size_t>(got));
+    offset += static_cast<std::uint64_t>(got);
+  }
+}
+
+void File::sync() {
+  if (::fsync(descriptor_) != 0) throw_file_error(path_, "bring to disk");
+}
+
+void File::truncate(std::uint64_t size) {
+  if (::ftruncate(descriptor_, static_cast<off_t>(size)) != 0) throw_file_error(path_, "cut");
+}
+
+std::uint64_t File::size() const { return static_cast<std::uint64_t>(status_of(descriptor_, path_).st_size); }
+
+bool File::is_regular() const { return S_ISREG(status_of(descriptor_, path_).st_mode); }
+
+}  // namespace wd

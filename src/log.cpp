@@ -1,0 +1,103 @@
+// log.cpp: the only file that knows spdlog. It must not meet torch's headers: their fmt shadows the one
+// spdlog needs.
+#include "wd/log.h"
+
+#include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/dist_sink.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+
+#include "src/run/terminal.h"
+#include "wd/error.h"
+
+namespace wd::log {
+namespace {
+
+constexpr const char* kFilePattern = "%Y-%m-%d %H:%M:%S.%e %l: %v";
+
+// "warning: " before a message that needs attention, nothing before the others.
+class Prefix : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& into) override {
+    if (message.level == spdlog::level::info) return;
+    const auto name = spdlog::level::to_string_view(message.level);
+    into.append(name.data(), name.data() + name.size());
+    into.append(std::string_view(": "));
+  }
+  std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<Prefix>(); }
+};
+
+struct Logger {
+  std::shared_ptr<spdlog::sinks::stderr_color_sink_mt> console;
+  std::shared_ptr<spdlog::sinks::dist_sink_mt> sinks;
+  spdlog::sink_ptr file;
+  std::unique_ptr<spdlog::logger> front;
+
+  Logger()
+      : console(std::make_shared<spdlog::sinks::stderr_color_sink_mt>()),
+        sinks(std::make_shared<spdlog::sinks::dist_sink_mt>()) {
+    const bool colours = run::shows_colours(STDERR_FILENO);
+    console->set_color_mode(colours ? spdlog::color_mode::always : spdlog::color_mode::never);
+    auto formatter = std::make_unique<spdlog::pattern_formatter>();
+    // On a terminal the live line may be where this message goes: erase it first; it is drawn again below.
+    const std::string erase = run::is_live_terminal(STDERR_FILENO) ? run::kEraseLine : "";
+    formatter->add_flag<Prefix>('*').set_pattern(erase + "%^%*%$%v");
+    console->set_formatter(std::move(formatter));
+    sinks->add_sink(console);
+    front = std::make_unique<spdlog::logger>("wd", sinks);
+    front->flush_on(spdlog::level::info);
+    front->set_error_handler([told = false](const std::string& cause) mutable {
+      if (!std::exchange(told, true)) std::fprintf(stderr, "error: log: %s\n", cause.c_str());
+    });
+  }
+};
+
+Logger& logger() {
+  static Logger instance;
+  return instance;
+}
+
+// A message may quote a file that someone made to drive our terminal.
+std::string without_controls(std::string_view message) {
+  std::string text(message);
+  const auto harmful = [](unsigned char c) { return (c < ' ' && c != '\n' && c != '\t') || c == 0x7f; };
+  std::replace_if(text.begin(), text.end(), harmful, '?');
+  return text;
+}
+
+void write(spdlog::level::level_enum level, std::string_view message) {
+  logger().front->log(level, spdlog::string_view_t(without_controls(message)));
+}
+
+}  // namespace
+
+void info(std::string_view message) { write(spdlog::level::info, message); }
+void warn(std::string_view message) { write(spdlog::level::warn, message); }
+void error(std::string_view message) { write(spdlog::level::err, message); }
+
+void quiet() { logger().console->set_level(spdlog::level::warn); }
+
+void attach_file(const std::filesystem::path& path) {
+  detach_file();
+  try {
+    auto file = std::make_shared<spdlog::sinks::basic_file_sink_mt>(path.string());
+    file->set_pattern(kFilePattern);
+    logger().sinks->add_sink(file);
+    logger().file = file;
+  } catch (const spdlog::spdlog_ex& cause) {
+    throw std::runtime_error(concat(path.string(), ": ", cause.what()));
+  }
+}
+
+void detach_file() {
+  if (!logger().file) return;
+  logger().sinks->remove_sink(logger().file);
+  logger().file = nullptr;
+}
+
+}  // namespace wd::log

@@ -1,0 +1,28 @@
+// tensorboard.h: an event file that TensorBoard reads, written without protobuf.
+#pragma once
+
+#include "src/files.h"
+#include "wd/metrics.h"
+
+namespace wd {
+
+// CRC-32C (Castagnoli). 0xE3069283 for "123456789".
+std::uint32_t crc32c(std::string_view bytes);
+
+class EventFile {
+ public:
+  // Makes events.out.tfevents.TIME.HOST.PID in the folder. Throws std::runtime_error.
+  explicit EventFile(const std::filesystem::path& folder);
+
+  // One point for each finite value, at step env_steps. Throws std::runtime_error when the disk refuses; what
+  // was written of the record is taken back.
+  void append(const MetricsRow& row);
+
+ private:
+  void append_record(std::string_view event);
+
+  File file_;
+  std::uint64_t size_ = 0;
+};
+
+}  // namespace wd

@@ -1,0 +1,120 @@
+// display.cpp: the line that people watch.
+#include "src/run/display.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <limits>
+
+#include "src/run/format.h"
+#include "src/run/terminal.h"
+#include "wd/error.h"
+
+namespace wd::run {
+namespace {
+
+constexpr double kRedrawSeconds = 0.1;
+constexpr std::string_view kSeparator = " | ";
+
+// Resident memory of this process; 0 where Linux does not tell.
+std::uint64_t resident_bytes() {
+  std::ifstream statm("/proc/self/statm");
+  std::uint64_t all = 0, resident = 0;
+  if (!(statm >> all >> resident)) return 0;
+  return resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+std::string steps_text(const Progress& progress, std::int64_t total_steps) {
+  const std::string done = format_count(static_cast<double>(progress.counts.env_steps));
+  if (total_steps <= 0) return done + " steps";
+  return done + '/' + format_count(static_cast<double>(total_steps)) + " steps";
+}
+
+std::string return_text(const Progress& progress) {
+  std::string text = "return";
+  for (const auto& [policy, value] : progress.mean_return) text += ' ' + policy + ' ' + format_return(value);
+  return text;
+}
+
+// The nearer of the two ends, by the mean speed so far; negative where there is none.
+double seconds_left(const Progress& progress, const DisplayOptions& options) {
+  double left = std::numeric_limits<double>::infinity();
+  if (options.max_seconds > 0.0) left = options.max_seconds - progress.wall_s;
+  if (options.total_steps > 0 && progress.counts.env_steps > 0) {
+    const auto steps_left = static_cast<double>(options.total_steps - progress.counts.env_steps);
+    left = std::min(left, steps_left * progress.wall_s / static_cast<double>(progress.counts.env_steps));
+  }
+  return left == std::numeric_limits<double>::infinity() ? -1.0 : std::max(left, 0.0);
+}
+
+}  // namespace
+
+std::string fit_line(std::vector<DisplayField> fields, std::size_t width) {
+  const auto join = [&fields] {
+    std::string line;
+    for (const DisplayField& field : fields)
+      line += (line.empty() ? "" : std::string(kSeparator)) + field.text;
+    return line;
+  };
+  std::string line = join();
+  while (line.size() > width && fields.size() > 1) {
+    fields.erase(std::max_element(
+        fields.begin(), fields.end(),
+        [](const DisplayField& a, const DisplayField& b) { return a.importance < b.importance; }));
+    line = join();
+  }
+  return line.substr(0, width);
+}
+
+Display::Display(const DisplayOptions& options)
+    : options_(options), live_(is_live_terminal(options.descriptor)), silent_(options.quiet) {}
+
+void Display::show(const Progress& progress) {
+  if (live_ && line_open_ && progress.wall_s - drawn_at_s_ < kRedrawSeconds) return;
+  draw(progress);
+}
+
+void Display::end(const Progress& progress) {
+  // An interval that has its plain line already gets no second one.
+  if (live_ || progress.counts.env_steps != drawn_steps_) draw(progress);
+  if (line_open_) write("\n");
+  line_open_ = false;
+}
+
+void Display::draw(const Progress& progress) {
+  if (silent_) return;
+  const double elapsed = progress.wall_s - std::max(drawn_at_s_, 0.0);
+  const std::int64_t steps = progress.counts.env_steps - drawn_steps_;
+  if (elapsed > 0.0 && steps > 0) steps_per_s_ = static_cast<double>(steps) / elapsed;
+  drawn_at_s_ = progress.wall_s;
+  drawn_steps_ = progress.counts.env_steps;
+
+  std::vector<DisplayField> fields{{concat("iteration ", progress.counts.iteration), 0},
+                                   {steps_text(progress, options_.total_steps), 1},
+                                   {format_count(steps_per_s_) + " steps/s", 3}};
+  if (!progress.mean_return.empty()) fields.push_back({return_text(progress), 2});
+  const double left = seconds_left(progress, options_);
+  if (left >= 0.0) fields.push_back({"eta " + format_duration(left), 4});
+  fields.push_back({format_bytes(progress.device_bytes > 0 ? progress.device_bytes : resident_bytes()), 5});
+
+  if (!live_) return write(fit_line(std::move(fields), std::string::npos) + '\n');
+  if (!takes_output(options_.descriptor)) return;
+  // One column stays free: a character in the last one makes some terminals wrap.
+  const int columns = terminal_width(options_.descriptor) - 1;
+  write(kEraseLine + fit_line(std::move(fields), static_cast<std::size_t>(std::max(columns, 0))));
+  line_open_ = true;
+}
+
+void Display::write(const std::string& text) {
+  std::string_view rest = text;
+  while (!silent_ && !rest.empty()) {
+    const ssize_t written = ::write(options_.descriptor, rest.data(), rest.size());
+    if (written >= 0) rest.remove_prefix(static_cast<std::size_t>(written));
+    if (written < 0 && errno == EAGAIN) return;
+    if (written < 0 && errno != EINTR) silent_ = true;
+  }
+}
+
+}  // namespace wd::run

@@ -1,0 +1,94 @@
+// folder.cpp: making a run's folder.
+#include "src/run/folder.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <ctime>
+
+#include "src/files.h"
+#include "wd/error.h"
+#include "wd/name.h"
+
+namespace wd::run {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kProbeBytes = std::size_t{1} << 20;  // a disk with less room than this is full
+
+std::string local_time() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::localtime_r(&now, &parts);
+  std::array<char, 32> text{};
+  return {text.data(), std::strftime(text.data(), text.size(), "%Y%m%d-%H%M%S", &parts)};
+}
+
+// Two runs may begin in the same second: the second gets -2, and so on.
+fs::path make_default(const RunOptions& options) {
+  const fs::path parent = options.base / options.env;
+  const std::string name = concat(local_time(), '-', options.seed);
+  fs::create_directories(parent);
+  for (int attempt = 1;; ++attempt) {
+    const fs::path folder = parent / (attempt == 1 ? name : concat(name, '-', attempt));
+    if (fs::create_directory(folder)) return folder;
+  }
+}
+
+void check_empty(const fs::path& folder) {
+  if (fs::is_empty(folder)) return;
+  const std::string sample = fs::directory_iterator(folder)->path().filename().string();
+  throw UsageError(
+      concat("run_dir ", folder.string(), " is not empty (it holds ", sample,
+             "): name a new folder with --run_dir, leave --run_dir out for runs/ENV/DATE-TIME-SEED, or "
+             "remove that folder"));
+}
+
+fs::path make_named(const fs::path& folder) {
+  fs::path name = fs::absolute(folder).lexically_normal();
+  if (!name.has_filename()) name = name.parent_path();  // "runs/a/" is runs/a
+  if (name != name.root_path()) check_name("run_dir: folder", name.filename().string());
+  if (fs::exists(folder) && !fs::is_directory(folder)) {
+    throw UsageError(concat("run_dir ", folder.string(), " is a file: name a new folder"));
+  }
+  fs::create_directories(folder);
+  check_empty(folder);
+  return folder;
+}
+
+void check_writable(const fs::path& folder) {
+  const fs::path probe = folder / ".probe";
+  const std::string zeros(kProbeBytes, '\0');
+  try {
+    File file(probe, O_WRONLY | O_CREAT | O_EXCL);
+    file.write(bytes_of(zeros));
+    file.sync();
+  } catch (...) {
+    ::unlink(probe.c_str());
+    throw;
+  }
+  ::unlink(probe.c_str());
+}
+
+}  // namespace
+
+fs::path make_folder(const RunOptions& options) {
+  check_name("environment", options.env);
+  try {
+    const fs::path folder = options.run_dir.empty() ? make_default(options) : make_named(options.run_dir);
+    check_writable(folder);
+    return folder;
+  } catch (const UsageError&) {
+    throw;
+  } catch (const fs::filesystem_error& error) {
+    throw UsageError(concat("the run's folder cannot be made: ", error.path1().string(), ": ",
+                            error.code().message(), ": name another with --run_dir"));
+  } catch (const std::runtime_error& error) {
+    throw UsageError(
+        concat("the run's folder cannot be written: ", error.what(), ": name another with --run_dir"));
+  }
+}
+
+}  // namespace wd::run

@@ -1,0 +1,156 @@
+// run.cpp: a run's files and its display, kept so that none of them can stop training.
+#include "wd/run.h"
+
+#include <functional>
+#include <limits>
+#include <optional>
+#include <set>
+
+#include "src/metrics/jsonl.h"
+#include "src/metrics/tensorboard.h"
+#include "src/run/display.h"
+#include "src/run/folder.h"
+#include "src/run/summary.h"
+#include "wd/atomic_file.h"
+#include "wd/error.h"
+#include "wd/log.h"
+#include "wd/name.h"
+#include "wd/streams.h"
+
+namespace wd {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kSummarySeconds = 1.0;  // summary.json is rewritten at most this often while running
+constexpr const char* kConfigName = "config.yaml";
+constexpr const char* kSummaryName = "summary.json";
+constexpr const char* kMetricsName = "metrics.jsonl";
+constexpr const char* kLogName = "log.txt";
+
+}  // namespace
+
+struct Run::Parts {
+  RunOptions options;
+  fs::path folder;
+  run::Display display;
+  std::string config;
+  std::optional<MetricsFile> metrics;
+  std::optional<EventFile> events;
+  Progress last;
+  double summary_at_s = -std::numeric_limits<double>::infinity();
+  std::int64_t lost_rows = 0;
+  std::set<std::string> failing;  // outputs whose trouble has been told
+  bool finished = false;
+
+  explicit Parts(const RunOptions& given)
+      : options(given),
+        folder(run::make_folder(given)),
+        display({.total_steps = given.total_steps, .max_seconds = given.max_seconds, .quiet = given.quiet}) {}
+
+  // Tells of a trouble once, and of its end; false while it lasts.
+  bool attempt(const std::string& output, const std::function<void()>& write) noexcept {
+    try {
+      write();
+      if (failing.erase(output) > 0) log::info(concat(output, " is written again"));
+      return true;
+    } catch (const std::exception& error) {
+      if (failing.insert(output).second)
+        log::error(concat(error.what(), ": training goes on without ", output));
+      return false;
+    }
+  }
+
+  void write_summary(RunStatus status, std::string_view stop_reason, Durability durability) {
+    write_file_atomically(folder / kSummaryName, run::summary_json(options, status, stop_reason, last),
+                          durability);
+  }
+
+  void open_files() {
+    metrics.emplace(folder / kMetricsName);
+    events.emplace(folder);
+    log::attach_file(folder / kLogName);
+  }
+
+  // Someone may delete the folder of a run that they meant to look at again: weights and summary are then
+  // still kept.
+  void restore_folder() {
+    std::error_code unreadable;
+    if (fs::exists(folder / kMetricsName, unreadable)) return;
+    attempt("the run's folder", [this] {
+      fs::create_directories(folder);
+      open_files();
+      if (!config.empty()) write_file_atomically(folder / kConfigName, config, Durability::kSync);
+      log::warn(
+          concat(folder.string(), " was deleted while training; it is made again, without what it held"));
+    });
+  }
+};
+
+Run::Run(const RunOptions& options) {
+  survive_closed_streams();
+  parts_ = std::make_unique<Parts>(options);
+  try {
+    parts_->open_files();
+    parts_->write_summary(RunStatus::kRunning, "", Durability::kSync);
+  } catch (const std::runtime_error& error) {
+    throw UsageError(concat("the run's folder cannot be written: ", error.what()));
+  }
+}
+
+Run::~Run() {
+  if (!parts_->finished) finish(RunStatus::kFailed, "ended before it was finished", parts_->last);
+}
+
+const fs::path& Run::folder() const { return parts_->folder; }
+
+void Run::write_config(std::string_view yaml) {
+  parts_->config = yaml;
+  write_file_atomically(parts_->folder / kConfigName, yaml, Durability::kSync);
+}
+
+void Run::log(const MetricsRow& row) {
+  parts_->restore_folder();
+  const bool kept = parts_->attempt(kMetricsName, [&] {
+    if (!parts_->metrics) parts_->metrics.emplace(parts_->folder / kMetricsName);
+    parts_->metrics->append(row);
+  });
+  if (!kept) ++parts_->lost_rows;
+  parts_->attempt("TensorBoard events", [&] {
+    if (!parts_->events) parts_->events.emplace(parts_->folder);
+    parts_->events->append(row);
+  });
+}
+
+void Run::display(const Progress& progress) {
+  parts_->last = progress;
+  parts_->display.show(progress);
+  if (progress.wall_s - parts_->summary_at_s < kSummarySeconds) return;
+  parts_->summary_at_s = progress.wall_s;
+  parts_->restore_folder();
+  parts_->attempt(kSummaryName,
+                  [&] { parts_->write_summary(RunStatus::kRunning, "", Durability::kReplace); });
+}
+
+bool Run::save_weights(std::string_view policy, std::span<const TensorView> tensors,
+                       const TensorMetadata& metadata) {
+  check_name("policy", policy);
+  parts_->restore_folder();
+  return parts_->attempt(concat("weights/", policy), [&] {
+    const fs::path folder = parts_->folder / "weights";
+    fs::create_directories(folder);
+    write_safetensors(folder / concat(policy, ".safetensors"), tensors, metadata);
+  });
+}
+
+void Run::finish(RunStatus status, std::string_view stop_reason, const Progress& progress) {
+  parts_->finished = true;
+  parts_->last = progress;
+  parts_->display.end(progress);
+  parts_->restore_folder();
+  parts_->attempt(kSummaryName, [&] { parts_->write_summary(status, stop_reason, Durability::kSync); });
+  if (parts_->lost_rows > 0) log::error(concat(kMetricsName, " misses ", parts_->lost_rows, " rows"));
+  log::detach_file();
+}
+
+}  // namespace wd

@@ -1,0 +1,51 @@
+// summary.cpp: summary.json.
+#include "src/run/summary.h"
+
+#include <nlohmann/json.hpp>
+
+namespace wd::run {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const char* status_name(RunStatus status) {
+  switch (status) {
+    case RunStatus::kRunning:
+      return "running";
+    case RunStatus::kFinished:
+      return "finished";
+    case RunStatus::kStopped:
+      return "stopped";
+    case RunStatus::kFailed:
+      return "failed";
+  }
+  return "failed";
+}
+
+double rate(std::int64_t count, double seconds) {
+  return seconds > 0.0 ? static_cast<double>(count) / seconds : 0.0;
+}
+
+}  // namespace
+
+std::string summary_json(const RunOptions& options, RunStatus status, std::string_view stop_reason,
+                         const Progress& progress) {
+  Json returns = Json::object();
+  for (const auto& [policy, value] : progress.mean_return) returns[policy] = value;  // NaN is dumped as null
+  const Json json{{"status", status_name(status)},
+                  {"env", options.env},
+                  {"device", options.device},
+                  {"seed", options.seed},
+                  {"iterations", progress.counts.iteration},
+                  {"env_steps", progress.counts.env_steps},
+                  {"agent_steps", progress.counts.agent_steps},
+                  {"wall_s", progress.wall_s},
+                  {"env_steps_per_s", rate(progress.counts.env_steps, progress.wall_s)},
+                  {"agent_steps_per_s", rate(progress.counts.agent_steps, progress.wall_s)},
+                  {"mean_return", returns},
+                  {"stop_reason", stop_reason}};
+  constexpr int kIndent = 2;
+  return json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+}  // namespace wd::run

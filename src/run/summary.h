@@ -1,0 +1,12 @@
+// summary.h: summary.json: what a run is and came to, for people and scripts.
+#pragma once
+
+#include "wd/run.h"
+
+namespace wd::run {
+
+// Rates are over the whole training; a mean return that is not finite is null.
+std::string summary_json(const RunOptions& options, RunStatus status, std::string_view stop_reason,
+                         const Progress& progress);
+
+}  // namespace wd::run

@@ -1,0 +1,21 @@
+// streams.cpp: the standard descriptors and SIGPIPE.
+#include "wd/streams.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <initializer_list>
+
+namespace wd {
+
+void survive_closed_streams() {
+  ::signal(SIGPIPE, SIG_IGN);
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    // open() takes the lowest free number, which is this one: those below are open by now.
+    if (::fcntl(descriptor, F_GETFD) < 0 && errno == EBADF && ::open("/dev/null", O_RDWR) < 0) return;
+  }
+}
+
+}  // namespace wd
