@@ -1,0 +1,135 @@
+// loss_body.h: the loss of one row and its gradient, the same code on both devices.
+#pragma once
+
+#include "kernels/loss.h"
+#include "kernels/sample_body.h"
+
+namespace wd {
+
+// log pi(a|s) of the stored action, and the entropy.
+struct LogProbEntropy {
+  float log_prob = 0.0f, entropy = 0.0f;
+};
+
+WD_FN LogProbEntropy evaluate_heads(const LossArgs& args, std::int64_t row, const float* logits, const std::uint8_t* legal) {
+  LogProbEntropy sum;
+  for (int h = 0; h < args.layout.num_heads; ++h) {
+    const int n = args.layout.head_size[h];
+    const Softmax softmax = Softmax::of(logits, legal, n);
+    sum.log_prob += softmax.log_prob(logits[args.action[row * args.layout.num_heads + h]]);
+    const float inverse = 1.0f / softmax.sum;
+    for (int i = 0; i < n; ++i) {
+      const float p = softmax.weight(logits, legal, i) * inverse;
+      if (p > 0.0f) sum.entropy -= p * softmax.log_prob(logits[i]);
+    }
+    logits += n;
+    legal = legal == nullptr ? nullptr : legal + n;
+  }
+  return sum;
+}
+
+WD_FN LogProbEntropy evaluate_gaussian(const LossArgs& args, std::int64_t row, const float* mean) {
+  LogProbEntropy sum;
+  const auto* const action = reinterpret_cast<const float*>(args.action) + row * args.layout.components;
+  for (int k = 0; k < args.layout.components; ++k) {
+    const float log_std = args.layout.log_std[k];
+    const float z = (action[k] - mean[k]) * exp(-log_std);
+    sum.log_prob += -0.5f * z * z - log_std - kHalfLogTwoPi;
+    sum.entropy += log_std + kHalfLogTwoPi + 0.5f;
+  }
+  return sum;
+}
+
+// d loss / d logits = d_log_prob (1[i = a] - p_i) - entropy_coeff dH/dl_i, dH/dl_i = -p_i (log p_i + H), head by head.
+WD_FN void heads_gradient(const LossArgs& args, std::int64_t row, const float* logits, const std::uint8_t* legal,
+                          float d_log_prob, float* grad) {
+  for (int h = 0; h < args.layout.num_heads; ++h) {
+    const int n = args.layout.head_size[h];
+    const int choice = args.action[row * args.layout.num_heads + h];
+    const Softmax softmax = Softmax::of(logits, legal, n);
+    const float inverse = 1.0f / softmax.sum;
+    float entropy = 0.0f;
+    for (int i = 0; i < n; ++i) {
+      const float p = softmax.weight(logits, legal, i) * inverse;
+      if (p > 0.0f) entropy -= p * softmax.log_prob(logits[i]);
+    }
+    for (int i = 0; i < n; ++i) {
+      const float p = softmax.weight(logits, legal, i) * inverse;
+      const float d_entropy = p > 0.0f ? -p * (softmax.log_prob(logits[i]) + entropy) : 0.0f;
+      grad[i] = d_log_prob * ((i == choice ? 1.0f : 0.0f) - p) - args.entropy_coeff * d_entropy;
+    }
+    logits += n;
+    grad += n;
+    legal = legal == nullptr ? nullptr : legal + n;
+  }
+}
+
+WD_FN void gaussian_gradient(const LossArgs& args, std::int64_t row, const float* mean, float d_log_prob, float* grad) {
+  const auto* const action = reinterpret_cast<const float*>(args.action) + row * args.layout.components;
+  for (int k = 0; k < args.layout.components; ++k) {
+    const float inverse = exp(-args.layout.log_std[k]);
+    const float z = (action[k] - mean[k]) * inverse;
+    grad[k] = d_log_prob * z * inverse;
+    args.log_std_grad[row * args.layout.components + k] = d_log_prob * (z * z - 1.0f) - args.entropy_coeff;
+  }
+}
+
+struct ScalarLoss {
+  float loss, gradient;
+};
+
+// -min(r A, clip(r) A) and its derivative with respect to log pi; r = pi / pi_old.
+WD_FN ScalarLoss policy_loss(const LossArgs& args, float log_prob, float ratio, float advantage) {
+  if (!args.ppo) return {-log_prob * advantage, -advantage};
+  const float clipped = clamp(ratio, 1.0f - args.clip, 1.0f + args.clip);
+  const bool inside = ratio * advantage <= clipped * advantage;
+  return {-min(ratio * advantage, clipped * advantage), inside ? -ratio * advantage : 0.0f};
+}
+
+// (v - target)^2, pessimistic under value clipping: the larger of it and the loss at v_old + clip(v - v_old).
+WD_FN ScalarLoss value_loss(const LossArgs& args, float value, float old_value, float target) {
+  const float error = value - target;
+  if (args.value_clip <= 0.0f) return {error * error, 2.0f * error};
+  const float clipped = old_value + clamp(value - old_value, -args.value_clip, args.value_clip) - target;
+  if (error * error >= clipped * clipped) return {error * error, 2.0f * error};
+  const bool inside = abs(value - old_value) < args.value_clip;
+  return {clipped * clipped, inside ? 2.0f * clipped : 0.0f};
+}
+
+WD_FN void loss_of_masked_row(const LossArgs& args, std::int64_t row, float* grad) {
+  for (int i = 0; i < args.layout.columns(); ++i) grad[i] = 0.0f;
+  for (int k = 0; k < args.layout.components; ++k) args.log_std_grad[row * args.layout.components + k] = 0.0f;
+  args.value_grad[row * args.value_grad_stride] = 0.0f;
+  for (int k = 0; k < kNumLossSums; ++k) args.row_sums[k * args.rows + row] = 0.0f;
+}
+
+WD_FN void loss_row(const LossArgs& args, std::int64_t row) {
+  float* const grad = args.output_grad + row * args.grad_stride;
+  if (args.mask[row] == 0) return loss_of_masked_row(args, row, grad);
+  const float* const output = args.output + row * args.output_stride;
+  const std::uint8_t* const legal = args.action_mask == nullptr ? nullptr : args.action_mask + row * args.layout.columns();
+  const bool categorical = args.layout.num_heads > 0;
+  const LogProbEntropy now = categorical ? evaluate_heads(args, row, output, legal) : evaluate_gaussian(args, row, output);
+  const float log_ratio = now.log_prob - args.old_log_prob[row];
+  const float ratio = exp(log_ratio);
+  const float* const norm = args.advantage_norm;
+  const float advantage = norm == nullptr ? args.advantage[row] : (args.advantage[row] - norm[0]) * norm[1];
+  const ScalarLoss policy = policy_loss(args, now.log_prob, ratio, advantage);
+  const ScalarLoss value = args.with_value ? value_loss(args, args.value[row * args.value_stride], args.old_value[row], args.target[row])
+                                           : ScalarLoss{0.0f, 0.0f};
+  if (categorical) {
+    heads_gradient(args, row, output, legal, policy.gradient, grad);
+  } else {
+    gaussian_gradient(args, row, output, policy.gradient, grad);
+  }
+  args.value_grad[row * args.value_grad_stride] = args.value_coeff * value.gradient;
+  float* const sums = args.row_sums + row;
+  sums[kCount * args.rows] = 1.0f;
+  sums[kPolicyLoss * args.rows] = policy.loss;
+  sums[kValueLoss * args.rows] = value.loss;
+  sums[kEntropy * args.rows] = now.entropy;
+  sums[kApproxKl * args.rows] = (ratio - 1.0f) - log_ratio;  // Schulman's k3 estimate
+  sums[kClipped * args.rows] = abs(ratio - 1.0f) > args.clip ? 1.0f : 0.0f;
+}
+
+}  // namespace wd

@@ -1,0 +1,27 @@
+// reduce.h: sums whose order is fixed by the data's size alone: the same bits for any number of threads or blocks.
+#pragma once
+
+#include "kernels/queue.h"
+
+namespace wd {
+
+// Moments of the elements of x whose mask is not 0: out = {count, sum, sum of squares}. Order: chunks of 4,096 elements, then
+// the chunks in their order, all in double. `partial` holds 3 * num_chunks(n) doubles of working memory. Enqueues.
+void masked_moments(Queue queue, const float* x, const std::uint8_t* mask, std::int64_t n, double* partial, double* out);
+
+// total[k] += sum of row k of x, [rows, n] contiguous, in the same order. `partial`: rows * num_chunks(n) doubles. Enqueues.
+void add_row_sums(Queue queue, const float* x, int rows, std::int64_t n, double* partial, double* total);
+
+// Sum of squares of x, the same way, into out[0]. Enqueues.
+void sum_of_squares(Queue queue, const float* x, std::int64_t n, double* partial, double* out);
+
+inline constexpr std::int64_t kReduceChunk = 4096;
+constexpr std::int64_t num_chunks(std::int64_t n) { return (n + kReduceChunk - 1) / kReduceChunk; }
+
+namespace cuda {
+void masked_moments(void* stream, const float* x, const std::uint8_t* mask, std::int64_t n, double* partial, double* out);
+void add_row_sums(void* stream, const float* x, int rows, std::int64_t n, double* partial, double* total);
+void sum_of_squares(void* stream, const float* x, std::int64_t n, double* partial, double* out);
+}
+
+}  // namespace wd

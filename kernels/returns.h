@@ -1,0 +1,37 @@
+// returns.h: advantages and value targets of one policy's rollout, one pass backwards in time.
+#pragma once
+
+#include "kernels/queue.h"
+
+namespace wd {
+
+enum class ReturnMethod : std::int32_t { kGae, kNStep, kMonteCarlo };
+
+// Flags mean what docs/architecture.md says of a transition. mask = active and not reset_step; where it is 0, outputs are 0.
+struct ReturnsArgs {
+  ReturnMethod method = ReturnMethod::kGae;
+  int steps = 0, num_envs = 0, num_agents = 0;  // T, E, A of the policy
+  float gamma = 0.99f;
+  float lambda = 1.0f;  // of GAE (Schulman et al. 2016, eq. 16)
+  int n_step = 1;       // of n-step returns (Sutton and Barto 2018, eq. 7.1)
+  const float* reward = nullptr;                   // [T, E, A]
+  const float* value = nullptr;                    // [T + 1, E, A]
+  const std::uint8_t* active = nullptr;            // [T + 1, E, A]
+  const std::uint8_t* agent_terminated = nullptr;  // [T, E, A]
+  const std::uint8_t* terminated = nullptr;        // [T, E]
+  const std::uint8_t* truncated = nullptr;         // [T, E]
+  const std::uint8_t* reset_step = nullptr;        // [T, E]
+  float* advantage = nullptr;                      // [T, E, A]
+  float* target = nullptr;                         // [T, E, A]: advantage + value
+  std::uint8_t* mask = nullptr;                    // [T, E, A]: 1 where the transition is in the loss
+};
+
+// Enqueues; reads and writes the arrays of `args` only.
+// kMonteCarlo masks transitions whose episode has no end within the rollout, since nothing bootstraps them.
+void returns(Queue queue, const ReturnsArgs& args);
+
+namespace cuda {
+void returns(void* stream, const ReturnsArgs& args);
+}
+
+}  // namespace wd

@@ -1,0 +1,83 @@
+// returns_body.h: the returns of one agent of one replica, the same code on both devices.
+#pragma once
+
+#include "kernels/returns.h"
+#include "wd/math.h"
+
+namespace wd {
+
+// What transition t of column (e, a) is worth to the recursion.
+struct Transition {
+  bool valid;       // in the loss
+  bool ended;       // nothing of later steps belongs to it
+  float next_value; // bootstrap: 0 where the agent or the rules ended, the true last observation's value at a truncation
+};
+
+WD_FN Transition transition_at(const ReturnsArgs& args, int t, int e, std::int64_t column) {
+  const std::int64_t row = static_cast<std::int64_t>(t) * args.num_envs;
+  const std::int64_t stride = static_cast<std::int64_t>(args.num_envs) * args.num_agents;
+  const std::int64_t at = t * stride + column;
+  const bool valid = args.active[at] != 0 && args.reset_step[row + e] == 0;
+  const bool over = args.terminated[row + e] != 0 || args.agent_terminated[at] != 0;
+  return {valid, over || args.truncated[row + e] != 0, over ? 0.0f : args.value[at + stride]};
+}
+
+WD_FN void store_return(const ReturnsArgs& args, std::int64_t at, bool valid, float advantage) {
+  args.mask[at] = valid ? 1 : 0;
+  args.advantage[at] = valid ? advantage : 0.0f;
+  args.target[at] = valid ? advantage + args.value[at] : 0.0f;
+}
+
+// A_t = delta_t + gamma lambda A_{t+1}.
+WD_FN void gae_column(const ReturnsArgs& args, int e, std::int64_t column) {
+  const std::int64_t stride = static_cast<std::int64_t>(args.num_envs) * args.num_agents;
+  float later = 0.0f;
+  for (int t = args.steps - 1; t >= 0; --t) {
+    const std::int64_t at = t * stride + column;
+    const Transition now = transition_at(args, t, e, column);
+    const float delta = args.reward[at] + args.gamma * now.next_value - args.value[at];
+    later = !now.valid ? 0.0f : now.ended ? delta : delta + args.gamma * args.lambda * later;
+    store_return(args, at, now.valid, later);
+  }
+}
+
+// G_t = r_t + ... + gamma^{n-1} r_{t+n-1} + gamma^n V_{t+n}, cut at an end and at the rollout's.
+WD_FN void n_step_column(const ReturnsArgs& args, int e, std::int64_t column) {
+  const std::int64_t stride = static_cast<std::int64_t>(args.num_envs) * args.num_agents;
+  for (int t = 0; t < args.steps; ++t) {
+    float sum = 0.0f, discount = 1.0f, bootstrap = 0.0f;
+    for (int k = t; k < args.steps && k < t + args.n_step; ++k) {
+      const Transition now = transition_at(args, k, e, column);
+      sum += discount * args.reward[k * stride + column];
+      discount *= args.gamma;
+      bootstrap = now.next_value;
+      if (now.ended) break;
+    }
+    const std::int64_t at = t * stride + column;
+    store_return(args, at, transition_at(args, t, e, column).valid, sum + discount * bootstrap - args.value[at]);
+  }
+}
+
+// The discounted sum of rewards up to the episode's end, without any value.
+WD_FN void monte_carlo_column(const ReturnsArgs& args, int e, std::int64_t column) {
+  const std::int64_t stride = static_cast<std::int64_t>(args.num_envs) * args.num_agents;
+  float later = 0.0f;
+  bool complete = false;
+  for (int t = args.steps - 1; t >= 0; --t) {
+    const std::int64_t at = t * stride + column;
+    const Transition now = transition_at(args, t, e, column);
+    complete = now.valid && (now.ended || complete);
+    later = args.reward[at] + (now.ended ? 0.0f : args.gamma * later);
+    args.mask[at] = complete ? 1 : 0;
+    args.advantage[at] = args.target[at] = complete ? later : 0.0f;
+  }
+}
+
+WD_FN void returns_column(const ReturnsArgs& args, std::int64_t column) {
+  const int e = static_cast<int>(column / args.num_agents);
+  if (args.method == ReturnMethod::kGae) gae_column(args, e, column);
+  if (args.method == ReturnMethod::kNStep) n_step_column(args, e, column);
+  if (args.method == ReturnMethod::kMonteCarlo) monte_carlo_column(args, e, column);
+}
+
+}  // namespace wd
