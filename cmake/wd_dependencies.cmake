@@ -1,0 +1,91 @@
+# wd_dependencies.cmake: torch as the target wd_torch, all else that the library uses as wd_private.
+
+# LibTorch is the Python wheel. Its own CMake package wants a CUDA toolkit even for CPU programs and overrules our GPU
+# architectures, so its headers and libraries are named here.
+set(WD_PYTHON_HINT ${PROJECT_SOURCE_DIR}/.venv/bin)
+find_program(WD_PYTHON python3 HINTS ${WD_PYTHON_HINT} DOC "Python that has torch and runs the tests")
+if(NOT WD_TORCH_DIR)
+  execute_process(
+    COMMAND ${WD_PYTHON} -c "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])"
+    OUTPUT_VARIABLE torch_dir OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  set(WD_TORCH_DIR "${torch_dir}" CACHE PATH "Folder of the Python package torch" FORCE)
+endif()
+if(NOT EXISTS "${WD_TORCH_DIR}/include/ATen/ATen.h")
+  message(FATAL_ERROR "No torch found by ${WD_PYTHON}: run ./wd setup, or set WD_TORCH_DIR to the package's folder")
+endif()
+message(STATUS "torch: ${WD_TORCH_DIR}")
+
+add_library(wd_torch INTERFACE)
+target_include_directories(wd_torch SYSTEM INTERFACE
+  ${WD_TORCH_DIR}/include ${WD_TORCH_DIR}/include/torch/csrc/api/include)
+target_link_libraries(wd_torch INTERFACE ${WD_TORCH_DIR}/lib/libtorch_cpu.so ${WD_TORCH_DIR}/lib/libc10.so)
+target_compile_definitions(wd_torch INTERFACE USE_DISTRIBUTED USE_C10D_GLOO)
+if(WD_CUDA)
+  if(NOT EXISTS "${WD_TORCH_DIR}/lib/libtorch_cuda.so")
+    message(FATAL_ERROR "${WD_TORCH_DIR} is a torch without CUDA: configure with --preset cpu")
+  endif()
+  cmake_path(GET WD_TORCH_DIR PARENT_PATH site_packages)
+  set(WD_CUDART_DIR ${site_packages}/nvidia/cu13/lib)  # the runtime that torch brings
+  # Kept although no symbol may be named: loading the library registers its kernels.
+  target_link_libraries(wd_torch INTERFACE -Wl,--push-state,--no-as-needed ${WD_TORCH_DIR}/lib/libtorch_cuda.so
+    ${WD_TORCH_DIR}/lib/libc10_cuda.so -Wl,--pop-state CUDA::cudart)
+  target_include_directories(wd_torch SYSTEM INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:${site_packages}/nvidia/nccl/include>)
+  target_compile_definitions(wd_torch INTERFACE USE_C10D_NCCL)
+endif()
+
+find_package(Threads REQUIRED)
+find_package(yaml-cpp REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+find_library(WD_XXHASH xxhash REQUIRED)
+add_library(wd_private INTERFACE)
+target_link_libraries(wd_private INTERFACE
+  Threads::Threads yaml-cpp spdlog::spdlog nlohmann_json::nlohmann_json CLI11::CLI11 ${WD_XXHASH} ${CMAKE_DL_LIBS})
+
+# torch's wheel has fmt headers of another version beside its own. Sources that log, src/**/log*.cpp, see the system's.
+set(WD_FMT_DIR ${PROJECT_BINARY_DIR}/fmt_first)
+find_path(fmt_include fmt/format.h REQUIRED NO_CACHE)
+file(MAKE_DIRECTORY ${WD_FMT_DIR})
+file(CREATE_LINK ${fmt_include}/fmt ${WD_FMT_DIR}/fmt SYMBOLIC)
+
+# Precompiles torch's headers for those sources of the target that name them, directly or through a header of ours.
+function(wd_precompile_torch target)
+  file(GLOB_RECURSE headers ${PROJECT_SOURCE_DIR}/include/*.h ${PROJECT_SOURCE_DIR}/src/*.h)
+  set(torch_headers "(ATen|c10|torch)/[^>\"]+")
+  set(known "")
+  foreach(depth RANGE 4)
+    wd_filter_including("${torch_headers}" "${headers}" found)
+    list(TRANSFORM found REPLACE "^.*/(include|src)/" "")
+    if(found STREQUAL known)
+      break()
+    endif()
+    set(known "${found}")
+    list(JOIN found "|" found)
+    string(APPEND torch_headers "|(src/)?(${found})")
+  endforeach()
+
+  get_target_property(sources ${target} SOURCES)
+  list(FILTER sources INCLUDE REGEX "\\.cpp$")
+  wd_filter_including("${torch_headers}" "${sources}" with_torch)
+  list(REMOVE_ITEM sources ${with_torch})
+  set_source_files_properties(${sources} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+  list(FILTER sources INCLUDE REGEX "/log[^/]*\\.cpp$")
+  set_source_files_properties(${sources} PROPERTIES INCLUDE_DIRECTORIES ${WD_FMT_DIR})
+  if(WD_PCH AND with_torch)
+    target_precompile_headers(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:<ATen/ATen.h$<ANGLE-R>>)
+  endif()
+endfunction()
+
+# result = those files that include a header whose name matches.
+function(wd_filter_including header_regex files result)
+  set(matching "")
+  foreach(file IN LISTS files)
+    file(STRINGS ${file} lines REGEX "^#include [<\"](${header_regex})[>\"]")
+    if(lines)
+      list(APPEND matching ${file})
+    endif()
+  endforeach()
+  set(${result} "${matching}" PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,82 @@
+# install_test.py: a project of its own, in another folder, builds its environment against the installed library and trains.
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(os.environ["WD_SOURCE_DIR"])
+BUILD = Path(os.environ["WD_BUILD_DIR"])
+
+
+def run(*command, **options):
+    result = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)
+    assert result.returncode == 0, f"{' '.join(map(str, command))}\n{result.stdout}"
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def prefix(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("installed")
+    run("cmake", "--install", BUILD, "--prefix", folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def program(prefix, tmp_path_factory):
+    project = tmp_path_factory.mktemp("elsewhere") / "custom_env"
+    shutil.copytree(SOURCE / "examples" / "custom_env", project)
+    run("cmake", "-G", "Ninja", "-S", project, "-B", project / "build", f"-DCMAKE_PREFIX_PATH={prefix}")
+    run("cmake", "--build", project / "build")
+    lines = (project / "CMakeLists.txt").read_text().splitlines()
+    assert len(lines) < 15
+    (name,) = [path.stem for path in project.glob("*.cu")]
+    return project / "build" / name
+
+
+def test_example_trains(program, tmp_path):
+    config = program.parent.parent / f"{program.name}.yaml"
+    run(program, "--config", config, "--device", "cpu", "--total_steps", "1", "--run_dir", tmp_path / "run")
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert summary["status"] == "finished"
+    assert summary["env"] == program.name
+    assert summary["iterations"] == 1
+
+
+def test_example_knows_its_own_and_the_bundled_environments(program):
+    listed = run(program, "envs")
+    assert program.name in listed
+    assert "cartpole" in listed
+
+
+def test_installed_program_runs_without_the_build_folder(prefix, tmp_path):
+    listed = run(prefix / "bin" / "wdtrain", "envs", cwd=tmp_path)
+    assert "tag_continuous" in listed
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        ("absent.cu", "there is no file"),
+        ("good.cu STRUCT Other", "has no 'struct Other'"),
+        ("good.cu NAME Good", "must be snake_case"),
+        ("good.cu CONFIG absent.yaml", "there is no file"),
+        ("good.cu TARGET absent", "no target 'absent'"),
+        ("good.cu STRCT Good", "unknown argument 'STRCT"),
+    ],
+)
+def test_wrong_call_of_wd_add_environment_is_explained(prefix, tmp_path, call, message):
+    (tmp_path / "good.cu").write_text("struct Good {};\n")
+    (tmp_path / "main.cpp").write_text("int main() {}\n")
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.27)\nproject(good LANGUAGES CXX)\nfind_package(wd REQUIRED)\n"
+        f"add_executable(good main.cpp)\nwd_add_environment({call})\n"
+    )
+    result = subprocess.run(
+        ["cmake", "-G", "Ninja", "-S", tmp_path, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={prefix}"],
+        text=True, capture_output=True,
+    )
+    assert result.returncode != 0
+    assert message in " ".join(result.stderr.split())
