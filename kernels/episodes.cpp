@@ -6,9 +6,14 @@ namespace wd {
 
 void episodes(Queue queue, const EpisodesArgs& args) {
   if (queue.cuda) return cuda::episodes(queue.stream, args);
-  parallel_for(args.num_envs, 1 + 32768 / ((args.num_agents + 8) * (args.steps + 1)), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t e = begin; e < end; ++e) episodes_of_replica(args, e);
-  });
+  parallel_for(args.num_envs, 1 + 32768 / ((args.num_agents + 8) * (args.steps + 1)),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t e = begin; e < end; ++e) {
+                   for (int t = 0; t < args.steps; ++t)
+                     mean_reward(args, static_cast<std::int64_t>(t) * args.num_envs + e);
+                   follow_episodes(args, e);
+                 }
+               });
 }
 
 }  // namespace wd

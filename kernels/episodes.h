@@ -14,7 +14,7 @@ struct EpisodesArgs {
   const std::uint8_t* reset_step = nullptr;     // [T, E]
   float* running_return = nullptr;              // [E]: of the episode under way
   std::int32_t* running_length = nullptr;       // [E]
-  float* finished_return = nullptr;             // [T, E]: where an episode ended; elsewhere not written
+  float* finished_return = nullptr;             // [T, E]: where an episode ended; elsewhere 0
   std::int32_t* finished_length = nullptr;      // [T, E]: its steps; 0 where none ended
 };
 

@@ -1,0 +1,13 @@
+// episodes.cu: episode statistics on the GPU: all steps at once, then a thread a replica.
+#include "kernels/episodes_body.h"
+#include "kernels/for_each.cuh"
+
+namespace wd::cuda {
+
+void episodes(void* stream, const EpisodesArgs& args) {
+  for_each<mean_reward>(stream, "episodes: mean_reward",
+                        static_cast<std::int64_t>(args.steps) * args.num_envs, args);
+  for_each<follow_episodes>(stream, "episodes: follow_episodes", args.num_envs, args);
+}
+
+}  // namespace wd::cuda

@@ -1,0 +1,45 @@
+// for_each.cuh: runs a body for every one of n items, a thread each: the one place that computes a grid.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "wd/error.h"
+
+namespace wd::cuda {
+
+// Of a block. With the number of blocks that must fit on a multiprocessor it leaves a thread 64 registers:
+// left alone, ptxas cuts the loss to 40 and spills.
+inline constexpr int kThreads = 128;
+inline constexpr int kBlocksPerMultiprocessor = 8;
+
+// Throws std::runtime_error naming the kernel when its launch was refused. What goes wrong while it runs is
+// seen by whoever next synchronises with the stream.
+inline void check_launch(const char* kernel) {
+  const cudaError_t error = cudaGetLastError();
+  WD_CHECK(error == cudaSuccess, "CUDA kernel ", kernel, ": ", cudaGetErrorName(error), ": ",
+           cudaGetErrorString(error));
+}
+
+// Arguments stay in constant memory: __grid_constant__ keeps arrays that are indexed at run time out of local
+// memory.
+template <auto kBody, typename Args>
+__global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor)
+    for_each_kernel(__grid_constant__ const Args args, const std::int64_t n) {
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i < n) kBody(args, i);
+}
+
+// kBody(args, 0) .. kBody(args, n - 1), in any order. Enqueues.
+template <auto kBody, typename Args>
+void for_each(void* stream, const char* name, std::int64_t n, const Args& args) {
+  if (n == 0) return;
+  const std::int64_t blocks = (n + kThreads - 1) / kThreads;
+  WD_CHECK(n > 0 && blocks <= 0x7fffffff, "CUDA kernel ", name, ": ", n, " items");
+  for_each_kernel<kBody, Args>
+      <<<static_cast<unsigned>(blocks), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(args, n);
+  check_launch(name);
+}
+
+}  // namespace wd::cuda

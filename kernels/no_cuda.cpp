@@ -1,0 +1,26 @@
+// no_cuda.cpp: stands in for every kernel of a build without CUDA.
+#include <stdexcept>
+
+#include "kernels/episodes.h"
+#include "kernels/loss.h"
+#include "kernels/reduce.h"
+#include "kernels/returns.h"
+#include "kernels/sample.h"
+
+namespace wd::cuda {
+
+namespace {
+
+[[noreturn]] void no_cuda() { throw std::runtime_error("this build has no CUDA"); }
+
+}  // namespace
+
+void returns(void*, const ReturnsArgs&) { no_cuda(); }
+void sample(void*, const SampleArgs&) { no_cuda(); }
+void loss(void*, const LossArgs&) { no_cuda(); }
+void episodes(void*, const EpisodesArgs&) { no_cuda(); }
+void masked_moments(void*, const float*, const std::uint8_t*, std::int64_t, double*, double*) { no_cuda(); }
+void add_row_sums(void*, const float*, int, std::int64_t, double*, double*) { no_cuda(); }
+void sum_of_squares(void*, const float*, std::int64_t, double*, double*) { no_cuda(); }
+
+}  // namespace wd::cuda

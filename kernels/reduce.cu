@@ -1,0 +1,98 @@
+// reduce.cu: fixed-order sums on the GPU: a block a chunk, then a block for all chunks of a row.
+#include "kernels/for_each.cuh"
+#include "kernels/reduce.h"
+
+namespace wd::cuda {
+
+namespace {
+
+// Sum of f(begin) .. f(end - 1) over the block, in thread 0: every thread adds up its stride, then a fixed
+// tree. The order follows from the range alone, never from the number of blocks or which of them runs first.
+template <typename F>
+__device__ double block_sum(std::int64_t begin, std::int64_t end, F f) {
+  __shared__ double subtotal[kThreads];
+  double sum = 0.0;
+  for (std::int64_t i = begin + threadIdx.x; i < end; i += kThreads) sum += f(i);
+  subtotal[threadIdx.x] = sum;
+  for (int half = kThreads / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x < half) subtotal[threadIdx.x] += subtotal[threadIdx.x + half];
+  }
+  return subtotal[0];
+}
+
+// partial[row, chunk] = sum of values(row, i) over the chunk.
+template <typename Values>
+__global__ void __launch_bounds__(kThreads)
+    chunk_kernel(const Values values, const std::int64_t n, double* partial) {
+  const std::int64_t begin = blockIdx.x * kReduceChunk;
+  const int row = blockIdx.y;
+  const double sum = block_sum(begin, begin + kReduceChunk < n ? begin + kReduceChunk : n,
+                               [&](std::int64_t i) { return values(row, i); });
+  if (threadIdx.x == 0) partial[row * gridDim.x + blockIdx.x] = sum;
+}
+
+enum class Into { kReplace, kAdd };
+
+template <Into kInto>
+__global__ void __launch_bounds__(kThreads)
+    total_kernel(const double* partial, const std::int64_t chunks, double* out) {
+  const double* const row = partial + blockIdx.x * chunks;
+  const double sum = block_sum(0, chunks, [&](std::int64_t c) { return row[c]; });
+  if (threadIdx.x == 0) out[blockIdx.x] = kInto == Into::kAdd ? out[blockIdx.x] + sum : sum;
+}
+
+// out[row] = (or +=) the sum over i < n of values(row, i).
+template <Into kInto, typename Values>
+void reduce(void* stream, const char* name, const Values& values, int rows, std::int64_t n, double* partial,
+            double* out) {
+  const auto queue = static_cast<cudaStream_t>(stream);
+  const std::int64_t chunks = num_chunks(n);
+  WD_CHECK(n >= 0 && chunks <= 0x7fffffff && rows > 0 && rows <= 0xffff, "CUDA kernel ", name, ": [", rows,
+           ", ", n, "]");
+  if (chunks > 0) {
+    chunk_kernel<<<dim3(static_cast<unsigned>(chunks), static_cast<unsigned>(rows)), kThreads, 0, queue>>>(
+        values, n, partial);
+    check_launch(name);
+  }
+  total_kernel<kInto><<<static_cast<unsigned>(rows), kThreads, 0, queue>>>(partial, chunks, out);
+  check_launch(name);
+}
+
+struct Moments {
+  const float* x;
+  const std::uint8_t* mask;
+  __device__ double operator()(int power, std::int64_t i) const {
+    if (mask[i] == 0) return 0.0;
+    const double v = x[i];
+    return power == 0 ? 1.0 : power == 1 ? v : v * v;
+  }
+};
+
+struct Rows {
+  const float* x;
+  std::int64_t n;
+  __device__ double operator()(int row, std::int64_t i) const { return x[row * n + i]; }
+};
+
+struct Squares {
+  const float* x;
+  __device__ double operator()(int, std::int64_t i) const { return static_cast<double>(x[i]) * x[i]; }
+};
+
+}  // namespace
+
+void masked_moments(void* stream, const float* x, const std::uint8_t* mask, std::int64_t n, double* partial,
+                    double* out) {
+  reduce<Into::kReplace>(stream, "masked_moments", Moments{x, mask}, 3, n, partial, out);
+}
+
+void add_row_sums(void* stream, const float* x, int rows, std::int64_t n, double* partial, double* total) {
+  reduce<Into::kAdd>(stream, "add_row_sums", Rows{x, n}, rows, n, partial, total);
+}
+
+void sum_of_squares(void* stream, const float* x, std::int64_t n, double* partial, double* out) {
+  reduce<Into::kReplace>(stream, "sum_of_squares", Squares{x}, 1, n, partial, out);
+}
+
+}  // namespace wd::cuda
