@@ -19,7 +19,7 @@ namespace wd {
 enum Algorithm : int { kA2c, kPpo, kReinforce };
 enum Activation : int { kRelu, kTanh };
 enum InitMethod : int { kOrthogonal, kXavier, kTorchDefault };
-enum Reset : int { kResetRandom, kResetFixed, kResetPool, kResetGiven };
+enum Reset : int { kResetRandom, kResetFixed, kResetPool, kResetGiven };  // in the order of ResetMode
 enum DeviceChoice : int { kDeviceAuto, kDeviceCpu, kDeviceCuda };
 
 // policy.NAME.model: the network.
@@ -72,6 +72,9 @@ struct EnvSettings {
 };
 
 struct TrainerSettings {
+  static constexpr Range kSeeds = {0, 9'007'199'254'740'992};  // 2^53: whole in a double and in JSON
+  static constexpr Range kSteps = {0, 1e15};
+
   std::int64_t num_envs = 64;
   std::int64_t train_batch_size = 8192;
   std::int64_t num_episodes = 10'000;
@@ -149,6 +152,7 @@ using Describe = std::function<void(Fields&)>;
 struct EnvironmentAccess {
   Describe describe;
   std::function<Spec()> spec;
+  std::string config = {};  // a YAML file of its own, read where the search finds no NAME.yaml
 };
 
 // Finds an environment by its own name (no alias); throws UsageError for a name that is none.

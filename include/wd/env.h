@@ -22,6 +22,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "wd/error.h"
 #include "wd/math.h"
 #include "wd/params.h"
 #include "wd/random.h"

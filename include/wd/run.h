@@ -54,7 +54,7 @@ class Run {
   // config.yaml, the effective configuration. Throws std::runtime_error: training has not begun.
   void write_config(std::string_view yaml);
 
-  // One line in metrics.jsonl and one set of points in the TensorBoard events (x axis: env_steps), unbuffered.
+  // One line in metrics.jsonl, and TensorBoard's points at x = env_steps; neither waits in a buffer.
   void log(const MetricsRow& row);
 
   // Redraws the live line (terminal) or prints one line, and keeps summary.json up to date.

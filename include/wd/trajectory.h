@@ -1,0 +1,73 @@
+// trajectory.h: the memory of one rollout: written by environment and policy kernels, read in place by the learner.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <vector>
+
+#include "wd/device.h"
+#include "wd/environment.h"
+
+namespace wd {
+
+// The buffers of one policy: T steps, E replicas, A agents of its roles. Rows 0..T where T + 1 is said, else 0..T-1.
+struct PolicyBuffers {
+  std::string name;
+  std::vector<int> roles;          // indices into Spec::roles
+  std::vector<int> first_slot;     // slot of each role's first agent among the policy's A
+  int num_agents = 0;              // A
+  int observation_size = 0;
+  ActionSpace action_space;
+
+  at::Tensor observation;          // [T + 1, E, A, observation_size padded to 4] float32; padding is 0
+  at::Tensor action_mask;          // [T + 1, E, A, choices of all heads] uint8, undefined without masks
+  at::Tensor active;               // [T + 1, E, A] uint8
+  at::Tensor value;                // [T + 1, E, A] float32
+  at::Tensor action;               // [T, E, A, width] int32, float32 where continuous
+  at::Tensor log_prob;             // [T, E, A] float32
+  at::Tensor reward;               // [T, E, A] float32
+  at::Tensor agent_terminated;     // [T, E, A] uint8
+  at::Tensor advantage, target;    // [T, E, A] float32
+  at::Tensor mask;                 // [T, E, A] uint8: transitions in the loss
+
+  // Observations [rows, observation_size] of steps [begin, end): a view, no copy.
+  at::Tensor observation_rows(std::int64_t begin, std::int64_t end) const;
+};
+
+class Trajectory {
+ public:
+  // policy_of_role: index of the policy of each role. Roles of one policy must have equal spaces. Throws UsageError otherwise,
+  // or when a policy has no role.
+  Trajectory(const Spec& spec, const std::vector<std::string>& policies, const std::vector<int>& policy_of_role, int steps,
+             int num_envs, Device device);
+
+  int steps() const { return steps_; }
+  int num_envs() const { return num_envs_; }
+  std::vector<PolicyBuffers>& policies() { return policies_; }
+  const std::vector<PolicyBuffers>& policies() const { return policies_; }
+  const at::Tensor& terminated() const { return terminated_; }  // [T, E] uint8
+  const at::Tensor& truncated() const { return truncated_; }
+  const at::Tensor& reset_step() const { return reset_step_; }
+
+  // Pointers for Replicas::step at step t: reads row t, writes row t of outcomes and row t + 1 of observations.
+  StepView rows(int t) const;
+  // Pointers for the very first reset, which writes row 0.
+  StepView first_rows() const;
+  // Row T becomes row 0 of the next rollout: the one copy of observations.
+  void carry_over();
+
+  // Addresses of all buffers, for the test that nothing is allocated anew.
+  std::vector<const void*> addresses() const;
+
+ private:
+  std::vector<RoleView> role_views(int outcome_row, int observation_row) const;
+
+  int steps_, num_envs_;
+  std::vector<Role> roles_;
+  std::vector<int> policy_of_role_;
+  std::vector<PolicyBuffers> policies_;
+  at::Tensor terminated_, truncated_, reset_step_;
+};
+
+}  // namespace wd

@@ -1,0 +1,22 @@
+// device.h: what builds with and without CUDA answer differently.
+#pragma once
+
+#include <string>
+
+#include "kernels/queue.h"
+#include "wd/device.h"
+
+namespace wd {
+
+// What stands between this program and a GPU, for people: "no CUDA-capable device is detected". Empty where there is one.
+std::string why_no_gpu();
+std::string gpu_name(int index);
+
+// Current stream of the device, on which torch's own operations run too.
+Queue current_queue(Device device);
+// Waits for all that was enqueued.
+void synchronize(Device device);
+// Bytes of device memory that torch holds at most so far; on the CPU the peak resident size of the process.
+std::int64_t peak_memory(Device device);
+
+}  // namespace wd

@@ -1,0 +1,43 @@
+// device_cuda.cpp: the device in a build with CUDA.
+#include <ATen/cuda/CUDAContext.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <cuda_runtime.h>
+#include <sys/resource.h>
+
+#include "src/device.h"
+
+namespace wd {
+
+std::string why_no_gpu() {
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  cudaGetLastError();  // a failed count must not fail a later check
+  if (error != cudaSuccess) return std::string("the CUDA runtime says: ") + cudaGetErrorString(error);
+  return count > 0 ? "" : "the CUDA driver lists no device (is CUDA_VISIBLE_DEVICES empty?)";
+}
+
+std::string gpu_name(int index) {
+  cudaDeviceProp properties{};
+  return cudaGetDeviceProperties(&properties, index) == cudaSuccess ? properties.name : "unknown GPU";
+}
+
+Queue current_queue(Device device) {
+  if (!device.is_cuda()) return {};
+  return {true, at::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(device.index)).stream()};
+}
+
+void synchronize(Device device) {
+  if (device.is_cuda()) at::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(device.index)).synchronize();
+}
+
+std::int64_t peak_memory(Device device) {
+  if (device.is_cuda()) {
+    const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(static_cast<c10::DeviceIndex>(device.index));
+    return stats.reserved_bytes[0].peak;
+  }
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return std::int64_t{usage.ru_maxrss} * 1024;
+}
+
+}  // namespace wd

@@ -1,0 +1,27 @@
+// environments.cpp: look-up by name, of environments and of their state fields.
+#include "src/suggest.h"
+#include "wd/environment.h"
+#include "wd/error.h"
+
+namespace wd {
+
+const EnvironmentRow& find_environment(std::string_view name) {
+  std::vector<std::string> names;
+  for (const EnvironmentRow& row : detail::environment_table()) {
+    if (row.name == name) return row;
+    names.push_back(row.name);
+  }
+  throw UsageError("unknown environment '" + std::string(name) + "'" + suggestion(name, names) +
+                   "; `wdtrain envs` lists them");
+}
+
+const StateField& StateLayout::field(std::string_view name) const {
+  std::vector<std::string> names;
+  for (const StateField& field : fields) {
+    if (field.name == name) return field;
+    names.push_back(field.name);
+  }
+  throw UsageError("the state has no field '" + std::string(name) + "'" + suggestion(name, names));
+}
+
+}  // namespace wd

@@ -1,0 +1,160 @@
+// replicas.cpp: memory of the replicas, their starts, and the call that steps them on either device.
+#include "wd/replicas.h"
+
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/zeros.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "src/device.h"
+#include "src/replicas/state_json.h"
+#include "wd/error.h"
+
+namespace wd {
+
+namespace {
+
+at::TensorOptions bytes_on(Device device) {
+  return at::TensorOptions().dtype(at::kByte).device(device.is_cuda() ? at::kCUDA : at::kCPU,
+                                                     static_cast<c10::DeviceIndex>(device.is_cuda() ? device.index : -1));
+}
+
+std::byte* bytes_of(const at::Tensor& tensor) { return static_cast<std::byte*>(tensor.data_ptr()); }
+
+void check_spec(std::string_view name, const Spec& spec) {
+  const auto fail = [&](const std::string& what) { throw UsageError(concat("environment ", name, ": ", what)); };
+  if (spec.roles.empty() || spec.roles.size() > kMaxRoles) fail(concat("it must have 1 to ", kMaxRoles, " roles"));
+  if (spec.time_limit < 1 || spec.time_limit >= (1 << 24)) fail(concat("time limit ", spec.time_limit, " must be in [1, 2^24)"));
+  for (const Role& role : spec.roles) {
+    if (role.count < 1) fail("role " + role.name + " has no agent");
+    if (role.action.width() < 1) fail("role " + role.name + " has no action");
+    if (role.observation_size() < 1) fail("role " + role.name + " has no observation");
+    if (role.action_mask && role.action.is_continuous()) fail("role " + role.name + ": only categorical actions have masks");
+  }
+}
+
+// Start states given as a JSON list: the environment's own start (replica 0, episode 0), then the given fields over it.
+at::Tensor make_images(const Environment& environment, const StateLayout& layout, const ReplicasOptions& options, StepView view) {
+  nlohmann::json starts = nlohmann::json::parse(options.starts, nullptr, false);
+  if (starts.is_object()) starts = nlohmann::json::array({starts});
+  if (!starts.is_array() || starts.empty()) throw UsageError("env.starts: expected a JSON list of {\"field\": [values], ...}");
+  const auto count = static_cast<std::int64_t>(starts.size());
+  at::Tensor images = at::zeros({count, layout.block_bytes}, bytes_on({}));
+  for (std::int64_t k = 0; k < count; ++k) {
+    std::byte* const block = bytes_of(images) + k * layout.block_bytes;
+    const ReplicaHeader fresh;
+    std::memcpy(block, &fresh, sizeof(fresh));
+    view.blocks = block;
+    view.reset = ResetMode::kFixed;
+    environment.step(layout, view);
+    write_fields(block, layout, starts[static_cast<std::size_t>(k)]);
+    environment.derive(layout, block);
+  }
+  return images;
+}
+
+// A view of one replica that writes its rows to memory nobody reads.
+struct BlindRows {
+  std::vector<std::vector<float>> observations;
+  std::vector<std::vector<std::uint8_t>> flags;
+  StepView view;
+
+  explicit BlindRows(const Spec& spec) {
+    view.num_replicas = 1;
+    view.time_limit = spec.time_limit;
+    int agent = 0;
+    for (const Role& role : spec.roles) {
+      RoleView& rows = view.roles[view.num_roles++];
+      rows.first_agent = agent;
+      rows.count = rows.policy_agents = role.count;
+      rows.action_width = role.action.width();
+      rows.observation_stride = role.observation_size();
+      for (const int n : role.action.heads) rows.mask_width += n;
+      const auto count = static_cast<std::size_t>(role.count);
+      rows.observation = observations.emplace_back(count * static_cast<std::size_t>(rows.observation_stride)).data();
+      rows.active = flags.emplace_back(count).data();
+      if (role.action_mask) rows.action_mask = flags.emplace_back(count * static_cast<std::size_t>(rows.mask_width)).data();
+      agent += role.count;
+    }
+  }
+};
+
+}  // namespace
+
+Replicas::Replicas(const EnvironmentRow& row, const Environment& environment, ReplicasOptions options)
+    : row_(row), environment_(environment), options_(std::move(options)), spec_(environment.spec()) {
+  check_spec(row.name, spec_);
+  layout_ = environment.layout();
+  if (options_.device.is_cuda() && row.cuda == nullptr) {
+    throw UsageError(concat("environment ", row.name, " was built without CUDA: use --device cpu"));
+  }
+  if (options_.reset == ResetMode::kPool && options_.pool_size == 0) throw UsageError("env.reset_pool_size must be positive with env.reset: pool");
+  const auto bytes = bytes_on(options_.device);
+  at::Tensor blocks = at::zeros({options_.num_envs, layout_.block_bytes}, bytes_on({}));
+  const ReplicaHeader fresh;
+  for (int e = 0; e < options_.num_envs; ++e) {
+    std::memcpy(bytes_of(blocks) + static_cast<std::size_t>(e) * layout_.block_bytes, &fresh, sizeof(fresh));
+  }
+  blocks_ = blocks.to(bytes);
+  constexpr std::uint64_t kSharedMemory = 90 * 1024, kPackedAtMost = 128;  // a block's memory on any GPU of today, its replicas
+  if (options_.device.is_cuda() && (layout_.block_bytes + layout_.scratch_bytes) * kPackedAtMost > kSharedMemory) {
+    scratch_ = at::zeros({options_.num_envs, layout_.scratch_bytes}, bytes);
+  }
+  if (options_.reset == ResetMode::kGiven) {
+    BlindRows blind(spec_);
+    blind.view.key = RandomKey::of(options_.seed, Stream::kEnvironment);
+    images_ = make_images(environment_, layout_, options_, blind.view).to(bytes);
+    options_.pool_size = static_cast<std::uint32_t>(images_.size(0));
+  }
+}
+
+StepView Replicas::complete(StepView rows) const {
+  rows.num_replicas = options_.num_envs;
+  rows.first_replica = options_.first_replica;
+  rows.time_limit = spec_.time_limit;
+  rows.at_time_limit = spec_.at_time_limit;
+  rows.key = RandomKey::of(options_.seed, Stream::kEnvironment);
+  rows.pool_key = RandomKey::of(options_.seed, Stream::kPool);
+  rows.reset = options_.reset;
+  rows.pool_size = options_.pool_size;
+  rows.images = images_.defined() ? bytes_of(images_) : nullptr;
+  rows.blocks = bytes_of(blocks_);
+  rows.scratch = scratch_.defined() ? bytes_of(scratch_) : nullptr;
+  return rows;
+}
+
+void Replicas::step(StepView rows) {
+  const StepView view = complete(rows);
+  if (options_.device.is_cuda()) {
+    row_.cuda()->step(environment_.params(), layout_, view, current_queue(options_.device).stream);
+  } else {
+    environment_.step(layout_, view);
+  }
+}
+
+void Replicas::step_in_order(StepView rows, PhaseOrder order) {
+  WD_CHECK(!options_.device.is_cuda(), "Replicas::step_in_order runs on the CPU only");
+  environment_.step_in_order(layout_, complete(rows), order);
+}
+
+std::vector<double> Replicas::read(int replica, const StateField& field) const {
+  WD_CHECK(replica >= 0 && replica < options_.num_envs, "replica ", replica, " is not in [0, ", options_.num_envs, ")");
+  return read_field(bytes_of(blocks_[replica].cpu()), field);
+}
+
+ReplicaHeader Replicas::header(int replica) const {
+  ReplicaHeader header;
+  const at::Tensor block = blocks_[replica].cpu();
+  std::memcpy(&header, bytes_of(block), sizeof(header));
+  return header;
+}
+
+void Replicas::write(int replica, const std::string& json) {
+  WD_CHECK(!options_.device.is_cuda(), "Replicas::write works on the CPU only");
+  std::byte* const block = bytes_of(blocks_) + static_cast<std::size_t>(replica) * layout_.block_bytes;
+  write_fields(block, layout_, nlohmann::json::parse(json));
+  environment_.derive(layout_, block);
+}
+
+}  // namespace wd

@@ -1,0 +1,146 @@
+// trajectory.cpp: allocates a rollout's buffers once, and hands out the rows of each step.
+#include "wd/trajectory.h"
+
+#include <ATen/ops/zeros.h>
+
+#include "wd/error.h"
+
+namespace wd {
+
+namespace {
+
+constexpr int kRowAlignment = 4;  // floats: rows start at 16 bytes
+
+int padded(int size) { return (size + kRowAlignment - 1) / kRowAlignment * kRowAlignment; }
+
+int mask_width(const ActionSpace& space) {
+  int width = 0;
+  for (const int n : space.heads) width += n;
+  return width;
+}
+
+template <typename T>
+T* at_row(const at::Tensor& tensor, std::int64_t row, std::int64_t slot) {
+  if (!tensor.defined()) return nullptr;
+  const std::int64_t per_slot = tensor.dim() > 3 ? tensor.stride(2) : 1;
+  return static_cast<T*>(tensor.data_ptr()) + row * tensor.stride(0) + slot * per_slot;
+}
+
+}  // namespace
+
+at::Tensor PolicyBuffers::observation_rows(std::int64_t begin, std::int64_t end) const {
+  return observation.slice(0, begin, end).flatten(0, 2).narrow(1, 0, observation_size);
+}
+
+Trajectory::Trajectory(const Spec& spec, const std::vector<std::string>& policies, const std::vector<int>& policy_of_role,
+                       int steps, int num_envs, Device device)
+    : steps_(steps), num_envs_(num_envs), roles_(spec.roles), policy_of_role_(policy_of_role) {
+  const auto place = at::TensorOptions().device(device.is_cuda() ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device.index))
+                                                                  : at::Device(at::kCPU));
+  const auto floats = place.dtype(at::kFloat), bytes = place.dtype(at::kByte), ints = place.dtype(at::kInt);
+  policies_.resize(policies.size());
+  for (std::size_t r = 0; r < roles_.size(); ++r) {
+    const Role& role = roles_[r];
+    PolicyBuffers& policy = policies_.at(static_cast<std::size_t>(policy_of_role_.at(r)));
+    if (policy.roles.empty()) {
+      policy.observation_size = role.observation_size();
+      policy.action_space = role.action;
+    } else if (policy.observation_size != role.observation_size() || !(policy.action_space == role.action) ||
+               roles_[static_cast<std::size_t>(policy.roles[0])].action_mask != role.action_mask) {
+      throw UsageError("roles '" + roles_[static_cast<std::size_t>(policy.roles[0])].name + "' and '" + role.name +
+                       "' have different spaces and cannot share a policy");
+    }
+    policy.roles.push_back(static_cast<int>(r));
+    policy.first_slot.push_back(policy.num_agents);
+    policy.num_agents += role.count;
+  }
+  const std::int64_t T = steps, E = num_envs;
+  for (std::size_t p = 0; p < policies_.size(); ++p) {
+    PolicyBuffers& policy = policies_[p];
+    policy.name = policies[p];
+    if (policy.roles.empty()) throw UsageError("policy '" + policy.name + "' acts for no role");
+    const std::int64_t A = policy.num_agents;
+    policy.observation = at::zeros({T + 1, E, A, padded(policy.observation_size)}, floats);
+    if (roles_[static_cast<std::size_t>(policy.roles[0])].action_mask) {
+      policy.action_mask = at::zeros({T + 1, E, A, mask_width(policy.action_space)}, bytes);
+    }
+    policy.active = at::zeros({T + 1, E, A}, bytes);
+    policy.value = at::zeros({T + 1, E, A}, floats);
+    policy.action = at::zeros({T, E, A, policy.action_space.width()}, policy.action_space.is_continuous() ? floats : ints);
+    policy.log_prob = at::zeros({T, E, A}, floats);
+    policy.reward = at::zeros({T, E, A}, floats);
+    policy.agent_terminated = at::zeros({T, E, A}, bytes);
+    policy.advantage = at::zeros({T, E, A}, floats);
+    policy.target = at::zeros({T, E, A}, floats);
+    policy.mask = at::zeros({T, E, A}, bytes);
+  }
+  terminated_ = at::zeros({T, E}, bytes);
+  truncated_ = at::zeros({T, E}, bytes);
+  reset_step_ = at::zeros({T, E}, bytes);
+}
+
+StepView Trajectory::rows(int t) const {
+  WD_CHECK(t >= 0 && t < steps_, "step ", t, " is outside a rollout of ", steps_);
+  StepView view;
+  view.num_roles = static_cast<int>(roles_.size());
+  int agent = 0;
+  for (std::size_t r = 0; r < roles_.size(); ++r) {
+    const PolicyBuffers& policy = policies_[static_cast<std::size_t>(policy_of_role_[r])];
+    std::int64_t slot = 0;
+    for (std::size_t k = 0; k < policy.roles.size(); ++k) if (policy.roles[k] == static_cast<int>(r)) slot = policy.first_slot[k];
+    RoleView& rows = view.roles[r];
+    rows.first_agent = agent;
+    rows.count = roles_[r].count;
+    rows.policy_agents = policy.num_agents;
+    rows.action_width = policy.action_space.width();
+    rows.observation_stride = static_cast<int>(policy.observation.size(3));
+    rows.mask_width = mask_width(policy.action_space);
+    rows.action = at_row<std::int32_t>(policy.action, t, slot);
+    rows.reward = at_row<float>(policy.reward, t, slot);
+    rows.agent_terminated = at_row<std::uint8_t>(policy.agent_terminated, t, slot);
+    rows.active = at_row<std::uint8_t>(policy.active, t + 1, slot);
+    rows.observation = at_row<float>(policy.observation, t + 1, slot);
+    rows.action_mask = at_row<std::uint8_t>(policy.action_mask, t + 1, slot);
+    agent += rows.count;
+  }
+  view.terminated = at_row<std::uint8_t>(terminated_, t, 0);
+  view.truncated = at_row<std::uint8_t>(truncated_, t, 0);
+  view.reset_step = at_row<std::uint8_t>(reset_step_, t, 0);
+  return view;
+}
+
+StepView Trajectory::first_rows() const {
+  StepView view = rows(0);
+  view.terminated = view.truncated = view.reset_step = nullptr;
+  for (int r = 0; r < view.num_roles; ++r) {
+    const PolicyBuffers& policy = policies_[static_cast<std::size_t>(policy_of_role_[static_cast<std::size_t>(r)])];
+    RoleView& rows = view.roles[r];
+    rows.reward = nullptr;
+    rows.agent_terminated = nullptr;
+    rows.active -= policy.active.stride(0);
+    rows.observation -= policy.observation.stride(0);
+    if (rows.action_mask != nullptr) rows.action_mask -= policy.action_mask.stride(0);
+  }
+  return view;
+}
+
+void Trajectory::carry_over() {
+  for (PolicyBuffers& policy : policies_) {
+    policy.observation[0].copy_(policy.observation[steps_]);
+    policy.active[0].copy_(policy.active[steps_]);
+    if (policy.action_mask.defined()) policy.action_mask[0].copy_(policy.action_mask[steps_]);
+  }
+}
+
+std::vector<const void*> Trajectory::addresses() const {
+  std::vector<const void*> all = {terminated_.data_ptr(), truncated_.data_ptr(), reset_step_.data_ptr()};
+  for (const PolicyBuffers& p : policies_) {
+    for (const at::Tensor& t : {p.observation, p.action_mask, p.active, p.value, p.action, p.log_prob, p.reward, p.agent_terminated,
+                                p.advantage, p.target, p.mask}) {
+      all.push_back(t.defined() ? t.data_ptr() : nullptr);
+    }
+  }
+  return all;
+}
+
+}  // namespace wd
