@@ -1,0 +1,177 @@
+// display_test.cpp: the progress line on pipes, closed pipes and terminals of any width.
+#include "src/run/display.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <array>
+#include <limits>
+
+#include "src/run/format.h"
+#include "wd/streams.h"
+
+namespace wd::run {
+namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+Progress progress_at(std::int64_t iteration) {
+  Progress progress;
+  progress.counts = {
+      .iteration = iteration, .env_steps = iteration * 10'000, .agent_steps = iteration * 50'000};
+  progress.wall_s = static_cast<double>(iteration);
+  progress.mean_return = {{"tagger", 12.306}, {"runner", std::numeric_limits<double>::quiet_NaN()}};
+  progress.device_bytes = std::uint64_t{3} << 30;
+  return progress;
+}
+
+// A descriptor to write to and what can be read at its other end.
+struct Ends {
+  int write_end = -1;
+  int read_end = -1;
+
+  ~Ends() {
+    ::close(write_end);
+    ::close(read_end);
+  }
+
+  std::string text() const {
+    std::array<char, 4096> buffer;
+    const ssize_t got = ::read(read_end, buffer.data(), buffer.size());
+    return {buffer.data(), static_cast<std::size_t>(got > 0 ? got : 0)};
+  }
+};
+
+void open_pipe(Ends& ends) {
+  int both[2];
+  ASSERT_EQ(::pipe2(both, O_NONBLOCK), 0);
+  ends = {.write_end = both[1], .read_end = both[0]};
+}
+
+void open_terminal(Ends& ends, unsigned short columns) {
+  ends.read_end = ::posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK);
+  ASSERT_EQ(::grantpt(ends.read_end), 0);
+  ASSERT_EQ(::unlockpt(ends.read_end), 0);
+  ends.write_end = ::open(::ptsname(ends.read_end), O_RDWR | O_NOCTTY);
+  winsize size{.ws_row = 24, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
+  ASSERT_EQ(::ioctl(ends.write_end, TIOCSWINSZ, &size), 0);
+  ::setenv("TERM", "xterm", 1);
+}
+
+TEST(Display, OnePlainLineAnInterval) {
+  Ends ends;
+  open_pipe(ends);
+  Display display({.total_steps = 100'000, .descriptor = ends.write_end});
+  display.show(progress_at(1));
+  EXPECT_EQ(
+      ends.text(),
+      "iteration 1 | 10.0k/100k steps | 10.0k steps/s | return tagger 12.31 runner - | eta 9s | 3.0 GiB\n");
+  display.show(progress_at(2));
+  EXPECT_THAT(ends.text(), StartsWith("iteration 2 | 20.0k/100k steps"));
+  display.end(progress_at(2));
+  EXPECT_EQ(ends.text(), "") << "nothing new to say";
+}
+
+TEST(Display, RedrawsInPlace) {
+  Ends ends;
+  open_terminal(ends, 120);
+  Display display({.max_seconds = 100.0, .descriptor = ends.write_end});
+  display.show(progress_at(1));
+  const std::string first = ends.text();
+  EXPECT_THAT(first, StartsWith("\r\x1b[Kiteration 1 | 10.0k steps | "));
+  EXPECT_THAT(first, HasSubstr("eta 1m39s"));
+  EXPECT_THAT(first, Not(HasSubstr("\n")));
+  Progress soon = progress_at(1);
+  soon.counts.iteration = 2;
+  soon.wall_s += 0.01;
+  display.show(soon);
+  EXPECT_EQ(ends.text(), "") << "at most ten times a second";
+  display.end(soon);
+  EXPECT_THAT(ends.text(), testing::AllOf(StartsWith("\r\x1b[Kiteration 2"), EndsWith("\n")));
+}
+
+TEST(Display, FitsAnyWidth) {
+  for (unsigned short columns : {1, 2, 10, 20, 40, 79, 80, 200}) {
+    Ends ends;
+    open_terminal(ends, columns);
+    Display display({.descriptor = ends.write_end});
+    display.show(progress_at(1));
+    const std::size_t erase = std::string("\r\x1b[K").size();
+    const std::string line = ends.text();
+    ASSERT_GE(line.size(), erase);
+    EXPECT_LT(line.size() - erase, columns);
+  }
+}
+
+TEST(Display, DumbTerminalGetsPlainLines) {
+  Ends ends;
+  open_terminal(ends, 80);
+  ::setenv("TERM", "dumb", 1);
+  Display display({.descriptor = ends.write_end});
+  display.show(progress_at(1));
+  EXPECT_THAT(ends.text(), StartsWith("iteration 1"));
+}
+
+TEST(Display, LeastImportantFieldsGoFirst) {
+  const std::vector<DisplayField> fields{{"aaaa", 0}, {"bbbb", 2}, {"cccc", 1}};
+  EXPECT_EQ(fit_line(fields, 18), "aaaa | bbbb | cccc");
+  EXPECT_EQ(fit_line(fields, 17), "aaaa | cccc");
+  EXPECT_EQ(fit_line(fields, 10), "aaaa");
+  EXPECT_EQ(fit_line(fields, 2), "aa");
+  EXPECT_EQ(fit_line(fields, 0), "");
+}
+
+TEST(Display, QuietSaysNothing) {
+  Ends ends;
+  open_pipe(ends);
+  Display display({.quiet = true, .descriptor = ends.write_end});
+  display.show(progress_at(1));
+  display.end(progress_at(2));
+  EXPECT_EQ(ends.text(), "");
+}
+
+TEST(Display, AReaderMayGoAway) {
+  survive_closed_streams();
+  Ends ends;
+  open_pipe(ends);
+  ::close(std::exchange(ends.read_end, -1));
+  Display display({.descriptor = ends.write_end});
+  display.show(progress_at(1));
+  display.end(progress_at(2));
+  Display closed({.descriptor = 999});
+  closed.show(progress_at(1));
+}
+
+TEST(Format, Counts) {
+  EXPECT_EQ(format_count(0), "0");
+  EXPECT_EQ(format_count(999), "999");
+  EXPECT_EQ(format_count(999.7), "1.00k");
+  EXPECT_EQ(format_count(12'345), "12.3k");
+  EXPECT_EQ(format_count(999'999), "1.00M");
+  EXPECT_EQ(format_count(-1'234'567), "-1.23M");
+  EXPECT_EQ(format_count(123e9), "123G");
+}
+
+TEST(Format, Durations) {
+  EXPECT_EQ(format_duration(0), "0s");
+  EXPECT_EQ(format_duration(59.7), "1m00s");
+  EXPECT_EQ(format_duration(65), "1m05s");
+  EXPECT_EQ(format_duration(7'380), "2h03m");
+  EXPECT_EQ(format_duration(90'000), "1d01h");
+  EXPECT_EQ(format_duration(std::numeric_limits<double>::infinity()), "?");
+}
+
+TEST(Format, BytesAndReturns) {
+  EXPECT_EQ(format_bytes(std::uint64_t{300} << 20), "300 MiB");
+  EXPECT_EQ(format_bytes(std::uint64_t{1100} << 20), "1.1 GiB");
+  EXPECT_EQ(format_return(-3.2), "-3.20");
+  EXPECT_EQ(format_return(1.234e6), "1.23M");
+}
+
+}  // namespace
+}  // namespace wd::run

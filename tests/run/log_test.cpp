@@ -1,0 +1,47 @@
+// log_test.cpp: messages reach stderr and log.txt.
+#include "wd/log.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/run/temporary_folder.h"
+
+namespace wd {
+namespace {
+
+using testing::HasSubstr;
+using testing::MatchesRegex;
+using testing::Not;
+
+// One test: the logger is one per process, and quiet() is for good.
+TEST(Log, StderrAndFile) {
+  const test::TemporaryFolder folder;
+  const auto path = folder.path / "log.txt";
+
+  testing::internal::CaptureStderr();
+  log::info("before the run");
+  log::attach_file(path);
+  log::info("{} is text, not a pattern");
+  log::warn("mind\x1b[31m this");
+  log::error("broken");
+  log::quiet();
+  log::info("for the file alone");
+  log::detach_file();
+  log::error("after the run");
+  const std::string console = testing::internal::GetCapturedStderr();
+  const std::string file = test::read_text(path);
+
+  EXPECT_EQ(console,
+            "before the run\n{} is text, not a pattern\nwarning: mind?[31m this\nerror: broken\n"
+            "error: after the run\n");
+  EXPECT_THAT(file, MatchesRegex("[0-9-]+ [0-9:.]+ info: \\{\\} is text, not a pattern\n"
+                                 "[^\n]+ warning: mind\\?\\[31m this\n[^\n]+ error: broken\n"
+                                 "[^\n]+ info: for the file alone\n"));
+}
+
+TEST(Log, FileThatCannotBeOpened) {
+  EXPECT_THAT(test::message_of([] { log::attach_file("/proc/nowhere/log.txt"); }),
+              HasSubstr("/proc/nowhere/log.txt"));
+}
+
+}  // namespace
+}  // namespace wd
