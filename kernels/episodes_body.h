@@ -6,9 +6,8 @@
 
 namespace wd {
 
-// Of one step of one replica, over the policy's agents; kept in finished_return until the episodes are
-// followed. Steps and agents are nine tenths of the work, and apart from the episodes all of them can run at
-// once.
+// Mean over the policy's agents of one step's rewards, kept in finished_return until the episodes are followed:
+// all steps of all replicas can do this at once, while episodes have to be followed in order.
 WD_FN void mean_reward(const EpisodesArgs& args, std::int64_t step) {
   const float* const reward = args.reward + step * args.num_agents;
   float sum = 0.0f;

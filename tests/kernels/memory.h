@@ -1,0 +1,38 @@
+// memory.h: where a kernel test keeps its arrays, so that one body runs a kernel on either device.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <deque>
+#include <vector>
+
+#include "kernels/queue.h"
+
+namespace wd {
+
+class HostMemory {
+ public:
+  static Queue queue() { return {}; }
+
+  // A copy of the values; null for none.
+  template <typename T>
+  T* put(const std::vector<T>& values) {
+    T* const copy = values.empty() ? nullptr : make<T>(values.size());
+    if (copy != nullptr) std::memcpy(copy, values.data(), values.size() * sizeof(T));
+    return copy;
+  }
+  // n elements whose bytes are all 0xff: NaN, -1, true. What a kernel forgets to write is seen.
+  template <typename T>
+  T* make(std::size_t n) {
+    return reinterpret_cast<T*>(blocks_.emplace_back(n * sizeof(T) + 1, std::byte{0xff}).data());
+  }
+  template <typename T>
+  std::vector<T> get(const T* values, std::size_t n) const {
+    return {values, values + n};
+  }
+
+ private:
+  std::deque<std::vector<std::byte>> blocks_;
+};
+
+}  // namespace wd

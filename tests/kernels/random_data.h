@@ -1,0 +1,67 @@
+// random_data.h: recorded data as training makes it, drawn at random: the same on every machine.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+namespace wd {
+
+class Draws {
+ public:
+  explicit Draws(unsigned seed) : engine_(seed) {}
+
+  float uniform(float low, float high) {
+    return low + (high - low) * static_cast<float>(engine_() >> 8) / 16777216.0f;
+  }
+  int below(int n) { return static_cast<int>(engine_() % static_cast<unsigned>(n)); }
+  bool one_in(int n) { return below(n) == 0; }
+  std::vector<float> uniforms(std::int64_t n, float low, float high) {
+    std::vector<float> values(static_cast<std::size_t>(n));
+    for (float& v : values) v = uniform(low, high);
+    return values;
+  }
+
+ private:
+  std::mt19937 engine_;
+};
+
+// Rewards, values and flags of one policy, with the meaning that the executors give them.
+struct Rollout {
+  int steps = 0, num_envs = 0, num_agents = 0;
+  std::vector<float> reward = {}, value = {};                                  // [T, E, A], [T + 1, E, A]
+  std::vector<std::uint8_t> active = {}, agent_terminated = {};                // [T + 1, E, A], [T, E, A]
+  std::vector<std::uint8_t> terminated = {}, truncated = {}, reset_step = {};  // [T, E]
+};
+
+inline Rollout random_rollout(Draws& draws, int steps, int num_envs, int num_agents) {
+  const std::size_t te = std::size_t(steps) * num_envs, row = std::size_t(num_envs) * num_agents;
+  Rollout r{steps, num_envs, num_agents, draws.uniforms(std::int64_t(te) * num_agents, -1.0f, 1.0f),
+            draws.uniforms(std::int64_t(te) * num_agents + std::int64_t(row), -2.0f, 2.0f)};
+  r.active.assign(te * num_agents + row, 1);
+  r.agent_terminated.assign(te * num_agents, 0);
+  r.terminated.assign(te, 0);
+  r.truncated.assign(te, 0);
+  r.reset_step.assign(te, 0);
+  for (int e = 0; e < num_envs; ++e) {
+    bool pending = draws.one_in(3);
+    for (int t = 0; t < steps; ++t) {
+      const std::size_t at = std::size_t(t) * num_envs + e;
+      r.reset_step[at] = pending ? 1 : 0;
+      r.terminated[at] = !pending && draws.one_in(9) ? 1 : 0;
+      r.truncated[at] = !pending && r.terminated[at] == 0 && draws.one_in(9) ? 1 : 0;
+      for (int a = 0; a < num_agents; ++a) {
+        const std::size_t i = at * num_agents + a;
+        const bool leaves = !pending && r.active[i] != 0 && draws.one_in(7);
+        r.agent_terminated[i] = leaves ? 1 : 0;
+        r.active[i + row] = pending || (r.active[i] != 0 && !leaves) ? 1 : 0;
+        if (pending || r.active[i] == 0) r.reward[i] = 0.0f;
+      }
+      pending = r.terminated[at] != 0 || r.truncated[at] != 0;
+    }
+  }
+  return r;
+}
+
+}  // namespace wd

@@ -1,0 +1,35 @@
+// returns_data.h: runs the returns kernel on a rollout, on either device.
+#pragma once
+
+#include "kernels/returns.h"
+#include "tests/kernels/random_data.h"
+
+namespace wd {
+
+struct Returns {
+  std::vector<float> advantage, target;  // [T, E, A]
+  std::vector<std::uint8_t> mask;        // [T, E, A]
+};
+
+// `settings` says method, gamma, lambda, n_step.
+template <typename Memory>
+Returns run_returns(Memory memory, const Rollout& rollout, ReturnsArgs settings) {
+  const std::size_t n = rollout.reward.size();
+  settings.steps = rollout.steps;
+  settings.num_envs = rollout.num_envs;
+  settings.num_agents = rollout.num_agents;
+  settings.reward = memory.put(rollout.reward);
+  settings.value = memory.put(rollout.value);
+  settings.active = memory.put(rollout.active);
+  settings.agent_terminated = memory.put(rollout.agent_terminated);
+  settings.terminated = memory.put(rollout.terminated);
+  settings.truncated = memory.put(rollout.truncated);
+  settings.reset_step = memory.put(rollout.reset_step);
+  settings.advantage = memory.template make<float>(n);
+  settings.target = memory.template make<float>(n);
+  settings.mask = memory.template make<std::uint8_t>(n);
+  returns(memory.queue(), settings);
+  return {memory.get(settings.advantage, n), memory.get(settings.target, n), memory.get(settings.mask, n)};
+}
+
+}  // namespace wd

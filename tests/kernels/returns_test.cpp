@@ -1,0 +1,288 @@
+// returns_test.cpp: what a transition means: every way in which an agent's episode can end, worked out by
+// hand.
+#include "kernels/returns.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+
+#include "tests/kernels/memory.h"
+#include "tests/kernels/returns_data.h"
+#include "wd/parallel.h"
+
+namespace wd {
+namespace {
+
+constexpr int kSteps = 4;
+using Row = std::array<float, kSteps>;
+
+// The numbers are such that floats hold every intermediate result: expectations are exact.
+//   gamma = 1/2
+//   t        0  1  2  3  4
+//   reward   1  3  2  5
+//   value    2  4  6  8  10
+// delta_t = r_t + V_{t+1} / 2 - V_t where nothing ends:
+//   1 + 2 - 2 = 1,  3 + 3 - 4 = 2,  2 + 4 - 6 = 0,  5 + 5 - 8 = 2
+// and where step t is final, r_t - V_t:
+//   1 - 2 = -1,     3 - 4 = -1,     2 - 6 = -4,     5 - 8 = -3
+// GAE: A_t = delta_t + (lambda / 2) A_{t+1}. n-step: A_t = r_t + r_{t+1}/2 + ... + V_{t+n} / 2^n - V_t.
+constexpr Row kReward = {1, 3, 2, 5};
+constexpr std::array<float, kSteps + 1> kValue = {2, 4, 6, 8, 10};
+constexpr float kPoison = 100.0f;  // reward of transitions that do not count
+
+struct Case {
+  std::string name;
+  int terminated = -1, truncated = -1, leaves = -1, reset = -1;  // the step at which it happens; -1: never
+  bool absent = false;
+  Row mask{};
+  Row gae_0{}, gae_half{}, gae_1{}, two_step{}, three_step{};
+  Row complete{}, monte_carlo{};  // Monte Carlo has its own mask
+};
+
+std::vector<Case> cases() {
+  return {
+      {.name = "nothing ends",
+       .mask = {1, 1, 1, 1},
+       .gae_0 = {1, 2, 0, 2},
+       // 2;  0 + 2/4 = 1/2;  2 + 1/8 = 2.125;  1 + 2.125/4 = 1.53125
+       .gae_half = {1.53125f, 2.125f, 0.5f, 2},
+       // 2;  0 + 2/2 = 1;  2 + 1/2 = 2.5;  1 + 2.5/2 = 2.25
+       .gae_1 = {2.25f, 2.5f, 1, 2},
+       // 1 + 3/2 + 6/4 - 2 = 2;  3 + 2/2 + 8/4 - 4 = 2;  2 + 5/2 + 10/4 - 6 = 1;  the rollout ends: 5 + 10/2
+       // - 8 = 2
+       .two_step = {2, 2, 1, 2},
+       // 1 + 3/2 + 2/4 + 8/8 - 2 = 2;  3 + 2/2 + 5/4 + 10/8 - 4 = 2.5;  then as above
+       .three_step = {2, 2.5f, 1, 2},
+       .complete = {0, 0, 0, 0},
+       .monte_carlo = {0, 0, 0, 0}},
+      {.name = "the rules end it at t = 1",
+       .terminated = 1,
+       .reset = 2,
+       .mask = {1, 1, 0, 1},
+       .gae_0 = {1, -1, 0, 2},
+       // -1;  1 - 1/4
+       .gae_half = {0.75f, -1, 0, 2},
+       // -1;  1 - 1/2
+       .gae_1 = {0.5f, -1, 0, 2},
+       // 1 + 3/2 - 2 = 1/2;  3 - 4 = -1
+       .two_step = {0.5f, -1, 0, 2},
+       .three_step = {0.5f, -1, 0, 2},
+       .complete = {1, 1, 0, 0},
+       // 1 + 3/2;  3
+       .monte_carlo = {2.5f, 3, 0, 0}},
+      {.name = "the time limit ends it at t = 1",
+       .truncated = 1,
+       .reset = 2,
+       .mask = {1, 1, 0, 1},
+       // V_2 = 6 is that of the true last observation: as where nothing ends, but the recursion stops
+       .gae_0 = {1, 2, 0, 2},
+       // 2;  1 + 2/4
+       .gae_half = {1.5f, 2, 0, 2},
+       .gae_1 = {2, 2, 0, 2},
+       // 1 + 3/2 + 6/4 - 2 = 2;  3 + 6/2 - 4 = 2
+       .two_step = {2, 2, 0, 2},
+       .three_step = {2, 2, 0, 2},
+       .complete = {1, 1, 0, 0},
+       .monte_carlo = {2.5f, 3, 0, 0}},
+      {.name = "the agent leaves at t = 1",
+       .leaves = 1,
+       .mask = {1, 1, 0, 0},
+       .gae_0 = {1, -1, 0, 0},
+       .gae_half = {0.75f, -1, 0, 0},
+       .gae_1 = {0.5f, -1, 0, 0},
+       .two_step = {0.5f, -1, 0, 0},
+       .three_step = {0.5f, -1, 0, 0},
+       .complete = {1, 1, 0, 0},
+       .monte_carlo = {2.5f, 3, 0, 0}},
+      {.name = "the agent leaves on the step that the time limit ends",
+       .truncated = 1,
+       .leaves = 1,
+       .reset = 2,
+       .mask = {1, 1, 0, 1},  // back in the new episode
+       .gae_0 = {1, -1, 0, 2},
+       .gae_half = {0.75f, -1, 0, 2},
+       .gae_1 = {0.5f, -1, 0, 2},
+       .two_step = {0.5f, -1, 0, 2},
+       .three_step = {0.5f, -1, 0, 2},
+       .complete = {1, 1, 0, 0},
+       .monte_carlo = {2.5f, 3, 0, 0}},
+      {.name = "the rules end it at t = T - 1",
+       .terminated = 3,
+       .mask = {1, 1, 1, 1},
+       .gae_0 = {1, 2, 0, -3},
+       // -3;  0 - 3/4;  2 - 0.75/4 = 1.8125;  1 + 1.8125/4 = 1.453125
+       .gae_half = {1.453125f, 1.8125f, -0.75f, -3},
+       // -3;  0 - 3/2;  2 - 1.5/2 = 1.25;  1 + 1.25/2 = 1.625
+       .gae_1 = {1.625f, 1.25f, -1.5f, -3},
+       // 2, 2 as where nothing ends;  2 + 5/2 - 6 = -1.5;  5 - 8 = -3
+       .two_step = {2, 2, -1.5f, -3},
+       // 2;  3 + 2/2 + 5/4 - 4 = 1.25
+       .three_step = {2, 1.25f, -1.5f, -3},
+       .complete = {1, 1, 1, 1},
+       // 5;  2 + 5/2 = 4.5;  3 + 4.5/2 = 5.25;  1 + 5.25/2 = 3.625
+       .monte_carlo = {3.625f, 5.25f, 4.5f, 5}},
+      {.name = "the time limit ends it at t = T - 1",
+       .truncated = 3,
+       .mask = {1, 1, 1, 1},
+       // row T is the true last observation: as where nothing ends
+       .gae_0 = {1, 2, 0, 2},
+       .gae_half = {1.53125f, 2.125f, 0.5f, 2},
+       .gae_1 = {2.25f, 2.5f, 1, 2},
+       .two_step = {2, 2, 1, 2},
+       .three_step = {2, 2.5f, 1, 2},
+       .complete = {1, 1, 1, 1},
+       .monte_carlo = {3.625f, 5.25f, 4.5f, 5}},
+      {.name = "the agent leaves at t = T - 1",
+       .leaves = 3,
+       .mask = {1, 1, 1, 1},
+       .gae_0 = {1, 2, 0, -3},
+       .gae_half = {1.453125f, 1.8125f, -0.75f, -3},
+       .gae_1 = {1.625f, 1.25f, -1.5f, -3},
+       .two_step = {2, 2, -1.5f, -3},
+       .three_step = {2, 1.25f, -1.5f, -3},
+       .complete = {1, 1, 1, 1},
+       .monte_carlo = {3.625f, 5.25f, 4.5f, 5}},
+      {.name = "the last row of the rollout only resets after the rules' end",
+       .terminated = 2,
+       .reset = 3,
+       .mask = {1, 1, 1, 0},
+       .gae_0 = {1, 2, -4, 0},
+       // -4;  2 - 4/4 = 1;  1 + 1/4
+       .gae_half = {1.25f, 1, -4, 0},
+       // -4;  2 - 4/2 = 0;  1 + 0
+       .gae_1 = {1, 0, -4, 0},
+       // 2;  3 + 2/2 - 4 = 0;  2 - 6
+       .two_step = {2, 0, -4, 0},
+       // 1 + 3/2 + 2/4 - 2 = 1
+       .three_step = {1, 0, -4, 0},
+       .complete = {1, 1, 1, 0},
+       // 2;  3 + 2/2 = 4;  1 + 4/2 = 3
+       .monte_carlo = {3, 4, 2, 0}},
+      {.name = "the last row of the rollout only resets after the time limit's end",
+       .truncated = 2,
+       .reset = 3,
+       .mask = {1, 1, 1, 0},
+       .gae_0 = {1, 2, 0, 0},
+       .gae_half = {1.5f, 2, 0, 0},
+       .gae_1 = {2, 2, 0, 0},
+       // 2;  3 + 2/2 + 8/4 - 4 = 2;  2 + 8/2 - 6 = 0
+       .two_step = {2, 2, 0, 0},
+       // 1 + 3/2 + 2/4 + 8/8 - 2 = 2;  as in two steps
+       .three_step = {2, 2, 0, 0},
+       .complete = {1, 1, 1, 0},
+       .monte_carlo = {3, 4, 2, 0}},
+      {.name = "the first row only resets: the episode ended in the last rollout",
+       .reset = 0,
+       .mask = {0, 1, 1, 1},
+       .gae_0 = {0, 2, 0, 2},
+       .gae_half = {0, 2.125f, 0.5f, 2},
+       .gae_1 = {0, 2.5f, 1, 2},
+       .two_step = {0, 2, 1, 2},
+       .three_step = {0, 2.5f, 1, 2},
+       .complete = {0, 0, 0, 0},
+       .monte_carlo = {0, 0, 0, 0}},
+      {.name = "the agent is out of the game from the start", .absent = true, .mask = {0, 0, 0, 0}},
+  };
+}
+
+// One replica a case. Agent 0 is the case; agent 1 never leaves: what happens to it is what happens to the
+// replica.
+Rollout rollout_of(const std::vector<Case>& cases) {
+  const int envs = static_cast<int>(cases.size());
+  const std::size_t te = std::size_t(kSteps) * envs;
+  Rollout r{kSteps,
+            envs,
+            2,
+            std::vector<float>(2 * te),
+            std::vector<float>(2 * (te + envs)),
+            std::vector<std::uint8_t>(2 * (te + envs), 1),
+            std::vector<std::uint8_t>(2 * te),
+            std::vector<std::uint8_t>(te),
+            std::vector<std::uint8_t>(te),
+            std::vector<std::uint8_t>(te)};
+  for (int e = 0; e < envs; ++e) {
+    const Case& c = cases[e];
+    for (int t = 0; t <= kSteps; ++t) {
+      const std::size_t at = std::size_t(t) * envs + e;
+      const bool gone = c.absent || (c.leaves >= 0 && t > c.leaves && !(c.reset > c.leaves && t > c.reset));
+      r.value[2 * at] = r.value[2 * at + 1] = kValue[t];
+      r.active[2 * at] = gone ? 0 : 1;
+      if (t == kSteps) break;
+      r.terminated[at] = t == c.terminated;
+      r.truncated[at] = t == c.truncated;
+      r.reset_step[at] = t == c.reset;
+      r.agent_terminated[2 * at] = t == c.leaves;
+      r.reward[2 * at] = gone || t == c.reset ? kPoison : kReward[t];
+      r.reward[2 * at + 1] = t == c.reset ? kPoison : kReward[t];
+    }
+  }
+  return r;
+}
+
+void expect_rows(const ReturnsArgs& settings, Row Case::* expected, Row Case::* mask) {
+  const std::vector<Case> all = cases();
+  const Returns got = run_returns(HostMemory(), rollout_of(all), settings);
+  for (std::size_t e = 0; e < all.size(); ++e) {
+    for (int t = 0; t < kSteps; ++t) {
+      const std::size_t i = 2 * (t * all.size() + e);
+      SCOPED_TRACE(all[e].name + ", t = " + std::to_string(t));
+      const float counts = (all[e].*mask)[t],
+                  value = settings.method == ReturnMethod::kMonteCarlo ? 0.0f : kValue[t];
+      EXPECT_EQ(got.mask[i], counts);
+      EXPECT_EQ(got.advantage[i], (all[e].*expected)[t]);
+      EXPECT_EQ(got.target[i], counts * (value + (all[e].*expected)[t]));
+    }
+  }
+}
+
+ReturnsArgs gae(float lambda) { return {.method = ReturnMethod::kGae, .gamma = 0.5f, .lambda = lambda}; }
+ReturnsArgs n_step(int n) { return {.method = ReturnMethod::kNStep, .gamma = 0.5f, .n_step = n}; }
+
+TEST(Returns, GaeOfLambdaZeroIsTheTemporalDifference) { expect_rows(gae(0.0f), &Case::gae_0, &Case::mask); }
+TEST(Returns, GaeInBetween) { expect_rows(gae(0.5f), &Case::gae_half, &Case::mask); }
+TEST(Returns, GaeOfLambdaOne) { expect_rows(gae(1.0f), &Case::gae_1, &Case::mask); }
+TEST(Returns, OneStepIsTheTemporalDifference) { expect_rows(n_step(1), &Case::gae_0, &Case::mask); }
+TEST(Returns, TwoSteps) { expect_rows(n_step(2), &Case::two_step, &Case::mask); }
+TEST(Returns, ThreeSteps) { expect_rows(n_step(3), &Case::three_step, &Case::mask); }
+TEST(Returns, StepsBeyondTheRolloutAreGaeOfLambdaOne) {
+  expect_rows(n_step(1000), &Case::gae_1, &Case::mask);
+}
+TEST(Returns, MonteCarloNeedsAnEnd) {
+  expect_rows({.method = ReturnMethod::kMonteCarlo, .gamma = 0.5f}, &Case::monte_carlo, &Case::complete);
+}
+
+TEST(Returns, OneAgentsLeavingIsNothingToAnother) {
+  const std::vector<Case> all = cases();
+  std::vector<Case> without = all;
+  for (Case& c : without) c.leaves = -1;
+  for (const ReturnsArgs& settings :
+       {gae(0.5f), n_step(2), ReturnsArgs{.method = ReturnMethod::kMonteCarlo}}) {
+    const Returns got = run_returns(HostMemory(), rollout_of(all), settings);
+    const Returns expected = run_returns(HostMemory(), rollout_of(without), settings);
+    for (std::size_t i = 1; i < got.advantage.size(); i += 2) {
+      EXPECT_EQ(got.advantage[i], expected.advantage[i]);
+      EXPECT_EQ(got.mask[i], expected.mask[i]);
+    }
+  }
+}
+
+TEST(Returns, SameForAnyNumberOfThreads) {
+  Draws draws(1);
+  const Rollout rollout = random_rollout(draws, 50, 300, 3);
+  for (const ReturnsArgs& settings :
+       {gae(0.9f), n_step(5), ReturnsArgs{.method = ReturnMethod::kMonteCarlo}}) {
+    set_num_threads(1);
+    const Returns expected = run_returns(HostMemory(), rollout, settings);
+    for (const int threads : {2, 4}) {
+      set_num_threads(threads);
+      const Returns got = run_returns(HostMemory(), rollout, settings);
+      EXPECT_EQ(got.advantage, expected.advantage);
+      EXPECT_EQ(got.target, expected.target);
+      EXPECT_EQ(got.mask, expected.mask);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace wd
