@@ -35,6 +35,9 @@ struct Ends {
   int write_end = -1;
   int read_end = -1;
 
+  Ends() = default;
+  Ends(const Ends&) = delete;
+  Ends& operator=(const Ends&) = delete;
   ~Ends() {
     ::close(write_end);
     ::close(read_end);
@@ -50,7 +53,8 @@ struct Ends {
 void open_pipe(Ends& ends) {
   int both[2];
   ASSERT_EQ(::pipe2(both, O_NONBLOCK), 0);
-  ends = {.write_end = both[1], .read_end = both[0]};
+  ends.read_end = both[0];
+  ends.write_end = both[1];
 }
 
 void open_terminal(Ends& ends, unsigned short columns) {
