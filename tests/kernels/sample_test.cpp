@@ -1,0 +1,256 @@
+// sample_test.cpp: the sampler draws what the softmax or the Gaussian says, never what is illegal, and the
+// same for any split.
+#include "kernels/sample.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <numeric>
+
+#include "tests/kernels/memory.h"
+#include "tests/kernels/sample_data.h"
+#include "wd/parallel.h"
+
+namespace wd {
+namespace {
+
+constexpr double kLogTwoPi = 1.8378770664093453;
+
+// Every row of the same output.
+SampleData repeat(const ActionLayout& layout, std::vector<float> row, int rows, int num_agents = 1) {
+  SampleData data;
+  data.settings = {.num_agents = num_agents, .layout = layout, .key = RandomKey::of(3, Stream::kAction)};
+  row.push_back(0.0f);
+  for (int r = 0; r < rows; ++r) data.output.insert(data.output.end(), row.begin(), row.end());
+  return data;
+}
+
+std::vector<double> softmax(const std::vector<float>& logits) {
+  std::vector<double> p;
+  for (const float logit : logits) p.push_back(std::exp(static_cast<double>(logit)));
+  const double sum = std::accumulate(p.begin(), p.end(), 0.0);
+  for (double& v : p) v /= sum;
+  return p;
+}
+
+double chi_square(const std::vector<int>& seen, const std::vector<double>& probability, int draws) {
+  double sum = 0.0;
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    const double expected = probability[i] * draws;
+    sum += (seen[i] - expected) * (seen[i] - expected) / expected;
+  }
+  return sum;
+}
+
+// Quantiles at 1 - 1e-4 of the chi-square distribution, by degrees of freedom.
+constexpr double kChi4 = 23.51, kChi14 = 42.58;
+
+TEST(Sample, FrequenciesAreThoseOfTheSoftmax) {
+  constexpr int kDraws = 200000;
+  const std::vector<float> logits = {0.3f, -1.2f, 2.0f, 0.0f, -3.0f};
+  const Sampled got = run_sample(HostMemory(), repeat(categorical({5}), logits, kDraws));
+  std::vector<int> seen(5);
+  for (const int choice : got.action) ++seen.at(choice);
+  EXPECT_LT(chi_square(seen, softmax(logits), kDraws), kChi4);
+}
+
+TEST(Sample, FrequenciesOverStepsAndAgentsToo) {
+  const std::vector<float> logits = {0.3f, -1.2f, 2.0f, 0.0f, -3.0f};
+  std::vector<int> seen(5);
+  SampleData data = repeat(categorical({5}), logits, 100, 100);
+  for (data.settings.step = 0; data.settings.step < 2000; ++data.settings.step) {
+    for (const int choice : run_sample(HostMemory(), data).action) ++seen.at(choice);
+  }
+  EXPECT_LT(chi_square(seen, softmax(logits), 200000), kChi4);
+}
+
+TEST(Sample, HeadsAreIndependent) {
+  constexpr int kDraws = 200000;
+  const std::vector<float> logits = {0.5f, -0.5f, 0.0f, 0.2f, 1.0f, -1.0f, 0.0f, 0.4f};
+  const Sampled got = run_sample(HostMemory(), repeat(categorical({3, 5}), logits, kDraws));
+  std::vector<int> seen(15);
+  for (int r = 0; r < kDraws; ++r) ++seen.at(5 * got.action[2 * r] + got.action[2 * r + 1]);
+  const std::vector<double> first = softmax({0.5f, -0.5f, 0.0f}),
+                            second = softmax({0.2f, 1.0f, -1.0f, 0.0f, 0.4f});
+  std::vector<double> joint;
+  for (const double p : first) {
+    for (const double q : second) joint.push_back(p * q);
+  }
+  EXPECT_LT(chi_square(seen, joint, kDraws), kChi14);
+}
+
+// Four heads share one Philox block; the fifth and sixth come from the next.
+TEST(Sample, AllHeadsOfManyDrawTheirOwn) {
+  constexpr int kDraws = 100000;
+  const Sampled got =
+      run_sample(HostMemory(), repeat(categorical({2, 2, 2, 2, 2, 2}), std::vector<float>(12), kDraws));
+  for (int g = 0; g < 6; ++g) {
+    for (int h = 0; h < g; ++h) {
+      int equal = 0;
+      for (int r = 0; r < kDraws; ++r) equal += got.action[6 * r + g] == got.action[6 * r + h] ? 1 : 0;
+      EXPECT_NEAR(equal / double{kDraws}, 0.5, 0.0062)
+          << "heads " << g << " and " << h;  // 4 standard deviations
+    }
+  }
+}
+
+TEST(Sample, NeverDrawsWhatIsIllegal) {
+  Draws draws(1);
+  for (const bool greedy : {false, true}) {
+    SampleData data = random_sample_data(draws, categorical({4, 1, 7}), 5000, 3, true);
+    for (float& logit : data.output) logit *= 20.0f;  // the likeliest choices are often the illegal ones
+    data.settings.greedy = greedy;
+    const Sampled got = run_sample(HostMemory(), data);
+    for (std::int64_t row = 0; row < data.rows(); ++row) {
+      const std::uint8_t* const legal = &data.legal[static_cast<std::size_t>(12 * row)];
+      ASSERT_EQ(legal[got.action[3 * row]], 1);
+      ASSERT_EQ(legal[4 + got.action[3 * row + 1]], 1);
+      ASSERT_EQ(legal[5 + got.action[3 * row + 2]], 1);
+      ASSERT_TRUE(std::isfinite(got.log_prob[row]));
+    }
+  }
+}
+
+TEST(Sample, MaskedFrequenciesAreThoseOfTheLegalChoices) {
+  constexpr int kDraws = 200000;
+  SampleData data = repeat(categorical({7}), {0.3f, 5.0f, -1.2f, 2.0f, 0.0f, 9.0f, -3.0f}, kDraws);
+  for (int r = 0; r < kDraws; ++r) data.legal.insert(data.legal.end(), {1, 0, 1, 1, 1, 0, 1});
+  const Sampled got = run_sample(HostMemory(), data);
+  std::vector<int> seen(7);
+  for (const int choice : got.action) ++seen.at(choice);
+  EXPECT_LT(chi_square({seen[0], seen[2], seen[3], seen[4], seen[6]},
+                       softmax({0.3f, -1.2f, 2.0f, 0.0f, -3.0f}), kDraws),
+            kChi4);
+  const std::vector<double> p = softmax({0.3f, -1.2f, 2.0f, 0.0f, -3.0f});
+  constexpr int kSlot[7] = {0, -1, 1, 2, 3, -1, 4};
+  for (int r = 0; r < 100; ++r) EXPECT_NEAR(got.log_prob[r], std::log(p[kSlot[got.action[r]]]), 2e-6);
+}
+
+TEST(Sample, GreedyTakesTheLikeliestAndTheFirstOfEquals) {
+  SampleData data = repeat(categorical({3, 4}), {0.1f, 2.0f, 2.0f, -1.0f, -3.0f, -0.5f, -4.0f}, 10);
+  data.settings.greedy = true;
+  const Sampled got = run_sample(HostMemory(), data);
+  const double expected =
+      std::log(softmax({0.1f, 2.0f, 2.0f})[1]) + std::log(softmax({-1.0f, -3.0f, -0.5f, -4.0f})[2]);
+  for (int r = 0; r < 10; ++r) {
+    EXPECT_EQ(got.action[2 * r], 1);
+    EXPECT_EQ(got.action[2 * r + 1], 2);
+    EXPECT_NEAR(got.log_prob[r], expected, 2e-6);
+  }
+}
+
+TEST(Sample, HugeLogitsStayFinite) {
+  const Sampled got = run_sample(HostMemory(), repeat(categorical({3}), {3.0e4f, -3.0e4f, 2.99e4f}, 100));
+  for (int r = 0; r < 100; ++r) {
+    EXPECT_EQ(got.action[r], 0);
+    EXPECT_EQ(got.log_prob[r], 0.0f);
+  }
+}
+
+TEST(Sample, GaussianHasItsMeanDeviationAndDensity) {
+  constexpr int kDraws = 200000;
+  const std::vector<float> mean = {-1.0f, 0.5f}, log_std = {0.4f, -1.0f};
+  SampleData data = repeat({.components = 2}, mean, kDraws);
+  data.log_std = log_std;
+  const Sampled got = run_sample(HostMemory(), data);
+  double product = 0.0;
+  for (int k = 0; k < 2; ++k) {
+    const double std = std::exp(double{log_std[k]});
+    double sum = 0.0, squares = 0.0, fourth = 0.0;
+    for (int r = 0; r < kDraws; ++r) {
+      const double z = (std::bit_cast<float>(got.action[2 * r + k]) - double{mean[k]}) / std;
+      sum += z;
+      squares += z * z;
+      fourth += z * z * z * z;
+    }
+    EXPECT_NEAR(sum / kDraws, 0.0,
+                0.009);  // 4 standard deviations each: 1 / sqrt(n), sqrt(2 / n), sqrt(96 / n)
+    EXPECT_NEAR(squares / kDraws, 1.0, 0.0127);
+    EXPECT_NEAR(fourth / kDraws, 3.0, 0.088);
+  }
+  for (int r = 0; r < kDraws; ++r) {
+    double log_prob = 0.0, z[2];
+    for (int k = 0; k < 2; ++k) {
+      z[k] = (std::bit_cast<float>(got.action[2 * r + k]) - double{mean[k]}) / std::exp(double{log_std[k]});
+      log_prob += -0.5 * z[k] * z[k] - log_std[k] - 0.5 * kLogTwoPi;
+    }
+    product += z[0] * z[1];
+    ASSERT_NEAR(got.log_prob[r], log_prob, 1e-5);
+  }
+  EXPECT_NEAR(product / kDraws, 0.0, 0.009);
+}
+
+TEST(Sample, GreedyGaussianIsTheMean) {
+  SampleData data = repeat({.components = 2}, {-1.0f, 0.5f}, 3);
+  data.log_std = {0.4f, -1.0f};
+  data.settings.greedy = true;
+  const Sampled got = run_sample(HostMemory(), data);
+  for (int r = 0; r < 3; ++r) {
+    EXPECT_EQ(std::bit_cast<float>(got.action[2 * r]), -1.0f);
+    EXPECT_EQ(std::bit_cast<float>(got.action[2 * r + 1]), 0.5f);
+    EXPECT_NEAR(got.log_prob[r], 0.6 - kLogTwoPi, 1e-6);  // -(0.4 - 1.0) - 2 * 0.5 log(2 pi)
+  }
+}
+
+TEST(Sample, KeepsTheValueBesideTheOutput) {
+  Draws draws(2);
+  const SampleData data = random_sample_data(draws, categorical({4, 3}), 50, 3, false);
+  const Sampled got = run_sample(HostMemory(), data);
+  for (std::size_t row = 0; row < 150; ++row) EXPECT_EQ(got.value[row], data.output[8 * row + 7]);
+}
+
+// Rows of replicas [first, first + count) alone, as another worker would see them.
+SampleData part(const SampleData& all, int first, int count) {
+  SampleData data = all;
+  const std::int64_t agents = all.settings.num_agents, columns = all.settings.layout.columns();
+  const auto cut = [&](auto& values, std::int64_t width) {
+    const auto begin = values.begin() + first * agents * width;
+    values = {begin, begin + count * agents * width};
+  };
+  cut(data.output, columns + 1);
+  if (!data.legal.empty()) cut(data.legal, columns);
+  data.settings.first_replica += static_cast<std::uint32_t>(first);
+  return data;
+}
+
+TEST(Sample, SameDrawsForAnySplitOfReplicasAndThreads) {
+  Draws draws(3);
+  for (const ActionLayout& layout : {categorical({4, 1, 7, 2, 9}), ActionLayout{.components = 3}}) {
+    SampleData all = random_sample_data(draws, layout, 400, 3, layout.num_heads > 0);
+    all.settings.first_replica = 1000;
+    set_num_threads(1);
+    const Sampled expected = run_sample(HostMemory(), all);
+    set_num_threads(4);
+    EXPECT_EQ(run_sample(HostMemory(), all).action, expected.action);
+    Sampled joined;
+    for (const auto& [first, count] : {std::pair{0, 1}, {1, 150}, {151, 249}}) {
+      const Sampled got = run_sample(HostMemory(), part(all, first, count));
+      joined.action.insert(joined.action.end(), got.action.begin(), got.action.end());
+      joined.log_prob.insert(joined.log_prob.end(), got.log_prob.begin(), got.log_prob.end());
+    }
+    EXPECT_EQ(joined.action, expected.action);
+    EXPECT_EQ(joined.log_prob, expected.log_prob);
+  }
+}
+
+TEST(Sample, SeedStepPolicyAndReplicaEachChangeTheDraws) {
+  const SampleData data = repeat(categorical({1000}), std::vector<float>(1000), 64, 4);
+  const std::vector<std::int32_t> base = run_sample(HostMemory(), data).action;
+  std::vector<SampleData> others(6, data);
+  others[0].settings.key = RandomKey::of(4, Stream::kAction);
+  others[1].settings.step = 1;
+  others[2].settings.step = std::uint64_t{1} << 32;
+  others[3].settings.policy = 1;
+  others[4].settings.first_replica = 1000;
+  others[5].settings.key = RandomKey::of(3 + (std::uint64_t{1} << 32), Stream::kAction);
+  for (const SampleData& other : others) {
+    const std::vector<std::int32_t> got = run_sample(HostMemory(), other).action;
+    int equal = 0;
+    for (std::size_t i = 0; i < base.size(); ++i) equal += got[i] == base[i] ? 1 : 0;
+    EXPECT_LT(equal, 5);  // of 256, one in a thousand by chance
+  }
+}
+
+}  // namespace
+}  // namespace wd
