@@ -1,4 +1,5 @@
-// config.h: every setting of a training run, where each value came from, and how files and command line become it.
+// config.h: every setting of a training run, where each value came from, and how files and command line
+// become it.
 #pragma once
 
 #include <cstdint>
@@ -118,7 +119,8 @@ struct Config {
   std::vector<std::string> notes;              // what people should be told: rounding, keys without effect
 };
 
-// Everything that is wrong with a configuration, one line a problem: `FILE:LINE:COL: section.key = value: reason`.
+// Everything that is wrong with a configuration, one line a problem: `FILE:LINE:COL: section.key = value:
+// reason`.
 class ConfigError : public UsageError {
  public:
   explicit ConfigError(std::vector<std::string> problems);
@@ -130,7 +132,7 @@ class ConfigError : public UsageError {
 
 // One value from the command line; `text` is read as YAML.
 struct Override {
-  std::string path;             // "trainer.num_envs", "policy.tagger.lr", "policy.tagger.model.fc_dims"
+  std::string path;  // "trainer.num_envs", "policy.tagger.lr", "policy.tagger.model.fc_dims"
   std::string text;
   std::string option = "--set";  // for messages and --print_config
 };
@@ -138,17 +140,19 @@ struct Override {
 // "section.key=value", the argument of --set. Throws ConfigError when it has another shape.
 Override parse_override(std::string_view argument);
 
-// Layers, each over the one before: struct defaults, SEARCH/NAME.yaml (the first found), file, overrides in their order.
+// Layers, each over the one before: struct defaults, SEARCH/NAME.yaml (the first found), file, overrides in
+// their order.
 struct ConfigSources {
-  std::string env;   // --env; empty: the file's `name`
-  std::string file;  // --config; empty: none
-  std::vector<Override> overrides;
-  std::vector<std::filesystem::path> search;  // folders that may hold NAME.yaml
+  std::string env = {};   // --env; empty: the file's `name`
+  std::string file = {};  // --config; empty: none
+  std::vector<Override> overrides = {};
+  std::vector<std::filesystem::path> search = {};  // folders that may hold NAME.yaml
 };
 
 using Describe = std::function<void(Fields&)>;
 
-// What the loader asks of an environment: its parameters, which it writes, and its roles, which follow from them.
+// What the loader asks of an environment: its parameters, which it writes, and its roles, which follow from
+// them.
 struct EnvironmentAccess {
   Describe describe;
   std::function<Spec()> spec;
@@ -164,7 +168,8 @@ Config load_config(const ConfigSources& sources, const EnvironmentLookup& lookup
 // The environment's own name behind WarpDrive's ("single_cartpole" is cartpole).
 std::string canonical_environment(std::string_view name);
 
-// Effective values as YAML; loads back to the same values. With origins, a comment at each value says where it came from.
+// Effective values as YAML; loads back to the same values. With origins, a comment at each value says where
+// it came from.
 std::string print_config(Config config, const Describe& environment, bool with_origins = true);
 
 // 64 bits that differ when any effective value does (FNV-1a of the printed text without comments).

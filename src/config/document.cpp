@@ -1,0 +1,244 @@
+// document.cpp: YAML events (yaml-cpp) to our tree. Events, not yaml-cpp's nodes: those follow aliases, which
+// cost unbounded time, and drop duplicate keys and later documents in silence.
+#include "src/config/document.h"
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/parser.h>
+
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "src/config/utf8.h"
+
+namespace wd::config {
+namespace {
+
+constexpr std::size_t kMaxNodes = 20'000;  // a node is some 200 bytes
+constexpr char kNoAlias[] = "aliases (*name) are not supported: write the value out";
+
+// Stops the parser; the place and the reason go to Problems.
+struct Refused {
+  Place place;
+  std::string reason;
+};
+
+// A list or map that is not closed yet.
+struct Open {
+  Node node;
+  bool key_next = true;  // map: the next scalar is a key
+  std::set<std::string> keys = {};
+};
+
+class Builder : public YAML::EventHandler {
+ public:
+  explicit Builder(const std::string& source) : source_(source) {}
+
+  Node take() { return std::move(root_); }
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (++documents_ > 1) refuse(mark, "a second document; a file holds one");
+  }
+  void OnDocumentEnd() override {}
+
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    check(mark, "", anchor);
+    if (key_expected()) refuse(mark, "a key must be a word");
+    add(make(Node::Kind::kNull, mark));
+  }
+
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override { refuse(mark, kNoAlias); }
+
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& text) override {
+    check(mark, tag, anchor);
+    if (key_expected()) return key(mark, text);
+    Node node = make(Node::Kind::kScalar, mark);
+    node.text = text;
+    node.quoted = tag == "!";
+    add(std::move(node));
+  }
+
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    open(Node::Kind::kList, mark, tag, anchor);
+  }
+  void OnSequenceEnd() override { close(); }
+
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    open(Node::Kind::kMap, mark, tag, anchor);
+  }
+  void OnMapEnd() override { close(); }
+
+ private:
+  Place place(const YAML::Mark& mark) const { return {source_, mark.line + 1, mark.column + 1}; }
+
+  [[noreturn]] void refuse(const YAML::Mark& mark, std::string reason) const {
+    throw Refused{place(mark), std::move(reason)};
+  }
+
+  void check(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
+    if (anchor != YAML::NullAnchor) refuse(mark, "anchors (&name) are not supported: write the value out");
+    if (!tag.empty() && tag != "?" && tag != "!") {
+      refuse(mark, "tags are not supported: remove \"" + printable(tag) + "\"");
+    }
+    if (++nodes_ > kMaxNodes) refuse(mark, "more than " + std::to_string(kMaxNodes) + " values");
+  }
+
+  Node make(Node::Kind kind, const YAML::Mark& mark) const {
+    Node node;
+    node.kind = kind;
+    node.place = place(mark);
+    return node;
+  }
+
+  bool key_expected() const {
+    return !stack_.empty() && stack_.back().node.is_map() && stack_.back().key_next;
+  }
+
+  void key(const YAML::Mark& mark, const std::string& text) {
+    if (text == "<<") refuse(mark, "merge keys (<<) are not supported: write the values out");
+    if (text.empty()) refuse(mark, "a key must be a word");
+    Open& map = stack_.back();
+    if (!map.keys.insert(text).second) refuse(mark, "duplicate key \"" + printable(text) + "\"");
+    map.node.entries.push_back({text, place(mark), Node{}});
+    map.key_next = false;
+  }
+
+  void open(Node::Kind kind, const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
+    check(mark, tag, anchor);
+    if (key_expected()) refuse(mark, "a key must be a word");
+    if (stack_.size() >= kMaxDepth) refuse(mark, "more than " + std::to_string(kMaxDepth) + " levels deep");
+    stack_.push_back({make(kind, mark)});
+  }
+
+  void close() {
+    Node node = std::move(stack_.back().node);
+    stack_.pop_back();
+    add(std::move(node));
+  }
+
+  void add(Node node) {
+    if (stack_.empty()) {
+      root_ = std::move(node);
+      return;
+    }
+    Open& parent = stack_.back();
+    if (!parent.node.is_map()) return parent.node.items.push_back(std::move(node));
+    Node::Entry& entry = parent.node.entries.back();
+    if (node.kind == Node::Kind::kNull)
+      node.place = entry.key_place;  // yaml-cpp gives the place of what follows
+    entry.value = std::move(node);
+    parent.key_next = true;
+  }
+
+  std::string source_;
+  Node root_;
+  std::vector<Open> stack_;
+  std::size_t nodes_ = 0;
+  int documents_ = 0;
+};
+
+// yaml-cpp reports some marks as -1.
+Place exception_place(const std::string& source, const YAML::Mark& mark) {
+  return mark.line < 0 ? Place{source, 1, 1} : Place{source, mark.line + 1, mark.column + 1};
+}
+
+std::string list_text(const Node& node, int depth);
+
+std::string one_line(const Node& node, int depth) {
+  switch (node.kind) {
+    case Node::Kind::kNull:
+      return "(empty)";
+    case Node::Kind::kScalar:
+      return node.quoted ? '"' + node.text + '"' : node.text;
+    case Node::Kind::kMap:
+      return "{...}";
+    case Node::Kind::kList:
+      return depth > 2 ? "[...]" : list_text(node, depth);
+  }
+  return "";
+}
+
+std::string list_text(const Node& node, int depth) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < node.items.size() && text.size() < 100; ++i) {
+    text += (i ? ", " : "") + one_line(node.items[i], depth + 1);
+  }
+  return text + "]";
+}
+
+}  // namespace
+
+const Node* Node::find(std::string_view key) const {
+  for (const Entry& entry : entries) {
+    if (entry.key == key) return &entry.value;
+  }
+  return nullptr;
+}
+
+Node* Node::find(std::string_view key) { return const_cast<Node*>(std::as_const(*this).find(key)); }
+
+std::string kind_name(const Node& node) {
+  switch (node.kind) {
+    case Node::Kind::kNull:
+      return "nothing";
+    case Node::Kind::kScalar:
+      return node.quoted ? "text" : "a word";
+    case Node::Kind::kList:
+      return "a list";
+    case Node::Kind::kMap:
+      return "a section";
+  }
+  return "";
+}
+
+std::string shown(const Node& node) { return printable(one_line(node, 0)); }
+
+bool parse_document(std::string_view text, const std::string& source, Problems& problems, Node& out) {
+  const std::size_t before = problems.count();
+  if (text.size() > kMaxBytes) {
+    problems.add({source, 1, 1}, "", "larger than " + std::to_string(kMaxBytes) + " bytes");
+    return false;
+  }
+  if (const auto bad = first_bad_byte(text)) {
+    problems.add({source, bad->line, bad->column}, "", bad->reason);
+    return false;
+  }
+  std::istringstream stream{std::string(text)};
+  Builder builder(source);
+  try {
+    YAML::Parser parser(stream);
+    while (parser.HandleNextDocument(builder)) {
+    }
+    out = builder.take();
+  } catch (const Refused& refused) {
+    problems.add(refused.place, "", refused.reason);
+  } catch (const YAML::Exception& error) {
+    const bool alias = error.msg == YAML::ErrorMsg::UNKNOWN_ANCHOR;
+    const std::string reason = alias ? kNoAlias : "not YAML: " + printable(error.msg, 200);
+    problems.add(exception_place(source, error.mark), "", reason);
+  }
+  return problems.count() == before;
+}
+
+bool parse_file(const std::string& path, Problems& problems, Node& out) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text(kMaxBytes + 1, '\0');
+  if (file) file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (!file.is_open() || file.bad() || (file.fail() && !file.eof())) {
+    problems.add({path, 0, 0}, "", "cannot be read");
+    return false;
+  }
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  if (!parse_document(text, path, problems, out)) return false;
+  if (out.kind == Node::Kind::kNull) out.kind = Node::Kind::kMap;  // nothing but comments
+  if (out.is_map()) return true;
+  problems.add(out.place, "",
+               "must hold the sections name, env, trainer, policy, saving, not " + kind_name(out));
+  return false;
+}
+
+}  // namespace wd::config

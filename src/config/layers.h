@@ -1,0 +1,50 @@
+// layers.h: the steps from sources to a configuration, each in a file of its own.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "src/config/document.h"
+#include "src/config/reader.h"
+#include "wd/config.h"
+
+namespace wd::config {
+
+// A file, or all overrides of the command line together.
+struct Layer {
+  Node tree;
+  bool replaces_policies = false;  // a `policy` section stands in place of earlier ones
+};
+
+// overrides.cpp: all overrides as one tree; a later one replaces an earlier one of the same path.
+Layer override_layer(const std::vector<Override>& overrides, Problems& problems);
+
+// Puts a value at a path of the tree, and makes the sections on the way.
+void put(Node& tree, std::string_view path, Node value);
+
+// warpdrive.cpp: the settings that an alias stands for, as a layer; empty for names that are no alias.
+Layer alias_layer(const std::string& name, const Place& place, const std::vector<std::string>& env_fields);
+
+// Rewrites keys that are WarpDrive's, not ours, and what one key of a layer says about another (num_episodes
+// sets total_steps aside; reset_pool_size and starts choose reset). Keys without effect are removed, and
+// named in `unused`.
+void translate(Node& tree, const std::vector<std::string>& env_fields, Problems& problems,
+               std::vector<std::string>& unused);
+
+// policies.cpp: reads a layer's `policy` section.
+void read_policies(const Layer& layer, Config& config, Problems& problems, Places& places);
+
+// A policy of its own for each role, as where no file says anything.
+std::vector<PolicySettings> default_policies(const Spec& spec);
+
+// roles.cpp: which policy acts for which role; fills roles and policy_of_role.
+void assign_roles(const Spec& spec, Config& config, Problems& problems, const Places& places);
+
+// validate.cpp: what one setting demands of another; fills total_steps and notes.
+void validate(const Spec& spec, Config& config, Problems& problems, Places& places);
+
+// A problem at the place of a value, or without place where the default is in force.
+void report(Problems& problems, const Places& places, const std::string& path, const std::string& value,
+            const std::string& reason);
+
+}  // namespace wd::config

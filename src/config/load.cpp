@@ -1,0 +1,224 @@
+// load.cpp: from sources to a checked configuration, layer by layer.
+#include <algorithm>
+#include <system_error>
+
+#include "src/config/layers.h"
+#include "src/suggest.h"
+#include "wd/name.h"
+
+namespace wd {
+namespace config {
+namespace {
+
+template <typename Settings>
+Describe describe_of(Settings& settings) {
+  return [&settings](Fields& fields) { settings.describe(fields); };
+}
+
+std::vector<std::string> names_of(const Describe& describe, const std::string& prefix = "") {
+  std::vector<std::string> names;
+  for (const FieldInfo& field : list_fields(describe)) names.push_back(prefix + field.name);
+  return names;
+}
+
+// The environment that was asked for, by whatever name, and where.
+struct Request {
+  std::string name;
+  Place place;
+};
+
+// The `name` of a file; empty where it has none.
+Request file_name(const Node& tree, Problems& problems) {
+  const Node* node = tree.find("name");
+  if (node == nullptr) return {};
+  if (node->kind == Node::Kind::kScalar && is_name(node->text)) return {node->text, node->place};
+  problems.add(node->place, "name = " + shown(*node), "must be the name of an environment");
+  return {};
+}
+
+Request requested(const ConfigSources& sources, const Node& file, Problems& problems) {
+  const Request named = file_name(file, problems);
+  problems.throw_if_any();
+  if (sources.env.empty() && named.name.empty()) {
+    throw ConfigError({sources.file.empty()
+                           ? "no environment: give --env NAME or --config FILE"
+                           : sources.file + ": no environment: give --env NAME or name: in the file"});
+  }
+  if (sources.env.empty()) return named;
+  check_name("environment", sources.env);
+  const std::string wanted = canonical_environment(sources.env);
+  if (!named.name.empty() && canonical_environment(named.name) != wanted) {
+    problems.add(named.place, "name = " + named.name, "but --env asks for " + sources.env);
+    problems.throw_if_any();
+  }
+  const bool file_is_closer = canonical_environment(sources.env) == sources.env && !named.name.empty();
+  return file_is_closer ? named : Request{sources.env, {"--env", 0, 0}};
+}
+
+// NAME.yaml in the first folder that has it, else the environment's own file, else "".
+std::string shipped_file(const std::string& name, const ConfigSources& sources,
+                         const EnvironmentAccess& access) {
+  std::error_code error;
+  for (const std::filesystem::path& folder : sources.search) {
+    const std::filesystem::path path = folder / (name + ".yaml");
+    if (std::filesystem::is_regular_file(path, error)) return path.string();
+  }
+  return std::filesystem::is_regular_file(access.config, error) ? access.config : "";
+}
+
+class Loader {
+ public:
+  Loader(const ConfigSources& sources, const EnvironmentLookup& lookup)
+      : sources_(sources), lookup_(lookup) {}
+
+  Config load() {
+    collect_layers();
+    std::vector<std::string> unused;
+    for (Layer& layer : layers_) translate(layer.tree, env_fields_, problems_, unused);
+    for (const Layer& layer : layers_) read_sections(layer);
+    const bool env_is_good = problems_.empty();
+    if (env_is_good) spec_ = checked_spec();
+    config_.policies = env_is_good ? default_policies(spec_) : std::vector<PolicySettings>{};
+    const bool have_policies =
+        env_is_good || std::any_of(layers_.begin(), layers_.end(), [](const Layer& layer) {
+          return layer.replaces_policies && layer.tree.find("policy") != nullptr;
+        });
+    for (const Layer& layer : layers_) {
+      if (have_policies) read_policies(layer, config_, problems_, places_);
+    }
+    problems_.throw_if_any();
+    assign_roles(spec_, config_, problems_, places_);
+    validate(spec_, config_, problems_, places_);
+    problems_.throw_if_any();
+    note_unused(unused);
+    for (const auto& [path, place] : places_) config_.origins[path] = printable(place.brief(), 300);
+    return std::move(config_);
+  }
+
+ private:
+  void collect_layers() {
+    Node file;
+    file.kind = Node::Kind::kMap;
+    if (!sources_.file.empty()) parse_file(sources_.file, problems_, file);
+    problems_.throw_if_any();
+    const Request request = requested(sources_, file, problems_);
+    config_.name = canonical_environment(request.name);
+    access_ = find_environment(request);
+    env_fields_ = names_of(access_.describe);
+    const std::string shipped = shipped_file(config_.name, sources_, access_);
+    if (!shipped.empty()) add_shipped(shipped);
+    layers_.push_back(alias_layer(request.name, request.place, env_fields_));
+    if (!sources_.file.empty()) {
+      places_["name"] = request.place;
+      layers_.push_back({std::move(file), true});
+    }
+    layers_.push_back(override_layer(sources_.overrides, problems_));
+    if (const Node* name = layers_.back().tree.find("name")) {
+      problems_.add(name->place, "name", "the environment is chosen by --env");
+    }
+  }
+
+  EnvironmentAccess find_environment(const Request& request) const {
+    try {
+      return lookup_(config_.name);
+    } catch (const UsageError& error) {
+      throw ConfigError({request.place.full() + ": " + error.what()});
+    }
+  }
+
+  void add_shipped(const std::string& path) {
+    Node tree;
+    if (!parse_file(path, problems_, tree)) problems_.throw_if_any();
+    const Request named = file_name(tree, problems_);
+    if (!named.name.empty() && canonical_environment(named.name) != config_.name) {
+      problems_.add(named.place, "name = " + named.name, "must be " + config_.name + ", as the file is");
+    }
+    layers_.push_back({std::move(tree), true});
+  }
+
+  // A section of the layer, or null where it has none or holds something else.
+  const Node* section(const Layer& layer, const char* name) {
+    const Node* node = layer.tree.find(name);
+    if (node == nullptr || node->is_map() || node->kind == Node::Kind::kNull) return node;
+    problems_.add(node->place, std::string(name) + " = " + shown(*node), "must be a section");
+    return nullptr;
+  }
+
+  void read_sections(const Layer& layer) {
+    const std::vector<Describe> env = {describe_of(config_.env), access_.describe};
+    read_section(layer, "env", env);
+    read_section(layer, "trainer", {describe_of(config_.trainer)});
+    read_section(layer, "saving", {describe_of(config_.saving)});
+    const std::vector<std::string> sections = {"name", "env", "trainer", "policy", "saving"};
+    for (const Node::Entry& entry : layer.tree.entries) {
+      if (std::find(sections.begin(), sections.end(), entry.key) != sections.end()) continue;
+      problems_.add(entry.key_place, printable(entry.key), "unknown section" + hint(entry.key, sections));
+    }
+  }
+
+  void read_section(const Layer& layer, const char* name, const std::vector<Describe>& describes) {
+    const Node* node = section(layer, name);
+    if (node == nullptr) return;
+    Reader reader(*node, name, problems_, places_);
+    for (const Describe& describe : describes) describe(reader);
+    reader.finish(all_paths());
+  }
+
+  // A nearest section, or the path of a field that was named without its section.
+  std::string hint(const std::string& key, const std::vector<std::string>& sections) {
+    for (const std::string& path : all_paths()) {
+      if (path.ends_with("." + key)) return "; did you mean \"" + path + "\"?";
+    }
+    return suggestion(key, sections);
+  }
+
+  std::vector<std::string> all_paths() {
+    std::vector<std::string> paths;
+    const auto add = [&](const Describe& describe, const char* prefix) {
+      for (std::string& path : names_of(describe, prefix)) paths.push_back(std::move(path));
+    };
+    PolicySettings policy;
+    add(describe_of(config_.env), "env.");
+    add(access_.describe, "env.");
+    add(describe_of(config_.trainer), "trainer.");
+    add(describe_of(config_.saving), "saving.");
+    add(describe_of(policy), "policy.NAME.");
+    add(describe_of(policy.model), "policy.NAME.model.");
+    return paths;
+  }
+
+  Spec checked_spec() {
+    try {
+      return access_.spec();
+    } catch (const UsageError& error) {
+      problems_.add(std::string("env: ") + error.what());
+    }
+    problems_.throw_if_any();
+    return {};
+  }
+
+  void note_unused(const std::vector<std::string>& unused) {
+    std::string keys;
+    for (const std::string& key : unused) keys += (keys.empty() ? "" : ", ") + key;
+    if (!keys.empty()) config_.notes.push_back("without effect here: " + keys);
+  }
+
+  const ConfigSources& sources_;
+  const EnvironmentLookup& lookup_;
+  EnvironmentAccess access_;
+  std::vector<std::string> env_fields_;
+  std::vector<Layer> layers_;
+  Config config_;
+  Spec spec_;
+  Problems problems_;
+  Places places_;
+};
+
+}  // namespace
+}  // namespace config
+
+Config load_config(const ConfigSources& sources, const EnvironmentLookup& lookup) {
+  return config::Loader(sources, lookup).load();
+}
+
+}  // namespace wd

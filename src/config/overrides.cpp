@@ -1,0 +1,78 @@
+// overrides.cpp: --set and the options that are short for it.
+#include "src/config/layers.h"
+
+namespace wd {
+namespace config {
+namespace {
+
+// An option has no lines.
+void set_place(Node& node, const Place& place) {
+  node.place = place;
+  for (Node& item : node.items) set_place(item, place);
+  for (Node::Entry& entry : node.entries) {
+    entry.key_place = place;
+    set_place(entry.value, place);
+  }
+}
+
+// What stands at a key of a map; made where it is missing.
+Node& entry_of(Node& map, std::string_view key, const Place& place) {
+  if (!map.is_map()) {
+    map = Node{};
+    map.kind = Node::Kind::kMap;
+    map.place = place;
+  }
+  if (Node* found = map.find(key)) return *found;
+  map.entries.push_back({std::string(key), place, Node{}});
+  return map.entries.back().value;
+}
+
+bool is_path(std::string_view path) {
+  return !path.empty() && path.front() != '.' && path.back() != '.' &&
+         path.find("..") == std::string_view::npos;
+}
+
+}  // namespace
+
+void put(Node& tree, std::string_view path, Node value) {
+  const Place place = value.place;
+  Node* at = &tree;
+  for (std::size_t dot = path.find('.'); dot != std::string_view::npos; dot = path.find('.')) {
+    at = &entry_of(*at, path.substr(0, dot), place);
+    path.remove_prefix(dot + 1);
+  }
+  entry_of(*at, path, place) = std::move(value);
+}
+
+Layer override_layer(const std::vector<Override>& overrides, Problems& problems) {
+  Layer layer;
+  layer.tree.kind = Node::Kind::kMap;
+  for (const Override& one : overrides) {
+    const Place place{one.option, 0, 0};
+    if (!is_path(one.path) || one.path.size() > 300) {
+      problems.add(place, printable(one.path), "must be section.key=value");
+      continue;
+    }
+    Node value;
+    Problems here;
+    if (!parse_document(one.text, "", here, value)) {
+      problems.add(place, one.path + " = " + printable(one.text), "not a YAML value");
+      continue;
+    }
+    set_place(value, place);
+    if (one.path == "policy") layer.replaces_policies = true;
+    put(layer.tree, one.path, std::move(value));
+  }
+  return layer;
+}
+
+}  // namespace config
+
+Override parse_override(std::string_view argument) {
+  const std::size_t equals = argument.find('=');
+  const bool good = equals != std::string_view::npos && config::is_path(argument.substr(0, equals));
+  if (!good) throw ConfigError({"--set " + config::printable(argument) + ": must be section.key=value"});
+  return {std::string(argument.substr(0, equals)), std::string(argument.substr(equals + 1))};
+}
+
+}  // namespace wd

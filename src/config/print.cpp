@@ -1,0 +1,79 @@
+// print.cpp: a configuration as the YAML that loads back to it.
+#include "wd/config.h"
+
+namespace wd {
+namespace {
+
+constexpr std::size_t kCommentColumn = 44;
+
+class Printer {
+ public:
+  Printer(const std::map<std::string, std::string>& origins, bool with_origins)
+      : origins_(origins), with_origins_(with_origins) {}
+
+  const std::string& text() const { return text_; }
+
+  void heading(int indent, const std::string& name) {
+    text_ += std::string(static_cast<std::size_t>(indent), ' ') + name + ":\n";
+  }
+
+  void value(int indent, const std::string& path, const std::string& name, const std::string& value) {
+    std::string line = std::string(static_cast<std::size_t>(indent), ' ') + name + ": " + value;
+    if (with_origins_) {
+      line.resize(std::max(line.size() + 2, kCommentColumn), ' ');
+      const auto origin = origins_.find(path);
+      line += "# " + (origin == origins_.end() ? "default" : origin->second);
+    }
+    text_ += line + "\n";
+  }
+
+  void section(int indent, const std::string& path, const Describe& describe) {
+    for (const FieldInfo& field : list_fields(describe))
+      value(indent, path + "." + field.name, field.name, field.value);
+  }
+
+ private:
+  const std::map<std::string, std::string>& origins_;
+  bool with_origins_;
+  std::string text_;
+};
+
+template <typename Settings>
+Describe describe_of(Settings& settings) {
+  return [&settings](Fields& fields) { settings.describe(fields); };
+}
+
+void print_policy(Printer& out, PolicySettings& policy) {
+  const std::string path = "policy." + policy.name;
+  out.heading(2, policy.name);
+  out.section(4, path, describe_of(policy));
+  out.heading(4, "model");
+  out.section(6, path + ".model", describe_of(policy.model));
+}
+
+}  // namespace
+
+std::string print_config(Config config, const Describe& environment, bool with_origins) {
+  Printer out(config.origins, with_origins);
+  out.value(0, "name", "name", '"' + config.name + '"');
+  out.heading(0, "env");
+  out.section(2, "env", describe_of(config.env));
+  out.section(2, "env", environment);
+  out.heading(0, "trainer");
+  out.section(2, "trainer", describe_of(config.trainer));
+  out.heading(0, "policy");
+  for (PolicySettings& policy : config.policies) print_policy(out, policy);
+  out.heading(0, "saving");
+  out.section(2, "saving", describe_of(config.saving));
+  return out.text();
+}
+
+std::uint64_t config_hash(const Config& config, const Describe& environment) {
+  std::uint64_t hash = 14695981039346656037ull;
+  for (const char c : print_config(config, environment, false)) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
+  }
+  return hash;
+}
+
+}  // namespace wd

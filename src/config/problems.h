@@ -1,0 +1,42 @@
+// problems.h: places in files, and the list of everything that is wrong there.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace wd::config {
+
+// Where a value was written: a file's line and column (from 1), or an option of the command line (line 0).
+struct Place {
+  std::string source;
+  int line = 0;
+  int column = 0;
+
+  std::string full() const;   // FILE:LINE:COL, or the option
+  std::string brief() const;  // FILE:LINE, or the option
+};
+
+// Printable and short: control characters escaped, long text cut.
+std::string printable(std::string_view text, std::size_t limit = 60);
+
+// Problems in the order in which they were found. Only the first kMost are kept: one slip can cause many.
+class Problems {
+ public:
+  static constexpr std::size_t kMost = 50;
+
+  // "PLACE: WHAT: REASON"; `what` may be empty.
+  void add(const Place& place, std::string_view what, std::string_view reason);
+  void add(std::string line);
+
+  bool empty() const { return lines_.empty(); }
+  std::size_t count() const { return count_; }
+  std::vector<std::string> lines() const;
+  void throw_if_any() const;  // ConfigError
+
+ private:
+  std::vector<std::string> lines_;
+  std::size_t count_ = 0;
+};
+
+}  // namespace wd::config

@@ -1,0 +1,223 @@
+// reader.cpp: from words to values, one kind of field after another.
+#include "src/config/reader.h"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "src/suggest.h"
+#include "wd/config.h"
+
+namespace wd::config {
+namespace {
+
+constexpr std::size_t kMaxText = 4096;   // a path's length on Linux
+constexpr std::size_t kMaxItems = 1000;  // points of a schedule, layers, roles
+
+template <typename T>
+Parsed parse(std::string_view text, T& value) {
+  if constexpr (std::is_same_v<T, float>) return parse_float(text, value);
+  if constexpr (std::is_same_v<T, double>) return parse_double(text, value);
+  if constexpr (std::is_same_v<T, std::int64_t>) return parse_int(text, value);
+  if constexpr (std::is_same_v<T, int>) {
+    std::int64_t wide = 0;
+    const Parsed parsed = parse_int(text, wide);
+    if (parsed != Parsed::kGood) return parsed;
+    value = static_cast<int>(wide);
+    return value == wide ? Parsed::kGood : Parsed::kTooLarge;
+  }
+}
+
+// A float is judged as it was written: 0.1 lies in [0, 0.1] though 0.1f does not, and 1e-60, which is 0, not
+// above 0.
+template <typename T>
+bool in_range(const std::string& text, const Range& range, T value) {
+  double written = static_cast<double>(value);
+  if constexpr (std::is_same_v<T, float>) parse_double(text, written);
+  return range.contains(written) && !(range.low_open && static_cast<double>(value) <= range.low);
+}
+
+bool has_control(std::string_view text) {
+  return std::any_of(text.begin(), text.end(),
+                     [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+}
+
+}  // namespace
+
+const Node* Reader::take(const char* name) {
+  names_.emplace_back(name);
+  return section_.find(name);
+}
+
+void Reader::problem(const Node& node, const std::string& name, const std::string& reason) {
+  problems_.add(node.place, path_ + "." + name + " = " + shown(node), reason);
+}
+
+void Reader::accept(const Node& node, const std::string& name) { places_[path_ + "." + name] = node.place; }
+
+template <typename T>
+bool Reader::number(const Node& node, const std::string& name, Range range, T& value) {
+  constexpr bool whole = std::is_integral_v<T>;
+  T read = 0;
+  const bool plain = node.kind == Node::Kind::kScalar && !node.quoted;
+  const Parsed parsed = plain ? parse(node.text, read) : Parsed::kNoNumber;
+  if (parsed == Parsed::kGood && in_range(node.text, range, read)) {
+    value = read;
+    return true;
+  }
+  problem(node, name, demand(parsed, whole, range) + (node.quoted ? ", without quotes" : ""));
+  return false;
+}
+
+template <typename T>
+void Reader::scalar(const char* name, T& value, Range range) {
+  const Node* node = take(name);
+  if (node && number(*node, name, range, value)) accept(*node, name);
+}
+
+void Reader::operator()(const char* name, bool& value, const char*) {
+  const Node* node = take(name);
+  if (!node) return;
+  const bool plain = node->kind == Node::Kind::kScalar && !node->quoted;
+  const bool yes = plain && (node->text == "true" || node->text == "True" || node->text == "TRUE");
+  const bool no = plain && (node->text == "false" || node->text == "False" || node->text == "FALSE");
+  if (!yes && !no) return problem(*node, name, "must be true or false");
+  value = yes;
+  accept(*node, name);
+}
+
+void Reader::operator()(const char* name, int& value, Range range, const char*) {
+  scalar(name, value, range);
+}
+void Reader::operator()(const char* name, std::int64_t& value, Range range, const char*) {
+  scalar(name, value, range);
+}
+void Reader::operator()(const char* name, float& value, Range range, const char*) {
+  scalar(name, value, range);
+}
+void Reader::operator()(const char* name, double& value, Range range, const char*) {
+  scalar(name, value, range);
+}
+
+void Reader::choice(const char* name, int& value, std::initializer_list<const char*> words, const char*) {
+  const Node* node = take(name);
+  if (!node) return;
+  const std::vector<std::string> list(words.begin(), words.end());
+  const auto found = std::find(list.begin(), list.end(), node->text);
+  if (node->kind != Node::Kind::kScalar || found == list.end()) {
+    std::string reason = list.size() == 1 ? "must be " : "must be one of ";
+    for (std::size_t i = 0; i < list.size(); ++i) reason += (i ? ", " : "") + list[i];
+    const std::string nearest = nearest_name(node->text, list);
+    return problem(*node, name, nearest.empty() ? reason : reason + "; did you mean \"" + nearest + "\"?");
+  }
+  value = static_cast<int>(found - list.begin());
+  accept(*node, name);
+}
+
+bool Reader::text(const Node& node, const std::string& name, std::string& value) {
+  std::string reason;
+  if (node.kind != Node::Kind::kScalar) reason = "must be text (\"\" for none)";
+  if (node.text.size() > kMaxText) reason = "longer than " + std::to_string(kMaxText) + " bytes";
+  if (has_control(node.text)) reason = "holds a control character";
+  if (!reason.empty()) problem(node, name, reason);
+  if (reason.empty()) value = node.text;
+  return reason.empty();
+}
+
+void Reader::operator()(const char* name, std::string& value, const char*) {
+  const Node* node = take(name);
+  if (node && text(*node, name, value)) accept(*node, name);
+}
+
+void Reader::operator()(const char* name, std::vector<std::string>& value, const char*) {
+  const Node* node = take(name);
+  if (!node) return;
+  if (node->kind != Node::Kind::kList || node->items.size() > kMaxItems) {
+    return problem(*node, name, "must be a list of words, [a, b]");
+  }
+  std::vector<std::string> read(node->items.size());
+  for (std::size_t i = 0; i < read.size(); ++i) {
+    if (!text(node->items[i], name, read[i])) return;
+  }
+  value = std::move(read);
+  accept(*node, name);
+}
+
+void Reader::operator()(const char* name, std::vector<int>& value, Range range, const char*) {
+  const Node* node = take(name);
+  if (!node) return;
+  if (node->kind != Node::Kind::kList || node->items.size() > kMaxItems) {
+    return problem(*node, name, "must be a list of whole numbers in " + format(range) + ", as [64, 64]");
+  }
+  std::vector<int> read(node->items.size());
+  for (std::size_t i = 0; i < read.size(); ++i) {
+    if (!number(node->items[i], name, range, read[i])) return;
+  }
+  value = std::move(read);
+  accept(*node, name);
+}
+
+bool Reader::points(const Node& node, const std::string& name, Range range, Schedule& schedule) {
+  if (node.items.empty() || node.items.size() > kMaxItems) {
+    problem(node, name, "must hold 1 to " + std::to_string(kMaxItems) + " points [step, value]");
+    return false;
+  }
+  for (const Node& item : node.items) {
+    Schedule::Point point;
+    if (item.kind != Node::Kind::kList || item.items.size() != 2) {
+      problem(item, name, "must be a number or points, [[step, value], ...]");
+      return false;
+    }
+    const bool good = number(item.items[0], name, TrainerSettings::kSteps, point.step) &&
+                      number(item.items[1], name, range, point.value);
+    if (!good) return false;
+    if (!schedule.points.empty() && point.step < schedule.points.back().step) {
+      problem(item, name, "steps must not go down");
+      return false;
+    }
+    schedule.points.push_back(point);
+  }
+  return true;
+}
+
+void Reader::operator()(const char* name, Schedule& value, Range range, const char*) {
+  const Node* node = take(name);
+  if (!node) return;
+  Schedule read;
+  double constant = 0.0;
+  if (node->kind == Node::Kind::kList) {
+    if (!points(*node, name, range, read)) return;
+  } else if (node->is_map()) {
+    return problem(*node, name, "must be a number or points, [[step, value], ...]");
+  } else {
+    if (!number(*node, name, range, constant)) return;
+    read = Schedule(constant);
+  }
+  value = std::move(read);
+  accept(*node, name);
+}
+
+void Reader::operator()(const char* name, std::optional<double>& value, Range range, const char*) {
+  const Node* node = take(name);
+  if (!node) return;
+  const bool none = node->kind == Node::Kind::kScalar && node->text == "none";
+  double read = 0.0;
+  if (!none && !number(*node, name, range, read)) return;
+  value = none ? std::nullopt : std::optional(read);
+  accept(*node, name);
+}
+
+void Reader::finish(const std::vector<std::string>& elsewhere) {
+  for (const Node::Entry& entry : section_.entries) {
+    if (std::find(names_.begin(), names_.end(), entry.key) != names_.end()) continue;
+    std::string hint = suggestion(entry.key, names_);
+    if (nearest_name(entry.key, names_).empty()) {
+      const auto other = std::find_if(elsewhere.begin(), elsewhere.end(), [&](const std::string& path) {
+        return path.ends_with("." + entry.key);
+      });
+      if (other != elsewhere.end()) hint = "; did you mean \"" + *other + "\"?";
+    }
+    problems_.add(entry.key_place, path_ + "." + printable(entry.key), "unknown key" + hint);
+  }
+}
+
+}  // namespace wd::config

@@ -1,0 +1,103 @@
+// roles.cpp: every role gets exactly one policy.
+#include <algorithm>
+
+#include "src/config/layers.h"
+#include "src/suggest.h"
+
+namespace wd::config {
+namespace {
+
+constexpr char kShared[] = "shared";
+
+std::vector<std::string> role_names(const Spec& spec) {
+  std::vector<std::string> names;
+  for (const Role& role : spec.roles) names.push_back(role.name);
+  return names;
+}
+
+bool has(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::string list(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+// Roles by the policy's name, where it lists none.
+void name_roles(PolicySettings& policy, const std::vector<std::string>& roles, Problems& problems,
+                const Places& places) {
+  if (!policy.roles.empty()) return;
+  if (has(roles, policy.name)) {
+    policy.roles = {policy.name};
+  } else if (policy.name == kShared) {
+    policy.roles = roles;
+  } else {
+    report(problems, places, "policy." + policy.name, "",
+           "no role of that name; name it " + list(roles) + " or " + kShared + ", or give it roles: [...]");
+  }
+}
+
+std::string action_text(const ActionSpace& action) {
+  if (action.is_continuous()) return std::to_string(action.continuous) + " continuous";
+  std::string text;
+  for (const int choices : action.heads) text += (text.empty() ? "" : " x ") + std::to_string(choices);
+  return text + " choices";
+}
+
+std::string spaces_text(const Role& role) {
+  return role.name + " observes " + std::to_string(role.observation_size()) + " numbers and acts by " +
+         action_text(role.action);
+}
+
+bool same_spaces(const Role& a, const Role& b) {
+  return a.observation_size() == b.observation_size() && a.action.heads == b.action.heads &&
+         a.action.continuous == b.action.continuous && a.action.low == b.action.low &&
+         a.action.high == b.action.high && a.action_mask == b.action_mask;
+}
+
+// Gives the roles of one policy to it.
+void claim(const Spec& spec, Config& config, std::size_t index, Problems& problems, const Places& places) {
+  const PolicySettings& policy = config.policies[index];
+  const std::vector<std::string> names = role_names(spec);
+  const std::string path = "policy." + policy.name + ".roles";
+  const Role* first = nullptr;
+  for (const std::string& wanted : policy.roles) {
+    const auto found = std::find(names.begin(), names.end(), wanted);
+    if (found == names.end()) {
+      report(problems, places, path, printable(wanted), "no such role" + suggestion(wanted, names));
+      continue;
+    }
+    const std::size_t role = static_cast<std::size_t>(found - names.begin());
+    int& owner = config.policy_of_role[role];
+    if (owner >= 0) {
+      const std::string& other = config.policies[static_cast<std::size_t>(owner)].name;
+      report(problems, places, path, wanted, "policy \"" + other + "\" has this role already");
+      continue;
+    }
+    owner = static_cast<int>(index);
+    if (first == nullptr) first = &spec.roles[role];
+    if (same_spaces(*first, spec.roles[role])) continue;
+    report(
+        problems, places, path, list(policy.roles),
+        "one policy needs equal spaces, but " + spaces_text(*first) + ", " + spaces_text(spec.roles[role]));
+  }
+}
+
+}  // namespace
+
+void assign_roles(const Spec& spec, Config& config, Problems& problems, const Places& places) {
+  const std::vector<std::string> names = role_names(spec);
+  config.policy_of_role.assign(names.size(), -1);
+  for (std::size_t i = 0; i < config.policies.size(); ++i) {
+    name_roles(config.policies[i], names, problems, places);
+    claim(spec, config, i, problems, places);
+  }
+  for (std::size_t role = 0; role < names.size(); ++role) {
+    if (config.policy_of_role[role] >= 0) continue;
+    report(problems, places, "policy", "", "role \"" + names[role] + "\" has no policy");
+  }
+}
+
+}  // namespace wd::config

@@ -1,0 +1,81 @@
+// settings.cpp: the one table of what can be set: key, range, help. Defaults stand in config.h.
+#include "wd/config.h"
+
+namespace wd {
+
+void ModelSettings::describe(Fields& field) {
+  field.choice("type", type, {"fully_connected"}, "kind of network");
+  field("fc_dims", fc_dims, {1, 65'536}, "width of each hidden layer");
+  field.choice("activation", activation, {"relu", "tanh"}, "after each hidden layer");
+  field("separate_value", separate_value, "the value has hidden layers of its own");
+  field.choice("init_method", init_method, {"orthogonal", "xavier", "default"},
+               "first weights; default: as torch.nn.Linear");
+  field("initial_log_std", initial_log_std, {-10, 2},
+        "continuous actions: log of the first standard deviation");
+  field("model_ckpt_filepath", model_ckpt_filepath,
+        "weights to begin with (.safetensors); empty: fresh ones");
+}
+
+void PolicySettings::describe(Fields& field) {
+  field("roles", roles, "roles that it acts for; empty: the role of its name, or all roles for \"shared\"");
+  field("to_train", to_train, "false: it acts, and does not learn");
+  field.choice("algorithm", algorithm, {"A2C", "PPO", "REINFORCE"}, "how it learns");
+  field("lr", lr, {0, 10}, "learning rate of Adam");
+  field("vf_loss_coeff", vf_loss_coeff, {0, 1e6}, "weight of the value loss");
+  field("entropy_coeff", entropy_coeff, {0, 1e6}, "weight of the entropy bonus");
+  field("gamma", gamma, {0, 1}, "discount of a step");
+  field("gae_lambda", gae_lambda, {0, 1}, "generalised advantage estimation; 1: the whole rollout's return");
+  field("n_step", n_step, {0, 1e6}, "returns over n steps in place of gae_lambda; 0: off");
+  field("clip_grad_norm", clip_grad_norm, "limit the norm of the gradient");
+  field("max_grad_norm", max_grad_norm, above(0, 1e9), "that limit");
+  field("normalize_advantage", normalize_advantage, "advantages to mean 0, deviation 1");
+  field("normalize_return", normalize_return, "returns to mean 0, deviation 1");
+  field("adam_epsilon", adam_epsilon, above(0, 1), "added to Adam's denominator");
+  field("clip_param", clip_param, above(0, 10), "PPO: limit of the probability ratio's change");
+  field("vf_clip_param", vf_clip_param, {0, 1e9}, "PPO: limit of the value's change; 0: off");
+  field("target_kl", target_kl, {0, 1e6}, "PPO: stop the epochs when the policy moved so far; 0: off");
+  field("num_epochs", num_epochs, {1, 1000}, "PPO: passes over each rollout");
+  field("num_minibatches", num_minibatches, {1, 65'536}, "PPO: optimizer steps in each pass");
+}
+
+void EnvSettings::describe(Fields& field) {
+  field.choice("reset", reset, {"random", "fixed", "pool", "given"},
+               "starts: drawn anew, one start for all, from a pool of drawn ones, from the file `starts`");
+  field("reset_pool_size", reset_pool_size, {0, 1e7}, "starts in the pool");
+  field("starts", starts, "JSON file of start states, for reset: given");
+}
+
+void TrainerSettings::describe(Fields& field) {
+  field("num_envs", num_envs, {1, 1e7}, "replicas of the environment");
+  field("train_batch_size", train_batch_size, {1, 1e10},
+        "environment steps of one iteration, over all replicas");
+  field("num_episodes", num_episodes, {1, 1e12},
+        "length of training in whole episodes, where total_steps is 0");
+  field("total_steps", total_steps, kSteps, "length of training in environment steps; 0: by num_episodes");
+  field("seed", seed, kSeeds, "of everything random");
+  field.choice("device", device, {"auto", "cpu", "cuda"}, "auto: a GPU where there is one");
+  field("threads", threads, {0, 1024}, "CPU threads; 0: one for each core");
+  field("chunk_rows", chunk_rows, {64, 16'777'216},
+        "agent rows of one piece of the update: bounds memory, fixes sums");
+  field("max_seconds", max_seconds, {0, 1e9}, "stop after this time [s]; 0: never");
+  field("stop_return", stop_return, {-1e30, 1e30}, "stop when the mean return reaches this");
+}
+
+void SavingSettings::describe(Fields& field) {
+  field("metrics_log_freq", metrics_log_freq, {1, 1e9}, "iterations from one line of metrics to the next");
+  field("model_params_save_freq", model_params_save_freq, {0, 1e9},
+        "iterations between saved weights; 0: at the end");
+  field("basedir", basedir, "folder that gathers runs");
+  field("name", name, "folder within basedir");
+  field("tag", tag, "folder within name");
+  field("run_dir", run_dir, "this run's folder; empty: BASEDIR/NAME/TAG/ENV/DATE-TIME-SEED");
+}
+
+std::filesystem::path SavingSettings::base() const {
+  std::filesystem::path path(basedir.empty() ? "." : basedir);
+  if (!name.empty()) path /= name;
+  if (!tag.empty()) path /= tag;
+  return path;
+}
+
+}  // namespace wd

@@ -1,0 +1,130 @@
+// warpdrive.cpp: WarpDrive's names and keys that differ from ours, so that its run configurations load
+// unchanged.
+#include <algorithm>
+
+#include "src/config/layers.h"
+
+namespace wd {
+namespace config {
+namespace {
+
+struct Alias {
+  const char* name;
+  const char* environment;
+};
+
+constexpr Alias kAliases[] = {
+    {"single_cartpole", "cartpole"},
+    {"single_pendulum", "pendulum"},
+    {"single_acrobot", "acrobot"},
+    {"single_mountain_car", "mountain_car"},
+    {"single_continuous_mountain_car", "continuous_mountain_car"},
+    {"tag_gridworld_with_reset_pool", "tag_gridworld"},
+};
+
+constexpr char kPoolAlias[] = "tag_gridworld_with_reset_pool";
+constexpr char kPoolSize[] = "5";                 // as WarpDrive's
+constexpr char kRandomStart[] = "random_starts";  // tag_gridworld's own parameter
+
+Node scalar(std::string text, const Place& place) {
+  Node node;
+  node.kind = Node::Kind::kScalar;
+  node.text = std::move(text);
+  node.place = place;
+  return node;
+}
+
+bool contains(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+Node* find_path(Node& tree, const char* section, const char* key) {
+  Node* const at = tree.find(section);
+  return at != nullptr && at->is_map() ? at->find(key) : nullptr;
+}
+
+void remove(Node& tree, const char* section, const char* key) {
+  std::erase_if(tree.find(section)->entries, [&](const Node::Entry& entry) { return entry.key == key; });
+}
+
+// Sets one path of the tree where another is given and this one is not.
+void imply(Node& tree, const Node* given, const char* section, const char* key, const char* value) {
+  if (given == nullptr || find_path(tree, section, key) != nullptr) return;
+  put(tree, std::string(section) + "." + key, scalar(value, Place(given->place)));
+}
+
+// trainer keys that are checked and then have no effect.
+struct UnusedTrainerKeys {
+  int num_gpus = 1;
+  int env_backend = 0;
+  void describe(Fields& field) {
+    field("num_gpus", num_gpus, {1, 1024}, "");
+    field.choice("env_backend", env_backend, {"pycuda", "numba", "cpu"}, "");
+  }
+};
+
+void drop_unused(Node& tree, const char* section, const char* key, std::vector<std::string>& unused) {
+  const Node* node = find_path(tree, section, key);
+  if (node == nullptr) return;
+  unused.push_back(std::string(section) + "." + key + " (" + node->place.brief() + ")");
+  remove(tree, section, key);
+}
+
+// One seed governs everything here: env.seed is trainer.seed, unless that is given too.
+void translate_seed(Node& tree, Problems& problems, std::vector<std::string>& unused) {
+  const Node* seed = find_path(tree, "env", "seed");
+  if (seed == nullptr) return;
+  Places places;
+  std::int64_t value = 0;
+  Reader(*tree.find("env"), "env", problems, places)("seed", value, TrainerSettings::kSeeds, "");
+  if (places.empty()) return remove(tree, "env", "seed");
+  if (find_path(tree, "trainer", "seed") != nullptr) return drop_unused(tree, "env", "seed", unused);
+  Node moved = *seed;
+  remove(tree, "env", "seed");
+  put(tree, "trainer.seed", std::move(moved));
+}
+
+}  // namespace
+
+Layer alias_layer(const std::string& name, const Place& place, const std::vector<std::string>& env_fields) {
+  Layer layer;
+  layer.tree.kind = Node::Kind::kMap;
+  if (name != kPoolAlias) return layer;
+  put(layer.tree, "env.reset", scalar("pool", place));
+  put(layer.tree, "env.reset_pool_size", scalar(kPoolSize, place));
+  if (contains(env_fields, kRandomStart))
+    put(layer.tree, std::string("env.") + kRandomStart, scalar("true", place));
+  return layer;
+}
+
+void translate(Node& tree, const std::vector<std::string>& env_fields, Problems& problems,
+               std::vector<std::string>& unused) {
+  const Node* trainer = tree.find("trainer");
+  if (trainer != nullptr && trainer->is_map()) {
+    Places places;
+    UnusedTrainerKeys keys;
+    Reader reader(*trainer, "trainer", problems, places);
+    keys.describe(reader);
+    drop_unused(tree, "trainer", "num_gpus", unused);
+    drop_unused(tree, "trainer", "env_backend", unused);
+  }
+  const Node* section = tree.find("trainer");
+  const bool sections_are_maps =
+      section == nullptr || section->is_map() || section->kind == Node::Kind::kNull;
+  if (sections_are_maps && !contains(env_fields, "seed")) translate_seed(tree, problems, unused);
+  imply(tree, find_path(tree, "trainer", "num_episodes"), "trainer", "total_steps", "0");
+  const Node* pool = find_path(tree, "env", "reset_pool_size");
+  imply(tree, pool != nullptr && pool->text != "0" ? pool : nullptr, "env", "reset", "pool");
+  imply(tree, find_path(tree, "env", "starts"), "env", "reset", "given");
+}
+
+}  // namespace config
+
+std::string canonical_environment(std::string_view name) {
+  for (const config::Alias& alias : config::kAliases) {
+    if (name == alias.name) return alias.environment;
+  }
+  return std::string(name);
+}
+
+}  // namespace wd
