@@ -10,7 +10,7 @@ enum LossSum { kCount, kPolicyLoss, kValueLoss, kEntropy, kApproxKl, kClipped, k
 
 struct LossArgs {
   std::int64_t rows = 0;
-  ActionLayout layout;
+  ActionLayout layout{};
   bool ppo = false;            // clipped surrogate (Schulman et al. 2017, eq. 7); else -log_prob * advantage
   bool with_value = true;      // REINFORCE has no value loss
   float clip = 0.2f;

@@ -200,21 +200,22 @@ TEST(Sample, KeepsTheValueBesideTheOutput) {
   for (std::size_t row = 0; row < 150; ++row) EXPECT_EQ(got.value[row], data.output[8 * row + 7]);
 }
 
-// Rows of replicas [first, first + count) alone, as another worker would see them.
+// Rows [first, first + count) alone: another worker's replicas, or a chunk that ends between two agents.
 SampleData part(const SampleData& all, int first, int count) {
   SampleData data = all;
-  const std::int64_t agents = all.settings.num_agents, columns = all.settings.layout.columns();
+  const std::int64_t columns = all.settings.layout.columns();
   const auto cut = [&](auto& values, std::int64_t width) {
-    const auto begin = values.begin() + first * agents * width;
-    values = {begin, begin + count * agents * width};
+    const auto begin = values.begin() + first * width;
+    values = {begin, begin + count * width};
   };
   cut(data.output, columns + 1);
   if (!data.legal.empty()) cut(data.legal, columns);
-  data.settings.first_replica += static_cast<std::uint32_t>(first);
+  data.settings.first_replica += static_cast<std::uint32_t>(first / all.settings.num_agents);
+  data.settings.first_row = first % all.settings.num_agents;
   return data;
 }
 
-TEST(Sample, SameDrawsForAnySplitOfReplicasAndThreads) {
+TEST(Sample, SameDrawsForAnySplitOfRowsAndThreads) {
   Draws draws(3);
   for (const ActionLayout& layout : {categorical({4, 1, 7, 2, 9}), ActionLayout{.components = 3}}) {
     SampleData all = random_sample_data(draws, layout, 400, 3, layout.num_heads > 0);
@@ -224,7 +225,7 @@ TEST(Sample, SameDrawsForAnySplitOfReplicasAndThreads) {
     set_num_threads(4);
     EXPECT_EQ(run_sample(HostMemory(), all).action, expected.action);
     Sampled joined;
-    for (const auto& [first, count] : {std::pair{0, 1}, {1, 150}, {151, 249}}) {
+    for (const auto& [first, count] : {std::pair{0, 3}, {3, 449}, {452, 748}}) {
       const Sampled got = run_sample(HostMemory(), part(all, first, count));
       joined.action.insert(joined.action.end(), got.action.begin(), got.action.end());
       joined.log_prob.insert(joined.log_prob.end(), got.log_prob.begin(), got.log_prob.end());

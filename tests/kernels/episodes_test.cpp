@@ -1,0 +1,68 @@
+// episodes_test.cpp: returns and lengths of finished episodes, within a rollout and across rollouts.
+#include "kernels/episodes.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/kernels/episodes_data.h"
+#include "tests/kernels/memory.h"
+#include "wd/parallel.h"
+
+namespace wd {
+namespace {
+
+// T = 5 steps, E = 2 replicas, A = 2 agents. Mean rewards of replica 0: 1, 2, 3, 4, 5; of replica 1 ten times
+// that.
+Rollout five_steps() {
+  Rollout r{.steps = 5, .num_envs = 2, .num_agents = 2};
+  for (float t = 1; t <= 5; ++t) r.reward.insert(r.reward.end(), {t - 0.5f, t + 0.5f, 15.0f * t, 5.0f * t});
+  r.terminated = r.truncated = r.reset_step = std::vector<std::uint8_t>(10);
+  return r;
+}
+
+TEST(Episodes, EndWithinARollout) {
+  Rollout r = five_steps();
+  r.terminated[2 * 1] = 1;     // replica 0 ends at t = 1
+  r.reset_step[2 * 2] = 1;     // and resets at t = 2, whose reward is no one's
+  r.truncated[2 * 4 + 1] = 1;  // replica 1 ends with the rollout
+  const Episodes got = run_episodes(HostMemory(), r, fresh(2));
+  EXPECT_EQ(got.finished_return, (std::vector<float>{0, 0, 3, 0, 0, 0, 0, 0, 0, 150}));
+  EXPECT_EQ(got.finished_length, (std::vector<std::int32_t>{0, 0, 2, 0, 0, 0, 0, 0, 0, 5}));
+  EXPECT_EQ(got.running_return[0], 9.0f);  // 4 + 5
+  EXPECT_EQ(got.running_length[0], 2);
+}
+
+TEST(Episodes, GoOnAcrossRollouts) {
+  Rollout r = five_steps();
+  Episodes got = run_episodes(HostMemory(), r, fresh(2));
+  EXPECT_EQ(got.finished_length, std::vector<std::int32_t>(10));
+  EXPECT_EQ(got.running_return, (std::vector<float>{15, 150}));
+  EXPECT_EQ(got.running_length, (std::vector<std::int32_t>{5, 5}));
+  r.terminated[0] = 1;  // replica 0 ends at t = 0
+  r.reset_step[2] = 1;
+  r.terminated[2 * 4] = 1;  // and again at t = 4
+  got = run_episodes(HostMemory(), r, got);
+  EXPECT_EQ(got.finished_return, (std::vector<float>{16, 0, 0, 0, 0, 0, 0, 0, 12, 0}));  // 15 + 1; 3 + 4 + 5
+  EXPECT_EQ(got.finished_length, (std::vector<std::int32_t>{6, 0, 0, 0, 0, 0, 0, 0, 3, 0}));
+  r = five_steps();
+  r.reset_step[0] = 1;  // an episode that ended with the last rollout resets with the first row of this one
+  got = run_episodes(HostMemory(), r, got);
+  EXPECT_EQ(got.running_return, (std::vector<float>{14, 450}));
+  EXPECT_EQ(got.running_length, (std::vector<std::int32_t>{4, 15}));
+}
+
+TEST(Episodes, SameForAnyNumberOfThreads) {
+  Draws draws(1);
+  const Rollout rollout = random_rollout(draws, 60, 700, 5);
+  set_num_threads(1);
+  const Episodes expected = run_episodes(HostMemory(), rollout, fresh(700));
+  for (const int threads : {2, 4}) {
+    set_num_threads(threads);
+    const Episodes got = run_episodes(HostMemory(), rollout, fresh(700));
+    EXPECT_EQ(got.finished_return, expected.finished_return);
+    EXPECT_EQ(got.finished_length, expected.finished_length);
+    EXPECT_EQ(got.running_return, expected.running_return);
+  }
+}
+
+}  // namespace
+}  // namespace wd
