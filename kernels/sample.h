@@ -27,8 +27,9 @@ struct ActionLayout {
 // Rows are (replica, agent) pairs of one step, E * A of them.
 struct SampleArgs {
   std::int64_t rows = 0;
+  std::int64_t first_row = 0;        // index of row 0 among all E * A
   int num_agents = 0;                // A
-  ActionLayout layout;
+  ActionLayout layout{};
   const float* output = nullptr;     // [rows, output_stride]: logits or means
   int output_stride = 0;
   const float* value_in = nullptr;   // [rows], value_stride apart
@@ -36,7 +37,7 @@ struct SampleArgs {
   const std::uint8_t* action_mask = nullptr;  // [rows, columns], or null
   RandomKey key{};                   // Stream::kAction
   std::uint64_t step = 0;            // of training or evaluation: below 2^56
-  std::uint32_t first_replica = 0;   // global id of row 0's replica
+  std::uint32_t first_replica = 0;   // global id of replica 0
   std::uint32_t policy = 0;          // below 256
   bool greedy = false;               // the likeliest action instead of a draw
   std::int32_t* action = nullptr;    // [rows, action_width]; floats for a Gaussian

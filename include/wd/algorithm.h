@@ -1,0 +1,43 @@
+// algorithm.h: learning from a rollout: A2C, PPO or REINFORCE, one learner a policy.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "wd/config.h"
+#include "wd/policy.h"
+#include "wd/trajectory.h"
+
+namespace wd {
+
+// When and where an update happens: schedules and the order of minibatches depend on it.
+struct UpdateTime {
+  std::int64_t iteration = 0;
+  std::int64_t env_steps = 0;  // of the whole job, before this rollout
+};
+
+class Learner {
+ public:
+  // Keeps references to policy and trajectory; allocates what updates need once.
+  Learner(Policy& policy, const Trajectory& trajectory, int index, const PolicySettings& settings, std::uint64_t seed);
+  ~Learner();
+  Learner(Learner&&) noexcept;
+
+  // Advantages, targets and masks of the rollout, into its buffers; row T of value must be there.
+  void prepare();
+  // Epochs and minibatches over the prepared rollout. `give_up` is asked at every chunk; when it says yes the minibatch at hand
+  // changes nothing, and false comes back.
+  bool update(const UpdateTime& time, const std::function<bool()>& give_up = {});
+
+  // What the last update measured, by the names of metrics.h. Synchronises on CUDA.
+  std::vector<std::pair<std::string, double>> metrics() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace wd

@@ -1,0 +1,78 @@
+// policy.h: a network that acts for one or more roles: flat parameters, inference, and the gradient of a batch.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/loss.h"
+#include "wd/config.h"
+#include "wd/trajectory.h"
+
+namespace wd {
+
+struct NamedTensor {
+  std::string name;
+  at::Tensor tensor;
+};
+
+// Rows to learn from, wherever they lie: views of the trajectory, or a gathered minibatch. N rows.
+struct Batch {
+  at::Tensor observation;  // [N, observation_size], row stride free
+  at::Tensor action;       // [N, width] int32 or float32
+  at::Tensor action_mask;  // [N, choices] uint8, or undefined
+  at::Tensor log_prob, value, advantage, target;  // [N] float32
+  at::Tensor mask;         // [N] uint8
+};
+
+// The coefficients of one update; tensors of Batch complete the kernel's arguments.
+struct LossSettings {
+  bool ppo = false;
+  bool with_value = true;
+  float clip = 0.2f;
+  float value_clip = 0.0f;
+  float value_coeff = 1.0f;
+  float entropy_coeff = 0.0f;
+  at::Tensor advantage_norm;  // [2] float32 {mean, 1 / deviation}, or undefined
+};
+
+class Policy {
+ public:
+  // Shapes come from the buffers. `index` is the policy's number among all, `seed` the run's. chunk_rows bounds the memory of a
+  // gradient on the GPU; on the CPU rows go in small fixed blocks that stay in cache.
+  Policy(const PolicyBuffers& buffers, const ModelSettings& model, int index, std::uint64_t seed, int chunk_rows, Device device);
+  ~Policy();
+  Policy(Policy&&) noexcept;
+
+  const std::string& name() const;
+  // All parameters and their gradients, [P] float32 each; padding between tensors stays 0.
+  at::Tensor parameters() const;
+  at::Tensor gradients() const;
+  // Views of the parameters under the names that people see in safetensors files.
+  std::vector<NamedTensor> named_parameters() const;
+
+  struct ActOptions {
+    std::uint64_t seed = 1;
+    std::uint64_t step = 0;           // counts all steps of the run: the random draws depend on it
+    std::uint32_t first_replica = 0;
+    bool greedy = false;
+  };
+  // Reads row t of observations, writes row t of action, log_prob and value. Enqueues on CUDA. No gradient is recorded.
+  void act(PolicyBuffers& buffers, int t, const ActOptions& options);
+  // Writes row t of value alone.
+  void evaluate(PolicyBuffers& buffers, int t);
+
+  // gradients() = gradient of the summed loss over the batch, in an order fixed by N alone. The sums by LossSum, [kNumLossSums]
+  // float64 on the policy's device, come back; they are valid until the next call. Enqueues on CUDA. `give_up` is asked before
+  // each chunk, from any thread; once it says yes the remaining chunks are left out and the result is worthless.
+  at::Tensor accumulate(const Batch& batch, const LossSettings& settings, const std::function<bool()>& give_up = {});
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace wd

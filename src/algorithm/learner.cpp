@@ -1,0 +1,219 @@
+// learner.cpp: advantages, then epochs over minibatches: loss, gradient, clipping, Adam.
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+#include "kernels/reduce.h"
+#include "kernels/returns.h"
+#include "src/algorithm/adam.h"
+#include "src/algorithm/minibatches.h"
+#include "src/device.h"
+#include "wd/algorithm.h"
+#include "wd/error.h"
+
+namespace wd {
+
+namespace {
+
+enum Moment { kMomentCount, kMomentSum, kMomentSquares, kNumMoments };
+
+// Of a [kNumMoments] float64 tensor.
+at::Tensor mean_of(const at::Tensor& moments) { return moments[kMomentSum] / moments[kMomentCount].clamp_min(1.0); }
+at::Tensor variance_of(const at::Tensor& moments) {
+  return (moments[kMomentSquares] / moments[kMomentCount].clamp_min(1.0) - mean_of(moments).square()).clamp_min(0.0);
+}
+
+}  // namespace
+
+struct Learner::Impl {
+  Policy& policy;
+  const Trajectory& trajectory;
+  const PolicyBuffers& buffers;
+  const PolicySettings settings;
+  std::uint64_t seed;
+  Device device;
+  Adam adam;
+  Minibatches minibatches;
+  at::Tensor partial;                                     // working memory of reductions, float64
+  at::Tensor advantage_moments, target_moments, value_moments;  // [kNumMoments] float64
+  at::Tensor advantage_norm;                              // [2] float32
+  at::Tensor sums;                                        // [kNumLossSums] float64, over the whole update
+  at::Tensor squares;                                     // [1] float64
+  at::Tensor norm_sum;                                    // [] float64: gradient norms of all steps
+  int steps = 0;                                          // optimizer steps of the last update
+  double lr = 0.0, value_coeff = 0.0, entropy_coeff = 0.0;
+
+  Impl(Policy& p, const Trajectory& t, int index, const PolicySettings& s, std::uint64_t run_seed)
+      : policy(p), trajectory(t), buffers(t.policies()[static_cast<std::size_t>(index)]), settings(s), seed(run_seed),
+        adam(p.parameters(), s.adam_epsilon),
+        minibatches(buffers, t.steps(), t.num_envs(), s.algorithm == kPpo ? s.num_minibatches : 1) {
+    const auto doubles = buffers.value.options().dtype(at::kDouble);
+    device = buffers.value.is_cuda() ? Device{DeviceKind::kCuda, buffers.value.get_device()} : Device{};
+    const std::int64_t most = std::max(buffers.mask.numel(), p.parameters().numel());
+    partial = at::zeros({kNumMoments * num_chunks(most)}, doubles);
+    for (at::Tensor* moments : {&advantage_moments, &target_moments, &value_moments}) *moments = at::zeros({kNumMoments}, doubles);
+    advantage_norm = at::zeros({2}, buffers.value.options());
+    sums = at::zeros({kNumLossSums}, doubles);
+    squares = at::zeros({1}, doubles);
+    norm_sum = at::zeros({}, doubles);
+  }
+
+  void moments_of(const at::Tensor& x, at::Tensor& out) {
+    masked_moments(current_queue(device), x.const_data_ptr<float>(), buffers.mask.const_data_ptr<std::uint8_t>(),
+                   buffers.mask.numel(), partial.mutable_data_ptr<double>(), out.mutable_data_ptr<double>());
+  }
+  ReturnsArgs returns_args() const;
+  void normalize_targets();
+  LossSettings loss_settings() const;
+  bool step(const Batch& batch, const LossSettings& loss, const std::function<bool()>& give_up, bool& stop_early);
+};
+
+ReturnsArgs Learner::Impl::returns_args() const {
+  ReturnsArgs args;
+  args.method = settings.algorithm == kReinforce ? ReturnMethod::kMonteCarlo
+                : settings.n_step > 0            ? ReturnMethod::kNStep
+                                                 : ReturnMethod::kGae;
+  args.steps = trajectory.steps();
+  args.num_envs = trajectory.num_envs();
+  args.num_agents = buffers.num_agents;
+  args.gamma = static_cast<float>(settings.gamma);
+  args.lambda = static_cast<float>(settings.gae_lambda);
+  args.n_step = settings.n_step;
+  args.reward = buffers.reward.const_data_ptr<float>();
+  args.value = buffers.value.const_data_ptr<float>();
+  args.active = buffers.active.const_data_ptr<std::uint8_t>();
+  args.agent_terminated = buffers.agent_terminated.const_data_ptr<std::uint8_t>();
+  args.terminated = trajectory.terminated().const_data_ptr<std::uint8_t>();
+  args.truncated = trajectory.truncated().const_data_ptr<std::uint8_t>();
+  args.reset_step = trajectory.reset_step().const_data_ptr<std::uint8_t>();
+  args.advantage = buffers.advantage.mutable_data_ptr<float>();
+  args.target = buffers.target.mutable_data_ptr<float>();
+  args.mask = buffers.mask.mutable_data_ptr<std::uint8_t>();
+  return args;
+}
+
+// Targets of mean 0 and deviation 1 over the batch; the advantage is what they exceed the value by (REINFORCE: all of it).
+void Learner::Impl::normalize_targets() {
+  const at::Tensor mean = mean_of(target_moments).to(at::kFloat);
+  const at::Tensor deviation = variance_of(target_moments).sqrt().to(at::kFloat) + 1e-8;
+  at::Tensor target = buffers.target, advantage = buffers.advantage;
+  target.sub_(mean).div_(deviation).mul_(buffers.mask);
+  advantage.copy_(target);
+  if (settings.algorithm != kReinforce) advantage.sub_(buffers.value.narrow(0, 0, trajectory.steps())).mul_(buffers.mask);
+  moments_of(target, target_moments);
+  moments_of(advantage, advantage_moments);
+}
+
+LossSettings Learner::Impl::loss_settings() const {
+  LossSettings loss;
+  loss.ppo = settings.algorithm == kPpo;
+  loss.with_value = settings.algorithm != kReinforce;
+  loss.clip = static_cast<float>(settings.clip_param);
+  loss.value_clip = static_cast<float>(settings.vf_clip_param);
+  loss.value_coeff = static_cast<float>(value_coeff);
+  loss.entropy_coeff = static_cast<float>(entropy_coeff);
+  if (settings.normalize_advantage) loss.advantage_norm = advantage_norm;
+  return loss;
+}
+
+// One optimizer step. False: given up. stop_early: the policy has moved target_kl too far, so that no step was made.
+bool Learner::Impl::step(const Batch& batch, const LossSettings& loss, const std::function<bool()>& give_up, bool& stop_early) {
+  const at::Tensor totals = policy.accumulate(batch, loss, give_up);
+  if (give_up && give_up()) return false;
+  sums.add_(totals);
+  if (loss.ppo && settings.target_kl > 0.0) {
+    const double kl = (totals[kApproxKl] / totals[kCount].clamp_min(1.0)).item<double>();
+    stop_early = kl > 1.5 * settings.target_kl;
+    if (stop_early) return true;
+  }
+  at::Tensor gradients = policy.gradients();
+  sum_of_squares(current_queue(device), gradients.const_data_ptr<float>(), gradients.numel(), partial.mutable_data_ptr<double>(),
+                 squares.mutable_data_ptr<double>());
+  const at::Tensor inverse_count = totals[kCount].clamp_min(1.0).reciprocal();
+  const at::Tensor norm = squares[0].sqrt() * inverse_count;
+  at::Tensor scale = inverse_count;
+  if (settings.clip_grad_norm) scale = scale * (settings.max_grad_norm / (norm + 1e-6)).clamp_max(1.0);
+  if (!device.is_cuda() && !std::isfinite(norm.item<double>())) {
+    throw std::runtime_error("policy '" + policy.name() + "': the gradient is not finite; the optimizer step was not made");
+  }
+  gradients.mul_(scale.to(at::kFloat));
+  adam.step(gradients, lr);
+  norm_sum.add_(norm);
+  ++steps;
+  return true;
+}
+
+Learner::Learner(Policy& policy, const Trajectory& trajectory, int index, const PolicySettings& settings, std::uint64_t seed)
+    : impl_(std::make_unique<Impl>(policy, trajectory, index, settings, seed)) {}
+Learner::~Learner() = default;
+Learner::Learner(Learner&&) noexcept = default;
+
+void Learner::prepare() {
+  Impl& self = *impl_;
+  returns(current_queue(self.device), self.returns_args());
+  self.moments_of(self.buffers.advantage, self.advantage_moments);
+  self.moments_of(self.buffers.target, self.target_moments);
+  self.moments_of(self.buffers.value, self.value_moments);
+  if (self.settings.normalize_return) self.normalize_targets();
+  const at::Tensor deviation = variance_of(self.advantage_moments).sqrt() + 1e-8;
+  self.advantage_norm[0].copy_(mean_of(self.advantage_moments));
+  self.advantage_norm[1].copy_(deviation.reciprocal());
+}
+
+bool Learner::update(const UpdateTime& time, const std::function<bool()>& give_up) {
+  Impl& self = *impl_;
+  const auto now = static_cast<double>(time.env_steps);
+  self.lr = self.settings.lr.at(now);
+  self.value_coeff = self.settings.vf_loss_coeff.at(now);
+  self.entropy_coeff = self.settings.entropy_coeff.at(now);
+  self.sums.zero_();
+  self.norm_sum.zero_();
+  self.steps = 0;
+  if (!self.settings.to_train) return true;
+  const LossSettings loss = self.loss_settings();
+  const int epochs = self.settings.algorithm == kPpo ? self.settings.num_epochs : 1;
+  bool stop_early = false;
+  for (int epoch = 0; epoch < epochs && !stop_early; ++epoch) {
+    self.minibatches.shuffle(self.seed, time.iteration, epoch);
+    for (int m = 0; m < self.minibatches.count() && !stop_early; ++m) {
+      if (!self.step(self.minibatches.gather(m), loss, give_up, stop_early)) return false;
+    }
+  }
+  return true;
+}
+
+std::vector<std::pair<std::string, double>> Learner::metrics() const {
+  const Impl& self = *impl_;
+  const auto read = [](const at::Tensor& tensor) {
+    const at::Tensor host = tensor.cpu().contiguous();
+    return std::vector<double>(host.const_data_ptr<double>(), host.const_data_ptr<double>() + host.numel());
+  };
+  const auto sums = read(self.sums);
+  const double count = std::max(sums[kCount], 1.0);
+  const auto mean = [&](LossSum which) { return sums[which] / count; };
+  const auto statistics = [&](const at::Tensor& moments) {
+    return std::pair(mean_of(moments).item<double>(), variance_of(moments).item<double>());
+  };
+  const auto [advantage, advantage_variance] = statistics(self.advantage_moments);
+  const auto [target, target_variance] = statistics(self.target_moments);
+  const double loss = mean(kPolicyLoss) + self.value_coeff * mean(kValueLoss) - self.entropy_coeff * mean(kEntropy);
+  return {{"total_loss", loss},
+          {"policy_loss", mean(kPolicyLoss)},
+          {"value_loss", mean(kValueLoss)},
+          {"entropy", mean(kEntropy)},
+          {"vf_loss_coeff", self.value_coeff},
+          {"entropy_coeff", self.entropy_coeff},
+          {"value_mean", statistics(self.value_moments).first},
+          {"advantage_mean", advantage},
+          {"advantage_std", std::sqrt(advantage_variance)},
+          {"return_mean", target},
+          {"return_std", std::sqrt(target_variance)},
+          {"explained_variance", target_variance > 0.0 ? 1.0 - advantage_variance / target_variance : std::nan("")},
+          {"approx_kl", mean(kApproxKl)},
+          {"clip_fraction", mean(kClipped)},
+          {"grad_norm", self.steps > 0 ? self.norm_sum.item<double>() / self.steps : 0.0},
+          {"learning_rate", self.lr},
+          {"updates", static_cast<double>(self.steps)}};
+}
+
+}  // namespace wd

@@ -1,0 +1,94 @@
+// minibatches.cpp: the shuffle and the gather of minibatches.
+#include "src/algorithm/minibatches.h"
+
+#include <ATen/ATen.h>
+
+#include <numeric>
+
+#include "wd/random.h"
+
+namespace wd {
+
+namespace {
+
+// [T, E, A, ...] without its last row, as [T * E, A * ...].
+at::Tensor by_unit(const at::Tensor& tensor, std::int64_t units) {
+  return tensor.flatten(0, 1).narrow(0, 0, units).flatten(1);
+}
+
+at::Tensor room_for(const at::Tensor& tensor, std::int64_t units) {
+  return tensor.defined() ? at::empty({units, tensor.flatten(0, 1).flatten(1).size(1)}, tensor.options()) : at::Tensor();
+}
+
+}  // namespace
+
+Batch whole_batch(const PolicyBuffers& buffers, int steps) {
+  Batch batch;
+  const std::int64_t rows = buffers.mask.numel();
+  batch.observation = buffers.observation_rows(0, steps);
+  batch.action = buffers.action;
+  batch.action_mask = buffers.action_mask;
+  batch.log_prob = buffers.log_prob.view({rows});
+  batch.value = buffers.value.flatten().narrow(0, 0, rows);
+  batch.advantage = buffers.advantage.view({rows});
+  batch.target = buffers.target.view({rows});
+  batch.mask = buffers.mask.view({rows});
+  return batch;
+}
+
+Minibatches::Minibatches(const PolicyBuffers& buffers, int steps, int num_envs, int count)
+    : buffers_(buffers), units_(static_cast<std::int64_t>(steps) * num_envs), count_(count) {
+  order_.resize(static_cast<std::size_t>(units_));
+  order_tensor_ = at::empty({units_}, buffers.observation.options().dtype(at::kLong));
+  if (count == 1) return;  // nothing is gathered
+  const std::int64_t most = (units_ + count - 1) / count;
+  observation_ = room_for(buffers.observation, most);
+  action_ = room_for(buffers.action, most);
+  action_mask_ = room_for(buffers.action_mask, most);
+  log_prob_ = room_for(buffers.log_prob, most);
+  value_ = room_for(buffers.value, most);
+  advantage_ = room_for(buffers.advantage, most);
+  target_ = room_for(buffers.target, most);
+  mask_ = room_for(buffers.mask, most);
+}
+
+void Minibatches::shuffle(std::uint64_t seed, std::int64_t iteration, int epoch) {
+  if (count_ == 1) return;
+  const RandomKey key = RandomKey::of(seed, Stream::kShuffle);
+  std::iota(order_.begin(), order_.end(), 0);
+  Philox bits{};
+  for (std::int64_t i = units_ - 1; i > 0; --i) {  // Fisher and Yates, from the back
+    if (i % 4 == 3 || i == units_ - 1) {
+      bits = philox({{static_cast<std::uint32_t>(i / 4), static_cast<std::uint32_t>(iteration),
+                      static_cast<std::uint32_t>(iteration >> 32), static_cast<std::uint32_t>(epoch)}},
+                    key.key0, key.key1);
+    }
+    const auto j = static_cast<std::int64_t>((std::uint64_t{bits.word[i % 4]} * static_cast<std::uint64_t>(i + 1)) >> 32);
+    std::swap(order_[static_cast<std::size_t>(i)], order_[static_cast<std::size_t>(j)]);
+  }
+  order_tensor_.copy_(at::from_blob(order_.data(), {units_}, at::kLong));
+}
+
+Batch Minibatches::gather(int m) {
+  if (count_ == 1) return whole_batch(buffers_, static_cast<int>(buffers_.mask.size(0)));
+  const std::int64_t begin = units_ * m / count_, end = units_ * (m + 1) / count_, n = end - begin;
+  const at::Tensor index = order_tensor_.narrow(0, begin, n);
+  const auto take = [&](const at::Tensor& from, at::Tensor& into) {
+    at::Tensor rows = into.narrow(0, 0, n);
+    at::index_select_out(rows, by_unit(from, units_), 0, index);
+    return rows;
+  };
+  const std::int64_t rows = n * buffers_.num_agents;
+  Batch batch;
+  batch.observation = take(buffers_.observation, observation_).view({rows, -1}).narrow(1, 0, buffers_.observation_size);
+  batch.action = take(buffers_.action, action_);
+  if (buffers_.action_mask.defined()) batch.action_mask = take(buffers_.action_mask, action_mask_);
+  batch.log_prob = take(buffers_.log_prob, log_prob_).view({rows});
+  batch.value = take(buffers_.value, value_).view({rows});
+  batch.advantage = take(buffers_.advantage, advantage_).view({rows});
+  batch.target = take(buffers_.target, target_).view({rows});
+  batch.mask = take(buffers_.mask, mask_).view({rows});
+  return batch;
+}
+
+}  // namespace wd

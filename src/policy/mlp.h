@@ -1,0 +1,51 @@
+// mlp.h: a multilayer perceptron over views of flat memory, with its backward pass written out.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <vector>
+
+#include "wd/config.h"
+
+namespace wd {
+
+// One layer's weight [out, in] and bias [out], views of a flat tensor.
+struct Layer {
+  at::Tensor weight, bias;
+};
+
+struct MlpShape {
+  int inputs = 0;
+  std::vector<int> hidden;
+  int outputs = 0;
+  Activation activation = kRelu;
+
+  // Floats of all layers; each weight and bias starts at a multiple of 16 bytes.
+  std::int64_t num_parameters() const;
+  // Views of flat[offset ...] (parameters or gradients), in the order of layers.
+  std::vector<Layer> bind(const at::Tensor& flat, std::int64_t offset) const;
+};
+
+// Activations of up to `rows` rows, allocated once and reused.
+struct MlpWorkspace {
+  std::vector<at::Tensor> hidden;      // [rows, width] a layer, after the activation
+  at::Tensor output;                   // [rows, outputs]
+  std::vector<at::Tensor> hidden_grad;
+  at::Tensor ones;                     // [rows]
+
+  MlpWorkspace() = default;
+  MlpWorkspace(const MlpShape& shape, std::int64_t rows, at::Device device, bool with_gradients);
+};
+
+// output[0 : n] of n input rows. Allocates nothing.
+void forward(const MlpShape& shape, const std::vector<Layer>& layers, const at::Tensor& input, MlpWorkspace& workspace);
+
+// Adds the gradients of n rows to `gradients`, given that of the output [n, outputs]; call after forward() of the same rows.
+void backward(const MlpShape& shape, const std::vector<Layer>& layers, const at::Tensor& input, const at::Tensor& output_grad,
+              MlpWorkspace& workspace, std::vector<Layer>& gradients);
+
+// Fills the layers: orthogonal, Xavier or torch's default; biases 0 (torch's default: uniform). `gain` is the output layer's.
+void initialize(const MlpShape& shape, std::vector<Layer>& layers, InitMethod method, double gain, std::uint64_t seed);
+
+}  // namespace wd

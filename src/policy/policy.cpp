@@ -1,0 +1,318 @@
+// policy.cpp: inference and gradients in blocks of rows, spread over lanes whose number and order do not depend on threads.
+#include "wd/policy.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "kernels/reduce.h"
+#include "src/device.h"
+#include "src/policy/mlp.h"
+#include "wd/error.h"
+#include "wd/parallel.h"
+
+namespace wd {
+
+namespace {
+
+constexpr std::int64_t kMaxLanes = 16;         // at most this many threads share a gradient
+constexpr std::int64_t kMinBlock = 64;         // rows, CPU
+constexpr std::int64_t kMaxBlock = 1024;       // rows, CPU: activations of 256 floats stay in a core's cache
+
+// N rows in blocks; lane l works through its blocks in order.
+struct Blocks {
+  std::int64_t rows, block, count, lanes;
+
+  static Blocks of(std::int64_t rows, bool cuda, std::int64_t chunk_rows) {
+    const std::int64_t half = (rows / 2 + kMinBlock - 1) / kMinBlock * kMinBlock;
+    const std::int64_t block = cuda ? chunk_rows : std::clamp(half, kMinBlock, std::min(kMaxBlock, std::max(chunk_rows, kMinBlock)));
+    const std::int64_t count = (rows + block - 1) / block;
+    return {rows, block, count, cuda ? 1 : std::min(count, kMaxLanes)};
+  }
+  // f(lane, begin, end) for every block.
+  template <typename F>
+  void each(F f) const {
+    const auto run = [&](std::int64_t lane) {
+      for (std::int64_t b = lane * count / lanes; b < (lane + 1) * count / lanes; ++b) {
+        f(lane, b * block, std::min(rows, (b + 1) * block));
+      }
+    };
+    if (lanes == 1) return run(0);
+    parallel_for(lanes, 1, [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t lane = first; lane < last; ++lane) run(lane);
+    });
+  }
+};
+
+// Memory of one lane.
+struct Lane {
+  MlpWorkspace actor, critic;
+  at::Tensor output_grad;    // [block, actor outputs]
+  at::Tensor value_grad;     // [block, 1], with a separate value network
+  at::Tensor log_std_grad;   // [block, components]
+  at::Tensor row_sums;       // [kNumLossSums, block]
+  at::Tensor partial;        // working memory of reductions
+  at::Tensor totals;         // [kNumLossSums] float64
+  at::Tensor gradients;      // [P]
+  std::vector<Layer> actor_grad, critic_grad;
+  at::Tensor log_std_total;  // view of gradients
+};
+
+ActionLayout layout_of(const ActionSpace& space) {
+  ActionLayout layout;
+  if (space.heads.size() > kMaxHeads) throw UsageError(concat("an action has ", space.heads.size(), " heads; at most ", kMaxHeads));
+  layout.num_heads = static_cast<int>(space.heads.size());
+  std::copy(space.heads.begin(), space.heads.end(), layout.head_size);
+  layout.components = space.continuous;
+  return layout;
+}
+
+}  // namespace
+
+struct Policy::Impl {
+  std::string name;
+  Device device;
+  at::Device place = at::kCPU;
+  std::uint32_t index = 0;
+  std::int64_t chunk_rows = 0;
+  ActionLayout layout;
+  MlpShape actor, critic;       // critic.outputs 0: the value is the last column of the actor
+  std::int64_t critic_offset = 0, log_std_offset = 0;
+  at::Tensor parameters, gradients, log_std, totals;
+  std::vector<Layer> actor_layers, critic_layers;
+  std::vector<Lane> inference, training;
+
+  bool separate() const { return critic.outputs > 0; }
+  int columns() const { return layout.columns(); }
+
+  std::vector<Lane>& lanes(std::vector<Lane>& all, const Blocks& blocks, bool with_gradients);
+  void make_lane(Lane& lane, std::int64_t rows, bool with_gradients) const;
+  void forward_block(Lane& lane, const at::Tensor& observation);
+  LossArgs loss_args(Lane& lane, const Batch& batch, const LossSettings& settings, std::int64_t begin, std::int64_t end) const;
+  void accumulate_block(Lane& lane, const Batch& batch, const LossSettings& settings, std::int64_t begin, std::int64_t end);
+  void reduce_lanes(std::vector<Lane>& lanes, std::int64_t count);
+};
+
+void Policy::Impl::make_lane(Lane& lane, std::int64_t rows, bool with_gradients) const {
+  const auto floats = at::TensorOptions().dtype(at::kFloat).device(place);
+  lane.actor = MlpWorkspace(actor, rows, place, with_gradients);
+  if (separate()) lane.critic = MlpWorkspace(critic, rows, place, with_gradients);
+  if (!with_gradients) return;
+  lane.output_grad = at::empty({rows, actor.outputs}, floats);
+  lane.value_grad = at::empty({rows, 1}, floats);
+  lane.log_std_grad = at::empty({rows, layout.components}, floats);
+  lane.row_sums = at::empty({kNumLossSums, rows}, floats);
+  lane.partial = at::empty({kNumLossSums * num_chunks(rows)}, floats.dtype(at::kDouble));
+  lane.totals = at::zeros({kNumLossSums}, floats.dtype(at::kDouble));
+  lane.gradients = at::zeros_like(parameters);
+  lane.actor_grad = actor.bind(lane.gradients, 0);
+  if (separate()) lane.critic_grad = critic.bind(lane.gradients, critic_offset);
+  lane.log_std_total = lane.gradients.narrow(0, log_std_offset, layout.components);
+}
+
+// Lanes for these blocks; allocates where more or larger ones are needed than ever before.
+std::vector<Lane>& Policy::Impl::lanes(std::vector<Lane>& all, const Blocks& blocks, bool with_gradients) {
+  if (!all.empty() && all[0].actor.output.size(0) < std::min(blocks.block, blocks.rows)) all.clear();
+  while (static_cast<std::int64_t>(all.size()) < blocks.lanes) {
+    make_lane(all.emplace_back(), std::min(blocks.block, blocks.rows), with_gradients);
+  }
+  return all;
+}
+
+void Policy::Impl::forward_block(Lane& lane, const at::Tensor& observation) {
+  forward(actor, actor_layers, observation, lane.actor);
+  if (separate()) forward(critic, critic_layers, observation, lane.critic);
+}
+
+Policy::Policy(const PolicyBuffers& buffers, const ModelSettings& model, int index, std::uint64_t seed, int chunk_rows, Device device)
+    : impl_(std::make_unique<Impl>()) {
+  Impl& self = *impl_;
+  self.name = buffers.name;
+  self.device = device;
+  self.place = buffers.observation.device();
+  self.index = static_cast<std::uint32_t>(index);
+  self.chunk_rows = chunk_rows;
+  self.layout = layout_of(buffers.action_space);
+  const auto activation = static_cast<Activation>(model.activation);
+  self.actor = {buffers.observation_size, model.fc_dims, self.columns() + (model.separate_value ? 0 : 1), activation};
+  self.critic = {buffers.observation_size, model.fc_dims, model.separate_value ? 1 : 0, activation};
+  self.critic_offset = self.actor.num_parameters();
+  self.log_std_offset = self.critic_offset + (self.separate() ? self.critic.num_parameters() : 0);
+  at::Tensor initial = at::zeros({self.log_std_offset + (self.layout.components + 3) / 4 * 4}, at::kFloat);
+
+  const auto method = static_cast<InitMethod>(model.init_method);
+  const std::uint64_t own_seed = seed * 1000003 + static_cast<std::uint64_t>(index);
+  auto layers = self.actor.bind(initial, 0);
+  initialize(self.actor, layers, method, 0.01, own_seed);
+  if (self.separate()) {
+    auto critic_layers = self.critic.bind(initial, self.critic_offset);
+    initialize(self.critic, critic_layers, method, 1.0, own_seed ^ 0x5eed);
+  } else if (method == kOrthogonal) {
+    layers.back().weight[self.columns()].mul_(100.0);  // the value's row has gain 1
+  }
+  initial.narrow(0, self.log_std_offset, self.layout.components).fill_(model.initial_log_std);
+
+  self.parameters = initial.to(self.place);
+  self.gradients = at::zeros_like(self.parameters);
+  self.totals = at::zeros({kNumLossSums}, at::TensorOptions().dtype(at::kDouble).device(self.place));
+  self.actor_layers = self.actor.bind(self.parameters, 0);
+  if (self.separate()) self.critic_layers = self.critic.bind(self.parameters, self.critic_offset);
+  self.log_std = self.parameters.narrow(0, self.log_std_offset, self.layout.components);
+  self.layout.log_std = self.log_std.const_data_ptr<float>();
+}
+
+Policy::~Policy() = default;
+Policy::Policy(Policy&&) noexcept = default;
+
+const std::string& Policy::name() const { return impl_->name; }
+at::Tensor Policy::parameters() const { return impl_->parameters; }
+at::Tensor Policy::gradients() const { return impl_->gradients; }
+
+std::vector<NamedTensor> Policy::named_parameters() const {
+  const Impl& self = *impl_;
+  std::vector<NamedTensor> named;
+  const auto add_hidden = [&](const std::string& prefix, const std::vector<Layer>& layers) {
+    for (std::size_t l = 0; l + 1 < layers.size(); ++l) {
+      named.push_back({concat(prefix, l, ".weight"), layers[l].weight});
+      named.push_back({concat(prefix, l, ".bias"), layers[l].bias});
+    }
+  };
+  const std::int64_t columns = self.columns();
+  const Layer& head = self.actor_layers.back();
+  add_hidden("layers.", self.actor_layers);
+  named.push_back({"policy_head.weight", head.weight.narrow(0, 0, columns)});
+  named.push_back({"policy_head.bias", head.bias.narrow(0, 0, columns)});
+  if (self.separate()) add_hidden("value_layers.", self.critic_layers);
+  const Layer& value = self.separate() ? self.critic_layers.back() : head;
+  named.push_back({"value_head.weight", value.weight.narrow(0, self.separate() ? 0 : columns, 1)});
+  named.push_back({"value_head.bias", value.bias.narrow(0, self.separate() ? 0 : columns, 1)});
+  if (self.layout.components > 0) named.push_back({"log_std", self.log_std});
+  return named;
+}
+
+void Policy::act(PolicyBuffers& buffers, int t, const ActOptions& options) {
+  Impl& self = *impl_;
+  const at::Tensor observation = buffers.observation_rows(t, t + 1);
+  const Blocks blocks = Blocks::of(observation.size(0), self.device.is_cuda(), self.device.is_cuda() ? observation.size(0) : kMaxBlock);
+  auto& lanes = self.lanes(self.inference, blocks, false);
+  const Queue queue = current_queue(self.device);
+  const std::int64_t first = static_cast<std::int64_t>(t) * blocks.rows;
+  blocks.each([&](std::int64_t l, std::int64_t begin, std::int64_t end) {
+    Lane& lane = lanes[static_cast<std::size_t>(l)];
+    self.forward_block(lane, observation.slice(0, begin, end));
+    SampleArgs args;
+    args.rows = end - begin;
+    args.first_row = begin;
+    args.num_agents = buffers.num_agents;
+    args.layout = self.layout;
+    args.output = lane.actor.output.const_data_ptr<float>();
+    args.output_stride = self.actor.outputs;
+    args.value_in = self.separate() ? lane.critic.output.const_data_ptr<float>() : args.output + self.columns();
+    args.value_stride = self.separate() ? 1 : self.actor.outputs;
+    if (buffers.action_mask.defined()) {
+      args.action_mask = buffers.action_mask.const_data_ptr<std::uint8_t>() + (first + begin) * self.columns();
+    }
+    args.key = RandomKey::of(options.seed, Stream::kAction);
+    args.step = options.step;
+    args.first_replica = options.first_replica;
+    args.policy = self.index;
+    args.greedy = options.greedy;
+    args.action = static_cast<std::int32_t*>(buffers.action.data_ptr()) + (first + begin) * self.layout.action_width();
+    args.log_prob = buffers.log_prob.mutable_data_ptr<float>() + first + begin;
+    args.value = buffers.value.mutable_data_ptr<float>() + first + begin;
+    sample(queue, args);
+  });
+}
+
+void Policy::evaluate(PolicyBuffers& buffers, int t) {
+  Impl& self = *impl_;
+  const at::Tensor observation = buffers.observation_rows(t, t + 1);
+  const at::Tensor value = buffers.value[t].flatten();
+  const Blocks blocks = Blocks::of(observation.size(0), self.device.is_cuda(), self.device.is_cuda() ? observation.size(0) : kMaxBlock);
+  auto& lanes = self.lanes(self.inference, blocks, false);
+  blocks.each([&](std::int64_t l, std::int64_t begin, std::int64_t end) {
+    Lane& lane = lanes[static_cast<std::size_t>(l)];
+    const at::Tensor rows = observation.slice(0, begin, end);
+    if (self.separate()) {
+      forward(self.critic, self.critic_layers, rows, lane.critic);
+    } else {
+      forward(self.actor, self.actor_layers, rows, lane.actor);
+    }
+    const at::Tensor& output = self.separate() ? lane.critic.output : lane.actor.output;
+    value.slice(0, begin, end).copy_(output.narrow(0, 0, end - begin).select(1, self.separate() ? 0 : self.columns()));
+  });
+}
+
+LossArgs Policy::Impl::loss_args(Lane& lane, const Batch& batch, const LossSettings& settings, std::int64_t begin,
+                                 std::int64_t end) const {
+  LossArgs args;
+  args.rows = end - begin;
+  args.layout = layout;
+  args.ppo = settings.ppo;
+  args.with_value = settings.with_value;
+  args.clip = settings.clip;
+  args.value_clip = settings.value_clip;
+  args.value_coeff = settings.value_coeff;
+  args.entropy_coeff = settings.entropy_coeff;
+  args.output = lane.actor.output.const_data_ptr<float>();
+  args.output_stride = actor.outputs;
+  args.value = separate() ? lane.critic.output.const_data_ptr<float>() : args.output + columns();
+  args.value_stride = separate() ? 1 : actor.outputs;
+  args.action = static_cast<const std::int32_t*>(batch.action.const_data_ptr()) + begin * layout.action_width();
+  if (batch.action_mask.defined()) args.action_mask = batch.action_mask.const_data_ptr<std::uint8_t>() + begin * columns();
+  args.old_log_prob = batch.log_prob.const_data_ptr<float>() + begin;
+  args.old_value = batch.value.const_data_ptr<float>() + begin;
+  args.advantage = batch.advantage.const_data_ptr<float>() + begin;
+  if (settings.advantage_norm.defined()) args.advantage_norm = settings.advantage_norm.const_data_ptr<float>();
+  args.target = batch.target.const_data_ptr<float>() + begin;
+  args.mask = batch.mask.const_data_ptr<std::uint8_t>() + begin;
+  args.output_grad = lane.output_grad.mutable_data_ptr<float>();
+  args.grad_stride = actor.outputs;
+  args.value_grad = separate() ? lane.value_grad.mutable_data_ptr<float>() : args.output_grad + columns();
+  args.value_grad_stride = separate() ? 1 : actor.outputs;
+  args.log_std_grad = lane.log_std_grad.mutable_data_ptr<float>();
+  args.row_sums = lane.row_sums.mutable_data_ptr<float>();
+  return args;
+}
+
+void Policy::Impl::accumulate_block(Lane& lane, const Batch& batch, const LossSettings& settings, std::int64_t begin,
+                                    std::int64_t end) {
+  const std::int64_t n = end - begin;
+  const at::Tensor observation = batch.observation.slice(0, begin, end);
+  const Queue queue = current_queue(device);
+  forward_block(lane, observation);
+  loss(queue, loss_args(lane, batch, settings, begin, end));
+  add_row_sums(queue, lane.row_sums.const_data_ptr<float>(), kNumLossSums, n, lane.partial.mutable_data_ptr<double>(),
+               lane.totals.mutable_data_ptr<double>());
+  backward(actor, actor_layers, observation, lane.output_grad.narrow(0, 0, n), lane.actor, lane.actor_grad);
+  if (separate()) backward(critic, critic_layers, observation, lane.value_grad.narrow(0, 0, n), lane.critic, lane.critic_grad);
+  if (layout.components > 0) lane.log_std_total.addmv_(lane.log_std_grad.narrow(0, 0, n).t(), lane.actor.ones.narrow(0, 0, n));
+}
+
+// gradients and totals = the lanes' in their order.
+void Policy::Impl::reduce_lanes(std::vector<Lane>& lanes, std::int64_t count) {
+  gradients.copy_(lanes[0].gradients);
+  totals.copy_(lanes[0].totals);
+  for (std::int64_t l = 1; l < count; ++l) {
+    gradients.add_(lanes[static_cast<std::size_t>(l)].gradients);
+    totals.add_(lanes[static_cast<std::size_t>(l)].totals);
+  }
+}
+
+at::Tensor Policy::accumulate(const Batch& batch, const LossSettings& settings, const std::function<bool()>& give_up) {
+  Impl& self = *impl_;
+  const Blocks blocks = Blocks::of(batch.observation.size(0), self.device.is_cuda(), self.chunk_rows);
+  auto& lanes = self.lanes(self.training, blocks, true);
+  for (std::int64_t l = 0; l < blocks.lanes; ++l) {
+    lanes[static_cast<std::size_t>(l)].gradients.zero_();
+    lanes[static_cast<std::size_t>(l)].totals.zero_();
+  }
+  blocks.each([&](std::int64_t l, std::int64_t begin, std::int64_t end) {
+    if (give_up && give_up()) return;
+    self.accumulate_block(lanes[static_cast<std::size_t>(l)], batch, settings, begin, end);
+  });
+  self.reduce_lanes(lanes, blocks.lanes);
+  return self.totals;
+}
+
+}  // namespace wd

@@ -1,0 +1,42 @@
+// episode_log.h: returns and lengths of finished episodes by policy: of the logging interval, and of the last hundred.
+#pragma once
+
+#include <deque>
+#include <vector>
+
+#include "wd/trajectory.h"
+
+namespace wd {
+
+class EpisodeLog {
+ public:
+  static constexpr std::size_t kWindow = 100;
+
+  EpisodeLog(const Trajectory& trajectory, Device device);
+
+  // Takes in the rollout. Synchronises on CUDA.
+  void update();
+
+  struct Interval {
+    std::int64_t episodes = 0;
+    double mean_return = 0.0, max_return = 0.0, mean_length = 0.0;  // NaN where no episode ended
+  };
+  // What ended since the last call.
+  Interval take_interval(std::size_t policy);
+  // Mean over the last kWindow episodes; NaN while fewer than one has ended.
+  double recent_mean(std::size_t policy) const;
+  std::size_t recent_count() const { return policies_.empty() ? 0 : policies_[0].recent.size(); }
+
+ private:
+  struct PolicyLog {
+    at::Tensor running_return, running_length, finished_return, finished_length;
+    std::deque<double> recent;
+    std::vector<double> returns, lengths;  // of the interval
+  };
+
+  const Trajectory& trajectory_;
+  Device device_;
+  std::vector<PolicyLog> policies_;
+};
+
+}  // namespace wd

@@ -1,0 +1,67 @@
+// timeline.cpp: phases timed by the host's clock, or by CUDA events through torch's device-independent interface.
+#include "src/trainer/timeline.h"
+
+#include <c10/core/Event.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <chrono>
+#include <vector>
+
+namespace wd {
+
+namespace {
+using Clock = std::chrono::steady_clock;
+}
+
+struct Timeline::Impl {
+  Device device;
+  Clock::time_point last = Clock::now();
+  std::array<double, kNumPhases> seconds{};
+  std::vector<c10::Event> events;   // CUDA: one a mark, reused; the first opens the first piece
+  std::vector<Phase> phases;        // of the pieces between events
+
+  c10::Device place() const { return {c10::kCUDA, static_cast<c10::DeviceIndex>(device.index)}; }
+
+  void record(std::size_t i) {
+    while (events.size() <= i) events.emplace_back(c10::kCUDA, c10::EventFlag::BACKEND_DEFAULT);
+    events[i].record(c10::impl::VirtualGuardImpl(c10::kCUDA).getStream(place()));
+  }
+  void collect() {
+    if (phases.empty()) return;
+    events[phases.size()].synchronize();
+    for (std::size_t i = 0; i < phases.size(); ++i) {
+      seconds[static_cast<std::size_t>(phases[i])] += events[i].elapsedTime(events[i + 1]) * 1e-3;
+    }
+    phases.clear();
+  }
+};
+
+Timeline::Timeline(Device device) : impl_(std::make_unique<Impl>()) {
+  impl_->device = device;
+  if (device.is_cuda()) impl_->record(0);
+}
+Timeline::~Timeline() = default;
+Timeline::Timeline(Timeline&&) noexcept = default;
+
+void Timeline::mark(Phase phase) {
+  Impl& self = *impl_;
+  if (self.device.is_cuda()) {
+    self.phases.push_back(phase);
+    self.record(self.phases.size());
+    return;
+  }
+  const Clock::time_point now = Clock::now();
+  self.seconds[static_cast<std::size_t>(phase)] += std::chrono::duration<double>(now - self.last).count();
+  self.last = now;
+}
+
+std::array<double, kNumPhases> Timeline::totals() {
+  Impl& self = *impl_;
+  if (self.device.is_cuda()) {
+    self.collect();
+    self.record(0);
+  }
+  return std::exchange(self.seconds, {});
+}
+
+}  // namespace wd

@@ -1,0 +1,31 @@
+// timeline.h: how the time of an iteration splits over its phases, on the clock of the device that does the work.
+#pragma once
+
+#include <array>
+#include <memory>
+
+#include "wd/device.h"
+
+namespace wd {
+
+enum class Phase { kEnvironment, kInference, kUpdate, kOther };
+inline constexpr int kNumPhases = 4;
+
+// Marks cut time into pieces: what passed since the last mark belongs to the phase named at the next. On CUDA a mark is an event
+// on the current stream, and only totals() waits for it.
+class Timeline {
+ public:
+  explicit Timeline(Device device);
+  ~Timeline();
+  Timeline(Timeline&&) noexcept;
+
+  void mark(Phase phase);
+  // Seconds by phase since the last call.
+  std::array<double, kNumPhases> totals();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace wd

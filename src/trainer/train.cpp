@@ -1,0 +1,72 @@
+// train.cpp: iterations until the configuration's end is reached, with the run's files on the way.
+#include <chrono>
+
+#include "src/device.h"
+#include "wd/trainer.h"
+#include "wd/weights.h"
+
+namespace wd {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+Progress progress_of(const Trainer& trainer, const std::vector<PolicySettings>& policies, Clock::time_point start, Device device) {
+  Progress progress;
+  progress.counts = trainer.counts();
+  progress.wall_s = seconds_since(start);
+  for (std::size_t p = 0; p < policies.size(); ++p) progress.mean_return.emplace_back(policies[p].name, trainer.mean_return(p));
+  if (device.is_cuda()) progress.device_bytes = static_cast<std::uint64_t>(peak_memory(device));
+  return progress;
+}
+
+// Throws when a file could not be written: weights are what training was for.
+void save_weights(Trainer& trainer, Run& run) {
+  for (const Policy& policy : trainer.policies()) {
+    const HostWeights weights(policy);
+    if (!run.save_weights(policy.name(), weights.views())) {
+      throw std::runtime_error("weights of policy '" + policy.name() + "' could not be saved: see log.txt");
+    }
+  }
+}
+
+// Why training ends before the next iteration; empty while it goes on.
+std::string reason_to_stop(const Config& config, const Trainer& trainer, bool out_of_time) {
+  if (trainer.return_reached()) return "stop_return";
+  if (trainer.counts().env_steps >= config.trainer.total_steps) return "total_steps";
+  return out_of_time ? "max_seconds" : "";
+}
+
+}  // namespace
+
+std::string train(const Config& config, Trainer& trainer, Run& run) {
+  const Clock::time_point start = Clock::now();
+  const double limit = config.trainer.max_seconds;
+  const auto out_of_time = [&] { return limit > 0.0 && seconds_since(start) >= limit; };
+  const Device device = trainer.replicas().device();
+  const auto report = [&] {
+    run.log(trainer.take_metrics());
+    run.display(progress_of(trainer, config.policies, start, device));
+  };
+  std::string reason;
+  std::int64_t logged = 0;
+  while (reason.empty()) {
+    const bool complete = trainer.iterate(out_of_time);
+    const std::int64_t iteration = trainer.counts().iteration;
+    reason = reason_to_stop(config, trainer, !complete || out_of_time());
+    if (complete && iteration % config.saving.metrics_log_freq == 0) {
+      report();
+      logged = iteration;
+    }
+    if (complete && iteration % config.saving.model_params_save_freq == 0) save_weights(trainer, run);
+  }
+  if (logged < trainer.counts().iteration) report();
+  save_weights(trainer, run);
+  run.finish(reason == "max_seconds" ? RunStatus::kStopped : RunStatus::kFinished, reason,
+             progress_of(trainer, config.policies, start, device));
+  return reason;
+}
+
+}  // namespace wd

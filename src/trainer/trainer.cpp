@@ -1,0 +1,193 @@
+// trainer.cpp: one iteration: T steps of all replicas, then the update of every policy from the same memory.
+#include "wd/trainer.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <fstream>
+#include <sstream>
+
+#include "kernels/reduce.h"
+#include "src/device.h"
+#include "src/trainer/episode_log.h"
+#include "src/trainer/timeline.h"
+#include "wd/algorithm.h"
+#include "wd/error.h"
+#include "wd/weights.h"
+
+namespace wd {
+
+namespace {
+
+using Seconds = std::chrono::duration<double>;
+using Clock = std::chrono::steady_clock;
+
+std::string read_text(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw UsageError("env.starts = " + path + ": cannot be read");
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+ReplicasOptions replicas_options(const Config& config, Device device) {
+  ReplicasOptions options;
+  options.num_envs = static_cast<int>(config.trainer.num_envs);
+  options.seed = static_cast<std::uint64_t>(config.trainer.seed);
+  options.reset = static_cast<ResetMode>(config.env.reset);
+  options.pool_size = static_cast<std::uint32_t>(config.env.reset_pool_size);
+  if (options.reset == ResetMode::kGiven) options.starts = read_text(config.env.starts);
+  options.device = device;
+  return options;
+}
+
+std::vector<std::string> policy_names(const Config& config) {
+  std::vector<std::string> names;
+  for (const PolicySettings& policy : config.policies) names.push_back(policy.name);
+  return names;
+}
+
+}  // namespace
+
+struct Trainer::Impl {
+  const Config config;
+  Device device;
+  Replicas replicas;
+  Trajectory trajectory;
+  std::vector<Policy> policies;
+  std::vector<Learner> learners;
+  EpisodeLog episodes;
+  Timeline timeline;
+  StepCounts counts;
+  StepCounts counts_at_metrics;
+  Clock::time_point start = Clock::now(), metrics_taken = start;
+  bool started = false;
+
+  Impl(const Config& c, const EnvironmentRow& row, const Environment& environment, Device d)
+      : config(c), device(d), replicas(row, environment, replicas_options(c, d)),
+        trajectory(replicas.spec(), policy_names(c), c.policy_of_role, static_cast<int>(c.trainer.rollout_steps()),
+                   static_cast<int>(c.trainer.num_envs), d),
+        episodes(trajectory, d), timeline(d) {
+    policies.reserve(c.policies.size());
+    for (std::size_t p = 0; p < c.policies.size(); ++p) {
+      const int index = static_cast<int>(p);
+      const auto seed = static_cast<std::uint64_t>(c.trainer.seed);
+      policies.emplace_back(trajectory.policies()[p], c.policies[p].model, index, seed, c.trainer.chunk_rows, d);
+      if (!c.policies[p].model.model_ckpt_filepath.empty()) load_weights(policies[p], c.policies[p].model.model_ckpt_filepath);
+      learners.emplace_back(policies[p], trajectory, index, c.policies[p], seed);
+    }
+  }
+
+  bool rollout(const std::function<bool()>& give_up);
+  bool update(const std::function<bool()>& give_up);
+  void add_policy_metrics(MetricsRow& row, std::size_t p);
+  double reward_mean(const PolicyBuffers& buffers) const;
+};
+
+bool Trainer::Impl::rollout(const std::function<bool()>& give_up) {
+  timeline.mark(Phase::kOther);
+  if (started) {
+    trajectory.carry_over();
+  } else {
+    replicas.step(trajectory.first_rows());
+    started = true;
+  }
+  const int steps = trajectory.steps();
+  Policy::ActOptions act;
+  act.seed = static_cast<std::uint64_t>(config.trainer.seed);
+  for (int t = 0; t < steps; ++t) {
+    if (give_up && give_up()) return false;
+    act.step = static_cast<std::uint64_t>(counts.iteration) * static_cast<std::uint64_t>(steps) + static_cast<std::uint64_t>(t);
+    for (std::size_t p = 0; p < policies.size(); ++p) policies[p].act(trajectory.policies()[p], t, act);
+    timeline.mark(Phase::kInference);
+    replicas.step(trajectory.rows(t));
+    timeline.mark(Phase::kEnvironment);
+  }
+  for (std::size_t p = 0; p < policies.size(); ++p) policies[p].evaluate(trajectory.policies()[p], steps);
+  timeline.mark(Phase::kInference);
+  return true;
+}
+
+bool Trainer::Impl::update(const std::function<bool()>& give_up) {
+  const UpdateTime time{counts.iteration, counts.env_steps};
+  bool complete = true;
+  for (Learner& learner : learners) {
+    learner.prepare();
+    complete = complete && learner.update(time, give_up);
+  }
+  timeline.mark(Phase::kUpdate);
+  return complete;
+}
+
+Trainer::Trainer(const Config& config, const EnvironmentRow& row, const Environment& environment, Device device)
+    : impl_(std::make_unique<Impl>(config, row, environment, device)) {}
+Trainer::~Trainer() = default;
+
+bool Trainer::iterate(const std::function<bool()>& give_up) {
+  Impl& self = *impl_;
+  if (!self.rollout(give_up) || !self.update(give_up)) return false;
+  self.episodes.update();
+  ++self.counts.iteration;
+  self.counts.env_steps += self.config.trainer.rollout_steps() * self.config.trainer.num_envs;
+  self.counts.agent_steps = self.counts.env_steps * self.replicas.spec().num_agents();
+  self.timeline.mark(Phase::kOther);
+  return true;
+}
+
+void Trainer::rollout() { impl_->rollout({}); }
+
+const StepCounts& Trainer::counts() const { return impl_->counts; }
+Trajectory& Trainer::trajectory() { return impl_->trajectory; }
+Replicas& Trainer::replicas() { return impl_->replicas; }
+std::vector<Policy>& Trainer::policies() { return impl_->policies; }
+double Trainer::mean_return(std::size_t policy) const { return impl_->episodes.recent_mean(policy); }
+
+bool Trainer::return_reached() const {
+  const auto& wanted = impl_->config.trainer.stop_return;
+  return wanted && impl_->episodes.recent_count() == EpisodeLog::kWindow && impl_->episodes.recent_mean(0) >= *wanted;
+}
+
+// Mean reward of the rollout's transitions, in a fixed order.
+double Trainer::Impl::reward_mean(const PolicyBuffers& buffers) const {
+  const auto doubles = buffers.reward.options().dtype(at::kDouble);
+  at::Tensor partial = at::empty({3 * num_chunks(buffers.reward.numel())}, doubles), moments = at::empty({3}, doubles);
+  masked_moments(current_queue(device), buffers.reward.const_data_ptr<float>(), buffers.mask.const_data_ptr<std::uint8_t>(),
+                 buffers.reward.numel(), partial.mutable_data_ptr<double>(), moments.mutable_data_ptr<double>());
+  return (moments[1] / moments[0].clamp_min(1.0)).item<double>();
+}
+
+void Trainer::Impl::add_policy_metrics(MetricsRow& row, std::size_t p) {
+  const PolicyBuffers& buffers = trajectory.policies()[p];
+  const std::string prefix = buffers.name + "/";
+  const EpisodeLog::Interval ended = episodes.take_interval(p);
+  if (p == 0) row.add("episodes", static_cast<double>(ended.episodes));
+  row.add(prefix + "mean_return", ended.mean_return);
+  row.add(prefix + "max_return", ended.max_return);
+  row.add(prefix + "episode_length", ended.mean_length);
+  row.add(prefix + "reward_mean", reward_mean(buffers));
+  row.add(prefix + "reward_max", buffers.reward.max().item<double>());
+  for (const auto& [name, value] : learners[p].metrics()) row.add(prefix + name, value);
+}
+
+MetricsRow Trainer::take_metrics() {
+  Impl& self = *impl_;
+  MetricsRow row(self.counts);
+  for (std::size_t p = 0; p < self.policies.size(); ++p) self.add_policy_metrics(row, p);
+  self.timeline.mark(Phase::kOther);
+  const auto seconds = self.timeline.totals();
+  const Clock::time_point now = Clock::now();
+  const double interval = Seconds(now - self.metrics_taken).count();
+  const auto steps = static_cast<double>(self.counts.env_steps - self.counts_at_metrics.env_steps);
+  row.add("time/wall_s", Seconds(now - self.start).count());
+  row.add("time/env_steps_per_s", steps / interval);
+  row.add("time/agent_steps_per_s", steps * self.replicas.spec().num_agents() / interval);
+  row.add("time/environment_s", seconds[static_cast<std::size_t>(Phase::kEnvironment)]);
+  row.add("time/inference_s", seconds[static_cast<std::size_t>(Phase::kInference)]);
+  row.add("time/update_s", seconds[static_cast<std::size_t>(Phase::kUpdate)]);
+  row.add("time/other_s", seconds[static_cast<std::size_t>(Phase::kOther)]);
+  self.metrics_taken = now;
+  self.counts_at_metrics = self.counts;
+  return row;
+}
+
+}  // namespace wd
