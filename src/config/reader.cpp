@@ -106,8 +106,7 @@ void Reader::choice(const char* name, int& value, std::initializer_list<const ch
   if (node->kind != Node::Kind::kScalar || found == list.end()) {
     std::string reason = list.size() == 1 ? "must be " : "must be one of ";
     for (std::size_t i = 0; i < list.size(); ++i) reason += (i ? ", " : "") + list[i];
-    const std::string nearest = nearest_name(node->text, list);
-    return problem(*node, name, nearest.empty() ? reason : reason + "; did you mean \"" + nearest + "\"?");
+    return problem(*node, name, reason);
   }
   value = static_cast<int>(found - list.begin());
   accept(*node, name);

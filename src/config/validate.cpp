@@ -69,7 +69,7 @@ void settle_total_steps(Checks& check) {
         path, to_string(path == "trainer.total_steps" ? steps : trainer.num_episodes),
         "too large: more than " + format_bound(TrainerSettings::kSteps.high) + " environment steps");
   }
-  if (whole != steps) {
+  if (whole != steps && check.places.contains(path)) {
     check.config.notes.push_back("trainer.total_steps = " + to_string(steps) + " is rounded up to " +
                                  to_string(whole) + ": " + to_string(iterations) + " iterations of " +
                                  to_string(batch) + " steps");

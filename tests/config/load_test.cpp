@@ -1,0 +1,150 @@
+// load_test.cpp: layers, the order in which they count, and what one key says about another.
+#include "tests/config/fixture.h"
+
+namespace wd::test {
+namespace {
+
+using testing::Test;
+using Load = ConfigTest;
+
+TEST_F(Load, DefaultsAloneGiveEachRoleAPolicy) {
+  const Config config = load({.env = "chase"});
+  EXPECT_EQ(config.name, "chase");
+  ASSERT_EQ(config.policies.size(), 2u);
+  EXPECT_EQ(config.policies[0].name, "tagger");
+  EXPECT_EQ(config.policies[1].roles, std::vector<std::string>{"runner"});
+  EXPECT_EQ(config.policy_of_role, (std::vector<int>{0, 1}));
+  EXPECT_EQ(config.trainer.num_envs, 64);
+  EXPECT_TRUE(config.origins.empty());
+}
+
+TEST_F(Load, LaterLayersCountMore) {
+  write("configs/chase.yaml",
+        "name: chase\nenv: {grid_length: 20, num_runners: 7}\ntrainer: {seed: 2, threads: 2}\n");
+  write("a.yaml", "env: {grid_length: 30}\ntrainer: {seed: 3}\n");
+  const Config config = load({.env = "chase",
+                              .file = "a.yaml",
+                              .overrides = {{"trainer.seed", "4"}, {"trainer.seed", "5", "--seed"}},
+                              .search = {"nowhere", "configs"}});
+  EXPECT_EQ(chase_.num_runners, 7);
+  EXPECT_EQ(chase_.num_taggers, 2);
+  EXPECT_EQ(chase_.grid_length, 30.0f);
+  EXPECT_EQ(config.trainer.seed, 5);
+  EXPECT_EQ(config.trainer.threads, 2);
+  EXPECT_EQ(config.origins.at("env.num_runners"), "configs/chase.yaml:2");
+  EXPECT_EQ(config.origins.at("env.grid_length"), "a.yaml:1");
+  EXPECT_EQ(config.origins.at("trainer.seed"), "--seed");
+  EXPECT_FALSE(config.origins.contains("trainer.num_envs"));
+}
+
+TEST_F(Load, TheEnvironmentsOwnFileServesWhereTheSearchFindsNone) {
+  write("own/chase.yaml", "trainer: {seed: 9}\n");
+  ConfigSources sources{.env = "chase"};
+  const auto lookup = [&](const std::string&) {
+    EnvironmentAccess access = access_to(chase_);
+    access.config = "own/chase.yaml";
+    return access;
+  };
+  EXPECT_EQ(load_config(sources, lookup).trainer.seed, 9);
+  write("configs/chase.yaml", "trainer: {seed: 8}\n");
+  sources.search = {"configs"};
+  EXPECT_EQ(load_config(sources, lookup).trainer.seed, 8);
+}
+
+TEST_F(Load, APolicySectionReplacesEarlierOnesWhole) {
+  write("configs/chase.yaml", "policy: {tagger: {lr: 0.5, gamma: 0.5}, runner: {lr: 0.25}}\n");
+  ConfigSources sources{.env = "chase", .search = {"configs"}};
+  EXPECT_EQ(load(sources).policies[0].gamma, 0.5);
+  write("a.yaml", "policy: {runner: {lr: 0.1}, tagger: {}}\n");
+  sources.file = "a.yaml";
+  Config config = load(sources);
+  EXPECT_EQ(config.policies[0].name, "runner");
+  EXPECT_EQ(config.policies[1].gamma, PolicySettings{}.gamma);
+  EXPECT_FALSE(config.origins.contains("policy.tagger.gamma"));
+  EXPECT_EQ(config.policy_of_role, (std::vector<int>{1, 0}));
+  sources.overrides = overrides({"policy.tagger.lr=[[0, 1], [1k, 0.5]]", "policy.tagger.model.fc_dims=[8]"});
+  config = load(sources);
+  EXPECT_EQ(config.policies[1].lr.at(500), 0.75);
+  EXPECT_EQ(config.policies[1].model.fc_dims, std::vector<int>{8});
+  EXPECT_EQ(config.policies[0].lr.at(0), 0.1);
+  sources.overrides = overrides({"policy={shared: {lr: 0.3}}"});
+  config = load(sources);
+  ASSERT_EQ(config.policies.size(), 1u);
+  EXPECT_EQ(config.policies[0].lr.at(0), 0.3);
+}
+
+TEST_F(Load, EnvAndNameMustAgree) {
+  write("a.yaml", "name: chase\n");
+  EXPECT_EQ(load({.env = "chase", .file = "a.yaml"}).name, "chase");
+  try {
+    load({.env = "cartpole", .file = "a.yaml"});
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_STREQ(error.what(), "a.yaml:1:7: name = chase: but --env asks for cartpole");
+  }
+}
+
+TEST_F(Load, TotalStepsAreWholeIterations) {
+  Config config = load_text("name: chase\ntrainer: {num_envs: 10, train_batch_size: 100, total_steps: 1001}");
+  EXPECT_EQ(config.trainer.total_steps, 1100);
+  EXPECT_EQ(config.trainer.rollout_steps(), 10);
+  ASSERT_EQ(config.notes.size(), 1u);
+  EXPECT_EQ(config.notes[0], "trainer.total_steps = 1001 is rounded up to 1100: 11 iterations of 100 steps");
+  config = load_text(
+      "name: chase\nenv: {episode_length: 50}\n"
+      "trainer: {num_envs: 10, train_batch_size: 100, num_episodes: 8}");
+  EXPECT_EQ(config.trainer.total_steps, 400);
+  EXPECT_TRUE(config.notes.empty());
+}
+
+TEST_F(Load, NumEpisodesSetsAnEarlierLayersTotalStepsAside) {
+  write("configs/chase.yaml", "trainer: {num_envs: 10, train_batch_size: 100, total_steps: 5M}\n");
+  write("a.yaml", "trainer: {num_episodes: 8}\n");
+  const Config config = load({.env = "chase", .file = "a.yaml", .search = {"configs"}});
+  EXPECT_EQ(config.trainer.total_steps, 800);
+  EXPECT_EQ(config.origins.at("trainer.total_steps"), "a.yaml:1");
+}
+
+TEST_F(Load, StartsAreChosenByTheKeysThatDescribeThem) {
+  EXPECT_EQ(load_text("name: chase\nenv: {reset_pool_size: 10}").env.reset, kResetPool);
+  EXPECT_EQ(load_text("name: chase\nenv: {reset_pool_size: 0}").env.reset, kResetRandom);
+  EXPECT_EQ(load_text("name: chase\nenv: {starts: s.json}").env.reset, kResetGiven);
+  const Config config = load_text("name: chase\nenv: {reset_pool_size: 10, reset: fixed}");
+  EXPECT_EQ(config.env.reset, kResetFixed);
+  EXPECT_EQ(config.notes, std::vector<std::string>{"env.reset_pool_size has no effect without reset: pool"});
+}
+
+TEST_F(Load, StopReturnCanBeSwitchedOff) {
+  EXPECT_EQ(load_text("name: chase\ntrainer: {stop_return: -400}").trainer.stop_return, -400.0);
+  EXPECT_EQ(load_text("name: chase\ntrainer: {stop_return: -400}", {"trainer.stop_return=none"})
+                .trainer.stop_return,
+            std::nullopt);
+}
+
+TEST_F(Load, KeysOfPpoWithoutPpoAreNoted) {
+  EXPECT_EQ(load_text("name: chase\npolicy: {shared: {num_epochs: 3}}").notes,
+            std::vector<std::string>{"without effect, as policy \"shared\" is not PPO: num_epochs"});
+}
+
+TEST_F(Load, FloatsAreJudgedAsWritten) {
+  load_text("name: chase\nenv: {tagging_distance: 0.1}");  // 0.1f exceeds 0.1
+  EXPECT_EQ(chase_.tagging_distance, 0.1f);
+}
+
+TEST_F(Load, RunsAreGatheredByNameAndTag) {
+  EXPECT_EQ(load({.env = "chase"}).saving.base(), "runs");
+  EXPECT_EQ(load_text("name: chase\nsaving: {basedir: /tmp, name: n, tag: 10}").saving.base(), "/tmp/n/10");
+}
+
+TEST_F(Load, ListedFieldsHoldTypeRangeAndHelp) {
+  TrainerSettings trainer;
+  const auto fields = list_fields([&](Fields& field) { trainer.describe(field); });
+  EXPECT_EQ(fields[0].name, "num_envs");
+  EXPECT_EQ(fields[0].type, "int");
+  EXPECT_EQ(fields[0].value, "64");
+  EXPECT_EQ(fields[0].range, "[1, 1e7]");
+  EXPECT_EQ(fields[0].help, "replicas of the environment");
+}
+
+}  // namespace
+}  // namespace wd::test

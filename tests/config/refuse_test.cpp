@@ -1,0 +1,132 @@
+// refuse_test.cpp: what is wrong in a file is named with its place, the allowed range and the nearest name.
+#include "src/config/document.h"
+#include "tests/config/fixture.h"
+
+namespace wd::test {
+namespace {
+
+using Refuse = ConfigTest;
+
+TEST_F(Refuse, MessagesNamePlaceValueAndRemedy) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"env: {grid_length: -3}", "a.yaml:1:20: env.grid_length = -3: must be in (0, 1e4]"},
+      {"env: {grid_length: 1e-60}", "a.yaml:1:20: env.grid_length = 1e-60: must be in (0, 1e4]"},
+      {"env: {num_taggers: 2.5}", "a.yaml:1:20: env.num_taggers = 2.5: must be a whole number, in [1, 1024]"},
+      {"env: {num_taggers: \"2\"}",
+       "a.yaml:1:20: env.num_taggers = \"2\": must be a whole number, in [1, 1024], without quotes"},
+      {"env: {num_taggers: 010}", "a.yaml:1:20: env.num_taggers = 010: must not begin with 0, in [1, 1024]"},
+      {"env: {num_taggers: [1]}", "a.yaml:1:20: env.num_taggers = [1]: must be a whole number, in [1, 1024]"},
+      {"env: {num_taggers: }", "a.yaml:1:7: env.num_taggers = (empty): must be a whole number, in [1, 1024]"},
+      {"env: {use_full_observation: 1}", "a.yaml:1:29: env.use_full_observation = 1: must be true or false"},
+      {"env: {num_tagers: 1}", "a.yaml:1:7: env.num_tagers: unknown key; did you mean \"num_taggers\"?"},
+      {"env: {num_envs: 1}", "a.yaml:1:7: env.num_envs: unknown key; did you mean \"trainer.num_envs\"?"},
+      {"trainer: {lr: 1}", "a.yaml:1:11: trainer.lr: unknown key; did you mean \"policy.NAME.lr\"?"},
+      {"env: 5", "a.yaml:1:6: env = 5: must be a section"},
+      {"envs: {}", "a.yaml:1:1: envs: unknown section; did you mean \"env\"?"},
+      {"num_envs: 5", "a.yaml:1:1: num_envs: unknown section; did you mean \"trainer.num_envs\"?"},
+      {"trainer: {num_envs: 0}", "a.yaml:1:21: trainer.num_envs = 0: must be in [1, 1e7]"},
+      {"trainer: {device: gpu}", "a.yaml:1:19: trainer.device = gpu: must be one of auto, cpu, cuda"},
+      {"trainer: {num_envs: 100}",
+       "trainer.train_batch_size = 8192: must be a multiple of trainer.num_envs = 100, as 8100 or 8200"},
+      {"trainer: {num_envs: 16, train_batch_size: 8}",
+       "a.yaml:1:43: trainer.train_batch_size = 8: must be a multiple of trainer.num_envs = 16, as 16"},
+      {"saving: {tag: ../x}",
+       "a.yaml:1:15: saving.tag = \"../x\": must be 1 to 100 letters, digits, dots, _ and -, or empty"},
+      {"saving: {run_dir: \"a\\x01\"}",
+       "a.yaml:1:19: saving.run_dir = \"a\\x01\": holds a control character"},
+      {"env: {reset: pool}", "env.reset_pool_size = 0: must be at least 1 with reset: pool"},
+      {"env: {reset: given}", "env.starts = \"\": must name a file with reset: given"},
+      {"env: {num_taggers: 1001}", "env: num_taggers contradicts num_runners"},
+  };
+  for (const auto& [text, expected] : cases) {
+    write("b.yaml", text);
+    try {
+      load({.env = "chase", .file = "b.yaml"});
+      ADD_FAILURE() << text;
+    } catch (const ConfigError& error) {
+      std::string wanted = expected;
+      if (wanted.starts_with("a.yaml")) wanted[0] = 'b';
+      EXPECT_EQ(error.what(), wanted) << text;
+    }
+  }
+}
+
+TEST_F(Refuse, PolicyMessages) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"{}", "a.yaml:2:9: policy = {...}: must hold a section for each policy"},
+      {"", "a.yaml:2:1: policy = (empty): must hold a section for each policy"},
+      {"{lr: 1}", "a.yaml:2:14: policy.lr = 1: must be a section; `policy` holds one for each policy"},
+      {"{1a: {}}",
+       "a.yaml:2:10: policy.1a: a policy's name must be a letter, then up to 99 letters, digits, _ and -"},
+      {"{shared: {algorithm: DDPG}}",
+       "a.yaml:2:30: policy.shared.algorithm = DDPG: must be one of A2C, PPO, REINFORCE"},
+      {"{shared: {lr: -1}}", "a.yaml:2:23: policy.shared.lr = -1: must be in [0, 10]"},
+      {"{shared: {lr: {actor: 1}}}",
+       "a.yaml:2:23: policy.shared.lr = {...}: must be a number or points, [[step, value], ...]"},
+      {"{shared: {lr: [[0, 1], [1, nan]]}}",
+       "a.yaml:2:36: policy.shared.lr = nan: must be finite, in [0, 10]"},
+      {"{shared: {lr: [[5, 1], [1, 2]]}}", "a.yaml:2:32: policy.shared.lr = [1, 2]: steps must not go down"},
+      {"{shared: {lr: []}}", "a.yaml:2:23: policy.shared.lr = []: must hold 1 to 1000 points [step, value]"},
+      {"{shared: {fc_dims: [1]}}",
+       "a.yaml:2:19: policy.shared.fc_dims: unknown key; did you mean \"policy.shared.model.fc_dims\"?"},
+      {"{shared: {model: 5}}", "a.yaml:2:26: policy.shared.model = 5: must be a section"},
+      {"{shared: {model: {fc_dims: 64}}}",
+       "a.yaml:2:36: policy.shared.model.fc_dims = 64: must be a list of whole numbers in [1, 65536], as "
+       "[64, 64]"},
+      {"{shared: {model: {fc_dims: [64, 0]}}}",
+       "a.yaml:2:41: policy.shared.model.fc_dims = 0: must be in [1, 65536]"},
+      {"{shared: {n_step: 5, gae_lambda: 0.9}}",
+       "a.yaml:2:27: policy.shared.n_step = 5: excludes gae_lambda = 0.9: set one of n_step: 0, gae_lambda: "
+       "1"},
+      {"{shared: {to_train: false}}", "policy: no policy learns: one must have to_train: true"},
+  };
+  for (const auto& [text, expected] : cases) {
+    EXPECT_EQ(refusal("name: chase\npolicy: " + std::string(text)), expected) << text;
+  }
+}
+
+TEST_F(Refuse, AllProblemsAreNamedNotOnlyTheFirst) {
+  EXPECT_EQ(
+      refusal("name: chase\nenv: {grid_length: 0, x: 1}\ntrainer: {threads: -1}\npolicy: {a: {gamma: 2}}"),
+      "a.yaml:2:20: env.grid_length = 0: must be in (0, 1e4]\n"
+      "a.yaml:2:23: env.x: unknown key; known: reset, reset_pool_size, starts, num_taggers, num_runners, "
+      "grid_length, "
+      "tagging_distance, tag_penalty_for_runner, episode_length, use_full_observation, same_spaces\n"
+      "a.yaml:3:20: trainer.threads = -1: must be in [0, 1024]\n"
+      "a.yaml:4:21: policy.a.gamma = 2: must be in [0, 1]");
+}
+
+TEST_F(Refuse, NamesAndOptions) {
+  EXPECT_EQ(refusal("env: {}"), "a.yaml: no environment: give --env NAME or name: in the file");
+  EXPECT_EQ(refusal("name: chaes"), "a.yaml:1:7: no environment \"chaes\"; did you mean \"chase\"?");
+  EXPECT_EQ(refusal("name: ../x"), "a.yaml:1:7: name = ../x: must be the name of an environment");
+  EXPECT_EQ(refusal("- a"),
+            "a.yaml:1:1: must hold the sections name, env, trainer, policy, saving, not a list");
+  EXPECT_THROW(load({}), ConfigError);
+  EXPECT_THROW(load({.env = "chase", .file = "missing.yaml"}), ConfigError);
+  EXPECT_THROW(load({.env = "chase", .file = "/"}), ConfigError);
+  EXPECT_THROW(load({.env = "../chase"}), UsageError);
+  const std::string good = "name: chase";
+  EXPECT_EQ(refusal(good, {"env.grid_length=-1"}), "--set: env.grid_length = -1: must be in (0, 1e4]");
+  EXPECT_EQ(refusal(good, {"env.grid_length="}),
+            "--set: env.grid_length = (empty): must be a number, in (0, 1e4]");
+  EXPECT_EQ(refusal(good, {"trainer.sed=3"}), "--set: trainer.sed: unknown key; did you mean \"seed\"?");
+  EXPECT_EQ(refusal(good, {"seed=3"}), "--set: seed: unknown section; did you mean \"trainer.seed\"?");
+  EXPECT_EQ(refusal(good, {"name=x"}), "--set: name: the environment is chosen by --env");
+  EXPECT_EQ(refusal(good, {"trainer.seed=[1"}), "--set: trainer.seed = [1: not a YAML value");
+  EXPECT_EQ(refusal(good, {"policy.taggr.lr=1"}),
+            "--set: policy.taggr: no policy of that name; did you mean \"tagger\"?");
+  for (const char* argument : {"", "=", "a", ".a=1", "a.=1", "a..b=1"}) {
+    EXPECT_THROW(parse_override(argument), ConfigError) << argument;
+  }
+}
+
+TEST_F(Refuse, ProductsThatOverflow) {
+  EXPECT_EQ(refusal("name: chase\nenv: {episode_length: 1M}\ntrainer: {num_episodes: 1e12}"),
+            "a.yaml:3:25: trainer.num_episodes = 1000000000000: too large: more than 1e15 environment steps");
+  EXPECT_EQ(refusal("name: chase\nenv: {num_taggers: 5000}"),
+            "a.yaml:2:20: env.num_taggers = 5000: must be in [1, 1024]");
+}
+
+}  // namespace
+}  // namespace wd::test

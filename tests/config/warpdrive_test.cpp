@@ -1,0 +1,115 @@
+// warpdrive_test.cpp: WarpDrive's run configurations load unchanged, and mean here what they mean there.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/config/real_environments.h"
+
+namespace wd::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::EndsWith;
+using testing::HasSubstr;
+
+Loaded load_warpdrive(const std::string& name) {
+  return load_real({.file = (source_folder() / "tests/data/warpdrive" / (name + ".yaml")).string()});
+}
+
+TEST(WarpDrive, TagContinuous) {
+  const Loaded loaded = load_warpdrive("tag_continuous");
+  const Config& config = loaded.config;
+  EXPECT_EQ(config.name, "tag_continuous");
+  EXPECT_EQ(loaded.parameter("num_taggers"), "10");
+  EXPECT_EQ(loaded.parameter("max_turn"), "2.356");
+  EXPECT_EQ(loaded.parameter("use_full_observation"), "false");
+  EXPECT_EQ(config.trainer.seed, 274880);  // env.seed
+  EXPECT_THAT(config.origins.at("trainer.seed"), EndsWith("tag_continuous.yaml:17"));
+  EXPECT_EQ(config.trainer.num_envs, 100);
+  EXPECT_EQ(config.trainer.rollout_steps(), 250);
+  EXPECT_EQ(config.trainer.total_steps, 250'000);  // 500 episodes of 500 steps
+  EXPECT_EQ(config.policies[0].name, "runner");
+  EXPECT_EQ(config.policies[0].lr.at(0), 0.005);
+  EXPECT_EQ(config.policies[1].lr.at(0), 0.001);
+  EXPECT_EQ(config.policies[1].algorithm, kA2c);
+  EXPECT_EQ(config.policies[1].vf_loss_coeff.at(0), 1.0);
+  EXPECT_EQ(config.policies[1].gae_lambda, 1.0);
+  EXPECT_THAT(config.policies[1].model.fc_dims, ElementsAre(256, 256));
+  EXPECT_THAT(config.policy_of_role, ElementsAre(1, 0));  // taggers first
+  EXPECT_EQ(config.saving.base(), "/tmp/tag_continuous/experiments");
+  EXPECT_TRUE(config.notes.empty());
+}
+
+TEST(WarpDrive, TagGridworld) {
+  const Loaded loaded = load_warpdrive("tag_gridworld");
+  EXPECT_EQ(loaded.config.name, "tag_gridworld");
+  EXPECT_EQ(loaded.parameter("grid_length"), "100");
+  EXPECT_EQ(loaded.parameter("step_cost_for_tagger"), "0.01");
+  EXPECT_EQ(loaded.config.trainer.num_envs, 2000);
+  EXPECT_EQ(loaded.config.trainer.total_steps, 2'000'000);
+  EXPECT_THAT(loaded.config.policies[0].roles, ElementsAre("tagger", "runner"));
+  EXPECT_EQ(loaded.config.env.reset, kResetRandom);
+  EXPECT_THAT(loaded.config.notes, ElementsAre(HasSubstr("without effect here: trainer.env_backend (")));
+}
+
+TEST(WarpDrive, TagGridworldWithResetPool) {
+  const Loaded loaded = load_warpdrive("tag_gridworld_with_reset_pool");
+  EXPECT_EQ(loaded.config.name, "tag_gridworld");
+  EXPECT_EQ(loaded.config.env.reset, kResetPool);
+  EXPECT_EQ(loaded.config.env.reset_pool_size, 5);
+  EXPECT_EQ(loaded.parameter("random_starts"), "true");
+}
+
+TEST(WarpDrive, SingleCartpole) {
+  const Loaded loaded = load_warpdrive("single_cartpole");
+  EXPECT_EQ(loaded.config.name, "cartpole");
+  EXPECT_EQ(loaded.parameter("episode_length"), "500");
+  EXPECT_EQ(loaded.config.env.reset, kResetPool);
+  EXPECT_EQ(loaded.config.env.reset_pool_size, 1000);
+  EXPECT_EQ(loaded.config.trainer.stop_return, 475.0) << "of configs/cartpole.yaml, beneath";
+  EXPECT_EQ(loaded.config.policies[0].algorithm, kA2c) << "a policy section replaces that beneath";
+}
+
+TEST(WarpDrive, AliasesWorkOnTheCommandLine) {
+  const Loaded loaded = load_real({.env = "tag_gridworld_with_reset_pool"});
+  EXPECT_EQ(loaded.config.name, "tag_gridworld");
+  EXPECT_EQ(loaded.config.env.reset_pool_size, 5);
+  EXPECT_EQ(load_real({.env = "single_cartpole"}).config.name, "cartpole");
+  EXPECT_EQ(canonical_environment("single_pendulum"), "pendulum");
+}
+
+TEST(WarpDrive, WhatIsNotSupportedIsNamed) {
+  try {
+    load_warpdrive("single_pendulum");
+    FAIL() << "DDPG";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(),
+                HasSubstr("policy.shared.algorithm = DDPG: must be one of A2C, PPO, REINFORCE"));
+    EXPECT_THAT(error.what(), HasSubstr("policy.shared.tau: unknown key"));
+    EXPECT_THAT(error.what(), HasSubstr("sampler: unknown section"));
+    EXPECT_THAT(error.what(), HasSubstr("trainer.n_step: unknown key; did you mean \"policy.NAME.n_step\"?"));
+  }
+}
+
+TEST(WarpDrive, KeysWithoutEffectAreCheckedAllTheSame) {
+  const auto refused = [](const std::string& path, const std::string& text) {
+    EXPECT_THROW(load_real({.env = "cartpole", .overrides = {{path, text}}}), ConfigError)
+        << path << "=" << text;
+  };
+  refused("trainer.num_gpus", "0");
+  refused("trainer.env_backend", "cuda");
+  refused("env.seed", "-1");
+  refused("env.seed", "x");
+}
+
+TEST(WarpDrive, TrainerSeedIsStrongerThanEnvSeed) {
+  const Loaded loaded =
+      load_real({.env = "cartpole",
+                 .overrides = {{"env.seed", "5"}, {"trainer.seed", "6"}, {"trainer.num_gpus", "1"}}});
+  EXPECT_EQ(loaded.config.trainer.seed, 6);
+  EXPECT_THAT(loaded.config.notes,
+              ElementsAre("without effect here: trainer.num_gpus (--set), env.seed (--set)"));
+  EXPECT_EQ(load_real({.env = "cartpole", .overrides = {{"env.seed", "5"}}}).config.trainer.seed, 5);
+}
+
+}  // namespace
+}  // namespace wd::test
