@@ -19,14 +19,10 @@ constexpr std::array kMetrics{
 
     // time/...: all that depends on the clock; reruns differ here and nowhere else
     Metric{"wall_s", Reduce::kMax},
-    Metric{"iteration_s", Reduce::kMax},
     Metric{"environment_s", Reduce::kMax},
     Metric{"inference_s", Reduce::kMax},
     Metric{"update_s", Reduce::kMax},
     Metric{"other_s", Reduce::kMax},
-    Metric{"environment_share", Reduce::kMean},
-    Metric{"inference_share", Reduce::kMean},
-    Metric{"update_share", Reduce::kMean},
     Metric{"env_steps_per_s", Reduce::kSum},
     Metric{"agent_steps_per_s", Reduce::kSum},
 
@@ -40,10 +36,8 @@ constexpr std::array kMetrics{
     Metric{"value_mean", Reduce::kMean},
     Metric{"advantage_mean", Reduce::kMean},
     Metric{"advantage_std", Reduce::kMean},
-    Metric{"normalized_advantage_mean", Reduce::kMean},
     Metric{"return_mean", Reduce::kMean},  // discounted, the value function's target
     Metric{"return_std", Reduce::kMean},
-    Metric{"normalized_return_mean", Reduce::kMean},
     Metric{"explained_variance", Reduce::kMean},
     Metric{"grad_norm", Reduce::kMean},
     Metric{"log_std", Reduce::kMean},
@@ -53,7 +47,6 @@ constexpr std::array kMetrics{
     Metric{"updates", Reduce::kMax},
     Metric{"reward_mean", Reduce::kMean},
     Metric{"reward_max", Reduce::kMax},
-    Metric{"action_std", Reduce::kMean},
     Metric{"mean_return", Reduce::kMean},  // of whole episodes
     Metric{"max_return", Reduce::kMax},
     Metric{"episode_length", Reduce::kMean},
