@@ -1,0 +1,143 @@
+// twins_gpu_test.cpp: every CUDA kernel gives its CPU twin's bits; reductions, whose trees differ, the same
+// sums.
+#include <gtest/gtest.h>
+
+#include "tests/kernels/cuda_memory.h"
+#include "tests/kernels/episodes_data.h"
+#include "tests/kernels/loss_data.h"
+#include "tests/kernels/memory.h"
+#include "tests/kernels/reduce_data.h"
+#include "tests/kernels/returns_data.h"
+#include "tests/kernels/sample_data.h"
+
+namespace wd {
+namespace {
+
+constexpr int kSizes[] = {1, 31, 127, 128, 129, 4097};  // around a block of threads, and beyond one
+
+std::vector<ActionLayout> layouts() {
+  std::vector<ActionLayout> all = {categorical({2}), categorical({21, 21}), categorical({4, 1, 7, 2, 9}), {}};
+  all.back().components = 3;
+  return all;
+}
+
+TEST(Twins, Returns) {
+  WD_SKIP_WITHOUT_GPU();
+  Draws draws(1);
+  for (const int num_envs : kSizes) {
+    const Rollout rollout = random_rollout(draws, 37, num_envs, 3);
+    for (const ReturnMethod method : {ReturnMethod::kGae, ReturnMethod::kNStep, ReturnMethod::kMonteCarlo}) {
+      const ReturnsArgs settings{.method = method, .gamma = 0.97f, .lambda = 0.9f, .n_step = 5};
+      const Returns cpu = run_returns(HostMemory(), rollout, settings);
+      const Returns gpu = run_returns(CudaMemory(), rollout, settings);
+      EXPECT_EQ(gpu.advantage, cpu.advantage);
+      EXPECT_EQ(gpu.target, cpu.target);
+      EXPECT_EQ(gpu.mask, cpu.mask);
+    }
+  }
+}
+
+TEST(Twins, Sample) {
+  WD_SKIP_WITHOUT_GPU();
+  Draws draws(2);
+  for (const int replicas : kSizes) {
+    for (const ActionLayout& layout : layouts()) {
+      for (const bool masks : {false, true}) {
+        for (const bool greedy : {false, true}) {
+          SampleData data = random_sample_data(draws, layout, replicas, 3, masks && layout.num_heads > 0);
+          data.settings.greedy = greedy;
+          const Sampled cpu = run_sample(HostMemory(), data), gpu = run_sample(CudaMemory(), data);
+          EXPECT_EQ(gpu.action, cpu.action);
+          EXPECT_EQ(gpu.log_prob, cpu.log_prob);
+          EXPECT_EQ(gpu.value, cpu.value);
+        }
+      }
+    }
+  }
+}
+
+TEST(Twins, Loss) {
+  WD_SKIP_WITHOUT_GPU();
+  Draws draws(3);
+  LossArgs a2c, ppo;
+  a2c.entropy_coeff = 0.05f;
+  ppo.ppo = true;
+  ppo.value_clip = 0.5f;
+  ppo.entropy_coeff = 0.01f;
+  for (const int rows : kSizes) {
+    for (const ActionLayout& layout : layouts()) {
+      for (const LossArgs& settings : {a2c, ppo}) {
+        LossData data = random_loss_data(draws, layout, rows, layout.num_heads > 0);
+        data.norm = {0.25f, 0.75f};
+        const Losses cpu = run_loss(HostMemory(), data, settings),
+                     gpu = run_loss(CudaMemory(), data, settings);
+        EXPECT_EQ(gpu.output_grad, cpu.output_grad);
+        EXPECT_EQ(gpu.value_grad, cpu.value_grad);
+        EXPECT_EQ(gpu.log_std_grad, cpu.log_std_grad);
+        EXPECT_EQ(gpu.row_sums, cpu.row_sums);
+      }
+    }
+  }
+}
+
+TEST(Twins, Episodes) {
+  WD_SKIP_WITHOUT_GPU();
+  Draws draws(4);
+  for (const int num_envs : kSizes) {
+    Episodes cpu = fresh(num_envs), gpu = cpu;
+    for (int rollouts = 0; rollouts < 2; ++rollouts) {
+      const Rollout rollout = random_rollout(draws, 37, num_envs, 5);
+      cpu = run_episodes(HostMemory(), rollout, cpu);
+      gpu = run_episodes(CudaMemory(), rollout, gpu);
+      EXPECT_EQ(gpu.running_return, cpu.running_return);
+      EXPECT_EQ(gpu.running_length, cpu.running_length);
+      EXPECT_EQ(gpu.finished_return, cpu.finished_return);
+      EXPECT_EQ(gpu.finished_length, cpu.finished_length);
+    }
+  }
+}
+
+TEST(Twins, ReductionsOfTheSameBitsEveryTime) {
+  WD_SKIP_WITHOUT_GPU();
+  Draws draws(5);
+  for (const std::int64_t n : {0, 1, 127, 4095, 4096, 4097, 1000003}) {
+    const ReduceData data = random_reduce_data(draws, n);
+    const auto expect_near = [&](double gpu, double cpu) {
+      EXPECT_NEAR(gpu, cpu, 1e-11 * (1.0 + static_cast<double>(n)));
+    };
+    const std::vector<double> moments = run_masked_moments(CudaMemory(), data);
+    const std::vector<double> cpu_moments = run_masked_moments(HostMemory(), data);
+    EXPECT_EQ(moments[0], cpu_moments[0]);
+    expect_near(moments[1], cpu_moments[1]);
+    expect_near(moments[2], cpu_moments[2]);
+
+    const std::vector<float> rows = draws.uniforms(6 * n, -1.0f, 2.0f);
+    const std::vector<double> start = {0.5, -7.0, 0.0, 1.0, 2.0, 3.0};
+    const std::vector<double> sums = run_add_row_sums(CudaMemory(), rows, start);
+    const std::vector<double> cpu_sums = run_add_row_sums(HostMemory(), rows, start);
+    for (std::size_t k = 0; k < 6; ++k) expect_near(sums[k], cpu_sums[k]);
+
+    const double squares = run_sum_of_squares(CudaMemory(), data.x);
+    expect_near(squares, run_sum_of_squares(HostMemory(), data.x));
+    for (int again = 0; again < 3; ++again) {
+      EXPECT_EQ(run_masked_moments(CudaMemory(), data), moments);
+      EXPECT_EQ(run_add_row_sums(CudaMemory(), rows, start), sums);
+      EXPECT_EQ(run_sum_of_squares(CudaMemory(), data.x), squares);
+    }
+  }
+}
+
+TEST(Twins, ARefusedLaunchNamesItsKernel) {
+  WD_SKIP_WITHOUT_GPU();
+  SampleArgs args;
+  args.rows = std::int64_t{1} << 60;
+  try {
+    sample(CudaMemory::queue(), args);
+    FAIL() << "it was launched";
+  } catch (const std::runtime_error& error) {
+    EXPECT_NE(std::string(error.what()).find("sample"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace wd
