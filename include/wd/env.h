@@ -14,7 +14,7 @@
 //     WD_FN static void derive (auto& team, const Params&, State&);
 //   };
 //
-// `team` runs phases (wd/team.h): each(n, f), each_pair(n, m, f), each_other(n, f), once(f), sum/min/any(n, f), add(target, k), t().
+// `team` runs phases (wd/team.h): each(n, f), each_pair(n, m, f), each_other(n, m, f), once(f), sum/min/any(n, f), add(target, k), t().
 // A phase writes nothing that another iteration of the same phase reads; code between phases runs in every thread.
 #pragma once
 

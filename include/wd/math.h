@@ -17,6 +17,7 @@
 namespace wd {
 
 inline constexpr float kPi = 3.14159265358979f;
+inline constexpr double kPiDouble = 3.14159265358979323846;
 
 WD_FN float min(float a, float b) { return a < b ? a : b; }
 WD_FN float max(float a, float b) { return a > b ? a : b; }
@@ -35,6 +36,8 @@ WD_FN float sqrt(float v) { return ::sqrtf(v); }
 WD_FN double sqrt(double v) { return ::sqrt(v); }
 WD_FN float floor(float v) { return ::floorf(v); }
 WD_FN double floor(double v) { return ::floor(v); }
+WD_FN float fma(float a, float b, float c) { return ::fmaf(a, b, c); }
+WD_FN double fma(double a, double b, double c) { return ::fma(a, b, c); }
 
 namespace detail {
 
@@ -58,33 +61,55 @@ WD_FN double double_of(std::uint64_t bits) {
 WD_FN float nearest(float v) { return (v + 12582912.0f) - 12582912.0f; }
 WD_FN double nearest(double v) { return (v + 6755399441055744.0) - 6755399441055744.0; }
 
-// sin and cos on [-pi/4, pi/4]: minimax polynomials of the Cephes library (Moshier 1989).
+// sin and cos on [-pi/4, pi/4]: the minimax polynomials that numpy evaluates for float32, in its order: the same bits.
 WD_FN float sin_poly(float r) {
   const float z = r * r;
-  return r + r * z * (-1.6666654611e-1f + z * (8.3321608736e-3f + z * -1.9515295891e-4f));
+  float p = fma(0x1.7d3bbcp-19f, z, -0x1.a06bbap-13f);
+  p = fma(p, z, 0x1.11119ap-07f);
+  p = fma(p, z, -0x1.555556p-03f);
+  return fma(p * z, r, r);
 }
 WD_FN float cos_poly(float r) {
   const float z = r * r;
-  return (1.0f - 0.5f * z) + z * z * (4.166664568298827e-2f + z * (-1.388731625493765e-3f + z * 2.443315711809948e-5f));
+  float p = fma(0x1.98e616p-16f, z, -0x1.6c06dcp-10f);
+  p = fma(p, z, 0x1.55553cp-05f);
+  p = fma(p, z, -0.5f);
+  return fma(p, z, 1.0f);
 }
-// The same in double: FreeBSD msun's coefficients; the tail of cos is arranged so that 1 - z/2 loses no bits.
-WD_FN double sin_poly(double r) {
-  const double z = r * r;
-  const double tail = 8.33333333332248946124e-03 +
-                      z * (-1.98412698298579493134e-04 +
-                           z * (2.75573137070700676789e-06 + z * (-2.50507602534068634195e-08 + z * 1.58969099521155010221e-10)));
-  return r + (z * r) * (-1.66666666666666324348e-01 + z * tail);
+// sin and cos of r + tail in double, where tail is what r was rounded by. Taylor series; their leading terms carry their
+// rounding errors along, so that the sum is rounded about once: few bits differ from those of other good libraries.
+WD_FN double sin_poly(double r, double tail) {
+  constexpr double kThird = -1.0 / 6.0, kThirdError = -0x1.5555555555555p-57;  // -1/6 in two pieces
+  const double z = r * r, z_error = fma(r, r, -z);
+  double p = fma(-1.0 / 121645100408832000.0, z, 1.0 / 355687428096000.0);
+  p = fma(p, z, -1.0 / 1307674368000.0);
+  p = fma(p, z, 1.0 / 6227020800.0);
+  p = fma(p, z, -1.0 / 39916800.0);
+  p = fma(p, z, 1.0 / 362880.0);
+  p = fma(p, z, -1.0 / 5040.0);
+  p = fma(p, z, 1.0 / 120.0) * z;
+  const double q = kThird + p, q_error = ((kThird - q) + p) + kThirdError;
+  const double m = z * q, m_error = fma(z, q, -m) + (z * q_error + z_error * q);  // sin(r) / r - 1
+  const double c = r * m, c_error = fma(r, m, -c) + r * m_error;
+  const double sum = r + c;
+  return sum + (((r - sum) + c) + (c_error + tail * (1.0 - 0.5 * z)));
 }
-WD_FN double cos_poly(double r) {
-  const double z = r * r;
-  const double tail =
-      z * (4.16666666666666019037e-02 +
-           z * (-1.38888888888741095749e-03 +
-                z * (2.48015872894767294178e-05 +
-                     z * (-2.75573143513906633035e-07 + z * (2.08757232129817482790e-09 + z * -1.13596475577881948265e-11)))));
-  const double half = 0.5 * z;
-  const double head = 1.0 - half;
-  return head + (((1.0 - head) - half) + z * tail);
+WD_FN double cos_poly(double r, double tail) {
+  constexpr double kFourth = 1.0 / 24.0, kFourthError = 0x1.5555555555555p-59;  // 1/24 in two pieces
+  const double z = r * r, z_error = fma(r, r, -z);
+  double p = fma(1.0 / 2432902008176640000.0, z, -1.0 / 6402373705728000.0);
+  p = fma(p, z, 1.0 / 20922789888000.0);
+  p = fma(p, z, -1.0 / 87178291200.0);
+  p = fma(p, z, 1.0 / 479001600.0);
+  p = fma(p, z, -1.0 / 3628800.0);
+  p = fma(p, z, 1.0 / 40320.0);
+  p = fma(p, z, -1.0 / 720.0) * z;
+  const double u = kFourth + p, u_error = ((kFourth - u) + p) + kFourthError;
+  const double w = z * u, w_error = fma(z, u, -w) + (z * u_error + z_error * u);
+  const double q = -0.5 + w, q_error = ((-0.5 - q) + w) + w_error;
+  const double m = z * q, m_error = fma(z, q, -m) + (z * q_error + z_error * q);  // cos(r) - 1
+  const double sum = 1.0 + m;
+  return sum + (((1.0 - sum) + m) + (m_error - tail * (r - r * z * (1.0 / 6.0))));
 }
 
 }  // namespace detail
@@ -92,16 +117,16 @@ WD_FN double cos_poly(double r) {
 // The bit pattern. Of numbers from +0 up it is ordered as they are, and minima of integers vectorise.
 WD_FN std::int32_t float_bits(float v) { return static_cast<std::int32_t>(detail::bits_of(v)); }
 
-// Sine and cosine [rad] together. |v| <= 1e4; error below 1.5e-7 absolute (2 ulp near 1).
+// Sine and cosine [rad] together. |v| <= 1e4; error below 7e-8. For |v| <= 10 the bits are those of numpy's float32 functions.
 struct SinCos {
   float sin, cos;
 };
 WD_FN SinCos sincos(float v) {
   const float q = detail::nearest(v * 0.636619772367581f);
-  // Cody and Waite: v - q pi/2 in three exact pieces.
-  float r = v - q * 1.5703125f;
-  r = r - q * 4.837512969970703125e-4f;
-  r = r - q * 7.549789948768648e-8f;
+  // Cody and Waite: v - q pi/2, with pi/2 in three pieces.
+  float r = fma(q, -0x1.921fb0p+00f, v);
+  r = fma(q, -0x1.5110b4p-22f, r);
+  r = fma(q, -0x1.846988p-48f, r);
   const float s = detail::sin_poly(r), c = detail::cos_poly(r);
   const int quadrant = static_cast<int>(q);
   const bool swap = (quadrant & 1) != 0;
@@ -111,16 +136,18 @@ WD_FN SinCos sincos(float v) {
 WD_FN float sin(float v) { return sincos(v).sin; }
 WD_FN float cos(float v) { return sincos(v).cos; }
 
-// Double precision, for dynamics that amplify rounding (an inverted pendulum). |v| <= 1e5; error below 0.6 ulp for |v| <= pi/4.
+// Double precision, for dynamics that amplify rounding (an inverted pendulum). |v| <= 1e5; error below 0.51 ulp.
 struct SinCosDouble {
   double sin, cos;
 };
 WD_FN SinCosDouble sincos(double v) {
   const double q = detail::nearest(v * 6.36619772367581382433e-01);
-  double r = v - q * 1.57079632673412561417e+00;
-  r = r - q * 6.07710050630396597660e-11;
-  r = r - q * 2.02226624879595063154e-21;
-  const double s = detail::sin_poly(r), c = detail::cos_poly(r);
+  // v - q pi/2 as r + tail: the products with the first two pieces of pi/2, 33 bits each, are exact.
+  const double first = fma(q, -1.57079632673412561417e+00, v), second = q * 6.07710050630396597660e-11;
+  const double near = first - second;
+  const double rest = ((first - near) - second) - q * 2.02226624879595063154e-21;
+  const double r = near + rest, tail = (near - r) + rest;
+  const double s = detail::sin_poly(r, tail), c = detail::cos_poly(r, tail);
   const int quadrant = static_cast<int>(q);
   const bool swap = (quadrant & 1) != 0;
   const double sine = swap ? c : s, cosine = swap ? s : c;
@@ -178,11 +205,17 @@ WD_FN float tanh(float v) {
   return v < 0.0f ? -t : t;
 }
 
-// Remainder of v / period with the sign of the period: [0, period], the upper end where a tiny negative v rounds to it.
-// Bit for bit Python's % on numpy float32 for -period <= v < 2 period; within a few ulp of it for |v| < 2^22 periods.
+// Remainder of v / period for period > 0 and |v| < 2^22 periods, bit for bit Python's % (numpy's too): in [0, period], the upper
+// end where a tiny negative v rounds to it. The exact remainder is rounded once: where the quotient was rounded up, from anew.
 WD_FN float wrap(float v, float period) {
-  const float r = v - period * floor(v / period);
-  return r < 0.0f ? r + period : r;
+  const float n = floor(v / period);
+  const float r = fma(-n, period, v);
+  return r < 0.0f ? fma(1.0f - n, period, v) : r;
+}
+WD_FN double wrap(double v, double period) {
+  const double n = floor(v / period);
+  const double r = fma(-n, period, v);
+  return r < 0.0 ? fma(1.0 - n, period, v) : r;
 }
 
 }  // namespace wd

@@ -48,14 +48,18 @@ class SerialTeam {
       for (int j = 0; j < m; ++j) f(i, j);
     }
   }
-  // f(i, j, slot) for all ordered pairs i != j below n; slot numbers the others of i in order of j, 0 .. n - 2.
+  // f(i, c)(j, slot) for all i < n, c < m and j < n but i; slot numbers the others of i in order of j, 0 .. n - 2. f returns the
+  // function of the inner loop, so that what depends on i and c alone is found once, not for every j.
   template <typename F>
-  void each_other(int n, F f) {
+  void each_other(int n, int m, F f) {
     for (int i = 0; i < n; ++i) {
+      for (int c = 0; c < m; ++c) {
+        auto g = f(i, c);
 #pragma GCC ivdep
-      for (int j = 0; j < i; ++j) f(i, j, j);
+        for (int j = 0; j < i; ++j) g(j, j);
 #pragma GCC ivdep
-      for (int j = i + 1; j < n; ++j) f(i, j, j - 1);
+        for (int j = i + 1; j < n; ++j) g(j, j - 1);
+      }
     }
   }
   // f() one time.

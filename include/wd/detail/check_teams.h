@@ -23,8 +23,8 @@ class OrderedTeam {
   template <typename F>
   void each_pair(int n, int m, F f) { for (const int k : indices(n * m)) f(k / m, k % m); }
   template <typename F>
-  void each_other(int n, F f) {
-    for (const int k : indices(n * (n - 1))) f(k / (n - 1), k % (n - 1) + (k % (n - 1) >= k / (n - 1) ? 1 : 0), k % (n - 1));
+  void each_other(int n, int m, F f) {
+    each_pair(n * m, n - 1, [&](int row, int slot) { f(row / m, row % m)(slot + (slot >= row / m ? 1 : 0), slot); });
   }
   template <typename F>
   void once(F f) { f(); }
@@ -74,8 +74,8 @@ class ThreadTeam {
   template <typename F>
   void each_pair(int n, int m, F f) { each(n * m, [&](int k) { f(k / m, k % m); }); }
   template <typename F>
-  void each_other(int n, F f) {
-    each(n * (n - 1), [&](int k) { f(k / (n - 1), k % (n - 1) + (k % (n - 1) >= k / (n - 1) ? 1 : 0), k % (n - 1)); });
+  void each_other(int n, int m, F f) {
+    each_pair(n * m, n - 1, [&](int row, int slot) { f(row / m, row % m)(slot + (slot >= row / m ? 1 : 0), slot); });
   }
   template <typename F>
   void once(F f) {

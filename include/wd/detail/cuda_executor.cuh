@@ -31,8 +31,11 @@ class CudaTeam {
     sync();
   }
   template <typename F>
-  __device__ void each_other(int n, F f) {
-    if (n > 1) strided_pairs(n, n - 1, [&](int i, int slot) { f(i, slot + (slot >= i ? 1 : 0), slot); });
+  __device__ void each_other(int n, int m, F f) {
+    const auto row = [&](int i, int slot) {
+      for (int c = 0; c < m; ++c) f(i, c)(slot + (slot >= i ? 1 : 0), slot);
+    };
+    if (n > 1) strided_pairs(n, n - 1, row);
     sync();
   }
   template <typename F>

@@ -1,0 +1,240 @@
+// tag_continuous.cu: taggers chase runners on a square plane; everybody steers by choosing an acceleration and a turn.
+//
+// The rules are those of WarpDrive's TagContinuous; operations and their order follow its float32 arithmetic, so that
+// whole episodes agree with it (tests/envs/tag_continuous_test.py).
+#include <wd/env.h>
+
+struct TagContinuous {
+  struct Params {
+    int num_taggers = 1, num_runners = 10;
+    float grid_length = 10.0f;
+    int episode_length = 100;
+    float max_speed = 1.0f, skill_level_tagger = 1.0f, skill_level_runner = 1.0f;
+    float max_acceleration = 1.0f, min_acceleration = -1.0f, max_turn = 0.5f * wd::kPi, min_turn = -0.5f * wd::kPi;
+    int num_acceleration_levels = 10, num_turn_levels = 10;
+    float edge_hit_penalty = 0.0f;
+    bool use_full_observation = true;
+    int num_other_agents_observed = 2;
+    float tagging_distance = 0.01f, tag_reward_for_tagger = 1.0f, tag_penalty_for_runner = -1.0f;
+    float step_penalty_for_tagger = 0.0f, step_reward_for_runner = 0.0f, end_of_game_reward_for_runner = 1.0f;
+    bool runner_exits_game_after_tagged = true;
+
+    void describe(auto&& field) {
+      field("num_taggers", num_taggers, {1, 16384}, "agents that chase; their ids come first");
+      field("num_runners", num_runners, {1, 16384}, "agents that flee");
+      field("grid_length", grid_length, wd::above(0.0, 1e4), "side of the square");
+      field("episode_length", episode_length, {1, 1e6}, "steps of an episode");
+      field("max_speed", max_speed, wd::above(0.0, 1e4), "greatest distance moved in a step");
+      field("skill_level_tagger", skill_level_tagger, {0.0, 1e3}, "multiplies max_speed of taggers");
+      field("skill_level_runner", skill_level_runner, {0.0, 1e3}, "multiplies max_speed of runners");
+      field("max_acceleration", max_acceleration, {-1e4, 1e4}, "greatest change of acceleration in a step");
+      field("min_acceleration", min_acceleration, {-1e4, 1e4}, "least change of acceleration in a step");
+      field("max_turn", max_turn, {-100.0, 100.0}, "greatest turn in a step [rad]");
+      field("min_turn", min_turn, {-100.0, 100.0}, "least turn in a step [rad]");
+      field("num_acceleration_levels", num_acceleration_levels, {0, 1000}, "choices between the two, besides 'none'");
+      field("num_turn_levels", num_turn_levels, {0, 1000}, "choices between the two, besides 'none'");
+      field("edge_hit_penalty", edge_hit_penalty, {-1e6, 0.0}, "reward for running into the edge");
+      field("use_full_observation", use_full_observation, "see all other agents, or only the nearest");
+      field("num_other_agents_observed", num_other_agents_observed, {1, 32768}, "how many nearest agents are seen then");
+      field("tagging_distance", tagging_distance, {0.0, 1.0}, "reach of a tagger, as a fraction of grid_length");
+      field("tag_reward_for_tagger", tag_reward_for_tagger, {0.0, 1e6}, "reward for every runner tagged");
+      field("tag_penalty_for_runner", tag_penalty_for_runner, {-1e6, 0.0}, "reward for being tagged");
+      field("step_penalty_for_tagger", step_penalty_for_tagger, {-1e6, 0.0}, "reward of every step");
+      field("step_reward_for_runner", step_reward_for_runner, {0.0, 1e6}, "reward of every step");
+      field("end_of_game_reward_for_runner", end_of_game_reward_for_runner, {0.0, 1e6}, "reward for staying to the end");
+      field("runner_exits_game_after_tagged", runner_exits_game_after_tagged, "whether tagged runners leave the game");
+    }
+  };
+
+  struct State {
+    wd::PerAgent<float> x, y, speed, direction, acceleration;
+    wd::PerAgent<int> in_game, seen;  // now, and as last observed: tags come after the observation
+    wd::PerAgent<int> survival;       // steps in the game
+    wd::PerReplica<int> tags;
+    wd::Scratch<int> captures;                 // [taggers] tags of this step
+    wd::Scratch<float> features;      // [kFeatures, agents]
+    wd::Scratch<float> distances;     // [agents, kBatch]
+    wd::Scratch<int> neighbor;        // [others, agents]
+
+    void describe(auto&& field, const Params& p) {
+      field("x", x), field("y", y), field("speed", speed), field("direction", direction);
+      field("acceleration", acceleration), field("in_game", in_game), field("seen", seen);
+      field("survival", survival), field("tags", tags);
+      field("captures", captures, p.num_taggers);
+      const int agents = p.num_taggers + p.num_runners;
+      field("features", features, kFeatures * agents);
+      field("distances", distances, p.use_full_observation ? 0 : agents * kBatch);
+      field("neighbor", neighbor, p.use_full_observation ? 0 : agents * p.num_other_agents_observed);
+    }
+  };
+
+  static wd::Spec spec(const Params& p) {
+    const int agents = p.num_taggers + p.num_runners;
+    if (p.min_acceleration > p.max_acceleration) throw wd::UsageError("env.min_acceleration must be at most env.max_acceleration");
+    if (p.min_turn > p.max_turn) throw wd::UsageError("env.min_turn must be at most env.max_turn");
+    if (p.num_other_agents_observed > agents) {
+      throw wd::UsageError(wd::concat("env.num_other_agents_observed = ", p.num_other_agents_observed, ": must be in [1, ", agents,
+                                      "], the number of agents"));
+    }
+    const int others = p.use_full_observation ? agents - 1 : p.num_other_agents_observed;
+    const std::vector<wd::ObservationPart> observation = {
+        {"x", others}, {"y", others}, {"speed", others}, {"acceleration", others}, {"direction", others},
+        {"is_tagger", others}, {"in_game", others}, {"time", 1}};
+    const auto action = wd::ActionSpace::discrete({p.num_acceleration_levels + 1, p.num_turn_levels + 1}, {"acceleration", "turn"});
+    return {.roles = {{"tagger", p.num_taggers, observation, action}, {"runner", p.num_runners, observation, action}},
+            .time_limit = p.episode_length,
+            .at_time_limit = wd::AtTimeLimit::kTerminates,
+            .statistics = {{"tags", "runners tagged in the episode", ""}, {"survival", "steps in the game", "runner"}}};
+  }
+
+  WD_FN static void reset(auto& team, const Params& p, State& s, wd::Random random) {
+    team.each(p.num_taggers + p.num_runners, [=, &s](int i) {
+      s.x[i] = random.uniform(i, 0) * p.grid_length;
+      s.y[i] = random.uniform(i, 1) * p.grid_length;
+      s.direction[i] = static_cast<float>(random.integer(i, 2, 4)) * (0.5f * wd::kPi);
+      s.speed[i] = s.acceleration[i] = 0.0f;
+      s.in_game[i] = 1;
+      s.survival[i] = 0;
+    });
+    team.once([&] { s.tags = 0; });
+  }
+
+  WD_FN static void derive(auto& team, const Params& p, State& s) {
+    team.each(p.num_taggers + p.num_runners, [=, &s](int i) { s.seen[i] = s.in_game[i]; });
+  }
+
+  WD_FN static bool in_game(const Params&, const State& s, int agent) { return s.in_game[agent] != 0; }
+
+  WD_FN static void step(auto& team, const Params& p, State& s, wd::Actions a, wd::Random, wd::Outcome& out) {
+    team.each(p.num_taggers + p.num_runners, [=, &s, &out](int i) {  // move
+      const bool is_tagger = i < p.num_taggers;
+      const float playing = static_cast<float>(s.in_game[i]);
+      const float top = p.max_speed * (is_tagger ? p.skill_level_tagger : p.skill_level_runner);
+      const float acceleration =
+          s.acceleration[i] + level(a.discrete(i, 0), p.num_acceleration_levels, p.min_acceleration, p.max_acceleration);
+      const float turn = level(a.discrete(i, 1), p.num_turn_levels, p.min_turn, p.max_turn);
+      const float direction = wd::wrap(s.direction[i] + turn, 2.0f * wd::kPi) * playing;
+      const float speed = wd::clamp(s.speed[i] + acceleration, 0.0f, top) * playing;
+      const wd::SinCos heading = wd::sincos(direction);
+      const float x = s.x[i] + speed * heading.cos, y = s.y[i] + speed * heading.sin;
+      s.x[i] = wd::clamp(x, 0.0f, p.grid_length);
+      s.y[i] = wd::clamp(y, 0.0f, p.grid_length);
+      s.direction[i] = direction;
+      s.speed[i] = speed;
+      s.acceleration[i] = speed > 0.0f && speed < top ? acceleration : 0.0f;
+      const float edge = s.x[i] != x || s.y[i] != y ? p.edge_hit_penalty : 0.0f;
+      out.reward(i) = (edge + (is_tagger ? p.step_penalty_for_tagger : p.step_reward_for_runner)) * playing;
+      s.seen[i] = s.in_game[i];
+      s.survival[i] += s.in_game[i];
+    });
+    team.each(p.num_taggers, [=, &s](int k) { s.captures[k] = 0; });
+
+    const float reach = p.tagging_distance * p.grid_length;
+    const bool last = team.t() == p.episode_length;
+    team.each(p.num_runners, [=, &s, &out, &team](int r) {  // tag
+      const int runner = p.num_taggers + r;
+      if (s.in_game[runner] == 0) return;
+      int tagger = 0;
+      float least = distance(s, runner, 0);
+      for (int k = 1; k < p.num_taggers; ++k) {
+        const float d = distance(s, runner, k);
+        tagger = d < least ? k : tagger;
+        least = wd::min(d, least);
+      }
+      if (least < reach) {
+        team.add(s.captures[tagger], 1);  // integers: exact, whatever the order
+        team.add(s.tags.get(), 1);
+        out.reward(runner) += p.tag_penalty_for_runner;
+        if (p.runner_exits_game_after_tagged) s.in_game[runner] = 0;
+      }
+      if (last && s.in_game[runner] != 0) out.reward(runner) += p.end_of_game_reward_for_runner;
+    });
+    team.each(p.num_taggers, [=, &s, &out](int k) {  // pay
+      out.reward(k) += static_cast<float>(s.captures[k]) * p.tag_reward_for_tagger;
+    });
+    const bool left = team.any(p.num_runners, [=, &s](int r) { return s.in_game[p.num_taggers + r] != 0; });
+    team.once([&] { if (!left) out.terminate(); });
+  }
+
+  WD_FN static void observe(auto& team, const Params& p, const State& s, wd::Observations obs) {
+    const int agents = p.num_taggers + p.num_runners;
+    const int others = p.use_full_observation ? agents - 1 : p.num_other_agents_observed;
+    const float per_length = 1.0f / (p.grid_length * 1.41421356f), per_speed = 1.0f / (p.max_speed + 1e-10f);
+    const float time = static_cast<float>(team.t()) / static_cast<float>(p.episode_length);
+    team.each(agents, [=](int i) {
+      s.features[0 * agents + i] = s.x[i] * per_length;
+      s.features[1 * agents + i] = s.y[i] * per_length;
+      s.features[2 * agents + i] = s.speed[i] * per_speed;
+      s.features[3 * agents + i] = s.acceleration[i] * per_speed;
+      s.features[4 * agents + i] = s.direction[i] * (0.5f / wd::kPi);
+      s.features[5 * agents + i] = i < p.num_taggers ? 1.0f : 0.0f;
+      s.features[6 * agents + i] = static_cast<float>(s.seen[i]);
+      obs(i, kFeatures * others) = s.seen[i] != 0 ? time : 0.0f;
+    });
+    if (p.use_full_observation) {
+      team.each_other(agents, kFeatures, [=](int i, int f) {
+        float* const row = obs.row(i) + f * others;
+        const float* const values = &s.features[f * agents];
+        const float own = f < kRelative ? values[i] : 0.0f;
+        const float scale = f < kRelative ? static_cast<float>(s.seen[i]) : 1.0f;  // those out of the game see no positions
+        return [=](int j, int slot) { row[slot] = (values[j] - own) * scale; };
+      });
+    } else {
+      find_nearest(team, p, s);
+      team.each_pair(agents, others, [=](int i, int k) {
+        float* const row = obs.row(i) + k;
+        const int j = s.neighbor[k * agents + i];
+        for (int f = 0; f < kFeatures; ++f) {
+          const float* const values = &s.features[f * agents];
+          row[f * others] = j < 0 ? 0.0f : values[j] - (f < kRelative ? values[i] : 0.0f);
+        }
+      });
+    }
+  }
+
+ private:
+  static constexpr int kFeatures = 7, kRelative = 5;  // seen of every other agent; the first five relative to oneself
+  static constexpr int kBatch = 64;                   // agents whose neighbours are searched at once
+
+  // Value of a choice: 0 is none, then `levels` values from low to high.
+  WD_FN static float level(int choice, int levels, float low, float high) {
+    const float step = (high - low) / static_cast<float>(wd::max(levels - 1, 1));
+    const float value = choice == levels && levels > 1 ? high : static_cast<float>(choice - 1) * step + low;
+    return choice == 0 ? 0.0f : value;
+  }
+
+  WD_FN static float distance(const State& s, int i, int j) {
+    const float dx = s.x[i] - s.x[j], dy = s.y[i] - s.y[j];
+    return wd::sqrt(dx * dx + dy * dy);
+  }
+
+  // neighbor[k, i]: the k-th nearest agent in the game, ties to the lower id, or -1. The loops over b are vectorised.
+  WD_FN static void find_nearest(auto& team, const Params& p, const State& s) {
+    const int agents = wd::max(p.num_taggers + p.num_runners, 2);  // max: tells the compiler that the loop over j runs
+    const int batch = wd::min(kBatch, agents);
+    for (int done = 0; done < agents; done += batch) {
+      const int first = wd::min(done, agents - batch);  // the last batch overlaps, rather than be short
+      team.each_pair(agents, batch, [=](int j, int b) {
+        const float d = distance(s, first + b, j);
+        const bool counts = (s.seen[first + b] & s.seen[j]) != 0 && j != first + b;
+        s.distances[j * kBatch + b] = counts ? d : __builtin_inff();
+      });
+      for (int k = 0; k < p.num_other_agents_observed; ++k) {
+        team.each(batch, [=](int b) {
+          float least = __builtin_inff();
+          int nearest = -1;
+          for (int j = 0; j < agents; ++j) {
+            const float d = s.distances[j * kBatch + b];
+            nearest = d < least ? j : nearest;
+            least = wd::min(d, least);
+          }
+          s.neighbor[k * agents + first + b] = nearest;
+        });
+        team.each(batch, [=](int b) {
+          const int nearest = s.neighbor[k * agents + first + b];
+          if (nearest >= 0) s.distances[nearest * kBatch + b] = __builtin_inff();
+        });
+      }
+    }
+  }
+};
