@@ -23,7 +23,7 @@ Layer override_layer(const std::vector<Override>& overrides, Problems& problems)
 void put(Node& tree, std::string_view path, Node value);
 
 // warpdrive.cpp: the settings that an alias stands for, as a layer; empty for names that are no alias.
-Layer alias_layer(const std::string& name, const Place& place, const std::vector<std::string>& env_fields);
+Layer alias_layer(const std::string& name, const Place& place);
 
 // Rewrites keys that are WarpDrive's, not ours, and what one key of a layer says about another (num_episodes
 // sets total_steps aside; reset_pool_size and starts choose reset). Keys without effect are removed, and

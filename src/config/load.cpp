@@ -107,7 +107,7 @@ class Loader {
     env_fields_ = names_of(access_.describe);
     const std::string shipped = shipped_file(config_.name, sources_, access_);
     if (!shipped.empty()) add_shipped(shipped);
-    layers_.push_back(alias_layer(request.name, request.place, env_fields_));
+    layers_.push_back(alias_layer(request.name, request.place));
     if (!sources_.file.empty()) {
       places_["name"] = request.place;
       layers_.push_back({std::move(file), true});

@@ -23,8 +23,7 @@ constexpr Alias kAliases[] = {
 };
 
 constexpr char kPoolAlias[] = "tag_gridworld_with_reset_pool";
-constexpr char kPoolSize[] = "5";                 // as WarpDrive's
-constexpr char kRandomStart[] = "random_starts";  // tag_gridworld's own parameter
+constexpr char kPoolSize[] = "5";  // as WarpDrive's
 
 Node scalar(std::string text, const Place& place) {
   Node node;
@@ -86,14 +85,13 @@ void translate_seed(Node& tree, Problems& problems, std::vector<std::string>& un
 
 }  // namespace
 
-Layer alias_layer(const std::string& name, const Place& place, const std::vector<std::string>& env_fields) {
+Layer alias_layer(const std::string& name, const Place& place) {
   Layer layer;
   layer.tree.kind = Node::Kind::kMap;
   if (name != kPoolAlias) return layer;
   put(layer.tree, "env.reset", scalar("pool", place));
   put(layer.tree, "env.reset_pool_size", scalar(kPoolSize, place));
-  if (contains(env_fields, kRandomStart))
-    put(layer.tree, std::string("env.") + kRandomStart, scalar("true", place));
+  put(layer.tree, "env.start", scalar("random", place));
   return layer;
 }
 

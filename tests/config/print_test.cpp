@@ -23,7 +23,7 @@ TEST_F(Print, SaysWhereValuesCameFrom) {
 TEST_F(Print, LoadsBackToTheSameValues) {
   std::mt19937 random(3);
   std::uniform_real_distribution<double> unit(1e-6, 1.0);
-  for (int i = 0; i < 200; ++i) {
+  for (int i = 0; i < 50; ++i) {
     const std::string number = std::to_string(unit(random) * unit(random));
     const Config config = load_text(
         "name: chase\nsaving: {basedir: \"a \\\"b\\\\ # é: [\", name: '10', tag: \"\"}\n",

@@ -1,5 +1,6 @@
 // refuse_test.cpp: what is wrong in a file is named with its place, the allowed range and the nearest name.
-#include "src/config/document.h"
+#include <random>
+
 #include "tests/config/fixture.h"
 
 namespace wd::test {
@@ -118,6 +119,29 @@ TEST_F(Refuse, NamesAndOptions) {
             "--set: policy.taggr: no policy of that name; did you mean \"tagger\"?");
   for (const char* argument : {"", "=", "a", ".a=1", "a.=1", "a..b=1"}) {
     EXPECT_THROW(parse_override(argument), ConfigError) << argument;
+  }
+}
+
+TEST_F(Refuse, MutatedFilesLoadOrAreRefused) {
+  const std::string good =
+      "name: chase\nenv: {grid_length: 3, reset: pool, reset_pool_size: 4, seed: 3}\ntrainer: {num_episodes: "
+      "10k, "
+      "stop_return: none, num_gpus: 1}\npolicy: {shared: {lr: [[0, 1], [1e6, 2.5e-4]], roles: [tagger, "
+      "runner], "
+      "model: {fc_dims: [1, 2]}}}\nsaving: {tag: \"a\"}\n";
+  std::mt19937 random(11);
+  for (int round = 0; round < 500; ++round) {
+    std::string text = good;
+    for (unsigned edits = 1 + random() % 3; edits > 0; --edits) {
+      const std::size_t at = random() % text.size();
+      const char mark = "[]{}:,-?&*!|>%@#'\"\n 0"[random() % 22];
+      if (random() % 2 != 0) {
+        text[at] = mark;
+      } else {
+        text.replace(at, random() % 9, 1, mark);
+      }
+    }
+    refusal(text);  // throws what is no ConfigError
   }
 }
 

@@ -56,7 +56,7 @@ TEST(WarpDrive, TagGridworldWithResetPool) {
   EXPECT_EQ(loaded.config.name, "tag_gridworld");
   EXPECT_EQ(loaded.config.env.reset, kResetPool);
   EXPECT_EQ(loaded.config.env.reset_pool_size, 5);
-  EXPECT_EQ(loaded.parameter("random_starts"), "true");
+  EXPECT_EQ(loaded.parameter("start"), "random");
 }
 
 TEST(WarpDrive, SingleCartpole) {
