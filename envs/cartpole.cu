@@ -1,8 +1,9 @@
 // cartpole.cu: balance a pole on a cart by pushing the cart left or right.
 //
-// Barto, Sutton and Anderson, "Neuronlike adaptive elements that can solve difficult learning control problems", 1983, with
-// the constants of Gymnasium's CartPole-v1. A balanced pole amplifies rounding e^40 times in an episode: the state is double,
-// and operations come in Gymnasium's order (tests/envs/cartpole_test.py).
+// Barto, Sutton and Anderson, "Neuronlike adaptive elements that can solve difficult learning control
+// problems", 1983, with the constants of Gymnasium's CartPole-v1. A balanced pole amplifies rounding e^40
+// times in an episode: the state is double, and operations come in Gymnasium's order
+// (tests/envs/cartpole_test.py).
 #include <wd/env.h>
 
 struct Cartpole {
@@ -18,7 +19,8 @@ struct Cartpole {
       field("length", length, wd::above(0.0, 1e3), "half the length of the pole [m]");
       field("force_mag", force_mag, {0.0, 1e6}, "force of a push [N]");
       field("tau", tau, wd::above(0.0, 1.0), "time of a step [s]");
-      field("theta_threshold_radians", theta_threshold_radians, wd::above(0.0, 1.5), "the episode ends beyond this angle [rad]");
+      field("theta_threshold_radians", theta_threshold_radians, wd::above(0.0, 1.5),
+            "the episode ends beyond this angle [rad]");
       field("x_threshold", x_threshold, wd::above(0.0, 1e6), "the episode ends beyond this distance [m]");
       field("episode_length", episode_length, {1, 1e6}, "steps after which the episode is truncated");
     }
@@ -32,7 +34,10 @@ struct Cartpole {
   };
 
   static wd::Spec spec(const Params& p) {
-    return {.roles = {{"cart", 1, {{"x"}, {"x_dot"}, {"theta"}, {"theta_dot"}}, wd::ActionSpace::discrete({2}, {"push"})}},
+    return {.roles = {{"cart",
+                       1,
+                       {{"x"}, {"x_dot"}, {"theta"}, {"theta_dot"}},
+                       wd::ActionSpace::discrete({2}, {"push"})}},
             .time_limit = p.episode_length};
   }
 
@@ -49,8 +54,8 @@ struct Cartpole {
       const auto [sine, cosine] = wd::sincos(s.theta[0]);
       const double mass = p.masspole + p.masscart, moment = p.masspole * p.length;
       const double push = (force + moment * (s.theta_dot[0] * s.theta_dot[0]) * sine) / mass;
-      const double theta_acceleration =
-          (p.gravity * sine - cosine * push) / (p.length * (4.0 / 3.0 - p.masspole * (cosine * cosine) / mass));
+      const double theta_acceleration = (p.gravity * sine - cosine * push) /
+                                        (p.length * (4.0 / 3.0 - p.masspole * (cosine * cosine) / mass));
       const double x_acceleration = push - moment * theta_acceleration * cosine / mass;
       s.x[0] = s.x[0] + p.tau * s.x_dot[0];
       s.x_dot[0] = s.x_dot[0] + p.tau * x_acceleration;

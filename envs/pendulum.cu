@@ -1,7 +1,7 @@
 // pendulum.cu: swing a pendulum up and hold it upright with a weak motor. Gymnasium's Pendulum-v1.
 //
-// The state is double and operations come in Gymnasium's order. The torque is float32, as is what Gymnasium computes from the
-// torque alone (tests/envs/pendulum_test.py).
+// The state is double and operations come in Gymnasium's order. The torque is float32, as is what Gymnasium
+// computes from the torque alone (tests/envs/pendulum_test.py).
 #include <wd/env.h>
 
 struct Pendulum {
@@ -27,7 +27,9 @@ struct Pendulum {
   };
 
   static wd::Spec spec(const Params& p) {
-    return {.roles = {{"pendulum", 1, {{"cos_theta"}, {"sin_theta"}, {"theta_dot"}},
+    return {.roles = {{"pendulum",
+                       1,
+                       {{"cos_theta"}, {"sin_theta"}, {"theta_dot"}},
                        wd::ActionSpace::box(1, -p.max_torque, p.max_torque, {"torque"})}},
             .time_limit = p.episode_length};
   }
@@ -44,9 +46,11 @@ struct Pendulum {
       const double theta = s.theta[0], speed = s.theta_dot[0];
       const float torque = wd::clamp(a.continuous(0, 0), -p.max_torque, p.max_torque);
       const double angle = wd::wrap(theta + wd::kPiDouble, 2.0 * wd::kPiDouble) - wd::kPiDouble;
-      const double cost = angle * angle + 0.1 * (speed * speed) + static_cast<double>(0.001f * (torque * torque));
+      const double cost =
+          angle * angle + 0.1 * (speed * speed) + static_cast<double>(0.001f * (torque * torque));
       const float turn = static_cast<float>(3.0 / (p.mass * (p.length * p.length))) * torque;
-      const double acceleration = 3.0 * p.gravity / (2.0 * p.length) * wd::sin(theta) + static_cast<double>(turn);
+      const double acceleration =
+          3.0 * p.gravity / (2.0 * p.length) * wd::sin(theta) + static_cast<double>(turn);
       s.theta_dot[0] = wd::clamp(speed + acceleration * p.dt, -p.max_speed, p.max_speed);
       s.theta[0] = theta + s.theta_dot[0] * p.dt;
       out.reward(0) = static_cast<float>(-cost);

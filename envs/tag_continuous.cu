@@ -1,7 +1,8 @@
-// tag_continuous.cu: taggers chase runners on a square plane; everybody steers by choosing an acceleration and a turn.
+// tag_continuous.cu: taggers chase runners on a square plane; everybody steers by choosing an acceleration
+// and a turn.
 //
-// The rules are those of WarpDrive's TagContinuous; operations and their order follow its float32 arithmetic, so that
-// whole episodes agree with it (tests/envs/tag_continuous_test.py).
+// The rules are those of WarpDrive's TagContinuous; operations and their order follow its float32 arithmetic,
+// so that whole episodes agree with it (tests/envs/tag_continuous_test.py).
 #include <wd/env.h>
 
 struct TagContinuous {
@@ -10,7 +11,8 @@ struct TagContinuous {
     float grid_length = 10.0f;
     int episode_length = 100;
     float max_speed = 1.0f, skill_level_tagger = 1.0f, skill_level_runner = 1.0f;
-    float max_acceleration = 1.0f, min_acceleration = -1.0f, max_turn = 0.5f * wd::kPi, min_turn = -0.5f * wd::kPi;
+    float max_acceleration = 1.0f, min_acceleration = -1.0f, max_turn = 0.5f * wd::kPi,
+          min_turn = -0.5f * wd::kPi;
     int num_acceleration_levels = 10, num_turn_levels = 10;
     float edge_hit_penalty = 0.0f;
     bool use_full_observation = true;
@@ -31,18 +33,23 @@ struct TagContinuous {
       field("min_acceleration", min_acceleration, {-1e4, 1e4}, "least change of acceleration in a step");
       field("max_turn", max_turn, {-100.0, 100.0}, "greatest turn in a step [rad]");
       field("min_turn", min_turn, {-100.0, 100.0}, "least turn in a step [rad]");
-      field("num_acceleration_levels", num_acceleration_levels, {0, 1000}, "choices between the two, besides 'none'");
+      field("num_acceleration_levels", num_acceleration_levels, {0, 1000},
+            "choices between the two, besides 'none'");
       field("num_turn_levels", num_turn_levels, {0, 1000}, "choices between the two, besides 'none'");
       field("edge_hit_penalty", edge_hit_penalty, {-1e6, 0.0}, "reward for running into the edge");
       field("use_full_observation", use_full_observation, "see all other agents, or only the nearest");
-      field("num_other_agents_observed", num_other_agents_observed, {1, 32768}, "how many nearest agents are seen then");
-      field("tagging_distance", tagging_distance, {0.0, 1.0}, "reach of a tagger, as a fraction of grid_length");
+      field("num_other_agents_observed", num_other_agents_observed, {1, 32768},
+            "how many nearest agents are seen then");
+      field("tagging_distance", tagging_distance, {0.0, 1.0},
+            "reach of a tagger, as a fraction of grid_length");
       field("tag_reward_for_tagger", tag_reward_for_tagger, {0.0, 1e6}, "reward for every runner tagged");
       field("tag_penalty_for_runner", tag_penalty_for_runner, {-1e6, 0.0}, "reward for being tagged");
       field("step_penalty_for_tagger", step_penalty_for_tagger, {-1e6, 0.0}, "reward of every step");
       field("step_reward_for_runner", step_reward_for_runner, {0.0, 1e6}, "reward of every step");
-      field("end_of_game_reward_for_runner", end_of_game_reward_for_runner, {0.0, 1e6}, "reward for staying to the end");
-      field("runner_exits_game_after_tagged", runner_exits_game_after_tagged, "whether tagged runners leave the game");
+      field("end_of_game_reward_for_runner", end_of_game_reward_for_runner, {0.0, 1e6},
+            "reward for staying to the end");
+      field("runner_exits_game_after_tagged", runner_exits_game_after_tagged,
+            "whether tagged runners leave the game");
     }
   };
 
@@ -51,40 +58,42 @@ struct TagContinuous {
     wd::PerAgent<int> in_game, seen;  // now, and as last observed: tags come after the observation
     wd::PerAgent<int> survival;       // steps in the game
     wd::PerReplica<int> tags;
-    wd::Scratch<int> captures;                 // [taggers] tags of this step
-    wd::Scratch<float> features;      // [kFeatures, agents]
-    wd::Scratch<float> distances;     // [agents, kBatch]
-    wd::Scratch<int> neighbor;        // [others, agents]
+    wd::Scratch<int> captures, neighbor;     // [taggers] tags of this step; [observed, agents]
+    wd::Scratch<float> features, distances;  // [kFeatures, agents]; for wd::find_nearest()
 
     void describe(auto&& field, const Params& p) {
       field("x", x), field("y", y), field("speed", speed), field("direction", direction);
       field("acceleration", acceleration), field("in_game", in_game), field("seen", seen);
       field("survival", survival), field("tags", tags);
-      field("captures", captures, p.num_taggers);
-      const int agents = p.num_taggers + p.num_runners;
+      const int agents = p.num_taggers + p.num_runners,
+                observed = p.use_full_observation ? 0 : p.num_other_agents_observed;
+      field("captures", captures, p.num_taggers), field("neighbor", neighbor, observed * agents);
       field("features", features, kFeatures * agents);
-      field("distances", distances, p.use_full_observation ? 0 : agents * kBatch);
-      field("neighbor", neighbor, p.use_full_observation ? 0 : agents * p.num_other_agents_observed);
+      field("distances", distances, observed > 0 ? agents * wd::kNearestBatch : 0);
     }
   };
 
   static wd::Spec spec(const Params& p) {
     const int agents = p.num_taggers + p.num_runners;
-    if (p.min_acceleration > p.max_acceleration) throw wd::UsageError("env.min_acceleration must be at most env.max_acceleration");
-    if (p.min_turn > p.max_turn) throw wd::UsageError("env.min_turn must be at most env.max_turn");
-    if (p.num_other_agents_observed > agents) {
-      throw wd::UsageError(wd::concat("env.num_other_agents_observed = ", p.num_other_agents_observed, ": must be in [1, ", agents,
-                                      "], the number of agents"));
-    }
+    const auto at_most = [](const char* name, auto value, auto bound, const char* what) {
+      if (value > bound)
+        throw wd::UsageError(wd::concat("env.", name, " = ", value, ": must be at most ", bound, ", ", what));
+    };
+    at_most("min_acceleration", p.min_acceleration, p.max_acceleration, "env.max_acceleration");
+    at_most("min_turn", p.min_turn, p.max_turn, "env.max_turn");
+    at_most("num_other_agents_observed", p.num_other_agents_observed, agents, "the number of agents");
     const int others = p.use_full_observation ? agents - 1 : p.num_other_agents_observed;
     const std::vector<wd::ObservationPart> observation = {
-        {"x", others}, {"y", others}, {"speed", others}, {"acceleration", others}, {"direction", others},
-        {"is_tagger", others}, {"in_game", others}, {"time", 1}};
-    const auto action = wd::ActionSpace::discrete({p.num_acceleration_levels + 1, p.num_turn_levels + 1}, {"acceleration", "turn"});
-    return {.roles = {{"tagger", p.num_taggers, observation, action}, {"runner", p.num_runners, observation, action}},
+        {"x", others},         {"y", others},         {"speed", others},   {"acceleration", others},
+        {"direction", others}, {"is_tagger", others}, {"in_game", others}, {"time", 1}};
+    const auto action = wd::ActionSpace::discrete({p.num_acceleration_levels + 1, p.num_turn_levels + 1},
+                                                  {"acceleration", "turn"});
+    return {.roles = {{"tagger", p.num_taggers, observation, action},
+                      {"runner", p.num_runners, observation, action}},
             .time_limit = p.episode_length,
             .at_time_limit = wd::AtTimeLimit::kTerminates,
-            .statistics = {{"tags", "runners tagged in the episode", ""}, {"survival", "steps in the game", "runner"}}};
+            .statistics = {{"tags", "runners tagged in the episode", ""},
+                           {"survival", "steps in the game", "runner"}}};
   }
 
   WD_FN static void reset(auto& team, const Params& p, State& s, wd::Random random) {
@@ -110,8 +119,8 @@ struct TagContinuous {
       const bool is_tagger = i < p.num_taggers;
       const float playing = static_cast<float>(s.in_game[i]);
       const float top = p.max_speed * (is_tagger ? p.skill_level_tagger : p.skill_level_runner);
-      const float acceleration =
-          s.acceleration[i] + level(a.discrete(i, 0), p.num_acceleration_levels, p.min_acceleration, p.max_acceleration);
+      const float acceleration = s.acceleration[i] + level(a.discrete(i, 0), p.num_acceleration_levels,
+                                                           p.min_acceleration, p.max_acceleration);
       const float turn = level(a.discrete(i, 1), p.num_turn_levels, p.min_turn, p.max_turn);
       const float direction = wd::wrap(s.direction[i] + turn, 2.0f * wd::kPi) * playing;
       const float speed = wd::clamp(s.speed[i] + acceleration, 0.0f, top) * playing;
@@ -153,7 +162,9 @@ struct TagContinuous {
       out.reward(k) += static_cast<float>(s.captures[k]) * p.tag_reward_for_tagger;
     });
     const bool left = team.any(p.num_runners, [=, &s](int r) { return s.in_game[p.num_taggers + r] != 0; });
-    team.once([&] { if (!left) out.terminate(); });
+    team.once([&] {
+      if (!left) out.terminate();
+    });
   }
 
   WD_FN static void observe(auto& team, const Params& p, const State& s, wd::Observations obs) {
@@ -176,11 +187,15 @@ struct TagContinuous {
         float* const row = obs.row(i) + f * others;
         const float* const values = &s.features[f * agents];
         const float own = f < kRelative ? values[i] : 0.0f;
-        const float scale = f < kRelative ? static_cast<float>(s.seen[i]) : 1.0f;  // those out of the game see no positions
+        const float scale =
+            f < kRelative ? static_cast<float>(s.seen[i]) : 1.0f;  // those out of the game see no positions
         return [=](int j, int slot) { row[slot] = (values[j] - own) * scale; };
       });
     } else {
-      find_nearest(team, p, s);
+      wd::find_nearest(team, agents, others, &s.distances[0], &s.neighbor[0], [=](int i, int j) {
+        const float d = distance(s, i, j);
+        return (s.seen[i] & s.seen[j]) != 0 ? d : __builtin_inff();
+      });
       team.each_pair(agents, others, [=](int i, int k) {
         float* const row = obs.row(i) + k;
         const int j = s.neighbor[k * agents + i];
@@ -193,8 +208,8 @@ struct TagContinuous {
   }
 
  private:
-  static constexpr int kFeatures = 7, kRelative = 5;  // seen of every other agent; the first five relative to oneself
-  static constexpr int kBatch = 64;                   // agents whose neighbours are searched at once
+  static constexpr int kFeatures = 7,
+                       kRelative = 5;  // seen of every other agent; the first five relative to oneself
 
   // Value of a choice: 0 is none, then `levels` values from low to high.
   WD_FN static float level(int choice, int levels, float low, float high) {
@@ -206,35 +221,5 @@ struct TagContinuous {
   WD_FN static float distance(const State& s, int i, int j) {
     const float dx = s.x[i] - s.x[j], dy = s.y[i] - s.y[j];
     return wd::sqrt(dx * dx + dy * dy);
-  }
-
-  // neighbor[k, i]: the k-th nearest agent in the game, ties to the lower id, or -1. The loops over b are vectorised.
-  WD_FN static void find_nearest(auto& team, const Params& p, const State& s) {
-    const int agents = wd::max(p.num_taggers + p.num_runners, 2);  // max: tells the compiler that the loop over j runs
-    const int batch = wd::min(kBatch, agents);
-    for (int done = 0; done < agents; done += batch) {
-      const int first = wd::min(done, agents - batch);  // the last batch overlaps, rather than be short
-      team.each_pair(agents, batch, [=](int j, int b) {
-        const float d = distance(s, first + b, j);
-        const bool counts = (s.seen[first + b] & s.seen[j]) != 0 && j != first + b;
-        s.distances[j * kBatch + b] = counts ? d : __builtin_inff();
-      });
-      for (int k = 0; k < p.num_other_agents_observed; ++k) {
-        team.each(batch, [=](int b) {
-          float least = __builtin_inff();
-          int nearest = -1;
-          for (int j = 0; j < agents; ++j) {
-            const float d = s.distances[j * kBatch + b];
-            nearest = d < least ? j : nearest;
-            least = wd::min(d, least);
-          }
-          s.neighbor[k * agents + first + b] = nearest;
-        });
-        team.each(batch, [=](int b) {
-          const int nearest = s.neighbor[k * agents + first + b];
-          if (nearest >= 0) s.distances[nearest * kBatch + b] = __builtin_inff();
-        });
-      }
-    }
   }
 };

@@ -1,5 +1,5 @@
-// tag_gridworld.cu: taggers hunt one runner on a grid of cells; one tag ends the game. The rules are those of WarpDrive's
-// TagGridWorld (tests/envs/tag_gridworld_test.py).
+// tag_gridworld.cu: taggers hunt one runner on a grid of cells; one tag ends the game. The rules are those of
+// WarpDrive's TagGridWorld (tests/envs/tag_gridworld_test.py).
 #include <wd/env.h>
 
 struct TagGridworld {
@@ -7,7 +7,8 @@ struct TagGridworld {
 
   struct Params {
     int num_taggers = 10, grid_length = 10, episode_length = 100;
-    float wall_hit_penalty = 0.1f, tag_reward_for_tagger = 10.0f, tag_penalty_for_runner = 2.0f, step_cost_for_tagger = 0.01f;
+    float wall_hit_penalty = 0.1f, tag_reward_for_tagger = 10.0f, tag_penalty_for_runner = 2.0f,
+          step_cost_for_tagger = 0.01f;
     bool use_full_observation = true;
     int start = kCorner;
 
@@ -18,7 +19,8 @@ struct TagGridworld {
       field("wall_hit_penalty", wall_hit_penalty, {0.0, 1e6}, "cost of moving against a wall");
       field("tag_reward_for_tagger", tag_reward_for_tagger, {0.0, 1e6}, "reward of every tagger for the tag");
       field("tag_penalty_for_runner", tag_penalty_for_runner, {0.0, 1e6}, "cost of being tagged");
-      field("step_cost_for_tagger", step_cost_for_tagger, {0.0, 1e6}, "cost of a step without a tag; the runner's gain");
+      field("step_cost_for_tagger", step_cost_for_tagger, {0.0, 1e6},
+            "cost of a step without a tag; the runner's gain");
       field("use_full_observation", use_full_observation, "see all agents, or only the nearest opponent");
       field.choice("start", start, {"corner", "random"},
                    "taggers begin at the centre, or on any inner cell; the runner at (0, 0)");
@@ -33,8 +35,10 @@ struct TagGridworld {
 
   static wd::Spec spec(const Params& p) {
     const int agents = p.num_taggers + 1;
-    const std::vector<wd::ObservationPart> full = {{"x", agents}, {"y", agents}, {"is_runner", agents}, {"is_self", agents}, {"time"}};
-    const std::vector<wd::ObservationPart> partial = {{"own_x"}, {"own_y"}, {"opponent_x"}, {"opponent_y"}, {"is_runner"}, {"time"}};
+    const std::vector<wd::ObservationPart> full = {
+        {"x", agents}, {"y", agents}, {"is_runner", agents}, {"is_self", agents}, {"time"}};
+    const std::vector<wd::ObservationPart> partial = {{"own_x"},      {"own_y"},     {"opponent_x"},
+                                                      {"opponent_y"}, {"is_runner"}, {"time"}};
     const auto& observation = p.use_full_observation ? full : partial;
     const auto action = wd::ActionSpace::discrete({5}, {"move"});
     return {.roles = {{"tagger", p.num_taggers, observation, action}, {"runner", 1, observation, action}},
@@ -45,7 +49,9 @@ struct TagGridworld {
 
   WD_FN static void reset(auto& team, const Params& p, State& s, wd::Random random) {
     team.each(p.num_taggers + 1, [=, &s](int i) {
-      const auto inner_cell = [&](int purpose) { return 1 + random.integer(i, purpose, wd::max(p.grid_length - 1, 1)); };
+      const auto inner_cell = [&](int purpose) {
+        return 1 + random.integer(i, purpose, wd::max(p.grid_length - 1, 1));
+      };
       const bool is_runner = i == p.num_taggers;
       s.x[i] = is_runner ? 0 : p.start == kRandom ? inner_cell(0) : p.grid_length / 2;
       s.y[i] = is_runner ? 0 : p.start == kRandom ? inner_cell(1) : p.grid_length / 2;
@@ -57,15 +63,18 @@ struct TagGridworld {
     const int runner = p.num_taggers;
     team.each(p.num_taggers + 1, [=, &s, &out](int i) {  // stay, x + 1, x - 1, y + 1, y - 1
       const int move = a.discrete(i, 0);
-      const int x = s.x[i] + (move == 1 ? 1 : 0) - (move == 2 ? 1 : 0), y = s.y[i] + (move == 3 ? 1 : 0) - (move == 4 ? 1 : 0);
+      const int x = s.x[i] + (move == 1 ? 1 : 0) - (move == 2 ? 1 : 0),
+                y = s.y[i] + (move == 3 ? 1 : 0) - (move == 4 ? 1 : 0);
       s.x[i] = wd::clamp(x, 0, p.grid_length);
       s.y[i] = wd::clamp(y, 0, p.grid_length);
       out.reward(i) = s.x[i] != x || s.y[i] != y ? -p.wall_hit_penalty : 0.0f;
     });
-    const bool tagged = team.any(p.num_taggers, [=, &s](int i) { return s.x[i] == s.x[runner] && s.y[i] == s.y[runner]; });
+    const bool tagged =
+        team.any(p.num_taggers, [=, &s](int i) { return s.x[i] == s.x[runner] && s.y[i] == s.y[runner]; });
     const float tagger_gets = tagged ? p.tag_reward_for_tagger : -p.step_cost_for_tagger;
     const float runner_gets = tagged ? -p.tag_penalty_for_runner : p.step_cost_for_tagger;
-    team.each(p.num_taggers + 1, [=, &out](int i) { out.reward(i) += i == runner ? runner_gets : tagger_gets; });
+    team.each(p.num_taggers + 1,
+              [=, &out](int i) { out.reward(i) += i == runner ? runner_gets : tagger_gets; });
     team.once([=, &s, &out] {
       s.caught = tagged ? 1 : 0;
       if (tagged) out.terminate();

@@ -24,6 +24,7 @@
 
 #include "wd/error.h"
 #include "wd/math.h"
+#include "wd/nearest.h"
 #include "wd/params.h"
 #include "wd/random.h"
 #include "wd/spec.h"
