@@ -15,7 +15,7 @@
 #include "src/run/terminal.h"
 #include "wd/error.h"
 
-namespace wd::log {
+namespace wd::logging {
 namespace {
 
 constexpr const char* kFilePattern = "%Y-%m-%d %H:%M:%S.%e %l: %v";
@@ -100,4 +100,4 @@ void detach_file() {
   logger().file = nullptr;
 }
 
-}  // namespace wd::log
+}  // namespace wd::logging

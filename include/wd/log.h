@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string_view>
 
-namespace wd::log {
+namespace wd::logging {
 
 void info(std::string_view message);
 void warn(std::string_view message);
@@ -19,4 +19,4 @@ void quiet();
 void attach_file(const std::filesystem::path& path);
 void detach_file();
 
-}  // namespace wd::log
+}  // namespace wd::logging

@@ -52,11 +52,11 @@ struct Run::Parts {
   bool attempt(const std::string& output, const std::function<void()>& write) noexcept {
     try {
       write();
-      if (failing.erase(output) > 0) log::info(concat(output, " is written again"));
+      if (failing.erase(output) > 0) logging::info(concat(output, " is written again"));
       return true;
     } catch (const std::exception& error) {
       if (failing.insert(output).second)
-        log::error(concat(error.what(), ": training goes on without ", output));
+        logging::error(concat(error.what(), ": training goes on without ", output));
       return false;
     }
   }
@@ -69,7 +69,7 @@ struct Run::Parts {
   void open_files() {
     metrics.emplace(folder / kMetricsName);
     events.emplace(folder);
-    log::attach_file(folder / kLogName);
+    logging::attach_file(folder / kLogName);
   }
 
   // Someone may delete the folder of a run that they meant to look at again: weights and summary are then
@@ -81,7 +81,7 @@ struct Run::Parts {
       fs::create_directories(folder);
       open_files();
       if (!config.empty()) write_file_atomically(folder / kConfigName, config, Durability::kSync);
-      log::warn(
+      logging::warn(
           concat(folder.string(), " was deleted while training; it is made again, without what it held"));
     });
   }
@@ -149,8 +149,8 @@ void Run::finish(RunStatus status, std::string_view stop_reason, const Progress&
   parts_->display.end(progress);
   parts_->restore_folder();
   parts_->attempt(kSummaryName, [&] { parts_->write_summary(status, stop_reason, Durability::kSync); });
-  if (parts_->lost_rows > 0) log::error(concat(kMetricsName, " misses ", parts_->lost_rows, " rows"));
-  log::detach_file();
+  if (parts_->lost_rows > 0) logging::error(concat(kMetricsName, " misses ", parts_->lost_rows, " rows"));
+  logging::detach_file();
 }
 
 }  // namespace wd

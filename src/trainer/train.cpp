@@ -22,14 +22,11 @@ Progress progress_of(const Trainer& trainer, const std::vector<PolicySettings>& 
   return progress;
 }
 
-// Throws when a file could not be written: weights are what training was for.
-void save_weights(Trainer& trainer, Run& run) {
-  for (const Policy& policy : trainer.policies()) {
-    const HostWeights weights(policy);
-    if (!run.save_weights(policy.name(), weights.views())) {
-      throw std::runtime_error("weights of policy '" + policy.name() + "' could not be saved: see log.txt");
-    }
-  }
+// False where a file could not be written; the run's log says why.
+bool save_weights(Trainer& trainer, Run& run) {
+  bool saved = true;
+  for (const Policy& policy : trainer.policies()) saved = run.save_weights(policy.name(), HostWeights(policy).views()) && saved;
+  return saved;
 }
 
 // Why training ends before the next iteration; empty while it goes on.
@@ -39,10 +36,8 @@ std::string reason_to_stop(const Config& config, const Trainer& trainer, bool ou
   return out_of_time ? "max_seconds" : "";
 }
 
-}  // namespace
-
-std::string train(const Config& config, Trainer& trainer, Run& run) {
-  const Clock::time_point start = Clock::now();
+// The loop proper.
+std::string train_to_end(const Config& config, Trainer& trainer, Run& run, const Clock::time_point start) {
   const double limit = config.trainer.max_seconds;
   const auto out_of_time = [&] { return limit > 0.0 && seconds_since(start) >= limit; };
   const Device device = trainer.replicas().device();
@@ -50,6 +45,7 @@ std::string train(const Config& config, Trainer& trainer, Run& run) {
     run.log(trainer.take_metrics());
     run.display(progress_of(trainer, config.policies, start, device));
   };
+  const std::int64_t save_every = config.saving.model_params_save_freq;  // 0: at the end alone
   std::string reason;
   std::int64_t logged = 0;
   while (reason.empty()) {
@@ -60,13 +56,27 @@ std::string train(const Config& config, Trainer& trainer, Run& run) {
       report();
       logged = iteration;
     }
-    if (complete && iteration % config.saving.model_params_save_freq == 0) save_weights(trainer, run);
+    // A full disk must not end training: only the last weights decide about success.
+    if (complete && save_every > 0 && iteration % save_every == 0) save_weights(trainer, run);
   }
   if (logged < trainer.counts().iteration) report();
-  save_weights(trainer, run);
-  run.finish(reason == "max_seconds" ? RunStatus::kStopped : RunStatus::kFinished, reason,
-             progress_of(trainer, config.policies, start, device));
+  if (!save_weights(trainer, run)) throw std::runtime_error("the trained weights could not be saved");
   return reason;
+}
+
+}  // namespace
+
+std::string train(const Config& config, Trainer& trainer, Run& run) {
+  const Clock::time_point start = Clock::now();
+  const auto progress = [&] { return progress_of(trainer, config.policies, start, trainer.replicas().device()); };
+  try {
+    const std::string reason = train_to_end(config, trainer, run, start);
+    run.finish(reason == "max_seconds" ? RunStatus::kStopped : RunStatus::kFinished, reason, progress());
+    return reason;
+  } catch (const std::exception& error) {
+    run.finish(RunStatus::kFailed, error.what(), progress());
+    throw;
+  }
 }
 
 }  // namespace wd

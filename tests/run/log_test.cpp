@@ -18,15 +18,15 @@ TEST(Log, StderrAndFile) {
   const auto path = folder.path / "log.txt";
 
   testing::internal::CaptureStderr();
-  log::info("before the run");
-  log::attach_file(path);
-  log::info("{} is text, not a pattern");
-  log::warn("mind\x1b[31m this");
-  log::error("broken");
-  log::quiet();
-  log::info("for the file alone");
-  log::detach_file();
-  log::error("after the run");
+  logging::info("before the run");
+  logging::attach_file(path);
+  logging::info("{} is text, not a pattern");
+  logging::warn("mind\x1b[31m this");
+  logging::error("broken");
+  logging::quiet();
+  logging::info("for the file alone");
+  logging::detach_file();
+  logging::error("after the run");
   const std::string console = testing::internal::GetCapturedStderr();
   const std::string file = test::read_text(path);
 
@@ -39,7 +39,7 @@ TEST(Log, StderrAndFile) {
 }
 
 TEST(Log, FileThatCannotBeOpened) {
-  EXPECT_THAT(test::message_of([] { log::attach_file("/proc/nowhere/log.txt"); }),
+  EXPECT_THAT(test::message_of([] { logging::attach_file("/proc/nowhere/log.txt"); }),
               HasSubstr("/proc/nowhere/log.txt"));
 }
 
