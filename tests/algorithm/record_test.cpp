@@ -1,0 +1,244 @@
+// record_test.cpp: writes whole updates, all that goes in and comes out, into $WD_RECORD_DIR for
+// torch_oracle_test.py.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "src/algorithm/minibatches.h"
+#include "tests/kernels/random_data.h"
+#include "wd/algorithm.h"
+#include "wd/safetensors.h"
+
+namespace wd {
+namespace {
+
+constexpr int kSteps = 12, kEnvs = 7, kAgents = 3, kObservation = 6;
+constexpr std::uint64_t kSeed = 21;
+constexpr UpdateTime kTime = {.iteration = 3, .env_steps = 1000};
+
+struct Case {
+  std::string name;
+  ActionSpace action;
+  bool masks = false;
+  PolicySettings settings;
+};
+
+PolicySettings settings_of(int algorithm, int activation, bool separate_value) {
+  PolicySettings s;
+  s.name = "agent";
+  s.algorithm = algorithm;
+  s.gamma = 0.97;
+  s.gae_lambda = 0.9;
+  s.lr = Schedule();
+  s.lr.points = {{0.0, 0.0}, {2000.0, 0.02}};  // 0.01 at step 1000
+  s.entropy_coeff = 0.05;
+  s.max_grad_norm = 0.02;
+  s.adam_epsilon = 1e-4;  // large, so that Adam's step depends on the gradient's scale
+  s.model.fc_dims = {16, 8};
+  s.model.activation = activation;
+  s.model.separate_value = separate_value;
+  s.model.init_method = kTorchDefault;
+  s.model.initial_log_std = -0.3;
+  return s;
+}
+
+std::vector<Case> cases() {
+  const ActionSpace heads = ActionSpace::discrete({3, 4}), box = ActionSpace::box(2, -1.0f, 1.0f);
+  Case a2c{"a2c", heads, true, settings_of(kA2c, kRelu, false)};
+  Case a2c_steps{"a2c_n_step_gaussian", box, false, settings_of(kA2c, kTanh, true)};
+  a2c_steps.settings.n_step = 3;
+  a2c_steps.settings.clip_grad_norm = false;
+  Case a2c_normal{"a2c_normalized_return", heads, false, settings_of(kA2c, kRelu, true)};
+  a2c_normal.settings.normalize_return = true;
+  Case ppo{"ppo", heads, true, settings_of(kPpo, kTanh, false)};
+  ppo.settings.normalize_advantage = true;
+  ppo.settings.vf_clip_param = 0.1;
+  ppo.settings.num_minibatches = 3;
+  Case ppo_box{"ppo_gaussian", box, false, settings_of(kPpo, kTanh, true)};
+  ppo_box.settings.num_minibatches = 1;
+  Case ppo_kl{"ppo_target_kl", heads, false, settings_of(kPpo, kRelu, false)};
+  ppo_kl.settings.target_kl = 0.005;
+  Case reinforce{"reinforce", heads, false, settings_of(kReinforce, kRelu, false)};
+  Case reinforce_normal{"reinforce_normalized_return", box, false, settings_of(kReinforce, kTanh, false)};
+  reinforce_normal.settings.normalize_return = true;
+  return {a2c, a2c_steps, a2c_normal, ppo, ppo_box, ppo_kl, reinforce, reinforce_normal};
+}
+
+// Tensors by name, on their way into a file.
+class Record {
+ public:
+  void add(const std::string& name, const at::Tensor& tensor) {
+    const at::Tensor copy = tensor.contiguous().clone();
+    copies_.push_back(copy);
+    const auto bytes = static_cast<std::size_t>(copy.numel() * copy.element_size());
+    views_.push_back(
+        {name, dtype(copy), copy.sizes().vec(), {static_cast<const std::byte*>(copy.data_ptr()), bytes}});
+  }
+  void add(const std::string& prefix, const Policy& policy, const at::Tensor& flat) {
+    for (const NamedTensor& p : policy.named_parameters()) {
+      const std::int64_t offset = p.tensor.storage_offset();
+      add(prefix + p.name, flat.as_strided(p.tensor.sizes(), p.tensor.strides(), offset));
+    }
+  }
+  void write(const std::filesystem::path& path, const TensorMetadata& metadata) const {
+    write_safetensors(path, views_, metadata);
+  }
+
+ private:
+  static std::string dtype(const at::Tensor& tensor) {
+    switch (tensor.scalar_type()) {
+      case at::kFloat:
+        return "F32";
+      case at::kDouble:
+        return "F64";
+      case at::kInt:
+        return "I32";
+      case at::kLong:
+        return "I64";
+      case at::kByte:
+        return "U8";
+      default:
+        throw std::runtime_error("no name for this type");
+    }
+  }
+
+  std::vector<at::Tensor> copies_;
+  std::vector<TensorView> views_;
+};
+
+template <typename T>
+void fill(const at::Tensor& tensor, const std::vector<T>& values) {
+  ASSERT_EQ(tensor.numel(), static_cast<std::int64_t>(values.size()));
+  std::copy(values.begin(), values.end(), tensor.data_ptr<T>());
+}
+
+// Observations, masks and what the environment would have written.
+void fill_trajectory(Draws& draws, Trajectory& trajectory) {
+  const Rollout rollout = random_rollout(draws, kSteps, kEnvs, kAgents);
+  PolicyBuffers& buffers = trajectory.policies()[0];
+  const at::Tensor seen = buffers.observation.narrow(3, 0, kObservation);
+  seen.copy_(at::tensor(draws.uniforms(seen.numel(), -2.0f, 2.0f)).view(seen.sizes()));
+  fill(buffers.reward, rollout.reward);
+  fill(buffers.active, rollout.active);
+  fill(buffers.agent_terminated, rollout.agent_terminated);
+  fill(trajectory.terminated(), rollout.terminated);
+  fill(trajectory.truncated(), rollout.truncated);
+  fill(trajectory.reset_step(), rollout.reset_step);
+  if (!buffers.action_mask.defined()) return;
+  std::vector<std::uint8_t> legal;
+  for (std::int64_t row = 0; row < buffers.active.numel(); ++row) {
+    for (const int choices : buffers.action_space.heads) {
+      const int kept = draws.below(choices);
+      for (int i = 0; i < choices; ++i) legal.push_back(i == kept || draws.one_in(2) ? 1 : 0);
+    }
+  }
+  fill(buffers.action_mask, legal);
+}
+
+// Rows of every minibatch of every epoch, learnt from a second trajectory whose log_prob holds row numbers.
+void record_order(Record& record, const Spec& spec, const PolicySettings& settings) {
+  Trajectory numbered(spec, {"agent"}, {0}, kSteps, kEnvs, {});
+  PolicyBuffers& buffers = numbered.policies()[0];
+  buffers.log_prob.copy_(at::arange(buffers.log_prob.numel(), at::kFloat).view(buffers.log_prob.sizes()));
+  Minibatches minibatches(buffers, kSteps, kEnvs, settings.num_minibatches);
+  for (int epoch = 0; epoch < settings.num_epochs; ++epoch) {
+    minibatches.shuffle(kSeed, kTime.iteration, epoch);
+    for (int m = 0; m < settings.num_minibatches; ++m) {
+      record.add("order." + std::to_string(epoch) + "." + std::to_string(m),
+                 minibatches.gather(m).log_prob.to(at::kLong));
+    }
+  }
+}
+
+TensorMetadata metadata_of(const Case& c) {
+  const PolicySettings& s = c.settings;
+  std::ostringstream heads;
+  for (const int n : c.action.heads) heads << n << ' ';
+  const auto text = [](auto value) { return concat(value); };
+  return {{"heads", heads.str()},
+          {"algorithm", s.algorithm == kA2c   ? "a2c"
+                        : s.algorithm == kPpo ? "ppo"
+                                              : "reinforce"},
+          {"activation", s.model.activation == kRelu ? "relu" : "tanh"},
+          {"gamma", text(s.gamma)},
+          {"gae_lambda", text(s.gae_lambda)},
+          {"n_step", text(s.n_step)},
+          {"lr", text(s.lr.at(kTime.env_steps))},
+          {"vf_loss_coeff", text(s.vf_loss_coeff.at(kTime.env_steps))},
+          {"entropy_coeff", text(s.entropy_coeff.at(kTime.env_steps))},
+          {"max_grad_norm", text(s.clip_grad_norm ? s.max_grad_norm : 0.0)},
+          {"normalize_advantage", text(s.normalize_advantage)},
+          {"normalize_return", text(s.normalize_return)},
+          {"adam_epsilon", text(s.adam_epsilon)},
+          {"clip_param", text(s.clip_param)},
+          {"vf_clip_param", text(s.vf_clip_param)},
+          {"target_kl", text(s.target_kl)}};
+}
+
+std::filesystem::path record_folder() {
+  const char* const named = std::getenv("WD_RECORD_DIR");
+  return named != nullptr ? std::filesystem::path(named) : std::filesystem::path(testing::TempDir());
+}
+
+class Records : public testing::TestWithParam<Case> {};
+
+TEST_P(Records, AnUpdate) {
+  const Case& c = GetParam();
+  Spec spec;
+  spec.roles = {{.name = "agent",
+                 .count = kAgents,
+                 .observation = {{"o", kObservation}},
+                 .action = c.action,
+                 .action_mask = c.masks}};
+  spec.time_limit = 100;
+  Trajectory trajectory(spec, {"agent"}, {0}, kSteps, kEnvs, {});
+  PolicyBuffers& buffers = trajectory.policies()[0];
+  Draws draws(8);
+  fill_trajectory(draws, trajectory);
+  Policy policy(buffers, c.settings.model, 0, kSeed, 64, {});
+  for (int t = 0; t < kSteps; ++t)
+    policy.act(buffers, t, {.seed = kSeed, .step = static_cast<std::uint64_t>(t)});
+  policy.evaluate(buffers, kSteps);
+
+  Record record;
+  record.add("before.", policy, policy.parameters());
+  Learner learner(policy, trajectory, 0, c.settings, kSeed);
+  learner.prepare();
+  const std::vector<std::pair<std::string, at::Tensor>> tensors = {
+      {"observation", buffers.observation.narrow(3, 0, kObservation)},
+      {"action", buffers.action},
+      {"active", buffers.active},
+      {"value", buffers.value},
+      {"log_prob", buffers.log_prob},
+      {"reward", buffers.reward},
+      {"agent_terminated", buffers.agent_terminated},
+      {"terminated", trajectory.terminated()},
+      {"truncated", trajectory.truncated()},
+      {"reset_step", trajectory.reset_step()},
+      {"advantage", buffers.advantage},
+      {"target", buffers.target},
+      {"mask", buffers.mask}};
+  for (const auto& [name, tensor] : tensors) record.add(name, tensor);
+  if (c.masks) record.add("action_mask", buffers.action_mask);
+  if (c.settings.algorithm == kPpo) record_order(record, spec, c.settings);
+
+  LossSettings a2c;
+  a2c.value_coeff = 0.7f;
+  a2c.entropy_coeff = 0.05f;
+  const at::Tensor sums = policy.accumulate(whole_batch(buffers, kSteps), a2c).clone();
+  record.add("sums", sums);
+  record.add("gradient.", policy, policy.gradients());
+
+  ASSERT_TRUE(learner.update(kTime));
+  record.add("after.", policy, policy.parameters());
+  for (const auto& [name, value] : learner.metrics())
+    record.add("metric." + name, at::full({}, value, at::kDouble));
+  record.write(record_folder() / (c.name + ".safetensors"), metadata_of(c));
+}
+
+INSTANTIATE_TEST_SUITE_P(Updates, Records, testing::ValuesIn(cases()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace wd

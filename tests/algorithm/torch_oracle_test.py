@@ -1,0 +1,251 @@
+"""torch_oracle_test.py: whole updates recorded by record_test.cpp, worked out again by Python's torch and its autograd.
+
+Returns come from their definitions as sums, losses from torch.distributions, gradients from autograd, the step from
+torch.optim.Adam, all in double.
+"""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors import safe_open
+
+NAMES = [
+    "a2c",
+    "a2c_n_step_gaussian",
+    "a2c_normalized_return",
+    "ppo",
+    "ppo_gaussian",
+    "ppo_target_kl",
+    "reinforce",
+    "reinforce_normalized_return",
+]
+TOLERANCE = {"rtol": 2e-5, "atol": 2e-6}  # float against double
+
+
+class Recording:
+    """Tensors of one update, floats in double; settings as attributes."""
+
+    def __init__(self, path):
+        with safe_open(path, "pt") as file:
+            self.tensors = {name: file.get_tensor(name) for name in file.keys()}
+            settings = file.metadata()
+        self.heads = [int(n) for n in settings.pop("heads").split()]
+        self.algorithm, self.activation = settings.pop("algorithm"), settings.pop("activation")
+        for name, text in settings.items():
+            setattr(self, name, float(text))
+
+    def __getitem__(self, name):
+        tensor = self.tensors[name]
+        return tensor.double() if tensor.is_floating_point() else tensor
+
+    def prefixed(self, prefix):
+        return {name.removeprefix(prefix): self[name] for name in self.tensors if name.startswith(prefix)}
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("records")
+    program = Path(os.environ["WD_BUILD_DIR"]) / "tests" / "test.algorithm.record_test"
+    subprocess.run([program], env=os.environ | {"WD_RECORD_DIR": str(folder)}, check=True, stdout=subprocess.DEVNULL)
+    assert sorted(file.stem for file in folder.iterdir()) == NAMES
+    return {name: Recording(folder / f"{name}.safetensors") for name in NAMES}
+
+
+@pytest.fixture(params=NAMES)
+def record(request, recordings):
+    return recordings[request.param]
+
+
+def returns_of(record):
+    """Advantage, target, mask before normalisation, each transition for itself, by summing forwards."""
+    reward, value = record["reward"].numpy(), record["value"].numpy()
+    flags = {name: record[name].numpy() for name in ("active", "reset_step", "terminated", "agent_terminated", "truncated")}
+    steps, envs, agents = reward.shape
+    advantage, mask = torch.zeros_like(record["reward"]), torch.zeros_like(record["reward"])
+    for e in range(envs):
+        for a in range(agents):
+            valid = [flags["active"][t, e, a] and not flags["reset_step"][t, e] for t in range(steps)]
+            over = [flags["terminated"][t, e] or flags["agent_terminated"][t, e, a] for t in range(steps)]
+            ended = [over[t] or flags["truncated"][t, e] for t in range(steps)]
+            after = [0.0 if over[t] else record.gamma * value[t + 1, e, a] for t in range(steps)]
+            for t in filter(lambda t: valid[t], range(steps)):
+                last = next((k for k in range(t, steps) if ended[k]), steps - 1)
+                if record.algorithm == "reinforce":
+                    mask[t, e, a] = float(bool(ended[last]))
+                    total = sum(record.gamma ** (k - t) * reward[k, e, a] for k in range(t, last + 1))
+                    advantage[t, e, a] = total * mask[t, e, a]
+                    continue
+                mask[t, e, a] = 1.0
+                if record.n_step > 0:
+                    stop = min(last, t + int(record.n_step) - 1)
+                    total = sum(record.gamma ** (k - t) * reward[k, e, a] for k in range(t, stop + 1))
+                    advantage[t, e, a] = total + record.gamma ** (stop - t) * after[stop] - value[t, e, a]
+                else:
+                    decay = record.gamma * record.gae_lambda
+                    deltas = [reward[k, e, a] + after[k] - value[k, e, a] for k in range(t, last + 1)]
+                    advantage[t, e, a] = sum(decay**k * delta for k, delta in enumerate(deltas))
+    baseline = 0.0 if record.algorithm == "reinforce" else record["value"][:-1]
+    target = (advantage + baseline) * mask
+    if record.normalize_return:
+        kept = target[mask > 0]
+        target = (target - kept.mean()) / (kept.std(correction=0) + 1e-8) * mask
+        advantage = (target - baseline) * mask
+    return advantage, target, mask
+
+
+def forward(record, weights, observation):
+    """Logits or means, and values."""
+
+    def hidden(x, prefix):
+        layer = 0
+        while f"{prefix}{layer}.weight" in weights:
+            x = x @ weights[f"{prefix}{layer}.weight"].T + weights[f"{prefix}{layer}.bias"]
+            x = torch.relu(x) if record.activation == "relu" else torch.tanh(x)
+            layer += 1
+        return x
+
+    body = hidden(observation, "layers.")
+    separate = any(name.startswith("value_layers.") for name in weights)
+    value_body = hidden(observation, "value_layers.") if separate else body
+    output = body @ weights["policy_head.weight"].T + weights["policy_head.bias"]
+    value = value_body @ weights["value_head.weight"].T + weights["value_head.bias"]
+    return output, value.squeeze(-1)
+
+
+def distribution_of(record, weights, output, legal, action):
+    """log pi(action) and entropy of every row."""
+    if not record.heads:
+        normal = torch.distributions.Normal(output, weights["log_std"].exp())
+        return normal.log_prob(action).sum(-1), normal.entropy().sum(-1)
+    if legal is not None:
+        output = output.masked_fill(legal == 0, -1e9)
+    log_prob = entropy = 0.0
+    for h, logits in enumerate(output.split(record.heads, -1)):
+        head = torch.distributions.Categorical(logits=logits)
+        log_prob = log_prob + head.log_prob(action[..., h])
+        entropy = entropy + head.entropy()
+    return log_prob, entropy
+
+
+def rows_of(record):
+    """The rollout as rows."""
+    names = ["observation", "action", "value", "log_prob", "advantage", "target", "mask"]
+    if "action_mask" in record.tensors:
+        names.append("action_mask")
+    steps = record["reward"].shape[0]
+    return {name: record[name][:steps].flatten(0, 2) for name in names}
+
+
+def sums_of(record, weights, rows, ppo, advantage):
+    """Sums over the rows that count: count, policy loss, value loss, entropy, KL estimate, clipped."""
+    output, value = forward(record, weights, rows["observation"])
+    log_prob, entropy = distribution_of(record, weights, output, rows.get("action_mask"), rows["action"])
+    ratio = (log_prob - rows["log_prob"]).exp()
+    if ppo:
+        clipped = ratio.clamp(1 - record.clip_param, 1 + record.clip_param)
+        policy = -torch.minimum(ratio * advantage, clipped * advantage)
+    else:
+        policy = -log_prob * advantage
+    error = (value - rows["target"]) ** 2
+    if ppo and record.vf_clip_param > 0:
+        near = rows["value"] + (value - rows["value"]).clamp(-record.vf_clip_param, record.vf_clip_param)
+        error = torch.maximum(error, (near - rows["target"]) ** 2)
+    if record.algorithm == "reinforce":
+        error = error * 0.0
+    kl = ratio - 1 - ratio.log()
+    outside = ((ratio - 1).abs() > record.clip_param).double()
+    counts = rows["mask"] > 0
+    return [x[counts].sum() for x in (torch.ones_like(value), policy, error, entropy, kl, outside)]
+
+
+def parameters(record):
+    return {name: tensor.clone().requires_grad_() for name, tensor in record.prefixed("before.").items()}
+
+
+def test_returns(record):
+    advantage, target, mask = returns_of(record)
+    assert 0.2 < mask.mean() < 0.95
+    torch.testing.assert_close(record["mask"].double(), mask, rtol=0, atol=0)
+    torch.testing.assert_close(record["advantage"], advantage, **TOLERANCE)
+    torch.testing.assert_close(record["target"], target, **TOLERANCE)
+
+
+def test_what_the_policy_did(record):
+    rows = rows_of(record)
+    output, value = forward(record, record.prefixed("before."), rows["observation"])
+    legal = rows.get("action_mask")
+    log_prob, _ = distribution_of(record, record.prefixed("before."), output, legal, rows["action"])
+    torch.testing.assert_close(rows["log_prob"], log_prob, rtol=1e-5, atol=2e-5)
+    torch.testing.assert_close(rows["value"], value, **TOLERANCE)
+    last = forward(record, record.prefixed("before."), record["observation"][-1])[1]
+    torch.testing.assert_close(record["value"][-1], last, **TOLERANCE)
+
+
+def test_gradient_of_a_batch(record):
+    """The sum of A2C losses, before anything is scaled or clipped."""
+    weights, rows = parameters(record), rows_of(record)
+    algorithm, record.algorithm = record.algorithm, "a2c"  # recorded so for every case
+    sums = sums_of(record, weights, rows, False, rows["advantage"])
+    record.algorithm = algorithm
+    torch.testing.assert_close(record["sums"], torch.stack(sums).detach(), rtol=2e-5, atol=1e-4)
+    (sums[1] + 0.7 * sums[2] - 0.05 * sums[3]).backward()
+    for name, tensor in weights.items():
+        scale = tensor.grad.abs().max().item()
+        torch.testing.assert_close(record[f"gradient.{name}"], tensor.grad, rtol=1e-4, atol=1e-5 * scale + 1e-9)
+
+
+def update(record):
+    """Weights and metrics after the update."""
+    weights, everything = parameters(record), rows_of(record)
+    adam = torch.optim.Adam(weights.values(), lr=record.lr, eps=record.adam_epsilon)
+    ppo = record.algorithm == "ppo"
+    kept = everything["advantage"][everything["mask"] > 0]
+    orders = sorted((n for n in record.tensors if n.startswith("order.")), key=lambda n: [int(k) for k in n.split(".")[1:]])
+    batches = [record[name] for name in orders] if ppo else [torch.arange(len(everything["mask"]))]
+    totals, norms = torch.zeros(6, dtype=torch.double), []
+    for batch in batches:
+        rows = {name: tensor[batch] for name, tensor in everything.items()}
+        advantage = rows["advantage"]
+        if record.normalize_advantage:
+            advantage = (advantage - kept.mean()) / (kept.std(correction=0) + 1e-8)
+        sums = sums_of(record, weights, rows, ppo, advantage)
+        totals += torch.stack(sums).detach()
+        if ppo and record.target_kl > 0 and sums[4] / sums[0] > 1.5 * record.target_kl:
+            break
+        adam.zero_grad()
+        loss = (sums[1] + record.vf_loss_coeff * sums[2] - record.entropy_coeff * sums[3]) / sums[0]
+        loss.backward()
+        limit = record.max_grad_norm or float("inf")
+        norms.append(torch.nn.utils.clip_grad_norm_(weights.values(), limit).item())
+        adam.step()
+    return weights, totals, norms, len(batches)
+
+
+def test_one_update(record):
+    weights, totals, norms, batches = update(record)
+    for name, expected in weights.items():
+        moved = (record[f"after.{name}"] - record[f"before.{name}"]).abs().max().item()
+        assert moved > 0 or (record.algorithm == "reinforce" and name.startswith("value_")), name
+        torch.testing.assert_close(record[f"after.{name}"], expected.detach(), rtol=0, atol=0.01 * record.lr)
+    means = totals / totals[0]
+    expected = {
+        "policy_loss": means[1],
+        "value_loss": means[2],
+        "entropy": means[3],
+        "approx_kl": means[4],
+        "clip_fraction": means[5],
+        "total_loss": means[1] + record.vf_loss_coeff * means[2] - record.entropy_coeff * means[3],
+        "grad_norm": torch.tensor(norms).mean(),
+        "updates": torch.tensor(len(norms)),
+        "learning_rate": torch.tensor(record.lr),
+    }
+    for name, value in expected.items():
+        torch.testing.assert_close(record[f"metric.{name}"], value.double(), rtol=2e-4, atol=2e-5, msg=lambda m, n=name: f"{n}: {m}")
+    assert not record.max_grad_norm or max(norms) > record.max_grad_norm, "no gradient was cut"
+    if record.algorithm == "ppo" and not record.target_kl:
+        assert means[5] > 0.01, "nothing was clipped: the test shows less than it says"
+    if record.target_kl:
+        assert 0 < len(norms) < batches, "the KL limit stopped nothing"
