@@ -3,7 +3,7 @@
 // Barto, Sutton and Anderson, "Neuronlike adaptive elements that can solve difficult learning control
 // problems", 1983, with the constants of Gymnasium's CartPole-v1. A balanced pole amplifies rounding e^40
 // times in an episode: the state is double, and operations come in Gymnasium's order
-// (tests/envs/cartpole_test.py).
+// (tests/envs/cartpole_oracle_test.py).
 #include <wd/env.h>
 
 struct Cartpole {

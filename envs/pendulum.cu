@@ -1,7 +1,7 @@
 // pendulum.cu: swing a pendulum up and hold it upright with a weak motor. Gymnasium's Pendulum-v1.
 //
 // The state is double and operations come in Gymnasium's order. The torque is float32, as is what Gymnasium
-// computes from the torque alone (tests/envs/pendulum_test.py).
+// computes from the torque alone (tests/envs/pendulum_oracle_test.py).
 #include <wd/env.h>
 
 struct Pendulum {

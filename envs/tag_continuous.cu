@@ -2,7 +2,7 @@
 // and a turn.
 //
 // The rules are those of WarpDrive's TagContinuous; operations and their order follow its float32 arithmetic,
-// so that whole episodes agree with it (tests/envs/tag_continuous_test.py).
+// so that whole episodes agree with it (tests/envs/tag_continuous_oracle_test.py).
 #include <wd/env.h>
 
 struct TagContinuous {

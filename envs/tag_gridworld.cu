@@ -1,5 +1,5 @@
 // tag_gridworld.cu: taggers hunt one runner on a grid of cells; one tag ends the game. The rules are those of
-// WarpDrive's TagGridWorld (tests/envs/tag_gridworld_test.py).
+// WarpDrive's TagGridWorld (tests/envs/tag_gridworld_oracle_test.py).
 #include <wd/env.h>
 
 struct TagGridworld {
