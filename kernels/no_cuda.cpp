@@ -3,6 +3,7 @@
 
 #include "kernels/episodes.h"
 #include "kernels/loss.h"
+#include "kernels/random_actions.h"
 #include "kernels/reduce.h"
 #include "kernels/returns.h"
 #include "kernels/sample.h"
@@ -17,6 +18,7 @@ namespace {
 
 void returns(void*, const ReturnsArgs&) { no_cuda(); }
 void sample(void*, const SampleArgs&) { no_cuda(); }
+void random_actions(void*, const RandomActionsArgs&) { no_cuda(); }
 void loss(void*, const LossArgs&) { no_cuda(); }
 void episodes(void*, const EpisodesArgs&) { no_cuda(); }
 void masked_moments(void*, const float*, const std::uint8_t*, std::int64_t, double*, double*) { no_cuda(); }

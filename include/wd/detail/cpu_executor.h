@@ -66,6 +66,8 @@ class CpuEnvironment final : public Environment {
     for (int e = 0; e < view.num_replicas; ++e) {
       std::byte* const block = view.blocks + static_cast<std::size_t>(e) * layout.block_bytes;
       const int t = next_t(*reinterpret_cast<const ReplicaHeader*>(block));
+      // Zeros for one order, not-a-number for the others: scratch memory that is read before it is written shows.
+      std::memset(scratch.data(), order == PhaseOrder::kForward ? 0 : 0xff, scratch.size() * sizeof(scratch[0]));
       const auto go = [&](auto team) {
         advance<Env>(team, params_, slots_of<Env>(layout), view, shape_of(layout), e, block,
                      reinterpret_cast<std::byte*>(scratch.data()));

@@ -1,0 +1,50 @@
+// random_actions.cpp: random actions on the CPU, rows spread over threads.
+#include "kernels/random_actions_body.h"
+#include "wd/error.h"
+#include "wd/parallel.h"
+
+namespace wd {
+namespace {
+
+// The numbers of random_action_row() for kHeads heads without masks, in a loop that the compiler vectorises.
+template <int kHeads>
+void fill(const RandomActionsArgs& all, std::int64_t begin, std::int64_t end) {
+  const RandomActionsArgs args = all;  // a copy that the stores below cannot alias
+  for (std::int64_t row = begin; row < end; ++row) {
+    for (int h = 0; h < kHeads; ++h) {
+      args.action[row * kHeads + h] = below(random_word(args, static_cast<std::uint32_t>(row), h), args.head_size[h]);
+    }
+  }
+}
+
+}  // namespace
+
+RandomActionsArgs random_actions_of(const ActionSpace& space) {
+  WD_CHECK(space.heads.size() <= kMaxHeads, "an action has ", space.heads.size(), " heads; at most ", kMaxHeads, " are supported");
+  RandomActionsArgs args;
+  args.num_heads = static_cast<int>(space.heads.size());
+  for (std::size_t h = 0; h < space.heads.size(); ++h) args.head_size[h] = space.heads[h];
+  args.components = space.continuous;
+  args.low = space.low;
+  args.high = space.high;
+  return args;
+}
+
+void random_actions_key(std::uint64_t seed, std::uint32_t policy, std::uint64_t step, RandomActionsArgs& args) {
+  const Philox bits = philox({{policy, static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(step >> 32), 0}},
+                             static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32));
+  args.key[0] = bits.word[0];
+  args.key[1] = bits.word[1];
+}
+
+void random_actions(Queue queue, const RandomActionsArgs& args) {
+  if (queue.cuda) return cuda::random_actions(queue.stream, args);
+  const bool plain = args.components == 0 && args.action_mask == nullptr;
+  parallel_for(args.rows, 16384, [&](std::int64_t begin, std::int64_t end) {
+    if (plain && args.num_heads == 1) return fill<1>(args, begin, end);
+    if (plain && args.num_heads == 2) return fill<2>(args, begin, end);
+    for (std::int64_t row = begin; row < end; ++row) random_action_row(args, row);
+  });
+}
+
+}  // namespace wd

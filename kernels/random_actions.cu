@@ -1,0 +1,11 @@
+// random_actions.cu: random actions on the GPU, a thread a row.
+#include "kernels/for_each.cuh"
+#include "kernels/random_actions_body.h"
+
+namespace wd::cuda {
+
+void random_actions(void* stream, const RandomActionsArgs& args) {
+  for_each<random_action_row>(stream, "random_actions", args.rows, args);
+}
+
+}  // namespace wd::cuda

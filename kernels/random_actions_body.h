@@ -1,0 +1,54 @@
+// random_actions_body.h: the random action of one row, the same code on both devices.
+#pragma once
+
+#include "kernels/random_actions.h"
+
+namespace wd {
+
+// Mixes 32 bits (lowbias32: C. Wellons, "Prospecting for hash functions", 2018). Ten instructions, which vectorise.
+WD_FN std::uint32_t mix_bits(std::uint32_t x) {
+  x ^= x >> 16;
+  x *= 0x7feb352du;
+  x ^= x >> 15;
+  x *= 0x846ca68bu;
+  return x ^ (x >> 16);
+}
+
+WD_FN std::uint32_t random_word(const RandomActionsArgs& args, std::uint32_t row, int draw) {
+  return mix_bits(mix_bits(row ^ args.key[0]) + args.key[1] + static_cast<std::uint32_t>(draw) * 0x9E3779B9u);
+}
+
+// Uniform on {0, ..., n - 1}; the bias is below n / 2^32.
+WD_FN std::int32_t below(std::uint32_t word, int n) {
+  return static_cast<std::int32_t>((std::uint64_t{word} * static_cast<std::uint32_t>(n)) >> 32);
+}
+
+// The k-th legal choice for a random k; 0 where nothing is legal.
+WD_FN std::int32_t legal_choice(std::uint32_t word, const std::uint8_t* legal, int n) {
+  int count = 0;
+  for (int i = 0; i < n; ++i) count += legal[i] != 0 ? 1 : 0;
+  int k = below(word, count);
+  for (int i = 0; i < n; ++i) {
+    if (legal[i] != 0 && k-- == 0) return i;
+  }
+  return 0;
+}
+
+WD_FN void random_action_row(const RandomActionsArgs& args, std::int64_t row) {
+  const auto r = static_cast<std::uint32_t>(row);
+  for (int k = 0; k < args.components; ++k) {
+    const float u = uniform_of(random_word(args, r, k));
+    reinterpret_cast<float*>(args.action)[row * args.components + k] = args.low + (args.high - args.low) * u;
+  }
+  int choices = 0, first = 0;
+  for (int h = 0; h < args.num_heads; ++h) choices += args.head_size[h];
+  for (int h = 0; h < args.num_heads; ++h) {
+    const std::uint32_t word = random_word(args, r, h);
+    const int n = args.head_size[h];
+    args.action[row * args.num_heads + h] =
+        args.action_mask == nullptr ? below(word, n) : legal_choice(word, args.action_mask + row * choices + first, n);
+    first += n;
+  }
+}
+
+}  // namespace wd

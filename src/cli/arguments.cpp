@@ -1,0 +1,100 @@
+// arguments.cpp: the only file that knows CLI11.
+#include "src/cli/arguments.h"
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <algorithm>
+
+#include "src/cli/output.h"
+#include "src/config/numbers.h"
+#include "src/suggest.h"
+#include "wd/error.h"
+
+namespace wd::cli {
+namespace {
+
+// Each option as it is typed.
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+std::string once(const CLI::Option& option) {
+  if (option.count() < 2) return {};
+  return option.get_name() + " is given " + std::to_string(option.count()) + " times; give it once";
+}
+
+}  // namespace
+
+Arguments::Arguments(const CommandLine& line, const std::string& command, const std::string& help)
+    : arguments_(line.arguments), app_(std::make_unique<CLI::App>(help, line.program + (command.empty() ? "" : " ") + command)) {
+  app_->set_help_flag("-h,--help", "show this text");
+  app_->get_formatter()->column_width(34);
+  app_->allow_extras();
+}
+
+Arguments::~Arguments() = default;
+
+void Arguments::option(const std::string& name, std::string& value, const std::string& type, const std::string& help) {
+  const auto given = [](const std::string& text) { return std::string(text.empty() ? "must not be empty" : ""); };
+  app_->add_option(name, value, help)->type_name(type)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)->check(given);
+}
+
+void Arguments::repeatable(const std::string& name, std::vector<std::string>& values, const std::string& type,
+                           const std::string& help) {
+  app_->add_option(name, values, help)->type_name(type)->allow_extra_args(false);
+}
+
+void Arguments::flag(const std::string& name, bool& value, const std::string& help) { app_->add_flag(name, value, help); }
+
+void Arguments::word(const std::string& name, std::string& value, const std::string& help) {
+  app_->add_option(name, value, help)->type_name("");
+}
+
+bool Arguments::parse() {
+  std::vector<std::string> reversed(arguments_.rbegin(), arguments_.rend());
+  try {
+    app_->parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    print(app_->help());
+    return false;
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(std::string(error.what()) + "; see " + app_->get_name() + " --help");
+  }
+  for (const std::string& extra : app_->remaining()) {
+    const bool dashed = extra.size() > 1 && extra.front() == '-';
+    const std::string name = extra.substr(0, extra.find('='));
+    if (!dashed) throw UsageError("unexpected argument '" + extra + "'; see " + app_->get_name() + " --help");
+    throw UsageError("unknown option " + name + suggestion(name, option_names(*app_)));
+  }
+  for (const CLI::Option* option : app_->get_options()) {
+    if (option->get_items_expected_max() == 1) {
+      if (const std::string twice = once(*option); !twice.empty()) throw UsageError(twice);
+    }
+  }
+  return true;
+}
+
+std::int64_t parse_integer(const std::string& option, const std::string& text, Range range) {
+  std::int64_t value = 0;
+  const config::Parsed parsed = config::parse_int(text, value);
+  if (parsed != config::Parsed::kGood || !range.contains(static_cast<double>(value))) {
+    throw UsageError(option + " " + text + ": " + config::demand(parsed, true, range));
+  }
+  return value;
+}
+
+double parse_number(const std::string& option, const std::string& text, Range range) {
+  double value = 0.0;
+  const config::Parsed parsed = config::parse_double(text, value);
+  if (parsed != config::Parsed::kGood || !range.contains(value)) {
+    throw UsageError(option + " " + text + ": " + config::demand(parsed, false, range));
+  }
+  return value;
+}
+
+}  // namespace wd::cli

@@ -1,0 +1,58 @@
+// check.cpp: `wdtrain check`: proves what it can about an environment, one line a check.
+#include "src/check/checks.h"
+
+#include <functional>
+
+#include "src/cli/output.h"
+#include "src/cli/setup.h"
+
+namespace wd::cli {
+namespace {
+
+std::string line_of(const CheckResult& result) {
+  const std::size_t width = 32;
+  const std::string gap(result.name.size() < width ? width - result.name.size() : 1, ' ');
+  return (result.passed ? "ok      " : "FAILED  ") + result.name + gap + result.detail + "\n";
+}
+
+// Prints each result as it comes; false when one failed.
+bool run_checks(const Setup& setup, const CheckOptions& options) {
+  bool passed = true;
+  const auto show = [&](const CheckResult& result) {
+    print(line_of(result));
+    passed = passed && result.passed;
+  };
+  const Environment& environment = *setup.environment;
+  show(check_spec(environment));
+  if (!passed) return false;
+  for (const CheckResult& result : check_orders(environment, options)) show(result);
+  for (const auto& check : {check_resets, check_copies, check_derive}) show(check(environment, options));
+  if (setup.device.is_cuda()) {
+    show(check_devices(*setup.row, environment, options));
+  } else {
+    print("skipped same bits: CPU and GPU        no GPU is used\n");
+  }
+  return passed;
+}
+
+}  // namespace
+
+int check(const CommandLine& line) {
+  Arguments arguments(line, "check", "Test an environment: order of agents, completeness of rows, resets, state, devices.");
+  ConfigOptions options;
+  std::string steps, seconds;
+  options.add_to(arguments, {{"--seed", "trainer.seed"}});
+  arguments.option("--steps", steps, "INT", "steps of random play (300)");
+  arguments.option("--seconds", seconds, "NUMBER", "time after which long checks stop early (10)");
+  if (!arguments.parse()) return 0;
+  const Setup setup = load_setup(options.sources());
+  CheckOptions extent;
+  extent.seed = static_cast<std::uint64_t>(setup.config.trainer.seed);
+  if (!steps.empty()) extent.steps = static_cast<int>(parse_integer("--steps", steps, {1, 1e6}));
+  if (!seconds.empty()) extent.seconds = parse_number("--seconds", seconds, above(0.0, 1e6));
+  if (run_checks(setup, extent)) return 0;
+  print(std::string(setup.row->name) + " has faults\n");
+  return 1;
+}
+
+}  // namespace wd::cli

@@ -1,0 +1,86 @@
+// program.cpp: from main() to a command, and from its exceptions to an exit code.
+#include <cstdlib>
+#include <filesystem>
+
+#include "src/cli/command.h"
+#include "src/cli/output.h"
+#include "src/suggest.h"
+#include "wd/environment.h"
+#include "wd/log.h"
+#include "wd/main.h"
+#include "wd/streams.h"
+
+namespace wd {
+namespace cli {
+namespace {
+
+struct Command {
+  const char* name;
+  const char* help;
+  int (*run)(const CommandLine& line);
+};
+
+constexpr Command kCommands[] = {
+    {"train", "train policies in an environment (the command may be left out)", train},
+    {"bench", "measure speed", bench},
+    {"envs", "list the environments, or describe one", envs},
+    {"trace", "play a script of actions and write down every observation, reward and state", trace},
+    {"check", "test an environment: order of agents, resets, observations, devices", check},
+};
+
+std::string help(const std::string& program) {
+  std::string text = "usage: " + program + " [COMMAND] OPTIONS\n\n  " + program + " --env NAME           train\n\n";
+  for (const Command& command : kCommands) {
+    text += "  " + std::string(command.name).append(8 - std::string(command.name).size(), ' ') + command.help + "\n";
+  }
+  return text + "\n`" + program + " COMMAND --help` lists the options of a command. --version shows the version.\n";
+}
+
+// What the word may have meant: a command, or an environment given without --env.
+std::string command_hint(const std::string& word) {
+  for (const EnvironmentRow& row : detail::environment_table()) {
+    if (word == row.name) return "; did you mean \"--env " + word + "\"?";
+  }
+  std::vector<std::string> names;
+  for (const Command& command : kCommands) names.push_back(command.name);
+  return suggestion(word, names);
+}
+
+int run(const std::string& program, std::vector<std::string> arguments) {
+  const std::string first = arguments.empty() ? "" : arguments.front();
+  if (first == "--version") {
+    print(program + " " WD_VERSION "\n");
+    return 0;
+  }
+  if (first == "--help" || first == "-h" || first == "help") {
+    print(help(program));
+    return 0;
+  }
+  if (first.empty() || first.front() == '-') return train({program, std::move(arguments)});
+  arguments.erase(arguments.begin());
+  for (const Command& command : kCommands) {
+    if (first == command.name) return command.run({program, std::move(arguments)});
+  }
+  throw UsageError("there is no command '" + first + "'" + command_hint(first));
+}
+
+}  // namespace
+}  // namespace cli
+
+int main(int argc, char** argv) {
+  // Matrix products give the same bits for any number of threads only so. MKL reads it at its first call, which is ours.
+  ::setenv("MKL_CBWR", "AVX2,STRICT", 0);
+  survive_closed_streams();
+  try {
+    const std::string program = argc > 0 ? std::filesystem::path(argv[0]).filename().string() : "wdtrain";
+    return cli::run(program, {argv + (argc > 0 ? 1 : 0), argv + argc});
+  } catch (const UsageError& error) {
+    logging::error(error.what());
+    return 2;
+  } catch (const std::exception& error) {
+    logging::error(error.what());
+    return 1;
+  }
+}
+
+}  // namespace wd

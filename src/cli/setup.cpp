@@ -1,0 +1,138 @@
+// setup.cpp: options, configuration folders, and the environment that they lead to.
+#include "src/cli/setup.h"
+
+#include <dlfcn.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "src/cli/output.h"
+#include "wd/parallel.h"
+
+namespace wd::cli {
+namespace {
+
+constexpr Shorthand kDevice = {"--device", "trainer.device"};
+constexpr Shorthand kThreads = {"--threads", "trainer.threads"};
+
+// The table's words for a setting.
+FieldInfo field_of(const std::string& path) {
+  TrainerSettings trainer;
+  SavingSettings saving;
+  const std::string section = path.substr(0, path.find('.')), name = path.substr(path.find('.') + 1);
+  const auto fields = section == "saving" ? list_fields([&](Fields& f) { saving.describe(f); })
+                                          : list_fields([&](Fields& f) { trainer.describe(f); });
+  for (const FieldInfo& field : fields) {
+    if (field.name == name) return field;
+  }
+  throw std::logic_error("no setting " + path);
+}
+
+// A text as a YAML value that is this text, whatever it holds.
+std::string yaml_text(const std::string& text) {
+  std::string result = "'";
+  for (const char c : text) result.append(c == '\'' ? 2 : 1, c);
+  return result + "'";
+}
+
+std::vector<std::string> environment_names() {
+  std::vector<std::string> names;
+  for (const EnvironmentRow& row : detail::environment_table()) names.push_back(row.name);
+  return names;
+}
+
+// The folder of the file that this code was loaded from.
+std::filesystem::path library_folder() {
+  Dl_info info{};
+  if (::dladdr(reinterpret_cast<const void*>(&config_folders), &info) == 0 || info.dli_fname == nullptr) return {};
+  std::error_code error;
+  return std::filesystem::canonical(info.dli_fname, error).parent_path();
+}
+
+}  // namespace
+
+void ConfigOptions::add_to(Arguments& arguments, const std::vector<Shorthand>& shorthands) {
+  arguments.option("-e,--env", env, "NAME", "environment: " + join(environment_names()));
+  arguments.option("-c,--config", file, "FILE", "YAML file, over configs/NAME.yaml");
+  arguments.repeatable("-s,--set", set_, "SECTION.KEY=VALUE", "one setting, over all files; may be repeated");
+  const auto add = [&](const Shorthand& shorthand) {
+    const FieldInfo field = field_of(shorthand.path);
+    values_.push_back(std::make_unique<Value>(Value{shorthand, {}}));
+    arguments.option(shorthand.option, values_.back()->text, field.type, field.help);
+  };
+  add(kDevice);
+  add(kThreads);
+  for (const Shorthand& shorthand : shorthands) add(shorthand);
+}
+
+ConfigSources ConfigOptions::sources() const {
+  if (env.empty() && file.empty()) {
+    throw UsageError("no environment: give --env NAME (" + join(environment_names()) + ") or --config FILE");
+  }
+  ConfigSources sources{env, file, {}, config_folders()};
+  for (const std::string& set : set_) sources.overrides.push_back(parse_override(set));
+  for (const auto& value : values_) {
+    if (value->text.empty()) continue;
+    const bool text = field_of(value->shorthand.path).type == "text";
+    sources.overrides.push_back({value->shorthand.path, text ? yaml_text(value->text) : value->text, value->shorthand.option});
+  }
+  return sources;
+}
+
+Describe Setup::describe() const {
+  return [this](Fields& fields) { environment->describe(fields); };
+}
+
+ReplicasOptions Setup::replicas_options(int num_envs) const {
+  ReplicasOptions options;
+  options.num_envs = num_envs;
+  options.seed = static_cast<std::uint64_t>(config.trainer.seed);
+  options.reset = static_cast<ResetMode>(config.env.reset);
+  options.pool_size = static_cast<std::uint32_t>(config.env.reset_pool_size);
+  if (options.reset == ResetMode::kGiven) options.starts = read_text(config.env.starts);
+  options.device = device;
+  return options;
+}
+
+Setup load_environment(const ConfigSources& sources) {
+  Setup setup;
+  setup.config = load_config(sources, [&](const std::string& name) {
+    setup.row = &find_environment(name);
+    setup.environment = setup.row->make();
+    Environment* const environment = setup.environment.get();
+    return EnvironmentAccess{[environment](Fields& fields) { environment->describe(fields); },
+                             [environment] { return environment->spec(); }, setup.row->config};
+  });
+  return setup;
+}
+
+Setup load_setup(const ConfigSources& sources) {
+  Setup setup = load_environment(sources);
+  if (setup.config.trainer.threads > 0) set_num_threads(setup.config.trainer.threads);
+  setup.device = select_device(static_cast<DeviceRequest>(setup.config.trainer.device));
+  return setup;
+}
+
+std::vector<std::filesystem::path> config_folders() {
+  std::vector<std::filesystem::path> folders = {"configs"};
+  if (const std::filesystem::path library = library_folder(); !library.empty()) {
+    folders.push_back(library.parent_path() / "configs");  // build/ in the project
+    // lib/ or lib/ARCHITECTURE/ of an installation
+    for (const auto& prefix : {library.parent_path(), library.parent_path().parent_path()}) {
+      folders.push_back(prefix / "share" / "wd" / "configs");
+    }
+  }
+  return folders;
+}
+
+std::string read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (file) text << file.rdbuf();
+  if (!file || !text) throw UsageError(path + ": cannot read: " + std::strerror(errno));
+  return std::move(text).str();
+}
+
+}  // namespace wd::cli

@@ -1,0 +1,64 @@
+// setup.h: from options to an environment and its configuration, the same for every command.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/cli/arguments.h"
+#include "wd/config.h"
+#include "wd/device.h"
+#include "wd/environment.h"
+#include "wd/replicas.h"
+
+namespace wd::cli {
+
+// Options that stand for a setting: `--seed 3` is `--set trainer.seed=3`.
+struct Shorthand {
+  const char* option;
+  const char* path;
+};
+
+// The options that choose an environment and set its configuration, as text.
+class ConfigOptions {
+ public:
+  // Adds --env, --config, --set, --device, --threads, and the given shorthands.
+  void add_to(Arguments& arguments, const std::vector<Shorthand>& shorthands = {});
+  // Empty where neither --env nor --config was given.
+  ConfigSources sources() const;
+
+  std::string env, file;
+
+ private:
+  struct Value {
+    Shorthand shorthand;
+    std::string text;
+  };
+  std::vector<std::string> set_;
+  std::vector<std::unique_ptr<Value>> values_;
+};
+
+// An environment with its parameters set, and all that was configured.
+struct Setup {
+  const EnvironmentRow* row = nullptr;
+  std::unique_ptr<Environment> environment;
+  Config config;
+
+  Describe describe() const;
+  ReplicasOptions replicas_options(int num_envs) const;  // seed and reset as configured, device as selected
+  Device device;
+};
+
+// Loads the configuration, sets the number of threads, and selects the device. Throws UsageError.
+Setup load_setup(const ConfigSources& sources);
+
+// The same without touching threads or devices.
+Setup load_environment(const ConfigSources& sources);
+
+// Folders that may hold NAME.yaml: ./configs, then those of the build and of the installation.
+std::vector<std::filesystem::path> config_folders();
+
+// Contents of a file. Throws UsageError when it cannot be read.
+std::string read_text(const std::string& path);
+
+}  // namespace wd::cli
