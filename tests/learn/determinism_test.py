@@ -1,0 +1,37 @@
+# determinism_test.py: the same command gives the same bytes, for any number of threads.
+import json
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+WDTRAIN = os.environ["WDTRAIN"]
+
+
+def train(folder, *options):
+    subprocess.run([WDTRAIN, *options, "--run_dir", str(folder), "--quiet"], check=True, timeout=250)
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    metrics = [{k: v for k, v in row.items() if not k.startswith("time/")} for row in rows]
+    weights = {p.name: p.read_bytes() for p in sorted((folder / "weights").iterdir())}
+    return metrics, weights
+
+
+@pytest.mark.parametrize("env,options", [
+    ("cartpole", ["--total_steps", "6000"]),
+    ("tag_gridworld", ["--num_envs", "64", "--train_batch_size", "6400", "--total_steps", "12800"]),
+    ("tag_continuous", ["--set", "env.num_runners=20", "--num_envs", "40", "--train_batch_size", "800", "--total_steps", "1600",
+                        "--set", "env.episode_length=15"]),
+    ("pendulum", ["--total_steps", "5000"]),
+])
+def test_metrics_and_weights_are_the_same_for_1_2_and_4_threads(tmp_path: pathlib.Path, env, options):
+    first = train(tmp_path / "1", "--env", env, "--threads", "1", *options)
+    assert first[0], "no metrics were written"
+    assert train(tmp_path / "again", "--env", env, "--threads", "1", *options) == first
+    assert train(tmp_path / "2", "--env", env, "--threads", "2", *options) == first
+    assert train(tmp_path / "4", "--env", env, "--threads", "4", *options) == first
+
+
+def test_another_seed_gives_other_weights(tmp_path: pathlib.Path):
+    options = ["--env", "cartpole", "--total_steps", "2000"]
+    assert train(tmp_path / "1", *options, "--seed", "1") != train(tmp_path / "2", *options, "--seed", "2")

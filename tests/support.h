@@ -1,0 +1,19 @@
+// support.h: environments and configurations for tests.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "src/cli/setup.h"
+
+namespace wd {
+
+// An environment with settings over the struct defaults: no file is read. "trainer.num_envs=4", ...
+inline cli::Setup make_setup(const std::string& env, const std::vector<std::string>& settings) {
+  ConfigSources sources;
+  sources.env = env;
+  for (const std::string& setting : settings) sources.overrides.push_back(parse_override(setting));
+  return cli::load_environment(sources);
+}
+
+}  // namespace wd
