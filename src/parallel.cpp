@@ -1,18 +1,169 @@
-// parallel.cpp: loops on torch's thread pool.
+// parallel.cpp: the thread pool. Idle threads sleep after a moment of spinning, and nobody waits for a thread that has no work.
+//
+// OpenMP's pool, on which torch and MKL run, spins at barriers for a share of work that each thread must do itself: with other
+// programs on the same cores an iteration took ten times longer (docs/design/0006-thread-pool.md).
 #include "wd/parallel.h"
 
 #include <ATen/Parallel.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
 
 namespace wd {
+
+namespace {
+
+thread_local bool inside_loop = false;
+
+// One loop: ranges are claimed by whoever is free.
+struct Loop {
+  std::int64_t n, range;
+  void (*body)(void* context, std::int64_t begin, std::int64_t end);
+  void* context;
+  std::atomic<std::int64_t> next{0};
+  std::exception_ptr error;
+  std::mutex error_mutex;
+
+  void work() {
+    inside_loop = true;
+    for (std::int64_t begin = next.fetch_add(range); begin < n; begin = next.fetch_add(range)) {
+      try {
+        body(context, begin, std::min(n, begin + range));
+      } catch (...) {
+        const std::lock_guard lock(error_mutex);
+        if (!error) error = std::current_exception();
+      }
+    }
+    inside_loop = false;
+  }
+};
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+// True as soon as the condition holds, false when it does not after some microseconds.
+template <typename Condition>
+bool spin_until(Condition condition) {
+  constexpr int kSpins = 2000;
+  for (int i = 0; i < kSpins; ++i) {
+    if (condition()) return true;
+    relax();
+  }
+  return false;
+}
+
+class Pool {
+ public:
+  explicit Pool(int threads) {
+    for (int i = 1; i < threads; ++i) threads_.emplace_back([this] { serve(); });
+  }
+  ~Pool() {
+    {
+      const std::lock_guard lock(mutex_);
+      closing_ = true;
+      ++posted_;
+    }
+    wake_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  int size() const { return static_cast<int>(threads_.size()) + 1; }
+
+  void run(Loop& loop) {
+    {
+      const std::lock_guard lock(mutex_);
+      loop_ = &loop;
+      ++posted_;
+    }
+    wake_.notify_all();
+    loop.work();
+    {
+      const std::lock_guard lock(mutex_);
+      loop_ = nullptr;  // who wakes up from here on finds nothing
+    }
+    if (!spin_until([&] { return busy_.load() == 0; })) {
+      for (int busy = busy_.load(); busy != 0; busy = busy_.load()) busy_.wait(busy);
+    }
+    if (loop.error) std::rethrow_exception(loop.error);
+  }
+
+ private:
+  void serve() {
+    at::init_num_threads();
+    std::uint64_t seen = 0;
+    while (true) {
+      spin_until([&] { return posted_.load() != seen; });
+      std::unique_lock lock(mutex_);
+      wake_.wait(lock, [&] { return posted_.load() != seen; });
+      seen = posted_.load();
+      if (closing_) return;
+      Loop* const loop = loop_;
+      if (loop == nullptr) continue;
+      ++busy_;
+      lock.unlock();
+      loop->work();
+      if (--busy_ == 0) busy_.notify_all();
+    }
+  }
+
+  std::vector<std::thread> threads_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::atomic<std::uint64_t> posted_{0};  // loops so far
+  std::atomic<int> busy_{0};              // pool threads at work on loop_
+  Loop* loop_ = nullptr;
+  bool closing_ = false;
+};
+
+// Processors that this process may run on.
+int available_threads() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
+  return std::max(1, CPU_COUNT(&set));
+}
+
+// The pool is never destroyed: at exit its threads sleep, and joining them could wait for a loop that exit() interrupted.
+std::unique_ptr<Pool>& pool() {
+  static auto& pool = *new std::unique_ptr<Pool>();
+  return pool;
+}
+
+Pool& started_pool() {
+  if (!pool()) set_num_threads(available_threads());
+  return *pool();
+}
+
+}  // namespace
 
 void parallel_for(std::int64_t n, std::int64_t grain, void (*body)(void* context, std::int64_t begin, std::int64_t end),
                   void* context) {
   if (n <= 0) return;
-  at::parallel_for(0, n, grain, [&](std::int64_t begin, std::int64_t end) { body(context, begin, end); });
+  if (inside_loop || n <= grain) return body(context, 0, n);
+  Pool& threads = started_pool();
+  if (threads.size() == 1) return body(context, 0, n);
+  constexpr std::int64_t kRangesPerThread = 4;  // slack for threads that come late
+  const std::int64_t share = (n + threads.size() * kRangesPerThread - 1) / (threads.size() * kRangesPerThread);
+  Loop loop{n, std::max(grain, share), body, context, {}, {}, {}};
+  threads.run(loop);
 }
 
-int num_threads() { return at::get_num_threads(); }
+int num_threads() { return started_pool().size(); }
 
-void set_num_threads(int threads) { at::set_num_threads(threads); }
+void set_num_threads(int threads) {
+  at::set_num_threads(1);
+  if (pool() && pool()->size() == threads) return;
+  pool() = std::make_unique<Pool>(std::max(1, threads));
+}
 
 }  // namespace wd

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "kernels/loss.h"
 #include "wd/config.h"
 #include "wd/trajectory.h"
 
@@ -65,7 +64,7 @@ class Policy {
   // Writes row t of value alone.
   void evaluate(PolicyBuffers& buffers, int t);
 
-  // gradients() = gradient of the summed loss over the batch, in an order fixed by N alone. The sums by LossSum, [kNumLossSums]
+  // gradients() = gradient of the summed loss over the batch, in an order fixed by N alone. The sums by LossSum (kernels/loss.h),
   // float64 on the policy's device, come back; they are valid until the next call. Enqueues on CUDA. `give_up` is asked before
   // each chunk, from any thread; once it says yes the remaining chunks are left out and the result is worthless.
   at::Tensor accumulate(const Batch& batch, const LossSettings& settings, const std::function<bool()>& give_up = {});

@@ -7,7 +7,6 @@
 #include <span>
 #include <string>
 
-#include "kernels/queue.h"
 #include "wd/device.h"
 #include "wd/environment.h"
 

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "kernels/loss.h"
 #include "kernels/reduce.h"
 #include "kernels/returns.h"
 #include "src/algorithm/adam.h"

@@ -5,6 +5,7 @@
 
 #include <numeric>
 
+#include "wd/parallel.h"
 #include "wd/random.h"
 
 namespace wd {
@@ -74,9 +75,17 @@ Batch Minibatches::gather(int m) {
   const std::int64_t begin = units_ * m / count_, end = units_ * (m + 1) / count_, n = end - begin;
   const at::Tensor index = order_tensor_.narrow(0, begin, n);
   const auto take = [&](const at::Tensor& from, at::Tensor& into) {
-    at::Tensor rows = into.narrow(0, 0, n);
-    at::index_select_out(rows, by_unit(from, units_), 0, index);
-    return rows;
+    const at::Tensor source = by_unit(from, units_);
+    const auto gather = [&](std::int64_t first, std::int64_t last) {
+      at::Tensor rows = into.slice(0, first, last);
+      at::index_select_out(rows, source, 0, index.slice(0, first, last));
+    };
+    if (into.is_cuda()) {
+      gather(0, n);
+    } else {
+      parallel_for(n, 1 + 32768 / source.size(1), gather);
+    }
+    return into.narrow(0, 0, n);
   };
   const std::int64_t rows = n * buffers_.num_agents;
   Batch batch;

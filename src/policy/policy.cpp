@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "kernels/loss.h"
 #include "kernels/reduce.h"
 #include "src/device.h"
 #include "src/policy/mlp.h"
@@ -127,6 +128,7 @@ void Policy::Impl::forward_block(Lane& lane, const at::Tensor& observation) {
 Policy::Policy(const PolicyBuffers& buffers, const ModelSettings& model, int index, std::uint64_t seed, int chunk_rows, Device device)
     : impl_(std::make_unique<Impl>()) {
   Impl& self = *impl_;
+  num_threads();  // sets up the pool, and leaves torch with one thread in each of ours
   self.name = buffers.name;
   self.device = device;
   self.place = buffers.observation.device();
@@ -291,12 +293,13 @@ void Policy::Impl::accumulate_block(Lane& lane, const Batch& batch, const LossSe
 
 // gradients and totals = the lanes' in their order.
 void Policy::Impl::reduce_lanes(std::vector<Lane>& lanes, std::int64_t count) {
-  gradients.copy_(lanes[0].gradients);
+  parallel_for(gradients.numel(), 32768, [&](std::int64_t begin, std::int64_t end) {
+    at::Tensor sum = gradients.slice(0, begin, end);
+    sum.copy_(lanes[0].gradients.slice(0, begin, end));
+    for (std::int64_t l = 1; l < count; ++l) sum.add_(lanes[static_cast<std::size_t>(l)].gradients.slice(0, begin, end));
+  });
   totals.copy_(lanes[0].totals);
-  for (std::int64_t l = 1; l < count; ++l) {
-    gradients.add_(lanes[static_cast<std::size_t>(l)].gradients);
-    totals.add_(lanes[static_cast<std::size_t>(l)].totals);
-  }
+  for (std::int64_t l = 1; l < count; ++l) totals.add_(lanes[static_cast<std::size_t>(l)].totals);
 }
 
 at::Tensor Policy::accumulate(const Batch& batch, const LossSettings& settings, const std::function<bool()>& give_up) {
