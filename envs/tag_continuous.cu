@@ -81,7 +81,8 @@ struct TagContinuous {
     };
     at_most("min_acceleration", p.min_acceleration, p.max_acceleration, "env.max_acceleration");
     at_most("min_turn", p.min_turn, p.max_turn, "env.max_turn");
-    at_most("num_other_agents_observed", p.num_other_agents_observed, agents, "the number of agents");
+    if (!p.use_full_observation)
+      at_most("num_other_agents_observed", p.num_other_agents_observed, agents, "the number of agents");
     const int others = p.use_full_observation ? agents - 1 : p.num_other_agents_observed;
     const std::vector<wd::ObservationPart> observation = {
         {"x", others},         {"y", others},         {"speed", others},   {"acceleration", others},
@@ -165,6 +166,31 @@ struct TagContinuous {
     team.once([&] {
       if (!left) out.terminate();
     });
+  }
+
+  // Taggers run at the nearest runner, runners away from the nearest tagger, all as fast as they can.
+  static void scripted(const Params& p, const State& s, int agent, wd::ScriptedAction& action) {
+    const bool is_tagger = agent < p.num_taggers;
+    const int begin = is_tagger ? p.num_taggers : 0,
+              end = is_tagger ? p.num_taggers + p.num_runners : p.num_taggers;
+    int nearest = -1;
+    for (int j = begin; j < end; ++j) {
+      if (s.in_game[j] == 0) continue;
+      if (nearest < 0 || distance(s, agent, j) < distance(s, agent, nearest)) nearest = j;
+    }
+    if (nearest < 0) return;
+    const float toward = std::atan2(s.y[nearest] - s.y[agent], s.x[nearest] - s.x[agent]);
+    const float wanted = (is_tagger ? toward : toward + wd::kPi) - s.direction[agent];
+    const auto miss = [&](int choice) {
+      const float turn = level(choice, p.num_turn_levels, p.min_turn, p.max_turn);
+      return std::abs(std::remainder(wanted - turn, 2.0f * wd::kPi));
+    };
+    int best = 0;
+    for (int choice = 1; choice <= p.num_turn_levels; ++choice) {
+      if (miss(choice) < miss(best)) best = choice;
+    }
+    action.discrete(0, p.num_acceleration_levels);
+    action.discrete(1, best);
   }
 
   WD_FN static void observe(auto& team, const Params& p, const State& s, wd::Observations obs) {

@@ -81,6 +81,23 @@ struct TagGridworld {
     });
   }
 
+  // Taggers step towards the runner, the runner away from its nearest tagger; of equal moves the first.
+  static void scripted(const Params& p, const State& s, int agent, wd::ScriptedAction& action) {
+    const bool is_runner = agent == p.num_taggers;
+    const int other = is_runner ? nearest_tagger(p, s) : p.num_taggers;
+    const auto distance_after = [&](int move) {
+      const std::int64_t x = wd::clamp(s.x[agent] + (move == 1) - (move == 2), 0, p.grid_length),
+                         y = wd::clamp(s.y[agent] + (move == 3) - (move == 4), 0, p.grid_length);
+      return (x - s.x[other]) * (x - s.x[other]) + (y - s.y[other]) * (y - s.y[other]);
+    };
+    int best = 0;
+    for (int move = 1; move < 5; ++move) {
+      const std::int64_t gain = distance_after(move) - distance_after(best);
+      if (is_runner ? gain > 0 : gain < 0) best = move;
+    }
+    action.discrete(0, best);
+  }
+
   WD_FN static void observe(auto& team, const Params& p, const State& s, wd::Observations obs) {
     const int agents = p.num_taggers + 1, runner = p.num_taggers;
     const float length = static_cast<float>(p.grid_length);

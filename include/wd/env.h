@@ -12,6 +12,8 @@
 //     // Optional. Who is in the game now (default: everybody), and what follows from fields that were given from outside.
 //     WD_FN static bool in_game(const Params&, const State&, int agent);
 //     WD_FN static void derive (auto& team, const Params&, State&);
+//     // Optional. A player to compare policies with (wdtrain eval --opponent scripted); it runs on the host.
+//     static void scripted(const Params&, const State&, int agent, wd::ScriptedAction& action);
 //   };
 //
 // `team` runs phases (wd/team.h): each(n, f), each_pair(n, m, f), each_other(n, m, f), once(f), sum/min/any(n, f), add(target, k), t().
@@ -90,6 +92,18 @@ class Actions {
  private:
   const std::int32_t* staged_;  // [width, num_agents]
   int num_agents_;
+};
+
+// What a scripted player does with one agent. Heads and components that it leaves alone are 0.
+class ScriptedAction {
+ public:
+  explicit ScriptedAction(std::int32_t* numbers) : numbers_(numbers) {}
+
+  void discrete(int head, int choice) { numbers_[head] = choice; }
+  void continuous(int k, float value) { std::memcpy(&numbers_[k], &value, sizeof(value)); }
+
+ private:
+  std::int32_t* numbers_;  // of this agent
 };
 
 // What the step leads to. Rewards start at 0; who leaves is told by in_game().

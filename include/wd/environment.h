@@ -87,6 +87,9 @@ class Environment {
   virtual void step_in_order(const StateLayout& layout, const StepView& view, PhaseOrder order) const = 0;
   // Recomputes what follows from fields that were set from outside, in one block.
   virtual void derive(const StateLayout& layout, std::byte* block) const = 0;
+  // The scripted player's actions in one block's state, [num_agents, action_width], floats' bits where continuous. False where
+  // the environment has no such player.
+  virtual bool scripted(const StateLayout& layout, const std::byte* block, std::int32_t* actions) const = 0;
 };
 
 // The CUDA side of one environment; step() enqueues on the stream and throws std::runtime_error when the launch fails.

@@ -16,6 +16,9 @@
 
 namespace wd {
 
+// The replicas that a configuration asks for. Throws UsageError when its file of starts cannot be read.
+ReplicasOptions replicas_options(const Config& config, Device device);
+
 class Trainer {
  public:
   // Allocates everything that training needs. Environment and row must outlive the trainer. Throws UsageError where

@@ -82,7 +82,9 @@ std::vector<std::string> policy_names(const Config& config) {
 // Random legal actions in every step; a round fills the buffer once.
 Measured bench_env(const Setup& setup, int num_envs, double seconds) {
   const Spec spec = setup.environment->spec();
-  Replicas replicas(*setup.row, *setup.environment, setup.replicas_options(num_envs));
+  ReplicasOptions options = replicas_options(setup.config, setup.device);
+  options.num_envs = num_envs;
+  Replicas replicas(*setup.row, *setup.environment, options);
   Trajectory trajectory(spec, policy_names(setup.config), setup.config.policy_of_role, buffer_steps(spec, num_envs), num_envs, setup.device);
   Timeline timeline(setup.device);
   const Queue queue = current_queue(setup.device);

@@ -1,25 +1,22 @@
 // check.cpp: `wdtrain check`: proves what it can about an environment, one line a check.
 #include "src/check/checks.h"
-
-#include <functional>
-
 #include "src/cli/output.h"
 #include "src/cli/setup.h"
 
 namespace wd::cli {
 namespace {
 
-std::string line_of(const CheckResult& result) {
-  const std::size_t width = 32;
+std::string line_of(const char* verdict, const CheckResult& result) {
+  const std::size_t width = 34;
   const std::string gap(result.name.size() < width ? width - result.name.size() : 1, ' ');
-  return (result.passed ? "ok      " : "FAILED  ") + result.name + gap + result.detail + "\n";
+  return concat(verdict, std::string(9 - std::string_view(verdict).size(), ' '), result.name, gap, result.detail, "\n");
 }
 
 // Prints each result as it comes; false when one failed.
 bool run_checks(const Setup& setup, const CheckOptions& options) {
   bool passed = true;
   const auto show = [&](const CheckResult& result) {
-    print(line_of(result));
+    print(line_of(result.passed ? "ok" : "FAILED", result));
     passed = passed && result.passed;
   };
   const Environment& environment = *setup.environment;
@@ -30,7 +27,7 @@ bool run_checks(const Setup& setup, const CheckOptions& options) {
   if (setup.device.is_cuda()) {
     show(check_devices(*setup.row, environment, options));
   } else {
-    print("skipped same bits: CPU and GPU        no GPU is used\n");
+    print(line_of("skipped", {"same bits: CPU and GPU", "no GPU is used"}));
   }
   return passed;
 }

@@ -13,6 +13,7 @@ struct CommandLine {
 };
 
 int train(const CommandLine& line);
+int eval(const CommandLine& line);
 int bench(const CommandLine& line);
 int envs(const CommandLine& line);
 int trace(const CommandLine& line);

@@ -85,17 +85,6 @@ Describe Setup::describe() const {
   return [this](Fields& fields) { environment->describe(fields); };
 }
 
-ReplicasOptions Setup::replicas_options(int num_envs) const {
-  ReplicasOptions options;
-  options.num_envs = num_envs;
-  options.seed = static_cast<std::uint64_t>(config.trainer.seed);
-  options.reset = static_cast<ResetMode>(config.env.reset);
-  options.pool_size = static_cast<std::uint32_t>(config.env.reset_pool_size);
-  if (options.reset == ResetMode::kGiven) options.starts = read_text(config.env.starts);
-  options.device = device;
-  return options;
-}
-
 Setup load_environment(const ConfigSources& sources) {
   Setup setup;
   setup.config = load_config(sources, [&](const std::string& name) {

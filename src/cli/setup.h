@@ -9,7 +9,6 @@
 #include "wd/config.h"
 #include "wd/device.h"
 #include "wd/environment.h"
-#include "wd/replicas.h"
 
 namespace wd::cli {
 
@@ -44,9 +43,9 @@ struct Setup {
   std::unique_ptr<Environment> environment;
   Config config;
 
-  Describe describe() const;
-  ReplicasOptions replicas_options(int num_envs) const;  // seed and reset as configured, device as selected
   Device device;
+
+  Describe describe() const;
 };
 
 // Loads the configuration, sets the number of threads, and selects the device. Throws UsageError.

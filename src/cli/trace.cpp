@@ -10,7 +10,7 @@
 #include "src/metrics/number.h"
 #include "wd/atomic_file.h"
 #include "wd/error.h"
-#include "wd/trajectory.h"
+#include "wd/trainer.h"
 
 namespace wd::cli {
 namespace {
@@ -71,7 +71,8 @@ class Player {
     return indices;
   }
   static ReplicasOptions options(const Setup& setup, const Script& script) {
-    ReplicasOptions options = setup.replicas_options(1);
+    ReplicasOptions options = replicas_options(setup.config, setup.device);
+    options.num_envs = 1;
     if (!script.state.empty()) {
       options.reset = ResetMode::kGiven;
       options.starts = script.state;

@@ -30,6 +30,14 @@ std::string read_text(const std::string& path) {
   return text.str();
 }
 
+std::vector<std::string> policy_names(const Config& config) {
+  std::vector<std::string> names;
+  for (const PolicySettings& policy : config.policies) names.push_back(policy.name);
+  return names;
+}
+
+}  // namespace
+
 ReplicasOptions replicas_options(const Config& config, Device device) {
   ReplicasOptions options;
   options.num_envs = static_cast<int>(config.trainer.num_envs);
@@ -40,14 +48,6 @@ ReplicasOptions replicas_options(const Config& config, Device device) {
   options.device = device;
   return options;
 }
-
-std::vector<std::string> policy_names(const Config& config) {
-  std::vector<std::string> names;
-  for (const PolicySettings& policy : config.policies) names.push_back(policy.name);
-  return names;
-}
-
-}  // namespace
 
 struct Trainer::Impl {
   const Config config;

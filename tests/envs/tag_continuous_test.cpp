@@ -205,6 +205,8 @@ TEST(TagContinuous, ParametersThatContradictEachOtherAreRefused) {
       spec_of(nearest(2, 3, 6)),
       ThrowsMessage<wd::UsageError>(HasSubstr("env.num_other_agents_observed = 6: must be at most 5")));
   Params p;
+  p.num_other_agents_observed = 1000;  // of no account with full observation
+  EXPECT_EQ(TagContinuous::spec(p).num_agents(), p.num_taggers + p.num_runners);
   p.min_acceleration = 2.0f;
   EXPECT_THAT(spec_of(p), ThrowsMessage<wd::UsageError>(HasSubstr("env.min_acceleration = 2")));
   p = {};

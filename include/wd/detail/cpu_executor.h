@@ -90,6 +90,22 @@ class CpuEnvironment final : public Environment {
     detail::derive<Env>(team, params_, state);
   }
 
+  bool scripted(const StateLayout& layout, const std::byte* block, std::int32_t* actions) const override {
+    using State = typename Env::State;
+    if constexpr (requires(const State& s, ScriptedAction& a) { Env::scripted(params_, s, 0, a); }) {
+      std::vector<std::max_align_t> scratch(layout.scratch_bytes / sizeof(std::max_align_t) + 1);
+      const State state = bind_state<State>(slots_of<Env>(layout), const_cast<std::byte*>(block), reinterpret_cast<std::byte*>(scratch.data()));
+      std::fill_n(actions, layout.num_agents * layout.action_width, 0);
+      for (int i = 0; i < layout.num_agents; ++i) {
+        ScriptedAction action(actions + i * layout.action_width);
+        Env::scripted(params_, state, i, action);
+      }
+      return true;
+    } else {
+      return false;
+    }
+  }
+
  private:
   // Replicas that are worth a thread: a few microseconds of work, judged by what a step writes.
   static std::int64_t grain(const StepView& view) {

@@ -1,0 +1,60 @@
+// evaluator.h: plays fresh episodes with a run's policies, or with random and scripted players in their place.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+#include "src/evaluation/interval.h"
+#include "wd/config.h"
+#include "wd/environment.h"
+#include "wd/policy.h"
+#include "wd/replicas.h"
+
+namespace wd {
+
+enum class Player { kTrained, kRandom, kScripted };
+
+struct Match {
+  std::vector<Player> players;  // by role
+  int episodes = 100;
+  std::uint64_t seed = 1;
+  bool greedy = false;  // trained players take their likeliest action
+};
+
+// What one episode came to.
+struct Episode {
+  int length = 0;
+  std::vector<double> returns;     // by role: sum over steps of the mean reward of its agents
+  std::vector<double> statistics;  // as Spec::statistics; of a role's field the mean over its agents
+};
+
+class Evaluator {
+ public:
+  // The environment must outlive it. Reads weights/POLICY.safetensors of the run as roles need them.
+  Evaluator(const Config& config, const EnvironmentRow& row, const Environment& environment, std::filesystem::path run,
+            Device device);
+
+  // Plays exactly `episodes` of them. Every replica plays a number that is fixed beforehand: to take the first to finish would
+  // favour short ones. Seeds are apart from every seed of training, and the same seed gives every match the same starts. Throws
+  // UsageError where a scripted player is asked for and there is none.
+  std::vector<Episode> play(const Match& match);
+
+ private:
+  struct Table;
+
+  void add_policy(Table& table, std::size_t role);
+  void act(Table& table, std::size_t role, std::uint64_t step);
+  void act_by_script(Table& table, std::size_t role);
+  void count_step(Table& table, std::vector<Episode>& episodes);
+  Episode finish(Table& table, int replica);
+
+  const Config& config_;
+  const EnvironmentRow& row_;
+  const Environment& environment_;
+  std::filesystem::path run_;
+  Device device_;
+  Spec spec_;
+};
+
+}  // namespace wd

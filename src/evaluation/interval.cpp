@@ -1,0 +1,33 @@
+// interval.cpp: means with confidence intervals.
+#include "src/evaluation/interval.h"
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace wd {
+
+double student_quantile(int degrees_of_freedom) {
+  constexpr std::array<double, 8> kSmall = {12.7062, 4.30265, 3.18245, 2.77645, 2.57058, 2.44691, 2.36462, 2.30600};
+  if (degrees_of_freedom < 1) return std::numeric_limits<double>::quiet_NaN();
+  if (degrees_of_freedom <= static_cast<int>(kSmall.size())) return kSmall[static_cast<std::size_t>(degrees_of_freedom) - 1];
+  // Abramowitz and Stegun 26.7.5: an expansion around the normal quantile.
+  constexpr double z = 1.959963984540054, z2 = z * z;
+  const double n = degrees_of_freedom;
+  return z * (1.0 + (z2 + 1.0) / (4.0 * n) + ((5.0 * z2 + 16.0) * z2 + 3.0) / (96.0 * n * n) +
+              (((3.0 * z2 + 19.0) * z2 + 17.0) * z2 - 15.0) / (384.0 * n * n * n));
+}
+
+Interval mean_interval(std::span<const double> values) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  if (values.empty()) return {nan, nan, nan};
+  const auto n = static_cast<double>(values.size());
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
+  double squares = 0.0;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  const double half = values.size() < 2 ? nan : student_quantile(static_cast<int>(values.size()) - 1) * std::sqrt(squares / (n - 1.0) / n);
+  return {mean, mean - half, mean + half};
+}
+
+}  // namespace wd

@@ -1,0 +1,50 @@
+"""`wdtrain envs` lists and describes what the environments say of themselves."""
+
+import json
+
+from cli.program import output
+
+
+def test_the_list_names_every_environment():
+    names = [line.split()[0] for line in output("envs").splitlines()[1:]]
+    assert sorted(names) == ["cartpole", "pendulum", "tag_continuous", "tag_gridworld"]
+    assert [entry["name"] for entry in json.loads(output("envs", "--json"))] == names
+
+
+def test_observation_layout_covers_the_row():
+    for env in json.loads(output("envs", "--json")):
+        for role in env["roles"]:
+            ends = [0] + [part["end"] for part in role["observation"]]
+            assert [part["begin"] for part in role["observation"]] == ends[:-1]
+            assert ends[-1] == role["observation_size"]
+
+
+def test_tag_continuous_with_parameters():
+    env = json.loads(output("envs", "tag_continuous", "--json", "--set", "env.num_taggers=3", "--set", "env.num_runners=4",
+                            "--set", "env.num_turn_levels=6"))
+    tagger, runner = env["roles"]
+    assert (tagger["first_agent"], tagger["agents"]) == (0, 3)
+    assert (runner["first_agent"], runner["agents"]) == (3, 4)
+    assert tagger["observation_size"] == 7 * 6 + 1
+    assert tagger["action"]["heads"] == [21, 7]
+    assert env["at_time_limit"] == "terminates"
+    parameters = {parameter["name"]: parameter for parameter in env["parameters"]}
+    assert parameters["num_taggers"]["value"] == 3
+    assert parameters["num_taggers"]["default"] == 1
+    assert parameters["num_taggers"]["from"] == "--set"
+    assert parameters["num_taggers"]["range"] == "[1, 16384]"
+    assert parameters["use_full_observation"]["value"] is True
+    assert {"tags", "survival"} <= {statistic["field"] for statistic in env["statistics"]}
+    assert {"x", "y", "in_game"} <= {field["name"] for field in env["state"]}
+
+
+def test_pendulum_is_continuous_and_truncates():
+    env = json.loads(output("envs", "pendulum", "--json"))
+    assert env["roles"][0]["action"] == {"continuous": 1, "low": -2.0, "high": 2.0, "names": ["torque"]}
+    assert env["at_time_limit"] == "truncates"
+
+
+def test_text_for_people():
+    text = output("envs", "cartpole")
+    assert "an episode truncates after 500 steps" in text
+    assert "parameters (--set env.NAME=VALUE)" in text

@@ -1,0 +1,80 @@
+"""Wrong input ends with exit code 2 and a message on stderr that says what was meant; help and version are readable."""
+
+import os
+import re
+import subprocess
+
+import pytest
+
+from cli.program import output, wdtrain
+
+WRONG = {
+    "no environment": ([], "no environment: give --env NAME"),
+    "command": (["envz"], 'there is no command \'envz\'; did you mean "envs"?'),
+    "environment as command": (["cartpole"], 'did you mean "--env cartpole"?'),
+    "environment": (["--env", "cart_pole"], 'unknown environment \'cart_pole\'; did you mean "cartpole"?'),
+    "option": (["--env", "cartpole", "--num_env", "3"], 'unknown option --num_env; did you mean "--num_envs"?'),
+    "option of a command": (["trace", "--skript", "x"], 'unknown option --skript; did you mean "--script"?'),
+    "stray word": (["--env", "cartpole", "stray"], "unexpected argument 'stray'"),
+    "no value": (["--env"], "--env"),
+    "empty value": (["--env", "cartpole", "--seed", ""], "--seed: must not be empty"),
+    "twice": (["--env", "cartpole", "--seed", "1", "--seed", "2"], "--seed is given 2 times"),
+    "negative seed": (["--env", "cartpole", "--seed", "-1"], "--seed: trainer.seed = -1: must be in [0, 9007199254740992]"),
+    "seed of 2^64": (["--env", "cartpole", "--seed", "18446744073709551616"], "--seed: trainer.seed"),
+    "nan": (["--env", "cartpole", "--max_seconds", "nan"], "--max_seconds: trainer.max_seconds = nan"),
+    "infinite": (["--env", "cartpole", "--max_seconds", "1e309"], "--max_seconds: trainer.max_seconds"),
+    "fraction": (["--env", "cartpole", "--num_envs", "1.5"], "--num_envs: trainer.num_envs = 1.5"),
+    "word for a number": (["--env", "cartpole", "--threads", "two"], "--threads: trainer.threads = two"),
+    "device": (["--env", "cartpole", "--device", "gpu"], "--device: trainer.device = gpu: must be one of auto, cpu, cuda"),
+    "set without a value": (["--env", "cartpole", "--set", "trainer.lr"], "--set trainer.lr: must be section.key=value"),
+    "unknown setting": (["--env", "cartpole", "--set", "trainer.num_env=3"], 'did you mean "num_envs"?'),
+    "parameter out of range": (["trace", "--env", "tag_continuous", "--set", "env.num_taggers=0", "--script", "x", "--out", "y"], "env.num_taggers = 0: must be in [1, 16384]"),
+    "no file": (["--config", "nowhere.yaml"], "nowhere.yaml"),
+    "trace without a script": (["trace", "--env", "cartpole"], "trace needs --script FILE and --out FILE"),
+    "bench mode": (["bench", "--env", "cartpole", "--mode", "trian"], 'did you mean "train"?'),
+    "bench seconds": (["bench", "--env", "cartpole", "--seconds", "0"], "--seconds 0: must be in (0, 1e6]"),
+    "eval without a run": (["eval"], "eval needs --run FOLDER"),
+    "eval of no run": (["eval", "--run", "/"], "it has no config.yaml"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_input_ends_with_2_and_says_what_was_meant(case, tmp_path):
+    arguments, message = WRONG[case]
+    done = wdtrain(*arguments, cwd=tmp_path)
+    assert done.returncode == 2, done
+    assert message in done.stderr
+    assert done.stdout == ""
+    assert not list(tmp_path.iterdir()), "nothing was begun"
+
+
+def test_a_missing_gpu_ends_with_2_and_says_what_was_found():
+    done = wdtrain("--env", "tag_continuous", "--device", "cuda", env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
+    assert done.returncode == 2
+    assert re.search(r"--device cuda: no GPU can be used: .+; use --device cpu", done.stderr)
+
+
+@pytest.mark.parametrize("command", [[], ["train"], ["eval"], ["bench"], ["envs"], ["trace"], ["check"]])
+def test_help_lists_options(command):
+    text = output(*command, "--help")
+    assert "usage:" in text.lower()
+    if command:
+        assert "--help" in text
+    assert max(map(len, text.splitlines())) <= 160
+
+
+def test_help_names_every_command():
+    text = output("--help")
+    for command in ["train", "eval", "bench", "envs", "trace", "check"]:
+        assert re.search(rf"^  {command} ", text, re.MULTILINE)
+
+
+def test_version():
+    assert re.fullmatch(r"wdtrain \d+\.\d+\.\d+\n", output("--version"))
+
+
+def test_a_reader_that_leaves_is_no_error():
+    command = f"set -o pipefail; {os.environ['WDTRAIN']} envs tag_continuous | head -1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("tag_continuous: ")
