@@ -12,7 +12,7 @@ set(WD_FLAGS_CUDA -fmad=false --expt-relaxed-constexpr -Xcompiler=-ffp-contract=
 # std::string (its bug 105651) that are not there.
 set(WD_WARNINGS -Wall -Wextra -Werror -Wno-missing-field-initializers)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  list(APPEND WD_WARNINGS -Wno-restrict -Wno-stringop-overflow)
+  list(APPEND WD_WARNINGS -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds)
 endif()
 
 # Flags of a target of this project. Warnings are errors, spilled registers among them.
