@@ -66,6 +66,7 @@ struct Learner::Impl {
   ReturnsArgs returns_args() const;
   void normalize_targets();
   LossSettings loss_settings() const;
+  void check_finite(const at::Tensor& totals, const at::Tensor& norm) const;
   bool step(const Batch& batch, const LossSettings& loss, const std::function<bool()>& give_up, bool& stop_early);
 };
 
@@ -117,6 +118,14 @@ LossSettings Learner::Impl::loss_settings() const {
   return loss;
 }
 
+// Throws where the losses or the gradient's norm are NaN or infinite.
+void Learner::Impl::check_finite(const at::Tensor& totals, const at::Tensor& norm) const {
+  const bool losses = std::isfinite(totals.sum().item<double>());
+  if (losses && std::isfinite(norm.item<double>())) return;
+  throw std::runtime_error("policy '" + policy.name() + "': " + (losses ? "the gradient" : "a loss") +
+                           " is not finite; lower the learning rate, or look at the environment with `wdtrain check`");
+}
+
 // One optimizer step. False: given up. stop_early: the policy has moved target_kl too far, so that no step was made.
 bool Learner::Impl::step(const Batch& batch, const LossSettings& loss, const std::function<bool()>& give_up, bool& stop_early) {
   const at::Tensor totals = policy.accumulate(batch, loss, give_up);
@@ -134,9 +143,7 @@ bool Learner::Impl::step(const Batch& batch, const LossSettings& loss, const std
   const at::Tensor norm = squares[0].sqrt() * inverse_count;
   at::Tensor scale = inverse_count;
   if (settings.clip_grad_norm) scale = scale * (settings.max_grad_norm / (norm + 1e-6)).clamp_max(1.0);
-  if (!device.is_cuda() && !std::isfinite(norm.item<double>())) {
-    throw std::runtime_error("policy '" + policy.name() + "': the gradient is not finite; the optimizer step was not made");
-  }
+  if (!device.is_cuda()) check_finite(totals, norm);  // on CUDA metrics() does, at the next logging interval: no wait here
   gradients.mul_(scale.to(at::kFloat));
   adam.step(gradients, lr);
   norm_sum.add_(norm);
@@ -189,6 +196,7 @@ std::vector<std::pair<std::string, double>> Learner::metrics() const {
     const at::Tensor host = tensor.cpu().contiguous();
     return std::vector<double>(host.const_data_ptr<double>(), host.const_data_ptr<double>() + host.numel());
   };
+  self.check_finite(self.sums, self.norm_sum);
   const auto sums = read(self.sums);
   const double count = std::max(sums[kCount], 1.0);
   const auto mean = [&](LossSum which) { return sums[which] / count; };
