@@ -61,7 +61,8 @@ struct Faulty {
 
   WD_FN static void observe(auto& team, const Params& p, const State& s, wd::Observations obs) {
     team.each(kAgents, [=](int i) {
-      obs(i, 0) = p.fault == kNan && i == 5 ? s.x[i] / 0.0f - s.x[i] / 0.0f : s.x[i];
+      const float zero = s.x[i] - s.x[i];
+      obs(i, 0) = p.fault == kNan && i == 5 ? zero / zero : s.x[i];
       obs(i, 1) = s.x[(i + 1) % kAgents];
       if (p.fault != kUnwritten || i != 2) obs(i, 2) = s.x[(i + 2) % kAgents];
       obs(i, 3) = s.score[i];
