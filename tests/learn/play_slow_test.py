@@ -1,0 +1,44 @@
+# play_slow_test.py: after training, players beat random ones in fresh episodes, by how much the README says, over three seeds.
+import json
+import os
+import subprocess
+
+import pytest
+
+WDTRAIN = os.environ["WDTRAIN"]
+CONFIGS = os.path.join(os.environ["WD_SOURCE_DIR"], "configs")
+
+
+def train(folder, name, seed):
+    subprocess.run([WDTRAIN, "--config", os.path.join(CONFIGS, name), "--seed", str(seed), "--run_dir", str(folder), "--quiet"],
+                   check=True, timeout=900)
+
+
+def play(folder, role, opponent):
+    """The trained and the random player of a role, against such opponents."""
+    out = subprocess.run([WDTRAIN, "eval", "--run", str(folder), "--episodes", "200", "--opponent", opponent, "--json"],
+                         check=True, timeout=300, capture_output=True, text=True).stdout
+    players = json.loads(out)["roles"][role]
+    return players["trained"], players["random"]
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_tag_continuous_small(tmp_path, seed):
+    train(tmp_path / "run", "tag_continuous_small.yaml", seed)
+    trained, random = (p["statistics"]["tags"] for p in play(tmp_path / "run", "tagger", "random"))
+    print(f"tags: trained {trained}, random {random}")
+    assert trained["mean"] >= 1.5 * random["mean"]
+    assert trained["low"] > random["high"]
+    trained, random = (p["statistics"]["survival"] for p in play(tmp_path / "run", "runner", "scripted"))
+    print(f"survival: trained {trained}, random {random}")
+    assert trained["mean"] >= 1.2 * random["mean"]
+    assert trained["low"] > random["high"]
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_tag_gridworld(tmp_path, seed):
+    train(tmp_path / "run", "tag_gridworld.yaml", seed)
+    trained, random = (p["length"] for p in play(tmp_path / "run", "tagger", "random"))
+    print(f"steps to the catch: trained {trained}, random {random}")
+    assert trained["mean"] <= 2 / 3 * random["mean"]
+    assert trained["high"] < random["low"]
