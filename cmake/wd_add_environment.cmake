@@ -3,7 +3,8 @@
 #   wd_add_environment(chase.cu [NAME chase] [STRUCT Chase] [TARGET ${PROJECT_NAME}] [CONFIG chase.yaml])
 #
 # The file holds `struct Chase` (include/wd/env.h). It is compiled by the C++ compiler and, where there is a CUDA toolkit,
-# by nvcc. The program lists its own environments before those of the library.
+# by nvcc. CONFIG, the settings that `--env chase` starts from, is NAME.yaml beside the file where there is one. The program
+# lists its own environments before those of the library.
 include(${CMAKE_CURRENT_LIST_DIR}/wd_flags.cmake)
 
 function(wd_add_environment file)
@@ -42,11 +43,14 @@ function(wd_add_environment file)
   if(NOT TARGET ${ARG_TARGET})
     message(FATAL_ERROR "wd_add_environment(${file}): no target '${ARG_TARGET}'; add it before, or name one with TARGET")
   endif()
+  cmake_path(REPLACE_FILENAME file ${ARG_NAME}.yaml OUTPUT_VARIABLE beside)
   if(ARG_CONFIG)
     cmake_path(ABSOLUTE_PATH ARG_CONFIG BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
     if(NOT EXISTS ${ARG_CONFIG})
       message(FATAL_ERROR "wd_add_environment(${file}): there is no file ${ARG_CONFIG}")
     endif()
+  elseif(EXISTS ${beside})
+    set(ARG_CONFIG ${beside})
   endif()
 
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/environments_${ARG_TARGET})

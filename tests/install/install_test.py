@@ -37,12 +37,20 @@ def program(prefix, tmp_path_factory):
 
 
 def test_example_trains(program, tmp_path):
-    config = program.parent.parent / f"{program.name}.yaml"
-    run(program, "--config", config, "--device", "cpu", "--total_steps", "1", "--run_dir", tmp_path / "run")
+    run(program, "--env", program.name, "--device", "cpu", "--set", "trainer.num_envs=4",
+        "--set", "trainer.train_batch_size=400", "--total_steps", "800", "--run_dir", tmp_path / "run")
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert summary["status"] == "finished"
     assert summary["env"] == program.name
-    assert summary["iterations"] == 1
+    assert summary["iterations"] == 2
+
+
+def test_settings_beside_the_environment_are_found(program):
+    assert f"{program.name}.yaml" in run(program, "--env", program.name, "--print_config")
+
+
+def test_example_keeps_the_contract(program):
+    run(program, "check", "--env", program.name, "--seconds", "1")
 
 
 def test_example_knows_its_own_and_the_bundled_environments(program):
