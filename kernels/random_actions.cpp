@@ -12,7 +12,8 @@ void fill(const RandomActionsArgs& all, std::int64_t begin, std::int64_t end) {
   const RandomActionsArgs args = all;  // a copy that the stores below cannot alias
   for (std::int64_t row = begin; row < end; ++row) {
     for (int h = 0; h < kHeads; ++h) {
-      args.action[row * kHeads + h] = below(random_word(args, static_cast<std::uint32_t>(row), h), args.head_size[h]);
+      args.action[row * kHeads + h] =
+          below(random_word(args, static_cast<std::uint32_t>(row), h), args.head_size[h]);
     }
   }
 }
@@ -20,7 +21,8 @@ void fill(const RandomActionsArgs& all, std::int64_t begin, std::int64_t end) {
 }  // namespace
 
 RandomActionsArgs random_actions_of(const ActionSpace& space) {
-  WD_CHECK(space.heads.size() <= kMaxHeads, "an action has ", space.heads.size(), " heads; at most ", kMaxHeads, " are supported");
+  WD_CHECK(space.heads.size() <= kMaxHeads, "an action has ", space.heads.size(), " heads; at most ",
+           kMaxHeads, " are supported");
   RandomActionsArgs args;
   args.num_heads = static_cast<int>(space.heads.size());
   for (std::size_t h = 0; h < space.heads.size(); ++h) args.head_size[h] = space.heads[h];
@@ -30,9 +32,11 @@ RandomActionsArgs random_actions_of(const ActionSpace& space) {
   return args;
 }
 
-void random_actions_key(std::uint64_t seed, std::uint32_t policy, std::uint64_t step, RandomActionsArgs& args) {
-  const Philox bits = philox({{policy, static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(step >> 32), 0}},
-                             static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32));
+void random_actions_key(std::uint64_t seed, std::uint32_t policy, std::uint64_t step,
+                        RandomActionsArgs& args) {
+  const Philox bits =
+      philox({{policy, static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(step >> 32), 0}},
+             static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32));
   args.key[0] = bits.word[0];
   args.key[1] = bits.word[1];
 }

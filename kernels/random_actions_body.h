@@ -5,7 +5,8 @@
 
 namespace wd {
 
-// Mixes 32 bits (lowbias32: C. Wellons, "Prospecting for hash functions", 2018). Ten instructions, which vectorise.
+// Mixes 32 bits (lowbias32: C. Wellons, "Prospecting for hash functions", 2018). Ten instructions, which
+// vectorise.
 WD_FN std::uint32_t mix_bits(std::uint32_t x) {
   x ^= x >> 16;
   x *= 0x7feb352du;
@@ -46,7 +47,8 @@ WD_FN void random_action_row(const RandomActionsArgs& args, std::int64_t row) {
     const std::uint32_t word = random_word(args, r, h);
     const int n = args.head_size[h];
     args.action[row * args.num_heads + h] =
-        args.action_mask == nullptr ? below(word, n) : legal_choice(word, args.action_mask + row * choices + first, n);
+        args.action_mask == nullptr ? below(word, n)
+                                    : legal_choice(word, args.action_mask + row * choices + first, n);
     first += n;
   }
 }

@@ -50,8 +50,8 @@ class Trainer {
   std::unique_ptr<Impl> impl_;
 };
 
-// Trains to the end that the configuration sets, writing the run's files. Returns why it stopped: "total_steps", "max_seconds",
-// "stop_return".
-std::string train(const Config& config, Trainer& trainer, Run& run);
+// Trains to the end that the configuration sets, or until `interrupted`, asked at every step and chunk, says yes; writes the run's
+// files. Returns why it stopped: "total_steps", "max_seconds", "stop_return", "signal".
+std::string train(const Config& config, Trainer& trainer, Run& run, const std::function<bool()>& interrupted = {});
 
 }  // namespace wd

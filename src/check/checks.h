@@ -23,8 +23,8 @@ struct CheckOptions {
 
 // Names, sizes and fields in the specification go together.
 CheckResult check_spec(const Environment& environment);
-// Phases forward, backward, shuffled, on three threads, and a replica by itself give the bits of the executor; and what is
-// written is complete and finite.
+// Phases forward, backward, shuffled, on three threads, and a replica by itself give the bits of the
+// executor; and what is written is complete and finite.
 std::vector<CheckResult> check_orders(const Environment& environment, const CheckOptions& options);
 // A reset leaves nothing of the episode before, or of what was in memory.
 CheckResult check_resets(const Environment& environment, const CheckOptions& options);
@@ -33,6 +33,7 @@ CheckResult check_copies(const Environment& environment, const CheckOptions& opt
 // derive() finds nothing to change in a start that reset() made.
 CheckResult check_derive(const Environment& environment, const CheckOptions& options);
 // CPU and GPU give the same bits. Call it where there is a GPU.
-CheckResult check_devices(const EnvironmentRow& row, const Environment& environment, const CheckOptions& options);
+CheckResult check_devices(const EnvironmentRow& row, const Environment& environment,
+                          const CheckOptions& options);
 
 }  // namespace wd

@@ -22,7 +22,8 @@ struct Side {
   Replicas replicas;
 
   Side(const EnvironmentRow& row, const Environment& environment, std::uint64_t seed, Device device)
-      : trajectory(environment.spec(), names(environment.spec()), indices(environment.spec()), 1, kReplicas, device),
+      : trajectory(environment.spec(), names(environment.spec()), indices(environment.spec()), 1, kReplicas,
+                   device),
         replicas(row, environment, options(seed, device)) {}
 
   static std::vector<std::string> names(const Spec& spec) {
@@ -78,7 +79,8 @@ std::string difference(const Side& cpu, const Side& gpu) {
 void draw(Side& cpu, Side& gpu, std::uint64_t seed, int step) {
   for (std::size_t p = 0; p < cpu.trajectory.policies().size(); ++p) {
     PolicyBuffers& buffers = cpu.trajectory.policies()[p];
-    const RandomPlay play{.seed = seed, .policy = static_cast<std::uint32_t>(p), .step = static_cast<std::uint64_t>(step)};
+    const RandomPlay play{
+        .seed = seed, .policy = static_cast<std::uint32_t>(p), .step = static_cast<std::uint64_t>(step)};
     play_at_random({}, buffers, step > 0 ? 1 : 0, 0, play);
     gpu.trajectory.policies()[p].action.copy_(buffers.action);
   }
@@ -90,7 +92,8 @@ void force_reset(Side& side, int replica) {
 
 }  // namespace
 
-CheckResult check_devices(const EnvironmentRow& row, const Environment& environment, const CheckOptions& options) {
+CheckResult check_devices(const EnvironmentRow& row, const Environment& environment,
+                          const CheckOptions& options) {
   CheckResult result{"same bits: CPU and GPU", concat(options.steps, " steps of ", kReplicas, " replicas")};
   Side cpu(row, environment, options.seed, {}), gpu(row, environment, options.seed, {DeviceKind::kCuda, 0});
   for (Side* side : {&cpu, &gpu}) side->replicas.step(side->trajectory.first_rows());
@@ -100,7 +103,8 @@ CheckResult check_devices(const EnvironmentRow& row, const Environment& environm
       if (step % kResetEvery == kResetEvery / 2) force_reset(*side, step % kReplicas);
       side->replicas.step(side->trajectory.rows(0));
     }
-    if (std::string found = difference(cpu, gpu); !found.empty()) return {result.name, concat("step ", step, ": ", found), false};
+    if (std::string found = difference(cpu, gpu); !found.empty())
+      return {result.name, concat("step ", step, ": ", found), false};
   }
   return result;
 }

@@ -24,20 +24,20 @@ std::size_t first_difference(const void* a, const void* b, std::size_t n, std::s
 
 // Compares [E, count, width] values of one replica in each world; describes the first difference.
 template <typename T>
-std::string compare(const char* what, const Role& role, int width, const std::vector<T>& a, int replica_a, const std::vector<T>& b,
-                    int replica_b) {
+std::string compare(const char* what, const Role& role, int width, const std::vector<T>& a, int replica_a,
+                    const std::vector<T>& b, int replica_b) {
   const std::size_t n = size(role.count) * size(width);
   if (a.empty()) return {};
   const T* const x = a.data() + size(replica_a) * n;
   const T* const y = b.data() + size(replica_b) * n;
   const std::size_t i = first_difference(x, y, n, sizeof(T));
   if (i == n) return {};
-  return concat("replica ", replica_a, ", ", role.name, " ", i / size(width), ": ", what, width > 1 ? concat(" ", i % size(width)) : "", " is ",
-                +x[i], ", and ", +y[i]);
+  return concat("replica ", replica_a, ", ", role.name, " ", i / size(width), ": ", what,
+                width > 1 ? concat(" ", i % size(width)) : "", " is ", +x[i], ", and ", +y[i]);
 }
 
-std::string compare_flag(const char* what, const std::vector<std::uint8_t>& a, int replica_a, const std::vector<std::uint8_t>& b,
-                         int replica_b) {
+std::string compare_flag(const char* what, const std::vector<std::uint8_t>& a, int replica_a,
+                         const std::vector<std::uint8_t>& b, int replica_b) {
   const int x = a[size(replica_a)], y = b[size(replica_b)];
   return x == y ? "" : concat("replica ", replica_a, ": ", what, " is ", x, ", and ", y);
 }
@@ -51,8 +51,10 @@ std::string state_difference(const World& a, int replica_a, const World& b, int 
     const std::byte* const y = b.block(replica_b) + field.offset;
     const std::size_t i = first_difference(x, y, size(field.count), bytes_of(field.type));
     if (i == size(field.count)) continue;
-    return concat("replica ", replica_a, ": state field '", field.name, "'", field.per_agent ? concat(" of agent ", i) : "", " is ",
-                  read_field(a.block(replica_a), field)[i], ", and ", read_field(b.block(replica_b), field)[i]);
+    return concat("replica ", replica_a, ": state field '", field.name, "'",
+                  field.per_agent ? concat(" of agent ", i) : "", " is ",
+                  read_field(a.block(replica_a), field)[i], ", and ",
+                  read_field(b.block(replica_b), field)[i]);
   }
   return {};
 }
@@ -70,9 +72,18 @@ std::string difference(const World& a, int replica_a, const World& b, int replic
     const RoleRows &x = a.rows[r], &y = b.rows[r];
     look([&] { return compare("the reward", role, 1, x.reward, replica_a, y.reward, replica_b); });
     look([&] { return compare("active", role, 1, x.active, replica_a, y.active, replica_b); });
-    look([&] { return compare("agent_terminated", role, 1, x.agent_terminated, replica_a, y.agent_terminated, replica_b); });
-    look([&] { return compare("observation", role, World::stride(role), x.observation, replica_a, y.observation, replica_b); });
-    look([&] { return compare("action mask", role, World::choices(role), x.action_mask, replica_a, y.action_mask, replica_b); });
+    look([&] {
+      return compare("agent_terminated", role, 1, x.agent_terminated, replica_a, y.agent_terminated,
+                     replica_b);
+    });
+    look([&] {
+      return compare("observation", role, World::stride(role), x.observation, replica_a, y.observation,
+                     replica_b);
+    });
+    look([&] {
+      return compare("action mask", role, World::choices(role), x.action_mask, replica_a, y.action_mask,
+                     replica_b);
+    });
   }
   return found;
 }

@@ -19,7 +19,8 @@ struct Rival {
   std::string fault;
 };
 
-// Steps a rival as the reference was stepped, and compares. A rival of one replica plays the reference's last.
+// Steps a rival as the reference was stepped, and compares. A rival of one replica plays the reference's
+// last.
 void follow(const World& reference, Rival& rival) {
   const int first = reference.num_envs() - rival.world.num_envs();
   for (std::size_t r = 0; r < reference.rows.size(); ++r) {
@@ -48,7 +49,9 @@ std::vector<CheckResult> check_orders(const Environment& environment, const Chec
                     {"phases on three threads", PhaseOrder::kThreads, world(), {}},
                     {"a replica by itself", {}, World(environment, 1, options.seed, kReplicas - 1), {}}};
   const auto start = std::chrono::steady_clock::now();
-  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
+  const auto seconds = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
   std::string fault;
   int step = 0, resets = 0;
   for (; step < options.steps && (step < kLeastSteps || seconds() < options.seconds); ++step) {

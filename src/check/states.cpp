@@ -1,4 +1,5 @@
-// states.cpp: a reset leaves no residue, a copy of a state is as good as the state, and derive() agrees with reset().
+// states.cpp: a reset leaves no residue, a copy of a state is as good as the state, and derive() agrees with
+// reset().
 #include <cstring>
 
 #include "src/check/checks.h"
@@ -9,7 +10,7 @@ namespace wd {
 namespace {
 
 constexpr int kReplicas = 3;
-constexpr int kEpisodes = 8;    // resets that are looked at, after 1, 2, 4, ... steps
+constexpr int kEpisodes = 8;  // resets that are looked at, after 1, 2, 4, ... steps
 constexpr int kCopiedSteps = 25;
 
 void play(World& world, int steps, std::uint64_t& step) {
@@ -55,7 +56,8 @@ CheckResult check_resets(const Environment& environment, const CheckOptions& opt
     std::string found = difference_of_all(poisoned, zeros);
     if (found.empty()) found = difference_of_all(used, zeros);
     if (found.empty()) continue;
-    return {result.name, "reset from used or filled memory, and from memory full of zeros, differ: " + found, false};
+    return {result.name, "reset from used or filled memory, and from memory full of zeros, differ: " + found,
+            false};
   }
   return result;
 }
@@ -91,7 +93,8 @@ CheckResult check_derive(const Environment& environment, const CheckOptions& opt
   World derived = world;
   for (int e = 0; e < kReplicas; ++e) {
     environment.derive(derived.layout(), derived.block(e));
-    if (std::string found = state_difference(world, e, derived, e); !found.empty()) return {result.name, found, false};
+    if (std::string found = state_difference(world, e, derived, e); !found.empty())
+      return {result.name, found, false};
   }
   return result;
 }

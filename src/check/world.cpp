@@ -46,7 +46,11 @@ int World::choices(const Role& role) {
 }
 
 World::World(const Environment& environment, int num_envs, std::uint64_t seed, std::uint32_t first_replica)
-    : environment_(environment), spec_(environment.spec()), layout_(environment.layout()), num_envs_(num_envs), seed_(seed),
+    : environment_(environment),
+      spec_(environment.spec()),
+      layout_(environment.layout()),
+      num_envs_(num_envs),
+      seed_(seed),
       first_replica_(first_replica) {
   const auto E = static_cast<std::size_t>(num_envs);
   blocks_.resize(E * layout_.block_bytes);
@@ -129,12 +133,16 @@ void World::step(std::optional<PhaseOrder> order) {
 
 std::string World::observation_fault(std::size_t role_index, int replica, int agent) const {
   const Role& role = spec_.roles[role_index];
-  const std::size_t slot = static_cast<std::size_t>(replica) * static_cast<std::size_t>(role.count) + static_cast<std::size_t>(agent);
-  const float* const row = rows[role_index].observation.data() + slot * static_cast<std::size_t>(stride(role));
+  const std::size_t slot = static_cast<std::size_t>(replica) * static_cast<std::size_t>(role.count) +
+                           static_cast<std::size_t>(agent);
+  const float* const row =
+      rows[role_index].observation.data() + slot * static_cast<std::size_t>(stride(role));
   for (int k = 0; k < stride(role); ++k) {
     const bool inside = k < role.observation_size();
     if (inside ? std::isfinite(row[k]) : is_poison(row[k])) continue;
-    const std::string what = !inside ? " was written" : is_poison(row[k]) ? " is not written" : concat(" is ", row[k]);
+    const std::string what = !inside             ? " was written"
+                             : is_poison(row[k]) ? " is not written"
+                                                 : concat(" is ", row[k]);
     return concat(agent_name(role, replica, agent), ": observation ", entry_name(role, k), what);
   }
   const float reward = rows[role_index].reward[slot];
@@ -143,15 +151,20 @@ std::string World::observation_fault(std::size_t role_index, int replica, int ag
 
 std::string World::mask_fault(std::size_t role_index, int replica, int agent) const {
   const Role& role = spec_.roles[role_index];
-  const std::size_t slot = static_cast<std::size_t>(replica) * static_cast<std::size_t>(role.count) + static_cast<std::size_t>(agent);
-  const std::uint8_t* legal = rows[role_index].action_mask.data() + slot * static_cast<std::size_t>(choices(role));
+  const std::size_t slot = static_cast<std::size_t>(replica) * static_cast<std::size_t>(role.count) +
+                           static_cast<std::size_t>(agent);
+  const std::uint8_t* legal =
+      rows[role_index].action_mask.data() + slot * static_cast<std::size_t>(choices(role));
   for (std::size_t h = 0; h < role.action.heads.size(); ++h) {
     bool any = false;
     for (int i = 0; i < role.action.heads[h]; ++i) {
-      if (legal[i] > 1) return concat(agent_name(role, replica, agent), ": action mask of choice ", i, " in head ", h, " is not written");
+      if (legal[i] > 1)
+        return concat(agent_name(role, replica, agent), ": action mask of choice ", i, " in head ", h,
+                      " is not written");
       any = any || legal[i] == 1;
     }
-    if (!any) return concat(agent_name(role, replica, agent), ": the action mask forbids every choice of head ", h);
+    if (!any)
+      return concat(agent_name(role, replica, agent), ": the action mask forbids every choice of head ", h);
     legal += role.action.heads[h];
   }
   return {};

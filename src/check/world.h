@@ -1,5 +1,5 @@
-// world.h: replicas of one environment in plain host memory that is poisoned before every step, so that whatever a step should
-// have written and did not, or wrote and should not have, shows.
+// world.h: replicas of one environment in plain host memory that is poisoned before every step, so that
+// whatever a step should have written and did not, or wrote and should not have, shows.
 #pragma once
 
 #include <cstdint>
@@ -13,25 +13,29 @@ namespace wd {
 
 // One role's rows of one step: what Trajectory holds, with a guard behind each observation row.
 struct RoleRows {
-  std::vector<std::int32_t> action;  // [E, agents, width]; floats' bits where continuous
+  std::vector<std::int32_t> action;        // [E, agents, width]; floats' bits where continuous
   std::vector<float> reward, observation;  // [E, agents], [E, agents, stride]
-  std::vector<std::uint8_t> agent_terminated, active, action_mask;  // [E, agents], the last [E, agents, choices]
+  std::vector<std::uint8_t> agent_terminated, active,
+      action_mask;  // [E, agents], the last [E, agents, choices]
 };
 
 class World {
  public:
   World(const Environment& environment, int num_envs, std::uint64_t seed, std::uint32_t first_replica = 0);
 
-  // Legal random actions for the next step: the same for worlds of the same seed, step and number of replicas.
+  // Legal random actions for the next step: the same for worlds of the same seed, step and number of
+  // replicas.
   void draw_actions(std::uint64_t step);
   // One step, in the executor's own way or with the phases in the given order.
   void step(std::optional<PhaseOrder> order = {});
 
-  // What is wrong with what the last step wrote: entries left out or not finite, writes past a row's end, masks that forbid
-  // everything. Empty where nothing is.
+  // What is wrong with what the last step wrote: entries left out or not finite, writes past a row's end,
+  // masks that forbid everything. Empty where nothing is.
   std::string fault() const;
 
-  std::byte* block(int replica) { return blocks_.data() + static_cast<std::size_t>(replica) * layout_.block_bytes; }
+  std::byte* block(int replica) {
+    return blocks_.data() + static_cast<std::size_t>(replica) * layout_.block_bytes;
+  }
   const std::byte* block(int replica) const { return const_cast<World*>(this)->block(replica); }
   ReplicaHeader& header(int replica) { return *reinterpret_cast<ReplicaHeader*>(block(replica)); }
 
@@ -43,7 +47,7 @@ class World {
   static int stride(const Role& role);
   static int choices(const Role& role);
 
-  std::vector<RoleRows> rows;                               // by role
+  std::vector<RoleRows> rows;                                   // by role
   std::vector<std::uint8_t> terminated, truncated, reset_step;  // [E]
 
  private:
@@ -62,7 +66,8 @@ class World {
   std::vector<std::byte> blocks_;  // [E, block_bytes]
 };
 
-// The first difference between two replicas, bit by bit: state, rewards, flags, observations, masks. Empty where they agree.
+// The first difference between two replicas, bit by bit: state, rewards, flags, observations, masks. Empty
+// where they agree.
 std::string difference(const World& a, int replica_a, const World& b, int replica_b);
 // The first state field that differs, and where.
 std::string state_difference(const World& a, int replica_a, const World& b, int replica_b);

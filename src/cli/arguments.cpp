@@ -31,7 +31,8 @@ std::string once(const CLI::Option& option) {
 }  // namespace
 
 Arguments::Arguments(const CommandLine& line, const std::string& command, const std::string& help)
-    : arguments_(line.arguments), app_(std::make_unique<CLI::App>(help, line.program + (command.empty() ? "" : " ") + command)) {
+    : arguments_(line.arguments),
+      app_(std::make_unique<CLI::App>(help, line.program + (command.empty() ? "" : " ") + command)) {
   app_->set_help_flag("-h,--help", "show this text");
   app_->get_formatter()->column_width(34);
   app_->allow_extras();
@@ -39,9 +40,15 @@ Arguments::Arguments(const CommandLine& line, const std::string& command, const 
 
 Arguments::~Arguments() = default;
 
-void Arguments::option(const std::string& name, std::string& value, const std::string& type, const std::string& help) {
-  const auto given = [](const std::string& text) { return std::string(text.empty() ? "must not be empty" : ""); };
-  app_->add_option(name, value, help)->type_name(type)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)->check(given);
+void Arguments::option(const std::string& name, std::string& value, const std::string& type,
+                       const std::string& help) {
+  const auto given = [](const std::string& text) {
+    return std::string(text.empty() ? "must not be empty" : "");
+  };
+  app_->add_option(name, value, help)
+      ->type_name(type)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
+      ->check(given);
 }
 
 void Arguments::repeatable(const std::string& name, std::vector<std::string>& values, const std::string& type,
@@ -49,7 +56,9 @@ void Arguments::repeatable(const std::string& name, std::vector<std::string>& va
   app_->add_option(name, values, help)->type_name(type)->allow_extra_args(false);
 }
 
-void Arguments::flag(const std::string& name, bool& value, const std::string& help) { app_->add_flag(name, value, help); }
+void Arguments::flag(const std::string& name, bool& value, const std::string& help) {
+  app_->add_flag(name, value, help);
+}
 
 void Arguments::word(const std::string& name, std::string& value, const std::string& help) {
   app_->add_option(name, value, help)->type_name("");

@@ -24,7 +24,8 @@ class Arguments {
   // --name VALUE, at most once. `name` may hold a short form: "-e,--env". An empty value is refused.
   void option(const std::string& name, std::string& value, const std::string& type, const std::string& help);
   // --name VALUE, any number of times.
-  void repeatable(const std::string& name, std::vector<std::string>& values, const std::string& type, const std::string& help);
+  void repeatable(const std::string& name, std::vector<std::string>& values, const std::string& type,
+                  const std::string& help);
   void flag(const std::string& name, bool& value, const std::string& help);
   // A word without dashes, at most one.
   void word(const std::string& name, std::string& value, const std::string& help);

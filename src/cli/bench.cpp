@@ -21,12 +21,14 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::int64_t kLastLevelCaches = 4;          // the observation rows are this many times the cache,
-constexpr std::int64_t kLeastBytes = 64 << 20;        // but never less than this,
+constexpr std::int64_t kLastLevelCaches = 4;    // the observation rows are this many times the cache,
+constexpr std::int64_t kLeastBytes = 64 << 20;  // but never less than this,
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 30;  // and never more
 constexpr int kLeastSteps = 8, kMostSteps = 4096;
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 // What was measured: phases in milliseconds of one round.
 struct Measured {
@@ -38,7 +40,8 @@ struct Measured {
 };
 
 // Runs rounds until the time is over; the first tenth of it, at least one round, is warm-up.
-std::int64_t repeat(double seconds, Device device, const std::function<void()>& round, const std::function<void()>& warm, double& elapsed) {
+std::int64_t repeat(double seconds, Device device, const std::function<void()>& round,
+                    const std::function<void()>& warm, double& elapsed) {
   const auto run = [&](double limit) {
     const Clock::time_point start = Clock::now();
     std::int64_t rounds = 0;
@@ -58,7 +61,8 @@ std::int64_t repeat(double seconds, Device device, const std::function<void()>& 
 // Bytes that the observation rows of one step take.
 std::int64_t step_bytes(const Spec& spec, int num_envs) {
   std::int64_t floats = 0;
-  for (const Role& role : spec.roles) floats += std::int64_t{role.count} * ((role.observation_size() + 3) / 4 * 4);
+  for (const Role& role : spec.roles)
+    floats += std::int64_t{role.count} * ((role.observation_size() + 3) / 4 * 4);
   return floats * 4 * num_envs;
 }
 
@@ -70,7 +74,8 @@ std::int64_t last_level_cache() {
 // Steps that a buffer must hold for its rows to leave the cache before they are written again.
 int buffer_steps(const Spec& spec, int num_envs) {
   const std::int64_t bytes = std::clamp(kLastLevelCaches * last_level_cache(), kLeastBytes, kMostBytes);
-  return static_cast<int>(std::clamp<std::int64_t>(bytes / step_bytes(spec, num_envs) + 1, kLeastSteps, kMostSteps));
+  return static_cast<int>(
+      std::clamp<std::int64_t>(bytes / step_bytes(spec, num_envs) + 1, kLeastSteps, kMostSteps));
 }
 
 std::vector<std::string> policy_names(const Config& config) {
@@ -85,7 +90,8 @@ Measured bench_env(const Setup& setup, int num_envs, double seconds) {
   ReplicasOptions options = replicas_options(setup.config, setup.device);
   options.num_envs = num_envs;
   Replicas replicas(*setup.row, *setup.environment, options);
-  Trajectory trajectory(spec, policy_names(setup.config), setup.config.policy_of_role, buffer_steps(spec, num_envs), num_envs, setup.device);
+  Trajectory trajectory(spec, policy_names(setup.config), setup.config.policy_of_role,
+                        buffer_steps(spec, num_envs), num_envs, setup.device);
   Timeline timeline(setup.device);
   const Queue queue = current_queue(setup.device);
   const int steps = trajectory.steps();
@@ -106,7 +112,8 @@ Measured bench_env(const Setup& setup, int num_envs, double seconds) {
     if (masked) trajectory.carry_over();  // what is legal now
   };
   Measured measured;
-  measured.rounds = repeat(seconds, setup.device, round, [&] { timeline.totals(); }, measured.seconds) * steps;
+  measured.rounds =
+      repeat(seconds, setup.device, round, [&] { timeline.totals(); }, measured.seconds) * steps;
   measured.env_steps = measured.rounds * num_envs;
   const auto totals = timeline.totals();
   measured.phases = {{"environment", totals[static_cast<std::size_t>(Phase::kEnvironment)]},
@@ -124,7 +131,8 @@ Measured bench_trainer(const Setup& setup, bool train, double seconds) {
   measured.env_steps = measured.rounds * setup.config.trainer.num_envs * setup.config.trainer.rollout_steps();
   const MetricsRow row = trainer.take_metrics();
   const auto add = [&](const char* phase, std::string_view metric) {
-    for (const auto& [name, value] : row.values()) if (name == metric) measured.phases.emplace_back(phase, value);
+    for (const auto& [name, value] : row.values())
+      if (name == metric) measured.phases.emplace_back(phase, value);
   };
   add("environment", "time/environment_s");
   add("inference", "time/inference_s");
@@ -137,7 +145,8 @@ Json report(const Setup& setup, const std::string& mode, int num_envs, const Mea
   const double rate = static_cast<double>(measured.env_steps) / measured.seconds;
   const int agents = setup.environment->spec().num_agents();
   Json ms;
-  for (const auto& [phase, seconds] : measured.phases) ms[phase] = 1e3 * seconds / static_cast<double>(measured.rounds);
+  for (const auto& [phase, seconds] : measured.phases)
+    ms[phase] = 1e3 * seconds / static_cast<double>(measured.rounds);
   return {{"env", setup.row->name},
           {"mode", mode},
           {"device", setup.device.is_cuda() ? "cuda" : "cpu"},
@@ -156,37 +165,47 @@ std::string text(const Json& json) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& [key, value] : json.items()) {
     if (value.is_object()) continue;
-    rows.push_back({key, value.is_string() ? value.get<std::string>() : value.is_number_float() ? concat(value.get<double>()) : value.dump()});
+    rows.push_back({key, value.is_string()         ? value.get<std::string>()
+                         : value.is_number_float() ? concat(value.get<double>())
+                                                   : value.dump()});
   }
-  for (const auto& [phase, value] : json["ms"].items()) rows.push_back({"ms " + phase, concat(value.get<double>())});
+  for (const auto& [phase, value] : json["ms"].items())
+    rows.push_back({"ms " + phase, concat(value.get<double>())});
   return table(rows, 0);
 }
 
 }  // namespace
 
 int bench(const CommandLine& line) {
-  Arguments arguments(line, "bench", "Measure speed: of the environment with random actions, of acting in it, of training.");
+  Arguments arguments(line, "bench",
+                      "Measure speed: of the environment with random actions, of acting in it, of training.");
   ConfigOptions options;
   std::string mode = "env", seconds = "5", num_envs;
   bool json = false;
   options.add_to(arguments, {{"--seed", "trainer.seed"}, {"--train_batch_size", "trainer.train_batch_size"}});
-  arguments.option("--mode", mode, "env | act | train", "env: step with random actions; act: roll out policies; train: iterate");
+  arguments.option("--mode", mode, "env | act | train",
+                   "env: step with random actions; act: roll out policies; train: iterate");
   arguments.option("--num_envs", num_envs, "INT", "replicas of the environment");
   arguments.option("--seconds", seconds, "NUMBER", "length of the measurement (5)");
   arguments.flag("--json", json, "one JSON object on stdout");
   if (!arguments.parse()) return 0;
   if (mode != "env" && mode != "act" && mode != "train") {
-    throw UsageError("--mode " + mode + ": must be env, act or train" + suggestion(mode, {"env", "act", "train"}));
+    throw UsageError("--mode " + mode + ": must be env, act or train" +
+                     suggestion(mode, {"env", "act", "train"}));
   }
   const double limit = parse_number("--seconds", seconds, above(0.0, 1e6));
   ConfigSources sources = options.sources();
   // The environment alone has no training batch that the number of replicas must divide.
-  if (!num_envs.empty() && mode != "env") sources.overrides.push_back({"trainer.num_envs", num_envs, "--num_envs"});
+  if (!num_envs.empty() && mode != "env")
+    sources.overrides.push_back({"trainer.num_envs", num_envs, "--num_envs"});
   const Setup setup = load_setup(sources);
-  const auto replicas = static_cast<int>(mode == "env" && !num_envs.empty() ? parse_integer("--num_envs", num_envs, {1, 1e7})
-                                                                             : setup.config.trainer.num_envs);
-  logging::info(concat("bench: ", setup.row->name, ", mode ", mode, ", ", replicas, " replicas, ", describe(setup.device)));
-  const Measured measured = mode == "env" ? bench_env(setup, replicas, limit) : bench_trainer(setup, mode == "train", limit);
+  const auto replicas =
+      static_cast<int>(mode == "env" && !num_envs.empty() ? parse_integer("--num_envs", num_envs, {1, 1e7})
+                                                          : setup.config.trainer.num_envs);
+  logging::info(concat("bench: ", setup.row->name, ", mode ", mode, ", ", replicas, " replicas, ",
+                       describe(setup.device)));
+  const Measured measured =
+      mode == "env" ? bench_env(setup, replicas, limit) : bench_trainer(setup, mode == "train", limit);
   const Json result = report(setup, mode, replicas, measured);
   print(json ? result.dump() + "\n" : text(result));
   return 0;

@@ -9,7 +9,8 @@ namespace {
 std::string line_of(const char* verdict, const CheckResult& result) {
   const std::size_t width = 34;
   const std::string gap(result.name.size() < width ? width - result.name.size() : 1, ' ');
-  return concat(verdict, std::string(9 - std::string_view(verdict).size(), ' '), result.name, gap, result.detail, "\n");
+  return concat(verdict, std::string(9 - std::string_view(verdict).size(), ' '), result.name, gap,
+                result.detail, "\n");
 }
 
 // Prints each result as it comes; false when one failed.
@@ -35,7 +36,8 @@ bool run_checks(const Setup& setup, const CheckOptions& options) {
 }  // namespace
 
 int check(const CommandLine& line) {
-  Arguments arguments(line, "check", "Test an environment: order of agents, completeness of rows, resets, state, devices.");
+  Arguments arguments(line, "check",
+                      "Test an environment: order of agents, completeness of rows, resets, state, devices.");
   ConfigOptions options;
   std::string steps, seconds;
   options.add_to(arguments, {{"--seed", "trainer.seed"}});

@@ -11,7 +11,9 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kTypes[] = {"float", "double", "int", "unsigned"};  // in the order of FieldType
 
-std::string end_of(const Spec& spec) { return spec.at_time_limit == AtTimeLimit::kTruncates ? "truncates" : "terminates"; }
+std::string end_of(const Spec& spec) {
+  return spec.at_time_limit == AtTimeLimit::kTruncates ? "truncates" : "terminates";
+}
 
 std::string head_name(const ActionSpace& space, std::size_t k) {
   return k < space.names.size() ? space.names[k] : "action " + std::to_string(k);
@@ -20,8 +22,9 @@ std::string head_name(const ActionSpace& space, std::size_t k) {
 std::string describe_action(const ActionSpace& space) {
   std::vector<std::string> words;
   for (std::size_t k = 0; k < static_cast<std::size_t>(space.width()); ++k) {
-    words.push_back(space.is_continuous() ? concat(head_name(space, k), " in [", space.low, ", ", space.high, "]")
-                                          : concat(head_name(space, k), " 0..", space.heads[k] - 1));
+    words.push_back(space.is_continuous()
+                        ? concat(head_name(space, k), " in [", space.low, ", ", space.high, "]")
+                        : concat(head_name(space, k), " 0..", space.heads[k] - 1));
   }
   return join(words);
 }
@@ -34,12 +37,19 @@ Json role_json(const Role& role, int first_agent) {
     begin += part.size;
   }
   if (role.action.is_continuous()) {
-    action = {{"continuous", role.action.continuous}, {"low", role.action.low}, {"high", role.action.high}, {"names", role.action.names}};
+    action = {{"continuous", role.action.continuous},
+              {"low", role.action.low},
+              {"high", role.action.high},
+              {"names", role.action.names}};
   } else {
     action = {{"heads", role.action.heads}, {"names", role.action.names}};
   }
-  return {{"name", role.name},         {"first_agent", first_agent}, {"agents", role.count},
-          {"observation_size", begin}, {"observation", observation}, {"action", action},
+  return {{"name", role.name},
+          {"first_agent", first_agent},
+          {"agents", role.count},
+          {"observation_size", begin},
+          {"observation", observation},
+          {"action", action},
           {"action_mask", role.action_mask}};
 }
 
@@ -60,14 +70,18 @@ std::vector<Parameter> parameters_of(const Setup& setup) {
   std::vector<Parameter> parameters;
   for (const FieldInfo& info : list_fields(setup.describe())) {
     const auto origin = setup.config.origins.find("env." + info.name);
-    parameters.push_back({info, defaults[parameters.size()].value, origin == setup.config.origins.end() ? "" : origin->second});
+    parameters.push_back({info, defaults[parameters.size()].value,
+                          origin == setup.config.origins.end() ? "" : origin->second});
   }
   return parameters;
 }
 
 Json description_json(const Setup& setup) {
   const Spec spec = setup.environment->spec();
-  Json json = {{"name", setup.row->name}, {"agents", spec.num_agents()}, {"time_limit", spec.time_limit}, {"at_time_limit", end_of(spec)}};
+  Json json = {{"name", setup.row->name},
+               {"agents", spec.num_agents()},
+               {"time_limit", spec.time_limit},
+               {"at_time_limit", end_of(spec)}};
   int first = 0;
   for (const Role& role : spec.roles) {
     json["roles"].push_back(role_json(role, first));
@@ -75,16 +89,23 @@ Json description_json(const Setup& setup) {
   }
   for (const char* list : {"parameters", "state", "statistics"}) json[list] = Json::array();
   for (const auto& [info, fallback, origin] : parameters_of(setup)) {
-    json["parameters"].push_back({{"name", info.name}, {"type", info.type}, {"value", value_json(info.value)},
-                                  {"default", value_json(fallback)}, {"from", origin.empty() ? "default" : origin},
-                                  {"range", info.range}, {"help", info.help}});
+    json["parameters"].push_back({{"name", info.name},
+                                  {"type", info.type},
+                                  {"value", value_json(info.value)},
+                                  {"default", value_json(fallback)},
+                                  {"from", origin.empty() ? "default" : origin},
+                                  {"range", info.range},
+                                  {"help", info.help}});
   }
   for (const Statistic& statistic : spec.statistics) {
-    json["statistics"].push_back({{"field", statistic.field}, {"role", statistic.role}, {"help", statistic.help}});
+    json["statistics"].push_back(
+        {{"field", statistic.field}, {"role", statistic.role}, {"help", statistic.help}});
   }
   for (const StateField& field : setup.environment->layout().fields) {
     if (field.scratch) continue;
-    json["state"].push_back({{"name", field.name}, {"type", kTypes[static_cast<int>(field.type)]}, {"count", field.count},
+    json["state"].push_back({{"name", field.name},
+                             {"type", kTypes[static_cast<int>(field.type)]},
+                             {"count", field.count},
                              {"per", field.per_agent ? "agent" : "replica"}});
   }
   return json;
@@ -95,18 +116,23 @@ std::string role_text(const Role& role, int first) {
   int begin = 0;
   for (const ObservationPart& part : role.observation) {
     const int last = begin + part.size - 1;
-    parts.push_back({part.size == 1 ? concat("[", begin, "]") : concat("[", begin, "..", last, "]"), part.name});
+    parts.push_back(
+        {part.size == 1 ? concat("[", begin, "]") : concat("[", begin, "..", last, "]"), part.name});
     begin += part.size;
   }
-  const std::string agents = role.count == 1 ? concat("agent ", first) : concat(role.count, " agents, ", first, "..", first + role.count - 1);
+  const std::string agents = role.count == 1
+                                 ? concat("agent ", first)
+                                 : concat(role.count, " agents, ", first, "..", first + role.count - 1);
   return concat("\nrole ", role.name, ": ", agents, "\n  actions: ", describe_action(role.action),
-                role.action_mask ? ", some of them masked" : "", "\n  observation: ", begin, " numbers\n", table(parts, 4));
+                role.action_mask ? ", some of them masked" : "", "\n  observation: ", begin, " numbers\n",
+                table(parts, 4));
 }
 
 std::string description(const Setup& setup) {
   const Spec spec = setup.environment->spec();
-  std::string text = concat(setup.row->name, ": ", spec.num_agents(), spec.num_agents() == 1 ? " agent" : " agents", ", an episode ",
-                            end_of(spec), " after ", spec.time_limit, " steps\n");
+  std::string text =
+      concat(setup.row->name, ": ", spec.num_agents(), spec.num_agents() == 1 ? " agent" : " agents",
+             ", an episode ", end_of(spec), " after ", spec.time_limit, " steps\n");
   int first = 0;
   for (const Role& role : spec.roles) {
     text += role_text(role, first);
@@ -119,12 +145,15 @@ std::string description(const Setup& setup) {
   text += "\nparameters (--set env.NAME=VALUE)\n" + table(rows, 2);
   rows = {{"NAME", "TYPE", "PER"}};
   for (const StateField& field : setup.environment->layout().fields) {
-    if (!field.scratch) rows.push_back({field.name, kTypes[static_cast<int>(field.type)], field.per_agent ? "agent" : "replica"});
+    if (!field.scratch)
+      rows.push_back(
+          {field.name, kTypes[static_cast<int>(field.type)], field.per_agent ? "agent" : "replica"});
   }
   text += "\nstate (fields of a trace)\n" + table(rows, 2);
   rows.clear();
   for (const Statistic& statistic : spec.statistics) {
-    rows.push_back({statistic.field, statistic.role.empty() ? "" : "mean over " + statistic.role, statistic.help});
+    rows.push_back(
+        {statistic.field, statistic.role.empty() ? "" : "mean over " + statistic.role, statistic.help});
   }
   return rows.empty() ? text : text + "\nstatistics (at the end of an episode)\n" + table(rows, 2);
 }
@@ -132,7 +161,8 @@ std::string description(const Setup& setup) {
 std::vector<std::string> summary(const std::string& name, const Spec& spec) {
   std::vector<std::string> roles, actions;
   for (const Role& role : spec.roles) roles.push_back(concat(role.count, " ", role.name));
-  return {name, join(roles), concat(end_of(spec), " after ", spec.time_limit), describe_action(spec.roles.front().action)};
+  return {name, join(roles), concat(end_of(spec), " after ", spec.time_limit),
+          describe_action(spec.roles.front().action)};
 }
 
 void list(bool json, const ConfigSources& sources) {
@@ -151,7 +181,8 @@ void list(bool json, const ConfigSources& sources) {
 }  // namespace
 
 int envs(const CommandLine& line) {
-  Arguments arguments(line, "envs", "List the environments, or describe one: roles, spaces, observations, parameters.");
+  Arguments arguments(line, "envs",
+                      "List the environments, or describe one: roles, spaces, observations, parameters.");
   std::string name, file;
   std::vector<std::string> set;
   bool json = false;

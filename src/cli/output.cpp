@@ -12,7 +12,8 @@ namespace wd::cli {
 
 void print(std::string_view text) {
   errno = 0;
-  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  const bool written =
+      std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
   WD_CHECK(written || errno == EPIPE, "cannot write to stdout: ", std::strerror(errno));
 }
 
@@ -25,7 +26,8 @@ std::string table(const std::vector<std::vector<std::string>>& rows, int indent)
   std::string text;
   for (const std::vector<std::string>& row : rows) {
     std::string line(static_cast<std::size_t>(indent), ' ');
-    for (std::size_t k = 0; k < row.size(); ++k) line += row[k] + std::string(widths[k] - row[k].size() + 2, ' ');
+    for (std::size_t k = 0; k < row.size(); ++k)
+      line += row[k] + std::string(widths[k] - row[k].size() + 2, ' ');
     line.erase(line.find_last_not_of(' ') + 1);
     text += line + '\n';
   }

@@ -7,7 +7,8 @@
 
 namespace wd::cli {
 
-// Writes to stdout. A reader that went away (`| head -1`) is no error; anything else throws std::runtime_error.
+// Writes to stdout. A reader that went away (`| head -1`) is no error; anything else throws
+// std::runtime_error.
 void print(std::string_view text);
 
 // Rows in columns two spaces apart, each line indented. Empty cells stay empty.

@@ -22,27 +22,32 @@ std::string excerpt(const Json& value) {
 std::int32_t choice(const std::string& place, const Json& value, int choices) {
   const double number = value.is_number() ? value.get<double>() : -1.0;
   if (number != std::floor(number) || number < 0.0 || number >= choices) {
-    throw UsageError(concat(place, ": ", excerpt(value), " must be a whole number in [0, ", choices - 1, "]"));
+    throw UsageError(
+        concat(place, ": ", excerpt(value), " must be a whole number in [0, ", choices - 1, "]"));
   }
   return static_cast<std::int32_t>(number);
 }
 
 std::int32_t component(const std::string& place, const Json& value) {
   const float number = value.is_number() ? value.get<float>() : NAN;
-  if (!std::isfinite(number)) throw UsageError(concat(place, ": ", excerpt(value), " must be a finite number"));
+  if (!std::isfinite(number))
+    throw UsageError(concat(place, ": ", excerpt(value), " must be a finite number"));
   return std::bit_cast<std::int32_t>(number);
 }
 
 // Appends the numbers of one agent's action.
-void read_action(const std::string& place, const Json& action, const ActionSpace& space, std::vector<std::int32_t>& into) {
+void read_action(const std::string& place, const Json& action, const ActionSpace& space,
+                 std::vector<std::int32_t>& into) {
   const Json numbers = action.is_array() ? action : Json::array({action});
   if (static_cast<int>(numbers.size()) != space.width()) {
-    throw UsageError(concat(place, ": ", excerpt(action), " must be ", space.width() == 1 ? "a number" : "a list of ",
+    throw UsageError(concat(place, ": ", excerpt(action), " must be ",
+                            space.width() == 1 ? "a number" : "a list of ",
                             space.width() == 1 ? "" : std::to_string(space.width()) + " numbers"));
   }
   for (std::size_t k = 0; k < numbers.size(); ++k) {
     const std::string where = space.width() == 1 ? place : concat(place, ", number ", k);
-    into.push_back(space.is_continuous() ? component(where, numbers[k]) : choice(where, numbers[k], space.heads[k]));
+    into.push_back(space.is_continuous() ? component(where, numbers[k])
+                                         : choice(where, numbers[k], space.heads[k]));
   }
 }
 
@@ -57,7 +62,8 @@ std::vector<std::vector<std::int32_t>> read_step(const std::string& place, Json 
   for (const Role& role : spec.roles) {
     roles.emplace_back();
     for (int i = 0; i < role.count; ++i, ++agent) {
-      read_action(concat(place, ", agent ", agent, " (", role.name, ")"), step[agent], role.action, roles.back());
+      read_action(concat(place, ", agent ", agent, " (", role.name, ")"), step[agent], role.action,
+                  roles.back());
     }
   }
   return roles;
@@ -74,7 +80,8 @@ Script read_script(const std::string& path, const Spec& spec) {
   }
   if (!json.is_object()) throw UsageError(path + R"(: must be an object {"state": {...}, "actions": [...]})");
   for (const auto& [key, value] : json.items()) {
-    if (key != "state" && key != "actions") throw UsageError(path + ": unknown key \"" + key + "\"" + suggestion(key, {"state", "actions"}));
+    if (key != "state" && key != "actions")
+      throw UsageError(path + ": unknown key \"" + key + "\"" + suggestion(key, {"state", "actions"}));
   }
   Script script;
   if (json.contains("state")) script.state = json["state"].dump();

@@ -46,7 +46,8 @@ std::vector<std::string> environment_names() {
 // The folder of the file that this code was loaded from.
 std::filesystem::path library_folder() {
   Dl_info info{};
-  if (::dladdr(reinterpret_cast<const void*>(&config_folders), &info) == 0 || info.dli_fname == nullptr) return {};
+  if (::dladdr(reinterpret_cast<const void*>(&config_folders), &info) == 0 || info.dli_fname == nullptr)
+    return {};
   std::error_code error;
   return std::filesystem::canonical(info.dli_fname, error).parent_path();
 }
@@ -76,7 +77,8 @@ ConfigSources ConfigOptions::sources() const {
   for (const auto& value : values_) {
     if (value->text.empty()) continue;
     const bool text = field_of(value->shorthand.path).type == "text";
-    sources.overrides.push_back({value->shorthand.path, text ? yaml_text(value->text) : value->text, value->shorthand.option});
+    sources.overrides.push_back(
+        {value->shorthand.path, text ? yaml_text(value->text) : value->text, value->shorthand.option});
   }
   return sources;
 }

@@ -1,4 +1,5 @@
-// trace.cpp: `wdtrain trace`: plays a script in one replica and writes down all that it shows, for debugging and outside checks.
+// trace.cpp: `wdtrain trace`: plays a script in one replica and writes down all that it shows, for debugging
+// and outside checks.
 #include <ATen/ops/from_blob.h>
 
 #include <charconv>
@@ -112,9 +113,10 @@ class Player {
       if (field.scratch) continue;
       json += (first ? "\"" : ", \"") + field.name + "\": ";
       first = false;
-      append_list(json, read_field(static_cast<const std::byte*>(block.data_ptr()), field), [&](double value) {
-        return field.type == FieldType::kFloat ? number(static_cast<float>(value)) : json_number(value);
-      });
+      append_list(
+          json, read_field(static_cast<const std::byte*>(block.data_ptr()), field), [&](double value) {
+            return field.type == FieldType::kFloat ? number(static_cast<float>(value)) : json_number(value);
+          });
     }
     json += "}}";
   }
@@ -147,7 +149,8 @@ class Player {
     const bool truncated = trajectory_.truncated().item<std::uint8_t>() != 0;
     over_ = terminated || truncated;
     json += ", \"rewards\": [" + join(rewards, ",") + "], \"active\": [" + join(active, ",") + "]";
-    json += concat(", \"terminated\": ", terminated ? "true" : "false", ", \"truncated\": ", truncated ? "true" : "false");
+    json += concat(", \"terminated\": ", terminated ? "true" : "false",
+                   ", \"truncated\": ", truncated ? "true" : "false");
   }
 
   const Setup& setup_;
@@ -160,11 +163,14 @@ class Player {
 }  // namespace
 
 int trace(const CommandLine& line) {
-  Arguments arguments(line, "trace", "Play a script of actions in one replica, and write down what every agent sees and gets.");
+  Arguments arguments(
+      line, "trace",
+      "Play a script of actions in one replica, and write down what every agent sees and gets.");
   ConfigOptions options;
   std::string script_path, out;
   options.add_to(arguments, {{"--seed", "trainer.seed"}});
-  arguments.option("--script", script_path, "FILE", R"(JSON: {"state": {field: [by agent]}, "actions": [step][agent]})");
+  arguments.option("--script", script_path, "FILE",
+                   R"(JSON: {"state": {field: [by agent]}, "actions": [step][agent]})");
   arguments.option("--out", out, "FILE", "JSON to write; - is stdout");
   if (!arguments.parse()) return 0;
   if (script_path.empty() || out.empty()) throw UsageError("trace needs --script FILE and --out FILE");

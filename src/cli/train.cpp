@@ -1,4 +1,6 @@
 // train.cpp: `wdtrain --env NAME`: trains, and leaves a run folder.
+#include <csignal>
+
 #include "src/cli/output.h"
 #include "src/cli/setup.h"
 #include "wd/log.h"
@@ -32,26 +34,33 @@ RunOptions run_options(const Setup& setup, bool quiet) {
   return options;
 }
 
-void run_training(const Setup& setup, bool quiet) {
+// The signal that asked this program to end; 0: none. The first one ends training in good order, a second one
+// at once.
+volatile std::sig_atomic_t received = 0;
+
+void remember(int signal) {
+  received = signal;
+  std::signal(signal, SIG_DFL);
+}
+
+// The exit code: 0, or 128 + n where signal n ended training.
+int run_training(const Setup& setup, bool quiet) {
   Trainer trainer(setup.config, *setup.row, *setup.environment, setup.device);
   Run run(run_options(setup, quiet));
-  logging::info(concat("training ", setup.config.name, " on ", describe(setup.device), "; run folder ", run.folder().string()));
+  logging::info(concat("training ", setup.config.name, " on ", describe(setup.device), "; run folder ",
+                       run.folder().string()));
   run.write_config(print_config(setup.config, setup.describe(), false));
-  try {
-    const std::string reason = wd::train(setup.config, trainer, run);
-    logging::info("finished: " + reason + "; results are in " + run.folder().string());
-  } catch (const std::exception& error) {
-    Progress progress;
-    progress.counts = trainer.counts();
-    run.finish(RunStatus::kFailed, error.what(), progress);
-    throw;
-  }
+  for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, remember);
+  const std::string reason = wd::train(setup.config, trainer, run, [] { return received != 0; });
+  logging::info(concat("ended by ", reason, "; results are in ", run.folder().string()));
+  return reason == "signal" ? 128 + received : 0;
 }
 
 }  // namespace
 
 int train(const CommandLine& line) {
-  Arguments arguments(line, "", "Train policies in an environment; the run folder gets weights, metrics and configuration.");
+  Arguments arguments(
+      line, "", "Train policies in an environment; the run folder gets weights, metrics and configuration.");
   ConfigOptions options;
   bool quiet = false, print_only = false;
   options.add_to(arguments, kShorthands);
@@ -67,8 +76,7 @@ int train(const CommandLine& line) {
   if (quiet) logging::quiet();
   const Setup setup = load_setup(sources);
   for (const std::string& note : setup.config.notes) logging::warn(note);
-  run_training(setup, quiet);
-  return 0;
+  return run_training(setup, quiet);
 }
 
 }  // namespace wd::cli

@@ -45,15 +45,21 @@ struct Evaluator::Table {
   bool over() const { return std::accumulate(remaining.begin(), remaining.end(), 0) == 0; }
 };
 
-Evaluator::Evaluator(const Config& config, const EnvironmentRow& row, const Environment& environment, std::filesystem::path run,
-                     Device device)
-    : config_(config), row_(row), environment_(environment), run_(std::move(run)), device_(device), spec_(environment.spec()) {}
+Evaluator::Evaluator(const Config& config, const EnvironmentRow& row, const Environment& environment,
+                     std::filesystem::path run, Device device)
+    : config_(config),
+      row_(row),
+      environment_(environment),
+      run_(std::move(run)),
+      device_(device),
+      spec_(environment.spec()) {}
 
 void Evaluator::add_policy(Table& table, std::size_t role) {
   if (table.match.players[role] != Player::kTrained) return table.policies.emplace_back(), void();
   const PolicySettings& settings = config_.policies[static_cast<std::size_t>(config_.policy_of_role[role])];
-  table.policies.emplace_back(Policy(table.trajectory.policies()[role], settings.model, static_cast<int>(role), table.seed,
-                                     config_.trainer.chunk_rows, device_));
+  table.policies.emplace_back(Policy(table.trajectory.policies()[role], settings.model,
+                                     static_cast<int>(role), table.seed, config_.trainer.chunk_rows,
+                                     device_));
   load_weights(*table.policies.back(), run_ / "weights" / (settings.name + ".safetensors"));
 }
 
@@ -82,7 +88,8 @@ void Evaluator::act(Table& table, std::size_t role, std::uint64_t step) {
       table.policies[role]->act(buffers, 0, {.seed = table.seed, .step = step, .greedy = table.match.greedy});
       break;
     case Player::kRandom:
-      play_at_random(current_queue(device_), buffers, 0, 0, {.seed = table.seed, .policy = static_cast<std::uint32_t>(role), .step = step});
+      play_at_random(current_queue(device_), buffers, 0, 0,
+                     {.seed = table.seed, .policy = static_cast<std::uint32_t>(role), .step = step});
       break;
     case Player::kScripted:
       act_by_script(table, role);
@@ -92,9 +99,11 @@ void Evaluator::act(Table& table, std::size_t role, std::uint64_t step) {
 
 // The state is that of the episode's end: a replica resets in its next step.
 Episode Evaluator::finish(Table& table, int replica) {
-  Episode episode = std::exchange(table.running[static_cast<std::size_t>(replica)], {0, std::vector<double>(spec_.roles.size()), {}});
+  Episode episode = std::exchange(table.running[static_cast<std::size_t>(replica)],
+                                  {0, std::vector<double>(spec_.roles.size()), {}});
   for (const Statistic& statistic : spec_.statistics) {
-    const std::vector<double> values = table.replicas.read(replica, table.replicas.layout().field(statistic.field));
+    const std::vector<double> values =
+        table.replicas.read(replica, table.replicas.layout().field(statistic.field));
     std::size_t begin = 0, count = values.size();
     for (const Role& role : spec_.roles) {
       if (role.name == statistic.role) count = static_cast<std::size_t>(role.count);
@@ -102,20 +111,24 @@ Episode Evaluator::finish(Table& table, int replica) {
       begin += static_cast<std::size_t>(role.count);
     }
     const auto at = values.begin() + static_cast<std::ptrdiff_t>(begin);
-    episode.statistics.push_back(std::accumulate(at, at + static_cast<std::ptrdiff_t>(count), 0.0) / static_cast<double>(count));
+    episode.statistics.push_back(std::accumulate(at, at + static_cast<std::ptrdiff_t>(count), 0.0) /
+                                 static_cast<double>(count));
   }
   return episode;
 }
 
 void Evaluator::count_step(Table& table, std::vector<Episode>& episodes) {
   std::vector<at::Tensor> rewards;  // by role: the mean over its agents, [E]
-  for (const PolicyBuffers& buffers : table.trajectory.policies()) rewards.push_back(buffers.reward[0].to(at::kDouble).mean(1).cpu());
-  const at::Tensor ended = at::bitwise_or(table.trajectory.terminated(), table.trajectory.truncated())[0].cpu();
+  for (const PolicyBuffers& buffers : table.trajectory.policies())
+    rewards.push_back(buffers.reward[0].to(at::kDouble).mean(1).cpu());
+  const at::Tensor ended =
+      at::bitwise_or(table.trajectory.terminated(), table.trajectory.truncated())[0].cpu();
   const at::Tensor reset = table.trajectory.reset_step()[0].cpu();
   for (std::size_t e = 0; e < table.running.size(); ++e) {
     Episode& running = table.running[e];
     running.length += reset.const_data_ptr<std::uint8_t>()[e] != 0 ? 0 : 1;
-    for (std::size_t r = 0; r < rewards.size(); ++r) running.returns[r] += rewards[r].const_data_ptr<double>()[e];
+    for (std::size_t r = 0; r < rewards.size(); ++r)
+      running.returns[r] += rewards[r].const_data_ptr<double>()[e];
     if (ended.const_data_ptr<std::uint8_t>()[e] == 0 || table.remaining[e] == 0) continue;
     episodes.push_back(finish(table, static_cast<int>(e)));
     --table.remaining[e];
@@ -127,10 +140,16 @@ std::vector<Episode> Evaluator::play(const Match& match) {
   ReplicasOptions options = replicas_options(config_, device_);
   options.num_envs = E;
   options.seed = match.seed | kEvaluation;
-  Table table{match, options.seed, Replicas(row_, environment_, options),
-              Trajectory(spec_, names(spec_), identity(spec_.roles.size()), 1, E, device_), {}, {}, {}};
+  Table table{match,
+              options.seed,
+              Replicas(row_, environment_, options),
+              Trajectory(spec_, names(spec_), identity(spec_.roles.size()), 1, E, device_),
+              {},
+              {},
+              {}};
   for (std::size_t r = 0; r < spec_.roles.size(); ++r) add_policy(table, r);
-  for (int e = 0; e < E; ++e) table.remaining.push_back(match.episodes / E + (e < match.episodes % E ? 1 : 0));
+  for (int e = 0; e < E; ++e)
+    table.remaining.push_back(match.episodes / E + (e < match.episodes % E ? 1 : 0));
   table.running.assign(static_cast<std::size_t>(E), {0, std::vector<double>(spec_.roles.size()), {}});
 
   std::vector<Episode> episodes;

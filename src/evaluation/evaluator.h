@@ -1,4 +1,5 @@
-// evaluator.h: plays fresh episodes with a run's policies, or with random and scripted players in their place.
+// evaluator.h: plays fresh episodes with a run's policies, or with random and scripted players in their
+// place.
 #pragma once
 
 #include <cstdint>
@@ -32,12 +33,13 @@ struct Episode {
 class Evaluator {
  public:
   // The environment must outlive it. Reads weights/POLICY.safetensors of the run as roles need them.
-  Evaluator(const Config& config, const EnvironmentRow& row, const Environment& environment, std::filesystem::path run,
-            Device device);
+  Evaluator(const Config& config, const EnvironmentRow& row, const Environment& environment,
+            std::filesystem::path run, Device device);
 
-  // Plays exactly `episodes` of them. Every replica plays a number that is fixed beforehand: to take the first to finish would
-  // favour short ones. Seeds are apart from every seed of training, and the same seed gives every match the same starts. Throws
-  // UsageError where a scripted player is asked for and there is none.
+  // Plays exactly `episodes` of them. Every replica plays a number that is fixed beforehand: to take the
+  // first to finish would favour short ones. Seeds are apart from every seed of training, and the same seed
+  // gives every match the same starts. Throws UsageError where a scripted player is asked for and there is
+  // none.
   std::vector<Episode> play(const Match& match);
 
  private:

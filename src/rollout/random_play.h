@@ -16,6 +16,7 @@ struct RandomPlay {
 };
 
 // Writes row `action_row` of actions; what is legal stands in row `mask_row` of the action masks. Enqueues.
-void play_at_random(Queue queue, PolicyBuffers& buffers, int mask_row, int action_row, const RandomPlay& play);
+void play_at_random(Queue queue, PolicyBuffers& buffers, int mask_row, int action_row,
+                    const RandomPlay& play);
 
 }  // namespace wd

@@ -29,17 +29,21 @@ bool save_weights(Trainer& trainer, Run& run) {
   return saved;
 }
 
-// Why training ends before the next iteration; empty while it goes on.
-std::string reason_to_stop(const Config& config, const Trainer& trainer, bool out_of_time) {
+// Why training ends before the next iteration; empty while it goes on. `cut`: why the last one may have been cut short.
+std::string reason_to_stop(const Config& config, const Trainer& trainer, const std::string& cut) {
   if (trainer.return_reached()) return "stop_return";
   if (trainer.counts().env_steps >= config.trainer.total_steps) return "total_steps";
-  return out_of_time ? "max_seconds" : "";
+  return cut;
 }
 
 // The loop proper.
-std::string train_to_end(const Config& config, Trainer& trainer, Run& run, const Clock::time_point start) {
+std::string train_to_end(const Config& config, Trainer& trainer, Run& run, const std::function<bool()>& interrupted,
+                         const Clock::time_point start) {
   const double limit = config.trainer.max_seconds;
-  const auto out_of_time = [&] { return limit > 0.0 && seconds_since(start) >= limit; };
+  const auto cut = [&]() -> const char* {
+    if (interrupted && interrupted()) return "signal";
+    return limit > 0.0 && seconds_since(start) >= limit ? "max_seconds" : "";
+  };
   const Device device = trainer.replicas().device();
   const auto report = [&] {
     run.log(trainer.take_metrics());
@@ -49,9 +53,9 @@ std::string train_to_end(const Config& config, Trainer& trainer, Run& run, const
   std::string reason;
   std::int64_t logged = 0;
   while (reason.empty()) {
-    const bool complete = trainer.iterate(out_of_time);
+    const bool complete = trainer.iterate([&] { return *cut() != '\0'; });
     const std::int64_t iteration = trainer.counts().iteration;
-    reason = reason_to_stop(config, trainer, !complete || out_of_time());
+    reason = reason_to_stop(config, trainer, cut());
     if (complete && iteration % config.saving.metrics_log_freq == 0) {
       report();
       logged = iteration;
@@ -66,12 +70,12 @@ std::string train_to_end(const Config& config, Trainer& trainer, Run& run, const
 
 }  // namespace
 
-std::string train(const Config& config, Trainer& trainer, Run& run) {
+std::string train(const Config& config, Trainer& trainer, Run& run, const std::function<bool()>& interrupted) {
   const Clock::time_point start = Clock::now();
   const auto progress = [&] { return progress_of(trainer, config.policies, start, trainer.replicas().device()); };
   try {
-    const std::string reason = train_to_end(config, trainer, run, start);
-    run.finish(reason == "max_seconds" ? RunStatus::kStopped : RunStatus::kFinished, reason, progress());
+    const std::string reason = train_to_end(config, trainer, run, interrupted, start);
+    run.finish(reason == "max_seconds" || reason == "signal" ? RunStatus::kStopped : RunStatus::kFinished, reason, progress());
     return reason;
   } catch (const std::exception& error) {
     run.finish(RunStatus::kFailed, error.what(), progress());

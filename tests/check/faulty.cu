@@ -1,15 +1,30 @@
-// faulty.cu: a game that breaks one rule of the contract, whichever is asked for: `wdtrain check` must notice each.
+// faulty.cu: a game that breaks one rule of the contract, whichever is asked for: `wdtrain check` must notice
+// each.
 #include <wd/env.h>
 
 struct Faulty {
-  enum Fault { kNone, kPush, kNeighbour, kOutside, kUnwritten, kOverrun, kNan, kMask, kResidue, kScratch, kHidden, kDerive, kStatistic };
+  enum Fault {
+    kNone,
+    kPush,
+    kNeighbour,
+    kOutside,
+    kUnwritten,
+    kOverrun,
+    kNan,
+    kMask,
+    kResidue,
+    kScratch,
+    kHidden,
+    kDerive,
+    kStatistic
+  };
 
   struct Params {
     int fault = kNone;
     void describe(auto&& field) {
       field.choice("fault", fault,
-                   {"none", "push", "neighbour", "outside", "unwritten", "overrun", "nan", "mask", "residue", "scratch", "hidden",
-                    "derive", "statistic"},
+                   {"none", "push", "neighbour", "outside", "unwritten", "overrun", "nan", "mask", "residue",
+                    "scratch", "hidden", "derive", "statistic"},
                    "the rule that is broken");
     }
   };
@@ -18,14 +33,19 @@ struct Faulty {
     wd::PerAgent<float> x, score;
     wd::PerReplica<int> moves;
     wd::Scratch<float> total;
-    void describe(auto&& field) { field("x", x), field("score", score), field("moves", moves), field("total", total, 1); }
+    void describe(auto&& field) {
+      field("x", x), field("score", score), field("moves", moves), field("total", total, 1);
+    }
   };
 
   static constexpr int kAgents = 7, kSeen = 4;  // a row of four floats has no padding
 
   static wd::Spec spec(const Params& p) {
-    wd::Role role{"player", kAgents, {{"x", 1}, {"others", 2}, {"score", 1}}, wd::ActionSpace::discrete({3}), true};
-    return {.roles = {role}, .time_limit = 50, .statistics = {{p.fault == kStatistic ? "mvoes" : "moves", "moves made", ""}}};
+    wd::Role role{
+        "player", kAgents, {{"x", 1}, {"others", 2}, {"score", 1}}, wd::ActionSpace::discrete({3}), true};
+    return {.roles = {role},
+            .time_limit = 50,
+            .statistics = {{p.fault == kStatistic ? "mvoes" : "moves", "moves made", ""}}};
   }
 
   WD_FN static void reset(auto& team, const Params& p, State& s, wd::Random random) {

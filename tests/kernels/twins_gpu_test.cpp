@@ -6,6 +6,7 @@
 #include "tests/kernels/episodes_data.h"
 #include "tests/kernels/loss_data.h"
 #include "tests/kernels/memory.h"
+#include "tests/kernels/random_actions_data.h"
 #include "tests/kernels/reduce_data.h"
 #include "tests/kernels/returns_data.h"
 #include "tests/kernels/sample_data.h"
@@ -53,6 +54,18 @@ TEST(Twins, Sample) {
         }
       }
     }
+  }
+}
+
+TEST(Twins, RandomActions) {
+  WD_SKIP_WITHOUT_GPU();
+  for (const int rows : kSizes) {
+    const std::vector<std::uint8_t> legal(static_cast<std::size_t>(rows) * 42, 1);
+    for (const ActionSpace& space : {ActionSpace::discrete({2}), ActionSpace::discrete({21, 21}), ActionSpace::box(3, -1.0f, 2.0f)}) {
+      EXPECT_EQ(run_random_actions(CudaMemory(), space, rows, 7), run_random_actions(HostMemory(), space, rows, 7));
+    }
+    const ActionSpace space = ActionSpace::discrete({21, 21});
+    EXPECT_EQ(run_random_actions(CudaMemory(), space, rows, 7, legal), run_random_actions(HostMemory(), space, rows, 7, legal));
   }
 }
 

@@ -1,0 +1,101 @@
+"""Training from the command line: what a run leaves, how options and files go together, how a signal ends it."""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+from cli.program import output, wdtrain
+
+SHORT = ["--env", "cartpole", "--device", "cpu", "--total_steps", "2048"]
+
+
+def summary(folder):
+    return json.loads((folder / "summary.json").read_text())
+
+
+def test_a_run_leaves_its_files(tmp_path):
+    output(*SHORT, "--run_dir", tmp_path / "run", "--seed", 3)
+    names = {path.name for path in (tmp_path / "run").iterdir()}
+    assert {"config.yaml", "metrics.jsonl", "summary.json", "log.txt", "weights"} <= names
+    assert any(name.startswith("events.out.tfevents.") for name in names)
+    left = summary(tmp_path / "run")
+    assert (left["status"], left["env"], left["seed"], left["stop_reason"]) == ("finished", "cartpole", 3, "total_steps")
+    assert left["env_steps"] == 2048
+
+
+def test_the_word_train_may_be_left_out(tmp_path):
+    output("train", *SHORT, "--run_dir", tmp_path / "run", "--quiet")
+    assert summary(tmp_path / "run")["status"] == "finished"
+
+
+def test_quiet_says_nothing(tmp_path):
+    done = wdtrain(*SHORT, "--run_dir", tmp_path / "run", "--quiet")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_the_default_folder_is_under_runs(tmp_path):
+    output(*SHORT, "--quiet", cwd=tmp_path)
+    (folder,) = (tmp_path / "runs" / "cartpole").iterdir()
+    assert summary(folder)["status"] == "finished"
+
+
+def test_a_folder_that_holds_something_is_refused(tmp_path):
+    (tmp_path / "precious").write_text("x")
+    done = wdtrain(*SHORT, "--run_dir", tmp_path)
+    assert done.returncode == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["precious"]
+
+
+def test_options_lie_over_files(tmp_path):
+    (tmp_path / "mine.yaml").write_text("name: cartpole\ntrainer: {seed: 5, num_envs: 4}\n")
+    text = output("--config", tmp_path / "mine.yaml", "--set", "trainer.num_envs=8", "--seed", 7, "--print_config")
+    assert re.search(r"seed: 7 +# --seed", text)
+    assert re.search(r"num_envs: 8 +# --set", text)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_folder_with_a_name_that_yaml_would_misread(tmp_path):
+    output(*SHORT, "--quiet", "--run_dir", "1e6", cwd=tmp_path)
+    assert summary(tmp_path / "1e6")["status"] == "finished"
+
+
+def test_a_run_s_configuration_is_a_configuration(tmp_path):
+    output(*SHORT, "--quiet", "--run_dir", tmp_path / "one")
+    output("--config", tmp_path / "one" / "config.yaml", "--quiet", "--run_dir", tmp_path / "two")
+    weights = [(tmp_path / name / "weights" / "shared.safetensors").read_bytes() for name in ("one", "two")]
+    assert weights[0] == weights[1]
+
+
+def start(folder):
+    command = [os.environ["WDTRAIN"], "--env", "cartpole", "--device", "cpu", "--total_steps", "1G", "--set", "trainer.stop_return=1e9"]
+    process = subprocess.Popen([*command, "--run_dir", str(folder)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not ((folder / "metrics.jsonl").exists() and (folder / "metrics.jsonl").stat().st_size) and time.monotonic() < deadline:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_training_in_good_order(tmp_path: pathlib.Path, number):
+    process = start(tmp_path / "run")
+    process.send_signal(number)
+    process.communicate(timeout=30)
+    assert process.returncode == 128 + number
+    left = summary(tmp_path / "run")
+    assert (left["status"], left["stop_reason"]) == ("stopped", "signal")
+    assert (tmp_path / "run" / "weights" / "shared.safetensors").stat().st_size > 0
+
+
+def test_max_seconds_ends_training_in_good_order(tmp_path):
+    begin = time.monotonic()
+    output("--env", "cartpole", "--device", "cpu", "--total_steps", "1G", "--set", "trainer.stop_return=1e9", "--max_seconds", 1,
+           "--run_dir", tmp_path / "run", "--quiet")
+    assert time.monotonic() - begin < 20
+    assert (summary(tmp_path / "run")["status"], summary(tmp_path / "run")["stop_reason"]) == ("stopped", "max_seconds")

@@ -1,0 +1,35 @@
+// interval_test.cpp: confidence intervals against a table of Student's distribution.
+#include "src/evaluation/interval.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+namespace wd {
+namespace {
+
+TEST(Interval, QuantilesAreStudents) {
+  const std::pair<int, double> known[] = {{1, 12.7062047}, {2, 4.3026527},   {5, 2.5705818},
+                                          {8, 2.3060041},  {9, 2.2621572},   {10, 2.2281389},
+                                          {30, 2.0422725}, {199, 1.9719565}, {100000, 1.9599877}};
+  for (const auto& [degrees, quantile] : known)
+    EXPECT_NEAR(student_quantile(degrees) / quantile, 1.0, 1e-4) << degrees;
+}
+
+TEST(Interval, OfFiveValues) {
+  const Interval interval = mean_interval(std::vector<double>{1.0, 2.0, 3.0, 4.0, 10.0});
+  EXPECT_DOUBLE_EQ(interval.mean, 4.0);
+  EXPECT_NEAR(interval.low, -0.38999, 1e-4);
+  EXPECT_NEAR(interval.high, 8.38999, 1e-4);
+}
+
+TEST(Interval, OfTooFewValues) {
+  EXPECT_TRUE(std::isnan(mean_interval({}).mean));
+  const Interval one = mean_interval(std::vector<double>{2.0});
+  EXPECT_EQ(one.mean, 2.0);
+  EXPECT_TRUE(std::isnan(one.low) && std::isnan(one.high));
+}
+
+}  // namespace
+}  // namespace wd
