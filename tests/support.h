@@ -8,7 +8,7 @@
 
 namespace wd {
 
-// An environment with settings over the struct defaults: no file is read. "trainer.num_envs=4", ...
+// An environment with settings over its configs/NAME.yaml: "trainer.num_envs=4", ...
 inline cli::Setup make_setup(const std::string& env, const std::vector<std::string>& settings) {
   ConfigSources sources;
   sources.env = env;

@@ -37,8 +37,10 @@ TEST(Transition, TruncationShowsTheTrueLastObservationThenResets) {
 // A runner on top of a tagger is tagged in the first step; the other one, out of reach, plays on.
 TEST(Transition, AnAgentThatLeavesKeepsItsLastRewardAndIsInactiveAfterwards) {
   const cli::Setup setup = make_setup(
-      "tag_continuous", {"env.num_taggers=1", "env.num_runners=2", "env.max_speed=0.001", "env.tagging_distance=0.05", "env.reset=fixed",
-                         "trainer.num_envs=1", "trainer.train_batch_size=4"});
+      "tag_continuous",
+      {"env.num_taggers=1", "env.num_runners=2", "env.max_speed=0.001", "env.tagging_distance=0.02", "env.tag_reward_for_tagger=1",
+       "env.tag_penalty_for_runner=-1", "env.reset=fixed", "trainer.num_envs=1", "trainer.train_batch_size=4",
+       "policy={tagger: {algorithm: A2C}, runner: {algorithm: A2C}}"});
   Trainer trainer(setup.config, *setup.row, *setup.environment, {});
   const Trajectory& trajectory = trainer.trajectory();
   trainer.replicas().step(trajectory.first_rows());
