@@ -16,7 +16,7 @@ constexpr int kGuard = 4;                       // floats behind each observatio
 
 template <typename T>
 void poison_all(std::vector<T>& values) {
-  std::memset(values.data(), 0xff, values.size() * sizeof(T));
+  if (!values.empty()) std::memset(values.data(), 0xff, values.size() * sizeof(T));
 }
 
 bool is_poison(float value) { return std::bit_cast<std::uint32_t>(value) == kPoison; }
