@@ -8,10 +8,11 @@
 
 namespace wd {
 
-// An environment with settings over its configs/NAME.yaml: "trainer.num_envs=4", ...
+// An environment's own defaults with settings over them: "trainer.num_envs=4", ...
 inline cli::Setup make_setup(const std::string& env, const std::vector<std::string>& settings) {
   ConfigSources sources;
   sources.env = env;
+  sources.shipped = false;
   for (const std::string& setting : settings) sources.overrides.push_back(parse_override(setting));
   return cli::load_environment(sources);
 }

@@ -147,6 +147,7 @@ struct ConfigSources {
   std::string file = {};  // --config; empty: none
   std::vector<Override> overrides = {};
   std::vector<std::filesystem::path> search = {};  // folders that may hold NAME.yaml
+  bool shipped = true;  // false: the environment's own defaults take the place of NAME.yaml
 };
 
 using Describe = std::function<void(Fields&)>;

@@ -58,6 +58,7 @@ Request requested(const ConfigSources& sources, const Node& file, Problems& prob
 // NAME.yaml in the first folder that has it, else the environment's own file, else "".
 std::string shipped_file(const std::string& name, const ConfigSources& sources,
                          const EnvironmentAccess& access) {
+  if (!sources.shipped) return "";
   std::error_code error;
   for (const std::filesystem::path& folder : sources.search) {
     const std::filesystem::path path = folder / (name + ".yaml");
