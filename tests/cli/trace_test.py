@@ -7,7 +7,7 @@ import pytest
 
 from cli.program import output, wdtrain
 
-SMALL = ["--set", "env.num_taggers=1", "--set", "env.num_runners=2", "--set", "env.episode_length=5"]
+SMALL = ["--set", "env.num_taggers=1", "--set", "env.num_runners=2", "--set", "env.episode_length=5", "--set", "env.grid_length=20"]
 
 
 def trace(tmp_path, script, *arguments):
