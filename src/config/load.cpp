@@ -37,7 +37,7 @@ Request file_name(const Node& tree, Problems& problems) {
 }
 
 Request requested(const ConfigSources& sources, const Node& file, Problems& problems) {
-  const Request named = file_name(file, problems);
+  Request named = file_name(file, problems);
   problems.throw_if_any();
   if (sources.env.empty() && named.name.empty()) {
     throw ConfigError({sources.file.empty()
