@@ -49,13 +49,13 @@ struct PolicySettings {
   double gae_lambda = 1.0;  // 1: the return up to the end of the rollout, as WarpDrive's
   int n_step = 0;
   bool clip_grad_norm = true;
-  double max_grad_norm = 0.5;
+  Schedule max_grad_norm = 0.5;
   bool normalize_advantage = false;
   bool normalize_return = false;
   double adam_epsilon = 1e-8;
-  double clip_param = 0.2;
-  double vf_clip_param = 0.0;
-  double target_kl = 0.0;
+  Schedule clip_param = 0.2;
+  Schedule vf_clip_param = 0.0;
+  Schedule target_kl = 0.0;
   int num_epochs = 4;
   int num_minibatches = 4;
   ModelSettings model;

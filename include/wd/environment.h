@@ -46,6 +46,15 @@ struct ReplicaHeader {
   std::int32_t unused = 0;
 };
 
+inline constexpr int kMaxStatistics = 16;
+
+// Where one of Spec::statistics lies in a replica's block.
+struct StatisticView {
+  std::uint32_t offset = 0;
+  std::int32_t count = 1;  // values to take the mean of
+  FieldType type = FieldType::kFloat;
+};
+
 enum class ResetMode : std::int32_t { kRandom, kFixed, kPool, kGiven };
 
 // Everything that one call to step all replicas needs. Plain data: it is passed to kernels by value.
@@ -63,6 +72,9 @@ struct StepView {
   std::byte* scratch = nullptr;          // CUDA, where shared memory does not hold a replica: [E, scratch_bytes]
   int num_roles = 0;
   RoleView roles[kMaxRoles];
+  int num_statistics = 0;
+  StatisticView statistics[kMaxStatistics];
+  float* statistic = nullptr;            // [E, num_statistics], row t: written where an episode ends; null: not wanted
   std::uint8_t* terminated = nullptr;    // [E], row t; null in the very first reset, as all of row t
   std::uint8_t* truncated = nullptr;     // [E], row t
   std::uint8_t* reset_step = nullptr;    // [E], row t

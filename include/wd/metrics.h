@@ -10,15 +10,21 @@
 
 namespace wd {
 
-enum class Reduce { kSum, kMean /* weighted by count */, kMax };
+enum class Reduce { kSum, kMean /* weighted by count */, kMin, kMax };
 
+// "env" and "time" are the first word of logged names: no policy can have that name.
+inline constexpr std::string_view kEnvironmentGroup = "env", kTimeGroup = "time";
+
+// One metric. A policy's are logged as POLICY/NAME, those that exist once a head as POLICY/NAME/HEAD, an environment's own
+// statistics as env/FIELD, everything that depends on the clock as time/NAME.
 struct Metric {
-  const char* name;
-  Reduce reduce;
+  std::string_view group;  // "", "time", "POLICY", "env"
+  std::string_view name;   // of env: "FIELD"
+  Reduce reduce;           // over ranks
+  std::string_view help;
 };
 
-// Every metric there is. A policy's metrics are logged as POLICY/NAME, an environment's own statistics as
-// env/NAME (means), everything that depends on the clock as time/NAME.
+// Every metric there is, in the order of docs/metrics.md.
 std::span<const Metric> metrics();
 
 // How a logged name ("iteration", "tagger/entropy", "env/tags", "time/update_s") is reduced.

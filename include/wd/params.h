@@ -28,6 +28,7 @@ struct Schedule {
   struct Point {
     double step = 0.0;
     double value = 0.0;
+    bool operator==(const Point&) const = default;
   };
   std::vector<Point> points;
 
@@ -36,6 +37,7 @@ struct Schedule {
 
   // Value at a number of environment steps: linear between points, constant before the first and after the last.
   double at(double step) const;
+  bool operator==(const Schedule&) const = default;
 };
 
 // What a describe() function talks to. Each call names one field of the struct; the visitor reads the field (help, printing),

@@ -51,6 +51,7 @@ class Replicas {
 
  private:
   StepView complete(StepView rows) const;
+  void find_statistics();
 
   const EnvironmentRow& row_;
   const Environment& environment_;
@@ -60,6 +61,7 @@ class Replicas {
   at::Tensor blocks_;
   at::Tensor scratch_;  // CUDA: for replicas that shared memory does not hold
   at::Tensor images_;   // kGiven
+  std::vector<StatisticView> statistics_;  // as in Spec::statistics
 };
 
 // Numbers of one field of a block.

@@ -24,6 +24,8 @@ struct ActionSpace {
   bool is_continuous() const { return continuous > 0; }
   // Numbers that make one action: heads, or components.
   int width() const { return is_continuous() ? continuous : static_cast<int>(heads.size()); }
+  // Of head or component k: its name, or its number where names are not given.
+  std::string name(std::size_t k) const { return names.empty() ? std::to_string(k) : names.at(k); }
   bool operator==(const ActionSpace&) const = default;
 };
 

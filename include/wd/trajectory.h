@@ -49,6 +49,8 @@ class Trajectory {
   const at::Tensor& terminated() const { return terminated_; }  // [T, E] uint8
   const at::Tensor& truncated() const { return truncated_; }
   const at::Tensor& reset_step() const { return reset_step_; }
+  // [T, E, K] float32: the environment's K statistics, written where an episode ends; undefined where it has none.
+  const at::Tensor& statistics() const { return statistics_; }
 
   // Pointers for Replicas::step at step t: reads row t, writes row t of outcomes and row t + 1 of observations.
   StepView rows(int t) const;
@@ -67,7 +69,7 @@ class Trajectory {
   std::vector<Role> roles_;
   std::vector<int> policy_of_role_;
   std::vector<PolicyBuffers> policies_;
-  at::Tensor terminated_, truncated_, reset_step_;
+  at::Tensor terminated_, truncated_, reset_step_, statistics_;
 };
 
 }  // namespace wd

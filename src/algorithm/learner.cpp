@@ -26,6 +26,17 @@ at::Tensor variance_of(const at::Tensor& moments) {
 
 }  // namespace
 
+// Where the schedules stand.
+struct Coefficients {
+  double lr = 0.0, value_coeff = 0.0, entropy_coeff = 0.0, clip = 0.0, value_clip = 0.0, target_kl = 0.0, max_grad_norm = 0.0;
+
+  static Coefficients at(const PolicySettings& settings, std::int64_t env_steps) {
+    const auto x = static_cast<double>(env_steps);
+    return {settings.lr.at(x),         settings.vf_loss_coeff.at(x), settings.entropy_coeff.at(x), settings.clip_param.at(x),
+            settings.vf_clip_param.at(x), settings.target_kl.at(x),  settings.max_grad_norm.at(x)};
+  }
+};
+
 struct Learner::Impl {
   Policy& policy;
   const Trajectory& trajectory;
@@ -42,7 +53,7 @@ struct Learner::Impl {
   at::Tensor squares;                                     // [1] float64
   at::Tensor norm_sum;                                    // [] float64: gradient norms of all steps
   int steps = 0;                                          // optimizer steps of the last update
-  double lr = 0.0, value_coeff = 0.0, entropy_coeff = 0.0;
+  Coefficients now;                                       // of the last update
 
   Impl(Policy& p, const Trajectory& t, int index, const PolicySettings& s, std::uint64_t run_seed)
       : policy(p), trajectory(t), buffers(t.policies()[static_cast<std::size_t>(index)]), settings(s), seed(run_seed),
@@ -110,10 +121,10 @@ LossSettings Learner::Impl::loss_settings() const {
   LossSettings loss;
   loss.ppo = settings.algorithm == kPpo;
   loss.with_value = settings.algorithm != kReinforce;
-  loss.clip = static_cast<float>(settings.clip_param);
-  loss.value_clip = static_cast<float>(settings.vf_clip_param);
-  loss.value_coeff = static_cast<float>(value_coeff);
-  loss.entropy_coeff = static_cast<float>(entropy_coeff);
+  loss.clip = static_cast<float>(now.clip);
+  loss.value_clip = static_cast<float>(now.value_clip);
+  loss.value_coeff = static_cast<float>(now.value_coeff);
+  loss.entropy_coeff = static_cast<float>(now.entropy_coeff);
   if (settings.normalize_advantage) loss.advantage_norm = advantage_norm;
   return loss;
 }
@@ -131,9 +142,9 @@ bool Learner::Impl::step(const Batch& batch, const LossSettings& loss, const std
   const at::Tensor totals = policy.accumulate(batch, loss, give_up);
   if (give_up && give_up()) return false;
   sums.add_(totals);
-  if (loss.ppo && settings.target_kl > 0.0) {
+  if (loss.ppo && now.target_kl > 0.0) {
     const double kl = (totals[kApproxKl] / totals[kCount].clamp_min(1.0)).item<double>();
-    stop_early = kl > 1.5 * settings.target_kl;
+    stop_early = kl > 1.5 * now.target_kl;
     if (stop_early) return true;
   }
   at::Tensor gradients = policy.gradients();
@@ -142,10 +153,10 @@ bool Learner::Impl::step(const Batch& batch, const LossSettings& loss, const std
   const at::Tensor inverse_count = totals[kCount].clamp_min(1.0).reciprocal();
   const at::Tensor norm = squares[0].sqrt() * inverse_count;
   at::Tensor scale = inverse_count;
-  if (settings.clip_grad_norm) scale = scale * (settings.max_grad_norm / (norm + 1e-6)).clamp_max(1.0);
+  if (settings.clip_grad_norm) scale = scale * (now.max_grad_norm / (norm + 1e-6)).clamp_max(1.0);
   if (!device.is_cuda()) check_finite(totals, norm);  // on CUDA metrics() does, at the next logging interval: no wait here
   gradients.mul_(scale.to(at::kFloat));
-  adam.step(gradients, lr);
+  adam.step(gradients, now.lr);
   norm_sum.add_(norm);
   ++steps;
   return true;
@@ -170,10 +181,7 @@ void Learner::prepare() {
 
 bool Learner::update(const UpdateTime& time, const std::function<bool()>& give_up) {
   Impl& self = *impl_;
-  const auto now = static_cast<double>(time.env_steps);
-  self.lr = self.settings.lr.at(now);
-  self.value_coeff = self.settings.vf_loss_coeff.at(now);
-  self.entropy_coeff = self.settings.entropy_coeff.at(now);
+  self.now = Coefficients::at(self.settings, time.env_steps);
   self.sums.zero_();
   self.norm_sum.zero_();
   self.steps = 0;
@@ -205,13 +213,13 @@ std::vector<std::pair<std::string, double>> Learner::metrics() const {
   };
   const auto [advantage, advantage_variance] = statistics(self.advantage_moments);
   const auto [target, target_variance] = statistics(self.target_moments);
-  const double loss = mean(kPolicyLoss) + self.value_coeff * mean(kValueLoss) - self.entropy_coeff * mean(kEntropy);
+  const double loss = mean(kPolicyLoss) + self.now.value_coeff * mean(kValueLoss) - self.now.entropy_coeff * mean(kEntropy);
   return {{"total_loss", loss},
           {"policy_loss", mean(kPolicyLoss)},
           {"value_loss", mean(kValueLoss)},
           {"entropy", mean(kEntropy)},
-          {"vf_loss_coeff", self.value_coeff},
-          {"entropy_coeff", self.entropy_coeff},
+          {"vf_loss_coeff", self.now.value_coeff},
+          {"entropy_coeff", self.now.entropy_coeff},
           {"value_mean", statistics(self.value_moments).first},
           {"advantage_mean", advantage},
           {"advantage_std", std::sqrt(advantage_variance)},
@@ -221,7 +229,7 @@ std::vector<std::pair<std::string, double>> Learner::metrics() const {
           {"approx_kl", mean(kApproxKl)},
           {"clip_fraction", mean(kClipped)},
           {"grad_norm", self.steps > 0 ? self.norm_sum.item<double>() / self.steps : 0.0},
-          {"learning_rate", self.lr},
+          {"learning_rate", self.now.lr},
           {"updates", static_cast<double>(self.steps)}};
 }
 

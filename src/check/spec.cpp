@@ -1,70 +1,9 @@
-// spec.cpp: a specification that contradicts itself or the state is found before anything runs on it.
-#include <set>
-
+// spec.cpp: the specification, before anything runs on it.
 #include "src/check/checks.h"
+#include "src/replicas/spec_fault.h"
 #include "wd/error.h"
-#include "wd/name.h"
 
 namespace wd {
-namespace {
-
-std::string role_fault(const Role& role) {
-  if (!is_name(role.name))
-    return concat("role '", role.name, "': the name must be made of A-Z a-z 0-9 . _ -");
-  if (role.count < 1) return concat("role ", role.name, " has ", role.count, " agents");
-  if (role.action.width() < 1) return concat("role ", role.name, " has no action");
-  for (const int n : role.action.heads) {
-    if (n < 1) return concat("role ", role.name, " has an action with ", n, " choices");
-  }
-  if (role.action.is_continuous() && !(role.action.low < role.action.high)) {
-    return concat("role ", role.name, ": action bounds [", role.action.low, ", ", role.action.high, "]");
-  }
-  if (!role.action.names.empty() && static_cast<int>(role.action.names.size()) != role.action.width()) {
-    return concat("role ", role.name, " has ", role.action.width(), " actions and ", role.action.names.size(),
-                  " names for them");
-  }
-  for (const ObservationPart& part : role.observation) {
-    if (part.size < 0)
-      return concat("role ", role.name, ": observation part '", part.name, "' has ", part.size, " entries");
-  }
-  return role.observation_size() < 1 ? concat("role ", role.name, " observes nothing") : "";
-}
-
-std::string statistic_fault(const Statistic& statistic, const StateLayout& layout,
-                            const std::set<std::string>& roles) {
-  for (const StateField& field : layout.fields) {
-    if (field.name != statistic.field) continue;
-    if (field.scratch) return concat("statistic '", field.name, "' is working memory");
-    if (field.per_agent == statistic.role.empty()) {
-      return concat("statistic '", field.name, "' is per ",
-                    field.per_agent ? "agent and names no role" : "replica and names a role");
-    }
-    return statistic.role.empty() || roles.contains(statistic.role)
-               ? ""
-               : concat("statistic '", field.name, "': no role '", statistic.role, "'");
-  }
-  return concat("statistic '", statistic.field, "' is no state field");
-}
-
-std::string spec_fault(const Spec& spec, const StateLayout& layout) {
-  if (spec.time_limit < 1 || spec.time_limit >= 1 << 24)
-    return concat("time limit ", spec.time_limit, " is not in [1, 2^24)");
-  std::set<std::string> roles, fields;
-  for (const Role& role : spec.roles) {
-    if (std::string fault = role_fault(role); !fault.empty()) return fault;
-    if (!roles.insert(role.name).second) return concat("two roles are called ", role.name);
-  }
-  if (roles.empty()) return "there is no role";
-  for (const StateField& field : layout.fields) {
-    if (!fields.insert(field.name).second) return concat("two state fields are called ", field.name);
-  }
-  for (const Statistic& statistic : spec.statistics) {
-    if (std::string fault = statistic_fault(statistic, layout, roles); !fault.empty()) return fault;
-  }
-  return {};
-}
-
-}  // namespace
 
 CheckResult check_spec(const Environment& environment) {
   const Spec spec = environment.spec();

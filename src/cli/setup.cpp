@@ -102,7 +102,12 @@ Setup load_environment(const ConfigSources& sources) {
 Setup load_setup(const ConfigSources& sources) {
   Setup setup = load_environment(sources);
   if (setup.config.trainer.threads > 0) set_num_threads(setup.config.trainer.threads);
-  setup.device = select_device(static_cast<DeviceRequest>(setup.config.trainer.device));
+  try {
+    setup.device = select_device(static_cast<DeviceRequest>(setup.config.trainer.device));
+  } catch (const UsageError& error) {  // an option is known by its name, a file by its line
+    const std::string& origin = setup.config.origins.at("trainer.device");
+    throw UsageError(origin == "--device" ? concat("--", error.what()) : concat(origin, ": ", error.what()));
+  }
   return setup;
 }
 

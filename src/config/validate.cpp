@@ -1,5 +1,6 @@
 // validate.cpp: what settings demand of one another.
 #include "src/config/layers.h"
+#include "wd/metrics.h"
 #include "wd/name.h"
 
 namespace wd::config {
@@ -121,6 +122,9 @@ void check_policies(Checks& check) {
   for (const PolicySettings& policy : check.config.policies) {
     const std::string path = "policy." + policy.name;
     trains = trains || policy.to_train;
+    if (policy.name == kEnvironmentGroup || policy.name == kTimeGroup) {
+      check.fail(path, "", "metrics are called " + policy.name + "/... already: choose another name, with roles: [...]");
+    }
     if (policy.n_step > 0 && policy.gae_lambda != 1.0) {
       check.fail(
           path + ".n_step", to_string(policy.n_step),

@@ -97,26 +97,6 @@ void Evaluator::act(Table& table, std::size_t role, std::uint64_t step) {
   }
 }
 
-// The state is that of the episode's end: a replica resets in its next step.
-Episode Evaluator::finish(Table& table, int replica) {
-  Episode episode = std::exchange(table.running[static_cast<std::size_t>(replica)],
-                                  {0, std::vector<double>(spec_.roles.size()), {}});
-  for (const Statistic& statistic : spec_.statistics) {
-    const std::vector<double> values =
-        table.replicas.read(replica, table.replicas.layout().field(statistic.field));
-    std::size_t begin = 0, count = values.size();
-    for (const Role& role : spec_.roles) {
-      if (role.name == statistic.role) count = static_cast<std::size_t>(role.count);
-      if (statistic.role.empty() || role.name == statistic.role) break;
-      begin += static_cast<std::size_t>(role.count);
-    }
-    const auto at = values.begin() + static_cast<std::ptrdiff_t>(begin);
-    episode.statistics.push_back(std::accumulate(at, at + static_cast<std::ptrdiff_t>(count), 0.0) /
-                                 static_cast<double>(count));
-  }
-  return episode;
-}
-
 void Evaluator::count_step(Table& table, std::vector<Episode>& episodes) {
   std::vector<at::Tensor> rewards;  // by role: the mean over its agents, [E]
   for (const PolicyBuffers& buffers : table.trajectory.policies())
@@ -124,13 +104,17 @@ void Evaluator::count_step(Table& table, std::vector<Episode>& episodes) {
   const at::Tensor ended =
       at::bitwise_or(table.trajectory.terminated(), table.trajectory.truncated())[0].cpu();
   const at::Tensor reset = table.trajectory.reset_step()[0].cpu();
+  const std::size_t K = spec_.statistics.size();
+  const at::Tensor statistics = K > 0 ? table.trajectory.statistics()[0].cpu() : at::Tensor();
   for (std::size_t e = 0; e < table.running.size(); ++e) {
     Episode& running = table.running[e];
     running.length += reset.const_data_ptr<std::uint8_t>()[e] != 0 ? 0 : 1;
     for (std::size_t r = 0; r < rewards.size(); ++r)
       running.returns[r] += rewards[r].const_data_ptr<double>()[e];
     if (ended.const_data_ptr<std::uint8_t>()[e] == 0 || table.remaining[e] == 0) continue;
-    episodes.push_back(finish(table, static_cast<int>(e)));
+    for (std::size_t k = 0; k < K; ++k)
+      running.statistics.push_back(statistics.const_data_ptr<float>()[e * K + k]);
+    episodes.push_back(std::exchange(running, {0, std::vector<double>(spec_.roles.size()), {}}));
     --table.remaining[e];
   }
 }

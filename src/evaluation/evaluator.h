@@ -49,7 +49,6 @@ class Evaluator {
   void act(Table& table, std::size_t role, std::uint64_t step);
   void act_by_script(Table& table, std::size_t role);
   void count_step(Table& table, std::vector<Episode>& episodes);
-  Episode finish(Table& table, int replica);
 
   const Config& config_;
   const EnvironmentRow& row_;

@@ -1,4 +1,4 @@
-// registry.cpp: every metric and its reduction over ranks, in one table.
+// registry.cpp: every metric, its reduction over ranks and its meaning, in one table.
 #include <algorithm>
 #include <array>
 
@@ -8,61 +8,74 @@
 namespace wd {
 namespace {
 
+constexpr std::string_view kPolicy = "POLICY";
+
 // Counts are of the whole job already, equal on all ranks: the maximum is that number. So are values computed
 // from reduced sums (standard deviations, explained variance, gradient norm, learning rate): a mean leaves
 // them as they are.
 constexpr std::array kMetrics{
-    Metric{"iteration", Reduce::kMax},
-    Metric{"env_steps", Reduce::kMax},
-    Metric{"agent_steps", Reduce::kMax},
-    Metric{"episodes", Reduce::kSum},  // ended in this interval
+    Metric{"", "iteration", Reduce::kMax, "iterations (rollout and update) so far"},
+    Metric{"", "env_steps", Reduce::kMax, "environment steps so far, over all replicas; steps that only reset count"},
+    Metric{"", "agent_steps", Reduce::kMax, "the same times the number of agents"},
+    Metric{"", "episodes", Reduce::kSum, "episodes that ended"},
 
-    // time/...: all that depends on the clock; reruns differ here and nowhere else
-    Metric{"wall_s", Reduce::kMax},
-    Metric{"environment_s", Reduce::kMax},
-    Metric{"inference_s", Reduce::kMax},
-    Metric{"update_s", Reduce::kMax},
-    Metric{"other_s", Reduce::kMax},
-    Metric{"env_steps_per_s", Reduce::kSum},
-    Metric{"agent_steps_per_s", Reduce::kSum},
+    Metric{kPolicy, "mean_return", Reduce::kMean, "return of episodes that ended: undiscounted sum of rewards, mean over the policy's agents"},
+    Metric{kPolicy, "max_return", Reduce::kMax, "the greatest of them"},
+    Metric{kPolicy, "episode_length", Reduce::kMean, "steps of the episodes that ended"},
+    Metric{kPolicy, "reward_mean", Reduce::kMean, "reward of one agent in one step"},
+    Metric{kPolicy, "reward_min", Reduce::kMin, "the least"},
+    Metric{kPolicy, "reward_max", Reduce::kMax, "the greatest"},
+    Metric{kPolicy, "total_loss", Reduce::kMean, "policy_loss + vf_loss_coeff * value_loss - entropy_coeff * entropy"},
+    Metric{kPolicy, "policy_loss", Reduce::kMean, "of A2C, PPO (clipped) or REINFORCE"},
+    Metric{kPolicy, "value_loss", Reduce::kMean, "squared error of the value"},
+    Metric{kPolicy, "entropy", Reduce::kMean, "of the policy's action, summed over heads [nat]"},
+    Metric{kPolicy, "vf_loss_coeff", Reduce::kMean, "in force"},
+    Metric{kPolicy, "entropy_coeff", Reduce::kMean, "in force"},
+    Metric{kPolicy, "value_mean", Reduce::kMean, "of the value as it was when the actions were drawn"},
+    Metric{kPolicy, "advantage_mean", Reduce::kMean, "before normalisation"},
+    Metric{kPolicy, "advantage_std", Reduce::kMean, "before normalisation"},
+    Metric{kPolicy, "return_mean", Reduce::kMean, "discounted, as estimated: what the value is taught"},
+    Metric{kPolicy, "return_std", Reduce::kMean, ""},
+    Metric{kPolicy, "explained_variance", Reduce::kMean, "1 - var(return - value) / var(return): 1 is a perfect value, 0 one that knows nothing"},
+    Metric{kPolicy, "approx_kl", Reduce::kMean, "how far the policy moved: mean of ratio - 1 - log(ratio)"},
+    Metric{kPolicy, "clip_fraction", Reduce::kMean, "transitions whose probability ratio left PPO's limits"},
+    Metric{kPolicy, "grad_norm", Reduce::kMean, "norm of the gradient before clipping, mean over optimizer steps"},
+    Metric{kPolicy, "learning_rate", Reduce::kMean, "in force"},
+    Metric{kPolicy, "updates", Reduce::kMax, "optimizer steps of one iteration"},
+    Metric{kPolicy, "action_std_over_agents", Reduce::kMean, "deviation of the action among agents of one replica in one step; one a head"},
+    Metric{kPolicy, "action_std_over_envs", Reduce::kMean, "the same among replicas, agent by agent"},
+    Metric{kPolicy, "action_std_over_time", Reduce::kMean, "the same among steps of a rollout"},
 
-    // POLICY/...
-    Metric{"total_loss", Reduce::kMean},
-    Metric{"policy_loss", Reduce::kMean},
-    Metric{"value_loss", Reduce::kMean},
-    Metric{"entropy", Reduce::kMean},
-    Metric{"approx_kl", Reduce::kMean},
-    Metric{"clip_fraction", Reduce::kMean},
-    Metric{"value_mean", Reduce::kMean},
-    Metric{"advantage_mean", Reduce::kMean},
-    Metric{"advantage_std", Reduce::kMean},
-    Metric{"return_mean", Reduce::kMean},  // discounted, the value function's target
-    Metric{"return_std", Reduce::kMean},
-    Metric{"explained_variance", Reduce::kMean},
-    Metric{"grad_norm", Reduce::kMean},
-    Metric{"log_std", Reduce::kMean},
-    Metric{"learning_rate", Reduce::kMean},
-    Metric{"entropy_coeff", Reduce::kMean},
-    Metric{"vf_loss_coeff", Reduce::kMean},
-    Metric{"updates", Reduce::kMax},
-    Metric{"reward_mean", Reduce::kMean},
-    Metric{"reward_max", Reduce::kMax},
-    Metric{"mean_return", Reduce::kMean},  // of whole episodes
-    Metric{"max_return", Reduce::kMax},
-    Metric{"episode_length", Reduce::kMean},
+    Metric{kEnvironmentGroup, "FIELD", Reduce::kMean, "the environment's own statistics at the end of episodes (`wdtrain envs NAME` lists them)"},
+
+    Metric{kTimeGroup, "wall_s", Reduce::kMax, "since the start of training [s]"},
+    Metric{kTimeGroup, "environment_s", Reduce::kMax, "spent on stepping replicas [s]"},
+    Metric{kTimeGroup, "inference_s", Reduce::kMax, "on drawing actions [s]"},
+    Metric{kTimeGroup, "update_s", Reduce::kMax, "on returns and optimizer steps [s]"},
+    Metric{kTimeGroup, "other_s", Reduce::kMax, "on everything else [s]"},
+    Metric{kTimeGroup, "env_steps_per_s", Reduce::kSum, ""},
+    Metric{kTimeGroup, "agent_steps_per_s", Reduce::kSum, ""},
 };
 
-constexpr std::string_view kEnvironmentGroup = "env/";
+// "GROUP/name/head" to its group and its name.
+std::pair<std::string_view, std::string_view> split(std::string_view logged) {
+  const std::size_t first = logged.find('/');
+  if (first == std::string_view::npos) return {"", logged};
+  const std::string_view group = logged.substr(0, first), rest = logged.substr(first + 1);
+  if (group == kEnvironmentGroup) return {group, "FIELD"};
+  if (group == kTimeGroup) return {group, rest};
+  return {kPolicy, rest.substr(0, rest.find('/'))};
+}
 
 }  // namespace
 
 std::span<const Metric> metrics() { return kMetrics; }
 
 Reduce reduce_of(std::string_view logged_name) {
-  if (logged_name.starts_with(kEnvironmentGroup)) return Reduce::kMean;
-  const std::string_view leaf = logged_name.substr(logged_name.rfind('/') + 1);
-  const auto found = std::find_if(kMetrics.begin(), kMetrics.end(),
-                                  [leaf](const Metric& metric) { return metric.name == leaf; });
+  const auto [group, name] = split(logged_name);
+  const auto found = std::find_if(kMetrics.begin(), kMetrics.end(), [&](const Metric& metric) {
+    return metric.group == group && metric.name == name;
+  });
   WD_CHECK(found != kMetrics.end(), "metric '", logged_name, "' is not declared in src/metrics/registry.cpp");
   return found->reduce;
 }

@@ -4,10 +4,12 @@
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "src/device.h"
+#include "src/replicas/spec_fault.h"
 #include "src/replicas/state_json.h"
 #include "wd/error.h"
 
@@ -21,18 +23,6 @@ at::TensorOptions bytes_on(Device device) {
 }
 
 std::byte* bytes_of(const at::Tensor& tensor) { return static_cast<std::byte*>(tensor.data_ptr()); }
-
-void check_spec(std::string_view name, const Spec& spec) {
-  const auto fail = [&](const std::string& what) { throw UsageError(concat("environment ", name, ": ", what)); };
-  if (spec.roles.empty() || spec.roles.size() > kMaxRoles) fail(concat("it must have 1 to ", kMaxRoles, " roles"));
-  if (spec.time_limit < 1 || spec.time_limit >= (1 << 24)) fail(concat("time limit ", spec.time_limit, " must be in [1, 2^24)"));
-  for (const Role& role : spec.roles) {
-    if (role.count < 1) fail("role " + role.name + " has no agent");
-    if (role.action.width() < 1) fail("role " + role.name + " has no action");
-    if (role.observation_size() < 1) fail("role " + role.name + " has no observation");
-    if (role.action_mask && role.action.is_continuous()) fail("role " + role.name + ": only categorical actions have masks");
-  }
-}
 
 // Start states given as a JSON list: the environment's own start (replica 0, episode 0), then the given fields over it.
 at::Tensor make_images(const Environment& environment, const StateLayout& layout, const ReplicasOptions& options, StepView view) {
@@ -84,8 +74,9 @@ struct BlindRows {
 
 Replicas::Replicas(const EnvironmentRow& row, const Environment& environment, ReplicasOptions options)
     : row_(row), environment_(environment), options_(std::move(options)), spec_(environment.spec()) {
-  check_spec(row.name, spec_);
   layout_ = environment.layout();
+  if (const std::string fault = spec_fault(spec_, layout_); !fault.empty()) throw UsageError(concat("environment ", row.name, ": ", fault));
+  find_statistics();
   if (options_.device.is_cuda() && row.cuda == nullptr) {
     throw UsageError(concat("environment ", row.name, " was built without CUDA: use --device cpu"));
   }
@@ -109,6 +100,21 @@ Replicas::Replicas(const EnvironmentRow& row, const Environment& environment, Re
   }
 }
 
+void Replicas::find_statistics() {
+  for (const Statistic& statistic : spec_.statistics) {
+    const StateField& field = layout_.field(statistic.field);
+    StatisticView& view = statistics_.emplace_back(field.offset, field.count, field.type);
+    if (!field.per_agent) continue;
+    int first = 0;
+    for (const Role& role : spec_.roles) {
+      view.count = role.count;
+      if (role.name == statistic.role) break;
+      first += role.count;
+    }
+    view.offset += static_cast<std::uint32_t>(first) * (field.type == FieldType::kDouble ? 8u : 4u);
+  }
+}
+
 StepView Replicas::complete(StepView rows) const {
   rows.num_replicas = options_.num_envs;
   rows.first_replica = options_.first_replica;
@@ -120,6 +126,8 @@ StepView Replicas::complete(StepView rows) const {
   rows.pool_size = options_.pool_size;
   rows.images = images_.defined() ? bytes_of(images_) : nullptr;
   rows.blocks = bytes_of(blocks_);
+  rows.num_statistics = static_cast<int>(statistics_.size());
+  std::copy(statistics_.begin(), statistics_.end(), rows.statistics);
   rows.scratch = scratch_.defined() ? bytes_of(scratch_) : nullptr;
   return rows;
 }

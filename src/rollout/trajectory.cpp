@@ -77,6 +77,7 @@ Trajectory::Trajectory(const Spec& spec, const std::vector<std::string>& policie
   terminated_ = at::zeros({T, E}, bytes);
   truncated_ = at::zeros({T, E}, bytes);
   reset_step_ = at::zeros({T, E}, bytes);
+  if (!spec.statistics.empty()) statistics_ = at::zeros({T, E, static_cast<std::int64_t>(spec.statistics.size())}, floats);
 }
 
 StepView Trajectory::rows(int t) const {
@@ -106,12 +107,14 @@ StepView Trajectory::rows(int t) const {
   view.terminated = at_row<std::uint8_t>(terminated_, t, 0);
   view.truncated = at_row<std::uint8_t>(truncated_, t, 0);
   view.reset_step = at_row<std::uint8_t>(reset_step_, t, 0);
+  view.statistic = at_row<float>(statistics_, t, 0);
   return view;
 }
 
 StepView Trajectory::first_rows() const {
   StepView view = rows(0);
   view.terminated = view.truncated = view.reset_step = nullptr;
+  view.statistic = nullptr;
   for (int r = 0; r < view.num_roles; ++r) {
     const PolicyBuffers& policy = policies_[static_cast<std::size_t>(policy_of_role_[static_cast<std::size_t>(r)])];
     RoleView& rows = view.roles[r];
@@ -133,7 +136,8 @@ void Trajectory::carry_over() {
 }
 
 std::vector<const void*> Trajectory::addresses() const {
-  std::vector<const void*> all = {terminated_.data_ptr(), truncated_.data_ptr(), reset_step_.data_ptr()};
+  std::vector<const void*> all = {terminated_.data_ptr(), truncated_.data_ptr(), reset_step_.data_ptr(),
+                                  statistics_.defined() ? statistics_.data_ptr() : nullptr};
   for (const PolicyBuffers& p : policies_) {
     for (const at::Tensor& t : {p.observation, p.action_mask, p.active, p.value, p.action, p.log_prob, p.reward, p.agent_terminated,
                                 p.advantage, p.target, p.mask}) {

@@ -23,10 +23,24 @@ double mean(const auto& values) {
 
 EpisodeLog::EpisodeLog(const Trajectory& trajectory, Device device) : trajectory_(trajectory), device_(device) {
   const std::int64_t T = trajectory.steps(), E = trajectory.num_envs();
+  if (trajectory.statistics().defined()) statistics_.resize(static_cast<std::size_t>(trajectory.statistics().size(2)));
   for (const PolicyBuffers& buffers : trajectory.policies()) {
     const auto floats = buffers.reward.options();
     policies_.push_back({at::zeros({E}, floats), at::zeros({E}, floats.dtype(at::kInt)), at::zeros({T, E}, floats),
                          at::zeros({T, E}, floats.dtype(at::kInt)), {}, {}, {}});
+  }
+}
+
+// Lengths are those of any policy: where an episode ended they are not 0.
+void EpisodeLog::update_statistics(const at::Tensor& lengths) {
+  if (!trajectory_.statistics().defined()) return;
+  const at::Tensor values = trajectory_.statistics().cpu();
+  const std::size_t K = statistics_.size();
+  const std::int32_t* const ended = lengths.const_data_ptr<std::int32_t>();
+  const float* const value = values.const_data_ptr<float>();
+  for (std::size_t i = 0; i < static_cast<std::size_t>(lengths.numel()); ++i) {
+    if (ended[i] == 0) continue;
+    for (std::size_t k = 0; k < K; ++k) statistics_[k].push_back(value[i * K + k]);
   }
 }
 
@@ -48,6 +62,7 @@ void EpisodeLog::update() {
     args.finished_length = log.finished_length.mutable_data_ptr<std::int32_t>();
     episodes(current_queue(device_), args);
     const at::Tensor returns = log.finished_return.cpu(), lengths = log.finished_length.cpu();
+    if (p == 0) update_statistics(lengths);
     const float* const finished_return = returns.const_data_ptr<float>();
     const std::int32_t* const finished_length = lengths.const_data_ptr<std::int32_t>();
     for (std::int64_t i = 0; i < lengths.numel(); ++i) {
@@ -70,6 +85,15 @@ EpisodeLog::Interval EpisodeLog::take_interval(std::size_t policy) {
   log.returns.clear();
   log.lengths.clear();
   return interval;
+}
+
+std::vector<double> EpisodeLog::take_statistics() {
+  std::vector<double> means;
+  for (std::vector<double>& values : statistics_) {
+    means.push_back(mean(values));
+    values.clear();
+  }
+  return means;
 }
 
 double EpisodeLog::recent_mean(std::size_t policy) const { return mean(policies_[policy].recent); }

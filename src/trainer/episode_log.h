@@ -21,6 +21,8 @@ class EpisodeLog {
     std::int64_t episodes = 0;
     double mean_return = 0.0, max_return = 0.0, mean_length = 0.0;  // NaN where no episode ended
   };
+  // Means of the environment's statistics over the episodes that ended since the last call, NaN where none did.
+  std::vector<double> take_statistics();
   // What ended since the last call.
   Interval take_interval(std::size_t policy);
   // Mean over the last kWindow episodes; NaN while fewer than one has ended.
@@ -34,9 +36,12 @@ class EpisodeLog {
     std::vector<double> returns, lengths;  // of the interval
   };
 
+  void update_statistics(const at::Tensor& lengths);
+
   const Trajectory& trajectory_;
   Device device_;
   std::vector<PolicyLog> policies_;
+  std::vector<std::vector<double>> statistics_;  // by statistic, of the interval
 };
 
 }  // namespace wd

@@ -2,6 +2,7 @@
 #include <chrono>
 
 #include "src/device.h"
+#include "wd/log.h"
 #include "wd/trainer.h"
 #include "wd/weights.h"
 
@@ -64,6 +65,7 @@ std::string train_to_end(const Config& config, Trainer& trainer, Run& run, const
     if (complete && save_every > 0 && iteration % save_every == 0) save_weights(trainer, run);
   }
   if (logged < trainer.counts().iteration) report();
+  if (trainer.counts().iteration == 0) logging::warn("ended by " + reason + " before one iteration was complete: the weights are as at the start");
   if (!save_weights(trainer, run)) throw std::runtime_error("the trained weights could not be saved");
   return reason;
 }

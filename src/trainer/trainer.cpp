@@ -9,6 +9,7 @@
 
 #include "kernels/reduce.h"
 #include "src/device.h"
+#include "src/trainer/action_spread.h"
 #include "src/trainer/episode_log.h"
 #include "src/trainer/timeline.h"
 #include "wd/algorithm.h"
@@ -165,14 +166,23 @@ void Trainer::Impl::add_policy_metrics(MetricsRow& row, std::size_t p) {
   row.add(prefix + "max_return", ended.max_return);
   row.add(prefix + "episode_length", ended.mean_length);
   row.add(prefix + "reward_mean", reward_mean(buffers));
+  row.add(prefix + "reward_min", buffers.reward.min().item<double>());
   row.add(prefix + "reward_max", buffers.reward.max().item<double>());
   for (const auto& [name, value] : learners[p].metrics()) row.add(prefix + name, value);
+  const ActionSpread spread = action_spread(buffers);
+  for (std::size_t axis = 0; axis < ActionSpread::kNames.size(); ++axis) {
+    for (std::size_t k = 0; k < spread.by_axis[axis].size(); ++k)
+      row.add(concat(prefix, ActionSpread::kNames[axis], '/', buffers.action_space.name(k)), spread.by_axis[axis][k]);
+  }
 }
 
 MetricsRow Trainer::take_metrics() {
   Impl& self = *impl_;
   MetricsRow row(self.counts);
   for (std::size_t p = 0; p < self.policies.size(); ++p) self.add_policy_metrics(row, p);
+  const std::vector<double> statistics = self.episodes.take_statistics();
+  for (std::size_t k = 0; k < statistics.size(); ++k)
+    row.add(concat(kEnvironmentGroup, '/', self.replicas.spec().statistics[k].field), statistics[k]);
   self.timeline.mark(Phase::kOther);
   const auto seconds = self.timeline.totals();
   const Clock::time_point now = Clock::now();

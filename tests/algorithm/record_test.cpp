@@ -54,6 +54,7 @@ std::vector<Case> cases() {
   Case ppo{"ppo", heads, true, settings_of(kPpo, kTanh, false)};
   ppo.settings.normalize_advantage = true;
   ppo.settings.vf_clip_param = 0.1;
+  ppo.settings.clip_param.points = {{0.0, 0.2}, {2000.0, 0.1}};  // 0.15 at step 1000
   ppo.settings.num_minibatches = 3;
   Case ppo_box{"ppo_gaussian", box, false, settings_of(kPpo, kTanh, true)};
   ppo_box.settings.num_minibatches = 1;
@@ -167,13 +168,13 @@ TensorMetadata metadata_of(const Case& c) {
           {"lr", text(s.lr.at(kTime.env_steps))},
           {"vf_loss_coeff", text(s.vf_loss_coeff.at(kTime.env_steps))},
           {"entropy_coeff", text(s.entropy_coeff.at(kTime.env_steps))},
-          {"max_grad_norm", text(s.clip_grad_norm ? s.max_grad_norm : 0.0)},
+          {"max_grad_norm", text(s.clip_grad_norm ? s.max_grad_norm.at(kTime.env_steps) : 0.0)},
           {"normalize_advantage", text(s.normalize_advantage)},
           {"normalize_return", text(s.normalize_return)},
           {"adam_epsilon", text(s.adam_epsilon)},
-          {"clip_param", text(s.clip_param)},
-          {"vf_clip_param", text(s.vf_clip_param)},
-          {"target_kl", text(s.target_kl)}};
+          {"clip_param", text(s.clip_param.at(kTime.env_steps))},
+          {"vf_clip_param", text(s.vf_clip_param.at(kTime.env_steps))},
+          {"target_kl", text(s.target_kl.at(kTime.env_steps))}};
 }
 
 std::filesystem::path record_folder() {

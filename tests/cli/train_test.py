@@ -29,6 +29,32 @@ def test_a_run_leaves_its_files(tmp_path):
     assert left["env_steps"] == 2048
 
 
+def documented_metrics():
+    text = (pathlib.Path(os.environ["WD_SOURCE_DIR"]) / "docs" / "metrics.md").read_text()
+    return re.findall(r"^\| `([^`]+)` \|", text, re.M)
+
+
+def test_every_documented_metric_is_logged_and_no_other(tmp_path):
+    output("--env", "tag_continuous", "--device", "cpu", "--run_dir", tmp_path / "run", "--quiet", "--num_envs", 8,
+           "--set", "env.num_runners=4", "--set", "env.episode_length=20", "--train_batch_size", 400, "--total_steps", 800,
+           "--set", "saving.metrics_log_freq=1", "--set", "policy={tagger: {algorithm: PPO}, runner: {algorithm: A2C}}")
+    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert [line["env_steps"] for line in lines] == [400, 800]
+    expected = set()
+    for name in documented_metrics():
+        names = {"env/FIELD": ["env/tags", "env/survival"]}.get(name, [name])
+        if "action_std_over" in name:
+            names = [f"{name}/{head}" for head in ("acceleration", "turn")]
+        expected |= {n.replace("POLICY", policy) for n in names for policy in ("tagger", "runner")}
+    assert set(lines[0]) == expected
+    last = lines[-1]
+    assert all(value is not None for value in last.values())
+    assert 0 < last["env/survival"] <= 20
+    assert last["tagger/reward_min"] <= last["tagger/reward_mean"] <= last["tagger/reward_max"]
+    # Almost uniform choices among 21: the deviation is sqrt((21^2 - 1) / 12) = 6.06.
+    assert 5 < last["runner/action_std_over_time/turn"] < 7
+
+
 def test_the_word_train_may_be_left_out(tmp_path):
     output("train", *SHORT, "--run_dir", tmp_path / "run", "--quiet")
     assert summary(tmp_path / "run")["status"] == "finished"

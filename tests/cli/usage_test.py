@@ -54,6 +54,13 @@ def test_a_missing_gpu_ends_with_2_and_says_what_was_found():
     assert re.search(r"--device cuda: no GPU can be used: .+; use --device cpu", done.stderr)
 
 
+def test_a_missing_gpu_that_a_file_asks_for_is_traced_to_its_line(tmp_path):
+    (tmp_path / "mine.yaml").write_text("name: cartpole\ntrainer:\n  device: cuda\n")
+    done = wdtrain("--config", tmp_path / "mine.yaml", env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
+    assert done.returncode == 2
+    assert re.search(r"mine.yaml:3: device cuda: no GPU can be used: ", done.stderr)
+
+
 @pytest.mark.parametrize("command", [[], ["train"], ["eval"], ["bench"], ["envs"], ["trace"], ["check"]])
 def test_help_lists_options(command):
     text = output(*command, "--help")

@@ -157,6 +157,8 @@ void expect_same(const Side& cpu, const Side& gpu) {
   expect_same_bits(cpu.trajectory.terminated(), gpu.trajectory.terminated(), "terminated");
   expect_same_bits(cpu.trajectory.truncated(), gpu.trajectory.truncated(), "truncated");
   expect_same_bits(cpu.trajectory.reset_step(), gpu.trajectory.reset_step(), "reset_step");
+  if (cpu.trajectory.statistics().defined())
+    expect_same_bits(cpu.trajectory.statistics(), gpu.trajectory.statistics(), "statistics");
   expect_same_bits(cpu.replicas.blocks(), gpu.replicas.blocks(), "state");
 }
 

@@ -2,6 +2,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "tests/support.h"
 #include "wd/trainer.h"
 
@@ -61,6 +63,34 @@ TEST(Transition, AnAgentThatLeavesKeepsItsLastRewardAndIsInactiveAfterwards) {
     EXPECT_EQ(runners.reward[t][0][0].item<float>(), 0.0f) << t;
   }
   EXPECT_EQ(trajectory.terminated().sum().item<int>(), 0);
+}
+
+// Of every episode that ends: the tags of the replica, and the mean over its runners of the steps that they survived.
+TEST(Transition, StatisticsAreThoseOfTheStateAtTheEnd) {
+  const cli::Setup setup = make_setup("tag_continuous", {"env.num_taggers=2", "env.num_runners=5", "env.episode_length=6",
+                                                         "env.tagging_distance=0.15", "trainer.num_envs=4", "trainer.train_batch_size=4",
+                                                         "policy={tagger: {algorithm: A2C}, runner: {algorithm: A2C}}"});
+  Trainer trainer(setup.config, *setup.row, *setup.environment, {});
+  Replicas& replicas = trainer.replicas();
+  const Trajectory& trajectory = trainer.trajectory();
+  replicas.step(trajectory.first_rows());
+  int episodes = 0;
+  double tags = 0.0;
+  for (int step = 0; step < 40; ++step) {
+    replicas.step(trajectory.rows(0));
+    for (int e = 0; e < 4; ++e) {
+      if (flag(trajectory.terminated(), 0, e) == 0) continue;
+      const auto read = [&](const char* field) { return replicas.read(e, replicas.layout().field(field)); };
+      const std::vector<double> survival = read("survival");
+      const double mean = std::accumulate(survival.begin() + 2, survival.end(), 0.0) / 5.0;
+      EXPECT_EQ(trajectory.statistics()[0][e][0].item<float>(), read("tags")[0]);
+      EXPECT_FLOAT_EQ(trajectory.statistics()[0][e][1].item<float>(), static_cast<float>(mean));
+      tags += read("tags")[0];
+      ++episodes;
+    }
+  }
+  EXPECT_GE(episodes, 4 * 5);
+  EXPECT_GT(tags, 0.0) << "else the test shows nothing";
 }
 
 // Replicas are keyed by their global id: two workers' halves are one worker's whole.

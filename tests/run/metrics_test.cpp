@@ -58,7 +58,12 @@ TEST(Metrics, EachDeclaresItsReduction) {
   EXPECT_EQ(reduce_of("tagger/entropy"), Reduce::kMean);
   EXPECT_EQ(reduce_of("runner/max_return"), Reduce::kMax);
   EXPECT_EQ(reduce_of("env/anything"), Reduce::kMean);
-  for (const Metric& metric : metrics()) EXPECT_EQ(reduce_of(metric.name), metric.reduce) << metric.name;
+  EXPECT_EQ(reduce_of("shared/action_std_over_time/turn"), Reduce::kMean);
+  EXPECT_THAT(message_of([] { reduce_of("time/entropy"); }), HasSubstr("not declared"));
+  for (const Metric& metric : metrics()) {
+    const std::string group(metric.group);
+    EXPECT_EQ(reduce_of(group.empty() ? std::string(metric.name) : group + '/' + std::string(metric.name)), metric.reduce);
+  }
 }
 
 TEST(Metrics, AFullDiskLeavesWholeLines) {

@@ -122,6 +122,29 @@ WD_FN void scatter(Team& team, const typename Env::Params& params, const typenam
   }
 }
 
+WD_FN float number_at(const std::byte* field, FieldType type, int i) {
+  switch (type) {
+    case FieldType::kFloat: return reinterpret_cast<const float*>(field)[i];
+    case FieldType::kDouble: return static_cast<float>(reinterpret_cast<const double*>(field)[i]);
+    case FieldType::kInt: return static_cast<float>(reinterpret_cast<const std::int32_t*>(field)[i]);
+    case FieldType::kUnsigned: return static_cast<float>(reinterpret_cast<const std::uint32_t*>(field)[i]);
+  }
+  return 0.0f;
+}
+
+// Writes the environment's own statistics of an episode that has just ended.
+template <typename Team>
+WD_FN void report_statistics(Team& team, const StepView& view, const std::byte* block, int replica) {
+  for (int k = 0; k < view.num_statistics; ++k) {
+    const StatisticView& statistic = view.statistics[k];
+    const std::byte* const field = block + statistic.offset;
+    const float sum = team.sum(statistic.count, [&](int i) { return number_at(field, statistic.type, i); });
+    team.once([&] {
+      view.statistic[static_cast<std::int64_t>(replica) * view.num_statistics + k] = sum / static_cast<float>(statistic.count);
+    });
+  }
+}
+
 // Moves one replica on by one step. `team.t()` is 0 where the replica resets, else the number of the step.
 template <typename Env, typename Team>
 WD_FN void advance(Team& team, const typename Env::Params& params, const StateSlots<typename Env::State>& slots,
@@ -147,6 +170,7 @@ WD_FN void advance(Team& team, const typename Env::Params& params, const StateSl
   const bool truncated = limit && !terminated;
   scatter<Env>(team, params, state, view, staging, replica, resetting);
   Env::observe(team, params, state, Observations(view.roles, view.num_roles, replica));
+  if ((terminated || truncated) && view.statistic != nullptr) report_statistics(team, view, block, replica);
   team.once([&] {
     header->t = team.t();
     header->episode = episode;

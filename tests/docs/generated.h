@@ -1,0 +1,40 @@
+// generated.h: stretches of documents that the code writes, between two marks.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace wd::test {
+
+// A bar would end the table's cell.
+inline std::string cell(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) escaped += c == '|' ? std::string("\\|") : std::string(1, c);
+  return escaped;
+}
+
+// The stretch of the document is `text`; with WD_UPDATE_DOCS=1 it is made so.
+inline void expect_generated(const std::string& document, const std::string& text) {
+  constexpr char kBegin[] = "<!-- begin generated -->\n", kEnd[] = "<!-- end generated -->\n";
+  const char* const source = std::getenv("WD_SOURCE_DIR");
+  ASSERT_NE(source, nullptr);
+  const std::string path = std::string(source) + "/" + document;
+  std::ostringstream read;
+  read << std::ifstream(path).rdbuf();
+  const std::string old = read.str();
+  const std::size_t begin = old.find(kBegin), end = old.find(kEnd);
+  ASSERT_NE(begin, std::string::npos) << path;
+  ASSERT_NE(end, std::string::npos) << path;
+  const std::size_t first = begin + sizeof(kBegin) - 1;
+  if (std::getenv("WD_UPDATE_DOCS") != nullptr) {
+    std::ofstream(path) << old.substr(0, first) << text << old.substr(end);
+    return;
+  }
+  EXPECT_EQ(old.substr(first, end - first), text) << "run this test with WD_UPDATE_DOCS=1";
+}
+
+}  // namespace wd::test
