@@ -2,6 +2,7 @@
 #include <stdexcept>
 
 #include "kernels/episodes.h"
+#include "kernels/finite.h"
 #include "kernels/loss.h"
 #include "kernels/random_actions.h"
 #include "kernels/reduce.h"
@@ -23,6 +24,7 @@ void loss(void*, const LossArgs&) { no_cuda(); }
 void episodes(void*, const EpisodesArgs&) { no_cuda(); }
 void masked_moments(void*, const float*, const std::uint8_t*, std::int64_t, double*, double*) { no_cuda(); }
 void add_row_sums(void*, const float*, int, std::int64_t, double*, double*) { no_cuda(); }
+void first_not_finite(void*, const float*, std::int64_t, std::int64_t*) { no_cuda(); }
 void sum_of_squares(void*, const float*, std::int64_t, double*, double*) { no_cuda(); }
 
 }  // namespace wd::cuda

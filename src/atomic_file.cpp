@@ -2,7 +2,6 @@
 #include "wd/atomic_file.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include "src/files.h"
@@ -11,10 +10,6 @@ namespace wd {
 namespace {
 
 namespace fs = std::filesystem;
-
-void sync_folder(const fs::path& folder) {
-  File(folder.empty() ? fs::path(".") : folder, O_RDONLY | O_DIRECTORY).sync();
-}
 
 }  // namespace
 
@@ -26,7 +21,7 @@ void write_file_atomically(const fs::path& path, std::span<const std::span<const
     File file(stage, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
     for (const auto part : parts) file.write(part);
     if (durability == Durability::kSync) file.sync();
-    if (::rename(stage.c_str(), path.c_str()) != 0) throw_file_error(path, "replace it");
+    rename_file(stage, path);
   } catch (...) {
     ::unlink(stage.c_str());
     throw;

@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <system_error>
 
+#include "src/failpoint.h"
 #include "wd/error.h"
 
 namespace wd {
@@ -38,6 +40,12 @@ File::File(std::filesystem::path path, int flags)
 File::~File() { ::close(descriptor_); }
 
 void File::write(std::span<const std::byte> bytes) {
+  const CallFault fault = failpoint_of_call("write");
+  if (fault == CallFault::kShort) static_cast<void>(::write(descriptor_, bytes.data(), bytes.size() / 2));
+  if (fault != CallFault::kNone) {
+    set_errno(fault);
+    throw_file_error(path_, "write");
+  }
   while (!bytes.empty()) {
     const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
@@ -58,7 +66,9 @@ void File::read_at(std::uint64_t offset, std::span<std::byte> into) const {
 }
 
 void File::sync() {
-  if (::fsync(descriptor_) != 0) throw_file_error(path_, "bring to disk");
+  const CallFault fault = failpoint_of_call("fsync");
+  if (fault != CallFault::kNone) set_errno(fault);
+  if (fault != CallFault::kNone || ::fsync(descriptor_) != 0) throw_file_error(path_, "bring to disk");
 }
 
 void File::truncate(std::uint64_t size) {
@@ -66,6 +76,16 @@ void File::truncate(std::uint64_t size) {
 }
 
 std::uint64_t File::size() const { return static_cast<std::uint64_t>(status_of(descriptor_, path_).st_size); }
+
+void rename_file(const std::filesystem::path& from, const std::filesystem::path& to) {
+  const CallFault fault = failpoint_of_call("rename");
+  if (fault != CallFault::kNone) set_errno(fault);
+  if (fault != CallFault::kNone || ::rename(from.c_str(), to.c_str()) != 0) throw_file_error(to, "replace it");
+}
+
+void sync_folder(const std::filesystem::path& folder) {
+  File(folder.empty() ? std::filesystem::path(".") : folder, O_RDONLY | O_DIRECTORY).sync();
+}
 
 bool File::is_regular() const { return S_ISREG(status_of(descriptor_, path_).st_mode); }
 

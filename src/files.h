@@ -33,6 +33,12 @@ class File {
   int descriptor_;
 };
 
+// rename(2), or throws.
+void rename_file(const std::filesystem::path& from, const std::filesystem::path& to);
+
+// Brings the entries of a folder to disk ("": the working folder), or throws.
+void sync_folder(const std::filesystem::path& folder);
+
 inline std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }

@@ -32,6 +32,12 @@ class Learner {
   // changes nothing, and false comes back.
   bool update(const UpdateTime& time, const std::function<bool()>& give_up = {});
 
+  // For tests: the next update finds NaN in its "loss" or "gradient".
+  void poison_next(const std::string& tensor);
+
+  // The optimizer's moments and steps: tensors of the learner itself.
+  std::vector<NamedTensor> optimizer() const;
+
   // What the last update measured, by the names of metrics.h. Synchronises on CUDA.
   std::vector<std::pair<std::string, double>> metrics() const;
 

@@ -96,6 +96,8 @@ struct TrainerSettings {
 struct SavingSettings {
   std::int64_t metrics_log_freq = 10;
   std::int64_t model_params_save_freq = 1000;
+  std::int64_t checkpoint_freq = 100;
+  int keep_last = 3;
   std::string basedir = "runs";
   std::string name;
   std::string tag;
@@ -173,8 +175,12 @@ std::string canonical_environment(std::string_view name);
 // it came from.
 std::string print_config(Config config, const Describe& environment, bool with_origins = true);
 
+// Every value by its path, in print_config()'s order and words.
+std::vector<std::pair<std::string, std::string>> config_values(Config config, const Describe& environment);
+
 // 64 bits that differ when any effective value does (FNV-1a of the printed text without comments).
 std::uint64_t config_hash(const Config& config, const Describe& environment);
+std::uint64_t config_hash(std::string_view printed_without_origins);
 
 // One field of a section, for help and documentation.
 struct FieldInfo {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +16,13 @@
 
 namespace wd {
 
+// How far the files of a run go that grow line by line.
+struct RunOffsets {
+  std::uint64_t metrics_bytes = 0;
+  std::string events_file;  // its name
+  std::uint64_t events_bytes = 0;
+};
+
 struct RunOptions {
   std::string env;
   std::string device;  // "cpu", "cuda"
@@ -24,6 +32,7 @@ struct RunOptions {
   std::int64_t total_steps = 0;  // environment steps to go to, for the ETA; 0: no such end
   double max_seconds = 0.0;      // [s], for the ETA; 0: no such end
   bool quiet = false;            // no progress on stdout
+  std::optional<RunOffsets> resume;  // go on in run_dir, whose files are cut back to here
 };
 
 // Where training stands.
@@ -42,8 +51,9 @@ enum class RunStatus { kRunning, kFinished, kStopped, kFailed };
 // next write.
 class Run {
  public:
-  // Makes the folder and proves that it can be written. Throws UsageError when a name is bad, the folder
-  // holds something, or it cannot be written. From here on messages go to log.txt too.
+  // Makes the folder, or goes on in the one of options.resume, proves that it can be written, and locks it. Throws UsageError when
+  // a name is bad, the folder holds something, it cannot be written, or another process uses it. From here on messages go to
+  // log.txt too.
   explicit Run(const RunOptions& options);
   ~Run();  // a run that was not finished is marked failed
   Run(const Run&) = delete;
@@ -51,8 +61,13 @@ class Run {
 
   const std::filesystem::path& folder() const;
 
+  // How far metrics.jsonl and the event file go, and these files.
+  RunOffsets offsets() const;
+  std::vector<std::filesystem::path> growing_files() const;
+
   // config.yaml, the effective configuration. Throws std::runtime_error: training has not begun.
   void write_config(std::string_view yaml);
+  const std::string& config() const;
 
   // One line in metrics.jsonl, and TensorBoard's points at x = env_steps; neither waits in a buffer.
   void log(const MetricsRow& row);

@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "wd/checkpoint.h"
 #include "wd/config.h"
 #include "wd/environment.h"
+#include "wd/fault.h"
 #include "wd/metrics.h"
 #include "wd/policy.h"
 #include "wd/replicas.h"
@@ -26,14 +28,22 @@ class Trainer {
   Trainer(const Config& config, const EnvironmentRow& row, const Environment& environment, Device device);
   ~Trainer();
 
-  // One rollout and the update of every policy. False when `give_up`, asked at every step and chunk, said yes: the iteration
-  // then counts nothing, and optimizer steps that it had already made stay.
-  bool iterate(const std::function<bool()>& give_up = {});
+  // One rollout and the update of every policy. False when `give_up`, asked at every step and chunk, said yes: all is then as it
+  // was before the call. Throws std::runtime_error, before anything is learned from it, where a number is NaN or infinite.
+  // `poison`, for tests: "observation", "reward", "loss", "gradient" or "weight" gets a NaN.
+  bool iterate(const std::function<bool()>& give_up = {}, const std::string& poison = {});
+
+  // Everything that the next iteration depends on, in host memory. Synchronises on CUDA.
+  Snapshot snapshot() const;
+  // Goes on from there: the same bits as if training had never stopped (on the CPU). Throws std::runtime_error where the snapshot
+  // is of another training.
+  void restore(const Snapshot& snapshot);
 
   // The rollout alone, for measurements.
   void rollout();
 
   const StepCounts& counts() const;
+  double wall_s() const;  // since training began, sessions before a restore() included
   Trajectory& trajectory();
   Replicas& replicas();
   std::vector<Policy>& policies();
@@ -50,8 +60,19 @@ class Trainer {
   std::unique_ptr<Impl> impl_;
 };
 
-// Trains to the end that the configuration sets, or until `interrupted`, asked at every step and chunk, says yes; writes the run's
-// files. Returns why it stopped: "total_steps", "max_seconds", "stop_return", "signal".
-std::string train(const Config& config, Trainer& trainer, Run& run, const std::function<bool()>& interrupted = {});
+// Why training with this configuration has come to its end: "total_steps", "stop_return"; empty where it has not.
+std::string finished(const Config& config, const Trainer& trainer);
+
+struct TrainOptions {
+  const Config& config;
+  std::function<bool()> interrupted = {};  // asked after every iteration: yes ends training in good order
+  Fault fault = {};                        // for tests
+};
+
+// Trains to the end that the configuration sets, or until `interrupted`; writes the run's files, and a checkpoint at the start,
+// every saving.checkpoint_freq iterations and at the end. trainer.max_seconds, counted from this call, is looked at in every step
+// and chunk; the iteration that it cuts short does not count. Returns why it stopped: "total_steps", "max_seconds", "stop_return",
+// "signal".
+std::string train(const TrainOptions& options, Trainer& trainer, Run& run, Checkpoints& checkpoints);
 
 }  // namespace wd

@@ -56,6 +56,10 @@ class Trajectory {
   StepView rows(int t) const;
   // Pointers for the very first reset, which writes row 0.
   StepView first_rows() const;
+  // What the next rollout begins with: views of row T, by policy.
+  std::vector<std::pair<std::string, at::Tensor>> last_rows() const;
+  // Row 0 becomes row T again, before the next carry_over(): undoes a rollout that was begun.
+  void carry_back();
   // Row T becomes row 0 of the next rollout: the one copy of observations.
   void carry_over();
 
@@ -63,7 +67,7 @@ class Trajectory {
   std::vector<const void*> addresses() const;
 
  private:
-  std::vector<RoleView> role_views(int outcome_row, int observation_row) const;
+  void copy_row(std::int64_t from, std::int64_t to);
 
   int steps_, num_envs_;
   std::vector<Role> roles_;

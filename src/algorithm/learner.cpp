@@ -9,6 +9,7 @@
 #include "src/algorithm/adam.h"
 #include "src/algorithm/minibatches.h"
 #include "src/device.h"
+#include "src/trainer/guard.h"
 #include "wd/algorithm.h"
 #include "wd/error.h"
 
@@ -53,6 +54,7 @@ struct Learner::Impl {
   at::Tensor squares;                                     // [1] float64
   at::Tensor norm_sum;                                    // [] float64: gradient norms of all steps
   int steps = 0;                                          // optimizer steps of the last update
+  std::string poisoned;                                   // for tests
   Coefficients now;                                       // of the last update
 
   Impl(Policy& p, const Trajectory& t, int index, const PolicySettings& s, std::uint64_t run_seed)
@@ -131,16 +133,25 @@ LossSettings Learner::Impl::loss_settings() const {
 
 // Throws where the losses or the gradient's norm are NaN or infinite.
 void Learner::Impl::check_finite(const at::Tensor& totals, const at::Tensor& norm) const {
-  const bool losses = std::isfinite(totals.sum().item<double>());
-  if (losses && std::isfinite(norm.item<double>())) return;
-  throw std::runtime_error("policy '" + policy.name() + "': " + (losses ? "the gradient" : "a loss") +
-                           " is not finite; lower the learning rate, or look at the environment with `wdtrain check`");
+  if (std::isfinite(totals.sum().item<double>()) && std::isfinite(norm.item<double>())) return;
+  std::string what = "the norm of the gradient";
+  const at::Tensor first = at::empty({1}, totals.options().dtype(at::kLong));
+  if (const auto found = not_finite(policy.gradients(), first, device)) what = "the gradient of " + parameter_at(policy, *found);
+  for (const auto& [sum, name] : {std::pair(kEntropy, "the entropy"), {kValueLoss, "the value loss"}, {kPolicyLoss, "the policy loss"}}) {
+    if (!std::isfinite(totals[sum].item<double>())) what = name;
+  }
+  throw std::runtime_error("policy '" + policy.name() + "': " + what +
+                           " is not finite; the optimizer made no step with it: lower the learning rate, or look at the environment "
+                           "with `wdtrain check`");
 }
 
 // One optimizer step. False: given up. stop_early: the policy has moved target_kl too far, so that no step was made.
 bool Learner::Impl::step(const Batch& batch, const LossSettings& loss, const std::function<bool()>& give_up, bool& stop_early) {
   const at::Tensor totals = policy.accumulate(batch, loss, give_up);
   if (give_up && give_up()) return false;
+  if (poisoned == "loss") totals[kPolicyLoss].fill_(std::nan(""));
+  if (poisoned == "gradient") policy.gradients()[0].fill_(std::nan(""));
+  poisoned.clear();
   sums.add_(totals);
   if (loss.ppo && now.target_kl > 0.0) {
     const double kl = (totals[kApproxKl] / totals[kCount].clamp_min(1.0)).item<double>();
@@ -196,6 +207,13 @@ bool Learner::update(const UpdateTime& time, const std::function<bool()>& give_u
     }
   }
   return true;
+}
+
+void Learner::poison_next(const std::string& tensor) { impl_->poisoned = tensor; }
+
+std::vector<NamedTensor> Learner::optimizer() const {
+  const Adam& adam = impl_->adam;
+  return {{"first_moment", adam.first_moment()}, {"second_moment", adam.second_moment()}, {"steps", adam.steps()}};
 }
 
 std::vector<std::pair<std::string, double>> Learner::metrics() const {

@@ -26,6 +26,10 @@ class Arguments {
   // --name VALUE, any number of times.
   void repeatable(const std::string& name, std::vector<std::string>& values, const std::string& type,
                   const std::string& help);
+  // --name [VALUE]: given without a value, `value` stays as it is.
+  void optional_value(const std::string& name, std::string& value, bool& given, const std::string& type, const std::string& help);
+  // --name VALUE that --help does not show.
+  void hidden(const std::string& name, std::string& value);
   void flag(const std::string& name, bool& value, const std::string& help);
   // A word without dashes, at most one.
   void word(const std::string& name, std::string& value, const std::string& help);

@@ -68,8 +68,8 @@ void ConfigOptions::add_to(Arguments& arguments, const std::vector<Shorthand>& s
   for (const Shorthand& shorthand : shorthands) add(shorthand);
 }
 
-ConfigSources ConfigOptions::sources() const {
-  if (env.empty() && file.empty()) {
+ConfigSources ConfigOptions::sources(bool environment_needed) const {
+  if (environment_needed && env.empty() && file.empty()) {
     throw UsageError("no environment: give --env NAME (" + join(environment_names()) + ") or --config FILE");
   }
   ConfigSources sources{env, file, {}, config_folders()};

@@ -23,8 +23,8 @@ class ConfigOptions {
  public:
   // Adds --env, --config, --set, --device, --threads, and the given shorthands.
   void add_to(Arguments& arguments, const std::vector<Shorthand>& shorthands = {});
-  // Empty where neither --env nor --config was given.
-  ConfigSources sources() const;
+  // Throws UsageError where an environment is needed, and neither --env nor --config was given.
+  ConfigSources sources(bool environment_needed = true) const;
 
   std::string env, file;
 

@@ -12,6 +12,7 @@ class Printer {
       : origins_(origins), with_origins_(with_origins) {}
 
   const std::string& text() const { return text_; }
+  const std::vector<std::pair<std::string, std::string>>& values() const { return values_; }
 
   void heading(int indent, const std::string& name) {
     text_ += std::string(static_cast<std::size_t>(indent), ' ') + name + ":\n";
@@ -25,6 +26,7 @@ class Printer {
       line += "# " + (origin == origins_.end() ? "default" : origin->second);
     }
     text_ += line + "\n";
+    values_.emplace_back(path, value);
   }
 
   void section(int indent, const std::string& path, const Describe& describe) {
@@ -36,6 +38,7 @@ class Printer {
   const std::map<std::string, std::string>& origins_;
   bool with_origins_;
   std::string text_;
+  std::vector<std::pair<std::string, std::string>> values_;
 };
 
 template <typename Settings>
@@ -51,10 +54,7 @@ void print_policy(Printer& out, PolicySettings& policy) {
   out.section(6, path + ".model", describe_of(policy.model));
 }
 
-}  // namespace
-
-std::string print_config(Config config, const Describe& environment, bool with_origins) {
-  Printer out(config.origins, with_origins);
+void print_all(Printer& out, Config& config, const Describe& environment) {
   out.value(0, "name", "name", '"' + config.name + '"');
   out.heading(0, "env");
   out.section(2, "env", describe_of(config.env));
@@ -65,12 +65,29 @@ std::string print_config(Config config, const Describe& environment, bool with_o
   for (PolicySettings& policy : config.policies) print_policy(out, policy);
   out.heading(0, "saving");
   out.section(2, "saving", describe_of(config.saving));
+}
+
+}  // namespace
+
+std::string print_config(Config config, const Describe& environment, bool with_origins) {
+  Printer out(config.origins, with_origins);
+  print_all(out, config, environment);
   return out.text();
 }
 
+std::vector<std::pair<std::string, std::string>> config_values(Config config, const Describe& environment) {
+  Printer out(config.origins, false);
+  print_all(out, config, environment);
+  return out.values();
+}
+
 std::uint64_t config_hash(const Config& config, const Describe& environment) {
+  return config_hash(print_config(config, environment, false));
+}
+
+std::uint64_t config_hash(std::string_view text) {
   std::uint64_t hash = 14695981039346656037ull;
-  for (const char c : print_config(config, environment, false)) {
+  for (const char c : text) {
     hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
   }
   return hash;

@@ -19,6 +19,11 @@ std::string json_line(const MetricsRow& row) {
 MetricsFile::MetricsFile(const std::filesystem::path& path)
     : file_(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND) {}
 
+MetricsFile::MetricsFile(const std::filesystem::path& path, std::uint64_t size)
+    : file_(path, O_WRONLY | O_CREAT | O_APPEND), size_(std::min(size, file_.size())) {
+  file_.truncate(size_);
+}
+
 void MetricsFile::append(const MetricsRow& row) {
   const std::string line = json_line(row);
   try {

@@ -13,6 +13,10 @@ class MetricsFile {
  public:
   // Makes the file. Throws std::runtime_error, also where there is one already.
   explicit MetricsFile(const std::filesystem::path& path);
+  // Goes on with a file, cut back to `size`; makes it where it is gone. Throws std::runtime_error.
+  MetricsFile(const std::filesystem::path& path, std::uint64_t size);
+
+  std::uint64_t size() const { return size_; }
 
   // Throws std::runtime_error when the disk refuses; what was written of the line is taken back.
   void append(const MetricsRow& row);

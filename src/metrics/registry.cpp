@@ -52,6 +52,7 @@ constexpr std::array kMetrics{
     Metric{kTimeGroup, "environment_s", Reduce::kMax, "spent on stepping replicas [s]"},
     Metric{kTimeGroup, "inference_s", Reduce::kMax, "on drawing actions [s]"},
     Metric{kTimeGroup, "update_s", Reduce::kMax, "on returns and optimizer steps [s]"},
+    Metric{kTimeGroup, "checkpoint_s", Reduce::kMax, "that training waited for checkpoints; they are written in the background [s]"},
     Metric{kTimeGroup, "other_s", Reduce::kMax, "on everything else [s]"},
     Metric{kTimeGroup, "env_steps_per_s", Reduce::kSum, ""},
     Metric{kTimeGroup, "agent_steps_per_s", Reduce::kSum, ""},

@@ -100,6 +100,16 @@ std::uint32_t crc32c(std::string_view bytes) {
 
 EventFile::EventFile(const std::filesystem::path& folder)
     : file_(event_path(folder), O_WRONLY | O_CREAT | O_EXCL | O_APPEND) {
+  append_version();
+}
+
+EventFile::EventFile(const std::filesystem::path& path, std::uint64_t size)
+    : file_(path, O_WRONLY | O_CREAT | O_APPEND), size_(std::min(size, file_.size())) {
+  file_.truncate(size_);
+  if (size_ == 0) append_version();
+}
+
+void EventFile::append_version() {
   std::string event = begin_event();
   put_bytes(event, 3, "brain.Event:2");
   append_record(event);

@@ -127,13 +127,27 @@ StepView Trajectory::first_rows() const {
   return view;
 }
 
-void Trajectory::carry_over() {
+std::vector<std::pair<std::string, at::Tensor>> Trajectory::last_rows() const {
+  std::vector<std::pair<std::string, at::Tensor>> rows;
+  for (const PolicyBuffers& policy : policies_) {
+    rows.emplace_back(policy.name + "/observation", policy.observation[steps_]);
+    rows.emplace_back(policy.name + "/active", policy.active[steps_]);
+    if (policy.action_mask.defined()) rows.emplace_back(policy.name + "/action_mask", policy.action_mask[steps_]);
+  }
+  return rows;
+}
+
+void Trajectory::copy_row(std::int64_t from, std::int64_t to) {
   for (PolicyBuffers& policy : policies_) {
-    policy.observation[0].copy_(policy.observation[steps_]);
-    policy.active[0].copy_(policy.active[steps_]);
-    if (policy.action_mask.defined()) policy.action_mask[0].copy_(policy.action_mask[steps_]);
+    policy.observation[to].copy_(policy.observation[from]);
+    policy.active[to].copy_(policy.active[from]);
+    if (policy.action_mask.defined()) policy.action_mask[to].copy_(policy.action_mask[from]);
   }
 }
+
+void Trajectory::carry_over() { copy_row(steps_, 0); }
+
+void Trajectory::carry_back() { copy_row(0, steps_); }
 
 std::vector<const void*> Trajectory::addresses() const {
   std::vector<const void*> all = {terminated_.data_ptr(), truncated_.data_ptr(), reset_step_.data_ptr(),

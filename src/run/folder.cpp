@@ -8,6 +8,7 @@
 #include <ctime>
 
 #include "src/files.h"
+#include "src/run/lock.h"
 #include "wd/error.h"
 #include "wd/name.h"
 
@@ -38,12 +39,15 @@ fs::path make_default(const RunOptions& options) {
 }
 
 void check_empty(const fs::path& folder) {
-  if (fs::is_empty(folder)) return;
-  const std::string sample = fs::directory_iterator(folder)->path().filename().string();
+  std::string sample;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (entry.path().filename() != kLockName) sample = entry.path().filename().string();  // left by a start that failed
+  }
+  if (sample.empty()) return;
   throw UsageError(
       concat("run_dir ", folder.string(), " is not empty (it holds ", sample,
-             "): name a new folder with --run_dir, leave --run_dir out for runs/ENV/DATE-TIME-SEED, or "
-             "remove that folder"));
+             "): go on with it by --resume, name a new folder with --run_dir, leave --run_dir out for "
+             "runs/ENV/DATE-TIME-SEED, or remove that folder"));
 }
 
 fs::path make_named(const fs::path& folder) {

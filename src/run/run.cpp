@@ -10,6 +10,7 @@
 #include "src/metrics/tensorboard.h"
 #include "src/run/display.h"
 #include "src/run/folder.h"
+#include "src/run/lock.h"
 #include "src/run/summary.h"
 #include "wd/atomic_file.h"
 #include "wd/error.h"
@@ -33,6 +34,7 @@ constexpr const char* kLogName = "log.txt";
 struct Run::Parts {
   RunOptions options;
   fs::path folder;
+  run::Lock lock;
   run::Display display;
   std::string config;
   std::optional<MetricsFile> metrics;
@@ -45,7 +47,8 @@ struct Run::Parts {
 
   explicit Parts(const RunOptions& given)
       : options(given),
-        folder(run::make_folder(given)),
+        folder(given.resume ? given.run_dir : run::make_folder(given)),
+        lock(folder),
         display({.total_steps = given.total_steps, .max_seconds = given.max_seconds, .quiet = given.quiet}) {}
 
   // Tells of a trouble once, and of its end; false while it lasts.
@@ -72,6 +75,21 @@ struct Run::Parts {
     logging::attach_file(folder / kLogName);
   }
 
+  // The same, in a folder that has them.
+  void reopen_files(const RunOffsets& offsets) {
+    metrics.emplace(folder / kMetricsName, offsets.metrics_bytes);
+    if (offsets.events_file.empty()) {
+      events.emplace(folder);
+    } else {
+      events.emplace(folder / offsets.events_file, offsets.events_bytes);
+    }
+    logging::attach_file(folder / kLogName);
+    if (metrics->size() < offsets.metrics_bytes || events->size() < offsets.events_bytes) {
+      logging::warn(concat(folder.string(), ": metrics from before the checkpoint are missing: ", kMetricsName,
+                           " is shorter than it was then"));
+    }
+  }
+
   // Someone may delete the folder of a run that they meant to look at again: weights and summary are then
   // still kept.
   void restore_folder() {
@@ -91,7 +109,11 @@ Run::Run(const RunOptions& options) {
   survive_closed_streams();
   parts_ = std::make_unique<Parts>(options);
   try {
-    parts_->open_files();
+    if (options.resume) {
+      parts_->reopen_files(*options.resume);
+    } else {
+      parts_->open_files();
+    }
     parts_->write_summary(RunStatus::kRunning, "", Durability::kSync);
   } catch (const std::runtime_error& error) {
     throw UsageError(concat("the run's folder cannot be written: ", error.what()));
@@ -104,10 +126,28 @@ Run::~Run() {
 
 const fs::path& Run::folder() const { return parts_->folder; }
 
+RunOffsets Run::offsets() const {
+  RunOffsets offsets;
+  if (parts_->metrics) offsets.metrics_bytes = parts_->metrics->size();
+  if (parts_->events) {
+    offsets.events_file = parts_->events->name();
+    offsets.events_bytes = parts_->events->size();
+  }
+  return offsets;
+}
+
+std::vector<fs::path> Run::growing_files() const {
+  std::vector<fs::path> files = {parts_->folder / kMetricsName};
+  if (parts_->events) files.push_back(parts_->folder / parts_->events->name());
+  return files;
+}
+
 void Run::write_config(std::string_view yaml) {
   parts_->config = yaml;
   write_file_atomically(parts_->folder / kConfigName, yaml, Durability::kSync);
 }
+
+const std::string& Run::config() const { return parts_->config; }
 
 void Run::log(const MetricsRow& row) {
   parts_->restore_folder();

@@ -9,6 +9,8 @@
 
 #include "kernels/episodes.h"
 #include "src/device.h"
+#include "src/trainer/named.h"
+#include "wd/error.h"
 
 namespace wd {
 
@@ -94,6 +96,44 @@ std::vector<double> EpisodeLog::take_statistics() {
     values.clear();
   }
   return means;
+}
+
+std::vector<NamedTensor> EpisodeLog::state() const {
+  std::vector<NamedTensor> state;
+  const auto list = [&](const std::string& name, const auto& values) {
+    at::Tensor tensor = at::empty({static_cast<std::int64_t>(values.size())}, at::kDouble);
+    std::copy(values.begin(), values.end(), tensor.mutable_data_ptr<double>());
+    state.push_back({name, tensor});
+  };
+  for (std::size_t p = 0; p < policies_.size(); ++p) {
+    const PolicyLog& log = policies_[p];
+    const std::string prefix = trajectory_.policies()[p].name + "/";
+    state.push_back({prefix + "running_return", log.running_return});
+    state.push_back({prefix + "running_length", log.running_length});
+    list(prefix + "recent", log.recent);
+    list(prefix + "returns", log.returns);
+    list(prefix + "lengths", log.lengths);
+  }
+  for (std::size_t k = 0; k < statistics_.size(); ++k) list(concat("statistics/", k), statistics_[k]);
+  return state;
+}
+
+void EpisodeLog::restore(const std::vector<NamedTensor>& state) {
+  const auto list = [&](const std::string& name, auto& values) {
+    const at::Tensor& tensor = find_tensor(state, name);
+    WD_CHECK(tensor.scalar_type() == at::kDouble && tensor.dim() == 1, "the checkpoint's tensor '", name, "' is no list of doubles");
+    values.assign(tensor.const_data_ptr<double>(), tensor.const_data_ptr<double>() + tensor.numel());
+  };
+  for (std::size_t p = 0; p < policies_.size(); ++p) {
+    PolicyLog& log = policies_[p];
+    const std::string prefix = trajectory_.policies()[p].name + "/";
+    restore_tensor(state, prefix + "running_return", log.running_return);
+    restore_tensor(state, prefix + "running_length", log.running_length);
+    list(prefix + "recent", log.recent);
+    list(prefix + "returns", log.returns);
+    list(prefix + "lengths", log.lengths);
+  }
+  for (std::size_t k = 0; k < statistics_.size(); ++k) list(concat("statistics/", k), statistics_[k]);
 }
 
 double EpisodeLog::recent_mean(std::size_t policy) const { return mean(policies_[policy].recent); }

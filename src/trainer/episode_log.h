@@ -4,7 +4,7 @@
 #include <deque>
 #include <vector>
 
-#include "wd/trajectory.h"
+#include "wd/policy.h"
 
 namespace wd {
 
@@ -27,6 +27,12 @@ class EpisodeLog {
   Interval take_interval(std::size_t policy);
   // Mean over the last kWindow episodes; NaN while fewer than one has ended.
   double recent_mean(std::size_t policy) const;
+
+  // All that it keeps from one rollout to the next, by policy.
+  std::vector<NamedTensor> state() const;
+  // Throws std::runtime_error where the state is not of this training.
+  void restore(const std::vector<NamedTensor>& state);
+
   std::size_t recent_count() const { return policies_.empty() ? 0 : policies_[0].recent.size(); }
 
  private:

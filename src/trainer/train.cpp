@@ -14,73 +14,145 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-Progress progress_of(const Trainer& trainer, const std::vector<PolicySettings>& policies, Clock::time_point start, Device device) {
+// One call of train().
+class Session {
+ public:
+  Session(const TrainOptions& options, Trainer& trainer, Run& run, Checkpoints& checkpoints)
+      : options_(options), config_(options.config), trainer_(trainer), run_(run), checkpoints_(checkpoints) {}
+
+  std::string go_on_to_the_end();
+  Progress progress() const;
+
+ private:
+  bool out_of_time() const { return config_.trainer.max_seconds > 0.0 && seconds_since(start_) >= config_.trainer.max_seconds; }
+  std::string reason_to_stop() const;
+  void report();
+  bool save_weights();
+  bool save_checkpoint();
+  void begin();
+  void end();
+
+  const TrainOptions& options_;
+  const Config& config_;
+  Trainer& trainer_;
+  Run& run_;
+  Checkpoints& checkpoints_;
+  Clock::time_point start_ = Clock::now();
+  std::int64_t reported_ = 0;        // iteration
+  double checkpoint_seconds_ = 0.0;  // that training waited for checkpoints, since the last report
+};
+
+Progress Session::progress() const {
   Progress progress;
-  progress.counts = trainer.counts();
-  progress.wall_s = seconds_since(start);
-  for (std::size_t p = 0; p < policies.size(); ++p) progress.mean_return.emplace_back(policies[p].name, trainer.mean_return(p));
+  progress.counts = trainer_.counts();
+  progress.wall_s = trainer_.wall_s();
+  for (std::size_t p = 0; p < config_.policies.size(); ++p) {
+    progress.mean_return.emplace_back(config_.policies[p].name, trainer_.mean_return(p));
+  }
+  const Device device = trainer_.replicas().device();
   if (device.is_cuda()) progress.device_bytes = static_cast<std::uint64_t>(peak_memory(device));
   return progress;
 }
 
+// Empty while training goes on.
+std::string Session::reason_to_stop() const {
+  if (const std::string done = finished(config_, trainer_); !done.empty()) return done;
+  if (options_.interrupted && options_.interrupted()) return "signal";
+  return out_of_time() ? "max_seconds" : "";
+}
+
+void Session::report() {
+  MetricsRow row = trainer_.take_metrics();
+  row.add("time/checkpoint_s", checkpoint_seconds_);
+  run_.log(row);
+  run_.display(progress());
+  reported_ = trainer_.counts().iteration;
+  checkpoint_seconds_ = 0.0;
+}
+
 // False where a file could not be written; the run's log says why.
-bool save_weights(Trainer& trainer, Run& run) {
+bool Session::save_weights() {
   bool saved = true;
-  for (const Policy& policy : trainer.policies()) saved = run.save_weights(policy.name(), HostWeights(policy).views()) && saved;
+  for (const Policy& policy : trainer_.policies()) {
+    saved = run_.save_weights(policy.name(), views_of(host_copies(policy.named_parameters()))) && saved;
+  }
   return saved;
 }
 
-// Why training ends before the next iteration; empty while it goes on. `cut`: why the last one may have been cut short.
-std::string reason_to_stop(const Config& config, const Trainer& trainer, const std::string& cut) {
-  if (trainer.return_reached()) return "stop_return";
-  if (trainer.counts().env_steps >= config.trainer.total_steps) return "total_steps";
-  return cut;
+// False where the one before could not be written.
+bool Session::save_checkpoint() {
+  const Clock::time_point start = Clock::now();
+  CheckpointInfo info;
+  info.environment = config_.name;
+  info.seed = static_cast<std::uint64_t>(config_.trainer.seed);
+  info.config_hash = config_hash(run_.config());
+  info.mean_return = trainer_.mean_return(0);
+  info.offsets = run_.offsets();
+  const bool good = checkpoints_.save(trainer_.snapshot(), info, run_.config(), run_.growing_files());
+  checkpoint_seconds_ += seconds_since(start);
+  return good;
 }
 
-// The loop proper.
-std::string train_to_end(const Config& config, Trainer& trainer, Run& run, const std::function<bool()>& interrupted,
-                         const Clock::time_point start) {
-  const double limit = config.trainer.max_seconds;
-  const auto cut = [&]() -> const char* {
-    if (interrupted && interrupted()) return "signal";
-    return limit > 0.0 && seconds_since(start) >= limit ? "max_seconds" : "";
-  };
-  const Device device = trainer.replicas().device();
-  const auto report = [&] {
-    run.log(trainer.take_metrics());
-    run.display(progress_of(trainer, config.policies, start, device));
-  };
-  const std::int64_t save_every = config.saving.model_params_save_freq;  // 0: at the end alone
-  std::string reason;
-  std::int64_t logged = 0;
-  while (reason.empty()) {
-    const bool complete = trainer.iterate([&] { return *cut() != '\0'; });
-    const std::int64_t iteration = trainer.counts().iteration;
-    reason = reason_to_stop(config, trainer, cut());
-    if (complete && iteration % config.saving.metrics_log_freq == 0) {
-      report();
-      logged = iteration;
-    }
-    // A full disk must not end training: only the last weights decide about success.
-    if (complete && save_every > 0 && iteration % save_every == 0) save_weights(trainer, run);
+// The first checkpoint stands before the first step: from here on a run can always go on.
+void Session::begin() {
+  if (trainer_.counts().iteration > 0) return;
+  const std::uint64_t needed = 2 * trainer_.snapshot().bytes(), room = std::filesystem::space(run_.folder()).available;
+  if (room < needed) {
+    throw UsageError(concat("run folder ", run_.folder().string(), ": two checkpoints need ", needed >> 20, " MiB, and the disk has ",
+                            room >> 20, " MiB left: make room, or name another folder with --run_dir"));
   }
-  if (logged < trainer.counts().iteration) report();
-  if (trainer.counts().iteration == 0) logging::warn("ended by " + reason + " before one iteration was complete: the weights are as at the start");
-  if (!save_weights(trainer, run)) throw std::runtime_error("the trained weights could not be saved");
+  save_checkpoint();
+  if (!checkpoints_.wait()) throw std::runtime_error("the first checkpoint could not be written: nothing was begun");
+}
+
+void Session::end() {
+  if (reported_ < trainer_.counts().iteration) report();
+  const bool weights = save_weights();
+  save_checkpoint();
+  if (!checkpoints_.wait()) throw std::runtime_error("the last checkpoint could not be written");
+  if (!weights) throw std::runtime_error("the trained weights could not be saved");
+}
+
+std::string Session::go_on_to_the_end() {
+  begin();
+  reported_ = trainer_.counts().iteration;
+  const SavingSettings& saving = config_.saving;
+  const auto due = [&](std::int64_t every) { return every > 0 && trainer_.counts().iteration % every == 0; };
+  const std::function<bool()> give_up = [this] { return out_of_time(); };
+  std::string reason = reason_to_stop();
+  while (reason.empty()) {
+    const std::int64_t iteration = trainer_.counts().iteration + 1;
+    options_.fault.strike(iteration);
+    const bool complete = trainer_.iterate(config_.trainer.max_seconds > 0.0 ? give_up : nullptr, options_.fault.tensor_in(iteration));
+    reason = reason_to_stop();
+    if (!complete) break;
+    if (due(saving.metrics_log_freq)) report();
+    // A full disk must not end training: only the last weights and the last checkpoint decide about success.
+    if (due(saving.model_params_save_freq)) save_weights();
+    if (due(saving.checkpoint_freq)) save_checkpoint();
+  }
+  end();
+  if (trainer_.counts().iteration == 0) {
+    logging::warn("ended by " + reason + " before one iteration was complete: the weights are as at the start");
+  }
   return reason;
 }
 
 }  // namespace
 
-std::string train(const Config& config, Trainer& trainer, Run& run, const std::function<bool()>& interrupted) {
-  const Clock::time_point start = Clock::now();
-  const auto progress = [&] { return progress_of(trainer, config.policies, start, trainer.replicas().device()); };
+std::string finished(const Config& config, const Trainer& trainer) {
+  if (trainer.return_reached()) return "stop_return";
+  return trainer.counts().env_steps >= config.trainer.total_steps ? "total_steps" : "";
+}
+
+std::string train(const TrainOptions& options, Trainer& trainer, Run& run, Checkpoints& checkpoints) {
+  Session session(options, trainer, run, checkpoints);
   try {
-    const std::string reason = train_to_end(config, trainer, run, interrupted, start);
-    run.finish(reason == "max_seconds" || reason == "signal" ? RunStatus::kStopped : RunStatus::kFinished, reason, progress());
+    const std::string reason = session.go_on_to_the_end();
+    run.finish(reason == "max_seconds" || reason == "signal" ? RunStatus::kStopped : RunStatus::kFinished, reason, session.progress());
     return reason;
   } catch (const std::exception& error) {
-    run.finish(RunStatus::kFailed, error.what(), progress());
+    run.finish(RunStatus::kFailed, error.what(), session.progress());
     throw;
   }
 }

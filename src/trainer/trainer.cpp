@@ -11,6 +11,8 @@
 #include "src/device.h"
 #include "src/trainer/action_spread.h"
 #include "src/trainer/episode_log.h"
+#include "src/trainer/guard.h"
+#include "src/trainer/named.h"
 #include "src/trainer/timeline.h"
 #include "wd/algorithm.h"
 #include "wd/error.h"
@@ -50,6 +52,21 @@ ReplicasOptions replicas_options(const Config& config, Device device) {
   return options;
 }
 
+// Copies of tensors, to be put back: allocated once.
+class Backup {
+ public:
+  void keep(const std::vector<at::Tensor>& tensors) {
+    if (copies_.empty()) for (const at::Tensor& tensor : tensors) copies_.push_back(at::empty_like(tensor));
+    for (std::size_t k = 0; k < tensors.size(); ++k) copies_[k].copy_(tensors[k]);
+  }
+  void put_back(const std::vector<at::Tensor>& tensors) const {
+    for (std::size_t k = 0; k < tensors.size(); ++k) tensors[k].copy_(copies_[k]);
+  }
+
+ private:
+  std::vector<at::Tensor> copies_;
+};
+
 struct Trainer::Impl {
   const Config config;
   Device device;
@@ -58,17 +75,19 @@ struct Trainer::Impl {
   std::vector<Policy> policies;
   std::vector<Learner> learners;
   EpisodeLog episodes;
+  Guard guard;
   Timeline timeline;
   StepCounts counts;
   StepCounts counts_at_metrics;
   Clock::time_point start = Clock::now(), metrics_taken = start;
   bool started = false;
+  Backup backup;  // of what an iteration changes before it counts
 
   Impl(const Config& c, const EnvironmentRow& row, const Environment& environment, Device d)
       : config(c), device(d), replicas(row, environment, replicas_options(c, d)),
         trajectory(replicas.spec(), policy_names(c), c.policy_of_role, static_cast<int>(c.trainer.rollout_steps()),
                    static_cast<int>(c.trainer.num_envs), d),
-        episodes(trajectory, d), timeline(d) {
+        episodes(trajectory, d), guard(trajectory, d), timeline(d) {
     policies.reserve(c.policies.size());
     for (std::size_t p = 0; p < c.policies.size(); ++p) {
       const int index = static_cast<int>(p);
@@ -79,11 +98,46 @@ struct Trainer::Impl {
     }
   }
 
+  void poison(const std::string& tensor);
+  std::vector<at::Tensor> changing() const;
+  std::map<std::string, std::vector<NamedTensor>> files() const;
   bool rollout(const std::function<bool()>& give_up);
-  bool update(const std::function<bool()>& give_up);
+  bool update(const std::function<bool()>& give_up, const std::string& poisoned);
   void add_policy_metrics(MetricsRow& row, std::size_t p);
   double reward_mean(const PolicyBuffers& buffers) const;
 };
+
+// For tests: NaN where it hurts.
+void Trainer::Impl::poison(const std::string& tensor) {
+  const double nan = std::nan("");
+  PolicyBuffers& buffers = trajectory.policies()[0];
+  if (tensor == "observation") buffers.observation[0][0][0][0].fill_(nan);
+  if (tensor == "reward") buffers.reward[0][0][0].fill_(nan);
+  if (tensor == "weight") policies[0].parameters()[0].fill_(nan);
+  learners[0].poison_next(tensor);
+}
+
+// What an iteration changes as it goes: replicas, parameters, moments.
+std::vector<at::Tensor> Trainer::Impl::changing() const {
+  std::vector<at::Tensor> tensors = {replicas.blocks()};
+  for (const Policy& policy : policies) tensors.push_back(policy.parameters());
+  for (const Learner& learner : learners) for (const NamedTensor& named : learner.optimizer()) tensors.push_back(named.tensor);
+  return tensors;
+}
+
+// All that is saved, by file: the tensors themselves.
+std::map<std::string, std::vector<NamedTensor>> Trainer::Impl::files() const {
+  std::map<std::string, std::vector<NamedTensor>> files;
+  for (std::size_t p = 0; p < policies.size(); ++p) {
+    files["weights/" + policies[p].name()] = policies[p].named_parameters();
+    files["optimizer/" + policies[p].name()] = learners[p].optimizer();
+  }
+  std::vector<NamedTensor>& replica_file = files["replicas"];
+  replica_file.push_back({"blocks", replicas.blocks()});
+  for (const auto& [name, row] : trajectory.last_rows()) replica_file.push_back({name, row});
+  files["episodes"] = episodes.state();
+  return files;
+}
 
 bool Trainer::Impl::rollout(const std::function<bool()>& give_up) {
   timeline.mark(Phase::kOther);
@@ -109,13 +163,16 @@ bool Trainer::Impl::rollout(const std::function<bool()>& give_up) {
   return true;
 }
 
-bool Trainer::Impl::update(const std::function<bool()>& give_up) {
+bool Trainer::Impl::update(const std::function<bool()>& give_up, const std::string& poisoned) {
+  if (!poisoned.empty()) poison(poisoned);
+  guard.check_rollout(policies);
   const UpdateTime time{counts.iteration, counts.env_steps};
   bool complete = true;
   for (Learner& learner : learners) {
     learner.prepare();
     complete = complete && learner.update(time, give_up);
   }
+  for (const Policy& policy : policies) guard.check_weights(policy);
   timeline.mark(Phase::kUpdate);
   return complete;
 }
@@ -124,9 +181,16 @@ Trainer::Trainer(const Config& config, const EnvironmentRow& row, const Environm
     : impl_(std::make_unique<Impl>(config, row, environment, device)) {}
 Trainer::~Trainer() = default;
 
-bool Trainer::iterate(const std::function<bool()>& give_up) {
+bool Trainer::iterate(const std::function<bool()>& give_up, const std::string& poison) {
   Impl& self = *impl_;
-  if (!self.rollout(give_up) || !self.update(give_up)) return false;
+  const bool was_started = self.started;
+  if (give_up) self.backup.keep(self.changing());
+  if (!self.rollout(give_up) || !self.update(give_up, poison)) {
+    self.backup.put_back(self.changing());
+    self.trajectory.carry_back();
+    self.started = was_started;
+    return false;
+  }
   self.episodes.update();
   ++self.counts.iteration;
   self.counts.env_steps += self.config.trainer.rollout_steps() * self.config.trainer.num_envs;
@@ -137,6 +201,30 @@ bool Trainer::iterate(const std::function<bool()>& give_up) {
 
 void Trainer::rollout() { impl_->rollout({}); }
 
+Snapshot Trainer::snapshot() const {
+  Snapshot snapshot{impl_->counts, wall_s(), impl_->files()};
+  for (auto& [name, tensors] : snapshot.files) tensors = host_copies(tensors);
+  return snapshot;
+}
+
+void Trainer::restore(const Snapshot& snapshot) {
+  Impl& self = *impl_;
+  for (const auto& [file, tensors] : self.files()) {
+    const auto saved = snapshot.files.find(file);
+    WD_CHECK(saved != snapshot.files.end(), "the checkpoint has no file ", file, ".safetensors");
+    if (file == "episodes") {
+      self.episodes.restore(saved->second);
+    } else {
+      for (const NamedTensor& named : tensors) restore_tensor(saved->second, named.name, named.tensor);
+    }
+  }
+  self.counts = self.counts_at_metrics = snapshot.counts;
+  self.started = snapshot.counts.iteration > 0;
+  self.metrics_taken = Clock::now();
+  self.start = self.metrics_taken - std::chrono::duration_cast<Clock::duration>(Seconds(snapshot.wall_s));
+}
+
+double Trainer::wall_s() const { return Seconds(Clock::now() - impl_->start).count(); }
 const StepCounts& Trainer::counts() const { return impl_->counts; }
 Trajectory& Trainer::trajectory() { return impl_->trajectory; }
 Replicas& Trainer::replicas() { return impl_->replicas; }

@@ -1,0 +1,37 @@
+// checkpoint_info.h: what a checkpoint says of itself, without its tensors.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "wd/metrics.h"
+#include "wd/run.h"
+
+namespace wd {
+
+inline constexpr int kCheckpointFormat = 1;
+
+// The name of a checkpoint is its iteration.
+struct CheckpointInfo {
+  StepCounts counts;
+  std::string environment;
+  std::uint64_t seed = 0;
+  std::uint64_t config_hash = 0;
+  int world_size = 1;
+  double wall_s = 0.0;
+  double mean_return = 0.0;           // of the first policy over its last 100 episodes; NaN: not known yet
+  std::optional<double> best_return;  // of all checkpoints of the run so far
+  std::string best;                   // that checkpoint's name
+  RunOffsets offsets;                 // how far the run's files went
+};
+
+// One of its files.
+struct FileDigest {
+  std::uint64_t bytes = 0;
+  std::uint64_t xxh3 = 0;
+
+  bool operator==(const FileDigest&) const = default;
+};
+
+}  // namespace wd

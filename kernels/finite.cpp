@@ -1,0 +1,30 @@
+// finite.cpp: the search on the CPU: whole pieces are passed over at the speed of memory.
+#include <algorithm>
+#include <atomic>
+
+#include "kernels/finite_body.h"
+#include "wd/parallel.h"
+
+namespace wd {
+
+void first_not_finite(Queue queue, const float* x, std::int64_t n, std::int64_t* first) {
+  if (queue.cuda) return cuda::first_not_finite(queue.stream, x, n, first);
+  constexpr std::int64_t kPiece = 8192;
+  const auto* const bits = reinterpret_cast<const std::uint32_t*>(x);
+  std::atomic<std::int64_t> least = *first;
+  parallel_for((n + kPiece - 1) / kPiece, 16, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t piece = begin; piece < end; ++piece) {
+      const std::int64_t from = piece * kPiece, to = std::min(from + kPiece, n);
+      std::uint32_t any = 0;
+      for (std::int64_t i = from; i < to; ++i) any |= is_not_finite(bits[i]) ? 1u : 0u;
+      if (any == 0) continue;
+      const std::int64_t found = std::find_if(bits + from, bits + to, is_not_finite) - bits;
+      for (std::int64_t seen = least; found < seen && !least.compare_exchange_weak(seen, found);) {
+      }
+      return;
+    }
+  });
+  *first = least;
+}
+
+}  // namespace wd

@@ -1,0 +1,25 @@
+// finite.cu: the search on the GPU: a thread a number; only what is found touches shared memory of others.
+#include "kernels/finite_body.h"
+#include "kernels/for_each.cuh"
+
+namespace wd::cuda {
+
+namespace {
+
+struct FiniteArgs {
+  const float* x;
+  std::int64_t* first;
+};
+
+__device__ void look_at(const FiniteArgs& args, std::int64_t i) {
+  if (!is_not_finite(__float_as_uint(args.x[i]))) return;
+  atomicMin(reinterpret_cast<long long*>(args.first), static_cast<long long>(i));
+}
+
+}  // namespace
+
+void first_not_finite(void* stream, const float* x, std::int64_t n, std::int64_t* first) {
+  for_each<look_at>(stream, "first_not_finite", n, FiniteArgs{x, first});
+}
+
+}  // namespace wd::cuda

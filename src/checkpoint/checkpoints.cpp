@@ -1,0 +1,233 @@
+// checkpoints.cpp: the protocol by which a checkpoint comes into being, and by which old ones go.
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <set>
+
+#include "src/checkpoint/manifest.h"
+#include "src/failpoint.h"
+#include "src/files.h"
+#include "wd/atomic_file.h"
+#include "wd/error.h"
+#include "wd/log.h"
+
+namespace wd {
+
+namespace {
+
+namespace fs = std::filesystem;
+using checkpoint::Manifest;
+
+constexpr const char* kManifest = "manifest.json";
+constexpr const char* kConfig = "config.yaml";
+constexpr const char* kEnding = ".safetensors";
+constexpr const char* kStage = ".stage-";  // half made, or half removed: anybody may clear it away
+constexpr const char* kAside = ".aside-";  // set aside on resuming: for people to look at
+constexpr std::uintmax_t kLongestManifest = 1 << 20;
+
+std::string name_of(std::int64_t iteration) {
+  std::string digits = std::to_string(iteration);
+  return std::string(digits.size() < 8 ? 8 - digits.size() : 0, '0') + digits;
+}
+
+// The iteration in a checkpoint's name; none where it is no such name.
+std::optional<std::int64_t> iteration_of(const std::string& name) {
+  std::int64_t iteration = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), iteration);
+  if (error != std::errc() || end != name.data() + name.size() || name != name_of(iteration)) return {};
+  return iteration;
+}
+
+void make_folder(const fs::path& folder, mode_t mode) {
+  if (::mkdir(folder.c_str(), mode) != 0) throw_file_error(folder, "make it");
+}
+
+// Makes a checkpoint no checkpoint before its files go.
+void remove_checkpoint(const fs::path& folder) {
+  const fs::path stage = folder.parent_path() / (kStage + folder.filename().string());
+  fs::remove_all(stage);
+  rename_file(folder, stage);
+  failpoint("checkpoint.removing");
+  fs::remove_all(stage);
+}
+
+}  // namespace
+
+std::uint64_t Snapshot::bytes() const {
+  std::uint64_t sum = 0;
+  for (const auto& [file, tensors] : files) {
+    for (const NamedTensor& named : tensors) sum += named.tensor.nbytes();
+  }
+  return sum;
+}
+
+Checkpoint open_checkpoint(const fs::path& folder) {
+  const fs::path path = folder / kManifest;
+  std::error_code error;
+  WD_CHECK(fs::is_regular_file(path, error), path.string(), ": there is no such file");
+  WD_CHECK(fs::file_size(path) <= kLongestManifest, path.string(), ": is longer than any manifest");
+  Manifest manifest;
+  try {
+    const File file(path, O_RDONLY);
+    std::string text(static_cast<std::size_t>(file.size()), '\0');
+    file.read_at(0, std::as_writable_bytes(std::span(text.data(), text.size())));
+    manifest = checkpoint::decode(text);
+  } catch (const std::runtime_error& cause) {
+    throw std::runtime_error(concat(path.string(), ": ", cause.what()));
+  }
+  for (const auto& [name, digest] : manifest.files) {
+    const fs::path file = folder / name;
+    WD_CHECK(fs::is_regular_file(fs::symlink_status(file, error)), file.string(), ": there is no such file");
+    const std::uint64_t bytes = fs::file_size(file);
+    WD_CHECK(bytes == digest.bytes, file.string(), ": has ", bytes, " bytes where its manifest says ", digest.bytes);
+    WD_CHECK(checkpoint::digest_of(file) == digest, file.string(), ": is damaged: its checksum is another");
+  }
+  return {folder, manifest.info, manifest.files};
+}
+
+Snapshot read_snapshot(const Checkpoint& checkpoint) {
+  Snapshot snapshot;
+  snapshot.counts = checkpoint.info.counts;
+  snapshot.wall_s = checkpoint.info.wall_s;
+  for (const auto& [name, digest] : checkpoint.files) {
+    if (name.ends_with(kEnding)) snapshot.files[name.substr(0, name.size() - std::strlen(kEnding))] = read_tensors(checkpoint.folder / name);
+  }
+  return snapshot;
+}
+
+std::vector<fs::path> list_checkpoints(const fs::path& folder) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) return found;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (iteration_of(entry.path().filename().string()) && entry.is_directory() && !entry.is_symlink()) found.push_back(entry.path());
+  }
+  std::sort(found.begin(), found.end(), [](const fs::path& a, const fs::path& b) {
+    return iteration_of(a.filename().string()) > iteration_of(b.filename().string());
+  });
+  return found;
+}
+
+Checkpoint newest_checkpoint(const fs::path& run) {
+  const std::vector<fs::path> all = list_checkpoints(run / "checkpoints");
+  if (all.empty()) throw UsageError(concat(run.string(), ": there is no checkpoint to go on from"));
+  for (const fs::path& folder : all) {
+    try {
+      return open_checkpoint(folder);
+    } catch (const std::runtime_error& error) {
+      logging::warn(concat("checkpoint ", folder.filename().string(), " is left out: ", error.what()));
+    }
+  }
+  throw std::runtime_error(concat(run.string(), ": none of its ", all.size(), " checkpoints can be read; nothing was changed"));
+}
+
+Checkpoints::Checkpoints(fs::path folder, int keep_last) : folder_(std::move(folder)), keep_last_(keep_last) {
+  fs::create_directories(folder_);
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder_)) {
+    if (entry.path().filename().string().starts_with(kStage)) fs::remove_all(entry.path());
+  }
+}
+
+Checkpoints::~Checkpoints() { wait(); }
+
+bool Checkpoints::wait() { return !under_way_.valid() || under_way_.get(); }
+
+bool Checkpoints::save(Snapshot snapshot, CheckpointInfo info, std::string config, std::vector<fs::path> growing) {
+  const bool good = wait();
+  if (written_ == snapshot.counts.iteration) return good;
+  const auto before = std::pair(best_return_, best_);
+  if (std::isfinite(info.mean_return) && (!best_return_ || info.mean_return > *best_return_)) {
+    best_return_ = info.mean_return;
+    best_ = name_of(snapshot.counts.iteration);
+  }
+  info.counts = snapshot.counts;
+  info.wall_s = snapshot.wall_s;
+  info.best_return = best_return_;
+  info.best = best_;
+  under_way_ = std::async(std::launch::async, [this, snapshot = std::move(snapshot), info = std::move(info), config = std::move(config),
+                                               growing = std::move(growing), before] {
+    try {
+      for (const fs::path& path : growing) File(path, O_RDONLY).sync();
+      write(snapshot, info, config);
+      return true;
+    } catch (const std::exception& error) {
+      std::tie(best_return_, best_) = before;
+      logging::error(concat("checkpoint ", name_of(snapshot.counts.iteration), ": ", error.what(),
+                            ": older checkpoints are as they were"));
+      return false;
+    }
+  });
+  return good;
+}
+
+void Checkpoints::write(const Snapshot& snapshot, const CheckpointInfo& info, const std::string& config) {
+  const std::string name = name_of(snapshot.counts.iteration);
+  const fs::path stage = folder_ / (kStage + name), place = folder_ / name;
+  fs::remove_all(stage);
+  make_folder(stage, 0700);
+  failpoint("checkpoint.begun");
+  Manifest manifest{info, {}};
+  std::set<fs::path> folders = {stage};
+  for (const auto& [file, tensors] : snapshot.files) {
+    const fs::path path = stage / (file + kEnding);
+    if (folders.insert(path.parent_path()).second) make_folder(path.parent_path(), 0700);
+    write_safetensors(path, views_of(tensors));
+    manifest.files[file + kEnding] = checkpoint::digest_of(path);
+    failpoint("checkpoint.file");
+  }
+  write_file_atomically(stage / kConfig, config, Durability::kSync);
+  manifest.files[kConfig] = checkpoint::digest_of(stage / kConfig);
+  write_file_atomically(stage / kManifest, checkpoint::encode(manifest), Durability::kSync);
+  failpoint("checkpoint.manifest");
+  for (const fs::path& folder : folders) sync_folder(folder);
+  failpoint("checkpoint.staged");
+  if (fs::exists(place)) remove_checkpoint(place);
+  rename_file(stage, place);
+  failpoint("checkpoint.renamed");
+  sync_folder(folder_);
+  written_ = snapshot.counts.iteration;
+  failpoint("checkpoint.complete");
+  point("latest", name);
+  if (!manifest.info.best.empty()) point("best", manifest.info.best);
+  failpoint("checkpoint.linked");
+  prune();
+}
+
+// A link is replaced by a rename, as files are.
+void Checkpoints::point(const char* link, const std::string& name) const {
+  if (!fs::exists(folder_ / name)) return;
+  const fs::path stage = folder_ / concat(kStage, link);
+  fs::remove(stage);
+  fs::create_symlink(name, stage);
+  rename_file(stage, folder_ / link);
+  sync_folder(folder_);
+}
+
+// The newest was just written: it is among those kept.
+void Checkpoints::prune() const {
+  const std::vector<fs::path> all = list_checkpoints(folder_);
+  for (std::size_t k = static_cast<std::size_t>(keep_last_); k < all.size(); ++k) {
+    if (all[k].filename() != best_) remove_checkpoint(all[k]);
+  }
+}
+
+void Checkpoints::continue_from(const Checkpoint& checkpoint) {
+  best_return_ = checkpoint.info.best_return;
+  best_ = checkpoint.info.best;
+  written_ = checkpoint.info.counts.iteration;
+  for (const fs::path& other : list_checkpoints(folder_)) {
+    if (iteration_of(other.filename().string()) <= written_) continue;
+    const fs::path aside = folder_ / (kAside + other.filename().string());
+    fs::remove_all(aside);
+    rename_file(other, aside);
+    logging::warn(concat("checkpoint ", other.filename().string(), " is newer than the one that training goes on from: set aside as ",
+                         aside.string()));
+  }
+  point("latest", checkpoint.name());
+  if (!best_.empty()) point("best", best_);
+}
+
+}  // namespace wd

@@ -1,0 +1,147 @@
+// manifest.cpp: JSON of one fixed shape: {"checkpoint":{...},"xxh3":"0123456789abcdef"}, the checksum being that of {...}.
+#include "src/checkpoint/manifest.h"
+
+#include <fcntl.h>
+#include <xxhash.h>
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "src/files.h"
+#include "wd/error.h"
+#include "wd/name.h"
+
+namespace wd::checkpoint {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kHead = "{\"checkpoint\":", kMiddle = ",\"xxh3\":\"", kTail = "\"}\n";
+constexpr std::size_t kHexDigits = 16;
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 53;  // whole in JSON
+
+std::string hex(std::uint64_t value) {
+  std::array<char, kHexDigits + 1> text;
+  std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(value));
+  return text.data();
+}
+
+std::uint64_t from_hex(const std::string& text, const std::string& what) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
+  WD_CHECK(error == std::errc() && end == text.data() + text.size() && text.size() == kHexDigits, what, " is no checksum");
+  return value;
+}
+
+std::uint64_t xxh3(std::string_view text) { return XXH3_64bits(text.data(), text.size()); }
+
+Json number_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+double number_or_nan(const Json& json) { return json.is_null() ? std::nan("") : json.get<double>(); }
+
+std::uint64_t count(const Json& json, const char* key) {
+  const Json& value = json.at(key);
+  WD_CHECK(value.is_number_unsigned() && value.get<std::uint64_t>() < kMostBytes, key, " is no count");
+  return value.get<std::uint64_t>();
+}
+
+std::int64_t steps(const Json& json, const char* key) { return static_cast<std::int64_t>(count(json, key)); }
+
+// "manifest.json" itself, absolute paths and paths through ".." are none.
+bool is_file_of_a_checkpoint(const std::string& path) {
+  const std::size_t slash = path.find('/');
+  if (slash == std::string::npos) return is_name(path);
+  return is_name(path.substr(0, slash)) && is_name(path.substr(slash + 1));
+}
+
+void read_info(const Json& json, CheckpointInfo& info) {
+  info.counts = {steps(json, "iteration"), steps(json, "env_steps"), steps(json, "agent_steps")};
+  info.environment = json.at("environment").get<std::string>();
+  info.seed = json.at("seed").get<std::uint64_t>();
+  info.config_hash = from_hex(json.at("config_hash").get<std::string>(), "config_hash");
+  info.world_size = static_cast<int>(count(json, "world_size"));
+  info.wall_s = json.at("wall_s").get<double>();
+  info.mean_return = number_or_nan(json.at("mean_return"));
+  if (!json.at("best_return").is_null()) info.best_return = json.at("best_return").get<double>();
+  info.best = json.at("best").get<std::string>();
+  WD_CHECK(info.best.empty() || is_name(info.best), "best is no name");
+  info.offsets.metrics_bytes = count(json, "metrics_bytes");
+  info.offsets.events_file = json.at("events_file").get<std::string>();
+  WD_CHECK(info.offsets.events_file.empty() || is_name(info.offsets.events_file), "events_file is no name");
+  info.offsets.events_bytes = count(json, "events_bytes");
+}
+
+}  // namespace
+
+FileDigest digest_of(const std::filesystem::path& path) {
+  const File file(path, O_RDONLY | O_NONBLOCK);
+  WD_CHECK(file.is_regular(), path.string(), ": is not a regular file");
+  constexpr std::uint64_t kPiece = std::uint64_t{1} << 20;
+  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), &XXH3_freeState);
+  XXH3_64bits_reset(state.get());
+  const std::uint64_t size = file.size();
+  std::vector<std::byte> piece(static_cast<std::size_t>(std::min(kPiece, size)));
+  for (std::uint64_t at = 0; at < size; at += kPiece) {
+    const std::span<std::byte> part = std::span(piece).first(static_cast<std::size_t>(std::min(kPiece, size - at)));
+    file.read_at(at, part);
+    XXH3_64bits_update(state.get(), part.data(), part.size());
+  }
+  return {size, XXH3_64bits_digest(state.get())};
+}
+
+std::string encode(const Manifest& manifest) {
+  const CheckpointInfo& info = manifest.info;
+  Json files = Json::object();
+  for (const auto& [path, digest] : manifest.files) files[path] = {{"bytes", digest.bytes}, {"xxh3", hex(digest.xxh3)}};
+  const Json json{{"format_version", kCheckpointFormat},
+                  {"program_version", WD_VERSION},
+                  {"environment", info.environment},
+                  {"seed", info.seed},
+                  {"world_size", info.world_size},
+                  {"iteration", info.counts.iteration},
+                  {"env_steps", info.counts.env_steps},
+                  {"agent_steps", info.counts.agent_steps},
+                  {"wall_s", info.wall_s},
+                  {"mean_return", number_or_null(info.mean_return)},
+                  {"best_return", info.best_return ? Json(*info.best_return) : Json(nullptr)},
+                  {"best", info.best},
+                  {"config_hash", hex(info.config_hash)},
+                  {"metrics_bytes", info.offsets.metrics_bytes},
+                  {"events_file", info.offsets.events_file},
+                  {"events_bytes", info.offsets.events_bytes},
+                  {"files", files}};
+  const std::string text = json.dump();
+  return concat(kHead, text, kMiddle, hex(xxh3(text)), kTail);
+}
+
+Manifest decode(std::string_view text) {
+  const std::size_t around = kHead.size() + kMiddle.size() + kHexDigits + kTail.size();
+  WD_CHECK(text.size() > around && text.starts_with(kHead) && text.ends_with(kTail), "is no manifest");
+  const std::string_view body = text.substr(kHead.size(), text.size() - around);
+  const std::string_view behind = text.substr(kHead.size() + body.size());
+  WD_CHECK(behind.starts_with(kMiddle), "is no manifest");
+  const Json json = Json::parse(body, nullptr, false);
+  // Before the checksum: an older or newer program may have another one.
+  const Json version = json.is_object() ? json.value("format_version", Json()) : Json();
+  if (version.is_number_integer() && version != kCheckpointFormat) {
+    throw std::runtime_error(concat("has checkpoint format ", version.dump(), " where this program reads format ", kCheckpointFormat));
+  }
+  WD_CHECK(behind.substr(kMiddle.size(), kHexDigits) == hex(xxh3(body)), "is damaged: its checksum is another");
+  Manifest manifest;
+  try {
+    WD_CHECK(version == kCheckpointFormat, "names no format_version");
+    read_info(json, manifest.info);
+    for (const auto& [path, digest] : json.at("files").items()) {
+      WD_CHECK(is_file_of_a_checkpoint(path), "names a file that is none of a checkpoint's");
+      manifest.files[path] = {count(digest, "bytes"), from_hex(digest.at("xxh3").get<std::string>(), path)};
+    }
+  } catch (const Json::exception& error) {
+    throw std::runtime_error(concat("is no manifest: ", error.what()));
+  }
+  return manifest;
+}
+
+}  // namespace wd::checkpoint

@@ -1,0 +1,89 @@
+// resume.cpp: finding checkpoints, comparing configurations.
+#include "src/cli/resume.h"
+
+#include <algorithm>
+#include <set>
+
+#include "src/cli/output.h"
+#include "wd/error.h"
+
+namespace wd::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kDeepest = 5;  // BASE/NAME/TAG/ENV/RUN
+
+bool is_checkpoint(const fs::path& folder) { return fs::exists(folder / "manifest.json"); }
+
+// Runs with checkpoints beneath a folder, and when they wrote there last.
+void gather_runs(const fs::path& folder, int depth, std::vector<std::pair<fs::file_time_type, fs::path>>& runs) {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    if (!entry.is_directory(error) || entry.is_symlink(error)) continue;
+    const fs::path checkpoints = entry.path() / "checkpoints";
+    if (fs::is_directory(checkpoints, error)) {
+      runs.emplace_back(fs::last_write_time(checkpoints, error), entry.path());
+    } else if (depth < kDeepest) {
+      gather_runs(entry.path(), depth + 1, runs);
+    }
+  }
+}
+
+bool may_change(const std::string& path) {
+  static const std::set<std::string> kFree = {"trainer.total_steps", "trainer.num_episodes", "trainer.max_seconds",
+                                              "trainer.stop_return", "trainer.threads",      "trainer.device"};
+  return path.starts_with("saving.") || kFree.contains(path);
+}
+
+Checkpoint checkpoint_of(const fs::path& folder) {
+  if (!fs::is_directory(folder)) throw UsageError(folder.string() + ": there is no such folder");
+  return is_checkpoint(folder) ? open_checkpoint(fs::canonical(folder)) : newest_checkpoint(folder);
+}
+
+}  // namespace
+
+Checkpoint find_checkpoint(const std::string& argument, const std::string& run_dir, const fs::path& base) {
+  const bool latest = argument.empty() || argument == "latest";
+  if (!latest && !run_dir.empty()) {
+    throw UsageError("--resume " + argument + " and --run_dir exclude each other: a run goes on in its own folder");
+  }
+  if (!latest) return checkpoint_of(argument);
+  if (!run_dir.empty()) return checkpoint_of(run_dir);
+  std::vector<std::pair<fs::file_time_type, fs::path>> runs;
+  gather_runs(base, 1, runs);
+  if (runs.empty()) throw UsageError("--resume: there is no run with checkpoints under " + base.string() + "; name one: --resume RUN");
+  return newest_checkpoint(std::max_element(runs.begin(), runs.end())->second);
+}
+
+fs::path run_of(const Checkpoint& checkpoint) { return checkpoint.folder.parent_path().parent_path(); }
+
+std::vector<std::string> drift(const Setup& now, const Setup& then) {
+  const auto before = config_values(then.config, then.describe()), after = config_values(now.config, now.describe());
+  std::map<std::string, std::string> old(before.begin(), before.end()), current(after.begin(), after.end());
+  std::vector<std::string> differences;
+  const auto value = [](const std::map<std::string, std::string>& values, const std::string& path) {
+    const auto found = values.find(path);
+    return found == values.end() ? std::string("(none)") : found->second;
+  };
+  std::set<std::string> paths;
+  for (const auto& [path, text] : old) paths.insert(path);
+  for (const auto& [path, text] : current) paths.insert(path);
+  for (const std::string& path : paths) {
+    if (may_change(path) || value(old, path) == value(current, path)) continue;
+    differences.push_back(concat(path, ": ", value(old, path), " -> ", value(current, path)));
+  }
+  return differences;
+}
+
+void warm_start(const std::string& argument, std::vector<Policy>& policies) {
+  const Checkpoint checkpoint = checkpoint_of(argument);
+  for (Policy& policy : policies) {
+    const fs::path path = checkpoint.folder / "weights" / (policy.name() + ".safetensors");
+    if (!fs::exists(path)) throw UsageError(concat("--warm_start ", argument, ": checkpoint ", checkpoint.name(), " has no policy '", policy.name(), "'"));
+    load_weights(policy, path);
+  }
+}
+
+}  // namespace wd::cli

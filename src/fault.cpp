@@ -1,0 +1,74 @@
+// fault.cpp: parsing, and what each kind does.
+#include "wd/fault.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <csignal>
+#include <new>
+#include <stdexcept>
+#include <thread>
+
+#include "wd/error.h"
+
+namespace wd {
+
+namespace {
+
+constexpr std::array kPlain = {"throw", "kill", "segv", "hang", "oom"};
+constexpr std::array kTensors = {"observation", "reward", "loss", "gradient", "weight"};
+
+// -1 where the text is no whole number from 0 on.
+std::int64_t number(const std::string& text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() && value >= 0 ? value : -1;
+}
+
+bool is_kind(const Fault& fault) {
+  const auto among = [](const auto& words, const std::string& word) { return std::find(words.begin(), words.end(), word) != words.end(); };
+  if (fault.kind == "exit") return number(fault.argument) >= 0 && number(fault.argument) < 256;
+  if (fault.kind == "slow") return number(fault.argument) >= 0;
+  if (fault.kind == "nan") return among(kTensors, fault.argument);
+  return among(kPlain, fault.kind) && fault.argument.empty();
+}
+
+}  // namespace
+
+Fault parse_fault(const std::string& text) {
+  Fault fault;
+  std::size_t begin = 0;
+  while (begin <= text.size()) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string part = text.substr(begin, end - begin);
+    if (part.starts_with("iter=")) fault.iteration = number(part.substr(5));
+    if (part.starts_with("kind=")) {
+      const std::size_t colon = part.find(':');
+      fault.kind = part.substr(5, colon == std::string::npos ? colon : colon - 5);
+      fault.argument = colon == std::string::npos ? "" : part.substr(colon + 1);
+    }
+    if (!part.starts_with("iter=") && !part.starts_with("kind=")) fault.iteration = -1;
+    begin = end + 1;
+  }
+  if (fault.iteration < 1 || !is_kind(fault)) {
+    throw UsageError("--fault " + text + ": expected iter=I,kind=throw|kill|segv|hang|exit:K|oom|nan:TENSOR|slow:MS, I counted from 1, "
+                     "TENSOR being observation, reward, loss, gradient or weight");
+  }
+  return fault;
+}
+
+void Fault::strike(std::int64_t now) const {
+  if (kind == "slow" && iteration > 0 && now >= iteration) std::this_thread::sleep_for(std::chrono::milliseconds(number(argument)));
+  if (now != iteration) return;
+  if (kind == "throw") throw std::runtime_error(concat("fault on purpose in iteration ", now));
+  if (kind == "kill") std::raise(SIGKILL);
+  if (kind == "segv") std::raise(SIGSEGV);
+  if (kind == "exit") ::_exit(static_cast<int>(number(argument)));
+  if (kind == "oom") throw std::bad_alloc();
+  while (kind == "hang") ::pause();
+}
+
+}  // namespace wd

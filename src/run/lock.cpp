@@ -1,0 +1,55 @@
+// lock.cpp: flock, and the holder's name.
+#include "src/run/lock.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include "src/files.h"
+#include "wd/error.h"
+
+namespace wd::run {
+
+namespace {
+
+std::string holder() {
+  std::array<char, 128> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  return concat("process ", ::getpid(), " on ", host.data(), "\n");
+}
+
+std::string read_line(int descriptor) {
+  std::array<char, 256> text{};
+  const ssize_t got = ::pread(descriptor, text.data(), text.size() - 1, 0);
+  const std::string line = got > 0 ? text.data() : "";
+  return line.substr(0, line.find('\n'));
+}
+
+}  // namespace
+
+Lock::Lock(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / kLockName;
+  descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (descriptor_ < 0) throw_file_error(path, "open it for writing");
+  if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+    const int cause = errno;
+    const std::string who = read_line(descriptor_);
+    ::close(descriptor_);
+    errno = cause;
+    if (cause != EWOULDBLOCK) throw_file_error(path, "lock it");
+    throw UsageError(concat("run folder ", folder.string(), " is in use by ", who.empty() ? "another process" : who,
+                            ": wait for it to end, or stop it"));
+  }
+  const std::string text = holder();
+  if (::ftruncate(descriptor_, 0) != 0 || ::pwrite(descriptor_, text.data(), text.size(), 0) < 0) {
+    ::close(descriptor_);
+    throw_file_error(path, "write");
+  }
+}
+
+Lock::~Lock() { ::close(descriptor_); }
+
+}  // namespace wd::run

@@ -1,0 +1,17 @@
+// named.h: finding what was saved under a name, in the shape that is expected.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "wd/policy.h"
+
+namespace wd {
+
+// Throws std::runtime_error where there is none of that name.
+const at::Tensor& find_tensor(const std::vector<NamedTensor>& tensors, std::string_view name);
+
+// Copies the named tensor into `into`. Throws std::runtime_error, naming both, where type or shape differ.
+void restore_tensor(const std::vector<NamedTensor>& tensors, std::string_view name, const at::Tensor& into);
+
+}  // namespace wd
