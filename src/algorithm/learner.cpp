@@ -7,9 +7,9 @@
 #include "kernels/reduce.h"
 #include "kernels/returns.h"
 #include "src/algorithm/adam.h"
+#include "src/algorithm/guard.h"
 #include "src/algorithm/minibatches.h"
 #include "src/device.h"
-#include "src/trainer/guard.h"
 #include "wd/algorithm.h"
 #include "wd/error.h"
 

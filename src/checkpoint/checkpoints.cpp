@@ -1,4 +1,6 @@
 // checkpoints.cpp: the protocol by which a checkpoint comes into being, and by which old ones go.
+#include "wd/checkpoint.h"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 

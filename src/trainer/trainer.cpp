@@ -8,10 +8,10 @@
 #include <sstream>
 
 #include "kernels/reduce.h"
+#include "src/algorithm/guard.h"
 #include "src/device.h"
 #include "src/trainer/action_spread.h"
 #include "src/trainer/episode_log.h"
-#include "src/trainer/guard.h"
 #include "src/trainer/named.h"
 #include "src/trainer/timeline.h"
 #include "wd/algorithm.h"

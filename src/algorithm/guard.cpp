@@ -1,5 +1,5 @@
 // guard.cpp: a search, and the way from an index to a name.
-#include "src/trainer/guard.h"
+#include "src/algorithm/guard.h"
 
 #include <ATen/ATen.h>
 

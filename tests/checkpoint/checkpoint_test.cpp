@@ -1,0 +1,263 @@
+// checkpoint_test.cpp: checkpoints come back as they were; damage and lies are noticed; what is kept, and what goes.
+#include "wd/checkpoint.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <random>
+
+#include "src/checkpoint/manifest.h"
+#include "src/run/lock.h"
+#include "tests/run/temporary_folder.h"
+#include "wd/error.h"
+
+namespace wd {
+namespace {
+
+namespace fs = std::filesystem;
+using checkpoint::Manifest;
+using test::message_of;
+using test::read_text;
+using test::TemporaryFolder;
+using test::write_text;
+using testing::HasSubstr;
+
+Snapshot snapshot_of(std::int64_t iteration) {
+  Snapshot snapshot;
+  snapshot.counts = {iteration, 10 * iteration, 20 * iteration};
+  snapshot.wall_s = 1.5;
+  const auto value = static_cast<double>(iteration);
+  snapshot.files["weights/shared"] = {{"layer.weight", at::full({2, 3}, value, at::kFloat)}, {"layer.bias", at::zeros({0}, at::kFloat)}};
+  snapshot.files["optimizer/shared"] = {{"steps", at::full({}, value, at::kFloat)}};
+  snapshot.files["replicas"] = {{"blocks", at::arange(32, at::kByte)}};
+  snapshot.files["episodes"] = {{"recent", at::full({3}, value, at::kDouble)}, {"running_length", at::full({2}, 7, at::kInt)}};
+  return snapshot;
+}
+
+CheckpointInfo info_of(double mean_return) {
+  CheckpointInfo info;
+  info.environment = "cartpole";
+  info.seed = 18'446'744'073'709'551'615ull;
+  info.config_hash = 0xfedcba9876543210;
+  info.mean_return = mean_return;
+  info.offsets = {123, "events.out.tfevents.1.host.2", 456};
+  return info;
+}
+
+// Saves checkpoints 1 .. count of a run; the returns decide which is best.
+void save(const fs::path& run, const std::vector<double>& returns, int keep_last = 3) {
+  Checkpoints checkpoints(run / "checkpoints", keep_last);
+  for (std::size_t k = 0; k < returns.size(); ++k) {
+    checkpoints.save(snapshot_of(static_cast<std::int64_t>(k + 1)), info_of(returns[k]), "name: cartpole\n");
+  }
+  ASSERT_TRUE(checkpoints.wait());
+}
+
+std::vector<std::string> names(const fs::path& run) {
+  std::vector<std::string> names;
+  for (const fs::path& path : list_checkpoints(run / "checkpoints")) names.push_back(path.filename().string());
+  return names;
+}
+
+std::vector<fs::path> files_of(const fs::path& folder) {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) if (entry.is_regular_file()) files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+TEST(Checkpoint, ComesBackAsItWas) {
+  const TemporaryFolder run;
+  save(run.path, {3.5});
+  const Checkpoint read = newest_checkpoint(run.path);
+  EXPECT_EQ(read.name(), "00000001");
+  EXPECT_EQ(read.info.counts.env_steps, 10);
+  EXPECT_EQ(read.info.counts.agent_steps, 20);
+  EXPECT_EQ(read.info.environment, "cartpole");
+  EXPECT_EQ(read.info.seed, info_of(0).seed);
+  EXPECT_EQ(read.info.config_hash, info_of(0).config_hash);
+  EXPECT_EQ(read.info.wall_s, 1.5);
+  EXPECT_EQ(read.info.best_return, 3.5);
+  EXPECT_EQ(read.info.best, "00000001");
+  EXPECT_EQ(read.info.offsets.metrics_bytes, 123u);
+  EXPECT_EQ(read.info.offsets.events_file, "events.out.tfevents.1.host.2");
+  const Snapshot snapshot = read_snapshot(read), original = snapshot_of(1);
+  ASSERT_EQ(snapshot.files.size(), original.files.size());
+  for (const auto& [file, tensors] : original.files) {
+    for (const NamedTensor& named : tensors) {
+      const auto& there = snapshot.files.at(file);
+      const auto found = std::find_if(there.begin(), there.end(), [&](const NamedTensor& t) { return t.name == named.name; });
+      ASSERT_NE(found, there.end()) << named.name;
+      EXPECT_EQ(found->tensor.scalar_type(), named.tensor.scalar_type());
+      EXPECT_TRUE(at::equal(found->tensor, named.tensor)) << named.name;
+    }
+  }
+}
+
+TEST(Checkpoint, KeepsTheLastAndTheBest) {
+  const TemporaryFolder run;
+  save(run.path, {1.0, 9.0, std::nan(""), 3.0, 4.0, 5.0}, 2);
+  EXPECT_EQ(names(run.path), (std::vector<std::string>{"00000006", "00000005", "00000002"}));
+  EXPECT_EQ(fs::read_symlink(run.path / "checkpoints" / "latest"), "00000006");
+  EXPECT_EQ(fs::read_symlink(run.path / "checkpoints" / "best"), "00000002");
+}
+
+// C3: whatever byte of whatever file changes, and wherever a file ends.
+TEST(CheckpointC3, AnyFlippedBitIsNoticedAndTheOlderOneIsUsed) {
+  const TemporaryFolder run;
+  save(run.path, {1.0, 2.0});
+  const fs::path folder = run.path / "checkpoints" / "00000002";
+  const std::vector<fs::path> files = files_of(folder);
+  ASSERT_EQ(files.size(), 6u);
+  std::mt19937 random(1);
+  for (int k = 0; k < 10'000; ++k) {
+    const fs::path& file = files[random() % files.size()];
+    const std::string whole = read_text(file);
+    std::string damaged = whole;
+    damaged[random() % damaged.size()] ^= static_cast<char>(1 << random() % 8);
+    write_text(file, damaged);
+    const std::string message = message_of([&] { open_checkpoint(folder); });
+    ASSERT_THAT(message, HasSubstr(file.string())) << k;
+    write_text(file, whole);
+  }
+  EXPECT_EQ(newest_checkpoint(run.path).name(), "00000002");
+  write_text(files[0], "");
+  EXPECT_EQ(newest_checkpoint(run.path).name(), "00000001");
+}
+
+TEST(CheckpointC3, AnyTruncationIsNoticed) {
+  const TemporaryFolder run;
+  save(run.path, {1.0});
+  const fs::path folder = run.path / "checkpoints" / "00000001";
+  for (const fs::path& file : files_of(folder)) {
+    const std::string whole = read_text(file);
+    for (std::size_t length = 0; length < whole.size(); ++length) {
+      write_text(file, whole.substr(0, length));
+      ASSERT_THAT(message_of([&] { open_checkpoint(folder); }), HasSubstr(file.string())) << length;
+    }
+    write_text(file, whole + "x");
+    EXPECT_THAT(message_of([&] { open_checkpoint(folder); }), HasSubstr(file.string()));
+    fs::remove(file);
+    EXPECT_THAT(message_of([&] { open_checkpoint(folder); }), HasSubstr(file.string()));
+    write_text(file, whole);
+  }
+  EXPECT_NO_THROW(open_checkpoint(folder));
+}
+
+TEST(CheckpointC3, WhereNoneCanBeReadNothingIsBegunAnew) {
+  const TemporaryFolder run;
+  EXPECT_THROW(newest_checkpoint(run.path), UsageError);
+  save(run.path, {1.0});
+  fs::remove(run.path / "checkpoints" / "00000001" / "manifest.json");
+  EXPECT_THAT(message_of([&] { newest_checkpoint(run.path); }), HasSubstr("none of its 1 checkpoints can be read"));
+}
+
+// A manifest with a checksum that is right, whatever it says.
+std::string sealed(const std::string& body) {
+  const TemporaryFolder folder;
+  write_text(folder.path / "body", body);
+  std::array<char, 17> hex;
+  std::snprintf(hex.data(), hex.size(), "%016llx",
+                static_cast<unsigned long long>(checkpoint::digest_of(folder.path / "body").xxh3));
+  return concat("{\"checkpoint\":", body, ",\"xxh3\":\"", hex.data(), "\"}\n");
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+// C6: a manifest may be whole and lie.
+TEST(CheckpointC6, HostileManifestsAreRefused) {
+  const std::string text = checkpoint::encode({info_of(1.0), {{"config.yaml", {1, 2}}}});
+  const std::string body = text.substr(14, text.size() - 14 - 28);
+  ASSERT_EQ(sealed(body), text);
+  const std::tuple<const char*, const char*, const char*> cases[] = {
+      {"config.yaml", "../config.yaml", "a file that is none"},
+      {"config.yaml", "/etc/passwd", "a file that is none"},
+      {"config.yaml", "a/../b", "a file that is none"},
+      {"config.yaml", "a/b/c", "a file that is none"},
+      {"config.yaml", "weights/..", "a file that is none"},
+      {"\"bytes\":1", "\"bytes\":-1", "bytes is no count"},
+      {"\"bytes\":1", "\"bytes\":18446744073709551615", "bytes is no count"},
+      {"\"bytes\":1", "\"bytes\":1e3", "bytes is no count"},
+      {"\"bytes\":1", "\"bytes\":\"1\"", "bytes is no count"},
+      {"\"iteration\":0", "\"iteration\":-5", "iteration is no count"},
+      {"\"iteration\":0", "\"iteration\":null", "iteration is no count"},
+      {"\"iteration\":0,", "", "is no manifest"},
+      {"\"seed\":18446744073709551615", "\"seed\":[]", "is no manifest"},
+      {"\"files\":{", "\"files\":{\"x\":3,", "is no manifest"},
+      {"events.out.tfevents.1.host.2", "../../x", "events_file is no name"},
+      {"\"format_version\":1", "\"format_version\":2", "has checkpoint format 2 where this program reads format 1"},
+      {"\"format_version\":1", "\"format_version\":\"1\"", "names no format_version"},
+      {"fedcba9876543210", "fedcba987654321g", "config_hash is no checksum"},
+  };
+  for (const auto& [from, to, message] : cases) {
+    EXPECT_THAT(message_of([&, from = from, to = to] { checkpoint::decode(sealed(replaced(body, from, to))); }), HasSubstr(message)) << to;
+  }
+  for (const char* nothing : {"", "{}", "{\"checkpoint\":", "[]", "null"}) {
+    EXPECT_THAT(message_of([&] { checkpoint::decode(nothing); }), HasSubstr("is no manifest")) << nothing;
+  }
+  EXPECT_THAT(message_of([&] { checkpoint::decode(sealed(std::string(200'000, '['))); }), HasSubstr("names no format_version"));
+}
+
+TEST(CheckpointC6, ALinkInPlaceOfAFileIsRefused) {
+  const TemporaryFolder run;
+  save(run.path, {1.0});
+  const fs::path folder = run.path / "checkpoints" / "00000001", file = folder / "replicas.safetensors";
+  fs::rename(file, run.path / "elsewhere");
+  fs::create_symlink(run.path / "elsewhere", file);
+  EXPECT_THAT(message_of([&] { open_checkpoint(folder); }), HasSubstr("replicas.safetensors: there is no such file"));
+}
+
+// C2: a disk that is full when a checkpoint is due.
+TEST(CheckpointC2, AFullDiskLeavesTheOldOnes) {
+  const TemporaryFolder run;
+  save(run.path, {1.0});
+  Checkpoints checkpoints(run.path / "checkpoints", 3);
+  {
+    const test::FullDisk full(40);
+    checkpoints.save(snapshot_of(2), info_of(2.0), "name: cartpole\n");
+    EXPECT_FALSE(checkpoints.wait());
+  }
+  EXPECT_EQ(newest_checkpoint(run.path).name(), "00000001");
+  checkpoints.save(snapshot_of(3), info_of(1.5), "name: cartpole\n");
+  EXPECT_TRUE(checkpoints.wait());
+  EXPECT_EQ(newest_checkpoint(run.path).info.best, "00000003") << "the one that was never written cannot be the best";
+}
+
+TEST(Checkpoint, HalfMadeOnesAreClearedAway) {
+  const TemporaryFolder run;
+  save(run.path, {1.0});
+  fs::create_directories(run.path / "checkpoints" / ".stage-00000002" / "weights");
+  save(run.path, {});
+  EXPECT_FALSE(fs::exists(run.path / "checkpoints" / ".stage-00000002"));
+  EXPECT_EQ(names(run.path), (std::vector<std::string>{"00000001"}));
+}
+
+TEST(Checkpoint, NewerOnesAreSetAsideWhenTrainingGoesOnFromAnOlderOne) {
+  const TemporaryFolder run;
+  save(run.path, {1.0, 2.0, 3.0});
+  const fs::path folder = run.path / "checkpoints";
+  Checkpoints checkpoints(folder, 3);
+  checkpoints.continue_from(open_checkpoint(folder / "00000002"));
+  EXPECT_EQ(names(run.path), (std::vector<std::string>{"00000002", "00000001"}));
+  EXPECT_TRUE(fs::exists(folder / ".aside-00000003" / "manifest.json"));
+  EXPECT_EQ(fs::read_symlink(folder / "latest"), "00000002");
+  EXPECT_EQ(fs::read_symlink(folder / "best"), "00000002");
+}
+
+TEST(Lock, NamesItsHolderAndEndsWithIt) {
+  const TemporaryFolder run;
+  {
+    const run::Lock lock(run.path);
+    const std::string message = message_of([&] { run::Lock{run.path}; });
+    EXPECT_THAT(message, HasSubstr(concat("in use by process ", ::getpid(), " on ")));
+  }
+  EXPECT_NO_THROW(run::Lock{run.path});
+}
+
+}  // namespace
+}  // namespace wd

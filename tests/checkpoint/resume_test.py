@@ -1,0 +1,260 @@
+"""Going on with a run: the same bits as if it had never stopped, and what is refused."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import struct
+import subprocess
+import time
+
+import pytest
+
+from checkpoint.runs import WDTRAIN, left, options, resume, run
+
+GAMES = [("tag_gridworld", "PPO"), ("tag_continuous", "A2C"), ("cartpole", "PPO")]
+POINTS = ["checkpoint.begun:3", "checkpoint.file:9", "checkpoint.manifest:2", "checkpoint.staged:3", "checkpoint.renamed:4",
+          "checkpoint.complete:3", "checkpoint.linked:5", "checkpoint.removing:1", "write:150", "fsync:40", "rename:33"]
+
+
+@pytest.fixture(scope="module", params=GAMES, ids=lambda game: "-".join(game))
+def unharmed(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("unharmed") / "run"
+    assert run(*options(*request.param), "--run_dir", folder).returncode == 0
+    return options(*request.param), left(folder)
+
+
+def event_steps(folder):
+    """Steps of the events, read from the records' framing: length, its checksum, the event, its checksum."""
+    (path,) = folder.glob("events.out.tfevents.*")
+    data, steps, at = path.read_bytes(), [], 0
+    while at < len(data):
+        (length,) = struct.unpack_from("<Q", data, at)
+        event = data[at + 12 : at + 12 + length]
+        if event[9] == 0x10:  # field 2: the step, behind nine bytes of wall time
+            step, shift, k = 0, 0, 10
+            while True:
+                step |= (event[k] & 0x7F) << shift
+                shift, k = shift + 7, k + 1
+                if event[k - 1] < 0x80:
+                    break
+            steps.append(step)
+        at += 12 + length + 4
+    return steps
+
+
+def test_C1_C4_killed_at_any_point_of_a_save_it_goes_on_to_the_same_bits(unharmed, tmp_path):
+    arguments, expected = unharmed
+    for point in POINTS if "tag_gridworld" in arguments else POINTS[::4]:
+        folder = tmp_path / point.replace(":", "-")
+        assert run(*arguments, "--run_dir", folder, failpoint=point).returncode == -signal.SIGKILL, point
+        assert resume(folder) == expected, point
+        assert event_steps(folder) == [row["env_steps"] for row in expected[0]], point
+        shutil.rmtree(folder)
+
+
+def test_C4_killed_again_and_again(unharmed, tmp_path):
+    arguments, expected = unharmed
+    folder = tmp_path / "run"
+    assert run(*arguments, "--run_dir", folder, "--fault", "iter=4,kind=kill").returncode == -signal.SIGKILL
+    for iteration in (5, 8, 11):
+        assert run("--resume", folder, "--fault", f"iter={iteration},kind=kill").returncode == -signal.SIGKILL
+    assert resume(folder) == expected
+
+
+def test_C4_stopped_by_a_signal_or_by_time_it_goes_on_to_the_same_bits(unharmed, tmp_path):
+    arguments, expected = unharmed
+    for number in (signal.SIGINT, signal.SIGTERM):
+        folder = tmp_path / number.name
+        process = subprocess.Popen([WDTRAIN, *arguments, "--run_dir", str(folder), "--quiet", "--fault", "iter=5,kind=slow:300"],
+                                   stderr=subprocess.PIPE, text=True)
+        while len(lines_of(folder)) < 5:
+            time.sleep(0.02)
+        process.send_signal(number)
+        assert process.wait(timeout=60) == 128 + number
+        assert json.loads((folder / "summary.json").read_text())["stop_reason"] == "signal"
+        assert len(lines_of(folder)) < 12
+        assert resume(folder) == expected
+    folder = tmp_path / "time"
+    done = run(*arguments, "--run_dir", folder, "--max_seconds", 0.6, "--fault", "iter=4,kind=slow:200")
+    assert (done.returncode, json.loads((folder / "summary.json").read_text())["stop_reason"]) == (0, "max_seconds")
+    assert run("--resume", folder, "--max_seconds", 0).returncode == 0
+    metrics, files = left(folder)
+    assert metrics == expected[0]
+    assert {k: v for k, v in files.items()} == expected[1]
+
+
+def lines_of(folder):
+    path = folder / "metrics.jsonl"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def test_C2_a_call_that_fails_leaves_the_old_checkpoints_and_an_error(tmp_path):
+    for cause in ("ENOSPC", "EIO", "short"):
+        for call in ("write:40", "fsync:40", "rename:40"):
+            if cause == "short" and not call.startswith("write"):
+                continue
+            folder = tmp_path / f"{call}-{cause}".replace(":", "-")
+            done = run(*options("cartpole", "PPO"), "--run_dir", folder, failpoint=f"{call}:{cause}")
+            assert done.returncode == 0, done.stderr
+            assert "older checkpoints are as they were" in done.stderr or "training goes on without" in done.stderr, done.stderr
+            assert json.loads((folder / "checkpoints" / "latest" / "manifest.json").read_text())["checkpoint"]["iteration"] == 12
+
+
+def test_the_first_checkpoint_stands_before_the_first_step(tmp_path):
+    folder = tmp_path / "run"
+    assert run(*options("tag_gridworld", "A2C"), "--run_dir", folder, "--fault", "iter=1,kind=exit:7").returncode == 7
+    assert (folder / "checkpoints" / "latest").resolve().name == "00000000"
+    assert run("--resume", folder).returncode == 0
+
+
+def test_a_folder_without_checkpoints_ends_with_2(tmp_path):
+    done = run("--resume", tmp_path)
+    assert (done.returncode, "there is no checkpoint to go on from" in done.stderr) == (2, True)
+
+
+def test_damaged_checkpoints_are_left_out_with_a_warning_each_and_without_any_good_one_it_ends_with_1(tmp_path):
+    folder = tmp_path / "run"
+    assert run(*options("cartpole", "A2C"), "--run_dir", folder, "--fault", "iter=9,kind=kill").returncode < 0
+    newest, *others = sorted((p for p in (folder / "checkpoints").iterdir() if p.name.isdigit()), reverse=True)
+    (newest / "replicas.safetensors").write_bytes(b"")
+    done = run("--resume", folder, "--fault", "iter=9,kind=kill")
+    assert f"checkpoint {newest.name} is left out" in done.stderr
+    assert done.returncode < 0
+    for other in (p for p in (folder / "checkpoints").iterdir() if p.name.isdigit()):
+        (other / "manifest.json").write_text("{}")
+    done = run("--resume", folder)
+    assert (done.returncode, "can be read; nothing was changed" in done.stderr) == (1, True)
+
+
+def test_a_finished_run_says_so_and_longer_training_is_no_drift(tmp_path):
+    folder = tmp_path / "run"
+    assert run(*options("cartpole", "PPO", 4), "--run_dir", folder).returncode == 0
+    before = left(folder)
+    done = subprocess.run([WDTRAIN, "--resume", str(folder)], capture_output=True, text=True)
+    assert (done.returncode, "has finished (total_steps after 224 steps)" in done.stderr) == (0, True), done.stderr
+    assert left(folder) == before
+    assert run("--resume", folder, "--total_steps", 560).returncode == 0
+    assert run(*options("cartpole", "PPO", 10), "--run_dir", tmp_path / "at_once").returncode == 0
+    metrics, files = left(folder)
+    expected = left(tmp_path / "at_once")
+    assert metrics == expected[0]
+    assert {k: v for k, v in files.items() if "replicas" not in k} == {k: v for k, v in expected[1].items() if "replicas" not in k}
+
+
+def test_drift_is_refused_field_by_field_unless_allowed(tmp_path):
+    folder = tmp_path / "run"
+    assert run(*options("cartpole", "PPO"), "--run_dir", folder, "--fault", "iter=5,kind=kill").returncode < 0
+    changes = ["--seed", "9", "--set", "policy.shared.gamma=0.5", "--threads", "1"]
+    done = run("--resume", folder, *changes)
+    assert done.returncode == 2
+    assert "trainer.seed: 1 -> 9" in done.stderr and "policy.shared.gamma: 0.99 -> 0.5" in done.stderr
+    assert "threads" not in done.stderr
+    done = run("--resume", folder, *changes, "--allow_drift")
+    assert (done.returncode, "differ from the checkpoint's" in done.stderr) == (0, True)
+    assert run("--resume", folder, "--set", "policy.shared.model.fc_dims=[8]", "--allow_drift", "--total_steps", "1000").returncode == 1
+
+
+def test_resume_alone_takes_the_run_that_wrote_last(tmp_path):
+    for name in ("old", "new"):
+        assert run(*options("cartpole", "PPO", 2), "--run_dir", tmp_path / "runs" / "cartpole" / name, cwd=tmp_path).returncode == 0
+        time.sleep(0.05)
+    done = subprocess.run([WDTRAIN, "--resume"], capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, "runs/cartpole/new has finished" in done.stderr) == (0, True), done.stderr
+    assert run("--resume", "latest", "--total_steps", 300, cwd=tmp_path).returncode == 0
+    assert len(lines_of(tmp_path / "runs" / "cartpole" / "new")) == 6
+
+
+def test_options_that_contradict_each_other_are_refused(tmp_path):
+    for arguments in (["--resume", "a", "--config", "b"], ["--resume", "a", "--warm_start", "b"], ["--allow_drift", "--env", "cartpole"],
+                      ["--resume", "a", "--run_dir", "b"], ["--env", "cartpole", "--fault", "iter=0,kind=kill"],
+                      ["--env", "cartpole", "--warm_start", str(tmp_path / "none")]):
+        done = run(*arguments, cwd=tmp_path)
+        assert done.returncode == 2, done
+        assert done.stderr.startswith("error: "), done
+
+
+def test_a_run_that_is_under_way_is_locked(tmp_path):
+    folder = tmp_path / "run"
+    process = subprocess.Popen([WDTRAIN, *options("cartpole", "PPO"), "--run_dir", str(folder), "--quiet", "--fault", "iter=3,kind=hang"])
+    while len(lines_of(folder)) < 2:
+        time.sleep(0.02)
+    done = run("--resume", folder)
+    assert (done.returncode, f"is in use by process {process.pid} on " in done.stderr) == (2, True), done.stderr
+    process.kill()
+    process.wait()
+    assert run("--resume", folder).returncode == 0, "a dead holder's lock is taken over"
+
+
+def test_warm_start_takes_weights_only(tmp_path):
+    assert run(*options("cartpole", "PPO", 4), "--run_dir", tmp_path / "first").returncode == 0
+    assert run(*options("cartpole", "PPO", 1), "--set", "policy.shared.lr=0", "--run_dir", tmp_path / "second",
+               "--warm_start", tmp_path / "first").returncode == 0
+    weights = [(tmp_path / name / "weights" / "shared.safetensors").read_bytes() for name in ("first", "second")]
+    assert weights[0] == weights[1]
+    assert len(lines_of(tmp_path / "second")) == 1
+    done = run(*options("tag_gridworld", "PPO", 1), "--run_dir", tmp_path / "third", "--warm_start", tmp_path / "first")
+    assert (done.returncode, "has no policy 'tagger'" in done.stderr) == (2, True)
+    assert not (tmp_path / "third").exists()
+
+
+def test_C5_a_checkpoint_can_be_evaluated_as_a_run_can(tmp_path):
+    assert run(*options("tag_gridworld", "PPO", 4), "--run_dir", tmp_path / "run").returncode == 0
+    shutil.rmtree(tmp_path / "run" / "checkpoints" / "latest" / "optimizer")
+    done = subprocess.run([WDTRAIN, "eval", "--run", str(tmp_path / "run" / "checkpoints" / "latest"), "--episodes", "3", "--json"],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["episodes"] == 3
+
+
+def test_C5_python_reads_the_tensors(tmp_path):
+    numpy = pytest.importorskip("safetensors.numpy")
+    assert run(*options("cartpole", "PPO", 4), "--run_dir", tmp_path / "run").returncode == 0
+    checkpoint = tmp_path / "run" / "checkpoints" / "latest"
+    weights = numpy.load_file(checkpoint / "weights" / "shared.safetensors")
+    moments = numpy.load_file(checkpoint / "optimizer" / "shared.safetensors")
+    assert moments["first_moment"].size >= sum(w.size for w in weights.values())
+    assert moments["steps"] == 4 * 4 * 4
+    assert numpy.load_file(checkpoint / "replicas.safetensors")["shared/observation"].shape == (8, 1, 4)
+
+
+FORMATS = sorted((pathlib.Path(os.environ["WD_SOURCE_DIR"]) / "tests" / "data" / "checkpoints").iterdir())
+
+
+@pytest.mark.parametrize("fixture", FORMATS, ids=lambda path: path.name)
+def test_C7_checkpoints_of_every_format_ever_released_are_read_or_refused(fixture, tmp_path):
+    shutil.copytree(fixture, tmp_path / "run", symlinks=True)
+    done = run("--resume", tmp_path / "run", "--total_steps", 56 * 4)
+    assert done.returncode == 0, done.stderr
+    assert len(lines_of(tmp_path / "run")) == 4
+
+
+@pytest.mark.parametrize("tensor, words", [
+    ("observation", "observation nan in step 0 of the rollout, replica 0, agent 0, entry 0"),
+    ("reward", "reward nan in step 0 of the rollout, replica 0, agent 0"),
+    ("loss", "the policy loss is not finite"),
+    ("gradient", "the gradient of 'layers.0.weight'[0] is not finite"),
+    ("weight", "weight 'layers.0.weight'[0] is nan"),
+])
+def test_T10_what_is_not_finite_stops_training_before_anything_is_learned_from_it(tmp_path, tensor, words):
+    folder = tmp_path / "run"
+    done = run(*options("tag_gridworld", "PPO"), "--run_dir", folder, "--fault", f"iter=5,kind=nan:{tensor}")
+    assert done.returncode == 1
+    assert f"policy 'tagger': {words}" in done.stderr
+    assert json.loads((folder / "summary.json").read_text())["status"] == "failed"
+    assert (folder / "checkpoints" / "latest").resolve().name == "00000004", "the last finite one is kept"
+    assert run("--resume", folder).returncode == 0
+
+
+@pytest.mark.parametrize("kind, code", [("throw", 1), ("oom", 1), ("segv", -signal.SIGSEGV), ("exit:9", 9), ("kill", -signal.SIGKILL)])
+def test_faults_strike_as_they_are_told(tmp_path, kind, code):
+    done = run(*options("cartpole", "A2C", 3), "--run_dir", tmp_path / "run", "--fault", f"iter=2,kind={kind}")
+    assert done.returncode == code, done.stderr
+    assert len(lines_of(tmp_path / "run")) == 1
+
+
+def test_the_same_bits_with_checkpoints_and_without(tmp_path):
+    for name, every in (("with", "2"), ("without", "0")):
+        assert run(*options("tag_continuous", "PPO", 5), "--run_dir", tmp_path / name, "--set", f"saving.checkpoint_freq={every}").returncode == 0
+    assert left(tmp_path / "with") == left(tmp_path / "without")

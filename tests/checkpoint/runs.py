@@ -1,0 +1,44 @@
+"""Short trainings for tests of checkpoints: how they are started, and what is left of them."""
+
+import json
+import os
+import subprocess
+
+WDTRAIN = os.environ["WDTRAIN"]
+
+EVERY = ["--set", "saving.checkpoint_freq=2", "--set", "saving.metrics_log_freq=1", "--device", "cpu"]
+TAG = ["--set", "env.num_taggers=2", "--set", "env.num_runners=5", "--set", "env.episode_length=13"]
+ALGORITHM = "policy={{tagger: {{algorithm: {0}}}, runner: {{algorithm: {0}, model: {{fc_dims: [16]}}}}}}"
+
+
+def options(env, algorithm, iterations=12):
+    """One iteration is 7 steps of 8 replicas: episodes end within rollouts and go on across them."""
+    if env == "cartpole":
+        policy = ["--set", f"policy={{shared: {{algorithm: {algorithm}}}}}", "--stop_return", "none"]
+    else:
+        policy = ["--set", ALGORITHM.format(algorithm)] + (TAG if env == "tag_continuous" else [])
+    return ["--env", env, *policy, "--num_envs", "8", "--train_batch_size", "56", "--total_steps", str(56 * iterations), *EVERY]
+
+
+def run(*arguments, failpoint=None, **settings):
+    """The finished process; a killed one has a negative return code."""
+    environment = dict(os.environ)
+    if failpoint is not None:
+        environment["WD_FAILPOINT"] = failpoint
+    return subprocess.run([WDTRAIN, *map(str, arguments), "--quiet"], capture_output=True, text=True, timeout=120, env=environment,
+                          **settings)
+
+
+def left(folder):
+    """All that must be the same: lines of metrics without times, weights, and the newest checkpoint's tensors."""
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    metrics = [{k: v for k, v in row.items() if not k.startswith("time/")} for row in rows]
+    files = [*(folder / "weights").iterdir(), *(folder / "checkpoints" / "latest").rglob("*.safetensors")]
+    return metrics, {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+def resume(folder):
+    """Goes on to the end; a run that was killed before its first checkpoint is begun anew by the caller."""
+    done = run("--resume", folder)
+    assert done.returncode == 0, done.stderr
+    return left(folder)
