@@ -11,28 +11,28 @@ enum LossSum { kCount, kPolicyLoss, kValueLoss, kEntropy, kApproxKl, kClipped, k
 struct LossArgs {
   std::int64_t rows = 0;
   ActionLayout layout{};
-  bool ppo = false;            // clipped surrogate (Schulman et al. 2017, eq. 7); else -log_prob * advantage
-  bool with_value = true;      // REINFORCE has no value loss
+  bool ppo = false;        // clipped surrogate (Schulman et al. 2017, eq. 7); else -log_prob * advantage
+  bool with_value = true;  // REINFORCE has no value loss
   float clip = 0.2f;
-  float value_clip = 0.0f;     // 0: off
-  float value_coeff = 1.0f;    // of (value - target)^2
+  float value_clip = 0.0f;   // 0: off
+  float value_coeff = 1.0f;  // of (value - target)^2
   float entropy_coeff = 0.0f;
-  const float* output = nullptr;       // [rows, output_stride]
-  const float* value = nullptr;        // [rows], value_stride apart
+  const float* output = nullptr;  // [rows, output_stride]
+  const float* value = nullptr;   // [rows], value_stride apart
   int output_stride = 0, value_stride = 0;
-  const std::int32_t* action = nullptr;         // [rows, action_width]
-  const std::uint8_t* action_mask = nullptr;    // [rows, columns], or null
-  const float* old_log_prob = nullptr;          // [rows]
-  const float* old_value = nullptr;             // [rows]
-  const float* advantage = nullptr;             // [rows]
-  const float* advantage_norm = nullptr;        // {mean, 1 / standard deviation}, or null
-  const float* target = nullptr;                // [rows]
-  const std::uint8_t* mask = nullptr;           // [rows]: rows with 0 get gradient 0 and count nothing
-  float* output_grad = nullptr;                 // [rows, grad_stride]: of the sum, not the mean
-  float* value_grad = nullptr;                  // [rows], value_grad_stride apart
-  float* log_std_grad = nullptr;                // [rows, components]; Gaussian only
+  const std::int32_t* action = nullptr;       // [rows, action_width]
+  const std::uint8_t* action_mask = nullptr;  // [rows, columns], or null
+  const float* old_log_prob = nullptr;        // [rows]
+  const float* old_value = nullptr;           // [rows]
+  const float* advantage = nullptr;           // [rows]
+  const float* advantage_norm = nullptr;      // {mean, 1 / standard deviation}, or null
+  const float* target = nullptr;              // [rows]
+  const std::uint8_t* mask = nullptr;         // [rows]: rows with 0 get gradient 0 and count nothing
+  float* output_grad = nullptr;               // [rows, grad_stride]: of the sum, not the mean
+  float* value_grad = nullptr;                // [rows], value_grad_stride apart
+  float* log_std_grad = nullptr;              // [rows, components]; Gaussian only
   int grad_stride = 0, value_grad_stride = 0;
-  float* row_sums = nullptr;                    // [kNumLossSums, rows]
+  float* row_sums = nullptr;  // [kNumLossSums, rows]
 };
 
 // Enqueues.

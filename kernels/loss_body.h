@@ -11,7 +11,8 @@ struct LogProbEntropy {
   float log_prob = 0.0f, entropy = 0.0f;
 };
 
-WD_FN LogProbEntropy evaluate_heads(const LossArgs& args, std::int64_t row, const float* logits, const std::uint8_t* legal) {
+WD_FN LogProbEntropy evaluate_heads(const LossArgs& args, std::int64_t row, const float* logits,
+                                    const std::uint8_t* legal) {
   LogProbEntropy sum;
   for (int h = 0; h < args.layout.num_heads; ++h) {
     const int n = args.layout.head_size[h];
@@ -41,8 +42,8 @@ WD_FN LogProbEntropy evaluate_gaussian(const LossArgs& args, std::int64_t row, c
 }
 
 // d loss / d logits = d_log_prob (1[i = a] - p_i) - entropy_coeff dH/dl_i, dH/dl_i = -p_i (log p_i + H), head by head.
-WD_FN void heads_gradient(const LossArgs& args, std::int64_t row, const float* logits, const std::uint8_t* legal,
-                          float d_log_prob, float* grad) {
+WD_FN void heads_gradient(const LossArgs& args, std::int64_t row, const float* logits,
+                          const std::uint8_t* legal, float d_log_prob, float* grad) {
   for (int h = 0; h < args.layout.num_heads; ++h) {
     const int n = args.layout.head_size[h];
     const int choice = args.action[row * args.layout.num_heads + h];
@@ -64,7 +65,8 @@ WD_FN void heads_gradient(const LossArgs& args, std::int64_t row, const float* l
   }
 }
 
-WD_FN void gaussian_gradient(const LossArgs& args, std::int64_t row, const float* mean, float d_log_prob, float* grad) {
+WD_FN void gaussian_gradient(const LossArgs& args, std::int64_t row, const float* mean, float d_log_prob,
+                             float* grad) {
   const auto* const action = reinterpret_cast<const float*>(args.action) + row * args.layout.components;
   for (int k = 0; k < args.layout.components; ++k) {
     const float inverse = exp(-args.layout.log_std[k]);
@@ -107,15 +109,18 @@ WD_FN void loss_row(const LossArgs& args, std::int64_t row) {
   float* const grad = args.output_grad + row * args.grad_stride;
   if (args.mask[row] == 0) return loss_of_masked_row(args, row, grad);
   const float* const output = args.output + row * args.output_stride;
-  const std::uint8_t* const legal = args.action_mask == nullptr ? nullptr : args.action_mask + row * args.layout.columns();
+  const std::uint8_t* const legal =
+      args.action_mask == nullptr ? nullptr : args.action_mask + row * args.layout.columns();
   const bool categorical = args.layout.num_heads > 0;
-  const LogProbEntropy now = categorical ? evaluate_heads(args, row, output, legal) : evaluate_gaussian(args, row, output);
+  const LogProbEntropy now =
+      categorical ? evaluate_heads(args, row, output, legal) : evaluate_gaussian(args, row, output);
   const float log_ratio = now.log_prob - args.old_log_prob[row];
   const float ratio = exp(log_ratio);
   const float* const norm = args.advantage_norm;
   const float advantage = norm == nullptr ? args.advantage[row] : (args.advantage[row] - norm[0]) * norm[1];
   const ScalarLoss policy = policy_loss(args, now.log_prob, ratio, advantage);
-  const ScalarLoss value = args.with_value ? value_loss(args, args.value[row * args.value_stride], args.old_value[row], args.target[row])
+  const ScalarLoss value = args.with_value ? value_loss(args, args.value[row * args.value_stride],
+                                                        args.old_value[row], args.target[row])
                                            : ScalarLoss{0.0f, 0.0f};
   if (categorical) {
     heads_gradient(args, row, output, legal, policy.gradient, grad);

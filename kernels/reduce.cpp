@@ -13,13 +13,15 @@ namespace {
 template <typename F>
 void each_chunk(std::int64_t n, F chunk) {
   parallel_for(num_chunks(n), 8, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t c = first; c < last; ++c) chunk(c, c * kReduceChunk, std::min(n, (c + 1) * kReduceChunk));
+    for (std::int64_t c = first; c < last; ++c)
+      chunk(c, c * kReduceChunk, std::min(n, (c + 1) * kReduceChunk));
   });
 }
 
 }  // namespace
 
-void masked_moments(Queue queue, const float* x, const std::uint8_t* mask, std::int64_t n, double* partial, double* out) {
+void masked_moments(Queue queue, const float* x, const std::uint8_t* mask, std::int64_t n, double* partial,
+                    double* out) {
   if (queue.cuda) return cuda::masked_moments(queue.stream, x, mask, n, partial, out);
   each_chunk(n, [&](std::int64_t c, std::int64_t begin, std::int64_t end) {
     double count = 0.0, sum = 0.0, squares = 0.0;

@@ -7,7 +7,8 @@ namespace wd {
 
 // Moments of the elements of x whose mask is not 0: out = {count, sum, sum of squares}. Order: chunks of 4,096 elements, then
 // the chunks in their order, all in double. `partial` holds 3 * num_chunks(n) doubles of working memory. Enqueues.
-void masked_moments(Queue queue, const float* x, const std::uint8_t* mask, std::int64_t n, double* partial, double* out);
+void masked_moments(Queue queue, const float* x, const std::uint8_t* mask, std::int64_t n, double* partial,
+                    double* out);
 
 // total[k] += sum of row k of x, [rows, n] contiguous, in the same order. `partial`: rows * num_chunks(n) doubles. Enqueues.
 void add_row_sums(Queue queue, const float* x, int rows, std::int64_t n, double* partial, double* total);
@@ -19,9 +20,10 @@ inline constexpr std::int64_t kReduceChunk = 4096;
 constexpr std::int64_t num_chunks(std::int64_t n) { return (n + kReduceChunk - 1) / kReduceChunk; }
 
 namespace cuda {
-void masked_moments(void* stream, const float* x, const std::uint8_t* mask, std::int64_t n, double* partial, double* out);
+void masked_moments(void* stream, const float* x, const std::uint8_t* mask, std::int64_t n, double* partial,
+                    double* out);
 void add_row_sums(void* stream, const float* x, int rows, std::int64_t n, double* partial, double* total);
 void sum_of_squares(void* stream, const float* x, std::int64_t n, double* partial, double* out);
-}
+}  // namespace cuda
 
 }  // namespace wd

@@ -12,8 +12,8 @@ struct ReturnsArgs {
   ReturnMethod method = ReturnMethod::kGae;
   int steps = 0, num_envs = 0, num_agents = 0;  // T, E, A of the policy
   float gamma = 0.99f;
-  float lambda = 1.0f;  // of GAE (Schulman et al. 2016, eq. 16)
-  int n_step = 1;       // of n-step returns (Sutton and Barto 2018, eq. 7.1)
+  float lambda = 1.0f;                             // of GAE (Schulman et al. 2016, eq. 16)
+  int n_step = 1;                                  // of n-step returns (Sutton and Barto 2018, eq. 7.1)
   const float* reward = nullptr;                   // [T, E, A]
   const float* value = nullptr;                    // [T + 1, E, A]
   const std::uint8_t* active = nullptr;            // [T + 1, E, A]

@@ -8,9 +8,10 @@ namespace wd {
 
 // What transition t of column (e, a) is worth to the recursion.
 struct Transition {
-  bool valid;       // in the loss
-  bool ended;       // nothing of later steps belongs to it
-  float next_value; // bootstrap: 0 where the agent or the rules ended, the true last observation's value at a truncation
+  bool valid;  // in the loss
+  bool ended;  // nothing of later steps belongs to it
+  float
+      next_value;  // bootstrap: 0 where the agent or the rules ended, the true last observation's value at a truncation
 };
 
 WD_FN Transition transition_at(const ReturnsArgs& args, int t, int e, std::int64_t column) {
@@ -54,7 +55,8 @@ WD_FN void n_step_column(const ReturnsArgs& args, int e, std::int64_t column) {
       if (now.ended) break;
     }
     const std::int64_t at = t * stride + column;
-    store_return(args, at, transition_at(args, t, e, column).valid, sum + discount * bootstrap - args.value[at]);
+    store_return(args, at, transition_at(args, t, e, column).valid,
+                 sum + discount * bootstrap - args.value[at]);
   }
 }
 

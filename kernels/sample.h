@@ -10,9 +10,9 @@ inline constexpr int kMaxHeads = 16;
 
 // The distribution that a row of network output stands for: categorical heads side by side, or a diagonal Gaussian.
 struct ActionLayout {
-  int num_heads = 0;             // 0: Gaussian
+  int num_heads = 0;  // 0: Gaussian
   int head_size[kMaxHeads] = {};
-  int components = 0;            // of the Gaussian
+  int components = 0;              // of the Gaussian
   const float* log_std = nullptr;  // [components], shared by all states
 
   // Columns of logits, or of means.
@@ -27,22 +27,22 @@ struct ActionLayout {
 // Rows are (replica, agent) pairs of one step, E * A of them.
 struct SampleArgs {
   std::int64_t rows = 0;
-  std::int64_t first_row = 0;        // index of row 0 among all E * A
-  int num_agents = 0;                // A
+  std::int64_t first_row = 0;  // index of row 0 among all E * A
+  int num_agents = 0;          // A
   ActionLayout layout{};
-  const float* output = nullptr;     // [rows, output_stride]: logits or means
+  const float* output = nullptr;  // [rows, output_stride]: logits or means
   int output_stride = 0;
-  const float* value_in = nullptr;   // [rows], value_stride apart
+  const float* value_in = nullptr;  // [rows], value_stride apart
   int value_stride = 0;
   const std::uint8_t* action_mask = nullptr;  // [rows, columns], or null
-  RandomKey key{};                   // Stream::kAction
-  std::uint64_t step = 0;            // of training or evaluation: below 2^56
-  std::uint32_t first_replica = 0;   // global id of replica 0
-  std::uint32_t policy = 0;          // below 256
-  bool greedy = false;               // the likeliest action instead of a draw
-  std::int32_t* action = nullptr;    // [rows, action_width]; floats for a Gaussian
-  float* log_prob = nullptr;         // [rows]: the sum over heads
-  float* value = nullptr;            // [rows]
+  RandomKey key{};                            // Stream::kAction
+  std::uint64_t step = 0;                     // of training or evaluation: below 2^56
+  std::uint32_t first_replica = 0;            // global id of replica 0
+  std::uint32_t policy = 0;                   // below 256
+  bool greedy = false;                        // the likeliest action instead of a draw
+  std::int32_t* action = nullptr;             // [rows, action_width]; floats for a Gaussian
+  float* log_prob = nullptr;                  // [rows]: the sum over heads
+  float* value = nullptr;                     // [rows]
 };
 
 // Enqueues.

@@ -12,7 +12,8 @@ struct Softmax {
 
   WD_FN static Softmax of(const float* logits, const std::uint8_t* legal, int n) {
     Softmax s;
-    for (int i = 0; i < n; ++i) s.highest = legal != nullptr && legal[i] == 0 ? s.highest : max(s.highest, logits[i]);
+    for (int i = 0; i < n; ++i)
+      s.highest = legal != nullptr && legal[i] == 0 ? s.highest : max(s.highest, logits[i]);
     for (int i = 0; i < n; ++i) s.sum += s.weight(logits, legal, i);
     return s;
   }
@@ -24,7 +25,8 @@ struct Softmax {
 };
 
 // The first choice whose cumulative weight passes u (the last legal one where rounding lets none pass).
-WD_FN int draw_choice(const Softmax& softmax, const float* logits, const std::uint8_t* legal, int n, float u) {
+WD_FN int draw_choice(const Softmax& softmax, const float* logits, const std::uint8_t* legal, int n,
+                      float u) {
   float cumulative = 0.0f;
   int last = 0;
   for (int i = 0; i < n; ++i) {
@@ -48,14 +50,16 @@ WD_FN int likeliest_choice(const float* logits, const std::uint8_t* legal, int n
 
 // Four random words for draws 4 group .. 4 group + 3 of a row.
 WD_FN Philox row_bits(const SampleArgs& args, std::int64_t row, int group) {
-  const auto replica = args.first_replica + static_cast<std::uint32_t>((args.first_row + row) / args.num_agents);
+  const auto replica =
+      args.first_replica + static_cast<std::uint32_t>((args.first_row + row) / args.num_agents);
   const auto agent = static_cast<std::uint32_t>((args.first_row + row) % args.num_agents);
   return philox({{replica, static_cast<std::uint32_t>(args.step), agent | (args.policy << 24),
                   (static_cast<std::uint32_t>(args.step >> 32) << 8) | static_cast<std::uint32_t>(group)}},
                 args.key.key0, args.key.key1);
 }
 
-WD_FN float sample_heads(const SampleArgs& args, std::int64_t row, const float* logits, const std::uint8_t* legal) {
+WD_FN float sample_heads(const SampleArgs& args, std::int64_t row, const float* logits,
+                         const std::uint8_t* legal) {
   float log_prob = 0.0f;
   Philox bits{};
   for (int h = 0; h < args.layout.num_heads; ++h) {
@@ -88,8 +92,10 @@ WD_FN float sample_gaussian(const SampleArgs& args, std::int64_t row, const floa
 
 WD_FN void sample_row(const SampleArgs& args, std::int64_t row) {
   const float* const output = args.output + row * args.output_stride;
-  const std::uint8_t* const legal = args.action_mask == nullptr ? nullptr : args.action_mask + row * args.layout.columns();
-  args.log_prob[row] = args.layout.num_heads > 0 ? sample_heads(args, row, output, legal) : sample_gaussian(args, row, output);
+  const std::uint8_t* const legal =
+      args.action_mask == nullptr ? nullptr : args.action_mask + row * args.layout.columns();
+  args.log_prob[row] =
+      args.layout.num_heads > 0 ? sample_heads(args, row, output, legal) : sample_gaussian(args, row, output);
   args.value[row] = args.value_in[row * args.value_stride];
 }
 

@@ -27,12 +27,14 @@ Queue current_queue(Device device) {
 }
 
 void synchronize(Device device) {
-  if (device.is_cuda()) at::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(device.index)).synchronize();
+  if (device.is_cuda())
+    at::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(device.index)).synchronize();
 }
 
 std::int64_t peak_memory(Device device) {
   if (device.is_cuda()) {
-    const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(static_cast<c10::DeviceIndex>(device.index));
+    const auto stats =
+        c10::cuda::CUDACachingAllocator::getDeviceStats(static_cast<c10::DeviceIndex>(device.index));
     return stats.reserved_bytes[0].peak;
   }
   rusage usage{};

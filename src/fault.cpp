@@ -29,7 +29,9 @@ std::int64_t number(const std::string& text) {
 }
 
 bool is_kind(const Fault& fault) {
-  const auto among = [](const auto& words, const std::string& word) { return std::find(words.begin(), words.end(), word) != words.end(); };
+  const auto among = [](const auto& words, const std::string& word) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  };
   if (fault.kind == "exit") return number(fault.argument) >= 0 && number(fault.argument) < 256;
   if (fault.kind == "slow") return number(fault.argument) >= 0;
   if (fault.kind == "nan") return among(kTensors, fault.argument);
@@ -54,14 +56,17 @@ Fault parse_fault(const std::string& text) {
     begin = end + 1;
   }
   if (fault.iteration < 1 || !is_kind(fault)) {
-    throw UsageError("--fault " + text + ": expected iter=I,kind=throw|kill|segv|hang|exit:K|oom|nan:TENSOR|slow:MS, I counted from 1, "
-                     "TENSOR being observation, reward, loss, gradient or weight");
+    throw UsageError(
+        "--fault " + text +
+        ": expected iter=I,kind=throw|kill|segv|hang|exit:K|oom|nan:TENSOR|slow:MS, I counted from 1, "
+        "TENSOR being observation, reward, loss, gradient or weight");
   }
   return fault;
 }
 
 void Fault::strike(std::int64_t now) const {
-  if (kind == "slow" && iteration > 0 && now >= iteration) std::this_thread::sleep_for(std::chrono::milliseconds(number(argument)));
+  if (kind == "slow" && iteration > 0 && now >= iteration)
+    std::this_thread::sleep_for(std::chrono::milliseconds(number(argument)));
   if (now != iteration) return;
   if (kind == "throw") throw std::runtime_error(concat("fault on purpose in iteration ", now));
   if (kind == "kill") std::raise(SIGKILL);

@@ -18,7 +18,7 @@ namespace {
 constexpr mode_t kNewFileMode = 0666;  // less the umask
 
 struct stat status_of(int descriptor, const std::filesystem::path& path) {
-  struct stat status {};
+  struct stat status{};
   if (::fstat(descriptor, &status) != 0) throw_file_error(path, "look at it");
   return status;
 }
@@ -80,7 +80,8 @@ std::uint64_t File::size() const { return static_cast<std::uint64_t>(status_of(d
 void rename_file(const std::filesystem::path& from, const std::filesystem::path& to) {
   const CallFault fault = failpoint_of_call("rename");
   if (fault != CallFault::kNone) set_errno(fault);
-  if (fault != CallFault::kNone || ::rename(from.c_str(), to.c_str()) != 0) throw_file_error(to, "replace it");
+  if (fault != CallFault::kNone || ::rename(from.c_str(), to.c_str()) != 0)
+    throw_file_error(to, "replace it");
 }
 
 void sync_folder(const std::filesystem::path& folder) {

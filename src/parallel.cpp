@@ -146,14 +146,15 @@ Pool& started_pool() {
 
 }  // namespace
 
-void parallel_for(std::int64_t n, std::int64_t grain, void (*body)(void* context, std::int64_t begin, std::int64_t end),
-                  void* context) {
+void parallel_for(std::int64_t n, std::int64_t grain,
+                  void (*body)(void* context, std::int64_t begin, std::int64_t end), void* context) {
   if (n <= 0) return;
   if (inside_loop || n <= grain) return body(context, 0, n);
   Pool& threads = started_pool();
   if (threads.size() == 1) return body(context, 0, n);
   constexpr std::int64_t kRangesPerThread = 4;  // slack for threads that come late
-  const std::int64_t share = (n + threads.size() * kRangesPerThread - 1) / (threads.size() * kRangesPerThread);
+  const std::int64_t share =
+      (n + threads.size() * kRangesPerThread - 1) / (threads.size() * kRangesPerThread);
   Loop loop{n, std::max(grain, share), body, context, {}, {}, {}};
   threads.run(loop);
 }

@@ -29,7 +29,8 @@ struct Chase {
   };
 
   static wd::Spec spec(const Params& p) {
-    const std::vector<wd::ObservationPart> observation = {{"heading", 2}, {"to_opponent", 2}, {"opponent_heading", 2}};
+    const std::vector<wd::ObservationPart> observation = {
+        {"heading", 2}, {"to_opponent", 2}, {"opponent_heading", 2}};
     const auto action = wd::ActionSpace::box(1, -1.0f, 1.0f, {"turn"});
     return {.roles = {{"chaser", p.chasers, observation, action}, {"runner", p.runners, observation, action}},
             .time_limit = p.episode_length,
@@ -61,7 +62,8 @@ struct Chase {
     });
   }
 
-  WD_FN static void step(auto& team, const Params& p, State& s, wd::Actions actions, wd::Random, wd::Outcome& out) {
+  WD_FN static void step(auto& team, const Params& p, State& s, wd::Actions actions, wd::Random,
+                         wd::Outcome& out) {
     team.each(p.chasers + p.runners, [&](int i) {
       s.heading[i] += p.max_turn * wd::clamp(actions.continuous(i, 0), -1.0f, 1.0f);
       const wd::SinCos direction = wd::sincos(s.heading[i]);

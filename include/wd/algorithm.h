@@ -22,7 +22,8 @@ struct UpdateTime {
 class Learner {
  public:
   // Keeps references to policy and trajectory; allocates what updates need once.
-  Learner(Policy& policy, const Trajectory& trajectory, int index, const PolicySettings& settings, std::uint64_t seed);
+  Learner(Policy& policy, const Trajectory& trajectory, int index, const PolicySettings& settings,
+          std::uint64_t seed);
   ~Learner();
   Learner(Learner&&) noexcept;
 

@@ -26,7 +26,8 @@ namespace wd {
 struct Snapshot {
   StepCounts counts;
   double wall_s = 0.0;  // spent on training
-  std::map<std::string, std::vector<NamedTensor>> files;  // by path without its ending: "weights/tagger", "replicas"
+  std::map<std::string, std::vector<NamedTensor>>
+      files;  // by path without its ending: "weights/tagger", "replicas"
 
   std::uint64_t bytes() const;
 };
@@ -62,7 +63,8 @@ class Checkpoints {
   // Writes in the background, after the save before has ended. `config`: the effective configuration. `growing`: files whose
   // offsets the checkpoint names; they are brought to disk first. False: the save before has failed, as the log says; older
   // checkpoints are as they were.
-  bool save(Snapshot snapshot, CheckpointInfo info, std::string config, std::vector<std::filesystem::path> growing = {});
+  bool save(Snapshot snapshot, CheckpointInfo info, std::string config,
+            std::vector<std::filesystem::path> growing = {});
   // Waits for the save under way; false where it failed.
   bool wait();
 

@@ -35,8 +35,8 @@ namespace wd {
 
 // Types that a state may hold. No 8-bit types: their stores may alias anything, which keeps loops from being vectorised.
 template <typename T>
-concept StateValue = std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, std::int32_t> ||
-                     std::is_same_v<T, std::uint32_t>;
+concept StateValue = std::is_same_v<T, float> || std::is_same_v<T, double> ||
+                     std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::uint32_t>;
 
 // One value an agent, indexed by the agent's id.
 template <StateValue T>
@@ -56,9 +56,18 @@ class PerReplica {
  public:
   using Value = T;
   WD_FN operator T() const { return *data_; }
-  WD_FN PerReplica& operator=(T value) { *data_ = value; return *this; }
-  WD_FN PerReplica& operator+=(T value) { *data_ += value; return *this; }
-  WD_FN PerReplica& operator-=(T value) { *data_ -= value; return *this; }
+  WD_FN PerReplica& operator=(T value) {
+    *data_ = value;
+    return *this;
+  }
+  WD_FN PerReplica& operator+=(T value) {
+    *data_ += value;
+    return *this;
+  }
+  WD_FN PerReplica& operator-=(T value) {
+    *data_ -= value;
+    return *this;
+  }
   WD_FN T& get() { return *data_; }
   PerReplica(const PerReplica&) = default;
   PerReplica& operator=(const PerReplica&) = delete;
@@ -87,7 +96,9 @@ class Actions {
   // Index of the choice of a categorical head.
   WD_FN int discrete(int agent, int head) const { return staged_[head * num_agents_ + agent]; }
   // Component k of a continuous action, as the policy drew it: clip it to the environment's bounds.
-  WD_FN float continuous(int agent, int k) const { return reinterpret_cast<const float*>(staged_)[k * num_agents_ + agent]; }
+  WD_FN float continuous(int agent, int k) const {
+    return reinterpret_cast<const float*>(staged_)[k * num_agents_ + agent];
+  }
 
  private:
   const std::int32_t* staged_;  // [width, num_agents]
@@ -126,16 +137,17 @@ inline constexpr int kMaxRoles = 8;
 struct RoleView {
   int first_agent = 0;
   int count = 0;
-  int policy_agents = 0;       // agents of the whole policy: rows from one replica to the next
+  int policy_agents = 0;  // agents of the whole policy: rows from one replica to the next
   int action_width = 0;
   int observation_stride = 0;  // floats from one agent's row to the next, a multiple of 4
   int mask_width = 0;
-  const std::int32_t* action = nullptr;      // [E, policy_agents, action_width], row t; floats where continuous
-  float* reward = nullptr;                   // [E, policy_agents], row t
+  const std::int32_t* action = nullptr;  // [E, policy_agents, action_width], row t; floats where continuous
+  float* reward = nullptr;               // [E, policy_agents], row t
   std::uint8_t* agent_terminated = nullptr;  // [E, policy_agents], row t
   std::uint8_t* active = nullptr;            // [E, policy_agents], row t + 1
   float* observation = nullptr;              // [E, policy_agents, observation_stride], row t + 1
-  std::uint8_t* action_mask = nullptr;       // [E, policy_agents, mask_width], row t + 1; null where the role has none
+  std::uint8_t* action_mask =
+      nullptr;  // [E, policy_agents, mask_width], row t + 1; null where the role has none
 };
 
 // Where observe() writes: rows of the trajectory buffers themselves.

@@ -29,11 +29,12 @@ inline constexpr std::uint32_t kScratchSlot = 0x80000000u;
 // Memory of one replica: a persistent block (16-byte header, then fields), and scratch (fields, then the executor's staging).
 struct StateLayout {
   std::vector<StateField> fields;
-  std::vector<std::uint32_t> slots;  // offset of each pointer of the State struct; kScratchSlot marks scratch memory
+  std::vector<std::uint32_t>
+      slots;  // offset of each pointer of the State struct; kScratchSlot marks scratch memory
   std::uint32_t block_bytes = 0;    // multiple of 16
   std::uint32_t scratch_bytes = 0;  // multiple of 16
   int num_agents = 0;
-  int action_width = 0;             // the widest role's
+  int action_width = 0;  // the widest role's
 
   const StateField& field(std::string_view name) const;  // throws UsageError with the nearest name
 };
@@ -66,18 +67,18 @@ struct StepView {
   RandomKey key{};       // Stream::kEnvironment
   RandomKey pool_key{};  // Stream::kPool
   ResetMode reset = ResetMode::kRandom;
-  std::uint32_t pool_size = 0;           // kPool: starts drawn from; kGiven: images
-  const std::byte* images = nullptr;     // kGiven: [pool_size, block_bytes]
-  std::byte* blocks = nullptr;           // [E, block_bytes]
-  std::byte* scratch = nullptr;          // CUDA, where shared memory does not hold a replica: [E, scratch_bytes]
+  std::uint32_t pool_size = 0;        // kPool: starts drawn from; kGiven: images
+  const std::byte* images = nullptr;  // kGiven: [pool_size, block_bytes]
+  std::byte* blocks = nullptr;        // [E, block_bytes]
+  std::byte* scratch = nullptr;       // CUDA, where shared memory does not hold a replica: [E, scratch_bytes]
   int num_roles = 0;
   RoleView roles[kMaxRoles];
   int num_statistics = 0;
   StatisticView statistics[kMaxStatistics];
-  float* statistic = nullptr;            // [E, num_statistics], row t: written where an episode ends; null: not wanted
-  std::uint8_t* terminated = nullptr;    // [E], row t; null in the very first reset, as all of row t
-  std::uint8_t* truncated = nullptr;     // [E], row t
-  std::uint8_t* reset_step = nullptr;    // [E], row t
+  float* statistic = nullptr;  // [E, num_statistics], row t: written where an episode ends; null: not wanted
+  std::uint8_t* terminated = nullptr;  // [E], row t; null in the very first reset, as all of row t
+  std::uint8_t* truncated = nullptr;   // [E], row t
+  std::uint8_t* reset_step = nullptr;  // [E], row t
 };
 
 // How phases are run when an environment is checked (wdtrain check).
@@ -91,7 +92,7 @@ class Environment {
   virtual void describe(Fields& fields) = 0;  // the parameters, to read or set
   virtual Spec spec() const = 0;              // throws UsageError where parameters contradict each other
   virtual StateLayout layout() const = 0;
-  virtual const void* params() const = 0;     // the Params struct, for the CUDA executor
+  virtual const void* params() const = 0;  // the Params struct, for the CUDA executor
 
   // Steps replicas [0, num_replicas) on the CPU, in parallel over replicas (wd/parallel.h).
   virtual void step(const StateLayout& layout, const StepView& view) const = 0;

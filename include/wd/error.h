@@ -24,7 +24,7 @@ std::string concat(const Values&... values) {
 }  // namespace wd
 
 // Throws std::runtime_error with a message made of the values, when the condition does not hold.
-#define WD_CHECK(condition, ...)                                        \
-  do {                                                                  \
+#define WD_CHECK(condition, ...)                                           \
+  do {                                                                     \
     if (!(condition)) throw std::runtime_error(::wd::concat(__VA_ARGS__)); \
   } while (false)

@@ -11,8 +11,8 @@ namespace wd {
 // Calls body(context, begin, end) on disjoint ranges that cover [0, n); ranges hold at least `grain` items where there are enough.
 // The first exception reaches the caller. How items are split depends on the number of threads: results must not. A loop inside a
 // loop runs on its own thread alone. One thread at a time may start loops.
-void parallel_for(std::int64_t n, std::int64_t grain, void (*body)(void* context, std::int64_t begin, std::int64_t end),
-                  void* context);
+void parallel_for(std::int64_t n, std::int64_t grain,
+                  void (*body)(void* context, std::int64_t begin, std::int64_t end), void* context);
 
 template <typename F>
 void parallel_for(std::int64_t n, std::int64_t grain, F&& f) {

@@ -21,7 +21,9 @@ struct Range {
 };
 
 // (low, high]: a range that does not hold its lower bound.
-constexpr Range above(double low, double high = std::numeric_limits<double>::infinity()) { return {low, high, true}; }
+constexpr Range above(double low, double high = std::numeric_limits<double>::infinity()) {
+  return {low, high, true};
+}
 
 // A coefficient that follows training: constant, or piecewise linear over [environment step, value] points.
 struct Schedule {
@@ -52,14 +54,16 @@ class Fields {
   virtual void operator()(const char* name, float& value, Range range, const char* help) = 0;
   virtual void operator()(const char* name, double& value, Range range, const char* help) = 0;
   // One of several words, kept as its index.
-  virtual void choice(const char* name, int& value, std::initializer_list<const char*> words, const char* help) = 0;
+  virtual void choice(const char* name, int& value, std::initializer_list<const char*> words,
+                      const char* help) = 0;
 
   // Settings of the program itself. An environment's Params are copied to the device and hold none of these.
   virtual void operator()(const char* name, std::string& value, const char* help) = 0;
   virtual void operator()(const char* name, std::vector<int>& value, Range range, const char* help) = 0;
   virtual void operator()(const char* name, Schedule& value, Range range, const char* help) = 0;
   virtual void operator()(const char* name, std::vector<std::string>& value, const char* help) = 0;
-  virtual void operator()(const char* name, std::optional<double>& value, Range range, const char* help) = 0;  // none: off
+  virtual void operator()(const char* name, std::optional<double>& value, Range range,
+                          const char* help) = 0;  // none: off
 };
 
 }  // namespace wd

@@ -20,11 +20,11 @@ struct NamedTensor {
 
 // Rows to learn from, wherever they lie: views of the trajectory, or a gathered minibatch. N rows.
 struct Batch {
-  at::Tensor observation;  // [N, observation_size], row stride free
-  at::Tensor action;       // [N, width] int32 or float32
-  at::Tensor action_mask;  // [N, choices] uint8, or undefined
+  at::Tensor observation;                         // [N, observation_size], row stride free
+  at::Tensor action;                              // [N, width] int32 or float32
+  at::Tensor action_mask;                         // [N, choices] uint8, or undefined
   at::Tensor log_prob, value, advantage, target;  // [N] float32
-  at::Tensor mask;         // [N] uint8
+  at::Tensor mask;                                // [N] uint8
 };
 
 // The coefficients of one update; tensors of Batch complete the kernel's arguments.
@@ -42,7 +42,8 @@ class Policy {
  public:
   // Shapes come from the buffers. `index` is the policy's number among all, `seed` the run's. chunk_rows bounds the memory of a
   // gradient on the GPU; on the CPU rows go in small fixed blocks that stay in cache.
-  Policy(const PolicyBuffers& buffers, const ModelSettings& model, int index, std::uint64_t seed, int chunk_rows, Device device);
+  Policy(const PolicyBuffers& buffers, const ModelSettings& model, int index, std::uint64_t seed,
+         int chunk_rows, Device device);
   ~Policy();
   Policy(Policy&&) noexcept;
 
@@ -55,7 +56,7 @@ class Policy {
 
   struct ActOptions {
     std::uint64_t seed = 1;
-    std::uint64_t step = 0;           // counts all steps of the run: the random draws depend on it
+    std::uint64_t step = 0;  // counts all steps of the run: the random draws depend on it
     std::uint32_t first_replica = 0;
     bool greedy = false;
   };
@@ -67,7 +68,8 @@ class Policy {
   // gradients() = gradient of the summed loss over the batch, in an order fixed by N alone. The sums by LossSum (kernels/loss.h),
   // float64 on the policy's device, come back; they are valid until the next call. Enqueues on CUDA. `give_up` is asked before
   // each chunk, from any thread; once it says yes the remaining chunks are left out and the result is worthless.
-  at::Tensor accumulate(const Batch& batch, const LossSettings& settings, const std::function<bool()>& give_up = {});
+  at::Tensor accumulate(const Batch& batch, const LossSettings& settings,
+                        const std::function<bool()>& give_up = {});
 
  private:
   struct Impl;

@@ -20,7 +20,8 @@ WD_FN Philox philox(Philox counter, std::uint32_t key0, std::uint32_t key1) {
     const std::uint64_t p0 = std::uint64_t{0xD2511F53u} * counter.word[0];
     const std::uint64_t p1 = std::uint64_t{0xCD9E8D57u} * counter.word[2];
     counter = {{static_cast<std::uint32_t>(p1 >> 32) ^ counter.word[1] ^ key0, static_cast<std::uint32_t>(p1),
-                static_cast<std::uint32_t>(p0 >> 32) ^ counter.word[3] ^ key1, static_cast<std::uint32_t>(p0)}};
+                static_cast<std::uint32_t>(p0 >> 32) ^ counter.word[3] ^ key1,
+                static_cast<std::uint32_t>(p0)}};
     key0 += 0x9E3779B9u;
     key1 += 0xBB67AE85u;
   }
@@ -37,7 +38,8 @@ enum class Stream : std::uint32_t { kEnvironment = 0, kAction = 1, kShuffle = 2,
 struct RandomKey {
   std::uint32_t key0, key1;
   WD_FN static RandomKey of(std::uint64_t seed, Stream stream) {
-    return {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32) ^ (static_cast<std::uint32_t>(stream) << 24)};
+    return {static_cast<std::uint32_t>(seed),
+            static_cast<std::uint32_t>(seed >> 32) ^ (static_cast<std::uint32_t>(stream) << 24)};
   }
 };
 
@@ -49,7 +51,8 @@ class Random {
 
   // 128 random bits.
   WD_FN Philox bits(int agent, int purpose) const {
-    return philox({{replica_, episode_, static_cast<std::uint32_t>(agent), (step_ << 8) | static_cast<std::uint32_t>(purpose)}},
+    return philox({{replica_, episode_, static_cast<std::uint32_t>(agent),
+                    (step_ << 8) | static_cast<std::uint32_t>(purpose)}},
                   key_.key0, key_.key1);
   }
   // Uniform on [0, 1).
@@ -66,7 +69,8 @@ class Random {
   }
   // Uniform on {0, ..., n - 1}; the bias is below n / 2^32.
   WD_FN int integer(int agent, int purpose, int n) const {
-    return static_cast<int>((std::uint64_t{bits(agent, purpose).word[0]} * static_cast<std::uint64_t>(n)) >> 32);
+    return static_cast<int>((std::uint64_t{bits(agent, purpose).word[0]} * static_cast<std::uint64_t>(n)) >>
+                            32);
   }
   // Standard normal (Box and Muller 1958).
   WD_FN float normal(int agent, int purpose) const { return normal_of(bits(agent, purpose)); }

@@ -17,8 +17,8 @@ struct ReplicasOptions {
   std::uint32_t first_replica = 0;  // global id of the first
   std::uint64_t seed = 1;
   ResetMode reset = ResetMode::kRandom;
-  std::uint32_t pool_size = 0;      // kPool: starts in the pool
-  std::string starts;               // kGiven: text of a JSON list of {field: value or [values by agent]}
+  std::uint32_t pool_size = 0;  // kPool: starts in the pool
+  std::string starts;           // kGiven: text of a JSON list of {field: value or [values by agent]}
   Device device;
 };
 
@@ -59,8 +59,8 @@ class Replicas {
   Spec spec_;
   StateLayout layout_;
   at::Tensor blocks_;
-  at::Tensor scratch_;  // CUDA: for replicas that shared memory does not hold
-  at::Tensor images_;   // kGiven
+  at::Tensor scratch_;                     // CUDA: for replicas that shared memory does not hold
+  at::Tensor images_;                      // kGiven
   std::vector<StatisticView> statistics_;  // as in Spec::statistics
 };
 

@@ -29,9 +29,9 @@ struct RunOptions {
   std::uint64_t seed = 0;
   std::filesystem::path run_dir;  // empty: BASE/ENV/DATE-TIME-SEED
   std::filesystem::path base = "runs";
-  std::int64_t total_steps = 0;  // environment steps to go to, for the ETA; 0: no such end
-  double max_seconds = 0.0;      // [s], for the ETA; 0: no such end
-  bool quiet = false;            // no progress on stdout
+  std::int64_t total_steps = 0;      // environment steps to go to, for the ETA; 0: no such end
+  double max_seconds = 0.0;          // [s], for the ETA; 0: no such end
+  bool quiet = false;                // no progress on stdout
   std::optional<RunOffsets> resume;  // go on in run_dir, whose files are cut back to here
 };
 

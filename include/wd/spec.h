@@ -10,10 +10,10 @@ enum class AtTimeLimit { kTerminates, kTruncates };
 
 // Either several categorical heads, or a continuous vector; never both.
 struct ActionSpace {
-  std::vector<int> heads;            // number of choices of each categorical head
-  std::vector<std::string> names;    // one word a head or component, for people
-  int continuous = 0;                // number of continuous components
-  float low = -1.0f, high = 1.0f;    // bounds of each continuous component; the environment clips to them
+  std::vector<int> heads;          // number of choices of each categorical head
+  std::vector<std::string> names;  // one word a head or component, for people
+  int continuous = 0;              // number of continuous components
+  float low = -1.0f, high = 1.0f;  // bounds of each continuous component; the environment clips to them
 
   static ActionSpace discrete(std::vector<int> heads, std::vector<std::string> names = {}) {
     return {std::move(heads), std::move(names), 0, 0.0f, 0.0f};

@@ -64,10 +64,14 @@ class SerialTeam {
   }
   // f() one time.
   template <typename F>
-  void once(F f) { f(); }
+  void once(F f) {
+    f();
+  }
 
   template <typename F>
-  float sum(int n, F f) { return n > 0 ? tree_sum(0, next_power_of_two(n), n, f) : 0.0f; }
+  float sum(int n, F f) {
+    return n > 0 ? tree_sum(0, next_power_of_two(n), n, f) : 0.0f;
+  }
   // The smallest f(i), +inf of an empty range.
   template <typename F>
   float min(int n, F f) {
@@ -77,7 +81,8 @@ class SerialTeam {
   }
   template <typename F>
   bool any(int n, F f) {
-    for (int i = 0; i < n; ++i) if (f(i)) return true;
+    for (int i = 0; i < n; ++i)
+      if (f(i)) return true;
     return false;
   }
   // Adds to an integer from any iteration of a phase.

@@ -14,22 +14,22 @@ namespace wd {
 // The buffers of one policy: T steps, E replicas, A agents of its roles. Rows 0..T where T + 1 is said, else 0..T-1.
 struct PolicyBuffers {
   std::string name;
-  std::vector<int> roles;          // indices into Spec::roles
-  std::vector<int> first_slot;     // slot of each role's first agent among the policy's A
-  int num_agents = 0;              // A
+  std::vector<int> roles;       // indices into Spec::roles
+  std::vector<int> first_slot;  // slot of each role's first agent among the policy's A
+  int num_agents = 0;           // A
   int observation_size = 0;
   ActionSpace action_space;
 
-  at::Tensor observation;          // [T + 1, E, A, observation_size padded to 4] float32; padding is 0
-  at::Tensor action_mask;          // [T + 1, E, A, choices of all heads] uint8, undefined without masks
-  at::Tensor active;               // [T + 1, E, A] uint8
-  at::Tensor value;                // [T + 1, E, A] float32
-  at::Tensor action;               // [T, E, A, width] int32, float32 where continuous
-  at::Tensor log_prob;             // [T, E, A] float32
-  at::Tensor reward;               // [T, E, A] float32
-  at::Tensor agent_terminated;     // [T, E, A] uint8
-  at::Tensor advantage, target;    // [T, E, A] float32
-  at::Tensor mask;                 // [T, E, A] uint8: transitions in the loss
+  at::Tensor observation;        // [T + 1, E, A, observation_size padded to 4] float32; padding is 0
+  at::Tensor action_mask;        // [T + 1, E, A, choices of all heads] uint8, undefined without masks
+  at::Tensor active;             // [T + 1, E, A] uint8
+  at::Tensor value;              // [T + 1, E, A] float32
+  at::Tensor action;             // [T, E, A, width] int32, float32 where continuous
+  at::Tensor log_prob;           // [T, E, A] float32
+  at::Tensor reward;             // [T, E, A] float32
+  at::Tensor agent_terminated;   // [T, E, A] uint8
+  at::Tensor advantage, target;  // [T, E, A] float32
+  at::Tensor mask;               // [T, E, A] uint8: transitions in the loss
 
   // Observations [rows, observation_size] of steps [begin, end): a view, no copy.
   at::Tensor observation_rows(std::int64_t begin, std::int64_t end) const;
@@ -39,8 +39,8 @@ class Trajectory {
  public:
   // policy_of_role: index of the policy of each role. Roles of one policy must have equal spaces. Throws UsageError otherwise,
   // or when a policy has no role.
-  Trajectory(const Spec& spec, const std::vector<std::string>& policies, const std::vector<int>& policy_of_role, int steps,
-             int num_envs, Device device);
+  Trajectory(const Spec& spec, const std::vector<std::string>& policies,
+             const std::vector<int>& policy_of_role, int steps, int num_envs, Device device);
 
   int steps() const { return steps_; }
   int num_envs() const { return num_envs_; }

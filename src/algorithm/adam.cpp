@@ -15,8 +15,8 @@ Adam::Adam(const at::Tensor& parameters, double epsilon)
 void Adam::step(const at::Tensor& gradients, double lr) {
   constexpr double kBeta1 = 0.9, kBeta2 = 0.999, kWeightDecay = 0.0;
   steps_.add_(1);
-  at::_fused_adam_({parameters_}, {gradients}, {first_moment_}, {second_moment_}, {}, {steps_}, lr, kBeta1, kBeta2, kWeightDecay,
-                   epsilon_, /*amsgrad=*/false, /*maximize=*/false);
+  at::_fused_adam_({parameters_}, {gradients}, {first_moment_}, {second_moment_}, {}, {steps_}, lr, kBeta1,
+                   kBeta2, kWeightDecay, epsilon_, /*amsgrad=*/false, /*maximize=*/false);
 }
 
 }  // namespace wd

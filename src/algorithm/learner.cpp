@@ -20,21 +20,26 @@ namespace {
 enum Moment { kMomentCount, kMomentSum, kMomentSquares, kNumMoments };
 
 // Of a [kNumMoments] float64 tensor.
-at::Tensor mean_of(const at::Tensor& moments) { return moments[kMomentSum] / moments[kMomentCount].clamp_min(1.0); }
+at::Tensor mean_of(const at::Tensor& moments) {
+  return moments[kMomentSum] / moments[kMomentCount].clamp_min(1.0);
+}
 at::Tensor variance_of(const at::Tensor& moments) {
-  return (moments[kMomentSquares] / moments[kMomentCount].clamp_min(1.0) - mean_of(moments).square()).clamp_min(0.0);
+  return (moments[kMomentSquares] / moments[kMomentCount].clamp_min(1.0) - mean_of(moments).square())
+      .clamp_min(0.0);
 }
 
 }  // namespace
 
 // Where the schedules stand.
 struct Coefficients {
-  double lr = 0.0, value_coeff = 0.0, entropy_coeff = 0.0, clip = 0.0, value_clip = 0.0, target_kl = 0.0, max_grad_norm = 0.0;
+  double lr = 0.0, value_coeff = 0.0, entropy_coeff = 0.0, clip = 0.0, value_clip = 0.0, target_kl = 0.0,
+         max_grad_norm = 0.0;
 
   static Coefficients at(const PolicySettings& settings, std::int64_t env_steps) {
     const auto x = static_cast<double>(env_steps);
-    return {settings.lr.at(x),         settings.vf_loss_coeff.at(x), settings.entropy_coeff.at(x), settings.clip_param.at(x),
-            settings.vf_clip_param.at(x), settings.target_kl.at(x),  settings.max_grad_norm.at(x)};
+    return {settings.lr.at(x),           settings.vf_loss_coeff.at(x), settings.entropy_coeff.at(x),
+            settings.clip_param.at(x),   settings.vf_clip_param.at(x), settings.target_kl.at(x),
+            settings.max_grad_norm.at(x)};
   }
 };
 
@@ -47,25 +52,30 @@ struct Learner::Impl {
   Device device;
   Adam adam;
   Minibatches minibatches;
-  at::Tensor partial;                                     // working memory of reductions, float64
+  at::Tensor partial;                                           // working memory of reductions, float64
   at::Tensor advantage_moments, target_moments, value_moments;  // [kNumMoments] float64
-  at::Tensor advantage_norm;                              // [2] float32
-  at::Tensor sums;                                        // [kNumLossSums] float64, over the whole update
-  at::Tensor squares;                                     // [1] float64
-  at::Tensor norm_sum;                                    // [] float64: gradient norms of all steps
-  int steps = 0;                                          // optimizer steps of the last update
-  std::string poisoned;                                   // for tests
-  Coefficients now;                                       // of the last update
+  at::Tensor advantage_norm;                                    // [2] float32
+  at::Tensor sums;       // [kNumLossSums] float64, over the whole update
+  at::Tensor squares;    // [1] float64
+  at::Tensor norm_sum;   // [] float64: gradient norms of all steps
+  int steps = 0;         // optimizer steps of the last update
+  std::string poisoned;  // for tests
+  Coefficients now;      // of the last update
 
   Impl(Policy& p, const Trajectory& t, int index, const PolicySettings& s, std::uint64_t run_seed)
-      : policy(p), trajectory(t), buffers(t.policies()[static_cast<std::size_t>(index)]), settings(s), seed(run_seed),
+      : policy(p),
+        trajectory(t),
+        buffers(t.policies()[static_cast<std::size_t>(index)]),
+        settings(s),
+        seed(run_seed),
         adam(p.parameters(), s.adam_epsilon),
         minibatches(buffers, t.steps(), t.num_envs(), s.algorithm == kPpo ? s.num_minibatches : 1) {
     const auto doubles = buffers.value.options().dtype(at::kDouble);
     device = buffers.value.is_cuda() ? Device{DeviceKind::kCuda, buffers.value.get_device()} : Device{};
     const std::int64_t most = std::max(buffers.mask.numel(), p.parameters().numel());
     partial = at::zeros({kNumMoments * num_chunks(most)}, doubles);
-    for (at::Tensor* moments : {&advantage_moments, &target_moments, &value_moments}) *moments = at::zeros({kNumMoments}, doubles);
+    for (at::Tensor* moments : {&advantage_moments, &target_moments, &value_moments})
+      *moments = at::zeros({kNumMoments}, doubles);
     advantage_norm = at::zeros({2}, buffers.value.options());
     sums = at::zeros({kNumLossSums}, doubles);
     squares = at::zeros({1}, doubles);
@@ -73,14 +83,16 @@ struct Learner::Impl {
   }
 
   void moments_of(const at::Tensor& x, at::Tensor& out) {
-    masked_moments(current_queue(device), x.const_data_ptr<float>(), buffers.mask.const_data_ptr<std::uint8_t>(),
-                   buffers.mask.numel(), partial.mutable_data_ptr<double>(), out.mutable_data_ptr<double>());
+    masked_moments(current_queue(device), x.const_data_ptr<float>(),
+                   buffers.mask.const_data_ptr<std::uint8_t>(), buffers.mask.numel(),
+                   partial.mutable_data_ptr<double>(), out.mutable_data_ptr<double>());
   }
   ReturnsArgs returns_args() const;
   void normalize_targets();
   LossSettings loss_settings() const;
   void check_finite(const at::Tensor& totals, const at::Tensor& norm) const;
-  bool step(const Batch& batch, const LossSettings& loss, const std::function<bool()>& give_up, bool& stop_early);
+  bool step(const Batch& batch, const LossSettings& loss, const std::function<bool()>& give_up,
+            bool& stop_early);
 };
 
 ReturnsArgs Learner::Impl::returns_args() const {
@@ -114,7 +126,8 @@ void Learner::Impl::normalize_targets() {
   at::Tensor target = buffers.target, advantage = buffers.advantage;
   target.sub_(mean).div_(deviation).mul_(buffers.mask);
   advantage.copy_(target);
-  if (settings.algorithm != kReinforce) advantage.sub_(buffers.value.narrow(0, 0, trajectory.steps())).mul_(buffers.mask);
+  if (settings.algorithm != kReinforce)
+    advantage.sub_(buffers.value.narrow(0, 0, trajectory.steps())).mul_(buffers.mask);
   moments_of(target, target_moments);
   moments_of(advantage, advantage_moments);
 }
@@ -136,17 +149,22 @@ void Learner::Impl::check_finite(const at::Tensor& totals, const at::Tensor& nor
   if (std::isfinite(totals.sum().item<double>()) && std::isfinite(norm.item<double>())) return;
   std::string what = "the norm of the gradient";
   const at::Tensor first = at::empty({1}, totals.options().dtype(at::kLong));
-  if (const auto found = not_finite(policy.gradients(), first, device)) what = "the gradient of " + parameter_at(policy, *found);
-  for (const auto& [sum, name] : {std::pair(kEntropy, "the entropy"), {kValueLoss, "the value loss"}, {kPolicyLoss, "the policy loss"}}) {
+  if (const auto found = not_finite(policy.gradients(), first, device))
+    what = "the gradient of " + parameter_at(policy, *found);
+  for (const auto& [sum, name] : {std::pair(kEntropy, "the entropy"),
+                                  {kValueLoss, "the value loss"},
+                                  {kPolicyLoss, "the policy loss"}}) {
     if (!std::isfinite(totals[sum].item<double>())) what = name;
   }
   throw std::runtime_error("policy '" + policy.name() + "': " + what +
-                           " is not finite; the optimizer made no step with it: lower the learning rate, or look at the environment "
+                           " is not finite; the optimizer made no step with it: lower the learning rate, or "
+                           "look at the environment "
                            "with `wdtrain check`");
 }
 
 // One optimizer step. False: given up. stop_early: the policy has moved target_kl too far, so that no step was made.
-bool Learner::Impl::step(const Batch& batch, const LossSettings& loss, const std::function<bool()>& give_up, bool& stop_early) {
+bool Learner::Impl::step(const Batch& batch, const LossSettings& loss, const std::function<bool()>& give_up,
+                         bool& stop_early) {
   const at::Tensor totals = policy.accumulate(batch, loss, give_up);
   if (give_up && give_up()) return false;
   if (poisoned == "loss") totals[kPolicyLoss].fill_(std::nan(""));
@@ -159,13 +177,14 @@ bool Learner::Impl::step(const Batch& batch, const LossSettings& loss, const std
     if (stop_early) return true;
   }
   at::Tensor gradients = policy.gradients();
-  sum_of_squares(current_queue(device), gradients.const_data_ptr<float>(), gradients.numel(), partial.mutable_data_ptr<double>(),
-                 squares.mutable_data_ptr<double>());
+  sum_of_squares(current_queue(device), gradients.const_data_ptr<float>(), gradients.numel(),
+                 partial.mutable_data_ptr<double>(), squares.mutable_data_ptr<double>());
   const at::Tensor inverse_count = totals[kCount].clamp_min(1.0).reciprocal();
   const at::Tensor norm = squares[0].sqrt() * inverse_count;
   at::Tensor scale = inverse_count;
   if (settings.clip_grad_norm) scale = scale * (now.max_grad_norm / (norm + 1e-6)).clamp_max(1.0);
-  if (!device.is_cuda()) check_finite(totals, norm);  // on CUDA metrics() does, at the next logging interval: no wait here
+  if (!device.is_cuda())
+    check_finite(totals, norm);  // on CUDA metrics() does, at the next logging interval: no wait here
   gradients.mul_(scale.to(at::kFloat));
   adam.step(gradients, now.lr);
   norm_sum.add_(norm);
@@ -173,7 +192,8 @@ bool Learner::Impl::step(const Batch& batch, const LossSettings& loss, const std
   return true;
 }
 
-Learner::Learner(Policy& policy, const Trajectory& trajectory, int index, const PolicySettings& settings, std::uint64_t seed)
+Learner::Learner(Policy& policy, const Trajectory& trajectory, int index, const PolicySettings& settings,
+                 std::uint64_t seed)
     : impl_(std::make_unique<Impl>(policy, trajectory, index, settings, seed)) {}
 Learner::~Learner() = default;
 Learner::Learner(Learner&&) noexcept = default;
@@ -213,7 +233,9 @@ void Learner::poison_next(const std::string& tensor) { impl_->poisoned = tensor;
 
 std::vector<NamedTensor> Learner::optimizer() const {
   const Adam& adam = impl_->adam;
-  return {{"first_moment", adam.first_moment()}, {"second_moment", adam.second_moment()}, {"steps", adam.steps()}};
+  return {{"first_moment", adam.first_moment()},
+          {"second_moment", adam.second_moment()},
+          {"steps", adam.steps()}};
 }
 
 std::vector<std::pair<std::string, double>> Learner::metrics() const {
@@ -231,7 +253,8 @@ std::vector<std::pair<std::string, double>> Learner::metrics() const {
   };
   const auto [advantage, advantage_variance] = statistics(self.advantage_moments);
   const auto [target, target_variance] = statistics(self.target_moments);
-  const double loss = mean(kPolicyLoss) + self.now.value_coeff * mean(kValueLoss) - self.now.entropy_coeff * mean(kEntropy);
+  const double loss =
+      mean(kPolicyLoss) + self.now.value_coeff * mean(kValueLoss) - self.now.entropy_coeff * mean(kEntropy);
   return {{"total_loss", loss},
           {"policy_loss", mean(kPolicyLoss)},
           {"value_loss", mean(kValueLoss)},
@@ -243,7 +266,8 @@ std::vector<std::pair<std::string, double>> Learner::metrics() const {
           {"advantage_std", std::sqrt(advantage_variance)},
           {"return_mean", target},
           {"return_std", std::sqrt(target_variance)},
-          {"explained_variance", target_variance > 0.0 ? 1.0 - advantage_variance / target_variance : std::nan("")},
+          {"explained_variance",
+           target_variance > 0.0 ? 1.0 - advantage_variance / target_variance : std::nan("")},
           {"approx_kl", mean(kApproxKl)},
           {"clip_fraction", mean(kClipped)},
           {"grad_norm", self.steps > 0 ? self.norm_sum.item<double>() / self.steps : 0.0},

@@ -18,7 +18,8 @@ at::Tensor by_unit(const at::Tensor& tensor, std::int64_t units) {
 }
 
 at::Tensor room_for(const at::Tensor& tensor, std::int64_t units) {
-  return tensor.defined() ? at::empty({units, tensor.flatten(0, 1).flatten(1).size(1)}, tensor.options()) : at::Tensor();
+  return tensor.defined() ? at::empty({units, tensor.flatten(0, 1).flatten(1).size(1)}, tensor.options())
+                          : at::Tensor();
 }
 
 }  // namespace
@@ -64,7 +65,8 @@ void Minibatches::shuffle(std::uint64_t seed, std::int64_t iteration, int epoch)
                       static_cast<std::uint32_t>(iteration >> 32), static_cast<std::uint32_t>(epoch)}},
                     key.key0, key.key1);
     }
-    const auto j = static_cast<std::int64_t>((std::uint64_t{bits.word[i % 4]} * static_cast<std::uint64_t>(i + 1)) >> 32);
+    const auto j = static_cast<std::int64_t>(
+        (std::uint64_t{bits.word[i % 4]} * static_cast<std::uint64_t>(i + 1)) >> 32);
     std::swap(order_[static_cast<std::size_t>(i)], order_[static_cast<std::size_t>(j)]);
   }
   order_tensor_.copy_(at::from_blob(order_.data(), {units_}, at::kLong));
@@ -89,7 +91,8 @@ Batch Minibatches::gather(int m) {
   };
   const std::int64_t rows = n * buffers_.num_agents;
   Batch batch;
-  batch.observation = take(buffers_.observation, observation_).view({rows, -1}).narrow(1, 0, buffers_.observation_size);
+  batch.observation =
+      take(buffers_.observation, observation_).view({rows, -1}).narrow(1, 0, buffers_.observation_size);
   batch.action = take(buffers_.action, action_);
   if (buffers_.action_mask.defined()) batch.action_mask = take(buffers_.action_mask, action_mask_);
   batch.log_prob = take(buffers_.log_prob, log_prob_).view({rows});

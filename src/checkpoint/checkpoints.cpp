@@ -1,6 +1,4 @@
 // checkpoints.cpp: the protocol by which a checkpoint comes into being, and by which old ones go.
-#include "wd/checkpoint.h"
-
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -13,6 +11,7 @@
 #include "src/failpoint.h"
 #include "src/files.h"
 #include "wd/atomic_file.h"
+#include "wd/checkpoint.h"
 #include "wd/error.h"
 #include "wd/log.h"
 
@@ -84,7 +83,8 @@ Checkpoint open_checkpoint(const fs::path& folder) {
     const fs::path file = folder / name;
     WD_CHECK(fs::is_regular_file(fs::symlink_status(file, error)), file.string(), ": there is no such file");
     const std::uint64_t bytes = fs::file_size(file);
-    WD_CHECK(bytes == digest.bytes, file.string(), ": has ", bytes, " bytes where its manifest says ", digest.bytes);
+    WD_CHECK(bytes == digest.bytes, file.string(), ": has ", bytes, " bytes where its manifest says ",
+             digest.bytes);
     WD_CHECK(checkpoint::digest_of(file) == digest, file.string(), ": is damaged: its checksum is another");
   }
   return {folder, manifest.info, manifest.files};
@@ -95,7 +95,9 @@ Snapshot read_snapshot(const Checkpoint& checkpoint) {
   snapshot.counts = checkpoint.info.counts;
   snapshot.wall_s = checkpoint.info.wall_s;
   for (const auto& [name, digest] : checkpoint.files) {
-    if (name.ends_with(kEnding)) snapshot.files[name.substr(0, name.size() - std::strlen(kEnding))] = read_tensors(checkpoint.folder / name);
+    if (name.ends_with(kEnding))
+      snapshot.files[name.substr(0, name.size() - std::strlen(kEnding))] =
+          read_tensors(checkpoint.folder / name);
   }
   return snapshot;
 }
@@ -105,7 +107,8 @@ std::vector<fs::path> list_checkpoints(const fs::path& folder) {
   std::error_code error;
   if (!fs::is_directory(folder, error)) return found;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    if (iteration_of(entry.path().filename().string()) && entry.is_directory() && !entry.is_symlink()) found.push_back(entry.path());
+    if (iteration_of(entry.path().filename().string()) && entry.is_directory() && !entry.is_symlink())
+      found.push_back(entry.path());
   }
   std::sort(found.begin(), found.end(), [](const fs::path& a, const fs::path& b) {
     return iteration_of(a.filename().string()) > iteration_of(b.filename().string());
@@ -123,7 +126,8 @@ Checkpoint newest_checkpoint(const fs::path& run) {
       logging::warn(concat("checkpoint ", folder.filename().string(), " is left out: ", error.what()));
     }
   }
-  throw std::runtime_error(concat(run.string(), ": none of its ", all.size(), " checkpoints can be read; nothing was changed"));
+  throw std::runtime_error(
+      concat(run.string(), ": none of its ", all.size(), " checkpoints can be read; nothing was changed"));
 }
 
 Checkpoints::Checkpoints(fs::path folder, int keep_last) : folder_(std::move(folder)), keep_last_(keep_last) {
@@ -137,7 +141,8 @@ Checkpoints::~Checkpoints() { wait(); }
 
 bool Checkpoints::wait() { return !under_way_.valid() || under_way_.get(); }
 
-bool Checkpoints::save(Snapshot snapshot, CheckpointInfo info, std::string config, std::vector<fs::path> growing) {
+bool Checkpoints::save(Snapshot snapshot, CheckpointInfo info, std::string config,
+                       std::vector<fs::path> growing) {
   const bool good = wait();
   if (written_ == snapshot.counts.iteration) return good;
   const auto before = std::pair(best_return_, best_);
@@ -149,19 +154,20 @@ bool Checkpoints::save(Snapshot snapshot, CheckpointInfo info, std::string confi
   info.wall_s = snapshot.wall_s;
   info.best_return = best_return_;
   info.best = best_;
-  under_way_ = std::async(std::launch::async, [this, snapshot = std::move(snapshot), info = std::move(info), config = std::move(config),
-                                               growing = std::move(growing), before] {
-    try {
-      for (const fs::path& path : growing) File(path, O_RDONLY).sync();
-      write(snapshot, info, config);
-      return true;
-    } catch (const std::exception& error) {
-      std::tie(best_return_, best_) = before;
-      logging::error(concat("checkpoint ", name_of(snapshot.counts.iteration), ": ", error.what(),
-                            ": older checkpoints are as they were"));
-      return false;
-    }
-  });
+  under_way_ =
+      std::async(std::launch::async, [this, snapshot = std::move(snapshot), info = std::move(info),
+                                      config = std::move(config), growing = std::move(growing), before] {
+        try {
+          for (const fs::path& path : growing) File(path, O_RDONLY).sync();
+          write(snapshot, info, config);
+          return true;
+        } catch (const std::exception& error) {
+          std::tie(best_return_, best_) = before;
+          logging::error(concat("checkpoint ", name_of(snapshot.counts.iteration), ": ", error.what(),
+                                ": older checkpoints are as they were"));
+          return false;
+        }
+      });
   return good;
 }
 
@@ -225,8 +231,8 @@ void Checkpoints::continue_from(const Checkpoint& checkpoint) {
     const fs::path aside = folder_ / (kAside + other.filename().string());
     fs::remove_all(aside);
     rename_file(other, aside);
-    logging::warn(concat("checkpoint ", other.filename().string(), " is newer than the one that training goes on from: set aside as ",
-                         aside.string()));
+    logging::warn(concat("checkpoint ", other.filename().string(),
+                         " is newer than the one that training goes on from: set aside as ", aside.string()));
   }
   point("latest", checkpoint.name());
   if (!best_.empty()) point("best", best_);

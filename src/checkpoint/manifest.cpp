@@ -32,7 +32,8 @@ std::string hex(std::uint64_t value) {
 std::uint64_t from_hex(const std::string& text, const std::string& what) {
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
-  WD_CHECK(error == std::errc() && end == text.data() + text.size() && text.size() == kHexDigits, what, " is no checksum");
+  WD_CHECK(error == std::errc() && end == text.data() + text.size() && text.size() == kHexDigits, what,
+           " is no checksum");
   return value;
 }
 
@@ -85,7 +86,8 @@ FileDigest digest_of(const std::filesystem::path& path) {
   const std::uint64_t size = file.size();
   std::vector<std::byte> piece(static_cast<std::size_t>(std::min(kPiece, size)));
   for (std::uint64_t at = 0; at < size; at += kPiece) {
-    const std::span<std::byte> part = std::span(piece).first(static_cast<std::size_t>(std::min(kPiece, size - at)));
+    const std::span<std::byte> part =
+        std::span(piece).first(static_cast<std::size_t>(std::min(kPiece, size - at)));
     file.read_at(at, part);
     XXH3_64bits_update(state.get(), part.data(), part.size());
   }
@@ -95,7 +97,8 @@ FileDigest digest_of(const std::filesystem::path& path) {
 std::string encode(const Manifest& manifest) {
   const CheckpointInfo& info = manifest.info;
   Json files = Json::object();
-  for (const auto& [path, digest] : manifest.files) files[path] = {{"bytes", digest.bytes}, {"xxh3", hex(digest.xxh3)}};
+  for (const auto& [path, digest] : manifest.files)
+    files[path] = {{"bytes", digest.bytes}, {"xxh3", hex(digest.xxh3)}};
   const Json json{{"format_version", kCheckpointFormat},
                   {"program_version", WD_VERSION},
                   {"environment", info.environment},
@@ -127,9 +130,11 @@ Manifest decode(std::string_view text) {
   // Before the checksum: an older or newer program may have another one.
   const Json version = json.is_object() ? json.value("format_version", Json()) : Json();
   if (version.is_number_integer() && version != kCheckpointFormat) {
-    throw std::runtime_error(concat("has checkpoint format ", version.dump(), " where this program reads format ", kCheckpointFormat));
+    throw std::runtime_error(concat("has checkpoint format ", version.dump(),
+                                    " where this program reads format ", kCheckpointFormat));
   }
-  WD_CHECK(behind.substr(kMiddle.size(), kHexDigits) == hex(xxh3(body)), "is damaged: its checksum is another");
+  WD_CHECK(behind.substr(kMiddle.size(), kHexDigits) == hex(xxh3(body)),
+           "is damaged: its checksum is another");
   Manifest manifest;
   try {
     WD_CHECK(version == kCheckpointFormat, "names no format_version");

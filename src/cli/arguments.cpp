@@ -56,8 +56,8 @@ void Arguments::repeatable(const std::string& name, std::vector<std::string>& va
   app_->add_option(name, values, help)->type_name(type)->allow_extra_args(false);
 }
 
-void Arguments::optional_value(const std::string& name, std::string& value, bool& given, const std::string& type,
-                               const std::string& help) {
+void Arguments::optional_value(const std::string& name, std::string& value, bool& given,
+                               const std::string& type, const std::string& help) {
   const auto take = [&value, &given](const CLI::results_t& texts) {
     given = true;
     if (!texts.empty() && texts.front() != "{}") value = texts.front();
@@ -66,7 +66,9 @@ void Arguments::optional_value(const std::string& name, std::string& value, bool
   app_->add_option(name, take, help)->type_name(type)->expected(0, 1);
 }
 
-void Arguments::hidden(const std::string& name, std::string& value) { app_->add_option(name, value)->group(""); }
+void Arguments::hidden(const std::string& name, std::string& value) {
+  app_->add_option(name, value)->group("");
+}
 
 void Arguments::flag(const std::string& name, bool& value, const std::string& help) {
   app_->add_flag(name, value, help);

@@ -27,7 +27,8 @@ class Arguments {
   void repeatable(const std::string& name, std::vector<std::string>& values, const std::string& type,
                   const std::string& help);
   // --name [VALUE]: given without a value, `value` stays as it is.
-  void optional_value(const std::string& name, std::string& value, bool& given, const std::string& type, const std::string& help);
+  void optional_value(const std::string& name, std::string& value, bool& given, const std::string& type,
+                      const std::string& help);
   // --name VALUE that --help does not show.
   void hidden(const std::string& name, std::string& value);
   void flag(const std::string& name, bool& value, const std::string& help);

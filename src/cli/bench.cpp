@@ -74,7 +74,8 @@ std::int64_t last_level_cache() {
 // Steps that a buffer must hold for its rows to leave the cache before they are written again.
 int buffer_steps(const Spec& spec, int num_envs) {
   const std::int64_t bytes = std::clamp(kLastLevelCaches * last_level_cache(), kLeastBytes, kMostBytes);
-  const std::int64_t step = std::max<std::int64_t>(step_bytes(spec, num_envs), 1);  // roles may observe nothing
+  const std::int64_t step =
+      std::max<std::int64_t>(step_bytes(spec, num_envs), 1);  // roles may observe nothing
   return static_cast<int>(std::clamp<std::int64_t>(bytes / step + 1, kLeastSteps, kMostSteps));
 }
 

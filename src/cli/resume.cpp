@@ -18,7 +18,8 @@ constexpr int kDeepest = 5;  // BASE/NAME/TAG/ENV/RUN
 bool is_checkpoint(const fs::path& folder) { return fs::exists(folder / "manifest.json"); }
 
 // Runs with checkpoints beneath a folder, and when they wrote there last.
-void gather_runs(const fs::path& folder, int depth, std::vector<std::pair<fs::file_time_type, fs::path>>& runs) {
+void gather_runs(const fs::path& folder, int depth,
+                 std::vector<std::pair<fs::file_time_type, fs::path>>& runs) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
     if (!entry.is_directory(error) || entry.is_symlink(error)) continue;
@@ -32,8 +33,9 @@ void gather_runs(const fs::path& folder, int depth, std::vector<std::pair<fs::fi
 }
 
 bool may_change(const std::string& path) {
-  static const std::set<std::string> kFree = {"trainer.total_steps", "trainer.num_episodes", "trainer.max_seconds",
-                                              "trainer.stop_return", "trainer.threads",      "trainer.device"};
+  static const std::set<std::string> kFree = {"trainer.total_steps", "trainer.num_episodes",
+                                              "trainer.max_seconds", "trainer.stop_return",
+                                              "trainer.threads",     "trainer.device"};
   return path.starts_with("saving.") || kFree.contains(path);
 }
 
@@ -47,20 +49,24 @@ Checkpoint checkpoint_of(const fs::path& folder) {
 Checkpoint find_checkpoint(const std::string& argument, const std::string& run_dir, const fs::path& base) {
   const bool latest = argument.empty() || argument == "latest";
   if (!latest && !run_dir.empty()) {
-    throw UsageError("--resume " + argument + " and --run_dir exclude each other: a run goes on in its own folder");
+    throw UsageError("--resume " + argument +
+                     " and --run_dir exclude each other: a run goes on in its own folder");
   }
   if (!latest) return checkpoint_of(argument);
   if (!run_dir.empty()) return checkpoint_of(run_dir);
   std::vector<std::pair<fs::file_time_type, fs::path>> runs;
   gather_runs(base, 1, runs);
-  if (runs.empty()) throw UsageError("--resume: there is no run with checkpoints under " + base.string() + "; name one: --resume RUN");
+  if (runs.empty())
+    throw UsageError("--resume: there is no run with checkpoints under " + base.string() +
+                     "; name one: --resume RUN");
   return newest_checkpoint(std::max_element(runs.begin(), runs.end())->second);
 }
 
 fs::path run_of(const Checkpoint& checkpoint) { return checkpoint.folder.parent_path().parent_path(); }
 
 std::vector<std::string> drift(const Setup& now, const Setup& then) {
-  const auto before = config_values(then.config, then.describe()), after = config_values(now.config, now.describe());
+  const auto before = config_values(then.config, then.describe()),
+             after = config_values(now.config, now.describe());
   std::map<std::string, std::string> old(before.begin(), before.end()), current(after.begin(), after.end());
   std::vector<std::string> differences;
   const auto value = [](const std::map<std::string, std::string>& values, const std::string& path) {
@@ -81,7 +87,9 @@ void warm_start(const std::string& argument, std::vector<Policy>& policies) {
   const Checkpoint checkpoint = checkpoint_of(argument);
   for (Policy& policy : policies) {
     const fs::path path = checkpoint.folder / "weights" / (policy.name() + ".safetensors");
-    if (!fs::exists(path)) throw UsageError(concat("--warm_start ", argument, ": checkpoint ", checkpoint.name(), " has no policy '", policy.name(), "'"));
+    if (!fs::exists(path))
+      throw UsageError(concat("--warm_start ", argument, ": checkpoint ", checkpoint.name(),
+                              " has no policy '", policy.name(), "'"));
     load_weights(policy, path);
   }
 }

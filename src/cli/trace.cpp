@@ -166,7 +166,8 @@ int trace(const CommandLine& line) {
   Arguments arguments(
       line, "trace",
       "Play a script of actions in one replica, and write down what every agent sees and gets.\n"
-      "Settings are the environment's own defaults, then --config, then --set; configs/NAME.yaml is not read.");
+      "Settings are the environment's own defaults, then --config, then --set; configs/NAME.yaml is not "
+      "read.");
   ConfigOptions options;
   std::string script_path, out;
   options.add_to(arguments, {{"--seed", "trainer.seed"}});
@@ -176,7 +177,8 @@ int trace(const CommandLine& line) {
   if (!arguments.parse()) return 0;
   if (script_path.empty() || out.empty()) throw UsageError("trace needs --script FILE and --out FILE");
   ConfigSources sources = options.sources();
-  sources.shipped = false;  // a trace is about the rules: what it is not told, it takes from the environment itself
+  sources.shipped =
+      false;  // a trace is about the rules: what it is not told, it takes from the environment itself
   const Setup setup = load_setup(sources);
   const Script script = read_script(script_path, setup.environment->spec());
   const std::string json = Player(setup, script).play(script);

@@ -34,19 +34,25 @@ struct TrainArguments {
 };
 
 bool TrainArguments::parse(const CommandLine& line) {
-  Arguments arguments(
-      line, "", "Train policies in an environment; the run folder gets weights, metrics, configuration and checkpoints.");
+  Arguments arguments(line, "",
+                      "Train policies in an environment; the run folder gets weights, metrics, configuration "
+                      "and checkpoints.");
   config.add_to(arguments, kShorthands);
   arguments.optional_value("--resume", resume_from, resume, "RUN|CHECKPOINT",
-                           "go on with a run where its newest checkpoint, or the one named, left off; alone: the run that wrote one last");
-  arguments.flag("--allow_drift", allow_drift, "with --resume: take settings that differ from the checkpoint's");
-  arguments.option("--warm_start", warm_start, "RUN|CHECKPOINT", "begin a new run with the weights of that one");
+                           "go on with a run where its newest checkpoint, or the one named, left off; alone: "
+                           "the run that wrote one last");
+  arguments.flag("--allow_drift", allow_drift,
+                 "with --resume: take settings that differ from the checkpoint's");
+  arguments.option("--warm_start", warm_start, "RUN|CHECKPOINT",
+                   "begin a new run with the weights of that one");
   arguments.flag("-q,--quiet", quiet, "no progress on stdout, only warnings on stderr");
   arguments.flag("--print_config", print_only, "show every setting and where it came from, and do not train");
   arguments.hidden("--fault", fault);
   if (!arguments.parse()) return false;
   if (resume && !config.file.empty()) {
-    throw UsageError("--resume and --config exclude each other: a run goes on with its own configuration; change it by --set");
+    throw UsageError(
+        "--resume and --config exclude each other: a run goes on with its own configuration; change it by "
+        "--set");
   }
   if (resume && !warm_start.empty()) throw UsageError("--resume and --warm_start exclude each other");
   if (allow_drift && !resume) throw UsageError("--allow_drift is for --resume");
@@ -79,7 +85,8 @@ void remember(int signal) {
 }
 
 // The exit code: 0, or 128 + n where signal n ended training.
-int run_training(const TrainArguments& arguments, const Setup& setup, Trainer& trainer, Run& run, Checkpoints& checkpoints) {
+int run_training(const TrainArguments& arguments, const Setup& setup, Trainer& trainer, Run& run,
+                 Checkpoints& checkpoints) {
   for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, remember);
   TrainOptions options{setup.config, [] { return received != 0; }};
   if (!arguments.fault.empty()) options.fault = parse_fault(arguments.fault);
@@ -110,8 +117,8 @@ void refuse_drift(const Setup& now, const Checkpoint& checkpoint, bool allowed) 
   std::string list;
   for (const std::string& difference : differences) list += "\n  " + difference;
   if (allowed) return logging::warn("these settings differ from the checkpoint's:" + list);
-  throw UsageError("these settings differ from the checkpoint's, so that this would be another training:" + list +
-                   "\nleave them as they were, or give --allow_drift");
+  throw UsageError("these settings differ from the checkpoint's, so that this would be another training:" +
+                   list + "\nleave them as they were, or give --allow_drift");
 }
 
 int go_on(const TrainArguments& arguments, const Checkpoint& checkpoint, const ConfigSources& sources) {
@@ -124,13 +131,15 @@ int go_on(const TrainArguments& arguments, const Checkpoint& checkpoint, const C
   Trainer trainer(setup.config, *setup.row, *setup.environment, setup.device);
   trainer.restore(read_snapshot(checkpoint));
   if (const std::string reason = finished(setup.config, trainer); !reason.empty()) {
-    logging::info(concat("run ", options.run_dir.string(), " has finished (", reason, " after ", checkpoint.info.counts.env_steps,
+    logging::info(concat("run ", options.run_dir.string(), " has finished (", reason, " after ",
+                         checkpoint.info.counts.env_steps,
                          " steps): nothing is left to do; --total_steps N goes on"));
     return 0;
   }
   Run run(options);
-  logging::info(concat("going on with ", options.run_dir.string(), " on ", describe(setup.device), " after iteration ",
-                       checkpoint.info.counts.iteration, ", ", checkpoint.info.counts.env_steps, " steps"));
+  logging::info(concat("going on with ", options.run_dir.string(), " on ", describe(setup.device),
+                       " after iteration ", checkpoint.info.counts.iteration, ", ",
+                       checkpoint.info.counts.env_steps, " steps"));
   run.write_config(print_config(setup.config, setup.describe(), false));
   Checkpoints checkpoints(run.folder() / "checkpoints", setup.config.saving.keep_last);
   checkpoints.continue_from(checkpoint);

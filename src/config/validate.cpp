@@ -123,7 +123,9 @@ void check_policies(Checks& check) {
     const std::string path = "policy." + policy.name;
     trains = trains || policy.to_train;
     if (policy.name == kEnvironmentGroup || policy.name == kTimeGroup) {
-      check.fail(path, "", "metrics are called " + policy.name + "/... already: choose another name, with roles: [...]");
+      check.fail(
+          path, "",
+          "metrics are called " + policy.name + "/... already: choose another name, with roles: [...]");
     }
     if (policy.n_step > 0 && policy.gae_lambda != 1.0) {
       check.fail(

@@ -43,7 +43,8 @@ void activation_backward_(Activation activation, const at::Tensor& activated, at
 std::int64_t MlpShape::num_parameters() const {
   const auto width = widths(*this);
   std::int64_t count = 0;
-  for (std::size_t l = 0; l + 1 < width.size(); ++l) count += aligned(width[l] * width[l + 1]) + aligned(width[l + 1]);
+  for (std::size_t l = 0; l + 1 < width.size(); ++l)
+    count += aligned(width[l] * width[l + 1]) + aligned(width[l + 1]);
   return count;
 }
 
@@ -72,7 +73,8 @@ MlpWorkspace::MlpWorkspace(const MlpShape& shape, std::int64_t rows, at::Device 
   ones = at::ones({rows}, floats);
 }
 
-void forward(const MlpShape& shape, const std::vector<Layer>& layers, const at::Tensor& input, MlpWorkspace& workspace) {
+void forward(const MlpShape& shape, const std::vector<Layer>& layers, const at::Tensor& input,
+             MlpWorkspace& workspace) {
   const std::int64_t n = input.size(0);
   at::Tensor x = input;
   for (std::size_t l = 0; l < layers.size(); ++l) {
@@ -84,8 +86,8 @@ void forward(const MlpShape& shape, const std::vector<Layer>& layers, const at::
   }
 }
 
-void backward(const MlpShape& shape, const std::vector<Layer>& layers, const at::Tensor& input, const at::Tensor& output_grad,
-              MlpWorkspace& workspace, std::vector<Layer>& gradients) {
+void backward(const MlpShape& shape, const std::vector<Layer>& layers, const at::Tensor& input,
+              const at::Tensor& output_grad, MlpWorkspace& workspace, std::vector<Layer>& gradients) {
   const std::int64_t n = input.size(0);
   const at::Tensor ones = top(workspace.ones, n);
   at::Tensor grad = output_grad;
@@ -105,7 +107,8 @@ namespace {
 
 // Rows (or columns, where there are more rows) orthonormal, times gain (Saxe et al. 2014).
 at::Tensor orthogonal(std::int64_t out, std::int64_t in, double gain, const at::Generator& generator) {
-  const at::Tensor normal = at::randn({std::max(out, in), std::min(out, in)}, generator, at::TensorOptions().dtype(at::kFloat));
+  const at::Tensor normal =
+      at::randn({std::max(out, in), std::min(out, in)}, generator, at::TensorOptions().dtype(at::kFloat));
   const auto [q, r] = at::linalg_qr(normal);
   const at::Tensor unique = q * r.diagonal().sign();  // the sign makes the decomposition unique
   return (out < in ? unique.t() : unique) * gain;
@@ -113,7 +116,8 @@ at::Tensor orthogonal(std::int64_t out, std::int64_t in, double gain, const at::
 
 }  // namespace
 
-void initialize(const MlpShape& shape, std::vector<Layer>& layers, InitMethod method, double gain, std::uint64_t seed) {
+void initialize(const MlpShape& shape, std::vector<Layer>& layers, InitMethod method, double gain,
+                std::uint64_t seed) {
   const at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(seed);
   const double hidden_gain = shape.activation == kRelu ? std::sqrt(2.0) : 5.0 / 3.0;
   for (std::size_t l = 0; l < layers.size(); ++l) {

@@ -29,23 +29,25 @@ struct MlpShape {
 
 // Activations of up to `rows` rows, allocated once and reused.
 struct MlpWorkspace {
-  std::vector<at::Tensor> hidden;      // [rows, width] a layer, after the activation
-  at::Tensor output;                   // [rows, outputs]
+  std::vector<at::Tensor> hidden;  // [rows, width] a layer, after the activation
+  at::Tensor output;               // [rows, outputs]
   std::vector<at::Tensor> hidden_grad;
-  at::Tensor ones;                     // [rows]
+  at::Tensor ones;  // [rows]
 
   MlpWorkspace() = default;
   MlpWorkspace(const MlpShape& shape, std::int64_t rows, at::Device device, bool with_gradients);
 };
 
 // output[0 : n] of n input rows. Allocates nothing.
-void forward(const MlpShape& shape, const std::vector<Layer>& layers, const at::Tensor& input, MlpWorkspace& workspace);
+void forward(const MlpShape& shape, const std::vector<Layer>& layers, const at::Tensor& input,
+             MlpWorkspace& workspace);
 
 // Adds the gradients of n rows to `gradients`, given that of the output [n, outputs]; call after forward() of the same rows.
-void backward(const MlpShape& shape, const std::vector<Layer>& layers, const at::Tensor& input, const at::Tensor& output_grad,
-              MlpWorkspace& workspace, std::vector<Layer>& gradients);
+void backward(const MlpShape& shape, const std::vector<Layer>& layers, const at::Tensor& input,
+              const at::Tensor& output_grad, MlpWorkspace& workspace, std::vector<Layer>& gradients);
 
 // Fills the layers: orthogonal, Xavier or torch's default; biases 0 (torch's default: uniform). `gain` is the output layer's.
-void initialize(const MlpShape& shape, std::vector<Layer>& layers, InitMethod method, double gain, std::uint64_t seed);
+void initialize(const MlpShape& shape, std::vector<Layer>& layers, InitMethod method, double gain,
+                std::uint64_t seed);
 
 }  // namespace wd

@@ -16,9 +16,9 @@ namespace wd {
 
 namespace {
 
-constexpr std::int64_t kMaxLanes = 16;         // at most this many threads share a gradient
-constexpr std::int64_t kMinBlock = 64;         // rows, CPU
-constexpr std::int64_t kMaxBlock = 1024;       // rows, CPU: activations of 256 floats stay in a core's cache
+constexpr std::int64_t kMaxLanes = 16;    // at most this many threads share a gradient
+constexpr std::int64_t kMinBlock = 64;    // rows, CPU
+constexpr std::int64_t kMaxBlock = 1024;  // rows, CPU: activations of 256 floats stay in a core's cache
 
 // N rows in blocks; lane l works through its blocks in order.
 struct Blocks {
@@ -26,7 +26,8 @@ struct Blocks {
 
   static Blocks of(std::int64_t rows, bool cuda, std::int64_t chunk_rows) {
     const std::int64_t half = (rows / 2 + kMinBlock - 1) / kMinBlock * kMinBlock;
-    const std::int64_t block = cuda ? chunk_rows : std::clamp(half, kMinBlock, std::min(kMaxBlock, std::max(chunk_rows, kMinBlock)));
+    const std::int64_t block =
+        cuda ? chunk_rows : std::clamp(half, kMinBlock, std::min(kMaxBlock, std::max(chunk_rows, kMinBlock)));
     const std::int64_t count = (rows + block - 1) / block;
     return {rows, block, count, cuda ? 1 : std::min(count, kMaxLanes)};
   }
@@ -48,20 +49,21 @@ struct Blocks {
 // Memory of one lane.
 struct Lane {
   MlpWorkspace actor, critic;
-  at::Tensor output_grad;    // [block, actor outputs]
-  at::Tensor value_grad;     // [block, 1], with a separate value network
-  at::Tensor log_std_grad;   // [block, components]
-  at::Tensor row_sums;       // [kNumLossSums, block]
-  at::Tensor partial;        // working memory of reductions
-  at::Tensor totals;         // [kNumLossSums] float64
-  at::Tensor gradients;      // [P]
+  at::Tensor output_grad;   // [block, actor outputs]
+  at::Tensor value_grad;    // [block, 1], with a separate value network
+  at::Tensor log_std_grad;  // [block, components]
+  at::Tensor row_sums;      // [kNumLossSums, block]
+  at::Tensor partial;       // working memory of reductions
+  at::Tensor totals;        // [kNumLossSums] float64
+  at::Tensor gradients;     // [P]
   std::vector<Layer> actor_grad, critic_grad;
   at::Tensor log_std_total;  // view of gradients
 };
 
 ActionLayout layout_of(const ActionSpace& space) {
   ActionLayout layout;
-  if (space.heads.size() > kMaxHeads) throw UsageError(concat("an action has ", space.heads.size(), " heads; at most ", kMaxHeads));
+  if (space.heads.size() > kMaxHeads)
+    throw UsageError(concat("an action has ", space.heads.size(), " heads; at most ", kMaxHeads));
   layout.num_heads = static_cast<int>(space.heads.size());
   std::copy(space.heads.begin(), space.heads.end(), layout.head_size);
   layout.components = space.continuous;
@@ -77,7 +79,7 @@ struct Policy::Impl {
   std::uint32_t index = 0;
   std::int64_t chunk_rows = 0;
   ActionLayout layout;
-  MlpShape actor, critic;       // critic.outputs 0: the value is the last column of the actor
+  MlpShape actor, critic;  // critic.outputs 0: the value is the last column of the actor
   std::int64_t critic_offset = 0, log_std_offset = 0;
   at::Tensor parameters, gradients, log_std, totals;
   std::vector<Layer> actor_layers, critic_layers;
@@ -89,8 +91,10 @@ struct Policy::Impl {
   std::vector<Lane>& lanes(std::vector<Lane>& all, const Blocks& blocks, bool with_gradients);
   void make_lane(Lane& lane, std::int64_t rows, bool with_gradients) const;
   void forward_block(Lane& lane, const at::Tensor& observation);
-  LossArgs loss_args(Lane& lane, const Batch& batch, const LossSettings& settings, std::int64_t begin, std::int64_t end) const;
-  void accumulate_block(Lane& lane, const Batch& batch, const LossSettings& settings, std::int64_t begin, std::int64_t end);
+  LossArgs loss_args(Lane& lane, const Batch& batch, const LossSettings& settings, std::int64_t begin,
+                     std::int64_t end) const;
+  void accumulate_block(Lane& lane, const Batch& batch, const LossSettings& settings, std::int64_t begin,
+                        std::int64_t end);
   void reduce_lanes(std::vector<Lane>& lanes, std::int64_t count);
 };
 
@@ -125,7 +129,8 @@ void Policy::Impl::forward_block(Lane& lane, const at::Tensor& observation) {
   if (separate()) forward(critic, critic_layers, observation, lane.critic);
 }
 
-Policy::Policy(const PolicyBuffers& buffers, const ModelSettings& model, int index, std::uint64_t seed, int chunk_rows, Device device)
+Policy::Policy(const PolicyBuffers& buffers, const ModelSettings& model, int index, std::uint64_t seed,
+               int chunk_rows, Device device)
     : impl_(std::make_unique<Impl>()) {
   Impl& self = *impl_;
   num_threads();  // sets up the pool, and leaves torch with one thread in each of ours
@@ -136,7 +141,8 @@ Policy::Policy(const PolicyBuffers& buffers, const ModelSettings& model, int ind
   self.chunk_rows = chunk_rows;
   self.layout = layout_of(buffers.action_space);
   const auto activation = static_cast<Activation>(model.activation);
-  self.actor = {buffers.observation_size, model.fc_dims, self.columns() + (model.separate_value ? 0 : 1), activation};
+  self.actor = {buffers.observation_size, model.fc_dims, self.columns() + (model.separate_value ? 0 : 1),
+                activation};
   self.critic = {buffers.observation_size, model.fc_dims, model.separate_value ? 1 : 0, activation};
   self.critic_offset = self.actor.num_parameters();
   self.log_std_offset = self.critic_offset + (self.separate() ? self.critic.num_parameters() : 0);
@@ -195,7 +201,8 @@ std::vector<NamedTensor> Policy::named_parameters() const {
 void Policy::act(PolicyBuffers& buffers, int t, const ActOptions& options) {
   Impl& self = *impl_;
   const at::Tensor observation = buffers.observation_rows(t, t + 1);
-  const Blocks blocks = Blocks::of(observation.size(0), self.device.is_cuda(), self.device.is_cuda() ? observation.size(0) : kMaxBlock);
+  const Blocks blocks = Blocks::of(observation.size(0), self.device.is_cuda(),
+                                   self.device.is_cuda() ? observation.size(0) : kMaxBlock);
   auto& lanes = self.lanes(self.inference, blocks, false);
   const Queue queue = current_queue(self.device);
   const std::int64_t first = static_cast<std::int64_t>(t) * blocks.rows;
@@ -209,17 +216,20 @@ void Policy::act(PolicyBuffers& buffers, int t, const ActOptions& options) {
     args.layout = self.layout;
     args.output = lane.actor.output.const_data_ptr<float>();
     args.output_stride = self.actor.outputs;
-    args.value_in = self.separate() ? lane.critic.output.const_data_ptr<float>() : args.output + self.columns();
+    args.value_in =
+        self.separate() ? lane.critic.output.const_data_ptr<float>() : args.output + self.columns();
     args.value_stride = self.separate() ? 1 : self.actor.outputs;
     if (buffers.action_mask.defined()) {
-      args.action_mask = buffers.action_mask.const_data_ptr<std::uint8_t>() + (first + begin) * self.columns();
+      args.action_mask =
+          buffers.action_mask.const_data_ptr<std::uint8_t>() + (first + begin) * self.columns();
     }
     args.key = RandomKey::of(options.seed, Stream::kAction);
     args.step = options.step;
     args.first_replica = options.first_replica;
     args.policy = self.index;
     args.greedy = options.greedy;
-    args.action = static_cast<std::int32_t*>(buffers.action.data_ptr()) + (first + begin) * self.layout.action_width();
+    args.action =
+        static_cast<std::int32_t*>(buffers.action.data_ptr()) + (first + begin) * self.layout.action_width();
     args.log_prob = buffers.log_prob.mutable_data_ptr<float>() + first + begin;
     args.value = buffers.value.mutable_data_ptr<float>() + first + begin;
     sample(queue, args);
@@ -230,7 +240,8 @@ void Policy::evaluate(PolicyBuffers& buffers, int t) {
   Impl& self = *impl_;
   const at::Tensor observation = buffers.observation_rows(t, t + 1);
   const at::Tensor value = buffers.value[t].flatten();
-  const Blocks blocks = Blocks::of(observation.size(0), self.device.is_cuda(), self.device.is_cuda() ? observation.size(0) : kMaxBlock);
+  const Blocks blocks = Blocks::of(observation.size(0), self.device.is_cuda(),
+                                   self.device.is_cuda() ? observation.size(0) : kMaxBlock);
   auto& lanes = self.lanes(self.inference, blocks, false);
   blocks.each([&](std::int64_t l, std::int64_t begin, std::int64_t end) {
     Lane& lane = lanes[static_cast<std::size_t>(l)];
@@ -241,12 +252,13 @@ void Policy::evaluate(PolicyBuffers& buffers, int t) {
       forward(self.actor, self.actor_layers, rows, lane.actor);
     }
     const at::Tensor& output = self.separate() ? lane.critic.output : lane.actor.output;
-    value.slice(0, begin, end).copy_(output.narrow(0, 0, end - begin).select(1, self.separate() ? 0 : self.columns()));
+    value.slice(0, begin, end)
+        .copy_(output.narrow(0, 0, end - begin).select(1, self.separate() ? 0 : self.columns()));
   });
 }
 
-LossArgs Policy::Impl::loss_args(Lane& lane, const Batch& batch, const LossSettings& settings, std::int64_t begin,
-                                 std::int64_t end) const {
+LossArgs Policy::Impl::loss_args(Lane& lane, const Batch& batch, const LossSettings& settings,
+                                 std::int64_t begin, std::int64_t end) const {
   LossArgs args;
   args.rows = end - begin;
   args.layout = layout;
@@ -260,12 +272,15 @@ LossArgs Policy::Impl::loss_args(Lane& lane, const Batch& batch, const LossSetti
   args.output_stride = actor.outputs;
   args.value = separate() ? lane.critic.output.const_data_ptr<float>() : args.output + columns();
   args.value_stride = separate() ? 1 : actor.outputs;
-  args.action = static_cast<const std::int32_t*>(batch.action.const_data_ptr()) + begin * layout.action_width();
-  if (batch.action_mask.defined()) args.action_mask = batch.action_mask.const_data_ptr<std::uint8_t>() + begin * columns();
+  args.action =
+      static_cast<const std::int32_t*>(batch.action.const_data_ptr()) + begin * layout.action_width();
+  if (batch.action_mask.defined())
+    args.action_mask = batch.action_mask.const_data_ptr<std::uint8_t>() + begin * columns();
   args.old_log_prob = batch.log_prob.const_data_ptr<float>() + begin;
   args.old_value = batch.value.const_data_ptr<float>() + begin;
   args.advantage = batch.advantage.const_data_ptr<float>() + begin;
-  if (settings.advantage_norm.defined()) args.advantage_norm = settings.advantage_norm.const_data_ptr<float>();
+  if (settings.advantage_norm.defined())
+    args.advantage_norm = settings.advantage_norm.const_data_ptr<float>();
   args.target = batch.target.const_data_ptr<float>() + begin;
   args.mask = batch.mask.const_data_ptr<std::uint8_t>() + begin;
   args.output_grad = lane.output_grad.mutable_data_ptr<float>();
@@ -277,18 +292,21 @@ LossArgs Policy::Impl::loss_args(Lane& lane, const Batch& batch, const LossSetti
   return args;
 }
 
-void Policy::Impl::accumulate_block(Lane& lane, const Batch& batch, const LossSettings& settings, std::int64_t begin,
-                                    std::int64_t end) {
+void Policy::Impl::accumulate_block(Lane& lane, const Batch& batch, const LossSettings& settings,
+                                    std::int64_t begin, std::int64_t end) {
   const std::int64_t n = end - begin;
   const at::Tensor observation = batch.observation.slice(0, begin, end);
   const Queue queue = current_queue(device);
   forward_block(lane, observation);
   loss(queue, loss_args(lane, batch, settings, begin, end));
-  add_row_sums(queue, lane.row_sums.const_data_ptr<float>(), kNumLossSums, n, lane.partial.mutable_data_ptr<double>(),
-               lane.totals.mutable_data_ptr<double>());
+  add_row_sums(queue, lane.row_sums.const_data_ptr<float>(), kNumLossSums, n,
+               lane.partial.mutable_data_ptr<double>(), lane.totals.mutable_data_ptr<double>());
   backward(actor, actor_layers, observation, lane.output_grad.narrow(0, 0, n), lane.actor, lane.actor_grad);
-  if (separate()) backward(critic, critic_layers, observation, lane.value_grad.narrow(0, 0, n), lane.critic, lane.critic_grad);
-  if (layout.components > 0) lane.log_std_total.addmv_(lane.log_std_grad.narrow(0, 0, n).t(), lane.actor.ones.narrow(0, 0, n));
+  if (separate())
+    backward(critic, critic_layers, observation, lane.value_grad.narrow(0, 0, n), lane.critic,
+             lane.critic_grad);
+  if (layout.components > 0)
+    lane.log_std_total.addmv_(lane.log_std_grad.narrow(0, 0, n).t(), lane.actor.ones.narrow(0, 0, n));
 }
 
 // gradients and totals = the lanes' in their order.
@@ -296,13 +314,15 @@ void Policy::Impl::reduce_lanes(std::vector<Lane>& lanes, std::int64_t count) {
   parallel_for(gradients.numel(), 32768, [&](std::int64_t begin, std::int64_t end) {
     at::Tensor sum = gradients.slice(0, begin, end);
     sum.copy_(lanes[0].gradients.slice(0, begin, end));
-    for (std::int64_t l = 1; l < count; ++l) sum.add_(lanes[static_cast<std::size_t>(l)].gradients.slice(0, begin, end));
+    for (std::int64_t l = 1; l < count; ++l)
+      sum.add_(lanes[static_cast<std::size_t>(l)].gradients.slice(0, begin, end));
   });
   totals.copy_(lanes[0].totals);
   for (std::int64_t l = 1; l < count; ++l) totals.add_(lanes[static_cast<std::size_t>(l)].totals);
 }
 
-at::Tensor Policy::accumulate(const Batch& batch, const LossSettings& settings, const std::function<bool()>& give_up) {
+at::Tensor Policy::accumulate(const Batch& batch, const LossSettings& settings,
+                              const std::function<bool()>& give_up) {
   Impl& self = *impl_;
   const Blocks blocks = Blocks::of(batch.observation.size(0), self.device.is_cuda(), self.chunk_rows);
   auto& lanes = self.lanes(self.training, blocks, true);

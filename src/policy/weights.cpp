@@ -23,7 +23,8 @@ std::span<std::byte> memory_of(const at::Tensor& tensor) {
 }
 
 std::string name_of(at::ScalarType type) {
-  for (const Dtype& dtype : kDtypes) if (dtype.type == type) return dtype.name;
+  for (const Dtype& dtype : kDtypes)
+    if (dtype.type == type) return dtype.name;
   throw std::logic_error(concat("tensors of type ", at::toString(type), " are not written"));
 }
 
@@ -41,7 +42,8 @@ std::vector<NamedTensor> host_copies(const std::vector<NamedTensor>& tensors) {
 std::vector<TensorView> views_of(const std::vector<NamedTensor>& tensors) {
   std::vector<TensorView> views;
   for (const NamedTensor& named : tensors) {
-    views.push_back({named.name, name_of(named.tensor.scalar_type()), named.tensor.sizes().vec(), memory_of(named.tensor)});
+    views.push_back({named.name, name_of(named.tensor.scalar_type()), named.tensor.sizes().vec(),
+                     memory_of(named.tensor)});
   }
   return views;
 }
@@ -50,8 +52,10 @@ std::vector<NamedTensor> read_tensors(const std::filesystem::path& path) {
   const SafetensorsReader reader(path);
   std::vector<NamedTensor> tensors;
   for (const TensorInfo& info : reader.tensors()) {
-    const auto dtype = std::find_if(kDtypes.begin(), kDtypes.end(), [&](const Dtype& d) { return d.name == info.dtype; });
-    WD_CHECK(dtype != kDtypes.end(), path.string(), ": tensor '", info.name, "' has type ", info.dtype, ", which is none of ours");
+    const auto dtype =
+        std::find_if(kDtypes.begin(), kDtypes.end(), [&](const Dtype& d) { return d.name == info.dtype; });
+    WD_CHECK(dtype != kDtypes.end(), path.string(), ": tensor '", info.name, "' has type ", info.dtype,
+             ", which is none of ours");
     tensors.push_back({info.name, at::empty(info.shape, dtype->type)});
     reader.read(info.name, info.dtype, info.shape, memory_of(tensors.back().tensor));
   }

@@ -18,17 +18,20 @@ namespace wd {
 namespace {
 
 at::TensorOptions bytes_on(Device device) {
-  return at::TensorOptions().dtype(at::kByte).device(device.is_cuda() ? at::kCUDA : at::kCPU,
-                                                     static_cast<c10::DeviceIndex>(device.is_cuda() ? device.index : -1));
+  return at::TensorOptions().dtype(at::kByte).device(
+      device.is_cuda() ? at::kCUDA : at::kCPU,
+      static_cast<c10::DeviceIndex>(device.is_cuda() ? device.index : -1));
 }
 
 std::byte* bytes_of(const at::Tensor& tensor) { return static_cast<std::byte*>(tensor.data_ptr()); }
 
 // Start states given as a JSON list: the environment's own start (replica 0, episode 0), then the given fields over it.
-at::Tensor make_images(const Environment& environment, const StateLayout& layout, const ReplicasOptions& options, StepView view) {
+at::Tensor make_images(const Environment& environment, const StateLayout& layout,
+                       const ReplicasOptions& options, StepView view) {
   nlohmann::json starts = nlohmann::json::parse(options.starts, nullptr, false);
   if (starts.is_object()) starts = nlohmann::json::array({starts});
-  if (!starts.is_array() || starts.empty()) throw UsageError("env.starts: expected a JSON list of {\"field\": [values], ...}");
+  if (!starts.is_array() || starts.empty())
+    throw UsageError("env.starts: expected a JSON list of {\"field\": [values], ...}");
   const auto count = static_cast<std::int64_t>(starts.size());
   at::Tensor images = at::zeros({count, layout.block_bytes}, bytes_on({}));
   for (std::int64_t k = 0; k < count; ++k) {
@@ -62,9 +65,11 @@ struct BlindRows {
       rows.observation_stride = role.observation_size();
       for (const int n : role.action.heads) rows.mask_width += n;
       const auto count = static_cast<std::size_t>(role.count);
-      rows.observation = observations.emplace_back(count * static_cast<std::size_t>(rows.observation_stride)).data();
+      rows.observation =
+          observations.emplace_back(count * static_cast<std::size_t>(rows.observation_stride)).data();
       rows.active = flags.emplace_back(count).data();
-      if (role.action_mask) rows.action_mask = flags.emplace_back(count * static_cast<std::size_t>(rows.mask_width)).data();
+      if (role.action_mask)
+        rows.action_mask = flags.emplace_back(count * static_cast<std::size_t>(rows.mask_width)).data();
       agent += role.count;
     }
   }
@@ -75,12 +80,14 @@ struct BlindRows {
 Replicas::Replicas(const EnvironmentRow& row, const Environment& environment, ReplicasOptions options)
     : row_(row), environment_(environment), options_(std::move(options)), spec_(environment.spec()) {
   layout_ = environment.layout();
-  if (const std::string fault = spec_fault(spec_, layout_); !fault.empty()) throw UsageError(concat("environment ", row.name, ": ", fault));
+  if (const std::string fault = spec_fault(spec_, layout_); !fault.empty())
+    throw UsageError(concat("environment ", row.name, ": ", fault));
   find_statistics();
   if (options_.device.is_cuda() && row.cuda == nullptr) {
     throw UsageError(concat("environment ", row.name, " was built without CUDA: use --device cpu"));
   }
-  if (options_.reset == ResetMode::kPool && options_.pool_size == 0) throw UsageError("env.reset_pool_size must be positive with env.reset: pool");
+  if (options_.reset == ResetMode::kPool && options_.pool_size == 0)
+    throw UsageError("env.reset_pool_size must be positive with env.reset: pool");
   const auto bytes = bytes_on(options_.device);
   at::Tensor blocks = at::zeros({options_.num_envs, layout_.block_bytes}, bytes_on({}));
   const ReplicaHeader fresh;
@@ -88,8 +95,10 @@ Replicas::Replicas(const EnvironmentRow& row, const Environment& environment, Re
     std::memcpy(bytes_of(blocks) + static_cast<std::size_t>(e) * layout_.block_bytes, &fresh, sizeof(fresh));
   }
   blocks_ = blocks.to(bytes);
-  constexpr std::uint64_t kSharedMemory = 90 * 1024, kPackedAtMost = 128;  // a block's memory on any GPU of today, its replicas
-  if (options_.device.is_cuda() && (layout_.block_bytes + layout_.scratch_bytes) * kPackedAtMost > kSharedMemory) {
+  constexpr std::uint64_t kSharedMemory = 90 * 1024,
+                          kPackedAtMost = 128;  // a block's memory on any GPU of today, its replicas
+  if (options_.device.is_cuda() &&
+      (layout_.block_bytes + layout_.scratch_bytes) * kPackedAtMost > kSharedMemory) {
     scratch_ = at::zeros({options_.num_envs, layout_.scratch_bytes}, bytes);
   }
   if (options_.reset == ResetMode::kGiven) {
@@ -147,7 +156,8 @@ void Replicas::step_in_order(StepView rows, PhaseOrder order) {
 }
 
 std::vector<double> Replicas::read(int replica, const StateField& field) const {
-  WD_CHECK(replica >= 0 && replica < options_.num_envs, "replica ", replica, " is not in [0, ", options_.num_envs, ")");
+  WD_CHECK(replica >= 0 && replica < options_.num_envs, "replica ", replica, " is not in [0, ",
+           options_.num_envs, ")");
   return read_field(bytes_of(blocks_[replica].cpu()), field);
 }
 

@@ -27,7 +27,8 @@ std::string role_fault(const Role& role) {
                   " names for them");
   }
   for (const std::string& name : role.action.names) {
-    if (!is_name(name)) return concat("role ", role.name, ": action '", name, "': the name must be made of A-Z a-z 0-9 . _ -");
+    if (!is_name(name))
+      return concat("role ", role.name, ": action '", name, "': the name must be made of A-Z a-z 0-9 . _ -");
   }
   for (const ObservationPart& part : role.observation) {
     if (part.size < 0)
@@ -40,7 +41,8 @@ std::string statistic_fault(const Statistic& statistic, const StateLayout& layou
                             const std::set<std::string>& roles) {
   for (const StateField& field : layout.fields) {
     if (field.name != statistic.field) continue;
-    if (!is_name(field.name)) return concat("statistic '", field.name, "': the name must be made of A-Z a-z 0-9 . _ -");
+    if (!is_name(field.name))
+      return concat("statistic '", field.name, "': the name must be made of A-Z a-z 0-9 . _ -");
     if (field.scratch) return concat("statistic '", field.name, "' is working memory");
     if (field.per_agent == statistic.role.empty()) {
       return concat("statistic '", field.name, "' is per ",
@@ -71,7 +73,8 @@ std::string spec_fault(const Spec& spec, const StateLayout& layout) {
   std::set<std::string> statistics;
   for (const Statistic& statistic : spec.statistics) {
     if (std::string fault = statistic_fault(statistic, layout, roles); !fault.empty()) return fault;
-    if (!statistics.insert(statistic.field).second) return concat("two statistics are of field ", statistic.field);
+    if (!statistics.insert(statistic.field).second)
+      return concat("two statistics are of field ", statistic.field);
   }
   if (statistics.size() > kMaxStatistics) return concat("more than ", kMaxStatistics, " statistics");
   return {};

@@ -32,11 +32,12 @@ at::Tensor PolicyBuffers::observation_rows(std::int64_t begin, std::int64_t end)
   return observation.slice(0, begin, end).flatten(0, 2).narrow(1, 0, observation_size);
 }
 
-Trajectory::Trajectory(const Spec& spec, const std::vector<std::string>& policies, const std::vector<int>& policy_of_role,
-                       int steps, int num_envs, Device device)
+Trajectory::Trajectory(const Spec& spec, const std::vector<std::string>& policies,
+                       const std::vector<int>& policy_of_role, int steps, int num_envs, Device device)
     : steps_(steps), num_envs_(num_envs), roles_(spec.roles), policy_of_role_(policy_of_role) {
-  const auto place = at::TensorOptions().device(device.is_cuda() ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device.index))
-                                                                  : at::Device(at::kCPU));
+  const auto place = at::TensorOptions().device(
+      device.is_cuda() ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device.index))
+                       : at::Device(at::kCPU));
   const auto floats = place.dtype(at::kFloat), bytes = place.dtype(at::kByte), ints = place.dtype(at::kInt);
   policies_.resize(policies.size());
   for (std::size_t r = 0; r < roles_.size(); ++r) {
@@ -47,8 +48,8 @@ Trajectory::Trajectory(const Spec& spec, const std::vector<std::string>& policie
       policy.action_space = role.action;
     } else if (policy.observation_size != role.observation_size() || !(policy.action_space == role.action) ||
                roles_[static_cast<std::size_t>(policy.roles[0])].action_mask != role.action_mask) {
-      throw UsageError("roles '" + roles_[static_cast<std::size_t>(policy.roles[0])].name + "' and '" + role.name +
-                       "' have different spaces and cannot share a policy");
+      throw UsageError("roles '" + roles_[static_cast<std::size_t>(policy.roles[0])].name + "' and '" +
+                       role.name + "' have different spaces and cannot share a policy");
     }
     policy.roles.push_back(static_cast<int>(r));
     policy.first_slot.push_back(policy.num_agents);
@@ -66,7 +67,8 @@ Trajectory::Trajectory(const Spec& spec, const std::vector<std::string>& policie
     }
     policy.active = at::zeros({T + 1, E, A}, bytes);
     policy.value = at::zeros({T + 1, E, A}, floats);
-    policy.action = at::zeros({T, E, A, policy.action_space.width()}, policy.action_space.is_continuous() ? floats : ints);
+    policy.action = at::zeros({T, E, A, policy.action_space.width()},
+                              policy.action_space.is_continuous() ? floats : ints);
     policy.log_prob = at::zeros({T, E, A}, floats);
     policy.reward = at::zeros({T, E, A}, floats);
     policy.agent_terminated = at::zeros({T, E, A}, bytes);
@@ -77,7 +79,8 @@ Trajectory::Trajectory(const Spec& spec, const std::vector<std::string>& policie
   terminated_ = at::zeros({T, E}, bytes);
   truncated_ = at::zeros({T, E}, bytes);
   reset_step_ = at::zeros({T, E}, bytes);
-  if (!spec.statistics.empty()) statistics_ = at::zeros({T, E, static_cast<std::int64_t>(spec.statistics.size())}, floats);
+  if (!spec.statistics.empty())
+    statistics_ = at::zeros({T, E, static_cast<std::int64_t>(spec.statistics.size())}, floats);
 }
 
 StepView Trajectory::rows(int t) const {
@@ -88,7 +91,8 @@ StepView Trajectory::rows(int t) const {
   for (std::size_t r = 0; r < roles_.size(); ++r) {
     const PolicyBuffers& policy = policies_[static_cast<std::size_t>(policy_of_role_[r])];
     std::int64_t slot = 0;
-    for (std::size_t k = 0; k < policy.roles.size(); ++k) if (policy.roles[k] == static_cast<int>(r)) slot = policy.first_slot[k];
+    for (std::size_t k = 0; k < policy.roles.size(); ++k)
+      if (policy.roles[k] == static_cast<int>(r)) slot = policy.first_slot[k];
     RoleView& rows = view.roles[r];
     rows.first_agent = agent;
     rows.count = roles_[r].count;
@@ -116,7 +120,8 @@ StepView Trajectory::first_rows() const {
   view.terminated = view.truncated = view.reset_step = nullptr;
   view.statistic = nullptr;
   for (int r = 0; r < view.num_roles; ++r) {
-    const PolicyBuffers& policy = policies_[static_cast<std::size_t>(policy_of_role_[static_cast<std::size_t>(r)])];
+    const PolicyBuffers& policy =
+        policies_[static_cast<std::size_t>(policy_of_role_[static_cast<std::size_t>(r)])];
     RoleView& rows = view.roles[r];
     rows.reward = nullptr;
     rows.agent_terminated = nullptr;
@@ -132,7 +137,8 @@ std::vector<std::pair<std::string, at::Tensor>> Trajectory::last_rows() const {
   for (const PolicyBuffers& policy : policies_) {
     rows.emplace_back(policy.name + "/observation", policy.observation[steps_]);
     rows.emplace_back(policy.name + "/active", policy.active[steps_]);
-    if (policy.action_mask.defined()) rows.emplace_back(policy.name + "/action_mask", policy.action_mask[steps_]);
+    if (policy.action_mask.defined())
+      rows.emplace_back(policy.name + "/action_mask", policy.action_mask[steps_]);
   }
   return rows;
 }
@@ -153,8 +159,8 @@ std::vector<const void*> Trajectory::addresses() const {
   std::vector<const void*> all = {terminated_.data_ptr(), truncated_.data_ptr(), reset_step_.data_ptr(),
                                   statistics_.defined() ? statistics_.data_ptr() : nullptr};
   for (const PolicyBuffers& p : policies_) {
-    for (const at::Tensor& t : {p.observation, p.action_mask, p.active, p.value, p.action, p.log_prob, p.reward, p.agent_terminated,
-                                p.advantage, p.target, p.mask}) {
+    for (const at::Tensor& t : {p.observation, p.action_mask, p.active, p.value, p.action, p.log_prob,
+                                p.reward, p.agent_terminated, p.advantage, p.target, p.mask}) {
       all.push_back(t.defined() ? t.data_ptr() : nullptr);
     }
   }

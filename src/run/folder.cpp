@@ -41,7 +41,8 @@ fs::path make_default(const RunOptions& options) {
 void check_empty(const fs::path& folder) {
   std::string sample;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    if (entry.path().filename() != kLockName) sample = entry.path().filename().string();  // left by a start that failed
+    if (entry.path().filename() != kLockName)
+      sample = entry.path().filename().string();  // left by a start that failed
   }
   if (sample.empty()) return;
   throw UsageError(

@@ -40,8 +40,8 @@ Lock::Lock(const std::filesystem::path& folder) {
     ::close(descriptor_);
     errno = cause;
     if (cause != EWOULDBLOCK) throw_file_error(path, "lock it");
-    throw UsageError(concat("run folder ", folder.string(), " is in use by ", who.empty() ? "another process" : who,
-                            ": wait for it to end, or stop it"));
+    throw UsageError(concat("run folder ", folder.string(), " is in use by ",
+                            who.empty() ? "another process" : who, ": wait for it to end, or stop it"));
   }
   const std::string text = holder();
   if (::ftruncate(descriptor_, 0) != 0 || ::pwrite(descriptor_, text.data(), text.size(), 0) < 0) {

@@ -85,8 +85,8 @@ struct Run::Parts {
     }
     logging::attach_file(folder / kLogName);
     if (metrics->size() < offsets.metrics_bytes || events->size() < offsets.events_bytes) {
-      logging::warn(concat(folder.string(), ": metrics from before the checkpoint are missing: ", kMetricsName,
-                           " is shorter than it was then"));
+      logging::warn(concat(folder.string(), ": metrics from before the checkpoint are missing: ",
+                           kMetricsName, " is shorter than it was then"));
     }
   }
 

@@ -13,7 +13,8 @@ ActionSpread action_spread(const PolicyBuffers& buffers) {
   for (std::size_t axis = 0; axis < spread.by_axis.size(); ++axis) {
     const auto along = static_cast<std::int64_t>(axis);
     const at::Tensor n = counts.sum(along), some = n.clamp_min(1.0);
-    const at::Tensor deviation = (second.sum(along) / some - (first.sum(along) / some).square()).clamp_min(0.0).sqrt();
+    const at::Tensor deviation =
+        (second.sum(along) / some - (first.sum(along) / some).square()).clamp_min(0.0).sqrt();
     const at::Tensor groups = (n > 0.0).sum().clamp_min(1);
     const at::Tensor mean = (deviation.sum(at::IntArrayRef{0, 1}) / groups).cpu().contiguous();
     spread.by_axis[axis].assign(mean.const_data_ptr<double>(), mean.const_data_ptr<double>() + mean.numel());

@@ -23,13 +23,20 @@ double mean(const auto& values) {
 
 }  // namespace
 
-EpisodeLog::EpisodeLog(const Trajectory& trajectory, Device device) : trajectory_(trajectory), device_(device) {
+EpisodeLog::EpisodeLog(const Trajectory& trajectory, Device device)
+    : trajectory_(trajectory), device_(device) {
   const std::int64_t T = trajectory.steps(), E = trajectory.num_envs();
-  if (trajectory.statistics().defined()) statistics_.resize(static_cast<std::size_t>(trajectory.statistics().size(2)));
+  if (trajectory.statistics().defined())
+    statistics_.resize(static_cast<std::size_t>(trajectory.statistics().size(2)));
   for (const PolicyBuffers& buffers : trajectory.policies()) {
     const auto floats = buffers.reward.options();
-    policies_.push_back({at::zeros({E}, floats), at::zeros({E}, floats.dtype(at::kInt)), at::zeros({T, E}, floats),
-                         at::zeros({T, E}, floats.dtype(at::kInt)), {}, {}, {}});
+    policies_.push_back({at::zeros({E}, floats),
+                         at::zeros({E}, floats.dtype(at::kInt)),
+                         at::zeros({T, E}, floats),
+                         at::zeros({T, E}, floats.dtype(at::kInt)),
+                         {},
+                         {},
+                         {}});
   }
 }
 
@@ -82,7 +89,8 @@ EpisodeLog::Interval EpisodeLog::take_interval(std::size_t policy) {
   Interval interval;
   interval.episodes = static_cast<std::int64_t>(log.returns.size());
   interval.mean_return = mean(log.returns);
-  interval.max_return = log.returns.empty() ? std::nan("") : *std::max_element(log.returns.begin(), log.returns.end());
+  interval.max_return =
+      log.returns.empty() ? std::nan("") : *std::max_element(log.returns.begin(), log.returns.end());
   interval.mean_length = mean(log.lengths);
   log.returns.clear();
   log.lengths.clear();
@@ -121,7 +129,8 @@ std::vector<NamedTensor> EpisodeLog::state() const {
 void EpisodeLog::restore(const std::vector<NamedTensor>& state) {
   const auto list = [&](const std::string& name, auto& values) {
     const at::Tensor& tensor = find_tensor(state, name);
-    WD_CHECK(tensor.scalar_type() == at::kDouble && tensor.dim() == 1, "the checkpoint's tensor '", name, "' is no list of doubles");
+    WD_CHECK(tensor.scalar_type() == at::kDouble && tensor.dim() == 1, "the checkpoint's tensor '", name,
+             "' is no list of doubles");
     values.assign(tensor.const_data_ptr<double>(), tensor.const_data_ptr<double>() + tensor.numel());
   };
   for (std::size_t p = 0; p < policies_.size(); ++p) {

@@ -10,15 +10,17 @@
 namespace wd {
 
 const at::Tensor& find_tensor(const std::vector<NamedTensor>& tensors, std::string_view name) {
-  const auto found = std::find_if(tensors.begin(), tensors.end(), [&](const NamedTensor& t) { return t.name == name; });
+  const auto found =
+      std::find_if(tensors.begin(), tensors.end(), [&](const NamedTensor& t) { return t.name == name; });
   WD_CHECK(found != tensors.end(), "the checkpoint has no tensor '", name, "'");
   return found->tensor;
 }
 
 void restore_tensor(const std::vector<NamedTensor>& tensors, std::string_view name, const at::Tensor& into) {
   const at::Tensor& saved = find_tensor(tensors, name);
-  WD_CHECK(saved.sizes() == into.sizes() && saved.scalar_type() == into.scalar_type(), "the checkpoint's tensor '", name, "' is ",
-           saved.scalar_type(), saved.sizes(), " where ", into.scalar_type(), into.sizes(), " is expected");
+  WD_CHECK(saved.sizes() == into.sizes() && saved.scalar_type() == into.scalar_type(),
+           "the checkpoint's tensor '", name, "' is ", saved.scalar_type(), saved.sizes(), " where ",
+           into.scalar_type(), into.sizes(), " is expected");
   into.copy_(saved);
 }
 

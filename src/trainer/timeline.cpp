@@ -17,8 +17,8 @@ struct Timeline::Impl {
   Device device;
   Clock::time_point last = Clock::now();
   std::array<double, kNumPhases> seconds{};
-  std::vector<c10::Event> events;   // CUDA: one a mark, reused; the first opens the first piece
-  std::vector<Phase> phases;        // of the pieces between events
+  std::vector<c10::Event> events;  // CUDA: one a mark, reused; the first opens the first piece
+  std::vector<Phase> phases;       // of the pieces between events
 
   c10::Device place() const { return {c10::kCUDA, static_cast<c10::DeviceIndex>(device.index)}; }
 

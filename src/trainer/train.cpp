@@ -12,7 +12,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 // One call of train().
 class Session {
@@ -24,7 +26,9 @@ class Session {
   Progress progress() const;
 
  private:
-  bool out_of_time() const { return config_.trainer.max_seconds > 0.0 && seconds_since(start_) >= config_.trainer.max_seconds; }
+  bool out_of_time() const {
+    return config_.trainer.max_seconds > 0.0 && seconds_since(start_) >= config_.trainer.max_seconds;
+  }
   std::string reason_to_stop() const;
   void report();
   bool save_weights();
@@ -96,13 +100,16 @@ bool Session::save_checkpoint() {
 // The first checkpoint stands before the first step: from here on a run can always go on.
 void Session::begin() {
   if (trainer_.counts().iteration > 0) return;
-  const std::uint64_t needed = 2 * trainer_.snapshot().bytes(), room = std::filesystem::space(run_.folder()).available;
+  const std::uint64_t needed = 2 * trainer_.snapshot().bytes(),
+                      room = std::filesystem::space(run_.folder()).available;
   if (room < needed) {
-    throw UsageError(concat("run folder ", run_.folder().string(), ": two checkpoints need ", needed >> 20, " MiB, and the disk has ",
-                            room >> 20, " MiB left: make room, or name another folder with --run_dir"));
+    throw UsageError(concat("run folder ", run_.folder().string(), ": two checkpoints need ", needed >> 20,
+                            " MiB, and the disk has ", room >> 20,
+                            " MiB left: make room, or name another folder with --run_dir"));
   }
   save_checkpoint();
-  if (!checkpoints_.wait()) throw std::runtime_error("the first checkpoint could not be written: nothing was begun");
+  if (!checkpoints_.wait())
+    throw std::runtime_error("the first checkpoint could not be written: nothing was begun");
 }
 
 void Session::end() {
@@ -123,7 +130,8 @@ std::string Session::go_on_to_the_end() {
   while (reason.empty()) {
     const std::int64_t iteration = trainer_.counts().iteration + 1;
     options_.fault.strike(iteration);
-    const bool complete = trainer_.iterate(config_.trainer.max_seconds > 0.0 ? give_up : nullptr, options_.fault.tensor_in(iteration));
+    const bool complete = trainer_.iterate(config_.trainer.max_seconds > 0.0 ? give_up : nullptr,
+                                           options_.fault.tensor_in(iteration));
     reason = reason_to_stop();
     if (!complete) break;
     if (due(saving.metrics_log_freq)) report();
@@ -133,7 +141,8 @@ std::string Session::go_on_to_the_end() {
   }
   end();
   if (trainer_.counts().iteration == 0) {
-    logging::warn("ended by " + reason + " before one iteration was complete: the weights are as at the start");
+    logging::warn("ended by " + reason +
+                  " before one iteration was complete: the weights are as at the start");
   }
   return reason;
 }
@@ -149,7 +158,8 @@ std::string train(const TrainOptions& options, Trainer& trainer, Run& run, Check
   Session session(options, trainer, run, checkpoints);
   try {
     const std::string reason = session.go_on_to_the_end();
-    run.finish(reason == "max_seconds" || reason == "signal" ? RunStatus::kStopped : RunStatus::kFinished, reason, session.progress());
+    run.finish(reason == "max_seconds" || reason == "signal" ? RunStatus::kStopped : RunStatus::kFinished,
+               reason, session.progress());
     return reason;
   } catch (const std::exception& error) {
     run.finish(RunStatus::kFailed, error.what(), session.progress());

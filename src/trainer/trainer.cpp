@@ -56,7 +56,8 @@ ReplicasOptions replicas_options(const Config& config, Device device) {
 class Backup {
  public:
   void keep(const std::vector<at::Tensor>& tensors) {
-    if (copies_.empty()) for (const at::Tensor& tensor : tensors) copies_.push_back(at::empty_like(tensor));
+    if (copies_.empty())
+      for (const at::Tensor& tensor : tensors) copies_.push_back(at::empty_like(tensor));
     for (std::size_t k = 0; k < tensors.size(); ++k) copies_[k].copy_(tensors[k]);
   }
   void put_back(const std::vector<at::Tensor>& tensors) const {
@@ -84,16 +85,22 @@ struct Trainer::Impl {
   Backup backup;  // of what an iteration changes before it counts
 
   Impl(const Config& c, const EnvironmentRow& row, const Environment& environment, Device d)
-      : config(c), device(d), replicas(row, environment, replicas_options(c, d)),
-        trajectory(replicas.spec(), policy_names(c), c.policy_of_role, static_cast<int>(c.trainer.rollout_steps()),
-                   static_cast<int>(c.trainer.num_envs), d),
-        episodes(trajectory, d), guard(trajectory, d), timeline(d) {
+      : config(c),
+        device(d),
+        replicas(row, environment, replicas_options(c, d)),
+        trajectory(replicas.spec(), policy_names(c), c.policy_of_role,
+                   static_cast<int>(c.trainer.rollout_steps()), static_cast<int>(c.trainer.num_envs), d),
+        episodes(trajectory, d),
+        guard(trajectory, d),
+        timeline(d) {
     policies.reserve(c.policies.size());
     for (std::size_t p = 0; p < c.policies.size(); ++p) {
       const int index = static_cast<int>(p);
       const auto seed = static_cast<std::uint64_t>(c.trainer.seed);
-      policies.emplace_back(trajectory.policies()[p], c.policies[p].model, index, seed, c.trainer.chunk_rows, d);
-      if (!c.policies[p].model.model_ckpt_filepath.empty()) load_weights(policies[p], c.policies[p].model.model_ckpt_filepath);
+      policies.emplace_back(trajectory.policies()[p], c.policies[p].model, index, seed, c.trainer.chunk_rows,
+                            d);
+      if (!c.policies[p].model.model_ckpt_filepath.empty())
+        load_weights(policies[p], c.policies[p].model.model_ckpt_filepath);
       learners.emplace_back(policies[p], trajectory, index, c.policies[p], seed);
     }
   }
@@ -121,7 +128,8 @@ void Trainer::Impl::poison(const std::string& tensor) {
 std::vector<at::Tensor> Trainer::Impl::changing() const {
   std::vector<at::Tensor> tensors = {replicas.blocks()};
   for (const Policy& policy : policies) tensors.push_back(policy.parameters());
-  for (const Learner& learner : learners) for (const NamedTensor& named : learner.optimizer()) tensors.push_back(named.tensor);
+  for (const Learner& learner : learners)
+    for (const NamedTensor& named : learner.optimizer()) tensors.push_back(named.tensor);
   return tensors;
 }
 
@@ -152,7 +160,8 @@ bool Trainer::Impl::rollout(const std::function<bool()>& give_up) {
   act.seed = static_cast<std::uint64_t>(config.trainer.seed);
   for (int t = 0; t < steps; ++t) {
     if (give_up && give_up()) return false;
-    act.step = static_cast<std::uint64_t>(counts.iteration) * static_cast<std::uint64_t>(steps) + static_cast<std::uint64_t>(t);
+    act.step = static_cast<std::uint64_t>(counts.iteration) * static_cast<std::uint64_t>(steps) +
+               static_cast<std::uint64_t>(t);
     for (std::size_t p = 0; p < policies.size(); ++p) policies[p].act(trajectory.policies()[p], t, act);
     timeline.mark(Phase::kInference);
     replicas.step(trajectory.rows(t));
@@ -177,7 +186,8 @@ bool Trainer::Impl::update(const std::function<bool()>& give_up, const std::stri
   return complete;
 }
 
-Trainer::Trainer(const Config& config, const EnvironmentRow& row, const Environment& environment, Device device)
+Trainer::Trainer(const Config& config, const EnvironmentRow& row, const Environment& environment,
+                 Device device)
     : impl_(std::make_unique<Impl>(config, row, environment, device)) {}
 Trainer::~Trainer() = default;
 
@@ -233,15 +243,18 @@ double Trainer::mean_return(std::size_t policy) const { return impl_->episodes.r
 
 bool Trainer::return_reached() const {
   const auto& wanted = impl_->config.trainer.stop_return;
-  return wanted && impl_->episodes.recent_count() == EpisodeLog::kWindow && impl_->episodes.recent_mean(0) >= *wanted;
+  return wanted && impl_->episodes.recent_count() == EpisodeLog::kWindow &&
+         impl_->episodes.recent_mean(0) >= *wanted;
 }
 
 // Mean reward of the rollout's transitions, in a fixed order.
 double Trainer::Impl::reward_mean(const PolicyBuffers& buffers) const {
   const auto doubles = buffers.reward.options().dtype(at::kDouble);
-  at::Tensor partial = at::empty({3 * num_chunks(buffers.reward.numel())}, doubles), moments = at::empty({3}, doubles);
-  masked_moments(current_queue(device), buffers.reward.const_data_ptr<float>(), buffers.mask.const_data_ptr<std::uint8_t>(),
-                 buffers.reward.numel(), partial.mutable_data_ptr<double>(), moments.mutable_data_ptr<double>());
+  at::Tensor partial = at::empty({3 * num_chunks(buffers.reward.numel())}, doubles),
+             moments = at::empty({3}, doubles);
+  masked_moments(current_queue(device), buffers.reward.const_data_ptr<float>(),
+                 buffers.mask.const_data_ptr<std::uint8_t>(), buffers.reward.numel(),
+                 partial.mutable_data_ptr<double>(), moments.mutable_data_ptr<double>());
   return (moments[1] / moments[0].clamp_min(1.0)).item<double>();
 }
 
@@ -260,7 +273,8 @@ void Trainer::Impl::add_policy_metrics(MetricsRow& row, std::size_t p) {
   const ActionSpread spread = action_spread(buffers);
   for (std::size_t axis = 0; axis < ActionSpread::kNames.size(); ++axis) {
     for (std::size_t k = 0; k < spread.by_axis[axis].size(); ++k)
-      row.add(concat(prefix, ActionSpread::kNames[axis], '/', buffers.action_space.name(k)), spread.by_axis[axis][k]);
+      row.add(concat(prefix, ActionSpread::kNames[axis], '/', buffers.action_space.name(k)),
+              spread.by_axis[axis][k]);
   }
 }
 

@@ -28,10 +28,12 @@ Snapshot snapshot_of(std::int64_t iteration) {
   snapshot.counts = {iteration, 10 * iteration, 20 * iteration};
   snapshot.wall_s = 1.5;
   const auto value = static_cast<double>(iteration);
-  snapshot.files["weights/shared"] = {{"layer.weight", at::full({2, 3}, value, at::kFloat)}, {"layer.bias", at::zeros({0}, at::kFloat)}};
+  snapshot.files["weights/shared"] = {{"layer.weight", at::full({2, 3}, value, at::kFloat)},
+                                      {"layer.bias", at::zeros({0}, at::kFloat)}};
   snapshot.files["optimizer/shared"] = {{"steps", at::full({}, value, at::kFloat)}};
   snapshot.files["replicas"] = {{"blocks", at::arange(32, at::kByte)}};
-  snapshot.files["episodes"] = {{"recent", at::full({3}, value, at::kDouble)}, {"running_length", at::full({2}, 7, at::kInt)}};
+  snapshot.files["episodes"] = {{"recent", at::full({3}, value, at::kDouble)},
+                                {"running_length", at::full({2}, 7, at::kInt)}};
   return snapshot;
 }
 
@@ -56,13 +58,15 @@ void save(const fs::path& run, const std::vector<double>& returns, int keep_last
 
 std::vector<std::string> names(const fs::path& run) {
   std::vector<std::string> names;
-  for (const fs::path& path : list_checkpoints(run / "checkpoints")) names.push_back(path.filename().string());
+  for (const fs::path& path : list_checkpoints(run / "checkpoints"))
+    names.push_back(path.filename().string());
   return names;
 }
 
 std::vector<fs::path> files_of(const fs::path& folder) {
   std::vector<fs::path> files;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) if (entry.is_regular_file()) files.push_back(entry.path());
+  for (const auto& entry : fs::recursive_directory_iterator(folder))
+    if (entry.is_regular_file()) files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   return files;
 }
@@ -87,7 +91,8 @@ TEST(Checkpoint, ComesBackAsItWas) {
   for (const auto& [file, tensors] : original.files) {
     for (const NamedTensor& named : tensors) {
       const auto& there = snapshot.files.at(file);
-      const auto found = std::find_if(there.begin(), there.end(), [&](const NamedTensor& t) { return t.name == named.name; });
+      const auto found = std::find_if(there.begin(), there.end(),
+                                      [&](const NamedTensor& t) { return t.name == named.name; });
       ASSERT_NE(found, there.end()) << named.name;
       EXPECT_EQ(found->tensor.scalar_type(), named.tensor.scalar_type());
       EXPECT_TRUE(at::equal(found->tensor, named.tensor)) << named.name;
@@ -150,7 +155,8 @@ TEST(CheckpointC3, WhereNoneCanBeReadNothingIsBegunAnew) {
   EXPECT_THROW(newest_checkpoint(run.path), UsageError);
   save(run.path, {1.0});
   fs::remove(run.path / "checkpoints" / "00000001" / "manifest.json");
-  EXPECT_THAT(message_of([&] { newest_checkpoint(run.path); }), HasSubstr("none of its 1 checkpoints can be read"));
+  EXPECT_THAT(message_of([&] { newest_checkpoint(run.path); }),
+              HasSubstr("none of its 1 checkpoints can be read"));
 }
 
 // A manifest with a checksum that is right, whatever it says.
@@ -190,17 +196,22 @@ TEST(CheckpointC6, HostileManifestsAreRefused) {
       {"\"seed\":18446744073709551615", "\"seed\":[]", "is no manifest"},
       {"\"files\":{", "\"files\":{\"x\":3,", "is no manifest"},
       {"events.out.tfevents.1.host.2", "../../x", "events_file is no name"},
-      {"\"format_version\":1", "\"format_version\":2", "has checkpoint format 2 where this program reads format 1"},
+      {"\"format_version\":1", "\"format_version\":2",
+       "has checkpoint format 2 where this program reads format 1"},
       {"\"format_version\":1", "\"format_version\":\"1\"", "names no format_version"},
       {"fedcba9876543210", "fedcba987654321g", "config_hash is no checksum"},
   };
   for (const auto& [from, to, message] : cases) {
-    EXPECT_THAT(message_of([&, from = from, to = to] { checkpoint::decode(sealed(replaced(body, from, to))); }), HasSubstr(message)) << to;
+    EXPECT_THAT(
+        message_of([&, from = from, to = to] { checkpoint::decode(sealed(replaced(body, from, to))); }),
+        HasSubstr(message))
+        << to;
   }
   for (const char* nothing : {"", "{}", "{\"checkpoint\":", "[]", "null"}) {
     EXPECT_THAT(message_of([&] { checkpoint::decode(nothing); }), HasSubstr("is no manifest")) << nothing;
   }
-  EXPECT_THAT(message_of([&] { checkpoint::decode(sealed(std::string(200'000, '['))); }), HasSubstr("names no format_version"));
+  EXPECT_THAT(message_of([&] { checkpoint::decode(sealed(std::string(200'000, '['))); }),
+              HasSubstr("names no format_version"));
 }
 
 TEST(CheckpointC6, ALinkInPlaceOfAFileIsRefused) {
@@ -209,7 +220,8 @@ TEST(CheckpointC6, ALinkInPlaceOfAFileIsRefused) {
   const fs::path folder = run.path / "checkpoints" / "00000001", file = folder / "replicas.safetensors";
   fs::rename(file, run.path / "elsewhere");
   fs::create_symlink(run.path / "elsewhere", file);
-  EXPECT_THAT(message_of([&] { open_checkpoint(folder); }), HasSubstr("replicas.safetensors: there is no such file"));
+  EXPECT_THAT(message_of([&] { open_checkpoint(folder); }),
+              HasSubstr("replicas.safetensors: there is no such file"));
 }
 
 // C2: a disk that is full when a checkpoint is due.
@@ -225,7 +237,8 @@ TEST(CheckpointC2, AFullDiskLeavesTheOldOnes) {
   EXPECT_EQ(newest_checkpoint(run.path).name(), "00000001");
   checkpoints.save(snapshot_of(3), info_of(1.5), "name: cartpole\n");
   EXPECT_TRUE(checkpoints.wait());
-  EXPECT_EQ(newest_checkpoint(run.path).info.best, "00000003") << "the one that was never written cannot be the best";
+  EXPECT_EQ(newest_checkpoint(run.path).info.best, "00000003")
+      << "the one that was never written cannot be the best";
 }
 
 TEST(Checkpoint, HalfMadeOnesAreClearedAway) {

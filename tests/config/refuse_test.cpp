@@ -60,7 +60,8 @@ TEST_F(Refuse, PolicyMessages) {
       {"{1a: {}}",
        "a.yaml:2:10: policy.1a: a policy's name must be a letter, then up to 99 letters, digits, _ and -"},
       {"{time: {roles: [tagger, runner]}}",
-       "a.yaml:2:10: policy.time: metrics are called time/... already: choose another name, with roles: [...]"},
+       "a.yaml:2:10: policy.time: metrics are called time/... already: choose another name, with roles: "
+       "[...]"},
       {"{shared: {algorithm: DDPG}}",
        "a.yaml:2:30: policy.shared.algorithm = DDPG: must be one of A2C, PPO, REINFORCE"},
       {"{shared: {lr: -1}}", "a.yaml:2:23: policy.shared.lr = -1: must be in [0, 10]"},

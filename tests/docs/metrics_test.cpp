@@ -1,17 +1,22 @@
 // metrics_test.cpp: docs/metrics.md holds the table of metrics that the code has. To bring it up to date run
 // this test with WD_UPDATE_DOCS=1.
-#include "tests/docs/generated.h"
 #include "wd/metrics.h"
+
+#include "tests/docs/generated.h"
 
 namespace wd::test {
 namespace {
 
 std::string word_of(Reduce reduce) {
   switch (reduce) {
-    case Reduce::kSum: return "sum";
-    case Reduce::kMean: return "mean";
-    case Reduce::kMin: return "least";
-    case Reduce::kMax: return "greatest";
+    case Reduce::kSum:
+      return "sum";
+    case Reduce::kMean:
+      return "mean";
+    case Reduce::kMin:
+      return "least";
+    case Reduce::kMax:
+      return "greatest";
   }
   return "";
 }

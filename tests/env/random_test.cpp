@@ -53,8 +53,7 @@ TEST(Random, EveryCoordinateOfADrawMatters) {
     add(random_of(1), static_cast<int>(k), 0);
     add(random_of(1), 0, static_cast<int>(k));
   }
-  for (const auto stream :
-       {wd::Stream::kAction, wd::Stream::kShuffle, wd::Stream::kPool}) {
+  for (const auto stream : {wd::Stream::kAction, wd::Stream::kShuffle, wd::Stream::kPool}) {
     add(random_of(1, 0, 0, 0, stream), 0, 0);
   }
   EXPECT_EQ(seen.size(), static_cast<std::size_t>(draws));

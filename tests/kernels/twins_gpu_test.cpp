@@ -61,11 +61,14 @@ TEST(Twins, RandomActions) {
   WD_SKIP_WITHOUT_GPU();
   for (const int rows : kSizes) {
     const std::vector<std::uint8_t> legal(static_cast<std::size_t>(rows) * 42, 1);
-    for (const ActionSpace& space : {ActionSpace::discrete({2}), ActionSpace::discrete({21, 21}), ActionSpace::box(3, -1.0f, 2.0f)}) {
-      EXPECT_EQ(run_random_actions(CudaMemory(), space, rows, 7), run_random_actions(HostMemory(), space, rows, 7));
+    for (const ActionSpace& space :
+         {ActionSpace::discrete({2}), ActionSpace::discrete({21, 21}), ActionSpace::box(3, -1.0f, 2.0f)}) {
+      EXPECT_EQ(run_random_actions(CudaMemory(), space, rows, 7),
+                run_random_actions(HostMemory(), space, rows, 7));
     }
     const ActionSpace space = ActionSpace::discrete({21, 21});
-    EXPECT_EQ(run_random_actions(CudaMemory(), space, rows, 7, legal), run_random_actions(HostMemory(), space, rows, 7, legal));
+    EXPECT_EQ(run_random_actions(CudaMemory(), space, rows, 7, legal),
+              run_random_actions(HostMemory(), space, rows, 7, legal));
   }
 }
 

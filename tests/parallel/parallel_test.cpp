@@ -38,7 +38,8 @@ TEST_P(Parallel, ALoopInsideALoopRunsOnItsOwnThread) {
   std::atomic<int> items = 0;
   parallel_for(16, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
-      parallel_for(100, 1, [&](std::int64_t first, std::int64_t last) { items += static_cast<int>(last - first); });
+      parallel_for(100, 1,
+                   [&](std::int64_t first, std::int64_t last) { items += static_cast<int>(last - first); });
     }
   });
   EXPECT_EQ(items, 1600);

@@ -14,7 +14,8 @@ int flag(const at::Tensor& flags, int t, int e) { return flags[t][e].item<int>()
 
 // Pendulum with episodes of 5 steps: truncated at steps 4, 10, ... and reset at 5, 11, ... of every replica.
 TEST(Transition, TruncationShowsTheTrueLastObservationThenResets) {
-  const cli::Setup setup = make_setup("pendulum", {"env.episode_length=5", "trainer.num_envs=3", "trainer.train_batch_size=42"});
+  const cli::Setup setup =
+      make_setup("pendulum", {"env.episode_length=5", "trainer.num_envs=3", "trainer.train_batch_size=42"});
   Trainer trainer(setup.config, *setup.row, *setup.environment, {});
   trainer.rollout();
   const Trajectory& trajectory = trainer.trajectory();
@@ -24,7 +25,8 @@ TEST(Transition, TruncationShowsTheTrueLastObservationThenResets) {
       EXPECT_EQ(flag(trajectory.truncated(), t, e), t % 6 == 4) << t;
       EXPECT_EQ(flag(trajectory.reset_step(), t, e), t % 6 == 5) << t;
       EXPECT_EQ(flag(trajectory.terminated(), t, e), 0) << t;
-      EXPECT_EQ(buffers.reward[t][e][0].item<float>() == 0.0f, t % 6 == 5) << "only the reset step pays nothing, t = " << t;
+      EXPECT_EQ(buffers.reward[t][e][0].item<float>() == 0.0f, t % 6 == 5)
+          << "only the reset step pays nothing, t = " << t;
     }
   }
   // Row 5 follows row 4 by the dynamics (theta_dot changes by at most (15 sin + 3 u) dt = 1.05), row 6 is a new start.
@@ -38,11 +40,12 @@ TEST(Transition, TruncationShowsTheTrueLastObservationThenResets) {
 
 // A runner on top of a tagger is tagged in the first step; the other one, out of reach, plays on.
 TEST(Transition, AnAgentThatLeavesKeepsItsLastRewardAndIsInactiveAfterwards) {
-  const cli::Setup setup = make_setup(
-      "tag_continuous",
-      {"env.num_taggers=1", "env.num_runners=2", "env.max_speed=0.001", "env.tagging_distance=0.02", "env.tag_reward_for_tagger=1",
-       "env.tag_penalty_for_runner=-1", "env.reset=fixed", "trainer.num_envs=1", "trainer.train_batch_size=4",
-       "policy={tagger: {algorithm: A2C}, runner: {algorithm: A2C}}"});
+  const cli::Setup setup =
+      make_setup("tag_continuous",
+                 {"env.num_taggers=1", "env.num_runners=2", "env.max_speed=0.001",
+                  "env.tagging_distance=0.02", "env.tag_reward_for_tagger=1", "env.tag_penalty_for_runner=-1",
+                  "env.reset=fixed", "trainer.num_envs=1", "trainer.train_batch_size=4",
+                  "policy={tagger: {algorithm: A2C}, runner: {algorithm: A2C}}"});
   Trainer trainer(setup.config, *setup.row, *setup.environment, {});
   const Trajectory& trajectory = trainer.trajectory();
   trainer.replicas().step(trajectory.first_rows());
@@ -67,9 +70,10 @@ TEST(Transition, AnAgentThatLeavesKeepsItsLastRewardAndIsInactiveAfterwards) {
 
 // Of every episode that ends: the tags of the replica, and the mean over its runners of the steps that they survived.
 TEST(Transition, StatisticsAreThoseOfTheStateAtTheEnd) {
-  const cli::Setup setup = make_setup("tag_continuous", {"env.num_taggers=2", "env.num_runners=5", "env.episode_length=6",
-                                                         "env.tagging_distance=0.15", "trainer.num_envs=4", "trainer.train_batch_size=4",
-                                                         "policy={tagger: {algorithm: A2C}, runner: {algorithm: A2C}}"});
+  const cli::Setup setup = make_setup(
+      "tag_continuous", {"env.num_taggers=2", "env.num_runners=5", "env.episode_length=6",
+                         "env.tagging_distance=0.15", "trainer.num_envs=4", "trainer.train_batch_size=4",
+                         "policy={tagger: {algorithm: A2C}, runner: {algorithm: A2C}}"});
   Trainer trainer(setup.config, *setup.row, *setup.environment, {});
   Replicas& replicas = trainer.replicas();
   const Trajectory& trajectory = trainer.trajectory();

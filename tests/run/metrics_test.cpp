@@ -62,7 +62,8 @@ TEST(Metrics, EachDeclaresItsReduction) {
   EXPECT_THAT(message_of([] { reduce_of("time/entropy"); }), HasSubstr("not declared"));
   for (const Metric& metric : metrics()) {
     const std::string group(metric.group);
-    EXPECT_EQ(reduce_of(group.empty() ? std::string(metric.name) : group + '/' + std::string(metric.name)), metric.reduce);
+    EXPECT_EQ(reduce_of(group.empty() ? std::string(metric.name) : group + '/' + std::string(metric.name)),
+              metric.reduce);
   }
 }
 

@@ -98,7 +98,9 @@ TEST(Run, LeavesItsFiles) {
 
 TEST(Run, ThatIsNotFinishedHasFailed) {
   const TemporaryFolder folder;
-  { const wd::Run run(options_in(folder.path)); }
+  {
+    const wd::Run run(options_in(folder.path));
+  }
   EXPECT_EQ(summary_of(folder.path)["status"], "failed");
 }
 

@@ -11,7 +11,8 @@ namespace {
 
 TEST(Buffers, AddressesStayOverIterations) {
   for (const std::string algorithm : {"A2C", "PPO", "REINFORCE"}) {
-    const cli::Setup setup = make_setup("tag_gridworld", {"trainer.num_envs=6", "trainer.train_batch_size=60", "policy={shared: {algorithm: " + algorithm + "}}"});
+    const cli::Setup setup = make_setup("tag_gridworld", {"trainer.num_envs=6", "trainer.train_batch_size=60",
+                                                          "policy={shared: {algorithm: " + algorithm + "}}"});
     Trainer trainer(setup.config, *setup.row, *setup.environment, {});
     trainer.iterate();
     const auto before = trainer.trajectory().addresses();
@@ -37,7 +38,8 @@ TEST(Buffers, TheLearnerReadsTheRolloutItself) {
 }
 
 TEST(Buffers, RowTBecomesRowZeroOfTheNextRollout) {
-  const cli::Setup setup = make_setup("tag_continuous", {"trainer.num_envs=4", "trainer.train_batch_size=40"});
+  const cli::Setup setup =
+      make_setup("tag_continuous", {"trainer.num_envs=4", "trainer.train_batch_size=40"});
   Trainer trainer(setup.config, *setup.row, *setup.environment, {});
   trainer.rollout();
   const PolicyBuffers& buffers = trainer.trajectory().policies()[0];

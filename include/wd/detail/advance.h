@@ -21,11 +21,14 @@ WD_FN State bind_state(const StateSlots<State>& slots, std::byte* block, std::by
   State state;
   const auto bind = [&](int k) {
     const std::uint32_t offset = slots.offset[k];
-    std::byte* const field = (offset & kScratchSlot) != 0 ? scratch + (offset & ~kScratchSlot) : block + offset;
+    std::byte* const field =
+        (offset & kScratchSlot) != 0 ? scratch + (offset & ~kScratchSlot) : block + offset;
     std::memcpy(reinterpret_cast<std::byte*>(&state) + k * sizeof(field), &field, sizeof(field));
   };
   // A fold, not a loop: with constant indices the pointers stay in registers.
-  [&]<int... k>(std::integer_sequence<int, k...>) { (bind(k), ...); }(std::make_integer_sequence<int, StateSlots<State>::kCount>());
+  [&]<int... k>(std::integer_sequence<int, k...>) {
+    (bind(k), ...);
+  }(std::make_integer_sequence<int, StateSlots<State>::kCount>());
   return state;
 }
 
@@ -68,31 +71,38 @@ WD_FN void derive(Team& team, const typename Env::Params& params, typename Env::
 
 // The fields of a new episode: drawn by the environment, or copied from a given image.
 template <typename Env, typename Team>
-WD_FN void start_episode(Team& team, const typename Env::Params& params, typename Env::State& state, const StepView& view,
-                         const ReplicaShape& shape, std::byte* block, std::uint32_t replica, std::uint32_t episode) {
+WD_FN void start_episode(Team& team, const typename Env::Params& params, typename Env::State& state,
+                         const StepView& view, const ReplicaShape& shape, std::byte* block,
+                         std::uint32_t replica, std::uint32_t episode) {
   const auto drawn = [&] {
     const Philox bits = philox({{replica, episode, 0, 0}}, view.pool_key.key0, view.pool_key.key1);
     return static_cast<std::uint32_t>((std::uint64_t{bits.word[0]} * view.pool_size) >> 32);
   };
   if (view.reset == ResetMode::kGiven) {
-    const auto* const image = reinterpret_cast<const std::uint32_t*>(view.images + std::size_t{drawn()} * shape.block_bytes);
+    const auto* const image =
+        reinterpret_cast<const std::uint32_t*>(view.images + std::size_t{drawn()} * shape.block_bytes);
     auto* const words = reinterpret_cast<std::uint32_t*>(block);
     constexpr int kHeader = sizeof(ReplicaHeader) / 4;
-    team.each(static_cast<int>(shape.block_bytes / 4) - kHeader, [&](int i) { words[kHeader + i] = image[kHeader + i]; });
+    team.each(static_cast<int>(shape.block_bytes / 4) - kHeader,
+              [&](int i) { words[kHeader + i] = image[kHeader + i]; });
     return;
   }
-  const std::uint32_t start = view.reset == ResetMode::kRandom ? replica : view.reset == ResetMode::kPool ? drawn() : 0u;
-  Env::reset(team, params, state, Random(view.key, start, view.reset == ResetMode::kRandom ? episode : 0u, 0));
+  const std::uint32_t start = view.reset == ResetMode::kRandom ? replica
+                              : view.reset == ResetMode::kPool ? drawn()
+                                                               : 0u;
+  Env::reset(team, params, state,
+             Random(view.key, start, view.reset == ResetMode::kRandom ? episode : 0u, 0));
   derive<Env>(team, params, state);
 }
 
 // Gathers the replica's actions from the policies' buffers and clears what the step adds to.
 template <typename Env, typename Team>
-WD_FN void stage(Team& team, const typename Env::Params& params, const typename Env::State& state, const StepView& view,
-                 const ReplicaShape& shape, const Staging& staging, int replica) {
+WD_FN void stage(Team& team, const typename Env::Params& params, const typename Env::State& state,
+                 const StepView& view, const ReplicaShape& shape, const Staging& staging, int replica) {
   for (int r = 0; r < view.num_roles; ++r) {
     const RoleView& role = view.roles[r];
-    const std::int32_t* const rows = role.action + static_cast<std::int64_t>(replica) * role.policy_agents * role.action_width;
+    const std::int32_t* const rows =
+        role.action + static_cast<std::int64_t>(replica) * role.policy_agents * role.action_width;
     team.each_pair(role.action_width, role.count, [&](int k, int i) {
       staging.actions[k * shape.num_agents + role.first_agent + i] = rows[i * role.action_width + k];
     });
@@ -106,8 +116,8 @@ WD_FN void stage(Team& team, const typename Env::Params& params, const typename 
 
 // Writes the per-agent rows: what the step paid, who left with it, who is in the game now.
 template <typename Env, typename Team>
-WD_FN void scatter(Team& team, const typename Env::Params& params, const typename Env::State& state, const StepView& view,
-                   const Staging& staging, int replica, bool resetting) {
+WD_FN void scatter(Team& team, const typename Env::Params& params, const typename Env::State& state,
+                   const StepView& view, const Staging& staging, int replica, bool resetting) {
   for (int r = 0; r < view.num_roles; ++r) {
     const RoleView& role = view.roles[r];
     const std::int64_t row = static_cast<std::int64_t>(replica) * role.policy_agents;
@@ -124,10 +134,14 @@ WD_FN void scatter(Team& team, const typename Env::Params& params, const typenam
 
 WD_FN float number_at(const std::byte* field, FieldType type, int i) {
   switch (type) {
-    case FieldType::kFloat: return reinterpret_cast<const float*>(field)[i];
-    case FieldType::kDouble: return static_cast<float>(reinterpret_cast<const double*>(field)[i]);
-    case FieldType::kInt: return static_cast<float>(reinterpret_cast<const std::int32_t*>(field)[i]);
-    case FieldType::kUnsigned: return static_cast<float>(reinterpret_cast<const std::uint32_t*>(field)[i]);
+    case FieldType::kFloat:
+      return reinterpret_cast<const float*>(field)[i];
+    case FieldType::kDouble:
+      return static_cast<float>(reinterpret_cast<const double*>(field)[i]);
+    case FieldType::kInt:
+      return static_cast<float>(reinterpret_cast<const std::int32_t*>(field)[i]);
+    case FieldType::kUnsigned:
+      return static_cast<float>(reinterpret_cast<const std::uint32_t*>(field)[i]);
   }
   return 0.0f;
 }
@@ -140,15 +154,17 @@ WD_FN void report_statistics(Team& team, const StepView& view, const std::byte* 
     const std::byte* const field = block + statistic.offset;
     const float sum = team.sum(statistic.count, [&](int i) { return number_at(field, statistic.type, i); });
     team.once([&] {
-      view.statistic[static_cast<std::int64_t>(replica) * view.num_statistics + k] = sum / static_cast<float>(statistic.count);
+      view.statistic[static_cast<std::int64_t>(replica) * view.num_statistics + k] =
+          sum / static_cast<float>(statistic.count);
     });
   }
 }
 
 // Moves one replica on by one step. `team.t()` is 0 where the replica resets, else the number of the step.
 template <typename Env, typename Team>
-WD_FN void advance(Team& team, const typename Env::Params& params, const StateSlots<typename Env::State>& slots,
-                   const StepView& view, const ReplicaShape& shape, int replica, std::byte* block, std::byte* scratch) {
+WD_FN void advance(Team& team, const typename Env::Params& params,
+                   const StateSlots<typename Env::State>& slots, const StepView& view,
+                   const ReplicaShape& shape, int replica, std::byte* block, std::byte* scratch) {
   auto* const header = reinterpret_cast<ReplicaHeader*>(block);
   typename Env::State state = bind_state<typename Env::State>(slots, block, scratch);
   const Staging staging = Staging::at(scratch + shape.staging_offset, shape.num_agents, shape.action_width);

@@ -19,21 +19,34 @@ class OrderedTeam {
   int t() const { return t_; }
 
   template <typename F>
-  void each(int n, F f) { for (const int i : indices(n)) f(i); }
-  template <typename F>
-  void each_pair(int n, int m, F f) { for (const int k : indices(n * m)) f(k / m, k % m); }
-  template <typename F>
-  void each_other(int n, int m, F f) {
-    each_pair(n * m, n - 1, [&](int row, int slot) { f(row / m, row % m)(slot + (slot >= row / m ? 1 : 0), slot); });
+  void each(int n, F f) {
+    for (const int i : indices(n)) f(i);
   }
   template <typename F>
-  void once(F f) { f(); }
+  void each_pair(int n, int m, F f) {
+    for (const int k : indices(n * m)) f(k / m, k % m);
+  }
   template <typename F>
-  float sum(int n, F f) { return SerialTeam(t_).sum(n, f); }
+  void each_other(int n, int m, F f) {
+    each_pair(n * m, n - 1,
+              [&](int row, int slot) { f(row / m, row % m)(slot + (slot >= row / m ? 1 : 0), slot); });
+  }
   template <typename F>
-  float min(int n, F f) { return SerialTeam(t_).min(n, f); }
+  void once(F f) {
+    f();
+  }
   template <typename F>
-  bool any(int n, F f) { return SerialTeam(t_).any(n, f); }
+  float sum(int n, F f) {
+    return SerialTeam(t_).sum(n, f);
+  }
+  template <typename F>
+  float min(int n, F f) {
+    return SerialTeam(t_).min(n, f);
+  }
+  template <typename F>
+  bool any(int n, F f) {
+    return SerialTeam(t_).any(n, f);
+  }
   void add(std::int32_t& target, std::int32_t amount) { target += amount; }
 
  private:
@@ -43,7 +56,8 @@ class OrderedTeam {
     ++phase_;
     if (order_ == PhaseOrder::kBackward) std::reverse(order.begin(), order.end());
     for (int i = n - 1; order_ == PhaseOrder::kShuffled && i > 0; --i) {
-      const Philox bits = philox({{static_cast<std::uint32_t>(i), phase_, static_cast<std::uint32_t>(t_), 0}}, 1, 2);
+      const Philox bits =
+          philox({{static_cast<std::uint32_t>(i), phase_, static_cast<std::uint32_t>(t_), 0}}, 1, 2);
       std::swap(order[static_cast<std::size_t>(i)], order[bits.word[0] % static_cast<std::uint32_t>(i + 1)]);
     }
     return order;
@@ -63,7 +77,8 @@ struct ThreadTeamMemory {
 // One of several real threads that run a replica together, as the threads of a CUDA block do.
 class ThreadTeam {
  public:
-  ThreadTeam(int t, int rank, int size, ThreadTeamMemory& memory) : t_(t), rank_(rank), size_(size), memory_(memory) {}
+  ThreadTeam(int t, int rank, int size, ThreadTeamMemory& memory)
+      : t_(t), rank_(rank), size_(size), memory_(memory) {}
   int t() const { return t_; }
 
   template <typename F>
@@ -72,10 +87,13 @@ class ThreadTeam {
     memory_.barrier.arrive_and_wait();
   }
   template <typename F>
-  void each_pair(int n, int m, F f) { each(n * m, [&](int k) { f(k / m, k % m); }); }
+  void each_pair(int n, int m, F f) {
+    each(n * m, [&](int k) { f(k / m, k % m); });
+  }
   template <typename F>
   void each_other(int n, int m, F f) {
-    each_pair(n * m, n - 1, [&](int row, int slot) { f(row / m, row % m)(slot + (slot >= row / m ? 1 : 0), slot); });
+    each_pair(n * m, n - 1,
+              [&](int row, int slot) { f(row / m, row % m)(slot + (slot >= row / m ? 1 : 0), slot); });
   }
   template <typename F>
   void once(F f) {
@@ -84,11 +102,17 @@ class ThreadTeam {
   }
   // Every thread computes the whole reduction; the barrier keeps later writes away from slower readers.
   template <typename F>
-  float sum(int n, F f) { return together([&] { return SerialTeam(t_).sum(n, f); }); }
+  float sum(int n, F f) {
+    return together([&] { return SerialTeam(t_).sum(n, f); });
+  }
   template <typename F>
-  float min(int n, F f) { return together([&] { return SerialTeam(t_).min(n, f); }); }
+  float min(int n, F f) {
+    return together([&] { return SerialTeam(t_).min(n, f); });
+  }
   template <typename F>
-  bool any(int n, F f) { return together([&] { return SerialTeam(t_).any(n, f); }); }
+  bool any(int n, F f) {
+    return together([&] { return SerialTeam(t_).any(n, f); });
+  }
   void add(std::int32_t& target, std::int32_t amount) { std::atomic_ref(target).fetch_add(amount); }
 
  private:

@@ -12,24 +12,39 @@ namespace wd::detail {
 // Rejects a struct that is no environment, one message a rule.
 template <typename Env>
 constexpr bool check_contract() {
-  static_assert(requires { typename Env::Params; typename Env::State; },
-                "an environment needs nested structs Params and State (see wd/env.h)");
+  static_assert(
+      requires {
+        typename Env::Params;
+        typename Env::State;
+      }, "an environment needs nested structs Params and State (see wd/env.h)");
   using Params = typename Env::Params;
   using State = typename Env::State;
-  static_assert(std::is_trivially_copyable_v<Params>, "Params is copied to the device: plain numbers and bools only");
+  static_assert(std::is_trivially_copyable_v<Params>,
+                "Params is copied to the device: plain numbers and bools only");
   static_assert(std::is_trivially_copyable_v<State> && sizeof(State) % sizeof(void*) == 0,
                 "State holds PerAgent, PerReplica and Scratch fields only");
-  static_assert(requires(Params p, Fields& f) { p.describe(f); }, "Params needs: void describe(auto&& field)");
-  static_assert(requires(State s, LayoutVisitor& v, Params p) { s.describe(v); } ||
-                    requires(State s, LayoutVisitor& v, Params p) { s.describe(v, p); },
-                "State needs: void describe(auto&& field), or void describe(auto&& field, const Params&)");
-  static_assert(requires(const Params& p) { { Env::spec(p) } -> std::same_as<Spec>; }, "static wd::Spec spec(const Params&) is missing");
-  static_assert(requires(SerialTeam& t, const Params& p, State& s, Random r) { Env::reset(t, p, s, r); },
-                "WD_FN static void reset(auto& team, const Params&, State&, wd::Random) is missing");
-  static_assert(requires(SerialTeam& t, const Params& p, State& s, Actions a, Random r, Outcome& o) { Env::step(t, p, s, a, r, o); },
-                "WD_FN static void step(auto& team, const Params&, State&, wd::Actions, wd::Random, wd::Outcome&) is missing");
-  static_assert(requires(SerialTeam& t, const Params& p, const State& s, Observations o) { Env::observe(t, p, s, o); },
-                "WD_FN static void observe(auto& team, const Params&, const State&, wd::Observations) is missing");
+  static_assert(
+      requires(Params p, Fields& f) { p.describe(f); }, "Params needs: void describe(auto&& field)");
+  static_assert(
+      requires(State s, LayoutVisitor& v, Params p) { s.describe(v); } ||
+          requires(State s, LayoutVisitor& v, Params p) { s.describe(v, p); },
+      "State needs: void describe(auto&& field), or void describe(auto&& field, const Params&)");
+  static_assert(
+      requires(const Params& p) {
+        { Env::spec(p) } -> std::same_as<Spec>;
+      }, "static wd::Spec spec(const Params&) is missing");
+  static_assert(
+      requires(SerialTeam& t, const Params& p, State& s, Random r) { Env::reset(t, p, s, r); },
+      "WD_FN static void reset(auto& team, const Params&, State&, wd::Random) is missing");
+  static_assert(
+      requires(SerialTeam& t, const Params& p, State& s, Actions a, Random r, Outcome& o) {
+        Env::step(t, p, s, a, r, o);
+      },
+      "WD_FN static void step(auto& team, const Params&, State&, wd::Actions, wd::Random, wd::Outcome&) is "
+      "missing");
+  static_assert(
+      requires(SerialTeam& t, const Params& p, const State& s, Observations o) { Env::observe(t, p, s, o); },
+      "WD_FN static void observe(auto& team, const Params&, const State&, wd::Observations) is missing");
   return true;
 }
 
@@ -55,7 +70,8 @@ class CpuEnvironment final : public Environment {
       for (std::int64_t e = begin; e < end; ++e) {
         std::byte* const block = view.blocks + e * layout.block_bytes;
         SerialTeam team(next_t(*reinterpret_cast<const ReplicaHeader*>(block)));
-        advance<Env>(team, params_, slots, view, shape, static_cast<int>(e), block, reinterpret_cast<std::byte*>(scratch.data()));
+        advance<Env>(team, params_, slots, view, shape, static_cast<int>(e), block,
+                     reinterpret_cast<std::byte*>(scratch.data()));
       }
     };
     parallel_for(view.num_replicas, grain(view), run);
@@ -67,7 +83,8 @@ class CpuEnvironment final : public Environment {
       std::byte* const block = view.blocks + static_cast<std::size_t>(e) * layout.block_bytes;
       const int t = next_t(*reinterpret_cast<const ReplicaHeader*>(block));
       // Zeros for one order, not-a-number for the others: scratch memory that is read before it is written shows.
-      std::memset(scratch.data(), order == PhaseOrder::kForward ? 0 : 0xff, scratch.size() * sizeof(scratch[0]));
+      std::memset(scratch.data(), order == PhaseOrder::kForward ? 0 : 0xff,
+                  scratch.size() * sizeof(scratch[0]));
       const auto go = [&](auto team) {
         advance<Env>(team, params_, slots_of<Env>(layout), view, shape_of(layout), e, block,
                      reinterpret_cast<std::byte*>(scratch.data()));
@@ -76,7 +93,8 @@ class CpuEnvironment final : public Environment {
         constexpr int kThreads = 3;
         ThreadTeamMemory memory(kThreads);
         std::vector<std::jthread> threads;
-        for (int rank = 0; rank < kThreads; ++rank) threads.emplace_back([&, rank] { go(ThreadTeam(t, rank, kThreads, memory)); });
+        for (int rank = 0; rank < kThreads; ++rank)
+          threads.emplace_back([&, rank] { go(ThreadTeam(t, rank, kThreads, memory)); });
       } else {
         go(OrderedTeam(t, order));
       }
@@ -85,7 +103,8 @@ class CpuEnvironment final : public Environment {
 
   void derive(const StateLayout& layout, std::byte* block) const override {
     std::vector<std::max_align_t> scratch(layout.scratch_bytes / sizeof(std::max_align_t) + 1);
-    auto state = bind_state<typename Env::State>(slots_of<Env>(layout), block, reinterpret_cast<std::byte*>(scratch.data()));
+    auto state = bind_state<typename Env::State>(slots_of<Env>(layout), block,
+                                                 reinterpret_cast<std::byte*>(scratch.data()));
     SerialTeam team(0);
     detail::derive<Env>(team, params_, state);
   }
@@ -94,7 +113,8 @@ class CpuEnvironment final : public Environment {
     using State = typename Env::State;
     if constexpr (requires(const State& s, ScriptedAction& a) { Env::scripted(params_, s, 0, a); }) {
       std::vector<std::max_align_t> scratch(layout.scratch_bytes / sizeof(std::max_align_t) + 1);
-      const State state = bind_state<State>(slots_of<Env>(layout), const_cast<std::byte*>(block), reinterpret_cast<std::byte*>(scratch.data()));
+      const State state = bind_state<State>(slots_of<Env>(layout), const_cast<std::byte*>(block),
+                                            reinterpret_cast<std::byte*>(scratch.data()));
       std::fill_n(actions, layout.num_agents * layout.action_width, 0);
       for (int i = 0; i < layout.num_agents; ++i) {
         ScriptedAction action(actions + i * layout.action_width);
@@ -110,7 +130,8 @@ class CpuEnvironment final : public Environment {
   // Replicas that are worth a thread: a few microseconds of work, judged by what a step writes.
   static std::int64_t grain(const StepView& view) {
     std::int64_t floats = 64;
-    for (int r = 0; r < view.num_roles; ++r) floats += std::int64_t{view.roles[r].count} * (view.roles[r].observation_stride + 64);
+    for (int r = 0; r < view.num_roles; ++r)
+      floats += std::int64_t{view.roles[r].count} * (view.roles[r].observation_stride + 64);
     return 1 + 32768 / floats;
   }
 
@@ -121,10 +142,10 @@ class CpuEnvironment final : public Environment {
 }  // namespace wd::detail
 
 // Defines the factory that the generated environment table names.
-#define WD_DEFINE_CPU_ENVIRONMENT(name, Struct)                              \
-  namespace wd::detail {                                                     \
-  std::unique_ptr<Environment> make_environment_##name();                    \
-  std::unique_ptr<Environment> make_environment_##name() {                   \
-    return std::make_unique<CpuEnvironment<::Struct>>(#name);                \
-  }                                                                          \
+#define WD_DEFINE_CPU_ENVIRONMENT(name, Struct)               \
+  namespace wd::detail {                                      \
+  std::unique_ptr<Environment> make_environment_##name();     \
+  std::unique_ptr<Environment> make_environment_##name() {    \
+    return std::make_unique<CpuEnvironment<::Struct>>(#name); \
+  }                                                           \
   }

@@ -128,7 +128,8 @@ template <int kTile>
 __device__ void copy_words(std::byte* to, const std::byte* from, std::uint32_t bytes) {
   const int rank = kTile == 0 ? threadIdx.x : threadIdx.x % kTile;
   const int size = kTile == 0 ? blockDim.x : kTile;
-  for (std::uint32_t i = rank; i < bytes / 16; i += size) reinterpret_cast<uint4*>(to)[i] = reinterpret_cast<const uint4*>(from)[i];
+  for (std::uint32_t i = rank; i < bytes / 16; i += size)
+    reinterpret_cast<uint4*>(to)[i] = reinterpret_cast<const uint4*>(from)[i];
 }
 
 template <typename Env, int kTile>
@@ -147,7 +148,8 @@ __global__ void step_kernel(__grid_constant__ const typename Env::Params params,
   std::byte* block = global_block;
   std::byte* scratch = view.scratch + static_cast<std::size_t>(replica) * scratch_bytes;
   if (staged) {
-    block = reinterpret_cast<std::byte*>(shared_memory) + static_cast<std::size_t>(lane) * (shape.block_bytes + scratch_bytes);
+    block = reinterpret_cast<std::byte*>(shared_memory) +
+            static_cast<std::size_t>(lane) * (shape.block_bytes + scratch_bytes);
     scratch = block + shape.block_bytes;
     copy_words<kTile>(block, global_block, shape.block_bytes);
   }
@@ -161,21 +163,27 @@ inline void check_cuda(cudaError_t error, const char* what) {
 }
 
 template <typename Env, int kTile>
-void launch_step(const typename Env::Params& params, const StateLayout& layout, const StepView& view, cudaStream_t stream) {
+void launch_step(const typename Env::Params& params, const StateLayout& layout, const StepView& view,
+                 cudaStream_t stream) {
   const int threads = kTile == 0 ? clamp((layout.num_agents + 31) / 32 * 32, 256, 1024) : kPackedThreads;
   const int blocks = (view.num_replicas + kPacked<kTile> - 1) / kPacked<kTile>;
-  const std::size_t wanted = static_cast<std::size_t>(kPacked<kTile>) * (layout.block_bytes + layout.scratch_bytes);
+  const std::size_t wanted =
+      static_cast<std::size_t>(kPacked<kTile>) * (layout.block_bytes + layout.scratch_bytes);
   int device = 0, limit = 0;
   check_cuda(cudaGetDevice(&device), "cudaGetDevice");
-  check_cuda(cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "cudaDeviceGetAttribute");
+  check_cuda(cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+             "cudaDeviceGetAttribute");
   const bool staged = wanted + 1024 <= static_cast<std::size_t>(limit);
-  if (!staged && view.scratch == nullptr) throw std::runtime_error("step: the replica needs scratch memory in StepView::scratch");
+  if (!staged && view.scratch == nullptr)
+    throw std::runtime_error("step: the replica needs scratch memory in StepView::scratch");
   const auto kernel = step_kernel<Env, kTile>;
   if (staged && wanted > 48 * 1024) {
-    check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(wanted)), "cudaFuncSetAttribute");
+    check_cuda(
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(wanted)),
+        "cudaFuncSetAttribute");
   }
-  kernel<<<blocks, threads, staged ? wanted : 0, stream>>>(params, slots_of<Env>(layout), view, shape_of(layout),
-                                                            layout.scratch_bytes, staged);
+  kernel<<<blocks, threads, staged ? wanted : 0, stream>>>(params, slots_of<Env>(layout), view,
+                                                           shape_of(layout), layout.scratch_bytes, staged);
   check_cuda(cudaGetLastError(), "environment step kernel");
 }
 
@@ -193,11 +201,11 @@ void step_on_cuda(const void* params, const StateLayout& layout, const StepView&
 }  // namespace wd::detail
 
 // Defines the CUDA executor that the generated environment table names.
-#define WD_DEFINE_CUDA_ENVIRONMENT(name, Struct)                             \
-  namespace wd::detail {                                                     \
-  const CudaExecutor* cuda_executor_##name();                                \
-  const CudaExecutor* cuda_executor_##name() {                               \
-    static const CudaExecutor executor{step_on_cuda<::Struct>};              \
-    return &executor;                                                        \
-  }                                                                          \
+#define WD_DEFINE_CUDA_ENVIRONMENT(name, Struct)                \
+  namespace wd::detail {                                        \
+  const CudaExecutor* cuda_executor_##name();                   \
+  const CudaExecutor* cuda_executor_##name() {                  \
+    static const CudaExecutor executor{step_on_cuda<::Struct>}; \
+    return &executor;                                           \
+  }                                                             \
   }

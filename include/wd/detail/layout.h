@@ -24,11 +24,17 @@ class LayoutVisitor {
   }
 
   template <StateValue T>
-  void operator()(const char* name, const PerAgent<T>& field) { add<T>(name, &field, layout_.num_agents, true, false); }
+  void operator()(const char* name, const PerAgent<T>& field) {
+    add<T>(name, &field, layout_.num_agents, true, false);
+  }
   template <StateValue T>
-  void operator()(const char* name, const PerReplica<T>& field) { add<T>(name, &field, 1, false, false); }
+  void operator()(const char* name, const PerReplica<T>& field) {
+    add<T>(name, &field, 1, false, false);
+  }
   template <StateValue T>
-  void operator()(const char* name, const Scratch<T>& field, int count) { add<T>(name, &field, count, false, true); }
+  void operator()(const char* name, const Scratch<T>& field, int count) {
+    add<T>(name, &field, count, false, true);
+  }
 
   void finish() const {
     for (const std::uint32_t slot : layout_.slots) {
@@ -41,12 +47,15 @@ class LayoutVisitor {
   void add(const char* name, const void* field, int count, bool per_agent, bool scratch) {
     if (count < 0) throw std::logic_error(std::string("State field ") + name + ": negative count");
     std::uint32_t& end = scratch ? layout_.scratch_bytes : layout_.block_bytes;
-    const std::size_t slot =
-        static_cast<std::size_t>(static_cast<const std::byte*>(field) - static_cast<const std::byte*>(state_)) / sizeof(void*);
+    const std::size_t slot = static_cast<std::size_t>(static_cast<const std::byte*>(field) -
+                                                      static_cast<const std::byte*>(state_)) /
+                             sizeof(void*);
     layout_.slots.at(slot) = end | (scratch ? kScratchSlot : 0u);
     layout_.fields.push_back({name, field_type<T>(), count, per_agent, scratch, end});
-    const std::uint64_t next = end + (std::uint64_t{sizeof(T)} * static_cast<std::uint64_t>(count) + 15) / 16 * 16;
-    if (next >= kScratchSlot) throw std::runtime_error(std::string("State field ") + name + ": a replica is limited to 2 GiB");
+    const std::uint64_t next =
+        end + (std::uint64_t{sizeof(T)} * static_cast<std::uint64_t>(count) + 15) / 16 * 16;
+    if (next >= kScratchSlot)
+      throw std::runtime_error(std::string("State field ") + name + ": a replica is limited to 2 GiB");
     end = static_cast<std::uint32_t>(next);
   }
 
