@@ -12,11 +12,12 @@ Adam::Adam(const at::Tensor& parameters, double epsilon)
       steps_(at::zeros({}, parameters.options())),
       epsilon_(epsilon) {}
 
-void Adam::step(const at::Tensor& gradients, double lr) {
+void Adam::step(const at::Tensor& gradients, double lr, const at::Tensor& skip) {
   constexpr double kBeta1 = 0.9, kBeta2 = 0.999, kWeightDecay = 0.0;
-  steps_.add_(1);
+  steps_.add_(1).sub_(skip);
   at::_fused_adam_({parameters_}, {gradients}, {first_moment_}, {second_moment_}, {}, {steps_}, lr, kBeta1,
-                   kBeta2, kWeightDecay, epsilon_, /*amsgrad=*/false, /*maximize=*/false);
+                   kBeta2, kWeightDecay, epsilon_, /*amsgrad=*/false, /*maximize=*/false, /*grad_scale=*/{},
+                   /*found_inf=*/skip);
 }
 
 }  // namespace wd

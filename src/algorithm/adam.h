@@ -9,8 +9,8 @@ class Adam {
  public:
   Adam(const at::Tensor& parameters, double epsilon);
 
-  // One step along -gradients. Enqueues on CUDA.
-  void step(const at::Tensor& gradients, double lr);
+  // One step along -gradients; none where `skip`, a float32 on the device, is not 0. Enqueues on CUDA.
+  void step(const at::Tensor& gradients, double lr, const at::Tensor& skip);
 
   const at::Tensor& first_moment() const { return first_moment_; }
   const at::Tensor& second_moment() const { return second_moment_; }

@@ -183,10 +183,9 @@ bool Learner::Impl::step(const Batch& batch, const LossSettings& loss, const std
   const at::Tensor norm = squares[0].sqrt() * inverse_count;
   at::Tensor scale = inverse_count;
   if (settings.clip_grad_norm) scale = scale * (now.max_grad_norm / (norm + 1e-6)).clamp_max(1.0);
-  if (!device.is_cuda())
-    check_finite(totals, norm);  // on CUDA metrics() does, at the next logging interval: no wait here
+  if (!device.is_cuda()) check_finite(totals, norm);  // on CUDA update() does, once, so as not to wait here
   gradients.mul_(scale.to(at::kFloat));
-  adam.step(gradients, now.lr);
+  adam.step(gradients, now.lr, at::isfinite(norm).logical_not().to(at::kFloat));
   norm_sum.add_(norm);
   ++steps;
   return true;
@@ -226,6 +225,7 @@ bool Learner::update(const UpdateTime& time, const std::function<bool()>& give_u
       if (!self.step(self.minibatches.gather(m), loss, give_up, stop_early)) return false;
     }
   }
+  if (self.device.is_cuda()) self.check_finite(self.sums, self.norm_sum);
   return true;
 }
 
@@ -244,7 +244,6 @@ std::vector<std::pair<std::string, double>> Learner::metrics() const {
     const at::Tensor host = tensor.cpu().contiguous();
     return std::vector<double>(host.const_data_ptr<double>(), host.const_data_ptr<double>() + host.numel());
   };
-  self.check_finite(self.sums, self.norm_sum);
   const auto sums = read(self.sums);
   const double count = std::max(sums[kCount], 1.0);
   const auto mean = [&](LossSum which) { return sums[which] / count; };

@@ -88,7 +88,7 @@ std::string repeated(const std::string& piece, const std::string& head = "") {
   return text;
 }
 
-TEST(Document, HostileTextsEndWithinASecond) {
+TEST(Document, I1_HostileTextsEndWithinASecond) {
   for (const char* piece : {"[",     "{",    "- ",  "? ",    "a: ",     "- a\n", "0,",      "a\n\n",
                             " \n",   "'",    "\"",  "! ",    "&a ",     "*a ",   "|\n a\n", "%A b\n",
                             "---\n", "{a: ", "{? ", "a:\n ", "[a: b, ", "? a\n", "\t",      "\\"}) {
@@ -101,7 +101,7 @@ TEST(Document, HostileTextsEndWithinASecond) {
 }
 
 // Not only what people write by mistake: cut, doubled and flipped bytes of a good file.
-TEST(Document, MutatedTextsAreReadOrRefused) {
+TEST(Document, I1_MutatedTextsAreReadOrRefused) {
   const std::string good =
       "name: \"x\"\nenv: {a: 1, b: [1, 2.5]}\npolicy:\n  p:\n    lr: [[0, 1e-3], [1e6, 0]]\n    t: |\n      "
       "é\n  # c\n";

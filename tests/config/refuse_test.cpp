@@ -125,7 +125,7 @@ TEST_F(Refuse, NamesAndOptions) {
   }
 }
 
-TEST_F(Refuse, MutatedFilesLoadOrAreRefused) {
+TEST_F(Refuse, I1_MutatedFilesLoadOrAreRefused) {
   const std::string good =
       "name: chase\nenv: {grid_length: 3, reset: pool, reset_pool_size: 4, seed: 3}\ntrainer: {num_episodes: "
       "10k, "
@@ -148,7 +148,7 @@ TEST_F(Refuse, MutatedFilesLoadOrAreRefused) {
   }
 }
 
-TEST_F(Refuse, ProductsThatOverflow) {
+TEST_F(Refuse, I2_ProductsThatOverflow) {
   EXPECT_EQ(refusal("name: chase\nenv: {episode_length: 1M}\ntrainer: {num_episodes: 1e12}"),
             "a.yaml:3:25: trainer.num_episodes = 1000000000000: too large: more than 1e15 environment steps");
   EXPECT_EQ(refusal("name: chase\nenv: {num_taggers: 5000}"),

@@ -70,7 +70,7 @@ std::vector<Key> all_keys() {
 
 using Table = ConfigTest;
 
-TEST_F(Table, EveryKeyTakesOrRefusesEveryValue) {
+TEST_F(Table, I2_EveryKeyTakesOrRefusesEveryValue) {
   const std::pair<const char*, double> values[] = {{"0", 0},
                                                    {"-1", -1},
                                                    {"2147483648", 0x1p31},

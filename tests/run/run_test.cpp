@@ -121,7 +121,10 @@ TEST(Run, RefusesAFolderThatHoldsSomething) {
   const TemporaryFolder folder;
   test::write_text(folder.path / "thesis.tex", "");
   const std::string message = message_of<UsageError>([&] { wd::Run{options_in(folder.path)}; });
-  EXPECT_THAT(message, HasSubstr("is not empty (it holds thesis.tex): name a new folder with --run_dir"));
+  EXPECT_THAT(
+      message,
+      HasSubstr(
+          "is not empty (it holds thesis.tex): go on with it by --resume, name a new folder with --run_dir"));
   EXPECT_THAT(message_of<UsageError>([&] { wd::Run{options_in(folder.path / "thesis.tex")}; }),
               HasSubstr("is a file"));
   EXPECT_THAT(message_of<UsageError>([&] { wd::Run{options_in(folder.path / "thesis.tex" / "a")}; }),
@@ -130,7 +133,7 @@ TEST(Run, RefusesAFolderThatHoldsSomething) {
   EXPECT_THROW(wd::Run{options_in("/")}, UsageError);
 }
 
-TEST(Run, FullDiskIsFoundBeforeTraining) {
+TEST(Run, I4_FullDiskIsFoundBeforeTraining) {
   const TemporaryFolder folder;
   {
     const test::FullDisk full(1000);
@@ -140,7 +143,7 @@ TEST(Run, FullDiskIsFoundBeforeTraining) {
   EXPECT_TRUE(fs::is_empty(folder.path)) << "so that the same command works once there is room";
 }
 
-TEST(Run, NamesStayInTheirFolder) {
+TEST(Run, I3_NamesStayInTheirFolder) {
   for (const char* name : {"a", "tag_continuous", "A.b-c_9", "..."}) EXPECT_TRUE(is_name(name)) << name;
   for (const std::string& name : {std::string(), std::string("."), std::string(".."), std::string("a/b"),
                                   std::string("a b"), std::string("<b>"), std::string("\xc3\xa9"),
@@ -158,7 +161,7 @@ TEST(Run, NamesStayInTheirFolder) {
   EXPECT_THROW(static_cast<void>(run.save_weights("../a", some_tensors())), UsageError);
 }
 
-TEST(Run, SurvivesADeletedFolder) {
+TEST(Run, I5_SurvivesADeletedFolder) {
   const TemporaryFolder folder;
   const fs::path path = folder.path / "a";
   wd::Run run(options_in(path));

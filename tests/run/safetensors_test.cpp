@@ -145,7 +145,7 @@ INSTANTIATE_TEST_SUITE_P(
         Hostile{R"({"__metadata__":{"a":1}})", 0, "must be a string"},
         Hostile{R"({"__metadata__":[]})", 0, "object of strings"}));
 
-TEST(Safetensors, LengthOfTheHeaderIsNotTrusted) {
+TEST(Safetensors, C6_LengthOfTheHeaderIsNotTrusted) {
   const TemporaryFolder folder;
   const fs::path path = folder.path / "a";
   for (const std::uint64_t length : {std::uint64_t{1} << 63, ~std::uint64_t{0}, std::uint64_t{3}}) {
@@ -156,7 +156,7 @@ TEST(Safetensors, LengthOfTheHeaderIsNotTrusted) {
   EXPECT_THAT(message_of([&] { open(path); }), HasSubstr("above the limit"));
 }
 
-TEST(Safetensors, EveryTruncationIsNoticed) {
+TEST(Safetensors, C3_EveryTruncationIsNoticed) {
   const TemporaryFolder folder;
   const fs::path path = folder.path / "a";
   write_safetensors(path, sample(), {{"k", "v"}});

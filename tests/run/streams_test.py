@@ -26,7 +26,7 @@ AROUND = ["%s | head -1", "%s | true", "%s >&-", "%s 2>&1 | head -1", "%s <&- >&
 
 
 @pytest.mark.parametrize("around", AROUND)
-def test_output_that_nobody_reads(tmp_path, around):
+def test_I5_output_that_nobody_reads(tmp_path, around):
     folder = tmp_path / "run"
     subprocess.run(["bash", "-o", "pipefail", "-c", around % demo(folder, 50, 4)], check=True, timeout=60)
     check_finished(folder, 50)
@@ -78,7 +78,7 @@ def progress_lines(screen):
     return [line for line in screen.splitlines() if line.startswith("it")]
 
 
-def test_one_line_is_redrawn(tmp_path, terminal):
+def test_I5_one_line_is_redrawn(tmp_path, terminal):
     window = terminal(demo(tmp_path / "run", 20, 50), columns=120)
     screen = window.wait_for("END")
     (line,) = progress_lines(screen)
@@ -90,14 +90,14 @@ def test_one_line_is_redrawn(tmp_path, terminal):
 
 
 @pytest.mark.parametrize("columns", [10, 30, 60])
-def test_narrow_terminals(tmp_path, terminal, columns):
+def test_I5_narrow_terminals(tmp_path, terminal, columns):
     window = terminal(demo(tmp_path / "run", 20, 50), columns)
     (line,) = progress_lines(window.wait_for("END"))
     assert len(line) < columns
     check_finished(tmp_path / "run", 20)
 
 
-def test_a_terminal_that_is_resized(tmp_path, terminal):
+def test_I5_a_terminal_that_is_resized(tmp_path, terminal):
     window = terminal(demo(tmp_path / "run", 60, 50), columns=120)
     window.wait_for("iteration")
     for columns, rows in [(40, 10), (3, 1), (1, 1), (200, 50), (60, 24)]:
@@ -108,7 +108,7 @@ def test_a_terminal_that_is_resized(tmp_path, terminal):
     check_finished(tmp_path / "run", 60)
 
 
-def test_a_deleted_folder(tmp_path, terminal):
+def test_I5_a_deleted_folder(tmp_path, terminal):
     folder = tmp_path / "run"
     window = terminal(demo(folder, 60, 50), columns=200)
     window.wait_for("iteration")
