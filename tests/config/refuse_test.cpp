@@ -1,4 +1,7 @@
 // refuse_test.cpp: what is wrong in a file is named with its place, the allowed range and the nearest name.
+#include <gmock/gmock.h>
+
+#include <ctime>
 #include <random>
 
 #include "tests/config/fixture.h"
@@ -60,7 +63,8 @@ TEST_F(Refuse, PolicyMessages) {
       {"{1a: {}}",
        "a.yaml:2:10: policy.1a: a policy's name must be a letter, then up to 99 letters, digits, _ and -"},
       {"{time: {roles: [tagger, runner]}}",
-       "a.yaml:2:10: policy.time: metrics are called time/... already: choose another name, with roles: [...]"},
+       "a.yaml:2:10: policy.time: metrics are called time/... already: choose another name, with roles: "
+       "[...]"},
       {"{shared: {algorithm: DDPG}}",
        "a.yaml:2:30: policy.shared.algorithm = DDPG: must be one of A2C, PPO, REINFORCE"},
       {"{shared: {lr: -1}}", "a.yaml:2:23: policy.shared.lr = -1: must be in [0, 10]"},
@@ -144,6 +148,19 @@ TEST_F(Refuse, MutatedFilesLoadOrAreRefused) {
       }
     }
     refusal(text);  // throws what is no ConfigError
+  }
+}
+
+// I1: suggestions take time, and a file has room for thousands of unknown keys.
+TEST_F(Refuse, ManyUnknownKeysEndWithinASecond) {
+  for (const std::string head : {"", "env:\n", "policy:\n  shared:\n"}) {
+    std::string text = "name: chase\n" + head;
+    for (int key = 10'000; key < 19'900 && text.size() < (1 << 18) - 50; ++key) {
+      text.append(head.empty() ? "" : "    ").append("normalize_advan" + std::to_string(key) + ": 1\n");
+    }
+    const std::clock_t start = std::clock();
+    EXPECT_THAT(refusal(text), testing::HasSubstr("unknown"));
+    EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, 1.0) << head;
   }
 }
 
