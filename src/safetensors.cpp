@@ -76,6 +76,7 @@ SafetensorsReader::SafetensorsReader(const std::filesystem::path& path) : file_(
     data_at_ = kSafetensorsPrefix + text.size();
     SafetensorsHeader header = decode_header(text, size - data_at_);
     tensors_ = std::move(header.tensors);
+    for (std::size_t i = 0; i < tensors_.size(); ++i) index_.emplace(tensors_[i].name, i);
     metadata_ = std::move(header.metadata);
   } catch (const std::runtime_error& error) {
     throw std::runtime_error(concat(path.string(), ": ", error.what()));
@@ -85,9 +86,8 @@ SafetensorsReader::SafetensorsReader(const std::filesystem::path& path) : file_(
 SafetensorsReader::~SafetensorsReader() = default;
 
 const TensorInfo* SafetensorsReader::find(std::string_view name) const {
-  const auto found = std::find_if(tensors_.begin(), tensors_.end(),
-                                  [name](const TensorInfo& tensor) { return tensor.name == name; });
-  return found == tensors_.end() ? nullptr : &*found;
+  const auto found = index_.find(name);
+  return found == index_.end() ? nullptr : &tensors_[found->second];
 }
 
 void SafetensorsReader::read(const std::string& name, std::string_view dtype,

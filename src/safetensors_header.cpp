@@ -15,25 +15,49 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr const char* kMetadataKey = "__metadata__";
-constexpr int kDeepestJson = 3;  // {name: {shape: [..]}}
+constexpr std::size_t kDeepestJson = 3;  // {name: {shape: [..]}}
 constexpr std::uint64_t kLargest = std::numeric_limits<std::int64_t>::max();
 
-// Parses, refusing what the format has no use for: deep nesting (memory) and a key given twice (which one
-// counts?).
-Json parse_strictly(std::string_view text) {
-  std::vector<std::set<std::string>> keys(kDeepestJson + 1);
-  const auto inspect = [&keys](int depth, Json::parse_event_t event, Json& parsed) {
-    WD_CHECK(depth <= kDeepestJson, "header is nested too deeply");
-    const auto level = static_cast<std::size_t>(depth);
-    if (event == Json::parse_event_t::object_start && level + 1 < keys.size()) keys[level + 1].clear();
-    if (event == Json::parse_event_t::key) {
-      WD_CHECK(keys[level].insert(parsed.get<std::string>()).second, "header has key ", parsed.dump(),
-               " twice");
-    }
+// Refuses what the format has no use for: deep nesting (memory) and a key given twice (which one counts?).
+class Inspector : public nlohmann::json_sax<Json> {
+ public:
+  bool start_object(std::size_t) override { return start(); }
+  bool start_array(std::size_t) override { return start(); }
+  bool end_object() override { return end(); }
+  bool end_array() override { return end(); }
+  bool key(std::string& key) override {
+    WD_CHECK(keys_.back().insert(key).second, "header has key ", Json(key).dump(), " twice");
     return true;
-  };
+  }
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const std::string&) override { return true; }
+  bool string(std::string&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool parse_error(std::size_t, const std::string&, const Json::exception&) override { return false; }
+
+ private:
+  bool start() {
+    WD_CHECK(keys_.size() < kDeepestJson, "header is nested too deeply");
+    keys_.emplace_back();
+    return true;
+  }
+  bool end() {
+    keys_.pop_back();
+    return true;
+  }
+
+  std::vector<std::set<std::string>> keys_;  // of what is open; none in a list
+};
+
+// Twice over the text: a parser that asks back looks through all of an object after each of its members.
+Json parse_strictly(std::string_view text) {
+  Inspector inspector;
+  Json::sax_parse(text, &inspector);
   try {
-    return Json::parse(text, inspect);
+    return Json::parse(text);
   } catch (const Json::exception& error) {
     throw std::runtime_error(concat("header is not JSON: ", error.what()));
   }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -65,6 +66,7 @@ class SafetensorsReader {
   std::unique_ptr<File> file_;
   std::uint64_t data_at_ = 0;
   std::vector<TensorInfo> tensors_;
+  std::map<std::string, std::size_t, std::less<>> index_;  // into tensors_, by name
   TensorMetadata metadata_;
 };
 

@@ -7,6 +7,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -17,7 +18,8 @@
 namespace wd::checkpoint {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;                 // for reading: as quick for many keys as for few
+using OrderedJson = nlohmann::ordered_json;  // for writing
 
 constexpr std::string_view kHead = "{\"checkpoint\":", kMiddle = ",\"xxh3\":\"", kTail = "\"}\n";
 constexpr std::size_t kHexDigits = 16;
@@ -39,13 +41,15 @@ std::uint64_t from_hex(const std::string& text, const std::string& what) {
 
 std::uint64_t xxh3(std::string_view text) { return XXH3_64bits(text.data(), text.size()); }
 
-Json number_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+OrderedJson number_or_null(double value) {
+  return std::isfinite(value) ? OrderedJson(value) : OrderedJson(nullptr);
+}
 
 double number_or_nan(const Json& json) { return json.is_null() ? std::nan("") : json.get<double>(); }
 
-std::uint64_t count(const Json& json, const char* key) {
+std::uint64_t count(const Json& json, const char* key, std::uint64_t most = kMostBytes - 1) {
   const Json& value = json.at(key);
-  WD_CHECK(value.is_number_unsigned() && value.get<std::uint64_t>() < kMostBytes, key, " is no count");
+  WD_CHECK(value.is_number_unsigned() && value.get<std::uint64_t>() <= most, key, " is no count");
   return value.get<std::uint64_t>();
 }
 
@@ -54,16 +58,17 @@ std::int64_t steps(const Json& json, const char* key) { return static_cast<std::
 // "manifest.json" itself, absolute paths and paths through ".." are none.
 bool is_file_of_a_checkpoint(const std::string& path) {
   const std::size_t slash = path.find('/');
-  if (slash == std::string::npos) return is_name(path);
+  if (slash == std::string::npos) return is_name(path) && path != "manifest.json";
   return is_name(path.substr(0, slash)) && is_name(path.substr(slash + 1));
 }
 
 void read_info(const Json& json, CheckpointInfo& info) {
   info.counts = {steps(json, "iteration"), steps(json, "env_steps"), steps(json, "agent_steps")};
   info.environment = json.at("environment").get<std::string>();
-  info.seed = json.at("seed").get<std::uint64_t>();
+  info.seed =
+      json.at("seed").get_ref<const Json::number_unsigned_t&>();  // throws for any other type of number
   info.config_hash = from_hex(json.at("config_hash").get<std::string>(), "config_hash");
-  info.world_size = static_cast<int>(count(json, "world_size"));
+  info.world_size = static_cast<int>(count(json, "world_size", std::numeric_limits<int>::max()));
   info.wall_s = json.at("wall_s").get<double>();
   info.mean_return = number_or_nan(json.at("mean_return"));
   if (!json.at("best_return").is_null()) info.best_return = json.at("best_return").get<double>();
@@ -96,26 +101,27 @@ FileDigest digest_of(const std::filesystem::path& path) {
 
 std::string encode(const Manifest& manifest) {
   const CheckpointInfo& info = manifest.info;
-  Json files = Json::object();
+  OrderedJson files = OrderedJson::object();
   for (const auto& [path, digest] : manifest.files)
     files[path] = {{"bytes", digest.bytes}, {"xxh3", hex(digest.xxh3)}};
-  const Json json{{"format_version", kCheckpointFormat},
-                  {"program_version", WD_VERSION},
-                  {"environment", info.environment},
-                  {"seed", info.seed},
-                  {"world_size", info.world_size},
-                  {"iteration", info.counts.iteration},
-                  {"env_steps", info.counts.env_steps},
-                  {"agent_steps", info.counts.agent_steps},
-                  {"wall_s", info.wall_s},
-                  {"mean_return", number_or_null(info.mean_return)},
-                  {"best_return", info.best_return ? Json(*info.best_return) : Json(nullptr)},
-                  {"best", info.best},
-                  {"config_hash", hex(info.config_hash)},
-                  {"metrics_bytes", info.offsets.metrics_bytes},
-                  {"events_file", info.offsets.events_file},
-                  {"events_bytes", info.offsets.events_bytes},
-                  {"files", files}};
+  const OrderedJson json{
+      {"format_version", kCheckpointFormat},
+      {"program_version", WD_VERSION},
+      {"environment", info.environment},
+      {"seed", info.seed},
+      {"world_size", info.world_size},
+      {"iteration", info.counts.iteration},
+      {"env_steps", info.counts.env_steps},
+      {"agent_steps", info.counts.agent_steps},
+      {"wall_s", info.wall_s},
+      {"mean_return", number_or_null(info.mean_return)},
+      {"best_return", info.best_return ? OrderedJson(*info.best_return) : OrderedJson(nullptr)},
+      {"best", info.best},
+      {"config_hash", hex(info.config_hash)},
+      {"metrics_bytes", info.offsets.metrics_bytes},
+      {"events_file", info.offsets.events_file},
+      {"events_bytes", info.offsets.events_bytes},
+      {"files", files}};
   const std::string text = json.dump();
   return concat(kHead, text, kMiddle, hex(xxh3(text)), kTail);
 }
@@ -128,7 +134,9 @@ Manifest decode(std::string_view text) {
   WD_CHECK(behind.starts_with(kMiddle), "is no manifest");
   const Json json = Json::parse(body, nullptr, false);
   // Before the checksum: an older or newer program may have another one.
-  const Json version = json.is_object() ? json.value("format_version", Json()) : Json();
+  const Json none;
+  const Json& version =
+      json.contains("format_version") ? json["format_version"] : none;  // a copy would recurse to any depth
   if (version.is_number_integer() && version != kCheckpointFormat) {
     throw std::runtime_error(concat("has checkpoint format ", version.dump(),
                                     " where this program reads format ", kCheckpointFormat));
@@ -139,6 +147,7 @@ Manifest decode(std::string_view text) {
   try {
     WD_CHECK(version == kCheckpointFormat, "names no format_version");
     read_info(json, manifest.info);
+    WD_CHECK(json.at("files").is_object(), "files is no section");
     for (const auto& [path, digest] : json.at("files").items()) {
       WD_CHECK(is_file_of_a_checkpoint(path), "names a file that is none of a checkpoint's");
       manifest.files[path] = {count(digest, "bytes"), from_hex(digest.at("xxh3").get<std::string>(), path)};

@@ -17,6 +17,8 @@ namespace {
 
 constexpr std::size_t kMaxNodes = 20'000;  // a node is some 200 bytes
 constexpr char kNoAlias[] = "aliases (*name) are not supported: write the value out";
+// yaml-cpp makes single bytes of them.
+constexpr char kHalfLetter[] = "the escapes \\N and \\_ are not supported: write \\x85 or \\xa0";
 
 // Stops the parser; the place and the reason go to Problems.
 struct Refused {
@@ -53,6 +55,7 @@ class Builder : public YAML::EventHandler {
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& text) override {
     check(mark, tag, anchor);
+    if (!is_utf8(text)) refuse(mark, kHalfLetter);
     if (key_expected()) return key(mark, text);
     Node node = make(Node::Kind::kScalar, mark);
     node.text = text;

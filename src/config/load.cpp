@@ -153,7 +153,8 @@ class Loader {
     const std::vector<std::string> sections = {"name", "env", "trainer", "policy", "saving"};
     for (const Node::Entry& entry : layer.tree.entries) {
       if (std::find(sections.begin(), sections.end(), entry.key) != sections.end()) continue;
-      problems_.add(entry.key_place, printable(entry.key), "unknown section" + hint(entry.key, sections));
+      const std::string near = problems_.full() ? "" : hint(entry.key, sections);
+      problems_.add(entry.key_place, printable(entry.key), "unknown section" + near);
     }
   }
 

@@ -1,6 +1,9 @@
 // problems.cpp: how problems are worded and collected.
 #include "src/config/problems.h"
 
+#include <algorithm>
+
+#include "src/config/utf8.h"
 #include "wd/config.h"
 
 namespace wd {
@@ -26,13 +29,15 @@ std::string Place::brief() const { return line == 0 ? source : source + ":" + st
 std::string printable(std::string_view text, std::size_t limit) {
   constexpr char kHex[] = "0123456789abcdef";
   std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f) {
+  while (!text.empty()) {
+    const auto byte = static_cast<unsigned char>(text[0]);
+    const std::size_t length = letter_length(text);
+    if (length == 0 || byte < 0x20 || byte == 0x7f) {
       out += std::string("\\x") + kHex[byte >> 4] + kHex[byte & 15];
     } else {
-      out += c;
+      out += text.substr(0, length);
     }
+    text.remove_prefix(std::max<std::size_t>(length, 1));
     if (out.size() > limit) {
       out.resize(limit);
       while (!out.empty() && (static_cast<unsigned char>(out.back()) & 0x80) != 0)

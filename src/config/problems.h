@@ -17,7 +17,7 @@ struct Place {
   std::string brief() const;  // FILE:LINE, or the option
 };
 
-// Printable and short: control characters escaped, long text cut.
+// Printable and short: control characters and what is not UTF-8 escaped, long text cut.
 std::string printable(std::string_view text, std::size_t limit = 60);
 
 // Problems in the order in which they were found. Only the first kMost are kept: one slip can cause many.
@@ -30,6 +30,7 @@ class Problems {
   void add(std::string line);
 
   bool empty() const { return lines_.empty(); }
+  bool full() const { return lines_.size() >= kMost; }  // what is added is counted, not kept
   std::size_t count() const { return count_; }
   std::vector<std::string> lines() const;
   void throw_if_any() const;  // ConfigError

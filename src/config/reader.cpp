@@ -41,6 +41,18 @@ bool has_control(std::string_view text) {
                      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
 }
 
+// The name that was meant, of this section or else of another. It takes a while: thousands of keys can be
+// unknown.
+std::string hint(const std::string& key, const std::vector<std::string>& names,
+                 const std::vector<std::string>& elsewhere) {
+  if (nearest_name(key, names).empty()) {
+    for (const std::string& path : elsewhere) {
+      if (path.ends_with("." + key)) return "; did you mean \"" + path + "\"?";
+    }
+  }
+  return suggestion(key, names);
+}
+
 }  // namespace
 
 const Node* Reader::take(const char* name) {
@@ -208,14 +220,8 @@ void Reader::operator()(const char* name, std::optional<double>& value, Range ra
 void Reader::finish(const std::vector<std::string>& elsewhere) {
   for (const Node::Entry& entry : section_.entries) {
     if (std::find(names_.begin(), names_.end(), entry.key) != names_.end()) continue;
-    std::string hint = suggestion(entry.key, names_);
-    if (nearest_name(entry.key, names_).empty()) {
-      const auto other = std::find_if(elsewhere.begin(), elsewhere.end(), [&](const std::string& path) {
-        return path.ends_with("." + entry.key);
-      });
-      if (other != elsewhere.end()) hint = "; did you mean \"" + *other + "\"?";
-    }
-    problems_.add(entry.key_place, path_ + "." + printable(entry.key), "unknown key" + hint);
+    const std::string near = problems_.full() ? "" : hint(entry.key, names_, elsewhere);
+    problems_.add(entry.key_place, path_ + "." + printable(entry.key), "unknown key" + near);
   }
 }
 

@@ -2,10 +2,8 @@
 #include "src/config/utf8.h"
 
 namespace wd::config {
-namespace {
 
-// Length of the letter at the head of a text, 0 where it is none: overlong forms, surrogates and code points
-// that do not exist are none (table 3-7 of the Unicode standard).
+// Table 3-7 of the Unicode standard.
 std::size_t letter_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0; };
   const auto in = [&](std::size_t i, int low, int high) { return byte(i) >= low && byte(i) <= high; };
@@ -21,8 +19,6 @@ std::size_t letter_length(std::string_view text) {
   }
   return 0;
 }
-
-}  // namespace
 
 std::optional<BadByte> first_bad_byte(std::string_view text) {
   BadByte at;
@@ -40,6 +36,15 @@ std::optional<BadByte> first_bad_byte(std::string_view text) {
     at.line += c == '\n';
   }
   return std::nullopt;
+}
+
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t length = letter_length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
 }
 
 }  // namespace wd::config

@@ -1,5 +1,4 @@
 // registry.cpp: every metric, its reduction over ranks and its meaning, in one table.
-#include <algorithm>
 #include <array>
 
 #include "wd/error.h"
@@ -82,11 +81,10 @@ std::span<const Metric> metrics() { return kMetrics; }
 
 Reduce reduce_of(std::string_view logged_name) {
   const auto [group, name] = split(logged_name);
-  const auto found = std::find_if(kMetrics.begin(), kMetrics.end(), [&](const Metric& metric) {
-    return metric.group == group && metric.name == name;
-  });
-  WD_CHECK(found != kMetrics.end(), "metric '", logged_name, "' is not declared in src/metrics/registry.cpp");
-  return found->reduce;
+  for (const Metric& metric : kMetrics) {
+    if (metric.group == group && metric.name == name) return metric.reduce;
+  }
+  throw std::runtime_error(concat("metric '", logged_name, "' is not declared in src/metrics/registry.cpp"));
 }
 
 }  // namespace wd

@@ -77,16 +77,14 @@ struct Run::Parts {
 
   // The same, in a folder that has them.
   void reopen_files(const RunOffsets& offsets) {
-    metrics.emplace(folder / kMetricsName, offsets.metrics_bytes);
-    if (offsets.events_file.empty()) {
-      events.emplace(folder);
-    } else {
-      events.emplace(folder / offsets.events_file, offsets.events_bytes);
-    }
+    const MetricsFile& lines = metrics.emplace(folder / kMetricsName, offsets.metrics_bytes);
+    const EventFile& points = offsets.events_file.empty()
+                                  ? events.emplace(folder)
+                                  : events.emplace(folder / offsets.events_file, offsets.events_bytes);
     logging::attach_file(folder / kLogName);
-    if (metrics->size() < offsets.metrics_bytes || events->size() < offsets.events_bytes) {
+    if (lines.size() < offsets.metrics_bytes || points.size() < offsets.events_bytes) {
       logging::warn(concat(folder.string(), ": metrics from before the checkpoint are missing: ",
-                           kMetricsName, " is shorter than it was then"));
+                           kMetricsName, " or the event file is shorter than it was then"));
     }
   }
 

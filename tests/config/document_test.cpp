@@ -58,6 +58,9 @@ TEST(Document, RefusesWhatItDoesNotUse) {
        "a",
        "f:1:1: not UTF-8 text"},
       {"\xc3\xa9: \xc3\xa9\xed\xa0\x80", "f:1:5: not UTF-8 text"},
+      {"a: \"\\\xc3\xa9\"", "f:1:7: not YAML: unknown escape character: \\xc3"},
+      {R"(a: "\N")", R"(f:1:4: the escapes \N and \_ are not supported: write \x85 or \xa0)"},
+      {R"("\_": 1)", R"(f:1:1: the escapes \N and \_ are not supported: write \x85 or \xa0)"},
   };
   for (const auto& [text, expected] : cases) EXPECT_EQ(refusal(text), expected) << text;
   EXPECT_EQ(refusal(std::string("a: \0b", 5)), "f:1:4: a control character");

@@ -1,4 +1,7 @@
 // refuse_test.cpp: what is wrong in a file is named with its place, the allowed range and the nearest name.
+#include <gmock/gmock.h>
+
+#include <ctime>
 #include <random>
 
 #include "tests/config/fixture.h"
@@ -145,6 +148,19 @@ TEST_F(Refuse, I1_MutatedFilesLoadOrAreRefused) {
       }
     }
     refusal(text);  // throws what is no ConfigError
+  }
+}
+
+// I1: suggestions take time, and a file has room for thousands of unknown keys.
+TEST_F(Refuse, I1_ManyUnknownKeysEndWithinASecond) {
+  for (const std::string head : {"", "env:\n", "policy:\n  shared:\n"}) {
+    std::string text = "name: chase\n" + head;
+    for (int key = 10'000; key < 19'900 && text.size() < (1 << 18) - 50; ++key) {
+      text.append(head.empty() ? "" : "    ").append("normalize_advan" + std::to_string(key) + ": 1\n");
+    }
+    const std::clock_t start = std::clock();
+    EXPECT_THAT(refusal(text), testing::HasSubstr("unknown"));
+    EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, 1.0) << head;
   }
 }
 

@@ -5,9 +5,11 @@
 #include <sys/stat.h>
 
 #include <array>
+#include <ctime>
 #include <random>
 
 #include "tests/run/temporary_folder.h"
+#include "wd/error.h"
 
 namespace wd {
 namespace {
@@ -195,6 +197,22 @@ TEST(Safetensors, OnlyRegularFiles) {
   EXPECT_THAT(message_of([&] { open(folder.path / "pipe"); }), HasSubstr("not a regular file"));
   EXPECT_THAT(message_of([&] { open(folder.path); }), HasSubstr("not a regular file"));
   EXPECT_THAT(message_of([&] { open(folder.path / "none"); }), HasSubstr("cannot read it: No such file"));
+}
+
+// C6: the longest header holds tens of thousands of tensors; opening it and reading them all takes no time
+// that grows faster.
+TEST(Safetensors, ManyTensors) {
+  const TemporaryFolder folder;
+  std::string header = "{";
+  for (int i = 0; header.size() < (4 << 20) - 100; ++i) {
+    header += concat(i == 0 ? "" : ",", "\"", i, R"(":{"dtype":"U8","shape":[0],"data_offsets":[0,0]})");
+  }
+  test::write_text(folder.path / "a", file_of(header + "}", 0));
+  const std::clock_t start = std::clock();
+  const SafetensorsReader file(folder.path / "a");
+  for (const TensorInfo& tensor : file.tensors()) file.read(tensor.name, tensor.dtype, tensor.shape, {});
+  EXPECT_GT(file.tensors().size(), 70'000u);
+  EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, 5.0);
 }
 
 }  // namespace

@@ -1,0 +1,7 @@
+// config_fuzz.cpp: any bytes as a configuration, as libFuzzer finds them.
+#include "tests/fuzz/targets.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  wd::test::feed_config({reinterpret_cast<const char*>(bytes), size});
+  return 0;
+}

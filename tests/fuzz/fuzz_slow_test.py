@@ -1,0 +1,42 @@
+# fuzz_slow_test.py: libFuzzer on the readers of bytes that nobody vouches for, from the kept corpora, a minute each.
+#
+# WD_FUZZ_SECONDS sets another time. What is found belongs into tests/fuzz/corpus/, with the change that mends it.
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SECONDS = os.environ.get("WD_FUZZ_SECONDS", "60")
+FLAGS = ["-std=c++20", "-g", "-O1", "-fsanitize=fuzzer,address,undefined,float-cast-overflow", "-fno-sanitize-recover=all",
+         "-I.", "-Iinclude", '-DWD_VERSION="fuzz"']
+FILES = ["src/name.cpp", "src/files.cpp", "src/failpoint.cpp"]
+TARGETS = {
+    "config": (["src/config/*.cpp", "src/name.cpp", "src/suggest.cpp"], ["-lyaml-cpp"]),
+    "manifest": (["src/checkpoint/manifest.cpp", *FILES], ["-lxxhash"]),
+    "safetensors": (["src/safetensors*.cpp", "src/atomic_file.cpp", *FILES], []),
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def fuzzer(tmp_path_factory):
+    empty = tmp_path_factory.mktemp("fuzzer") / "empty.cpp"
+    empty.write_text('extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }\n')
+    command = ["clang++", "-fsanitize=fuzzer,address", str(empty), "-o", str(empty.with_suffix(""))]
+    if shutil.which("clang++") is None or subprocess.run(command, capture_output=True).returncode != 0:
+        pytest.skip("no clang++ with libFuzzer: apt-get install clang libclang-rt-dev")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_any_bytes(target, tmp_path):
+    patterns, libraries = TARGETS[target]
+    sources = [f"tests/fuzz/{target}_fuzz.cpp"] + sorted(str(path.relative_to(ROOT)) for p in patterns for path in ROOT.glob(p))
+    program, corpus = str(tmp_path / target), shutil.copytree(ROOT / "tests/fuzz/corpus" / target, tmp_path / "corpus")
+    subprocess.run(["clang++", *FLAGS, *sources, *libraries, "-o", program], cwd=ROOT, check=True)
+    done = subprocess.run([program, f"-max_total_time={SECONDS}", "-timeout=5", "-rss_limit_mb=512", "-print_final_stats=1",
+                           f"-artifact_prefix={tmp_path}/finding-", str(corpus)], capture_output=True, text=True, errors="replace")
+    print(done.stderr[-2000:])
+    findings = {str(path): path.read_bytes() for path in tmp_path.glob("finding-*")}
+    assert done.returncode == 0 and not findings, f"{findings}\n{done.stderr[-8000:]}"

@@ -1,0 +1,7 @@
+// manifest_fuzz.cpp: any bytes as a checkpoint's manifest, and as the body of one, as libFuzzer finds them.
+#include "tests/fuzz/targets.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  wd::test::feed_manifest({reinterpret_cast<const char*>(bytes), size});
+  return 0;
+}

@@ -1,0 +1,7 @@
+// safetensors_fuzz.cpp: any bytes as a file of tensors, and as the header of one, as libFuzzer finds them.
+#include "tests/fuzz/targets.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  wd::test::feed_safetensors({reinterpret_cast<const char*>(bytes), size});
+  return 0;
+}

@@ -1,0 +1,141 @@
+// targets.h: the readers of bytes that nobody vouches for, each fed with any bytes at all. What they refuse
+// is well; what escapes is a finding: another exception than the one they promise, a crash, or a Broken
+// promise about what they accepted.
+#pragma once
+
+#include <sys/mman.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/checkpoint/manifest.h"
+#include "src/config/utf8.h"
+#include "src/safetensors_header.h"
+#include "tests/config/chase.h"
+#include "wd/safetensors.h"
+
+namespace wd::test {
+
+// None of the errors that readers throw.
+class Broken : public std::logic_error {
+ public:
+  using std::logic_error::logic_error;
+};
+
+inline void promise(bool kept, const std::string& what) {
+  if (!kept) throw Broken(what);
+}
+
+// A file in memory that can be opened by its path.
+class MemoryFile {
+ public:
+  explicit MemoryFile(std::string_view bytes) : descriptor_(::memfd_create("fuzz", MFD_CLOEXEC)) {
+    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+    promise(written == static_cast<ssize_t>(bytes.size()), "memory takes the bytes");
+  }
+  ~MemoryFile() { ::close(descriptor_); }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+
+  std::string path() const { return "/proc/self/fd/" + std::to_string(descriptor_); }
+
+ private:
+  int descriptor_;
+};
+
+// --- configuration ---
+
+// What the text sets, printed; none where it is refused, in words that a terminal can show.
+inline std::optional<std::string> load_and_print(std::string_view text) {
+  const MemoryFile file(text);
+  Chase chase;
+  try {
+    const Config config = load_config({.file = file.path()}, lookup_of(chase));
+    return print_config(config, access_to(chase).describe, false);
+  } catch (const ConfigError& error) {
+    promise(!error.problems().empty(), "a refusal says why");
+    for (const std::string& problem : error.problems()) {
+      promise(!config::first_bad_byte(problem) && problem.find('\n') == problem.npos,
+              "a refusal is a line of text: " + problem);
+    }
+    return {};
+  }
+}
+
+inline void feed_config(std::string_view bytes) {
+  const std::optional<std::string> once = load_and_print(bytes);
+  if (once) promise(load_and_print(*once) == once, "what is printed loads to the same values:\n" + *once);
+}
+
+// --- checkpoint manifest ---
+
+inline void decode_manifest(std::string_view text) {
+  std::string once;
+  try {
+    once = encode(checkpoint::decode(text));
+  } catch (const std::runtime_error&) {
+    return;
+  }
+  promise(encode(checkpoint::decode(once)) == once, "what is written reads to the same manifest:\n" + once);
+}
+
+// A manifest whose checksum fits the body: without that, chance would never pass the checksum.
+inline std::string sealed(std::string_view body) {
+  std::array<char, 32> checksum;
+  const unsigned long long hash = XXH3_64bits(body.data(), body.size());
+  std::snprintf(checksum.data(), checksum.size(), "%016llx", hash);
+  return "{\"checkpoint\":" + std::string(body) + ",\"xxh3\":\"" + checksum.data() + "\"}\n";
+}
+
+inline void feed_manifest(std::string_view bytes) {
+  decode_manifest(bytes);
+  decode_manifest(sealed(bytes));
+}
+
+// --- safetensors ---
+
+// Reads every tensor: a file that opens is whole.
+inline void read_safetensors(std::string_view bytes) {
+  const MemoryFile file(bytes);
+  std::optional<SafetensorsReader> reader;
+  try {
+    reader.emplace(file.path());
+  } catch (const std::runtime_error&) {
+    return;
+  }
+  SafetensorsHeader header{reader->tensors(), reader->metadata()};
+  std::uint64_t data_bytes = 0;
+  for (const TensorInfo& tensor : header.tensors) {
+    std::vector<std::byte> into(tensor.bytes);
+    reader->read(tensor.name, tensor.dtype, tensor.shape, into);
+    data_bytes += tensor.bytes;
+  }
+  const std::string written = encode_header(header);
+  promise(encode_header(decode_header(written, data_bytes)) == written,
+          "what is written reads to the same header:\n" + written);
+}
+
+// The bytes as a file; and as a header, behind two bytes that say how many bytes of data follow: its length
+// always fits.
+inline void feed_safetensors(std::string_view bytes) {
+  read_safetensors(bytes);
+  if (bytes.size() < 2) return;
+  const std::size_t data_bytes = static_cast<unsigned char>(bytes[0]) | static_cast<unsigned char>(bytes[1])
+                                                                            << 8;
+  const std::uint64_t length = bytes.size() - 2;
+  std::string file(sizeof length, '\0');
+  std::memcpy(file.data(), &length, sizeof length);
+  read_safetensors(file.append(bytes.substr(2)).append(data_bytes, '\0'));
+}
+
+}  // namespace wd::test
