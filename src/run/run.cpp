@@ -125,18 +125,19 @@ Run::~Run() {
 const fs::path& Run::folder() const { return parts_->folder; }
 
 RunOffsets Run::offsets() const {
+  const std::optional<MetricsFile>& lines = parts_->metrics;
+  const std::optional<EventFile>& points = parts_->events;
   RunOffsets offsets;
-  if (parts_->metrics) offsets.metrics_bytes = parts_->metrics->size();
-  if (parts_->events) {
-    offsets.events_file = parts_->events->name();
-    offsets.events_bytes = parts_->events->size();
-  }
+  if (lines) offsets.metrics_bytes = lines->size();
+  if (points) offsets.events_file = points->name();
+  if (points) offsets.events_bytes = points->size();
   return offsets;
 }
 
 std::vector<fs::path> Run::growing_files() const {
+  const std::optional<EventFile>& points = parts_->events;
   std::vector<fs::path> files = {parts_->folder / kMetricsName};
-  if (parts_->events) files.push_back(parts_->folder / parts_->events->name());
+  if (points) files.push_back(parts_->folder / points->name());
   return files;
 }
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# checkpoint_cost.sh: what checkpoints cost training, in paired runs of tag_continuous: seconds with the default frequency, seconds
-# without (the first and the last alone), and their ratio, PAIRS times.
+# checkpoint_cost.sh: what checkpoints cost training, in paired runs of tag_continuous_small: seconds with a checkpoint every so
+# many iterations, seconds without (the first and the last alone), and their ratio, PAIRS times.
 #
-#   tests/bench/checkpoint_cost.sh [PAIRS] [ITERATIONS]
+#   tests/bench/checkpoint_cost.sh [PAIRS] [ITERATIONS] [EVERY]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-pairs=${1:-5} iterations=${2:-200}
+pairs=${1:-5} iterations=${2:-200} every=${3:-100}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 seconds() {  # OUT, then settings
@@ -15,7 +15,7 @@ seconds() {  # OUT, then settings
   python3 -c "import json; print(json.load(open('$out/summary.json'))['wall_s'])"
 }
 for ((k = 1; k <= pairs; ++k)); do
-  with=$(seconds "with$k")
+  with=$(seconds "with$k" --set saving.checkpoint_freq="$every")
   without=$(seconds "without$k" --set saving.checkpoint_freq=0)
   python3 -c "print(f'with {$with:.2f} s, without {$without:.2f} s, ratio {$with / $without:.4f}')"
 done
