@@ -2,6 +2,8 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "src/cli/output.h"
@@ -121,6 +123,13 @@ void refuse_drift(const Setup& now, const Checkpoint& checkpoint, bool allowed) 
                    list + "\nleave them as they were, or give --allow_drift");
 }
 
+// Whether the run's summary says so: a process that was killed at its very end leaves some tidying to do.
+bool was_finished(const std::filesystem::path& run) {
+  std::ifstream file(run / "summary.json");
+  const nlohmann::json summary = nlohmann::json::parse(file, nullptr, false);
+  return summary.is_object() && summary.value("status", nlohmann::json()) == "finished";
+}
+
 int go_on(const TrainArguments& arguments, const Checkpoint& checkpoint, const ConfigSources& sources) {
   const Setup setup = load_setup(sources);
   for (const std::string& note : setup.config.notes) logging::warn(note);
@@ -130,7 +139,8 @@ int go_on(const TrainArguments& arguments, const Checkpoint& checkpoint, const C
   options.resume = checkpoint.info.offsets;
   Trainer trainer(setup.config, *setup.row, *setup.environment, setup.device);
   trainer.restore(read_snapshot(checkpoint));
-  if (const std::string reason = finished(setup.config, trainer); !reason.empty()) {
+  const std::string reason = finished(setup.config, trainer);
+  if (!reason.empty() && was_finished(options.run_dir)) {
     logging::info(concat("run ", options.run_dir.string(), " has finished (", reason, " after ",
                          checkpoint.info.counts.env_steps,
                          " steps): nothing is left to do; --total_steps N goes on"));

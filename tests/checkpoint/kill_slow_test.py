@@ -55,7 +55,7 @@ def test_C1_killed_at_every_passage_of_a_point(point, unharmed, tmp_path):
         assert go_on(folder, options(*game)) == unharmed(game), n
         shutil.rmtree(folder)
         passages += 1
-    assert passages >= 4, "the point is never passed"
+    assert passages >= 3, "the point is never passed"
     print(f"{point}: {passages} passages")
 
 
