@@ -3,11 +3,11 @@
 
 #include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <csignal>
 #include <cstdlib>
 #include <string>
 
+#include "src/whole_number.h"
 #include "wd/error.h"
 
 namespace wd {
@@ -26,9 +26,9 @@ struct Armed {
     const std::size_t first = text.find(':'), second = text.find(':', first + 1);
     const std::string number = first == std::string::npos ? "" : text.substr(first + 1, second - first - 1);
     const std::string cause = second == std::string::npos ? "" : text.substr(second + 1);
-    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), count);
+    count = whole_number<int>(number).value_or(0);
     const bool known = cause.empty() || cause == "ENOSPC" || cause == "EIO" || cause == "short";
-    if (error != std::errc() || end != number.data() + number.size() || count < 1 || !known)
+    if (count < 1 || !known)
       throw UsageError("WD_FAILPOINT=" + text + ": expected NAME:N or NAME:N:ENOSPC|EIO|short");
     name = text.substr(0, first);
     fault = cause == "ENOSPC" ? CallFault::kNoSpace

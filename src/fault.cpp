@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <new>
 #include <stdexcept>
 #include <thread>
 
+#include "src/whole_number.h"
 #include "wd/error.h"
 
 namespace wd {
@@ -23,9 +23,8 @@ constexpr std::array kTensors = {"observation", "reward", "loss", "gradient", "w
 
 // -1 where the text is no whole number from 0 on.
 std::int64_t number(const std::string& text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() && value >= 0 ? value : -1;
+  const std::int64_t value = whole_number<std::int64_t>(text).value_or(-1);
+  return value >= 0 ? value : -1;
 }
 
 bool is_kind(const Fault& fault) {

@@ -65,6 +65,8 @@ class Checkpoints {
   // checkpoints are as they were.
   bool save(Snapshot snapshot, CheckpointInfo info, std::string config,
             std::vector<std::filesystem::path> growing = {});
+  // Whether the newest checkpoint is of this iteration. Waits for the save under way.
+  bool holds(std::int64_t iteration);
   // Waits for the save under way; false where it failed.
   bool wait();
 

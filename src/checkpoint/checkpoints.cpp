@@ -3,13 +3,13 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <set>
 
 #include "src/checkpoint/manifest.h"
 #include "src/failpoint.h"
 #include "src/files.h"
+#include "src/whole_number.h"
 #include "wd/atomic_file.h"
 #include "wd/checkpoint.h"
 #include "wd/error.h"
@@ -36,10 +36,8 @@ std::string name_of(std::int64_t iteration) {
 
 // The iteration in a checkpoint's name; none where it is no such name.
 std::optional<std::int64_t> iteration_of(const std::string& name) {
-  std::int64_t iteration = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), iteration);
-  if (error != std::errc() || end != name.data() + name.size() || name != name_of(iteration)) return {};
-  return iteration;
+  const auto iteration = whole_number<std::int64_t>(name);
+  return iteration && name == name_of(*iteration) ? iteration : std::nullopt;
 }
 
 void make_folder(const fs::path& folder, mode_t mode) {
@@ -140,6 +138,11 @@ Checkpoints::Checkpoints(fs::path folder, int keep_last) : folder_(std::move(fol
 Checkpoints::~Checkpoints() { wait(); }
 
 bool Checkpoints::wait() { return !under_way_.valid() || under_way_.get(); }
+
+bool Checkpoints::holds(std::int64_t iteration) {
+  wait();
+  return written_ == iteration;
+}
 
 bool Checkpoints::save(Snapshot snapshot, CheckpointInfo info, std::string config,
                        std::vector<fs::path> growing) {

@@ -5,13 +5,13 @@
 #include <xxhash.h>
 
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "src/files.h"
+#include "src/whole_number.h"
 #include "wd/error.h"
 #include "wd/name.h"
 
@@ -32,19 +32,14 @@ std::string hex(std::uint64_t value) {
 }
 
 std::uint64_t from_hex(const std::string& text, const std::string& what) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
-  WD_CHECK(error == std::errc() && end == text.data() + text.size() && text.size() == kHexDigits, what,
-           " is no checksum");
-  return value;
+  const auto value = whole_number<std::uint64_t>(text, 16);
+  WD_CHECK(value && text.size() == kHexDigits, what, " is no checksum");
+  return *value;
 }
 
 std::uint64_t xxh3(std::string_view text) { return XXH3_64bits(text.data(), text.size()); }
 
-OrderedJson number_or_null(double value) {
-  return std::isfinite(value) ? OrderedJson(value) : OrderedJson(nullptr);
-}
-
+// NaN is dumped as null.
 double number_or_nan(const Json& json) { return json.is_null() ? std::nan("") : json.get<double>(); }
 
 std::uint64_t count(const Json& json, const char* key, std::uint64_t most = kMostBytes - 1) {
@@ -114,7 +109,7 @@ std::string encode(const Manifest& manifest) {
       {"env_steps", info.counts.env_steps},
       {"agent_steps", info.counts.agent_steps},
       {"wall_s", info.wall_s},
-      {"mean_return", number_or_null(info.mean_return)},
+      {"mean_return", info.mean_return},
       {"best_return", info.best_return ? OrderedJson(*info.best_return) : OrderedJson(nullptr)},
       {"best", info.best},
       {"config_hash", hex(info.config_hash)},

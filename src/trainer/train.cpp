@@ -33,6 +33,7 @@ class Session {
   void report();
   bool save_weights();
   bool save_checkpoint();
+  bool save_checkpoint(Snapshot snapshot);
   void begin();
   void end();
 
@@ -86,28 +87,32 @@ bool Session::save_weights() {
 // False where the one before could not be written.
 bool Session::save_checkpoint() {
   const Clock::time_point start = Clock::now();
+  const bool good = save_checkpoint(trainer_.snapshot());
+  checkpoint_seconds_ += seconds_since(start);
+  return good;
+}
+
+bool Session::save_checkpoint(Snapshot snapshot) {
   CheckpointInfo info;
   info.environment = config_.name;
   info.seed = static_cast<std::uint64_t>(config_.trainer.seed);
   info.config_hash = config_hash(run_.config());
   info.mean_return = trainer_.mean_return(0);
   info.offsets = run_.offsets();
-  const bool good = checkpoints_.save(trainer_.snapshot(), info, run_.config(), run_.growing_files());
-  checkpoint_seconds_ += seconds_since(start);
-  return good;
+  return checkpoints_.save(std::move(snapshot), info, run_.config(), run_.growing_files());
 }
 
 // The first checkpoint stands before the first step: from here on a run can always go on.
 void Session::begin() {
   if (trainer_.counts().iteration > 0) return;
-  const std::uint64_t needed = 2 * trainer_.snapshot().bytes(),
-                      room = std::filesystem::space(run_.folder()).available;
+  Snapshot snapshot = trainer_.snapshot();
+  const std::uint64_t needed = 2 * snapshot.bytes(), room = std::filesystem::space(run_.folder()).available;
   if (room < needed) {
     throw UsageError(concat("run folder ", run_.folder().string(), ": two checkpoints need ", needed >> 20,
                             " MiB, and the disk has ", room >> 20,
                             " MiB left: make room, or name another folder with --run_dir"));
   }
-  save_checkpoint();
+  save_checkpoint(std::move(snapshot));
   if (!checkpoints_.wait())
     throw std::runtime_error("the first checkpoint could not be written: nothing was begun");
 }
@@ -115,7 +120,7 @@ void Session::begin() {
 void Session::end() {
   if (reported_ < trainer_.counts().iteration) report();
   const bool weights = save_weights();
-  save_checkpoint();
+  if (!checkpoints_.holds(trainer_.counts().iteration)) save_checkpoint();
   if (!checkpoints_.wait()) throw std::runtime_error("the last checkpoint could not be written");
   if (!weights) throw std::runtime_error("the trained weights could not be saved");
 }
