@@ -6,10 +6,18 @@
 
 namespace wd {
 
-Device select_device(DeviceRequest request) {
+Device select_device(DeviceRequest request, int local_rank) {
   if (request == DeviceRequest::kCpu) return {};
   const std::string obstacle = why_no_gpu();
-  if (obstacle.empty()) return {DeviceKind::kCuda, 0};
+  if (obstacle.empty()) {
+    const int count = count_gpus(), index = count == 1 ? 0 : local_rank;
+    if (index >= count) {
+      throw UsageError(concat("local rank ", local_rank, " has no GPU: ", count, " are visible; start ",
+                              count, " workers on this machine at most"));
+    }
+    use_gpu(index);
+    return {DeviceKind::kCuda, index};
+  }
   if (request == DeviceRequest::kAuto) return {};
   throw UsageError("device cuda: no GPU can be used: " + obstacle +
                    "; use --device cpu, or auto for the best device present");

@@ -11,6 +11,11 @@ namespace wd {
 // What stands between this program and a GPU, for people: "no CUDA-capable device is detected". Empty where there is one.
 std::string why_no_gpu();
 std::string gpu_name(int index);
+// The same for the same GPU in every process: "GPU 0000:3B:00.0 of HOST".
+std::string gpu_identity(int index);
+// Makes it the calling thread's device.
+void use_gpu(int index);
+int count_gpus();
 
 // Current stream of the device, on which torch's own operations run too.
 Queue current_queue(Device device);

@@ -1,10 +1,15 @@
 // device_cuda.cpp: the device in a build with CUDA.
 #include <ATen/cuda/CUDAContext.h>
 #include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
 #include <cuda_runtime.h>
 #include <sys/resource.h>
+#include <unistd.h>
+
+#include <array>
 
 #include "src/device.h"
+#include "wd/error.h"
 
 namespace wd {
 
@@ -20,6 +25,17 @@ std::string gpu_name(int index) {
   cudaDeviceProp properties{};
   return cudaGetDeviceProperties(&properties, index) == cudaSuccess ? properties.name : "unknown GPU";
 }
+
+std::string gpu_identity(int index) {
+  std::array<char, 64> place{}, host{};
+  C10_CUDA_CHECK(cudaDeviceGetPCIBusId(place.data(), static_cast<int>(place.size()), index));
+  ::gethostname(host.data(), host.size() - 1);
+  return concat("GPU ", place.data(), " of ", host.data());
+}
+
+void use_gpu(int index) { c10::cuda::set_device(static_cast<c10::DeviceIndex>(index)); }
+
+int count_gpus() { return c10::cuda::device_count(); }
 
 Queue current_queue(Device device) {
   if (!device.is_cuda()) return {};

@@ -10,6 +10,9 @@ namespace wd {
 std::string why_no_gpu() { return "this program was built without CUDA (configure with --preset cuda)"; }
 
 std::string gpu_name(int) { return "unknown GPU"; }
+std::string gpu_identity(int) { return "unknown GPU"; }
+void use_gpu(int) {}
+int count_gpus() { return 0; }
 
 Queue current_queue(Device device) {
   if (device.is_cuda()) throw std::runtime_error(why_no_gpu());

@@ -9,7 +9,6 @@
 #include <csignal>
 #include <new>
 #include <stdexcept>
-#include <thread>
 
 #include "src/whole_number.h"
 #include "wd/error.h"
@@ -18,7 +17,7 @@ namespace wd {
 
 namespace {
 
-constexpr std::array kPlain = {"throw", "kill", "segv", "hang", "oom"};
+constexpr std::array kPlain = {"throw", "kill", "segv", "hang", "oom", "drift"};
 constexpr std::array kTensors = {"observation", "reward", "loss", "gradient", "weight"};
 
 // -1 where the text is no whole number from 0 on.
@@ -45,27 +44,34 @@ Fault parse_fault(const std::string& text) {
   while (begin <= text.size()) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
     const std::string part = text.substr(begin, end - begin);
-    if (part.starts_with("iter=")) fault.iteration = number(part.substr(5));
+    const std::string key = part.substr(0, part.find('=') + 1);
+    if (key == "iter=") fault.iteration = number(part.substr(5));
+    if (key == "rank=") fault.rank = static_cast<int>(number(part.substr(5)));
+    if (key == "times=") fault.times = static_cast<int>(number(part.substr(6)));
     if (part.starts_with("kind=")) {
       const std::size_t colon = part.find(':');
       fault.kind = part.substr(5, colon == std::string::npos ? colon : colon - 5);
       fault.argument = colon == std::string::npos ? "" : part.substr(colon + 1);
     }
-    if (!part.starts_with("iter=") && !part.starts_with("kind=")) fault.iteration = -1;
+    if (key != "iter=" && key != "rank=" && key != "times=" && key != "kind=") fault.iteration = -1;
     begin = end + 1;
   }
-  if (fault.iteration < 1 || !is_kind(fault)) {
+  if (fault.iteration < 1 || fault.rank < 0 || fault.times < 1 || !is_kind(fault)) {
     throw UsageError(
         "--fault " + text +
-        ": expected iter=I,kind=throw|kill|segv|hang|exit:K|oom|nan:TENSOR|slow:MS, I counted from 1, "
-        "TENSOR being observation, reward, loss, gradient or weight");
+        ": expected [rank=R,][times=N,]iter=I,kind=throw|kill|segv|hang|exit:K|oom|drift|nan:TENSOR|slow:MS, "
+        "R "
+        "counted from 0, I from 1, TENSOR being observation, reward, loss, gradient or weight");
   }
   return fault;
 }
 
+std::chrono::microseconds Fault::delay(std::int64_t now, std::int64_t steps) const {
+  const bool slow = kind == "slow" && now >= iteration;
+  return std::chrono::microseconds(slow ? 1000 * number(argument) / steps : 0);
+}
+
 void Fault::strike(std::int64_t now) const {
-  if (kind == "slow" && iteration > 0 && now >= iteration)
-    std::this_thread::sleep_for(std::chrono::milliseconds(number(argument)));
   if (now != iteration) return;
   if (kind == "throw") throw std::runtime_error(concat("fault on purpose in iteration ", now));
   if (kind == "kill") std::raise(SIGKILL);

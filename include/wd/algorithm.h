@@ -9,6 +9,7 @@
 
 #include "wd/config.h"
 #include "wd/policy.h"
+#include "wd/process_group.h"
 #include "wd/trajectory.h"
 
 namespace wd {
@@ -22,15 +23,16 @@ struct UpdateTime {
 class Learner {
  public:
   // Keeps references to policy and trajectory; allocates what updates need once.
+  // Ranks of the group learn from all their rollouts together: what comes out is that of one rank with all replicas.
   Learner(Policy& policy, const Trajectory& trajectory, int index, const PolicySettings& settings,
-          std::uint64_t seed);
+          std::uint64_t seed, ProcessGroup group = {});
   ~Learner();
   Learner(Learner&&) noexcept;
 
-  // Advantages, targets and masks of the rollout, into its buffers; row T of value must be there.
+  // Advantages, targets and masks of the rollout, into its buffers; the value of the last observation must be there. All ranks.
   void prepare();
-  // Epochs and minibatches over the prepared rollout. `give_up` is asked at every chunk; when it says yes the minibatch at hand
-  // changes nothing, and false comes back.
+  // Epochs and minibatches over the prepared rollout. `give_up` is asked at every chunk; when it says yes on any rank the minibatch
+  // at hand changes nothing, and false comes back on all ranks. All ranks, all with give_up or all without.
   bool update(const UpdateTime& time, const std::function<bool()>& give_up = {});
 
   // For tests: the next update finds NaN in its "loss" or "gradient".

@@ -86,6 +86,8 @@ struct TrainerSettings {
   int chunk_rows = 16'384;
   double max_seconds = 0.0;
   std::optional<double> stop_return;
+  double straggler_preempt = 0.0;
+  std::int64_t canary_freq = 100;
 
   // Steps of one rollout: T.
   std::int64_t rollout_steps() const { return train_batch_size / num_envs; }

@@ -1,4 +1,5 @@
-// error.h: the two kinds of failure: what the user can mend (exit 2), and everything else (exit 1).
+// error.h: the kinds of failure: what the user can mend (exit 2), what another worker's failure brings about, and everything else
+// (exit 1).
 #pragma once
 
 #include <sstream>
@@ -9,6 +10,12 @@ namespace wd {
 
 // Bad input: a configuration, an option, a file. The message names place, reason and remedy; the program exits with 2.
 class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// This worker ends because another one ended, hangs, or found something wrong: not the cause, a consequence.
+class PeerError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };

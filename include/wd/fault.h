@@ -1,6 +1,7 @@
-// fault.h: harm done on purpose, for tests: --fault iter=I,kind=throw|kill|segv|hang|exit:K|oom|nan:TENSOR|slow:MS.
+// fault.h: harm done on purpose, for tests: --fault rank=R,iter=I,kind=throw|kill|segv|hang|exit:K|oom|drift|nan:TENSOR|slow:MS.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -10,13 +11,18 @@ struct Fault {
   std::int64_t iteration = 0;  // counted from 1; 0: no fault
   std::string kind;
   std::string argument;  // K, TENSOR, MS
+  int rank = 0;          // that suffers it
+  int times = 1;         // it strikes in the first `times` starts of a job that is started again
 
-  // The tensor to poison in this iteration; empty where there is none.
+  // The tensor to poison in this iteration, "drift" for a bit of a weight; empty where there is none.
   std::string tensor_in(std::int64_t iteration) const {
-    return kind == "nan" && iteration == this->iteration ? argument : "";
+    if (iteration != this->iteration) return "";
+    return kind == "nan" ? argument : kind == "drift" ? kind : "";
   }
-  // Strikes at the beginning of this iteration, where it is due. slow strikes in all iterations from there on.
+  // Strikes at the beginning of this iteration, where it is due.
   void strike(std::int64_t iteration) const;
+  // The slow kind, from its iteration on: what a rollout of `steps` steps waits at each, MS in all; else 0.
+  std::chrono::microseconds delay(std::int64_t iteration, std::int64_t steps) const;
 };
 
 // Throws UsageError saying what is expected.

@@ -51,6 +51,8 @@ class Policy {
   // All parameters and their gradients, [P] float32 each; padding between tensors stays 0.
   at::Tensor parameters() const;
   at::Tensor gradients() const;
+  // [P + kNumLossSums + 1] float32: gradients(), and behind them room for what is summed over ranks in the same operation.
+  at::Tensor gradients_and_more() const;
   // Views of the parameters under the names that people see in safetensors files.
   std::vector<NamedTensor> named_parameters() const;
 

@@ -1,6 +1,7 @@
 // trainer.h: the training loop: rollout, returns, update, over and over, and when to stop.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -12,32 +13,52 @@
 #include "wd/fault.h"
 #include "wd/metrics.h"
 #include "wd/policy.h"
+#include "wd/process_group.h"
 #include "wd/replicas.h"
 #include "wd/run.h"
 #include "wd/trajectory.h"
 
 namespace wd {
 
-// The replicas that a configuration asks for. Throws UsageError when its file of starts cannot be read.
-ReplicasOptions replicas_options(const Config& config, Device device);
+// The replicas that a configuration asks for, of this rank's share. Throws UsageError when its file of starts cannot be read, or
+// its replicas cannot be shared equally.
+ReplicasOptions replicas_options(const Config& config, Device device, int rank = 0, int world_size = 1);
 
+// Throws UsageError, naming numbers that would do, where num_envs is no multiple of world_size.
+void check_shares(const Config& config, int world_size);
+
+// One rank's part of a training. Calls marked "all ranks" are collective.
 class Trainer {
  public:
   // Allocates everything that training needs. Environment and row must outlive the trainer. Throws UsageError where
   // configuration and environment contradict each other.
-  Trainer(const Config& config, const EnvironmentRow& row, const Environment& environment, Device device);
+  Trainer(const Config& config, const EnvironmentRow& row, const Environment& environment, Device device,
+          ProcessGroup group = {});
   ~Trainer();
 
-  // One rollout and the update of every policy. False when `give_up`, asked at every step and chunk, said yes: all is then as it
-  // was before the call. Throws std::runtime_error, before anything is learned from it, where a number is NaN or infinite.
-  // `poison`, for tests: "observation", "reward", "loss", "gradient" or "weight" gets a NaN.
-  bool iterate(const std::function<bool()>& give_up = {}, const std::string& poison = {});
+  // Gives all ranks the parameters and moments of rank 0. All ranks.
+  void synchronize();
 
-  // Everything that the next iteration depends on, in host memory. Synchronises on CUDA.
+  struct IterateOptions {
+    std::function<bool()> give_up = {};       // asked at every step and chunk
+    std::chrono::microseconds step_delay{0};  // for tests: waited before every step of the rollout
+    std::string poison =
+        {};  // for tests: "observation", "reward", "loss", "gradient" or "weight" gets a NaN; "drift": a weight changes a little
+  };
+  // One rollout and the update of every policy. False when give_up said yes on any rank: all is then as it was before the call. All
+  // ranks, all with give_up or all without. Throws std::runtime_error, before anything is learned from it, where a number is NaN or
+  // infinite.
+  bool iterate(const IterateOptions& options);
+  bool iterate() { return iterate({}); }
+
+  // Everything that the next iteration depends on, in host memory: on rank 0, for all. Synchronises on CUDA. All ranks.
   Snapshot snapshot() const;
   // Goes on from there: the same bits as if training had never stopped (on the CPU). Throws std::runtime_error where the snapshot
-  // is of another training.
+  // is of another training. All ranks; rank 0's snapshot counts, written by any number of ranks.
   void restore(const Snapshot& snapshot);
+
+  // Throws std::runtime_error naming the ranks whose parameters, moments or counters differ from rank 0's. All ranks.
+  void check_ranks_agree() const;
 
   // The rollout alone, for measurements.
   void rollout();
@@ -52,7 +73,8 @@ class Trainer {
   double mean_return(std::size_t policy) const;
   // Whether stop_return is reached: the first policy's mean over 100 episodes.
   bool return_reached() const;
-  // Everything measured since the last call. Synchronises on CUDA.
+  const ProcessGroup& group() const;
+  // Everything measured since the last call, over all ranks. Synchronises on CUDA. All ranks.
   MetricsRow take_metrics();
 
  private:
@@ -65,14 +87,20 @@ std::string finished(const Config& config, const Trainer& trainer);
 
 struct TrainOptions {
   const Config& config;
-  std::function<bool()> interrupted = {};  // asked after every iteration: yes ends training in good order
-  Fault fault = {};                        // for tests
+  std::function<int()> interrupted =
+      {};            // asked after every iteration: not 0, a signal, ends training in good order
+  Fault fault = {};  // for tests
+};
+
+struct TrainEnd {
+  std::string reason;  // "total_steps", "max_seconds", "stop_return", "signal"
+  int signal = 0;      // that any rank received
 };
 
 // Trains to the end that the configuration sets, or until `interrupted`; writes the run's files, and a checkpoint at the start,
 // every saving.checkpoint_freq iterations and at the end. trainer.max_seconds, counted from this call, is looked at in every step
-// and chunk; the iteration that it cuts short does not count. Returns why it stopped: "total_steps", "max_seconds", "stop_return",
-// "signal".
-std::string train(const TrainOptions& options, Trainer& trainer, Run& run, Checkpoints& checkpoints);
+// and chunk; the iteration that it cuts short does not count. All ranks, which end at the same iteration; run and checkpoints are
+// rank 0's, null elsewhere.
+TrainEnd train(const TrainOptions& options, Trainer& trainer, Run* run, Checkpoints* checkpoints);
 
 }  // namespace wd

@@ -42,7 +42,10 @@ class Trajectory {
   Trajectory(const Spec& spec, const std::vector<std::string>& policies,
              const std::vector<int>& policy_of_role, int steps, int num_envs, Device device);
 
-  int steps() const { return steps_; }
+  int steps() const { return steps_; }    // T
+  int length() const { return length_; }  // steps of the rollout at hand: T, or fewer where it was cut short
+  // The rollout ends before step t: rows from t on hold nothing, but for row t of what is observed.
+  void end_at(int t);
   int num_envs() const { return num_envs_; }
   std::vector<PolicyBuffers>& policies() { return policies_; }
   const std::vector<PolicyBuffers>& policies() const { return policies_; }
@@ -56,11 +59,11 @@ class Trajectory {
   StepView rows(int t) const;
   // Pointers for the very first reset, which writes row 0.
   StepView first_rows() const;
-  // What the next rollout begins with: views of row T, by policy.
+  // What the next rollout begins with: views of the last row, by policy.
   std::vector<std::pair<std::string, at::Tensor>> last_rows() const;
-  // Row 0 becomes row T again, before the next carry_over(): undoes a rollout that was begun.
+  // Row 0 becomes the last row again, before the next carry_over(): undoes a rollout that was begun.
   void carry_back();
-  // Row T becomes row 0 of the next rollout: the one copy of observations.
+  // The last row becomes row 0 of the next rollout, of T steps again: the one copy of observations.
   void carry_over();
 
   // Addresses of all buffers, for the test that nothing is allocated anew.
@@ -69,7 +72,7 @@ class Trajectory {
  private:
   void copy_row(std::int64_t from, std::int64_t to);
 
-  int steps_, num_envs_;
+  int steps_, num_envs_, length_;
   std::vector<Role> roles_;
   std::vector<int> policy_of_role_;
   std::vector<PolicyBuffers> policies_;

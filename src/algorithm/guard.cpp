@@ -27,7 +27,8 @@ std::string parameter_at(const Policy& policy, std::int64_t index) {
   return concat("padding [", index, "]");
 }
 
-Guard::Guard(const Trajectory& trajectory, Device device) : trajectory_(trajectory), device_(device) {
+Guard::Guard(const Trajectory& trajectory, Device device, std::uint32_t first_replica)
+    : trajectory_(trajectory), device_(device), first_replica_(first_replica) {
   first_ = at::empty({1}, trajectory.terminated().options().dtype(at::kLong));
 }
 
@@ -48,7 +49,7 @@ void Guard::check_rollout(const std::vector<Policy>& policies) {
     const auto fail = [&](const char* what, std::int64_t row, float value, const std::string& entry) {
       throw std::runtime_error(
           concat("policy '", buffers.name, "': ", what, " ", value, " in step ", row / (E * A),
-                 " of the rollout, replica ", row / A % E, ", agent ", row % A, entry,
+                 " of the rollout, replica ", first_replica_ + row / A % E, ", agent ", row % A, entry,
                  "; nothing was learned from it: look at the environment with `wdtrain check`"));
     };
     if (const auto found = not_finite(buffers.observation, first_, device_)) {

@@ -10,7 +10,8 @@ namespace wd {
 // naming tensor, policy, step of the rollout, replica and agent. Synchronises on CUDA.
 class Guard {
  public:
-  Guard(const Trajectory& trajectory, Device device);
+  // first_replica: the number of replica 0 among those of all ranks.
+  Guard(const Trajectory& trajectory, Device device, std::uint32_t first_replica);
 
   void check_rollout(const std::vector<Policy>& policies);
   void check_weights(const Policy& policy);
@@ -18,6 +19,7 @@ class Guard {
  private:
   const Trajectory& trajectory_;
   Device device_;
+  std::int64_t first_replica_;
   at::Tensor first_;  // [1] int64
 };
 

@@ -2,6 +2,7 @@
 #include <ATen/ATen.h>
 
 #include <cmath>
+#include <optional>
 
 #include "kernels/loss.h"
 #include "kernels/reduce.h"
@@ -52,33 +53,42 @@ struct Learner::Impl {
   Device device;
   Adam adam;
   Minibatches minibatches;
+  ProcessGroup group;
   at::Tensor partial;                                           // working memory of reductions, float64
+  at::Tensor moments;                                           // the three below, one after the other
   at::Tensor advantage_moments, target_moments, value_moments;  // [kNumMoments] float64
   at::Tensor advantage_norm;                                    // [2] float32
-  at::Tensor sums;       // [kNumLossSums] float64, over the whole update
-  at::Tensor squares;    // [1] float64
-  at::Tensor norm_sum;   // [] float64: gradient norms of all steps
-  int steps = 0;         // optimizer steps of the last update
-  std::string poisoned;  // for tests
-  Coefficients now;      // of the last update
+  at::Tensor sums;         // [kNumLossSums] float64, over the whole update
+  at::Tensor squares;      // [1] float64
+  at::Tensor finite_here;  // [] bool: this rank's gradients of the update so far
+  at::Tensor norm_sum;     // [] float64: gradient norms of all steps
+  int steps = 0;           // optimizer steps of the last update
+  std::string poisoned;    // for tests
+  Coefficients now;        // of the last update
 
-  Impl(Policy& p, const Trajectory& t, int index, const PolicySettings& s, std::uint64_t run_seed)
+  Impl(Policy& p, const Trajectory& t, int index, const PolicySettings& s, std::uint64_t run_seed,
+       ProcessGroup g)
       : policy(p),
         trajectory(t),
         buffers(t.policies()[static_cast<std::size_t>(index)]),
         settings(s),
         seed(run_seed),
         adam(p.parameters(), s.adam_epsilon),
-        minibatches(buffers, t.steps(), t.num_envs(), s.algorithm == kPpo ? s.num_minibatches : 1) {
+        minibatches(buffers, t.steps(), t.num_envs(), s.algorithm == kPpo ? s.num_minibatches : 1, g.rank(),
+                    g.size()),
+        group(std::move(g)) {
     const auto doubles = buffers.value.options().dtype(at::kDouble);
     device = buffers.value.is_cuda() ? Device{DeviceKind::kCuda, buffers.value.get_device()} : Device{};
     const std::int64_t most = std::max(buffers.mask.numel(), p.parameters().numel());
     partial = at::zeros({kNumMoments * num_chunks(most)}, doubles);
-    for (at::Tensor* moments : {&advantage_moments, &target_moments, &value_moments})
-      *moments = at::zeros({kNumMoments}, doubles);
+    moments = at::zeros({3 * kNumMoments}, doubles);
+    advantage_moments = moments.narrow(0, 0, kNumMoments);
+    target_moments = moments.narrow(0, kNumMoments, kNumMoments);
+    value_moments = moments.narrow(0, 2 * kNumMoments, kNumMoments);
     advantage_norm = at::zeros({2}, buffers.value.options());
     sums = at::zeros({kNumLossSums}, doubles);
     squares = at::zeros({1}, doubles);
+    finite_here = at::ones({}, doubles.dtype(at::kBool));
     norm_sum = at::zeros({}, doubles);
   }
 
@@ -87,10 +97,15 @@ struct Learner::Impl {
                    buffers.mask.const_data_ptr<std::uint8_t>(), buffers.mask.numel(),
                    partial.mutable_data_ptr<double>(), out.mutable_data_ptr<double>());
   }
+  void square(const at::Tensor& x) {
+    sum_of_squares(current_queue(device), x.const_data_ptr<float>(), x.numel(),
+                   partial.mutable_data_ptr<double>(), squares.mutable_data_ptr<double>());
+  }
   ReturnsArgs returns_args() const;
   void normalize_targets();
   LossSettings loss_settings() const;
   void check_finite(const at::Tensor& totals, const at::Tensor& norm) const;
+  bool sum_over_ranks(const at::Tensor& totals, std::optional<bool> given_up);
   bool step(const Batch& batch, const LossSettings& loss, const std::function<bool()>& give_up,
             bool& stop_early);
 };
@@ -100,7 +115,7 @@ ReturnsArgs Learner::Impl::returns_args() const {
   args.method = settings.algorithm == kReinforce ? ReturnMethod::kMonteCarlo
                 : settings.n_step > 0            ? ReturnMethod::kNStep
                                                  : ReturnMethod::kGae;
-  args.steps = trajectory.steps();
+  args.steps = trajectory.length();
   args.num_envs = trajectory.num_envs();
   args.num_agents = buffers.num_agents;
   args.gamma = static_cast<float>(settings.gamma);
@@ -130,6 +145,7 @@ void Learner::Impl::normalize_targets() {
     advantage.sub_(buffers.value.narrow(0, 0, trajectory.steps())).mul_(buffers.mask);
   moments_of(target, target_moments);
   moments_of(advantage, advantage_moments);
+  group.all_reduce(moments.narrow(0, 0, 2 * kNumMoments));
 }
 
 LossSettings Learner::Impl::loss_settings() const {
@@ -144,9 +160,27 @@ LossSettings Learner::Impl::loss_settings() const {
   return loss;
 }
 
-// Throws where the losses or the gradient's norm are NaN or infinite.
+// Gradients and `totals` become the sums over ranks, in one operation; whether any rank gave up, where that may be.
+bool Learner::Impl::sum_over_ranks(const at::Tensor& totals, std::optional<bool> given_up) {
+  const at::Tensor flat = policy.gradients_and_more();
+  const std::int64_t P = policy.parameters().numel();
+  square(flat.narrow(0, 0, P));
+  finite_here.logical_and_((squares[0] + totals.sum()).isfinite());
+  at::Tensor more = flat.narrow(0, P, kNumLossSums), flag = flat[P + kNumLossSums];
+  more.copy_(totals);
+  flag.fill_(given_up.value_or(false) ? 1.0 : 0.0);
+  group.all_reduce(flat);
+  at::Tensor(totals).copy_(more);
+  return given_up && flag.item<float>() > 0.0f;  // looking waits for the device
+}
+
+// Throws where the losses or the gradient's norm are NaN or infinite: on ranks that had no part in it a PeerError. All ranks.
 void Learner::Impl::check_finite(const at::Tensor& totals, const at::Tensor& norm) const {
   if (std::isfinite(totals.sum().item<double>()) && std::isfinite(norm.item<double>())) return;
+  const at::Tensor guilty = group.all_gather_rows(finite_here.cpu().logical_not().to(at::kLong).view({1}));
+  if (guilty[group.rank()].item<std::int64_t>() == 0 && guilty.sum().item<std::int64_t>() > 0)
+    throw PeerError(concat("policy '", policy.name(), "': the gradient of rank ",
+                           guilty.argmax().item<std::int64_t>(), " is not finite"));
   std::string what = "the norm of the gradient";
   const at::Tensor first = at::empty({1}, totals.options().dtype(at::kLong));
   if (const auto found = not_finite(policy.gradients(), first, device))
@@ -166,10 +200,13 @@ void Learner::Impl::check_finite(const at::Tensor& totals, const at::Tensor& nor
 bool Learner::Impl::step(const Batch& batch, const LossSettings& loss, const std::function<bool()>& give_up,
                          bool& stop_early) {
   const at::Tensor totals = policy.accumulate(batch, loss, give_up);
-  if (give_up && give_up()) return false;
+  std::optional<bool> given_up;
+  if (give_up) given_up = give_up();
   if (poisoned == "loss") totals[kPolicyLoss].fill_(std::nan(""));
   if (poisoned == "gradient") policy.gradients()[0].fill_(std::nan(""));
   poisoned.clear();
+  if (group.size() > 1) given_up = sum_over_ranks(totals, given_up);
+  if (given_up == true) return false;
   sums.add_(totals);
   if (loss.ppo && now.target_kl > 0.0) {
     const double kl = (totals[kApproxKl] / totals[kCount].clamp_min(1.0)).item<double>();
@@ -177,8 +214,7 @@ bool Learner::Impl::step(const Batch& batch, const LossSettings& loss, const std
     if (stop_early) return true;
   }
   at::Tensor gradients = policy.gradients();
-  sum_of_squares(current_queue(device), gradients.const_data_ptr<float>(), gradients.numel(),
-                 partial.mutable_data_ptr<double>(), squares.mutable_data_ptr<double>());
+  square(gradients);
   const at::Tensor inverse_count = totals[kCount].clamp_min(1.0).reciprocal();
   const at::Tensor norm = squares[0].sqrt() * inverse_count;
   at::Tensor scale = inverse_count;
@@ -192,8 +228,8 @@ bool Learner::Impl::step(const Batch& batch, const LossSettings& loss, const std
 }
 
 Learner::Learner(Policy& policy, const Trajectory& trajectory, int index, const PolicySettings& settings,
-                 std::uint64_t seed)
-    : impl_(std::make_unique<Impl>(policy, trajectory, index, settings, seed)) {}
+                 std::uint64_t seed, ProcessGroup group)
+    : impl_(std::make_unique<Impl>(policy, trajectory, index, settings, seed, std::move(group))) {}
 Learner::~Learner() = default;
 Learner::Learner(Learner&&) noexcept = default;
 
@@ -203,6 +239,7 @@ void Learner::prepare() {
   self.moments_of(self.buffers.advantage, self.advantage_moments);
   self.moments_of(self.buffers.target, self.target_moments);
   self.moments_of(self.buffers.value, self.value_moments);
+  self.group.all_reduce(self.moments);
   if (self.settings.normalize_return) self.normalize_targets();
   const at::Tensor deviation = variance_of(self.advantage_moments).sqrt() + 1e-8;
   self.advantage_norm[0].copy_(mean_of(self.advantage_moments));
@@ -214,6 +251,7 @@ bool Learner::update(const UpdateTime& time, const std::function<bool()>& give_u
   self.now = Coefficients::at(self.settings, time.env_steps);
   self.sums.zero_();
   self.norm_sum.zero_();
+  self.finite_here.fill_(true);
   self.steps = 0;
   if (!self.settings.to_train) return true;
   const LossSettings loss = self.loss_settings();

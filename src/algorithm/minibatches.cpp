@@ -3,6 +3,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "wd/parallel.h"
@@ -38,20 +40,34 @@ Batch whole_batch(const PolicyBuffers& buffers, int steps) {
   return batch;
 }
 
-Minibatches::Minibatches(const PolicyBuffers& buffers, int steps, int num_envs, int count)
-    : buffers_(buffers), units_(static_cast<std::int64_t>(steps) * num_envs), count_(count) {
-  order_.resize(static_cast<std::size_t>(units_));
-  order_tensor_ = at::empty({units_}, buffers.observation.options().dtype(at::kLong));
+Minibatches::Minibatches(const PolicyBuffers& buffers, int steps, int num_envs, int count, int rank,
+                         int world_size)
+    : buffers_(buffers),
+      num_envs_(num_envs),
+      first_(std::int64_t{rank} * num_envs),
+      all_envs_(std::int64_t{world_size} * num_envs),
+      units_(std::int64_t{steps} * num_envs),
+      all_units_(units_ * world_size),
+      count_(count) {
   if (count == 1) return;  // nothing is gathered
-  const std::int64_t most = (units_ + count - 1) / count;
-  observation_ = room_for(buffers.observation, most);
-  action_ = room_for(buffers.action, most);
-  action_mask_ = room_for(buffers.action_mask, most);
-  log_prob_ = room_for(buffers.log_prob, most);
-  value_ = room_for(buffers.value, most);
-  advantage_ = room_for(buffers.advantage, most);
-  target_ = room_for(buffers.target, most);
-  mask_ = room_for(buffers.mask, most);
+  order_.resize(static_cast<std::size_t>(all_units_));
+  begins_.resize(static_cast<std::size_t>(count) + 1);
+  order_tensor_ = at::empty({units_}, buffers.observation.options().dtype(at::kLong));
+  // A rank's part of a minibatch varies around its mean, with several ranks; eight deviations more are never seen.
+  const std::int64_t most = (all_units_ + count - 1) / count, mean = most / world_size;
+  const auto margin = static_cast<std::int64_t>(8.0 * std::sqrt(static_cast<double>(mean))) + 8;
+  make_room(world_size == 1 ? most : std::min({most, units_, mean + margin}));
+}
+
+void Minibatches::make_room(std::int64_t units) {
+  observation_ = room_for(buffers_.observation, units);
+  action_ = room_for(buffers_.action, units);
+  action_mask_ = room_for(buffers_.action_mask, units);
+  log_prob_ = room_for(buffers_.log_prob, units);
+  value_ = room_for(buffers_.value, units);
+  advantage_ = room_for(buffers_.advantage, units);
+  target_ = room_for(buffers_.target, units);
+  mask_ = room_for(buffers_.mask, units);
 }
 
 void Minibatches::shuffle(std::uint64_t seed, std::int64_t iteration, int epoch) {
@@ -59,8 +75,8 @@ void Minibatches::shuffle(std::uint64_t seed, std::int64_t iteration, int epoch)
   const RandomKey key = RandomKey::of(seed, Stream::kShuffle);
   std::iota(order_.begin(), order_.end(), 0);
   Philox bits{};
-  for (std::int64_t i = units_ - 1; i > 0; --i) {  // Fisher and Yates, from the back
-    if (i % 4 == 3 || i == units_ - 1) {
+  for (std::int64_t i = all_units_ - 1; i > 0; --i) {  // Fisher and Yates, from the back
+    if (i % 4 == 3 || i == all_units_ - 1) {
       bits = philox({{static_cast<std::uint32_t>(i / 4), static_cast<std::uint32_t>(iteration),
                       static_cast<std::uint32_t>(iteration >> 32), static_cast<std::uint32_t>(epoch)}},
                     key.key0, key.key1);
@@ -69,12 +85,23 @@ void Minibatches::shuffle(std::uint64_t seed, std::int64_t iteration, int epoch)
         (std::uint64_t{bits.word[i % 4]} * static_cast<std::uint64_t>(i + 1)) >> 32);
     std::swap(order_[static_cast<std::size_t>(i)], order_[static_cast<std::size_t>(j)]);
   }
-  order_tensor_.copy_(at::from_blob(order_.data(), {units_}, at::kLong));
+  std::vector<std::int64_t> own;  // units of this rank, by their place in its memory
+  own.reserve(static_cast<std::size_t>(units_));
+  for (int m = 0; m < count_; ++m) {
+    for (std::int64_t k = all_units_ * m / count_; k < all_units_ * (m + 1) / count_; ++k) {
+      const std::int64_t unit = order_[static_cast<std::size_t>(k)], e = unit % all_envs_ - first_;
+      if (e >= 0 && e < num_envs_) own.push_back(unit / all_envs_ * num_envs_ + e);
+    }
+    begins_[static_cast<std::size_t>(m) + 1] = static_cast<std::int64_t>(own.size());
+  }
+  order_tensor_.copy_(at::from_blob(own.data(), {units_}, at::kLong));
 }
 
 Batch Minibatches::gather(int m) {
   if (count_ == 1) return whole_batch(buffers_, static_cast<int>(buffers_.mask.size(0)));
-  const std::int64_t begin = units_ * m / count_, end = units_ * (m + 1) / count_, n = end - begin;
+  const std::int64_t begin = begins_[static_cast<std::size_t>(m)],
+                     n = begins_[static_cast<std::size_t>(m) + 1] - begin;
+  if (n > mask_.size(0)) make_room(n);
   const at::Tensor index = order_tensor_.narrow(0, begin, n);
   const auto take = [&](const at::Tensor& from, at::Tensor& into) {
     const at::Tensor source = by_unit(from, units_);
@@ -91,8 +118,9 @@ Batch Minibatches::gather(int m) {
   };
   const std::int64_t rows = n * buffers_.num_agents;
   Batch batch;
-  batch.observation =
-      take(buffers_.observation, observation_).view({rows, -1}).narrow(1, 0, buffers_.observation_size);
+  batch.observation = take(buffers_.observation, observation_)
+                          .view({rows, buffers_.observation.size(3)})
+                          .narrow(1, 0, buffers_.observation_size);
   batch.action = take(buffers_.action, action_);
   if (buffers_.action_mask.defined()) batch.action_mask = take(buffers_.action_mask, action_mask_);
   batch.log_prob = take(buffers_.log_prob, log_prob_).view({rows});

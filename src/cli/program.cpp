@@ -4,9 +4,10 @@
 
 #include "src/cli/command.h"
 #include "src/cli/output.h"
+#include "src/launcher/guarded.h"
 #include "src/suggest.h"
 #include "wd/environment.h"
-#include "wd/log.h"
+#include "wd/heartbeat.h"
 #include "wd/main.h"
 #include "wd/streams.h"
 
@@ -79,16 +80,11 @@ int main(int argc, char** argv) {
   ::setenv("MKL_CBWR", "AVX2,STRICT", 0);
   ::setenv("THP_MEM_ALLOC_ENABLE", "1", 0);
   survive_closed_streams();
-  try {
+  heartbeat::watch_crashes();
+  return guarded([&] {
     const std::string program = argc > 0 ? std::filesystem::path(argv[0]).filename().string() : "wdtrain";
     return cli::run(program, {argv + (argc > 0 ? 1 : 0), argv + argc});
-  } catch (const UsageError& error) {
-    logging::error(error.what());
-    return 2;
-  } catch (const std::exception& error) {
-    logging::error(error.what());
-    return 1;
-  }
+  });
 }
 
 }  // namespace wd

@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -99,11 +100,14 @@ Setup load_environment(const ConfigSources& sources) {
   return setup;
 }
 
-Setup load_setup(const ConfigSources& sources) {
+Setup load_setup(const ConfigSources& sources, const Membership& self) {
   Setup setup = load_environment(sources);
-  if (setup.config.trainer.threads > 0) set_num_threads(setup.config.trainer.threads);
+  const int threads = setup.config.trainer.threads;
+  if (threads > 0) set_num_threads(threads);
+  if (threads == 0 && self.local_world_size > 1)
+    set_num_threads(std::max(1, num_threads() / self.local_world_size));
   try {
-    setup.device = select_device(static_cast<DeviceRequest>(setup.config.trainer.device));
+    setup.device = select_device(static_cast<DeviceRequest>(setup.config.trainer.device), self.local_rank);
   } catch (const UsageError& error) {  // an option is known by its name, a file by its line
     const std::string& origin = setup.config.origins.at("trainer.device");
     throw UsageError(origin == "--device" ? concat("--", error.what()) : concat(origin, ": ", error.what()));

@@ -9,6 +9,7 @@
 #include "wd/config.h"
 #include "wd/device.h"
 #include "wd/environment.h"
+#include "wd/membership.h"
 
 namespace wd::cli {
 
@@ -48,8 +49,9 @@ struct Setup {
   Describe describe() const;
 };
 
-// Loads the configuration, sets the number of threads, and selects the device. Throws UsageError.
-Setup load_setup(const ConfigSources& sources);
+// Loads the configuration, sets the number of threads, and selects the device: of a worker, its share of the machine's. Throws
+// UsageError.
+Setup load_setup(const ConfigSources& sources, const Membership& self = {});
 
 // The same without touching threads or devices.
 Setup load_environment(const ConfigSources& sources);

@@ -6,10 +6,13 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "src/cli/launch.h"
 #include "src/cli/output.h"
 #include "src/cli/resume.h"
 #include "src/cli/setup.h"
+#include "src/distributed/same_config.h"
 #include "wd/fault.h"
+#include "wd/heartbeat.h"
 #include "wd/log.h"
 #include "wd/run.h"
 #include "wd/trainer.h"
@@ -29,6 +32,7 @@ const std::vector<Shorthand> kShorthands = {
 
 struct TrainArguments {
   ConfigOptions config;
+  LaunchArguments launch;
   bool quiet = false, print_only = false, resume = false, allow_drift = false;
   std::string resume_from, warm_start, fault;
 
@@ -49,8 +53,10 @@ bool TrainArguments::parse(const CommandLine& line) {
                    "begin a new run with the weights of that one");
   arguments.flag("-q,--quiet", quiet, "no progress on stdout, only warnings on stderr");
   arguments.flag("--print_config", print_only, "show every setting and where it came from, and do not train");
+  launch.add_to(arguments);
   arguments.hidden("--fault", fault);
   if (!arguments.parse()) return false;
+  launch.read();
   if (resume && !config.file.empty()) {
     throw UsageError(
         "--resume and --config exclude each other: a run goes on with its own configuration; change it by "
@@ -76,38 +82,83 @@ RunOptions run_options(const Setup& setup, bool quiet) {
 }
 
 // The signal that asked this program to end; 0: none. The first one ends training in good order, a second one
-// at once.
+// at once; of several workers the launcher sees to that, as a terminal's Ctrl-C reaches them all, and twice.
 volatile std::sig_atomic_t received = 0;
+volatile std::sig_atomic_t among_others = 0;
 
 void remember(int signal) {
   received = signal;
+  if (among_others != 0) return;
   std::signal(signal, SIG_DFL);
   constexpr std::string_view kMessage = "\nstopping after this iteration; once more to stop at once\n";
   static_cast<void>(::write(STDERR_FILENO, kMessage.data(), kMessage.size()));
 }
 
+// What a worker is made of, in the order in which it is built.
+struct Worker {
+  Setup setup;
+  ProcessGroup group;
+  std::string config;  // effective, as in config.yaml
+  std::unique_ptr<Trainer> trainer;
+  std::unique_ptr<Run> run;  // rank 0's
+  std::unique_ptr<Checkpoints> checkpoints;
+
+  Worker(const TrainArguments& arguments, const ConfigSources& sources)
+      : setup(load_setup(sources, arguments.launch.membership())),
+        group(arguments.launch.join(setup.device)) {
+    config = print_config(setup.config, setup.describe(), false);
+    check_same_config(group, config);
+    if (group.leads())
+      for (const std::string& note : setup.config.notes) logging::warn(note);
+    trainer = std::make_unique<Trainer>(setup.config, *setup.row, *setup.environment, setup.device, group);
+  }
+  std::string place() const {
+    return concat(describe(setup.device),
+                  group.size() > 1 ? concat(" each, ", group.size(), " workers") : "");
+  }
+  // Rank 0 opens the folder; all ranks know it from here on.
+  void open(const RunOptions& options) {
+    if (group.leads()) run = std::make_unique<Run>(options);
+    const std::string folder = group.broadcast(run ? std::filesystem::absolute(run->folder()).string() : "");
+    if (!run) return heartbeat::run_folder(folder);
+    run->write_config(config);
+    checkpoints = std::make_unique<Checkpoints>(run->folder() / "checkpoints", setup.config.saving.keep_last);
+  }
+};
+
 // The exit code: 0, or 128 + n where signal n ended training.
-int run_training(const TrainArguments& arguments, const Setup& setup, Trainer& trainer, Run& run,
-                 Checkpoints& checkpoints) {
+int run_training(const TrainArguments& arguments, Worker& worker) {
+  const Membership& self = arguments.launch.membership();
+  among_others = worker.group.size() > 1 ? 1 : 0;
   for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, remember);
-  TrainOptions options{setup.config, [] { return received != 0; }};
-  if (!arguments.fault.empty()) options.fault = parse_fault(arguments.fault);
-  const std::string reason = wd::train(options, trainer, run, checkpoints);
-  logging::info(concat("ended by ", reason, "; results are in ", run.folder().string()));
-  return reason == "signal" ? 128 + received : 0;
+  TrainOptions options{worker.setup.config, [] { return static_cast<int>(received); }};
+  if (!arguments.fault.empty()) {
+    const Fault fault = parse_fault(arguments.fault);
+    if (fault.rank == self.rank && self.restart < fault.times) options.fault = fault;
+  }
+  const TrainEnd end = wd::train(options, *worker.trainer, worker.run.get(), worker.checkpoints.get());
+  if (worker.run)
+    logging::info(concat("ended by ", end.reason, "; results are in ", worker.run->folder().string()));
+  return end.reason == "signal" ? 128 + end.signal : 0;
 }
 
 int begin(const TrainArguments& arguments, const ConfigSources& sources) {
-  const Setup setup = load_setup(sources);
-  for (const std::string& note : setup.config.notes) logging::warn(note);
-  Trainer trainer(setup.config, *setup.row, *setup.environment, setup.device);
-  if (!arguments.warm_start.empty()) warm_start(arguments.warm_start, trainer.policies());
-  Run run(run_options(setup, arguments.quiet));
-  logging::info(concat("training ", setup.config.name, " on ", describe(setup.device), "; run folder ",
-                       run.folder().string()));
-  run.write_config(print_config(setup.config, setup.describe(), false));
-  Checkpoints checkpoints(run.folder() / "checkpoints", setup.config.saving.keep_last);
-  return run_training(arguments, setup, trainer, run, checkpoints);
+  Worker worker(arguments, sources);
+  if (!arguments.warm_start.empty()) {
+    if (worker.group.leads()) warm_start(arguments.warm_start, worker.trainer->policies());
+    worker.trainer->synchronize();
+  }
+  RunOptions options = run_options(worker.setup, arguments.quiet);
+  if (const std::string& folder = arguments.launch.membership().restart_dir; !folder.empty()) {
+    options.run_dir = folder;  // of a start that failed before its first checkpoint
+    options.resume = RunOffsets{};
+  }
+  worker.open(options);
+  if (worker.run) {
+    logging::info(concat("training ", worker.setup.config.name, " on ", worker.place(), "; run folder ",
+                         worker.run->folder().string()));
+  }
+  return run_training(arguments, worker);
 }
 
 void refuse_drift(const Setup& now, const Checkpoint& checkpoint, bool allowed) {
@@ -131,29 +182,38 @@ bool was_finished(const std::filesystem::path& run) {
 }
 
 int go_on(const TrainArguments& arguments, const Checkpoint& checkpoint, const ConfigSources& sources) {
-  const Setup setup = load_setup(sources);
-  for (const std::string& note : setup.config.notes) logging::warn(note);
-  refuse_drift(setup, checkpoint, arguments.allow_drift);
-  RunOptions options = run_options(setup, arguments.quiet);
+  Worker worker(arguments, sources);
+  const Config& config = worker.setup.config;
+  // What a restart goes on with is what was accepted at the start.
+  if (worker.group.leads() && arguments.launch.membership().restart_dir.empty())
+    refuse_drift(worker.setup, checkpoint, arguments.allow_drift);
+  RunOptions options = run_options(worker.setup, arguments.quiet);
   options.run_dir = run_of(checkpoint);
   options.resume = checkpoint.info.offsets;
-  Trainer trainer(setup.config, *setup.row, *setup.environment, setup.device);
-  trainer.restore(read_snapshot(checkpoint));
-  const std::string reason = finished(setup.config, trainer);
-  if (!reason.empty() && was_finished(options.run_dir)) {
-    logging::info(concat("run ", options.run_dir.string(), " has finished (", reason, " after ",
-                         checkpoint.info.counts.env_steps,
-                         " steps): nothing is left to do; --total_steps N goes on"));
+  worker.trainer->restore(worker.group.leads() ? read_snapshot(checkpoint) : Snapshot());
+  const std::string reason = finished(config, *worker.trainer);
+  if (worker.group.broadcast(!reason.empty() && was_finished(options.run_dir) ? "finished" : "") ==
+      "finished") {
+    if (worker.group.leads()) {
+      logging::info(concat("run ", options.run_dir.string(), " has finished (", reason, " after ",
+                           checkpoint.info.counts.env_steps,
+                           " steps): nothing is left to do; --total_steps N goes on"));
+    }
     return 0;
   }
-  Run run(options);
-  logging::info(concat("going on with ", options.run_dir.string(), " on ", describe(setup.device),
-                       " after iteration ", checkpoint.info.counts.iteration, ", ",
-                       checkpoint.info.counts.env_steps, " steps"));
-  run.write_config(print_config(setup.config, setup.describe(), false));
-  Checkpoints checkpoints(run.folder() / "checkpoints", setup.config.saving.keep_last);
-  checkpoints.continue_from(checkpoint);
-  return run_training(arguments, setup, trainer, run, checkpoints);
+  worker.open(options);
+  if (worker.run) {
+    logging::info(concat("going on with ", options.run_dir.string(), " on ", worker.place(),
+                         " after iteration ", checkpoint.info.counts.iteration, ", ",
+                         checkpoint.info.counts.env_steps, " steps"));
+    if (checkpoint.info.world_size != worker.group.size()) {
+      logging::warn(concat("the checkpoint was written by ", checkpoint.info.world_size, " workers, ",
+                           worker.group.size(),
+                           " go on: the same replicas, but sums in another order, and so other last bits"));
+    }
+    worker.checkpoints->continue_from(checkpoint);
+  }
+  return run_training(arguments, worker);
 }
 
 }  // namespace
@@ -161,28 +221,37 @@ int go_on(const TrainArguments& arguments, const Checkpoint& checkpoint, const C
 int train(const CommandLine& line) {
   TrainArguments arguments;
   if (!arguments.parse(line)) return 0;
+  const LaunchArguments& launch = arguments.launch;
   if (arguments.quiet) logging::quiet();
   if (!arguments.fault.empty()) static_cast<void>(parse_fault(arguments.fault));
   ConfigSources sources = arguments.config.sources(!arguments.resume);
-  if (!arguments.resume) {
-    if (!arguments.print_only) return begin(arguments, sources);
+  launch.add_overrides(sources.overrides);
+
+  std::optional<Checkpoint> checkpoint;
+  const std::filesystem::path restart = launch.membership().restart_dir;
+  if (!restart.empty()) {
+    if (!list_checkpoints(restart / "checkpoints").empty()) checkpoint = newest_checkpoint(restart);
+    if (checkpoint) sources = ConfigSources{{}, restart / "config.yaml", {}, {}, false};
+  } else if (arguments.resume) {
+    std::string run_dir;
+    std::erase_if(sources.overrides, [&](const Override& one) {
+      if (one.option == "--run_dir") run_dir = one.text.substr(1, one.text.size() - 2);
+      return one.option == "--run_dir";
+    });
+    const std::filesystem::path base = std::filesystem::path("runs") / sources.env;
+    checkpoint = find_checkpoint(arguments.resume_from, run_dir, base);
+    sources.file = checkpoint->folder / "config.yaml";
+    sources.shipped = false;
+  }
+
+  if (arguments.print_only || launch.launches()) {
     const Setup setup = load_environment(sources);
+    check_shares(setup.config, launch.world_size());
+    if (!arguments.print_only) return launch.supervise(setup.config.trainer.device);
     print(print_config(setup.config, setup.describe()));
     return 0;
   }
-  std::string run_dir;
-  std::erase_if(sources.overrides, [&](const Override& one) {
-    if (one.option == "--run_dir") run_dir = one.text.substr(1, one.text.size() - 2);
-    return one.option == "--run_dir";
-  });
-  const std::filesystem::path base = std::filesystem::path("runs") / sources.env;
-  const Checkpoint checkpoint = find_checkpoint(arguments.resume_from, run_dir, base);
-  sources.file = checkpoint.folder / "config.yaml";
-  sources.shipped = false;
-  if (!arguments.print_only) return go_on(arguments, checkpoint, sources);
-  const Setup setup = load_environment(sources);
-  print(print_config(setup.config, setup.describe()));
-  return 0;
+  return checkpoint ? go_on(arguments, *checkpoint, sources) : begin(arguments, sources);
 }
 
 }  // namespace wd::cli

@@ -59,6 +59,12 @@ void TrainerSettings::describe(Fields& field) {
         "agent rows of one piece of the update: bounds memory, fixes sums");
   field("max_seconds", max_seconds, {0, 1e9}, "stop after this time [s]; 0: never");
   field("stop_return", stop_return, {-1e30, 1e30}, "stop when the mean return reaches this");
+  field("straggler_preempt", straggler_preempt, {0, 1},
+        "several workers: once this part of them has a complete rollout, the others end theirs, after a "
+        "quarter of "
+        "its steps at least; 0: never");
+  field("canary_freq", canary_freq, {0, 1e9},
+        "several workers: iterations between comparisons of what they have learned; 0: never");
 }
 
 void SavingSettings::describe(Fields& field) {

@@ -17,7 +17,7 @@ constexpr std::array kMetrics{
     Metric{"", "env_steps", Reduce::kMax,
            "environment steps so far, over all replicas; steps that only reset count"},
     Metric{"", "agent_steps", Reduce::kMax, "the same times the number of agents"},
-    Metric{"", "episodes", Reduce::kSum, "episodes that ended"},
+    Metric{"", "episodes", Reduce::kMax, "episodes that ended"},
 
     Metric{kPolicy, "mean_return", Reduce::kMean,
            "return of episodes that ended: undiscounted sum of rewards, mean over the policy's agents"},
@@ -48,7 +48,8 @@ constexpr std::array kMetrics{
     Metric{kPolicy, "updates", Reduce::kMax, "optimizer steps of one iteration"},
     Metric{kPolicy, "action_std_over_agents", Reduce::kMean,
            "deviation of the action among agents of one replica in one step; one a head"},
-    Metric{kPolicy, "action_std_over_envs", Reduce::kMean, "the same among replicas, agent by agent"},
+    Metric{kPolicy, "action_std_over_envs", Reduce::kMean,
+           "the same among replicas of one worker, agent by agent"},
     Metric{kPolicy, "action_std_over_time", Reduce::kMean, "the same among steps of a rollout"},
 
     Metric{kEnvironmentGroup, "FIELD", Reduce::kMean,
@@ -61,6 +62,11 @@ constexpr std::array kMetrics{
     Metric{kTimeGroup, "checkpoint_s", Reduce::kMax,
            "that training waited for checkpoints; they are written in the background [s]"},
     Metric{kTimeGroup, "other_s", Reduce::kMax, "on everything else [s]"},
+    Metric{kTimeGroup, "collective_s", Reduce::kMax,
+           "on operations of all workers together, most of it waiting for the slowest; on GPUs only those of "
+           "host memory [s]"},
+    Metric{kTimeGroup, "rollout_mean_s", Reduce::kMax, "on rollouts, mean over workers [s]"},
+    Metric{kTimeGroup, "rollout_max_s", Reduce::kMax, "on rollouts, by the slowest worker [s]"},
     Metric{kTimeGroup, "env_steps_per_s", Reduce::kSum, ""},
     Metric{kTimeGroup, "agent_steps_per_s", Reduce::kSum, ""},
 };

@@ -10,6 +10,7 @@
 #include "src/device.h"
 #include "src/policy/mlp.h"
 #include "wd/error.h"
+#include "wd/heartbeat.h"
 #include "wd/parallel.h"
 
 namespace wd {
@@ -81,7 +82,7 @@ struct Policy::Impl {
   ActionLayout layout;
   MlpShape actor, critic;  // critic.outputs 0: the value is the last column of the actor
   std::int64_t critic_offset = 0, log_std_offset = 0;
-  at::Tensor parameters, gradients, log_std, totals;
+  at::Tensor parameters, gradients, gradients_and_more, log_std, totals;
   std::vector<Layer> actor_layers, critic_layers;
   std::vector<Lane> inference, training;
 
@@ -161,7 +162,9 @@ Policy::Policy(const PolicyBuffers& buffers, const ModelSettings& model, int ind
   initial.narrow(0, self.log_std_offset, self.layout.components).fill_(model.initial_log_std);
 
   self.parameters = initial.to(self.place);
-  self.gradients = at::zeros_like(self.parameters);
+  self.gradients_and_more =
+      at::zeros({self.parameters.numel() + kNumLossSums + 1}, self.parameters.options());
+  self.gradients = self.gradients_and_more.narrow(0, 0, self.parameters.numel());
   self.totals = at::zeros({kNumLossSums}, at::TensorOptions().dtype(at::kDouble).device(self.place));
   self.actor_layers = self.actor.bind(self.parameters, 0);
   if (self.separate()) self.critic_layers = self.critic.bind(self.parameters, self.critic_offset);
@@ -175,6 +178,7 @@ Policy::Policy(Policy&&) noexcept = default;
 const std::string& Policy::name() const { return impl_->name; }
 at::Tensor Policy::parameters() const { return impl_->parameters; }
 at::Tensor Policy::gradients() const { return impl_->gradients; }
+at::Tensor Policy::gradients_and_more() const { return impl_->gradients_and_more; }
 
 std::vector<NamedTensor> Policy::named_parameters() const {
   const Impl& self = *impl_;
@@ -324,6 +328,10 @@ void Policy::Impl::reduce_lanes(std::vector<Lane>& lanes, std::int64_t count) {
 at::Tensor Policy::accumulate(const Batch& batch, const LossSettings& settings,
                               const std::function<bool()>& give_up) {
   Impl& self = *impl_;
+  if (batch.observation.size(0) == 0) {
+    self.gradients.zero_();
+    return self.totals.zero_();
+  }
   const Blocks blocks = Blocks::of(batch.observation.size(0), self.device.is_cuda(), self.chunk_rows);
   auto& lanes = self.lanes(self.training, blocks, true);
   for (std::int64_t l = 0; l < blocks.lanes; ++l) {
@@ -332,6 +340,7 @@ at::Tensor Policy::accumulate(const Batch& batch, const LossSettings& settings,
   }
   blocks.each([&](std::int64_t l, std::int64_t begin, std::int64_t end) {
     if (give_up && give_up()) return;
+    heartbeat::beat();
     self.accumulate_block(lanes[static_cast<std::size_t>(l)], batch, settings, begin, end);
   });
   self.reduce_lanes(lanes, blocks.lanes);

@@ -34,7 +34,11 @@ at::Tensor PolicyBuffers::observation_rows(std::int64_t begin, std::int64_t end)
 
 Trajectory::Trajectory(const Spec& spec, const std::vector<std::string>& policies,
                        const std::vector<int>& policy_of_role, int steps, int num_envs, Device device)
-    : steps_(steps), num_envs_(num_envs), roles_(spec.roles), policy_of_role_(policy_of_role) {
+    : steps_(steps),
+      num_envs_(num_envs),
+      length_(steps),
+      roles_(spec.roles),
+      policy_of_role_(policy_of_role) {
   const auto place = at::TensorOptions().device(
       device.is_cuda() ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device.index))
                        : at::Device(at::kCPU));
@@ -135,10 +139,10 @@ StepView Trajectory::first_rows() const {
 std::vector<std::pair<std::string, at::Tensor>> Trajectory::last_rows() const {
   std::vector<std::pair<std::string, at::Tensor>> rows;
   for (const PolicyBuffers& policy : policies_) {
-    rows.emplace_back(policy.name + "/observation", policy.observation[steps_]);
-    rows.emplace_back(policy.name + "/active", policy.active[steps_]);
+    rows.emplace_back(policy.name + "/observation", policy.observation[length_]);
+    rows.emplace_back(policy.name + "/active", policy.active[length_]);
     if (policy.action_mask.defined())
-      rows.emplace_back(policy.name + "/action_mask", policy.action_mask[steps_]);
+      rows.emplace_back(policy.name + "/action_mask", policy.action_mask[length_]);
   }
   return rows;
 }
@@ -151,9 +155,18 @@ void Trajectory::copy_row(std::int64_t from, std::int64_t to) {
   }
 }
 
-void Trajectory::carry_over() { copy_row(steps_, 0); }
+void Trajectory::end_at(int t) {
+  WD_CHECK(t > 0 && t <= steps_, "a rollout of ", steps_, " steps cannot end at step ", t);
+  length_ = t;
+  for (PolicyBuffers& policy : policies_) policy.mask.narrow(0, t, steps_ - t).zero_();
+}
 
-void Trajectory::carry_back() { copy_row(0, steps_); }
+void Trajectory::carry_over() {
+  copy_row(length_, 0);
+  length_ = steps_;
+}
+
+void Trajectory::carry_back() { copy_row(0, length_); }
 
 std::vector<const void*> Trajectory::addresses() const {
   std::vector<const void*> all = {terminated_.data_ptr(), truncated_.data_ptr(), reset_step_.data_ptr(),

@@ -14,6 +14,7 @@
 #include "src/run/summary.h"
 #include "wd/atomic_file.h"
 #include "wd/error.h"
+#include "wd/heartbeat.h"
 #include "wd/log.h"
 #include "wd/name.h"
 #include "wd/streams.h"
@@ -29,11 +30,17 @@ constexpr const char* kSummaryName = "summary.json";
 constexpr const char* kMetricsName = "metrics.jsonl";
 constexpr const char* kLogName = "log.txt";
 
+bool announce(const fs::path& folder) {
+  heartbeat::run_folder(fs::absolute(folder).string());
+  return true;
+}
+
 }  // namespace
 
 struct Run::Parts {
   RunOptions options;
   fs::path folder;
+  bool announced;  // to the launcher, before anything is in the folder: it can start anew there
   run::Lock lock;
   run::Display display;
   std::string config;
@@ -48,6 +55,7 @@ struct Run::Parts {
   explicit Parts(const RunOptions& given)
       : options(given),
         folder(given.resume ? given.run_dir : run::make_folder(given)),
+        announced(announce(folder)),
         lock(folder),
         display({.total_steps = given.total_steps, .max_seconds = given.max_seconds, .quiet = given.quiet}) {}
 

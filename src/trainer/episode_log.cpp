@@ -23,8 +23,8 @@ double mean(const auto& values) {
 
 }  // namespace
 
-EpisodeLog::EpisodeLog(const Trajectory& trajectory, Device device)
-    : trajectory_(trajectory), device_(device) {
+EpisodeLog::EpisodeLog(const Trajectory& trajectory, Device device, ProcessGroup group)
+    : trajectory_(trajectory), device_(device), group_(std::move(group)) {
   const std::int64_t T = trajectory.steps(), E = trajectory.num_envs();
   if (trajectory.statistics().defined())
     statistics_.resize(static_cast<std::size_t>(trajectory.statistics().size(2)));
@@ -40,47 +40,69 @@ EpisodeLog::EpisodeLog(const Trajectory& trajectory, Device device)
   }
 }
 
-// Lengths are those of any policy: where an episode ended they are not 0.
-void EpisodeLog::update_statistics(const at::Tensor& lengths) {
-  if (!trajectory_.statistics().defined()) return;
-  const at::Tensor values = trajectory_.statistics().cpu();
-  const std::size_t K = statistics_.size();
-  const std::int32_t* const ended = lengths.const_data_ptr<std::int32_t>();
-  const float* const value = values.const_data_ptr<float>();
-  for (std::size_t i = 0; i < static_cast<std::size_t>(lengths.numel()); ++i) {
-    if (ended[i] == 0) continue;
-    for (std::size_t k = 0; k < K; ++k) statistics_[k].push_back(value[i * K + k]);
+// Follows the episodes of a policy through the rollout; their lengths, where they ended, on the host.
+at::Tensor EpisodeLog::follow(std::size_t policy) {
+  PolicyLog& log = policies_[policy];
+  const PolicyBuffers& buffers = trajectory_.policies()[policy];
+  EpisodesArgs args;
+  args.steps = trajectory_.length();
+  args.num_envs = trajectory_.num_envs();
+  args.num_agents = buffers.num_agents;
+  args.reward = buffers.reward.const_data_ptr<float>();
+  args.terminated = trajectory_.terminated().const_data_ptr<std::uint8_t>();
+  args.truncated = trajectory_.truncated().const_data_ptr<std::uint8_t>();
+  args.reset_step = trajectory_.reset_step().const_data_ptr<std::uint8_t>();
+  args.running_return = log.running_return.mutable_data_ptr<float>();
+  args.running_length = log.running_length.mutable_data_ptr<std::int32_t>();
+  args.finished_return = log.finished_return.mutable_data_ptr<float>();
+  args.finished_length = log.finished_length.mutable_data_ptr<std::int32_t>();
+  episodes(current_queue(device_), args);
+  return log.finished_length.narrow(0, 0, args.steps).cpu();
+}
+
+// Episodes that ended on this rank: [n, 2 + policies + statistics] float64: step and replica in one number, length, returns,
+// statistics.
+at::Tensor EpisodeLog::ended_here() {
+  const std::int64_t E = trajectory_.num_envs();
+  const std::size_t P = policies_.size(), K = statistics_.size();
+  at::Tensor lengths;  // the same for every policy
+  for (std::size_t p = 0; p < P; ++p) lengths = follow(p);
+  std::vector<at::Tensor> returns;
+  for (const PolicyLog& log : policies_) returns.push_back(log.finished_return.cpu());
+  const at::Tensor statistics = K > 0 ? trajectory_.statistics().cpu() : at::Tensor();
+  std::vector<double> rows;
+  std::int64_t count = 0;
+  for (std::int64_t i = 0; i < lengths.numel(); ++i) {
+    const std::int32_t length = lengths.const_data_ptr<std::int32_t>()[i];
+    if (length == 0) continue;
+    ++count;
+    const std::int64_t t = i / E, e = group_.rank() * E + i % E;
+    rows.push_back(static_cast<double>(t * E * group_.size() + e));
+    rows.push_back(length);
+    for (const at::Tensor& one : returns) rows.push_back(one.const_data_ptr<float>()[i]);
+    for (std::size_t k = 0; k < K; ++k)
+      rows.push_back(statistics.const_data_ptr<float>()[static_cast<std::size_t>(i) * K + k]);
   }
+  const auto width = static_cast<std::int64_t>(2 + P + K);
+  return at::tensor(rows, at::kDouble).view({count, width});
 }
 
 void EpisodeLog::update() {
-  for (std::size_t p = 0; p < policies_.size(); ++p) {
-    PolicyLog& log = policies_[p];
-    const PolicyBuffers& buffers = trajectory_.policies()[p];
-    EpisodesArgs args;
-    args.steps = trajectory_.steps();
-    args.num_envs = trajectory_.num_envs();
-    args.num_agents = buffers.num_agents;
-    args.reward = buffers.reward.const_data_ptr<float>();
-    args.terminated = trajectory_.terminated().const_data_ptr<std::uint8_t>();
-    args.truncated = trajectory_.truncated().const_data_ptr<std::uint8_t>();
-    args.reset_step = trajectory_.reset_step().const_data_ptr<std::uint8_t>();
-    args.running_return = log.running_return.mutable_data_ptr<float>();
-    args.running_length = log.running_length.mutable_data_ptr<std::int32_t>();
-    args.finished_return = log.finished_return.mutable_data_ptr<float>();
-    args.finished_length = log.finished_length.mutable_data_ptr<std::int32_t>();
-    episodes(current_queue(device_), args);
-    const at::Tensor returns = log.finished_return.cpu(), lengths = log.finished_length.cpu();
-    if (p == 0) update_statistics(lengths);
-    const float* const finished_return = returns.const_data_ptr<float>();
-    const std::int32_t* const finished_length = lengths.const_data_ptr<std::int32_t>();
-    for (std::int64_t i = 0; i < lengths.numel(); ++i) {
-      if (finished_length[i] == 0) continue;
-      log.returns.push_back(finished_return[i]);
-      log.lengths.push_back(finished_length[i]);
-      log.recent.push_back(finished_return[i]);
+  const at::Tensor here = ended_here(), ended = group_.all_gather_rows(here);
+  const std::size_t P = policies_.size(), width = static_cast<std::size_t>(ended.size(1));
+  std::vector<const double*> rows;
+  for (std::int64_t i = 0; i < ended.size(0); ++i)
+    rows.push_back(ended.const_data_ptr<double>() + static_cast<std::size_t>(i) * width);
+  std::sort(rows.begin(), rows.end(), [](const double* a, const double* b) { return a[0] < b[0]; });
+  for (const double* const row : rows) {
+    for (std::size_t p = 0; p < P; ++p) {
+      PolicyLog& log = policies_[p];
+      log.lengths.push_back(row[1]);
+      log.returns.push_back(row[2 + p]);
+      log.recent.push_back(row[2 + p]);
       if (log.recent.size() > kWindow) log.recent.pop_front();
     }
+    for (std::size_t k = 0; k < statistics_.size(); ++k) statistics_[k].push_back(row[2 + P + k]);
   }
 }
 

@@ -1,10 +1,11 @@
-// episode_log.h: returns and lengths of finished episodes by policy: of the logging interval, and of the last hundred.
+// episode_log.h: returns and lengths of finished episodes by policy, on all ranks: of the logging interval, and of the last hundred.
 #pragma once
 
 #include <deque>
 #include <vector>
 
 #include "wd/policy.h"
+#include "wd/process_group.h"
 
 namespace wd {
 
@@ -12,9 +13,9 @@ class EpisodeLog {
  public:
   static constexpr std::size_t kWindow = 100;
 
-  EpisodeLog(const Trajectory& trajectory, Device device);
+  EpisodeLog(const Trajectory& trajectory, Device device, ProcessGroup group);
 
-  // Takes in the rollout. Synchronises on CUDA.
+  // Takes in the rollout of every rank, in one order for all numbers of ranks. Synchronises on CUDA. All ranks.
   void update();
 
   struct Interval {
@@ -42,10 +43,12 @@ class EpisodeLog {
     std::vector<double> returns, lengths;  // of the interval
   };
 
-  void update_statistics(const at::Tensor& lengths);
+  at::Tensor follow(std::size_t policy);
+  at::Tensor ended_here();
 
   const Trajectory& trajectory_;
   Device device_;
+  ProcessGroup group_;
   std::vector<PolicyLog> policies_;
   std::vector<std::vector<double>> statistics_;  // by statistic, of the interval
 };

@@ -1,7 +1,11 @@
 // train.cpp: iterations until the configuration's end is reached, with the run's files on the way.
+#include <ATen/ATen.h>
+
 #include <chrono>
 
 #include "src/device.h"
+#include "src/launcher/guarded.h"
+#include "wd/heartbeat.h"
 #include "wd/log.h"
 #include "wd/trainer.h"
 #include "wd/weights.h"
@@ -19,17 +23,17 @@ double seconds_since(Clock::time_point start) {
 // One call of train().
 class Session {
  public:
-  Session(const TrainOptions& options, Trainer& trainer, Run& run, Checkpoints& checkpoints)
+  Session(const TrainOptions& options, Trainer& trainer, Run* run, Checkpoints* checkpoints)
       : options_(options), config_(options.config), trainer_(trainer), run_(run), checkpoints_(checkpoints) {}
 
-  std::string go_on_to_the_end();
+  TrainEnd go_on_to_the_end();
   Progress progress() const;
 
  private:
   bool out_of_time() const {
     return config_.trainer.max_seconds > 0.0 && seconds_since(start_) >= config_.trainer.max_seconds;
   }
-  std::string reason_to_stop() const;
+  TrainEnd reason_to_stop() const;
   void report();
   bool save_weights();
   bool save_checkpoint();
@@ -40,8 +44,8 @@ class Session {
   const TrainOptions& options_;
   const Config& config_;
   Trainer& trainer_;
-  Run& run_;
-  Checkpoints& checkpoints_;
+  Run* run_;                  // rank 0's; null elsewhere
+  Checkpoints* checkpoints_;  // the same
   Clock::time_point start_ = Clock::now();
   std::int64_t reported_ = 0;        // iteration
   double checkpoint_seconds_ = 0.0;  // that training waited for checkpoints, since the last report
@@ -59,33 +63,41 @@ Progress Session::progress() const {
   return progress;
 }
 
-// Empty while training goes on.
-std::string Session::reason_to_stop() const {
-  if (const std::string done = finished(config_, trainer_); !done.empty()) return done;
-  if (options_.interrupted && options_.interrupted()) return "signal";
-  return out_of_time() ? "max_seconds" : "";
+// An empty reason while training goes on. The ranks decide together: what one of them is told, all obey.
+TrainEnd Session::reason_to_stop() const {
+  const at::Tensor told = at::zeros({2}, at::kLong);
+  told[0].fill_(options_.interrupted ? options_.interrupted() : 0);
+  told[1].fill_(out_of_time() ? 1 : 0);
+  trainer_.group().all_reduce(told, ReduceOp::kMax);
+  if (const std::string done = finished(config_, trainer_); !done.empty()) return {done};
+  if (const int signal = told[0].item<int>(); signal != 0) return {"signal", signal};
+  return {told[1].item<int>() != 0 ? "max_seconds" : ""};
 }
 
 void Session::report() {
   MetricsRow row = trainer_.take_metrics();
   row.add("time/checkpoint_s", checkpoint_seconds_);
-  run_.log(row);
-  run_.display(progress());
+  if (run_ != nullptr) {
+    run_->log(row);
+    run_->display(progress());
+  }
   reported_ = trainer_.counts().iteration;
   checkpoint_seconds_ = 0.0;
 }
 
 // False where a file could not be written; the run's log says why.
 bool Session::save_weights() {
+  if (run_ == nullptr) return true;
   bool saved = true;
   for (const Policy& policy : trainer_.policies()) {
-    saved = run_.save_weights(policy.name(), views_of(host_copies(policy.named_parameters()))) && saved;
+    saved = run_->save_weights(policy.name(), views_of(host_copies(policy.named_parameters()))) && saved;
   }
   return saved;
 }
 
 // False where the one before could not be written.
 bool Session::save_checkpoint() {
+  heartbeat::enter(heartbeat::Phase::kCheckpoint);
   const Clock::time_point start = Clock::now();
   const bool good = save_checkpoint(trainer_.snapshot());
   checkpoint_seconds_ += seconds_since(start);
@@ -93,51 +105,63 @@ bool Session::save_checkpoint() {
 }
 
 bool Session::save_checkpoint(Snapshot snapshot) {
+  if (checkpoints_ == nullptr) return true;
   CheckpointInfo info;
+  info.world_size = trainer_.group().size();
   info.environment = config_.name;
   info.seed = static_cast<std::uint64_t>(config_.trainer.seed);
-  info.config_hash = config_hash(run_.config());
+  info.config_hash = config_hash(run_->config());
   info.mean_return = trainer_.mean_return(0);
-  info.offsets = run_.offsets();
-  return checkpoints_.save(std::move(snapshot), info, run_.config(), run_.growing_files());
+  info.offsets = run_->offsets();
+  return checkpoints_->save(std::move(snapshot), info, run_->config(), run_->growing_files());
 }
 
 // The first checkpoint stands before the first step: from here on a run can always go on.
 void Session::begin() {
   if (trainer_.counts().iteration > 0) return;
+  heartbeat::enter(heartbeat::Phase::kCheckpoint);
   Snapshot snapshot = trainer_.snapshot();
-  const std::uint64_t needed = 2 * snapshot.bytes(), room = std::filesystem::space(run_.folder()).available;
+  if (run_ == nullptr) return;
+  const std::uint64_t needed = 2 * snapshot.bytes(), room = std::filesystem::space(run_->folder()).available;
   if (room < needed) {
-    throw UsageError(concat("run folder ", run_.folder().string(), ": two checkpoints need ", needed >> 20,
+    throw UsageError(concat("run folder ", run_->folder().string(), ": two checkpoints need ", needed >> 20,
                             " MiB, and the disk has ", room >> 20,
                             " MiB left: make room, or name another folder with --run_dir"));
   }
   save_checkpoint(std::move(snapshot));
-  if (!checkpoints_.wait())
+  if (!checkpoints_->wait())
     throw std::runtime_error("the first checkpoint could not be written: nothing was begun");
 }
 
 void Session::end() {
   if (reported_ < trainer_.counts().iteration) report();
   const bool weights = save_weights();
-  if (!checkpoints_.holds(trainer_.counts().iteration)) save_checkpoint();
-  if (!checkpoints_.wait()) throw std::runtime_error("the last checkpoint could not be written");
+  const at::Tensor missing = at::zeros({1}, at::kLong);  // rank 0 knows, and all take part in a checkpoint
+  if (checkpoints_ != nullptr) missing.fill_(checkpoints_->holds(trainer_.counts().iteration) ? 0 : 1);
+  trainer_.group().all_reduce(missing);
+  if (missing.item<std::int64_t>() != 0) save_checkpoint();
+  if (checkpoints_ != nullptr && !checkpoints_->wait())
+    throw std::runtime_error("the last checkpoint could not be written");
   if (!weights) throw std::runtime_error("the trained weights could not be saved");
 }
 
-std::string Session::go_on_to_the_end() {
+TrainEnd Session::go_on_to_the_end() {
   begin();
   reported_ = trainer_.counts().iteration;
   const SavingSettings& saving = config_.saving;
   const auto due = [&](std::int64_t every) { return every > 0 && trainer_.counts().iteration % every == 0; };
-  const std::function<bool()> give_up = [this] { return out_of_time(); };
-  std::string reason = reason_to_stop();
-  while (reason.empty()) {
+  Trainer::IterateOptions iterate;
+  if (config_.trainer.max_seconds > 0.0) iterate.give_up = [this] { return out_of_time(); };
+  TrainEnd end_of_training = reason_to_stop();
+  while (end_of_training.reason.empty()) {
     const std::int64_t iteration = trainer_.counts().iteration + 1;
+    heartbeat::iteration(iteration);
     options_.fault.strike(iteration);
-    const bool complete = trainer_.iterate(config_.trainer.max_seconds > 0.0 ? give_up : nullptr,
-                                           options_.fault.tensor_in(iteration));
-    reason = reason_to_stop();
+    iterate.poison = options_.fault.tensor_in(iteration);
+    iterate.step_delay = options_.fault.delay(iteration, config_.trainer.rollout_steps());
+    const bool complete = trainer_.iterate(iterate);
+    if (due(config_.trainer.canary_freq)) trainer_.check_ranks_agree();
+    end_of_training = reason_to_stop();
     if (!complete) break;
     if (due(saving.metrics_log_freq)) report();
     // A full disk must not end training: only the last weights and the last checkpoint decide about success.
@@ -145,11 +169,11 @@ std::string Session::go_on_to_the_end() {
     if (due(saving.checkpoint_freq)) save_checkpoint();
   }
   end();
-  if (trainer_.counts().iteration == 0) {
-    logging::warn("ended by " + reason +
+  if (trainer_.counts().iteration == 0 && run_ != nullptr) {
+    logging::warn("ended by " + end_of_training.reason +
                   " before one iteration was complete: the weights are as at the start");
   }
-  return reason;
+  return end_of_training;
 }
 
 }  // namespace
@@ -159,15 +183,17 @@ std::string finished(const Config& config, const Trainer& trainer) {
   return trainer.counts().env_steps >= config.trainer.total_steps ? "total_steps" : "";
 }
 
-std::string train(const TrainOptions& options, Trainer& trainer, Run& run, Checkpoints& checkpoints) {
+TrainEnd train(const TrainOptions& options, Trainer& trainer, Run* run, Checkpoints* checkpoints) {
   Session session(options, trainer, run, checkpoints);
   try {
-    const std::string reason = session.go_on_to_the_end();
-    run.finish(reason == "max_seconds" || reason == "signal" ? RunStatus::kStopped : RunStatus::kFinished,
-               reason, session.progress());
-    return reason;
+    const TrainEnd end = session.go_on_to_the_end();
+    const bool stopped = end.reason == "max_seconds" || end.reason == "signal";
+    if (run != nullptr)
+      run->finish(stopped ? RunStatus::kStopped : RunStatus::kFinished, end.reason, session.progress());
+    return end;
   } catch (const std::exception& error) {
-    run.finish(RunStatus::kFailed, error.what(), session.progress());
+    report_current_exception();
+    if (run != nullptr) run->finish(RunStatus::kFailed, error.what(), session.progress());
     throw;
   }
 }

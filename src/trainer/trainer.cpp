@@ -2,10 +2,13 @@
 #include "wd/trainer.h"
 
 #include <ATen/ATen.h>
+#include <xxhash.h>
 
 #include <cmath>
 #include <fstream>
+#include <iterator>
 #include <sstream>
+#include <thread>
 
 #include "kernels/reduce.h"
 #include "src/algorithm/guard.h"
@@ -13,9 +16,12 @@
 #include "src/trainer/action_spread.h"
 #include "src/trainer/episode_log.h"
 #include "src/trainer/named.h"
+#include "src/trainer/reduce_metrics.h"
 #include "src/trainer/timeline.h"
 #include "wd/algorithm.h"
 #include "wd/error.h"
+#include "wd/heartbeat.h"
+#include "wd/log.h"
 #include "wd/weights.h"
 
 namespace wd {
@@ -33,6 +39,50 @@ std::string read_text(const std::string& path) {
   return text.str();
 }
 
+constexpr const char* kRollouts = "rollouts";
+
+bool any(const ProcessGroup& group, bool here) {
+  const at::Tensor flag = at::full({1}, here ? 1 : 0, at::kLong);
+  group.all_reduce(flag, ReduceOp::kMax);
+  return flag.item<std::int64_t>() != 0;
+}
+
+// Tensors with a row for each replica; all others are the same on every rank.
+bool is_of_replicas(const std::string& file, const std::string& name) {
+  return file == "replicas" || (file == "episodes" && name.find("/running_") != std::string::npos);
+}
+
+// Rank 0's tensor, on the host of every rank. Its type is one of those that checkpoints hold.
+at::Tensor distribute(const ProcessGroup& group, const at::Tensor& source) {
+  if (group.size() == 1) return source;
+  std::string form;
+  if (group.leads()) {
+    form.push_back(static_cast<char>(source.scalar_type()));
+    for (const std::int64_t n : source.sizes()) form += concat(n, ' ');
+  }
+  form = group.broadcast(form);
+  std::istringstream sizes(form.substr(1));
+  const std::vector<std::int64_t> shape{std::istream_iterator<std::int64_t>(sizes), {}};
+  const at::Tensor tensor =
+      group.leads() ? source.contiguous() : at::empty(shape, static_cast<at::ScalarType>(form.front()));
+  if (tensor.numel() > 0) group.broadcast(tensor);
+  return tensor;
+}
+
+// This rank's rows of rank 0's tensor, on the host.
+at::Tensor share_out(const ProcessGroup& group, const NamedTensor& own, const at::Tensor& source) {
+  std::vector<std::int64_t> shape = own.tensor.sizes().vec();
+  at::Tensor rows = at::empty(shape, own.tensor.options().device(at::kCPU));
+  shape[0] *= group.size();
+  if (group.leads()) {
+    WD_CHECK(source.sizes() == at::IntArrayRef(shape) && source.scalar_type() == rows.scalar_type(),
+             "the checkpoint's tensor '", own.name, "' is ", source.scalar_type(), source.sizes(), " where ",
+             rows.scalar_type(), at::IntArrayRef(shape), " is expected");
+  }
+  group.scatter_rows(source, rows);
+  return rows;
+}
+
 std::vector<std::string> policy_names(const Config& config) {
   std::vector<std::string> names;
   for (const PolicySettings& policy : config.policies) names.push_back(policy.name);
@@ -41,9 +91,18 @@ std::vector<std::string> policy_names(const Config& config) {
 
 }  // namespace
 
-ReplicasOptions replicas_options(const Config& config, Device device) {
+void check_shares(const Config& config, int world_size) {
+  const std::int64_t envs = config.trainer.num_envs, below = envs / world_size * world_size;
+  if (envs % world_size == 0) return;
+  throw UsageError(concat("trainer.num_envs = ", envs, ": must be a multiple of the ", world_size,
+                          " workers, as ", below > 0 ? concat(below, " or ") : "", below + world_size));
+}
+
+ReplicasOptions replicas_options(const Config& config, Device device, int rank, int world_size) {
+  check_shares(config, world_size);
   ReplicasOptions options;
-  options.num_envs = static_cast<int>(config.trainer.num_envs);
+  options.num_envs = static_cast<int>(config.trainer.num_envs / world_size);
+  options.first_replica = static_cast<std::uint32_t>(rank * options.num_envs);
   options.seed = static_cast<std::uint64_t>(config.trainer.seed);
   options.reset = static_cast<ResetMode>(config.env.reset);
   options.pool_size = static_cast<std::uint32_t>(config.env.reset_pool_size);
@@ -71,6 +130,8 @@ class Backup {
 struct Trainer::Impl {
   const Config config;
   Device device;
+  ProcessGroup group;
+  ReplicasOptions share;
   Replicas replicas;
   Trajectory trajectory;
   std::vector<Policy> policies;
@@ -81,17 +142,20 @@ struct Trainer::Impl {
   StepCounts counts;
   StepCounts counts_at_metrics;
   Clock::time_point start = Clock::now(), metrics_taken = start;
-  bool started = false;
-  Backup backup;  // of what an iteration changes before it counts
+  bool started = false, straggler_told = false;
+  std::int64_t rollouts = 0;  // of this object
+  Backup backup;              // of what an iteration changes before it counts
 
-  Impl(const Config& c, const EnvironmentRow& row, const Environment& environment, Device d)
+  Impl(const Config& c, const EnvironmentRow& row, const Environment& environment, Device d, ProcessGroup g)
       : config(c),
         device(d),
-        replicas(row, environment, replicas_options(c, d)),
+        group(std::move(g)),
+        share(replicas_options(c, d, group.rank(), group.size())),
+        replicas(row, environment, share),
         trajectory(replicas.spec(), policy_names(c), c.policy_of_role,
-                   static_cast<int>(c.trainer.rollout_steps()), static_cast<int>(c.trainer.num_envs), d),
-        episodes(trajectory, d),
-        guard(trajectory, d),
+                   static_cast<int>(c.trainer.rollout_steps()), share.num_envs, d),
+        episodes(trajectory, d, group),
+        guard(trajectory, d, share.first_replica),
         timeline(d) {
     policies.reserve(c.policies.size());
     for (std::size_t p = 0; p < c.policies.size(); ++p) {
@@ -101,36 +165,55 @@ struct Trainer::Impl {
                             d);
       if (!c.policies[p].model.model_ckpt_filepath.empty())
         load_weights(policies[p], c.policies[p].model.model_ckpt_filepath);
-      learners.emplace_back(policies[p], trajectory, index, c.policies[p], seed);
+      learners.emplace_back(policies[p], trajectory, index, c.policies[p], seed, group);
     }
+    synchronize();
   }
 
   void poison(const std::string& tensor);
+  void synchronize();
+  std::vector<at::Tensor> learned() const;
   std::vector<at::Tensor> changing() const;
+  bool preempts() const { return config.trainer.straggler_preempt > 0.0 && group.size() > 1; }
+  bool enough_ranks_done() const;
+  std::int64_t env_steps_of_rollout() const;
   std::map<std::string, std::vector<NamedTensor>> files() const;
-  bool rollout(const std::function<bool()>& give_up);
+  bool rollout(const IterateOptions& options);
   bool update(const std::function<bool()>& give_up, const std::string& poisoned);
   void add_policy_metrics(MetricsRow& row, std::size_t p);
   double reward_mean(const PolicyBuffers& buffers) const;
+  void report_stragglers(double rollout_s, MetricsRow& row);
 };
 
-// For tests: NaN where it hurts.
+// For tests: NaN where it hurts, or a number that is a little wrong.
 void Trainer::Impl::poison(const std::string& tensor) {
   const double nan = std::nan("");
   PolicyBuffers& buffers = trajectory.policies()[0];
   if (tensor == "observation") buffers.observation[0][0][0][0].fill_(nan);
   if (tensor == "reward") buffers.reward[0][0][0].fill_(nan);
+  if (tensor == "drift") policies[0].parameters()[0].mul_(1.0 + 1e-6).add_(1e-7);
   if (tensor == "weight") policies[0].parameters()[0].fill_(nan);
   learners[0].poison_next(tensor);
 }
 
-// What an iteration changes as it goes: replicas, parameters, moments.
-std::vector<at::Tensor> Trainer::Impl::changing() const {
-  std::vector<at::Tensor> tensors = {replicas.blocks()};
+// What is the same on all ranks: parameters, moments, steps of the optimizer.
+std::vector<at::Tensor> Trainer::Impl::learned() const {
+  std::vector<at::Tensor> tensors;
   for (const Policy& policy : policies) tensors.push_back(policy.parameters());
   for (const Learner& learner : learners)
     for (const NamedTensor& named : learner.optimizer()) tensors.push_back(named.tensor);
   return tensors;
+}
+
+// What an iteration changes as it goes.
+std::vector<at::Tensor> Trainer::Impl::changing() const {
+  std::vector<at::Tensor> tensors = learned();
+  tensors.push_back(replicas.blocks());
+  return tensors;
+}
+
+void Trainer::Impl::synchronize() {
+  for (const at::Tensor& tensor : learned()) group.broadcast(tensor);
 }
 
 // All that is saved, by file: the tensors themselves.
@@ -147,7 +230,8 @@ std::map<std::string, std::vector<NamedTensor>> Trainer::Impl::files() const {
   return files;
 }
 
-bool Trainer::Impl::rollout(const std::function<bool()>& give_up) {
+bool Trainer::Impl::rollout(const IterateOptions& options) {
+  heartbeat::enter(heartbeat::Phase::kRollout);
   timeline.mark(Phase::kOther);
   if (started) {
     trajectory.carry_over();
@@ -158,8 +242,13 @@ bool Trainer::Impl::rollout(const std::function<bool()>& give_up) {
   const int steps = trajectory.steps();
   Policy::ActOptions act;
   act.seed = static_cast<std::uint64_t>(config.trainer.seed);
-  for (int t = 0; t < steps; ++t) {
-    if (give_up && give_up()) return false;
+  act.first_replica = share.first_replica;
+  int t = 0;
+  for (; t < steps; ++t) {
+    if (options.give_up && options.give_up()) return false;
+    if (options.step_delay.count() > 0) std::this_thread::sleep_for(options.step_delay);
+    if (preempts() && 4 * t >= steps && enough_ranks_done()) break;
+    heartbeat::beat();
     act.step = static_cast<std::uint64_t>(counts.iteration) * static_cast<std::uint64_t>(steps) +
                static_cast<std::uint64_t>(t);
     for (std::size_t p = 0; p < policies.size(); ++p) policies[p].act(trajectory.policies()[p], t, act);
@@ -167,12 +256,31 @@ bool Trainer::Impl::rollout(const std::function<bool()>& give_up) {
     replicas.step(trajectory.rows(t));
     timeline.mark(Phase::kEnvironment);
   }
-  for (std::size_t p = 0; p < policies.size(); ++p) policies[p].evaluate(trajectory.policies()[p], steps);
+  trajectory.end_at(t);
+  for (std::size_t p = 0; p < policies.size(); ++p) policies[p].evaluate(trajectory.policies()[p], t);
   timeline.mark(Phase::kInference);
+  if (preempts()) group.add(kRollouts, 1);
   return true;
 }
 
+// Each rank counts its rollouts up by one, whether they were complete or not.
+bool Trainer::Impl::enough_ranks_done() const {
+  wd::synchronize(device);
+  const auto wanted = static_cast<std::int64_t>(std::ceil(config.trainer.straggler_preempt * group.size()));
+  return group.add(kRollouts, 0) >= rollouts * group.size() + wanted;
+}
+
+// Over all ranks.
+std::int64_t Trainer::Impl::env_steps_of_rollout() const {
+  const std::int64_t own = std::int64_t{trajectory.length()} * share.num_envs;
+  if (!preempts()) return own * group.size();
+  const at::Tensor sum = at::full({1}, own, at::kLong);
+  group.all_reduce(sum);
+  return sum.item<std::int64_t>();
+}
+
 bool Trainer::Impl::update(const std::function<bool()>& give_up, const std::string& poisoned) {
+  heartbeat::enter(heartbeat::Phase::kUpdate);
   if (!poisoned.empty()) poison(poisoned);
   guard.check_rollout(policies);
   const UpdateTime time{counts.iteration, counts.env_steps};
@@ -187,15 +295,18 @@ bool Trainer::Impl::update(const std::function<bool()>& give_up, const std::stri
 }
 
 Trainer::Trainer(const Config& config, const EnvironmentRow& row, const Environment& environment,
-                 Device device)
-    : impl_(std::make_unique<Impl>(config, row, environment, device)) {}
+                 Device device, ProcessGroup group)
+    : impl_(std::make_unique<Impl>(config, row, environment, device, std::move(group))) {}
 Trainer::~Trainer() = default;
 
-bool Trainer::iterate(const std::function<bool()>& give_up, const std::string& poison) {
+bool Trainer::iterate(const IterateOptions& options) {
   Impl& self = *impl_;
+  const auto& give_up = options.give_up;
   const bool was_started = self.started;
   if (give_up) self.backup.keep(self.changing());
-  if (!self.rollout(give_up) || !self.update(give_up, poison)) {
+  bool complete = self.rollout(options);
+  if (give_up) complete = !any(self.group, !complete);
+  if (!complete || !self.update(give_up, options.poison)) {
     self.backup.put_back(self.changing());
     self.trajectory.carry_back();
     self.started = was_started;
@@ -203,7 +314,8 @@ bool Trainer::iterate(const std::function<bool()>& give_up, const std::string& p
   }
   self.episodes.update();
   ++self.counts.iteration;
-  self.counts.env_steps += self.config.trainer.rollout_steps() * self.config.trainer.num_envs;
+  ++self.rollouts;
+  self.counts.env_steps += self.env_steps_of_rollout();
   self.counts.agent_steps = self.counts.env_steps * self.replicas.spec().num_agents();
   self.timeline.mark(Phase::kOther);
   return true;
@@ -211,29 +323,78 @@ bool Trainer::iterate(const std::function<bool()>& give_up, const std::string& p
 
 void Trainer::rollout() { impl_->rollout({}); }
 
+void Trainer::synchronize() { impl_->synchronize(); }
+
 Snapshot Trainer::snapshot() const {
   Snapshot snapshot{impl_->counts, wall_s(), impl_->files()};
-  for (auto& [name, tensors] : snapshot.files) tensors = host_copies(tensors);
+  for (auto& [name, tensors] : snapshot.files) {
+    tensors = host_copies(tensors);
+    for (NamedTensor& named : tensors)
+      if (is_of_replicas(name, named.name)) named.tensor = impl_->group.gather_rows(named.tensor);
+  }
   return snapshot;
 }
 
+// Rank 0 has the snapshot; what belongs to replicas goes to the ranks that step them, the rest to all.
 void Trainer::restore(const Snapshot& snapshot) {
   Impl& self = *impl_;
+  const ProcessGroup& group = self.group;
   for (const auto& [file, tensors] : self.files()) {
-    const auto saved = snapshot.files.find(file);
-    WD_CHECK(saved != snapshot.files.end(), "the checkpoint has no file ", file, ".safetensors");
+    const std::vector<NamedTensor>* saved = nullptr;
+    if (group.leads()) {
+      const auto found = snapshot.files.find(file);
+      WD_CHECK(found != snapshot.files.end(), "the checkpoint has no file ", file, ".safetensors");
+      saved = &found->second;
+    }
+    std::vector<NamedTensor> own;
+    for (const NamedTensor& named : tensors) {
+      const at::Tensor& source = saved == nullptr ? at::Tensor() : find_tensor(*saved, named.name);
+      own.push_back({named.name, is_of_replicas(file, named.name) ? share_out(group, named, source)
+                                                                  : distribute(group, source)});
+    }
     if (file == "episodes") {
-      self.episodes.restore(saved->second);
+      self.episodes.restore(own);
     } else {
-      for (const NamedTensor& named : tensors) restore_tensor(saved->second, named.name, named.tensor);
+      for (const NamedTensor& named : tensors) restore_tensor(own, named.name, named.tensor);
     }
   }
-  self.counts = self.counts_at_metrics = snapshot.counts;
-  self.started = snapshot.counts.iteration > 0;
+  const StepCounts& counts = snapshot.counts;
+  const at::Tensor numbers =
+      at::tensor({static_cast<double>(counts.iteration), static_cast<double>(counts.env_steps),
+                  static_cast<double>(counts.agent_steps), snapshot.wall_s},
+                 at::kDouble);
+  group.broadcast(numbers);  // counts are below 2^53
+  const auto number = [&](int k) { return numbers[k].item<double>(); };
+  self.counts = {static_cast<std::int64_t>(number(0)), static_cast<std::int64_t>(number(1)),
+                 static_cast<std::int64_t>(number(2))};
+  self.counts_at_metrics = self.counts;
+  self.started = self.counts.iteration > 0;
   self.metrics_taken = Clock::now();
-  self.start = self.metrics_taken - std::chrono::duration_cast<Clock::duration>(Seconds(snapshot.wall_s));
+  self.start = self.metrics_taken - std::chrono::duration_cast<Clock::duration>(Seconds(number(3)));
 }
 
+void Trainer::check_ranks_agree() const {
+  const Impl& self = *impl_;
+  if (self.group.size() == 1) return;
+  XXH64_hash_t hash = XXH3_64bits(&self.counts, sizeof(self.counts));
+  for (const at::Tensor& tensor : self.learned()) {
+    const at::Tensor host = tensor.cpu();
+    hash = XXH3_64bits_withSeed(host.const_data_ptr(), host.nbytes(), hash);
+  }
+  const at::Tensor all =
+      self.group.all_gather_rows(at::full({1}, static_cast<std::int64_t>(hash), at::kLong));
+  std::string others;
+  for (int r = 1; r < self.group.size(); ++r)
+    if (all[r].item<std::int64_t>() != all[0].item<std::int64_t>())
+      others += concat(others.empty() ? "" : ", ", r);
+  WD_CHECK(others.empty(), "after iteration ", self.counts.iteration,
+           " parameters, moments or counters of rank ", others,
+           " are not those of rank 0: the ranks have drifted apart, and nothing more is learned; go on from "
+           "a checkpoint "
+           "before, and look for a machine with faulty memory or another build");
+}
+
+const ProcessGroup& Trainer::group() const { return impl_->group; }
 double Trainer::wall_s() const { return Seconds(Clock::now() - impl_->start).count(); }
 const StepCounts& Trainer::counts() const { return impl_->counts; }
 Trajectory& Trainer::trajectory() { return impl_->trajectory; }
@@ -247,7 +408,7 @@ bool Trainer::return_reached() const {
          impl_->episodes.recent_mean(0) >= *wanted;
 }
 
-// Mean reward of the rollout's transitions, in a fixed order.
+// Mean reward of the rollout's transitions on all ranks, in a fixed order.
 double Trainer::Impl::reward_mean(const PolicyBuffers& buffers) const {
   const auto doubles = buffers.reward.options().dtype(at::kDouble);
   at::Tensor partial = at::empty({3 * num_chunks(buffers.reward.numel())}, doubles),
@@ -255,6 +416,7 @@ double Trainer::Impl::reward_mean(const PolicyBuffers& buffers) const {
   masked_moments(current_queue(device), buffers.reward.const_data_ptr<float>(),
                  buffers.mask.const_data_ptr<std::uint8_t>(), buffers.reward.numel(),
                  partial.mutable_data_ptr<double>(), moments.mutable_data_ptr<double>());
+  group.all_reduce(moments);
   return (moments[1] / moments[0].clamp_min(1.0)).item<double>();
 }
 
@@ -267,14 +429,34 @@ void Trainer::Impl::add_policy_metrics(MetricsRow& row, std::size_t p) {
   row.add(prefix + "max_return", ended.max_return);
   row.add(prefix + "episode_length", ended.mean_length);
   row.add(prefix + "reward_mean", reward_mean(buffers));
-  row.add(prefix + "reward_min", buffers.reward.min().item<double>());
-  row.add(prefix + "reward_max", buffers.reward.max().item<double>());
+  const at::Tensor reward = buffers.reward.narrow(0, 0, trajectory.length());
+  row.add(prefix + "reward_min", reward.min().item<double>());
+  row.add(prefix + "reward_max", reward.max().item<double>());
   for (const auto& [name, value] : learners[p].metrics()) row.add(prefix + name, value);
   const ActionSpread spread = action_spread(buffers);
   for (std::size_t axis = 0; axis < ActionSpread::kNames.size(); ++axis) {
     for (std::size_t k = 0; k < spread.by_axis[axis].size(); ++k)
       row.add(concat(prefix, ActionSpread::kNames[axis], '/', buffers.action_space.name(k)),
               spread.by_axis[axis][k]);
+  }
+}
+
+// How long rollouts took on the slowest rank and on an average one; a warning, once.
+void Trainer::Impl::report_stragglers(double rollout_s, MetricsRow& row) {
+  const at::Tensor all = group.all_gather_rows(at::full({1}, rollout_s, at::kDouble));
+  const double mean = all.mean().item<double>(), longest = all.max().item<double>();
+  row.add("time/rollout_mean_s", mean);
+  row.add("time/rollout_max_s", longest);
+  constexpr double kTolerated = 1.2, kNotable = 0.05;
+  const double interval = Seconds(Clock::now() - metrics_taken).count();
+  if (longest <= kTolerated * mean || longest - mean <= kNotable * interval || straggler_told) return;
+  straggler_told = true;
+  if (group.leads()) {
+    logging::warn(concat(
+        "rollouts of rank ", all.argmax().item<std::int64_t>(), " take ",
+        std::round(100.0 * longest / mean) / 100.0,
+        " times as long as those of an average rank: the others wait for it; see time/rollout_max_s and "
+        "trainer.straggler_preempt"));
   }
 }
 
@@ -287,19 +469,23 @@ MetricsRow Trainer::take_metrics() {
     row.add(concat(kEnvironmentGroup, '/', self.replicas.spec().statistics[k].field), statistics[k]);
   self.timeline.mark(Phase::kOther);
   const auto seconds = self.timeline.totals();
+  const auto spent = [&](Phase phase) { return seconds[static_cast<std::size_t>(phase)]; };
   const Clock::time_point now = Clock::now();
   const double interval = Seconds(now - self.metrics_taken).count();
-  const auto steps = static_cast<double>(self.counts.env_steps - self.counts_at_metrics.env_steps);
+  const double steps =
+      static_cast<double>(self.counts.env_steps - self.counts_at_metrics.env_steps) / self.group.size();
   row.add("time/wall_s", Seconds(now - self.start).count());
   row.add("time/env_steps_per_s", steps / interval);
   row.add("time/agent_steps_per_s", steps * self.replicas.spec().num_agents() / interval);
-  row.add("time/environment_s", seconds[static_cast<std::size_t>(Phase::kEnvironment)]);
-  row.add("time/inference_s", seconds[static_cast<std::size_t>(Phase::kInference)]);
-  row.add("time/update_s", seconds[static_cast<std::size_t>(Phase::kUpdate)]);
-  row.add("time/other_s", seconds[static_cast<std::size_t>(Phase::kOther)]);
+  row.add("time/environment_s", spent(Phase::kEnvironment));
+  row.add("time/inference_s", spent(Phase::kInference));
+  row.add("time/update_s", spent(Phase::kUpdate));
+  row.add("time/other_s", spent(Phase::kOther));
+  row.add("time/collective_s", self.group.take_seconds());
+  self.report_stragglers(spent(Phase::kEnvironment) + spent(Phase::kInference), row);
   self.metrics_taken = now;
   self.counts_at_metrics = self.counts;
-  return row;
+  return reduce(row, self.group);
 }
 
 }  // namespace wd

@@ -59,6 +59,17 @@ def test_example_knows_its_own_and_the_bundled_environments(program):
     assert "cartpole" in listed
 
 
+def test_a_loop_of_ones_own_runs_on_several_workers(prefix, tmp_path):
+    project = tmp_path / "distributed_loop"
+    shutil.copytree(SOURCE / "examples" / "distributed_loop", project)
+    run("cmake", "-G", "Ninja", "-S", project, "-B", project / "build", f"-DCMAKE_PREFIX_PATH={prefix}")
+    run("cmake", "--build", project / "build")
+    for workers in ("1", "3"):
+        told = run(project / "build" / "distributed_loop", workers)
+        assert [line.split(",")[0] for line in told.splitlines()] == ["step 50", "step 100", "step 150", "step 200"]
+        assert float(told.split()[-1]) < 1e-4
+
+
 def test_installed_program_runs_without_the_build_folder(prefix, tmp_path):
     listed = run(prefix / "bin" / "wdtrain", "envs", cwd=tmp_path)
     assert "tag_continuous" in listed

@@ -1,0 +1,24 @@
+// backends.h: the two ways by which tensors travel, each made in a source of its own.
+#pragma once
+
+#include <chrono>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include "wd/device.h"
+#include "wd/membership.h"
+
+namespace wd {
+
+using Backend = c10::intrusive_ptr<c10d::Backend>;
+using Store = c10::intrusive_ptr<c10d::Store>;
+
+// `address`: this machine's, on the network that leads to rank 0; the interface in GLOO_SOCKET_IFNAME takes its place.
+Backend make_gloo(const Store& store, const Membership& self, const std::string& address,
+                  std::chrono::milliseconds timeout);
+
+// Throws std::runtime_error in a build without CUDA.
+Backend make_nccl(const Store& store, const Membership& self, Device device,
+                  std::chrono::milliseconds timeout);
+
+}  // namespace wd

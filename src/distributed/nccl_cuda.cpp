@@ -1,0 +1,17 @@
+// nccl_cuda.cpp: NCCL, in a build with CUDA.
+#include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
+
+#include "src/distributed/backends.h"
+
+namespace wd {
+
+Backend make_nccl(const Store& store, const Membership& self, Device device,
+                  std::chrono::milliseconds timeout) {
+  auto options = c10d::ProcessGroupNCCL::Options::create();
+  options->timeout = timeout;
+  auto group = c10::make_intrusive<c10d::ProcessGroupNCCL>(store, self.rank, self.world_size, options);
+  group->setBoundDeviceId(c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(device.index)));
+  return group;
+}
+
+}  // namespace wd

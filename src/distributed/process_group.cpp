@@ -1,0 +1,228 @@
+// process_group.cpp: meeting the others through c10d's store, and c10d's collectives.
+#include "wd/process_group.h"
+
+#include <ATen/ATen.h>
+
+#include <chrono>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <unordered_map>
+
+#include "src/device.h"
+#include "src/distributed/address.h"
+#include "src/distributed/backends.h"
+#include "wd/heartbeat.h"
+
+namespace wd {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr const char* kRunKey = "wd/run";
+
+std::string text_of(const std::vector<std::uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
+std::vector<std::uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+Store open_store(const Membership& self, std::chrono::milliseconds timeout) {
+  c10d::TCPStoreOptions options;
+  options.port = static_cast<std::uint16_t>(self.master_port);
+  options.isServer = self.rank == 0 && !self.store_exists;
+  options.waitWorkers = false;
+  options.timeout = timeout;
+  // c10d would listen on all interfaces.
+  if (options.isServer)
+    options.masterListenFd =
+        self.store_fd >= 0 ? self.store_fd : listen_on(self.master_addr, self.master_port);
+  return c10::make_intrusive<c10d::TCPStore>(self.master_addr, options);
+}
+
+// Whoever listens there must be of this run.
+void check_run(const Store& store, const Membership& self) {
+  const std::string key = concat(kRunKey, "/", self.restart);
+  if (self.rank == 0) store->set(key, bytes_of(self.run_id));
+  const std::string run = text_of(store->get(key));
+  if (run == self.run_id) return;
+  throw UsageError(concat(self.master_addr, ":", self.master_port, " belongs to run '", run,
+                          "', this worker (rank ", self.rank, ") to run '", self.run_id,
+                          "': give each run a port, or a rendezvous, of its own"));
+}
+
+}  // namespace
+
+struct ProcessGroup::Impl {
+  Membership self;
+  Device device;
+  Store store;
+  Backend host, accelerator;  // null: alone
+  double seconds = 0.0;
+  std::unordered_map<std::string, std::int64_t> own_counters;  // alone
+
+  const Backend& backend(const at::Tensor& tensor) const {
+    WD_CHECK(!tensor.is_cuda() || accelerator, "no NCCL for a tensor on ", tensor.device(),
+             " in a group of the CPU");
+    return tensor.is_cuda() ? accelerator : host;
+  }
+  template <typename Enqueue>
+  void run(const char* what, Enqueue enqueue) {
+    const heartbeat::Collective inside;
+    const Clock::time_point start = Clock::now();
+    try {
+      const c10::intrusive_ptr<c10d::Work> work = enqueue();
+      work->wait();
+    } catch (const std::exception& error) {
+      throw PeerError(
+          concat(what, " of rank ", self.rank, ": another rank does not answer: ", first_line(error.what())));
+    }
+    seconds += std::chrono::duration<double>(Clock::now() - start).count();
+  }
+};
+
+ProcessGroup::ProcessGroup() : impl_(std::make_shared<Impl>()) {}
+
+ProcessGroup::ProcessGroup(const Membership& membership, Device device, double timeout_s) : ProcessGroup() {
+  Impl& self = *impl_;
+  self.self = membership;
+  self.device = device;
+  if (membership.alone()) return;
+  const std::chrono::milliseconds timeout(static_cast<std::int64_t>(timeout_s * 1e3));
+  try {
+    const Store whole = open_store(membership, timeout);
+    check_run(whole, membership);
+    const auto part = [&](const char* name) {
+      return c10::make_intrusive<c10d::PrefixStore>(
+          concat("wd/", membership.run_id, "/", membership.token, "/", membership.restart, "/", name), whole);
+    };
+    self.store = part("counters");
+    self.host = make_gloo(part("gloo"), membership,
+                          address_towards(membership.master_addr, membership.master_port), timeout);
+    if (device.is_cuda()) self.accelerator = make_nccl(part("nccl"), membership, device, timeout);
+  } catch (const UsageError&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw PeerError(concat("rank ", membership.rank, " of ", membership.world_size,
+                           " does not meet the others at ", membership.master_addr, ":",
+                           membership.master_port, ": ", first_line(error.what())));
+  }
+  if (!device.is_cuda()) return;
+  const std::vector<std::string> gpus = all_gather(gpu_identity(device.index));
+  for (std::size_t k = 0; k < gpus.size(); ++k) {
+    if (static_cast<int>(k) != membership.rank &&
+        gpus[k] == gpus[static_cast<std::size_t>(membership.rank)]) {
+      throw UsageError(
+          concat("ranks ", std::min<int>(static_cast<int>(k), membership.rank), " and ",
+                 std::max<int>(static_cast<int>(k), membership.rank), " are both on ", gpus[k],
+                 ": each rank needs a GPU of its own; start fewer ranks, or show each of them another GPU"));
+    }
+  }
+}
+
+int ProcessGroup::rank() const { return impl_->self.rank; }
+int ProcessGroup::size() const { return impl_->self.world_size; }
+Device ProcessGroup::device() const { return impl_->device; }
+
+void ProcessGroup::all_reduce(const at::Tensor& tensor, ReduceOp op) const {
+  if (!impl_->host) return;
+  c10d::AllreduceOptions options;
+  options.reduceOp = op == ReduceOp::kSum   ? c10d::ReduceOp::SUM
+                     : op == ReduceOp::kMax ? c10d::ReduceOp::MAX
+                                            : c10d::ReduceOp::MIN;
+  std::vector<at::Tensor> tensors = {tensor};
+  impl_->run("all-reduce", [&] { return impl_->backend(tensor)->allreduce(tensors, options); });
+}
+
+void ProcessGroup::broadcast(const at::Tensor& tensor, int root) const {
+  if (!impl_->host) return;
+  c10d::BroadcastOptions options;
+  options.rootRank = root;
+  std::vector<at::Tensor> tensors = {tensor};
+  impl_->run("broadcast", [&] { return impl_->backend(tensor)->broadcast(tensors, options); });
+}
+
+void ProcessGroup::barrier() const {
+  if (!impl_->host) return;
+  impl_->run("barrier", [&] { return impl_->host->barrier(); });
+}
+
+at::Tensor ProcessGroup::all_gather_rows(const at::Tensor& rows) const {
+  if (!impl_->host) return rows;
+  const auto everywhere = [&](const at::Tensor& own) {
+    std::vector<std::vector<at::Tensor>> all(1);
+    for (int r = 0; r < size(); ++r) all[0].push_back(at::empty_like(own));
+    std::vector<at::Tensor> input = {own};
+    impl_->run("all-gather", [&] { return impl_->host->allgather(all, input); });
+    return all[0];
+  };
+  const std::vector<at::Tensor> counts = everywhere(at::full({1}, rows.size(0), at::kLong));
+  std::int64_t most = 0;
+  for (const at::Tensor& count : counts) most = std::max(most, count.item<std::int64_t>());
+  if (most == 0) return rows;
+  std::vector<std::int64_t> shape = rows.sizes().vec();
+  shape[0] = most;
+  at::Tensor padded = at::zeros(shape, rows.options());
+  padded.narrow(0, 0, rows.size(0)).copy_(rows);
+  std::vector<at::Tensor> parts = everywhere(padded);
+  for (std::size_t r = 0; r < parts.size(); ++r)
+    parts[r] = parts[r].narrow(0, 0, counts[r].item<std::int64_t>());
+  return at::cat(parts);
+}
+
+at::Tensor ProcessGroup::gather_rows(const at::Tensor& rows) const {
+  if (!impl_->host) return rows;
+  at::Tensor all;
+  std::vector<std::vector<at::Tensor>> outputs;
+  if (leads()) {
+    std::vector<std::int64_t> shape = rows.sizes().vec();
+    shape[0] *= size();
+    all = at::empty(shape, rows.options());
+    outputs.push_back(all.chunk(size()));
+  }
+  std::vector<at::Tensor> input = {rows};
+  impl_->run("gather", [&] { return impl_->host->gather(outputs, input); });
+  return all;
+}
+
+void ProcessGroup::scatter_rows(const at::Tensor& all, const at::Tensor& rows) const {
+  if (!impl_->host) {
+    at::Tensor(rows).copy_(all);
+    return;
+  }
+  std::vector<std::vector<at::Tensor>> inputs;
+  if (leads()) inputs.push_back(all.chunk(size()));
+  std::vector<at::Tensor> output = {rows};
+  impl_->run("scatter", [&] { return impl_->host->scatter(output, inputs); });
+}
+
+std::vector<std::string> ProcessGroup::all_gather(const std::string& text) const {
+  const auto length = static_cast<std::int64_t>(text.size());
+  const at::Tensor lengths = all_gather_rows(at::full({1}, length, at::kLong));
+  at::Tensor own = at::empty({length}, at::kByte);
+  std::copy(text.begin(), text.end(), own.mutable_data_ptr<std::uint8_t>());
+  const at::Tensor all = all_gather_rows(own);
+  std::vector<std::string> texts;
+  const auto* data = all.const_data_ptr<std::uint8_t>();
+  for (int r = 0; r < size(); ++r) {
+    const auto end = data + lengths[r].item<std::int64_t>();
+    texts.emplace_back(data, end);
+    data = end;
+  }
+  return texts;
+}
+
+std::string ProcessGroup::broadcast(const std::string& text) const {
+  return all_gather(leads() ? text : "").front();
+}
+
+std::int64_t ProcessGroup::add(const std::string& counter, std::int64_t value) const {
+  if (!impl_->host) return impl_->own_counters[counter] += value;
+  try {
+    return impl_->store->add(counter, value);
+  } catch (const std::exception& error) {
+    throw PeerError(concat("counter ", counter, ": rank 0 does not answer: ", first_line(error.what())));
+  }
+}
+
+double ProcessGroup::take_seconds() const { return std::exchange(impl_->seconds, 0.0); }
+
+}  // namespace wd

@@ -1,0 +1,25 @@
+// command.cpp: /proc/self.
+#include "src/launcher/command.h"
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "wd/error.h"
+
+namespace wd::launcher {
+
+std::vector<std::string> own_command() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  std::vector<std::string> command;
+  std::istringstream words(text.str());
+  for (std::string word; std::getline(words, word, '\0');) command.push_back(word);
+  WD_CHECK(!command.empty(),
+           "/proc/self/cmdline cannot be read: a launcher needs it to start this program again");
+  command[0] = std::filesystem::read_symlink("/proc/self/exe").string();
+  return command;
+}
+
+}  // namespace wd::launcher

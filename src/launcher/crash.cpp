@@ -1,0 +1,181 @@
+// crash.cpp: where a worker stood when it crashed, or when its launcher asked, written into its slot from a signal handler.
+//
+// backtrace() and dladdr() are no async-signal-safe functions by the letter: they may take the loader's lock. The worker is lost
+// anyway, and the launcher waits for nothing that this writes.
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+
+#include "src/launcher/status.h"
+#include "wd/heartbeat.h"
+
+namespace wd::heartbeat {
+namespace {
+
+using launcher::WorkerStatus;
+
+constexpr int kMostFrames = 64;
+constexpr std::size_t kStackBytes = 64 * 1024;  // for overflows of the main thread's own
+
+WorkerStatus* slot = nullptr;
+std::atomic<pid_t> crashing{0};  // the thread that reports
+
+// Appends to memory of a fixed size.
+class Text {
+ public:
+  Text(char* begin, std::size_t size) : at_(begin), last_(begin + size - 1) {}
+  ~Text() { *at_ = '\0'; }
+  Text(const Text&) = delete;
+  Text& operator=(const Text&) = delete;
+
+  void add(std::string_view text) {
+    for (const char c : text) {
+      if (at_ != last_) *at_++ = c;
+    }
+  }
+  void add_hex(std::uintptr_t value) {
+    std::array<char, 2 * sizeof(value)> digits{};
+    std::size_t first = digits.size();
+    do {
+      digits[--first] = "0123456789abcdef"[value % 16];
+      value /= 16;
+    } while (value != 0);
+    add("0x");
+    add({digits.data() + first, digits.size() - first});
+  }
+
+ private:
+  char* at_;
+  char* last_;
+};
+
+// "libwd.so.0+0x1234 NAME" as addr2line and c++filt take it; the name is missing where the symbol is not exported.
+void add_frame(Text& text, void* address) {
+  Dl_info info{};
+  if (::dladdr(address, &info) == 0 || info.dli_fname == nullptr) {
+    text.add_hex(reinterpret_cast<std::uintptr_t>(address));
+    text.add("\n");
+    return;
+  }
+  const std::string_view path = info.dli_fname;
+  text.add(path.substr(path.rfind('/') + 1));
+  text.add("+");
+  text.add_hex(reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(info.dli_fbase));
+  if (info.dli_sname != nullptr) {
+    text.add(" ");
+    text.add(info.dli_sname);
+  }
+  text.add("\n");
+}
+
+void* interrupted_at([[maybe_unused]] const void* context) {
+#if defined(__x86_64__)
+  return reinterpret_cast<void*>(static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
+#elif defined(__aarch64__)
+  return reinterpret_cast<void*>(static_cast<const ucontext_t*>(context)->uc_mcontext.pc);
+#else
+  return nullptr;
+#endif
+}
+
+// The frames below the handler's own.
+void write_backtrace(const void* context) {
+  std::array<void*, kMostFrames> frames{};
+  const int count = ::backtrace(frames.data(), kMostFrames);
+  auto* const end = frames.begin() + count;
+  auto* first = std::find(frames.begin(), end, interrupted_at(context));
+  if (first == end) first = frames.begin();
+  Text text(slot->backtrace.data(), slot->backtrace.size());
+  for (; first != end; ++first) add_frame(text, *first);
+}
+
+std::string_view name_of(int signal) {
+  switch (signal) {
+    case SIGSEGV:
+      return "segmentation fault";
+    case SIGBUS:
+      return "bus error";
+    case SIGILL:
+      return "illegal instruction";
+    case SIGFPE:
+      return "arithmetic fault";
+    default:
+      return "aborted";
+  }
+}
+
+void write_message(int signal, const siginfo_t& info) {
+  std::array<char, 128> memory{};
+  {
+    Text text(memory.data(), memory.size());
+    text.add(name_of(signal));
+    if (info.si_code > 0) {  // by the processor, not by raise() or kill()
+      text.add(" at ");
+      text.add_hex(reinterpret_cast<std::uintptr_t>(info.si_addr));
+    }
+  }
+  launcher::report_failure(*slot, memory.data(), false);
+}
+
+// Ends the process as the signal does by default, so that its exit status tells.
+[[noreturn]] void die_of(int signal) {
+  ::signal(signal, SIG_DFL);
+  sigset_t one;
+  sigemptyset(&one);
+  sigaddset(&one, signal);
+  ::pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
+  ::raise(signal);
+  ::_exit(128 + signal);
+}
+
+void on_crash(int signal, siginfo_t* info, void* context) {
+  pid_t nobody = 0;
+  if (!crashing.compare_exchange_strong(nobody, ::gettid())) {
+    while (nobody != ::gettid()) ::pause();  // another thread's crash is being reported
+    die_of(signal);                          // the report crashed
+  }
+  write_message(signal, *info);
+  write_backtrace(context);
+  slot->has_backtrace.store(1);
+  die_of(signal);
+}
+
+void on_question(int, siginfo_t*, void* context) {
+  const int cause = errno;
+  write_backtrace(context);
+  slot->has_backtrace.store(1);
+  errno = cause;
+}
+
+void handle(int signal, void (*handler)(int, siginfo_t*, void*), int flags) {
+  struct sigaction action{};
+  action.sa_sigaction = handler;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | flags;
+  sigemptyset(&action.sa_mask);
+  ::sigaction(signal, &action, nullptr);
+}
+
+}  // namespace
+
+void watch_crashes() {
+  slot = launcher::launched_status();
+  if (slot == nullptr) return;
+  std::array<void*, 1> frame{};
+  ::backtrace(frame.data(), 1);  // loads the unwinder, which must not happen in a handler
+
+  static std::array<char, kStackBytes> memory;
+  stack_t stack{};
+  stack.ss_sp = memory.data();
+  stack.ss_size = memory.size();
+  ::sigaltstack(&stack, nullptr);
+  for (const int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT}) handle(signal, on_crash, SA_NODEFER);
+  handle(SIGQUIT, on_question, SA_RESTART);
+}
+
+}  // namespace wd::heartbeat

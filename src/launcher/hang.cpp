@@ -1,0 +1,106 @@
+// hang.cpp: a worker that is silent outside of a collective operation hangs; one inside of it waits for others.
+#include "src/launcher/hang.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "src/launcher/clock.h"
+#include "wd/heartbeat.h"
+
+namespace wd::launcher {
+namespace {
+
+using heartbeat::Phase;
+
+bool is_inside(const WorkerStatus& slot) { return slot.inside_collective.load() > 0; }
+
+}  // namespace
+
+const char* phase_name(int phase) {
+  switch (static_cast<Phase>(phase)) {
+    case Phase::kStarting:
+      return "starting";
+    case Phase::kRollout:
+      return "rollout";
+    case Phase::kUpdate:
+      return "update";
+    case Phase::kCheckpoint:
+      return "checkpoint";
+    case Phase::kEvaluation:
+      return "evaluation";
+    case Phase::kDone:
+      return "done";
+  }
+  return "unknown";
+}
+
+HangWatch::HangWatch(const LaunchOptions& options, std::span<const WorkerStatus> slots, std::int64_t now)
+    : options_(options), slots_(slots), seen_(slots.size()), changed_(slots.size(), now) {}
+
+HangWatch::Seen HangWatch::see(const WorkerStatus& slot) {
+  return {slot.beats.load(), slot.collectives.load(), slot.iteration.load(), slot.phase.load()};
+}
+
+std::int64_t HangWatch::limit(std::size_t k) const {
+  switch (static_cast<Phase>(seen_[k].phase)) {
+    case Phase::kStarting:
+      return nanoseconds(options_.start_seconds);
+    case Phase::kCheckpoint:
+      return nanoseconds(options_.checkpoint_seconds);
+    case Phase::kEvaluation:
+      return nanoseconds(options_.evaluation_seconds);
+    default:
+      return nanoseconds(options_.step_seconds);
+  }
+}
+
+std::optional<Hang> HangWatch::look(std::int64_t now, const std::vector<bool>& alive) {
+  // Collectives that somebody has reached, and that all have.
+  std::uint64_t furthest = 0, least = std::numeric_limits<std::uint64_t>::max();
+  for (std::size_t k = 0; k < slots_.size(); ++k) {
+    if (const Seen seen = see(slots_[k]); seen != seen_[k]) {
+      seen_[k] = seen;
+      changed_[k] = now;
+    }
+    furthest = std::max(furthest, seen_[k].collectives);
+    if (alive[k]) least = std::min(least, seen_[k].collectives);
+  }
+  Hang hang;
+  for (std::size_t k = 0; k < slots_.size(); ++k) {
+    if (!alive[k]) continue;
+    // Inside of the one that nobody has yet to enter, while others have left it: it was lost there.
+    const bool lost = seen_[k].collectives == least && least < furthest;
+    const bool waits = is_inside(slots_[k]) && !lost;
+    if (waits) hang.waiting.push_back(static_cast<int>(k));
+    if (waits || silence(k, now) <= limit(k)) continue;
+    hang.culprits.push_back(static_cast<int>(k));
+    hang.silent_ns = std::max(hang.silent_ns, silence(k, now));
+  }
+  if (!hang.culprits.empty()) return hang;
+  return look_at_waiting(now, alive);
+}
+
+// Nobody is silent but those who wait. While another worker of this node makes progress they wait for that one, with right. If
+// all of them wait, then for a worker that has ended, or for another node, whose launcher knows better and gets time to say so.
+std::optional<Hang> HangWatch::look_at_waiting(std::int64_t now, const std::vector<bool>& alive) const {
+  const std::int64_t longer = options_.num_nodes > 1 ? nanoseconds(options_.grace_seconds) : 0;
+  Hang hang{.all_wait = true};
+  for (std::size_t k = 0; k < slots_.size(); ++k) {
+    if (!alive[k]) continue;
+    if (!is_inside(slots_[k]) || silence(k, now) <= 2 * limit(k) + longer) return {};
+    hang.culprits.push_back(static_cast<int>(k));
+    hang.silent_ns = std::max(hang.silent_ns, silence(k, now));
+  }
+  if (hang.culprits.empty()) return {};
+  return hang;
+}
+
+void HangWatch::forgive(std::int64_t gap) {
+  for (std::int64_t& time : changed_) time += gap;
+}
+
+std::int64_t HangWatch::last_progress(int local_rank) const {
+  return changed_[static_cast<std::size_t>(local_rank)];
+}
+
+}  // namespace wd::launcher

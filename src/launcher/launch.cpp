@@ -1,0 +1,41 @@
+// launch.cpp: which of the two sides of a launch this process is.
+#include "wd/launch.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "src/launcher/command.h"
+#include "src/launcher/guarded.h"
+#include "src/launcher/status.h"
+#include "wd/heartbeat.h"
+#include "wd/streams.h"
+
+namespace wd {
+
+ProcessGroup join(const LaunchOptions& options, const Membership& self, Device device) {
+  const double longest = std::max({options.start_seconds, options.step_seconds, options.checkpoint_seconds});
+  // Under our launcher a hang is the launcher's to find, and the worker that hangs the one to be named: workers wait longer.
+  const bool watched = std::getenv(launcher::kStatusVariable) != nullptr;
+  heartbeat::device(to_string(device));
+  return {self, device, watched ? 3.0 * longest + options.grace_seconds : longest};
+}
+
+int launch(const LaunchOptions& options, const std::function<int(ProcessGroup& group)>& worker) {
+  survive_closed_streams();
+  heartbeat::watch_crashes();
+  return guarded([&] {
+    const Membership self = read_membership();
+    if (self.alone() && (options.num_workers * options.num_nodes > 1 || options.max_restarts > 0))
+      return supervise(options, launcher::own_command());
+    const DeviceRequest request = options.gpus ? DeviceRequest::kCuda : DeviceRequest::kCpu;
+    ProcessGroup group = join(options, self, select_device(request, self.local_rank));
+    try {
+      return worker(group);
+    } catch (...) {
+      report_current_exception();
+      throw;
+    }
+  });
+}
+
+}  // namespace wd

@@ -1,0 +1,119 @@
+// rendezvous.cpp: one machine, or an address that all nodes know. Files: file_rendezvous.cpp.
+#include "src/launcher/rendezvous.h"
+
+#include <sys/random.h>
+
+#include <array>
+#include <cstdlib>
+
+#include "src/distributed/address.h"
+#include "src/files.h"
+#include "src/launcher/file_rendezvous.h"
+#include "src/whole_number.h"
+#include "wd/error.h"
+
+namespace wd::launcher {
+namespace {
+
+constexpr const char* kExpected =
+    ": expected tcp://HOST:PORT of node 0, or file:///FOLDER that all nodes see";
+constexpr int kLastPort = 65535;
+
+class ThisMachine : public Rendezvous {
+ public:
+  std::optional<Meeting> meet(int, Signals&) override {
+    constexpr const char* kAddress = "127.0.0.1";
+    Descriptor socket(listen_on(kAddress, 0));
+    const int port = port_of(socket.get());
+    return Meeting{kAddress, port, random_token(), std::move(socket)};
+  }
+};
+
+class KnownAddress : public Rendezvous {
+ public:
+  KnownAddress(const LaunchOptions& options, Place place) : options_(options), place_(std::move(place)) {}
+
+  std::optional<Meeting> meet(int, Signals&) override {
+    Meeting meeting{place_.host, place_.port, token(), {}};
+    if (options_.node_index == 0) meeting.store = listen();
+    return meeting;
+  }
+
+ private:
+  Descriptor listen() const {
+    try {
+      return Descriptor(listen_on(place_.host, place_.port));
+    } catch (const UsageError& error) {
+      throw UsageError(concat("--rendezvous ", place_.text, ": node 0 listens there: ", error.what()));
+    }
+  }
+
+  // Nodes share nothing but the address: a secret must come from whoever starts them.
+  std::string token() const {
+    if (options_.num_nodes == 1) return random_token();
+    const char* const given = std::getenv("WD_TOKEN");
+    return given == nullptr ? "" : given;
+  }
+
+  const LaunchOptions& options_;
+  Place place_;
+};
+
+Place parse_tcp(const std::string& text, std::string_view rest) {
+  const std::size_t colon = rest.rfind(':');
+  Place place{.kind = Place::Kind::kTcp, .text = text};
+  if (colon != std::string_view::npos) {
+    place.host = rest.substr(0, colon);
+    place.port = whole_number<int>(rest.substr(colon + 1)).value_or(0);
+  }
+  const bool in_brackets = place.host.starts_with('[') && place.host.ends_with(']');
+  if (in_brackets) place.host = place.host.substr(1, place.host.size() - 2);
+  const bool ambiguous = !in_brackets && place.host.find(':') != std::string::npos;  // IPv6 without brackets
+  if (place.host.empty() || ambiguous || place.port < 1 || place.port > kLastPort)
+    throw UsageError("--rendezvous " + text + kExpected);
+  return place;
+}
+
+}  // namespace
+
+Place parse_rendezvous(const std::string& text) {
+  constexpr std::string_view kTcp = "tcp://", kFile = "file://";
+  if (text.empty()) return {};
+  if (text.starts_with(kTcp)) return parse_tcp(text, std::string_view(text).substr(kTcp.size()));
+  Place place{.kind = Place::Kind::kFile, .text = text};
+  if (text.starts_with(kFile)) place.folder = text.substr(kFile.size());
+  if (!place.folder.is_absolute()) throw UsageError("--rendezvous " + text + kExpected);
+  return place;
+}
+
+std::unique_ptr<Rendezvous> make_rendezvous(const LaunchOptions& options) {
+  Place place = parse_rendezvous(options.rendezvous);
+  switch (place.kind) {
+    case Place::Kind::kTcp:
+      return std::make_unique<KnownAddress>(options, std::move(place));
+    case Place::Kind::kFile:
+      return std::make_unique<FileRendezvous>(options, std::move(place));
+    case Place::Kind::kThisMachine:
+      break;
+  }
+  return std::make_unique<ThisMachine>();
+}
+
+std::string random_token() {
+  std::array<unsigned char, 16> bits{};
+  if (::getrandom(bits.data(), bits.size(), 0) != static_cast<ssize_t>(bits.size()))
+    throw_file_error("random numbers", "get them");
+  std::string text;
+  for (const unsigned char byte : bits) {
+    text += "0123456789abcdef"[byte >> 4U];
+    text += "0123456789abcdef"[byte & 15U];
+  }
+  return text;
+}
+
+std::string run_id(const LaunchOptions& options) {
+  if (!options.run_id.empty()) return options.run_id;
+  return options.num_nodes > 1 ? "default" : random_token();
+}
+
+}  // namespace wd::launcher

@@ -1,0 +1,127 @@
+// supervise.cpp: attempts, until one succeeds or no other may follow.
+#include "wd/supervise.h"
+
+#include "src/launcher/clock.h"
+#include "src/launcher/gang.h"
+#include "src/launcher/options.h"
+#include "wd/error.h"
+
+namespace wd {
+namespace launcher {
+namespace {
+
+constexpr int kUsageCode = 2;         // what the user must mend does not mend itself
+constexpr double kRemoteSeconds = 2;  // for another node's launcher to write down the cause
+constexpr double kClockSlack = 5;     // [s] between the clocks of nodes
+
+class Supervisor {
+ public:
+  Supervisor(const LaunchOptions& options, const std::vector<std::string>& command)
+      : options_(options),
+        launch_{.options = options,
+                .command = command,
+                .gpus = choose_gpus(options),
+                .run_id = run_id(options),
+                .signals = signals_,
+                .console = console_},
+        rendezvous_(make_rendezvous(options)) {}
+  ~Supervisor() { console_.finish(); }
+  Supervisor(const Supervisor&) = delete;
+  Supervisor& operator=(const Supervisor&) = delete;
+
+  int run() {
+    for (int restart = 0;; ++restart) {
+      std::optional<Meeting> meeting = rendezvous_->meet(restart, signals_);
+      if (!meeting) return 128 + signals_.first();
+      const std::int64_t began = now_ns();
+      const Outcome outcome = attempt(restart, std::move(*meeting));
+      if (is_in_order(outcome)) return exit_code(outcome);
+      const std::optional<Failure> remote = find_remote(outcome, began, restart);
+      const Failure& root = remote ? *remote : root_cause(outcome.failures);
+      write_down(outcome, root, remote.has_value());
+      if (!goes_on(outcome, root, restart)) return root.code;
+      reached_ = outcome.iteration;
+    }
+  }
+
+ private:
+  Outcome attempt(int restart, Meeting meeting) {
+    Gang gang(launch_, restart, folder_);
+    gang.start(std::move(meeting));
+    Outcome outcome = gang.watch([this] { rendezvous_->keep(); });
+    if (!outcome.run_folder.empty()) folder_ = outcome.run_folder;
+    return outcome;
+  }
+
+  // Peers of a worker that was ended by the signal that it was passed have lost it: no failure of theirs.
+  static bool is_in_order(const Outcome& outcome) {
+    return outcome.failures.empty() || (outcome.interrupted && root_cause(outcome.failures).secondary);
+  }
+
+  // Workers that had finished before they heard the signal have finished.
+  int exit_code(const Outcome& outcome) const {
+    const bool incomplete = outcome.exit_code != 0 || outcome.interrupted;
+    return incomplete && signals_.first() != 0 ? 128 + signals_.first() : outcome.exit_code;
+  }
+
+  bool is_elsewhere(const Failure& root) const { return root.secondary && options_.num_nodes > 1; }
+
+  // Where all failures here are consequences: the cause, if another node's launcher has written it into the same folder.
+  std::optional<Failure> find_remote(const Outcome& outcome, std::int64_t began, int restart) const {
+    if (!is_elsewhere(root_cause(outcome.failures)) || folder_.empty()) return {};
+    const std::string since = utc(began - nanoseconds(kClockSlack));
+    const std::int64_t deadline = now_ns() + nanoseconds(kRemoteSeconds);
+    std::optional<Failure> found;
+    do {
+      constexpr int kPollMilliseconds = 50;
+      signals_.wait(kPollMilliseconds);
+      found = find_remote_cause(folder_, since, restart);
+    } while (!found && now_ns() < deadline && signals_.first() == 0);
+    return found;
+  }
+
+  void write_down(const Outcome& outcome, const Failure& root, bool remote) {
+    if (folder_.empty()) return;
+    try {
+      write_failures(folder_, outcome.failures, remote || is_elsewhere(root) ? nullptr : &root);
+    } catch (const std::runtime_error& error) {
+      console_.say(Level::kWarning, concat("the failure cannot be written down: ", error.what()));
+    }
+  }
+
+  // Tells of the failure, and whether another attempt follows.
+  bool goes_on(const Outcome& outcome, const Failure& root, int restart) {
+    std::string text = describe(root) + describe_rest(outcome.failures, root, folder_);
+    if (is_elsewhere(root)) text += "\n  the cause is on another node: see what its launcher says";
+    const bool may = restart < options_.max_restarts && root.code != kUsageCode && signals_.first() == 0;
+    const bool progress = outcome.iteration > reached_;
+    if (may && progress) {
+      console_.say(Level::kWarning, concat(text, "\n  restart ", restart + 1, " of ", options_.max_restarts));
+      return true;
+    }
+    if (may)
+      text += concat("\n  no restart: the attempt before failed in iteration ", reached_,
+                     ", and this one came no further");
+    console_.say(Level::kError, text);
+    return false;
+  }
+
+  const LaunchOptions& options_;
+  Signals signals_;
+  Console console_;
+  Launch launch_;
+  std::unique_ptr<Rendezvous> rendezvous_;
+  std::filesystem::path folder_;  // of the run, once known
+  std::int64_t reached_ = -1;     // furthest iteration of the attempt before
+};
+
+}  // namespace
+}  // namespace launcher
+
+int supervise(const LaunchOptions& options, const std::vector<std::string>& command) {
+  WD_CHECK(!command.empty(), "the launcher: no program to start");
+  launcher::check_settings(options);
+  return launcher::Supervisor(options, command).run();
+}
+
+}  // namespace wd

@@ -1,0 +1,18 @@
+// printable.h: text from elsewhere, made harmless for a terminal.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+namespace wd {
+
+// A message may quote a file, or a worker, that someone made to drive our terminal.
+inline std::string without_controls(std::string_view message) {
+  std::string text(message);
+  const auto harmful = [](unsigned char c) { return (c < ' ' && c != '\n' && c != '\t') || c == 0x7f; };
+  std::replace_if(text.begin(), text.end(), harmful, '?');
+  return text;
+}
+
+}  // namespace wd

@@ -1,0 +1,102 @@
+"""Short trainings by several workers: how they are started, and what is left of them."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+import numpy
+from safetensors.numpy import load_file
+
+from checkpoint.runs import WDTRAIN, left, options
+
+GRIDWORLD = options("tag_gridworld", "PPO")
+
+
+def start(*arguments, workers=2, env=None, **settings):
+    """The launcher, under way."""
+    job = [WDTRAIN, *map(str, arguments), "--quiet", *(["--num_workers", str(workers)] if workers else [])]
+    return subprocess.Popen(job, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **(env or {})}, **settings)
+
+
+def finish(process, timeout=120):
+    process.stdout_text, process.stderr_text = process.communicate(timeout=timeout)
+    return process
+
+
+def run(*arguments, timeout=120, **settings):
+    return finish(start(*arguments, **settings), timeout)
+
+
+def trained(folder, *arguments, workers=2, **settings):
+    """A run that must end well: what it leaves."""
+    done = run(*arguments, "--run_dir", folder, workers=workers, **settings)
+    assert done.returncode == 0, done.stderr_text
+    return left(folder)
+
+
+def shell_loop(folder, size, *arguments, variables=None, per_rank=None):
+    """Workers started by hand, as in a shell's loop: processes in the order of ranks, all ended."""
+    names = variables or (lambda rank: {"RANK": str(rank), "WORLD_SIZE": str(size)})
+    port = str(free_port())
+    processes = []
+    for rank in range(size):
+        env = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, **names(rank)}
+        more = per_rank(rank) if per_rank else []
+        processes.append(start(*arguments, *more, "--run_dir", folder, workers=0, env=env))
+    return [finish(process) for process in processes]
+
+
+def free_port():
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def children(pid):
+    """Workers of a launcher, in the order of ranks."""
+    try:
+        return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except FileNotFoundError:
+        return []
+
+
+def alive(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def wait_for(condition, timeout=60):
+    end = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < end, "it never happened"
+        time.sleep(0.005)
+
+
+def iterations(folder):
+    try:
+        return len((folder / "metrics.jsonl").read_text().splitlines())
+    except FileNotFoundError:
+        return 0
+
+
+def tensors(folder, name):
+    """The newest checkpoint's file NAME.safetensors, as arrays."""
+    return load_file(folder / "checkpoints" / "latest" / f"{name}.safetensors")
+
+
+def distance(one, other):
+    """How far apart two arrays are, relative to the first."""
+    return numpy.linalg.norm((one - other).ravel()) / numpy.linalg.norm(one.ravel())
+
+
+def times_removed(rows):
+    return [{key: value for key, value in row.items() if not key.startswith("time/")} for row in rows]
+
+
+INTERRUPT, TERMINATE = signal.SIGINT, signal.SIGTERM

@@ -1,0 +1,127 @@
+"""Several workers learn what one would: the same gradients, the same episodes, and nothing that drifts."""
+
+import json
+
+import pytest
+
+from checkpoint.runs import EVERY
+from distributed.jobs import distance, iterations, run, tensors, trained
+
+# Runners leave the game at different times, so that ranks have different numbers of agents that count.
+CHASE = ["--env", "tag_continuous", "--set", "env.num_taggers=3", "--set", "env.num_runners=6", "--set", "env.grid_length=4",
+         "--set", "env.episode_length=25", "--num_envs", "8", "--train_batch_size", "160", *EVERY, "--set", "saving.checkpoint_freq=1"]
+# Metrics of one worker's replicas alone: a mean over workers is another number.
+LOCAL = ("action_std_over_envs",)
+
+
+def policy(algorithm, **settings):
+    more = "".join(f", {key}: {value}" for key, value in settings.items())
+    return ["--set", f"policy={{tagger: {{algorithm: {algorithm}{more}}}, runner: {{algorithm: {algorithm}{more}, model: {{fc_dims: [16]}}}}}}"]
+
+
+@pytest.mark.parametrize("algorithm", ["A2C", "PPO"])
+def test_T1_T7_gradients_and_statistics_are_those_of_one_worker(algorithm, tmp_path):
+    # Adam divides by the gradient's size: the more steps, the more the last bits of small gradients are blown up.
+    steps = {"A2C": {}, "PPO": {"num_epochs": 1, "num_minibatches": 4, "adam_epsilon": 1e-3}}[algorithm]
+    arguments = [*CHASE, *policy(algorithm, normalize_advantage="true", **steps), "--total_steps", "320"]
+    one, _ = trained(tmp_path / "1", *arguments, workers=1)
+    for workers in (2, 4):
+        folder = tmp_path / str(workers)
+        rows, _ = trained(folder, *arguments, workers=workers)
+        active = tensors(folder, "replicas")["runner/active"]
+        shares = active.reshape(workers, -1).sum(axis=1)
+        assert len(set(shares)) > 1, "ranks have equal numbers of active agents: the test cannot see a mean of means"
+        for name in ("tagger", "runner"):
+            for moment in ("first_moment", "second_moment"):
+                alone = tensors(tmp_path / "1", f"optimizer/{name}")[moment]
+                assert distance(alone, tensors(folder, f"optimizer/{name}")[moment]) < 1e-5, (workers, name, moment)
+        for row, expected in zip(rows, one, strict=True):
+            for key, value in expected.items():
+                if value is not None and not any(local in key for local in LOCAL):
+                    assert row[key] == pytest.approx(value, rel=1e-4, abs=1e-6), (workers, key)
+
+
+def test_T1_without_the_others_the_gradient_is_another(tmp_path):
+    """What rank 0 would learn if its gradient were not summed with that of rank 1: the test above sees the difference."""
+    trained(tmp_path / "all", *CHASE, *policy("A2C"), "--total_steps", "160", workers=1)
+    half = ["--num_envs", "4", "--train_batch_size", "80", "--total_steps", "80"]
+    arguments = [a for a in CHASE if a not in ("--num_envs", "--train_batch_size", "8", "160")]
+    trained(tmp_path / "half", *arguments, *half, *policy("A2C"), workers=1)
+    for name in ("tagger", "runner"):
+        one, other = (tensors(tmp_path / run, f"optimizer/{name}")["first_moment"] for run in ("all", "half"))
+        assert distance(one, other) > 1e-2
+
+
+def test_T4_parts_without_data_neither_hang_nor_drift(tmp_path):
+    """Minibatches of two transitions over four ranks: most parts are empty. One policy does not learn at all."""
+    arguments = ["--env", "tag_gridworld", "--num_envs", "4", "--train_batch_size", "8", "--total_steps", "64", *EVERY,
+                 "--set", "policy={tagger: {algorithm: PPO}, runner: {to_train: false}}", "--set", "trainer.canary_freq=1"]
+    trained(tmp_path / "1", *arguments, workers=1)
+    trained(tmp_path / "4", *arguments, workers=4)
+    one, four = (tensors(tmp_path / run, "optimizer/tagger")["first_moment"] for run in ("1", "4"))
+    assert distance(one, four) < 1e-5
+
+
+@pytest.mark.parametrize("env", ["tag_continuous", "tag_gridworld", "cartpole"])
+def test_T5_replicas_play_the_same_episodes_on_any_number_of_workers(env, tmp_path):
+    """With a learning rate of 0 the actions are the same throughout, so everything about episodes is, to the bit."""
+    roles = "shared: {lr: 0}" if env == "cartpole" else "tagger: {lr: 0}, runner: {lr: 0}"
+    length = ["--set", "env.episode_length=13"] if env != "cartpole" else ["--stop_return", "none"]
+    arguments = ["--env", env, "--num_envs", "8", "--train_batch_size", "160", "--total_steps", "1280", *EVERY, *length,
+                 "--set", f"policy={{{roles}}}"]
+    one, _ = trained(tmp_path / "1", *arguments, workers=1)
+    assert sum(row["episodes"] for row in one) > 8
+    for workers in (2, 4):
+        rows, _ = trained(tmp_path / str(workers), *arguments, workers=workers)
+        for row, expected in zip(rows, one, strict=True):
+            same = [k for k in expected if k == "episodes" or k.startswith("env/") or
+                    k.split("/")[-1] in ("mean_return", "max_return", "episode_length", "reward_min", "reward_max")]
+            assert {k: row[k] for k in same} == {k: expected[k] for k in same}, workers
+        for name in ("blocks",):
+            assert (tensors(tmp_path / "1", "replicas")[name] == tensors(tmp_path / str(workers), "replicas")[name]).all()
+
+
+def test_T6_sizes_are_of_the_whole_job(tmp_path):
+    arguments = ["--env", "tag_gridworld", *EVERY]
+    done = run(*arguments, "--num_envs", 7, "--train_batch_size", 70, "--run_dir", tmp_path / "run", workers=2)
+    assert done.returncode == 2
+    assert "trainer.num_envs = 7: must be a multiple of the 2 workers, as 6 or 8" in done.stderr_text
+    assert not (tmp_path / "run").exists()
+    rows, _ = trained(tmp_path / "run", *arguments, "--num_envs", 8, "--train_batch_size", 56, "--total_steps", 100, workers=2)
+    assert [row["env_steps"] for row in rows] == [56, 112]  # rounded up to whole iterations
+    assert [row["agent_steps"] for row in rows] == [280, 560]
+
+
+def test_T2_a_rank_that_drifts_is_found_and_named(tmp_path):
+    arguments = ["--env", "tag_gridworld", "--num_envs", "8", "--train_batch_size", "56", "--total_steps", "1120", *EVERY]
+    done = run(*arguments, "--run_dir", tmp_path / "run", "--set", "trainer.canary_freq=4", "--fault", "rank=1,iter=6,kind=drift")
+    assert done.returncode == 1
+    assert "after iteration 8 parameters, moments or counters of rank 1 are not those of rank 0" in done.stderr_text
+    silent = run(*arguments, "--run_dir", tmp_path / "silent", "--set", "trainer.canary_freq=0", "--fault", "rank=1,iter=6,kind=drift")
+    assert silent.returncode == 0, "only the comparison finds it"
+
+
+def test_T8_decisions_come_from_what_all_ranks_know(tmp_path):
+    """A hundred iterations with early stops by KL divergence, schedules and normalised returns: compared after each."""
+    settings = {"target_kl": 0.004, "lr": "[[0, 0.003], [5600, 0.0001]]", "normalize_return": "true", "entropy_coeff": "[[0, 0.1], [5600, 0]]"}
+    arguments = ["--env", "tag_gridworld", "--num_envs", "8", "--train_batch_size", "56", "--total_steps", "5600", *EVERY,
+                 "--set", "saving.checkpoint_freq=0", "--set", "trainer.canary_freq=1", *policy("PPO", **settings)]
+    rows, _ = trained(tmp_path / "run", *arguments)
+    updates = {row["tagger/updates"] for row in rows}
+    assert len(rows) == 100 and len(updates) > 1, "no early stop was ever made"
+
+
+@pytest.mark.parametrize("tensor", ["observation", "reward", "loss", "gradient", "weight"])
+def test_T10_a_number_that_is_not_finite_names_its_rank_and_place(tensor, tmp_path):
+    folder = tmp_path / "run"
+    done = run("--env", "tag_gridworld", "--num_envs", "8", "--train_batch_size", "56", "--total_steps", "560", *EVERY,
+               "--run_dir", folder, "--fault", f"rank=1,iter=5,kind=nan:{tensor}")
+    assert done.returncode == 1, done.stderr_text
+    error = json.loads((folder / "error.json").read_text())
+    assert error["rank"] == 1 and error["iteration"] == 5
+    assert "policy 'tagger'" in error["message"] and tensor in error["message"]
+    if tensor in ("observation", "reward"):
+        assert "replica 4, agent 0" in error["message"]  # the first of rank 1
+    assert iterations(folder) == 4
+    newest = json.loads((folder / "checkpoints" / "latest" / "manifest.json").read_text())["checkpoint"]
+    assert newest["iteration"] == 4
