@@ -110,6 +110,14 @@ def test_L13_a_node_that_does_not_come_is_named(node, missing, tmp_path):
     assert not list((tmp_path / "meet").iterdir())
 
 
+def test_L13_a_node_that_is_an_attempt_ahead_is_waited_for(tmp_path):
+    """It has seen a failure that node 0 has yet to hear of: it must not be let into the attempt that fails."""
+    (tmp_path / "meet").mkdir()
+    (tmp_path / "meet" / "default.node_1.json").write_text(json.dumps({"nonce": "a" * 32, "host": "here", "restart": 1}))
+    done = run("--nodes", 2, "--rendezvous", place("file", tmp_path), "--start", 0.3, variables=LOOPBACK)
+    assert (done.returncode, "node 1 did not come" in done.stderr) == (1, True), done.stderr
+
+
 @pytest.mark.parametrize("node", [0, 1])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_L7_a_signal_while_nodes_are_awaited(node, number, tmp_path):

@@ -1,0 +1,54 @@
+// ranks.h: the same function in several processes that are ranks of one job.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <vector>
+
+#include "src/distributed/address.h"
+#include "wd/process_group.h"
+
+namespace wd {
+
+// Each rank is a fork of this process, which must not have started a thread; expectations that fail in a rank fail here. Exit codes,
+// in the order of ranks: 0, or 1 where expectations failed.
+template <typename F>
+std::vector<int> exit_codes_of_ranks(int size, F f) {
+  const int store = listen_on("127.0.0.1", 0);
+  std::vector<pid_t> pids;
+  for (int rank = 0; rank < size; ++rank) {
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      Membership self;
+      self.rank = self.local_rank = rank;
+      self.world_size = self.local_world_size = size;
+      self.master_addr = "127.0.0.1";
+      self.master_port = port_of(store);
+      self.store_fd = rank == 0 ? store : -1;
+      try {
+        f(ProcessGroup(self, {}, 20.0));
+      } catch (const std::exception& error) {
+        ADD_FAILURE() << "rank " << rank << ": " << error.what();
+      }
+      ::_exit(testing::Test::HasFailure() ? 1 : 0);
+    }
+    pids.push_back(pid);
+  }
+  ::close(store);
+  std::vector<int> codes;
+  for (const pid_t pid : pids) {
+    int status = 0;
+    ::waitpid(pid, &status, 0);
+    codes.push_back(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+  }
+  return codes;
+}
+
+template <typename F>
+void on_ranks(int size, F f) {
+  EXPECT_EQ(exit_codes_of_ranks(size, f), std::vector<int>(static_cast<std::size_t>(size), 0));
+}
+
+}  // namespace wd
