@@ -74,13 +74,13 @@ void add_frame(Text& text, void* address) {
   text.add("\n");
 }
 
-void* interrupted_at([[maybe_unused]] const void* context) {
+std::uintptr_t interrupted_at([[maybe_unused]] const void* context) {
 #if defined(__x86_64__)
-  return reinterpret_cast<void*>(static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
+  return static_cast<std::uintptr_t>(static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
 #elif defined(__aarch64__)
-  return reinterpret_cast<void*>(static_cast<const ucontext_t*>(context)->uc_mcontext.pc);
+  return static_cast<const ucontext_t*>(context)->uc_mcontext.pc;
 #else
-  return nullptr;
+  return 0;
 #endif
 }
 
@@ -89,7 +89,9 @@ void write_backtrace(const void* context) {
   std::array<void*, kMostFrames> frames{};
   const int count = ::backtrace(frames.data(), kMostFrames);
   auto* const end = frames.begin() + count;
-  auto* first = std::find(frames.begin(), end, interrupted_at(context));
+  const std::uintptr_t there = interrupted_at(context);
+  auto* first = std::find_if(
+      frames.begin(), end, [there](void* frame) { return reinterpret_cast<std::uintptr_t>(frame) == there; });
   if (first == end) first = frames.begin();
   Text text(slot->backtrace.data(), slot->backtrace.size());
   for (; first != end; ++first) add_frame(text, *first);

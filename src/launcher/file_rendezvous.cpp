@@ -140,19 +140,22 @@ void FileRendezvous::publish() {
 // --- the others ------------------------------------------------------------------------------------------------------
 
 std::optional<Meeting> FileRendezvous::join(Signals& signals) {
-  const std::string nonce = random_token(), self = std::to_string(options_.node_index);
-  write(file_of(options_.node_index),
-        Json{{"nonce", nonce}, {"host", host_name()}, {"restart", restart_}}.dump() + '\n');
+  const std::string nonce = random_token();
+  const Json json{{"nonce", nonce}, {"host", host_name()}, {"restart", restart_}};
+  write(file_of(options_.node_index), json.dump() + '\n');
   const std::int64_t deadline = now_ns() + nanoseconds(options_.start_seconds);
-  while (true) {
-    const Json json = read_object(file_of(0));
-    try {
-      if (!json.is_null() && json.at("nonces").value(self, "") == nonce)
-        return Meeting{json.at("address"), json.at("port"), json.at("token"), {}};
-    } catch (const Json::exception&) {  // something else lies there: node 0 will replace it
-    }
+  std::optional<Meeting> meeting;
+  while (!(meeting = read_invitation(nonce))) {
     if (!wait_until(deadline, signals)) return {};
   }
+  return meeting;
+}
+
+std::optional<Meeting> FileRendezvous::read_invitation(const std::string& nonce) const {
+  const Json json = read_object(file_of(0));
+  const Json::json_pointer mine(concat("/nonces/", options_.node_index));
+  if (!json.contains(mine) || json[mine] != nonce) return {};
+  return Meeting{json.at("address"), json.at("port"), json.at("token"), {}};
 }
 
 }  // namespace wd::launcher

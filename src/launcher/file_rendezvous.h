@@ -23,6 +23,7 @@ class FileRendezvous : public Rendezvous {
  private:
   std::optional<Meeting> gather(Signals& signals);
   std::optional<Meeting> join(Signals& signals);
+  std::optional<Meeting> read_invitation(const std::string& nonce) const;
   std::filesystem::path file_of(int node) const;
   std::map<int, std::string> read_nonces() const;  // of the nodes that are there
   std::string missing_nodes() const;

@@ -89,7 +89,7 @@ class Gang {
   HangWatch hangs_;
   std::vector<Worker> workers_;
   Outcome outcome_;
-  std::optional<Hang> hang_;
+  Hang hang_;  // in kAsking
   State state_ = State::kRunning;
   std::int64_t deadline_ = 0;  // of the state
   std::int64_t turned_at_ = 0;

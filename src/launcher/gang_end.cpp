@@ -147,14 +147,17 @@ void Gang::act(std::int64_t now) {
 }
 
 void Gang::look_for_hang(std::int64_t now) {
-  hang_ = hangs_.look(now, alive());
-  if (!hang_) return;
+  const std::optional<Hang> found = hangs_.look(now, alive(), [this](int local_rank) {
+    return is_stopped(workers_[static_cast<std::size_t>(local_rank)].pid);
+  });
+  if (!found) return;
+  hang_ = *found;
   enter(State::kAsking, kAskSeconds);
-  for (const int culprit : hang_->culprits) send(culprit, SIGQUIT);
+  for (const int culprit : hang_.culprits) send(culprit, SIGQUIT);
 }
 
 bool Gang::all_asked_have_answered() const {
-  return std::ranges::all_of(hang_->culprits, [this](int culprit) {
+  return std::ranges::all_of(hang_.culprits, [this](int culprit) {
     const std::size_t k = static_cast<std::size_t>(culprit);
     return !workers_[k].alive || memory_.slots()[k].has_backtrace.load() != 0;
   });
@@ -163,8 +166,8 @@ bool Gang::all_asked_have_answered() const {
 // The hung are killed first: connections to them break, so that those who wait for them can end by themselves.
 void Gang::end_hang() {
   std::vector<int> waiting;
-  for (const int local_rank : hang_->waiting) waiting.push_back(rank_of(local_rank));
-  for (const int culprit : hang_->culprits) {
+  for (const int local_rank : hang_.waiting) waiting.push_back(rank_of(local_rank));
+  for (const int culprit : hang_.culprits) {
     const Worker& worker = workers_[static_cast<std::size_t>(culprit)];
     if (!worker.alive || worker.failed) continue;
     const WorkerStatus& slot = memory_.slots()[static_cast<std::size_t>(culprit)];
@@ -174,10 +177,10 @@ void Gang::end_hang() {
     if (!waiting.empty())
       failure.message += concat("; ", list_ranks(waiting), waiting.size() == 1 ? " waits" : " wait",
                                 " for it in a collective");
-    if (hang_->all_wait)
+    if (hang_.all_wait)
       failure.message +=
           ": all workers of this node wait in the same collective, for one that has ended or another node's";
-    failure.secondary = hang_->all_wait && launch_.options.num_nodes > 1;
+    failure.secondary = hang_.all_wait && launch_.options.num_nodes > 1;
     failure.code = kHangCode;
     blame(culprit, failure);
     send(culprit, SIGKILL);

@@ -54,7 +54,8 @@ std::int64_t HangWatch::limit(std::size_t k) const {
   }
 }
 
-std::optional<Hang> HangWatch::look(std::int64_t now, const std::vector<bool>& alive) {
+std::optional<Hang> HangWatch::look(std::int64_t now, const std::vector<bool>& alive,
+                                    const std::function<bool(int)>& is_stopped) {
   // Collectives that somebody has reached, and that all have.
   std::uint64_t furthest = 0, least = std::numeric_limits<std::uint64_t>::max();
   for (std::size_t k = 0; k < slots_.size(); ++k) {
@@ -70,9 +71,10 @@ std::optional<Hang> HangWatch::look(std::int64_t now, const std::vector<bool>& a
     if (!alive[k]) continue;
     // Inside of the one that nobody has yet to enter, while others have left it: it was lost there.
     const bool lost = seen_[k].collectives == least && least < furthest;
-    const bool waits = is_inside(slots_[k]) && !lost;
+    const bool silent = silence(k, now) > limit(k);
+    const bool waits = is_inside(slots_[k]) && !lost && !(silent && is_stopped(static_cast<int>(k)));
     if (waits) hang.waiting.push_back(static_cast<int>(k));
-    if (waits || silence(k, now) <= limit(k)) continue;
+    if (waits || !silent) continue;
     hang.culprits.push_back(static_cast<int>(k));
     hang.silent_ns = std::max(hang.silent_ns, silence(k, now));
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -22,8 +23,9 @@ class HangWatch {
  public:
   HangWatch(const LaunchOptions& options, std::span<const WorkerStatus> slots, std::int64_t now);
 
-  // Looks at all slots. `alive` says which workers still run; one that does not is never hung.
-  std::optional<Hang> look(std::int64_t now, const std::vector<bool>& alive);
+  // Looks at all slots. `alive` says which workers still run; one that does not is never hung. is_stopped(local rank): by SIGSTOP,
+  // so that it waits for nobody, wherever it stands.
+  std::optional<Hang> look(std::int64_t now, const std::vector<bool>& alive, const std::function<bool(int)>& is_stopped);
 
   // The launcher itself did not run for this long: nobody is to blame for it.
   void forgive(std::int64_t gap);
