@@ -22,8 +22,8 @@ struct ChildPlan {
 
 struct Child {
   pid_t pid = 0;
-  Descriptor out,
-      err;  // what it writes, to be read without blocking; `out` is empty where it keeps this process's stdout
+  // What it writes, to be read without blocking; `out` is empty where it keeps this process's stdout.
+  Descriptor out, err;
 };
 
 // Returns when the program was found and begins. The worker dies with this process, however that ends. Throws std::runtime_error

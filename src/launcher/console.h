@@ -22,10 +22,10 @@ class Console {
   void say(Level level, const std::string& message);
 
   void flush();
-  int waits_for() const {
-    return waiting_.empty() ? -1 : target();
-  }               // to be polled for writing; -1: nothing waits
-  void finish();  // gives what waits a last second
+  // To be polled for writing; -1: nothing waits.
+  int waits_for() const { return waiting_.empty() ? -1 : target(); }
+  // Gives what waits a last second.
+  void finish();
 
  private:
   int target() const;

@@ -25,7 +25,8 @@ class HangWatch {
 
   // Looks at all slots. `alive` says which workers still run; one that does not is never hung. is_stopped(local rank): by SIGSTOP,
   // so that it waits for nobody, wherever it stands.
-  std::optional<Hang> look(std::int64_t now, const std::vector<bool>& alive, const std::function<bool(int)>& is_stopped);
+  std::optional<Hang> look(std::int64_t now, const std::vector<bool>& alive,
+                           const std::function<bool(int)>& is_stopped);
 
   // The launcher itself did not run for this long: nobody is to blame for it.
   void forgive(std::int64_t gap);

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <functional>
 #include <vector>
 
 #include "src/distributed/address.h"
@@ -13,9 +14,10 @@
 namespace wd {
 
 // Each rank is a fork of this process, which must not have started a thread; expectations that fail in a rank fail here. Exit codes,
-// in the order of ranks: 0, or 1 where expectations failed.
+// in the order of ranks: 0, or 1 where expectations failed. refused(error) is told of a group that does not come about.
 template <typename F>
-std::vector<int> exit_codes_of_ranks(int size, F f) {
+std::vector<int> exit_codes_of_ranks(int size, F f, Device device = {},
+                                     const std::function<void(const UsageError&)>& refused = {}) {
   const int store = listen_on("127.0.0.1", 0);
   std::vector<pid_t> pids;
   for (int rank = 0; rank < size; ++rank) {
@@ -28,7 +30,13 @@ std::vector<int> exit_codes_of_ranks(int size, F f) {
       self.master_port = port_of(store);
       self.store_fd = rank == 0 ? store : -1;
       try {
-        f(ProcessGroup(self, {}, 20.0));
+        f(ProcessGroup(self, device, 20.0));
+      } catch (const UsageError& error) {
+        if (refused) {
+          refused(error);
+        } else {
+          ADD_FAILURE() << "rank " << rank << ": " << error.what();
+        }
       } catch (const std::exception& error) {
         ADD_FAILURE() << "rank " << rank << ": " << error.what();
       }
@@ -47,8 +55,8 @@ std::vector<int> exit_codes_of_ranks(int size, F f) {
 }
 
 template <typename F>
-void on_ranks(int size, F f) {
-  EXPECT_EQ(exit_codes_of_ranks(size, f), std::vector<int>(static_cast<std::size_t>(size), 0));
+void on_ranks(int size, F f, Device device = {}) {
+  EXPECT_EQ(exit_codes_of_ranks(size, f, device), std::vector<int>(static_cast<std::size_t>(size), 0));
 }
 
 }  // namespace wd

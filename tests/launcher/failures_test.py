@@ -33,11 +33,14 @@ def test_L1_killed_at_random_moments_nothing_is_left(deaf, tmp_path):
 
 
 def test_L1_a_worker_that_reports_a_failure_and_does_not_end_is_ended(tmp_path):
-    begin = time.monotonic()
-    done = run("--workers", 3, *LONG, "--fault", "rank=1,iter=2,kind=throw", "--linger", "1:60000", "--deaf", "yes", "--run_dir", tmp_path)
-    assert done.returncode == 1, done.stderr
-    assert time.monotonic() - begin < 2 * GRACE + SLACK
-    assert error(tmp_path)["message"] == "fault on purpose in iteration 2"
+    arguments = ["--fault", "rank=1,iter=3,kind=throw", "--linger", "1:60000", "--deaf", "yes"]
+    with started("--workers", 3, *LONG, *arguments, "--run_dir", tmp_path) as process:
+        wait_for(lambda: iteration(tmp_path) == 2)
+        begin = time.monotonic()
+        code, text = ended(process)
+        assert time.monotonic() - begin < 2 * GRACE + SLACK
+    assert code == 1, text
+    assert error(tmp_path)["message"] == "fault on purpose in iteration 3"
 
 
 def test_L1_one_that_ends_early_in_good_order_is_no_failure_but_the_others_must_not_wait_for_ever(tmp_path):

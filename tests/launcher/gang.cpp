@@ -238,7 +238,7 @@ int worker(const Arguments& arguments) {
       std::signal(signal, [](int number) { asked_to_stop = number; });
   }
   if (arguments.text("grandchild") == "yes" && ::fork() == 0) {
-    sleep_ms(3000);
+    sleep_ms(10000);
     ::_exit(0);
   }
   int code = 1;

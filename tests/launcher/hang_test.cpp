@@ -25,7 +25,9 @@ class HangTest : public testing::Test {
     look(0);
   }
 
-  std::optional<Hang> look(double seconds) { return watch_.look(nanoseconds(seconds), alive_); }
+  std::optional<Hang> look(double seconds) {
+    return watch_.look(nanoseconds(seconds), alive_, [this](int k) { return k == stopped_; });
+  }
   std::optional<Hang> look_after(double seconds, const std::vector<int>& beating) {
     for (const int k : beating) slots_[static_cast<std::size_t>(k)].beats.fetch_add(1);
     return look(seconds);
@@ -37,6 +39,7 @@ class HangTest : public testing::Test {
 
   LaunchOptions options_;
   std::array<WorkerStatus, kWorkers> slots_;
+  int stopped_ = -1;  // local rank
   std::vector<bool> alive_ = std::vector<bool>(kWorkers, true);
   HangWatch watch_{options_, slots_, 0};
 };
@@ -75,6 +78,17 @@ TEST_F(HangTest, WhoIsInAnEarlierCollectiveWaitsForThoseWhoHaveYetToEnterIt) {
   const std::optional<Hang> hang = look(101.5);
   ASSERT_TRUE(hang);
   EXPECT_THAT(hang->culprits, ElementsAre(1));
+}
+
+TEST_F(HangTest, WhoIsStoppedWaitsForNobodyWhereverItStands) {
+  for (std::size_t k = 0; k < kWorkers; ++k) wait_in_collective(k);
+  stopped_ = 2;
+  look(1);
+  EXPECT_FALSE(look(10.9));
+  const std::optional<Hang> hang = look(11.1);
+  ASSERT_TRUE(hang);
+  EXPECT_THAT(hang->culprits, ElementsAre(2));
+  EXPECT_THAT(hang->waiting, ElementsAre(0, 1));
 }
 
 TEST_F(HangTest, WhileOneMakesProgressTheOthersMayWaitForIt) {

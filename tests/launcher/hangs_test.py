@@ -1,6 +1,7 @@
 """L11: silence."""
 
 import os
+import re
 import signal
 import time
 
@@ -33,10 +34,10 @@ def test_L11_each_phase_has_its_own_limit(tmp_path):
 @pytest.mark.parametrize("phase, limit", [("starting", "start"), ("rollout", "step"), ("evaluation", "evaluation"), ("checkpoint", "checkpoint")])
 def test_L11_and_is_found_within_it(phase, limit):
     silent = ["--start_ms", 60000] if phase == "starting" else ["--silent", f"1:2:{phase}:60000"]
-    begin = time.monotonic()
     done = run("--workers", 2, f"--{limit}", 0.5, *silent)
-    assert (done.returncode, f"phase {phase}: made no progress for 0." in done.stderr) == (124, True), done.stderr
-    assert time.monotonic() - begin < 1 + 0.5 + GRACE + SLACK
+    assert done.returncode == 124, done.stderr
+    seconds = float(re.search(rf"phase {phase}: made no progress for ([0-9.]+) s", done.stderr)[1])
+    assert 0.5 <= seconds < 2.5  # and up to half a second of it is the question where it stands
 
 
 def test_L11_a_launcher_that_was_stopped_itself_blames_nobody(tmp_path):

@@ -121,12 +121,14 @@ def test_L13_a_node_that_is_an_attempt_ahead_is_waited_for(tmp_path):
 @pytest.mark.parametrize("node", [0, 1])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_L7_a_signal_while_nodes_are_awaited(node, number, tmp_path):
+    (tmp_path / "meet").mkdir()
+    old, own = tmp_path / "meet" / "default.json", tmp_path / "meet" / "default.node_1.json"
+    old.write_text("{}")
     with started("--nodes", 2, "--node", node, "--rendezvous", place("file", tmp_path), variables=LOOPBACK) as process:
-        wait_for(lambda: node == 0 or (tmp_path / "meet" / "default.node_1.json").exists())
-        time.sleep(0.2)
+        wait_for(lambda: not old.exists() if node == 0 else own.exists())  # it is there, and waits
         process.send_signal(number)
-        assert ended(process, 5)[0] == 128 + number
-    assert not list((tmp_path / "meet").iterdir())
+        assert ended(process, 10)[0] == 128 + number
+    assert not own.exists() and old.exists() == (node == 1)
 
 
 def test_L13_an_interface_that_is_not_here_is_refused(tmp_path):

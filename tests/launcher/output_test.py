@@ -99,4 +99,4 @@ def test_a_child_of_a_worker_that_keeps_the_pipe_open_holds_nobody_up(tmp_path):
     begin = time.monotonic()
     done = subprocess.run(command("--workers", 2, "--iterations", 2, "--grandchild", "yes", "--run_dir", tmp_path), env=environment(),
                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=30)
-    assert (done.returncode, time.monotonic() - begin < 2) == (0, True)
+    assert (done.returncode, time.monotonic() - begin < 8) == (0, True)

@@ -54,7 +54,8 @@ TEST(Metrics, RowTakesDeclaredNamesOnce) {
 }
 
 TEST(Metrics, EachDeclaresItsReduction) {
-  EXPECT_EQ(reduce_of("episodes"), Reduce::kSum);
+  EXPECT_EQ(reduce_of("episodes"), Reduce::kMax);  // every rank counts those of all
+  EXPECT_EQ(reduce_of("time/env_steps_per_s"), Reduce::kSum);
   EXPECT_EQ(reduce_of("tagger/entropy"), Reduce::kMean);
   EXPECT_EQ(reduce_of("runner/max_return"), Reduce::kMax);
   EXPECT_EQ(reduce_of("env/anything"), Reduce::kMean);
