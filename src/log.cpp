@@ -8,10 +8,10 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cstdio>
 
+#include "src/printable.h"
 #include "src/run/terminal.h"
 #include "wd/error.h"
 
@@ -60,14 +60,6 @@ struct Logger {
 Logger& logger() {
   static Logger instance;
   return instance;
-}
-
-// A message may quote a file that someone made to drive our terminal.
-std::string without_controls(std::string_view message) {
-  std::string text(message);
-  const auto harmful = [](unsigned char c) { return (c < ' ' && c != '\n' && c != '\t') || c == 0x7f; };
-  std::replace_if(text.begin(), text.end(), harmful, '?');
-  return text;
 }
 
 void write(spdlog::level::level_enum level, std::string_view message) {

@@ -130,7 +130,9 @@ struct Worker {
 int run_training(const TrainArguments& arguments, Worker& worker) {
   const Membership& self = arguments.launch.membership();
   among_others = worker.group.size() > 1 ? 1 : 0;
-  for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, remember);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    if (std::signal(signal, remember) == SIG_IGN) std::signal(signal, SIG_IGN);  // as nohup wants it
+  }
   TrainOptions options{worker.setup.config, [] { return static_cast<int>(received); }};
   if (!arguments.fault.empty()) {
     const Fault fault = parse_fault(arguments.fault);

@@ -2,6 +2,7 @@
 #include "wd/process_group.h"
 
 #include <ATen/ATen.h>
+#include <fcntl.h>
 
 #include <chrono>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -32,6 +33,7 @@ Store open_store(const Membership& self, std::chrono::milliseconds timeout) {
   options.waitWorkers = false;
   options.timeout = timeout;
   // c10d would listen on all interfaces.
+  if (self.store_fd >= 0) ::fcntl(self.store_fd, F_SETFD, FD_CLOEXEC);
   if (options.isServer)
     options.masterListenFd =
         self.store_fd >= 0 ? self.store_fd : listen_on(self.master_addr, self.master_port);
