@@ -51,6 +51,9 @@ class ProcessGroup {
   // Adds to a counter that all ranks share, at once and without waiting for anybody; the new value. `add(name, 0)` looks.
   std::int64_t add(const std::string& counter, std::int64_t value) const;
 
+  // Gives up what NCCL has under way, so that a rank that has failed can end; only destruction is left for the group. Not collective.
+  void abort() const;
+
   // Seconds that this process has spent in operations since the last call: the wait for the slowest, and the transfer. CUDA
   // operations, which are only enqueued, do not show here.
   double take_seconds() const;

@@ -225,6 +225,10 @@ std::int64_t ProcessGroup::add(const std::string& counter, std::int64_t value) c
   }
 }
 
+void ProcessGroup::abort() const {
+  if (impl_->accelerator) impl_->accelerator->abort();
+}
+
 double ProcessGroup::take_seconds() const { return std::exchange(impl_->seconds, 0.0); }
 
 }  // namespace wd

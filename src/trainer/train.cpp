@@ -193,6 +193,7 @@ TrainEnd train(const TrainOptions& options, Trainer& trainer, Run* run, Checkpoi
     return end;
   } catch (const std::exception& error) {
     report_current_exception();
+    trainer.group().abort();
     if (run != nullptr) run->finish(RunStatus::kFailed, error.what(), session.progress());
     throw;
   }

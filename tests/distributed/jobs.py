@@ -2,7 +2,6 @@
 
 import os
 import pathlib
-import signal
 import subprocess
 import time
 
@@ -14,9 +13,9 @@ from checkpoint.runs import WDTRAIN, left, options
 GRIDWORLD = options("tag_gridworld", "PPO")
 
 
-def start(*arguments, workers=2, env=None, **settings):
-    """The launcher, under way."""
-    job = [WDTRAIN, *map(str, arguments), "--quiet", *(["--num_workers", str(workers)] if workers else [])]
+def start(*arguments, workers=2, env=None, on=(), **settings):
+    """The launcher, under way; `on` goes before its command."""
+    job = [*on, WDTRAIN, *map(str, arguments), "--quiet", *(["--num_workers", str(workers)] if workers else [])]
     return subprocess.Popen(job, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **(env or {})}, **settings)
 
 
@@ -93,10 +92,3 @@ def tensors(folder, name):
 def distance(one, other):
     """How far apart two arrays are, relative to the first."""
     return numpy.linalg.norm((one - other).ravel()) / numpy.linalg.norm(one.ravel())
-
-
-def times_removed(rows):
-    return [{key: value for key, value in row.items() if not key.startswith("time/")} for row in rows]
-
-
-INTERRUPT, TERMINATE = signal.SIGINT, signal.SIGTERM

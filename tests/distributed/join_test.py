@@ -1,6 +1,7 @@
 """Training by several workers: how they meet, and how they go on after a failure or with another number."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -54,6 +55,39 @@ def test_L13_two_nodes(scheme, unharmed, tmp_path):
         assert process.returncode == 0, process.stderr_text
     assert left(tmp_path / "run") == unharmed
     assert list((tmp_path / "meet").iterdir()) == []
+
+
+@pytest.fixture
+def two_machines():
+    """Commands that run on one and on the other of two machines that share a cable: network namespaces."""
+    names = [f"wd-{os.getpid()}-{k}" for k in range(2)]
+    cable = [f"wd{os.getpid()}{k}"[-15:] for k in "ab"]
+    steps = [f"ip netns add {names[0]}", f"ip netns add {names[1]}", f"ip link add {cable[0]} type veth peer name {cable[1]}"]
+    for k in range(2):
+        steps += [f"ip link set {cable[k]} netns {names[k]}", f"ip -n {names[k]} addr add 10.77.0.{k + 1}/24 dev {cable[k]}",
+                  f"ip -n {names[k]} link set {cable[k]} up", f"ip -n {names[k]} link set lo up"]
+    try:
+        for step in steps:
+            subprocess.run(step.split(), check=True, capture_output=True)
+    except (FileNotFoundError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"no network namespaces here: {error}")
+    else:
+        yield [["ip", "netns", "exec", name] for name in names]
+    finally:
+        for name in names:
+            subprocess.run(["ip", "netns", "del", name], capture_output=True)
+
+
+@pytest.mark.parametrize("scheme", ["tcp", "file"])
+def test_L13_two_machines_with_a_network_between_them(scheme, two_machines, unharmed, tmp_path):
+    (tmp_path / "meet").mkdir()
+    place = "tcp://10.77.0.1:29400" if scheme == "tcp" else f"file://{tmp_path / 'meet'}"
+    both = [start(*GRIDWORLD, "--run_dir", tmp_path / "run", "--num_nodes", 2, "--node_index", node, "--rendezvous", place, workers=1,
+                  on=two_machines[node]) for node in range(2)]
+    for process in both:
+        finish(process)
+        assert process.returncode == 0, process.stderr_text
+    assert left(tmp_path / "run") == unharmed
 
 
 def test_L3_a_failure_on_another_node_is_named_here(tmp_path):
