@@ -82,7 +82,7 @@ RunOptions run_options(const Setup& setup, bool quiet) {
 }
 
 // The signal that asked this program to end; 0: none. The first one ends training in good order, a second one
-// at once; of several workers the launcher sees to that, as a terminal's Ctrl-C reaches them all, and twice.
+// at once; among workers their launcher sees to that, as a terminal's Ctrl-C reaches them all, and twice.
 volatile std::sig_atomic_t received = 0;
 volatile std::sig_atomic_t among_others = 0;
 
@@ -129,7 +129,7 @@ struct Worker {
 // The exit code: 0, or 128 + n where signal n ended training.
 int run_training(const TrainArguments& arguments, Worker& worker) {
   const Membership& self = arguments.launch.membership();
-  among_others = worker.group.size() > 1 ? 1 : 0;
+  among_others = self.alone() ? 0 : 1;
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     if (std::signal(signal, remember) == SIG_IGN) std::signal(signal, SIG_IGN);  // as nohup wants it
   }

@@ -89,6 +89,16 @@ def test_L7_T9_a_signal_stops_all_at_the_same_iteration(number, code, whom, tmp_
     assert again.returncode == 0, again.stderr_text
 
 
+def test_L7_one_worker_under_a_launcher_hears_one_interrupt_twice(tmp_path):
+    folder = tmp_path / "run"
+    process = start(*LONG, "--run_dir", folder, "--max_restarts", 1, workers=1, start_new_session=True)
+    wait_for(lambda: iterations(folder) >= 5)
+    os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does: to the worker, and to the launcher, which passes it on
+    finish(process)
+    assert process.returncode == 130, process.stderr_text
+    assert summary(folder)["stop_reason"] == "signal"
+
+
 def test_L7_the_second_interrupt_stops_at_once(tmp_path):
     folder = tmp_path / "run"
     process = start(*LONG, "--run_dir", folder, "--fault", "rank=1,iter=4,kind=hang", start_new_session=True)
