@@ -11,7 +11,7 @@ CONFIGS = os.path.join(os.environ["WD_SOURCE_DIR"], "configs")
 
 def train(folder, name, seed):
     subprocess.run([WDTRAIN, "--config", os.path.join(CONFIGS, name), "--seed", str(seed), "--run_dir", str(folder), "--quiet"],
-                   check=True, timeout=900)
+                   check=True, timeout=3000)
 
 
 def play(folder, role, opponent):
