@@ -1,0 +1,114 @@
+// autoscale.h: what the autoscaler looks for, what it may use, and what it found.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace wd::scaling {
+
+// The two numbers that are looked for. Both are of the whole job, over all workers.
+struct Probe {
+  std::int64_t num_envs = 0;       // replicas: E
+  std::int64_t rollout_steps = 0;  // T
+
+  std::int64_t batch() const { return num_envs * rollout_steps; }  // trainer.train_batch_size
+  auto operator<=>(const Probe&) const = default;
+};
+
+enum class Kind {
+  kFits,
+  kOutOfMemory,  // CUDA, a host allocation, the OOM killer, or a peak beyond Limits::memory_bytes
+  kTooSlow,      // not done within the time that it was given
+  kFailed,       // anything else: ends the search, and never counts as "too big"
+  kSkipped,      // not run, since the memory model leaves no hope
+};
+
+// What came of a probe.
+struct Outcome {
+  Kind kind = Kind::kFailed;
+  std::uint64_t bytes = 0;       // peak of the fullest worker; 0: not known
+  double env_steps_per_s = 0.0;  // of the whole job, warm-up excluded; > 0 where it fits
+  double seconds = 0.0;          // that the probe took, start and end included
+  std::string detail = {};       // for people: why it does not fit
+
+  bool operator==(const Outcome&) const = default;
+};
+
+// Runs a short training for at most max_seconds (0: as long as it takes), in a process that may die of it. May throw, which ends
+// the search: an interruption, say.
+using Measure = std::function<Outcome(const Probe& probe, double max_seconds)>;
+
+enum class Objective {
+  kSpeed,   // replicas with min_rollout steps kept free, then T, then the smallest setting that is as fast
+  kMemory,  // replicas at one step each until memory is full, then T
+};
+
+struct Limits {
+  std::uint64_t memory_bytes = std::numeric_limits<std::uint64_t>::max();  // of one worker
+  std::int64_t max_envs = 10'000'000;
+  std::int64_t max_batch = 10'000'000'000;
+  std::int64_t min_batch = 1;  // so that every minibatch has a row
+  double max_seconds = 0.0;    // of all probes together; 0: no limit
+
+  bool operator==(const Limits&) const = default;
+};
+
+// Bytes that one worker allocates for certain: what its buffers add up to, none of it guessed. Zeros: nothing is known.
+struct Sizes {
+  double fixed = 0.0, per_replica = 0.0, per_replica_step = 0.0;
+};
+
+struct SearchOptions {
+  Probe start;                   // the configured setting
+  int num_workers = 1;           // replicas come in multiples of it
+  std::int64_t min_rollout = 0;  // least T for kSpeed; 0: start's
+  Objective objective = Objective::kSpeed;
+  Limits limits = {};
+  Sizes sizes = {};
+};
+
+enum class Stage { kReplicas, kRollout, kSmallest };
+
+// One line of the table that people watch.
+struct Try {
+  Stage stage = Stage::kReplicas;
+  Probe probe;
+  Outcome outcome;
+  std::uint64_t predicted_bytes = 0;  // by the memory model, before the probe
+
+  bool operator==(const Try&) const = default;
+};
+
+using Observe = std::function<void(const Try&)>;
+
+// a + b E + c E T bytes of one worker, E being the whole job's replicas.
+struct MemoryLine {
+  double fixed = 0.0, per_replica = 0.0, per_replica_step = 0.0;
+
+  bool operator==(const MemoryLine&) const = default;
+};
+
+enum class Status {
+  kChosen,
+  kNothingFits,  // nor does the smallest setting
+  kFailed,       // a probe failed for a reason that a smaller setting does not mend
+};
+
+struct SearchResult {
+  Status status = Status::kNothingFits;
+  Probe start;                   // as configured, within the limits
+  Probe chosen;                  // where status is kChosen, as the next two
+  double env_steps_per_s = 0.0;  // median of its probes
+  std::uint64_t bytes = 0;       // its highest peak
+  std::string reason;            // why each search ended; otherwise what went wrong
+  MemoryLine memory;             // as measured
+  std::vector<Try> tries;        // in their order
+
+  bool operator==(const SearchResult&) const = default;
+};
+
+}  // namespace wd::scaling

@@ -1,0 +1,146 @@
+// budget.cpp: cgroup v2 and v1, rlimits and /proc/meminfo.
+#include "src/autoscale/budget.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include "src/whole_number.h"
+#include "wd/error.h"
+
+namespace wd::scaling {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kKiB = 1024;
+constexpr std::uint64_t kUnlimited = std::uint64_t{1} << 62;  // v1 says "none" by a number near 2^63
+
+// How a version of control groups calls its files.
+struct Version {
+  std::vector<const char*> limits;
+  const char* used;
+  const char* reclaimable;  // key in memory.stat
+  const char*
+      hierarchical;  // key of the least limit of all groups above, those out of sight included; empty: none
+};
+// Beyond memory.high a process is slowed down until it hardly moves.
+const Version kV2{{"memory.max", "memory.high"}, "memory.current", "inactive_file", ""};
+const Version kV1{
+    {"memory.limit_in_bytes"}, "memory.usage_in_bytes", "total_inactive_file", "hierarchical_memory_limit"};
+
+std::uint64_t minus(std::uint64_t a, std::uint64_t b) { return a > b ? a - b : 0; }
+
+// A file of one number; none where it is missing or says "max".
+std::optional<std::uint64_t> read_number(const fs::path& path) {
+  std::ifstream file(path);
+  std::string word;
+  if (!(file >> word)) return {};
+  return whole_number<std::uint64_t>(word);
+}
+
+// The number behind a key, in a file of "KEY NUMBER ..." lines.
+std::optional<std::uint64_t> read_field(const fs::path& path, std::string_view key) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string name, number;
+    if (words >> name >> number && name == key) return whole_number<std::uint64_t>(number);
+  }
+  return {};
+}
+
+std::optional<std::uint64_t> status_bytes(const fs::path& path, std::string_view key) {
+  const auto kibibytes = read_field(path, key);
+  if (!kibibytes) return {};
+  return *kibibytes * kKiB;
+}
+
+void add_group(const fs::path& folder, const Version& version, std::vector<Allowance>& allowances) {
+  const std::uint64_t used = read_number(folder / version.used).value_or(0);
+  // Pages of files are dropped when memory is needed; without them, a machine that has read much seems full.
+  const fs::path stat = folder / "memory.stat";
+  const std::uint64_t held = minus(used, read_field(stat, version.reclaimable).value_or(0));
+  const auto add = [&](std::optional<std::uint64_t> limit, const fs::path& source) {
+    if (limit && *limit < kUnlimited) allowances.push_back({minus(*limit, held), source.string()});
+  };
+  for (const char* const name : version.limits) add(read_number(folder / name), folder / name);
+  add(read_field(stat, version.hierarchical), stat);
+}
+
+// The group and those above it. A container sees the path that its group has outside, and below `mount` a part of it alone: its
+// longest end that is there counts.
+void add_hierarchy(const fs::path& mount, const fs::path& group, const Version& version,
+                   std::vector<Allowance>& allowances) {
+  std::vector<fs::path> parts;
+  for (const fs::path& part : group.relative_path()) {
+    if (part == "..") return add_group(mount, version, allowances);  // outside of this namespace
+    parts.push_back(part);
+  }
+  for (std::size_t first = 0; first <= parts.size(); ++first) {
+    std::vector<fs::path> levels{mount};
+    for (std::size_t k = first; k < parts.size(); ++k) levels.push_back(levels.back() / parts[k]);
+    std::error_code unreadable;
+    if (!fs::is_directory(levels.back(), unreadable)) continue;
+    for (const fs::path& level : levels) add_group(level, version, allowances);
+    return;
+  }
+}
+
+// Lines are "ID:CONTROLLERS:PATH"; version 2 has one, with no controllers.
+void add_groups(const MemorySources& sources, std::vector<Allowance>& allowances) {
+  std::ifstream file(sources.proc / "self/cgroup");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t first = line.find(':');
+    const std::size_t second = first == std::string::npos ? first : line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = ',' + line.substr(first + 1, second - first - 1) + ',';
+    const fs::path group = line.substr(second + 1);
+    if (controllers == ",,") {
+      add_hierarchy(sources.cgroups, group, kV2, allowances);
+    } else if (controllers.find(",memory,") != std::string::npos) {
+      add_hierarchy(sources.cgroups / "memory", group, kV1, allowances);
+    }
+  }
+}
+
+}  // namespace
+
+MemorySources machine_memory() {
+  MemorySources sources;
+  const auto soft_limit = [](auto resource) -> std::optional<std::uint64_t> {
+    rlimit limit{};
+    if (::getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return {};
+    return limit.rlim_cur;
+  };
+  sources.address_space = soft_limit(RLIMIT_AS);
+  sources.data = soft_limit(RLIMIT_DATA);
+  return sources;
+}
+
+std::vector<Allowance> memory_allowances(const MemorySources& sources) {
+  std::vector<Allowance> allowances;
+  add_groups(sources, allowances);
+  // A child maps about what this process maps, before it allocates anything of its own.
+  const fs::path status = sources.proc / "self/status";
+  if (sources.address_space)
+    allowances.push_back(
+        {minus(*sources.address_space, status_bytes(status, "VmSize:").value_or(0)), "RLIMIT_AS"});
+  if (sources.data)
+    allowances.push_back({minus(*sources.data, status_bytes(status, "VmData:").value_or(0)), "RLIMIT_DATA"});
+  const fs::path meminfo = sources.proc / "meminfo";
+  if (const auto available = status_bytes(meminfo, "MemAvailable:"))
+    allowances.push_back({*available, meminfo.string()});
+  return allowances;
+}
+
+Allowance memory_budget(const MemorySources& sources) {
+  const std::vector<Allowance> allowances = memory_allowances(sources);
+  if (allowances.empty())
+    throw UsageError("this machine does not tell how much memory there is: set autoscale.memory_gb");
+  return *std::ranges::min_element(allowances, {}, &Allowance::bytes);
+}
+
+}  // namespace wd::scaling

@@ -1,0 +1,120 @@
+// cache.cpp: one file an entry: {"key":"TEXT","report":"TEXT","xxh3":"0123456789abcdef"}, the checksum being that of the report.
+#include "src/autoscale/cache.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "src/files.h"
+#include "wd/atomic_file.h"
+#include "wd/error.h"
+
+namespace wd::scaling {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 20;  // of an entry
+
+std::string xxh3(std::string_view text) {
+  char digits[17];
+  std::snprintf(digits, sizeof(digits), "%016llx",
+                static_cast<unsigned long long>(XXH3_64bits(text.data(), text.size())));
+  return digits;
+}
+
+std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+// JSON quotes its texts, so that no two keys have one text.
+std::string canonical(const CacheKey& key) {
+  return dump({{"env", key.env},
+               {"parameters", key.parameters},
+               {"model", key.model},
+               {"device", key.device},
+               {"driver", key.driver},
+               {"build", key.build},
+               {"search", key.search}});
+}
+
+// Throws where the file is not one that this program, run by this user, would have written.
+std::string read_own(const fs::path& path) {
+  const File file(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
+  WD_CHECK(file.is_regular(), "is not a regular file");
+  struct stat status{};
+  WD_CHECK(::lstat(path.c_str(), &status) == 0 && status.st_uid == ::geteuid(), "belongs to another user");
+  WD_CHECK(file.size() <= kMostBytes, "is too large");
+  std::string text(file.size(), '\0');
+  file.read_at(0, std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
+Report checked_report(const std::string& text, const CacheKey& key) {
+  const Json json = Json::parse(text, nullptr, false);
+  WD_CHECK(json.is_object(), "is damaged: it is no JSON object");
+  WD_CHECK(json.contains("key") && json["key"] == canonical(key), "is of another key");
+  WD_CHECK(json.contains("report") && json["report"].is_string(), "holds no report");
+  const auto& report = json["report"].get_ref<const std::string&>();
+  WD_CHECK(json.contains("xxh3") && json["xxh3"] == xxh3(report), "is damaged: its checksum is another");
+  return parse_report(report);
+}
+
+// A key does not hold what changes from day to day: the memory that is free.
+void check_fit(const Report& report, int num_workers, const Limits& limits) {
+  const SearchResult& result = report.result;
+  WD_CHECK(result.status == Status::kChosen, "holds a search that chose nothing");
+  const Probe& chosen = result.chosen;
+  WD_CHECK(chosen.num_envs % num_workers == 0, "has ", chosen.num_envs, " replicas for ", num_workers,
+           " workers");
+  WD_CHECK(chosen.num_envs <= limits.max_envs && chosen.batch() <= limits.max_batch &&
+               chosen.batch() >= limits.min_batch,
+           "is beyond the limits of autoscale");
+  WD_CHECK(result.bytes <= limits.memory_bytes, "needs ", result.bytes,
+           " bytes of memory, of which there are ", limits.memory_bytes, " now");
+}
+
+}  // namespace
+
+std::string hash_of(const CacheKey& key) { return xxh3(canonical(key)); }
+
+fs::path cache_folder() {
+  const auto absolute = [](const char* variable) {
+    const char* const value = std::getenv(variable);
+    const fs::path path = value == nullptr ? "" : value;
+    return path.is_absolute() ? path : fs::path();
+  };
+  fs::path folder = absolute("XDG_CACHE_HOME");
+  if (folder.empty() && !absolute("HOME").empty()) folder = absolute("HOME") / ".cache";
+  return folder.empty() ? folder : folder / "wd" / "autoscale";
+}
+
+Cached read_cache(const fs::path& folder, const CacheKey& key, int num_workers, const Limits& limits) {
+  const fs::path path = folder / (hash_of(key) + ".json");
+  std::error_code error;
+  if (!fs::exists(fs::symlink_status(path, error))) return {};
+  try {
+    const Report report = checked_report(read_own(path), key);
+    check_fit(report, num_workers, limits);
+    return {report, ""};
+  } catch (const std::exception& cause) {
+    return {{}, concat(path.string(), ": ignored: ", cause.what())};
+  }
+}
+
+void write_cache(const fs::path& folder, const CacheKey& key, const Report& report) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  WD_CHECK(!error, folder.string(), ": cannot make it: ", error.message());
+  const std::string text = report_json(report);
+  // Two programs that write one entry at once may leave a mixture, which its checksum gives away.
+  write_file_atomically(folder / (hash_of(key) + ".json"),
+                        dump({{"key", canonical(key)}, {"report", text}, {"xxh3", xxh3(text)}}) + '\n',
+                        Durability::kReplace);
+}
+
+}  // namespace wd::scaling

@@ -1,0 +1,113 @@
+// climb.cpp: down, or up, then between.
+#include "src/autoscale/climb.h"
+
+#include <algorithm>
+#include <set>
+
+#include "src/autoscale/search.h"
+#include "wd/error.h"
+
+namespace wd::scaling {
+namespace {
+
+// A doubling that is slower than this is no matter of noise.
+constexpr double kClearLoss = 0.9;
+
+class Climber {
+ public:
+  Climber(Tries& tries, const Axis& axis, bool for_speed)
+      : tries_(tries), axis_(axis), for_speed_(for_speed) {}
+
+  Climb go(std::int64_t start) {
+    const std::optional<Kind> first = look(start);
+    if (first == Kind::kFits) {
+      up(start);
+    } else if (first) {
+      down(start);
+    }
+    if (ended_.empty()) ended_ = tries_.out_of_time() ? "its time is over" : "its probes are used up";
+    return {best(), ended_};
+  }
+
+ private:
+  std::optional<Kind> look(std::int64_t value) {
+    seen_.insert(value);
+    const std::optional<Kind> kind = tries_.look(axis_.probe(value));
+    if (kind && *kind != Kind::kFits)
+      ended_ = concat(*kind == Kind::kTooSlow ? "too slow" : "memory is full", " at ", value);
+    return kind;
+  }
+
+  // The first is known to fit, the second is known not to.
+  void bisect(std::int64_t fits, std::int64_t fails) {
+    const auto apart = [&] { return static_cast<double>(fails - fits); };
+    while (fails - fits > axis_.step && apart() > kLeastGain * static_cast<double>(fits)) {
+      const std::int64_t middle = fits + (fails - fits) / axis_.step / 2 * axis_.step;
+      const std::optional<Kind> kind = look(middle);
+      if (!kind) return;
+      (*kind == Kind::kFits ? fits : fails) = middle;
+    }
+  }
+
+  void down(std::int64_t fails) {
+    while (fails > axis_.least) {
+      const std::int64_t half = std::max(axis_.least, fails / axis_.step / 2 * axis_.step);
+      const std::optional<Kind> kind = look(half);
+      if (!kind) return;
+      if (*kind == Kind::kFits) return bisect(half, fails);
+      fails = half;
+    }
+  }
+
+  void up(std::int64_t fits) {
+    while (fits < axis_.most) {
+      const std::int64_t next = fits > axis_.most / 2 ? axis_.most : 2 * fits;
+      const std::optional<Kind> kind = look(next);
+      if (!kind) return;
+      if (*kind != Kind::kFits) return bisect(fits, next);
+      if (for_speed_ && next == 2 * fits && !gains(fits, next)) {
+        ended_ = concat("no faster at ", next);
+        return;
+      }
+      fits = next;
+    }
+    ended_ = concat("the limit is ", axis_.most);
+  }
+
+  // One timing is noisier than the gain that matters: the first time that there seems to be none, both are measured again.
+  bool gains(std::int64_t from, std::int64_t to) {
+    const Probe a = axis_.probe(from), b = axis_.probe(to);
+    const auto clears = [&](double gain) { return tries_.rate(b) >= gain * tries_.rate(a); };
+    if (clears(1.0 + kLeastGain)) return true;
+    if (asked_again_ || !clears(kClearLoss)) return false;
+    asked_again_ = true;
+    return tries_.run(a) && tries_.run(b) && tries_.fits(b) && clears(1.0 + kLeastGain);
+  }
+
+  std::optional<std::int64_t> best() const {
+    double fastest = 0.0;
+    for (const std::int64_t value : seen_) fastest = std::max(fastest, tries_.rate(axis_.probe(value)));
+    std::optional<std::int64_t> found;
+    for (const std::int64_t value : seen_) {
+      const Probe probe = axis_.probe(value);
+      const bool fast = !for_speed_ || tries_.rate(probe) >= (1.0 - kLeastGain) * fastest;
+      if (tries_.fits(probe) && fast) found = value;
+    }
+    return found;
+  }
+
+  Tries& tries_;
+  const Axis& axis_;
+  const bool for_speed_;
+  bool asked_again_ = false;
+  std::set<std::int64_t> seen_;
+  std::string ended_;
+};
+
+}  // namespace
+
+Climb climb(Tries& tries, const Axis& axis, std::int64_t start, bool for_speed) {
+  return Climber(tries, axis, for_speed).go(start);
+}
+
+}  // namespace wd::scaling

@@ -1,0 +1,90 @@
+// memory_model.cpp: a straight line through the measurements for people, a careful lower bound for decisions.
+#include "src/autoscale/memory_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace wd::scaling {
+namespace {
+
+// Two measurements of one size differ by a few percent: allocators round, and start-up has peaks of its own.
+constexpr double kTrust = 0.95;
+// A slope between near neighbours is one of rounding, not of growth.
+constexpr double kLeastSpan = 1.5;
+constexpr double kSlopeTrust = 0.9;
+
+std::uint64_t saturate(double bytes) {
+  constexpr double kMost = 0x1p53;  // whole in JSON
+  return static_cast<std::uint64_t>(std::clamp(bytes, 0.0, kMost));
+}
+
+// Whether one of the two numbers is the same: then the slope between them holds for others on that line.
+bool on_one_line(const Probe& a, const Probe& b, const Probe& c) {
+  return (a.rollout_steps == b.rollout_steps && b.rollout_steps == c.rollout_steps) ||
+         (a.num_envs == b.num_envs && b.num_envs == c.num_envs);
+}
+
+}  // namespace
+
+MemoryModel::MemoryModel(const Sizes& sizes, int num_workers) : sizes_(sizes), workers_(num_workers) {}
+
+double MemoryModel::exact(const Probe& probe) const {
+  const double replicas = static_cast<double>(probe.num_envs) / workers_;
+  return sizes_.fixed +
+         replicas * (sizes_.per_replica + sizes_.per_replica_step * static_cast<double>(probe.rollout_steps));
+}
+
+void MemoryModel::add(const Probe& probe, std::uint64_t bytes) {
+  points_.push_back({probe, exact(probe), static_cast<double>(bytes)});
+}
+
+// Least squares; one measurement, or several of one size, leave the scale at 1.
+MemoryModel::Fit MemoryModel::fit() const {
+  if (points_.empty()) return {0.0, 1.0};
+  const auto n = static_cast<double>(points_.size());
+  double x = 0.0, y = 0.0, xx = 0.0, xy = 0.0;
+  for (const Point& point : points_) x += point.exact / n, y += point.measured / n;
+  for (const Point& point : points_) {
+    xx += (point.exact - x) * (point.exact - x);
+    xy += (point.exact - x) * (point.measured - y);
+  }
+  const double scale = xx > 0.0 && xy > 0.0 ? xy / xx : 1.0;
+  return {y - scale * x, scale};
+}
+
+std::uint64_t MemoryModel::predict(const Probe& probe) const {
+  const Fit fitted = fit();
+  return saturate(fitted.offset + fitted.scale * exact(probe));
+}
+
+// Bytes that are added for each byte of our buffers, by the widest pair of measurements on the probe's line.
+double MemoryModel::growth(const Probe& probe) const {
+  double widest = kLeastSpan, slope = 1.0;
+  for (const Point& a : points_) {
+    for (const Point& b : points_) {
+      if (b.exact < widest * a.exact || b.exact <= a.exact || !on_one_line(a.probe, b.probe, probe)) continue;
+      widest = b.exact / std::max(a.exact, 1.0);
+      slope = std::max(1.0, kSlopeTrust * (b.measured - a.measured) / (b.exact - a.exact));
+    }
+  }
+  return slope;
+}
+
+std::uint64_t MemoryModel::at_least(const Probe& probe) const {
+  const double needed = exact(probe), slope = growth(probe);
+  double least = needed;
+  for (const Point& point : points_) {
+    const bool smaller =
+        point.probe.num_envs <= probe.num_envs && point.probe.rollout_steps <= probe.rollout_steps;
+    if (smaller) least = std::max(least, kTrust * point.measured + slope * (needed - point.exact));
+  }
+  return saturate(least);
+}
+
+MemoryLine MemoryModel::line() const {
+  const Fit fitted = fit();
+  return {fitted.offset + fitted.scale * sizes_.fixed, fitted.scale * sizes_.per_replica / workers_,
+          fitted.scale * sizes_.per_replica_step / workers_};
+}
+
+}  // namespace wd::scaling

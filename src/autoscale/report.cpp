@@ -1,0 +1,93 @@
+// report.cpp: lines that people read and copy.
+#include "src/autoscale/report.h"
+
+#include "src/printable.h"
+#include "src/run/format.h"
+#include "wd/error.h"
+
+namespace wd::scaling {
+namespace {
+
+enum class Align { kLeft, kRight };
+
+struct Column {
+  const char* heading;
+  std::size_t width;
+  Align align;
+};
+// Known beforehand, as lines are shown one by one. The last column is as long as its text.
+constexpr Column kColumns[] = {{"stage", 8, Align::kLeft},    {"replicas", 10, Align::kRight},
+                               {"T", 8, Align::kRight},       {"batch", 12, Align::kRight},
+                               {"memory", 10, Align::kRight}, {"predicted", 10, Align::kRight},
+                               {"env/s", 8, Align::kRight},   {"outcome", 0, Align::kLeft}};
+
+std::string line_of(const std::vector<std::string>& cells) {
+  std::string line;
+  for (std::size_t k = 0; k < cells.size(); ++k) {
+    const Column& column = kColumns[k];
+    const std::string gap(column.width > cells[k].size() ? column.width - cells[k].size() : 0, ' ');
+    line += (k > 0 ? "  " : "") + (column.align == Align::kLeft ? cells[k] + gap : gap + cells[k]);
+  }
+  return line;
+}
+
+const char* short_name(Stage stage) {
+  switch (stage) {
+    case Stage::kReplicas:
+      return "replicas";
+    case Stage::kRollout:
+      return "rollout";
+    case Stage::kSmallest:
+      return "smallest";
+  }
+  return "";
+}
+
+// One line, whatever a probe's process wrote.
+std::string on_one_line(std::string text) {
+  for (char& c : text) {
+    if (c == '\n' || c == '\t') c = ' ';
+  }
+  return without_controls(text);
+}
+
+std::string bytes_text(std::uint64_t bytes) { return bytes > 0 ? run::format_bytes(bytes) : "-"; }
+
+}  // namespace
+
+const char* name_of(Kind kind) {
+  switch (kind) {
+    case Kind::kFits:
+      return "fits";
+    case Kind::kOutOfMemory:
+      return "out of memory";
+    case Kind::kTooSlow:
+      return "too slow";
+    case Kind::kFailed:
+      return "failed";
+    case Kind::kSkipped:
+      return "skipped";
+  }
+  return "failed";
+}
+
+std::string table_heading() {
+  std::vector<std::string> cells;
+  for (const Column& column : kColumns) cells.emplace_back(column.heading);
+  return line_of(cells);
+}
+
+std::string table_line(const Try& one) {
+  const Outcome& outcome = one.outcome;
+  std::string told = name_of(outcome.kind);
+  if (!outcome.detail.empty()) told += ": " + on_one_line(outcome.detail);
+  return line_of({short_name(one.stage), concat(one.probe.num_envs), concat(one.probe.rollout_steps),
+                  concat(one.probe.batch()), bytes_text(outcome.bytes), bytes_text(one.predicted_bytes),
+                  outcome.env_steps_per_s > 0.0 ? run::format_count(outcome.env_steps_per_s) : "-", told});
+}
+
+std::string set_flags(const Probe& probe) {
+  return concat("--set trainer.num_envs=", probe.num_envs, " --set trainer.train_batch_size=", probe.batch());
+}
+
+}  // namespace wd::scaling

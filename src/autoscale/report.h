@@ -1,0 +1,42 @@
+// report.h: what a search found, for people and for programs: autoscale.json, the table's lines, the settings as options.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "wd/autoscale.h"
+
+namespace wd::scaling {
+
+// autoscale.json, and a cached search.
+struct Report {
+  std::string env;
+  std::string device;  // in words
+  int num_workers = 1;
+  Objective objective = Objective::kSpeed;
+  Limits limits;
+  SearchResult result;
+
+  bool operator==(const Report&) const = default;
+};
+
+std::string report_json(const Report& report);
+
+// The inverse. Throws std::runtime_error where the text is no report, or one with numbers that cannot be.
+Report parse_report(std::string_view text);
+
+// One outcome as an object of one line, as a probe's process may tell it, and back; throws as parse_report does.
+std::string outcome_json(const Outcome& outcome);
+Outcome parse_outcome(std::string_view text);
+
+// "fits", "out of memory", ...
+const char* name_of(Kind kind);
+
+// The live table: a heading, then a line for each try. No line ends, no control characters.
+std::string table_heading();
+std::string table_line(const Try& one);
+
+// "--set trainer.num_envs=4096 --set trainer.train_batch_size=131072"
+std::string set_flags(const Probe& probe);
+
+}  // namespace wd::scaling

@@ -1,0 +1,168 @@
+// smallest.cpp: candidates between the least setting and the fastest, each compared with the fastest in pairs.
+#include "src/autoscale/smallest.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "src/autoscale/climb.h"
+#include "src/autoscale/compare.h"
+#include "src/autoscale/search.h"
+
+namespace wd::scaling {
+namespace {
+
+constexpr double kAsFast = 1.0 - kLeastGain;
+constexpr double kCloseEnough =
+    1.125;  // how near to the smallest it comes: a comparison costs six probes or more
+constexpr double kClearlySlower = 0.9;  // in one timing, against one of the fastest
+constexpr double kClearlyFaster = 1.1;
+constexpr std::int64_t kDaring = 16;  // a candidate is this number's root smaller than what works, at most
+constexpr int kComparison = 2 * kLeastPairs;  // probes that one needs
+
+class Shrinker {
+ public:
+  Shrinker(Tries& tries, const Smallest& options) : tries_(tries), options_(options) {}
+
+  // A setting that stops fitting when it is measured again drops out, and all begins anew without it.
+  std::optional<Probe> go() {
+    while (const std::optional<Probe> fastest = find_fastest()) {
+      settle(*fastest);
+      const bool both = rollout_axis(reference_).range() > 1.0;
+      Probe found = shrink(replicas_axis(reference_), reference_, both ? kComparison : 0);
+      found = shrink(rollout_axis(found), found, 0);
+      if (tries_.fits(reference_) && tries_.fits(found)) return found;
+    }
+    return {};
+  }
+
+ private:
+  std::optional<Probe> find_fastest() const {
+    std::optional<Probe> fastest;
+    for (const Probe& probe : tries_.fitting()) {
+      if (!fastest || tries_.rate(probe) > tries_.rate(*fastest)) fastest = probe;
+    }
+    return fastest;
+  }
+
+  // What the candidates are compared with. Where the fastest is not clearly faster than the start, it is the start that they must
+  // not fall behind; a smaller fastest counts as a candidate.
+  void settle(const Probe& fastest) {
+    const Probe& start = options_.start;
+    reference_ = fastest;
+    beside_start_ = fastest == start;
+    if (fastest == start || !tries_.fits(start)) return;
+    if (tries_.rate(fastest) * kAsFast >= kClearlyFaster * tries_.rate(start)) return;
+    const Comparison comparison = compare(tries_, fastest, start, 1.0 / kAsFast);
+    if (comparison.verdict == Verdict::kYes || !comparison.complete) return;
+    if (!tries_.fits(fastest) || !tries_.fits(start)) return;
+    beside_start_ = true;
+    if (fastest.batch() >= start.batch() || comparison.median < 1.0) reference_ = start;
+  }
+
+  Axis replicas_axis(const Probe& most) const {
+    const std::int64_t step = options_.replicas_step;
+    return {round_up(least_for(most.rollout_steps), step), most.num_envs, step, &Probe::num_envs, most};
+  }
+  Axis rollout_axis(const Probe& most) const {
+    return {std::max(options_.least_rollout, least_for(most.num_envs)), most.rollout_steps, 1,
+            &Probe::rollout_steps, most};
+  }
+  std::int64_t least_for(std::int64_t other) const { return (options_.min_batch + other - 1) / other; }
+
+  // `found` is the axis's last. Leaves `reserve` probes to the next axis.
+  Probe shrink(const Axis& axis, Probe found, int reserve) {
+    std::int64_t fails = slow_until(axis);  // or one step below the least
+    std::int64_t works = axis.most;
+    std::optional<std::int64_t> next = guess(axis);
+    while (works > axis.least && works > fails + axis.step &&
+           static_cast<double>(works) > kCloseEnough * static_cast<double>(fails) &&
+           tries_.left() >= kComparison + reserve) {
+      const auto low = static_cast<double>(std::max({fails, axis.least, works / kDaring}));
+      std::int64_t value = next.value_or(std::llround(std::sqrt(low * static_cast<double>(works))));
+      value = std::clamp(round_up(value, axis.step), fails + axis.step, works - axis.step);
+      next.reset();
+      const Comparison comparison = compare(tries_, axis.probe(value), reference_, kAsFast);
+      if (!comparison.complete) break;
+      const bool keeps_up = !beside_start_ || comparison.median >= 1.0;
+      if (comparison.verdict == Verdict::kYes && keeps_up) {
+        works = value;
+        found = axis.probe(value);
+      } else {
+        fails = value;
+      }
+    }
+    return found;
+  }
+
+  // The largest number that one timing shows to be far too slow.
+  std::int64_t slow_until(const Axis& axis) const {
+    std::int64_t slow = axis.least - axis.step;
+    for (const Probe& probe : tries_.fitting()) {
+      const bool is_slow = tries_.rate(probe) < kClearlySlower * tries_.rate(reference_);
+      if (axis.holds(probe) && probe.*axis.number < axis.most && is_slow)
+        slow = std::max(slow, probe.*axis.number);
+    }
+    return slow;
+  }
+
+  // From the line along this axis, or beside it, on which most was measured: the shape of the curve is much the same.
+  std::optional<std::int64_t> guess(const Axis& axis) const {
+    std::vector<IterationTime> measured;
+    for (const Probe& base : tries_.fitting()) {
+      Axis beside = axis;
+      beside.at = base;
+      std::vector<IterationTime> line;
+      for (const Probe& probe : tries_.fitting()) {
+        if (beside.holds(probe))
+          line.push_back({static_cast<double>(probe.*axis.number),
+                          static_cast<double>(probe.batch()) / tries_.rate(probe)});
+      }
+      if (line.size() > measured.size()) measured = line;
+    }
+    constexpr double kBetween = 0.5 * (1.0 + kAsFast);  // the fit is not exact: not on the edge
+    const std::optional<double> value = number_for(measured, static_cast<double>(axis.most), kBetween);
+    if (!value) return {};
+    return std::llround(*value);
+  }
+
+  Tries& tries_;
+  const Smallest& options_;
+  Probe reference_;
+  bool beside_start_ = false;  // the start is about as fast as the reference: candidates must be no slower
+};
+
+}  // namespace
+
+std::optional<double> number_for(const std::vector<IterationTime>& measured, double most, double part) {
+  // Least squares of relative errors: timings vary in proportion to their length.
+  double w = 0.0, x = 0.0, y = 0.0;
+  for (const auto& [n, t] : measured) {
+    w += 1.0 / (t * t);
+    x += n / (t * t);
+    y += t / (t * t);
+  }
+  double xx = 0.0, xy = 0.0;
+  for (const auto& [n, t] : measured) {
+    xx += (n - x / w) * (n - x / w) / (t * t);
+    xy += (n - x / w) * (t - y / w) / (t * t);
+  }
+  if (!(xx > 0.0) || !(xy > 0.0)) return {};
+  const double b = xy / xx, a = y / w - b * x / w;
+  if (a <= 0.0) return {};
+  const double wanted = part * most / (a + b * most);  // n / (a + b n), which grows with n towards 1 / b
+  return wanted * a / (1.0 - wanted * b);
+}
+
+std::optional<Probe> smallest(Tries& tries, const Smallest& options) {
+  std::int64_t most_replicas = options.replicas_step, most_rollout = options.least_rollout;
+  for (const Probe& probe : tries.fitting()) {
+    most_replicas = std::max(most_replicas, probe.num_envs);
+    most_rollout = std::max(most_rollout, probe.rollout_steps);
+  }
+  tries.begin(Stage::kSmallest,
+              static_cast<double>(most_replicas) / static_cast<double>(options.replicas_step) *
+                  static_cast<double>(most_rollout) / static_cast<double>(options.least_rollout));
+  return Shrinker(tries, options).go();
+}
+
+}  // namespace wd::scaling

@@ -1,0 +1,138 @@
+// tries.cpp: one probe at a time.
+#include "src/autoscale/tries.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "src/autoscale/search.h"
+#include "src/run/format.h"
+#include "wd/error.h"
+
+namespace wd::scaling {
+namespace {
+
+// What took this part of the time that was left, and was not done, says nothing about the setting.
+constexpr double kCutShort = 0.95;
+
+}  // namespace
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : 0.5 * (values[middle - 1] + values[middle]);
+}
+
+int most_probes(double range) {
+  constexpr double kEach = 2.0;
+  constexpr int kMore = 4;
+  return static_cast<int>(kEach * std::log2(std::max(range, 1.0))) + kMore;
+}
+
+Tries::Tries(const SearchOptions& options, const Measure& measure, const Observe& observe)
+    : options_(options), measure_(measure), observe_(observe), model_(options.sizes, options.num_workers) {}
+
+void Tries::begin(Stage stage, double range) {
+  stage_ = stage;
+  most_ = most_probes(range);
+  made_ = 0;
+}
+
+bool Tries::out_of_time() const {
+  return options_.limits.max_seconds > 0.0 && seconds_ >= options_.limits.max_seconds;
+}
+
+double Tries::seconds_left() const {
+  return options_.limits.max_seconds > 0.0 ? options_.limits.max_seconds - seconds_ : 0.0;
+}
+
+std::optional<Outcome> Tries::run(const Probe& probe) {
+  if (failed_ || out_of_time()) return {};
+  const std::uint64_t predicted = model_.predict(probe), least = model_.at_least(probe);
+  if (least > options_.limits.memory_bytes) {
+    Outcome skipped{.kind = Kind::kSkipped, .detail = "needs at least " + run::format_bytes(least)};
+    keep(probe, skipped, predicted);
+    return skipped;
+  }
+  if (made_ >= most_) return {};
+  ++made_;
+  const double given = seconds_left();
+  Outcome outcome = measured(probe, given);
+  seconds_ += std::max(outcome.seconds, 0.0);
+  if (outcome.kind == Kind::kTooSlow && given > 0.0 && outcome.seconds >= kCutShort * given) {
+    seconds_ = options_.limits.max_seconds;
+    tell(probe, outcome, predicted);
+    return {};
+  }
+  keep(probe, outcome, predicted);
+  failed_ = outcome.kind == Kind::kFailed;
+  if (failed_) return {};
+  return outcome;
+}
+
+// The caller's word, but a success must have a speed and stay within the budget.
+Outcome Tries::measured(const Probe& probe, double max_seconds) const {
+  const Limits& limits = options_.limits;
+  Outcome outcome = measure_(probe, max_seconds);
+  if (outcome.kind != Kind::kFits) {
+    outcome.env_steps_per_s = 0.0;
+  } else if (!(std::isfinite(outcome.env_steps_per_s) && outcome.env_steps_per_s > 0.0)) {
+    outcome.detail = concat("it ended without a speed: ", outcome.env_steps_per_s, " env/s");
+    outcome.kind = Kind::kFailed;
+    outcome.env_steps_per_s = 0.0;
+  } else if (outcome.bytes > limits.memory_bytes) {
+    outcome.detail =
+        concat("used ", run::format_bytes(outcome.bytes), " of ", run::format_bytes(limits.memory_bytes));
+    outcome.kind = Kind::kOutOfMemory;
+  }
+  return outcome;
+}
+
+void Tries::keep(const Probe& probe, const Outcome& outcome, std::uint64_t predicted) {
+  Known& known = known_[probe];
+  known.bytes = std::max(known.bytes, outcome.bytes);
+  if (outcome.kind == Kind::kFits) {
+    known.rates.push_back(outcome.env_steps_per_s);
+  } else {
+    known.misfit = outcome.kind;
+  }
+  // What was over the budget has been measured too.
+  if (outcome.env_steps_per_s > 0.0 && outcome.bytes > 0) model_.add(probe, outcome.bytes);
+  tell(probe, outcome, predicted);
+}
+
+void Tries::tell(const Probe& probe, const Outcome& outcome, std::uint64_t predicted) {
+  list_.push_back({stage_, probe, outcome, predicted});
+  if (observe_) observe_(list_.back());
+}
+
+std::optional<Kind> Tries::look(const Probe& probe) {
+  const auto found = known_.find(probe);
+  if (found != known_.end()) return found->second.misfit.value_or(Kind::kFits);
+  const std::optional<Outcome> outcome = run(probe);
+  if (!outcome) return {};
+  return outcome->kind;
+}
+
+bool Tries::fits(const Probe& probe) const {
+  const auto found = known_.find(probe);
+  return found != known_.end() && !found->second.misfit;
+}
+
+bool Tries::is_misfit(const Probe& probe) const {
+  const auto found = known_.find(probe);
+  return found != known_.end() && found->second.misfit;
+}
+
+double Tries::rate(const Probe& probe) const { return fits(probe) ? median(known_.at(probe).rates) : 0.0; }
+
+std::uint64_t Tries::bytes(const Probe& probe) const { return known_.at(probe).bytes; }
+
+std::vector<Probe> Tries::fitting() const {
+  std::vector<Probe> probes;
+  for (const auto& [probe, known] : known_) {
+    if (!known.misfit) probes.push_back(probe);
+  }
+  return probes;
+}
+
+}  // namespace wd::scaling

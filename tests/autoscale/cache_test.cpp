@@ -1,0 +1,170 @@
+// cache_test.cpp: what was stored comes back for its key alone, and nothing that is damaged, foreign or too large for today.
+#include "src/autoscale/cache.h"
+
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <set>
+
+#include "tests/run/temporary_folder.h"
+
+namespace wd::scaling {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+class CacheTest : public testing::Test {
+ protected:
+  CacheTest() {
+    report_.env = "cartpole";
+    report_.result.status = Status::kChosen;
+    report_.result.start = {64, 32};
+    report_.result.chosen = {4096, 32};
+    report_.result.env_steps_per_s = 1e6;
+    report_.result.bytes = 1000;
+    report_.result.tries.push_back(
+        {Stage::kReplicas, {4096, 32}, {.kind = Kind::kFits, .bytes = 1000, .env_steps_per_s = 1e6}, 900});
+  }
+  fs::path entry() const { return place_ / (hash_of(key_) + ".json"); }
+  Cached read(int workers = 4) const { return read_cache(place_, key_, workers, limits_); }
+  void expect_ignored(const std::string& why) const {
+    const Cached cached = read();
+    EXPECT_FALSE(cached.report);
+    EXPECT_THAT(cached.warning, HasSubstr(why));
+    EXPECT_THAT(cached.warning, HasSubstr(entry().string()));
+  }
+
+  test::TemporaryFolder folder_;
+  fs::path place_ = folder_.path / "wd" / "autoscale";
+  CacheKey key_{.env = "cartpole",
+                .parameters = "p",
+                .model = "m",
+                .device = "d",
+                .driver = "1",
+                .build = "b",
+                .search = "s"};
+  Limits limits_;
+  Report report_;
+};
+
+TEST_F(CacheTest, ComesBack) {
+  EXPECT_FALSE(read().report);
+  EXPECT_EQ(read().warning, "") << "to have nothing is no fault";
+  write_cache(place_, key_, report_);
+  ASSERT_TRUE(read().report);
+  EXPECT_EQ(*read().report, report_);
+  report_.result.chosen = {8192, 32};
+  write_cache(place_, key_, report_);
+  EXPECT_EQ(read().report->result.chosen, (Probe{8192, 32}));
+  EXPECT_EQ(std::distance(fs::directory_iterator(place_), {}), 1) << "no temporary file is left";
+}
+
+TEST_F(CacheTest, EveryFieldOfTheKeyCounts) {
+  write_cache(place_, key_, report_);
+  std::set<std::string> hashes{hash_of(key_)};
+  for (std::string CacheKey::* field :
+       {&CacheKey::env, &CacheKey::parameters, &CacheKey::model, &CacheKey::device, &CacheKey::driver,
+        &CacheKey::build, &CacheKey::search}) {
+    CacheKey other = key_;
+    other.*field += "x";
+    EXPECT_FALSE(read_cache(place_, other, 4, limits_).report);
+    hashes.insert(hash_of(other));
+  }
+  EXPECT_EQ(hashes.size(), 8U);
+  CacheKey a = key_, b = key_;
+  a.parameters = "ab", a.model = "c";
+  b.parameters = "a", b.model = "bc";
+  EXPECT_NE(hash_of(a), hash_of(b));
+  EXPECT_EQ(hash_of({}).size(), 16U);
+}
+
+// Two keys of one hash: the entry of one is none for the other.
+TEST_F(CacheTest, AnEntryOfAnotherKeyIsForeign) {
+  CacheKey other = key_;
+  other.device = "another";
+  write_cache(place_, other, report_);
+  fs::rename(place_ / (hash_of(other) + ".json"), entry());
+  expect_ignored("is of another key");
+}
+
+TEST_F(CacheTest, EveryChangedByteIsNoticed) {
+  write_cache(place_, key_, report_);
+  const std::string good = test::read_text(entry());
+  for (std::size_t at = 0; at + 1 < good.size(); ++at) {
+    std::string bad = good;
+    bad[at] ^= 1;
+    test::write_text(entry(), bad);
+    EXPECT_FALSE(read().report) << at << ": " << bad;
+    EXPECT_NE(read().warning, "");
+  }
+  for (std::size_t size = 0; size + 2 < good.size(); size += 3) {
+    test::write_text(entry(), good.substr(0, size));
+    EXPECT_FALSE(read().report) << size;
+  }
+  test::write_text(entry(), std::string(1 << 19, '['));
+  expect_ignored("damaged");
+  test::write_text(entry(), std::string(2 << 20, ' '));
+  expect_ignored("too large");
+}
+
+TEST_F(CacheTest, OnlyARegularFileCounts) {
+  write_cache(place_, key_, report_);
+  const fs::path elsewhere = folder_.path / "elsewhere";
+  fs::rename(entry(), elsewhere);
+  fs::create_symlink(elsewhere, entry());
+  expect_ignored("cannot read it");
+  fs::remove(entry());
+  fs::create_directory(entry());
+  expect_ignored("regular file");
+  fs::remove(entry());
+  ASSERT_EQ(::mkfifo(entry().c_str(), 0600), 0);
+  expect_ignored("regular file");
+}
+
+TEST_F(CacheTest, WhatIsBeyondTheLimitsOfTodayIsIgnored) {
+  write_cache(place_, key_, report_);
+  EXPECT_THAT(read(3).warning, HasSubstr("4096 replicas for 3 workers"));
+  limits_.memory_bytes = 999;
+  expect_ignored("of memory");
+  limits_ = {.max_envs = 4095};
+  expect_ignored("limits");
+  limits_ = {.max_batch = 131'071};
+  expect_ignored("limits");
+  limits_ = {.min_batch = 131'073};
+  expect_ignored("limits");
+  limits_ = {.memory_bytes = 1000, .max_envs = 4096, .max_batch = 131'072, .min_batch = 131'072};
+  EXPECT_TRUE(read().report);
+}
+
+TEST_F(CacheTest, ASearchThatChoseNothingIsNoEntry) {
+  report_.result.status = Status::kNothingFits;
+  write_cache(place_, key_, report_);
+  expect_ignored("chose nothing");
+}
+
+TEST_F(CacheTest, AFolderThatCannotBeWrittenIsTold) {
+  test::write_text(folder_.path / "file", "");
+  EXPECT_THAT(test::message_of([&] { write_cache(folder_.path / "file" / "wd", key_, report_); }),
+              HasSubstr("file/wd: cannot make it: "));
+  write_cache(place_, key_, report_);
+  const test::FullDisk full(100);
+  EXPECT_THAT(test::message_of([&] { write_cache(place_, key_, report_); }), HasSubstr("cannot write"));
+  EXPECT_TRUE(read().report) << "the old entry stays";
+}
+
+TEST(CacheFolderTest, FollowsTheEnvironment) {
+  const auto with = [](const char* cache, const char* home) {
+    ::setenv("XDG_CACHE_HOME", cache, 1);
+    ::setenv("HOME", home, 1);
+    return cache_folder();
+  };
+  EXPECT_EQ(with("/c", "/h"), "/c/wd/autoscale");
+  EXPECT_EQ(with("", "/h"), "/h/.cache/wd/autoscale");
+  EXPECT_EQ(with("relative", "/h"), "/h/.cache/wd/autoscale") << "the specification wants it ignored";
+  EXPECT_EQ(with("", ""), "");
+}
+
+}  // namespace
+}  // namespace wd::scaling

@@ -1,0 +1,314 @@
+// search_test.cpp: the search on machines that are formulas: what it finds, how many probes it takes, what it never does.
+#include "src/autoscale/search.h"
+
+#include "tests/autoscale/fake_machine.h"
+#include "wd/error.h"
+
+namespace wd::scaling {
+namespace {
+
+SearchOptions from(Probe start) {
+  SearchOptions options;
+  options.start = start;
+  options.limits.max_envs = 1 << 20;
+  options.limits.max_batch = 1 << 28;
+  return options;
+}
+
+TEST(SearchTest, GrowsFromASmallStartAndStopsWhereMoreReplicasGainNothing) {
+  FakeMachine machine;
+  const SearchOptions options = from({16, 32});
+  const SearchResult result = search_and_check(options, machine);
+  ASSERT_EQ(result.status, Status::kChosen);
+  EXPECT_GE(machine.rate(result.chosen), 0.94 * best_rate(options, machine));
+  EXPECT_GT(result.chosen.num_envs, 4096);
+  EXPECT_LT(result.chosen.num_envs, 65'536) << "memory would hold far more";
+  EXPECT_THAT(result.reason, testing::HasSubstr("replicas: no faster at"));
+}
+
+TEST(SearchTest, ChoosesTheSmallestThatIsWithinTwoPercentOfTheFastestMeasured) {
+  FakeMachine machine;
+  machine.rate = [](const Probe& p) { return FakeMachine::saturating(p, 100.0, 0.0); };  // T is no matter
+  const SearchResult result = search_and_check(from({16, 32}), machine);
+  ASSERT_EQ(result.status, Status::kChosen);
+  double fastest = 0.0;
+  for (const Try& one : result.tries) fastest = std::max(fastest, one.outcome.env_steps_per_s);
+  EXPECT_GE(result.env_steps_per_s, 0.98 * fastest);
+  EXPECT_EQ(result.chosen.rollout_steps, 32);
+  const double part = 0.98 * fastest / 1e6, smallest = part * 100.0 / (1.0 - part);
+  EXPECT_LE(static_cast<double>(result.chosen.num_envs), 1.13 * smallest);
+}
+
+TEST(SearchTest, KeepsAStartThatIsTheSmallestOfTheFastest) {
+  FakeMachine machine;
+  machine.rate = [](const Probe& p) {
+    return p.num_envs < 512 ? 1e3 * static_cast<double>(p.num_envs) : 512e3;
+  };
+  const SearchResult result = search_and_check(from({512, 8}), machine);
+  ASSERT_EQ(result.status, Status::kChosen);
+  EXPECT_EQ(result.chosen, (Probe{512, 8}));
+}
+
+TEST(SearchTest, ShrinksAStartThatIsNeedlesslyLarge) {
+  FakeMachine machine;
+  machine.rate = [](const Probe& p) {
+    return p.num_envs < 512 ? 1e3 * static_cast<double>(p.num_envs) : 512e3;
+  };
+  const SearchResult result = search_and_check(from({8192, 8}), machine);
+  ASSERT_EQ(result.status, Status::kChosen);
+  EXPECT_GE(result.chosen.num_envs, 512);
+  EXPECT_LE(result.chosen.num_envs, 576);
+}
+
+// Speed still rises a little beyond 512: those are slower than the start, by less than 2 %.
+TEST(SearchTest, BesideAStartOfFullSpeedASmallerOneMustBeNoSlower) {
+  FakeMachine machine;
+  machine.rate = [](const Probe& p) {
+    return p.num_envs < 512 ? 1e3 * static_cast<double>(p.num_envs) : p.num_envs < 2048 ? 990e3 : 1e6;
+  };
+  const SearchResult result = search_and_check(from({8192, 8}), machine);
+  EXPECT_GE(result.chosen.num_envs, 2048);
+  EXPECT_LE(result.chosen.num_envs, 2304);
+}
+
+TEST(SearchTest, ShrinksTheRolloutToo) {
+  FakeMachine machine;
+  machine.rate = [](const Probe& p) { return FakeMachine::saturating(p, 0.0, 4.0); };
+  SearchOptions options = from({1, 8});
+  options.min_rollout = 2;
+  options.limits.max_envs = 1;
+  const SearchResult result = search_and_check(options, machine);
+  const double part = 0.98 * 256.0 / 260.0;  // 512 is faster than 256 by less than 2 %
+  EXPECT_GE(machine.rate(result.chosen), part * 1e6);
+  EXPECT_LE(static_cast<double>(result.chosen.rollout_steps),
+            1.13 * 512.0 / 516.0 * 0.98 * 4.0 / (1.0 - 0.98 * 512.0 / 516.0));
+}
+
+// At T = 32 all are slow, and that says nothing about replicas at a larger T.
+TEST(SearchTest, SlownessOfShortRolloutsIsNoneOfFewReplicas) {
+  FakeMachine machine;
+  machine.rate = [](const Probe& p) { return FakeMachine::saturating(p, 50.0, 500.0); };
+  const SearchResult result = search_and_check(from({16, 32}), machine);
+  std::int64_t most = 0;
+  for (const Try& one : result.tries) most = std::max(most, one.probe.num_envs);
+  EXPECT_EQ(most, 4096);
+  EXPECT_LE(result.chosen.num_envs, 1800);
+}
+
+TEST(SearchTest, RolloutsAreTriedWithReplicasOfFullSpeed) {
+  FakeMachine machine;
+  machine.rate = [](const Probe& p) {
+    return p.num_envs == 1024 ? 1e6 : 1e3 * static_cast<double>(std::min<std::int64_t>(p.num_envs, 500));
+  };
+  const SearchResult result = search_and_check(from({64, 8}), machine);
+  for (const Try& one : result.tries) {
+    EXPECT_TRUE(one.stage != Stage::kRollout || one.probe.num_envs == 1024) << one.probe.num_envs;
+  }
+  EXPECT_EQ(result.chosen.num_envs, 1024);
+}
+
+TEST(SearchTest, HalvesUntilItFitsAndBisectsToTwoPercent) {
+  FakeMachine machine;
+  machine.rate = [](const Probe& p) { return static_cast<double>(p.num_envs); };  // the more the better
+  machine.memory = 300 * kMiB;
+  const SearchResult result = search_and_check(from({1 << 19, 32}), machine);
+  ASSERT_EQ(result.status, Status::kChosen);
+  EXPECT_EQ(result.chosen.rollout_steps, 32);
+  EXPECT_GE(static_cast<double>(result.chosen.num_envs), 0.96 * 200 * kMiB / 4200.0);
+  EXPECT_LT(machine.calls, 30);
+}
+
+TEST(SearchTest, MemoryThatReplicasAloneWouldFillKeepsRoomForARollout) {
+  FakeMachine machine;
+  machine.rate = [](const Probe& p) { return static_cast<double>(p.num_envs); };
+  machine.memory = 1024 * kMiB;
+  SearchOptions options = from({64, 32});
+  options.min_rollout = 16;
+  const SearchResult result = search_and_check(options, machine);
+  ASSERT_EQ(result.status, Status::kChosen);
+  EXPECT_GE(result.chosen.rollout_steps, 16);
+  for (const Try& one : result.tries) EXPECT_GE(one.probe.rollout_steps, 16);
+}
+
+TEST(SearchTest, ObjectiveMemoryFillsItWithReplicasThenWithSteps) {
+  FakeMachine machine;
+  machine.memory = 1024 * kMiB;
+  SearchOptions options = from({64, 32});
+  options.objective = Objective::kMemory;
+  const SearchResult result = search_and_check(options, machine);
+  ASSERT_EQ(result.status, Status::kChosen);
+  EXPECT_GE(static_cast<double>(result.chosen.num_envs), 924 * kMiB / 1100.0 * 0.96);
+  EXPECT_EQ(result.chosen.rollout_steps, 1);
+
+  machine.calls = 0;
+  options.limits.max_envs = 1000;  // then there is room for steps
+  const SearchResult limited = search_and_check(options, machine);
+  EXPECT_EQ(limited.chosen.num_envs, 1000);
+  EXPECT_GE(machine.bytes(limited.chosen), 0.95 * machine.memory);
+}
+
+TEST(SearchTest, ABudgetCountsAsMemoryThoughTheProbeLived) {
+  FakeMachine machine;
+  machine.rate = [](const Probe& p) { return static_cast<double>(p.num_envs); };
+  SearchOptions options = from({64, 32});
+  options.limits.memory_bytes = static_cast<std::uint64_t>(500 * kMiB);
+  const SearchResult result = search_and_check(options, machine);
+  ASSERT_EQ(result.status, Status::kChosen);
+  EXPECT_GE(machine.bytes(result.chosen), 0.90 * 500 * kMiB);
+}
+
+TEST(SearchTest, EverythingFitsToTheLimits) {
+  FakeMachine machine;
+  machine.rate = [](const Probe& p) { return static_cast<double>(p.batch()); };
+  machine.memory = 1e18;
+  SearchOptions options = from({3, 5});
+  options.limits.max_envs = 1000;
+  options.limits.max_batch = 100'000;
+  const SearchResult result = search_and_check(options, machine);
+  ASSERT_EQ(result.status, Status::kChosen);
+  EXPECT_THAT(result.reason, testing::HasSubstr("the limit is 1000"));
+  EXPECT_GE(result.chosen.batch(), 98'000);
+}
+
+TEST(SearchTest, NothingFits) {
+  FakeMachine machine;
+  machine.memory = 0.0;
+  const SearchResult result = search_and_check(from({1000, 32}), machine);
+  EXPECT_EQ(result.status, Status::kNothingFits);
+  EXPECT_EQ(result.tries.back().probe, (Probe{1, 32}));
+  EXPECT_THAT(result.reason, testing::HasSubstr("memory is full at 1"));
+}
+
+TEST(SearchTest, AFailureEndsTheSearchAndIsNeverTakenForTooBig) {
+  for (const int at : {0, 3, 14, 20}) {
+    FakeMachine machine;
+    machine.trouble = [at](const Probe&, int n) {
+      return n == at ? std::optional(Kind::kFailed) : std::nullopt;
+    };
+    const SearchResult result = search_and_check(from({16, 32}), machine);
+    EXPECT_EQ(result.status, Status::kFailed);
+    EXPECT_EQ(machine.calls, at + 1);
+    EXPECT_THAT(result.reason, testing::EndsWith("steps: as told"));
+  }
+}
+
+TEST(SearchTest, ASuccessWithoutASpeedIsAFailure) {
+  for (const double rate : {0.0, -1.0, std::nan(""), HUGE_VAL}) {
+    FakeMachine machine;
+    machine.rate = [rate](const Probe&) { return rate; };
+    const SearchResult result = search_and_check(from({16, 32}), machine);
+    EXPECT_EQ(result.status, Status::kFailed);
+    EXPECT_EQ(machine.calls, 1);
+  }
+}
+
+TEST(SearchTest, TooSlowIsTooLarge) {
+  FakeMachine machine;
+  machine.rate = [](const Probe& p) { return static_cast<double>(p.batch()); };
+  machine.trouble = [](const Probe& p, int) {
+    return p.batch() > 50'000 ? std::optional(Kind::kTooSlow) : std::nullopt;
+  };
+  const SearchResult result = search_and_check(from({8192, 32}), machine);
+  ASSERT_EQ(result.status, Status::kChosen);
+  EXPECT_GE(result.chosen.batch(), 48'000);
+  EXPECT_THAT(result.reason, testing::HasSubstr("too slow at"));
+}
+
+TEST(SearchTest, TimeEndsItWithTheFastestSoFar) {
+  FakeMachine machine;
+  SearchOptions options = from({16, 32});
+  options.limits.max_seconds = 45.0;
+  const SearchResult result = search_and_check(options, machine);
+  EXPECT_EQ(machine.calls, 5);
+  ASSERT_EQ(result.status, Status::kChosen);
+  EXPECT_EQ(result.chosen, (Probe{256, 32}));
+  EXPECT_THAT(result.reason, testing::HasSubstr("its time is over"));
+}
+
+TEST(SearchTest, EachProbeIsGivenTheTimeThatIsLeftAndWhatThatCutShortIsNoMisfit) {
+  FakeMachine machine;
+  SearchOptions options = from({16, 32});
+  options.limits.max_seconds = 45.0;
+  std::vector<double> given;
+  const SearchResult result = search(options, [&](const Probe& probe, double seconds) {
+    given.push_back(seconds);
+    Outcome outcome = machine(probe, seconds);
+    if (seconds < outcome.seconds) outcome = {.kind = Kind::kTooSlow, .seconds = seconds};
+    return outcome;
+  });
+  EXPECT_THAT(given, testing::ElementsAre(45.0, 35.0, 25.0, 15.0, 5.0));
+  EXPECT_EQ(result.chosen, (Probe{128, 32}));
+  EXPECT_THAT(result.reason, testing::HasSubstr("its time is over"));
+}
+
+// Whenever it is over, also while the fastest is measured once more: the fastest is not lost.
+TEST(SearchTest, TimeMayEndAnywhere) {
+  for (double limit = 5.0; limit < 500.0; limit += 10.0) {
+    FakeMachine machine;
+    machine.rate = [](const Probe& p) { return static_cast<double>(p.num_envs); };
+    SearchOptions options = from({16, 32});
+    options.limits.max_envs = 1000;
+    options.limits.max_seconds = limit;
+    double fastest = 0.0;
+    const SearchResult result = search(options, [&](const Probe& probe, double seconds) {
+      Outcome outcome = machine(probe, seconds);
+      if (seconds < outcome.seconds) return Outcome{.kind = Kind::kTooSlow, .seconds = seconds};
+      fastest = std::max(fastest, outcome.env_steps_per_s);
+      return outcome;
+    });
+    EXPECT_EQ(result.status, limit < 10.0 ? Status::kNothingFits : Status::kChosen) << limit;
+    EXPECT_GE(result.env_steps_per_s, 0.98 * fastest) << limit;
+  }
+}
+
+TEST(SearchTest, WhatMeasureThrowsPasses) {
+  EXPECT_THROW(search(from({16, 32}), [](const Probe&, double) -> Outcome { throw UsageError("stop"); }),
+               UsageError);
+}
+
+TEST(SearchTest, ReplicasAreMultiplesOfTheWorkersAndBatchesHoldAllMinibatches) {
+  for (const int workers : {1, 2, 3, 7, 8}) {
+    for (const std::int64_t envs : {1, 5, 64, 1000}) {
+      FakeMachine machine;
+      SearchOptions options = from({envs, 4});
+      options.num_workers = workers;
+      options.limits.min_batch = 100;
+      EXPECT_EQ(search_and_check(options, machine).status, Status::kChosen);
+      machine.calls = 0;
+      machine.memory = 101 * kMiB;  // less than the larger starts need
+      EXPECT_EQ(search_and_check(options, machine).status, Status::kChosen);
+      options.objective = Objective::kMemory;
+      machine.calls = 0;
+      EXPECT_EQ(search_and_check(options, machine).status, Status::kChosen);
+    }
+  }
+}
+
+TEST(SearchTest, LimitsThatLeaveNothingAreTold) {
+  FakeMachine machine;
+  SearchOptions options = from({16, 32});
+  options.num_workers = 8;
+  options.limits.max_batch = 200;
+  EXPECT_THROW(search_and_check(options, machine), UsageError);
+  options.limits.max_batch = 256;
+  EXPECT_EQ(search_and_check(options, machine).chosen, (Probe{8, 32}));
+}
+
+TEST(SearchTest, TheMemoryModelSavesProbes) {
+  FakeMachine blind;
+  blind.rate = [](const Probe& p) { return static_cast<double>(p.num_envs); };
+  SearchOptions options = from({1 << 19, 32});
+  options.limits.memory_bytes = static_cast<std::uint64_t>(600 * kMiB);
+  FakeMachine modelled = blind;
+  const Probe found = search_and_check(options, blind).chosen;
+  options.sizes = {.fixed = 0.0, .per_replica = 900.0, .per_replica_step = 100.0};
+  const SearchResult result = search_and_check(options, modelled);
+  EXPECT_LT(modelled.calls, blind.calls - 2);
+  EXPECT_NEAR(static_cast<double>(result.chosen.num_envs), static_cast<double>(found.num_envs),
+              0.05 * static_cast<double>(found.num_envs));
+  EXPECT_TRUE(
+      std::ranges::any_of(result.tries, [](const Try& t) { return t.outcome.kind == Kind::kSkipped; }));
+}
+
+}  // namespace
+}  // namespace wd::scaling
