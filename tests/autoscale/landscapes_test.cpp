@@ -96,6 +96,17 @@ TEST(LandscapesTest, NoiseOnAPlateauStillShrinks) {
   EXPECT_GE(small, kSeeds * 65 / 100);
 }
 
+// The start has full speed: settings that were no slower in pairs may still be slower in all measurements together.
+TEST(LandscapesTest, NoiseAroundAStartOfFullSpeed) {
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    FakeMachine machine;
+    machine.noise = 0.015;
+    machine.random = seed;
+    machine.rate = [](const Probe&) { return 1e6; };
+    EXPECT_EQ(search_and_check(from({4096, 32}), machine).status, Status::kChosen);
+  }
+}
+
 TEST(LandscapesTest, WhatFitsOnlyAtTimesIsNotChosen) {
   int chosen = 0;
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {

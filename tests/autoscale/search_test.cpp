@@ -245,7 +245,9 @@ TEST(SearchTest, EachProbeIsGivenTheTimeThatIsLeftAndWhatThatCutShortIsNoMisfit)
 TEST(SearchTest, TimeMayEndAnywhere) {
   for (double limit = 5.0; limit < 500.0; limit += 10.0) {
     FakeMachine machine;
-    machine.rate = [](const Probe& p) { return static_cast<double>(p.num_envs); };
+    machine.rate = [](const Probe& p) {
+      return static_cast<double>(p.num_envs) * (p.rollout_steps == 32 ? 1.0 : 0.5);
+    };
     SearchOptions options = from({16, 32});
     options.limits.max_envs = 1000;
     options.limits.max_seconds = limit;
