@@ -38,8 +38,8 @@ struct Outcome {
   bool operator==(const Outcome&) const = default;
 };
 
-// Runs a short training for at most max_seconds (0: as long as it takes), in a process that may die of it. May throw, which ends
-// the search: an interruption, say.
+// Runs a short training for at most max_seconds (0: as long as it takes), in a process that may die of it.
+// May throw, which ends the search: an interruption, say.
 using Measure = std::function<Outcome(const Probe& probe, double max_seconds)>;
 
 enum class Objective {
@@ -57,7 +57,8 @@ struct Limits {
   bool operator==(const Limits&) const = default;
 };
 
-// Bytes that one worker allocates for certain: what its buffers add up to, none of it guessed. Zeros: nothing is known.
+// Bytes that one worker allocates for certain: what its buffers add up to, none of it guessed. Zeros: nothing
+// is known.
 struct Sizes {
   double fixed = 0.0, per_replica = 0.0, per_replica_step = 0.0;
 };

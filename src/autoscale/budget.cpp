@@ -70,8 +70,8 @@ void add_group(const fs::path& folder, const Version& version, std::vector<Allow
   add(read_field(stat, version.hierarchical), stat);
 }
 
-// The group and those above it. A container sees the path that its group has outside, and below `mount` a part of it alone: its
-// longest end that is there counts.
+// The group and those above it. A container sees the path that its group has outside, and below `mount` a
+// part of it alone: its longest end that is there counts.
 void add_hierarchy(const fs::path& mount, const fs::path& group, const Version& version,
                    std::vector<Allowance>& allowances) {
   std::vector<fs::path> parts;

@@ -24,8 +24,9 @@ struct Allowance {
   std::string source;  // whose limit it is: a file's path, "RLIMIT_AS"
 };
 
-// Everything that sets a limit: every level of the control groups (v2 and v1), less what is used there and cannot be reclaimed;
-// rlimits, less what this process has; what the machine has available. Limits that cannot be read are left out.
+// Everything that sets a limit: every level of the control groups (v2 and v1), less what is used there and
+// cannot be reclaimed; rlimits, less what this process has; what the machine has available. Limits that
+// cannot be read are left out.
 std::vector<Allowance> memory_allowances(const MemorySources& sources);
 
 // The least of them. Throws UsageError, naming the remedy, where there is none.

@@ -1,4 +1,5 @@
-// cache.cpp: one file an entry: {"key":"TEXT","report":"TEXT","xxh3":"0123456789abcdef"}, the checksum being that of the report.
+// cache.cpp: one file an entry: {"key":"TEXT","report":"TEXT","xxh3":"0123456789abcdef"}, the checksum being
+// that of the report.
 #include "src/autoscale/cache.h"
 
 #include <fcntl.h>

@@ -35,7 +35,8 @@ struct Cached {
 Cached read_cache(const std::filesystem::path& folder, const CacheKey& key, int num_workers,
                   const Limits& limits);
 
-// Makes the folder and replaces the entry. Throws std::runtime_error naming path and cause, which need not end a training.
+// Makes the folder and replaces the entry. Throws std::runtime_error naming path and cause, which need not
+// end a training.
 void write_cache(const std::filesystem::path& folder, const CacheKey& key, const Report& report);
 
 }  // namespace wd::scaling

@@ -74,7 +74,8 @@ class Climber {
     ended_ = concat("the limit is ", axis_.most);
   }
 
-  // One timing is noisier than the gain that matters: the first time that there seems to be none, both are measured again.
+  // One timing is noisier than the gain that matters: the first time that there seems to be none, both are
+  // measured again.
   bool gains(std::int64_t from, std::int64_t to) {
     const Probe a = axis_.probe(from), b = axis_.probe(to);
     const auto clears = [&](double gain) { return tries_.rate(b) >= gain * tries_.rate(a); };

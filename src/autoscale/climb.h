@@ -34,8 +34,8 @@ struct Climb {
   std::string ended;  // why it went no further
 };
 
-// From `start`. With `for_speed` a doubling that gains under 2 % ends it too, and of what fits the largest is found that is within
-// 2 % of the fastest.
+// From `start`. With `for_speed` a doubling that gains under 2 % ends it too, and of what fits the largest is
+// found that is within 2 % of the fastest.
 Climb climb(Tries& tries, const Axis& axis, std::int64_t start, bool for_speed);
 
 }  // namespace wd::scaling

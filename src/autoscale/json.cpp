@@ -17,7 +17,7 @@ constexpr std::array kStages{"replicas", "rollout", "smallest"};
 constexpr std::array kStatuses{"chosen", "nothing_fits", "failed"};
 constexpr std::array kKinds{"fits", "out_of_memory", "too_slow", "failed", "skipped"};
 
-// --- probes and outcomes ---------------------------------------------------------------------------------------------
+// --- probes and outcomes -----------------------------------------------------------------------------------
 
 Json to_json(const Probe& probe) {
   return {{"num_envs", probe.num_envs},
@@ -63,7 +63,7 @@ Try try_from(const Json& json) {
           static_cast<std::uint64_t>(count(json, "predicted_bytes", 0))};
 }
 
-// --- the parts of a report -------------------------------------------------------------------------------------------
+// --- the parts of a report ---------------------------------------------------------------------------------
 
 Json to_json(const Limits& limits) {
   return {{"memory_bytes", limits.memory_bytes == kNoLimit ? Json(nullptr) : Json(limits.memory_bytes)},

@@ -1,4 +1,5 @@
-// report.h: what a search found, for people and for programs: autoscale.json, the table's lines, the settings as options.
+// report.h: what a search found, for people and for programs: autoscale.json, the table's lines, the settings
+// as options.
 #pragma once
 
 #include <string>
@@ -25,7 +26,8 @@ std::string report_json(const Report& report);
 // The inverse. Throws std::runtime_error where the text is no report, or one with numbers that cannot be.
 Report parse_report(std::string_view text);
 
-// One outcome as an object of one line, as a probe's process may tell it, and back; throws as parse_report does.
+// One outcome as an object of one line, as a probe's process may tell it, and back; throws as parse_report
+// does.
 std::string outcome_json(const Outcome& outcome);
 Outcome parse_outcome(std::string_view text);
 

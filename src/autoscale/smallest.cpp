@@ -1,4 +1,5 @@
-// smallest.cpp: candidates between the least setting and the fastest, each compared with the fastest in pairs.
+// smallest.cpp: candidates between the least setting and the fastest, each compared with the fastest in
+// pairs.
 #include "src/autoscale/smallest.h"
 
 #include <algorithm>
@@ -44,8 +45,8 @@ class Shrinker {
     return fastest;
   }
 
-  // What the candidates are compared with. Where the fastest is not clearly faster than the start, it is the start that they must
-  // not fall behind; a smaller fastest counts as a candidate.
+  // What the candidates are compared with. Where the fastest is not clearly faster than the start, it is the
+  // start that they must not fall behind; a smaller fastest counts as a candidate.
   void settle(const Probe& fastest) {
     const Probe& start = options_.start;
     reference_ = fastest;
@@ -105,7 +106,8 @@ class Shrinker {
     return slow;
   }
 
-  // From the line along this axis, or beside it, on which most was measured: the shape of the curve is much the same.
+  // From the line along this axis, or beside it, on which most was measured: the shape of the curve is much
+  // the same.
   std::optional<std::int64_t> guess(const Axis& axis) const {
     std::vector<IterationTime> measured;
     for (const Probe& base : tries_.fitting()) {

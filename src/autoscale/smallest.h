@@ -15,8 +15,8 @@ struct Smallest {
 // Begins the stage. At least one probe must fit. None where none does any more when measured again.
 std::optional<Probe> smallest(Tries& tries, const Smallest& options);
 
-// A line t = a + b n fitted to the times of an iteration [s] with n replicas, or n steps, and from it the n at which speed reaches
-// `part` of that at n = most. None where the measurements do not say.
+// A line t = a + b n fitted to the times of an iteration [s] with n replicas, or n steps, and from it the n
+// at which speed reaches `part` of that at n = most. None where the measurements do not say.
 struct IterationTime {
   double number, seconds;
 };

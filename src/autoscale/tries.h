@@ -22,7 +22,8 @@ class Tries {
   void begin(Stage stage, double range);
   int left() const { return most_ - made_; }  // probes of this stage
 
-  // Runs a probe, or skips it where the memory model leaves no hope. None: the search must end, or this stage.
+  // Runs a probe, or skips it where the memory model leaves no hope. None: the search must end, or this
+  // stage.
   std::optional<Outcome> run(const Probe& probe);
   // What is known of it already, else what run() says.
   std::optional<Kind> look(const Probe& probe);

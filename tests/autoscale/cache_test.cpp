@@ -1,4 +1,5 @@
-// cache_test.cpp: what was stored comes back for its key alone, and nothing that is damaged, foreign or too large for today.
+// cache_test.cpp: what was stored comes back for its key alone, and nothing that is damaged, foreign or too
+// large for today.
 #include "src/autoscale/cache.h"
 
 #include <gmock/gmock.h>

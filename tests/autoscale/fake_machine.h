@@ -30,7 +30,8 @@ struct FakeMachine {
   int calls = 0;
   std::uint64_t random = 1;
 
-  // Half of the fastest speed at `half_envs` replicas, and likewise for T: time of an iteration a + b n in each.
+  // Half of the fastest speed at `half_envs` replicas, and likewise for T: time of an iteration a + b n in
+  // each.
   static double saturating(const Probe& p, double half_envs, double half_steps) {
     const auto n = static_cast<double>(p.num_envs), t = static_cast<double>(p.rollout_steps);
     return 1e6 * n / (n + half_envs) * t / (t + half_steps);
@@ -129,7 +130,8 @@ inline SearchResult search_and_check(const SearchOptions& options, FakeMachine& 
   return result;
 }
 
-// The most that any setting reaches which the limits and the memory allow, over a grid by eighths of a doubling.
+// The most that any setting reaches which the limits and the memory allow, over a grid by eighths of a
+// doubling.
 inline double best_rate(const SearchOptions& options, const FakeMachine& machine) {
   double best = 0.0;
   const double memory = std::min(machine.memory, static_cast<double>(options.limits.memory_bytes));

@@ -1,4 +1,5 @@
-// landscapes_test.cpp: the search over speeds of other shapes: in steps, with noise, with a peak, with outcomes that change.
+// landscapes_test.cpp: the search over speeds of other shapes: in steps, with noise, with a peak, with
+// outcomes that change.
 #include "tests/autoscale/fake_machine.h"
 
 namespace wd::scaling {
@@ -96,7 +97,8 @@ TEST(LandscapesTest, NoiseOnAPlateauStillShrinks) {
   EXPECT_GE(small, kSeeds * 65 / 100);
 }
 
-// The start has full speed: settings that were no slower in pairs may still be slower in all measurements together.
+// The start has full speed: settings that were no slower in pairs may still be slower in all measurements
+// together.
 TEST(LandscapesTest, NoiseAroundAStartOfFullSpeed) {
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     FakeMachine machine;
@@ -123,7 +125,8 @@ TEST(LandscapesTest, WhatFitsOnlyAtTimesIsNotChosen) {
   EXPECT_EQ(chosen, kSeeds) << "the start always fits";
 }
 
-// Everything fails at times, the start too: it ends within the bound, and chooses nothing that has ever failed.
+// Everything fails at times, the start too: it ends within the bound, and chooses nothing that has ever
+// failed.
 TEST(LandscapesTest, EverythingFlaps) {
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     FakeMachine machine;
