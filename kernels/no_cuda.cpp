@@ -1,6 +1,7 @@
 // no_cuda.cpp: stands in for every kernel of a build without CUDA.
 #include <stdexcept>
 
+#include "kernels/deal.h"
 #include "kernels/episodes.h"
 #include "kernels/finite.h"
 #include "kernels/loss.h"
@@ -17,6 +18,7 @@ namespace {
 
 }  // namespace
 
+void deal(void*, const DealArgs&) { no_cuda(); }
 void returns(void*, const ReturnsArgs&) { no_cuda(); }
 void sample(void*, const SampleArgs&) { no_cuda(); }
 void random_actions(void*, const RandomActionsArgs&) { no_cuda(); }

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,12 +30,6 @@ class Learner {
   ~Learner();
   Learner(Learner&&) noexcept;
 
-  // Advantages, targets and masks of the rollout, into its buffers; the value of the last observation must be there. All ranks.
-  void prepare();
-  // Epochs and minibatches over the prepared rollout. `give_up` is asked at every chunk; when it says yes on any rank the minibatch
-  // at hand changes nothing, and false comes back on all ranks. All ranks, all with give_up or all without.
-  bool update(const UpdateTime& time, const std::function<bool()>& give_up = {});
-
   // For tests: the next update finds NaN in its "loss" or "gradient".
   void poison_next(const std::string& tensor);
 
@@ -45,8 +40,19 @@ class Learner {
   std::vector<std::pair<std::string, double>> metrics() const;
 
  private:
+  friend void prepare(std::span<Learner> learners);
+  friend bool update(std::span<Learner> learners, const UpdateTime& time,
+                     const std::function<bool()>& give_up);
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+// Both go through the learners in turn, so that what one of them sums over ranks travels while another computes. All ranks.
+
+// Advantages, targets and masks of the rollout, into its buffers; the value of the last observation must be there.
+void prepare(std::span<Learner> learners);
+// Epochs and minibatches over the prepared rollout. `give_up` is asked at every chunk; when it says yes on any rank,
+// no more steps are begun, and false comes back on all ranks. All ranks with give_up or all without.
+bool update(std::span<Learner> learners, const UpdateTime& time, const std::function<bool()>& give_up = {});
 
 }  // namespace wd

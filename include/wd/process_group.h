@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,6 +34,10 @@ class ProcessGroup {
   Device device() const;
 
   void all_reduce(const at::Tensor& tensor, ReduceOp op = ReduceOp::kSum) const;
+  // The same in the background: the tensor must be left alone until what comes back was called, which waits (on CUDA: lets the
+  // current stream wait).
+  [[nodiscard]] std::function<void()> begin_all_reduce(const at::Tensor& tensor,
+                                                       ReduceOp op = ReduceOp::kSum) const;
   void broadcast(const at::Tensor& tensor, int root = 0) const;
   void barrier() const;
 

@@ -2,7 +2,9 @@
 #include <ATen/ATen.h>
 
 #include <cmath>
+#include <deque>
 #include <optional>
+#include <utility>
 
 #include "kernels/loss.h"
 #include "kernels/reduce.h"
@@ -11,6 +13,7 @@
 #include "src/algorithm/guard.h"
 #include "src/algorithm/minibatches.h"
 #include "src/device.h"
+#include "src/tensor_device.h"
 #include "wd/algorithm.h"
 #include "wd/error.h"
 
@@ -58,13 +61,15 @@ struct Learner::Impl {
   at::Tensor moments;                                           // the three below, one after the other
   at::Tensor advantage_moments, target_moments, value_moments;  // [kNumMoments] float64
   at::Tensor advantage_norm;                                    // [2] float32
-  at::Tensor sums;         // [kNumLossSums] float64, over the whole update
-  at::Tensor squares;      // [1] float64
-  at::Tensor finite_here;  // [] bool: this rank's gradients of the update so far
-  at::Tensor norm_sum;     // [] float64: gradient norms of all steps
-  int steps = 0;           // optimizer steps of the last update
-  std::string poisoned;    // for tests
-  Coefficients now;        // of the last update
+  at::Tensor sums;               // [kNumLossSums] float64, over the whole update
+  at::Tensor squares;            // [1] float64
+  at::Tensor finite_here;        // [] bool: this rank's gradients of the update so far
+  at::Tensor norm_sum;           // [] float64: gradient norms of all steps
+  int steps = 0;                 // optimizer steps of the last update
+  int epoch = 0, minibatch = 0;  // of the update under way: the next to begin
+  bool done = true;              // no step is left to begin
+  std::string poisoned;          // for tests
+  Coefficients now;              // of the last update
 
   Impl(Policy& p, const Trajectory& t, int index, const PolicySettings& s, std::uint64_t run_seed,
        ProcessGroup g)
@@ -74,11 +79,10 @@ struct Learner::Impl {
         settings(s),
         seed(run_seed),
         adam(p.parameters(), s.adam_epsilon),
-        minibatches(buffers, t.steps(), t.num_envs(), s.algorithm == kPpo ? s.num_minibatches : 1, g.rank(),
-                    g.size()),
+        minibatches(buffers, t.steps(), t.num_envs(), s.algorithm == kPpo ? s.num_minibatches : 1, g.rank()),
         group(std::move(g)) {
     const auto doubles = buffers.value.options().dtype(at::kDouble);
-    device = buffers.value.is_cuda() ? Device{DeviceKind::kCuda, buffers.value.get_device()} : Device{};
+    device = device_holding(buffers.value);
     const std::int64_t most = std::max(buffers.mask.numel(), p.parameters().numel());
     partial = at::zeros({kNumMoments * num_chunks(most)}, doubles);
     moments = at::zeros({3 * kNumMoments}, doubles);
@@ -105,9 +109,18 @@ struct Learner::Impl {
   void normalize_targets();
   LossSettings loss_settings() const;
   void check_finite(const at::Tensor& totals, const at::Tensor& norm) const;
-  bool sum_over_ranks(const at::Tensor& totals, std::optional<bool> given_up);
-  bool step(const Batch& batch, const LossSettings& loss, const std::function<bool()>& give_up,
-            bool& stop_early);
+  void begin_prepare();
+  void end_prepare();
+  void begin_update(const UpdateTime& time);
+  void begin_step(const UpdateTime& time, const std::function<bool()>& give_up);
+  bool end_step();
+  void begin_sum_over_ranks();
+  bool end_sum_over_ranks();
+
+  // Of what was begun.
+  std::function<void()> sum_arrives;
+  at::Tensor totals;
+  std::optional<bool> given_up;  // by this rank; none where nobody may
 };
 
 ReturnsArgs Learner::Impl::returns_args() const {
@@ -160,18 +173,24 @@ LossSettings Learner::Impl::loss_settings() const {
   return loss;
 }
 
-// Gradients and `totals` become the sums over ranks, in one operation; whether any rank gave up, where that may be.
-bool Learner::Impl::sum_over_ranks(const at::Tensor& totals, std::optional<bool> given_up) {
+// Gradients and totals begin to become the sums over ranks, in one operation, and so does whether any rank gave up.
+void Learner::Impl::begin_sum_over_ranks() {
   const at::Tensor flat = policy.gradients_and_more();
   const std::int64_t P = policy.parameters().numel();
   square(flat.narrow(0, 0, P));
   finite_here.logical_and_((squares[0] + totals.sum()).isfinite());
-  at::Tensor more = flat.narrow(0, P, kNumLossSums), flag = flat[P + kNumLossSums];
-  more.copy_(totals);
-  flag.fill_(given_up.value_or(false) ? 1.0 : 0.0);
-  group.all_reduce(flat);
-  at::Tensor(totals).copy_(more);
-  return given_up && flag.item<float>() > 0.0f;  // looking waits for the device
+  flat.narrow(0, P, kNumLossSums).copy_(totals);
+  flat[P + kNumLossSums].fill_(given_up.value_or(false) ? 1.0 : 0.0);
+  sum_arrives = group.begin_all_reduce(flat);
+}
+
+// Whether any rank gave up.
+bool Learner::Impl::end_sum_over_ranks() {
+  std::exchange(sum_arrives, {})();
+  const at::Tensor flat = policy.gradients_and_more();
+  const std::int64_t P = policy.parameters().numel();
+  totals.copy_(flat.narrow(0, P, kNumLossSums));
+  return given_up && flat[P + kNumLossSums].item<float>() > 0.0f;  // looking waits for the device
 }
 
 // Throws where the losses or the gradient's norm are NaN or infinite: on ranks that had no part in it a PeerError. All ranks.
@@ -196,22 +215,31 @@ void Learner::Impl::check_finite(const at::Tensor& totals, const at::Tensor& nor
                            "with `wdtrain check`");
 }
 
-// One optimizer step. False: given up. stop_early: the policy has moved target_kl too far, so that no step was made.
-bool Learner::Impl::step(const Batch& batch, const LossSettings& loss, const std::function<bool()>& give_up,
-                         bool& stop_early) {
-  const at::Tensor totals = policy.accumulate(batch, loss, give_up);
-  std::optional<bool> given_up;
+// The gradient of the next minibatch, on its way to the other ranks.
+void Learner::Impl::begin_step(const UpdateTime& time, const std::function<bool()>& give_up) {
+  if (minibatch == 0) minibatches.shuffle(seed, time.iteration, epoch);
+  totals = policy.accumulate(minibatches.gather(minibatch), loss_settings(), give_up);
+  given_up.reset();
   if (give_up) given_up = give_up();
   if (poisoned == "loss") totals[kPolicyLoss].fill_(std::nan(""));
   if (poisoned == "gradient") policy.gradients()[0].fill_(std::nan(""));
   poisoned.clear();
-  if (group.size() > 1) given_up = sum_over_ranks(totals, given_up);
+  if (group.size() > 1) begin_sum_over_ranks();
+  const int epochs = settings.algorithm == kPpo ? settings.num_epochs : 1;
+  minibatch = (minibatch + 1) % minibatches.count();
+  if (minibatch == 0) ++epoch;
+  done = epoch == epochs;
+}
+
+// The optimizer's step with it, unless the policy has moved target_kl too far, which ends the update. False: given up.
+bool Learner::Impl::end_step() {
+  if (group.size() > 1) given_up = end_sum_over_ranks();
   if (given_up == true) return false;
   sums.add_(totals);
-  if (loss.ppo && now.target_kl > 0.0) {
+  if (settings.algorithm == kPpo && now.target_kl > 0.0) {
     const double kl = (totals[kApproxKl] / totals[kCount].clamp_min(1.0)).item<double>();
-    stop_early = kl > 1.5 * now.target_kl;
-    if (stop_early) return true;
+    done = done || kl > 1.5 * now.target_kl;
+    if (kl > 1.5 * now.target_kl) return true;
   }
   at::Tensor gradients = policy.gradients();
   square(gradients);
@@ -233,38 +261,59 @@ Learner::Learner(Policy& policy, const Trajectory& trajectory, int index, const 
 Learner::~Learner() = default;
 Learner::Learner(Learner&&) noexcept = default;
 
-void Learner::prepare() {
-  Impl& self = *impl_;
-  returns(current_queue(self.device), self.returns_args());
-  self.moments_of(self.buffers.advantage, self.advantage_moments);
-  self.moments_of(self.buffers.target, self.target_moments);
-  self.moments_of(self.buffers.value, self.value_moments);
-  self.group.all_reduce(self.moments);
-  if (self.settings.normalize_return) self.normalize_targets();
-  const at::Tensor deviation = variance_of(self.advantage_moments).sqrt() + 1e-8;
-  self.advantage_norm[0].copy_(mean_of(self.advantage_moments));
-  self.advantage_norm[1].copy_(deviation.reciprocal());
+void Learner::Impl::begin_prepare() {
+  returns(current_queue(device), returns_args());
+  moments_of(buffers.advantage, advantage_moments);
+  moments_of(buffers.target, target_moments);
+  moments_of(buffers.value, value_moments);
+  sum_arrives = group.begin_all_reduce(moments);
 }
 
-bool Learner::update(const UpdateTime& time, const std::function<bool()>& give_up) {
-  Impl& self = *impl_;
-  self.now = Coefficients::at(self.settings, time.env_steps);
-  self.sums.zero_();
-  self.norm_sum.zero_();
-  self.finite_here.fill_(true);
-  self.steps = 0;
-  if (!self.settings.to_train) return true;
-  const LossSettings loss = self.loss_settings();
-  const int epochs = self.settings.algorithm == kPpo ? self.settings.num_epochs : 1;
-  bool stop_early = false;
-  for (int epoch = 0; epoch < epochs && !stop_early; ++epoch) {
-    self.minibatches.shuffle(self.seed, time.iteration, epoch);
-    for (int m = 0; m < self.minibatches.count() && !stop_early; ++m) {
-      if (!self.step(self.minibatches.gather(m), loss, give_up, stop_early)) return false;
-    }
+void Learner::Impl::end_prepare() {
+  std::exchange(sum_arrives, {})();
+  if (settings.normalize_return) normalize_targets();
+  const at::Tensor deviation = variance_of(advantage_moments).sqrt() + 1e-8;
+  advantage_norm[0].copy_(mean_of(advantage_moments));
+  advantage_norm[1].copy_(deviation.reciprocal());
+}
+
+void Learner::Impl::begin_update(const UpdateTime& time) {
+  now = Coefficients::at(settings, time.env_steps);
+  sums.zero_();
+  norm_sum.zero_();
+  finite_here.fill_(true);
+  steps = epoch = minibatch = 0;
+  done = !settings.to_train;
+}
+
+void prepare(std::span<Learner> learners) {
+  for (Learner& learner : learners) learner.impl_->begin_prepare();
+  for (Learner& learner : learners) learner.impl_->end_prepare();
+}
+
+bool update(std::span<Learner> learners, const UpdateTime& time, const std::function<bool()>& give_up) {
+  std::deque<Learner::Impl*> under_way;  // in the order in which their steps were begun
+  const auto begin_step = [&](Learner::Impl& self) {
+    if (self.done) return;
+    self.begin_step(time, give_up);
+    under_way.push_back(&self);
+  };
+  for (Learner& learner : learners) {
+    learner.impl_->begin_update(time);
+    begin_step(*learner.impl_);
   }
-  if (self.device.is_cuda()) self.check_finite(self.sums, self.norm_sum);
-  return true;
+  bool complete = true;  // once it is false, what travels has yet to arrive
+  while (!under_way.empty()) {
+    Learner::Impl& self = *under_way.front();
+    under_way.pop_front();
+    complete = self.end_step() && complete;
+    if (complete) begin_step(self);
+  }
+  for (Learner& learner : learners) {
+    Learner::Impl& self = *learner.impl_;
+    if (complete && self.device.is_cuda() && self.steps > 0) self.check_finite(self.sums, self.norm_sum);
+  }
+  return complete;
 }
 
 void Learner::poison_next(const std::string& tensor) { impl_->poisoned = tensor; }

@@ -3,10 +3,9 @@
 
 #include <ATen/ATen.h>
 
-#include <algorithm>
-#include <cmath>
-#include <numeric>
-
+#include "kernels/deal.h"
+#include "src/device.h"
+#include "src/tensor_device.h"
 #include "wd/parallel.h"
 #include "wd/random.h"
 
@@ -40,69 +39,52 @@ Batch whole_batch(const PolicyBuffers& buffers, int steps) {
   return batch;
 }
 
-Minibatches::Minibatches(const PolicyBuffers& buffers, int steps, int num_envs, int count, int rank,
-                         int world_size)
+Minibatches::Minibatches(const PolicyBuffers& buffers, int steps, int num_envs, int count, int rank)
     : buffers_(buffers),
+      steps_(steps),
       num_envs_(num_envs),
-      first_(std::int64_t{rank} * num_envs),
-      all_envs_(std::int64_t{world_size} * num_envs),
-      units_(std::int64_t{steps} * num_envs),
-      all_units_(units_ * world_size),
-      count_(count) {
+      count_(count),
+      first_replica_(std::int64_t{rank} * num_envs),
+      units_(std::int64_t{steps} * num_envs) {
   if (count == 1) return;  // nothing is gathered
-  order_.resize(static_cast<std::size_t>(all_units_));
-  begins_.resize(static_cast<std::size_t>(count) + 1);
-  order_tensor_ = at::empty({units_}, buffers.observation.options().dtype(at::kLong));
-  // A rank's part of a minibatch varies around its mean, with several ranks; eight deviations more are never seen.
-  const std::int64_t most = (all_units_ + count - 1) / count, mean = most / world_size;
-  const auto margin = static_cast<std::int64_t>(8.0 * std::sqrt(static_cast<double>(mean))) + 8;
-  make_room(world_size == 1 ? most : std::min({most, units_, mean + margin}));
-}
-
-void Minibatches::make_room(std::int64_t units) {
-  observation_ = room_for(buffers_.observation, units);
-  action_ = room_for(buffers_.action, units);
-  action_mask_ = room_for(buffers_.action_mask, units);
-  log_prob_ = room_for(buffers_.log_prob, units);
-  value_ = room_for(buffers_.value, units);
-  advantage_ = room_for(buffers_.advantage, units);
-  target_ = room_for(buffers_.target, units);
-  mask_ = room_for(buffers_.mask, units);
+  const std::int64_t most = (units_ + count - 1) / count;
+  order_ = at::zeros({count, most}, buffers.observation.options().dtype(at::kLong));
+  observation_ = room_for(buffers.observation, most);
+  action_ = room_for(buffers.action, most);
+  action_mask_ = room_for(buffers.action_mask, most);
+  log_prob_ = room_for(buffers.log_prob, most);
+  value_ = room_for(buffers.value, most);
+  advantage_ = room_for(buffers.advantage, most);
+  target_ = room_for(buffers.target, most);
+  mask_ = room_for(buffers.mask, most);
 }
 
 void Minibatches::shuffle(std::uint64_t seed, std::int64_t iteration, int epoch) {
   if (count_ == 1) return;
-  const RandomKey key = RandomKey::of(seed, Stream::kShuffle);
-  std::iota(order_.begin(), order_.end(), 0);
-  Philox bits{};
-  for (std::int64_t i = all_units_ - 1; i > 0; --i) {  // Fisher and Yates, from the back
-    if (i % 4 == 3 || i == all_units_ - 1) {
-      bits = philox({{static_cast<std::uint32_t>(i / 4), static_cast<std::uint32_t>(iteration),
-                      static_cast<std::uint32_t>(iteration >> 32), static_cast<std::uint32_t>(epoch)}},
-                    key.key0, key.key1);
-    }
-    const auto j = static_cast<std::int64_t>(
-        (std::uint64_t{bits.word[i % 4]} * static_cast<std::uint64_t>(i + 1)) >> 32);
-    std::swap(order_[static_cast<std::size_t>(i)], order_[static_cast<std::size_t>(j)]);
-  }
-  std::vector<std::int64_t> own;  // units of this rank, by their place in its memory
-  own.reserve(static_cast<std::size_t>(units_));
-  for (int m = 0; m < count_; ++m) {
-    for (std::int64_t k = all_units_ * m / count_; k < all_units_ * (m + 1) / count_; ++k) {
-      const std::int64_t unit = order_[static_cast<std::size_t>(k)], e = unit % all_envs_ - first_;
-      if (e >= 0 && e < num_envs_) own.push_back(unit / all_envs_ * num_envs_ + e);
-    }
-    begins_[static_cast<std::size_t>(m) + 1] = static_cast<std::int64_t>(own.size());
-  }
-  order_tensor_.copy_(at::from_blob(own.data(), {units_}, at::kLong));
+  DealArgs args;
+  args.steps = steps_;
+  args.num_envs = num_envs_;
+  args.count = count_;
+  args.first_replica = first_replica_;
+  args.capacity = order_.size(1);
+  args.key = RandomKey::of(seed, Stream::kShuffle);
+  args.iteration = static_cast<std::uint64_t>(iteration);
+  args.epoch = static_cast<std::uint32_t>(epoch);
+  args.order = order_.mutable_data_ptr<std::int64_t>();
+  deal(current_queue(device_holding(order_)), args);
+}
+
+// Of units 0 .. T E - 1, which are dealt in turn, beginning where the ranks before have ended.
+std::int64_t Minibatches::size_of(int m) const {
+  const std::int64_t begin = first_replica_ % count_ * (steps_ % count_) % count_;
+  const std::int64_t first = (m - begin + count_) % count_;  // the first unit that m is dealt
+  return first < units_ ? (units_ - first - 1) / count_ + 1 : 0;
 }
 
 Batch Minibatches::gather(int m) {
   if (count_ == 1) return whole_batch(buffers_, static_cast<int>(buffers_.mask.size(0)));
-  const std::int64_t begin = begins_[static_cast<std::size_t>(m)],
-                     n = begins_[static_cast<std::size_t>(m) + 1] - begin;
-  if (n > mask_.size(0)) make_room(n);
-  const at::Tensor index = order_tensor_.narrow(0, begin, n);
+  const std::int64_t n = size_of(m);
+  const at::Tensor index = order_[m].narrow(0, 0, n);
   const auto take = [&](const at::Tensor& from, at::Tensor& into) {
     const at::Tensor source = by_unit(from, units_);
     const auto gather = [&](std::int64_t first, std::int64_t last) {

@@ -9,31 +9,27 @@ namespace wd {
 // All rows of the rollout in place: views, no copy.
 Batch whole_batch(const PolicyBuffers& buffers, int steps);
 
-// What is drawn is the (step, replica) pair: all agents of a replica at one step stay together. The order, over the replicas of all
-// ranks, is a function of (seed, iteration, epoch) alone; each rank has its own replicas' part of every minibatch.
+// What is drawn is a unit, the pair of a step and a replica: all agents of a replica at one step stay together. Each replica's steps
+// are shuffled and dealt to the minibatches in turn (kernels/deal.h), a function of (seed, iteration, epoch, replica) alone. So a
+// minibatch holds the same units on any number of ranks, each has an equal part of it to within one unit, and shapes never change.
 class Minibatches {
  public:
-  // Of rank's `num_envs` replicas among those of world_size ranks.
-  Minibatches(const PolicyBuffers& buffers, int steps, int num_envs, int count, int rank = 0,
-              int world_size = 1);
+  // Of rank's `num_envs` replicas, where every rank has as many.
+  Minibatches(const PolicyBuffers& buffers, int steps, int num_envs, int count, int rank = 0);
 
-  // Draws a new order.
+  // Draws a new order. Enqueues.
   void shuffle(std::uint64_t seed, std::int64_t iteration, int epoch);
   // Gathers this rank's part of minibatch m of count, which may be empty; the batch is valid until the next call.
   Batch gather(int m);
   int count() const { return count_; }
 
  private:
-  const PolicyBuffers& buffers_;
-  void make_room(std::int64_t units);
+  std::int64_t size_of(int m) const;  // [units] of this rank's part
 
-  std::int64_t num_envs_, first_, all_envs_;  // E, the number of its first replica, replicas of all ranks
-  std::int64_t units_;                        // T * E
-  std::int64_t all_units_;                    // of all ranks
-  int count_;
-  std::vector<std::int64_t> order_;   // all units
-  std::vector<std::int64_t> begins_;  // [count + 1]: where each minibatch's part of order_tensor_ begins
-  at::Tensor order_tensor_;           // [T * E] int64 on the policy's device: this rank's units
+  const PolicyBuffers& buffers_;
+  int steps_, num_envs_, count_;        // T, E, M
+  std::int64_t first_replica_, units_;  // this rank's; T * E
+  at::Tensor order_;  // [M, ceil(T * E / M)] int64 on the policy's device: units of each minibatch
   at::Tensor observation_, action_, action_mask_, log_prob_, value_, advantage_, target_, mask_;
 };
 

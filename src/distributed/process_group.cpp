@@ -66,18 +66,23 @@ struct ProcessGroup::Impl {
              " in a group of the CPU");
     return tensor.is_cuda() ? accelerator : host;
   }
-  template <typename Enqueue>
-  void run(const char* what, Enqueue enqueue) {
+  // Part of an operation: others may have to do theirs.
+  template <typename Part>
+  auto run(const char* what, Part part) {
     const heartbeat::Collective inside;
     const Clock::time_point start = Clock::now();
     try {
-      const c10::intrusive_ptr<c10d::Work> work = enqueue();
-      work->wait();
+      auto result = part();
+      seconds += std::chrono::duration<double>(Clock::now() - start).count();
+      return result;
     } catch (const std::exception& error) {
       throw PeerError(
           concat(what, " of rank ", self.rank, ": another rank does not answer: ", first_line(error.what())));
     }
-    seconds += std::chrono::duration<double>(Clock::now() - start).count();
+  }
+  template <typename Enqueue>
+  void finish(const char* what, Enqueue enqueue) {
+    run(what, [&] { return enqueue()->wait(); });
   }
 };
 
@@ -124,14 +129,19 @@ int ProcessGroup::rank() const { return impl_->self.rank; }
 int ProcessGroup::size() const { return impl_->self.world_size; }
 Device ProcessGroup::device() const { return impl_->device; }
 
-void ProcessGroup::all_reduce(const at::Tensor& tensor, ReduceOp op) const {
-  if (!impl_->host) return;
+void ProcessGroup::all_reduce(const at::Tensor& tensor, ReduceOp op) const { begin_all_reduce(tensor, op)(); }
+
+std::function<void()> ProcessGroup::begin_all_reduce(const at::Tensor& tensor, ReduceOp op) const {
+  if (!impl_->host) return [] {};
+  constexpr const char* kName = "all-reduce";
   c10d::AllreduceOptions options;
   options.reduceOp = op == ReduceOp::kSum   ? c10d::ReduceOp::SUM
                      : op == ReduceOp::kMax ? c10d::ReduceOp::MAX
                                             : c10d::ReduceOp::MIN;
   std::vector<at::Tensor> tensors = {tensor};
-  impl_->run("all-reduce", [&] { return impl_->backend(tensor)->allreduce(tensors, options); });
+  const c10::intrusive_ptr<c10d::Work> work =
+      impl_->run(kName, [&] { return impl_->backend(tensor)->allreduce(tensors, options); });
+  return [impl = impl_, work] { impl->run(kName, [&] { return work->wait(); }); };
 }
 
 void ProcessGroup::broadcast(const at::Tensor& tensor, int root) const {
@@ -139,12 +149,12 @@ void ProcessGroup::broadcast(const at::Tensor& tensor, int root) const {
   c10d::BroadcastOptions options;
   options.rootRank = root;
   std::vector<at::Tensor> tensors = {tensor};
-  impl_->run("broadcast", [&] { return impl_->backend(tensor)->broadcast(tensors, options); });
+  impl_->finish("broadcast", [&] { return impl_->backend(tensor)->broadcast(tensors, options); });
 }
 
 void ProcessGroup::barrier() const {
   if (!impl_->host) return;
-  impl_->run("barrier", [&] { return impl_->host->barrier(); });
+  impl_->finish("barrier", [&] { return impl_->host->barrier(); });
 }
 
 at::Tensor ProcessGroup::all_gather_rows(const at::Tensor& rows) const {
@@ -153,7 +163,7 @@ at::Tensor ProcessGroup::all_gather_rows(const at::Tensor& rows) const {
     std::vector<std::vector<at::Tensor>> all(1);
     for (int r = 0; r < size(); ++r) all[0].push_back(at::empty_like(own));
     std::vector<at::Tensor> input = {own};
-    impl_->run("all-gather", [&] { return impl_->host->allgather(all, input); });
+    impl_->finish("all-gather", [&] { return impl_->host->allgather(all, input); });
     return all[0];
   };
   const std::vector<at::Tensor> counts = everywhere(at::full({1}, rows.size(0), at::kLong));
@@ -181,7 +191,7 @@ at::Tensor ProcessGroup::gather_rows(const at::Tensor& rows) const {
     outputs.push_back(all.chunk(size()));
   }
   std::vector<at::Tensor> input = {rows};
-  impl_->run("gather", [&] { return impl_->host->gather(outputs, input); });
+  impl_->finish("gather", [&] { return impl_->host->gather(outputs, input); });
   return all;
 }
 
@@ -193,7 +203,7 @@ void ProcessGroup::scatter_rows(const at::Tensor& all, const at::Tensor& rows) c
   std::vector<std::vector<at::Tensor>> inputs;
   if (leads()) inputs.push_back(all.chunk(size()));
   std::vector<at::Tensor> output = {rows};
-  impl_->run("scatter", [&] { return impl_->host->scatter(output, inputs); });
+  impl_->finish("scatter", [&] { return impl_->host->scatter(output, inputs); });
 }
 
 std::vector<std::string> ProcessGroup::all_gather(const std::string& text) const {

@@ -284,11 +284,8 @@ bool Trainer::Impl::update(const std::function<bool()>& give_up, const std::stri
   if (!poisoned.empty()) poison(poisoned);
   guard.check_rollout(policies);
   const UpdateTime time{counts.iteration, counts.env_steps};
-  bool complete = true;
-  for (Learner& learner : learners) {
-    learner.prepare();
-    complete = complete && learner.update(time, give_up);
-  }
+  prepare(learners);
+  const bool complete = wd::update(learners, time, give_up);
   for (const Policy& policy : policies) guard.check_weights(policy);
   timeline.mark(Phase::kUpdate);
   return complete;

@@ -205,7 +205,7 @@ TEST_P(Records, AnUpdate) {
   Record record;
   record.add("before.", policy, policy.parameters());
   Learner learner(policy, trajectory, 0, c.settings, kSeed);
-  learner.prepare();
+  prepare({&learner, 1});
   const std::vector<std::pair<std::string, at::Tensor>> tensors = {
       {"observation", buffers.observation.narrow(3, 0, kObservation)},
       {"action", buffers.action},
@@ -231,7 +231,7 @@ TEST_P(Records, AnUpdate) {
   record.add("sums", sums);
   record.add("gradient.", policy, policy.gradients());
 
-  ASSERT_TRUE(learner.update(kTime));
+  ASSERT_TRUE(update({&learner, 1}, kTime));
   record.add("after.", policy, policy.parameters());
   for (const auto& [name, value] : learner.metrics())
     record.add("metric." + name, at::full({}, value, at::kDouble));

@@ -29,34 +29,36 @@ bool no_gpu() {
 
 TEST(Nccl, OneRankReducesBroadcastsAndIsCaptured) {
   if (no_gpu()) GTEST_SKIP() << "no GPU";
-  on_ranks(1, [](const ProcessGroup& group) {
-    use_gpu(0);
-    const at::Tensor tensor = at::full({1000}, 3.0f, at::kCUDA);
-    group.all_reduce(tensor);
-    group.broadcast(tensor);
-    EXPECT_EQ(tensor.sum().item<float>(), 3000.0f);
+  on_ranks(
+      1,
+      [](const ProcessGroup& group) {
+        use_gpu(0);
+        const at::Tensor tensor = at::full({1000}, 3.0f, at::kCUDA);
+        group.all_reduce(tensor);
+        group.broadcast(tensor);
+        EXPECT_EQ(tensor.sum().item<float>(), 3000.0f);
 
-    at::cuda::CUDAGraph graph;
-    {
-      const c10::cuda::CUDAStreamGuard side(at::cuda::getStreamFromPool());
-      group.all_reduce(tensor);  // warm-up on this stream
-      graph.capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
-      tensor.add_(1.0f);
-      group.all_reduce(tensor);
-      graph.capture_end();
-    }
-    for (int k = 0; k < 5; ++k) graph.replay();
-    at::cuda::device_synchronize();
-    EXPECT_EQ(tensor[999].item<float>(), 8.0f);
-  }, kGpu);
+        at::cuda::CUDAGraph graph;
+        {
+          const c10::cuda::CUDAStreamGuard side(at::cuda::getStreamFromPool());
+          group.all_reduce(tensor);  // warm-up on this stream
+          graph.capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
+          tensor.add_(1.0f);
+          group.all_reduce(tensor);
+          graph.capture_end();
+        }
+        for (int k = 0; k < 5; ++k) graph.replay();
+        at::cuda::device_synchronize();
+        EXPECT_EQ(tensor[999].item<float>(), 8.0f);
+      },
+      kGpu);
 }
 
 TEST(Nccl, ASecondRankOnTheSameGpuIsRefused) {
   if (no_gpu()) GTEST_SKIP() << "no GPU";
-  const auto codes = exit_codes_of_ranks(2, [](const ProcessGroup&) { ADD_FAILURE() << "two ranks share a GPU"; }, kGpu,
-                                         [](const UsageError& error) {
-                                           EXPECT_THAT(error.what(), HasSubstr("ranks 0 and 1 are both on GPU"));
-                                         });
+  const auto codes = exit_codes_of_ranks(
+      2, [](const ProcessGroup&) { ADD_FAILURE() << "two ranks share a GPU"; }, kGpu,
+      [](const UsageError& error) { EXPECT_THAT(error.what(), HasSubstr("ranks 0 and 1 are both on GPU")); });
   EXPECT_THAT(codes, ElementsAre(0, 0));
 }
 

@@ -15,8 +15,10 @@ LOCAL = ("action_std_over_envs",)
 
 
 def policy(algorithm, **settings):
+    """Networks without kinks: at ReLU's the last bit of a sum can decide whether a row has a gradient."""
     more = "".join(f", {key}: {value}" for key, value in settings.items())
-    return ["--set", f"policy={{tagger: {{algorithm: {algorithm}{more}}}, runner: {{algorithm: {algorithm}{more}, model: {{fc_dims: [16]}}}}}}"]
+    return ["--set", f"policy={{tagger: {{algorithm: {algorithm}{more}, model: {{activation: tanh}}}}, "
+                     f"runner: {{algorithm: {algorithm}{more}, model: {{activation: tanh, fc_dims: [16]}}}}}}"]
 
 
 @pytest.mark.parametrize("algorithm", ["A2C", "PPO"])

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/kernels/cuda_memory.h"
+#include "tests/kernels/deal_data.h"
 #include "tests/kernels/episodes_data.h"
 #include "tests/kernels/loss_data.h"
 #include "tests/kernels/memory.h"
@@ -109,6 +110,16 @@ TEST(Twins, Episodes) {
       EXPECT_EQ(gpu.running_length, cpu.running_length);
       EXPECT_EQ(gpu.finished_return, cpu.finished_return);
       EXPECT_EQ(gpu.finished_length, cpu.finished_length);
+    }
+  }
+}
+
+TEST(Twins, Deal) {
+  WD_SKIP_WITHOUT_GPU();
+  for (const int num_envs : kSizes) {
+    for (const int count : {2, 7, 64}) {
+      const DealArgs args{.steps = 37, .num_envs = num_envs, .count = count, .first_replica = num_envs};
+      EXPECT_EQ(run_deal(CudaMemory(), args), run_deal(HostMemory(), args));
     }
   }
 }

@@ -1,0 +1,31 @@
+// deal.h: minibatches: the steps of every replica in random order, dealt to the minibatches in turn, like cards.
+#pragma once
+
+#include "kernels/queue.h"
+#include "wd/random.h"
+
+namespace wd {
+
+// A unit is one step t of one replica e. Replica e of the whole job (e counted over all ranks) shuffles its T
+// steps; the p-th of them goes to minibatch (e T + p) mod M. So any range of replicas, and with it each rank,
+// has a share of every minibatch that is known beforehand and differs by one unit at most, whatever the random
+// numbers are.
+struct DealArgs {
+  int steps = 0, num_envs = 0;     // T, E of this rank
+  int count = 1;                   // M
+  std::int64_t first_replica = 0;  // of this rank, in the whole job
+  std::int64_t capacity = 0;       // units of this rank for one minibatch at most: ceil(T E / M)
+  RandomKey key = {};              // of Stream::kShuffle
+  std::uint64_t iteration = 0;     // below 2^48
+  std::uint32_t epoch = 0;         // below 2^16
+  std::int64_t* order = nullptr;   // [M, capacity]: units as t E + e; a last column may stay as it is
+};
+
+// Enqueues.
+void deal(Queue queue, const DealArgs& args);
+
+namespace cuda {
+void deal(void* stream, const DealArgs& args);
+}
+
+}  // namespace wd

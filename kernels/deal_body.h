@@ -1,0 +1,31 @@
+// deal_body.h: shuffles the steps of one replica and deals them, the same code on both devices.
+#pragma once
+
+#include "kernels/deal.h"
+
+namespace wd {
+
+// Fisher and Yates, inside out, in the very places where the units end up.
+WD_FN void deal_replica(const DealArgs& args, std::int64_t e) {
+  const std::int64_t T = args.steps, M = args.count, E = args.num_envs;
+  const std::int64_t first = args.first_replica % M * (T % M) % M;  // minibatch of this rank's first unit
+  const auto place = [&](std::int64_t p) {
+    const std::int64_t unit = e * T + p;  // of this rank
+    return (first + unit) % M * args.capacity + unit / M;
+  };
+  Philox bits{};
+  for (std::int64_t p = 0; p < T; ++p) {
+    if (p % 4 == 0) {
+      bits = philox({{static_cast<std::uint32_t>(args.first_replica + e), static_cast<std::uint32_t>(p / 4),
+                      static_cast<std::uint32_t>(args.iteration),
+                      static_cast<std::uint32_t>(args.iteration >> 32) << 16 | args.epoch}},
+                    args.key.key0, args.key.key1);
+    }
+    const auto q = static_cast<std::int64_t>(
+        (std::uint64_t{bits.word[p % 4]} * static_cast<std::uint64_t>(p + 1)) >> 32);
+    args.order[place(p)] = args.order[place(q)];
+    args.order[place(q)] = p * E + e;
+  }
+}
+
+}  // namespace wd

@@ -1,0 +1,21 @@
+// deal_data.h: deals units to minibatches on either device.
+#pragma once
+
+#include <vector>
+
+#include "kernels/deal.h"
+
+namespace wd {
+
+// [M, ceil(T E / M)]; -1 where no unit was dealt.
+template <typename Memory>
+std::vector<std::int64_t> run_deal(Memory memory, DealArgs args) {
+  const std::int64_t units = std::int64_t{args.steps} * args.num_envs;
+  args.capacity = (units + args.count - 1) / args.count;
+  const auto n = static_cast<std::size_t>(args.count * args.capacity);
+  args.order = memory.template make<std::int64_t>(n);
+  deal(memory.queue(), args);
+  return memory.get(args.order, n);
+}
+
+}  // namespace wd
