@@ -23,5 +23,8 @@ Queue current_queue(Device device);
 void synchronize(Device device);
 // Bytes of device memory that torch holds at most so far; on the CPU the peak resident size of the process.
 std::int64_t peak_memory(Device device);
+// What counts against the device's limit: of a GPU all that is in use there now, contexts, libraries and other processes included;
+// on the CPU peak_memory().
+std::int64_t used_memory(Device device);
 
 }  // namespace wd

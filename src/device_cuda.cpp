@@ -58,4 +58,12 @@ std::int64_t peak_memory(Device device) {
   return std::int64_t{usage.ru_maxrss} * 1024;
 }
 
+std::int64_t used_memory(Device device) {
+  if (!device.is_cuda()) return peak_memory(device);
+  std::size_t free = 0, total = 0;
+  const cudaError_t error = cudaMemGetInfo(&free, &total);
+  WD_CHECK(error == cudaSuccess, "the GPU does not tell its free memory: ", cudaGetErrorString(error));
+  return static_cast<std::int64_t>(total - free);
+}
+
 }  // namespace wd

@@ -27,4 +27,6 @@ std::int64_t peak_memory(Device) {
   return std::int64_t{usage.ru_maxrss} * 1024;
 }
 
+std::int64_t used_memory(Device device) { return peak_memory(device); }
+
 }  // namespace wd

@@ -167,4 +167,9 @@ void set_num_threads(int threads) {
   pool() = std::make_unique<Pool>(std::max(1, threads));
 }
 
+void share_threads(int wanted, int local_workers) {
+  if (wanted > 0) return set_num_threads(wanted);
+  if (local_workers > 1) set_num_threads(std::max(1, num_threads() / local_workers));
+}
+
 }  // namespace wd

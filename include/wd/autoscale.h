@@ -1,12 +1,17 @@
-// autoscale.h: what the autoscaler looks for, what it may use, and what it found.
+// autoscale.h: how many replicas and how long a rollout, for this machine: what is looked for, and what was found.
 #pragma once
 
 #include <compare>
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "wd/config.h"
+#include "wd/environment.h"
+#include "wd/supervise.h"
 
 namespace wd::scaling {
 
@@ -112,4 +117,41 @@ struct SearchResult {
   bool operator==(const SearchResult&) const = default;
 };
 
+// A search that a signal ended.
+class Interrupted : public std::runtime_error {
+ public:
+  explicit Interrupted(int signal) : std::runtime_error("the search was interrupted"), signal_(signal) {}
+  int signal() const { return signal_; }
+
+ private:
+  int signal_;
+};
+
 }  // namespace wd::scaling
+
+namespace wd {
+
+struct AutoscaleOptions {
+  LaunchOptions launch = {};      // the workers that will train, all on this machine
+  bool refresh = false;           // search, whatever was found before
+  scaling::Observe observe = {};  // told of each probe
+};
+
+struct Autoscaled {
+  scaling::SearchResult result;
+  bool cached = false;             // it was found before
+  std::vector<Override> settings;  // for ConfigSources::overrides, behind all others
+  std::vector<std::string> notes;  // what people should know
+  std::string json, svg;           // autoscale.json and autoscale.svg, for the run's folder
+};
+
+// Finds trainer.num_envs and trainer.train_batch_size by short trainings with the settings in config.autoscale. Each of these
+// probes runs in copies of this program: they do what main() does up to this call, make their probe, and end here. So call it in
+// main(), before anything that starts a thread or touches CUDA, on the same path for the same command line. What was found is kept
+// in $XDG_CACHE_HOME/wd/autoscale, else ~/.cache/wd/autoscale, for the next time that all is the same.
+// Throws UsageError where nothing fits or the limits leave nothing to try, std::runtime_error where a probe failed for another
+// reason than memory or time, scaling::Interrupted.
+Autoscaled autoscale(const Config& config, const EnvironmentRow& row, Environment& environment,
+                     const AutoscaleOptions& options = {});
+
+}  // namespace wd

@@ -22,6 +22,8 @@ enum Activation : int { kRelu, kTanh };
 enum InitMethod : int { kOrthogonal, kXavier, kTorchDefault };
 enum Reset : int { kResetRandom, kResetFixed, kResetPool, kResetGiven };  // in the order of ResetMode
 enum DeviceChoice : int { kDeviceAuto, kDeviceCpu, kDeviceCuda };
+enum ScalingObjective : int { kObjectiveSpeed, kObjectiveMemory };
+enum ScaleLr : int { kScaleLrNone, kScaleLrSqrt, kScaleLrLinear };
 
 // policy.NAME.model: the network.
 struct ModelSettings {
@@ -111,6 +113,21 @@ struct SavingSettings {
   void describe(Fields& field);
 };
 
+// autoscale: how --auto_scale chooses num_envs and train_batch_size.
+struct AutoscaleSettings {
+  int objective = kObjectiveSpeed;
+  std::int64_t min_rollout = 0;
+  double memory_fraction = 0.95;
+  double memory_gb = 0.0;
+  std::int64_t max_envs = 10'000'000;
+  std::int64_t max_batch = 10'000'000'000;
+  double max_seconds = 600.0;
+  double probe_seconds = 1.0;
+  int scale_lr = kScaleLrNone;
+
+  void describe(Fields& field);
+};
+
 struct Config {
   std::string name;  // of the environment
   EnvSettings env;   // the environment holds its own parameters
@@ -118,6 +135,7 @@ struct Config {
   std::vector<PolicySettings> policies;  // in the order of the file
   std::vector<int> policy_of_role;       // index into policies, by role as in Spec::roles
   SavingSettings saving;
+  AutoscaleSettings autoscale;
 
   std::map<std::string, std::string> origins;  // "trainer.num_envs" to "FILE:LINE", "--set"; absent: default
   std::vector<std::string> notes;              // what people should be told: rounding, keys without effect

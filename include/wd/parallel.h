@@ -27,5 +27,7 @@ void parallel_for(std::int64_t n, std::int64_t grain, F&& f) {
 // with one thread in each of ours. set_num_threads() is not for use inside a loop.
 int num_threads();
 void set_num_threads(int threads);
+// `wanted` threads; 0: this process's share of the machine, where local_workers processes run on it.
+void share_threads(int wanted, int local_workers);
 
 }  // namespace wd

@@ -42,6 +42,7 @@ struct Progress {
   // By policy; NaN where no episode has ended.
   std::vector<std::pair<std::string, double>> mean_return;
   std::uint64_t device_bytes = 0;  // memory taken on the accelerator; 0: show the process's
+  std::uint64_t peak_bytes = 0;    // most that was taken so far, on the accelerator or by the process
 };
 
 enum class RunStatus { kRunning, kFinished, kStopped, kFailed };

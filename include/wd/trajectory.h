@@ -66,8 +66,8 @@ class Trajectory {
   // The last row becomes row 0 of the next rollout, of T steps again: the one copy of observations.
   void carry_over();
 
-  // Addresses of all buffers, for the test that nothing is allocated anew.
-  std::vector<const void*> addresses() const;
+  // All that was allocated.
+  std::vector<at::Tensor> buffers() const;
 
  private:
   void copy_row(std::int64_t from, std::int64_t to);

@@ -136,6 +136,10 @@ std::vector<Allowance> memory_allowances(const MemorySources& sources) {
   return allowances;
 }
 
+std::optional<std::uint64_t> oom_kills(const MemorySources& sources) {
+  return read_field(sources.proc / "vmstat", "oom_kill");
+}
+
 Allowance memory_budget(const MemorySources& sources) {
   const std::vector<Allowance> allowances = memory_allowances(sources);
   if (allowances.empty())

@@ -32,4 +32,7 @@ std::vector<Allowance> memory_allowances(const MemorySources& sources);
 // The least of them. Throws UsageError, naming the remedy, where there is none.
 Allowance memory_budget(const MemorySources& sources);
 
+// Processes that the kernel has ended for want of memory since it started; none where it does not tell.
+std::optional<std::uint64_t> oom_kills(const MemorySources& sources);
+
 }  // namespace wd::scaling

@@ -46,7 +46,7 @@ void LaunchArguments::add_to(Arguments& arguments) {
 }
 
 void LaunchArguments::read() {
-  const bool asked = !texts_.num_gpus.empty() || !texts_.num_workers.empty() || !texts_.num_nodes.empty();
+  asked_ = !texts_.num_gpus.empty() || !texts_.num_workers.empty() || !texts_.num_nodes.empty();
   options_.gpus = !texts_.num_gpus.empty();
   const int gpus = integer("--num_gpus", texts_.num_gpus, kWorkers, 1);
   options_.num_workers = integer("--num_workers", texts_.num_workers, kWorkers, gpus);
@@ -74,9 +74,9 @@ void LaunchArguments::read() {
   const bool ours = std::getenv(launcher::kStatusVariable) != nullptr,
              torchrun = std::getenv("RANK") != nullptr;
   // Inside a Slurm allocation or under mpirun, options that ask for workers mean workers of ours.
-  if (ours || torchrun || !asked) membership_ = read_membership();
+  if (ours || torchrun || !asked_) membership_ = read_membership();
   const int wanted = options_.num_workers * options_.num_nodes;
-  if (!ours && torchrun && asked && wanted != membership_.world_size) {
+  if (!ours && torchrun && asked_ && wanted != membership_.world_size) {
     throw UsageError(
         concat("WORLD_SIZE=", membership_.world_size,
                " is set, so that this is one of that many workers, but the options ask for ", wanted,
@@ -100,10 +100,23 @@ void LaunchArguments::add_overrides(std::vector<Override>& overrides) const {
   overrides.push_back({"trainer.device", "cuda", "--num_gpus"});
 }
 
-int LaunchArguments::supervise(int device) const {
+void LaunchArguments::use_all_gpus(int device) {
+  if (asked_ || device == kDeviceCpu) return;
+  const std::size_t gpus = visible_gpus().size();
+  if (gpus == 0) return;
+  options_.gpus = true;
+  options_.num_workers = static_cast<int>(gpus);
+  launches_ = gpus > 1 || options_.max_restarts > 0;
+}
+
+LaunchOptions LaunchArguments::options(int device) const {
   LaunchOptions options = options_;
   options.gpus = device == kDeviceCuda || (device == kDeviceAuto && !visible_gpus().empty());
-  return wd::supervise(options, launcher::own_command());
+  return options;
+}
+
+int LaunchArguments::supervise(int device) const {
+  return wd::supervise(options(device), launcher::own_command());
 }
 
 ProcessGroup LaunchArguments::join(Device device) const { return wd::join(options_, membership_, device); }

@@ -25,6 +25,10 @@ class LaunchArguments {
   // What the options say of the device, to be added to the other settings.
   void add_overrides(std::vector<Override>& overrides) const;
 
+  // One worker on each GPU that this machine shows, where no option asks for workers and `device`, the configured one, lets it.
+  void use_all_gpus(int device);
+  // All that was asked for. `device`: the configured one.
+  LaunchOptions options(int device) const;
   // Starts the workers, each with this process's own command line, and watches them; the exit code. `device`: the configured one.
   int supervise(int device) const;
   // Meets the other workers.
@@ -39,7 +43,7 @@ class LaunchArguments {
   Texts texts_;
   LaunchOptions options_;
   Membership membership_;
-  bool launches_ = false;
+  bool asked_ = false, launches_ = false;  // for workers by an option
 };
 
 }  // namespace wd::cli

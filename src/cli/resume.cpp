@@ -36,7 +36,7 @@ bool may_change(const std::string& path) {
   static const std::set<std::string> kFree = {"trainer.total_steps", "trainer.num_episodes",
                                               "trainer.max_seconds", "trainer.stop_return",
                                               "trainer.threads",     "trainer.device"};
-  return path.starts_with("saving.") || kFree.contains(path);
+  return path.starts_with("saving.") || path.starts_with("autoscale.") || kFree.contains(path);
 }
 
 Checkpoint checkpoint_of(const fs::path& folder) {

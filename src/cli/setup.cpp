@@ -102,10 +102,7 @@ Setup load_environment(const ConfigSources& sources) {
 
 Setup load_setup(const ConfigSources& sources, const Membership& self) {
   Setup setup = load_environment(sources);
-  const int threads = setup.config.trainer.threads;
-  if (threads > 0) set_num_threads(threads);
-  if (threads == 0 && self.local_world_size > 1)
-    set_num_threads(std::max(1, num_threads() / self.local_world_size));
+  share_threads(setup.config.trainer.threads, self.local_world_size);
   try {
     setup.device = select_device(static_cast<DeviceRequest>(setup.config.trainer.device), self.local_rank);
   } catch (const UsageError& error) {  // an option is known by its name, a file by its line

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "src/cli/autoscale.h"
 #include "src/cli/launch.h"
 #include "src/cli/output.h"
 #include "src/cli/resume.h"
@@ -33,6 +34,7 @@ const std::vector<Shorthand> kShorthands = {
 struct TrainArguments {
   ConfigOptions config;
   LaunchArguments launch;
+  AutoscaleArguments autoscale;
   bool quiet = false, print_only = false, resume = false, allow_drift = false;
   std::string resume_from, warm_start, fault;
 
@@ -53,16 +55,24 @@ bool TrainArguments::parse(const CommandLine& line) {
                    "begin a new run with the weights of that one");
   arguments.flag("-q,--quiet", quiet, "no progress on stdout, only warnings on stderr");
   arguments.flag("--print_config", print_only, "show every setting and where it came from, and do not train");
+  autoscale.add_to(arguments);
   launch.add_to(arguments);
   arguments.hidden("--fault", fault);
   if (!arguments.parse()) return false;
   launch.read();
+  autoscale.read();
   if (resume && !config.file.empty()) {
     throw UsageError(
         "--resume and --config exclude each other: a run goes on with its own configuration; change it by "
         "--set");
   }
   if (resume && !warm_start.empty()) throw UsageError("--resume and --warm_start exclude each other");
+  if (resume && autoscale.asked())
+    throw UsageError("--resume and --auto_scale exclude each other: a run goes on with its own replicas");
+  if (print_only && autoscale.asked())
+    throw UsageError(
+        "--print_config and --auto_scale exclude each other: what a search chooses is in the run's "
+        "config.yaml");
   if (allow_drift && !resume) throw UsageError("--allow_drift is for --resume");
   return true;
 }
@@ -157,6 +167,7 @@ int begin(const TrainArguments& arguments, const ConfigSources& sources) {
   }
   worker.open(options);
   if (worker.run) {
+    arguments.autoscale.write_files(worker.run->folder());
     logging::info(concat("training ", worker.setup.config.name, " on ", worker.place(), "; run folder ",
                          worker.run->folder().string()));
   }
@@ -223,7 +234,7 @@ int go_on(const TrainArguments& arguments, const Checkpoint& checkpoint, const C
 int train(const CommandLine& line) {
   TrainArguments arguments;
   if (!arguments.parse(line)) return 0;
-  const LaunchArguments& launch = arguments.launch;
+  LaunchArguments& launch = arguments.launch;
   if (arguments.quiet) logging::quiet();
   if (!arguments.fault.empty()) static_cast<void>(parse_fault(arguments.fault));
   ConfigSources sources = arguments.config.sources(!arguments.resume);
@@ -246,6 +257,14 @@ int train(const CommandLine& line) {
     sources.shipped = false;
   }
 
+  if (arguments.autoscale.asked() && !checkpoint) {
+    try {
+      arguments.autoscale.choose(launch, sources, arguments.quiet);
+    } catch (const scaling::Interrupted& interrupted) {
+      logging::info("the search was interrupted; nothing was trained");
+      return 128 + interrupted.signal();
+    }
+  }
   if (arguments.print_only || launch.launches()) {
     const Setup setup = load_environment(sources);
     check_shares(setup.config, launch.world_size());

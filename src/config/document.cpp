@@ -240,7 +240,7 @@ bool parse_file(const std::string& path, Problems& problems, Node& out) {
   if (out.kind == Node::Kind::kNull) out.kind = Node::Kind::kMap;  // nothing but comments
   if (out.is_map()) return true;
   problems.add(out.place, "",
-               "must hold the sections name, env, trainer, policy, saving, not " + kind_name(out));
+               "must hold the sections name, env, trainer, policy, saving, autoscale, not " + kind_name(out));
   return false;
 }
 

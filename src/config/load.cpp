@@ -150,7 +150,8 @@ class Loader {
     read_section(layer, "env", env);
     read_section(layer, "trainer", {describe_of(config_.trainer)});
     read_section(layer, "saving", {describe_of(config_.saving)});
-    const std::vector<std::string> sections = {"name", "env", "trainer", "policy", "saving"};
+    read_section(layer, "autoscale", {describe_of(config_.autoscale)});
+    const std::vector<std::string> sections = {"name", "env", "trainer", "policy", "saving", "autoscale"};
     for (const Node::Entry& entry : layer.tree.entries) {
       if (std::find(sections.begin(), sections.end(), entry.key) != sections.end()) continue;
       const std::string near = problems_.full() ? "" : hint(entry.key, sections);
@@ -184,6 +185,7 @@ class Loader {
     add(access_.describe, "env.");
     add(describe_of(config_.trainer), "trainer.");
     add(describe_of(config_.saving), "saving.");
+    add(describe_of(config_.autoscale), "autoscale.");
     add(describe_of(policy), "policy.NAME.");
     add(describe_of(policy.model), "policy.NAME.model.");
     return paths;

@@ -65,6 +65,8 @@ void print_all(Printer& out, Config& config, const Describe& environment) {
   for (PolicySettings& policy : config.policies) print_policy(out, policy);
   out.heading(0, "saving");
   out.section(2, "saving", describe_of(config.saving));
+  out.heading(0, "autoscale");
+  out.section(2, "autoscale", describe_of(config.autoscale));
 }
 
 }  // namespace

@@ -80,6 +80,22 @@ void SavingSettings::describe(Fields& field) {
   field("run_dir", run_dir, "this run's folder; empty: BASEDIR/NAME/TAG/ENV/DATE-TIME-SEED");
 }
 
+void AutoscaleSettings::describe(Fields& field) {
+  field.choice("objective", objective, {"speed", "memory"},
+               "speed: the smallest setting that is as fast as any; memory: as much as fits, as WarpDrive's");
+  field("min_rollout", min_rollout, {0, 1e9}, "speed: steps of a rollout that must fit; 0: as configured");
+  field("memory_fraction", memory_fraction, above(0, 1), "part of a GPU's memory that may be used");
+  field("memory_gb", memory_gb, {0, 1e6},
+        "memory that all workers together may use [GiB]: on a GPU in place of memory_fraction; 0: on the CPU "
+        "80 % of what this process may have");
+  field("max_envs", max_envs, {1, 1e7}, "most replicas");
+  field("max_batch", max_batch, {1, 1e10}, "largest train_batch_size");
+  field("max_seconds", max_seconds, {0, 1e9}, "time for all probes together [s]; 0: no limit");
+  field("probe_seconds", probe_seconds, above(0, 1e6), "time measured in a probe, at least [s]");
+  field.choice("scale_lr", scale_lr, {"none", "sqrt", "linear"},
+               "learning rates grow with the batch: by its root, or as it does");
+}
+
 std::filesystem::path SavingSettings::base() const {
   std::filesystem::path path(basedir.empty() ? "." : basedir);
   if (!name.empty()) path /= name;

@@ -37,7 +37,8 @@ void log(Level level, std::string_view message) {
 }  // namespace
 
 // Pipes and terminals are opened anew, because O_NONBLOCK on the old ones would hold for other processes too.
-Console::Console() : live_(run::is_live_terminal(STDERR_FILENO)) {
+Console::Console(bool mute) : live_(!mute && run::is_live_terminal(STDERR_FILENO)), mute_(mute) {
+  if (mute) return;
   struct stat status{};
   if (::fstat(STDERR_FILENO, &status) != 0) return;
   is_socket_ = S_ISSOCK(status.st_mode);
@@ -53,6 +54,7 @@ void Console::lines(std::string_view text) {
 }
 
 void Console::say(Level level, const std::string& message) {
+  if (mute_) return;
   const std::string text =
       message.size() > kLongestMessage ? message.substr(0, kLongestMessage) + "..." : message;
   flush();
@@ -61,7 +63,7 @@ void Console::say(Level level, const std::string& message) {
 }
 
 void Console::write(std::string_view text) {
-  if (closed_) return;
+  if (closed_ || mute_) return;
   if (left_out_ > 0 && waiting_.empty()) {
     waiting_ = concat("(", left_out_, " bytes left out here: stderr did not take them; logs have them)\n");
     left_out_ = 0;

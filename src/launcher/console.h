@@ -14,7 +14,8 @@ enum class Level { kInfo, kWarning, kError };
 // Nothing here throws or waits, except finish(). What stderr does not take at once is kept up to a limit, then left out.
 class Console {
  public:
-  Console();
+  // mute: nothing is shown.
+  explicit Console(bool mute = false);
 
   // Whole lines of workers. On a live terminal they are put where a live line may stand.
   void lines(std::string_view text);
@@ -34,7 +35,7 @@ class Console {
   Descriptor reopened_;
   bool is_socket_ = false;
   bool live_;
-  bool closed_ = false;
+  bool mute_, closed_ = false;
   std::string waiting_;
   std::int64_t left_out_ = 0;  // [bytes]
 };

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <memory>
 #include <string_view>
 
 #include "src/whole_number.h"
@@ -21,6 +20,9 @@ constexpr const char* kVariable = "CUDA_VISIBLE_DEVICES";
 
 // The part of nvml.h that is needed. 0 is success.
 using NvmlDevice = void*;
+struct NvmlMemory {
+  unsigned long long total, free, used;  // [bytes]
+};
 struct Nvml {
   int (*init)();
   int (*shutdown)();
@@ -29,6 +31,9 @@ struct Nvml {
   int (*by_index)(unsigned, NvmlDevice*);
   int (*by_uuid)(const char*, NvmlDevice*);
   int (*uuid)(NvmlDevice, char*, unsigned);
+  int (*name)(NvmlDevice, char*, unsigned);
+  int (*memory)(NvmlDevice, NvmlMemory*);
+  int (*driver)(char*, unsigned);
 };
 
 template <typename Function>
@@ -42,8 +47,38 @@ bool find_all(void* library, Nvml& nvml) {
          find(library, "nvmlErrorString", nvml.error) && find(library, "nvmlDeviceGetCount_v2", nvml.count) &&
          find(library, "nvmlDeviceGetHandleByIndex_v2", nvml.by_index) &&
          find(library, "nvmlDeviceGetHandleByUUID", nvml.by_uuid) &&
-         find(library, "nvmlDeviceGetUUID", nvml.uuid);
+         find(library, "nvmlDeviceGetUUID", nvml.uuid) && find(library, "nvmlDeviceGetName", nvml.name) &&
+         find(library, "nvmlDeviceGetMemoryInfo", nvml.memory) &&
+         find(library, "nvmlSystemGetDriverVersion", nvml.driver);
 }
+
+// The library while it is in use, or why it cannot be.
+class Driver {
+ public:
+  Driver() : library_(::dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL)) {
+    if (library_ == nullptr) {
+      why_not_ = concat("no NVIDIA driver: ", kLibrary, " is not found");
+    } else if (!find_all(library_, nvml_)) {
+      why_not_ = concat(kLibrary, " lacks functions that are needed");
+    } else if (const int error = nvml_.init(); error != 0) {
+      why_not_ = concat(kLibrary, ": ", nvml_.error(error));
+    }
+  }
+  ~Driver() {
+    if (why_not_.empty()) nvml_.shutdown();
+    if (library_ != nullptr) ::dlclose(library_);
+  }
+  Driver(const Driver&) = delete;
+  Driver& operator=(const Driver&) = delete;
+
+  const Nvml& nvml() const { return nvml_; }
+  const std::string& why_not() const { return why_not_; }  // empty: all is well
+
+ private:
+  void* library_;
+  Nvml nvml_{};
+  std::string why_not_;
+};
 
 // The UUIDs of all GPUs, in the order of their places on the bus.
 std::vector<std::string> list_gpus(const Nvml& nvml) {
@@ -99,21 +134,33 @@ Gpus find_gpus() {
   const std::string all = variable == nullptr ? "" : variable;
   if (variable != nullptr && (all.empty() || all == "-1"))
     return {.why_none = concat(kVariable, "='", all, "'")};
-  const std::unique_ptr<void, int (*)(void*)> library(
-      ::dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL),
-      [](void* handle) { return handle == nullptr ? 0 : ::dlclose(handle); });
-  Nvml nvml{};
-  if (!library) return {.why_none = concat("no NVIDIA driver: ", kLibrary, " is not found")};
-  if (!find_all(library.get(), nvml))
-    return {.why_none = concat(kLibrary, " lacks functions that are needed")};
-  if (const int error = nvml.init(); error != 0)
-    return {.why_none = concat(kLibrary, ": ", nvml.error(error))};
-  const std::unique_ptr<const Nvml, void (*)(const Nvml*)> initialised(
-      &nvml, [](const Nvml* used) { used->shutdown(); });
+  const Driver driver;
+  if (!driver.why_not().empty()) return {.why_none = driver.why_not()};
+  const Nvml& nvml = driver.nvml();
   const std::vector<std::string> uuids = list_gpus(nvml);
   if (variable != nullptr)
     return {.names = chosen(all, uuids, nvml), .why_none = concat(kVariable, "=", all)};
   return {.names = uuids, .why_none = "the driver lists none"};
+}
+
+// An index is taken as the driver counts, by places on the bus; CUDA may count otherwise, among GPUs that differ.
+GpuFacts gpu_facts(const std::string& name) {
+  const Driver driver;
+  WD_CHECK(driver.why_not().empty(), driver.why_not());
+  const Nvml& nvml = driver.nvml();
+  NvmlDevice device = nullptr;
+  const auto index = whole_number<unsigned>(name);
+  const auto ask = [&](int error, const char* what) {
+    WD_CHECK(error == 0, "GPU ", name, ": the driver does not tell its ", what, ": ", nvml.error(error));
+  };
+  ask(index ? nvml.by_index(*index, &device) : nvml.by_uuid(name.c_str(), &device), "place");
+  std::array<char, 96> uuid{}, product{}, version{};
+  NvmlMemory memory{};
+  ask(nvml.uuid(device, uuid.data(), uuid.size()), "UUID");
+  ask(nvml.name(device, product.data(), product.size()), "name");
+  ask(nvml.memory(device, &memory), "memory");
+  ask(nvml.driver(version.data(), version.size()), "driver's version");
+  return {uuid.data(), product.data(), version.data(), memory.total, memory.used};
 }
 
 }  // namespace wd::launcher

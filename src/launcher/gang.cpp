@@ -70,6 +70,7 @@ ChildPlan Gang::plan_for(int local_rank, const Meeting& meeting) const {
     plan.inherited.push_back(meeting.store.get());
   }
   if (!restart_folder_.empty()) plan.variables.emplace_back("WD_RESTART_DIR", restart_folder_.string());
+  plan.variables.insert(plan.variables.end(), launch_.variables.begin(), launch_.variables.end());
   if (!launch_.gpus.empty())
     plan.variables.emplace_back("CUDA_VISIBLE_DEVICES", launch_.gpus[static_cast<std::size_t>(local_rank)]);
   return plan;

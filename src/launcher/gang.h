@@ -26,6 +26,8 @@ struct Launch {
   std::string run_id;
   Signals& signals;
   Console& console;
+  std::vector<std::pair<std::string, std::string>> variables =
+      {};  // for the workers' environment, beside ours
 };
 
 // How an attempt went.

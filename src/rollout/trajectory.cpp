@@ -168,15 +168,13 @@ void Trajectory::carry_over() {
 
 void Trajectory::carry_back() { copy_row(0, length_); }
 
-std::vector<const void*> Trajectory::addresses() const {
-  std::vector<const void*> all = {terminated_.data_ptr(), truncated_.data_ptr(), reset_step_.data_ptr(),
-                                  statistics_.defined() ? statistics_.data_ptr() : nullptr};
+std::vector<at::Tensor> Trajectory::buffers() const {
+  std::vector<at::Tensor> all = {terminated_, truncated_, reset_step_, statistics_};
   for (const PolicyBuffers& p : policies_) {
-    for (const at::Tensor& t : {p.observation, p.action_mask, p.active, p.value, p.action, p.log_prob,
-                                p.reward, p.agent_terminated, p.advantage, p.target, p.mask}) {
-      all.push_back(t.defined() ? t.data_ptr() : nullptr);
-    }
+    all.insert(all.end(), {p.observation, p.action_mask, p.active, p.value, p.action, p.log_prob, p.reward,
+                           p.agent_terminated, p.advantage, p.target, p.mask});
   }
+  std::erase_if(all, [](const at::Tensor& tensor) { return !tensor.defined(); });
   return all;
 }
 

@@ -42,6 +42,7 @@ std::string summary_json(const RunOptions& options, RunStatus status, std::strin
                   {"wall_s", progress.wall_s},
                   {"env_steps_per_s", rate(progress.counts.env_steps, progress.wall_s)},
                   {"agent_steps_per_s", rate(progress.counts.agent_steps, progress.wall_s)},
+                  {"peak_memory_bytes", progress.peak_bytes},
                   {"mean_return", returns},
                   {"stop_reason", stop_reason}};
   constexpr int kIndent = 2;

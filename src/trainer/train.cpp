@@ -59,7 +59,8 @@ Progress Session::progress() const {
     progress.mean_return.emplace_back(config_.policies[p].name, trainer_.mean_return(p));
   }
   const Device device = trainer_.replicas().device();
-  if (device.is_cuda()) progress.device_bytes = static_cast<std::uint64_t>(peak_memory(device));
+  progress.peak_bytes = static_cast<std::uint64_t>(peak_memory(device));
+  if (device.is_cuda()) progress.device_bytes = progress.peak_bytes;
   return progress;
 }
 

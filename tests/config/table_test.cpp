@@ -63,6 +63,7 @@ std::vector<Key> all_keys() {
   add("env.", Chase{});
   add("trainer.", TrainerSettings{});
   add("saving.", SavingSettings{});
+  add("autoscale.", AutoscaleSettings{});
   add("policy.tagger.", PolicySettings{});
   add("policy.tagger.model.", ModelSettings{});
   return keys.keys;

@@ -20,7 +20,8 @@ std::string table(const std::string& heading, Settings settings) {
 std::string tables() {
   return table("env, beside the environment's own parameters", EnvSettings{}) +
          table("trainer", TrainerSettings{}) + table("policy.NAME", PolicySettings{}) +
-         table("policy.NAME.model", ModelSettings{}) + table("saving", SavingSettings{}) + "\n";
+         table("policy.NAME.model", ModelSettings{}) + table("saving", SavingSettings{}) +
+         table("autoscale", AutoscaleSettings{}) + "\n";
 }
 
 TEST(Configuration, TheDocumentedKeysAreThoseOfTheCode) {

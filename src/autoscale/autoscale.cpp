@@ -1,0 +1,299 @@
+// autoscale.cpp: limits and sizes from the machine and the configuration, the search, and the cache around it.
+#include "src/autoscale/autoscale.h"
+
+#include <ATen/ATen.h>
+#include <dlfcn.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "src/autoscale/budget.h"
+#include "src/autoscale/cache.h"
+#include "src/autoscale/picture.h"
+#include "src/autoscale/prober.h"
+#include "src/autoscale/search.h"
+#include "src/config/numbers.h"
+#include "src/launcher/command.h"
+#include "src/launcher/devices.h"
+#include "src/launcher/guarded.h"
+#include "src/launcher/options.h"
+#include "src/run/format.h"
+#include "wd/error.h"
+#include "wd/parallel.h"
+#include "wd/trajectory.h"
+
+namespace wd {
+namespace scaling {
+namespace {
+
+constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
+constexpr double kPartOfHost = 0.8;  // of the memory that this process may have
+constexpr const char* kMemoryPath = "autoscale.memory_gb";
+
+// --- the machine -------------------------------------------------------------------------------------------
+
+struct Machine {
+  std::string device, driver, words;  // for the cache, and for people
+  std::uint64_t memory_bytes = 0;     // of one worker
+  std::vector<std::string> notes;
+};
+
+std::string cpu_model() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  }
+  return "CPU";
+}
+
+std::uint64_t host_budget(const AutoscaleSettings& settings) {
+  const double wanted = settings.memory_gb * kGiB;
+  if (wanted == 0.0)
+    return static_cast<std::uint64_t>(kPartOfHost *
+                                      static_cast<double>(memory_budget(machine_memory()).bytes));
+  for (const Allowance& allowance : memory_allowances(machine_memory())) {
+    if (wanted <= static_cast<double>(allowance.bytes)) continue;
+    throw UsageError(concat(kMemoryPath, " = ", settings.memory_gb, ": this process may have ",
+                            run::format_bytes(allowance.bytes), " (", allowance.source, ")"));
+  }
+  return static_cast<std::uint64_t>(wanted);
+}
+
+Machine describe_host(const Config& config, int num_workers) {
+  const int threads =
+      config.trainer.threads > 0 ? config.trainer.threads : static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
+  Machine machine;
+  machine.device = concat(cpu_model(), ", ", threads, " threads");
+  machine.words = machine.device;
+  machine.memory_bytes = host_budget(config.autoscale) / static_cast<std::uint64_t>(num_workers);
+  return machine;
+}
+
+Machine describe_gpus(const Config& config, const LaunchOptions& launch) {
+  Machine machine;
+  std::vector<launcher::GpuFacts> all;
+  for (const std::string& name : launcher::choose_gpus(launch)) all.push_back(launcher::gpu_facts(name));
+  std::uint64_t least = all.front().total_bytes;
+  bool uneven = false;
+  for (const launcher::GpuFacts& gpu : all) {
+    machine.device += gpu.uuid + ' ';
+    least = std::min(least, gpu.total_bytes);
+    uneven = uneven || gpu.product != all.front().product || gpu.total_bytes != all.front().total_bytes;
+    constexpr std::uint64_t kIdle = std::uint64_t{1} << 30;  // what a driver keeps for itself is less
+    if (gpu.used_bytes > kIdle) {
+      machine.notes.push_back(concat("GPU ", gpu.uuid, " is in use: ", run::format_bytes(gpu.used_bytes),
+                                     " belong to others, which slow down probes and leave less"));
+    }
+  }
+  machine.driver = all.front().driver;
+  machine.words = concat(all.size() > 1 ? concat(all.size(), " x ") : "", all.front().product);
+  if (uneven) {
+    std::string list;
+    for (const launcher::GpuFacts& gpu : all)
+      list += concat(list.empty() ? "" : ", ", gpu.product, " with ", run::format_bytes(gpu.total_bytes));
+    machine.notes.push_back(
+        concat("the GPUs differ (", list, "): the smallest decides on memory, the slowest on speed"));
+  }
+  const double wanted = config.autoscale.memory_gb * kGiB / static_cast<double>(all.size());
+  if (wanted > static_cast<double>(least))
+    throw UsageError(concat(kMemoryPath, " = ", config.autoscale.memory_gb, ": the smallest of ", all.size(),
+                            " GPUs has ", run::format_bytes(least)));
+  machine.memory_bytes = static_cast<std::uint64_t>(
+      wanted > 0.0 ? wanted : config.autoscale.memory_fraction * static_cast<double>(least));
+  return machine;
+}
+
+// --- what is searched --------------------------------------------------------------------------------------
+
+// From trajectories of one and of two steps: a replica's bytes are the same for any number of them.
+Sizes sizes_of(const Config& config, const Environment& environment) {
+  std::vector<std::string> names;
+  for (const PolicySettings& policy : config.policies) names.push_back(policy.name);
+  const auto bytes = [&](int steps) {
+    double sum = 0.0;
+    for (const at::Tensor& buffer :
+         Trajectory(environment.spec(), names, config.policy_of_role, steps, 1, {}).buffers())
+      sum += static_cast<double>(buffer.nbytes());
+    return sum;
+  };
+  const double one = bytes(1), step = bytes(2) - one;
+  return {
+      .fixed = 0.0, .per_replica = one - step + environment.layout().block_bytes, .per_replica_step = step};
+}
+
+SearchOptions search_options(const Config& config, const Environment& environment, int num_workers,
+                             std::uint64_t memory) {
+  const AutoscaleSettings& settings = config.autoscale;
+  SearchOptions options;
+  options.start = {config.trainer.num_envs, config.trainer.rollout_steps()};
+  options.num_workers = num_workers;
+  options.min_rollout = settings.min_rollout;
+  options.objective = settings.objective == kObjectiveMemory ? Objective::kMemory : Objective::kSpeed;
+  options.limits = {.memory_bytes = memory,
+                    .max_envs = settings.max_envs,
+                    .max_batch = settings.max_batch,
+                    .max_seconds = settings.max_seconds};
+  for (const PolicySettings& policy : config.policies) {
+    if (policy.algorithm == kPpo)
+      options.limits.min_batch = std::max<std::int64_t>(options.limits.min_batch, policy.num_minibatches);
+  }
+  options.sizes = sizes_of(config, environment);
+  return options;
+}
+
+// --- the cache ---------------------------------------------------------------------------------------------
+
+// Of this program and of the library that holds this code.
+std::string build_hash() {
+  Dl_info info{};
+  const bool found =
+      ::dladdr(reinterpret_cast<const void*>(&settings_of), &info) != 0 && info.dli_fname != nullptr;
+  std::string text;
+  for (const std::string& path : {std::string("/proc/self/exe"), std::string(found ? info.dli_fname : "")}) {
+    std::ifstream file(path, std::ios::binary);
+    std::ostringstream bytes;
+    bytes << file.rdbuf();
+    const std::string all = std::move(bytes).str();
+    text += concat(XXH3_64bits(all.data(), all.size()), ' ');
+  }
+  return text;
+}
+
+CacheKey key_of(const Config& config, Environment& environment, const Machine& machine,
+                const SearchOptions& search) {
+  CacheKey key{.env = config.name, .device = machine.device, .driver = machine.driver, .build = build_hash()};
+  static const std::vector<std::string> kOther = {"trainer.num_envs", "trainer.train_batch_size",
+                                                  "trainer.chunk_rows", "trainer.threads"};
+  for (const auto& [path, value] :
+       config_values(config, [&](Fields& fields) { environment.describe(fields); })) {
+    const std::string line = path + " = " + value + '\n';
+    if (path.starts_with("env.")) key.parameters += line;
+    if (path.starts_with("policy.") || std::ranges::count(kOther, path) > 0) key.model += line;
+    if (path.starts_with("autoscale.") && path != "autoscale.scale_lr") key.search += line;
+  }
+  key.search += concat(search.num_workers, " workers");
+  return key;
+}
+
+// --- learning rates ----------------------------------------------------------------------------------------
+
+std::string scaled(const Schedule& schedule, double factor) {
+  std::string text;
+  for (const Schedule::Point& point : schedule.points) {
+    text += concat(text.empty() ? "[" : ", [", config::format(point.step), ", ",
+                   config::format(factor * point.value), "]");
+  }
+  return "[" + text + "]";
+}
+
+std::string batch_note(const SearchResult& result, const Config& config) {
+  const std::int64_t before = config.trainer.train_batch_size, now = result.chosen.batch();
+  const std::string change = concat("train_batch_size goes from ", before, " to ", now, ": ");
+  if (config.autoscale.scale_lr != kScaleLrNone)
+    return change +
+           "learning rates are scaled with it; entropy_coeff and num_minibatches stay as they were chosen "
+           "for the former";
+  return change +
+         "lr, entropy_coeff and num_minibatches were chosen for the former; autoscale.scale_lr can scale "
+         "learning rates";
+}
+
+[[noreturn]] void fail(const SearchResult& result, const Limits& limits) {
+  if (result.status == Status::kFailed)
+    throw std::runtime_error("autoscale: a probe failed: " + result.reason);
+  std::string why;
+  for (const Try& one : result.tries) {
+    if (one.outcome.kind != Kind::kFits && !one.outcome.detail.empty())
+      why = concat(" (", one.probe.num_envs, " replicas of ", one.probe.rollout_steps,
+                   " steps: ", one.outcome.detail, ")");
+  }
+  throw UsageError(concat("autoscale: not even the smallest setting fits into ",
+                          run::format_bytes(limits.memory_bytes), " a worker", why, ": ", result.reason,
+                          "; raise autoscale.memory_gb or autoscale.max_seconds, lower autoscale.min_rollout "
+                          "or trainer.chunk_rows, "
+                          "or make networks or environment smaller"));
+}
+
+}  // namespace
+
+std::vector<Override> settings_of(const SearchResult& result, const Config& config) {
+  constexpr const char* kOption = "--auto_scale";
+  std::vector<Override> settings = {{"trainer.num_envs", concat(result.chosen.num_envs), kOption},
+                                    {"trainer.train_batch_size", concat(result.chosen.batch()), kOption}};
+  const double growth =
+      static_cast<double>(result.chosen.batch()) / static_cast<double>(config.trainer.train_batch_size);
+  if (config.autoscale.scale_lr == kScaleLrNone || growth == 1.0) return settings;
+  const double factor = config.autoscale.scale_lr == kScaleLrSqrt ? std::sqrt(growth) : growth;
+  for (const PolicySettings& policy : config.policies)
+    settings.push_back({concat("policy.", policy.name, ".lr"), scaled(policy.lr, factor), kOption});
+  return settings;
+}
+
+Autoscaled autoscaled(const Report& report, const Config& config) {
+  Autoscaled done;
+  done.result = report.result;
+  done.settings = settings_of(report.result, config);
+  if (report.result.chosen.batch() != config.trainer.train_batch_size)
+    done.notes.push_back(batch_note(report.result, config));
+  done.json = report_json(report);
+  done.svg = svg(report);
+  return done;
+}
+
+}  // namespace scaling
+
+Autoscaled autoscale(const Config& config, const EnvironmentRow& row, Environment& environment,
+                     const AutoscaleOptions& options) {
+  using namespace scaling;
+  if (const char* const order = std::getenv(kProbeVariable); order != nullptr)
+    std::_Exit(guarded([&] { return run_probe(parse_order(order), config, row, environment); }));
+  if (options.launch.num_nodes > 1) {
+    throw UsageError(
+        "--auto_scale searches on one machine: run it on one of them without --num_nodes, then start all "
+        "with the --set options "
+        "that it prints, times the number of machines");
+  }
+  const int workers = options.launch.num_workers;
+  const Machine machine =
+      options.launch.gpus ? describe_gpus(config, options.launch) : describe_host(config, workers);
+  const SearchOptions search_for = search_options(config, environment, workers, machine.memory_bytes);
+  const CacheKey key = key_of(config, environment, machine, search_for);
+  const std::filesystem::path folder = cache_folder();
+  std::vector<std::string> notes = machine.notes;
+  if (!options.refresh && !folder.empty()) {
+    const Cached cached = read_cache(folder, key, workers, search_for.limits);
+    if (cached.report) {
+      Autoscaled done = autoscaled(*cached.report, config);
+      done.cached = true;
+      done.notes.insert(done.notes.begin(), notes.begin(), notes.end());
+      return done;
+    }
+    if (!cached.warning.empty()) notes.push_back(cached.warning);
+  }
+  Report report{.env = config.name,
+                .device = machine.words,
+                .num_workers = workers,
+                .objective = search_for.objective,
+                .limits = search_for.limits};
+  {
+    Prober prober(options.launch, launcher::own_command(), config.autoscale.probe_seconds,
+                  options.launch.gpus ? 0 : machine.memory_bytes);
+    report.result = search(search_for, std::ref(prober), options.observe);
+  }
+  if (report.result.status != Status::kChosen) fail(report.result, search_for.limits);
+  try {
+    if (!folder.empty()) write_cache(folder, key, report);
+  } catch (const std::runtime_error& error) {
+    notes.push_back(concat("not kept for the next time: ", error.what()));
+  }
+  Autoscaled done = autoscaled(report, config);
+  done.notes.insert(done.notes.begin(), notes.begin(), notes.end());
+  return done;
+}
+
+}  // namespace wd

@@ -1,0 +1,42 @@
+// probe.h: one probe, in the process that it may be the end of: a short training, timed and weighed.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+
+#include "wd/autoscale.h"
+#include "wd/config.h"
+#include "wd/environment.h"
+
+namespace wd::scaling {
+
+// What the process is told, in this variable of its environment.
+inline constexpr const char* kProbeVariable = "WD_PROBE";
+
+struct ProbeOrder {
+  Probe probe;
+  double max_seconds = 0.0;       // 0: as long as it takes
+  double measured_seconds = 1.0;  // that are timed at least, after an iteration that warms up
+  std::uint64_t memory_bytes =
+      0;  // on the CPU: a worker that asks for more finds that there is none; 0: no limit
+  std::filesystem::path answer;  // where rank 0 writes its Outcome
+
+  bool operator==(const ProbeOrder&) const = default;
+};
+
+std::string order_json(const ProbeOrder& order);
+// Throws std::runtime_error.
+ProbeOrder parse_order(std::string_view text);
+
+// The exit code of a worker that found no memory.
+inline constexpr int kOutOfMemoryCode = 12;  // ENOMEM
+
+// Trains, as one of the workers that it was started with. 0: the answer stands in its file. Throws what training throws, except
+// where memory was lacking.
+int run_probe(const ProbeOrder& order, Config config, const EnvironmentRow& row,
+              const Environment& environment);
+
+// Whether an exception says that there is no more memory, on the host or on a device.
+bool is_out_of_memory(const std::exception& error);
+
+}  // namespace wd::scaling

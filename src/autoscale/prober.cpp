@@ -1,0 +1,103 @@
+// prober.cpp: from how a gang of workers ended to the outcome of a probe.
+#include "src/autoscale/prober.h"
+
+#include <stdlib.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <sstream>
+
+#include "src/autoscale/budget.h"
+#include "src/autoscale/report.h"
+#include "src/launcher/gang.h"
+#include "src/launcher/options.h"
+#include "wd/error.h"
+
+namespace wd::scaling {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::filesystem::path make_folder() {
+  std::string name = (std::filesystem::temp_directory_path() / "wd-autoscale-XXXXXX").string();
+  WD_CHECK(::mkdtemp(name.data()) != nullptr, name, ": cannot make this folder");
+  return name;
+}
+
+std::optional<Outcome> read_answer(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file) return {};
+  return parse_outcome(text.str());
+}
+
+// What the failures of a probe's workers say of the setting.
+Outcome judge(const std::vector<launcher::Failure>& failures, bool killed_for_memory) {
+  const auto lacked_memory = [&](const launcher::Failure& failure) {
+    return failure.exit_code == kOutOfMemoryCode || (failure.signal == "SIGKILL" && killed_for_memory);
+  };
+  const auto found = std::ranges::find_if(failures, lacked_memory);
+  if (found == failures.end()) return {.kind = Kind::kFailed, .detail = describe(root_cause(failures))};
+  const bool by_kernel = found->exit_code != kOutOfMemoryCode;
+  return {.kind = Kind::kOutOfMemory,
+          .detail = by_kernel ? "ended by the out-of-memory killer" : found->message};
+}
+
+}  // namespace
+
+Prober::Prober(const LaunchOptions& launch, std::vector<std::string> command, double measured_seconds,
+               std::uint64_t memory_bytes)
+    : launch_(launch),
+      command_(std::move(command)),
+      gpus_(launcher::choose_gpus(launch)),
+      measured_seconds_(measured_seconds),
+      memory_bytes_(memory_bytes),
+      folder_(make_folder()) {
+  launch_.max_restarts = 0;
+}
+
+Prober::~Prober() {
+  std::error_code error;
+  std::filesystem::remove_all(folder_, error);
+}
+
+Outcome Prober::operator()(const Probe& probe, double max_seconds) {
+  const ProbeOrder order{probe, max_seconds, measured_seconds_, memory_bytes_, folder_ / "answer.json"};
+  std::filesystem::remove(order.answer);
+  const std::optional<std::uint64_t> kills = oom_kills(machine_memory());
+  const Clock::time_point start = Clock::now();
+  launcher::Signals signals;
+  launcher::Console console(true);
+  const std::string run_id = launcher::run_id(launch_);
+  const launcher::Launch launch{.options = launch_,
+                                .command = command_,
+                                .gpus = gpus_,
+                                .run_id = run_id,
+                                .signals = signals,
+                                .console = console,
+                                .variables = {{kProbeVariable, order_json(order)}}};
+  launcher::Outcome ended;
+  if (auto meeting = launcher::make_rendezvous(launch_)->meet(0, signals)) {
+    launcher::Gang gang(launch, 0, {});
+    gang.start(std::move(*meeting));
+    ended = gang.watch([] {});
+  }
+  if (signals.first() != 0) throw Interrupted(signals.first());
+  Outcome outcome;
+  if (!ended.failures.empty()) {
+    // Where the kernel does not count its kills, one is the likeliest end by SIGKILL.
+    const std::optional<std::uint64_t> now = oom_kills(machine_memory());
+    outcome = judge(ended.failures, !kills || !now || *now > *kills);
+  } else if (const std::optional<Outcome> answer = read_answer(order.answer);
+             answer && ended.exit_code == 0) {
+    outcome = *answer;
+  } else {
+    outcome.detail = concat("a probe ended with exit code ", ended.exit_code, " and without an answer");
+  }
+  outcome.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  return outcome;
+}
+
+}  // namespace wd::scaling

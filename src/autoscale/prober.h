@@ -1,0 +1,33 @@
+// prober.h: probes in processes of their own, started and watched as the workers of a training are.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "src/autoscale/probe.h"
+#include "wd/supervise.h"
+
+namespace wd::scaling {
+
+class Prober {
+ public:
+  // `command`: this program's, which in a process with kProbeVariable runs a probe. memory_bytes: of one worker, on the CPU.
+  Prober(const LaunchOptions& launch, std::vector<std::string> command, double measured_seconds,
+         std::uint64_t memory_bytes);
+  ~Prober();
+  Prober(const Prober&) = delete;
+  Prober& operator=(const Prober&) = delete;
+
+  // A Measure. Throws Interrupted.
+  Outcome operator()(const Probe& probe, double max_seconds);
+
+ private:
+  LaunchOptions launch_;
+  std::vector<std::string> command_, gpus_;
+  double measured_seconds_;
+  std::uint64_t memory_bytes_;
+  std::filesystem::path folder_;  // for answers
+};
+
+}  // namespace wd::scaling

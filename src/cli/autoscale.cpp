@@ -1,0 +1,94 @@
+// autoscale.cpp: the live table of probes, and what was chosen.
+#include "src/cli/autoscale.h"
+
+#include <cstdlib>
+
+#include "src/autoscale/autoscale.h"
+#include "src/autoscale/probe.h"
+#include "src/cli/output.h"
+#include "src/run/format.h"
+#include "wd/atomic_file.h"
+#include "wd/error.h"
+#include "wd/log.h"
+
+namespace wd::cli {
+
+namespace {
+
+// A launcher's report, for its workers.
+constexpr const char* kReportVariable = "WD_AUTOSCALE_REPORT";
+constexpr const char* kRefresh = "refresh";
+
+std::string chosen_text(const Autoscaled& done) {
+  const scaling::SearchResult& result = done.result;
+  double before = 0.0;
+  for (const scaling::Try& one : result.tries)
+    if (one.probe == result.start && before == 0.0) before = one.outcome.env_steps_per_s;
+  std::string text = concat("chosen: ", result.chosen.num_envs, " replicas x ", result.chosen.rollout_steps,
+                            " steps = ", result.chosen.batch(), " a batch, ",
+                            run::format_count(result.env_steps_per_s), " env/s");
+  if (before > 0.0 && result.chosen != result.start) {
+    char gain[32];
+    std::snprintf(gain, sizeof(gain), "%.2f", result.env_steps_per_s / before);
+    text += concat(" (", gain, " x the configured ", result.start.num_envs, " x ", result.start.rollout_steps,
+                   ")");
+  }
+  return concat(text, ", ", run::format_bytes(result.bytes),
+                done.cached ? " (found before; --auto_scale=refresh searches anew)" : "", "\n", result.reason,
+                "\n");
+}
+
+}  // namespace
+
+void AutoscaleArguments::add_to(Arguments& arguments) {
+  arguments.optional_value(
+      "-a,--auto_scale", how_, asked_, kRefresh,
+      "find num_envs and train_batch_size by short trainings, then train with them on all GPUs; =refresh: "
+      "though they were found before");
+}
+
+void AutoscaleArguments::read() const {
+  if (!how_.empty() && how_ != kRefresh)
+    throw UsageError("--auto_scale=" + how_ + ": must be alone, or =refresh");
+}
+
+void AutoscaleArguments::choose(LaunchArguments& launch, ConfigSources& sources, bool quiet) {
+  Setup setup = load_environment(sources);
+  Autoscaled done;
+  const char* const report = std::getenv(kReportVariable);
+  const bool is_probe = std::getenv(scaling::kProbeVariable) != nullptr;
+  if (report != nullptr && !is_probe) {
+    done = scaling::autoscaled(scaling::parse_report(report), setup.config);
+  } else {
+    if (!launch.membership().alone() && !is_probe) {
+      throw UsageError(
+          "--auto_scale starts workers itself, and this is one that others have started: run it once with "
+          "--num_gpus or "
+          "--num_workers on one machine, then give all workers the --set options that it prints");
+    }
+    if (!is_probe) launch.use_all_gpus(setup.config.trainer.device);
+    AutoscaleOptions options{.launch = launch.options(setup.config.trainer.device),
+                             .refresh = how_ == kRefresh};
+    bool heading = false;
+    options.observe = [&](const scaling::Try& one) {
+      if (quiet) return;
+      if (!std::exchange(heading, true)) print(scaling::table_heading() + '\n');
+      print(scaling::table_line(one) + '\n');
+    };
+    done = autoscale(setup.config, *setup.row, *setup.environment, options);
+    if (!quiet) print(chosen_text(done) + scaling::set_flags(done.result.chosen) + '\n');
+    for (const std::string& note : done.notes) logging::warn(note);
+    ::setenv(kReportVariable, done.json.c_str(), 1);  // for workers, if any
+  }
+  sources.overrides.insert(sources.overrides.end(), done.settings.begin(), done.settings.end());
+  json_ = done.json;
+  svg_ = done.svg;
+}
+
+void AutoscaleArguments::write_files(const std::filesystem::path& run_folder) const {
+  if (json_.empty()) return;
+  write_file_atomically(run_folder / "autoscale.json", json_, Durability::kReplace);
+  write_file_atomically(run_folder / "autoscale.svg", svg_, Durability::kReplace);
+}
+
+}  // namespace wd::cli

@@ -1,0 +1,189 @@
+"""--auto_scale as people use it: probes in processes of their own, whose end is told apart, and a training with what was found."""
+
+import json
+import os
+import pathlib
+import re
+import resource
+import signal
+import subprocess
+import time
+
+import pytest
+
+from checkpoint.runs import WDTRAIN
+from distributed.jobs import children
+
+# Short: 32 replicas at first, at most 64, and timings of a tenth of a second.
+QUICK = ["--env", "cartpole", "--stop_return", "none", "--total_steps", "20000", "--set", "autoscale.max_envs=64",
+         "--set", "autoscale.max_batch=4096", "--set", "autoscale.probe_seconds=0.1", "--set", "autoscale.memory_gb=2"]
+SHORT = ["--set", "autoscale.max_seconds=4"]
+
+
+@pytest.fixture
+def wdtrain(tmp_path):
+    def start(*arguments, env=None, **settings):
+        variables = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache"), **(env or {})}
+        return subprocess.Popen([WDTRAIN, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                env=variables, cwd=tmp_path, **settings)
+
+    return start
+
+
+def finish(process, timeout=240):
+    process.out, process.err = process.communicate(timeout=timeout)
+    return process
+
+
+def left(folder):
+    """The report, and the number behind a key of config.yaml."""
+    config = (folder / "config.yaml").read_text()
+    return json.loads((folder / "autoscale.json").read_text()), lambda key: float(re.search(rf"^ +{key}: (\S+)$", config, re.M).group(1))
+
+
+def fits(report):
+    return [t for t in report["tries"] if t["outcome"] == "fits"]
+
+
+def test_searches_shows_and_trains_with_what_it_chose(wdtrain, tmp_path):
+    done = finish(wdtrain(*QUICK, "--auto_scale", "--run_dir", tmp_path / "run"))
+    assert done.returncode == 0, done.err
+    report, config = left(tmp_path / "run")
+    chosen = report["chosen"]
+    assert config("num_envs") == chosen["num_envs"]
+    assert config("train_batch_size") == chosen["train_batch_size"]
+    assert f"--set trainer.num_envs={chosen['num_envs']} --set trainer.train_batch_size={chosen['train_batch_size']}\n" in done.out
+    lines = done.out[: done.out.index("chosen: ")].splitlines()
+    assert lines[0].split() == ["stage", "replicas", "T", "batch", "memory", "predicted", "env/s", "outcome"]
+    assert len(lines) == 1 + len(report["tries"])
+    assert (tmp_path / "run" / "autoscale.svg").read_text().startswith("<svg")
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert summary["status"] == "finished"
+    # Never slower than the start, by what was measured, and every stage is there.
+    start = [t["env_steps_per_s"] for t in fits(report) if t["num_envs"] == 32 and t["rollout_steps"] == 32]
+    assert chosen["env_steps_per_s"] >= sorted(start)[(len(start) - 1) // 2]
+    assert {t["stage"] for t in report["tries"]} >= {"replicas", "rollout"}
+    assert all(t["bytes"] > 50e6 for t in fits(report))
+
+    again = finish(wdtrain(*QUICK, "-a", "--run_dir", tmp_path / "again"))
+    assert again.returncode == 0 and "found before" in again.out and "stage" not in again.out
+    assert left(tmp_path / "again")[0] == report
+    other = finish(wdtrain(*QUICK, "-a", "--run_dir", tmp_path / "other", "--set", "policy.shared.gamma=0.9"))
+    assert other.returncode == 0 and "found before" not in other.out
+    anew = finish(wdtrain(*QUICK, "--auto_scale=refresh", "--quiet", "--run_dir", tmp_path / "anew"))
+    assert anew.returncode == 0 and anew.out == ""
+    assert left(tmp_path / "anew")[0] != report
+
+
+def test_memory_for_as_much_as_fits(wdtrain, tmp_path):
+    """WarpDrive's objective: replicas at one step each up to the limit, then T. The peak of the training stays within the budget."""
+    arguments = [*QUICK, "--set", "autoscale.objective=memory", "--set", "autoscale.max_envs=200000", "--set", "autoscale.max_batch=1e8",
+                 "--set", "autoscale.memory_gb=0.42", "--set", "policy.shared.num_minibatches=1", "--set", "policy.shared.num_epochs=1"]
+    done = finish(wdtrain(*arguments, "-a", "--run_dir", tmp_path / "run"))
+    assert done.returncode == 0, done.err
+    report, _ = left(tmp_path / "run")
+    over = [t for t in report["tries"] if t["outcome"] in ("out_of_memory", "skipped")]
+    assert over, "the limit was never reached"
+    assert 0.8 * 0.42 * 2**30 < report["chosen"]["bytes"] <= 0.42 * 2**30
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert summary["peak_memory_bytes"] <= 1.05 * 0.42 * 2**30
+
+
+def test_two_workers_train_with_the_same_values(wdtrain, tmp_path):
+    done = finish(wdtrain(*QUICK, *SHORT, "-a", "--num_workers", 2, "--device", "cpu", "--run_dir", tmp_path / "run"))
+    assert done.returncode == 0, done.err
+    report, config = left(tmp_path / "run")
+    assert report["num_workers"] == 2
+    assert config("num_envs") == report["chosen"]["num_envs"] and config("num_envs") % 2 == 0
+
+
+def test_learning_rates_are_scaled_on_request(wdtrain, tmp_path):
+    done = finish(wdtrain(*QUICK, *SHORT, "-a", "--run_dir", tmp_path / "run", "--set", "autoscale.scale_lr=sqrt", "--set", "policy.shared.lr=0.01"))
+    assert done.returncode == 0, done.err
+    report, config = left(tmp_path / "run")
+    growth = report["chosen"]["train_batch_size"] / 1024
+    assert config("lr") == pytest.approx(0.01 * growth**0.5)
+
+
+def probe_under_way(process):
+    deadline = time.time() + 60
+    while time.time() < deadline:
+        found = children(process.pid)
+        if found:
+            return found[0]
+        time.sleep(0.01)
+    raise AssertionError("no probe was started")
+
+
+@pytest.mark.parametrize("number, name", [(signal.SIGKILL, "SIGKILL"), (signal.SIGSEGV, "SIGSEGV")])
+def test_a_probe_that_is_killed_is_neither_a_success_nor_too_big(wdtrain, tmp_path, number, name):
+    process = wdtrain(*QUICK, "-a", "--run_dir", tmp_path / "run")
+    child = probe_under_way(process)
+    time.sleep(0.3)
+    os.kill(child, number)
+    done = finish(process)
+    assert done.returncode == 1
+    assert "autoscale: a probe failed" in done.err and name in done.err
+    assert " failed: " in done.out and "out of memory" not in done.out
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_signal_ends_the_search_and_its_probe(wdtrain, tmp_path):
+    process = wdtrain(*QUICK, "-a", "--run_dir", tmp_path / "run")
+    child = probe_under_way(process)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGTERM)
+    done = finish(process, timeout=30)
+    assert done.returncode == 128 + signal.SIGTERM
+    assert not pathlib.Path(f"/proc/{child}").exists()
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_probe_without_memory_says_so(wdtrain, tmp_path):
+    """The process of a probe by itself: what it asks for is more than it may have."""
+    answer = tmp_path / "answer.json"
+    order = {"num_envs": 2048, "rollout_steps": 128, "max_seconds": 0, "measured_seconds": 0.1, "memory_bytes": 20_000_000, "answer": str(answer)}
+    done = finish(wdtrain(*QUICK, "-a", "--set", "policy.shared.num_epochs=1", env={"WD_PROBE": json.dumps(order)}))
+    assert done.returncode == 12, done.err
+    assert not answer.exists()
+    order["memory_bytes"] = 1_000_000_000
+    done = finish(wdtrain(*QUICK, "-a", "--set", "policy.shared.num_epochs=1", env={"WD_PROBE": json.dumps(order)}))
+    assert done.returncode == 0, done.err
+    assert json.loads(answer.read_text())["outcome"] == "fits"
+    order |= {"max_seconds": 0.05, "rollout_steps": 1024}
+    done = finish(wdtrain(*QUICK, "-a", "--set", "policy.shared.num_epochs=1", env={"WD_PROBE": json.dumps(order)}))
+    assert done.returncode == 0 and json.loads(answer.read_text())["outcome"] == "too_slow"
+
+
+def test_stays_within_the_limit_of_its_shell(wdtrain, tmp_path):
+    """ulimit -d: the budget is 80 % of what it leaves, and the search ends by itself."""
+    limit = 1500 * 2**20
+    arguments = [a for a in QUICK if "memory_gb" not in a]
+    del arguments[-1]  # its --set
+    process = wdtrain(*arguments, *SHORT, "-a", "--run_dir", tmp_path / "run",
+                      preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (limit, limit)))
+    done = finish(process)
+    assert done.returncode == 0, done.err
+    report, _ = left(tmp_path / "run")
+    assert 0 < report["limits"]["memory_bytes"] < 0.8 * limit
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (["--auto_scale=maybe"], "--auto_scale=maybe: must be alone, or =refresh"),
+    (["-a", "--set", "autoscale.memory_gb=0.05"], "not even the smallest setting fits into 51 MiB"),
+    (["-a", "--set", "autoscale.memory_gb=100000"], "autoscale.memory_gb = 100000: this process may have"),
+    (["-a", "--set", "autoscale.max_envs=1", "--num_workers", "2", "--device", "cpu"], "raise the limits"),
+    (["-a", "--print_config"], "exclude each other"),
+    (["-a", "--resume"], "exclude each other"),
+    (["-a", "--num_nodes", "2", "--node_index", "0", "--rendezvous", "tcp://127.0.0.1:29400"], "searches on one machine"),
+])
+def test_what_cannot_be_is_refused(wdtrain, arguments, message):
+    done = finish(wdtrain(*QUICK, *arguments))
+    assert done.returncode == 2, done.err
+    assert message in re.sub(r"\s+", " ", done.err)
+
+
+def test_workers_of_others_do_not_search(wdtrain):
+    done = finish(wdtrain(*QUICK, "-a", env={"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29555"}))
+    assert done.returncode == 2
+    assert "one that others have started" in done.err
