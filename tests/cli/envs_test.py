@@ -7,7 +7,7 @@ from cli.program import output
 
 def test_the_list_names_every_environment():
     names = [line.split()[0] for line in output("envs").splitlines()[1:]]
-    assert sorted(names) == ["cartpole", "pendulum", "tag_continuous", "tag_gridworld"]
+    assert sorted(names) == ["cartpole", "pendulum", "simple_tag", "tag_continuous", "tag_gridworld"]
     assert [entry["name"] for entry in json.loads(output("envs", "--json"))] == names
 
 
