@@ -1,0 +1,230 @@
+"""A2C and PPO in jax, written for these comparisons in the way of purejaxrl: everything is one jitted function of arrays.
+
+Several policies act in one game; `policies` maps their names to Learner. A game is any object with `reset(key) -> state`, `observe(state)
+-> {policy: [agents, features]}`, `active(state) -> {policy: [agents]}`, `step(state, {policy: actions [agents, heads]}) -> state, {policy:
+reward [agents]}, terminated, truncated`, for one replica; vmap makes many. A replica that ends is reset in the same step, as is the habit in
+jax; its last transition bootstraps nothing where terminated, and from the value of the observation before the reset where truncated.
+"""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+
+@dataclasses.dataclass(frozen=True)
+class Learner:
+    features: int
+    heads: tuple  # choices of each
+    hidden: tuple = (256, 256)
+    activation: str = "relu"
+    separate_value: bool = False
+    algorithm: str = "A2C"
+    lr: object = 3e-4  # or a schedule of the number of optimizer steps
+    gamma: float = 0.98
+    gae_lambda: float = 1.0
+    value_coefficient: float = 0.5
+    entropy_coefficient: float = 0.01
+    max_grad_norm: float = 0.5
+    normalize_advantage: bool = False
+    clip: object = 0.2  # PPO: limit of the ratio's change, or a schedule of the same
+    epochs: int = 4
+    minibatches: int = 4
+
+    @property
+    def optimizer(self):
+        return optax.chain(optax.clip_by_global_norm(self.max_grad_norm), optax.adam(self.lr))
+
+
+def init_layers(rng, sizes, last_scale):
+    """Orthogonal weights. On the host: to compile jax's takes longer than to train cartpole."""
+    layers = []
+    for k, (fan_in, fan_out) in enumerate(zip(sizes, sizes[1:])):
+        scale = last_scale if k == len(sizes) - 2 else 2.0**0.5
+        q, r = np.linalg.qr(rng.normal(size=(max(fan_in, fan_out), min(fan_in, fan_out))))
+        q = q * np.sign(np.diag(r))
+        layers.append((jnp.asarray(scale * (q if fan_in >= fan_out else q.T), jnp.float32), jnp.zeros(fan_out)))
+    return layers
+
+
+def init(learner, rng):
+    """Parameters, optimizer state, number of updates."""
+    sizes = (learner.features, *learner.hidden)
+    parameters = {"actor": init_layers(rng, (*sizes, sum(learner.heads)), 0.01)}
+    if learner.separate_value:
+        parameters["critic"] = init_layers(rng, (*sizes, 1), 1.0)
+    else:
+        parameters["value"] = init_layers(rng, (sizes[-1], 1), 1.0)
+    return parameters, learner.optimizer.init(parameters), jnp.int32(0)
+
+
+def hidden_layers(layers, x, activation):
+    for weight, bias in layers:
+        x = activation(x @ weight + bias)
+    return x
+
+
+def forward(learner, parameters, x):
+    """Log-probabilities of the choices of each head, and values."""
+    activation = {"relu": jax.nn.relu, "tanh": jnp.tanh}[learner.activation]
+    *body, (weight, bias) = parameters["actor"]
+    h = hidden_layers(body, x, activation)
+    logits = jnp.split(h @ weight + bias, [sum(learner.heads[:k]) for k in range(1, len(learner.heads))], axis=-1)
+    if learner.separate_value:
+        *body, (weight, bias) = parameters["critic"]
+        h = hidden_layers(body, x, activation)
+    else:
+        weight, bias = parameters["value"][0]
+    return [jax.nn.log_softmax(part) for part in logits], (h @ weight + bias)[..., 0]
+
+
+def log_prob_of(log_probs, action):
+    return sum(jnp.take_along_axis(part, action[..., k:k + 1], axis=-1)[..., 0] for k, part in enumerate(log_probs))
+
+
+def act(learner, parameters, x, key):
+    log_probs, value = forward(learner, parameters, x)
+    keys = jax.random.split(key, len(log_probs))
+    action = jnp.stack([jax.random.categorical(k, part) for k, part in zip(keys, log_probs)], axis=-1)
+    return action, log_prob_of(log_probs, action), value
+
+
+def loss(learner, parameters, batch, clip):
+    """Sum over rows that count; divide by their number afterwards."""
+    log_probs, value = forward(learner, parameters, batch["observation"])
+    log_prob = log_prob_of(log_probs, batch["action"])
+    entropy = -sum((jnp.exp(part) * part).sum(-1) for part in log_probs)
+    if learner.algorithm == "PPO":
+        ratio = jnp.exp(log_prob - batch["log_prob"])
+        gain = jnp.minimum(ratio * batch["advantage"], jnp.clip(ratio, 1 - clip, 1 + clip) * batch["advantage"])
+    else:
+        gain = log_prob * batch["advantage"]
+    row = -gain + learner.value_coefficient * (value - batch["target"]) ** 2 - learner.entropy_coefficient * entropy
+    return (row * batch["mask"]).sum()
+
+
+def optimize(learner, state, batch):
+    """One optimizer step on a batch: of rows, or of pieces [T, replicas, agents] whose activations stay in the cache."""
+    parameters, moments, count = state
+    clip = learner.clip(count) if callable(learner.clip) else learner.clip
+    gradient = jax.grad(functools.partial(loss, learner))
+    if batch["mask"].ndim == 1:
+        total = gradient(parameters, batch, clip)
+    else:
+        zeros = jax.tree.map(jnp.zeros_like, parameters)
+        add = lambda total, piece: (jax.tree.map(jnp.add, total, gradient(parameters, piece, clip)), None)  # noqa: E731
+        total, _ = jax.lax.scan(add, zeros, batch)
+    total = jax.tree.map(lambda g: g / jnp.maximum(batch["mask"].sum(), 1), total)
+    updates, moments = learner.optimizer.update(total, moments, parameters)
+    return optax.apply_updates(parameters, updates), moments, count + 1
+
+
+def advantages(learner, rows, last_value):
+    """Rows are [T, replicas, agents]. Adds what is learned from: advantage, target."""
+    def back(carry, row):
+        gae, next_value = carry
+        goes_on = 1.0 - row["ended"]
+        # Where the episode was truncated, what follows is the value of its true last observation.
+        follows = jnp.where(row["left"] > 0, 0.0, jnp.where(row["ended"] > 0, row["cut_value"], next_value))
+        delta = row["reward"] + learner.gamma * follows - row["value"]
+        gae = delta + learner.gamma * learner.gae_lambda * goes_on * (1.0 - row["left"]) * gae
+        return (gae, row["value"]), gae
+
+    needed = {name: rows[name] for name in ("reward", "value", "ended", "left", "cut_value")}
+    _, advantage = jax.lax.scan(back, (jnp.zeros_like(last_value), last_value), needed, reverse=True)
+    target = advantage + rows["value"]
+    if learner.normalize_advantage:
+        n = jnp.maximum(rows["mask"].sum(), 1)
+        mean = (advantage * rows["mask"]).sum() / n
+        deviation = jnp.sqrt((((advantage - mean) * rows["mask"]) ** 2).sum() / n)
+        advantage = (advantage - mean) / (deviation + 1e-8)
+    return advantage, target
+
+
+def update(learner, state, rows, last_value, key):
+    advantage, target = advantages(learner, rows, last_value)
+    batch = {name: rows[name] for name in ("observation", "action", "log_prob", "mask")} | {"advantage": advantage, "target": target}
+    if learner.algorithm != "PPO":
+        return optimize(learner, state, batch)  # pieces are the steps of the rollout
+    flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[3:]), batch)
+    count = flat["mask"].shape[0]
+
+    def epoch(state, key):
+        order = jax.random.permutation(key, count)
+        minibatches = jax.tree.map(lambda x: x[order].reshape(learner.minibatches, -1, *x.shape[1:]), flat)
+        return jax.lax.scan(lambda s, b: (optimize(learner, s, b), None), state, minibatches)
+
+    state, _ = jax.lax.scan(epoch, state, jax.random.split(key, learner.epochs))
+    return state
+
+
+def reset_ended(game, games, ended, key):
+    """Starts are drawn only in a step in which an episode ended."""
+    def some():
+        fresh = jax.vmap(game.reset)(jax.random.split(key, ended.size))
+        return jax.tree.map(lambda a, b: jnp.where(ended.reshape(-1, *[1] * (a.ndim - 1)), a, b), fresh, games)
+
+    return jax.lax.cond(ended.any(), some, lambda: games)
+
+
+class Training:
+    """`iterate(carry)` is a rollout of `steps` in `replicas` of a game, and the update; `start(seed)` the first carry."""
+
+    def __init__(self, game, policies, replicas, steps):
+        self.game, self.policies, self.replicas, self.steps = game, policies, replicas, steps
+
+    def start(self, seed):
+        rng, (games, key) = np.random.default_rng(seed), jax.random.split(jax.random.PRNGKey(seed))
+        states = {name: init(learner, rng) for name, learner in self.policies.items()}
+        games = jax.jit(jax.vmap(self.game.reset))(jax.random.split(games, self.replicas))
+        # The return of the episode under way, of the first policy's mean agent; the last 100 that ended; how many did.
+        episodes = (jnp.zeros(self.replicas), jnp.zeros(100), jnp.int32(0))
+        return states, games, episodes, key
+
+    def iterate(self, carry):
+        states, games, episodes, key = carry
+        key, roll, learn = jax.random.split(key, 3)
+        (games, episodes), rows = jax.lax.scan(functools.partial(self.step, states), (games, episodes), jax.random.split(roll, self.steps))
+        observation = jax.vmap(self.game.observe)(games)
+        keys = jax.random.split(learn, len(self.policies))
+        new = {}
+        for (name, learner), k in zip(self.policies.items(), keys):
+            last_value = forward(learner, states[name][0], observation[name])[1]
+            new[name] = update(learner, states[name], rows[name], last_value, k)
+        return new, games, episodes, key
+
+    def step(self, states, carry, key):
+        games, episodes = carry
+        act_key, reset_key = jax.random.split(key)
+        observation, active = jax.vmap(self.game.observe)(games), jax.vmap(self.game.active)(games)
+        rows = {}
+        for (name, learner), k in zip(self.policies.items(), jax.random.split(act_key, len(self.policies))):
+            action, log_prob, value = act(learner, states[name][0], observation[name], k)
+            rows[name] = {"observation": observation[name], "action": action, "log_prob": log_prob, "value": value, "mask": active[name]}
+        after, reward, terminated, truncated = jax.vmap(self.game.step)(games, {name: row["action"] for name, row in rows.items()})
+        ended = jnp.logical_or(terminated, truncated)
+        still = jax.vmap(self.game.active)(after)
+        for name, learner in self.policies.items():
+            mask = rows[name]["mask"]
+            gone = jnp.maximum(mask - still[name], terminated[:, None].astype(jnp.float32))
+            cut = self.cut_values(learner, states[name][0], name, after, mask, truncated)
+            rows[name] |= {"reward": reward[name], "ended": jnp.broadcast_to(ended[:, None], mask.shape).astype(jnp.float32),
+                           "left": gone, "cut_value": cut}
+        return (reset_ended(self.game, after, ended, reset_key), self.count_episodes(episodes, reward, ended)), rows
+
+    def cut_values(self, learner, parameters, name, after, mask, truncated):
+        """Values of the observations at which episodes were cut; computed only in a step in which one was."""
+        if not self.game.truncates:
+            return jnp.zeros_like(mask)
+        value = lambda: forward(learner, parameters, jax.vmap(self.game.observe)(after)[name])[1]  # noqa: E731
+        return jax.lax.cond(truncated.any(), value, lambda: jnp.zeros_like(mask))
+
+    def count_episodes(self, episodes, reward, ended):
+        returns, last, count = episodes
+        returns = returns + reward[next(iter(self.policies))].mean(-1)
+        place = jnp.where(ended, (count + jnp.cumsum(ended) - 1) % last.size, last.size)
+        last = last.at[place].set(returns, mode="drop")
+        return jnp.where(ended, 0.0, returns), last, count + ended.sum()

@@ -1,0 +1,79 @@
+"""All peers, one after the other: prints a table, and writes docs/benchmarks/DATE-peers-DEVICE.json.
+
+    tests/bench/peers/setup.sh
+    .venv-peers/bin/python tests/bench/peers/run.py --cpu [--pairs 5] [--seconds 10] [--out FILE]
+
+Builds nothing: build/wdtrain as it is. What cannot be run here is named in the table and in the file, with the reason. Nothing else should be
+running: both sides use all cores.
+"""
+
+import argparse
+import datetime
+import json
+import pathlib
+import subprocess
+import sys
+
+from side_by_side import PYTHON, ROOT, shown
+
+HERE = pathlib.Path(__file__).parent
+SCRIPTS = ["warpdrive_python", "tag_continuous_jax", "simple_tag_jaxmarl", "cartpole", "warpdrive_gpu"]
+
+
+def run(script, arguments):
+    command = [PYTHON, HERE / f"{script}.py", "--pairs", arguments.pairs, "--seconds", arguments.seconds, "--device", arguments.device]
+    done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    if done.returncode != 0:
+        return {"peer": script, "failed": f"{shown(command)} ended with {done.returncode}; its messages are above", "comparisons": {}, "not_run": {}}
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def number(value):
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def row(peer, name, result):
+    ratio, unit = result["ratio"], {"env_steps_per_s": "env/s", "seconds": "s"}[result["unit"]]
+    cells = [peer, name, *(f"{number(result[side]['median'])} {unit}" for side in ("peer", "ours")),
+             f"{number(ratio['median'])} ({number(ratio['least'])} to {number(ratio['most'])})"]
+    return cells[:-1] + [cells[-1] + (f"; {result['note']}" if "note" in result else "")]
+
+
+def table(reports):
+    rows = [["peer", "comparison", "peer, median", "ours, median", "ours faster by (range of pairs)"]]
+    for report in reports:
+        rows += [row(report["peer"], name, result) for name, result in report["comparisons"].items()]
+        rows += [[report["peer"], name, "not run: " + why] for name, why in report["not_run"].items()]
+        if "failed" in report:
+            rows.append([report["peer"], "", "failed: " + report["failed"]])
+    widths = [max(len(r[k]) for r in rows if len(r) == 5) for k in range(4)]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(r, widths + [0] * 5)).rstrip() for r in rows)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    device = parser.add_mutually_exclusive_group(required=True)
+    device.add_argument("--cpu", action="store_const", const="cpu", dest="device")
+    device.add_argument("--gpu", action="store_const", const="gpu", dest="device")
+    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--scripts", nargs="+", choices=SCRIPTS, default=SCRIPTS)
+    parser.add_argument("--setup", action="store_true", help="install the peers first")
+    parser.add_argument("--out", type=pathlib.Path, help="in place of docs/benchmarks/DATE-peers-DEVICE.json")
+    arguments = parser.parse_args()
+    if arguments.setup:
+        subprocess.run([HERE / "setup.sh", {"cpu": "cpu", "gpu": "cuda"}[arguments.device]], check=True)
+    if not PYTHON.exists():
+        parser.error("the peers are not installed: run tests/bench/peers/setup.sh, or add --setup")
+    reports = [run(script, arguments) for script in arguments.scripts]
+    date = datetime.date.today().isoformat()
+    out = arguments.out or ROOT / f"docs/benchmarks/{date}-peers-{arguments.device}.json"
+    out.write_text(json.dumps({"date": date, "command": shown([PYTHON, *sys.argv]), "reports": reports}, indent=2) + "\n")
+    print(table(reports))
+    print(f"written to {shown([out])}")
+    broken = any("failed" in report or any(why.startswith("failed") for why in report["not_run"].values()) for report in reports)
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

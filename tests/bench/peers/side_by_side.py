@@ -1,0 +1,189 @@
+"""What every comparison here shares: running our program, alternating it with a peer, and the object that is printed."""
+
+import argparse
+import datetime
+import importlib.metadata
+import json
+import os
+import pathlib
+import platform
+import shlex
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+WDTRAIN = pathlib.Path(os.environ.get("WDTRAIN", ROOT / "build/wdtrain"))
+PYTHON = ROOT / ".venv-peers/bin/python"
+
+
+class Unavailable(Exception):
+    """A comparison that cannot be made here, and why."""
+
+
+def parser(description, seconds=10.0):
+    options = argparse.ArgumentParser(description=description)
+    options.add_argument("--pairs", type=int, default=5, help="windows of each side; they alternate")
+    options.add_argument("--seconds", type=float, default=seconds, help="least length of a window")
+    options.add_argument("--device", choices=["cpu", "gpu"], default="cpu", help="of both sides")
+    options.add_argument("--only", help="make only the comparisons whose name holds this")
+    return options
+
+
+def shown(command):
+    """A command as one would type it in the repository's folder."""
+    return shlex.join(str(part) for part in command).replace(f"{ROOT}/", "")
+
+
+class Ours:
+    """Our program: knows its environments, runs benchmarks and trainings, keeps the last command."""
+
+    def __init__(self, device):
+        self.device = {"cpu": "cpu", "gpu": "cuda"}[device]
+        if not WDTRAIN.exists():
+            raise Unavailable(f"{shown([WDTRAIN])} has not been built")
+
+    def need(self, environment):
+        names = [entry["name"] for entry in json.loads(self.run("envs", "--json"))]
+        if environment not in names:
+            raise Unavailable(f"{shown([WDTRAIN])} does not know the environment '{environment}': it is older than the source")
+
+    def run(self, *arguments):
+        self.command = [WDTRAIN, *arguments]
+        done = subprocess.run(list(map(str, self.command)), capture_output=True, text=True, cwd=ROOT)
+        if done.returncode != 0:
+            raise RuntimeError(f"{shown(self.command)} ended with {done.returncode}: {done.stderr.strip()[-2000:]}")
+        return done.stdout
+
+    def bench(self, mode, environment, seconds, num_envs=None, batch=None, settings=()):
+        """Environment steps a second; mode is env or train."""
+        arguments = ["--env", environment, "--mode", mode, "--seconds", seconds, "--device", self.device, "--json"]
+        if num_envs is not None:
+            arguments += ["--num_envs", num_envs]
+        if batch is not None:
+            arguments += ["--train_batch_size", batch]
+        for setting in settings:
+            arguments += ["--set", setting]
+        return json.loads(self.run("bench", *arguments))["env_steps_per_s"]
+
+    def train(self, *arguments):
+        """Wall time of a whole training process [s], and its summary."""
+        with tempfile.TemporaryDirectory() as folder:
+            start = time.perf_counter()
+            self.run(*arguments, "--device", self.device, "--quiet", "--run_dir", f"{folder}/run")
+            seconds = time.perf_counter() - start
+            summary = json.loads((pathlib.Path(folder) / "run/summary.json").read_text())
+        self.command = self.command[:-2]  # not the temporary folder
+        return seconds, summary
+
+
+def alternate(pairs, peer, ours):
+    """Values of both sides, measured in turns: peer, ours, ours, peer, peer, ours, ..."""
+    values = {"peer": [], "ours": []}
+    for k in range(pairs):
+        sides = [("peer", peer), ("ours", ours)]
+        for side, measure in sides if k % 2 == 0 else reversed(sides):
+            values[side].append(measure())
+    return values["peer"], values["ours"]
+
+
+def comparison(options, peer, ours, program, unit="env_steps_per_s", **facts):
+    """One comparison as an object. A ratio above 1 says that ours is the faster, whichever the unit."""
+    theirs, mine = alternate(options.pairs, peer, ours)
+    ratios = [a / b if unit == "seconds" else b / a for a, b in zip(theirs, mine)]
+    return {"unit": unit, **facts,
+            "peer": {"median": statistics.median(theirs), "values": theirs},
+            "ours": {"median": statistics.median(mine), "values": mine, "command": shown(program.command)},
+            "ratio": {"median": statistics.median(ratios), "least": min(ratios), "most": max(ratios), "values": ratios}}
+
+
+def processor():
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.processor()
+
+
+def gpu():
+    try:
+        return subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def commit():
+    def git(*words):
+        return subprocess.run(["git", *words], capture_output=True, text=True, cwd=ROOT).stdout.strip()
+    return git("rev-parse", "--short", "HEAD") + (" with changes" if git("status", "--porcelain", "--untracked-files=no") else "")
+
+
+def versions(*packages):
+    found = {"python": platform.python_version()}
+    for package in packages:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            found[package] = None
+    return found
+
+
+def report(options, name, description, packages, comparisons):
+    """Prints one JSON object. `comparisons` maps names to functions without arguments that return an object or raise Unavailable."""
+    results, skipped = {}, {}
+    for key, make in comparisons.items():
+        if options.only and options.only not in key:
+            continue
+        try:
+            print(f"{name}: {key}", file=sys.stderr, flush=True)
+            results[key] = make()
+        except (Unavailable, ImportError, RuntimeError) as why:  # one that fails does not take the others with it
+            skipped[key] = str(why) if not isinstance(why, RuntimeError) else f"failed: {why}"
+            print(f"{name}: {key}: not run: {why}", file=sys.stderr, flush=True)
+    cores = len(os.sched_getaffinity(0))
+    json.dump({"peer": name, "what": description, "date": datetime.date.today().isoformat(), "commit": commit(),
+               "machine": {"processor": processor(), "cores": cores, "gpu": gpu()}, "device": options.device,
+               "threads": f"both sides may use all {cores} cores, each by its own default; only the side that is measured runs",
+               "versions": versions(*packages), "command": shown([PYTHON, *sys.argv]), "pairs": options.pairs,
+               "comparisons": results, "not_run": skipped}, sys.stdout)
+    print(flush=True)
+
+
+def jax_for(device):
+    """jax on the device that both sides use."""
+    os.environ.setdefault("JAX_PLATFORMS", {"cpu": "cpu", "gpu": "cuda"}[device])
+    import jax
+    try:
+        jax.devices()
+    except (RuntimeError, AssertionError) as why:  # the latter where jax has no plugin for it
+        raise Unavailable(f"jax sees no {device}: {str(why) or 'it has no plugin for one'}".splitlines()[0]) from why
+    return jax
+
+
+def timed(jax, advance, carry, seconds, steps):
+    """Steps a second of `carry = advance(carry)`, which makes `steps`, over at least that time. Waits for the device at both ends.
+    The first call compiles: make it before."""
+    jax.block_until_ready(carry)
+    rounds, start = 0, time.perf_counter()
+    while time.perf_counter() - start < seconds or rounds == 0:
+        carry = advance(carry)
+        jax.block_until_ready(carry)
+        rounds += 1
+    return carry, rounds * steps / (time.perf_counter() - start)
+
+
+class JaxLoop:
+    """A jitted `carry -> carry` that is measured again and again; compiles, and runs once, when it is first used."""
+
+    def __init__(self, jax, advance, carry, steps):
+        self.jax, self.advance, self.carry, self.steps = jax, jax.jit(advance, donate_argnums=0), carry, steps
+        self.warm = False
+
+    def speed(self, seconds):
+        if not self.warm:
+            self.carry, _ = timed(self.jax, self.advance, self.carry, 0.0, self.steps)
+            self.carry, _ = timed(self.jax, self.advance, self.carry, 0.1 * seconds, self.steps)
+            self.warm = True
+        self.carry, speed = timed(self.jax, self.advance, self.carry, seconds, self.steps)
+        return speed

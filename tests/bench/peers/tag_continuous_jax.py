@@ -1,0 +1,76 @@
+"""tag_continuous written in jax (vmap over replicas, scan over steps, one jitted program) beside ours: one JSON object on stdout.
+
+    .venv-peers/bin/python tests/bench/peers/tag_continuous_jax.py [--pairs 5] [--seconds 10] [--replicas 64] [--device cpu|gpu]
+
+"env" steps with actions drawn beforehand and sums up all that is observed, which XLA does without writing the rows; ours writes them. "train" is
+A2C in rollouts of 20 steps with two policies of 2 x 256, on both sides.
+"""
+
+import functools
+
+from side_by_side import JaxLoop, Ours, comparison, jax_for, parser, report
+
+GAMES = {"full": dict(taggers=5, observed=0), "nearest": dict(taggers=10, observed=10)}
+STEPS, HIDDEN = 20, (256, 256)
+
+
+def our_settings(name):
+    game = GAMES[name]
+    return [f"env.num_taggers={game['taggers']}", f"env.use_full_observation={'true' if not game['observed'] else 'false'}"]
+
+
+def our_policies():
+    policy = ("{algorithm: A2C, lr: 3e-4, gamma: 0.98, gae_lambda: 0.95, vf_loss_coeff: 0.5, entropy_coeff: 0.01, normalize_advantage: true, "
+              f"model: {{fc_dims: {list(HIDDEN)}}}}}")
+    return [f"policy={{tagger: {policy}, runner: {policy}}}"]
+
+
+def env_only(jax, game, replicas):
+    from learn_jax import reset_ended
+    keys = jax.random.split(jax.random.PRNGKey(0), 3)
+    drawn = jax.random.randint(keys[0], (STEPS, replicas, game.agents, 2), 0, game.levels + 1)
+
+    def step(carry, given):
+        games, total, key = carry
+        key, sub = jax.random.split(key)
+        actions = {"tagger": given[:, :game.taggers], "runner": given[:, game.taggers:]}
+        after, reward, over, _ = jax.vmap(game.step)(games, actions)
+        after = reset_ended(game, after, over, sub)
+        seen = jax.lax.optimization_barrier(jax.vmap(game.seen)(after))  # unfused from the sum it is twice as fast
+        total += sum(part.sum() for part in jax.tree.leaves((seen, reward)))
+        return (after, total, key), None
+
+    carry = jax.vmap(game.reset)(jax.random.split(keys[1], replicas)), jax.numpy.float32(0), keys[2]
+    return JaxLoop(jax, lambda carry: jax.lax.scan(step, carry, drawn)[0], carry, STEPS * replicas)
+
+
+def trained(jax, game, replicas):
+    from learn_jax import Learner, Training
+    learner = Learner(features=game.features, heads=game.heads, hidden=HIDDEN, algorithm="A2C", gae_lambda=0.95, normalize_advantage=True)
+    training = Training(game, {"tagger": learner, "runner": learner}, replicas, STEPS)
+    return JaxLoop(jax, training.iterate, training.start(0), STEPS * replicas)
+
+
+def compare(options, name, mode):
+    ours = Ours(options.device)
+    jax = jax_for(options.device)
+    from tag_continuous_game import TagContinuous
+    game = TagContinuous(**GAMES[name])
+    peer = (env_only if mode == "env" else trained)(jax, game, options.replicas)
+    settings = our_settings(name) + (our_policies() if mode == "train" else [])
+    batch = STEPS * options.replicas if mode == "train" else None
+    return comparison(options, lambda: peer.speed(options.seconds), lambda: ours.bench(mode, "tag_continuous", options.seconds, options.replicas, batch, settings),
+                      ours, agents=game.agents, replicas=options.replicas, steps=STEPS)
+
+
+def main():
+    options = parser(__doc__.splitlines()[0])
+    options.add_argument("--replicas", type=int, default=64)
+    options = options.parse_args()
+    report(options, "tag_continuous in jax", "5 + 100 that see all, and 10 + 100 that see their 10 nearest; environment alone, and A2C; fp32",
+           ["jax", "jaxlib", "optax"],
+           {f"{name}, {mode}": functools.partial(compare, options, name, mode) for name in GAMES for mode in ("env", "train")})
+
+
+if __name__ == "__main__":
+    main()
