@@ -43,8 +43,8 @@ std::string chosen_text(const Autoscaled& done) {
 void AutoscaleArguments::add_to(Arguments& arguments) {
   arguments.optional_value(
       "-a,--auto_scale", how_, asked_, kRefresh,
-      "find num_envs and train_batch_size by short trainings, then train with them on all GPUs; =refresh: "
-      "though they were found before");
+      "find num_envs and train_batch_size by short trainings, and train with them on all GPUs; =refresh: "
+      "search anew");
 }
 
 void AutoscaleArguments::read() const {

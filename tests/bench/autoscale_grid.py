@@ -37,7 +37,7 @@ class Game:
     def probe(self, envs, steps, folder):
         answer = pathlib.Path(folder, "answer.json")
         answer.unlink(missing_ok=True)
-        order = {"num_envs": envs, "rollout_steps": steps, "max_seconds": 60, "measured_seconds": self.seconds, "memory_bytes": self.memory,
+        order = {"num_envs": envs, "rollout_steps": steps, "max_seconds": 20, "measured_seconds": self.seconds, "memory_bytes": self.memory,
                  "answer": str(answer)}
         subprocess.run([WDTRAIN, *self.options, "-a", "--quiet"], env={**os.environ, "WD_PROBE": json.dumps(order)}, stderr=subprocess.DEVNULL)
         outcome = json.loads(answer.read_text()) if answer.exists() else {"outcome": "out_of_memory"}

@@ -48,7 +48,8 @@ def test_commands_run(document, tmp_path):
     (tmp_path / "build").mkdir()
     (tmp_path / "build" / "wdtrain").symlink_to(os.environ["WDTRAIN"])
     for command in commands(document):
-        done = subprocess.run(["bash", "-c", shortened(command)], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(["bash", "-c", shortened(command)], cwd=tmp_path, capture_output=True, text=True, timeout=120,
+                              env={**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")})
         assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
 
 

@@ -1,0 +1,49 @@
+// library_test.cpp: wd::autoscale from a program of somebody's own: this one. Its probes are copies that run this very test.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "wd/autoscale.h"
+
+namespace {
+
+TEST(Autoscale, FromAProgramOfOnesOwn) {
+  const std::filesystem::path cache = std::filesystem::path(testing::TempDir()) / "autoscale-library";
+  std::filesystem::remove_all(cache);
+  ::setenv("XDG_CACHE_HOME", cache.c_str(), 1);
+
+  const wd::EnvironmentRow& row = wd::find_environment("cartpole");
+  const std::unique_ptr<wd::Environment> environment = row.make();
+  const auto lookup = [&](const std::string&) {
+    return wd::EnvironmentAccess{[&](wd::Fields& fields) { environment->describe(fields); },
+                                 [&] { return environment->spec(); }};
+  };
+  wd::ConfigSources sources{.env = "cartpole"};
+  for (const char* setting :
+       {"trainer.num_envs=8", "trainer.train_batch_size=64", "trainer.device=cpu", "autoscale.max_envs=32",
+        "autoscale.max_seconds=3", "autoscale.probe_seconds=0.05"})
+    sources.overrides.push_back(wd::parse_override(setting));
+  wd::Config config = wd::load_config(sources, lookup);
+  const wd::Autoscaled scaled = wd::autoscale(config, row, *environment);
+  sources.overrides.insert(sources.overrides.end(), scaled.settings.begin(), scaled.settings.end());
+  config = wd::load_config(sources, lookup);
+
+  EXPECT_FALSE(scaled.cached);
+  EXPECT_EQ(scaled.result.start, (wd::scaling::Probe{8, 8}));
+  EXPECT_EQ(config.trainer.num_envs, scaled.result.chosen.num_envs);
+  EXPECT_EQ(config.trainer.train_batch_size, scaled.result.chosen.batch());
+  EXPECT_LE(config.trainer.num_envs, 32);
+  EXPECT_GE(scaled.result.tries.size(), 2u);
+  for (const wd::scaling::Try& one : scaled.result.tries)
+    EXPECT_TRUE(one.outcome.kind == wd::scaling::Kind::kFits ||
+                one.outcome.kind == wd::scaling::Kind::kTooSlow);
+
+  const wd::Config before = wd::load_config(
+      {.env = "cartpole", .overrides = {sources.overrides.begin(), sources.overrides.begin() + 6}}, lookup);
+  const wd::Autoscaled again = wd::autoscale(before, row, *environment);
+  EXPECT_TRUE(again.cached);
+  EXPECT_EQ(again.result, scaled.result);
+}
+
+}  // namespace
