@@ -1,7 +1,7 @@
 """What working together costs: two workers of one training against two trainings by themselves with half the replicas each, all of
 one thread, in pairs that alternate. Environment steps a second, and the share of time in collective operations.
 
-    python3 tests/bench/ranks.py [--pairs 5] [--seconds 15] [--config FILE] [-- SETTINGS]
+    python3 tests/bench/ranks.py [--pairs 5] [--seconds 50] [--config FILE] [-- SETTINGS]
 """
 
 import argparse
@@ -42,10 +42,10 @@ def apart(folder, arguments):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--pairs", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=15)
-    parser.add_argument("--envs", type=int, default=64)
-    parser.add_argument("--batch", type=int, default=6400)
-    parser.add_argument("--config", default=ROOT / "configs/tag_continuous_small.yaml")
+    parser.add_argument("--seconds", type=float, default=50)
+    parser.add_argument("--envs", type=int, default=32)
+    parser.add_argument("--batch", type=int, default=2560)
+    parser.add_argument("--config", default=ROOT / "configs/tag_continuous.yaml")
     parser.add_argument("settings", nargs="*")
     arguments = parser.parse_args()
     ratios = []

@@ -5,7 +5,8 @@ steps, each 2 (N - 1) latencies and 2 (N - 1) / N of the gradient's bytes at the
 
     python3 tests/bench/scaling_model.py RUN --bytes 2000000 --steps 32 --latency 20e-6 --bandwidth 300e9
 
-RUN is a folder of one worker with saving.metrics_log_freq=1.
+RUN is a folder of one worker with saving.metrics_log_freq=1. --mean stretches its iterations to that mean: the spread of a machine that was
+at hand, for the speed of one that was not.
 """
 
 import argparse
@@ -35,8 +36,11 @@ def main():
     parser.add_argument("--steps", type=int, required=True, help="optimizer steps of an iteration")
     parser.add_argument("--latency", type=float, required=True, help="of one message [s]")
     parser.add_argument("--bandwidth", type=float, required=True, help="bytes a second")
+    parser.add_argument("--mean", type=float, help="of an iteration [s]")
     arguments = parser.parse_args()
     seconds = iteration_seconds(arguments.run)
+    if arguments.mean:
+        seconds = [s * arguments.mean / statistics.fmean(seconds) for s in seconds]
     alone = statistics.fmean(seconds)
     print(f"{len(seconds)} iterations of {alone:.4f} s, deviation {statistics.stdev(seconds):.4f} s")
     print("| workers | longest of N [s] | all-reduces [s] | efficiency |\n|---|---|---|---|")
