@@ -18,6 +18,9 @@ const char* nvmlErrorString(int error) { return error == 18 ? "Driver/library ve
 int nvmlDeviceGetCount_v2(unsigned* count) { *count = number("FAKE_GPUS"); return 0; }
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) { *device = (void*)kUuids[index]; return 0; }
 int nvmlDeviceGetHandleByUUID(const char* uuid, void** device) { *device = 0; return strcmp(uuid, "MIG-1234") ? 6 : 0; }
+int nvmlDeviceGetName(void* device, char* name, unsigned size) { strncpy(name, "Test GPU", size); return device ? 0 : 2; }
+int nvmlDeviceGetMemoryInfo(void* device, unsigned long long* memory) { memory[0] = 1ull << 34; memory[1] = memory[0]; memory[2] = 0; return device ? 0 : 2; }
+int nvmlSystemGetDriverVersion(char* version, unsigned size) { strncpy(version, "580.0", size); return 0; }
 int nvmlDeviceGetUUID(void* device, char* uuid, unsigned size) { strncpy(uuid, device, size); return 0; }
 """
 
