@@ -21,6 +21,12 @@ struct DealArgs {
   std::int64_t* order = nullptr;   // [M, capacity]: units as t E + e; a last column may stay as it is
 };
 
+// The minibatch of this rank's first unit; the others follow in turn.
+WD_FN std::int64_t first_minibatch(const DealArgs& args) {
+  const std::int64_t M = args.count;
+  return args.first_replica % M * (args.steps % M) % M;
+}
+
 // Enqueues.
 void deal(Queue queue, const DealArgs& args);
 

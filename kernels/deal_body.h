@@ -7,8 +7,7 @@ namespace wd {
 
 // Fisher and Yates, inside out, in the very places where the units end up.
 WD_FN void deal_replica(const DealArgs& args, std::int64_t e) {
-  const std::int64_t T = args.steps, M = args.count, E = args.num_envs;
-  const std::int64_t first = args.first_replica % M * (T % M) % M;  // minibatch of this rank's first unit
+  const std::int64_t T = args.steps, M = args.count, E = args.num_envs, first = first_minibatch(args);
   const auto place = [&](std::int64_t p) {
     const std::int64_t unit = e * T + p;  // of this rank
     return (first + unit) % M * args.capacity + unit / M;

@@ -3,7 +3,6 @@
 
 #include <ATen/ATen.h>
 
-#include "kernels/deal.h"
 #include "src/device.h"
 #include "src/tensor_device.h"
 #include "wd/parallel.h"
@@ -40,15 +39,15 @@ Batch whole_batch(const PolicyBuffers& buffers, int steps) {
 }
 
 Minibatches::Minibatches(const PolicyBuffers& buffers, int steps, int num_envs, int count, int rank)
-    : buffers_(buffers),
-      steps_(steps),
-      num_envs_(num_envs),
-      count_(count),
-      first_replica_(std::int64_t{rank} * num_envs),
-      units_(std::int64_t{steps} * num_envs) {
+    : buffers_(buffers), units_(std::int64_t{steps} * num_envs) {
+  deal_.steps = steps;
+  deal_.num_envs = num_envs;
+  deal_.count = count;
+  deal_.first_replica = std::int64_t{rank} * num_envs;
   if (count == 1) return;  // nothing is gathered
-  const std::int64_t most = (units_ + count - 1) / count;
+  const std::int64_t most = deal_.capacity = (units_ + count - 1) / count;
   order_ = at::zeros({count, most}, buffers.observation.options().dtype(at::kLong));
+  deal_.order = order_.mutable_data_ptr<std::int64_t>();
   observation_ = room_for(buffers.observation, most);
   action_ = room_for(buffers.action, most);
   action_mask_ = room_for(buffers.action_mask, most);
@@ -60,29 +59,22 @@ Minibatches::Minibatches(const PolicyBuffers& buffers, int steps, int num_envs, 
 }
 
 void Minibatches::shuffle(std::uint64_t seed, std::int64_t iteration, int epoch) {
-  if (count_ == 1) return;
-  DealArgs args;
-  args.steps = steps_;
-  args.num_envs = num_envs_;
-  args.count = count_;
-  args.first_replica = first_replica_;
-  args.capacity = order_.size(1);
-  args.key = RandomKey::of(seed, Stream::kShuffle);
-  args.iteration = static_cast<std::uint64_t>(iteration);
-  args.epoch = static_cast<std::uint32_t>(epoch);
-  args.order = order_.mutable_data_ptr<std::int64_t>();
-  deal(current_queue(device_holding(order_)), args);
+  if (count() == 1) return;
+  deal_.key = RandomKey::of(seed, Stream::kShuffle);
+  deal_.iteration = static_cast<std::uint64_t>(iteration);
+  deal_.epoch = static_cast<std::uint32_t>(epoch);
+  deal(current_queue(device_holding(order_)), deal_);
 }
 
-// Of units 0 .. T E - 1, which are dealt in turn, beginning where the ranks before have ended.
+// Of units 0 .. T E - 1, which are dealt in turn.
 std::int64_t Minibatches::size_of(int m) const {
-  const std::int64_t begin = first_replica_ % count_ * (steps_ % count_) % count_;
-  const std::int64_t first = (m - begin + count_) % count_;  // the first unit that m is dealt
-  return first < units_ ? (units_ - first - 1) / count_ + 1 : 0;
+  const std::int64_t first =
+      (m - first_minibatch(deal_) + count()) % count();  // the first unit that m is dealt
+  return first < units_ ? (units_ - first - 1) / count() + 1 : 0;
 }
 
 Batch Minibatches::gather(int m) {
-  if (count_ == 1) return whole_batch(buffers_, static_cast<int>(buffers_.mask.size(0)));
+  if (count() == 1) return whole_batch(buffers_, static_cast<int>(buffers_.mask.size(0)));
   const std::int64_t n = size_of(m);
   const at::Tensor index = order_[m].narrow(0, 0, n);
   const auto take = [&](const at::Tensor& from, at::Tensor& into) {

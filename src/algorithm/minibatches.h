@@ -1,6 +1,7 @@
 // minibatches.h: a rollout's transitions in random order, gathered minibatch by minibatch into memory allocated once.
 #pragma once
 
+#include "kernels/deal.h"
 #include "wd/policy.h"
 #include "wd/trajectory.h"
 
@@ -21,15 +22,15 @@ class Minibatches {
   void shuffle(std::uint64_t seed, std::int64_t iteration, int epoch);
   // Gathers this rank's part of minibatch m of count, which may be empty; the batch is valid until the next call.
   Batch gather(int m);
-  int count() const { return count_; }
+  int count() const { return deal_.count; }
 
  private:
   std::int64_t size_of(int m) const;  // [units] of this rank's part
 
   const PolicyBuffers& buffers_;
-  int steps_, num_envs_, count_;        // T, E, M
-  std::int64_t first_replica_, units_;  // this rank's; T * E
-  at::Tensor order_;  // [M, ceil(T * E / M)] int64 on the policy's device: units of each minibatch
+  DealArgs deal_;
+  std::int64_t units_;  // T * E
+  at::Tensor order_;    // [M, ceil(T * E / M)] int64 on the policy's device: units of each minibatch
   at::Tensor observation_, action_, action_mask_, log_prob_, value_, advantage_, target_, mask_;
 };
 
