@@ -130,6 +130,15 @@ inline SearchResult search_and_check(const SearchOptions& options, FakeMachine& 
   return result;
 }
 
+// A search from there, limited by these alone.
+inline SearchOptions from(Probe start, std::int64_t max_envs = 1 << 20, std::int64_t max_batch = 1 << 28) {
+  SearchOptions options;
+  options.start = start;
+  options.limits.max_envs = max_envs;
+  options.limits.max_batch = max_batch;
+  return options;
+}
+
 // The most that any setting reaches which the limits and the memory allow, over a grid by eighths of a
 // doubling.
 inline double best_rate(const SearchOptions& options, const FakeMachine& machine) {

@@ -7,13 +7,7 @@ namespace {
 
 constexpr int kSeeds = 200;
 
-SearchOptions from(Probe start) {
-  SearchOptions options;
-  options.start = start;
-  options.limits.max_envs = 1 << 16;
-  options.limits.max_batch = 1 << 24;
-  return options;
-}
+SearchOptions in_reach(Probe start) { return from(start, 1 << 16, 1 << 24); }
 
 // Waves of blocks: a GPU takes as long for one block as for `wave`.
 double in_waves(const Probe& p, std::int64_t wave) {
@@ -25,7 +19,7 @@ TEST(LandscapesTest, Steps) {
   for (const std::int64_t start : {1, 100, 132, 1000, 50'000}) {
     FakeMachine machine;
     machine.rate = [](const Probe& p) { return in_waves(p, 132); };
-    const SearchOptions options = from({start, 16});
+    const SearchOptions options = in_reach({start, 16});
     const SearchResult result = search_and_check(options, machine);
     ASSERT_EQ(result.status, Status::kChosen);
     EXPECT_GE(machine.rate(result.chosen), 0.9 * best_rate(options, machine)) << "from " << start;
@@ -39,7 +33,7 @@ TEST(LandscapesTest, MemoryInSteps) {
     return std::ceil(static_cast<double>(p.batch()) * 1000 / (64 * kMiB)) * 64 * kMiB;
   };
   machine.memory = 520 * kMiB;  // 512 are to be had
-  SearchOptions options = from({64, 16});
+  SearchOptions options = in_reach({64, 16});
   options.sizes = {.per_replica_step = 1000.0};
   const SearchResult result = search_and_check(options, machine);
   EXPECT_GE(static_cast<double>(result.chosen.num_envs), 0.96 * 512 * kMiB / 16'000);
@@ -53,7 +47,7 @@ TEST(LandscapesTest, APeak) {
       const double n = static_cast<double>(p.num_envs) / 512.0;
       return 1e6 * n / (1.0 + n * n);
     };
-    const SearchOptions options = from({start, 16});
+    const SearchOptions options = in_reach({start, 16});
     const SearchResult result = search_and_check(options, machine);
     ASSERT_EQ(result.status, Status::kChosen);
     EXPECT_GE(machine.rate(result.chosen), machine.rate(result.start));
@@ -70,7 +64,7 @@ TEST(LandscapesTest, NoiseNeitherBreaksTheBoundNorChoosesWhatIsSlow) {
     machine.noise = 0.03;
     machine.random = seed;
     machine.rate = [](const Probe& p) { return FakeMachine::saturating(p, 100.0, 4.0); };
-    const SearchOptions options = from({std::int64_t{1} << seed % 15, 32});
+    const SearchOptions options = in_reach({std::int64_t{1} << seed % 15, 32});
     const SearchResult result = search_and_check(options, machine);
     ASSERT_EQ(result.status, Status::kChosen);
     parts.push_back(machine.rate(result.chosen) / best_rate(options, machine));
@@ -90,7 +84,7 @@ TEST(LandscapesTest, NoiseOnAPlateauStillShrinks) {
     machine.rate = [](const Probe& p) {
       return p.num_envs < 512 ? 1e3 * static_cast<double>(p.num_envs) : 512e3;
     };
-    const SearchResult result = search_and_check(from({32, 32}), machine);
+    const SearchResult result = search_and_check(in_reach({32, 32}), machine);
     EXPECT_GE(result.chosen.num_envs, 480);
     small += result.chosen.num_envs <= 640;
   }
@@ -105,7 +99,7 @@ TEST(LandscapesTest, NoiseAroundAStartOfFullSpeed) {
     machine.noise = 0.015;
     machine.random = seed;
     machine.rate = [](const Probe&) { return 1e6; };
-    EXPECT_EQ(search_and_check(from({4096, 32}), machine).status, Status::kChosen);
+    EXPECT_EQ(search_and_check(in_reach({4096, 32}), machine).status, Status::kChosen);
   }
 }
 
@@ -119,7 +113,7 @@ TEST(LandscapesTest, WhatFitsOnlyAtTimesIsNotChosen) {
       const double chance = p.num_envs >= 2048 ? 0.5 : p.num_envs >= 256 ? 0.1 : 0.0;
       return machine.draw() < 2.0 * chance - 1.0 ? std::optional(Kind::kOutOfMemory) : std::nullopt;
     };
-    const SearchResult result = search_and_check(from({64, 32}), machine);
+    const SearchResult result = search_and_check(in_reach({64, 32}), machine);
     chosen += result.status == Status::kChosen;
   }
   EXPECT_EQ(chosen, kSeeds) << "the start always fits";
@@ -136,7 +130,7 @@ TEST(LandscapesTest, EverythingFlaps) {
       return machine.draw() < -0.2 ? std::optional(machine.draw() < 0.0 ? Kind::kOutOfMemory : Kind::kTooSlow)
                                    : std::nullopt;
     };
-    SearchOptions options = from({64, 32});
+    SearchOptions options = in_reach({64, 32});
     options.objective = seed % 3 == 0 ? Objective::kMemory : Objective::kSpeed;
     search_and_check(options, machine);
   }
@@ -150,7 +144,7 @@ TEST(LandscapesTest, TheBoundHoldsForAllRanges) {
         FakeMachine machine;
         machine.noise = 0.05;
         machine.memory = 120 * kMiB;
-        SearchOptions options = from({start, 3});
+        SearchOptions options = in_reach({start, 3});
         options.limits.max_envs = (1 << envs) + 1;
         options.limits.max_batch = 1 << batch;
         search_and_check(options, machine);

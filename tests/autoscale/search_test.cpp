@@ -6,14 +6,6 @@
 namespace wd::scaling {
 namespace {
 
-SearchOptions from(Probe start) {
-  SearchOptions options;
-  options.start = start;
-  options.limits.max_envs = 1 << 20;
-  options.limits.max_batch = 1 << 28;
-  return options;
-}
-
 TEST(SearchTest, GrowsFromASmallStartAndStopsWhereMoreReplicasGainNothing) {
   FakeMachine machine;
   const SearchOptions options = from({16, 32});
