@@ -11,19 +11,21 @@ struct LogProbEntropy {
   float log_prob = 0.0f, entropy = 0.0f;
 };
 
+// Leaves the probabilities of all choices in `probability`.
 WD_FN LogProbEntropy evaluate_heads(const LossArgs& args, std::int64_t row, const float* logits,
-                                    const std::uint8_t* legal) {
+                                    const std::uint8_t* legal, float* probability) {
   LogProbEntropy sum;
   for (int h = 0; h < args.layout.num_heads; ++h) {
     const int n = args.layout.head_size[h];
-    const Softmax softmax = Softmax::of(logits, legal, n);
-    sum.log_prob += softmax.log_prob(logits[args.action[row * args.layout.num_heads + h]]);
-    const float inverse = 1.0f / softmax.sum;
+    const Softmax softmax = Softmax::of(logits, legal, n, probability);
+    const float log_sum = log(softmax.sum), inverse = 1.0f / softmax.sum;
+    sum.log_prob += (logits[args.action[row * args.layout.num_heads + h]] - softmax.highest) - log_sum;
     for (int i = 0; i < n; ++i) {
-      const float p = softmax.weight(logits, legal, i) * inverse;
-      if (p > 0.0f) sum.entropy -= p * softmax.log_prob(logits[i]);
+      const float p = probability[i] *= inverse;
+      if (p > 0.0f) sum.entropy -= p * ((logits[i] - softmax.highest) - log_sum);
     }
     logits += n;
+    probability += n;
     legal = legal == nullptr ? nullptr : legal + n;
   }
   return sum;
@@ -41,27 +43,25 @@ WD_FN LogProbEntropy evaluate_gaussian(const LossArgs& args, std::int64_t row, c
   return sum;
 }
 
-// d loss / d logits = d_log_prob (1[i = a] - p_i) - entropy_coeff dH/dl_i, dH/dl_i = -p_i (log p_i + H), head by head.
-WD_FN void heads_gradient(const LossArgs& args, std::int64_t row, const float* logits,
-                          const std::uint8_t* legal, float d_log_prob, float* grad) {
+// d loss / d logits = d_log_prob (1[i = a] - p_i) - entropy_coeff dH/dl_i, dH/dl_i = -p_i (log p_i + H), head by head; `grad` has the
+// probabilities. Their logarithms are logits less a constant of the head, which the likeliest choice tells.
+WD_FN void heads_gradient(const LossArgs& args, std::int64_t row, const float* logits, float d_log_prob,
+                          float* grad) {
   for (int h = 0; h < args.layout.num_heads; ++h) {
     const int n = args.layout.head_size[h];
     const int choice = args.action[row * args.layout.num_heads + h];
-    const Softmax softmax = Softmax::of(logits, legal, n);
-    const float inverse = 1.0f / softmax.sum;
+    int likeliest = 0;
+    for (int i = 1; i < n; ++i) likeliest = grad[i] > grad[likeliest] ? i : likeliest;
+    const float constant = logits[likeliest] - log(grad[likeliest]);
     float entropy = 0.0f;
+    for (int i = 0; i < n; ++i) entropy -= grad[i] > 0.0f ? grad[i] * (logits[i] - constant) : 0.0f;
     for (int i = 0; i < n; ++i) {
-      const float p = softmax.weight(logits, legal, i) * inverse;
-      if (p > 0.0f) entropy -= p * softmax.log_prob(logits[i]);
-    }
-    for (int i = 0; i < n; ++i) {
-      const float p = softmax.weight(logits, legal, i) * inverse;
-      const float d_entropy = p > 0.0f ? -p * (softmax.log_prob(logits[i]) + entropy) : 0.0f;
+      const float p = grad[i];
+      const float d_entropy = p > 0.0f ? -p * ((logits[i] - constant) + entropy) : 0.0f;
       grad[i] = d_log_prob * ((i == choice ? 1.0f : 0.0f) - p) - args.entropy_coeff * d_entropy;
     }
     logits += n;
     grad += n;
-    legal = legal == nullptr ? nullptr : legal + n;
   }
 }
 
@@ -113,7 +113,7 @@ WD_FN void loss_row(const LossArgs& args, std::int64_t row) {
       args.action_mask == nullptr ? nullptr : args.action_mask + row * args.layout.columns();
   const bool categorical = args.layout.num_heads > 0;
   const LogProbEntropy now =
-      categorical ? evaluate_heads(args, row, output, legal) : evaluate_gaussian(args, row, output);
+      categorical ? evaluate_heads(args, row, output, legal, grad) : evaluate_gaussian(args, row, output);
   const float log_ratio = now.log_prob - args.old_log_prob[row];
   const float ratio = exp(log_ratio);
   const float* const norm = args.advantage_norm;
@@ -123,7 +123,7 @@ WD_FN void loss_row(const LossArgs& args, std::int64_t row) {
                                                         args.old_value[row], args.target[row])
                                            : ScalarLoss{0.0f, 0.0f};
   if (categorical) {
-    heads_gradient(args, row, output, legal, policy.gradient, grad);
+    heads_gradient(args, row, output, policy.gradient, grad);
   } else {
     gaussian_gradient(args, row, output, policy.gradient, grad);
   }

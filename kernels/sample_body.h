@@ -11,10 +11,20 @@ struct Softmax {
   float sum = 0.0f;
 
   WD_FN static Softmax of(const float* logits, const std::uint8_t* legal, int n) {
+    Softmax s = highest_of(logits, legal, n);
+    for (int i = 0; i < n; ++i) s.sum += s.weight(logits, legal, i);
+    return s;
+  }
+  // Keeps the weights.
+  WD_FN static Softmax of(const float* logits, const std::uint8_t* legal, int n, float* weights) {
+    Softmax s = highest_of(logits, legal, n);
+    for (int i = 0; i < n; ++i) s.sum += weights[i] = s.weight(logits, legal, i);
+    return s;
+  }
+  WD_FN static Softmax highest_of(const float* logits, const std::uint8_t* legal, int n) {
     Softmax s;
     for (int i = 0; i < n; ++i)
       s.highest = legal != nullptr && legal[i] == 0 ? s.highest : max(s.highest, logits[i]);
-    for (int i = 0; i < n; ++i) s.sum += s.weight(logits, legal, i);
     return s;
   }
   // Probability times sum.

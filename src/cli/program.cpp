@@ -73,8 +73,8 @@ int run(const std::string& program, std::vector<std::string> arguments) {
 }  // namespace cli
 
 int main(int argc, char** argv) {
-  // Both are read at the first call into MKL and torch, which is ours. Without the one, the bits of matrix
-  // products depend on the number of threads; with the other, torch's large buffers lie on large pages: 5
+  // Both are read at the first call into MKL and torch, which is ours. Without the one, the bits of first
+  // weights depend on the processor; with the other, torch's large buffers lie on large pages: 5
   // taggers and 100 runners, 250 replicas, step at 63 thousand steps a second in place of 57 (2 cores of an
   // EPYC 7003, wdtrain bench --env tag_continuous).
   ::setenv("MKL_CBWR", "AVX2,STRICT", 0);

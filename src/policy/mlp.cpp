@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 
+#include "kernels/matmul.h"
 #include "wd/math.h"
 
 namespace wd {
@@ -23,38 +24,91 @@ std::vector<std::int64_t> widths(const MlpShape& shape) {
 
 at::Tensor top(const at::Tensor& tensor, std::int64_t rows) { return tensor.narrow(0, 0, rows); }
 
-// Whole blocks of rows lie in cache when they come here: on the CPU one loop costs less than torch's way to its own.
-template <typename Body>
-void each(const at::Tensor& x, Body body) {
-  float* const value = x.mutable_data_ptr<float>();
-  const std::int64_t n = x.numel();
-  for (std::int64_t i = 0; i < n; ++i) value[i] = body(value[i], i);
+ConstMatrix matrix(const at::Tensor& x) { return {x.const_data_ptr<float>(), x.stride(0), x.stride(1)}; }
+
+// f(value, index) becomes the value: a loop that the compiler makes vectors of.
+template <typename F>
+void each(float* value, std::int64_t n, F f) {
+  for (std::int64_t i = 0; i < n; ++i) value[i] = f(value[i], i);
 }
 
-void activate_(Activation activation, at::Tensor& x) {
-  if (x.is_cuda()) {
-    activation == kRelu ? at::relu_(x) : at::tanh_(x);
-  } else if (activation == kRelu) {
-    each(x, [](float v, std::int64_t) { return v < 0.0f ? 0.0f : v; });  // NaN stays NaN
-  } else {
-    each(x, [](float v, std::int64_t) { return wd::tanh(v); });
-  }
-}
-
-// grad *= derivative of the activation, which both can tell from the activated value.
-void activation_backward_(Activation activation, const at::Tensor& activated, at::Tensor& grad) {
-  if (grad.is_cuda()) {
-    activation == kRelu ? at::threshold_backward_out(grad, grad, activated, 0)
-                        : at::tanh_backward_out(grad, grad, activated);
-    return;
-  }
-  const float* const a = activated.const_data_ptr<float>();
+void activate(Activation activation, float* x, std::int64_t n) {
   if (activation == kRelu) {
-    each(grad, [a](float g, std::int64_t i) { return a[i] <= 0.0f ? 0.0f : g; });
+    each(x, n, [](float v, std::int64_t) { return v < 0.0f ? 0.0f : v; });  // NaN stays NaN
   } else {
-    each(grad, [a](float g, std::int64_t i) { return g * (1.0f - a[i] * a[i]); });
+    each(x, n, [](float v, std::int64_t) { return wd::tanh(v); });
   }
 }
+
+// grad *= derivative of the activation, which can be told from the activated value.
+void activate_backward(Activation activation, const float* activated, float* grad, std::int64_t n) {
+  if (activation == kRelu) {
+    each(grad, n, [=](float g, std::int64_t i) { return activated[i] <= 0.0f ? 0.0f : g; });
+  } else {
+    each(grad, n, [=](float g, std::int64_t i) { return g * (1.0f - activated[i] * activated[i]); });
+  }
+}
+
+namespace cpu {
+
+// sum[j] += x[i, j] over n rows, in order.
+void add_columns(const float* x, std::int64_t n, std::int64_t columns, float* sum) {
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t j = 0; j < columns; ++j) sum[j] += x[i * columns + j];
+}
+
+void forward(const MlpShape& shape, const std::vector<Layer>& layers, const at::Tensor& input,
+             MlpWorkspace& workspace) {
+  const std::int64_t n = input.size(0);
+  ConstMatrix x = matrix(input);
+  for (std::size_t l = 0; l < layers.size(); ++l) {
+    const bool last = l + 1 == layers.size();
+    const std::int64_t in = layers[l].weight.size(1), out = layers[l].weight.size(0);
+    auto* const y = (last ? workspace.output : workspace.hidden[l]).mutable_data_ptr<float>();
+    matmul({.m = n,
+            .n = out,
+            .k = in,
+            .a = x,
+            .b = matrix(layers[l].weight).transposed(),
+            .c = y,
+            .c_row = out,
+            .bias = layers[l].bias.const_data_ptr<float>()});
+    if (!last) activate(shape.activation, y, n * out);
+    x = {y, out, 1};
+  }
+}
+
+void backward(const MlpShape& shape, const std::vector<Layer>& layers, const at::Tensor& input,
+              const at::Tensor& output_grad, MlpWorkspace& workspace, std::vector<Layer>& gradients) {
+  const std::int64_t n = input.size(0);
+  const auto* grad = output_grad.const_data_ptr<float>();
+  for (std::size_t l = layers.size(); l-- > 0;) {
+    const std::int64_t in = layers[l].weight.size(1), out = layers[l].weight.size(0);
+    const ConstMatrix x = matrix(l == 0 ? input : workspace.hidden[l - 1]);
+    matmul({.m = out,
+            .n = in,
+            .k = n,
+            .a = ConstMatrix{grad, out, 1}.transposed(),
+            .b = x,
+            .c = gradients[l].weight.mutable_data_ptr<float>(),
+            .c_row = in,
+            .add = true});
+    add_columns(grad, n, out, gradients[l].bias.mutable_data_ptr<float>());
+    if (l == 0) break;
+    auto* const below = workspace.hidden_grad[l - 1].mutable_data_ptr<float>();
+    matmul({.m = n,
+            .n = in,
+            .k = out,
+            .a = {grad, out, 1},
+            .b = matrix(layers[l].weight),
+            .c = below,
+            .c_row = in});
+    activate_backward(shape.activation, x.data, below, n * in);
+    grad = below;
+  }
+}
+
+}  // namespace cpu
 
 }  // namespace
 
@@ -93,31 +147,41 @@ MlpWorkspace::MlpWorkspace(const MlpShape& shape, std::int64_t rows, at::Device 
 
 void forward(const MlpShape& shape, const std::vector<Layer>& layers, const at::Tensor& input,
              MlpWorkspace& workspace) {
+  if (!input.is_cuda()) return cpu::forward(shape, layers, input, workspace);
   const std::int64_t n = input.size(0);
   at::Tensor x = input;
   for (std::size_t l = 0; l < layers.size(); ++l) {
     const bool last = l + 1 == layers.size();
     at::Tensor y = top(last ? workspace.output : workspace.hidden[l], n);
     at::addmm_out(y, layers[l].bias, x, layers[l].weight.t());
-    if (!last) activate_(shape.activation, y);
+    if (!last) shape.activation == kRelu ? at::relu_(y) : at::tanh_(y);
     x = y;
   }
 }
 
 void backward(const MlpShape& shape, const std::vector<Layer>& layers, const at::Tensor& input,
               const at::Tensor& output_grad, MlpWorkspace& workspace, std::vector<Layer>& gradients) {
+  if (!input.is_cuda()) return cpu::backward(shape, layers, input, output_grad, workspace, gradients);
   const std::int64_t n = input.size(0);
-  const at::Tensor ones = top(workspace.ones, n);
   at::Tensor grad = output_grad;
   for (std::size_t l = layers.size(); l-- > 0;) {
     const at::Tensor x = l == 0 ? input : top(workspace.hidden[l - 1], n);
     gradients[l].weight.addmm_(grad.t(), x);
-    gradients[l].bias.addmv_(grad.t(), ones);
+    add_columns(grad, workspace, gradients[l].bias);
     if (l == 0) break;
     at::Tensor below = top(workspace.hidden_grad[l - 1], n);
     at::mm_out(below, grad, layers[l].weight);
-    activation_backward_(shape.activation, x, below);
+    shape.activation == kRelu ? at::threshold_backward_out(below, below, x, 0)
+                              : at::tanh_backward_out(below, below, x);
     grad = below;
+  }
+}
+
+void add_columns(const at::Tensor& x, const MlpWorkspace& workspace, at::Tensor& sum) {
+  if (x.is_cuda()) {
+    sum.addmv_(x.t(), top(workspace.ones, x.size(0)));
+  } else {
+    cpu::add_columns(x.const_data_ptr<float>(), x.size(0), x.size(1), sum.mutable_data_ptr<float>());
   }
 }
 

@@ -46,6 +46,9 @@ void forward(const MlpShape& shape, const std::vector<Layer>& layers, const at::
 void backward(const MlpShape& shape, const std::vector<Layer>& layers, const at::Tensor& input,
               const at::Tensor& output_grad, MlpWorkspace& workspace, std::vector<Layer>& gradients);
 
+// sum[columns] += x[n, columns] over its rows, in order on the CPU.
+void add_columns(const at::Tensor& x, const MlpWorkspace& workspace, at::Tensor& sum);
+
 // Fills the layers: orthogonal, Xavier or torch's default; biases 0 (torch's default: uniform). `gain` is the output layer's.
 void initialize(const MlpShape& shape, std::vector<Layer>& layers, InitMethod method, double gain,
                 std::uint64_t seed);

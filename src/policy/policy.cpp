@@ -309,8 +309,7 @@ void Policy::Impl::accumulate_block(Lane& lane, const Batch& batch, const LossSe
   if (separate())
     backward(critic, critic_layers, observation, lane.value_grad.narrow(0, 0, n), lane.critic,
              lane.critic_grad);
-  if (layout.components > 0)
-    lane.log_std_total.addmv_(lane.log_std_grad.narrow(0, 0, n).t(), lane.actor.ones.narrow(0, 0, n));
+  if (layout.components > 0) add_columns(lane.log_std_grad.narrow(0, 0, n), lane.actor, lane.log_std_total);
 }
 
 // gradients and totals = the lanes' in their order.

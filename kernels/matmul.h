@@ -1,0 +1,30 @@
+// matmul.h: the matrix product of small networks on the CPU, on the calling thread.
+#pragma once
+
+#include <cstdint>
+
+namespace wd {
+
+// A matrix of floats by its strides, so that a transposed one is no copy.
+struct ConstMatrix {
+  const float* data = nullptr;
+  std::int64_t row = 0, column = 1;  // floats from one row, one column, to the next
+
+  ConstMatrix transposed() const { return {data, column, row}; }
+};
+
+struct MatmulArgs {
+  std::int64_t m = 0, n = 0, k = 0;
+  ConstMatrix a;       // [m, k]
+  ConstMatrix b;       // [k, n]
+  float* c = nullptr;  // [m, n], rows c_row apart
+  std::int64_t c_row = 0;
+  const float* bias = nullptr;  // [n], or null
+  bool add = false;             // c += a b; else c = a b + bias
+};
+
+// Each element is summed along k in order by fused multiply-adds: its bits depend on nothing else, neither on m and n nor on the
+// width of vectors.
+void matmul(const MatmulArgs& args);
+
+}  // namespace wd

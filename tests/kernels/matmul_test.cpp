@@ -1,0 +1,108 @@
+// matmul_test.cpp: products against sums in double, and bits that depend on k alone.
+#include "kernels/matmul.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "wd/random.h"
+
+namespace wd {
+namespace {
+
+std::vector<float> numbers(std::size_t n, std::uint32_t seed) {
+  std::vector<float> values(n);
+  const Random random(RandomKey::of(seed, Stream::kAction), 0, 0, 0);
+  for (std::size_t i = 0; i < n; ++i) values[i] = random.uniform(static_cast<int>(i), 0, -1.0f, 1.0f);
+  return values;
+}
+
+struct Shape {
+  std::int64_t m, n, k;
+};
+
+// Every tail: rows by six, columns by eight and sixteen, terms by 256.
+const Shape kShapes[] = {{1, 1, 1},    {6, 16, 256}, {7, 17, 257}, {5, 8, 3},    {12, 24, 1},
+                         {13, 40, 30}, {64, 3, 64},  {3, 64, 300}, {2, 31, 600}, {11, 33, 513},
+                         {100, 9, 7},  {1, 729, 20}, {30, 16, 255}};
+
+double expected(const MatmulArgs& args, const std::vector<float>& before, std::int64_t i, std::int64_t j) {
+  double sum = args.add ? before[i * args.c_row + j] : args.bias == nullptr ? 0.0 : args.bias[j];
+  for (std::int64_t p = 0; p < args.k; ++p)
+    sum += static_cast<double>(args.a.data[i * args.a.row + p * args.a.column]) *
+           args.b.data[p * args.b.row + j * args.b.column];
+  return sum;
+}
+
+// c has a column more than n, which must stay as it was.
+void check(MatmulArgs args) {
+  args.c_row = args.n + 1;
+  const std::vector<float> before = numbers(args.m * args.c_row, 3);
+  std::vector<float> c = before;
+  args.c = c.data();
+  matmul(args);
+  for (std::int64_t i = 0; i < args.m; ++i) {
+    for (std::int64_t j = 0; j < args.n; ++j)
+      ASSERT_NEAR(c[i * args.c_row + j], expected(args, before, i, j), 3e-7 * (args.k + 8)) << i << ' ' << j;
+    ASSERT_EQ(c[i * args.c_row + args.n], before[i * args.c_row + args.n]) << "beyond row " << i;
+  }
+}
+
+TEST(MatmulTest, IsTheProductForEveryShapeAndOrder) {
+  for (const Shape& s : kShapes) {
+    SCOPED_TRACE(testing::Message() << s.m << " x " << s.n << " x " << s.k);
+    const std::vector<float> a = numbers(s.m * s.k, 1), b = numbers(s.k * s.n, 2), bias = numbers(s.n, 4);
+    for (const ConstMatrix& left : {ConstMatrix{a.data(), s.k, 1}, ConstMatrix{a.data(), 1, s.m}}) {
+      for (const ConstMatrix& right : {ConstMatrix{b.data(), s.n, 1}, ConstMatrix{b.data(), 1, s.k}}) {
+        const MatmulArgs args{.m = s.m, .n = s.n, .k = s.k, .a = left, .b = right};
+        check(args);
+        MatmulArgs other = args;
+        other.bias = bias.data();
+        check(other);
+        other = args;
+        other.add = true;
+        check(other);
+      }
+    }
+  }
+}
+
+TEST(MatmulTest, BitsOfAnElementDependOnItsTermsAlone) {
+  constexpr std::int64_t kRows = 29, kColumns = 45, kTerms = 300;
+  const std::vector<float> a = numbers(kRows * kTerms, 1), b = numbers(kTerms * kColumns, 2);
+  std::vector<float> c(kRows * kColumns), one(1);
+  MatmulArgs args{.m = kRows,
+                  .n = kColumns,
+                  .k = kTerms,
+                  .a = {a.data(), kTerms, 1},
+                  .b = {b.data(), kColumns, 1},
+                  .c = c.data(),
+                  .c_row = kColumns};
+  matmul(args);
+  for (std::int64_t i = 0; i < kRows; ++i) {
+    for (std::int64_t j = 0; j < kColumns; ++j) {
+      float sum = 0.0f;
+      for (std::int64_t p = 0; p < kTerms; ++p) sum = std::fma(a[i * kTerms + p], b[p * kColumns + j], sum);
+      ASSERT_EQ(c[i * kColumns + j], sum) << i << ' ' << j;
+    }
+  }
+}
+
+TEST(MatmulTest, NaNAndInfinityComeThrough) {
+  const std::vector<float> a = {0.0f, 1.0f}, b = {INFINITY, NAN, 1.0f, 2.0f};
+  std::vector<float> c(2);
+  matmul({.m = 1, .n = 2, .k = 2, .a = {a.data(), 2, 1}, .b = {b.data(), 2, 1}, .c = c.data(), .c_row = 2});
+  EXPECT_TRUE(std::isnan(c[0]));  // 0 times infinity
+  EXPECT_TRUE(std::isnan(c[1]));
+}
+
+TEST(MatmulTest, NoTermsLeaveTheBias) {
+  const float bias[] = {1.0f, 2.0f};
+  std::vector<float> c(2);
+  matmul({.m = 1, .n = 2, .k = 0, .c = c.data(), .c_row = 2, .bias = bias});
+  EXPECT_EQ(c, (std::vector<float>{1.0f, 2.0f}));
+}
+
+}  // namespace
+}  // namespace wd
