@@ -4,6 +4,7 @@
 #include "kernels/deal.h"
 #include "kernels/episodes.h"
 #include "kernels/finite.h"
+#include "kernels/gather.h"
 #include "kernels/loss.h"
 #include "kernels/random_actions.h"
 #include "kernels/reduce.h"
@@ -19,6 +20,7 @@ namespace {
 }  // namespace
 
 void deal(void*, const DealArgs&) { no_cuda(); }
+void gather(void*, const GatherArgs&) { no_cuda(); }
 void returns(void*, const ReturnsArgs&) { no_cuda(); }
 void sample(void*, const SampleArgs&) { no_cuda(); }
 void random_actions(void*, const RandomActionsArgs&) { no_cuda(); }

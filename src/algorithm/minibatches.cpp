@@ -3,19 +3,14 @@
 
 #include <ATen/ATen.h>
 
+#include "kernels/gather.h"
 #include "src/device.h"
 #include "src/tensor_device.h"
-#include "wd/parallel.h"
 #include "wd/random.h"
 
 namespace wd {
 
 namespace {
-
-// [T, E, A, ...] without its last row, as [T * E, A * ...].
-at::Tensor by_unit(const at::Tensor& tensor, std::int64_t units) {
-  return tensor.flatten(0, 1).narrow(0, 0, units).flatten(1);
-}
 
 at::Tensor room_for(const at::Tensor& tensor, std::int64_t units) {
   return tensor.defined() ? at::empty({units, tensor.flatten(0, 1).flatten(1).size(1)}, tensor.options())
@@ -76,18 +71,11 @@ std::int64_t Minibatches::size_of(int m) const {
 Batch Minibatches::gather(int m) {
   if (count() == 1) return whole_batch(buffers_, static_cast<int>(buffers_.mask.size(0)));
   const std::int64_t n = size_of(m);
-  const at::Tensor index = order_[m].narrow(0, 0, n);
-  const auto take = [&](const at::Tensor& from, at::Tensor& into) {
-    const at::Tensor source = by_unit(from, units_);
-    const auto gather = [&](std::int64_t first, std::int64_t last) {
-      at::Tensor rows = into.slice(0, first, last);
-      at::index_select_out(rows, source, 0, index.slice(0, first, last));
-    };
-    if (into.is_cuda()) {
-      gather(0, n);
-    } else {
-      parallel_for(n, 1 + 32768 / source.size(1), gather);
-    }
+  GatherArgs args;
+  args.rows = n;
+  args.index = deal_.order + m * deal_.capacity;
+  const auto take = [&](const at::Tensor& from, const at::Tensor& into) {
+    args.add(from.const_data_ptr(), into.mutable_data_ptr(), into.stride(0) * into.element_size());
     return into.narrow(0, 0, n);
   };
   const std::int64_t rows = n * buffers_.num_agents;
@@ -102,6 +90,7 @@ Batch Minibatches::gather(int m) {
   batch.advantage = take(buffers_.advantage, advantage_).view({rows});
   batch.target = take(buffers_.target, target_).view({rows});
   batch.mask = take(buffers_.mask, mask_).view({rows});
+  wd::gather(current_queue(device_holding(order_)), args);
   return batch;
 }
 

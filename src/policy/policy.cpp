@@ -314,14 +314,24 @@ void Policy::Impl::accumulate_block(Lane& lane, const Batch& batch, const LossSe
 
 // gradients and totals = the lanes' in their order.
 void Policy::Impl::reduce_lanes(std::vector<Lane>& lanes, std::int64_t count) {
+  if (device.is_cuda()) {  // there is one
+    gradients.copy_(lanes[0].gradients);
+    totals.copy_(lanes[0].totals);
+    return;
+  }
+  auto* const sum = gradients.mutable_data_ptr<float>();
   parallel_for(gradients.numel(), 32768, [&](std::int64_t begin, std::int64_t end) {
-    at::Tensor sum = gradients.slice(0, begin, end);
-    sum.copy_(lanes[0].gradients.slice(0, begin, end));
-    for (std::int64_t l = 1; l < count; ++l)
-      sum.add_(lanes[static_cast<std::size_t>(l)].gradients.slice(0, begin, end));
+    std::copy_n(lanes[0].gradients.const_data_ptr<float>() + begin, end - begin, sum + begin);
+    for (std::int64_t l = 1; l < count; ++l) {
+      const auto* const lane = lanes[static_cast<std::size_t>(l)].gradients.const_data_ptr<float>();
+      for (std::int64_t i = begin; i < end; ++i) sum[i] += lane[i];
+    }
   });
-  totals.copy_(lanes[0].totals);
-  for (std::int64_t l = 1; l < count; ++l) totals.add_(lanes[static_cast<std::size_t>(l)].totals);
+  auto* const total = totals.mutable_data_ptr<double>();
+  std::fill_n(total, static_cast<int>(kNumLossSums), 0.0);
+  for (std::int64_t l = 0; l < count; ++l)
+    for (int k = 0; k < kNumLossSums; ++k)
+      total[k] += lanes[static_cast<std::size_t>(l)].totals.const_data_ptr<double>()[k];
 }
 
 at::Tensor Policy::accumulate(const Batch& batch, const LossSettings& settings,

@@ -5,6 +5,7 @@
 #include "tests/kernels/cuda_memory.h"
 #include "tests/kernels/deal_data.h"
 #include "tests/kernels/episodes_data.h"
+#include "tests/kernels/gather_data.h"
 #include "tests/kernels/loss_data.h"
 #include "tests/kernels/memory.h"
 #include "tests/kernels/random_actions_data.h"
@@ -121,6 +122,14 @@ TEST(Twins, Deal) {
       const DealArgs args{.steps = 37, .num_envs = num_envs, .count = count, .first_replica = num_envs};
       EXPECT_EQ(run_deal(CudaMemory(), args), run_deal(HostMemory(), args));
     }
+  }
+}
+
+TEST(Twins, GatheredRows) {
+  WD_SKIP_WITHOUT_GPU();
+  for (const int rows : kSizes) {
+    const std::vector<std::int64_t> index = gather_index(777, rows);
+    EXPECT_EQ(run_gather(CudaMemory(), 777, index), run_gather(HostMemory(), 777, index));
   }
 }
 

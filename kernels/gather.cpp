@@ -1,0 +1,60 @@
+// gather.cpp: gathering on the CPU, rows spread over threads.
+#include "kernels/gather.h"
+
+#include <cstring>
+
+#include "wd/error.h"
+#include "wd/parallel.h"
+
+namespace wd {
+namespace {
+
+// Short rows are moved by a few instructions: the call of a general copy would cost more than they do.
+template <std::size_t kBytes>
+void copy_rows(const GatheredArray& array, const std::int64_t* index, std::int64_t begin, std::int64_t end) {
+  for (std::int64_t i = begin; i < end; ++i)
+    std::memcpy(array.to + i * static_cast<std::int64_t>(kBytes),
+                array.from + index[i] * static_cast<std::int64_t>(kBytes), kBytes);
+}
+
+void copy_rows(const GatheredArray& array, const std::int64_t* index, std::int64_t begin, std::int64_t end) {
+  switch (array.row_bytes) {
+    case 1:
+      return copy_rows<1>(array, index, begin, end);
+    case 4:
+      return copy_rows<4>(array, index, begin, end);
+    case 16:
+      return copy_rows<16>(array, index, begin, end);
+    default:
+      break;
+  }
+  for (std::int64_t i = begin; i < end; ++i)
+    std::memcpy(array.to + i * array.row_bytes, array.from + index[i] * array.row_bytes,
+                static_cast<std::size_t>(array.row_bytes));
+}
+
+bool is_multiple(const void* from, const void* to, std::int64_t row_bytes, std::uintptr_t bytes) {
+  return (reinterpret_cast<std::uintptr_t>(from) | reinterpret_cast<std::uintptr_t>(to) |
+          static_cast<std::uintptr_t>(row_bytes)) %
+             bytes ==
+         0;
+}
+
+}  // namespace
+
+void GatherArgs::add(const void* from, void* to, std::int64_t row_bytes) {
+  WD_CHECK(num_arrays < kMaxGathered, "more than ", kMaxGathered, " arrays are gathered at once");
+  const int word = is_multiple(from, to, row_bytes, 16) ? 16 : is_multiple(from, to, row_bytes, 4) ? 4 : 1;
+  arrays[num_arrays++] = {static_cast<const std::byte*>(from), static_cast<std::byte*>(to), row_bytes, word};
+}
+
+void gather(Queue queue, const GatherArgs& args) {
+  if (queue.cuda) return cuda::gather(queue.stream, args);
+  std::int64_t bytes = 1;
+  for (int k = 0; k < args.num_arrays; ++k) bytes += args.arrays[k].row_bytes;
+  parallel_for(args.rows, 1 + 131072 / bytes, [&](std::int64_t begin, std::int64_t end) {
+    for (int k = 0; k < args.num_arrays; ++k) copy_rows(args.arrays[k], args.index, begin, end);
+  });
+}
+
+}  // namespace wd

@@ -1,0 +1,11 @@
+// gather.cu: gathering on the GPU, a thread a word.
+#include "kernels/for_each.cuh"
+#include "kernels/gather_body.h"
+
+namespace wd::cuda {
+
+void gather(void* stream, const GatherArgs& args) {
+  for_each<gather_word>(stream, "gather", args.rows * words_of_row(args), args);
+}
+
+}  // namespace wd::cuda

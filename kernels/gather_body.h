@@ -1,0 +1,42 @@
+// gather_body.h: one word of the rows that are gathered, array by array.
+#pragma once
+
+#include "kernels/gather.h"
+
+namespace wd {
+
+struct alignas(16) Word16 {
+  std::uint32_t part[4];
+};
+
+// Words of one row of all arrays.
+WD_FN std::int64_t words_of_row(const GatherArgs& args) {
+  std::int64_t words = 0;
+  for (int k = 0; k < args.num_arrays; ++k) words += args.arrays[k].row_bytes / args.arrays[k].word_bytes;
+  return words;
+}
+
+template <typename Word>
+WD_FN void copy_word(const GatheredArray& array, std::int64_t from_row, std::int64_t to_row,
+                     std::int64_t word) {
+  reinterpret_cast<Word*>(array.to + to_row * array.row_bytes)[word] =
+      reinterpret_cast<const Word*>(array.from + from_row * array.row_bytes)[word];
+}
+
+// Word i of rows * words_of_row(): the first array's of all rows, then the second's.
+WD_FN void gather_word(const GatherArgs& args, std::int64_t i) {
+  for (int k = 0; k < args.num_arrays; ++k) {
+    const GatheredArray& array = args.arrays[k];
+    const std::int64_t words = array.row_bytes / array.word_bytes, all = args.rows * words;
+    if (i >= all) {
+      i -= all;
+      continue;
+    }
+    const std::int64_t row = i / words, word = i % words, from = args.index[row];
+    if (array.word_bytes == 16) return copy_word<Word16>(array, from, row, word);
+    if (array.word_bytes == 4) return copy_word<std::uint32_t>(array, from, row, word);
+    return copy_word<std::uint8_t>(array, from, row, word);
+  }
+}
+
+}  // namespace wd
