@@ -5,6 +5,7 @@
 #include "wd/parallel.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -100,6 +101,7 @@ class Pool {
  private:
   void serve() {
     at::init_num_threads();
+    const at::AutoDispatchBelowADInplaceOrView no_autograd;  // which costs two thirds of a small operation
     std::uint64_t seen = 0;
     while (true) {
       spin_until([&] { return posted_.load() != seen; });

@@ -17,9 +17,9 @@ namespace wd {
 
 namespace {
 
-constexpr std::int64_t kMaxLanes = 16;    // at most this many threads share a gradient
-constexpr std::int64_t kMinBlock = 64;    // rows, CPU
-constexpr std::int64_t kMaxBlock = 1024;  // rows, CPU: activations of 256 floats stay in a core's cache
+constexpr std::int64_t kMaxLanes = 16;   // at most this many threads share a gradient
+constexpr std::int64_t kMinBlock = 64;   // rows, CPU
+constexpr std::int64_t kMaxBlock = 512;  // rows, CPU: activations of 256 floats stay in a core's cache
 
 // N rows in blocks; lane l works through its blocks in order.
 struct Blocks {

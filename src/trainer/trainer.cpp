@@ -2,6 +2,7 @@
 #include "wd/trainer.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <xxhash.h>
 
 #include <cmath>
@@ -297,6 +298,7 @@ Trainer::Trainer(const Config& config, const EnvironmentRow& row, const Environm
 Trainer::~Trainer() = default;
 
 bool Trainer::iterate(const IterateOptions& options) {
+  const at::AutoDispatchBelowADInplaceOrView no_autograd;  // nothing here is differentiated by torch
   Impl& self = *impl_;
   const auto& give_up = options.give_up;
   const bool was_started = self.started;
@@ -458,6 +460,7 @@ void Trainer::Impl::report_stragglers(double rollout_s, MetricsRow& row) {
 }
 
 MetricsRow Trainer::take_metrics() {
+  const at::AutoDispatchBelowADInplaceOrView no_autograd;
   Impl& self = *impl_;
   MetricsRow row(self.counts);
   for (std::size_t p = 0; p < self.policies.size(); ++p) self.add_policy_metrics(row, p);
