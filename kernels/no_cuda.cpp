@@ -1,6 +1,7 @@
 // no_cuda.cpp: stands in for every kernel of a build without CUDA.
 #include <stdexcept>
 
+#include "kernels/adam.h"
 #include "kernels/deal.h"
 #include "kernels/episodes.h"
 #include "kernels/finite.h"
@@ -19,6 +20,7 @@ namespace {
 
 }  // namespace
 
+void adam(void*, const AdamArgs&) { no_cuda(); }
 void deal(void*, const DealArgs&) { no_cuda(); }
 void gather(void*, const GatherArgs&) { no_cuda(); }
 void returns(void*, const ReturnsArgs&) { no_cuda(); }

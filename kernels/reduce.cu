@@ -1,25 +1,10 @@
 // reduce.cu: fixed-order sums on the GPU: a block a chunk, then a block for all chunks of a row.
-#include "kernels/for_each.cuh"
+#include "kernels/reduce.cuh"
 #include "kernels/reduce.h"
 
 namespace wd::cuda {
 
 namespace {
-
-// Sum of f(begin) .. f(end - 1) over the block, in thread 0: every thread adds up its stride, then a fixed
-// tree. The order follows from the range alone, never from the number of blocks or which of them runs first.
-template <typename F>
-__device__ double block_sum(std::int64_t begin, std::int64_t end, F f) {
-  __shared__ double subtotal[kThreads];
-  double sum = 0.0;
-  for (std::int64_t i = begin + threadIdx.x; i < end; i += kThreads) sum += f(i);
-  subtotal[threadIdx.x] = sum;
-  for (int half = kThreads / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (threadIdx.x < half) subtotal[threadIdx.x] += subtotal[threadIdx.x + half];
-  }
-  return subtotal[0];
-}
 
 // partial[row, chunk] = sum of values(row, i) over the chunk.
 template <typename Values>

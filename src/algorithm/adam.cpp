@@ -1,23 +1,61 @@
-// adam.cpp: Adam by torch's fused kernel.
+// adam.cpp: the optimizer's memory around its kernel.
 #include "src/algorithm/adam.h"
 
 #include <ATen/ATen.h>
 
+#include <cstring>
+
+#include "kernels/reduce.h"
+#include "src/device.h"
+#include "src/tensor_device.h"
+
 namespace wd {
 
 Adam::Adam(const at::Tensor& parameters, double epsilon)
-    : parameters_(parameters),
+    : device_(device_holding(parameters)),
+      parameters_(parameters),
       first_moment_(at::zeros_like(parameters)),
       second_moment_(at::zeros_like(parameters)),
       steps_(at::zeros({}, parameters.options())),
+      record_(at::zeros({kStepNumbers}, parameters.options().dtype(at::kDouble))),
+      partial_(at::zeros({num_chunks(parameters.numel())}, record_.options())),
       epsilon_(epsilon) {}
 
-void Adam::step(const at::Tensor& gradients, double lr, const at::Tensor& skip) {
-  constexpr double kBeta1 = 0.9, kBeta2 = 0.999, kWeightDecay = 0.0;
-  steps_.add_(1).sub_(skip);
-  at::_fused_adam_({parameters_}, {gradients}, {first_moment_}, {second_moment_}, {}, {steps_}, lr, kBeta1,
-                   kBeta2, kWeightDecay, epsilon_, /*amsgrad=*/false, /*maximize=*/false, /*grad_scale=*/{},
-                   /*found_inf=*/skip);
+void Adam::begin_update(double lr, double max_grad_norm, double target_kl) {
+  const StepRecord fresh{.lr = lr, .max_grad_norm = max_grad_norm, .target_kl = target_kl};
+  if (!device_.is_cuda()) {
+    std::memcpy(record_.mutable_data_ptr<double>(), &fresh, sizeof(fresh));
+    return;
+  }
+  record_.zero_();
+  for (const auto& [member, value] : {std::pair(&StepRecord::lr, lr),
+                                      {&StepRecord::max_grad_norm, max_grad_norm},
+                                      {&StepRecord::target_kl, target_kl}}) {
+    const auto place = &(fresh.*member) - &fresh.lr;
+    record_[place].fill_(value);
+  }
+}
+
+void Adam::step(const at::Tensor& gradients, const at::Tensor& totals) {
+  AdamArgs args;
+  args.n = parameters_.numel();
+  args.gradient = gradients.const_data_ptr<float>();
+  args.parameter = parameters_.mutable_data_ptr<float>();
+  args.first_moment = first_moment_.mutable_data_ptr<float>();
+  args.second_moment = second_moment_.mutable_data_ptr<float>();
+  args.totals = totals.const_data_ptr<double>();
+  args.steps = steps_.mutable_data_ptr<float>();
+  args.record = reinterpret_cast<StepRecord*>(record_.mutable_data_ptr<double>());
+  args.partial = partial_.mutable_data_ptr<double>();
+  args.epsilon = static_cast<float>(epsilon_);
+  adam(current_queue(device_), args);
+}
+
+StepRecord Adam::record() const {
+  const at::Tensor host = record_.cpu();
+  StepRecord record;
+  std::memcpy(&record, host.const_data_ptr<double>(), sizeof(record));
+  return record;
 }
 
 }  // namespace wd

@@ -1,7 +1,10 @@
-// adam.h: Adam (Kingma and Ba 2015) over one flat tensor, by torch's fused kernel of either device.
+// adam.h: the optimizer of one policy: its moments, and the numbers of the update under way.
 #pragma once
 
 #include <ATen/core/Tensor.h>
+
+#include "kernels/adam.h"
+#include "wd/device.h"
 
 namespace wd {
 
@@ -9,15 +12,22 @@ class Adam {
  public:
   Adam(const at::Tensor& parameters, double epsilon);
 
-  // One step along -gradients; none where `skip`, a float32 on the device, is not 0. Enqueues on CUDA.
-  void step(const at::Tensor& gradients, double lr, const at::Tensor& skip);
+  // What every step of the coming update reads; the numbers of the last update are forgotten. Enqueues.
+  void begin_update(double lr, double max_grad_norm, double target_kl);
+  // One step down the summed gradient of a minibatch with these totals, [kNumLossSums] float64 (kernels/adam.h). Enqueues.
+  void step(const at::Tensor& gradients, const at::Tensor& totals);
+  // The numbers of the update so far. Waits for the device.
+  StepRecord record() const;
 
   const at::Tensor& first_moment() const { return first_moment_; }
   const at::Tensor& second_moment() const { return second_moment_; }
   const at::Tensor& steps() const { return steps_; }
 
  private:
-  at::Tensor parameters_, first_moment_, second_moment_, steps_;
+  Device device_;
+  at::Tensor parameters_, first_moment_, second_moment_;  // [P]
+  at::Tensor steps_;                                      // [] float32
+  at::Tensor record_, partial_;                           // [kStepNumbers], working memory, float64
   double epsilon_;
 };
 

@@ -61,11 +61,8 @@ struct Learner::Impl {
   at::Tensor moments;                                           // the three below, one after the other
   at::Tensor advantage_moments, target_moments, value_moments;  // [kNumMoments] float64
   at::Tensor advantage_norm;                                    // [2] float32
-  at::Tensor sums;               // [kNumLossSums] float64, over the whole update
-  at::Tensor squares;            // [1] float64
+  at::Tensor squares;                                           // [1] float64
   at::Tensor finite_here;        // [] bool: this rank's gradients of the update so far
-  at::Tensor norm_sum;           // [] float64: gradient norms of all steps
-  int steps = 0;                 // optimizer steps of the last update
   int epoch = 0, minibatch = 0;  // of the update under way: the next to begin
   bool done = true;              // no step is left to begin
   std::string poisoned;          // for tests
@@ -90,10 +87,8 @@ struct Learner::Impl {
     target_moments = moments.narrow(0, kNumMoments, kNumMoments);
     value_moments = moments.narrow(0, 2 * kNumMoments, kNumMoments);
     advantage_norm = at::zeros({2}, buffers.value.options());
-    sums = at::zeros({kNumLossSums}, doubles);
     squares = at::zeros({1}, doubles);
     finite_here = at::ones({}, doubles.dtype(at::kBool));
-    norm_sum = at::zeros({}, doubles);
   }
 
   void moments_of(const at::Tensor& x, at::Tensor& out) {
@@ -108,7 +103,7 @@ struct Learner::Impl {
   ReturnsArgs returns_args() const;
   void normalize_targets();
   LossSettings loss_settings() const;
-  void check_finite(const at::Tensor& totals, const at::Tensor& norm) const;
+  void check_finite(const StepRecord& record) const;
   void begin_prepare();
   void end_prepare();
   void begin_update(const UpdateTime& time);
@@ -193,21 +188,21 @@ bool Learner::Impl::end_sum_over_ranks() {
   return given_up && flat[P + kNumLossSums].item<float>() > 0.0f;  // looking waits for the device
 }
 
-// Throws where the losses or the gradient's norm are NaN or infinite: on ranks that had no part in it a PeerError. All ranks.
-void Learner::Impl::check_finite(const at::Tensor& totals, const at::Tensor& norm) const {
-  if (std::isfinite(totals.sum().item<double>()) && std::isfinite(norm.item<double>())) return;
+// Throws where a step was refused, because the losses or the gradient's norm were NaN or infinite: on ranks that had no part in it a PeerError. All ranks.
+void Learner::Impl::check_finite(const StepRecord& record) const {
+  if (record.refused == 0.0) return;
   const at::Tensor guilty = group.all_gather_rows(finite_here.cpu().logical_not().to(at::kLong).view({1}));
   if (guilty[group.rank()].item<std::int64_t>() == 0 && guilty.sum().item<std::int64_t>() > 0)
     throw PeerError(concat("policy '", policy.name(), "': the gradient of rank ",
                            guilty.argmax().item<std::int64_t>(), " is not finite"));
   std::string what = "the norm of the gradient";
-  const at::Tensor first = at::empty({1}, totals.options().dtype(at::kLong));
+  const at::Tensor first = at::empty({1}, moments.options().dtype(at::kLong));
   if (const auto found = not_finite(policy.gradients(), first, device))
     what = "the gradient of " + parameter_at(policy, *found);
   for (const auto& [sum, name] : {std::pair(kEntropy, "the entropy"),
                                   {kValueLoss, "the value loss"},
                                   {kPolicyLoss, "the policy loss"}}) {
-    if (!std::isfinite(totals[sum].item<double>())) what = name;
+    if (!std::isfinite(record.sums[sum])) what = name;
   }
   throw std::runtime_error("policy '" + policy.name() + "': " + what +
                            " is not finite; the optimizer made no step with it: lower the learning rate, or "
@@ -231,27 +226,16 @@ void Learner::Impl::begin_step(const UpdateTime& time, const std::function<bool(
   done = epoch == epochs;
 }
 
-// The optimizer's step with it, unless the policy has moved target_kl too far, which ends the update. False: given up.
+// The optimizer's step with it, unless the policy has moved target_kl too far, which ends the update (on CUDA the steps left to
+// begin do nothing). False: given up.
 bool Learner::Impl::end_step() {
   if (group.size() > 1) given_up = end_sum_over_ranks();
   if (given_up == true) return false;
-  sums.add_(totals);
-  if (settings.algorithm == kPpo && now.target_kl > 0.0) {
-    const double kl = (totals[kApproxKl] / totals[kCount].clamp_min(1.0)).item<double>();
-    done = done || kl > 1.5 * now.target_kl;
-    if (kl > 1.5 * now.target_kl) return true;
-  }
-  at::Tensor gradients = policy.gradients();
-  square(gradients);
-  const at::Tensor inverse_count = totals[kCount].clamp_min(1.0).reciprocal();
-  const at::Tensor norm = squares[0].sqrt() * inverse_count;
-  at::Tensor scale = inverse_count;
-  if (settings.clip_grad_norm) scale = scale * (now.max_grad_norm / (norm + 1e-6)).clamp_max(1.0);
-  if (!device.is_cuda()) check_finite(totals, norm);  // on CUDA update() does, once, so as not to wait here
-  gradients.mul_(scale.to(at::kFloat));
-  adam.step(gradients, now.lr, at::isfinite(norm).logical_not().to(at::kFloat));
-  norm_sum.add_(norm);
-  ++steps;
+  adam.step(policy.gradients(), totals);
+  if (device.is_cuda()) return true;  // update() looks once, at its end, so as not to wait here
+  const StepRecord record = adam.record();
+  check_finite(record);
+  done = done || record.stopped != 0.0;
   return true;
 }
 
@@ -279,10 +263,10 @@ void Learner::Impl::end_prepare() {
 
 void Learner::Impl::begin_update(const UpdateTime& time) {
   now = Coefficients::at(settings, time.env_steps);
-  sums.zero_();
-  norm_sum.zero_();
-  finite_here.fill_(true);
-  steps = epoch = minibatch = 0;
+  adam.begin_update(now.lr, settings.clip_grad_norm ? now.max_grad_norm : HUGE_VAL,
+                    settings.algorithm == kPpo ? now.target_kl : 0.0);
+  if (group.size() > 1) finite_here.fill_(true);
+  epoch = minibatch = 0;
   done = !settings.to_train;
 }
 
@@ -311,7 +295,7 @@ bool update(std::span<Learner> learners, const UpdateTime& time, const std::func
   }
   for (Learner& learner : learners) {
     Learner::Impl& self = *learner.impl_;
-    if (complete && self.device.is_cuda() && self.steps > 0) self.check_finite(self.sums, self.norm_sum);
+    if (complete && self.device.is_cuda()) self.check_finite(self.adam.record());
   }
   return complete;
 }
@@ -327,13 +311,9 @@ std::vector<NamedTensor> Learner::optimizer() const {
 
 std::vector<std::pair<std::string, double>> Learner::metrics() const {
   const Impl& self = *impl_;
-  const auto read = [](const at::Tensor& tensor) {
-    const at::Tensor host = tensor.cpu().contiguous();
-    return std::vector<double>(host.const_data_ptr<double>(), host.const_data_ptr<double>() + host.numel());
-  };
-  const auto sums = read(self.sums);
-  const double count = std::max(sums[kCount], 1.0);
-  const auto mean = [&](LossSum which) { return sums[which] / count; };
+  const StepRecord record = self.adam.record();
+  const double count = std::max(record.sums[kCount], 1.0);
+  const auto mean = [&](LossSum which) { return record.sums[which] / count; };
   const auto statistics = [&](const at::Tensor& moments) {
     return std::pair(mean_of(moments).item<double>(), variance_of(moments).item<double>());
   };
@@ -356,9 +336,9 @@ std::vector<std::pair<std::string, double>> Learner::metrics() const {
            target_variance > 0.0 ? 1.0 - advantage_variance / target_variance : std::nan("")},
           {"approx_kl", mean(kApproxKl)},
           {"clip_fraction", mean(kClipped)},
-          {"grad_norm", self.steps > 0 ? self.norm_sum.item<double>() / self.steps : 0.0},
+          {"grad_norm", record.norm_sum / std::max(record.steps, 1.0)},
           {"learning_rate", self.now.lr},
-          {"updates", static_cast<double>(self.steps)}};
+          {"updates", record.steps}};
 }
 
 }  // namespace wd

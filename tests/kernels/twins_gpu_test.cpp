@@ -2,6 +2,10 @@
 // sums.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
+#include "tests/kernels/adam_data.h"
 #include "tests/kernels/cuda_memory.h"
 #include "tests/kernels/deal_data.h"
 #include "tests/kernels/episodes_data.h"
@@ -160,6 +164,44 @@ TEST(Twins, ReductionsOfTheSameBitsEveryTime) {
       EXPECT_EQ(run_add_row_sums(CudaMemory(), rows, start), sums);
       EXPECT_EQ(run_sum_of_squares(CudaMemory(), data.x), squares);
     }
+  }
+}
+
+// The norm's last bits may differ, as its tree does; what follows from them in single precision hardly ever does.
+TEST(Twins, Adam) {
+  WD_SKIP_WITHOUT_GPU();
+  Draws draws(6);
+  for (const std::int64_t n : {1, 3, 127, 4096, 4097, 1000003}) {
+    Optimizer start = Optimizer::of(draws.uniforms(n, -1.0f, 1.0f));
+    start.record.target_kl = 0.01;
+    Minibatch bad = random_minibatch(draws, n), last = random_minibatch(draws, n);
+    bad.gradient.back() = std::numeric_limits<float>::infinity();
+    last.totals[kApproxKl] = 0.02 * last.totals[kCount];
+    const std::vector<Minibatch> minibatches = {random_minibatch(draws, n), bad, random_minibatch(draws, n),
+                                                last, random_minibatch(draws, n)};
+    const Optimizer cpu = run_adam(HostMemory(), start, minibatches);
+    const Optimizer gpu = run_adam(CudaMemory(), start, minibatches);
+    for (std::size_t i = 0; i < cpu.parameter.size(); ++i) {
+      ASSERT_NEAR(gpu.parameter[i], cpu.parameter[i], 1e-6f);
+      ASSERT_NEAR(gpu.first[i], cpu.first[i], 1e-6f * std::abs(cpu.first[i]));
+      ASSERT_NEAR(gpu.second[i], cpu.second[i], 1e-6f * cpu.second[i]);
+    }
+    EXPECT_EQ(gpu.steps, 2.0f);
+    EXPECT_EQ(gpu.record.steps, 3.0);
+    EXPECT_EQ(gpu.record.refused, 1.0);
+    EXPECT_EQ(gpu.record.stopped, 1.0);
+    EXPECT_EQ(gpu.record.arrived, 0u);
+    for (int k = 0; k < kNumLossSums; ++k) EXPECT_EQ(gpu.record.sums[k], cpu.record.sums[k]);
+    const Optimizer again = run_adam(CudaMemory(), start, minibatches);
+    EXPECT_EQ(again.parameter, gpu.parameter);
+    EXPECT_EQ(again.shadow, gpu.shadow);
+    // Without anything in the norm's last bits, all bits are those of the CPU.
+    start.record.max_grad_norm = std::numeric_limits<double>::infinity();
+    const Optimizer cpu_free = run_adam(HostMemory(), start, minibatches);
+    const Optimizer gpu_free = run_adam(CudaMemory(), start, minibatches);
+    EXPECT_EQ(gpu_free.parameter, cpu_free.parameter);
+    EXPECT_EQ(gpu_free.second, cpu_free.second);
+    EXPECT_EQ(gpu_free.shadow, cpu_free.shadow);
   }
 }
 

@@ -1,0 +1,31 @@
+// adam.cpp: the step on the CPU.
+#include "kernels/adam_body.h"
+#include "kernels/reduce.h"
+#include "wd/parallel.h"
+
+namespace wd {
+
+namespace {
+
+void change(const AdamArgs& args, std::int64_t begin, std::int64_t end) {
+  const AdamFactors factors = AdamFactors::of(args);
+  const float* __restrict gradient = args.gradient;
+  float* __restrict parameter = args.parameter, * __restrict first = args.first_moment, * __restrict second = args.second_moment;
+  for (std::int64_t i = begin; i < end; ++i)
+    adam_element(factors, gradient[i], parameter[i], first[i], second[i]);
+  if (args.shadow == nullptr) return;
+  for (std::int64_t i = begin; i < end; ++i) args.shadow[i] = bfloat16_bits(parameter[i]);
+}
+
+}  // namespace
+
+void adam(Queue queue, const AdamArgs& args) {
+  if (queue.cuda) return cuda::adam(queue.stream, args);
+  double squares = 0.0;
+  sum_of_squares(queue, args.gradient, args.n, args.partial, &squares);
+  decide_step(args, squares);
+  if (args.record->made == 0.0) return;
+  parallel_for(args.n, 8192, [&](std::int64_t begin, std::int64_t end) { change(args, begin, end); });
+}
+
+}  // namespace wd

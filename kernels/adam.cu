@@ -1,0 +1,75 @@
+// adam.cu: the step on the GPU: a block a chunk for the norm, whose last block decides; then a thread four parameters.
+#include "kernels/adam_body.h"
+#include "kernels/reduce.cuh"
+#include "kernels/reduce.h"
+
+namespace wd::cuda {
+
+namespace {
+
+__device__ bool is_last_block(std::uint64_t* arrived) {
+  __shared__ bool last;
+  if (threadIdx.x == 0) {
+    __threadfence();  // this block's partial sum is seen before its arrival
+    last = atomicAdd(reinterpret_cast<unsigned long long*>(arrived), 1ull) == gridDim.x - 1;
+  }
+  __syncthreads();
+  return last;
+}
+
+__global__ void __launch_bounds__(kThreads) decide_kernel(__grid_constant__ const AdamArgs args) {
+  const std::int64_t begin = blockIdx.x * kReduceChunk;
+  const double sum =
+      block_sum(begin, begin + kReduceChunk < args.n ? begin + kReduceChunk : args.n,
+                [&](std::int64_t i) { return static_cast<double>(args.gradient[i]) * args.gradient[i]; });
+  if (threadIdx.x == 0) args.partial[blockIdx.x] = sum;
+  if (!is_last_block(&args.record->arrived)) return;
+  const double squares = block_sum(0, gridDim.x, [&](std::int64_t c) { return __ldcg(args.partial + c); });
+  if (threadIdx.x != 0) return;
+  args.record->arrived = 0;
+  decide_step(args, squares);
+}
+
+__global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor)
+    change_kernel(__grid_constant__ const AdamArgs args) {
+  if (args.record->made == 0.0) return;
+  const AdamFactors f = AdamFactors::of(args);
+  const std::int64_t i = (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) * 4;
+  if (i + 4 <= args.n) {
+    const float4 g = *reinterpret_cast<const float4*>(args.gradient + i);
+    auto* const parameter = reinterpret_cast<float4*>(args.parameter + i);
+    auto* const first = reinterpret_cast<float4*>(args.first_moment + i);
+    auto* const second = reinterpret_cast<float4*>(args.second_moment + i);
+    float4 p = *parameter, m = *first, v = *second;
+    adam_element(f, g.x, p.x, m.x, v.x);
+    adam_element(f, g.y, p.y, m.y, v.y);
+    adam_element(f, g.z, p.z, m.z, v.z);
+    adam_element(f, g.w, p.w, m.w, v.w);
+    *parameter = p;
+    *first = m;
+    *second = v;
+    if (args.shadow == nullptr) return;
+    *reinterpret_cast<ushort4*>(args.shadow + i) =
+        make_ushort4(bfloat16_bits(p.x), bfloat16_bits(p.y), bfloat16_bits(p.z), bfloat16_bits(p.w));
+  } else {
+    for (std::int64_t k = i; k < args.n; ++k) {
+      adam_element(f, args.gradient[k], args.parameter[k], args.first_moment[k], args.second_moment[k]);
+      if (args.shadow != nullptr) args.shadow[k] = bfloat16_bits(args.parameter[k]);
+    }
+  }
+}
+
+}  // namespace
+
+void adam(void* stream, const AdamArgs& args) {
+  const auto queue = static_cast<cudaStream_t>(stream);
+  const auto chunks = static_cast<unsigned>(num_chunks(args.n));
+  WD_CHECK(args.n > 0 && num_chunks(args.n) <= 0x3fffff, "CUDA kernel adam: ", args.n, " parameters");
+  decide_kernel<<<chunks, kThreads, 0, queue>>>(args);
+  check_launch("adam");
+  constexpr std::int64_t kPerBlock = 4 * kThreads;
+  change_kernel<<<static_cast<unsigned>((args.n + kPerBlock - 1) / kPerBlock), kThreads, 0, queue>>>(args);
+  check_launch("adam");
+}
+
+}  // namespace wd::cuda

@@ -1,0 +1,51 @@
+// adam.h: a step of the optimizer: mean gradient, its norm, clipping, refusal of what is not finite, Adam (Kingma and Ba 2015).
+#pragma once
+
+#include "kernels/loss.h"
+
+namespace wd {
+
+// What the steps of an update read and leave, in the device's memory, where a captured graph finds it: [kStepNumbers] float64.
+struct StepRecord {
+  // Set before the update.
+  double lr;
+  double max_grad_norm;  // infinity: no limit
+  double target_kl;  // a minibatch whose KL estimate is above 1.5 times this ends the update; 0: none does
+  // Over the update; 0 before it.
+  double sums[kNumLossSums];  // of all minibatches, that which ended it included
+  double norm_sum;            // of the mean gradients' norms, before clipping
+  double steps;               // made or refused
+  double refused;             // because totals or norm were not finite
+  double stopped;             // 1: ended by target_kl; further steps do and count nothing
+  // Of the last step.
+  double norm;
+  double made;  // 1: it changed the parameters
+  double scale, step_size, inverse_root;
+  std::uint64_t arrived;  // blocks whose sum is there; 0 between steps
+};
+inline constexpr std::int64_t kStepNumbers = sizeof(StepRecord) / sizeof(double);
+
+struct AdamArgs {
+  std::int64_t n = 0;               // parameters
+  const float* gradient = nullptr;  // [n], of the summed loss
+  float* parameter = nullptr;       // [n]
+  float* first_moment = nullptr;    // [n]
+  float* second_moment = nullptr;   // [n]
+  std::uint16_t* shadow = nullptr;  // [n]: the parameters in bfloat16, rounded to nearest even; or null
+  const double* totals = nullptr;   // [kNumLossSums], of the minibatch
+  float* steps = nullptr;           // [1], made since training began
+  StepRecord* record = nullptr;
+  double* partial = nullptr;  // working memory, num_chunks(n)
+  double beta1 = 0.9, beta2 = 0.999;
+  float epsilon = 1e-8f;
+};
+
+// Nothing is changed by a minibatch whose totals or norm are not finite. Arrays of n lie at multiples of 16 bytes. On CUDA two
+// launches. The order of the norm's sum is that of sum_of_squares() (reduce.h). Enqueues.
+void adam(Queue queue, const AdamArgs& args);
+
+namespace cuda {
+void adam(void* stream, const AdamArgs& args);
+}
+
+}  // namespace wd

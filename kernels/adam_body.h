@@ -1,0 +1,79 @@
+// adam_body.h: what a step decides, and the change of one parameter, the same code on both devices.
+#pragma once
+
+#include "kernels/adam.h"
+#include "wd/math.h"
+
+namespace wd {
+
+WD_FN bool is_finite(double v) { return v - v == 0.0; }
+
+// base^n by squaring.
+WD_FN double power(double base, std::int64_t n) {
+  double product = 1.0;
+  for (; n > 0; n /= 2, base *= base) {
+    if (n % 2 == 1) product *= base;
+  }
+  return product;
+}
+
+// bfloat16 nearest to v, ties to even; NaN stays NaN.
+WD_FN std::uint16_t bfloat16_bits(float v) {
+  const std::uint32_t bits = detail::bits_of(v);
+  if (v != v) return static_cast<std::uint16_t>(bits >> 16 | 0x40u);
+  return static_cast<std::uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
+// The record after the minibatch whose summed gradient has this sum of squares: whether it makes a step, and the step's factors.
+WD_FN void decide_step(const AdamArgs& args, double squares) {
+  StepRecord& record = *args.record;
+  record.made = 0.0;
+  if (record.stopped != 0.0) return;
+  double all = 0.0;
+  for (int k = 0; k < kNumLossSums; ++k) {
+    record.sums[k] += args.totals[k];
+    all += args.totals[k];
+  }
+  const double inverse_count = 1.0 / max(args.totals[kCount], 1.0);
+  if (record.target_kl > 0.0 && args.totals[kApproxKl] * inverse_count > 1.5 * record.target_kl) {
+    record.stopped = 1.0;
+    return;
+  }
+  record.norm = sqrt(squares) * inverse_count;
+  record.norm_sum += record.norm;
+  record.steps += 1.0;
+  if (!is_finite(record.norm + all)) {
+    record.refused += 1.0;
+    return;
+  }
+  const auto step = static_cast<std::int64_t>(*args.steps) + 1;
+  *args.steps = static_cast<float>(step);
+  record.made = 1.0;
+  record.scale = inverse_count * min(record.max_grad_norm / (record.norm + 1e-6), 1.0);
+  record.step_size = record.lr / (1.0 - power(args.beta1, step));
+  record.inverse_root = 1.0 / sqrt(1.0 - power(args.beta2, step));
+}
+
+struct AdamFactors {
+  float scale, step_size, inverse_root, share1, beta2, share2, epsilon;
+
+  WD_FN static AdamFactors of(const AdamArgs& args) {
+    const StepRecord& record = *args.record;
+    return {static_cast<float>(record.scale),
+            static_cast<float>(record.step_size),
+            static_cast<float>(record.inverse_root),
+            static_cast<float>(1.0 - args.beta1),
+            static_cast<float>(args.beta2),
+            static_cast<float>(1.0 - args.beta2),
+            args.epsilon};
+  }
+};
+
+WD_FN void adam_element(const AdamFactors& f, float gradient, float& parameter, float& first, float& second) {
+  const float g = gradient * f.scale;
+  first += (g - first) * f.share1;
+  second = second * f.beta2 + g * g * f.share2;
+  parameter -= f.step_size * first / (sqrt(second) * f.inverse_root + f.epsilon);
+}
+
+}  // namespace wd

@@ -1,0 +1,23 @@
+// reduce.cuh: a sum over a block whose order follows from the range alone.
+#pragma once
+
+#include "kernels/for_each.cuh"
+
+namespace wd::cuda {
+
+// Sum of f(begin) .. f(end - 1) over the kThreads threads of the block, in thread 0: every thread adds up its stride, then a fixed
+// tree. The order never depends on the number of blocks or which of them runs first. All threads call it.
+template <typename F>
+__device__ double block_sum(std::int64_t begin, std::int64_t end, F f) {
+  __shared__ double subtotal[kThreads];
+  double sum = 0.0;
+  for (std::int64_t i = begin + threadIdx.x; i < end; i += kThreads) sum += f(i);
+  subtotal[threadIdx.x] = sum;
+  for (int half = kThreads / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x < half) subtotal[threadIdx.x] += subtotal[threadIdx.x + half];
+  }
+  return subtotal[0];
+}
+
+}  // namespace wd::cuda
