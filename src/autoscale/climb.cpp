@@ -2,8 +2,10 @@
 #include "src/autoscale/climb.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
+#include "src/autoscale/compare.h"
 #include "src/autoscale/search.h"
 #include "wd/error.h"
 
@@ -11,7 +13,7 @@ namespace wd::scaling {
 namespace {
 
 // A doubling that is slower than this is no matter of noise.
-constexpr double kClearLoss = 0.9;
+constexpr double kClearLoss = 0.8;
 
 class Climber {
  public:
@@ -61,28 +63,30 @@ class Climber {
 
   void up(std::int64_t fits) {
     while (fits < axis_.most) {
-      const std::int64_t next = fits > axis_.most / 2 ? axis_.most : 2 * fits;
+      std::int64_t next = fits > axis_.most / 2 ? axis_.most : 2 * fits;
       const std::optional<Kind> kind = look(next);
       if (!kind) return;
       if (*kind != Kind::kFits) return bisect(fits, next);
-      if (for_speed_ && next == 2 * fits && !gains(fits, next)) {
+      if (for_speed_ && next == 2 * fits && !may_gain(fits, next, 1)) {
         ended_ = concat("no faster at ", next);
-        return;
+        // Two doublings may show what one hides in the noise.
+        if (next > axis_.most / 2 || look(2 * next) != Kind::kFits || !may_gain(fits, 2 * next, 2)) return;
+        ended_.clear();
+        next *= 2;
       }
       fits = next;
     }
     ended_ = concat("the limit is ", axis_.most);
   }
 
-  // One timing is noisier than the gain that matters: the first time that there seems to be none, both are
-  // measured again.
-  bool gains(std::int64_t from, std::int64_t to) {
+  // Whether so many doublings bring 2 % each. One timing is noisier than that: where it shows no gain, pairs
+  // decide, and where they disagree, the next doubling will tell. What was climbed too far is found again by
+  // the third stage.
+  bool may_gain(std::int64_t from, std::int64_t to, int doublings) {
     const Probe a = axis_.probe(from), b = axis_.probe(to);
-    const auto clears = [&](double gain) { return tries_.rate(b) >= gain * tries_.rate(a); };
-    if (clears(1.0 + kLeastGain)) return true;
-    if (asked_again_ || !clears(kClearLoss)) return false;
-    asked_again_ = true;
-    return tries_.run(a) && tries_.run(b) && tries_.fits(b) && clears(1.0 + kLeastGain);
+    const double wanted = std::pow(1.0 + kLeastGain, doublings), gain = tries_.rate(b) / tries_.rate(a);
+    if (gain >= wanted) return true;
+    return gain >= kClearLoss && compare(tries_, b, a, wanted).verdict != Verdict::kNo;
   }
 
   std::optional<std::int64_t> best() const {
@@ -100,7 +104,6 @@ class Climber {
   Tries& tries_;
   const Axis& axis_;
   const bool for_speed_;
-  bool asked_again_ = false;
   std::set<std::int64_t> seen_;
   std::string ended_;
 };

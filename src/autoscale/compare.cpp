@@ -6,8 +6,8 @@
 namespace wd::scaling {
 namespace {
 
-// A pair so far below the threshold decides alone: noise is not of this size.
-constexpr double kClearlyBelow = 0.9;
+// A pair so far below the threshold decides alone, and two that are both so far: noise is not of this size.
+constexpr double kClearInOne = 0.8, kClearInTwo = 0.92;
 
 }  // namespace
 
@@ -33,7 +33,9 @@ Comparison compare(Tries& tries, const Probe& a, const Probe& b, double threshol
     if (second->kind != Kind::kFits) return {Verdict::kNo, 0.0, true};
     const double gain = second->env_steps_per_s / first->env_steps_per_s;
     ratios.push_back(swap ? gain : 1.0 / gain);
-    if (ratios.back() < kClearlyBelow * threshold) return {Verdict::kNo, ratios.back(), true};
+    const double best = *std::ranges::max_element(ratios);
+    if (best < threshold * (ratios.size() == 1 ? kClearInOne : ratios.size() == 2 ? kClearInTwo : 0.0))
+      return {Verdict::kNo, median(ratios), true};
     const Verdict now = verdict(ratios, threshold);
     if (now != Verdict::kOpen) return {now, median(ratios), true};
   }

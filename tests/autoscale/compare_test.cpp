@@ -65,12 +65,14 @@ TEST(CompareTest, ADriftOfTheMachineFavoursNeither) {
   EXPECT_EQ(compared.order.size(), 10U);
 }
 
-TEST(CompareTest, OnePairIsEnoughWhereTheDifferenceIsClear) {
-  FakeMachine machine;
-  machine.rate = [](const Probe& p) { return p == kSlow ? 80.0 : 100.0; };
-  const Compared compared = run(machine, 0.98);
-  EXPECT_EQ(compared.comparison.verdict, Verdict::kNo);
-  EXPECT_EQ(compared.order.size(), 2U);
+TEST(CompareTest, OnePairIsEnoughWhereTheDifferenceIsClearAndTwoWhereItIsLess) {
+  for (const auto& [slow, probes] : {std::pair(75.0, 2U), {85.0, 4U}, {95.0, 6U}}) {
+    FakeMachine machine;
+    machine.rate = [slow = slow](const Probe& p) { return p == kSlow ? slow : 100.0; };
+    const Compared compared = run(machine, 0.98);
+    EXPECT_EQ(compared.comparison.verdict, Verdict::kNo);
+    EXPECT_EQ(compared.order.size(), probes) << slow;
+  }
 }
 
 TEST(CompareTest, AMisfitOrTheEndOfTheProbesIsNoYes) {

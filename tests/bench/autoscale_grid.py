@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 WDTRAIN = ROOT / "build/wdtrain"
 # Where the search begins: replicas and steps. The games of 105 agents are begun small, as docs/autoscale.md advises for a CPU.
 STARTS = {"cartpole": (32, 32), "tag_gridworld": (64, 50), "tag_continuous": (4, 10)}
-FINALISTS, ROUNDS = 3, 5
+FINALISTS, ROUNDS = 3, 9
 
 
 class Game:
