@@ -79,14 +79,15 @@ class Climber {
     ended_ = concat("the limit is ", axis_.most);
   }
 
-  // Whether so many doublings bring 2 % each. One timing is noisier than that: where it shows no gain, pairs
-  // decide, and where they disagree, the next doubling will tell. What was climbed too far is found again by
-  // the third stage.
+  // Whether so many doublings bring 2 % each. One timing is noisier than that: where it shows no gain, the
+  // median of pairs decides.
   bool may_gain(std::int64_t from, std::int64_t to, int doublings) {
     const Probe a = axis_.probe(from), b = axis_.probe(to);
     const double wanted = std::pow(1.0 + kLeastGain, doublings), gain = tries_.rate(b) / tries_.rate(a);
     if (gain >= wanted) return true;
-    return gain >= kClearLoss && compare(tries_, b, a, wanted).verdict != Verdict::kNo;
+    if (gain < kClearLoss) return false;
+    const Comparison pairs = compare(tries_, b, a, wanted);
+    return pairs.verdict != Verdict::kNo && pairs.median >= wanted;
   }
 
   std::optional<std::int64_t> best() const {
