@@ -209,26 +209,25 @@ struct TagContinuous {
       obs(i, kFeatures * others) = s.seen[i] != 0 ? time : 0.0f;
     });
     if (p.use_full_observation) {
-      team.each_other(agents, kFeatures, [=](int i, int f) {
-        float* const row = obs.row(i) + f * others;
+      team.write_others(obs, agents, kFeatures, [=](int i, int f) {
         const float* const values = &s.features[f * agents];
         const float own = f < kRelative ? values[i] : 0.0f;
         const float scale =
             f < kRelative ? static_cast<float>(s.seen[i]) : 1.0f;  // those out of the game see no positions
-        return [=](int j, int slot) { row[slot] = (values[j] - own) * scale; };
+        return [=](int j) { return (values[j] - own) * scale; };
       });
     } else {
       wd::find_nearest(team, agents, others, &s.distances[0], &s.neighbor[0], [=](int i, int j) {
         const float d = distance(s, i, j);
         return (s.seen[i] & s.seen[j]) != 0 ? d : __builtin_inff();
       });
-      team.each_pair(agents, others, [=](int i, int k) {
-        float* const row = obs.row(i) + k;
-        const int j = s.neighbor[k * agents + i];
-        for (int f = 0; f < kFeatures; ++f) {
-          const float* const values = &s.features[f * agents];
-          row[f * others] = j < 0 ? 0.0f : values[j] - (f < kRelative ? values[i] : 0.0f);
-        }
+      team.write_parts(obs, agents, kFeatures, others, [=](int i, int f) {
+        const float* const values = &s.features[f * agents];
+        const float own = f < kRelative ? values[i] : 0.0f;
+        return [=](int k) {
+          const int j = s.neighbor[k * agents + i];
+          return j < 0 ? 0.0f : values[j] - own;
+        };
       });
     }
   }

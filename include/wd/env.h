@@ -16,7 +16,8 @@
 //     static void scripted(const Params&, const State&, int agent, wd::ScriptedAction& action);
 //   };
 //
-// `team` runs phases (wd/team.h): each(n, f), each_pair(n, m, f), each_other(n, m, f), once(f), sum/min/any(n, f), add(target, k), t().
+// `team` runs phases (wd/team.h): each(n, f), each_pair(n, m, f), once(f), sum/min/any(n, f), add(target, k), t(), and
+// write_parts(observations, n, m, size, f), write_others(observations, n, m, f).
 // A phase writes nothing that another iteration of the same phase reads; code between phases runs in every thread.
 #pragma once
 
@@ -150,16 +151,21 @@ struct RoleView {
       nullptr;  // [E, policy_agents, mask_width], row t + 1; null where the role has none
 };
 
-// Where observe() writes: rows of the trajectory buffers themselves.
+// Where observe() writes: rows of the trajectory buffers themselves; or `staged`, where all rows of this replica lie role after role, on
+// their way there.
 class Observations {
  public:
-  WD_FN Observations(const RoleView* roles, int num_roles, int replica)
-      : roles_(roles), num_roles_(num_roles), replica_(replica) {}
+  WD_FN Observations(const RoleView* roles, int num_roles, int replica, float* staged = nullptr)
+      : roles_(roles), staged_(staged), num_roles_(num_roles), replica_(replica) {}
 
   // The agent's row, observation_size() floats. Its contents are undefined before: write all of it.
   WD_FN float* row(int agent) const {
     const RoleView& role = role_of(agent);
-    return role.observation + slot(role, agent) * role.observation_stride;
+    if (staged_ == nullptr) return role.observation + slot(role, agent) * role.observation_stride;
+    float* rows = staged_;
+    for (const RoleView* before = roles_; before != &role; ++before)
+      rows += before->count * before->observation_stride;
+    return rows + (agent - role.first_agent) * role.observation_stride;
   }
   WD_FN float& operator()(int agent, int feature) const { return row(agent)[feature]; }
   // Legal choices of the agent, head after head: 1 legal, 0 not. Null where the role declared no action_mask.
@@ -179,6 +185,7 @@ class Observations {
   }
 
   const RoleView* roles_;
+  float* staged_;
   int num_roles_;
   int replica_;
 };

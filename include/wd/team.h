@@ -20,6 +20,15 @@ WD_FN float tree_sum(int first, int size, int n, F& f) {
   return value;
 }
 
+// f(i, c) of write_others(), as write_parts() takes it: entry k is that of the k-th other agent.
+template <typename F>
+WD_FN auto others_of(F f) {
+  return [f](int i, int c) {
+    const auto g = f(i, c);
+    return [g, i](int k) { return g(k >= i ? k + 1 : k); };
+  };
+}
+
 WD_FN int next_power_of_two(int n) {
   int size = 1;
   while (size < n) size *= 2;
@@ -48,17 +57,32 @@ class SerialTeam {
       for (int j = 0; j < m; ++j) f(i, j);
     }
   }
-  // f(i, c)(j, slot) for all i < n, c < m and j < n but i; slot numbers the others of i in order of j, 0 .. n - 2. f returns the
-  // function of the inner loop, so that what depends on i and c alone is found once, not for every j.
-  template <typename F>
-  void each_other(int n, int m, F f) {
+  // Observation rows of agents i < n from entry 0 on: m parts of `size` entries each, of which f(i, c)(k) is entry k of part c.
+  // f returns a function, so that what depends on i and c alone is found once, not for every k.
+  template <typename Rows, typename F>
+  void write_parts(const Rows& observations, int n, int m, int size, F f) {
     for (int i = 0; i < n; ++i) {
+      const auto row = observations.row(i);
       for (int c = 0; c < m; ++c) {
-        auto g = f(i, c);
+        const auto part = row + c * size;
+        const auto g = f(i, c);
 #pragma GCC ivdep
-        for (int j = 0; j < i; ++j) g(j, j);
+        for (int k = 0; k < size; ++k) part[k] = g(k);
+      }
+    }
+  }
+  // The same of n - 1 entries, one for each other agent: f(i, c)(j) for j = 0 .. n - 1 but i.
+  template <typename Rows, typename F>
+  void write_others(const Rows& observations, int n, int m, F f) {
+    for (int i = 0; i < n; ++i) {
+      const auto row = observations.row(i);
+      for (int c = 0; c < m; ++c) {
+        const auto part = row + c * (n - 1);
+        const auto g = f(i, c);
 #pragma GCC ivdep
-        for (int j = i + 1; j < n; ++j) g(j, j - 1);
+        for (int j = 0; j < i; ++j) part[j] = g(j);
+#pragma GCC ivdep
+        for (int j = i + 1; j < n; ++j) part[j - 1] = g(j);
       }
     }
   }

@@ -160,11 +160,13 @@ WD_FN void report_statistics(Team& team, const StepView& view, const std::byte* 
   }
 }
 
-// Moves one replica on by one step. `team.t()` is 0 where the replica resets, else the number of the step.
+// Moves one replica on by one step. `team.t()` is 0 where the replica resets, else the number of the step. Observation rows go to
+// `rows` (class Observations) where it is not null.
 template <typename Env, typename Team>
 WD_FN void advance(Team& team, const typename Env::Params& params,
                    const StateSlots<typename Env::State>& slots, const StepView& view,
-                   const ReplicaShape& shape, int replica, std::byte* block, std::byte* scratch) {
+                   const ReplicaShape& shape, int replica, std::byte* block, std::byte* scratch,
+                   float* rows = nullptr) {
   auto* const header = reinterpret_cast<ReplicaHeader*>(block);
   typename Env::State state = bind_state<typename Env::State>(slots, block, scratch);
   const Staging staging = Staging::at(scratch + shape.staging_offset, shape.num_agents, shape.action_width);
@@ -185,7 +187,7 @@ WD_FN void advance(Team& team, const typename Env::Params& params,
   terminated = terminated || (limit && view.at_time_limit == AtTimeLimit::kTerminates);
   const bool truncated = limit && !terminated;
   scatter<Env>(team, params, state, view, staging, replica, resetting);
-  Env::observe(team, params, state, Observations(view.roles, view.num_roles, replica));
+  Env::observe(team, params, state, Observations(view.roles, view.num_roles, replica, rows));
   if ((terminated || truncated) && view.statistic != nullptr) report_statistics(team, view, block, replica);
   team.once([&] {
     header->t = team.t();

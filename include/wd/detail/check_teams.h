@@ -26,10 +26,15 @@ class OrderedTeam {
   void each_pair(int n, int m, F f) {
     for (const int k : indices(n * m)) f(k / m, k % m);
   }
-  template <typename F>
-  void each_other(int n, int m, F f) {
-    each_pair(n * m, n - 1,
-              [&](int row, int slot) { f(row / m, row % m)(slot + (slot >= row / m ? 1 : 0), slot); });
+  template <typename Rows, typename F>
+  void write_parts(const Rows& observations, int n, int m, int size, F f) {
+    each_pair(n * m, size, [&](int part, int k) {
+      observations.row(part / m)[part % m * size + k] = f(part / m, part % m)(k);
+    });
+  }
+  template <typename Rows, typename F>
+  void write_others(const Rows& observations, int n, int m, F f) {
+    write_parts(observations, n, m, n - 1, others_of(f));
   }
   template <typename F>
   void once(F f) {
@@ -90,10 +95,15 @@ class ThreadTeam {
   void each_pair(int n, int m, F f) {
     each(n * m, [&](int k) { f(k / m, k % m); });
   }
-  template <typename F>
-  void each_other(int n, int m, F f) {
-    each_pair(n * m, n - 1,
-              [&](int row, int slot) { f(row / m, row % m)(slot + (slot >= row / m ? 1 : 0), slot); });
+  template <typename Rows, typename F>
+  void write_parts(const Rows& observations, int n, int m, int size, F f) {
+    each_pair(n * m, size, [&](int part, int k) {
+      observations.row(part / m)[part % m * size + k] = f(part / m, part % m)(k);
+    });
+  }
+  template <typename Rows, typename F>
+  void write_others(const Rows& observations, int n, int m, F f) {
+    write_parts(observations, n, m, n - 1, others_of(f));
   }
   template <typename F>
   void once(F f) {

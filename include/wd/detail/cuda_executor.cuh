@@ -8,8 +8,10 @@
 
 namespace wd::detail {
 
-// Threads of a block that packs replicas, and how many replicas that makes.
+// Threads of a block that one replica has to itself, at most; of a block that packs replicas, and how many that makes.
+inline constexpr int kMostThreads = 1024;
 inline constexpr int kPackedThreads = 128;
+inline constexpr std::size_t kMostWithRows = 48 << 10;  // bytes of shared memory that such a block takes to stage rows too
 template <int kTile>
 inline constexpr int kPacked = kTile == 0 ? 1 : kPackedThreads / (kTile == 0 ? 1 : kTile);
 
@@ -22,7 +24,7 @@ class CudaTeam {
 
   template <typename F>
   __device__ void each(int n, F f) {
-    for (int i = rank(); i < n; i += size()) f(i);
+    for (int i = rank(); i < n; i += team_size()) f(i);
     sync();
   }
   template <typename F>
@@ -30,13 +32,38 @@ class CudaTeam {
     if (m > 0) strided_pairs(n, m, f);
     sync();
   }
-  template <typename F>
-  __device__ void each_other(int n, int m, F f) {
-    const auto row = [&](int i, int slot) {
-      for (int c = 0; c < m; ++c) f(i, c)(slot + (slot >= i ? 1 : 0), slot);
-    };
-    if (n > 1) strided_pairs(n, n - 1, row);
+  // A row is written by up to 32 neighbouring threads, 16 bytes each at a time.
+  template <typename Rows, typename F>
+  __device__ void write_parts(const Rows& observations, int n, int m, int size, F f) {
+    const int entries = m * size;
+    int lanes = 1;
+    while (lanes < 32 && lanes < team_size() && lanes * kPack < entries) lanes *= 2;
+    const int lane = rank() % lanes, step = lanes * kPack;
+    const int first_part = entries > 0 ? lane * kPack / size : 0, first_k = lane * kPack - first_part * size,
+              step_parts = entries > 0 ? step / size : 0, step_k = step - step_parts * size;
+    for (int i = rank() / lanes; i < n; i += team_size() / lanes) {
+      const auto row = observations.row(i);
+      int c = first_part, k = first_k;
+      for (int entry = lane * kPack; entry < entries; entry += step) {
+        if (k + kPack <= size) {
+          const auto g = f(i, c);
+          store_pack(row + entry, g(k), g(k + 1), g(k + 2), g(k + 3));
+        } else {
+          write_across(row + entry, i, m, size, c, k, f);
+        }
+        c += step_parts;
+        k += step_k;
+        if (k >= size) {
+          k -= size;
+          ++c;
+        }
+      }
+    }
     sync();
+  }
+  template <typename Rows, typename F>
+  __device__ void write_others(const Rows& observations, int n, int m, F f) {
+    write_parts(observations, n, m, n - 1, others_of(f));
   }
   template <typename F>
   __device__ void once(F f) {
@@ -49,15 +76,15 @@ class CudaTeam {
     if (n <= 0) return 0.0f;
     const int leaves = next_power_of_two(n);
     int run = 1;
-    while (leaves / run > size()) run *= 2;
+    while (leaves / run > team_size()) run *= 2;
     const int first = rank() * run;
-    const float mine = first < n ? tree_sum(first, run, n, f) : -0.0f;
+    const float mine = run == 1 ? (first < n ? f(first) : -0.0f) : run_sum(first, run, n, f);
     return combine(mine, -0.0f, [](float a, float b) { return a + b; });
   }
   template <typename F>
   __device__ float min(int n, F f) {
     float least = __builtin_inff();
-    for (int i = rank(); i < n; i += size()) least = wd::min(f(i), least);
+    for (int i = rank(); i < n; i += team_size()) least = wd::min(f(i), least);
     return combine(least, __builtin_inff(), [](float a, float b) { return wd::min(a, b); });
   }
   template <typename F>
@@ -76,7 +103,7 @@ class CudaTeam {
 
  private:
   __device__ static int rank() { return kTile == 0 ? threadIdx.x : threadIdx.x % kTile; }
-  __device__ static int size() { return kTile == 0 ? blockDim.x : kTile; }
+  __device__ static int team_size() { return kTile == 0 ? blockDim.x : kTile; }
   __device__ static unsigned mask() {
     if constexpr (kTile == 0 || kTile == 32) {
       return 0xffffffffu;
@@ -88,7 +115,7 @@ class CudaTeam {
   // f(k / m, k % m) for this thread's k, without a division in the loop.
   template <typename F>
   __device__ static void strided_pairs(int n, int m, F f) {
-    const int step_i = size() / m, step_j = size() % m;
+    const int step_i = team_size() / m, step_j = team_size() % m;
     int i = rank() / m, j = rank() % m;
     while (i < n) {
       f(i, j);
@@ -99,6 +126,49 @@ class CudaTeam {
         ++i;
       }
     }
+  }
+
+  static constexpr int kPack = 4;  // entries that are stored together
+  __device__ static void store_pack(float* to, float a, float b, float c, float d) {
+    *reinterpret_cast<float4*>(to) = make_float4(a, b, c, d);
+  }
+  // A pack from entry k of part c on that reaches into the next parts, or past the last.
+  template <typename F>
+  __device__ static void write_across(float* to, int i, int m, int size, int c, int k, F f) {
+    float pack[kPack];
+    int written = 0;
+#pragma unroll
+    for (int q = 0; q < kPack; ++q) {
+      if (c < m) pack[q] = f(i, c)(k), ++written;
+      if (++k == size) k = 0, ++c;
+    }
+    if (written == kPack) return store_pack(to, pack[0], pack[1], pack[2], pack[3]);
+#pragma unroll
+    for (int q = 0; q < kPack; ++q) {
+      if (q < written) to[q] = pack[q];
+    }
+  }
+
+  // tree_sum() of runs shorter than 2^kLevels with what waits in registers: an array indexed at run time would be local memory.
+  template <typename F>
+  __device__ static float run_sum(int first, int run, int n, F& f) {
+    constexpr int kLevels = 24;
+    float waiting[kLevels];
+    float value = -0.0f;
+    for (int leaf = 0; leaf < run; ++leaf) {
+      value = first + leaf < n ? f(first + leaf) : -0.0f;
+      bool carries = true;
+#pragma unroll
+      for (int level = 0; level < kLevels; ++level) {
+        if (carries && (leaf >> level & 1) != 0) {
+          value = waiting[level] + value;
+        } else if (carries) {
+          waiting[level] = value;
+          carries = false;
+        }
+      }
+    }
+    return value;
   }
 
   // One value a thread to one value for all, neighbours first.
@@ -125,18 +195,37 @@ class CudaTeam {
 
 // Bytes between global and shared memory, 16 at a time.
 template <int kTile>
-__device__ void copy_words(std::byte* to, const std::byte* from, std::uint32_t bytes) {
+__device__ void copy_words(void* to, const void* from, std::uint32_t bytes) {
   const int rank = kTile == 0 ? threadIdx.x : threadIdx.x % kTile;
   const int size = kTile == 0 ? blockDim.x : kTile;
   for (std::uint32_t i = rank; i < bytes / 16; i += size)
-    reinterpret_cast<uint4*>(to)[i] = reinterpret_cast<const uint4*>(from)[i];
+    static_cast<uint4*>(to)[i] = static_cast<const uint4*>(from)[i];
+}
+template <int kTile>
+__device__ void clear_words(void* to, std::uint32_t bytes) {
+  for (std::uint32_t i = threadIdx.x % kTile; i < bytes / 16; i += kTile)
+    static_cast<uint4*>(to)[i] = make_uint4(0, 0, 0, 0);
+}
+
+// Staged rows to where they belong.
+template <int kTile>
+__device__ void write_rows(const StepView& view, int replica, const float* rows) {
+  for (int r = 0; r < view.num_roles; ++r) {
+    const RoleView& role = view.roles[r];
+    const std::int64_t first = std::int64_t{replica} * role.policy_agents * role.observation_stride;
+    const int entries = role.count * role.observation_stride;
+    copy_words<kTile>(role.observation + first, rows, static_cast<std::uint32_t>(entries * sizeof(float)));
+    rows += entries;
+  }
 }
 
 template <typename Env, int kTile>
-__global__ void step_kernel(__grid_constant__ const typename Env::Params params,
+__global__ void __launch_bounds__(kTile == 0 ? kMostThreads : kPackedThreads)
+    step_kernel(__grid_constant__ const typename Env::Params params,
                             __grid_constant__ const StateSlots<typename Env::State> slots,
                             __grid_constant__ const StepView view, const ReplicaShape shape,
-                            const std::uint32_t scratch_bytes, const bool staged) {
+                            const std::uint32_t scratch_bytes, const std::uint32_t row_bytes,
+                            const bool staged) {
   extern __shared__ uint4 shared_memory[];
   __shared__ float partial[32];
   const int lane = kTile == 0 ? 0 : threadIdx.x / (kTile == 0 ? 1 : kTile);
@@ -149,13 +238,31 @@ __global__ void step_kernel(__grid_constant__ const typename Env::Params params,
   std::byte* scratch = view.scratch + static_cast<std::size_t>(replica) * scratch_bytes;
   if (staged) {
     block = reinterpret_cast<std::byte*>(shared_memory) +
-            static_cast<std::size_t>(lane) * (shape.block_bytes + scratch_bytes);
+            static_cast<std::size_t>(lane) * (shape.block_bytes + scratch_bytes + row_bytes);
     scratch = block + shape.block_bytes;
     copy_words<kTile>(block, global_block, shape.block_bytes);
   }
+  float* rows = nullptr;
+  if constexpr (kTile != 0) {
+    if (row_bytes > 0) {
+      rows = reinterpret_cast<float*>(scratch + scratch_bytes);
+      clear_words<kTile>(rows, row_bytes);  // the padding between rows is 0
+    }
+  }
   team.sync();
-  advance<Env>(team, params, slots, view, shape, replica, block, scratch);
+  advance<Env>(team, params, slots, view, shape, replica, block, scratch, rows);
   if (staged) copy_words<kTile>(global_block, block, shape.block_bytes);
+  if constexpr (kTile != 0) {
+    if (row_bytes > 0) write_rows<kTile>(view, replica, rows);
+  }
+}
+
+// What all rows of a replica take.
+inline std::size_t bytes_of_rows(const StepView& view) {
+  std::size_t floats = 0;
+  for (int r = 0; r < view.num_roles; ++r)
+    floats += static_cast<std::size_t>(view.roles[r].count) * view.roles[r].observation_stride;
+  return floats * sizeof(float);
 }
 
 inline void check_cuda(cudaError_t error, const char* what) {
@@ -165,10 +272,12 @@ inline void check_cuda(cudaError_t error, const char* what) {
 template <typename Env, int kTile>
 void launch_step(const typename Env::Params& params, const StateLayout& layout, const StepView& view,
                  cudaStream_t stream) {
-  const int threads = kTile == 0 ? clamp((layout.num_agents + 31) / 32 * 32, 256, 1024) : kPackedThreads;
+  const int threads = kTile == 0 ? clamp((layout.num_agents + 31) / 32 * 32, 256, kMostThreads) : kPackedThreads;
   const int blocks = (view.num_replicas + kPacked<kTile> - 1) / kPacked<kTile>;
-  const std::size_t wanted =
-      static_cast<std::size_t>(kPacked<kTile>) * (layout.block_bytes + layout.scratch_bytes);
+  // Small rows are staged too and leave together, 16 bytes a thread; large ones would keep other blocks away.
+  const std::size_t each = layout.block_bytes + layout.scratch_bytes, with_rows = each + bytes_of_rows(view);
+  const bool stage_rows = kTile != 0 && kPacked<kTile> * with_rows <= kMostWithRows;
+  const std::size_t wanted = kPacked<kTile> * (stage_rows ? with_rows : each);
   int device = 0, limit = 0;
   check_cuda(cudaGetDevice(&device), "cudaGetDevice");
   check_cuda(cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
@@ -183,7 +292,8 @@ void launch_step(const typename Env::Params& params, const StateLayout& layout, 
         "cudaFuncSetAttribute");
   }
   kernel<<<blocks, threads, staged ? wanted : 0, stream>>>(params, slots_of<Env>(layout), view,
-                                                           shape_of(layout), layout.scratch_bytes, staged);
+                                                           shape_of(layout), layout.scratch_bytes,
+                                                           stage_rows ? with_rows - each : 0, staged);
   check_cuda(cudaGetLastError(), "environment step kernel");
 }
 

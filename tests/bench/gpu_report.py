@@ -1,0 +1,92 @@
+"""What gpu.sh did, as DATE-gpu.json and DATE-gpu.md: steps with their outcome, figures with machine, commit and command.
+
+Where the CPU stood in, the files are called DATE-gpu-standin, and say so in their first line.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import platform
+import subprocess
+
+TITLES = ["step", "outcome", "seconds", "command", "last line"]
+
+
+def said(*command):
+    """What a command prints, or what stands in its way."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True)
+    except OSError as error:
+        return f"unknown: {error}"
+    return done.stdout.strip() if done.returncode == 0 else f"unknown: {done.stderr.strip()[-200:]}"
+
+
+def machine(device):
+    memory = next(line for line in pathlib.Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemTotal"))
+    cpu = next((line.split(":")[1].strip() for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")), "")
+    gpu = said("nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader") if device == "cuda" else None
+    return {"gpu": gpu, "cpu": cpu, "cores": os.cpu_count(),
+            "memory_gib": int(memory.split()[1]) // 2**20, "system": platform.platform()}
+
+
+def read(path):
+    """JSON of a step, or None where it left none that can be read."""
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def report(work, device):
+    steps = [dict(zip(TITLES, line.split("\t"))) for line in (work / "steps.tsv").read_text().splitlines()]
+    for step in steps:
+        step["seconds"] = int(step["seconds"])
+    return {
+        "date": datetime.date.today().isoformat(),
+        "device": device if device == "cuda" else "cpu standing in: no figure here is a GPU's",
+        "machine": machine(device),
+        "commit": said("git", "describe", "--always", "--dirty", "--abbrev=12"),
+        "nvcc": (said("nvcc", "--version").splitlines() or [""])[-1],
+        "torch": said("python3", "-c", "import torch; print(torch.__version__)"),
+        "steps": steps,
+        "bench": {mode: read(work / f"bench_{mode}.json") for mode in ("env", "act", "train")},
+        "peers": read(work / "peers.json"),
+    }
+
+
+def table(titles, rows):
+    return "\n".join(["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)] +
+                     ["| " + " | ".join(str(cell).replace("|", "/") for cell in row) + " |" for row in rows])
+
+
+def page(data):
+    lines = [f"# {data['date']}, {data['machine']['gpu'] or 'CPU standing in for a GPU: no figure here is a GPU’s'}", "",
+             f"Commit {data['commit']}, torch {data['torch']}, {data['machine']['cores']} cores, {data['machine']['system']}.", "",
+             table(TITLES, [[step[title] for title in TITLES] for step in data["steps"]]), ""]
+    rows = [[mode, f"{found['env_steps_per_s']:,.0f}", f"{found['agent_steps_per_s']:,.0f}"] for mode, found in data["bench"].items() if found]
+    missing = [mode for mode, found in data["bench"].items() if not found]
+    if rows:
+        lines += [table(["wdtrain bench", "env/s", "agent/s"], rows), ""]
+    if missing:
+        lines += ["Not measured: " + ", ".join(missing) + ".", ""]
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--work", type=pathlib.Path, required=True, help="folder of steps.tsv and the steps' JSON")
+    parser.add_argument("--device", choices=["cuda", "cpu"], required=True)
+    parser.add_argument("--out", type=pathlib.Path, required=True)
+    arguments = parser.parse_args()
+    data = report(arguments.work, arguments.device)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    name = arguments.out / f"{data['date']}-gpu{'' if arguments.device == 'cuda' else '-standin'}"
+    name.with_suffix(".json").write_text(json.dumps(data, indent=2) + "\n")
+    name.with_suffix(".md").write_text(page(data))
+    print(f"written to {name}.json and {name.name}.md")
+
+
+if __name__ == "__main__":
+    main()

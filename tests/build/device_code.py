@@ -1,0 +1,79 @@
+"""Registers, memory and stores of the kernels that were built, as cuobjdump reads them from the object files.
+
+    python3 tests/build/device_code.py [BUILD_DIR]     prints a table of all kernels
+"""
+
+import dataclasses
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+
+def find_tool():
+    """Of the toolkit, or the wheel nvidia-cuda-cuobjdump beside this Python's; None where there is none."""
+    wheels = [pathlib.Path(path) / "nvidia/cu13/bin" for path in sys.path]
+    return shutil.which("cuobjdump", path=os.pathsep.join(map(str, [os.environ.get("PATH", ""), "/usr/local/cuda/bin", *wheels])))
+
+
+def dump(option, path):
+    tool = find_tool()
+    beside = {**os.environ, "PATH": os.path.dirname(tool) + os.pathsep + os.environ.get("PATH", "")}  # nvdisasm
+    return subprocess.run([tool, option, path], check=True, capture_output=True, text=True, env=beside).stdout
+
+
+@dataclasses.dataclass
+class Kernel:
+    symbol: str
+    file: pathlib.Path
+    registers: int
+    stack: int  # [bytes] of local memory a thread: arrays indexed at run time, spilled registers
+    shared: int  # [bytes], static
+
+    @property
+    def name(self):
+        """sample_row, decide_kernel, step_kernel<Cartpole, 8>."""
+        plain = subprocess.run(["c++filt", self.symbol], check=True, capture_output=True, text=True).stdout
+        plain = plain.replace("(anonymous namespace)::", "").replace("wd::cuda::", "")
+        body = re.search(r"for_each_kernel<&?\(?(?:wd::)?(\w+)", plain)
+        step = re.search(r"step_kernel<[^>]*>", plain)
+        other = re.search(r"(\w+(?:<.*?>)?)\((?!Into)", plain)
+        return body[1] if body else step[0] if step else other[1] if other else plain.strip()
+
+
+def objects(build):
+    return sorted((pathlib.Path(build) / "CMakeFiles/wd.dir").rglob("*.cu.o"))
+
+
+def kernels(path):
+    found = re.findall(r"Function (\S+):\s+REG:(\d+) STACK:(\d+) SHARED:(\d+) LOCAL:(\d+)", dump("--dump-resource-usage", path))
+    return [Kernel(symbol, path, int(registers), int(stack) + int(local), int(shared)) for symbol, registers, stack, shared, local in found]
+
+
+def functions(text, begins):
+    """Text of each function by its symbol, where `begins` matches a function's first line."""
+    parts = re.split(begins, text, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2]))
+
+
+def sass(path):
+    return functions(dump("-sass", path), r"^\s*Function : (\S+)$")
+
+
+def ptx(path):
+    return functions(dump("-ptx", path), r"^(?:\.weak |\.visible )*\.entry (\w+)\($")
+
+
+def main():
+    print("| kernel | file | registers | static shared memory [bytes] | stack [bytes] | STG.128 |\n|---|---|---|---|---|---|")
+    for path in objects(sys.argv[1] if len(sys.argv) > 1 else "build"):
+        code = sass(path)
+        for kernel in sorted(kernels(path), key=lambda kernel: kernel.name):
+            wide = len(re.findall(r"\bSTG\.E(?:\.\w+)*\.128\b", code[kernel.symbol]))
+            print(f"| `{kernel.name}` | `{path.name.removesuffix('.o')}` | {kernel.registers} | {kernel.shared} | {kernel.stack} | {wide} |")
+
+
+if __name__ == "__main__":
+    main()

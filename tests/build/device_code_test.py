@@ -1,0 +1,46 @@
+"""device_code_test.py: what the compiler made of the kernels: no local memory, blocks that fit, rows stored 16 bytes at a time."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from build import device_code
+
+OBJECTS = device_code.objects(os.environ["WD_BUILD_DIR"])
+pytestmark = [
+    pytest.mark.skipif(not OBJECTS, reason="this build has no CUDA"),
+    pytest.mark.skipif(device_code.find_tool() is None, reason="there is no cuobjdump"),
+]
+MOST_THREADS = 1024  # of a block that one replica has to itself (include/wd/detail/cuda_executor.cuh)
+
+
+def every_kernel():
+    return [kernel for path in OBJECTS for kernel in device_code.kernels(path)]
+
+
+def test_all_objects_hold_kernels():
+    assert len(OBJECTS) >= 14
+    assert all(device_code.kernels(path) for path in OBJECTS)
+
+
+def test_no_kernel_uses_local_memory():
+    assert {kernel.name: kernel.stack for kernel in every_kernel() if kernel.stack > 0} == {}
+
+
+def test_the_largest_blocks_have_registers():
+    of_blocks = [kernel for kernel in every_kernel() if re.fullmatch(r"step_kernel<\w+, 0>", kernel.name)]
+    assert len(of_blocks) >= 5
+    assert {kernel.name: kernel.registers for kernel in of_blocks if kernel.registers * MOST_THREADS > 65536} == {}
+
+
+def test_rows_of_a_block_are_stored_16_bytes_at_a_time():
+    """tag_continuous's: in PTX a float4 is a row's, since the state is copied as integers; the machine code keeps its width."""
+    (path,) = [path for path in OBJECTS if path.name == "tag_continuous.env.cu.o"]
+    (kernel,) = [kernel for kernel in device_code.kernels(path) if kernel.name == "step_kernel<TagContinuous, 0>"]
+    rows = len(re.findall(r"\bst\.global\.v4\.f32\b", device_code.ptx(path)[kernel.symbol]))
+    state = len(re.findall(r"\bst\.global\.v4\.[ub]32\b", device_code.ptx(path)[kernel.symbol]))
+    stores = len(re.findall(r"\bSTG\.E(?:\.\w+)*\.128\b", device_code.sass(path)[kernel.symbol]))
+    assert rows >= 2, "full observation and nearest neighbours"
+    assert stores >= rows + (1 if state else 0)
