@@ -20,8 +20,8 @@ WD_FN void deal_replica(const DealArgs& args, std::int64_t e) {
                       static_cast<std::uint32_t>(args.iteration >> 32) << 16 | args.epoch}},
                     args.key.key0, args.key.key1);
     }
-    const auto q = static_cast<std::int64_t>(
-        (std::uint64_t{bits.word[0]} * static_cast<std::uint64_t>(p + 1)) >> 32);
+    const auto q =
+        static_cast<std::int64_t>((std::uint64_t{bits.word[0]} * static_cast<std::uint64_t>(p + 1)) >> 32);
     bits = {{bits.word[1], bits.word[2], bits.word[3], 0}};  // indexed by p they would lie in local memory
     args.order[place(p)] = args.order[place(q)];
     args.order[place(q)] = p * E + e;

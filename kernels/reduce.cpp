@@ -18,22 +18,31 @@ void each_chunk(std::int64_t n, F chunk) {
   });
 }
 
+// f(begin) + .. + f(end - 1): running sums of every eighth, which fill vectors, then those one after the other.
+template <typename F>
+double sum(std::int64_t begin, std::int64_t end, F f) {
+  constexpr int kLanes = 8;
+  double lane[kLanes] = {};
+  std::int64_t i = begin;
+  for (; i + kLanes <= end; i += kLanes) {
+    for (int k = 0; k < kLanes; ++k) lane[k] += f(i + k);
+  }
+  for (int k = 0; i < end; ++i, ++k) lane[k] += f(i);
+  double total = 0.0;
+  for (const double one : lane) total += one;
+  return total;
+}
+
 }  // namespace
 
 void masked_moments(Queue queue, const float* x, const std::uint8_t* mask, std::int64_t n, double* partial,
                     double* out) {
   if (queue.cuda) return cuda::masked_moments(queue.stream, x, mask, n, partial, out);
   each_chunk(n, [&](std::int64_t c, std::int64_t begin, std::int64_t end) {
-    double count = 0.0, sum = 0.0, squares = 0.0;
-    for (std::int64_t i = begin; i < end; ++i) {
-      const double v = mask[i] != 0 ? x[i] : 0.0;
-      count += mask[i] != 0 ? 1.0 : 0.0;
-      sum += v;
-      squares += v * v;
-    }
-    partial[3 * c] = count;
-    partial[3 * c + 1] = sum;
-    partial[3 * c + 2] = squares;
+    const auto kept = [&](std::int64_t i) { return mask[i] != 0 ? double{x[i]} : 0.0; };
+    partial[3 * c] = sum(begin, end, [&](std::int64_t i) { return mask[i] != 0 ? 1.0 : 0.0; });
+    partial[3 * c + 1] = sum(begin, end, kept);
+    partial[3 * c + 2] = sum(begin, end, [&](std::int64_t i) { return kept(i) * kept(i); });
   });
   for (int k = 0; k < 3; ++k) {
     out[k] = 0.0;
@@ -45,9 +54,8 @@ void add_row_sums(Queue queue, const float* x, int rows, std::int64_t n, double*
   if (queue.cuda) return cuda::add_row_sums(queue.stream, x, rows, n, partial, total);
   for (int row = 0; row < rows; ++row) {
     for (std::int64_t begin = 0; begin < n; begin += kReduceChunk) {
-      double sum = 0.0;
-      for (std::int64_t i = begin; i < std::min(n, begin + kReduceChunk); ++i) sum += x[row * n + i];
-      total[row] += sum;
+      total[row] += sum(begin, std::min(n, begin + kReduceChunk),
+                        [&](std::int64_t i) { return double{x[row * n + i]}; });
     }
   }
 }
@@ -55,9 +63,7 @@ void add_row_sums(Queue queue, const float* x, int rows, std::int64_t n, double*
 void sum_of_squares(Queue queue, const float* x, std::int64_t n, double* partial, double* out) {
   if (queue.cuda) return cuda::sum_of_squares(queue.stream, x, n, partial, out);
   each_chunk(n, [&](std::int64_t c, std::int64_t begin, std::int64_t end) {
-    double sum = 0.0;
-    for (std::int64_t i = begin; i < end; ++i) sum += static_cast<double>(x[i]) * x[i];
-    partial[c] = sum;
+    partial[c] = sum(begin, end, [&](std::int64_t i) { return double{x[i]} * x[i]; });
   });
   out[0] = 0.0;
   for (std::int64_t c = 0; c < num_chunks(n); ++c) out[0] += partial[c];

@@ -6,7 +6,8 @@
 namespace wd {
 
 // Moments of the elements of x whose mask is not 0: out = {count, sum, sum of squares}. Order: chunks of 4,096 elements, then
-// the chunks, all in double; on the CPU one after the other, on the GPU by a tree, which gives other bits. `partial` holds 3 * num_chunks(n) doubles of working memory. Enqueues.
+// the chunks, all in double; on the CPU one after the other, every eighth element of a chunk for itself; on the GPU by a tree, which
+// gives other bits. `partial` holds 3 * num_chunks(n) doubles of working memory. Enqueues.
 void masked_moments(Queue queue, const float* x, const std::uint8_t* mask, std::int64_t n, double* partial,
                     double* out);
 

@@ -17,8 +17,8 @@ TITLES = ["step", "outcome", "seconds", "command", "last line"]
 def said(*command):
     """What a command prints, or what stands in its way."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True)
-    except OSError as error:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20)
+    except (OSError, subprocess.TimeoutExpired) as error:
         return f"unknown: {error}"
     return done.stdout.strip() if done.returncode == 0 else f"unknown: {done.stderr.strip()[-200:]}"
 
@@ -49,7 +49,7 @@ def report(work, device):
         "machine": machine(device),
         "commit": said("git", "describe", "--always", "--dirty", "--abbrev=12"),
         "nvcc": (said("nvcc", "--version").splitlines() or [""])[-1],
-        "torch": said("python3", "-c", "import torch; print(torch.__version__)"),
+        "torch": said("python3", "-c", "from importlib.metadata import version; print(version('torch'))"),
         "steps": steps,
         "bench": {mode: read(work / f"bench_{mode}.json") for mode in ("env", "act", "train")},
         "peers": read(work / "peers.json"),

@@ -15,13 +15,17 @@ namespace {
 
 constexpr std::int64_t kSizes[] = {0, 1, 2, 4095, 4096, 4097, 100000};
 
-// Chunk by chunk in double, then the chunks.
+// Chunk by chunk in double, every eighth number for itself; then the eight, then the chunks.
 template <typename F>
 double in_order(std::int64_t n, F value) {
   double total = 0.0;
   for (std::int64_t begin = 0; begin < n; begin += kReduceChunk) {
     double sum = 0.0;
-    for (std::int64_t i = begin; i < std::min(n, begin + kReduceChunk); ++i) sum += value(i);
+    for (std::int64_t lane = begin; lane < begin + 8; ++lane) {
+      double every_eighth = 0.0;
+      for (std::int64_t i = lane; i < std::min(n, begin + kReduceChunk); i += 8) every_eighth += value(i);
+      sum += every_eighth;
+    }
     total += sum;
   }
   return total;
