@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 
 #include "wd/detail/layout.h"
+#include "wd/detail/row_packs.h"
 #include "wd/team.h"
 
 namespace wd::detail {
@@ -11,7 +12,8 @@ namespace wd::detail {
 // Threads of a block that one replica has to itself, at most; of a block that packs replicas, and how many that makes.
 inline constexpr int kMostThreads = 1024;
 inline constexpr int kPackedThreads = 128;
-inline constexpr std::size_t kMostWithRows = 48 << 10;  // bytes of shared memory that such a block takes to stage rows too
+inline constexpr std::size_t kMostWithRows =
+    48 << 10;  // bytes of shared memory that such a block takes to stage rows too
 template <int kTile>
 inline constexpr int kPacked = kTile == 0 ? 1 : kPackedThreads / (kTile == 0 ? 1 : kTile);
 
@@ -32,33 +34,9 @@ class CudaTeam {
     if (m > 0) strided_pairs(n, m, f);
     sync();
   }
-  // A row is written by up to 32 neighbouring threads, 16 bytes each at a time.
   template <typename Rows, typename F>
   __device__ void write_parts(const Rows& observations, int n, int m, int size, F f) {
-    const int entries = m * size;
-    int lanes = 1;
-    while (lanes < 32 && lanes < team_size() && lanes * kPack < entries) lanes *= 2;
-    const int lane = rank() % lanes, step = lanes * kPack;
-    const int first_part = entries > 0 ? lane * kPack / size : 0, first_k = lane * kPack - first_part * size,
-              step_parts = entries > 0 ? step / size : 0, step_k = step - step_parts * size;
-    for (int i = rank() / lanes; i < n; i += team_size() / lanes) {
-      const auto row = observations.row(i);
-      int c = first_part, k = first_k;
-      for (int entry = lane * kPack; entry < entries; entry += step) {
-        if (k + kPack <= size) {
-          const auto g = f(i, c);
-          store_pack(row + entry, g(k), g(k + 1), g(k + 2), g(k + 3));
-        } else {
-          write_across(row + entry, i, m, size, c, k, f);
-        }
-        c += step_parts;
-        k += step_k;
-        if (k >= size) {
-          k -= size;
-          ++c;
-        }
-      }
-    }
+    write_packs<4>(rank(), team_size(), observations, n, m, size, f);
     sync();
   }
   template <typename Rows, typename F>
@@ -125,27 +103,6 @@ class CudaTeam {
         j -= m;
         ++i;
       }
-    }
-  }
-
-  static constexpr int kPack = 4;  // entries that are stored together
-  __device__ static void store_pack(float* to, float a, float b, float c, float d) {
-    *reinterpret_cast<float4*>(to) = make_float4(a, b, c, d);
-  }
-  // A pack from entry k of part c on that reaches into the next parts, or past the last.
-  template <typename F>
-  __device__ static void write_across(float* to, int i, int m, int size, int c, int k, F f) {
-    float pack[kPack];
-    int written = 0;
-#pragma unroll
-    for (int q = 0; q < kPack; ++q) {
-      if (c < m) pack[q] = f(i, c)(k), ++written;
-      if (++k == size) k = 0, ++c;
-    }
-    if (written == kPack) return store_pack(to, pack[0], pack[1], pack[2], pack[3]);
-#pragma unroll
-    for (int q = 0; q < kPack; ++q) {
-      if (q < written) to[q] = pack[q];
     }
   }
 
@@ -222,10 +179,9 @@ __device__ void write_rows(const StepView& view, int replica, const float* rows)
 template <typename Env, int kTile>
 __global__ void __launch_bounds__(kTile == 0 ? kMostThreads : kPackedThreads)
     step_kernel(__grid_constant__ const typename Env::Params params,
-                            __grid_constant__ const StateSlots<typename Env::State> slots,
-                            __grid_constant__ const StepView view, const ReplicaShape shape,
-                            const std::uint32_t scratch_bytes, const std::uint32_t row_bytes,
-                            const bool staged) {
+                __grid_constant__ const StateSlots<typename Env::State> slots,
+                __grid_constant__ const StepView view, const ReplicaShape shape,
+                const std::uint32_t scratch_bytes, const std::uint32_t row_bytes, const bool staged) {
   extern __shared__ uint4 shared_memory[];
   __shared__ float partial[32];
   const int lane = kTile == 0 ? 0 : threadIdx.x / (kTile == 0 ? 1 : kTile);
@@ -272,7 +228,8 @@ inline void check_cuda(cudaError_t error, const char* what) {
 template <typename Env, int kTile>
 void launch_step(const typename Env::Params& params, const StateLayout& layout, const StepView& view,
                  cudaStream_t stream) {
-  const int threads = kTile == 0 ? clamp((layout.num_agents + 31) / 32 * 32, 256, kMostThreads) : kPackedThreads;
+  const int threads =
+      kTile == 0 ? clamp((layout.num_agents + 31) / 32 * 32, 256, kMostThreads) : kPackedThreads;
   const int blocks = (view.num_replicas + kPacked<kTile> - 1) / kPacked<kTile>;
   // Small rows are staged too and leave together, 16 bytes a thread; large ones would keep other blocks away.
   const std::size_t each = layout.block_bytes + layout.scratch_bytes, with_rows = each + bytes_of_rows(view);

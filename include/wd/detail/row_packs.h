@@ -1,0 +1,66 @@
+// row_packs.h: the share of one thread in writing observation rows together, 16 bytes at a time.
+#pragma once
+
+#include "wd/math.h"
+
+namespace wd::detail {
+
+// Entries of a row that lie in 16 bytes.
+template <int kEntries>
+struct alignas(16) Pack {
+  float entry[kEntries];
+};
+
+WD_FN void store(float* to, const Pack<4>& pack) { *reinterpret_cast<Pack<4>*>(to) = pack; }
+
+// Entries from k of part c on that reach into the next parts; 0 past the last.
+template <int kEntries, typename F>
+WD_FN Pack<kEntries> pack_across(int i, int m, int size, int c, int k, F f) {
+  Pack<kEntries> pack;
+  for (int q = 0; q < kEntries; ++q) {
+    pack.entry[q] = c < m ? f(i, c)(k) : 0.0f;
+    if (++k == size) k = 0, ++c;
+  }
+  return pack;
+}
+
+// What thread `rank` of `threads`, a power of two or a multiple of 32, writes of team.write_parts(rows, n, m, size, f) (wd/team.h). Up to
+// 32 neighbouring threads share a row, so that they write neighbouring packs. No division in the loops.
+template <int kEntries, typename Rows, typename F>
+WD_FN void write_packs(int rank, int threads, const Rows& rows, int n, int m, int size, F f) {
+  const int entries = m * size;
+  if (entries <= 0) return;
+  int lanes = 1;
+  while (lanes < 32 && lanes < threads && lanes * kEntries < entries) lanes *= 2;
+  const int step = lanes * kEntries, first = rank % lanes * kEntries;
+  const int step_parts = step / size, step_k = step - step_parts * size;
+  const int first_part = first / size, first_k = first - first_part * size;
+  for (int i = rank / lanes; i < n; i += threads / lanes) {
+    const auto row = rows.row(i);
+    int c = first_part, k = first_k;
+    for (int at = first; at < entries; at += step) {
+      Pack<kEntries> pack;
+      if (k + kEntries <= size) {
+        const auto g = f(i, c);
+        for (int q = 0; q < kEntries; ++q) pack.entry[q] = g(k + q);
+      } else {
+        pack = pack_across<kEntries>(i, m, size, c, k, f);
+      }
+      if (at + kEntries <= entries) {
+        store(row + at, pack);
+      } else {  // what follows the parts is not ours
+        for (int q = 0; q < kEntries; ++q) {
+          if (at + q < entries) row[at + q] = pack.entry[q];
+        }
+      }
+      c += step_parts;
+      k += step_k;
+      if (k >= size) {
+        k -= size;
+        ++c;
+      }
+    }
+  }
+}
+
+}  // namespace wd::detail
