@@ -12,6 +12,8 @@ namespace wd::detail {
 // Threads of a block that one replica has to itself, at most; of a block that packs replicas, and how many that makes.
 inline constexpr int kMostThreads = 1024;
 inline constexpr int kPackedThreads = 128;
+inline constexpr int kPackedBlocks =
+    4;  // that a multiprocessor has registers for: 128 a thread; asked for nothing, ptxas spills
 inline constexpr std::size_t kMostWithRows =
     48 << 10;  // bytes of shared memory that such a block takes to stage rows too
 template <int kTile>
@@ -177,7 +179,7 @@ __device__ void write_rows(const StepView& view, int replica, const float* rows)
 }
 
 template <typename Env, int kTile>
-__global__ void __launch_bounds__(kTile == 0 ? kMostThreads : kPackedThreads)
+__global__ void __launch_bounds__(kTile == 0 ? kMostThreads : kPackedThreads, kTile == 0 ? 1 : kPackedBlocks)
     step_kernel(__grid_constant__ const typename Env::Params params,
                 __grid_constant__ const StateSlots<typename Env::State> slots,
                 __grid_constant__ const StepView view, const ReplicaShape shape,
