@@ -1,11 +1,13 @@
 // episodes.cpp: episode statistics on the CPU, replicas spread over threads.
 #include "kernels/episodes_body.h"
 #include "wd/parallel.h"
+#include "wd/profile.h"
 
 namespace wd {
 
 void episodes(Queue queue, const EpisodesArgs& args) {
   if (queue.cuda) return cuda::episodes(queue.stream, args);
+  const profile::Scope scope("episodes");
   parallel_for(args.num_envs, 1 + 32768 / ((args.num_agents + 8) * (args.steps + 1)),
                [&](std::int64_t begin, std::int64_t end) {
                  for (std::int64_t e = begin; e < end; ++e) {

@@ -4,11 +4,13 @@
 
 #include "kernels/finite_body.h"
 #include "wd/parallel.h"
+#include "wd/profile.h"
 
 namespace wd {
 
 void first_not_finite(Queue queue, const float* x, std::int64_t n, std::int64_t* first) {
   if (queue.cuda) return cuda::first_not_finite(queue.stream, x, n, first);
+  const profile::Scope scope("look for NaN and infinity");
   constexpr std::int64_t kPiece = 8192;
   const auto* const bits = reinterpret_cast<const std::uint32_t*>(x);
   std::atomic<std::int64_t> least = *first;

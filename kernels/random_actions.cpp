@@ -2,6 +2,7 @@
 #include "kernels/random_actions_body.h"
 #include "wd/error.h"
 #include "wd/parallel.h"
+#include "wd/profile.h"
 
 namespace wd {
 namespace {
@@ -43,6 +44,7 @@ void random_actions_key(std::uint64_t seed, std::uint32_t policy, std::uint64_t 
 
 void random_actions(Queue queue, const RandomActionsArgs& args) {
   if (queue.cuda) return cuda::random_actions(queue.stream, args);
+  const profile::Scope scope("random actions");
   const bool plain = args.components == 0 && args.action_mask == nullptr;
   parallel_for(args.rows, 16384, [&](std::int64_t begin, std::int64_t end) {
     if (plain && args.num_heads == 1) return fill<1>(args, begin, end);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "wd/parallel.h"
+#include "wd/profile.h"
 
 namespace wd {
 
@@ -38,6 +39,7 @@ double sum(std::int64_t begin, std::int64_t end, F f) {
 void masked_moments(Queue queue, const float* x, const std::uint8_t* mask, std::int64_t n, double* partial,
                     double* out) {
   if (queue.cuda) return cuda::masked_moments(queue.stream, x, mask, n, partial, out);
+  const profile::Scope scope("moments");
   each_chunk(n, [&](std::int64_t c, std::int64_t begin, std::int64_t end) {
     const auto kept = [&](std::int64_t i) { return mask[i] != 0 ? double{x[i]} : 0.0; };
     partial[3 * c] = sum(begin, end, [&](std::int64_t i) { return mask[i] != 0 ? 1.0 : 0.0; });
@@ -52,6 +54,7 @@ void masked_moments(Queue queue, const float* x, const std::uint8_t* mask, std::
 
 void add_row_sums(Queue queue, const float* x, int rows, std::int64_t n, double* partial, double* total) {
   if (queue.cuda) return cuda::add_row_sums(queue.stream, x, rows, n, partial, total);
+  const profile::Scope scope("sums of rows");
   for (int row = 0; row < rows; ++row) {
     for (std::int64_t begin = 0; begin < n; begin += kReduceChunk) {
       total[row] += sum(begin, std::min(n, begin + kReduceChunk),
@@ -62,6 +65,7 @@ void add_row_sums(Queue queue, const float* x, int rows, std::int64_t n, double*
 
 void sum_of_squares(Queue queue, const float* x, std::int64_t n, double* partial, double* out) {
   if (queue.cuda) return cuda::sum_of_squares(queue.stream, x, n, partial, out);
+  const profile::Scope scope("sum of squares");
   each_chunk(n, [&](std::int64_t c, std::int64_t begin, std::int64_t end) {
     partial[c] = sum(begin, end, [&](std::int64_t i) { return double{x[i]} * x[i]; });
   });

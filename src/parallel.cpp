@@ -17,6 +17,8 @@
 #include <thread>
 #include <vector>
 
+#include "wd/profile.h"
+
 namespace wd {
 
 namespace {
@@ -28,6 +30,7 @@ struct Loop {
   std::int64_t n, range;
   void (*body)(void* context, std::int64_t begin, std::int64_t end);
   void* context;
+  profile::Scope* scope;  // of the thread that began the loop; null where nobody asks where time goes
   std::atomic<std::int64_t> next{0};
   std::exception_ptr error;
   std::mutex error_mutex;
@@ -113,7 +116,10 @@ class Pool {
       if (loop == nullptr) continue;
       ++busy_;
       lock.unlock();
-      loop->work();
+      {
+        const profile::Scope share(loop->scope);
+        loop->work();
+      }
       if (--busy_ == 0) busy_.notify_all();
     }
   }
@@ -157,7 +163,7 @@ void parallel_for(std::int64_t n, std::int64_t grain,
   constexpr std::int64_t kRangesPerThread = 4;  // slack for threads that come late
   const std::int64_t share =
       (n + threads.size() * kRangesPerThread - 1) / (threads.size() * kRangesPerThread);
-  Loop loop{n, std::max(grain, share), body, context, {}, {}, {}};
+  Loop loop{n, std::max(grain, share), body, context, profile::Scope::current(), {}, {}, {}};
   threads.run(loop);
 }
 

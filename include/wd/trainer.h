@@ -1,6 +1,7 @@
 // trainer.h: the training loop: rollout, returns, update, over and over, and when to stop.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -12,6 +13,7 @@
 #include "wd/environment.h"
 #include "wd/fault.h"
 #include "wd/metrics.h"
+#include "wd/phase.h"
 #include "wd/policy.h"
 #include "wd/process_group.h"
 #include "wd/replicas.h"
@@ -73,6 +75,8 @@ class Trainer {
   double mean_return(std::size_t policy) const;
   // Whether stop_return is reached: the first policy's mean over 100 episodes.
   bool return_reached() const;
+  // Seconds that this rank spent in each phase since construction. Synchronises on CUDA.
+  std::array<double, kNumPhases> phase_seconds();
   const ProcessGroup& group() const;
   // Everything measured since the last call, over all ranks. Synchronises on CUDA. All ranks.
   MetricsRow take_metrics();

@@ -2,6 +2,7 @@
 #include "src/autoscale/budget.h"
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -145,6 +146,17 @@ Allowance memory_budget(const MemorySources& sources) {
   if (allowances.empty())
     throw UsageError("this machine does not tell how much memory there is: set autoscale.memory_gb");
   return *std::ranges::min_element(allowances, {}, &Allowance::bytes);
+}
+
+void limit_memory(std::uint64_t bytes) {
+  std::ifstream statm("/proc/self/statm");
+  std::uint64_t pages = 0;
+  for (int field = 0; field < 6; ++field) statm >> pages;  // the sixth: data and stack
+  const std::uint64_t now = statm ? pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) : 0;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_DATA, &limit) != 0) return;
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_cur, now + bytes);
+  ::setrlimit(RLIMIT_DATA, &limit);  // where it is refused, the measured peak decides alone
 }
 
 }  // namespace wd::scaling

@@ -35,4 +35,7 @@ Allowance memory_budget(const MemorySources& sources);
 // Processes that the kernel has ended for want of memory since it started; none where it does not tell.
 std::optional<std::uint64_t> oom_kills(const MemorySources& sources);
 
+// From now on this process finds no more than `bytes` on the heap and in anonymous maps, beside what it has.
+void limit_memory(std::uint64_t bytes);
+
 }  // namespace wd::scaling

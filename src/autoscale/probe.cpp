@@ -2,14 +2,13 @@
 #include "src/autoscale/probe.h"
 
 #include <ATen/ATen.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <fstream>
 #include <new>
 
+#include "src/autoscale/budget.h"
 #include "src/autoscale/json_fields.h"
 #include "src/autoscale/report.h"
 #include "src/device.h"
@@ -38,18 +37,6 @@ double seconds_since(Clock::time_point start) {
 double undisturbed(std::vector<double> seconds) {
   std::ranges::sort(seconds);
   return seconds[(seconds.size() - 1) / 4];
-}
-
-// On the heap and in anonymous maps, beside what the process has now.
-void limit_memory(std::uint64_t bytes) {
-  std::ifstream statm("/proc/self/statm");
-  std::uint64_t pages = 0;
-  for (int field = 0; field < 6; ++field) statm >> pages;  // the sixth: data and stack
-  const std::uint64_t now = statm ? pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) : 0;
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_DATA, &limit) != 0) return;
-  limit.rlim_cur = std::min<rlim_t>(limit.rlim_cur, now + bytes);
-  ::setrlimit(RLIMIT_DATA, &limit);  // where it is refused, the measured peak decides alone
 }
 
 // One rank's part of a probe.

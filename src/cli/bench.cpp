@@ -1,214 +1,228 @@
 // bench.cpp: `wdtrain bench`: steps a second of the environment alone, of acting in it, or of training.
-#include <unistd.h>
-
-#include <algorithm>
-#include <chrono>
-#include <functional>
-#include <nlohmann/json.hpp>
-
+#include "src/autoscale/budget.h"
+#include "src/autoscale/probe.h"
+#include "src/bench/child.h"
+#include "src/bench/sweep.h"
+#include "src/bench/table.h"
+#include "src/bench/workloads.h"
 #include "src/cli/output.h"
 #include "src/cli/setup.h"
-#include "src/device.h"
-#include "src/rollout/random_play.h"
+#include "src/launcher/command.h"
 #include "src/suggest.h"
-#include "src/trainer/timeline.h"
+#include "wd/atomic_file.h"
 #include "wd/log.h"
-#include "wd/trainer.h"
 
 namespace wd::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
-using Clock = std::chrono::steady_clock;
+using bench::Json;
 
-constexpr std::int64_t kLastLevelCaches = 4;    // the observation rows are this many times the cache,
-constexpr std::int64_t kLeastBytes = 64 << 20;  // but never less than this,
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 30;  // and never more
-constexpr int kLeastSteps = 8, kMostSteps = 4096;
+// One setting of a sweep, for the process that measures it: {"KEY": "VALUE", ...} and the ceilings, once they are known.
+constexpr const char* kSettingVariable = "WD_BENCH_SETTING";
+constexpr Range kReplicas = {1, 1e7}, kSteps = {1, 1e6};
 
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
+struct BenchArguments {
+  ConfigOptions config;
+  std::string mode = "env", seconds = "5", num_envs, rollout_steps, json, svg, memory_gb;
+  std::vector<std::string> sweep;
+  bool to_json = false;
 
-// What was measured: phases in milliseconds of one round.
-struct Measured {
-  std::int64_t env_steps = 0;
-  double seconds = 0.0;
-  const char* round = "step";  // what a round is
-  std::int64_t rounds = 0;
-  std::vector<std::pair<const char*, double>> phases;  // seconds over all rounds
+  bool parse(const CommandLine& line);
 };
 
-// Runs rounds until the time is over; the first tenth of it, at least one round, is warm-up.
-std::int64_t repeat(double seconds, Device device, const std::function<void()>& round,
-                    const std::function<void()>& warm, double& elapsed) {
-  const auto run = [&](double limit) {
-    const Clock::time_point start = Clock::now();
-    std::int64_t rounds = 0;
-    do {
-      round();
-      synchronize(device);
-      ++rounds;
-      elapsed = seconds_since(start);
-    } while (elapsed < limit);
-    return rounds;
-  };
-  run(0.1 * seconds);
-  warm();
-  return run(seconds);
+bool BenchArguments::parse(const CommandLine& line) {
+  Arguments arguments(
+      line, "bench",
+      "Measure speed: of the environment with random actions, of acting in it, of training; and how "
+      "near it comes to what the machine can do.");
+  config.add_to(arguments, {{"--seed", "trainer.seed"}, {"--train_batch_size", "trainer.train_batch_size"}});
+  arguments.option("--mode", mode, "env | act | train",
+                   "env: step with random actions; act: roll out policies; train: iterate");
+  arguments.option("--num_envs", num_envs, "INT", "replicas of the environment; the steps of a rollout stay");
+  arguments.option("--rollout_steps", rollout_steps, "INT", "steps of a rollout; the replicas stay");
+  arguments.option("--seconds", seconds, "NUMBER",
+                   "length of a measurement (5), after a tenth of it to warm up");
+  arguments.repeatable("--sweep", sweep, "KEY=FIRST..LAST|A,B,C",
+                       "measure each value, doubling from FIRST or as listed, in a process of its own; "
+                       "again: a curve for each value of KEY");
+  arguments.optional_value("--json", json, to_json, "FILE",
+                           "results as JSON into a file, or - or alone: to stdout");
+  arguments.option("--svg", svg, "FILE", "with --sweep: a picture of speed over its first KEY");
+  arguments.option("--memory_gb", memory_gb, "NUMBER",
+                   "on the CPU, with --sweep: a setting that asks for more is reported as out of memory");
+  return arguments.parse();
 }
 
-// Bytes that the observation rows of one step take.
-std::int64_t step_bytes(const Spec& spec, int num_envs) {
-  std::int64_t floats = 0;
-  for (const Role& role : spec.roles)
-    floats += std::int64_t{role.count} * ((role.observation_size() + 3) / 4 * 4);
-  return floats * 4 * num_envs;
-}
+// What is measured: the options, with one setting of a sweep over them.
+struct Order {
+  ConfigSources sources;
+  std::string mode, num_envs, rollout_steps;
+  double seconds = 5.0, memory_gb = 0.0;
 
-std::int64_t last_level_cache() {
-  const long bytes = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
-  return bytes > 0 ? bytes : 0;
-}
-
-// Steps that a buffer must hold for its rows to leave the cache before they are written again.
-int buffer_steps(const Spec& spec, int num_envs) {
-  const std::int64_t bytes = std::clamp(kLastLevelCaches * last_level_cache(), kLeastBytes, kMostBytes);
-  const std::int64_t step =
-      std::max<std::int64_t>(step_bytes(spec, num_envs), 1);  // roles may observe nothing
-  return static_cast<int>(std::clamp<std::int64_t>(bytes / step + 1, kLeastSteps, kMostSteps));
-}
-
-std::vector<std::string> policy_names(const Config& config) {
-  std::vector<std::string> names;
-  for (const PolicySettings& policy : config.policies) names.push_back(policy.name);
-  return names;
-}
-
-// Random legal actions in every step; a round fills the buffer once.
-Measured bench_env(const Setup& setup, int num_envs, double seconds) {
-  const Spec spec = setup.environment->spec();
-  ReplicasOptions options = replicas_options(setup.config, setup.device);
-  options.num_envs = num_envs;
-  Replicas replicas(*setup.row, *setup.environment, options);
-  Trajectory trajectory(spec, policy_names(setup.config), setup.config.policy_of_role,
-                        buffer_steps(spec, num_envs), num_envs, setup.device);
-  Timeline timeline(setup.device);
-  const Queue queue = current_queue(setup.device);
-  const int steps = trajectory.steps();
-  RandomPlay play{.seed = static_cast<std::uint64_t>(setup.config.trainer.seed)};
-  bool masked = false;
-  for (const Role& role : spec.roles) masked = masked || role.action_mask;
-  replicas.step(trajectory.first_rows());
-  const auto round = [&] {
-    for (int t = 0; t < steps; ++t, ++play.step) {
-      for (std::size_t p = 0; p < trajectory.policies().size(); ++p) {
-        play.policy = static_cast<std::uint32_t>(p);
-        play_at_random(queue, trajectory.policies()[p], t, t, play);
-      }
-      timeline.mark(Phase::kInference);
-      replicas.step(trajectory.rows(t));
-      timeline.mark(Phase::kEnvironment);
-    }
-    if (masked) trajectory.carry_over();  // what is legal now
-  };
-  Measured measured;
-  measured.rounds =
-      repeat(seconds, setup.device, round, [&] { timeline.totals(); }, measured.seconds) * steps;
-  measured.env_steps = measured.rounds * num_envs;
-  const auto totals = timeline.totals();
-  measured.phases = {{"environment", totals[static_cast<std::size_t>(Phase::kEnvironment)]},
-                     {"actions", totals[static_cast<std::size_t>(Phase::kInference)]}};
-  return measured;
-}
-
-// Rollouts, or whole iterations; a round is one.
-Measured bench_trainer(const Setup& setup, bool train, double seconds) {
-  Trainer trainer(setup.config, *setup.row, *setup.environment, setup.device);
-  const auto round = [&] { train ? static_cast<void>(trainer.iterate()) : trainer.rollout(); };
-  Measured measured;
-  measured.round = train ? "iteration" : "rollout";
-  measured.rounds = repeat(seconds, setup.device, round, [&] { trainer.take_metrics(); }, measured.seconds);
-  measured.env_steps = measured.rounds * setup.config.trainer.num_envs * setup.config.trainer.rollout_steps();
-  const MetricsRow row = trainer.take_metrics();
-  const auto add = [&](const char* phase, std::string_view metric) {
-    for (const auto& [name, value] : row.values())
-      if (name == metric) measured.phases.emplace_back(phase, value);
-  };
-  add("environment", "time/environment_s");
-  add("inference", "time/inference_s");
-  if (train) add("update", "time/update_s");
-  add("other", "time/other_s");
-  return measured;
-}
-
-Json report(const Setup& setup, const std::string& mode, int num_envs, const Measured& measured) {
-  const double rate = static_cast<double>(measured.env_steps) / measured.seconds;
-  const int agents = setup.environment->spec().num_agents();
-  Json ms;
-  for (const auto& [phase, seconds] : measured.phases)
-    ms[phase] = 1e3 * seconds / static_cast<double>(measured.rounds);
-  return {{"env", setup.row->name},
-          {"mode", mode},
-          {"device", setup.device.is_cuda() ? "cuda" : "cpu"},
-          {"device_name", describe(setup.device)},
-          {"num_envs", num_envs},
-          {"agents", agents},
-          {"seconds", measured.seconds},
-          {"env_steps", measured.env_steps},
-          {"env_steps_per_s", rate},
-          {"agent_steps_per_s", rate * agents},
-          {"ms_per", measured.round},
-          {"ms", ms}};
-}
-
-std::string text(const Json& json) {
-  std::vector<std::vector<std::string>> rows;
-  for (const auto& [key, value] : json.items()) {
-    if (value.is_object()) continue;
-    rows.push_back({key, value.is_string()         ? value.get<std::string>()
-                         : value.is_number_float() ? concat(value.get<double>())
-                                                   : value.dump()});
+  explicit Order(const BenchArguments& arguments)
+      : sources(arguments.config.sources()),
+        mode(arguments.mode),
+        num_envs(arguments.num_envs),
+        rollout_steps(arguments.rollout_steps),
+        seconds(parse_number("--seconds", arguments.seconds, above(0.0, 1e6))) {
+    if (!arguments.memory_gb.empty())
+      memory_gb = parse_number("--memory_gb", arguments.memory_gb, above(0.0, 1e6));
   }
-  for (const auto& [phase, value] : json["ms"].items())
-    rows.push_back({"ms " + phase, concat(value.get<double>())});
-  return table(rows, 0);
+  void set(const std::string& key, const std::string& value);
+  void check() const;
+  // Replicas and steps of a rollout become the configuration's.
+  void shape_batch();
+};
+
+void Order::set(const std::string& key, const std::string& value) {
+  if (key == "mode") {
+    mode = value;
+  } else if (key == "num_envs") {
+    num_envs = value;
+  } else if (key == "rollout_steps") {
+    rollout_steps = value;
+  } else {
+    sources.overrides.push_back({key, value, "--sweep"});
+  }
+}
+
+void Order::check() const {
+  if (mode != "env" && mode != "act" && mode != "train") {
+    throw UsageError("--mode " + mode + ": must be env, act or train" +
+                     suggestion(mode, {"env", "act", "train"}));
+  }
+  if (!num_envs.empty()) parse_integer("--num_envs", num_envs, kReplicas);
+  if (!rollout_steps.empty()) parse_integer("--rollout_steps", rollout_steps, kSteps);
+}
+
+void Order::shape_batch() {
+  const auto is_batch = [](const Override& one) { return one.path == "trainer.train_batch_size"; };
+  const bool batch = std::ranges::any_of(sources.overrides, is_batch);
+  if (batch && !rollout_steps.empty())
+    throw UsageError(
+        "--rollout_steps and --train_batch_size exclude each other: a batch is replicas times steps");
+  if (num_envs.empty() && rollout_steps.empty()) return;
+  if (!batch) {
+    const TrainerSettings configured = load_environment(sources).config.trainer;
+    const std::int64_t replicas =
+        num_envs.empty() ? configured.num_envs : parse_integer("--num_envs", num_envs, kReplicas);
+    const std::int64_t steps = rollout_steps.empty()
+                                   ? configured.rollout_steps()
+                                   : parse_integer("--rollout_steps", rollout_steps, kSteps);
+    sources.overrides.push_back(
+        {"trainer.train_batch_size", std::to_string(replicas * steps), "--rollout_steps"});
+  }
+  if (!num_envs.empty()) sources.overrides.push_back({"trainer.num_envs", num_envs, "--num_envs"});
+}
+
+// `ceilings`: where they are known.
+Json measure(Order order, std::optional<bench::Ceilings> ceilings) {
+  order.check();
+  const bool env = order.mode == "env";
+  // The environment alone has no training batch that the number of replicas must divide.
+  if (!env) order.shape_batch();
+  const Setup setup = load_setup(order.sources);
+  if (order.memory_gb > 0.0) {
+    if (setup.device.is_cuda())
+      throw UsageError("--memory_gb is for the CPU: a GPU's memory is its own limit");
+    scaling::limit_memory(static_cast<std::uint64_t>(order.memory_gb * 1e9));
+  }
+  const std::int64_t replicas = env && !order.num_envs.empty()
+                                    ? parse_integer("--num_envs", order.num_envs, kReplicas)
+                                    : setup.config.trainer.num_envs;
+  const std::int64_t steps =
+      env && !order.rollout_steps.empty() ? parse_integer("--rollout_steps", order.rollout_steps, kSteps) : 0;
+  logging::info(concat("bench: ", setup.row->name, ", mode ", order.mode, ", ", replicas, " replicas, ",
+                       describe(setup.device)));
+  const bench::Setting setting{setup.config, *setup.row, *setup.environment, setup.device, order.seconds};
+  const bench::Result result =
+      env ? bench::bench_environment(setting, static_cast<int>(replicas), static_cast<int>(steps))
+      : order.mode == "act" ? bench::bench_act(setting)
+                            : bench::bench_train(setting);
+  return bench::to_json(result, ceilings ? *ceilings : bench::measure_ceilings(setup.device));
+}
+
+// In a process of its own: the result goes to stdout.
+int measure_setting(Order order, const std::string& variable) {
+  const Json json = Json::parse(variable);
+  for (const auto& [key, value] : json["settings"].items()) order.set(key, value.get<std::string>());
+  std::optional<bench::Ceilings> ceilings;
+  if (json.contains("ceilings")) ceilings = bench::parse_ceilings(json["ceilings"].dump());
+  try {
+    print(measure(std::move(order), ceilings).dump() + "\n");
+    return 0;
+  } catch (const std::exception& error) {
+    if (!scaling::is_out_of_memory(error)) throw;
+    logging::error(error.what());
+    return scaling::kOutOfMemoryCode;
+  }
+}
+
+void write(const std::string& file, const std::string& text) {
+  if (file.empty() || file == "-") return print(text);
+  write_file_atomically(file, text, Durability::kReplace);
+}
+
+bench::Row measure_apart(const std::vector<bench::Sweep>& sweeps, const std::vector<std::string>& values,
+                         const Json& ceilings) {
+  bench::Row row;
+  Json setting{{"settings", Json::object()}};
+  for (std::size_t k = 0; k < sweeps.size(); ++k) setting["settings"][sweeps[k].key] = values[k];
+  row.values = values;
+  if (!ceilings.is_null()) setting["ceilings"] = ceilings;
+  const std::optional<std::uint64_t> kills = scaling::oom_kills(scaling::machine_memory());
+  const bench::Ended ended = bench::run_child(launcher::own_command(), {{kSettingVariable, setting.dump()}});
+  const std::optional<std::uint64_t> now = scaling::oom_kills(scaling::machine_memory());
+  row.take(ended, !kills || !now || *now > *kills);
+  return row;
+}
+
+int sweep(const BenchArguments& arguments, const Order& order) {
+  std::vector<bench::Sweep> sweeps;
+  for (const std::string& text : arguments.sweep) {
+    sweeps.push_back(bench::parse_sweep(text));
+    const auto same = [&](const bench::Sweep& one) { return one.key == sweeps.back().key; };
+    if (std::ranges::count_if(sweeps, same) > 1)
+      throw UsageError("--sweep: " + sweeps.back().key + " is there twice");
+  }
+  const auto settings = bench::combinations(sweeps);
+  for (const auto& values : settings) {  // what cannot be is said before anything is measured
+    Order one = order;
+    for (std::size_t k = 0; k < sweeps.size(); ++k) one.set(sweeps[k].key, values[k]);
+    one.check();
+    if (one.mode != "env") one.shape_batch();
+    load_environment(one.sources);
+  }
+  const bool table = !arguments.to_json || (!arguments.json.empty() && arguments.json != "-");
+  const bench::Table columns(sweeps);
+  if (table) print(columns.heading());
+  std::vector<bench::Row> rows;
+  Json ceilings;
+  for (const auto& values : settings) {
+    rows.push_back(measure_apart(sweeps, values, ceilings));
+    if (rows.back().measured() && ceilings.is_null()) ceilings = rows.back().result["ceilings"];
+    if (table) print(columns.line(rows.back()));
+  }
+  if (arguments.to_json) write(arguments.json, bench::sweep_json(sweeps, rows).dump(1) + "\n");
+  if (!arguments.svg.empty()) write(arguments.svg, bench::sweep_svg(sweeps, rows));
+  const bool any = std::ranges::any_of(rows, &bench::Row::measured);
+  if (!any) logging::error("no setting could be measured");
+  return any ? 0 : 1;
 }
 
 }  // namespace
 
 int bench(const CommandLine& line) {
-  Arguments arguments(line, "bench",
-                      "Measure speed: of the environment with random actions, of acting in it, of training.");
-  ConfigOptions options;
-  std::string mode = "env", seconds = "5", num_envs;
-  bool json = false;
-  options.add_to(arguments, {{"--seed", "trainer.seed"}, {"--train_batch_size", "trainer.train_batch_size"}});
-  arguments.option("--mode", mode, "env | act | train",
-                   "env: step with random actions; act: roll out policies; train: iterate");
-  arguments.option("--num_envs", num_envs, "INT", "replicas of the environment");
-  arguments.option("--seconds", seconds, "NUMBER", "length of the measurement (5)");
-  arguments.flag("--json", json, "one JSON object on stdout");
-  if (!arguments.parse()) return 0;
-  if (mode != "env" && mode != "act" && mode != "train") {
-    throw UsageError("--mode " + mode + ": must be env, act or train" +
-                     suggestion(mode, {"env", "act", "train"}));
-  }
-  const double limit = parse_number("--seconds", seconds, above(0.0, 1e6));
-  ConfigSources sources = options.sources();
-  // The environment alone has no training batch that the number of replicas must divide.
-  if (!num_envs.empty() && mode != "env")
-    sources.overrides.push_back({"trainer.num_envs", num_envs, "--num_envs"});
-  const Setup setup = load_setup(sources);
-  const auto replicas =
-      static_cast<int>(mode == "env" && !num_envs.empty() ? parse_integer("--num_envs", num_envs, {1, 1e7})
-                                                          : setup.config.trainer.num_envs);
-  logging::info(concat("bench: ", setup.row->name, ", mode ", mode, ", ", replicas, " replicas, ",
-                       describe(setup.device)));
-  const Measured measured =
-      mode == "env" ? bench_env(setup, replicas, limit) : bench_trainer(setup, mode == "train", limit);
-  const Json result = report(setup, mode, replicas, measured);
-  print(json ? result.dump() + "\n" : text(result));
+  BenchArguments arguments;
+  if (!arguments.parse(line)) return 0;
+  const Order order(arguments);
+  if (const char* const setting = std::getenv(kSettingVariable)) return measure_setting(order, setting);
+  if (!arguments.sweep.empty()) return sweep(arguments, order);
+  if (!arguments.svg.empty() || !arguments.memory_gb.empty())
+    throw UsageError("--svg and --memory_gb are for --sweep");
+  const Json result = measure(order, {});
+  if (arguments.to_json) write(arguments.json, result.dump() + "\n");
+  if (!arguments.to_json || (!arguments.json.empty() && arguments.json != "-")) print(bench::to_text(result));
   return 0;
 }
 

@@ -12,6 +12,7 @@
 #include "src/replicas/spec_fault.h"
 #include "src/replicas/state_json.h"
 #include "wd/error.h"
+#include "wd/profile.h"
 
 namespace wd {
 
@@ -146,6 +147,7 @@ void Replicas::step(StepView rows) {
   if (options_.device.is_cuda()) {
     row_.cuda()->step(environment_.params(), layout_, view, current_queue(options_.device).stream);
   } else {
+    const profile::Scope scope("step replicas");
     environment_.step(layout_, view);
   }
 }

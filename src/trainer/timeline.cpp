@@ -16,7 +16,7 @@ using Clock = std::chrono::steady_clock;
 struct Timeline::Impl {
   Device device;
   Clock::time_point last = Clock::now();
-  std::array<double, kNumPhases> seconds{};
+  std::array<double, kNumPhases> seconds{}, told{};  // of all time; of it what totals() has told
   std::vector<c10::Event> events;  // CUDA: one a mark, reused; the first opens the first piece
   std::vector<Phase> phases;       // of the pieces between events
 
@@ -57,11 +57,20 @@ void Timeline::mark(Phase phase) {
 
 std::array<double, kNumPhases> Timeline::totals() {
   Impl& self = *impl_;
+  const std::array<double, kNumPhases> now = all();
+  std::array<double, kNumPhases> since = now;
+  for (std::size_t k = 0; k < since.size(); ++k) since[k] -= self.told[k];
+  self.told = now;
+  return since;
+}
+
+std::array<double, kNumPhases> Timeline::all() {
+  Impl& self = *impl_;
   if (self.device.is_cuda()) {
     self.collect();
     self.record(0);
   }
-  return std::exchange(self.seconds, {});
+  return self.seconds;
 }
 
 }  // namespace wd

@@ -5,11 +5,9 @@
 #include <memory>
 
 #include "wd/device.h"
+#include "wd/phase.h"
 
 namespace wd {
-
-enum class Phase { kEnvironment, kInference, kUpdate, kOther };
-inline constexpr int kNumPhases = 4;
 
 // Marks cut time into pieces: what passed since the last mark belongs to the phase named at the next. On CUDA a mark is an event
 // on the current stream, and only totals() waits for it.
@@ -22,6 +20,8 @@ class Timeline {
   void mark(Phase phase);
   // Seconds by phase since the last call.
   std::array<double, kNumPhases> totals();
+  // Seconds by phase since construction.
+  std::array<double, kNumPhases> all();
 
  private:
   struct Impl;

@@ -23,6 +23,7 @@
 #include "wd/error.h"
 #include "wd/heartbeat.h"
 #include "wd/log.h"
+#include "wd/profile.h"
 #include "wd/weights.h"
 
 namespace wd {
@@ -252,12 +253,19 @@ bool Trainer::Impl::rollout(const IterateOptions& options) {
     heartbeat::beat();
     act.step = static_cast<std::uint64_t>(counts.iteration) * static_cast<std::uint64_t>(steps) +
                static_cast<std::uint64_t>(t);
-    for (std::size_t p = 0; p < policies.size(); ++p) policies[p].act(trajectory.policies()[p], t, act);
+    {
+      const profile::PhaseScope phase(Phase::kInference);
+      for (std::size_t p = 0; p < policies.size(); ++p) policies[p].act(trajectory.policies()[p], t, act);
+    }
     timeline.mark(Phase::kInference);
-    replicas.step(trajectory.rows(t));
+    {
+      const profile::PhaseScope phase(Phase::kEnvironment);
+      replicas.step(trajectory.rows(t));
+    }
     timeline.mark(Phase::kEnvironment);
   }
   trajectory.end_at(t);
+  const profile::PhaseScope phase(Phase::kInference);
   for (std::size_t p = 0; p < policies.size(); ++p) policies[p].evaluate(trajectory.policies()[p], t);
   timeline.mark(Phase::kInference);
   if (preempts()) group.add(kRollouts, 1);
@@ -282,6 +290,7 @@ std::int64_t Trainer::Impl::env_steps_of_rollout() const {
 
 bool Trainer::Impl::update(const std::function<bool()>& give_up, const std::string& poisoned) {
   heartbeat::enter(heartbeat::Phase::kUpdate);
+  const profile::PhaseScope phase(Phase::kUpdate);
   if (!poisoned.empty()) poison(poisoned);
   guard.check_rollout(policies);
   const UpdateTime time{counts.iteration, counts.env_steps};
@@ -393,6 +402,10 @@ void Trainer::check_ranks_agree() const {
            "before, and look for a machine with faulty memory or another build");
 }
 
+std::array<double, kNumPhases> Trainer::phase_seconds() {
+  impl_->timeline.mark(Phase::kOther);
+  return impl_->timeline.all();
+}
 const ProcessGroup& Trainer::group() const { return impl_->group; }
 double Trainer::wall_s() const { return Seconds(Clock::now() - impl_->start).count(); }
 const StepCounts& Trainer::counts() const { return impl_->counts; }

@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 
-namespace wd::scaling {
+namespace wd::plot {
 
 // &, <, > and double quotes as entities; what XML has no letter for, control characters included, as ?.
 std::string xml_text(std::string_view text);
 
-}  // namespace wd::scaling
+}  // namespace wd::plot

@@ -1,11 +1,11 @@
 // xml.cpp: one letter at a time.
-#include "src/autoscale/xml.h"
+#include "src/plot/xml.h"
 
 #include <algorithm>
 
 #include "src/config/utf8.h"
 
-namespace wd::scaling {
+namespace wd::plot {
 
 std::string xml_text(std::string_view text) {
   std::string safe;
@@ -33,4 +33,4 @@ std::string xml_text(std::string_view text) {
   return safe;
 }
 
-}  // namespace wd::scaling
+}  // namespace wd::plot

@@ -1,0 +1,110 @@
+// ceilings.cpp: copies and square products, timed until the best of them no longer matters.
+#include "src/bench/ceilings.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <functional>
+
+#include "src/device.h"
+#include "wd/parallel.h"
+
+namespace wd::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double kSeconds = 0.2;                           // for each kind of work
+constexpr std::int64_t kCopied = std::int64_t{256} << 20;  // bytes
+constexpr std::int64_t kCpuSizes[] = {256, 512, 768}, kCudaSize = 8192;
+
+// The shortest of many calls [s], after one that warms up.
+double shortest(Device device, const std::function<void()>& work) {
+  double best = 0.0, sum = 0.0;
+  for (int call = 0; call < 4 || sum < kSeconds; ++call) {
+    synchronize(device);
+    const Clock::time_point start = Clock::now();
+    work();
+    synchronize(device);
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    if (call == 0) continue;
+    best = best == 0.0 ? seconds : std::min(best, seconds);
+    sum += seconds;
+  }
+  return best;
+}
+
+at::TensorOptions on(Device device, at::ScalarType type) {
+  const auto options = at::TensorOptions().dtype(type);
+  return device.is_cuda() ? options.device(at::kCUDA, static_cast<c10::DeviceIndex>(device.index)) : options;
+}
+
+double copy_speed(Device device) {
+  at::Tensor from = at::ones({kCopied}, on(device, at::kByte)), to = at::zeros_like(from);
+  const auto copy = [&] {
+    if (device.is_cuda()) {
+      to.copy_(from);
+      return;
+    }
+    auto* const target = to.mutable_data_ptr<std::uint8_t>();
+    const auto* const source = from.const_data_ptr<std::uint8_t>();
+    parallel_for(kCopied, std::int64_t{1} << 20, [&](std::int64_t begin, std::int64_t end) {
+      std::memcpy(target + begin, source + begin, static_cast<std::size_t>(end - begin));
+    });
+  };
+  return 2.0 * static_cast<double>(kCopied) / shortest(device, copy);
+}
+
+struct Product {
+  at::Tensor a, b, out;
+};
+
+// `lanes` products of n x n matrices at once.
+double product_speed(Device device, at::ScalarType type, std::int64_t n, int lanes) {
+  std::vector<Product> products;
+  for (int lane = 0; lane < lanes; ++lane) {
+    const at::Tensor a = at::ones({n, n}, on(device, type));
+    products.push_back({a, at::ones_like(a), at::empty_like(a)});
+  }
+  const auto multiply = [&] {
+    parallel_for(lanes, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t lane = begin; lane < end; ++lane) {
+        Product& product = products[static_cast<std::size_t>(lane)];
+        at::mm_out(product.out, product.a, product.b);
+      }
+    });
+  };
+  const auto size = static_cast<double>(n);
+  return 2.0 * lanes * size * size * size / shortest(device, multiply);
+}
+
+double cuda_speed(Device device, at::ScalarType type, bool tf32) {
+  at::Context& context = at::globalContext();
+  const bool before = context.allowTF32CuBLAS();
+  context.setAllowTF32CuBLAS(tf32);
+  const double speed = product_speed(device, type, kCudaSize, 1);
+  context.setAllowTF32CuBLAS(before);
+  return speed;
+}
+
+}  // namespace
+
+Ceilings measure_ceilings(Device device) {
+  Ceilings found{.copy_bytes_per_s = copy_speed(device)};
+  if (device.is_cuda()) {
+    found.fp32_flop_per_s = cuda_speed(device, at::kFloat, false);
+    found.tf32_flop_per_s = cuda_speed(device, at::kFloat, true);
+    found.bf16_flop_per_s = cuda_speed(device, at::kBFloat16, false);
+    return found;
+  }
+  for (const std::int64_t n : kCpuSizes) {
+    // Several products a thread, so that a thread that is held up is helped.
+    found.fp32_flop_per_s =
+        std::max(found.fp32_flop_per_s, product_speed(device, at::kFloat, n, 2 * num_threads()));
+  }
+  return found;
+}
+
+}  // namespace wd::bench

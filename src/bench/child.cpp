@@ -1,0 +1,47 @@
+// child.cpp: reads both ends until the process closes them.
+#include "src/bench/child.h"
+
+#include <poll.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cerrno>
+
+#include "src/launcher/child.h"
+
+namespace wd::bench {
+namespace {
+
+// Whether more may come.
+bool read_some(launcher::Descriptor& from, std::string& into) {
+  std::array<char, 4096> bytes{};
+  const ssize_t count = ::read(from.get(), bytes.data(), bytes.size());
+  if (count > 0) into.append(bytes.data(), static_cast<std::size_t>(count));
+  if (count == 0) from.close();
+  return count > 0 || (count < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+}  // namespace
+
+Ended run_child(const std::vector<std::string>& command,
+                const std::vector<std::pair<std::string, std::string>>& variables) {
+  sigset_t mask;
+  ::sigprocmask(SIG_SETMASK, nullptr, &mask);
+  launcher::Child child =
+      launcher::start_child({.command = command, .variables = variables, .signal_mask = mask});
+  Ended ended;
+  bool out = true, err = true;
+  while (out || err) {
+    std::array<pollfd, 2> waiting{
+        {{out ? child.out.get() : -1, POLLIN, 0}, {err ? child.err.get() : -1, POLLIN, 0}}};
+    if (::poll(waiting.data(), waiting.size(), -1) < 0) continue;  // interrupted
+    if (waiting[0].revents != 0) out = read_some(child.out, ended.out);
+    if (waiting[1].revents != 0) err = read_some(child.err, ended.err);
+  }
+  int status = 0;
+  while (::waitpid(child.pid, &status, 0) < 0 && errno == EINTR) continue;
+  ended.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return ended;
+}
+
+}  // namespace wd::bench

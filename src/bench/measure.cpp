@@ -1,0 +1,54 @@
+// measure.cpp: windows by the host's clock, which stops only when the device is done.
+#include "src/bench/measure.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "src/device.h"
+#include "wd/error.h"
+
+namespace wd::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+Window take(const Workload& workload, double least_seconds) {
+  Window window;
+  const Clock::time_point start = Clock::now();
+  do {
+    workload.round();
+    synchronize(workload.device);
+    ++window.rounds;
+    window.seconds = seconds_since(start);
+  } while (window.seconds < least_seconds);
+  window.phases = workload.phases();
+  return window;
+}
+
+}  // namespace
+
+std::vector<Window> measure(const Workload& workload, double seconds) {
+  const double length = seconds / kWindows;
+  take(workload, length);
+  std::vector<Window> windows;
+  double sum = 0.0;
+  while (sum < seconds || (windows.size() < kLeastWindows && sum < 3.0 * seconds)) {
+    windows.push_back(take(workload, length));
+    sum += windows.back().seconds;
+  }
+  return windows;
+}
+
+Spread spread(std::vector<double> values) {
+  WD_CHECK(!values.empty(), "no value has a median");
+  std::ranges::sort(values);
+  const std::size_t half = values.size() / 2;
+  const double median = values.size() % 2 == 1 ? values[half] : 0.5 * (values[half - 1] + values[half]);
+  return {median, values.front(), values.back()};
+}
+
+}  // namespace wd::bench

@@ -1,0 +1,41 @@
+// measure.h: rounds of work timed in windows, after a warm-up.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <vector>
+
+#include "src/trainer/timeline.h"
+
+namespace wd::bench {
+
+using PhaseSeconds = std::array<double, kNumPhases>;
+
+// Rounds from one synchronisation with the device to the next.
+struct Window {
+  std::int64_t rounds = 0;
+  double seconds = 0.0;
+  PhaseSeconds phases{};
+
+  double round_seconds() const { return seconds / static_cast<double>(rounds); }
+};
+
+struct Workload {
+  std::function<void()> round;           // may enqueue on CUDA
+  std::function<PhaseSeconds()> phases;  // since its last call; synchronises
+  Device device;
+};
+
+inline constexpr int kWindows = 10, kLeastWindows = 3;
+
+// A warm-up of a tenth of `seconds` and at least one round, then windows of a tenth each, until `seconds` are over. Where rounds are
+// long, each is a window: then there are kLeastWindows of them, unless that takes three times `seconds`.
+std::vector<Window> measure(const Workload& workload, double seconds);
+
+struct Spread {
+  double median = 0.0, least = 0.0, most = 0.0;
+};
+// Of at least one value.
+Spread spread(std::vector<double> values);
+
+}  // namespace wd::bench

@@ -1,0 +1,151 @@
+// table.cpp: a line a setting.
+#include "src/bench/table.h"
+
+#include <algorithm>
+#include <csignal>
+
+#include "src/autoscale/probe.h"
+#include "src/plot/chart.h"
+#include "src/run/format.h"
+#include "wd/error.h"
+
+namespace wd::bench {
+namespace {
+
+constexpr const char* kOk = "ok";
+
+std::string padded(const std::string& text, int width) {
+  return std::string(static_cast<std::size_t>(std::max(0, width - static_cast<int>(text.size()))), ' ') +
+         text;
+}
+
+// The last line that says something, without the program's name before it.
+std::string last_line(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text.substr(text.find_last_of('\n') + 1);
+}
+
+std::string number(const Json& json, const char* key) {
+  if (!json.contains(key)) return "-";
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.3g", json[key].get<double>());
+  return text.data();
+}
+
+// What the columns behind the settings are called, and how wide they are.
+struct Column {
+  const char* name;
+  int width;
+};
+constexpr std::array<Column, 7> kColumns = {
+    {{"env/s", 9}, {"least", 9}, {"most", 9}, {"agent/s", 9}, {"GB/s", 8}, {"TFLOP/s", 9}, {"memory", 10}}};
+
+const char* unit_of(const std::string& key) {
+  if (key == "num_envs") return "replicas";
+  if (key == "rollout_steps") return "steps of a rollout, T";
+  return nullptr;
+}
+
+}  // namespace
+
+void Row::take(const Ended& ended, bool killed_for_memory) {
+  result = ended.exit_code == 0 ? Json::parse(ended.out, nullptr, false) : Json();
+  if (result.is_object()) {
+    status = kOk;
+    return;
+  }
+  result = Json();
+  const bool killed = ended.exit_code == 128 + SIGKILL && killed_for_memory;
+  status = killed || ended.exit_code == scaling::kOutOfMemoryCode ? "out of memory" : "failed";
+  detail = killed ? "ended by the out-of-memory killer" : last_line(ended.err);
+}
+
+Table::Table(const std::vector<Sweep>& sweeps) {
+  for (const Sweep& sweep : sweeps) {
+    keys_.push_back(sweep.key);
+    std::size_t width = sweep.key.size();
+    for (const std::string& value : sweep.values) width = std::max(width, value.size());
+    widths_.push_back(static_cast<int>(width));
+  }
+}
+
+std::string Table::settings(const std::vector<std::string>& values) const {
+  std::string text;
+  for (std::size_t k = 0; k < values.size(); ++k) text += padded(values[k], widths_[k]) + "  ";
+  return text;
+}
+
+std::string Table::heading() const {
+  std::string text = settings(keys_);
+  for (const Column& column : kColumns) text += padded(column.name, column.width);
+  return text + "\n";
+}
+
+std::string Table::line(const Row& row) const {
+  std::string text = settings(row.values);
+  if (!row.measured()) return text + row.status + (row.detail.empty() ? "" : ": " + row.detail) + "\n";
+  const Json& json = row.result;
+  const auto count = [&](const char* key) { return run::format_count(json[key].get<double>()); };
+  const Json& achieved = json["achieved"]["all"];
+  const std::array<std::string, kColumns.size()> cells = {
+      count("env_steps_per_s"),
+      count("env_steps_per_s_least"),
+      count("env_steps_per_s_most"),
+      count("agent_steps_per_s"),
+      number(achieved, "GB_per_s"),
+      number(achieved, "TFLOP_per_s"),
+      run::format_bytes(json["peak_memory_bytes"].get<std::uint64_t>())};
+  for (std::size_t k = 0; k < cells.size(); ++k) text += padded(cells[k], kColumns[k].width);
+  return text + "\n";
+}
+
+Json sweep_json(const std::vector<Sweep>& sweeps, const std::vector<Row>& rows) {
+  Json json{{"sweep", Json::object()}, {"rows", Json::array()}};
+  for (const Sweep& sweep : sweeps) json["sweep"][sweep.key] = sweep.values;
+  for (const Row& row : rows) {
+    Json settings = Json::object();
+    for (std::size_t k = 0; k < sweeps.size(); ++k) settings[sweeps[k].key] = row.values[k];
+    Json one{{"settings", settings}, {"status", row.status}};
+    if (!row.detail.empty()) one["detail"] = row.detail;
+    if (row.measured()) one["result"] = row.result;
+    json["rows"].push_back(std::move(one));
+  }
+  return json;
+}
+
+std::string sweep_svg(const std::vector<Sweep>& sweeps, const std::vector<Row>& rows) {
+  std::vector<std::int64_t> agents;
+  std::string title = "Speed";
+  for (const Row& row : rows) {
+    if (!row.measured()) continue;
+    if (agents.empty())
+      title = concat("Speed: ", row.result["env"].get<std::string>(), " on ",
+                     row.result["device_name"].get<std::string>());
+    agents.push_back(row.result["agents"].get<std::int64_t>());
+  }
+  const bool by_agents = std::ranges::adjacent_find(agents, std::not_equal_to()) != agents.end();
+  const char* const unit = unit_of(sweeps[0].key);
+  plot::Chart chart{
+      .title = title,
+      .x_label = concat(unit != nullptr ? unit : sweeps[0].key, " (logarithmic)"),
+      .y_label = by_agents ? "agent steps per second [1/s]" : "environment steps per second [1/s]"};
+  const Table table(sweeps);
+  for (const Row& row : rows) {
+    std::string name;
+    for (std::size_t k = 1; k < sweeps.size(); ++k)
+      name += concat(k > 1 ? ", " : "", sweeps[k].key, " = ", row.values[k]);
+    if (name.empty()) name = row.measured() ? row.result["mode"].get<std::string>() : "";
+    auto curve = std::ranges::find(chart.curves, name, &plot::Curve::name);
+    if (sweeps.size() == 1 && !chart.curves.empty()) curve = chart.curves.begin();
+    if (curve == chart.curves.end()) curve = chart.curves.insert(curve, {name, {}});
+    if (curve->name.empty()) curve->name = name;  // the first setting came to nothing
+    plot::Point point{.x = row.values[0], .y = {}, .title = table.line(row)};
+    point.title.pop_back();
+    if (row.measured())
+      point.y = row.result[by_agents ? "agent_steps_per_s" : "env_steps_per_s"].get<double>();
+    curve->points.push_back(std::move(point));
+  }
+  return plot::svg(chart);
+}
+
+}  // namespace wd::bench

@@ -1,0 +1,99 @@
+// work.cpp: sums over layers and over rows.
+#include "src/bench/work.h"
+
+#include <initializer_list>
+
+namespace wd::bench {
+namespace {
+
+// Of one step of one replica. Each tensor is [T or T + 1, E, ...].
+double row_bytes(const at::Tensor& tensor) {
+  if (!tensor.defined()) return 0.0;
+  return static_cast<double>(tensor.nbytes()) / static_cast<double>(tensor.size(0) * tensor.size(1));
+}
+
+double row_bytes(std::initializer_list<at::Tensor> tensors) {
+  double sum = 0.0;
+  for (const at::Tensor& tensor : tensors) sum += row_bytes(tensor);
+  return sum;
+}
+
+double flag_bytes(const Trajectory& trajectory) {
+  return row_bytes({trajectory.terminated(), trajectory.truncated(), trajectory.reset_step()});
+}
+
+// Widths of a policy's networks: the one that acts, and where the value has a network of its own, that one.
+std::vector<std::vector<int>> networks(const PolicyBuffers& buffers, const ModelSettings& model) {
+  int columns = buffers.action_space.continuous;
+  for (const int n : buffers.action_space.heads) columns += n;
+  const auto network = [&](int outputs) {
+    std::vector<int> widths = {buffers.observation_size};
+    widths.insert(widths.end(), model.fc_dims.begin(), model.fc_dims.end());
+    widths.push_back(outputs);
+    return widths;
+  };
+  if (model.separate_value) return {network(columns), network(1)};
+  return {network(columns + 1)};
+}
+
+}  // namespace
+
+std::int64_t forward_flop(const std::vector<int>& widths) {
+  std::int64_t flop = 0;
+  for (std::size_t l = 0; l + 1 < widths.size(); ++l) flop += 2 * std::int64_t{widths[l]} * widths[l + 1];
+  return flop;
+}
+
+std::int64_t backward_flop(const std::vector<int>& widths) {
+  const std::int64_t of_first_input = 2 * std::int64_t{widths[0]} * widths[1];
+  return 2 * forward_flop(widths) - of_first_input;
+}
+
+Work environment_work(const Trajectory& trajectory) {
+  Work work{.bytes = flag_bytes(trajectory)};
+  for (const PolicyBuffers& b : trajectory.policies())
+    work.bytes += row_bytes({b.action, b.observation, b.action_mask, b.active, b.reward, b.agent_terminated});
+  return work;
+}
+
+Work random_play_work(const Trajectory& trajectory) {
+  Work work;
+  for (const PolicyBuffers& b : trajectory.policies()) work.bytes += row_bytes({b.action_mask, b.action});
+  return work;
+}
+
+Work inference_work(const Trajectory& trajectory, const Config& config) {
+  Work work;
+  const double last = 1.0 / trajectory.steps();
+  for (std::size_t p = 0; p < config.policies.size(); ++p) {
+    const PolicyBuffers& b = trajectory.policies()[p];
+    const auto nets = networks(b, config.policies[p].model);
+    for (const auto& net : nets) work.flop += b.num_agents * static_cast<double>(forward_flop(net));
+    work.flop += last * b.num_agents * static_cast<double>(forward_flop(nets.back()));
+    work.bytes += row_bytes({b.observation, b.action_mask, b.action, b.log_prob, b.value}) +
+                  last * row_bytes({b.observation, b.value});
+  }
+  return work;
+}
+
+Work update_work(const Trajectory& trajectory, const Config& config) {
+  Work work;
+  for (std::size_t p = 0; p < config.policies.size(); ++p) {
+    const PolicyBuffers& b = trajectory.policies()[p];
+    const PolicySettings& settings = config.policies[p];
+    work.bytes += flag_bytes(trajectory) +
+                  row_bytes({b.reward, b.value, b.active, b.agent_terminated, b.advantage, b.target, b.mask});
+    if (!settings.to_train) continue;
+    const bool ppo = settings.algorithm == kPpo;
+    const double epochs = ppo ? settings.num_epochs : 1;
+    const double touched = ppo && settings.num_minibatches > 1 ? 3.0 : 1.0;  // gathering reads and writes
+    work.bytes += epochs * touched *
+                  row_bytes({b.observation, b.action, b.action_mask, b.log_prob, b.value, b.advantage,
+                             b.target, b.mask});
+    for (const auto& net : networks(b, settings.model))
+      work.flop += epochs * b.num_agents * static_cast<double>(forward_flop(net) + backward_flop(net));
+  }
+  return work;
+}
+
+}  // namespace wd::bench

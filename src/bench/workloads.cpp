@@ -1,0 +1,132 @@
+// workloads.cpp: what a round does, and how much work that is.
+#include "src/bench/workloads.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "src/device.h"
+#include "src/profile/kernels.h"
+#include "src/rollout/random_play.h"
+#include "wd/trainer.h"
+
+namespace wd::bench {
+namespace {
+
+constexpr std::int64_t kLastLevelCaches = 4;    // the observation rows are this many times the cache,
+constexpr std::int64_t kLeastBytes = 64 << 20;  // but never less than this,
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 30;  // and never more
+constexpr int kLeastSteps = 8, kMostSteps = 4096;
+
+// Bytes that the observation rows of one step take.
+std::int64_t step_bytes(const Spec& spec, int num_envs) {
+  std::int64_t floats = 0;
+  for (const Role& role : spec.roles)
+    floats += std::int64_t{role.count} * ((role.observation_size() + 3) / 4 * 4);
+  return floats * 4 * num_envs;
+}
+
+std::int64_t last_level_cache() {
+  const long bytes = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
+  return bytes > 0 ? bytes : 0;
+}
+
+int buffer_steps(const Spec& spec, int num_envs) {
+  const std::int64_t bytes = std::clamp(kLastLevelCaches * last_level_cache(), kLeastBytes, kMostBytes);
+  const std::int64_t step =
+      std::max<std::int64_t>(step_bytes(spec, num_envs), 1);  // roles may observe nothing
+  return static_cast<int>(std::clamp<std::int64_t>(bytes / step + 1, kLeastSteps, kMostSteps));
+}
+
+std::vector<std::string> policy_names(const Config& config) {
+  std::vector<std::string> names;
+  for (const PolicySettings& policy : config.policies) names.push_back(policy.name);
+  return names;
+}
+
+Result describe(const Setting& setting, const char* mode) {
+  Result result;
+  result.env = setting.row.name;
+  result.mode = mode;
+  result.device = setting.device.is_cuda() ? "cuda" : "cpu";
+  result.device_name = wd::describe(setting.device);
+  result.agents = setting.environment.spec().num_agents();
+  return result;
+}
+
+void run(const Workload& workload, double seconds, Result& result) {
+  result.windows = measure(workload, seconds);
+  result.peak_bytes = peak_memory(workload.device);
+  if (!workload.device.is_cuda()) return;
+  profile::KernelTracer tracer;
+  workload.round();
+  synchronize(workload.device);
+  const profile::KernelTrace trace = tracer.stop();
+  result.launches = Launches{trace.launches, trace.kernel_calls()};
+}
+
+Result bench_trainer(const Setting& setting, bool train) {
+  Result result = describe(setting, train ? "train" : "act");
+  Trainer trainer(setting.config, setting.row, setting.environment, setting.device);
+  const Trajectory& trajectory = trainer.trajectory();
+  result.num_envs = trajectory.num_envs();
+  result.rollout_steps = result.steps_in_round = trajectory.steps();
+  result.round = train ? "iteration" : "rollout";
+  result.phases = {{"environment", Phase::kEnvironment, environment_work(trajectory)},
+                   {"inference", Phase::kInference, inference_work(trajectory, setting.config)}};
+  if (train) result.phases.push_back({"update", Phase::kUpdate, update_work(trajectory, setting.config)});
+  result.phases.push_back({"other", Phase::kOther, {}});
+  PhaseSeconds before = trainer.phase_seconds();
+  const auto phases = [&] {
+    PhaseSeconds now = trainer.phase_seconds(), since = now;
+    for (std::size_t k = 0; k < now.size(); ++k) since[k] -= before[k];
+    before = now;
+    return since;
+  };
+  const auto round = [&] { train ? static_cast<void>(trainer.iterate()) : trainer.rollout(); };
+  run({round, phases, setting.device}, setting.seconds, result);
+  return result;
+}
+
+}  // namespace
+
+Result bench_environment(const Setting& setting, int num_envs, int steps) {
+  const Spec spec = setting.environment.spec();
+  const Device device = setting.device;
+  if (steps == 0) steps = buffer_steps(spec, num_envs);
+  ReplicasOptions options = replicas_options(setting.config, device);
+  options.num_envs = num_envs;
+  Replicas replicas(setting.row, setting.environment, options);
+  Trajectory trajectory(spec, policy_names(setting.config), setting.config.policy_of_role, steps, num_envs,
+                        device);
+  Timeline timeline(device);
+  const Queue queue = current_queue(device);
+  RandomPlay play{.seed = static_cast<std::uint64_t>(setting.config.trainer.seed)};
+  const bool masked = std::ranges::any_of(spec.roles, &Role::action_mask);
+  replicas.step(trajectory.first_rows());
+  const auto round = [&] {
+    for (int t = 0; t < steps; ++t, ++play.step) {
+      for (std::size_t p = 0; p < trajectory.policies().size(); ++p) {
+        play.policy = static_cast<std::uint32_t>(p);
+        play_at_random(queue, trajectory.policies()[p], t, t, play);
+      }
+      timeline.mark(Phase::kInference);
+      replicas.step(trajectory.rows(t));
+      timeline.mark(Phase::kEnvironment);
+    }
+    if (masked) trajectory.carry_over();  // what is legal now
+  };
+  Result result = describe(setting, "env");
+  result.num_envs = num_envs;
+  result.rollout_steps = result.steps_in_round = steps;
+  result.by_step = true;
+  result.phases = {{"environment", Phase::kEnvironment, environment_work(trajectory)},
+                   {"actions", Phase::kInference, random_play_work(trajectory)}};
+  run({round, [&] { return timeline.totals(); }, device}, setting.seconds, result);
+  return result;
+}
+
+Result bench_act(const Setting& setting) { return bench_trainer(setting, false); }
+Result bench_train(const Setting& setting) { return bench_trainer(setting, true); }
+
+}  // namespace wd::bench
