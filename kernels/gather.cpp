@@ -5,6 +5,7 @@
 
 #include "wd/error.h"
 #include "wd/parallel.h"
+#include "wd/profile.h"
 
 namespace wd {
 namespace {
@@ -50,6 +51,7 @@ void GatherArgs::add(const void* from, void* to, std::int64_t row_bytes) {
 
 void gather(Queue queue, const GatherArgs& args) {
   if (queue.cuda) return cuda::gather(queue.stream, args);
+  const profile::Scope scope("gather minibatch");
   std::int64_t bytes = 1;
   for (int k = 0; k < args.num_arrays; ++k) bytes += args.arrays[k].row_bytes;
   parallel_for(args.rows, 1 + 131072 / bytes, [&](std::int64_t begin, std::int64_t end) {

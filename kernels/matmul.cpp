@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "wd/profile.h"
+
 namespace wd {
 namespace {
 
@@ -99,6 +101,7 @@ void multiply_panel(const MatmulArgs& args, const float* panel, std::int64_t fir
 }  // namespace
 
 void matmul(const MatmulArgs& args) {
+  const profile::Scope scope("matrix product");
   alignas(64) float panel[kPanelRows * kPanelColumns];
   for (std::int64_t first = 0; first < std::max<std::int64_t>(args.k, 1); first += kPanelRows) {
     const std::int64_t k = std::min(kPanelRows, args.k - first);

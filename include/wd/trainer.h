@@ -94,6 +94,9 @@ struct TrainOptions {
   std::function<int()> interrupted =
       {};            // asked after every iteration: not 0, a signal, ends training in good order
   Fault fault = {};  // for tests
+  // Iterations to profile, after two that warm up; 0: none. Rank 0 profiles itself; table (for people) and JSON are handed over once.
+  int profile = 0;
+  std::function<void(const std::string& table, const std::string& json)> profiled = {};
 };
 
 struct TrainEnd {

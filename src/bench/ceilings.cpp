@@ -8,6 +8,7 @@
 #include <cstring>
 #include <functional>
 
+#include "kernels/matmul.h"
 #include "src/device.h"
 #include "wd/parallel.h"
 
@@ -16,7 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kSeconds = 0.2;                           // for each kind of work
+constexpr double kSeconds = 0.1;                           // for each kind of work
 constexpr std::int64_t kCopied = std::int64_t{256} << 20;  // bytes
 constexpr std::int64_t kCpuSizes[] = {256, 512, 768}, kCudaSize = 8192;
 
@@ -61,30 +62,41 @@ struct Product {
   at::Tensor a, b, out;
 };
 
+void multiply_ours(Product& product) {
+  const std::int64_t n = product.a.size(0);
+  matmul({.m = n,
+          .n = n,
+          .k = n,
+          .a = {product.a.const_data_ptr<float>(), n, 1},
+          .b = {product.b.const_data_ptr<float>(), n, 1},
+          .c = product.out.mutable_data_ptr<float>(),
+          .c_row = n});
+}
+
+void multiply_torch(Product& product) { at::mm_out(product.out, product.a, product.b); }
+
 // `lanes` products of n x n matrices at once.
-double product_speed(Device device, at::ScalarType type, std::int64_t n, int lanes) {
+double product_speed(Device device, at::ScalarType type, std::int64_t n, int lanes,
+                     void (*multiply)(Product&)) {
   std::vector<Product> products;
   for (int lane = 0; lane < lanes; ++lane) {
     const at::Tensor a = at::ones({n, n}, on(device, type));
     products.push_back({a, at::ones_like(a), at::empty_like(a)});
   }
-  const auto multiply = [&] {
+  const auto all = [&] {
     parallel_for(lanes, 1, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t lane = begin; lane < end; ++lane) {
-        Product& product = products[static_cast<std::size_t>(lane)];
-        at::mm_out(product.out, product.a, product.b);
-      }
+      for (std::int64_t lane = begin; lane < end; ++lane) multiply(products[static_cast<std::size_t>(lane)]);
     });
   };
   const auto size = static_cast<double>(n);
-  return 2.0 * lanes * size * size * size / shortest(device, multiply);
+  return 2.0 * lanes * size * size * size / shortest(device, all);
 }
 
 double cuda_speed(Device device, at::ScalarType type, bool tf32) {
   at::Context& context = at::globalContext();
   const bool before = context.allowTF32CuBLAS();
   context.setAllowTF32CuBLAS(tf32);
-  const double speed = product_speed(device, type, kCudaSize, 1);
+  const double speed = product_speed(device, type, kCudaSize, 1, multiply_torch);
   context.setAllowTF32CuBLAS(before);
   return speed;
 }
@@ -99,10 +111,11 @@ Ceilings measure_ceilings(Device device) {
     found.bf16_flop_per_s = cuda_speed(device, at::kBFloat16, false);
     return found;
   }
+  const int lanes = 2 * num_threads();  // so that a thread that is held up is helped
   for (const std::int64_t n : kCpuSizes) {
-    // Several products a thread, so that a thread that is held up is helped.
-    found.fp32_flop_per_s =
-        std::max(found.fp32_flop_per_s, product_speed(device, at::kFloat, n, 2 * num_threads()));
+    for (const auto multiply : {multiply_ours, multiply_torch})
+      found.fp32_flop_per_s =
+          std::max(found.fp32_flop_per_s, product_speed(device, at::kFloat, n, lanes, multiply));
   }
   return found;
 }

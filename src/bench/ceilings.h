@@ -9,7 +9,7 @@ namespace wd::bench {
 
 struct Ceilings {
   double copy_bytes_per_s = 0.0;  // read and written bytes of a copy far larger than the caches
-  double fp32_flop_per_s = 0.0;   // of the fastest square matrix product
+  double fp32_flop_per_s = 0.0;   // of the fastest square matrix product, on the CPU torch's or ours
   std::optional<double> tf32_flop_per_s = {}, bf16_flop_per_s = {};  // CUDA
 };
 

@@ -1,8 +1,8 @@
 // result.cpp: rates from windows, achieved work from rates, shares from ceilings.
 #include "src/bench/result.h"
 
-#include "src/cli/output.h"
 #include "src/run/format.h"
+#include "src/run/table.h"
 #include "wd/error.h"
 
 namespace wd::bench {
@@ -121,7 +121,7 @@ std::string to_text(const Json& json) {
     rows.push_back({"launches", concat(number(real("launches_per_step")), " a step, ",
                                        number(real("kernels_per_step")), " kernels")});
   }
-  text += cli::table(rows, 0) + '\n';
+  text += run::table(rows, 0) + '\n';
   const Json& ceilings = json["ceilings"];
   const char* const product = ceilings.contains("bf16_TFLOP_per_s") ? "share_of_bf16" : "share_of_fp32";
   rows = {{"phase", concat("ms a ", json["ms_per"].get<std::string>()), "share", "GB/s", "of a copy",
@@ -136,7 +136,7 @@ std::string to_text(const Json& json) {
   rows.push_back(
       {"ceiling", "", "", cell(ceilings, "copy_GB_per_s"), "",
        cell(ceilings, product == std::string("share_of_bf16") ? "bf16_TFLOP_per_s" : "fp32_TFLOP_per_s")});
-  return text + cli::table(rows, 0);
+  return text + run::table(rows, 0);
 }
 
 Json to_json(const Ceilings& ceilings) {

@@ -12,6 +12,7 @@
 #include "src/cli/resume.h"
 #include "src/cli/setup.h"
 #include "src/distributed/same_config.h"
+#include "wd/atomic_file.h"
 #include "wd/fault.h"
 #include "wd/heartbeat.h"
 #include "wd/log.h"
@@ -31,12 +32,15 @@ const std::vector<Shorthand> kShorthands = {
     {"--run_dir", "saving.run_dir"},
 };
 
+constexpr Range kProfiled = {1, 1e6};  // iterations
+
 struct TrainArguments {
   ConfigOptions config;
   LaunchArguments launch;
   AutoscaleArguments autoscale;
   bool quiet = false, print_only = false, resume = false, allow_drift = false;
-  std::string resume_from, warm_start, fault;
+  std::string resume_from, warm_start, fault, profile = "10";
+  bool profiles = false;
 
   bool parse(const CommandLine& line);
 };
@@ -55,12 +59,16 @@ bool TrainArguments::parse(const CommandLine& line) {
                    "begin a new run with the weights of that one");
   arguments.flag("-q,--quiet", quiet, "no progress on stdout, only warnings on stderr");
   arguments.flag("--print_config", print_only, "show every setting and where it came from, and do not train");
+  arguments.optional_value(
+      "--profile", profile, profiles, "INT",
+      "after two iterations, say where the time of the next INT (10) goes; profile.json in the run folder");
   autoscale.add_to(arguments);
   launch.add_to(arguments);
   arguments.hidden("--fault", fault);
   if (!arguments.parse()) return false;
   launch.read();
   autoscale.read();
+  if (profiles) parse_integer("--profile", profile, kProfiled);
   if (resume && !config.file.empty()) {
     throw UsageError(
         "--resume and --config exclude each other: a run goes on with its own configuration; change it by "
@@ -147,6 +155,13 @@ int run_training(const TrainArguments& arguments, Worker& worker) {
   if (!arguments.fault.empty()) {
     const Fault fault = parse_fault(arguments.fault);
     if (fault.rank == self.rank && self.restart < fault.times) options.fault = fault;
+  }
+  if (arguments.profiles && worker.run) {
+    options.profile = static_cast<int>(parse_integer("--profile", arguments.profile, kProfiled));
+    options.profiled = [&](const std::string& table, const std::string& json) {
+      write_file_atomically(worker.run->folder() / "profile.json", json, Durability::kReplace);
+      print(table);
+    };
   }
   const TrainEnd end = wd::train(options, *worker.trainer, worker.run.get(), worker.checkpoints.get());
   if (worker.run)

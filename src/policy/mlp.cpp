@@ -5,6 +5,7 @@
 
 #include "kernels/matmul.h"
 #include "wd/math.h"
+#include "wd/profile.h"
 
 namespace wd {
 
@@ -59,6 +60,7 @@ void add_columns(const float* x, std::int64_t n, std::int64_t columns, float* su
 
 void forward(const MlpShape& shape, const std::vector<Layer>& layers, const at::Tensor& input,
              MlpWorkspace& workspace) {
+  const profile::Scope scope("rest of the forward pass");
   const std::int64_t n = input.size(0);
   ConstMatrix x = matrix(input);
   for (std::size_t l = 0; l < layers.size(); ++l) {
@@ -80,6 +82,7 @@ void forward(const MlpShape& shape, const std::vector<Layer>& layers, const at::
 
 void backward(const MlpShape& shape, const std::vector<Layer>& layers, const at::Tensor& input,
               const at::Tensor& output_grad, MlpWorkspace& workspace, std::vector<Layer>& gradients) {
+  const profile::Scope scope("rest of the backward pass");
   const std::int64_t n = input.size(0);
   const auto* grad = output_grad.const_data_ptr<float>();
   for (std::size_t l = layers.size(); l-- > 0;) {

@@ -5,6 +5,7 @@
 
 #include "src/device.h"
 #include "src/launcher/guarded.h"
+#include "src/trainer/profiler.h"
 #include "wd/heartbeat.h"
 #include "wd/log.h"
 #include "wd/trainer.h"
@@ -24,7 +25,12 @@ double seconds_since(Clock::time_point start) {
 class Session {
  public:
   Session(const TrainOptions& options, Trainer& trainer, Run* run, Checkpoints* checkpoints)
-      : options_(options), config_(options.config), trainer_(trainer), run_(run), checkpoints_(checkpoints) {}
+      : options_(options),
+        config_(options.config),
+        trainer_(trainer),
+        run_(run),
+        checkpoints_(checkpoints),
+        profiler_(trainer.group().leads() ? options.profile : 0) {}
 
   TrainEnd go_on_to_the_end();
   Progress progress() const;
@@ -41,11 +47,14 @@ class Session {
   void begin();
   void end();
 
+  void tell(std::optional<ProfileReport> report);
+
   const TrainOptions& options_;
   const Config& config_;
   Trainer& trainer_;
   Run* run_;                  // rank 0's; null elsewhere
   Checkpoints* checkpoints_;  // the same
+  Profiler profiler_;
   Clock::time_point start_ = Clock::now();
   std::int64_t reported_ = 0;        // iteration
   double checkpoint_seconds_ = 0.0;  // that training waited for checkpoints, since the last report
@@ -146,6 +155,12 @@ void Session::end() {
   if (!weights) throw std::runtime_error("the trained weights could not be saved");
 }
 
+void Session::tell(std::optional<ProfileReport> report) {
+  if (!report || report->iterations == 0) return;
+  report->env = config_.name;
+  options_.profiled(profile_text(*report), profile_json(*report));
+}
+
 TrainEnd Session::go_on_to_the_end() {
   begin();
   reported_ = trainer_.counts().iteration;
@@ -160,7 +175,9 @@ TrainEnd Session::go_on_to_the_end() {
     options_.fault.strike(iteration);
     iterate.poison = options_.fault.tensor_in(iteration);
     iterate.step_delay = options_.fault.delay(iteration, config_.trainer.rollout_steps());
+    profiler_.before(trainer_);
     const bool complete = trainer_.iterate(iterate);
+    if (complete) tell(profiler_.after(trainer_));
     if (due(config_.trainer.canary_freq)) trainer_.check_ranks_agree();
     end_of_training = reason_to_stop();
     if (!complete) break;
@@ -169,6 +186,7 @@ TrainEnd Session::go_on_to_the_end() {
     if (due(saving.model_params_save_freq)) save_weights();
     if (due(saving.checkpoint_freq)) save_checkpoint();
   }
+  tell(profiler_.end(trainer_));
   end();
   if (trainer_.counts().iteration == 0 && run_ != nullptr) {
     logging::warn("ended by " + end_of_training.reason +

@@ -1,0 +1,76 @@
+// chart_test.cpp: where points lie, and charts of nothing.
+#include "src/plot/chart.h"
+
+#include <gmock/gmock.h>
+
+#include <regex>
+
+#include "tests/plot/xml_fault.h"
+
+namespace wd::plot {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+// Of every point, in the order of drawing.
+std::vector<std::pair<double, double>> points(const std::string& picture) {
+  static const std::regex kPolyline("<polyline points=\"([^\"]*)\"");
+  std::smatch found;
+  std::vector<std::pair<double, double>> all;
+  if (!std::regex_search(picture, found, kPolyline)) return all;
+  std::istringstream list(found[1]);
+  double x = 0.0, y = 0.0;
+  for (char comma = 0; list >> x >> comma >> y;) all.emplace_back(x, y);
+  return all;
+}
+
+TEST(ChartTest, BothAxesAreLogarithmic) {
+  const Chart chart{"t", "x", "y", {{"c", {{"64", 1e3, ""}, {"128", 1e4, ""}, {"512", 1e5, ""}}}}};
+  const auto p = points(svg(chart));
+  ASSERT_EQ(p.size(), 3u);
+  EXPECT_NEAR(p[2].first - p[1].first, 2 * (p[1].first - p[0].first), 0.2);  // two doublings, and one
+  EXPECT_NEAR(p[2].second - p[1].second, p[1].second - p[0].second, 0.2);    // a decade each
+  EXPECT_LT(p[1].second, p[0].second);                                       // upwards
+}
+
+TEST(ChartTest, WordsStandSideBySide) {
+  const Chart chart{"t", "x", "y", {{"c", {{"relu", 1.0, ""}, {"tanh", 3.0, ""}, {"none", 2.0, ""}}}}};
+  const auto p = points(svg(chart));
+  EXPECT_NEAR(p[2].first - p[1].first, p[1].first - p[0].first, 0.2);
+  EXPECT_LT(p[0].first, p[1].first);
+}
+
+TEST(ChartTest, AllOfItIsInsideOfThePicture) {
+  for (const double scale : {1.0, 1.999, 2.0, 4.0, 9.99e5, 1e-3}) {
+    const Chart chart{
+        "t", "x", "y", {{"c", {{"1", scale, ""}, {"2", 1.4 * scale, ""}, {"4", 900 * scale, ""}}}}};
+    const std::string picture = svg(chart);
+    EXPECT_EQ(xml_fault(picture), "");
+    for (const auto& [x, y] : points(picture)) {
+      EXPECT_GE(x, 84) << scale;
+      EXPECT_LE(x, 560) << scale;
+      EXPECT_GE(y, 51.9) << scale;
+      EXPECT_LE(y, 366.1) << scale;
+    }
+  }
+}
+
+TEST(ChartTest, WhatCameToNothingIsACross) {
+  const Chart chart{"t", "x", "y", {{"c", {{"1", 5.0, "fine"}, {"2", {}, "out of <memory>"}}}}};
+  const std::string picture = svg(chart);
+  EXPECT_THAT(picture, HasSubstr("<title>out of &lt;memory&gt;</title></path>"));
+  EXPECT_THAT(picture, HasSubstr("no result"));
+}
+
+TEST(ChartTest, ChartsOfNothingAreDrawnToo) {
+  for (const Chart& chart : {Chart{"t", "x", "y", {}}, Chart{"t", "x", "y", {{"c", {{"1", {}, ""}}}}}}) {
+    const std::string picture = svg(chart);
+    EXPECT_EQ(xml_fault(picture), "");
+    EXPECT_THAT(picture, Not(HasSubstr("nan")));
+    EXPECT_THAT(picture, Not(HasSubstr("inf")));
+  }
+}
+
+}  // namespace
+}  // namespace wd::plot
