@@ -2,6 +2,7 @@
 #include "kernels/adam_body.h"
 #include "kernels/reduce.h"
 #include "wd/parallel.h"
+#include "wd/profile.h"
 
 namespace wd {
 
@@ -21,6 +22,7 @@ void change(const AdamArgs& args, std::int64_t begin, std::int64_t end) {
 
 void adam(Queue queue, const AdamArgs& args) {
   if (queue.cuda) return cuda::adam(queue.stream, args);
+  const profile::Scope scope("Adam");
   double squares = 0.0;
   sum_of_squares(queue, args.gradient, args.n, args.partial, &squares);
   decide_step(args, squares);

@@ -111,8 +111,8 @@ std::string to_text(const Json& json) {
                             json["rollout_steps"].dump(), " steps a rollout, ",
                             json["device_name"].get<std::string>(), "\n\n");
   std::vector<std::vector<std::string>> rows = {
-      {"speed", run::format_count(real("env_steps_per_s")) + " env/s",
-       run::format_count(real("agent_steps_per_s")) + " agent/s"},
+      {"speed", concat(run::format_count(real("env_steps_per_s")), " env/s, ",
+                       run::format_count(real("agent_steps_per_s")), " agent/s")},
       {"", concat("median of ", json["windows"].dump(), " windows, ",
                   run::format_count(real("env_steps_per_s_least")), " to ",
                   run::format_count(real("env_steps_per_s_most")), " env/s")},
@@ -124,7 +124,7 @@ std::string to_text(const Json& json) {
   text += run::table(rows, 0) + '\n';
   const Json& ceilings = json["ceilings"];
   const char* const product = ceilings.contains("bf16_TFLOP_per_s") ? "share_of_bf16" : "share_of_fp32";
-  rows = {{"phase", concat("ms a ", json["ms_per"].get<std::string>()), "share", "GB/s", "of a copy",
+  rows = {{"phase", concat("ms per ", json["ms_per"].get<std::string>()), "share", "GB/s", "of a copy",
            "TFLOP/s", product == std::string("share_of_bf16") ? "of bf16 products" : "of fp32 products"}};
   const auto add = [&](const std::string& name, double ms, const Json& achieved) {
     rows.push_back({name, number(ms), percent({{"share", round > 0.0 ? ms / round : 0.0}}, "share"),

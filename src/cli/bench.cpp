@@ -1,4 +1,8 @@
 // bench.cpp: `wdtrain bench`: steps a second of the environment alone, of acting in it, or of training.
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+
 #include "src/autoscale/budget.h"
 #include "src/autoscale/probe.h"
 #include "src/bench/child.h"

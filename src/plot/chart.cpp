@@ -91,7 +91,7 @@ class Picture {
   }
 
   void y_axis() {
-    const bool few = high_ - low_ < 2.5;  // then 2 and 5 have lines too
+    const bool few = high_ - low_ < 3.5;  // then 2 and 5 have lines too
     for (int decade = static_cast<int>(std::floor(low_)); decade <= static_cast<int>(std::ceil(high_));
          ++decade) {
       for (const double digit : {1.0, 2.0, 5.0}) {

@@ -1,0 +1,307 @@
+// kernels_bench.cpp: each kernel alone, at the sizes of two games, on the CPU and, where there is one, on the GPU.
+//
+//   build/tests/kernels_bench --benchmark_filter=loss
+//
+// bytes_per_second counts every array that a kernel reads or writes once; items are rows, units, episodes' steps or parameters.
+#include <ATen/ATen.h>
+#include <benchmark/benchmark.h>
+
+#include "kernels/adam.h"
+#include "kernels/deal.h"
+#include "kernels/episodes.h"
+#include "kernels/gather.h"
+#include "kernels/loss.h"
+#include "kernels/matmul.h"
+#include "kernels/reduce.h"
+#include "kernels/returns.h"
+#include "kernels/sample.h"
+#include "src/device.h"
+#include "wd/error.h"
+#include "wd/parallel.h"
+#include "wd/profile.h"
+
+namespace wd {
+namespace {
+
+// One policy's part of a rollout.
+struct Game {
+  const char* name;
+  int steps, replicas, agents;  // T, E, A
+  std::vector<int> heads;
+  int inputs;
+  std::int64_t parameters;
+
+  std::int64_t step_rows() const { return std::int64_t{replicas} * agents; }
+  std::int64_t rows() const { return steps * step_rows(); }
+  std::int64_t units() const { return std::int64_t{steps} * replicas; }
+  ActionLayout layout() const {
+    ActionLayout layout{.num_heads = static_cast<int>(heads.size())};
+    std::ranges::copy(heads, layout.head_size);
+    return layout;
+  }
+};
+
+// The runners of tag_continuous 5 + 100, with full observation and 2 x 256.
+const Game kGames[] = {{"cartpole", 32, 256, 1, {2}, 4, 4'675},
+                       {"tag_continuous", 20, 100, 100, {11, 11}, 729, 258'560}};
+
+// Arrays of a kernel, and what moving them once takes.
+class Arrays {
+ public:
+  explicit Arrays(Device device) : device_(device) {}
+
+  float* floats(std::int64_t n) { return make<float>(at::randn({n}, options(at::kFloat))); }
+  double* doubles(std::int64_t n) { return make<double>(at::zeros({n}, options(at::kDouble))); }
+  std::uint8_t* flags(std::int64_t n, double share) {
+    return make<std::uint8_t>(at::rand({n}, options(at::kFloat)).lt(share).to(at::kByte));
+  }
+  // Below `end`.
+  std::int32_t* choices(std::int64_t n, int end) {
+    return make<std::int32_t>(at::randint(end, {n}, options(at::kInt)));
+  }
+  std::int64_t* indices(std::int64_t n, std::int64_t end) {
+    return make<std::int64_t>(at::randint(end, {n}, options(at::kLong)));
+  }
+  std::int64_t bytes() const { return bytes_; }
+  void moved_again(std::int64_t bytes) { bytes_ += bytes; }
+
+ private:
+  at::TensorOptions options(at::ScalarType type) const {
+    return at::TensorOptions().dtype(type).device(device_.is_cuda() ? at::kCUDA : at::kCPU);
+  }
+  template <typename T>
+  T* make(at::Tensor tensor) {
+    bytes_ += static_cast<std::int64_t>(tensor.nbytes());
+    return static_cast<T*>(tensors_.emplace_back(std::move(tensor)).data_ptr());
+  }
+
+  Device device_;
+  std::vector<at::Tensor> tensors_;
+  std::int64_t bytes_ = 0;
+};
+
+// Times calls of a kernel; on CUDA many between two synchronisations.
+template <typename Call>
+void run(benchmark::State& state, Device device, std::int64_t items, std::int64_t bytes, Call call) {
+  const Queue queue = current_queue(device);
+  const int calls = device.is_cuda() ? 100 : 1;
+  call(queue);
+  synchronize(device);
+  for (auto _ : state) {
+    for (int k = 0; k < calls; ++k) call(queue);
+    synchronize(device);
+  }
+  const auto total = static_cast<std::int64_t>(state.iterations()) * calls;
+  state.SetItemsProcessed(total * items);
+  state.SetBytesProcessed(total * bytes);
+}
+
+void bench_sample(benchmark::State& state, const Game& game, Device device) {
+  Arrays arrays(device);
+  const std::int64_t rows = game.step_rows();
+  SampleArgs args;
+  args.rows = rows;
+  args.num_agents = game.agents;
+  args.layout = game.layout();
+  args.output_stride = args.value_stride = args.layout.columns() + 1;
+  args.output = arrays.floats(rows * args.output_stride);
+  args.value_in = args.output + args.layout.columns();
+  args.key = RandomKey::of(1, Stream::kAction);
+  args.action = arrays.choices(rows * args.layout.action_width(), 1);
+  args.log_prob = arrays.floats(rows);
+  args.value = arrays.floats(rows);
+  run(state, device, rows, arrays.bytes(), [&](Queue queue) {
+    ++args.step;
+    sample(queue, args);
+  });
+}
+
+void bench_loss(benchmark::State& state, const Game& game, Device device) {
+  Arrays arrays(device);
+  LossArgs args;
+  const std::int64_t rows = args.rows =
+      std::min<std::int64_t>(game.rows(), 16'384);  // as in a chunk of an update
+  args.layout = game.layout();
+  const int columns = args.layout.columns();
+  args.ppo = true;
+  args.output_stride = args.value_stride = args.grad_stride = args.value_grad_stride = columns + 1;
+  args.output = arrays.floats(rows * (columns + 1));
+  args.value = args.output + columns;
+  args.action = arrays.choices(rows * args.layout.action_width(), game.heads[0]);
+  args.old_log_prob = arrays.floats(rows);
+  args.old_value = arrays.floats(rows);
+  args.advantage = arrays.floats(rows);
+  args.target = arrays.floats(rows);
+  args.mask = arrays.flags(rows, 0.9);
+  args.output_grad = arrays.floats(rows * (columns + 1));
+  args.value_grad = args.output_grad + columns;
+  args.row_sums = arrays.floats(kNumLossSums * rows);
+  run(state, device, rows, arrays.bytes(), [&](Queue queue) { loss(queue, args); });
+}
+
+void bench_returns(benchmark::State& state, const Game& game, Device device) {
+  Arrays arrays(device);
+  const std::int64_t rows = game.rows(), more = rows + game.step_rows(), units = game.units();
+  ReturnsArgs args;
+  args.steps = game.steps;
+  args.num_envs = game.replicas;
+  args.num_agents = game.agents;
+  args.reward = arrays.floats(rows);
+  args.value = arrays.floats(more);
+  args.active = arrays.flags(more, 0.9);
+  args.agent_terminated = arrays.flags(rows, 0.01);
+  args.terminated = arrays.flags(units, 0.01);
+  args.truncated = arrays.flags(units, 0.01);
+  args.reset_step = arrays.flags(units, 0.01);
+  args.advantage = arrays.floats(rows);
+  args.target = arrays.floats(rows);
+  args.mask = arrays.flags(rows, 1.0);
+  run(state, device, rows, arrays.bytes(), [&](Queue queue) { returns(queue, args); });
+}
+
+void bench_deal(benchmark::State& state, const Game& game, Device device) {
+  Arrays arrays(device);
+  DealArgs args;
+  args.steps = game.steps;
+  args.num_envs = game.replicas;
+  args.count = 4;
+  args.capacity = (game.units() + args.count - 1) / args.count;
+  args.key = RandomKey::of(1, Stream::kShuffle);
+  args.order = arrays.indices(args.count * args.capacity, 1);
+  run(state, device, game.units(), arrays.bytes(), [&](Queue queue) { deal(queue, args); });
+}
+
+void bench_gather(benchmark::State& state, const Game& game, Device device) {
+  Arrays arrays(device);
+  const std::int64_t row = game.agents * ((game.inputs + 3) / 4 * 4) * 4, taken = game.units() / 4;
+  GatherArgs args;
+  args.rows = taken;
+  args.index = arrays.indices(taken, game.units());
+  float* const to = arrays.floats(taken * row / 4);
+  arrays.moved_again(taken * row);
+  Arrays source(device);
+  args.add(source.floats(game.units() * row / 4), to, row);
+  run(state, device, taken, arrays.bytes(), [&](Queue queue) { gather(queue, args); });
+}
+
+void bench_moments(benchmark::State& state, const Game& game, Device device) {
+  Arrays arrays(device);
+  const float* const x = arrays.floats(game.rows());
+  const std::uint8_t* const mask = arrays.flags(game.rows(), 0.9);
+  double* const partial = arrays.doubles(3 * num_chunks(game.rows()));
+  double* const out = arrays.doubles(3);
+  run(state, device, game.rows(), arrays.bytes(),
+      [&](Queue queue) { masked_moments(queue, x, mask, game.rows(), partial, out); });
+}
+
+void bench_squares(benchmark::State& state, const Game& game, Device device) {
+  Arrays arrays(device);
+  const float* const x = arrays.floats(game.parameters);
+  double* const partial = arrays.doubles(num_chunks(game.parameters));
+  double* const out = arrays.doubles(1);
+  run(state, device, game.parameters, arrays.bytes(),
+      [&](Queue queue) { sum_of_squares(queue, x, game.parameters, partial, out); });
+}
+
+void bench_episodes(benchmark::State& state, const Game& game, Device device) {
+  Arrays arrays(device);
+  EpisodesArgs args;
+  args.steps = game.steps;
+  args.num_envs = game.replicas;
+  args.num_agents = game.agents;
+  args.reward = arrays.floats(game.rows());
+  args.terminated = arrays.flags(game.units(), 0.01);
+  args.truncated = arrays.flags(game.units(), 0.01);
+  args.reset_step = arrays.flags(game.units(), 0.01);
+  args.running_return = arrays.floats(game.replicas);
+  args.running_length = arrays.choices(game.replicas, 1);
+  args.finished_return = arrays.floats(game.units());
+  args.finished_length = arrays.choices(game.units(), 1);
+  run(state, device, game.units(), arrays.bytes(), [&](Queue queue) { episodes(queue, args); });
+}
+
+void bench_adam(benchmark::State& state, const Game& game, Device device) {
+  Arrays arrays(device);
+  AdamArgs args;
+  const std::int64_t n = args.n = game.parameters;
+  args.gradient = arrays.floats(n);
+  args.parameter = arrays.floats(n);
+  args.first_moment = arrays.floats(n);
+  args.second_moment = arrays.floats(n);
+  arrays.moved_again((3 + 1) * n *
+                     4);  // parameters and moments are written too; the gradient is read twice, for its norm
+  Arrays small(device);
+  double* const totals = small.doubles(kNumLossSums);
+  args.totals = totals;
+  args.steps = small.floats(1);
+  args.partial = small.doubles(num_chunks(n));
+  const at::Tensor record = at::zeros({kStepNumbers}, at::kDouble);
+  auto* const numbers = reinterpret_cast<StepRecord*>(record.mutable_data_ptr<double>());
+  numbers->lr = 1e-4;
+  numbers->max_grad_norm = 1.0;
+  const at::Tensor there = record.to(device.is_cuda() ? at::kCUDA : at::kCPU);
+  args.record = reinterpret_cast<StepRecord*>(there.mutable_data_ptr<double>());
+  run(state, device, n, arrays.bytes(), [&](Queue queue) { adam(queue, args); });
+}
+
+// One thread, as in a lane: the first layer for a block of 512 rows. CPU.
+void bench_product(benchmark::State& state, const Game& game, Device device) {
+  Arrays arrays(device);
+  constexpr std::int64_t kRows = 512, kOutputs = 64;
+  const MatmulArgs args{.m = kRows,
+                        .n = kOutputs,
+                        .k = game.inputs,
+                        .a = {arrays.floats(kRows * game.inputs), game.inputs, 1},
+                        .b = ConstMatrix{arrays.floats(kOutputs * game.inputs), game.inputs, 1}.transposed(),
+                        .c = arrays.floats(kRows * kOutputs),
+                        .c_row = kOutputs};
+  run(state, device, kRows, arrays.bytes(), [&](Queue) { matmul(args); });
+  state.counters["FLOP/s"] =
+      benchmark::Counter(2.0 * kRows * kOutputs * game.inputs * static_cast<double>(state.iterations()),
+                         benchmark::Counter::kIsRate);
+}
+
+// What a place costs that --profile could time, where nobody asks.
+void bench_idle_scope(benchmark::State& state) {
+  for (auto _ : state) {
+    const profile::Scope scope("idle");
+    benchmark::ClobberMemory();
+  }
+}
+
+using Bench = void (*)(benchmark::State&, const Game&, Device);
+
+void add(const char* kernel, Bench bench, Device device) {
+  for (const Game& game : kGames) {
+    const std::string name = concat(kernel, "/", game.name, "/", device.is_cuda() ? "cuda" : "cpu");
+    benchmark::RegisterBenchmark(name.c_str(), [=, &game](benchmark::State& state) {
+      bench(state, game, device);
+    })->UseRealTime();
+  }
+}
+
+}  // namespace
+}  // namespace wd
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  std::vector<wd::Device> devices = {{}};
+  if (wd::why_no_gpu().empty()) devices.push_back(wd::select_device(wd::DeviceRequest::kCuda));
+  benchmark::AddCustomContext("threads", std::to_string(wd::num_threads()));
+  for (const wd::Device device : devices) {
+    wd::add("sample", wd::bench_sample, device);
+    wd::add("loss", wd::bench_loss, device);
+    wd::add("returns", wd::bench_returns, device);
+    wd::add("deal", wd::bench_deal, device);
+    wd::add("gather", wd::bench_gather, device);
+    wd::add("moments", wd::bench_moments, device);
+    wd::add("sum_of_squares", wd::bench_squares, device);
+    wd::add("episodes", wd::bench_episodes, device);
+    wd::add("adam", wd::bench_adam, device);
+    if (!device.is_cuda()) wd::add("product", wd::bench_product, device);
+  }
+  benchmark::RegisterBenchmark("idle_scope", wd::bench_idle_scope);
+  benchmark::RunSpecifiedBenchmarks();
+  benchmark::Shutdown();
+}
