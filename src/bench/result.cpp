@@ -49,16 +49,15 @@ std::string cell(const Json& json, const char* key) {
 Json to_json(const Result& result, const Ceilings& ceilings) {
   const auto steps = static_cast<double>(result.steps_in_round * result.num_envs);  // of a round
   const double rounds_to_units = result.by_step ? static_cast<double>(result.steps_in_round) : 1.0;
-  std::vector<double> rates, lengths;
+  std::vector<double> rates;
   double seconds = 0.0;
   std::int64_t rounds = 0;
   for (const Window& window : result.windows) {
     rates.push_back(steps / window.round_seconds());
-    lengths.push_back(1e3 * window.round_seconds() / rounds_to_units);
     seconds += window.seconds;
     rounds += window.rounds;
   }
-  const Spread speed = spread(rates), length = spread(lengths);
+  const Spread speed = spread(rates);
   Json json{{"env", result.env},
             {"mode", result.mode},
             {"device", result.device},
@@ -74,7 +73,7 @@ Json to_json(const Result& result, const Ceilings& ceilings) {
             {"env_steps_per_s_most", speed.most},
             {"agent_steps_per_s", speed.median * static_cast<double>(result.agents)},
             {"ms_per", result.round},
-            {"ms_per_round", length.median}};
+            {"ms_per_round", 1e3 * steps / speed.median / rounds_to_units}};
   Json ms = Json::object(), achieved = Json::object(), work = Json::object();
   Work all;
   for (const PhaseWork& phase : result.phases) {

@@ -60,7 +60,7 @@ void Arguments::optional_value(const std::string& name, std::string& value, bool
                                const std::string& type, const std::string& help) {
   const auto take = [&value, &given](const CLI::results_t& texts) {
     given = true;
-    if (!texts.empty() && texts.front() != "{}") value = texts.front();
+    if (!texts.empty() && !texts.front().empty() && texts.front() != "{}") value = texts.front();
     return true;
   };
   app_->add_option(name, take, help)->type_name(type)->expected(0, 1);

@@ -82,7 +82,7 @@ TEST(ResultTest, RatesAreMediansAndSharesAreOfCeilings) {
   EXPECT_THAT(json["achieved"]["all"]["TFLOP_per_s"].get<double>(), DoubleEq(0.05));
   EXPECT_FALSE(json.contains("launches_per_step"));
   const std::string text = to_text(json);
-  EXPECT_THAT(text, HasSubstr("1000 env/s"));
+  EXPECT_THAT(text, HasSubstr("1.00k env/s, 3.00k agent/s"));
   EXPECT_THAT(text, HasSubstr("1.0 GiB"));
   EXPECT_THAT(text, Not(HasSubstr("launches")));
 }
