@@ -128,6 +128,13 @@ TEST(KernelsTest, AreSummedByShortNames) {
   EXPECT_EQ(trace.kernels[1].name, "Memcpy DtoD (Device -> Device)");
 }
 
+TEST(KernelsTest, ATracerOfNothingSeesNothing) {
+  KernelTracer tracer;
+  const KernelTrace trace = tracer.stop();
+  EXPECT_TRUE(trace.kernels.empty());
+  EXPECT_EQ(trace.launches, 0);
+}
+
 ProfileReport example() {
   return {.env = "game",
           .device = "cpu",
