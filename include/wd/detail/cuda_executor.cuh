@@ -157,11 +157,13 @@ template <int kTile>
 __device__ void copy_words(void* to, const void* from, std::uint32_t bytes) {
   const int rank = kTile == 0 ? threadIdx.x : threadIdx.x % kTile;
   const int size = kTile == 0 ? blockDim.x : kTile;
+#pragma unroll 1  // few words a thread: unrolled, the copies took cartpole's kernel from 64 registers to 95
   for (std::uint32_t i = rank; i < bytes / 16; i += size)
     static_cast<uint4*>(to)[i] = static_cast<const uint4*>(from)[i];
 }
 template <int kTile>
 __device__ void clear_words(void* to, std::uint32_t bytes) {
+#pragma unroll 1
   for (std::uint32_t i = threadIdx.x % kTile; i < bytes / 16; i += kTile)
     static_cast<uint4*>(to)[i] = make_uint4(0, 0, 0, 0);
 }
