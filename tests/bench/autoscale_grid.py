@@ -25,7 +25,7 @@ class Game:
         self.envs, self.steps = STARTS[name]
         self.options = ["--env", name, "--device", "cpu", "--stop_return", "none", "--set", f"trainer.num_envs={self.envs}", "--set",
                         f"trainer.train_batch_size={self.envs * self.steps}", "--set", f"autoscale.memory_gb={arguments.memory_gb}",
-                        "--set", f"autoscale.probe_seconds={arguments.seconds}", "--set", "autoscale.max_seconds=0"]
+                        "--set", f"autoscale.probe_seconds={arguments.seconds}", "--set", f"autoscale.max_seconds={arguments.search_seconds}"]
 
     def search(self, folder):
         """The report, and the summary of a short training with what was chosen."""
@@ -79,6 +79,7 @@ def main():
     parser.add_argument("envs", nargs="+", choices=sorted(STARTS))
     parser.add_argument("--memory_gb", type=float, default=2)
     parser.add_argument("--seconds", type=float, default=1)
+    parser.add_argument("--search_seconds", type=float, default=600, help="autoscale.max_seconds")
     parser.add_argument("--json", type=pathlib.Path)
     arguments = parser.parse_args()
     results = []
