@@ -19,10 +19,13 @@ std::string padded(const std::string& text, int width) {
          text;
 }
 
-// The last line that says something, without the program's name before it.
-std::string last_line(std::string text) {
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  return text.substr(text.find_last_of('\n') + 1);
+// The line that tells the error: what follows it, if anything, is where it came from. Without one, the last line.
+std::string cause(std::string_view text) {
+  constexpr std::string_view kError = "error: ";
+  while (text.ends_with('\n')) text.remove_suffix(1);
+  const std::size_t error = text.rfind(kError), last = text.rfind('\n');
+  text.remove_prefix(error != text.npos ? error + kError.size() : last != text.npos ? last + 1 : 0);
+  return std::string(text.substr(0, text.find('\n')));
 }
 
 std::string number(const Json& json, const char* key) {
@@ -57,7 +60,7 @@ void Row::take(const Ended& ended, bool killed_for_memory) {
   result = Json();
   const bool killed = ended.exit_code == 128 + SIGKILL && killed_for_memory;
   status = killed || ended.exit_code == scaling::kOutOfMemoryCode ? "out of memory" : "failed";
-  detail = killed ? "ended by the out-of-memory killer" : last_line(ended.err);
+  detail = killed ? "ended by the out-of-memory killer" : cause(ended.err);
 }
 
 Table::Table(const std::vector<Sweep>& sweeps) {

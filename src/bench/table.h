@@ -14,7 +14,7 @@ namespace wd::bench {
 struct Row {
   std::vector<std::string> values;  // one for each sweep
   std::string status;               // "ok", "out of memory", "failed"
-  std::string detail;               // what a setting that came to nothing said last
+  std::string detail;               // why a setting came to nothing
   Json result;                      // of to_json(); null where there is none
 
   bool measured() const { return !result.is_null(); }

@@ -1,7 +1,7 @@
 """Scaling curves by `wdtrain bench --sweep`: replicas from 1 to the memory limit, agents from 10 to 2,000, steps of a rollout from 10 to
 200, the environment alone and trained. Each curve is a picture and a part of one JSON file; parts that are there already stay.
 
-    python3 tests/bench/curves.py [--device cpu|cuda] [--seconds 1] [--memory_gb 4] [--out docs/benchmarks/curves] [CURVE ...]
+    python3 tests/bench/curves.py [--device cpu|cuda] [--seconds 1] [--memory_gb 2] [--out docs/benchmarks/curves] [CURVE ...]
 
 On the CPU all of it takes about ten minutes; a curve by itself less than two.
 """
@@ -23,7 +23,7 @@ NEAREST = ["--set", "env.use_full_observation=false"]
 CURVES = {
     "cpu": {
         "replicas_cartpole": ["--env", "cartpole", "--rollout_steps", "32", "--sweep", "num_envs=1..16384", *BOTH],
-        "replicas_tag_continuous": ["--env", "tag_continuous", "--rollout_steps", "20", "--sweep", "num_envs=1..1024", *BOTH],
+        "replicas_tag_continuous": ["--env", "tag_continuous", "--rollout_steps", "20", "--sweep", "num_envs=1..512", *BOTH],
         "agents_tag_continuous": ["--env", "tag_continuous", "--num_envs", "8", "--rollout_steps", "20", *NEAREST, "--sweep",
                                   "num_runners=5,15,35,75,155,315,635,1275,1995", *BOTH],
         "steps_cartpole": ["--env", "cartpole", "--num_envs", "256", "--sweep", "rollout_steps=10..200", *BOTH],
@@ -56,7 +56,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--seconds", default="1", help="of each measurement")
-    parser.add_argument("--memory_gb", default="4", help="the limit on a CPU")
+    parser.add_argument("--memory_gb", default="2", help="the limit on a CPU")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "docs/benchmarks/curves")
     parser.add_argument("curves", nargs="*", metavar="CURVE", help="all, or some of: " + ", ".join(CURVES["cpu"]))
     arguments = parser.parse_args()

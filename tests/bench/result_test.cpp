@@ -119,7 +119,7 @@ TEST(ResultTest, CeilingsSurviveJson) {
 std::vector<Row> rows() {
   Row good{.values = {"64"}}, large{.values = {"128"}}, killed{.values = {"256"}}, broken{.values = {"512"}};
   good.take({0, to_json(example(), kCeilings).dump(), "bench: something\n"}, false);
-  large.take({12, "", "said before\nerror: 5 GB: cannot allocate memory\n"}, false);
+  large.take({12, "", "said before\nerror: 5 GB: cannot allocate memory\nframe #0: somewhere\n"}, false);
   killed.take({128 + SIGKILL, "", ""}, true);
   broken.take({128 + SIGKILL, "", "said before\n"}, false);
   return {good, large, killed, broken};
@@ -132,10 +132,11 @@ TEST(TableTest, EverySettingIsARowThatSaysWhatCameOfIt) {
   EXPECT_EQ(all[1].status, "out of memory");
   EXPECT_EQ(all[2].status, "out of memory");
   EXPECT_EQ(all[3].status, "failed");
+  EXPECT_EQ(all[3].detail, "said before");
   const Table table(sweeps);
   EXPECT_THAT(table.line(all[0]), HasSubstr("      64  "));
   EXPECT_THAT(table.line(all[0]), HasSubstr("1.00k"));
-  EXPECT_EQ(table.line(all[1]), "     128  out of memory: error: 5 GB: cannot allocate memory\n");
+  EXPECT_EQ(table.line(all[1]), "     128  out of memory: 5 GB: cannot allocate memory\n");
   const Json json = sweep_json(sweeps, all);
   EXPECT_EQ(json["rows"].size(), 4u);
   EXPECT_EQ(json["rows"][0]["result"]["env"], "game");
