@@ -1,5 +1,5 @@
 """Scaling curves by `wdtrain bench --sweep`: replicas from 1 to the memory limit, agents from 10 to 2,000, steps of a rollout from 10 to
-200, the environment alone and trained. Each curve is a picture and a part of one JSON file; parts that are there already stay.
+200, the environment alone and trained. Each curve is a picture and a part of one JSON file; those of a file that are not asked for stay.
 
     python3 tests/bench/curves.py [--device cpu|cuda] [--seconds 1] [--memory_gb 2] [--out docs/benchmarks/curves] [CURVE ...]
 
@@ -65,6 +65,7 @@ def main():
     if unknown:
         parser.error(f"no such curve: {', '.join(sorted(unknown))}")
 
+    measured = commit()  # before a picture changes the tree
     arguments.out.mkdir(parents=True, exist_ok=True)
     file = arguments.out / f"{arguments.device}.json"
     found = json.loads(file.read_text()) if file.exists() else {}
@@ -76,7 +77,7 @@ def main():
         shown = shlex.join(str(part) for part in command).replace(f"{ROOT}/", "")
         print(shown, flush=True)
         subprocess.run([*command, "--json", answer, "--svg", picture], check=True)
-        found[name] = {"date": datetime.date.today().isoformat(), "commit": commit(), "machine": processor(), "command": shown,
+        found[name] = {"date": datetime.date.today().isoformat(), "commit": measured, "machine": processor(), "command": shown,
                        **json.loads(answer.read_text())}
         answer.unlink()
         file.write_text(json.dumps(found, indent=1) + "\n")
