@@ -1,6 +1,7 @@
 // deal.h: minibatches: the steps of every replica in random order, dealt to the minibatches in turn, like cards.
 #pragma once
 
+#include "kernels/clock.h"
 #include "kernels/queue.h"
 #include "wd/random.h"
 
@@ -11,14 +12,15 @@ namespace wd {
 // has a share of every minibatch that is known beforehand and differs by one unit at most, whatever the random
 // numbers are.
 struct DealArgs {
-  int steps = 0, num_envs = 0;     // T, E of this rank
-  int count = 1;                   // M
-  std::int64_t first_replica = 0;  // of this rank, in the whole job
-  std::int64_t capacity = 0;       // units of this rank for one minibatch at most: ceil(T E / M)
-  RandomKey key = {};              // of Stream::kShuffle
-  std::uint64_t iteration = 0;     // below 2^48
-  std::uint32_t epoch = 0;         // below 2^16
-  std::int64_t* order = nullptr;   // [M, capacity]: units as t E + e; a last column may stay as it is
+  int steps = 0, num_envs = 0;         // T, E of this rank
+  int count = 1;                       // M
+  std::int64_t first_replica = 0;      // of this rank, in the whole job
+  std::int64_t capacity = 0;           // units of this rank for one minibatch at most: ceil(T E / M)
+  RandomKey key = {};                  // of Stream::kShuffle
+  std::uint64_t iteration = 0;         // below 2^48
+  const TrainingTime* time = nullptr;  // where not null, its iteration is added
+  std::uint32_t epoch = 0;             // below 2^16
+  std::int64_t* order = nullptr;       // [M, capacity]: units as t E + e; a last column may stay as it is
 };
 
 // The minibatch of this rank's first unit; the others follow in turn.

@@ -12,12 +12,14 @@ WD_FN void deal_replica(const DealArgs& args, std::int64_t e) {
     const std::int64_t unit = e * T + p;  // of this rank
     return (first + unit) % M * args.capacity + unit / M;
   };
+  const std::uint64_t iteration =
+      args.iteration + (args.time == nullptr ? 0 : static_cast<std::uint64_t>(args.time->iteration));
   Philox bits{};
   for (std::int64_t p = 0; p < T; ++p) {
     if (p % 4 == 0) {
       bits = philox({{static_cast<std::uint32_t>(args.first_replica + e), static_cast<std::uint32_t>(p / 4),
-                      static_cast<std::uint32_t>(args.iteration),
-                      static_cast<std::uint32_t>(args.iteration >> 32) << 16 | args.epoch}},
+                      static_cast<std::uint32_t>(iteration),
+                      static_cast<std::uint32_t>(iteration >> 32) << 16 | args.epoch}},
                     args.key.key0, args.key.key1);
     }
     const auto q =

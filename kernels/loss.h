@@ -8,17 +8,23 @@ namespace wd {
 // Sums over the rows that count; divide by kCount.
 enum LossSum { kCount, kPolicyLoss, kValueLoss, kEntropy, kApproxKl, kClipped, kNumLossSums };
 
+// Of the loss at one moment of training.
+struct LossCoefficients {
+  float clip = 0.2f;
+  float value_clip = 0.0f;   // 0: off
+  float value_coeff = 1.0f;  // of (value - target)^2
+  float entropy_coeff = 0.0f;
+};
+
 struct LossArgs {
   std::int64_t rows = 0;
   ActionLayout layout{};
   bool ppo = false;        // clipped surrogate (Schulman et al. 2017, eq. 7); else -log_prob * advantage
   bool with_value = true;  // REINFORCE has no value loss
-  float clip = 0.2f;
-  float value_clip = 0.0f;   // 0: off
-  float value_coeff = 1.0f;  // of (value - target)^2
-  float entropy_coeff = 0.0f;
-  const float* output = nullptr;  // [rows, output_stride]
-  const float* value = nullptr;   // [rows], value_stride apart
+  LossCoefficients fixed{};
+  const LossCoefficients* scheduled = nullptr;  // on the device, in place of `fixed`; or null
+  const float* output = nullptr;                // [rows, output_stride]
+  const float* value = nullptr;                 // [rows], value_stride apart
   int output_stride = 0, value_stride = 0;
   const std::int32_t* action = nullptr;       // [rows, action_width]
   const std::uint8_t* action_mask = nullptr;  // [rows, columns], or null

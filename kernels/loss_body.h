@@ -6,6 +6,10 @@
 
 namespace wd {
 
+WD_FN const LossCoefficients& coefficients(const LossArgs& args) {
+  return args.scheduled == nullptr ? args.fixed : *args.scheduled;
+}
+
 // log pi(a|s) of the stored action, and the entropy.
 struct LogProbEntropy {
   float log_prob = 0.0f, entropy = 0.0f;
@@ -58,7 +62,7 @@ WD_FN void heads_gradient(const LossArgs& args, std::int64_t row, const float* l
     for (int i = 0; i < n; ++i) {
       const float p = grad[i];
       const float d_entropy = p > 0.0f ? -p * ((logits[i] - constant) + entropy) : 0.0f;
-      grad[i] = d_log_prob * ((i == choice ? 1.0f : 0.0f) - p) - args.entropy_coeff * d_entropy;
+      grad[i] = d_log_prob * ((i == choice ? 1.0f : 0.0f) - p) - coefficients(args).entropy_coeff * d_entropy;
     }
     logits += n;
     grad += n;
@@ -72,7 +76,8 @@ WD_FN void gaussian_gradient(const LossArgs& args, std::int64_t row, const float
     const float inverse = exp(-args.layout.log_std[k]);
     const float z = (action[k] - mean[k]) * inverse;
     grad[k] = d_log_prob * z * inverse;
-    args.log_std_grad[row * args.layout.components + k] = d_log_prob * (z * z - 1.0f) - args.entropy_coeff;
+    args.log_std_grad[row * args.layout.components + k] =
+        d_log_prob * (z * z - 1.0f) - coefficients(args).entropy_coeff;
   }
 }
 
@@ -83,7 +88,7 @@ struct ScalarLoss {
 // -min(r A, clip(r) A) and its derivative with respect to log pi; r = pi / pi_old.
 WD_FN ScalarLoss policy_loss(const LossArgs& args, float log_prob, float ratio, float advantage) {
   if (!args.ppo) return {-log_prob * advantage, -advantage};
-  const float clipped = clamp(ratio, 1.0f - args.clip, 1.0f + args.clip);
+  const float clipped = clamp(ratio, 1.0f - coefficients(args).clip, 1.0f + coefficients(args).clip);
   const bool inside = ratio * advantage <= clipped * advantage;
   return {-min(ratio * advantage, clipped * advantage), inside ? -ratio * advantage : 0.0f};
 }
@@ -91,10 +96,12 @@ WD_FN ScalarLoss policy_loss(const LossArgs& args, float log_prob, float ratio, 
 // (v - target)^2, pessimistic under value clipping: the larger of it and the loss at v_old + clip(v - v_old).
 WD_FN ScalarLoss value_loss(const LossArgs& args, float value, float old_value, float target) {
   const float error = value - target;
-  if (args.value_clip <= 0.0f) return {error * error, 2.0f * error};
-  const float clipped = old_value + clamp(value - old_value, -args.value_clip, args.value_clip) - target;
+  if (coefficients(args).value_clip <= 0.0f) return {error * error, 2.0f * error};
+  const float clipped =
+      old_value + clamp(value - old_value, -coefficients(args).value_clip, coefficients(args).value_clip) -
+      target;
   if (error * error >= clipped * clipped) return {error * error, 2.0f * error};
-  const bool inside = abs(value - old_value) < args.value_clip;
+  const bool inside = abs(value - old_value) < coefficients(args).value_clip;
   return {clipped * clipped, inside ? 2.0f * clipped : 0.0f};
 }
 
@@ -127,14 +134,14 @@ WD_FN void loss_row(const LossArgs& args, std::int64_t row) {
   } else {
     gaussian_gradient(args, row, output, policy.gradient, grad);
   }
-  args.value_grad[row * args.value_grad_stride] = args.value_coeff * value.gradient;
+  args.value_grad[row * args.value_grad_stride] = coefficients(args).value_coeff * value.gradient;
   float* const sums = args.row_sums + row;
   sums[kCount * args.rows] = 1.0f;
   sums[kPolicyLoss * args.rows] = policy.loss;
   sums[kValueLoss * args.rows] = value.loss;
   sums[kEntropy * args.rows] = now.entropy;
   sums[kApproxKl * args.rows] = (ratio - 1.0f) - log_ratio;  // Schulman's k3 estimate
-  sums[kClipped * args.rows] = abs(ratio - 1.0f) > args.clip ? 1.0f : 0.0f;
+  sums[kClipped * args.rows] = abs(ratio - 1.0f) > coefficients(args).clip ? 1.0f : 0.0f;
 }
 
 }  // namespace wd

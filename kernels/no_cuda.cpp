@@ -2,6 +2,7 @@
 #include <stdexcept>
 
 #include "kernels/adam.h"
+#include "kernels/clock.h"
 #include "kernels/deal.h"
 #include "kernels/episodes.h"
 #include "kernels/finite.h"
@@ -21,6 +22,8 @@ namespace {
 }  // namespace
 
 void adam(void*, const AdamArgs&) { no_cuda(); }
+void advance_clock(void*, const AdvanceArgs&) { no_cuda(); }
+void schedules(void*, const SchedulesArgs&) { no_cuda(); }
 void deal(void*, const DealArgs&) { no_cuda(); }
 void gather(void*, const GatherArgs&) { no_cuda(); }
 void returns(void*, const ReturnsArgs&) { no_cuda(); }

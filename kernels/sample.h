@@ -1,6 +1,7 @@
 // sample.h: draws actions from the policy's output and keeps their log-probabilities and values: one kernel for all heads.
 #pragma once
 
+#include "kernels/clock.h"
 #include "kernels/queue.h"
 #include "wd/random.h"
 
@@ -37,12 +38,14 @@ struct SampleArgs {
   const std::uint8_t* action_mask = nullptr;  // [rows, columns], or null
   RandomKey key{};                            // Stream::kAction
   std::uint64_t step = 0;                     // of training or evaluation: below 2^56
-  std::uint32_t first_replica = 0;            // global id of replica 0
-  std::uint32_t policy = 0;                   // below 256
-  bool greedy = false;                        // the likeliest action instead of a draw
-  std::int32_t* action = nullptr;             // [rows, action_width]; floats for a Gaussian
-  float* log_prob = nullptr;                  // [rows]: the sum over heads
-  float* value = nullptr;                     // [rows]
+  const TrainingTime* time = nullptr;         // where not null, step counts on from iteration * rollout_steps
+  std::int64_t rollout_steps = 0;
+  std::uint32_t first_replica = 0;  // global id of replica 0
+  std::uint32_t policy = 0;         // below 256
+  bool greedy = false;              // the likeliest action instead of a draw
+  std::int32_t* action = nullptr;   // [rows, action_width]; floats for a Gaussian
+  float* log_prob = nullptr;        // [rows]: the sum over heads
+  float* value = nullptr;           // [rows]
 };
 
 // Enqueues.

@@ -58,13 +58,19 @@ WD_FN int likeliest_choice(const float* logits, const std::uint8_t* legal, int n
   return best < 0 ? 0 : best;
 }
 
+WD_FN std::uint64_t step_of(const SampleArgs& args) {
+  if (args.time == nullptr) return args.step;
+  return args.step + static_cast<std::uint64_t>(args.time->iteration * args.rollout_steps);
+}
+
 // Four random words for draws 4 group .. 4 group + 3 of a row.
 WD_FN Philox row_bits(const SampleArgs& args, std::int64_t row, int group) {
   const auto replica =
       args.first_replica + static_cast<std::uint32_t>((args.first_row + row) / args.num_agents);
   const auto agent = static_cast<std::uint32_t>((args.first_row + row) % args.num_agents);
-  return philox({{replica, static_cast<std::uint32_t>(args.step), agent | (args.policy << 24),
-                  (static_cast<std::uint32_t>(args.step >> 32) << 8) | static_cast<std::uint32_t>(group)}},
+  const std::uint64_t step = step_of(args);
+  return philox({{replica, static_cast<std::uint32_t>(step), agent | (args.policy << 24),
+                  (static_cast<std::uint32_t>(step >> 32) << 8) | static_cast<std::uint32_t>(group)}},
                 args.key.key0, args.key.key1);
 }
 

@@ -1,4 +1,4 @@
-// tensor_device.h: where a tensor is, in our words.
+// tensor_device.h: where a tensor is, in our words and in torch's.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,6 +9,11 @@ namespace wd {
 
 inline Device device_holding(const at::Tensor& tensor) {
   return tensor.is_cuda() ? Device{DeviceKind::kCuda, static_cast<int>(tensor.get_device())} : Device{};
+}
+
+inline at::Device torch_device(Device device) {
+  return device.is_cuda() ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device.index))
+                          : at::Device(at::kCPU);
 }
 
 }  // namespace wd

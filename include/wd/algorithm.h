@@ -8,18 +8,13 @@
 #include <utility>
 #include <vector>
 
+#include "wd/clock.h"
 #include "wd/config.h"
 #include "wd/policy.h"
 #include "wd/process_group.h"
 #include "wd/trajectory.h"
 
 namespace wd {
-
-// When and where an update happens: schedules and the order of minibatches depend on it.
-struct UpdateTime {
-  std::int64_t iteration = 0;
-  std::int64_t env_steps = 0;  // of the whole job, before this rollout
-};
 
 class Learner {
  public:
@@ -41,7 +36,7 @@ class Learner {
 
  private:
   friend void prepare(std::span<Learner> learners);
-  friend bool update(std::span<Learner> learners, const UpdateTime& time,
+  friend bool update(std::span<Learner> learners, const TrainingClock& clock,
                      const std::function<bool()>& give_up);
   struct Impl;
   std::unique_ptr<Impl> impl_;
@@ -52,7 +47,9 @@ class Learner {
 // Advantages, targets and masks of the rollout, into its buffers; the value of the last observation must be there.
 void prepare(std::span<Learner> learners);
 // Epochs and minibatches over the prepared rollout. `give_up` is asked at every chunk; when it says yes on any rank,
-// no more steps are begun, and false comes back on all ranks. All ranks with give_up or all without.
-bool update(std::span<Learner> learners, const UpdateTime& time, const std::function<bool()>& give_up = {});
+// no more steps are begun, and false comes back on all ranks. All ranks with give_up or all without. Schedules and the order of
+// minibatches follow the clock, which shows the time before this rollout.
+bool update(std::span<Learner> learners, const TrainingClock& clock,
+            const std::function<bool()>& give_up = {});
 
 }  // namespace wd

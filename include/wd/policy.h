@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "wd/clock.h"
 #include "wd/config.h"
 #include "wd/trajectory.h"
 
@@ -35,6 +36,8 @@ struct LossSettings {
   float value_clip = 0.0f;
   float value_coeff = 1.0f;
   float entropy_coeff = 0.0f;
+  at::Tensor
+      scheduled;  // [4] float32 on the device: clip .. entropy_coeff, in place of those above; or undefined
   at::Tensor advantage_norm;  // [2] float32 {mean, 1 / deviation}, or undefined
 };
 
@@ -59,6 +62,9 @@ class Policy {
   struct ActOptions {
     std::uint64_t seed = 1;
     std::uint64_t step = 0;  // counts all steps of the run: the random draws depend on it
+    const TrainingTime* time =
+        nullptr;  // where not null, on the device: step counts on from iteration * rollout_steps
+    std::int64_t rollout_steps = 0;
     std::uint32_t first_replica = 0;
     bool greedy = false;
   };

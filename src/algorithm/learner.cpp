@@ -10,6 +10,7 @@
 #include "kernels/reduce.h"
 #include "kernels/returns.h"
 #include "src/algorithm/adam.h"
+#include "src/algorithm/coefficients.h"
 #include "src/algorithm/guard.h"
 #include "src/algorithm/minibatches.h"
 #include "src/device.h"
@@ -34,19 +35,6 @@ at::Tensor variance_of(const at::Tensor& moments) {
 
 }  // namespace
 
-// Where the schedules stand.
-struct Coefficients {
-  double lr = 0.0, value_coeff = 0.0, entropy_coeff = 0.0, clip = 0.0, value_clip = 0.0, target_kl = 0.0,
-         max_grad_norm = 0.0;
-
-  static Coefficients at(const PolicySettings& settings, std::int64_t env_steps) {
-    const auto x = static_cast<double>(env_steps);
-    return {settings.lr.at(x),           settings.vf_loss_coeff.at(x), settings.entropy_coeff.at(x),
-            settings.clip_param.at(x),   settings.vf_clip_param.at(x), settings.target_kl.at(x),
-            settings.max_grad_norm.at(x)};
-  }
-};
-
 struct Learner::Impl {
   Policy& policy;
   const Trajectory& trajectory;
@@ -66,7 +54,7 @@ struct Learner::Impl {
   int epoch = 0, minibatch = 0;  // of the update under way: the next to begin
   bool done = true;              // no step is left to begin
   std::string poisoned;          // for tests
-  Coefficients now;              // of the last update
+  Coefficients coefficients;     // of the last update
 
   Impl(Policy& p, const Trajectory& t, int index, const PolicySettings& s, std::uint64_t run_seed,
        ProcessGroup g)
@@ -77,7 +65,8 @@ struct Learner::Impl {
         seed(run_seed),
         adam(p.parameters(), s.adam_epsilon),
         minibatches(buffers, t.steps(), t.num_envs(), s.algorithm == kPpo ? s.num_minibatches : 1, g.rank()),
-        group(std::move(g)) {
+        group(std::move(g)),
+        coefficients(s, device_holding(buffers.value)) {
     const auto doubles = buffers.value.options().dtype(at::kDouble);
     device = device_holding(buffers.value);
     const std::int64_t most = std::max(buffers.mask.numel(), p.parameters().numel());
@@ -106,8 +95,8 @@ struct Learner::Impl {
   void check_finite(const StepRecord& record) const;
   void begin_prepare();
   void end_prepare();
-  void begin_update(const UpdateTime& time);
-  void begin_step(const UpdateTime& time, const std::function<bool()>& give_up);
+  void begin_update(const TrainingClock& clock);
+  void begin_step(const TrainingClock& clock, const std::function<bool()>& give_up);
   bool end_step();
   void begin_sum_over_ranks();
   bool end_sum_over_ranks();
@@ -160,10 +149,7 @@ LossSettings Learner::Impl::loss_settings() const {
   LossSettings loss;
   loss.ppo = settings.algorithm == kPpo;
   loss.with_value = settings.algorithm != kReinforce;
-  loss.clip = static_cast<float>(now.clip);
-  loss.value_clip = static_cast<float>(now.value_clip);
-  loss.value_coeff = static_cast<float>(now.value_coeff);
-  loss.entropy_coeff = static_cast<float>(now.entropy_coeff);
+  loss.scheduled = coefficients.of_loss();
   if (settings.normalize_advantage) loss.advantage_norm = advantage_norm;
   return loss;
 }
@@ -211,8 +197,8 @@ void Learner::Impl::check_finite(const StepRecord& record) const {
 }
 
 // The gradient of the next minibatch, on its way to the other ranks.
-void Learner::Impl::begin_step(const UpdateTime& time, const std::function<bool()>& give_up) {
-  if (minibatch == 0) minibatches.shuffle(seed, time.iteration, epoch);
+void Learner::Impl::begin_step(const TrainingClock& clock, const std::function<bool()>& give_up) {
+  if (minibatch == 0) minibatches.shuffle(seed, clock.time(), epoch);
   totals = policy.accumulate(minibatches.gather(minibatch), loss_settings(), give_up);
   given_up.reset();
   if (give_up) given_up = give_up();
@@ -261,10 +247,11 @@ void Learner::Impl::end_prepare() {
   advantage_norm[1].copy_(deviation.reciprocal());
 }
 
-void Learner::Impl::begin_update(const UpdateTime& time) {
-  now = Coefficients::at(settings, time.env_steps);
-  adam.begin_update(now.lr, settings.clip_grad_norm ? now.max_grad_norm : HUGE_VAL,
-                    settings.algorithm == kPpo ? now.target_kl : 0.0);
+void Learner::Impl::begin_update(const TrainingClock& clock) {
+  coefficients.update(clock);
+  const auto now = [&](Coefficient which) { return coefficients.value()[which].item<double>(); };
+  adam.begin_update(now(kLr), settings.clip_grad_norm ? now(kMaxGradNorm) : HUGE_VAL,
+                    settings.algorithm == kPpo ? now(kTargetKl) : 0.0);
   if (group.size() > 1) finite_here.fill_(true);
   epoch = minibatch = 0;
   done = !settings.to_train;
@@ -275,15 +262,15 @@ void prepare(std::span<Learner> learners) {
   for (Learner& learner : learners) learner.impl_->end_prepare();
 }
 
-bool update(std::span<Learner> learners, const UpdateTime& time, const std::function<bool()>& give_up) {
+bool update(std::span<Learner> learners, const TrainingClock& clock, const std::function<bool()>& give_up) {
   std::deque<Learner::Impl*> under_way;  // in the order in which their steps were begun
   const auto begin_step = [&](Learner::Impl& self) {
     if (self.done) return;
-    self.begin_step(time, give_up);
+    self.begin_step(clock, give_up);
     under_way.push_back(&self);
   };
   for (Learner& learner : learners) {
-    learner.impl_->begin_update(time);
+    learner.impl_->begin_update(clock);
     begin_step(*learner.impl_);
   }
   bool complete = true;  // once it is false, what travels has yet to arrive
@@ -319,14 +306,16 @@ std::vector<std::pair<std::string, double>> Learner::metrics() const {
   };
   const auto [advantage, advantage_variance] = statistics(self.advantage_moments);
   const auto [target, target_variance] = statistics(self.target_moments);
+  const at::Tensor coefficients = self.coefficients.value().cpu();
+  const double* const now = coefficients.const_data_ptr<double>();
   const double loss =
-      mean(kPolicyLoss) + self.now.value_coeff * mean(kValueLoss) - self.now.entropy_coeff * mean(kEntropy);
+      mean(kPolicyLoss) + now[kValueCoeff] * mean(kValueLoss) - now[kEntropyCoeff] * mean(kEntropy);
   return {{"total_loss", loss},
           {"policy_loss", mean(kPolicyLoss)},
           {"value_loss", mean(kValueLoss)},
           {"entropy", mean(kEntropy)},
-          {"vf_loss_coeff", self.now.value_coeff},
-          {"entropy_coeff", self.now.entropy_coeff},
+          {"vf_loss_coeff", now[kValueCoeff]},
+          {"entropy_coeff", now[kEntropyCoeff]},
           {"value_mean", statistics(self.value_moments).first},
           {"advantage_mean", advantage},
           {"advantage_std", std::sqrt(advantage_variance)},
@@ -337,7 +326,7 @@ std::vector<std::pair<std::string, double>> Learner::metrics() const {
           {"approx_kl", mean(kApproxKl)},
           {"clip_fraction", mean(kClipped)},
           {"grad_norm", record.norm_sum / std::max(record.steps, 1.0)},
-          {"learning_rate", self.now.lr},
+          {"learning_rate", now[kLr]},
           {"updates", record.steps}};
 }
 

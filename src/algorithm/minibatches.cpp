@@ -53,10 +53,10 @@ Minibatches::Minibatches(const PolicyBuffers& buffers, int steps, int num_envs, 
   mask_ = room_for(buffers.mask, most);
 }
 
-void Minibatches::shuffle(std::uint64_t seed, std::int64_t iteration, int epoch) {
+void Minibatches::shuffle(std::uint64_t seed, const TrainingTime* time, int epoch) {
   if (count() == 1) return;
   deal_.key = RandomKey::of(seed, Stream::kShuffle);
-  deal_.iteration = static_cast<std::uint64_t>(iteration);
+  deal_.time = time;
   deal_.epoch = static_cast<std::uint32_t>(epoch);
   deal(current_queue(device_holding(order_)), deal_);
 }

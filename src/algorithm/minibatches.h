@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/deal.h"
+#include "wd/clock.h"
 #include "wd/policy.h"
 #include "wd/trajectory.h"
 
@@ -18,8 +19,8 @@ class Minibatches {
   // Of rank's `num_envs` replicas, where every rank has as many.
   Minibatches(const PolicyBuffers& buffers, int steps, int num_envs, int count, int rank = 0);
 
-  // Draws a new order. Enqueues.
-  void shuffle(std::uint64_t seed, std::int64_t iteration, int epoch);
+  // Draws the order of the clock's iteration. Enqueues.
+  void shuffle(std::uint64_t seed, const TrainingTime* time, int epoch);
   // Gathers this rank's part of minibatch m of count, which may be empty; the batch is valid until the next call.
   Batch gather(int m);
   int count() const { return deal_.count; }

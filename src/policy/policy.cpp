@@ -229,6 +229,8 @@ void Policy::act(PolicyBuffers& buffers, int t, const ActOptions& options) {
     }
     args.key = RandomKey::of(options.seed, Stream::kAction);
     args.step = options.step;
+    args.time = options.time;
+    args.rollout_steps = options.rollout_steps;
     args.first_replica = options.first_replica;
     args.policy = self.index;
     args.greedy = options.greedy;
@@ -268,10 +270,9 @@ LossArgs Policy::Impl::loss_args(Lane& lane, const Batch& batch, const LossSetti
   args.layout = layout;
   args.ppo = settings.ppo;
   args.with_value = settings.with_value;
-  args.clip = settings.clip;
-  args.value_clip = settings.value_clip;
-  args.value_coeff = settings.value_coeff;
-  args.entropy_coeff = settings.entropy_coeff;
+  args.fixed = {settings.clip, settings.value_clip, settings.value_coeff, settings.entropy_coeff};
+  if (settings.scheduled.defined())
+    args.scheduled = reinterpret_cast<const LossCoefficients*>(settings.scheduled.const_data_ptr<float>());
   args.output = lane.actor.output.const_data_ptr<float>();
   args.output_stride = actor.outputs;
   args.value = separate() ? lane.critic.output.const_data_ptr<float>() : args.output + columns();

@@ -11,6 +11,7 @@
 #include "src/device.h"
 #include "src/replicas/spec_fault.h"
 #include "src/replicas/state_json.h"
+#include "src/tensor_device.h"
 #include "wd/error.h"
 #include "wd/profile.h"
 
@@ -19,9 +20,7 @@ namespace wd {
 namespace {
 
 at::TensorOptions bytes_on(Device device) {
-  return at::TensorOptions().dtype(at::kByte).device(
-      device.is_cuda() ? at::kCUDA : at::kCPU,
-      static_cast<c10::DeviceIndex>(device.is_cuda() ? device.index : -1));
+  return at::TensorOptions().dtype(at::kByte).device(torch_device(device));
 }
 
 std::byte* bytes_of(const at::Tensor& tensor) { return static_cast<std::byte*>(tensor.data_ptr()); }

@@ -3,6 +3,7 @@
 
 #include <ATen/ops/zeros.h>
 
+#include "src/tensor_device.h"
 #include "wd/error.h"
 
 namespace wd {
@@ -39,9 +40,7 @@ Trajectory::Trajectory(const Spec& spec, const std::vector<std::string>& policie
       length_(steps),
       roles_(spec.roles),
       policy_of_role_(policy_of_role) {
-  const auto place = at::TensorOptions().device(
-      device.is_cuda() ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device.index))
-                       : at::Device(at::kCPU));
+  const auto place = at::TensorOptions().device(torch_device(device));
   const auto floats = place.dtype(at::kFloat), bytes = place.dtype(at::kByte), ints = place.dtype(at::kInt);
   policies_.resize(policies.size());
   for (std::size_t r = 0; r < roles_.size(); ++r) {

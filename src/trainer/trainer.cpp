@@ -141,6 +141,7 @@ struct Trainer::Impl {
   EpisodeLog episodes;
   Guard guard;
   Timeline timeline;
+  TrainingClock clock;  // counts, on the device
   StepCounts counts;
   StepCounts counts_at_metrics;
   Clock::time_point start = Clock::now(), metrics_taken = start;
@@ -158,7 +159,8 @@ struct Trainer::Impl {
                    static_cast<int>(c.trainer.rollout_steps()), share.num_envs, d),
         episodes(trajectory, d, group),
         guard(trajectory, d, share.first_replica),
-        timeline(d) {
+        timeline(d),
+        clock(d) {
     policies.reserve(c.policies.size());
     for (std::size_t p = 0; p < c.policies.size(); ++p) {
       const int index = static_cast<int>(p);
@@ -245,14 +247,15 @@ bool Trainer::Impl::rollout(const IterateOptions& options) {
   Policy::ActOptions act;
   act.seed = static_cast<std::uint64_t>(config.trainer.seed);
   act.first_replica = share.first_replica;
+  act.time = clock.time();
+  act.rollout_steps = steps;
   int t = 0;
   for (; t < steps; ++t) {
     if (options.give_up && options.give_up()) return false;
     if (options.step_delay.count() > 0) std::this_thread::sleep_for(options.step_delay);
     if (preempts() && 4 * t >= steps && enough_ranks_done()) break;
     heartbeat::beat();
-    act.step = static_cast<std::uint64_t>(counts.iteration) * static_cast<std::uint64_t>(steps) +
-               static_cast<std::uint64_t>(t);
+    act.step = static_cast<std::uint64_t>(t);
     {
       const profile::PhaseScope phase(Phase::kInference);
       for (std::size_t p = 0; p < policies.size(); ++p) policies[p].act(trajectory.policies()[p], t, act);
@@ -293,9 +296,8 @@ bool Trainer::Impl::update(const std::function<bool()>& give_up, const std::stri
   const profile::PhaseScope phase(Phase::kUpdate);
   if (!poisoned.empty()) poison(poisoned);
   guard.check_rollout(policies);
-  const UpdateTime time{counts.iteration, counts.env_steps};
   prepare(learners);
-  const bool complete = wd::update(learners, time, give_up);
+  const bool complete = wd::update(learners, clock, give_up);
   for (const Policy& policy : policies) guard.check_weights(policy);
   timeline.mark(Phase::kUpdate);
   return complete;
@@ -321,9 +323,11 @@ bool Trainer::iterate(const IterateOptions& options) {
     return false;
   }
   self.episodes.update();
-  ++self.counts.iteration;
+  const std::int64_t env_steps = self.env_steps_of_rollout();
   ++self.rollouts;
-  self.counts.env_steps += self.env_steps_of_rollout();
+  ++self.counts.iteration;
+  self.counts.env_steps += env_steps;
+  self.clock.advance(env_steps);
   self.counts.agent_steps = self.counts.env_steps * self.replicas.spec().num_agents();
   self.timeline.mark(Phase::kOther);
   return true;
@@ -375,6 +379,7 @@ void Trainer::restore(const Snapshot& snapshot) {
   const auto number = [&](int k) { return numbers[k].item<double>(); };
   self.counts = {static_cast<std::int64_t>(number(0)), static_cast<std::int64_t>(number(1)),
                  static_cast<std::int64_t>(number(2))};
+  self.clock.set(self.counts.iteration, self.counts.env_steps);
   self.counts_at_metrics = self.counts;
   self.started = self.counts.iteration > 0;
   self.metrics_taken = Clock::now();

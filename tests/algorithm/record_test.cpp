@@ -15,7 +15,13 @@ namespace {
 
 constexpr int kSteps = 12, kEnvs = 7, kAgents = 3, kObservation = 6;
 constexpr std::uint64_t kSeed = 21;
-constexpr UpdateTime kTime = {.iteration = 3, .env_steps = 1000};
+constexpr std::int64_t kIteration = 3, kEnvSteps = 1000;
+
+TrainingClock clock_then() {
+  TrainingClock clock({});
+  clock.set(kIteration, kEnvSteps);
+  return clock;
+}
 
 struct Case {
   std::string name;
@@ -143,8 +149,9 @@ void record_order(Record& record, const Spec& spec, const PolicySettings& settin
   PolicyBuffers& buffers = numbered.policies()[0];
   buffers.log_prob.copy_(at::arange(buffers.log_prob.numel(), at::kFloat).view(buffers.log_prob.sizes()));
   Minibatches minibatches(buffers, kSteps, kEnvs, settings.num_minibatches);
+  const TrainingClock clock = clock_then();
   for (int epoch = 0; epoch < settings.num_epochs; ++epoch) {
-    minibatches.shuffle(kSeed, kTime.iteration, epoch);
+    minibatches.shuffle(kSeed, clock.time(), epoch);
     for (int m = 0; m < settings.num_minibatches; ++m) {
       record.add("order." + std::to_string(epoch) + "." + std::to_string(m),
                  minibatches.gather(m).log_prob.to(at::kLong));
@@ -165,16 +172,16 @@ TensorMetadata metadata_of(const Case& c) {
           {"gamma", text(s.gamma)},
           {"gae_lambda", text(s.gae_lambda)},
           {"n_step", text(s.n_step)},
-          {"lr", text(s.lr.at(kTime.env_steps))},
-          {"vf_loss_coeff", text(s.vf_loss_coeff.at(kTime.env_steps))},
-          {"entropy_coeff", text(s.entropy_coeff.at(kTime.env_steps))},
-          {"max_grad_norm", text(s.clip_grad_norm ? s.max_grad_norm.at(kTime.env_steps) : 0.0)},
+          {"lr", text(s.lr.at(kEnvSteps))},
+          {"vf_loss_coeff", text(s.vf_loss_coeff.at(kEnvSteps))},
+          {"entropy_coeff", text(s.entropy_coeff.at(kEnvSteps))},
+          {"max_grad_norm", text(s.clip_grad_norm ? s.max_grad_norm.at(kEnvSteps) : 0.0)},
           {"normalize_advantage", text(s.normalize_advantage)},
           {"normalize_return", text(s.normalize_return)},
           {"adam_epsilon", text(s.adam_epsilon)},
-          {"clip_param", text(s.clip_param.at(kTime.env_steps))},
-          {"vf_clip_param", text(s.vf_clip_param.at(kTime.env_steps))},
-          {"target_kl", text(s.target_kl.at(kTime.env_steps))}};
+          {"clip_param", text(s.clip_param.at(kEnvSteps))},
+          {"vf_clip_param", text(s.vf_clip_param.at(kEnvSteps))},
+          {"target_kl", text(s.target_kl.at(kEnvSteps))}};
 }
 
 std::filesystem::path record_folder() {
@@ -231,7 +238,7 @@ TEST_P(Records, AnUpdate) {
   record.add("sums", sums);
   record.add("gradient.", policy, policy.gradients());
 
-  ASSERT_TRUE(update({&learner, 1}, kTime));
+  ASSERT_TRUE(update({&learner, 1}, clock_then()));
   record.add("after.", policy, policy.parameters());
   for (const auto& [name, value] : learner.metrics())
     record.add("metric." + name, at::full({}, value, at::kDouble));

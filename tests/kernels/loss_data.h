@@ -27,7 +27,9 @@ struct LossData {
 // Per row, in double, as loss.h's comments define them.
 struct RowLoss {
   double policy = 0.0, value = 0.0, entropy = 0.0, log_prob = 0.0, ratio = 0.0;
-  double total(const LossArgs& s) const { return policy + s.value_coeff * value - s.entropy_coeff * entropy; }
+  double total(const LossArgs& s) const {
+    return policy + s.fixed.value_coeff * value - s.fixed.entropy_coeff * entropy;
+  }
 };
 
 inline void reference_heads(const LossData& data, std::int64_t row, const double* logits, RowLoss& out) {
@@ -74,12 +76,13 @@ inline RowLoss reference_loss(const LossData& data, const LossArgs& settings, st
   double advantage = data.advantage[r];
   if (!data.norm.empty()) advantage = (advantage - data.norm[0]) * data.norm[1];
   out.ratio = std::exp(out.log_prob - data.old_log_prob[r]);
-  const double low = 1.0 - settings.clip, high = 1.0 + settings.clip;
+  const double low = 1.0 - settings.fixed.clip, high = 1.0 + settings.fixed.clip;
   out.policy = settings.ppo ? -std::min(out.ratio * advantage, std::clamp(out.ratio, low, high) * advantage)
                             : -out.log_prob * advantage;
-  const double error = value - data.target[r], old_value = data.old_value[r], limit = settings.value_clip;
+  const double error = value - data.target[r], old_value = data.old_value[r],
+               limit = settings.fixed.value_clip;
   const double clipped = old_value + std::clamp(value - old_value, -limit, limit) - data.target[r];
-  out.value = settings.value_clip > 0.0f ? std::max(error * error, clipped * clipped) : error * error;
+  out.value = settings.fixed.value_clip > 0.0f ? std::max(error * error, clipped * clipped) : error * error;
   if (!settings.with_value) out.value = 0.0;
   return out;
 }

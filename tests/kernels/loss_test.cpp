@@ -11,11 +11,11 @@
 namespace wd {
 namespace {
 
-constexpr LossArgs kA2c = {.value_coeff = 0.7f, .entropy_coeff = 0.05f};
-constexpr LossArgs kPpo = {.ppo = true, .clip = 0.2f, .value_coeff = 0.5f, .entropy_coeff = 0.02f};
+constexpr LossArgs kA2c = {.fixed = {.value_coeff = 0.7f, .entropy_coeff = 0.05f}};
+constexpr LossArgs kPpo = {.ppo = true, .fixed = {.clip = 0.2f, .value_coeff = 0.5f, .entropy_coeff = 0.02f}};
 constexpr LossArgs kPpoValueClip = {
-    .ppo = true, .clip = 0.2f, .value_clip = 0.5f, .value_coeff = 0.5f, .entropy_coeff = 0.02f};
-constexpr LossArgs kReinforce = {.with_value = false, .entropy_coeff = 0.3f};
+    .ppo = true, .fixed = {.clip = 0.2f, .value_clip = 0.5f, .value_coeff = 0.5f, .entropy_coeff = 0.02f}};
+constexpr LossArgs kReinforce = {.with_value = false, .fixed = {.entropy_coeff = 0.3f}};
 
 struct Kind {
   const char* name;
@@ -98,7 +98,7 @@ TEST_P(Loss, SumsAreThoseOfTheDefinition) {
     expect(kValueLoss, now.value);
     expect(kEntropy, now.entropy);
     expect(kApproxKl, now.ratio - 1.0 - std::log(now.ratio));
-    expect(kClipped, std::abs(now.ratio - 1.0) > settings.clip ? 1.0 : 0.0);
+    expect(kClipped, std::abs(now.ratio - 1.0) > settings.fixed.clip ? 1.0 : 0.0);
   }
 }
 
@@ -126,7 +126,7 @@ Losses ppo_row(float ratio, float advantage) {
   data.advantage = {advantage};
   data.mask = {1};
   data.old_log_prob = {std::log(0.5f) - std::log(ratio)};
-  return run_loss(HostMemory(), data, {.ppo = true, .clip = 0.2f});
+  return run_loss(HostMemory(), data, {.ppo = true, .fixed = {.clip = 0.2f}});
 }
 
 TEST(PpoClip, StopsTheGradientOnlyWhereItWouldGoOnInTheSameDirection) {

@@ -82,10 +82,10 @@ TEST(Twins, Loss) {
   WD_SKIP_WITHOUT_GPU();
   Draws draws(3);
   LossArgs a2c, ppo;
-  a2c.entropy_coeff = 0.05f;
+  a2c.fixed.entropy_coeff = 0.05f;
   ppo.ppo = true;
-  ppo.value_clip = 0.5f;
-  ppo.entropy_coeff = 0.01f;
+  ppo.fixed.value_clip = 0.5f;
+  ppo.fixed.entropy_coeff = 0.01f;
   for (const int rows : kSizes) {
     for (const ActionLayout& layout : layouts()) {
       for (const LossArgs& settings : {a2c, ppo}) {
