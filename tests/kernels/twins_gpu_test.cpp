@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "tests/kernels/adam_data.h"
+#include "tests/kernels/clock_data.h"
 #include "tests/kernels/cuda_memory.h"
 #include "tests/kernels/deal_data.h"
 #include "tests/kernels/episodes_data.h"
@@ -116,6 +117,18 @@ TEST(Twins, Episodes) {
       EXPECT_EQ(gpu.finished_return, cpu.finished_return);
       EXPECT_EQ(gpu.finished_length, cpu.finished_length);
     }
+  }
+}
+
+TEST(Twins, Clock) {
+  WD_SKIP_WITHOUT_GPU();
+  Schedule falling;
+  falling.points = {{100.0, 1.0}, {200.0, 0.7}, {1000.0, 1.0 / 3.0}};
+  for (const std::int64_t ticks : {0, 5, 100}) {
+    const Coefficients cpu = run_schedules(HostMemory(), {falling, falling}, ticks, 31),
+                       gpu = run_schedules(CudaMemory(), {falling, falling}, ticks, 31);
+    EXPECT_EQ(gpu.value, cpu.value);
+    EXPECT_EQ(gpu.rounded, cpu.rounded);
   }
 }
 
