@@ -20,6 +20,11 @@ void change(const AdamArgs& args, std::int64_t begin, std::int64_t end) {
 
 }  // namespace
 
+void begin_update(Queue queue, const BeginUpdateArgs& args) {
+  if (queue.cuda) return cuda::begin_update(queue.stream, args);
+  begin_record(args, 0);
+}
+
 void adam(Queue queue, const AdamArgs& args) {
   if (queue.cuda) return cuda::adam(queue.stream, args);
   const profile::Scope scope("Adam");

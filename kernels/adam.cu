@@ -1,5 +1,6 @@
 // adam.cu: the step on the GPU: a block a chunk for the norm, whose last block decides; then a thread four parameters.
 #include "kernels/adam_body.h"
+#include "kernels/for_each.cuh"
 #include "kernels/reduce.cuh"
 #include "kernels/reduce.h"
 
@@ -60,6 +61,10 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor)
 }
 
 }  // namespace
+
+void begin_update(void* stream, const BeginUpdateArgs& args) {
+  for_each<begin_record>(stream, "begin_update", 1, args);
+}
 
 void adam(void* stream, const AdamArgs& args) {
   const auto queue = static_cast<cudaStream_t>(stream);

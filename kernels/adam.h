@@ -25,6 +25,17 @@ struct StepRecord {
 };
 inline constexpr std::int64_t kStepNumbers = sizeof(StepRecord) / sizeof(double);
 
+// Where an update's record begins. What it refers to lies on the device.
+struct BeginUpdateArgs {
+  StepRecord* record = nullptr;
+  const double* lr = nullptr;
+  const double* max_grad_norm = nullptr;  // null: no limit
+  const double* target_kl = nullptr;      // null: none
+};
+
+// Forgets the numbers of the last update, unless it refused a step: then its record stays, and nothing more is learned. Enqueues.
+void begin_update(Queue queue, const BeginUpdateArgs& args);
+
 struct AdamArgs {
   std::int64_t n = 0;               // parameters
   const float* gradient = nullptr;  // [n], of the summed loss
@@ -45,7 +56,8 @@ struct AdamArgs {
 void adam(Queue queue, const AdamArgs& args);
 
 namespace cuda {
+void begin_update(void* stream, const BeginUpdateArgs& args);
 void adam(void* stream, const AdamArgs& args);
-}
+}  // namespace cuda
 
 }  // namespace wd

@@ -24,6 +24,14 @@ WD_FN std::uint16_t bfloat16_bits(float v) {
   return static_cast<std::uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
 
+WD_FN void begin_record(const BeginUpdateArgs& args, std::int64_t) {
+  if (args.record->refused != 0.0) return;
+  *args.record = StepRecord{};
+  args.record->lr = *args.lr;
+  args.record->max_grad_norm = args.max_grad_norm == nullptr ? HUGE_VAL : *args.max_grad_norm;
+  args.record->target_kl = args.target_kl == nullptr ? 0.0 : *args.target_kl;
+}
+
 // The record after the minibatch whose summed gradient has this sum of squares: whether it makes a step, and the step's factors.
 WD_FN void decide_step(const AdamArgs& args, double squares) {
   StepRecord& record = *args.record;
@@ -44,6 +52,7 @@ WD_FN void decide_step(const AdamArgs& args, double squares) {
   record.steps += 1.0;
   if (!is_finite(record.norm + all)) {
     record.refused += 1.0;
+    record.stopped = 1.0;
     return;
   }
   const auto step = static_cast<std::int64_t>(*args.steps) + 1;

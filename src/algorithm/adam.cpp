@@ -11,6 +11,14 @@
 
 namespace wd {
 
+namespace {
+
+StepRecord* record_in(const at::Tensor& tensor) {
+  return reinterpret_cast<StepRecord*>(tensor.mutable_data_ptr<double>());
+}
+
+}  // namespace
+
 Adam::Adam(const at::Tensor& parameters, double epsilon)
     : device_(device_holding(parameters)),
       parameters_(parameters),
@@ -21,19 +29,14 @@ Adam::Adam(const at::Tensor& parameters, double epsilon)
       partial_(at::zeros({num_chunks(parameters.numel())}, record_.options())),
       epsilon_(epsilon) {}
 
-void Adam::begin_update(double lr, double max_grad_norm, double target_kl) {
-  const StepRecord fresh{.lr = lr, .max_grad_norm = max_grad_norm, .target_kl = target_kl};
-  if (!device_.is_cuda()) {
-    std::memcpy(record_.mutable_data_ptr<double>(), &fresh, sizeof(fresh));
-    return;
-  }
-  record_.zero_();
-  for (const auto& [member, value] : {std::pair(&StepRecord::lr, lr),
-                                      {&StepRecord::max_grad_norm, max_grad_norm},
-                                      {&StepRecord::target_kl, target_kl}}) {
-    const auto place = &(fresh.*member) - &fresh.lr;
-    record_[place].fill_(value);
-  }
+void Adam::begin_update(const Coefficients& coefficients, Limits limits) {
+  const double* const value = coefficients.value().const_data_ptr<double>();
+  BeginUpdateArgs args;
+  args.record = record_in(record_);
+  args.lr = value + kLr;
+  if (limits.norm) args.max_grad_norm = value + kMaxGradNorm;
+  if (limits.kl) args.target_kl = value + kTargetKl;
+  wd::begin_update(current_queue(device_), args);
 }
 
 void Adam::step(const at::Tensor& gradients, const at::Tensor& totals) {
@@ -45,7 +48,7 @@ void Adam::step(const at::Tensor& gradients, const at::Tensor& totals) {
   args.second_moment = second_moment_.mutable_data_ptr<float>();
   args.totals = totals.const_data_ptr<double>();
   args.steps = steps_.mutable_data_ptr<float>();
-  args.record = reinterpret_cast<StepRecord*>(record_.mutable_data_ptr<double>());
+  args.record = record_in(record_);
   args.partial = partial_.mutable_data_ptr<double>();
   args.epsilon = static_cast<float>(epsilon_);
   adam(current_queue(device_), args);

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "kernels/adam.h"
+#include "src/algorithm/coefficients.h"
 #include "wd/device.h"
 
 namespace wd {
@@ -13,7 +14,10 @@ class Adam {
   Adam(const at::Tensor& parameters, double epsilon);
 
   // What every step of the coming update reads; the numbers of the last update are forgotten. Enqueues.
-  void begin_update(double lr, double max_grad_norm, double target_kl);
+  struct Limits {
+    bool norm = true, kl = false;
+  };
+  void begin_update(const Coefficients& coefficients, Limits limits);
   // One step down the summed gradient of a minibatch with these totals, [kNumLossSums] float64 (kernels/adam.h). Enqueues.
   void step(const at::Tensor& gradients, const at::Tensor& totals);
   // The numbers of the update so far. Waits for the device.

@@ -249,9 +249,7 @@ void Learner::Impl::end_prepare() {
 
 void Learner::Impl::begin_update(const TrainingClock& clock) {
   coefficients.update(clock);
-  const auto now = [&](Coefficient which) { return coefficients.value()[which].item<double>(); };
-  adam.begin_update(now(kLr), settings.clip_grad_norm ? now(kMaxGradNorm) : HUGE_VAL,
-                    settings.algorithm == kPpo ? now(kTargetKl) : 0.0);
+  adam.begin_update(coefficients, {.norm = settings.clip_grad_norm, .kl = settings.algorithm == kPpo});
   if (group.size() > 1) finite_here.fill_(true);
   epoch = minibatch = 0;
   done = !settings.to_train;
