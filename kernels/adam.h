@@ -16,7 +16,7 @@ struct StepRecord {
   double norm_sum;            // of the mean gradients' norms, before clipping
   double steps;               // made or refused
   double refused;             // because totals or norm were not finite
-  double stopped;             // 1: ended by target_kl; further steps do and count nothing
+  double stopped;             // 1: ended by target_kl or a refusal; further steps do and count nothing
   // Of the last step.
   double norm;
   double made;  // 1: it changed the parameters
@@ -31,6 +31,7 @@ struct BeginUpdateArgs {
   const double* lr = nullptr;
   const double* max_grad_norm = nullptr;  // null: no limit
   const double* target_kl = nullptr;      // null: none
+  const std::int64_t* failed = nullptr;   // where it is not 0, the update does nothing; or null
 };
 
 // Forgets the numbers of the last update, unless it refused a step: then its record stays, and nothing more is learned. Enqueues.

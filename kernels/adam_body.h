@@ -30,6 +30,7 @@ WD_FN void begin_record(const BeginUpdateArgs& args, std::int64_t) {
   args.record->lr = *args.lr;
   args.record->max_grad_norm = args.max_grad_norm == nullptr ? HUGE_VAL : *args.max_grad_norm;
   args.record->target_kl = args.target_kl == nullptr ? 0.0 : *args.target_kl;
+  args.record->stopped = args.failed != nullptr && *args.failed != 0 ? 1.0 : 0.0;
 }
 
 // The record after the minibatch whose summed gradient has this sum of squares: whether it makes a step, and the step's factors.

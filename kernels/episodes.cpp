@@ -18,4 +18,12 @@ void episodes(Queue queue, const EpisodesArgs& args) {
                });
 }
 
+void append_episodes(Queue queue, const AppendArgs& args) {
+  if (queue.cuda) return cuda::append_episodes(queue.stream, args);
+  const std::int64_t chunks = episode_chunks(static_cast<std::int64_t>(args.steps) * args.num_envs);
+  for (std::int64_t c = 0; c < chunks; ++c) count_ended(args, c);
+  place_chunks(args, 0);
+  for (std::int64_t c = 0; c < chunks; ++c) write_ended(args, c);
+}
+
 }  // namespace wd

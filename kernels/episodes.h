@@ -1,7 +1,9 @@
 // episodes.h: returns and lengths of the episodes that ended in a rollout, kept on across rollouts.
 #pragma once
 
+#include "kernels/clock.h"
 #include "kernels/queue.h"
+#include "wd/env.h"
 
 namespace wd {
 
@@ -21,8 +23,32 @@ struct EpisodesArgs {
 // Enqueues.
 void episodes(Queue queue, const EpisodesArgs& args);
 
+// The record of finished episodes: a row of doubles each, in the order of step and then replica, whoever reads it being free to
+// come after several rollouts.
+struct AppendArgs {
+  int steps = 0, num_envs = 0;                    // T, E of this rank
+  std::int64_t first_replica = 0, all_envs = 0;   // of this rank; replicas of the whole job
+  const TrainingTime* time = nullptr;             // on the device
+  std::int64_t rollout_steps = 0;                 // a whole rollout's: what the clock's iterations count
+  const std::int32_t* finished_length = nullptr;  // [T, E]
+  int num_policies = 0, num_statistics = 0;
+  const float* finished_return[kMaxRoles] = {};  // [T, E] each
+  const float* statistics = nullptr;             // [T, E, num_statistics]
+  std::int64_t* offset = nullptr;                // [episode_chunks(T E)], working memory
+  std::int64_t* count = nullptr;                 // rows so far
+  std::int64_t capacity = 0;                     // rows; episodes beyond it are left out
+  double* row = nullptr;  // [capacity, 2 + policies + statistics]: place in time, length, returns, statistics
+};
+
+inline constexpr std::int64_t kEpisodeChunk = 256;
+constexpr std::int64_t episode_chunks(std::int64_t n) { return (n + kEpisodeChunk - 1) / kEpisodeChunk; }
+
+// Enqueues.
+void append_episodes(Queue queue, const AppendArgs& args);
+
 namespace cuda {
+void append_episodes(void* stream, const AppendArgs& args);
 void episodes(void* stream, const EpisodesArgs& args);
-}
+}  // namespace cuda
 
 }  // namespace wd

@@ -31,4 +31,41 @@ WD_FN void follow_episodes(const EpisodesArgs& args, std::int64_t e) {
   args.running_length[e] = length;
 }
 
+WD_FN std::int64_t end_of_chunk(const AppendArgs& args, std::int64_t chunk) {
+  const std::int64_t n = static_cast<std::int64_t>(args.steps) * args.num_envs,
+                     end = (chunk + 1) * kEpisodeChunk;
+  return end < n ? end : n;
+}
+
+WD_FN void count_ended(const AppendArgs& args, std::int64_t chunk) {
+  std::int64_t count = 0;
+  for (std::int64_t i = chunk * kEpisodeChunk; i < end_of_chunk(args, chunk); ++i)
+    count += args.finished_length[i] != 0 ? 1 : 0;
+  args.offset[chunk] = count;
+}
+
+// Counts become the places of each chunk's first row.
+WD_FN void place_chunks(const AppendArgs& args, std::int64_t) {
+  std::int64_t place = *args.count;
+  for (std::int64_t c = 0; c < episode_chunks(static_cast<std::int64_t>(args.steps) * args.num_envs); ++c) {
+    const std::int64_t count = args.offset[c];
+    args.offset[c] = place;
+    place += count;
+  }
+  *args.count = place < args.capacity ? place : args.capacity;
+}
+
+WD_FN void write_ended(const AppendArgs& args, std::int64_t chunk) {
+  std::int64_t place = args.offset[chunk];
+  for (std::int64_t i = chunk * kEpisodeChunk; i < end_of_chunk(args, chunk); ++i) {
+    if (args.finished_length[i] == 0 || place >= args.capacity) continue;
+    double* row = args.row + place++ * (2 + args.num_policies + args.num_statistics);
+    const std::int64_t step = args.time->iteration * args.rollout_steps + i / args.num_envs;
+    *row++ = static_cast<double>(step * args.all_envs + args.first_replica + i % args.num_envs);
+    *row++ = args.finished_length[i];
+    for (int p = 0; p < args.num_policies; ++p) *row++ = args.finished_return[p][i];
+    for (int k = 0; k < args.num_statistics; ++k) *row++ = args.statistics[i * args.num_statistics + k];
+  }
+}
+
 }  // namespace wd

@@ -29,4 +29,13 @@ void first_not_finite(Queue queue, const float* x, std::int64_t n, std::int64_t*
   *first = least;
 }
 
+void watch(Queue queue, const WatchArgs& args) {
+  if (queue.cuda) return cuda::watch(queue.stream, args);
+  for (int k = 0; k < args.num_arrays; ++k) {
+    begin_watch(args, k);
+    first_not_finite(queue, args.array[k], args.n[k], args.first + k);
+  }
+  end_watch(args, 0);
+}
+
 }  // namespace wd

@@ -22,4 +22,11 @@ void first_not_finite(void* stream, const float* x, std::int64_t n, std::int64_t
   for_each<look_at>(stream, "first_not_finite", n, FiniteArgs{x, first});
 }
 
+void watch(void* stream, const WatchArgs& args) {
+  for_each<begin_watch>(stream, "watch: begin", args.num_arrays, args);
+  for (int k = 0; k < args.num_arrays; ++k)
+    first_not_finite(stream, args.array[k], args.n[k], args.first + k);
+  for_each<end_watch>(stream, "watch: end", 1, args);
+}
+
 }  // namespace wd::cuda

@@ -1,6 +1,7 @@
-// finite.h: the search for numbers that are NaN or infinite.
+// finite.h: the search for numbers that are NaN or infinite, and the record of the first one found.
 #pragma once
 
+#include "kernels/clock.h"
 #include "kernels/queue.h"
 
 namespace wd {
@@ -8,8 +9,31 @@ namespace wd {
 // *first = the least i < n with x[i] NaN or infinite, where that is less than *first was. Enqueues.
 void first_not_finite(Queue queue, const float* x, std::int64_t n, std::int64_t* first);
 
+inline constexpr int kMaxWatched = 24;
+
+// On the device: the first of all that were found. Once there is one, nothing more is learned.
+struct Failure {
+  std::int64_t iteration = 0;  // that found it, counted from 1; 0: all was finite so far
+  std::int64_t array = 0;      // among those watched
+  std::int64_t index = 0;
+  double value = 0.0;
+};
+
+struct WatchArgs {
+  int num_arrays = 0;
+  const float* array[kMaxWatched] = {};
+  std::int64_t n[kMaxWatched] = {};
+  std::int64_t* first = nullptr;       // [num_arrays], working memory on the device
+  const TrainingTime* time = nullptr;  // on the device
+  Failure* failure = nullptr;          // on the device
+};
+
+// Looks through the arrays; a failure that stands is left alone. Of several arrays the first counts. Enqueues.
+void watch(Queue queue, const WatchArgs& args);
+
 namespace cuda {
 void first_not_finite(void* stream, const float* x, std::int64_t n, std::int64_t* first);
-}
+void watch(void* stream, const WatchArgs& args);
+}  // namespace cuda
 
 }  // namespace wd

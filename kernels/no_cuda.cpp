@@ -8,6 +8,7 @@
 #include "kernels/finite.h"
 #include "kernels/gather.h"
 #include "kernels/loss.h"
+#include "kernels/normalize.h"
 #include "kernels/random_actions.h"
 #include "kernels/reduce.h"
 #include "kernels/returns.h"
@@ -35,6 +36,11 @@ void loss(void*, const LossArgs&) { no_cuda(); }
 void episodes(void*, const EpisodesArgs&) { no_cuda(); }
 void masked_moments(void*, const float*, const std::uint8_t*, std::int64_t, double*, double*) { no_cuda(); }
 void add_row_sums(void*, const float*, int, std::int64_t, double*, double*) { no_cuda(); }
+void watch(void*, const WatchArgs&) { no_cuda(); }
+void append_episodes(void*, const AppendArgs&) { no_cuda(); }
+void normalization(void*, const NormalizationArgs&) { no_cuda(); }
+void normalize_targets(void*, const NormalizeTargetsArgs&) { no_cuda(); }
+void note_finite(void*, const NoteFiniteArgs&) { no_cuda(); }
 void first_not_finite(void*, const float*, std::int64_t, std::int64_t*) { no_cuda(); }
 void sum_of_squares(void*, const float*, std::int64_t, double*, double*) { no_cuda(); }
 

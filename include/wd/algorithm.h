@@ -25,6 +25,12 @@ class Learner {
   ~Learner();
   Learner(Learner&&) noexcept;
 
+  // Updates do nothing where this number, on the device, is not 0 when they begin.
+  void heed(const std::int64_t* failed);
+  // Throws std::runtime_error where an update met losses or a gradient that were not finite; it made no step with them, and none was
+  // made since. On ranks that had no part in it a PeerError. On the CPU update() itself throws so. Synchronises on CUDA. All ranks.
+  void check() const;
+
   // For tests: the next update finds NaN in its "loss" or "gradient".
   void poison_next(const std::string& tensor);
 

@@ -86,6 +86,7 @@ struct TrainerSettings {
   int device = kDeviceAuto;
   int threads = 0;
   int chunk_rows = 16'384;
+  bool cuda_graphs = true;
   double max_seconds = 0.0;
   std::optional<double> stop_return;
   double straggler_preempt = 0.0;

@@ -5,9 +5,10 @@
 
 namespace wd {
 
-enum class Phase { kEnvironment, kInference, kUpdate, kOther };
-inline constexpr int kNumPhases = 4;
+// kRollout: environment and inference in one piece, where a GPU replays them together.
+enum class Phase { kEnvironment, kInference, kUpdate, kOther, kRollout };
+inline constexpr int kNumPhases = 5;
 inline constexpr std::array<const char*, kNumPhases> kPhaseNames = {"environment", "inference", "update",
-                                                                    "other"};
+                                                                    "other", "rollout"};
 
 }  // namespace wd

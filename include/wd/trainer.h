@@ -48,8 +48,9 @@ class Trainer {
         {};  // for tests: "observation", "reward", "loss", "gradient" or "weight" gets a NaN; "drift": a weight changes a little
   };
   // One rollout and the update of every policy. False when give_up said yes on any rank: all is then as it was before the call. All
-  // ranks, all with give_up or all without. Throws std::runtime_error, before anything is learned from it, where a number is NaN or
-  // infinite.
+  // ranks, all with give_up or all without. On the CPU it throws std::runtime_error, before anything is learned from it, where a number
+  // is NaN or infinite; on a GPU nothing is learned from it or after it, and check() throws. With trainer.cuda_graphs a GPU replays what
+  // it did before, unless an option asks the host to do something within the iteration.
   bool iterate(const IterateOptions& options);
   bool iterate() { return iterate({}); }
 
@@ -58,6 +59,11 @@ class Trainer {
   // Goes on from there: the same bits as if training had never stopped (on the CPU). Throws std::runtime_error where the snapshot
   // is of another training. All ranks; rank 0's snapshot counts, written by any number of ranks.
   void restore(const Snapshot& snapshot);
+
+  // Throws std::runtime_error naming the first number that was NaN or infinite: nothing has been learned since. On the CPU iterate()
+  // has thrown so already; on a GPU take_metrics() and snapshot() look first, and nobody else before this call. Synchronises on CUDA.
+  // All ranks.
+  void check() const;
 
   // Throws std::runtime_error naming the ranks whose parameters, moments or counters differ from rank 0's. All ranks.
   void check_ranks_agree() const;
@@ -94,6 +100,8 @@ struct TrainOptions {
   std::function<int()> interrupted =
       {};            // asked after every iteration: not 0, a signal, ends training in good order
   Fault fault = {};  // for tests
+  bool strict_device =
+      false;  // fail on any allocation, copy or wait of the loop once it is warm (docs/architecture.md)
   // Iterations to profile, after two that warm up; 0: none. Rank 0 profiles itself; table (for people) and JSON are handed over once.
   int profile = 0;
   std::function<void(const std::string& table, const std::string& json)> profiled = {};

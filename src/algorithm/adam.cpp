@@ -29,13 +29,14 @@ Adam::Adam(const at::Tensor& parameters, double epsilon)
       partial_(at::zeros({num_chunks(parameters.numel())}, record_.options())),
       epsilon_(epsilon) {}
 
-void Adam::begin_update(const Coefficients& coefficients, Limits limits) {
+void Adam::begin_update(const Coefficients& coefficients, Limits limits, const std::int64_t* failed) {
   const double* const value = coefficients.value().const_data_ptr<double>();
   BeginUpdateArgs args;
   args.record = record_in(record_);
   args.lr = value + kLr;
   if (limits.norm) args.max_grad_norm = value + kMaxGradNorm;
   if (limits.kl) args.target_kl = value + kTargetKl;
+  args.failed = failed;
   wd::begin_update(current_queue(device_), args);
 }
 

@@ -14,10 +14,11 @@ class Adam {
   Adam(const at::Tensor& parameters, double epsilon);
 
   // What every step of the coming update reads; the numbers of the last update are forgotten. Enqueues.
+  // Where `failed`, on the device, is not null and not 0, the update does nothing.
   struct Limits {
     bool norm = true, kl = false;
   };
-  void begin_update(const Coefficients& coefficients, Limits limits);
+  void begin_update(const Coefficients& coefficients, Limits limits, const std::int64_t* failed);
   // One step down the summed gradient of a minibatch with these totals, [kNumLossSums] float64 (kernels/adam.h). Enqueues.
   void step(const at::Tensor& gradients, const at::Tensor& totals);
   // The numbers of the update so far. Waits for the device.

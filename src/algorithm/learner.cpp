@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "kernels/loss.h"
+#include "kernels/normalize_body.h"
 #include "kernels/reduce.h"
 #include "kernels/returns.h"
 #include "src/algorithm/adam.h"
@@ -20,20 +21,7 @@
 
 namespace wd {
 
-namespace {
-
-enum Moment { kMomentCount, kMomentSum, kMomentSquares, kNumMoments };
-
-// Of a [kNumMoments] float64 tensor.
-at::Tensor mean_of(const at::Tensor& moments) {
-  return moments[kMomentSum] / moments[kMomentCount].clamp_min(1.0);
-}
-at::Tensor variance_of(const at::Tensor& moments) {
-  return (moments[kMomentSquares] / moments[kMomentCount].clamp_min(1.0) - mean_of(moments).square())
-      .clamp_min(0.0);
-}
-
-}  // namespace
+namespace {}  // namespace
 
 struct Learner::Impl {
   Policy& policy;
@@ -50,11 +38,12 @@ struct Learner::Impl {
   at::Tensor advantage_moments, target_moments, value_moments;  // [kNumMoments] float64
   at::Tensor advantage_norm;                                    // [2] float32
   at::Tensor squares;                                           // [1] float64
-  at::Tensor finite_here;        // [] bool: this rank's gradients of the update so far
-  int epoch = 0, minibatch = 0;  // of the update under way: the next to begin
-  bool done = true;              // no step is left to begin
-  std::string poisoned;          // for tests
-  Coefficients coefficients;     // of the last update
+  at::Tensor finite_here;                // [1] int64: 0 once a gradient of this rank was not finite
+  const std::int64_t* failed = nullptr;  // on the device: not 0 where nothing may be learned; or null
+  int epoch = 0, minibatch = 0;          // of the update under way: the next to begin
+  bool done = true;                      // no step is left to begin
+  std::string poisoned;                  // for tests
+  Coefficients coefficients;             // of the last update
 
   Impl(Policy& p, const Trajectory& t, int index, const PolicySettings& s, std::uint64_t run_seed,
        ProcessGroup g)
@@ -77,7 +66,7 @@ struct Learner::Impl {
     value_moments = moments.narrow(0, 2 * kNumMoments, kNumMoments);
     advantage_norm = at::zeros({2}, buffers.value.options());
     squares = at::zeros({1}, doubles);
-    finite_here = at::ones({}, doubles.dtype(at::kBool));
+    finite_here = at::ones({1}, doubles.dtype(at::kLong));
   }
 
   void moments_of(const at::Tensor& x, at::Tensor& out) {
@@ -133,15 +122,16 @@ ReturnsArgs Learner::Impl::returns_args() const {
 
 // Targets of mean 0 and deviation 1 over the batch; the advantage is what they exceed the value by (REINFORCE: all of it).
 void Learner::Impl::normalize_targets() {
-  const at::Tensor mean = mean_of(target_moments).to(at::kFloat);
-  const at::Tensor deviation = variance_of(target_moments).sqrt().to(at::kFloat) + 1e-8;
-  at::Tensor target = buffers.target, advantage = buffers.advantage;
-  target.sub_(mean).div_(deviation).mul_(buffers.mask);
-  advantage.copy_(target);
-  if (settings.algorithm != kReinforce)
-    advantage.sub_(buffers.value.narrow(0, 0, trajectory.steps())).mul_(buffers.mask);
-  moments_of(target, target_moments);
-  moments_of(advantage, advantage_moments);
+  NormalizeTargetsArgs args;
+  args.n = buffers.mask.numel();
+  args.moments = target_moments.const_data_ptr<double>();
+  args.mask = buffers.mask.const_data_ptr<std::uint8_t>();
+  if (settings.algorithm != kReinforce) args.value = buffers.value.const_data_ptr<float>();
+  args.target = buffers.target.mutable_data_ptr<float>();
+  args.advantage = buffers.advantage.mutable_data_ptr<float>();
+  wd::normalize_targets(current_queue(device), args);
+  moments_of(buffers.target, target_moments);
+  moments_of(buffers.advantage, advantage_moments);
   group.all_reduce(moments.narrow(0, 0, 2 * kNumMoments));
 }
 
@@ -159,7 +149,8 @@ void Learner::Impl::begin_sum_over_ranks() {
   const at::Tensor flat = policy.gradients_and_more();
   const std::int64_t P = policy.parameters().numel();
   square(flat.narrow(0, 0, P));
-  finite_here.logical_and_((squares[0] + totals.sum()).isfinite());
+  note_finite(current_queue(device), {squares.const_data_ptr<double>(), totals.const_data_ptr<double>(),
+                                      finite_here.mutable_data_ptr<std::int64_t>()});
   flat.narrow(0, P, kNumLossSums).copy_(totals);
   flat[P + kNumLossSums].fill_(given_up.value_or(false) ? 1.0 : 0.0);
   sum_arrives = group.begin_all_reduce(flat);
@@ -177,7 +168,7 @@ bool Learner::Impl::end_sum_over_ranks() {
 // Throws where a step was refused, because the losses or the gradient's norm were NaN or infinite: on ranks that had no part in it a PeerError. All ranks.
 void Learner::Impl::check_finite(const StepRecord& record) const {
   if (record.refused == 0.0) return;
-  const at::Tensor guilty = group.all_gather_rows(finite_here.cpu().logical_not().to(at::kLong).view({1}));
+  const at::Tensor guilty = group.all_gather_rows(1 - finite_here.cpu());
   if (guilty[group.rank()].item<std::int64_t>() == 0 && guilty.sum().item<std::int64_t>() > 0)
     throw PeerError(concat("policy '", policy.name(), "': the gradient of rank ",
                            guilty.argmax().item<std::int64_t>(), " is not finite"));
@@ -218,7 +209,7 @@ bool Learner::Impl::end_step() {
   if (group.size() > 1) given_up = end_sum_over_ranks();
   if (given_up == true) return false;
   adam.step(policy.gradients(), totals);
-  if (device.is_cuda()) return true;  // update() looks once, at its end, so as not to wait here
+  if (device.is_cuda()) return true;  // check() looks when it is time, so as not to wait here
   const StepRecord record = adam.record();
   check_finite(record);
   done = done || record.stopped != 0.0;
@@ -242,15 +233,14 @@ void Learner::Impl::begin_prepare() {
 void Learner::Impl::end_prepare() {
   std::exchange(sum_arrives, {})();
   if (settings.normalize_return) normalize_targets();
-  const at::Tensor deviation = variance_of(advantage_moments).sqrt() + 1e-8;
-  advantage_norm[0].copy_(mean_of(advantage_moments));
-  advantage_norm[1].copy_(deviation.reciprocal());
+  normalization(current_queue(device),
+                {advantage_moments.const_data_ptr<double>(), advantage_norm.mutable_data_ptr<float>()});
 }
 
 void Learner::Impl::begin_update(const TrainingClock& clock) {
   coefficients.update(clock);
-  adam.begin_update(coefficients, {.norm = settings.clip_grad_norm, .kl = settings.algorithm == kPpo});
-  if (group.size() > 1) finite_here.fill_(true);
+  adam.begin_update(coefficients, {.norm = settings.clip_grad_norm, .kl = settings.algorithm == kPpo},
+                    failed);
   epoch = minibatch = 0;
   done = !settings.to_train;
 }
@@ -278,12 +268,11 @@ bool update(std::span<Learner> learners, const TrainingClock& clock, const std::
     complete = self.end_step() && complete;
     if (complete) begin_step(self);
   }
-  for (Learner& learner : learners) {
-    Learner::Impl& self = *learner.impl_;
-    if (complete && self.device.is_cuda()) self.check_finite(self.adam.record());
-  }
   return complete;
 }
+
+void Learner::heed(const std::int64_t* failed) { impl_->failed = failed; }
+void Learner::check() const { impl_->check_finite(impl_->adam.record()); }
 
 void Learner::poison_next(const std::string& tensor) { impl_->poisoned = tensor; }
 
@@ -300,7 +289,8 @@ std::vector<std::pair<std::string, double>> Learner::metrics() const {
   const double count = std::max(record.sums[kCount], 1.0);
   const auto mean = [&](LossSum which) { return record.sums[which] / count; };
   const auto statistics = [&](const at::Tensor& moments) {
-    return std::pair(mean_of(moments).item<double>(), variance_of(moments).item<double>());
+    const at::Tensor host = moments.cpu();
+    return std::pair(mean_of(host.const_data_ptr<double>()), variance_of(host.const_data_ptr<double>()));
   };
   const auto [advantage, advantage_variance] = statistics(self.advantage_moments);
   const auto [target, target_variance] = statistics(self.target_moments);

@@ -72,8 +72,14 @@ Result bench_trainer(const Setting& setting, bool train) {
   result.num_envs = trajectory.num_envs();
   result.rollout_steps = result.steps_in_round = trajectory.steps();
   result.round = train ? "iteration" : "rollout";
-  result.phases = {{"environment", Phase::kEnvironment, environment_work(trajectory)},
-                   {"inference", Phase::kInference, inference_work(trajectory, setting.config)}};
+  const Work environment = environment_work(trajectory),
+             inference = inference_work(trajectory, setting.config);
+  if (setting.device.is_cuda() && setting.config.trainer.cuda_graphs) {
+    result.phases = {{"rollout", Phase::kRollout, environment + inference}};
+  } else {
+    result.phases = {{"environment", Phase::kEnvironment, environment},
+                     {"inference", Phase::kInference, inference}};
+  }
   if (train) result.phases.push_back({"update", Phase::kUpdate, update_work(trajectory, setting.config)});
   result.phases.push_back({"other", Phase::kOther, {}});
   PhaseSeconds before = trainer.phase_seconds();

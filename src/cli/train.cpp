@@ -38,7 +38,7 @@ struct TrainArguments {
   ConfigOptions config;
   LaunchArguments launch;
   AutoscaleArguments autoscale;
-  bool quiet = false, print_only = false, resume = false, allow_drift = false;
+  bool quiet = false, print_only = false, resume = false, allow_drift = false, strict_device = false;
   std::string resume_from, warm_start, fault, profile = "10";
   bool profiles = false;
 
@@ -59,6 +59,8 @@ bool TrainArguments::parse(const CommandLine& line) {
                    "begin a new run with the weights of that one");
   arguments.flag("-q,--quiet", quiet, "no progress on stdout, only warnings on stderr");
   arguments.flag("--print_config", print_only, "show every setting and where it came from, and do not train");
+  arguments.flag("--strict_device", strict_device,
+                 "fail if the loop, once warm, allocates or, on a GPU, copies to or from the host or waits");
   arguments.optional_value(
       "--profile", profile, profiles, "INT",
       "after two iterations, say where the time of the next INT (10) goes; profile.json in the run folder");
@@ -81,6 +83,8 @@ bool TrainArguments::parse(const CommandLine& line) {
     throw UsageError(
         "--print_config and --auto_scale exclude each other: what a search chooses is in the run's "
         "config.yaml");
+  if (strict_device && profiles)
+    throw UsageError("--strict_device and --profile exclude each other: each listens to what the other does");
   if (allow_drift && !resume) throw UsageError("--allow_drift is for --resume");
   return true;
 }
@@ -152,6 +156,7 @@ int run_training(const TrainArguments& arguments, Worker& worker) {
     if (std::signal(signal, remember) == SIG_IGN) std::signal(signal, SIG_IGN);  // as nohup wants it
   }
   TrainOptions options{worker.setup.config, [] { return static_cast<int>(received); }};
+  options.strict_device = arguments.strict_device;
   if (!arguments.fault.empty()) {
     const Fault fault = parse_fault(arguments.fault);
     if (fault.rank == self.rank && self.restart < fault.times) options.fault = fault;

@@ -57,6 +57,8 @@ void TrainerSettings::describe(Fields& field) {
   field("threads", threads, {0, 1024}, "CPU threads; 0: one for each core");
   field("chunk_rows", chunk_rows, {64, 16'777'216},
         "agent rows of one piece of the update: bounds memory, fixes sums");
+  field("cuda_graphs", cuda_graphs,
+        "GPU: capture rollout and update once and replay them, with the same results; unused on the CPU");
   field("max_seconds", max_seconds, {0, 1e9}, "stop after this time [s]; 0: never");
   field("stop_return", stop_return, {-1e30, 1e30}, "stop when the mean return reaches this");
   field("straggler_preempt", straggler_preempt, {0, 1},

@@ -56,8 +56,10 @@ constexpr std::array kMetrics{
            "the environment's own statistics at the end of episodes (`wdtrain envs NAME` lists them)"},
 
     Metric{kTimeGroup, "wall_s", Reduce::kMax, "since the start of training [s]"},
-    Metric{kTimeGroup, "environment_s", Reduce::kMax, "spent on stepping replicas [s]"},
-    Metric{kTimeGroup, "inference_s", Reduce::kMax, "on drawing actions [s]"},
+    Metric{kTimeGroup, "environment_s", Reduce::kMax,
+           "spent on stepping replicas [s]; null where rollouts are replayed in one piece "
+           "(trainer.cuda_graphs)"},
+    Metric{kTimeGroup, "inference_s", Reduce::kMax, "on drawing actions [s]; null likewise"},
     Metric{kTimeGroup, "update_s", Reduce::kMax, "on returns and optimizer steps [s]"},
     Metric{kTimeGroup, "checkpoint_s", Reduce::kMax,
            "that training waited for checkpoints; they are written in the background [s]"},

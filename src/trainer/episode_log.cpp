@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 #include "kernels/episodes.h"
 #include "src/device.h"
+#include "src/strict.h"
 #include "src/trainer/named.h"
 #include "wd/error.h"
 
@@ -38,10 +40,18 @@ EpisodeLog::EpisodeLog(const Trajectory& trajectory, Device device, ProcessGroup
                          {},
                          {}});
   }
+  // An episode that ends is followed by a step that resets. On a GPU the record holds some more rollouts.
+  constexpr std::int64_t kRoom = 65536;
+  most_ = (T + 1) / 2 * E;
+  const auto longs = trajectory.terminated().options().dtype(at::kLong);
+  const auto width = static_cast<std::int64_t>(2 + policies_.size() + statistics_.size());
+  record_ =
+      at::zeros({device.is_cuda() ? std::max(kRoom, 2 * most_) : most_, width}, longs.dtype(at::kDouble));
+  count_ = at::zeros({1}, longs);
+  offset_ = at::zeros({episode_chunks(T * E)}, longs);
 }
 
-// Follows the episodes of a policy through the rollout; their lengths, where they ended, on the host.
-at::Tensor EpisodeLog::follow(std::size_t policy) {
+void EpisodeLog::follow_policy(std::size_t policy) {
   PolicyLog& log = policies_[policy];
   const PolicyBuffers& buffers = trajectory_.policies()[policy];
   EpisodesArgs args;
@@ -57,37 +67,50 @@ at::Tensor EpisodeLog::follow(std::size_t policy) {
   args.finished_return = log.finished_return.mutable_data_ptr<float>();
   args.finished_length = log.finished_length.mutable_data_ptr<std::int32_t>();
   episodes(current_queue(device_), args);
-  return log.finished_length.narrow(0, 0, args.steps).cpu();
 }
 
-// Episodes that ended on this rank: [n, 2 + policies + statistics] float64: step and replica in one number, length, returns,
-// statistics.
-at::Tensor EpisodeLog::ended_here() {
-  const std::int64_t E = trajectory_.num_envs();
-  const std::size_t P = policies_.size(), K = statistics_.size();
-  at::Tensor lengths;  // the same for every policy
-  for (std::size_t p = 0; p < P; ++p) lengths = follow(p);
-  std::vector<at::Tensor> returns;
-  for (const PolicyLog& log : policies_) returns.push_back(log.finished_return.cpu());
-  const at::Tensor statistics = K > 0 ? trajectory_.statistics().cpu() : at::Tensor();
-  std::vector<double> rows;
-  std::int64_t count = 0;
-  for (std::int64_t i = 0; i < lengths.numel(); ++i) {
-    const std::int32_t length = lengths.const_data_ptr<std::int32_t>()[i];
-    if (length == 0) continue;
-    ++count;
-    const std::int64_t t = i / E, e = group_.rank() * E + i % E;
-    rows.push_back(static_cast<double>(t * E * group_.size() + e));
-    rows.push_back(length);
-    for (const at::Tensor& one : returns) rows.push_back(one.const_data_ptr<float>()[i]);
-    for (std::size_t k = 0; k < K; ++k)
-      rows.push_back(statistics.const_data_ptr<float>()[static_cast<std::size_t>(i) * K + k]);
+void EpisodeLog::follow(const TrainingClock& clock) {
+  AppendArgs args;
+  args.steps = trajectory_.length();
+  args.num_envs = trajectory_.num_envs();
+  args.first_replica = std::int64_t{group_.rank()} * trajectory_.num_envs();
+  args.all_envs = std::int64_t{group_.size()} * trajectory_.num_envs();
+  args.time = clock.time();
+  args.rollout_steps = trajectory_.steps();
+  for (std::size_t p = 0; p < policies_.size(); ++p) {
+    follow_policy(p);
+    args.finished_return[args.num_policies++] = policies_[p].finished_return.const_data_ptr<float>();
   }
-  const auto width = static_cast<std::int64_t>(2 + P + K);
-  return at::tensor(rows, at::kDouble).view({count, width});
+  args.finished_length =
+      policies_[0].finished_length.const_data_ptr<std::int32_t>();  // the same for every policy
+  args.num_statistics = static_cast<int>(statistics_.size());
+  if (!statistics_.empty()) args.statistics = trajectory_.statistics().const_data_ptr<float>();
+  args.offset = offset_.mutable_data_ptr<std::int64_t>();
+  args.count = count_.mutable_data_ptr<std::int64_t>();
+  args.capacity = record_.size(0);
+  args.row = record_.mutable_data_ptr<double>();
+  append_episodes(current_queue(device_), args);
 }
 
-void EpisodeLog::update() {
+void EpisodeLog::read_if_due() {
+  ++unread_;
+  if (!device_.is_cuda() || (unread_ + 1) * most_ > record_.size(0)) read();
+}
+
+// Episodes that ended on this rank: [n, 2 + policies + statistics] float64, on the host: place in the order of steps and then
+// replicas, length, returns, statistics. Valid until the next follow().
+at::Tensor EpisodeLog::ended_here() {
+  const auto count = count_.item<std::int64_t>();
+  const at::Tensor rows = record_.narrow(0, 0, count).cpu();
+  count_.zero_();
+  return rows;
+}
+
+void EpisodeLog::read() {
+  if (unread_ == 0) return;
+  unread_ = 0;
+  std::optional<NotStrict> read_of_metrics;
+  if (device_.is_cuda()) read_of_metrics.emplace();
   const at::Tensor here = ended_here(), ended = group_.all_gather_rows(here);
   const std::size_t P = policies_.size(), width = static_cast<std::size_t>(ended.size(1));
   std::vector<const double*> rows;
@@ -149,6 +172,8 @@ std::vector<NamedTensor> EpisodeLog::state() const {
 }
 
 void EpisodeLog::restore(const std::vector<NamedTensor>& state) {
+  count_.zero_();
+  unread_ = 0;
   const auto list = [&](const std::string& name, auto& values) {
     const at::Tensor& tensor = find_tensor(state, name);
     WD_CHECK(tensor.scalar_type() == at::kDouble && tensor.dim() == 1, "the checkpoint's tensor '", name,

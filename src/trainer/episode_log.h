@@ -4,6 +4,7 @@
 #include <deque>
 #include <vector>
 
+#include "wd/clock.h"
 #include "wd/policy.h"
 #include "wd/process_group.h"
 
@@ -15,8 +16,13 @@ class EpisodeLog {
 
   EpisodeLog(const Trajectory& trajectory, Device device, ProcessGroup group);
 
-  // Takes in the rollout of every rank, in one order for all numbers of ranks. Synchronises on CUDA. All ranks.
-  void update();
+  // Follows the episodes of the rollout, and keeps a record of those that ended. Enqueues.
+  void follow(const TrainingClock& clock);
+  // After each follow(): takes in what ended where that costs nothing, on the CPU, or where the record might not hold another
+  // rollout's. All ranks.
+  void read_if_due();
+  // Takes in what ended on every rank, in one order for all numbers of ranks. Synchronises on CUDA. All ranks.
+  void read();
 
   struct Interval {
     std::int64_t episodes = 0;
@@ -43,7 +49,7 @@ class EpisodeLog {
     std::vector<double> returns, lengths;  // of the interval
   };
 
-  at::Tensor follow(std::size_t policy);
+  void follow_policy(std::size_t policy);
   at::Tensor ended_here();
 
   const Trajectory& trajectory_;
@@ -51,6 +57,10 @@ class EpisodeLog {
   ProcessGroup group_;
   std::vector<PolicyLog> policies_;
   std::vector<std::vector<double>> statistics_;  // by statistic, of the interval
+  // Episodes that ended since the last read, on the device (kernels/episodes.h).
+  at::Tensor record_, count_, offset_;
+  std::int64_t most_ = 0;    // episodes that one rollout can end
+  std::int64_t unread_ = 0;  // rollouts in the record
 };
 
 }  // namespace wd

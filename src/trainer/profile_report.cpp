@@ -21,6 +21,11 @@ std::string percent(double part, double whole) {
   return whole > 0.0 ? number(100.0 * part / whole, "%.1f %%") : "-";
 }
 
+// Rollouts are one piece only where a GPU replays them.
+bool is_told(const ProfileReport& report, std::size_t phase) {
+  return phase != static_cast<std::size_t>(Phase::kRollout) || report.phases[phase] > 0.0;
+}
+
 double sum(const std::array<double, kNumPhases>& phases) {
   double all = 0.0;
   for (const double seconds : phases) all += seconds;
@@ -44,8 +49,10 @@ std::string profile_text(const ProfileReport& report) {
              number(per_ms * report.seconds), " ms an iteration, ",
              run::format_count(static_cast<double>(report.env_steps) / report.seconds), " env/s\n\n");
   std::vector<std::vector<std::string>> rows = {{"phase", "ms an iteration", "share"}};
-  for (std::size_t k = 0; k < report.phases.size(); ++k)
+  for (std::size_t k = 0; k < report.phases.size(); ++k) {
+    if (!is_told(report, k)) continue;
     rows.push_back({kPhaseNames[k], number(per_ms * report.phases[k]), percent(report.phases[k], all)});
+  }
   text += run::table(rows, 0) + "\n";
   if (report.device == "cuda") {
     rows = {{"kernel", "calls an iteration", "ms an iteration", "share"}};
@@ -63,6 +70,7 @@ std::string profile_text(const ProfileReport& report) {
   rows = {{"phase", "operation", "calls an iteration", unit, "share"}};
   const double threads_time = all * report.threads;
   for (std::size_t k = 0; k < report.phases.size(); ++k) {
+    if (!is_told(report, k)) continue;
     const auto phase = static_cast<Phase>(k);
     for (const profile::Operation& one : report.operations) {
       if (one.phase != phase) continue;
@@ -77,7 +85,8 @@ std::string profile_text(const ProfileReport& report) {
 
 std::string profile_json(const ProfileReport& report) {
   Json phases = Json::object(), operations = Json::array(), kernels = Json::array();
-  for (std::size_t k = 0; k < report.phases.size(); ++k) phases[kPhaseNames[k]] = report.phases[k];
+  for (std::size_t k = 0; k < report.phases.size(); ++k)
+    if (is_told(report, k)) phases[kPhaseNames[k]] = report.phases[k];
   for (const profile::Operation& one : report.operations) {
     operations.push_back({{"phase", kPhaseNames[static_cast<std::size_t>(one.phase)]},
                           {"operation", one.name},

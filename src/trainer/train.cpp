@@ -5,6 +5,7 @@
 
 #include "src/device.h"
 #include "src/launcher/guarded.h"
+#include "src/strict.h"
 #include "src/trainer/profiler.h"
 #include "wd/heartbeat.h"
 #include "wd/log.h"
@@ -46,6 +47,10 @@ class Session {
   bool save_checkpoint(Snapshot snapshot);
   void begin();
   void end();
+  void tell_about_graphs() const;
+
+  static constexpr std::int64_t kWarmUp =
+      2;  // iterations, in which everything is allocated, and graphs are captured
 
   void tell(std::optional<ProfileReport> report);
 
@@ -56,7 +61,8 @@ class Session {
   Checkpoints* checkpoints_;  // the same
   Profiler profiler_;
   Clock::time_point start_ = Clock::now();
-  std::int64_t reported_ = 0;        // iteration
+  std::int64_t reported_ = 0;  // iteration
+  at::Tensor told_ = at::zeros({2}, at::kLong);
   double checkpoint_seconds_ = 0.0;  // that training waited for checkpoints, since the last report
 };
 
@@ -75,13 +81,13 @@ Progress Session::progress() const {
 
 // An empty reason while training goes on. The ranks decide together: what one of them is told, all obey.
 TrainEnd Session::reason_to_stop() const {
-  const at::Tensor told = at::zeros({2}, at::kLong);
-  told[0].fill_(options_.interrupted ? options_.interrupted() : 0);
-  told[1].fill_(out_of_time() ? 1 : 0);
-  trainer_.group().all_reduce(told, ReduceOp::kMax);
+  auto* const told = told_.mutable_data_ptr<std::int64_t>();
+  told[0] = options_.interrupted ? options_.interrupted() : 0;
+  told[1] = out_of_time() ? 1 : 0;
+  trainer_.group().all_reduce(told_, ReduceOp::kMax);
   if (const std::string done = finished(config_, trainer_); !done.empty()) return {done};
-  if (const int signal = told[0].item<int>(); signal != 0) return {"signal", signal};
-  return {told[1].item<int>() != 0 ? "max_seconds" : ""};
+  if (told[0] != 0) return {"signal", static_cast<int>(told[0])};
+  return {told[1] != 0 ? "max_seconds" : ""};
 }
 
 void Session::report() {
@@ -97,6 +103,7 @@ void Session::report() {
 
 // False where a file could not be written; the run's log says why.
 bool Session::save_weights() {
+  trainer_.check();
   if (run_ == nullptr) return true;
   bool saved = true;
   for (const Policy& policy : trainer_.policies()) {
@@ -161,6 +168,19 @@ void Session::tell(std::optional<ProfileReport> report) {
   options_.profiled(profile_text(*report), profile_json(*report));
 }
 
+// Where graphs were asked for and cannot be, somebody wonders why it is slow.
+void Session::tell_about_graphs() const {
+  const TrainerSettings& trainer = config_.trainer;
+  if (!trainer_.replicas().device().is_cuda() || !trainer.cuda_graphs || run_ == nullptr) return;
+  const auto warn = [](const std::string& why) {
+    logging::warn(
+        why + ": CUDA graphs are not used, and each kernel is launched by the host (trainer.cuda_graphs)");
+  };
+  if (trainer.max_seconds > 0.0) warn("trainer.max_seconds is looked at within every iteration");
+  if (trainer.straggler_preempt > 0.0 && trainer_.group().size() > 1)
+    warn("trainer.straggler_preempt is looked at within every rollout");
+}
+
 TrainEnd Session::go_on_to_the_end() {
   begin();
   reported_ = trainer_.counts().iteration;
@@ -168,6 +188,10 @@ TrainEnd Session::go_on_to_the_end() {
   const auto due = [&](std::int64_t every) { return every > 0 && trainer_.counts().iteration % every == 0; };
   Trainer::IterateOptions iterate;
   if (config_.trainer.max_seconds > 0.0) iterate.give_up = [this] { return out_of_time(); };
+  tell_about_graphs();
+  std::optional<StrictDevice> strict;
+  if (options_.strict_device) strict.emplace(trainer_.replicas().device());
+  const std::int64_t first = reported_;
   TrainEnd end_of_training = reason_to_stop();
   while (end_of_training.reason.empty()) {
     const std::int64_t iteration = trainer_.counts().iteration + 1;
@@ -176,10 +200,15 @@ TrainEnd Session::go_on_to_the_end() {
     iterate.poison = options_.fault.tensor_in(iteration);
     iterate.step_delay = options_.fault.delay(iteration, config_.trainer.rollout_steps());
     profiler_.before(trainer_);
+    if (strict && trainer_.counts().iteration >= first + kWarmUp) strict->arm();
     const bool complete = trainer_.iterate(iterate);
+    end_of_training = reason_to_stop();
+    if (strict) {
+      strict->disarm();
+      strict->check();
+    }
     if (complete) tell(profiler_.after(trainer_));
     if (due(config_.trainer.canary_freq)) trainer_.check_ranks_agree();
-    end_of_training = reason_to_stop();
     if (!complete) break;
     if (due(saving.metrics_log_freq)) report();
     // A full disk must not end training: only the last weights and the last checkpoint decide about success.

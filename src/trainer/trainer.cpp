@@ -14,6 +14,7 @@
 #include "kernels/reduce.h"
 #include "src/algorithm/guard.h"
 #include "src/device.h"
+#include "src/graph.h"
 #include "src/trainer/action_spread.h"
 #include "src/trainer/episode_log.h"
 #include "src/trainer/named.h"
@@ -43,8 +44,9 @@ std::string read_text(const std::string& path) {
 
 constexpr const char* kRollouts = "rollouts";
 
-bool any(const ProcessGroup& group, bool here) {
-  const at::Tensor flag = at::full({1}, here ? 1 : 0, at::kLong);
+// `flag`: [1] int64 on the host, to be overwritten.
+bool any(const ProcessGroup& group, const at::Tensor& flag, bool here) {
+  *flag.mutable_data_ptr<std::int64_t>() = here ? 1 : 0;
   group.all_reduce(flag, ReduceOp::kMax);
   return flag.item<std::int64_t>() != 0;
 }
@@ -142,12 +144,14 @@ struct Trainer::Impl {
   Guard guard;
   Timeline timeline;
   TrainingClock clock;  // counts, on the device
+  Graph rollout_graph, update_graph;
   StepCounts counts;
   StepCounts counts_at_metrics;
   Clock::time_point start = Clock::now(), metrics_taken = start;
   bool started = false, straggler_told = false;
   std::int64_t rollouts = 0;  // of this object
   Backup backup;              // of what an iteration changes before it counts
+  at::Tensor flag = at::zeros({1}, at::kLong);  // on the host, for what ranks tell one another
 
   Impl(const Config& c, const EnvironmentRow& row, const Environment& environment, Device d, ProcessGroup g)
       : config(c),
@@ -160,7 +164,9 @@ struct Trainer::Impl {
         episodes(trajectory, d, group),
         guard(trajectory, d, share.first_replica),
         timeline(d),
-        clock(d) {
+        clock(d),
+        rollout_graph(d, c.trainer.cuda_graphs),
+        update_graph(d, c.trainer.cuda_graphs) {
     policies.reserve(c.policies.size());
     for (std::size_t p = 0; p < c.policies.size(); ++p) {
       const int index = static_cast<int>(p);
@@ -170,6 +176,7 @@ struct Trainer::Impl {
       if (!c.policies[p].model.model_ckpt_filepath.empty())
         load_weights(policies[p], c.policies[p].model.model_ckpt_filepath);
       learners.emplace_back(policies[p], trajectory, index, c.policies[p], seed, group);
+      learners.back().heed(guard.failed());
     }
     synchronize();
   }
@@ -182,8 +189,12 @@ struct Trainer::Impl {
   bool enough_ranks_done() const;
   std::int64_t env_steps_of_rollout() const;
   std::map<std::string, std::vector<NamedTensor>> files() const;
+  bool replays(const IterateOptions& options) const;
   bool rollout(const IterateOptions& options);
-  bool update(const std::function<bool()>& give_up, const std::string& poisoned);
+  bool step_through(const IterateOptions& options, bool with_marks);
+  bool update(const IterateOptions& options);
+  bool learn(const std::function<bool()>& give_up);
+  void check() const;
   void add_policy_metrics(MetricsRow& row, std::size_t p);
   double reward_mean(const PolicyBuffers& buffers) const;
   void report_stragglers(double rollout_s, MetricsRow& row);
@@ -234,9 +245,26 @@ std::map<std::string, std::vector<NamedTensor>> Trainer::Impl::files() const {
   return files;
 }
 
+// Whether the host has nothing to do or to decide within the iteration.
+bool Trainer::Impl::replays(const IterateOptions& options) const {
+  return device.is_cuda() && config.trainer.cuda_graphs && !preempts() && !options.give_up &&
+         options.step_delay.count() == 0 && options.poison.empty();
+}
+
 bool Trainer::Impl::rollout(const IterateOptions& options) {
   heartbeat::enter(heartbeat::Phase::kRollout);
   timeline.mark(Phase::kOther);
+  if (!replays(options)) return step_through(options, true);
+  rollout_graph.run([&] { step_through(options, false); });
+  timeline.mark(Phase::kRollout);
+  return true;
+}
+
+// All steps of a rollout; marks in the timeline cut it into its phases.
+bool Trainer::Impl::step_through(const IterateOptions& options, bool with_marks) {
+  const auto mark = [&](Phase phase) {
+    if (with_marks) timeline.mark(phase);
+  };
   if (started) {
     trajectory.carry_over();
   } else {
@@ -260,17 +288,17 @@ bool Trainer::Impl::rollout(const IterateOptions& options) {
       const profile::PhaseScope phase(Phase::kInference);
       for (std::size_t p = 0; p < policies.size(); ++p) policies[p].act(trajectory.policies()[p], t, act);
     }
-    timeline.mark(Phase::kInference);
+    mark(Phase::kInference);
     {
       const profile::PhaseScope phase(Phase::kEnvironment);
       replicas.step(trajectory.rows(t));
     }
-    timeline.mark(Phase::kEnvironment);
+    mark(Phase::kEnvironment);
   }
   trajectory.end_at(t);
   const profile::PhaseScope phase(Phase::kInference);
   for (std::size_t p = 0; p < policies.size(); ++p) policies[p].evaluate(trajectory.policies()[p], t);
-  timeline.mark(Phase::kInference);
+  mark(Phase::kInference);
   if (preempts()) group.add(kRollouts, 1);
   return true;
 }
@@ -286,21 +314,40 @@ bool Trainer::Impl::enough_ranks_done() const {
 std::int64_t Trainer::Impl::env_steps_of_rollout() const {
   const std::int64_t own = std::int64_t{trajectory.length()} * share.num_envs;
   if (!preempts()) return own * group.size();
-  const at::Tensor sum = at::full({1}, own, at::kLong);
-  group.all_reduce(sum);
-  return sum.item<std::int64_t>();
+  auto* const sum = flag.mutable_data_ptr<std::int64_t>();
+  *sum = own;
+  group.all_reduce(flag);
+  return *sum;
 }
 
-bool Trainer::Impl::update(const std::function<bool()>& give_up, const std::string& poisoned) {
+bool Trainer::Impl::update(const IterateOptions& options) {
   heartbeat::enter(heartbeat::Phase::kUpdate);
   const profile::PhaseScope phase(Phase::kUpdate);
-  if (!poisoned.empty()) poison(poisoned);
-  guard.check_rollout(policies);
-  prepare(learners);
-  const bool complete = wd::update(learners, clock, give_up);
-  for (const Policy& policy : policies) guard.check_weights(policy);
+  if (!options.poison.empty()) poison(options.poison);
+  bool complete = true;
+  if (replays(options)) {
+    update_graph.run([&] { learn({}); });
+  } else {
+    complete = learn(options.give_up);
+  }
   timeline.mark(Phase::kUpdate);
   return complete;
+}
+
+// The update of every policy. What it finds not to be finite it throws on the CPU; on a GPU it stands there until check().
+bool Trainer::Impl::learn(const std::function<bool()>& give_up) {
+  guard.watch_rollout(policies, clock);
+  prepare(learners);
+  if (!wd::update(learners, clock, give_up)) return false;
+  if (!device.is_cuda())
+    for (const Policy& policy : policies) guard.check_weights(policy);
+  episodes.follow(clock);
+  return true;
+}
+
+void Trainer::Impl::check() const {
+  guard.check(policies);
+  for (const Learner& learner : learners) learner.check();
 }
 
 Trainer::Trainer(const Config& config, const EnvironmentRow& row, const Environment& environment,
@@ -315,14 +362,14 @@ bool Trainer::iterate(const IterateOptions& options) {
   const bool was_started = self.started;
   if (give_up) self.backup.keep(self.changing());
   bool complete = self.rollout(options);
-  if (give_up) complete = !any(self.group, !complete);
-  if (!complete || !self.update(give_up, options.poison)) {
+  if (give_up) complete = !any(self.group, self.flag, !complete);
+  if (!complete || !self.update(options)) {
     self.backup.put_back(self.changing());
     self.trajectory.carry_back();
     self.started = was_started;
     return false;
   }
-  self.episodes.update();
+  self.episodes.read_if_due();
   const std::int64_t env_steps = self.env_steps_of_rollout();
   ++self.rollouts;
   ++self.counts.iteration;
@@ -337,7 +384,11 @@ void Trainer::rollout() { impl_->rollout({}); }
 
 void Trainer::synchronize() { impl_->synchronize(); }
 
+void Trainer::check() const { impl_->check(); }
+
 Snapshot Trainer::snapshot() const {
+  impl_->check();
+  impl_->episodes.read();
   Snapshot snapshot{impl_->counts, wall_s(), impl_->files()};
   for (auto& [name, tensors] : snapshot.files) {
     tensors = host_copies(tensors);
@@ -480,6 +531,8 @@ void Trainer::Impl::report_stragglers(double rollout_s, MetricsRow& row) {
 MetricsRow Trainer::take_metrics() {
   const at::AutoDispatchBelowADInplaceOrView no_autograd;
   Impl& self = *impl_;
+  self.check();
+  self.episodes.read();
   MetricsRow row(self.counts);
   for (std::size_t p = 0; p < self.policies.size(); ++p) self.add_policy_metrics(row, p);
   const std::vector<double> statistics = self.episodes.take_statistics();
@@ -495,12 +548,14 @@ MetricsRow Trainer::take_metrics() {
   row.add("time/wall_s", Seconds(now - self.start).count());
   row.add("time/env_steps_per_s", steps / interval);
   row.add("time/agent_steps_per_s", steps * self.replicas.spec().num_agents() / interval);
-  row.add("time/environment_s", spent(Phase::kEnvironment));
-  row.add("time/inference_s", spent(Phase::kInference));
+  // Where the rollout was replayed in one piece, nobody knows how it splits.
+  const bool split = spent(Phase::kRollout) == 0.0;
+  row.add("time/environment_s", split ? spent(Phase::kEnvironment) : std::nan(""));
+  row.add("time/inference_s", split ? spent(Phase::kInference) : std::nan(""));
   row.add("time/update_s", spent(Phase::kUpdate));
   row.add("time/other_s", spent(Phase::kOther));
   row.add("time/collective_s", self.group.take_seconds());
-  self.report_stragglers(spent(Phase::kEnvironment) + spent(Phase::kInference), row);
+  self.report_stragglers(spent(Phase::kEnvironment) + spent(Phase::kInference) + spent(Phase::kRollout), row);
   self.metrics_taken = now;
   self.counts_at_metrics = self.counts;
   return reduce(row, self.group);

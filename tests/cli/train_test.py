@@ -55,6 +55,13 @@ def test_every_documented_metric_is_logged_and_no_other(tmp_path):
     assert 5 < last["runner/action_std_over_time/turn"] < 7
 
 
+@pytest.mark.parametrize("limit", [[], ["--max_seconds", "600"]])
+def test_strict_device_passes_with_metrics_weights_and_checkpoints_on_the_way(tmp_path, limit):
+    output(*SHORT, "--run_dir", tmp_path / "run", "--strict_device", *limit, "--train_batch_size", "256", "--set", "saving.metrics_log_freq=1",
+           "--set", "saving.checkpoint_freq=2", "--set", "saving.model_params_save_freq=1")
+    assert summary(tmp_path / "run")["env_steps"] == 2048
+
+
 def test_the_word_train_may_be_left_out(tmp_path):
     output("train", *SHORT, "--run_dir", tmp_path / "run", "--quiet")
     assert summary(tmp_path / "run")["status"] == "finished"

@@ -36,4 +36,32 @@ inline Episodes fresh(int num_envs) {
   return {std::vector<float>(num_envs), std::vector<std::int32_t>(num_envs), {}, {}};
 }
 
+// Rows of the record, [n, 2 + policies]: those of `before`, then what ended in these rollouts of the policies, all of one shape.
+template <typename Memory>
+std::vector<double> run_append(Memory memory, const std::vector<Episodes>& policies, int num_envs,
+                               const std::vector<double>& before, std::int64_t capacity,
+                               std::int64_t iteration) {
+  const auto width = 2 + policies.size();
+  AppendArgs args;
+  args.steps = static_cast<int>(policies[0].finished_length.size()) / num_envs;
+  args.num_envs = num_envs;
+  args.first_replica = num_envs;  // the second of two ranks
+  args.all_envs = 2 * num_envs;
+  args.rollout_steps = args.steps;
+  args.time = memory.put(std::vector<TrainingTime>{{.iteration = iteration}});
+  args.finished_length = memory.put(policies[0].finished_length);
+  for (const Episodes& policy : policies)
+    args.finished_return[args.num_policies++] = memory.put(policy.finished_return);
+  args.offset = memory.template make<std::int64_t>(
+      static_cast<std::size_t>(episode_chunks(std::int64_t{args.steps} * num_envs)));
+  args.count = memory.put(std::vector<std::int64_t>{static_cast<std::int64_t>(before.size() / width)});
+  args.capacity = capacity;
+  std::vector<double> rows = before;
+  rows.resize(static_cast<std::size_t>(capacity) * width, -1.0);
+  args.row = memory.put(rows);
+  append_episodes(memory.queue(), args);
+  const auto count = static_cast<std::size_t>(memory.get(args.count, 1)[0]);
+  return memory.get(args.row, count * width);
+}
+
 }  // namespace wd

@@ -64,5 +64,32 @@ TEST(Episodes, SameForAnyNumberOfThreads) {
   }
 }
 
+TEST(Episodes, AreRecordedInTheOrderOfStepAndReplica) {
+  Draws draws(2);
+  constexpr int kSteps = 37, kEnvs = 50;  // several chunks
+  const Rollout rollout = random_rollout(draws, kSteps, kEnvs, 2);
+  const Episodes first = run_episodes(HostMemory(), rollout, fresh(kEnvs));
+  Episodes second = first;
+  for (float& value : second.finished_return) value = 2.0f * value + 1.0f;
+  std::vector<double> expected;
+  for (const int iteration : {3, 4}) {
+    for (int i = 0; i < kSteps * kEnvs; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      if (first.finished_length[at] == 0) continue;
+      const int step = iteration * kSteps + i / kEnvs;
+      expected.insert(expected.end(),
+                      {step * 2.0 * kEnvs + kEnvs + i % kEnvs, 1.0 * first.finished_length[at],
+                       first.finished_return[at], second.finished_return[at]});
+    }
+  }
+  ASSERT_GT(expected.size(), 4u * 100);
+  const auto capacity = static_cast<std::int64_t>(expected.size() / 4);
+  const auto once = run_append(HostMemory(), {first, second}, kEnvs, {}, capacity, 3);
+  EXPECT_EQ(run_append(HostMemory(), {first, second}, kEnvs, once, capacity, 4), expected);
+  // What does not fit is left out, and nothing is written behind the end.
+  expected.resize(expected.size() - 4);
+  EXPECT_EQ(run_append(HostMemory(), {first, second}, kEnvs, once, capacity - 1, 4), expected);
+}
+
 }  // namespace
 }  // namespace wd

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/finite.h"
 #include "tests/kernels/adam_data.h"
 #include "tests/kernels/clock_data.h"
 #include "tests/kernels/cuda_memory.h"
@@ -130,6 +131,41 @@ TEST(Twins, Clock) {
     EXPECT_EQ(gpu.value, cpu.value);
     EXPECT_EQ(gpu.rounded, cpu.rounded);
   }
+}
+
+TEST(Twins, AppendedEpisodes) {
+  WD_SKIP_WITHOUT_GPU();
+  Draws draws(6);
+  for (const int num_envs : kSizes) {
+    const Rollout rollout = random_rollout(draws, 37, num_envs, 2);
+    const Episodes ended = run_episodes(HostMemory(), rollout, fresh(num_envs));
+    const std::int64_t capacity = 40 * num_envs;
+    const auto cpu = run_append(HostMemory(), {ended, ended}, num_envs, {}, capacity, 3),
+               gpu = run_append(CudaMemory(), {ended, ended}, num_envs, {}, capacity, 3);
+    EXPECT_EQ(gpu, cpu);
+  }
+}
+
+TEST(Twins, Watch) {
+  WD_SKIP_WITHOUT_GPU();
+  const auto look = [](auto memory, std::int64_t nan_at) {
+    std::vector<float> values(100000, 1.0f);
+    values[static_cast<std::size_t>(nan_at)] = std::numeric_limits<float>::infinity();
+    values.back() = std::numeric_limits<float>::infinity();
+    WatchArgs args{.num_arrays = 2};
+    args.array[0] = memory.put(std::vector<float>(1000, 2.0f));
+    args.array[1] = memory.put(values);
+    args.n[0] = 1000;
+    args.n[1] = 100000;
+    args.first = memory.template make<std::int64_t>(2);
+    args.time = memory.put(std::vector<TrainingTime>{{.iteration = 4}});
+    args.failure = memory.put(std::vector<Failure>{{}});
+    watch(memory.queue(), args);
+    const Failure found = memory.get(args.failure, 1)[0];
+    return std::vector<double>{static_cast<double>(found.iteration), static_cast<double>(found.array),
+                               static_cast<double>(found.index), found.value};
+  };
+  for (const std::int64_t at : {0, 127, 99998}) EXPECT_EQ(look(CudaMemory(), at), look(HostMemory(), at));
 }
 
 TEST(Twins, Deal) {

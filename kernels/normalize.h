@@ -1,0 +1,45 @@
+// normalize.h: small steps between the sums of an update, so that no number of them has to visit the host.
+#pragma once
+
+#include "kernels/loss.h"
+
+namespace wd {
+
+// What masked_moments() (reduce.h) leaves: {count, sum, sum of squares}.
+enum Moment { kMomentCount, kMomentSum, kMomentSquares, kNumMoments };
+
+// norm = {mean, 1 / (standard deviation + 1e-8)}.
+struct NormalizationArgs {
+  const double* moments = nullptr;  // [kNumMoments]
+  float* norm = nullptr;            // [2]
+};
+
+// Targets of mean 0 and deviation 1; the advantage is what they exceed the value by, or all of it. 0 where the mask is 0.
+struct NormalizeTargetsArgs {
+  std::int64_t n = 0;
+  const double* moments = nullptr;     // [kNumMoments], of the targets
+  const std::uint8_t* mask = nullptr;  // [n]
+  const float* value = nullptr;        // [n], or null
+  float* target = nullptr;             // [n]
+  float* advantage = nullptr;          // [n]
+};
+
+// *finite = 0 where one of these numbers is NaN or infinite.
+struct NoteFiniteArgs {
+  const double* squares = nullptr;  // [1]
+  const double* totals = nullptr;   // [kNumLossSums]
+  std::int64_t* finite = nullptr;
+};
+
+// All of them enqueue.
+void normalization(Queue queue, const NormalizationArgs& args);
+void normalize_targets(Queue queue, const NormalizeTargetsArgs& args);
+void note_finite(Queue queue, const NoteFiniteArgs& args);
+
+namespace cuda {
+void normalization(void* stream, const NormalizationArgs& args);
+void normalize_targets(void* stream, const NormalizeTargetsArgs& args);
+void note_finite(void* stream, const NoteFiniteArgs& args);
+}  // namespace cuda
+
+}  // namespace wd

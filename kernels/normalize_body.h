@@ -1,0 +1,37 @@
+// normalize_body.h: means and deviations from moments, and one row of what they normalise, the same code on both devices.
+#pragma once
+
+#include "kernels/normalize.h"
+#include "wd/math.h"
+
+namespace wd {
+
+WD_FN double mean_of(const double* moments) { return moments[kMomentSum] / max(moments[kMomentCount], 1.0); }
+
+WD_FN double variance_of(const double* moments) {
+  const double mean = mean_of(moments);
+  const double variance = moments[kMomentSquares] / max(moments[kMomentCount], 1.0) - mean * mean;
+  return variance < 0.0 ? 0.0 : variance;  // NaN stays NaN
+}
+
+WD_FN void write_normalization(const NormalizationArgs& args, std::int64_t) {
+  args.norm[0] = static_cast<float>(mean_of(args.moments));
+  args.norm[1] = static_cast<float>(1.0 / (sqrt(variance_of(args.moments)) + 1e-8));
+}
+
+WD_FN void normalize_target(const NormalizeTargetsArgs& args, std::int64_t i) {
+  const float mean = static_cast<float>(mean_of(args.moments));
+  const float deviation = static_cast<float>(sqrt(variance_of(args.moments))) + 1e-8f;
+  const float mask = args.mask[i];
+  const float target = (args.target[i] - mean) / deviation * mask;
+  args.target[i] = target;
+  args.advantage[i] = args.value == nullptr ? target : (target - args.value[i]) * mask;
+}
+
+WD_FN void note_not_finite(const NoteFiniteArgs& args, std::int64_t) {
+  double all = *args.squares;
+  for (int k = 0; k < kNumLossSums; ++k) all += args.totals[k];
+  if (!(all - all == 0.0)) *args.finite = 0;
+}
+
+}  // namespace wd

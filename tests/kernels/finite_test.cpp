@@ -1,0 +1,66 @@
+// finite_test.cpp: the first number that is not finite is found, and stands.
+#include "kernels/finite.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "tests/kernels/memory.h"
+
+namespace wd {
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN(),
+                kInfinity = std::numeric_limits<float>::infinity();
+
+class Watch : public testing::Test {
+ protected:
+  Failure look() {
+    WatchArgs args;
+    args.num_arrays = 2;
+    for (int k = 0; k < 2; ++k) {
+      args.array[k] = arrays[k].data();
+      args.n[k] = static_cast<std::int64_t>(arrays[k].size());
+    }
+    args.first = first;
+    args.time = &time;
+    args.failure = &failure;
+    watch({}, args);
+    return failure;
+  }
+  std::vector<float> arrays[2] = {std::vector<float>(20000, 1.0f), std::vector<float>(30000, -2.0f)};
+  std::int64_t first[2] = {-1, -1};
+  TrainingTime time{.iteration = 6};
+  Failure failure;
+};
+
+TEST_F(Watch, IsSilentWhereAllIsFinite) {
+  arrays[0][7] = std::numeric_limits<float>::max();
+  arrays[1][7] = std::numeric_limits<float>::denorm_min();
+  EXPECT_EQ(look().iteration, 0);
+}
+
+TEST_F(Watch, NamesTheFirstOfTheFirstArray) {
+  arrays[1][0] = kNan;
+  arrays[0][19999] = kInfinity;
+  arrays[0][12345] = -kInfinity;
+  const Failure found = look();
+  EXPECT_EQ(found.iteration, 7);
+  EXPECT_EQ(found.array, 0);
+  EXPECT_EQ(found.index, 12345);
+  EXPECT_EQ(found.value, -kInfinity);
+}
+
+TEST_F(Watch, LeavesAFailureThatStandsAlone) {
+  arrays[1][29999] = kNan;
+  look();
+  arrays[0][3] = kInfinity;
+  time.iteration = 9;
+  const Failure found = look();
+  EXPECT_EQ(found.iteration, 7);
+  EXPECT_EQ(found.array, 1);
+  EXPECT_EQ(found.index, 29999);
+}
+
+}  // namespace
+}  // namespace wd

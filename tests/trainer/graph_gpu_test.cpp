@@ -1,0 +1,120 @@
+// graph_gpu_test.cpp: training replayed from CUDA graphs is training, and nothing in it touches the host.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "src/device.h"
+#include "src/strict.h"
+#include "tests/kernels/cuda_memory.h"
+#include "tests/support.h"
+#include "wd/trainer.h"
+
+namespace wd {
+namespace {
+
+constexpr Device kGpu = {DeviceKind::kCuda, 0};
+
+struct Case {
+  const char *name, *env, *policy;
+};
+
+class Graphs : public testing::TestWithParam<Case> {
+ protected:
+  cli::Setup setup(bool graphs) const {
+    return make_setup(GetParam().env,
+                      {"trainer.num_envs=64", "trainer.train_batch_size=640",
+                       graphs ? "trainer.cuda_graphs=true" : "trainer.cuda_graphs=false", GetParam().policy});
+  }
+};
+
+struct Trained {
+  std::vector<at::Tensor> parameters;
+  std::vector<std::pair<std::string, double>> metrics;
+};
+
+Trained train_with(const cli::Setup& setup, int iterations) {
+  Trainer trainer(setup.config, *setup.row, *setup.environment, kGpu);
+  Trained result;
+  for (int i = 0; i < iterations; ++i) {
+    trainer.iterate();
+    if (i % 3 != 2) continue;
+    for (const auto& [name, value] : trainer.take_metrics().values())
+      if (!name.starts_with("time/")) result.metrics.emplace_back(name, value);
+  }
+  for (const Policy& policy : trainer.policies()) result.parameters.push_back(policy.parameters().cpu());
+  return result;
+}
+
+TEST_P(Graphs, GiveTheSameBitsAsLaunchesOneByOne) {
+  WD_SKIP_WITHOUT_GPU();
+  const Trained off = train_with(setup(false), 9), on = train_with(setup(true), 9);
+  for (std::size_t p = 0; p < off.parameters.size(); ++p)
+    EXPECT_TRUE(at::equal(off.parameters[p], on.parameters[p])) << p;
+  ASSERT_EQ(off.metrics.size(), on.metrics.size());
+  for (std::size_t k = 0; k < off.metrics.size(); ++k) {
+    const auto& [name, value] = off.metrics[k];
+    EXPECT_TRUE(on.metrics[k].second == value || (std::isnan(value) && std::isnan(on.metrics[k].second)))
+        << name << ": " << value << " and " << on.metrics[k].second;
+  }
+}
+
+TEST_P(Graphs, LeaveNothingToTheHost) {
+  WD_SKIP_WITHOUT_GPU();
+  const cli::Setup replayed = setup(true);
+  Trainer trainer(replayed.config, *replayed.row, *replayed.environment, kGpu);
+  for (int i = 0; i < 3; ++i) trainer.iterate();
+  static_cast<void>(trainer.take_metrics());
+  StrictDevice strict(kGpu);
+  strict.arm();
+  for (int i = 0; i < 5; ++i) trainer.iterate();
+  strict.disarm();
+  EXPECT_NO_THROW(strict.check());
+}
+
+TEST_P(Graphs, LearnNothingFromWhatIsNotFinite) {
+  WD_SKIP_WITHOUT_GPU();
+  const cli::Setup replayed = setup(true);
+  for (const std::string tensor : {"observation", "reward", "loss", "gradient"}) {
+    Trainer trainer(replayed.config, *replayed.row, *replayed.environment, kGpu);
+    for (int i = 0; i < 3; ++i) trainer.iterate();
+    const at::Tensor before = trainer.policies()[0].parameters().cpu();
+    Trainer::IterateOptions poisoned;
+    poisoned.poison = tensor;
+    trainer.iterate(poisoned);
+    for (int i = 0; i < 3; ++i) trainer.iterate();
+    EXPECT_TRUE(at::equal(before, trainer.policies()[0].parameters().cpu())) << tensor;
+    EXPECT_THROW(trainer.check(), std::runtime_error) << tensor;
+  }
+}
+
+TEST(StrictDevice, SeesWhatTheHostDoesWithTheGpu) {
+  WD_SKIP_WITHOUT_GPU();
+  const at::Tensor tensor = at::zeros({4}, at::TensorOptions().device(at::kCUDA)), host = at::ones({4});
+  const auto caught = [](auto deed) {
+    StrictDevice strict(kGpu);
+    strict.arm();
+    deed();
+    strict.disarm();
+    try {
+      strict.check();
+    } catch (const std::runtime_error&) {
+      return true;
+    }
+    return false;
+  };
+  EXPECT_TRUE(caught([&] { tensor.copy_(host); }));
+  EXPECT_TRUE(caught([&] { static_cast<void>(tensor.sum().item<float>()); }));
+  EXPECT_TRUE(caught([] { synchronize(kGpu); }));
+  EXPECT_FALSE(caught([&] { tensor.add_(1.0f); }));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Trainings, Graphs,
+    testing::Values(
+        Case{"a2c", "tag_gridworld", "policy={tagger: {algorithm: A2C}, runner: {algorithm: A2C}}"},
+        Case{"ppo", "cartpole",
+             "policy={shared: {algorithm: PPO, target_kl: 0.01, lr: [[0, 0.01], [4000, 0.001]]}}"},
+        Case{"gaussian", "pendulum", "policy={shared: {algorithm: PPO, normalize_return: true}}"}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace wd

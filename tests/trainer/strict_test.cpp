@@ -1,0 +1,115 @@
+// strict_test.cpp: a warm training loop allocates nothing, and one that does is caught and named.
+#include "src/strict.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+
+#include <thread>
+
+#include "tests/support.h"
+#include "wd/trainer.h"
+
+namespace wd {
+namespace {
+
+// What check() says; empty where nothing is wrong.
+std::string complaint(const StrictDevice& strict) {
+  try {
+    strict.check();
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(StrictDevice, NamesTheFirstAllocationWhileItIsArmed) {
+  StrictDevice strict({});
+  const at::Tensor before = at::zeros({5});
+  strict.arm();
+  {
+    const NotStrict excused;
+    const at::Tensor due = at::zeros({6});
+  }
+  const at::Tensor view = before.narrow(0, 1, 3);
+  EXPECT_EQ(complaint(strict), "");
+  const at::Tensor first = at::zeros({7}), second = at::zeros({8});
+  strict.disarm();
+  const at::Tensor after = at::zeros({9});
+  EXPECT_THAT(complaint(strict), testing::HasSubstr("2 offences, the first being an allocation of 28 bytes"));
+}
+
+TEST(StrictDevice, SeesAllocationsOfOtherThreads) {
+  StrictDevice strict({});
+  strict.arm();
+  std::thread([] { at::zeros({7}); }).join();
+  EXPECT_THAT(complaint(strict), testing::HasSubstr("1 offence"));
+}
+
+TEST(StrictDevice, HasOnePlace) {
+  const StrictDevice strict({});
+  EXPECT_THROW(StrictDevice({}), UsageError);
+}
+
+TEST(StrictDevice, LeavesTheAllocatorAsItWas) {
+  const auto* const before = c10::GetAllocator(c10::kCPU);
+  {
+    const StrictDevice strict({});
+  }
+  EXPECT_EQ(c10::GetAllocator(c10::kCPU), before);
+}
+
+struct Case {
+  const char *name, *env, *policy;
+};
+
+class WarmLoop : public testing::TestWithParam<Case> {};
+
+TEST_P(WarmLoop, AllocatesNothing) {
+  const cli::Setup setup =
+      make_setup(GetParam().env, {"trainer.num_envs=6", "trainer.train_batch_size=60", GetParam().policy});
+  Trainer trainer(setup.config, *setup.row, *setup.environment, {});
+  for (const bool may_give_up : {false, true}) {
+    Trainer::IterateOptions options;
+    if (may_give_up) options.give_up = [] { return false; };
+    for (int i = 0; i < 2; ++i) trainer.iterate(options);
+    StrictDevice strict({});
+    strict.arm();
+    for (int i = 0; i < 4; ++i) trainer.iterate(options);
+    strict.disarm();
+    EXPECT_EQ(complaint(strict), "") << may_give_up;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Loops, WarmLoop,
+    testing::Values(
+        Case{"a2c", "tag_gridworld", "policy={tagger: {algorithm: A2C}, runner: {algorithm: A2C}}"},
+        Case{"ppo", "tag_gridworld",
+             "policy={shared: {algorithm: PPO, num_minibatches: 4, target_kl: 0.01, normalize_return: true, "
+             "normalize_advantage: true, vf_clip_param: 0.1, lr: [[0, 0.01], [900, 0.0]]}}"},
+        Case{"reinforce", "cartpole", "policy={shared: {algorithm: REINFORCE, normalize_return: true}}"},
+        Case{"gaussian", "pendulum", "policy={shared: {algorithm: PPO, model: {separate_value: true}}}"},
+        Case{"continuous_tag", "tag_continuous",
+             "policy={tagger: {algorithm: PPO}, runner: {algorithm: A2C}}"}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST(StrictTraining, FailsWhereTheLoopAllocates) {
+  const cli::Setup setup = make_setup(
+      "cartpole", {"trainer.num_envs=4", "trainer.train_batch_size=40", "trainer.total_steps=400"});
+  int asked = 0;
+  TrainOptions options{setup.config, [&] {
+                         if (++asked == 6) at::zeros({11});
+                         return 0;
+                       }};
+  Trainer lenient(setup.config, *setup.row, *setup.environment, {});
+  EXPECT_EQ(train(options, lenient, nullptr, nullptr).reason, "total_steps");
+  asked = 0;
+  options.strict_device = true;
+  Trainer strict(setup.config, *setup.row, *setup.environment, {});
+  EXPECT_THAT([&] { train(options, strict, nullptr, nullptr); },
+              testing::ThrowsMessage<std::runtime_error>(testing::HasSubstr("an allocation of 44 bytes")));
+  EXPECT_EQ(strict.counts().iteration, 5);
+}
+
+}  // namespace
+}  // namespace wd
