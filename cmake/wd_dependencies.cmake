@@ -32,10 +32,9 @@ if(WD_CUDA)
   target_include_directories(wd_torch SYSTEM INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:${site_packages}/nvidia/nccl/include>)
   target_compile_definitions(wd_torch INTERFACE USE_C10D_NCCL)
-  # CUPTI, which torch brings and loads.
+  # CUPTI, which torch brings and loads: only its header is needed here.
   find_path(WD_CUPTI_INCLUDE cupti.h REQUIRED HINTS ${site_packages}/nvidia/cu13/include
     ${CUDAToolkit_LIBRARY_ROOT}/extras/CUPTI/include)
-  find_file(WD_CUPTI libcupti.so.13 REQUIRED HINTS ${WD_CUDART_DIR} ${CUDAToolkit_LIBRARY_ROOT}/extras/CUPTI/lib64)
 endif()
 
 find_package(Threads REQUIRED)

@@ -1,6 +1,7 @@
 // strict_cuda.cpp: calls of the CUDA runtime, as CUPTI sees them, whichever library makes them.
 #include <cuda_runtime_api.h>
 #include <cupti.h>
+#include <dlfcn.h>
 
 #include <array>
 #include <string_view>
@@ -24,10 +25,19 @@ constexpr std::array<std::string_view, 10> kForbidden = {"cudaDeviceSynchronize"
                                                          "cudaMemcpyTo",
                                                          "cudaMemcpyFrom"};
 
+// CUPTI as torch has loaded it.
+template <typename Function>
+Function* cupti(const char* name) {
+  void* const library = ::dlopen("libcupti.so.13", RTLD_NOW | RTLD_NOLOAD);
+  void* const function = library != nullptr ? ::dlsym(library, name) : nullptr;
+  if (function == nullptr) throw UsageError(concat("strict_device: this torch brings no CUPTI with ", name));
+  return reinterpret_cast<Function*>(function);
+}
+
 void check(CUptiResult result, const char* call) {
   if (result == CUPTI_SUCCESS) return;
   const char* text = nullptr;
-  cuptiGetResultString(result, &text);
+  cupti<decltype(cuptiGetResultString)>("cuptiGetResultString")(result, &text);
   throw UsageError(concat("strict_device: ", call, ": ", text != nullptr ? text : "unknown error",
                           " (does a profiler run already?)"));
 }
@@ -68,12 +78,16 @@ void CUPTIAPI on_call(void*, CUpti_CallbackDomain, CUpti_CallbackId id, const CU
 
 CudaCalls::CudaCalls() {
   CUpti_SubscriberHandle subscriber = nullptr;
-  check(cuptiSubscribe(&subscriber, reinterpret_cast<CUpti_CallbackFunc>(on_call), nullptr),
+  check(cupti<decltype(cuptiSubscribe)>("cuptiSubscribe")(
+            &subscriber, reinterpret_cast<CUpti_CallbackFunc>(on_call), nullptr),
         "cuptiSubscribe");
   subscriber_ = subscriber;
-  check(cuptiEnableDomain(1, subscriber, CUPTI_CB_DOMAIN_RUNTIME_API), "cuptiEnableDomain");
+  check(cupti<decltype(cuptiEnableDomain)>("cuptiEnableDomain")(1, subscriber, CUPTI_CB_DOMAIN_RUNTIME_API),
+        "cuptiEnableDomain");
 }
 
-CudaCalls::~CudaCalls() { cuptiUnsubscribe(static_cast<CUpti_SubscriberHandle>(subscriber_)); }
+CudaCalls::~CudaCalls() {
+  cupti<decltype(cuptiUnsubscribe)>("cuptiUnsubscribe")(static_cast<CUpti_SubscriberHandle>(subscriber_));
+}
 
 }  // namespace wd::strict
