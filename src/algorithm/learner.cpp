@@ -21,8 +21,6 @@
 
 namespace wd {
 
-namespace {}  // namespace
-
 struct Learner::Impl {
   Policy& policy;
   const Trajectory& trajectory;
