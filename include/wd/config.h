@@ -60,7 +60,11 @@ struct PolicySettings {
   Schedule target_kl = 0.0;
   int num_epochs = 4;
   int num_minibatches = 4;
+  bool reuse_activations = false;
   ModelSettings model;
+
+  // Steps of the optimizer, unless target_kl ends them early.
+  int updates_per_rollout() const { return algorithm == kPpo ? num_epochs * num_minibatches : 1; }
 
   void describe(Fields& field);  // all but name and model
 };

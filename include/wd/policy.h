@@ -26,6 +26,7 @@ struct Batch {
   at::Tensor action_mask;                         // [N, choices] uint8, or undefined
   at::Tensor log_prob, value, advantage, target;  // [N] float32
   at::Tensor mask;                                // [N] uint8
+  const Activations* activations = nullptr;       // of these rows under the parameters at hand, or null
 };
 
 // The coefficients of one update; tensors of Batch complete the kernel's arguments.
@@ -72,6 +73,10 @@ class Policy {
   void act(PolicyBuffers& buffers, int t, const ActOptions& options);
   // Writes row t of value alone.
   void evaluate(PolicyBuffers& buffers, int t);
+
+  // From now on act() leaves its activations in the buffers, where accumulate() of the whole batch finds them in place of
+  // computing them again.
+  void keep_activations(PolicyBuffers& buffers) const;
 
   // gradients() = gradient of the summed loss over the batch, in an order fixed by N alone. The sums by LossSum (kernels/loss.h),
   // float64 on the policy's device, come back; they are valid until the next call. Enqueues on CUDA. `give_up` is asked before

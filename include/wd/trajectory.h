@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,8 @@
 #include "wd/environment.h"
 
 namespace wd {
+
+struct Activations;
 
 // The buffers of one policy: T steps, E replicas, A agents of its roles. Rows 0..T where T + 1 is said, else 0..T-1.
 struct PolicyBuffers {
@@ -30,6 +33,7 @@ struct PolicyBuffers {
   at::Tensor agent_terminated;   // [T, E, A] uint8
   at::Tensor advantage, target;  // [T, E, A] float32
   at::Tensor mask;               // [T, E, A] uint8: transitions in the loss
+  std::shared_ptr<Activations> activations;  // of T * E * A rows, or null: see Policy::keep_activations
 
   // Observations [rows, observation_size] of steps [begin, end): a view, no copy.
   at::Tensor observation_rows(std::int64_t begin, std::int64_t end) const;

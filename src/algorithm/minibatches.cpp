@@ -30,6 +30,7 @@ Batch whole_batch(const PolicyBuffers& buffers, int steps) {
   batch.advantage = buffers.advantage.view({rows});
   batch.target = buffers.target.view({rows});
   batch.mask = buffers.mask.view({rows});
+  batch.activations = buffers.activations.get();
   return batch;
 }
 

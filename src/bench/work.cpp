@@ -2,6 +2,7 @@
 #include "src/bench/work.h"
 
 #include <initializer_list>
+#include <numeric>
 
 namespace wd::bench {
 namespace {
@@ -34,6 +35,15 @@ std::vector<std::vector<int>> networks(const PolicyBuffers& buffers, const Model
   };
   if (model.separate_value) return {network(columns), network(1)};
   return {network(columns + 1)};
+}
+
+// Written by the rollout and read by the update.
+double activation_bytes(const PolicyBuffers& buffers, const PolicySettings& settings) {
+  if (!settings.reuse_activations) return 0.0;
+  double floats = 0.0;
+  for (const auto& net : networks(buffers, settings.model))
+    floats += std::accumulate(net.begin() + 1, net.end(), 0.0);
+  return 4.0 * buffers.num_agents * floats;
 }
 
 }  // namespace
@@ -71,7 +81,7 @@ Work inference_work(const Trajectory& trajectory, const Config& config) {
     for (const auto& net : nets) work.flop += b.num_agents * static_cast<double>(forward_flop(net));
     work.flop += last * b.num_agents * static_cast<double>(forward_flop(nets.back()));
     work.bytes += row_bytes({b.observation, b.action_mask, b.action, b.log_prob, b.value}) +
-                  last * row_bytes({b.observation, b.value});
+                  last * row_bytes({b.observation, b.value}) + activation_bytes(b, config.policies[p]);
   }
   return work;
 }
@@ -90,8 +100,11 @@ Work update_work(const Trajectory& trajectory, const Config& config) {
     work.bytes += epochs * touched *
                   row_bytes({b.observation, b.action, b.action_mask, b.log_prob, b.value, b.advantage,
                              b.target, b.mask});
-    for (const auto& net : networks(b, settings.model))
-      work.flop += epochs * b.num_agents * static_cast<double>(forward_flop(net) + backward_flop(net));
+    work.bytes += activation_bytes(b, settings);
+    for (const auto& net : networks(b, settings.model)) {
+      const std::int64_t forward = settings.reuse_activations ? 0 : forward_flop(net);
+      work.flop += epochs * b.num_agents * static_cast<double>(forward + backward_flop(net));
+    }
   }
   return work;
 }

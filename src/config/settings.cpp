@@ -36,6 +36,9 @@ void PolicySettings::describe(Fields& field) {
   field("target_kl", target_kl, {0, 1e6}, "PPO: stop the epochs when the policy moved so far; 0: off");
   field("num_epochs", num_epochs, {1, 1000}, "PPO: passes over each rollout");
   field("num_minibatches", num_minibatches, {1, 65'536}, "PPO: optimizer steps in each pass");
+  field("reuse_activations", reuse_activations,
+        "keep the rollout's activations for the update, where it is one step: same results, faster, more "
+        "memory");
 }
 
 void EnvSettings::describe(Fields& field) {

@@ -139,6 +139,11 @@ void check_policies(Checks& check) {
           path + ".num_minibatches", to_string(policy.num_minibatches),
           "must be at most trainer.train_batch_size = " + to_string(check.config.trainer.train_batch_size));
     }
+    if (policy.reuse_activations && policy.updates_per_rollout() > 1) {
+      check.fail(path + ".reuse_activations", "true",
+                 "needs an update of one step: an algorithm other than PPO, or num_epochs: 1 and "
+                 "num_minibatches: 1");
+    }
   }
   if (!trains) check.fail("policy", "", "no policy learns: one must have to_train: true");
 }

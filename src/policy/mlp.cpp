@@ -141,11 +141,19 @@ std::vector<Layer> MlpShape::bind(const at::Tensor& flat, std::int64_t offset) c
 MlpWorkspace::MlpWorkspace(const MlpShape& shape, std::int64_t rows, at::Device device, bool with_gradients) {
   const auto floats = at::TensorOptions().dtype(at::kFloat).device(device);
   for (const int width : shape.hidden) {
-    hidden.push_back(at::empty({rows, width}, floats));
+    hidden.push_back(
+        at::zeros({rows, width}, floats));  // rows that stay unused meet a gradient of 0, not NaN
     if (with_gradients) hidden_grad.push_back(at::empty({rows, width}, floats));
   }
-  output = at::empty({rows, shape.outputs}, floats);
-  ones = at::ones({rows}, floats);
+  output = at::zeros({rows, shape.outputs}, floats);
+  if (with_gradients) ones = at::ones({rows}, floats);
+}
+
+MlpWorkspace MlpWorkspace::rows(std::int64_t first, std::int64_t n, const MlpWorkspace& lane) const {
+  MlpWorkspace view = lane;
+  for (std::size_t l = 0; l < hidden.size(); ++l) view.hidden[l] = hidden[l].narrow(0, first, n);
+  view.output = output.narrow(0, first, n);
+  return view;
 }
 
 void forward(const MlpShape& shape, const std::vector<Layer>& layers, const at::Tensor& input,

@@ -32,10 +32,13 @@ struct MlpWorkspace {
   std::vector<at::Tensor> hidden;  // [rows, width] a layer, after the activation
   at::Tensor output;               // [rows, outputs]
   std::vector<at::Tensor> hidden_grad;
-  at::Tensor ones;  // [rows]
+  at::Tensor ones;  // [rows], with gradients
 
   MlpWorkspace() = default;
   MlpWorkspace(const MlpShape& shape, std::int64_t rows, at::Device device, bool with_gradients);
+
+  // Views of n rows' activations, with the other memory of `lane`.
+  MlpWorkspace rows(std::int64_t first, std::int64_t n, const MlpWorkspace& lane) const;
 };
 
 // output[0 : n] of n input rows. Allocates nothing.

@@ -47,9 +47,31 @@ struct Blocks {
   }
 };
 
+}  // namespace
+
+struct Activations {
+  MlpWorkspace actor, critic;
+
+  Activations() = default;
+  Activations(const MlpShape& actor_shape, const MlpShape& critic_shape, std::int64_t rows, at::Device place,
+              bool with_gradients)
+      : actor(actor_shape, rows, place, with_gradients) {
+    if (critic_shape.outputs > 0) critic = MlpWorkspace(critic_shape, rows, place, with_gradients);
+  }
+  // Views of n rows, with the other memory of `lane`.
+  Activations rows(std::int64_t first, std::int64_t n, const Activations& lane) const {
+    Activations view;
+    view.actor = actor.rows(first, n, lane.actor);
+    if (critic.output.defined()) view.critic = critic.rows(first, n, lane.critic);
+    return view;
+  }
+};
+
+namespace {
+
 // Memory of one lane.
 struct Lane {
-  MlpWorkspace actor, critic;
+  Activations own;
   at::Tensor output_grad;   // [block, actor outputs]
   at::Tensor value_grad;    // [block, 1], with a separate value network
   at::Tensor log_std_grad;  // [block, components]
@@ -91,9 +113,9 @@ struct Policy::Impl {
 
   std::vector<Lane>& lanes(std::vector<Lane>& all, const Blocks& blocks, bool with_gradients);
   void make_lane(Lane& lane, std::int64_t rows, bool with_gradients) const;
-  void forward_block(Lane& lane, const at::Tensor& observation);
-  LossArgs loss_args(Lane& lane, const Batch& batch, const LossSettings& settings, std::int64_t begin,
-                     std::int64_t end) const;
+  void forward_block(Activations& nets, const at::Tensor& observation);
+  LossArgs loss_args(Lane& lane, const Activations& nets, const Batch& batch, const LossSettings& settings,
+                     std::int64_t begin, std::int64_t end) const;
   void accumulate_block(Lane& lane, const Batch& batch, const LossSettings& settings, std::int64_t begin,
                         std::int64_t end);
   void reduce_lanes(std::vector<Lane>& lanes, std::int64_t count);
@@ -101,8 +123,7 @@ struct Policy::Impl {
 
 void Policy::Impl::make_lane(Lane& lane, std::int64_t rows, bool with_gradients) const {
   const auto floats = at::TensorOptions().dtype(at::kFloat).device(place);
-  lane.actor = MlpWorkspace(actor, rows, place, with_gradients);
-  if (separate()) lane.critic = MlpWorkspace(critic, rows, place, with_gradients);
+  lane.own = Activations(actor, critic, rows, place, with_gradients);
   if (!with_gradients) return;
   lane.output_grad = at::empty({rows, actor.outputs}, floats);
   lane.value_grad = at::empty({rows, 1}, floats);
@@ -118,16 +139,16 @@ void Policy::Impl::make_lane(Lane& lane, std::int64_t rows, bool with_gradients)
 
 // Lanes for these blocks; allocates where more or larger ones are needed than ever before.
 std::vector<Lane>& Policy::Impl::lanes(std::vector<Lane>& all, const Blocks& blocks, bool with_gradients) {
-  if (!all.empty() && all[0].actor.output.size(0) < std::min(blocks.block, blocks.rows)) all.clear();
+  if (!all.empty() && all[0].own.actor.output.size(0) < std::min(blocks.block, blocks.rows)) all.clear();
   while (static_cast<std::int64_t>(all.size()) < blocks.lanes) {
     make_lane(all.emplace_back(), std::min(blocks.block, blocks.rows), with_gradients);
   }
   return all;
 }
 
-void Policy::Impl::forward_block(Lane& lane, const at::Tensor& observation) {
-  forward(actor, actor_layers, observation, lane.actor);
-  if (separate()) forward(critic, critic_layers, observation, lane.critic);
+void Policy::Impl::forward_block(Activations& nets, const at::Tensor& observation) {
+  forward(actor, actor_layers, observation, nets.actor);
+  if (separate()) forward(critic, critic_layers, observation, nets.critic);
 }
 
 Policy::Policy(const PolicyBuffers& buffers, const ModelSettings& model, int index, std::uint64_t seed,
@@ -202,6 +223,12 @@ std::vector<NamedTensor> Policy::named_parameters() const {
   return named;
 }
 
+void Policy::keep_activations(PolicyBuffers& buffers) const {
+  const Impl& self = *impl_;
+  buffers.activations =
+      std::make_shared<Activations>(self.actor, self.critic, buffers.mask.numel(), self.place, false);
+}
+
 void Policy::act(PolicyBuffers& buffers, int t, const ActOptions& options) {
   Impl& self = *impl_;
   const at::Tensor observation = buffers.observation_rows(t, t + 1);
@@ -211,17 +238,20 @@ void Policy::act(PolicyBuffers& buffers, int t, const ActOptions& options) {
   const Queue queue = current_queue(self.device);
   const std::int64_t first = static_cast<std::int64_t>(t) * blocks.rows;
   blocks.each([&](std::int64_t l, std::int64_t begin, std::int64_t end) {
-    Lane& lane = lanes[static_cast<std::size_t>(l)];
-    self.forward_block(lane, observation.slice(0, begin, end));
+    Activations& own = lanes[static_cast<std::size_t>(l)].own;
+    Activations kept;
+    if (buffers.activations) kept = buffers.activations->rows(first + begin, end - begin, own);
+    Activations& nets = buffers.activations ? kept : own;
+    self.forward_block(nets, observation.slice(0, begin, end));
     SampleArgs args;
     args.rows = end - begin;
     args.first_row = begin;
     args.num_agents = buffers.num_agents;
     args.layout = self.layout;
-    args.output = lane.actor.output.const_data_ptr<float>();
+    args.output = nets.actor.output.const_data_ptr<float>();
     args.output_stride = self.actor.outputs;
     args.value_in =
-        self.separate() ? lane.critic.output.const_data_ptr<float>() : args.output + self.columns();
+        self.separate() ? nets.critic.output.const_data_ptr<float>() : args.output + self.columns();
     args.value_stride = self.separate() ? 1 : self.actor.outputs;
     if (buffers.action_mask.defined()) {
       args.action_mask =
@@ -250,21 +280,21 @@ void Policy::evaluate(PolicyBuffers& buffers, int t) {
                                    self.device.is_cuda() ? observation.size(0) : kMaxBlock);
   auto& lanes = self.lanes(self.inference, blocks, false);
   blocks.each([&](std::int64_t l, std::int64_t begin, std::int64_t end) {
-    Lane& lane = lanes[static_cast<std::size_t>(l)];
+    Activations& nets = lanes[static_cast<std::size_t>(l)].own;
     const at::Tensor rows = observation.slice(0, begin, end);
     if (self.separate()) {
-      forward(self.critic, self.critic_layers, rows, lane.critic);
+      forward(self.critic, self.critic_layers, rows, nets.critic);
     } else {
-      forward(self.actor, self.actor_layers, rows, lane.actor);
+      forward(self.actor, self.actor_layers, rows, nets.actor);
     }
-    const at::Tensor& output = self.separate() ? lane.critic.output : lane.actor.output;
+    const at::Tensor& output = self.separate() ? nets.critic.output : nets.actor.output;
     value.slice(0, begin, end)
         .copy_(output.narrow(0, 0, end - begin).select(1, self.separate() ? 0 : self.columns()));
   });
 }
 
-LossArgs Policy::Impl::loss_args(Lane& lane, const Batch& batch, const LossSettings& settings,
-                                 std::int64_t begin, std::int64_t end) const {
+LossArgs Policy::Impl::loss_args(Lane& lane, const Activations& nets, const Batch& batch,
+                                 const LossSettings& settings, std::int64_t begin, std::int64_t end) const {
   LossArgs args;
   args.rows = end - begin;
   args.layout = layout;
@@ -273,9 +303,9 @@ LossArgs Policy::Impl::loss_args(Lane& lane, const Batch& batch, const LossSetti
   args.fixed = {settings.clip, settings.value_clip, settings.value_coeff, settings.entropy_coeff};
   if (settings.scheduled.defined())
     args.scheduled = reinterpret_cast<const LossCoefficients*>(settings.scheduled.const_data_ptr<float>());
-  args.output = lane.actor.output.const_data_ptr<float>();
+  args.output = nets.actor.output.const_data_ptr<float>();
   args.output_stride = actor.outputs;
-  args.value = separate() ? lane.critic.output.const_data_ptr<float>() : args.output + columns();
+  args.value = separate() ? nets.critic.output.const_data_ptr<float>() : args.output + columns();
   args.value_stride = separate() ? 1 : actor.outputs;
   args.action =
       static_cast<const std::int32_t*>(batch.action.const_data_ptr()) + begin * layout.action_width();
@@ -302,15 +332,21 @@ void Policy::Impl::accumulate_block(Lane& lane, const Batch& batch, const LossSe
   const std::int64_t n = end - begin;
   const at::Tensor observation = batch.observation.slice(0, begin, end);
   const Queue queue = current_queue(device);
-  forward_block(lane, observation);
-  loss(queue, loss_args(lane, batch, settings, begin, end));
+  Activations kept;
+  if (batch.activations != nullptr) {
+    kept = batch.activations->rows(begin, n, lane.own);
+  } else {
+    forward_block(lane.own, observation);
+  }
+  Activations& nets = batch.activations != nullptr ? kept : lane.own;
+  loss(queue, loss_args(lane, nets, batch, settings, begin, end));
   add_row_sums(queue, lane.row_sums.const_data_ptr<float>(), kNumLossSums, n,
                lane.partial.mutable_data_ptr<double>(), lane.totals.mutable_data_ptr<double>());
-  backward(actor, actor_layers, observation, lane.output_grad.narrow(0, 0, n), lane.actor, lane.actor_grad);
+  backward(actor, actor_layers, observation, lane.output_grad.narrow(0, 0, n), nets.actor, lane.actor_grad);
   if (separate())
-    backward(critic, critic_layers, observation, lane.value_grad.narrow(0, 0, n), lane.critic,
+    backward(critic, critic_layers, observation, lane.value_grad.narrow(0, 0, n), nets.critic,
              lane.critic_grad);
-  if (layout.components > 0) add_columns(lane.log_std_grad.narrow(0, 0, n), lane.actor, lane.log_std_total);
+  if (layout.components > 0) add_columns(lane.log_std_grad.narrow(0, 0, n), nets.actor, lane.log_std_total);
 }
 
 // gradients and totals = the lanes' in their order.

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <fstream>
 #include <iterator>
+#include <span>
 #include <sstream>
 #include <thread>
 
@@ -145,12 +146,13 @@ struct Trainer::Impl {
   Timeline timeline;
   TrainingClock clock;  // counts, on the device
   Graph rollout_graph, update_graph;
+  Branches branches;  // one a policy
   StepCounts counts;
   StepCounts counts_at_metrics;
   Clock::time_point start = Clock::now(), metrics_taken = start;
   bool started = false, straggler_told = false;
-  std::int64_t rollouts = 0;  // of this object
-  Backup backup;              // of what an iteration changes before it counts
+  std::int64_t rollouts = 0;                    // of this object
+  Backup backup;                                // of what an iteration changes before it counts
   at::Tensor flag = at::zeros({1}, at::kLong);  // on the host, for what ranks tell one another
 
   Impl(const Config& c, const EnvironmentRow& row, const Environment& environment, Device d, ProcessGroup g)
@@ -166,7 +168,8 @@ struct Trainer::Impl {
         timeline(d),
         clock(d),
         rollout_graph(d, c.trainer.cuda_graphs),
-        update_graph(d, c.trainer.cuda_graphs) {
+        update_graph(d, c.trainer.cuda_graphs),
+        branches(d) {
     policies.reserve(c.policies.size());
     for (std::size_t p = 0; p < c.policies.size(); ++p) {
       const int index = static_cast<int>(p);
@@ -175,6 +178,8 @@ struct Trainer::Impl {
                             d);
       if (!c.policies[p].model.model_ckpt_filepath.empty())
         load_weights(policies[p], c.policies[p].model.model_ckpt_filepath);
+      if (c.policies[p].reuse_activations && c.policies[p].to_train)
+        policies[p].keep_activations(trajectory.policies()[p]);
       learners.emplace_back(policies[p], trajectory, index, c.policies[p], seed, group);
       learners.back().heed(guard.failed());
     }
@@ -194,6 +199,7 @@ struct Trainer::Impl {
   bool step_through(const IterateOptions& options, bool with_marks);
   bool update(const IterateOptions& options);
   bool learn(const std::function<bool()>& give_up);
+  bool update_policies(const std::function<bool()>& give_up);
   void check() const;
   void add_policy_metrics(MetricsRow& row, std::size_t p);
   double reward_mean(const PolicyBuffers& buffers) const;
@@ -286,7 +292,8 @@ bool Trainer::Impl::step_through(const IterateOptions& options, bool with_marks)
     act.step = static_cast<std::uint64_t>(t);
     {
       const profile::PhaseScope phase(Phase::kInference);
-      for (std::size_t p = 0; p < policies.size(); ++p) policies[p].act(trajectory.policies()[p], t, act);
+      branches.each(policies.size(),
+                    [&](std::size_t p) { policies[p].act(trajectory.policies()[p], t, act); });
     }
     mark(Phase::kInference);
     {
@@ -297,7 +304,7 @@ bool Trainer::Impl::step_through(const IterateOptions& options, bool with_marks)
   }
   trajectory.end_at(t);
   const profile::PhaseScope phase(Phase::kInference);
-  for (std::size_t p = 0; p < policies.size(); ++p) policies[p].evaluate(trajectory.policies()[p], t);
+  branches.each(policies.size(), [&](std::size_t p) { policies[p].evaluate(trajectory.policies()[p], t); });
   mark(Phase::kInference);
   if (preempts()) group.add(kRollouts, 1);
   return true;
@@ -338,11 +345,21 @@ bool Trainer::Impl::update(const IterateOptions& options) {
 bool Trainer::Impl::learn(const std::function<bool()>& give_up) {
   guard.watch_rollout(policies, clock);
   prepare(learners);
-  if (!wd::update(learners, clock, give_up)) return false;
+  if (!update_policies(give_up)) return false;
   if (!device.is_cuda())
     for (const Policy& policy : policies) guard.check_weights(policy);
   episodes.follow(clock);
   return true;
+}
+
+// Policies that wait for other ranks fill one another's waiting; where nobody waits each is a branch.
+bool Trainer::Impl::update_policies(const std::function<bool()>& give_up) {
+  if (group.size() > 1) return wd::update(learners, clock, give_up);
+  bool complete = true;
+  branches.each(learners.size(), [&](std::size_t p) {
+    complete = complete && wd::update(std::span(learners).subspan(p, 1), clock, give_up);
+  });
+  return complete;
 }
 
 void Trainer::Impl::check() const {

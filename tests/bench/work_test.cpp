@@ -83,6 +83,13 @@ TEST(WorkTest, BytesOfInferenceAndUpdate) {
   const double returns = 105 * (4 + 4 + 1 + 1 + 4 + 4 + 1) + 2 * 3,
                epoch = 105 * (row + 8 + 4 + 4 + 4 + 4 + 1);
   EXPECT_DOUBLE_EQ(update_work(trajectory, a2c()).bytes, returns + epoch);
+  Config kept = a2c();
+  for (PolicySettings& policy : kept.policies) policy.reuse_activations = true;
+  const double activations = 105 * (256 + 256 + 23) * 4;
+  EXPECT_DOUBLE_EQ(inference_work(trajectory, kept).bytes - inference_work(trajectory, a2c()).bytes,
+                   activations);
+  EXPECT_DOUBLE_EQ(update_work(trajectory, kept).bytes, returns + epoch + activations);
+  EXPECT_DOUBLE_EQ(update_work(trajectory, a2c()).flop - update_work(trajectory, kept).flop, 105 * 516'096.0);
   Config ppo = a2c();
   for (PolicySettings& policy : ppo.policies) {
     policy.algorithm = kPpo;

@@ -85,6 +85,9 @@ TEST_F(Refuse, PolicyMessages) {
       {"{shared: {n_step: 5, gae_lambda: 0.9}}",
        "a.yaml:2:27: policy.shared.n_step = 5: excludes gae_lambda = 0.9: set one of n_step: 0, gae_lambda: "
        "1"},
+      {"{shared: {algorithm: PPO, num_minibatches: 1, reuse_activations: true}}",
+       "a.yaml:2:74: policy.shared.reuse_activations = true: needs an update of one step: an algorithm other "
+       "than PPO, or num_epochs: 1 and num_minibatches: 1"},
       {"{shared: {to_train: false}}", "policy: no policy learns: one must have to_train: true"},
   };
   for (const auto& [text, expected] : cases) {

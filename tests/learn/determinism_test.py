@@ -32,6 +32,17 @@ def test_metrics_and_weights_are_the_same_for_1_2_and_4_threads(tmp_path: pathli
     assert train(tmp_path / "4", "--env", env, "--threads", "4", *options) == first
 
 
+@pytest.mark.parametrize("env,policies", [
+    ("tag_continuous", "{tagger: {algorithm: A2C%s}, runner: {algorithm: REINFORCE%s}}"),
+    ("pendulum", "{shared: {algorithm: PPO, num_epochs: 1, num_minibatches: 1, model: {separate_value: true}%s}}"),
+])
+def test_activations_kept_from_the_rollout_change_nothing(tmp_path: pathlib.Path, env, policies):
+    reuse = ", reuse_activations: true"
+    options = ["--env", env, "--num_envs", "24", "--train_batch_size", "480", "--total_steps", "1920"]
+    runs = [train(tmp_path / name, *options, "--set", "policy=" + policies.replace("%s", given)) for name, given in (("anew", ""), ("kept", reuse))]
+    assert runs[0] == runs[1]
+
+
 def test_another_seed_gives_other_weights(tmp_path: pathlib.Path):
     options = ["--env", "cartpole", "--total_steps", "2000"]
     assert train(tmp_path / "1", *options, "--seed", "1") != train(tmp_path / "2", *options, "--seed", "2")

@@ -2,7 +2,10 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "src/device.h"
+#include "src/graph.h"
 #include "src/strict.h"
 #include "tests/kernels/cuda_memory.h"
 #include "tests/support.h"
@@ -86,6 +89,28 @@ TEST_P(Graphs, LearnNothingFromWhatIsNotFinite) {
   }
 }
 
+// Each branch turns 1 into 3^20 step by step, from what stands before it; what follows adds them up.
+TEST(Branches, BeginAfterWhatIsThereAndEndBeforeWhatFollows) {
+  WD_SKIP_WITHOUT_GPU();
+  const at::Tensor parts = at::zeros({3, 1 << 20}, at::TensorOptions().device(at::kCUDA).dtype(at::kDouble));
+  at::Tensor sum = at::zeros({1 << 20}, parts.options());
+  for (const bool captured : {false, true}) {
+    Graph graph(kGpu, captured);
+    Branches branches(kGpu);
+    for (int i = 0; i < 10; ++i) {
+      graph.run([&] {
+        parts.fill_(1.0);
+        branches.each(3, [&](std::size_t k) {
+          for (int step = 0; step < 20; ++step) parts[static_cast<std::int64_t>(k)].mul_(3.0);
+        });
+        at::sum_out(sum, parts, 0);
+        parts.zero_();
+      });
+      EXPECT_TRUE(at::equal(sum.cpu(), at::full({1 << 20}, 3.0 * std::pow(3.0, 20), at::kDouble))) << i;
+    }
+  }
+}
+
 TEST(StrictDevice, SeesWhatTheHostDoesWithTheGpu) {
   WD_SKIP_WITHOUT_GPU();
   const at::Tensor tensor = at::zeros({4}, at::TensorOptions().device(at::kCUDA)), host = at::ones({4});
@@ -111,6 +136,8 @@ INSTANTIATE_TEST_SUITE_P(
     Trainings, Graphs,
     testing::Values(
         Case{"a2c", "tag_gridworld", "policy={tagger: {algorithm: A2C}, runner: {algorithm: A2C}}"},
+        Case{"kept", "tag_continuous",
+             "policy={tagger: {algorithm: A2C, reuse_activations: true}, runner: {algorithm: A2C}}"},
         Case{"ppo", "cartpole",
              "policy={shared: {algorithm: PPO, target_kl: 0.01, lr: [[0, 0.01], [4000, 0.001]]}}"},
         Case{"gaussian", "pendulum", "policy={shared: {algorithm: PPO, normalize_return: true}}"}),

@@ -88,6 +88,8 @@ INSTANTIATE_TEST_SUITE_P(
              "policy={shared: {algorithm: PPO, num_minibatches: 4, target_kl: 0.01, normalize_return: true, "
              "normalize_advantage: true, vf_clip_param: 0.1, lr: [[0, 0.01], [900, 0.0]]}}"},
         Case{"reinforce", "cartpole", "policy={shared: {algorithm: REINFORCE, normalize_return: true}}"},
+        Case{"reuse", "tag_gridworld",
+             "policy={tagger: {algorithm: A2C, reuse_activations: true}, runner: {algorithm: A2C}}"},
         Case{"gaussian", "pendulum", "policy={shared: {algorithm: PPO, model: {separate_value: true}}}"},
         Case{"continuous_tag", "tag_continuous",
              "policy={tagger: {algorithm: PPO}, runner: {algorithm: A2C}}"}),
