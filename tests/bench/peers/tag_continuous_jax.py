@@ -3,7 +3,8 @@
     .venv-peers/bin/python tests/bench/peers/tag_continuous_jax.py [--pairs 5] [--seconds 10] [--replicas 64] [--device cpu|gpu]
 
 "env" steps with actions drawn beforehand and sums up all that is observed, which XLA does without writing the rows; ours writes them. "train" is
-A2C in rollouts of 20 steps with two policies of 2 x 256, on both sides.
+A2C in rollouts of 20 steps with two policies of 2 x 256, on both sides; "train, activations kept" is the same for jax, while ours learns from
+the activations of the rollout (reuse_activations), where jax computes them again.
 """
 
 import functools
@@ -11,6 +12,7 @@ import functools
 from side_by_side import JaxLoop, Ours, comparison, jax_for, parser, report
 
 GAMES = {"full": dict(taggers=5, observed=0), "nearest": dict(taggers=10, observed=10)}
+MODES = ["env", "train", "train, activations kept"]
 STEPS, HIDDEN = 20, (256, 256)
 
 
@@ -19,9 +21,9 @@ def our_settings(name):
     return [f"env.num_taggers={game['taggers']}", f"env.use_full_observation={'true' if not game['observed'] else 'false'}"]
 
 
-def our_policies():
+def our_policies(reuse):
     policy = ("{algorithm: A2C, lr: 3e-4, gamma: 0.98, gae_lambda: 0.95, vf_loss_coeff: 0.5, entropy_coeff: 0.01, normalize_advantage: true, "
-              f"model: {{fc_dims: {list(HIDDEN)}}}}}")
+              f"reuse_activations: {str(reuse).lower()}, model: {{fc_dims: {list(HIDDEN)}}}}}")
     return [f"policy={{tagger: {policy}, runner: {policy}}}"]
 
 
@@ -57,9 +59,10 @@ def compare(options, name, mode):
     from tag_continuous_game import TagContinuous
     game = TagContinuous(**GAMES[name])
     peer = (env_only if mode == "env" else trained)(jax, game, options.replicas)
-    settings = our_settings(name) + (our_policies() if mode == "train" else [])
-    batch = STEPS * options.replicas if mode == "train" else None
-    return comparison(options, lambda: peer.speed(options.seconds), lambda: ours.bench(mode, "tag_continuous", options.seconds, options.replicas, batch, settings),
+    settings = our_settings(name) + (our_policies(reuse=mode != "train") if mode != "env" else [])
+    batch = STEPS * options.replicas if mode != "env" else None
+    bench_mode = "env" if mode == "env" else "train"
+    return comparison(options, lambda: peer.speed(options.seconds), lambda: ours.bench(bench_mode, "tag_continuous", options.seconds, options.replicas, batch, settings),
                       ours, agents=game.agents, replicas=options.replicas, steps=STEPS)
 
 
@@ -69,7 +72,7 @@ def main():
     options = options.parse_args()
     report(options, "tag_continuous in jax", "5 + 100 that see all, and 10 + 100 that see their 10 nearest; environment alone, and A2C; fp32",
            ["jax", "jaxlib", "optax"],
-           {f"{name}, {mode}": functools.partial(compare, options, name, mode) for name in GAMES for mode in ("env", "train")})
+           {f"{name}, {mode}": functools.partial(compare, options, name, mode) for name in GAMES for mode in MODES})
 
 
 if __name__ == "__main__":
