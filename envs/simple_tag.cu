@@ -160,7 +160,7 @@ struct SimpleTag {
   WD_FN static void observe(auto& team, const Params& p, const State& s, wd::Observations obs) {
     const int agents = p.num_adversaries + p.num_good_agents, landmarks = p.num_landmarks;
     team.each_pair(agents, landmarks + agents, [=](int i, int k) {
-      float* const row = obs.row(i);
+      const wd::ObservationRow row = obs.row(i);
       const int j = k - landmarks;
       if (j == i) {
         row[0] = s.vx[i], row[1] = s.vy[i];

@@ -102,13 +102,13 @@ struct TagGridworld {
     const int agents = p.num_taggers + 1, runner = p.num_taggers;
     const float length = static_cast<float>(p.grid_length);
     const float time = static_cast<float>(team.t()) / static_cast<float>(p.episode_length);
-    const auto write_place = [=](float* row, int stride, int of) {
+    const auto write_place = [=](wd::ObservationRow row, int stride, int of) {
       row[0] = static_cast<float>(s.x[of]) / length;
       row[stride] = static_cast<float>(s.y[of]) / length;
     };
     if (p.use_full_observation) {
       team.each_pair(agents, agents, [=](int i, int j) {
-        float* const row = obs.row(i) + j;
+        const wd::ObservationRow row = obs.row(i) + j;
         write_place(row, agents, j);
         row[2 * agents] = j == runner ? 1.0f : 0.0f;
         row[3 * agents] = j == i ? 1.0f : 0.0f;
@@ -116,7 +116,7 @@ struct TagGridworld {
       });
     } else {
       team.each(agents, [=](int i) {
-        float* const row = obs.row(i);
+        const wd::ObservationRow row = obs.row(i);
         write_place(row, 1, i);
         write_place(row + 2, 1, i == runner ? nearest_tagger(p, s) : runner);
         row[4] = i == runner ? 1.0f : 0.0f;

@@ -15,7 +15,7 @@ void change(const AdamArgs& args, std::int64_t begin, std::int64_t end) {
   for (std::int64_t i = begin; i < end; ++i)
     adam_element(factors, gradient[i], parameter[i], first[i], second[i]);
   if (args.shadow == nullptr) return;
-  for (std::int64_t i = begin; i < end; ++i) args.shadow[i] = bfloat16_bits(parameter[i]);
+  for (std::int64_t i = begin; i < end; ++i) args.shadow[i] = to_bfloat16(parameter[i]);
 }
 
 }  // namespace

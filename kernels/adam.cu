@@ -51,11 +51,11 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor)
     *second = v;
     if (args.shadow == nullptr) return;
     *reinterpret_cast<ushort4*>(args.shadow + i) =
-        make_ushort4(bfloat16_bits(p.x), bfloat16_bits(p.y), bfloat16_bits(p.z), bfloat16_bits(p.w));
+        make_ushort4(to_bfloat16(p.x), to_bfloat16(p.y), to_bfloat16(p.z), to_bfloat16(p.w));
   } else {
     for (std::int64_t k = i; k < args.n; ++k) {
       adam_element(f, args.gradient[k], args.parameter[k], args.first_moment[k], args.second_moment[k]);
-      if (args.shadow != nullptr) args.shadow[k] = bfloat16_bits(args.parameter[k]);
+      if (args.shadow != nullptr) args.shadow[k] = to_bfloat16(args.parameter[k]);
     }
   }
 }

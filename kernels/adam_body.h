@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/adam.h"
+#include "wd/bfloat16.h"
 #include "wd/math.h"
 
 namespace wd {
@@ -15,13 +16,6 @@ WD_FN double power(double base, std::int64_t n) {
     if (n % 2 == 1) product *= base;
   }
   return product;
-}
-
-// bfloat16 nearest to v, ties to even; NaN stays NaN.
-WD_FN std::uint16_t bfloat16_bits(float v) {
-  const std::uint32_t bits = detail::bits_of(v);
-  if (v != v) return static_cast<std::uint16_t>(bits >> 16 | 0x40u);
-  return static_cast<std::uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
 
 WD_FN void begin_record(const BeginUpdateArgs& args, std::int64_t) {

@@ -6,26 +6,31 @@ namespace wd::cuda {
 
 namespace {
 
+template <typename Bits>
 struct FiniteArgs {
-  const float* x;
+  const Bits* x;
   std::int64_t* first;
 };
 
-__device__ void look_at(const FiniteArgs& args, std::int64_t i) {
-  if (!is_not_finite(__float_as_uint(args.x[i]))) return;
+template <typename Bits>
+__device__ void look_at(const FiniteArgs<Bits>& args, std::int64_t i) {
+  if (!is_not_finite(args.x[i])) return;
   atomicMin(reinterpret_cast<long long*>(args.first), static_cast<long long>(i));
 }
 
 }  // namespace
 
-void first_not_finite(void* stream, const float* x, std::int64_t n, std::int64_t* first) {
-  for_each<look_at>(stream, "first_not_finite", n, FiniteArgs{x, first});
+void first_not_finite(void* stream, const FloatArray& x, std::int64_t* first) {
+  const auto look = [&]<typename Bits>(const Bits* bits) {
+    for_each<look_at<Bits>>(stream, "first_not_finite", x.n, FiniteArgs<Bits>{bits, first});
+  };
+  if (x.bfloat16) return look(static_cast<const std::uint16_t*>(x.data));
+  look(static_cast<const std::uint32_t*>(x.data));
 }
 
 void watch(void* stream, const WatchArgs& args) {
   for_each<begin_watch>(stream, "watch: begin", args.num_arrays, args);
-  for (int k = 0; k < args.num_arrays; ++k)
-    first_not_finite(stream, args.array[k], args.n[k], args.first + k);
+  for (int k = 0; k < args.num_arrays; ++k) first_not_finite(stream, args.array[k], args.first + k);
   for_each<end_watch>(stream, "watch: end", 1, args);
 }
 

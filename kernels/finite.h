@@ -6,8 +6,15 @@
 
 namespace wd {
 
-// *first = the least i < n with x[i] NaN or infinite, where that is less than *first was. Enqueues.
-void first_not_finite(Queue queue, const float* x, std::int64_t n, std::int64_t* first);
+// n numbers: float32, or bfloat16 as its bits.
+struct FloatArray {
+  const void* data = nullptr;
+  std::int64_t n = 0;
+  bool bfloat16 = false;
+};
+
+// *first = the least i with x[i] NaN or infinite, where that is less than *first was. Enqueues.
+void first_not_finite(Queue queue, const FloatArray& x, std::int64_t* first);
 
 inline constexpr int kMaxWatched = 24;
 
@@ -21,8 +28,7 @@ struct Failure {
 
 struct WatchArgs {
   int num_arrays = 0;
-  const float* array[kMaxWatched] = {};
-  std::int64_t n[kMaxWatched] = {};
+  FloatArray array[kMaxWatched];
   std::int64_t* first = nullptr;       // [num_arrays], working memory on the device
   const TrainingTime* time = nullptr;  // on the device
   Failure* failure = nullptr;          // on the device
@@ -32,7 +38,7 @@ struct WatchArgs {
 void watch(Queue queue, const WatchArgs& args);
 
 namespace cuda {
-void first_not_finite(void* stream, const float* x, std::int64_t n, std::int64_t* first);
+void first_not_finite(void* stream, const FloatArray& x, std::int64_t* first);
 void watch(void* stream, const WatchArgs& args);
 }  // namespace cuda
 

@@ -41,7 +41,7 @@ void append_episodes(void*, const AppendArgs&) { no_cuda(); }
 void normalization(void*, const NormalizationArgs&) { no_cuda(); }
 void normalize_targets(void*, const NormalizeTargetsArgs&) { no_cuda(); }
 void note_finite(void*, const NoteFiniteArgs&) { no_cuda(); }
-void first_not_finite(void*, const float*, std::int64_t, std::int64_t*) { no_cuda(); }
+void first_not_finite(void*, const FloatArray&, std::int64_t*) { no_cuda(); }
 void sum_of_squares(void*, const float*, std::int64_t, double*, double*) { no_cuda(); }
 
 }  // namespace wd::cuda

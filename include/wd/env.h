@@ -25,6 +25,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "wd/bfloat16.h"
 #include "wd/error.h"
 #include "wd/math.h"
 #include "wd/nearest.h"
@@ -140,34 +141,77 @@ struct RoleView {
   int count = 0;
   int policy_agents = 0;  // agents of the whole policy: rows from one replica to the next
   int action_width = 0;
-  int observation_stride = 0;  // floats from one agent's row to the next, a multiple of 4
+  int observation_stride =
+      0;  // entries from one agent's row to the next: rows start at multiples of 16 bytes
   int mask_width = 0;
   const std::int32_t* action = nullptr;  // [E, policy_agents, action_width], row t; floats where continuous
   float* reward = nullptr;               // [E, policy_agents], row t
   std::uint8_t* agent_terminated = nullptr;  // [E, policy_agents], row t
   std::uint8_t* active = nullptr;            // [E, policy_agents], row t + 1
-  float* observation = nullptr;              // [E, policy_agents, observation_stride], row t + 1
+  void* observation =
+      nullptr;  // [E, policy_agents, observation_stride] of StepView::observation_type, row t + 1
   std::uint8_t* action_mask =
       nullptr;  // [E, policy_agents, mask_width], row t + 1; null where the role has none
+};
+
+// One entry of an observation row: assign it a float, which is rounded to what the buffer holds.
+class ObservationEntry {
+ public:
+  WD_FN ObservationEntry(void* entry, ObservationType type) : entry_(entry), type_(type) {}
+  ObservationEntry(const ObservationEntry&) = default;
+  ObservationEntry& operator=(const ObservationEntry&) = delete;
+
+  WD_FN float operator=(float value) const {
+    if (type_ == ObservationType::kFloat32) {
+      *static_cast<float*>(entry_) = value;
+    } else {
+      *static_cast<std::uint16_t*>(entry_) = to_bfloat16(value);
+    }
+    return value;
+  }
+
+ private:
+  void* entry_;
+  ObservationType type_;
+};
+
+// An agent's row, or what is left of it from some entry on: used as a float* would be, to write only.
+class ObservationRow {
+ public:
+  WD_FN ObservationRow(void* row, ObservationType type) : row_(row), type_(type) {}
+
+  WD_FN ObservationEntry operator[](std::int64_t i) const { return {(*this + i).row_, type_}; }
+  WD_FN ObservationRow operator+(std::int64_t i) const {
+    if (type_ == ObservationType::kFloat32) return {static_cast<float*>(row_) + i, type_};
+    return {static_cast<std::uint16_t*>(row_) + i, type_};
+  }
+  WD_FN void* data() const { return row_; }
+
+ private:
+  void* row_;
+  ObservationType type_;
 };
 
 // Where observe() writes: rows of the trajectory buffers themselves; or `staged`, where all rows of this replica lie role after role, on
 // their way there.
 class Observations {
  public:
-  WD_FN Observations(const RoleView* roles, int num_roles, int replica, float* staged = nullptr)
-      : roles_(roles), staged_(staged), num_roles_(num_roles), replica_(replica) {}
+  WD_FN Observations(const RoleView* roles, int num_roles, int replica, ObservationType type,
+                     void* staged = nullptr)
+      : roles_(roles), staged_(staged), num_roles_(num_roles), replica_(replica), type_(type) {}
 
-  // The agent's row, observation_size() floats. Its contents are undefined before: write all of it.
-  WD_FN float* row(int agent) const {
+  WD_FN ObservationType type() const { return type_; }
+  // The agent's row, observation_size() entries. Its contents are undefined before: write all of it.
+  WD_FN ObservationRow row(int agent) const {
     const RoleView& role = role_of(agent);
-    if (staged_ == nullptr) return role.observation + slot(role, agent) * role.observation_stride;
-    float* rows = staged_;
+    if (staged_ == nullptr)
+      return ObservationRow(role.observation, type_) + slot(role, agent) * role.observation_stride;
+    int entries = (agent - role.first_agent) * role.observation_stride;
     for (const RoleView* before = roles_; before != &role; ++before)
-      rows += before->count * before->observation_stride;
-    return rows + (agent - role.first_agent) * role.observation_stride;
+      entries += before->count * before->observation_stride;
+    return ObservationRow(staged_, type_) + entries;
   }
-  WD_FN float& operator()(int agent, int feature) const { return row(agent)[feature]; }
+  WD_FN ObservationEntry operator()(int agent, int feature) const { return row(agent)[feature]; }
   // Legal choices of the agent, head after head: 1 legal, 0 not. Null where the role declared no action_mask.
   WD_FN std::uint8_t* action_mask(int agent) const {
     const RoleView& role = role_of(agent);
@@ -185,9 +229,10 @@ class Observations {
   }
 
   const RoleView* roles_;
-  float* staged_;
+  void* staged_;
   int num_roles_;
   int replica_;
+  ObservationType type_;
 };
 
 }  // namespace wd

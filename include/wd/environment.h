@@ -73,6 +73,7 @@ struct StepView {
   std::byte* scratch = nullptr;       // CUDA, where shared memory does not hold a replica: [E, scratch_bytes]
   int num_roles = 0;
   RoleView roles[kMaxRoles];
+  ObservationType observation_type = ObservationType::kFloat32;  // of all roles
   int num_statistics = 0;
   StatisticView statistics[kMaxStatistics];
   float* statistic = nullptr;  // [E, num_statistics], row t: written where an episode ends; null: not wanted

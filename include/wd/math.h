@@ -13,6 +13,12 @@
 #else
 #define WD_FN inline
 #endif
+// On the host: whatever the function calls becomes part of it.
+#if defined(__CUDACC__)
+#define WD_FLATTEN
+#else
+#define WD_FLATTEN [[gnu::flatten]]
+#endif
 
 namespace wd {
 

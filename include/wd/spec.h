@@ -8,6 +8,10 @@ namespace wd {
 
 enum class AtTimeLimit { kTerminates, kTruncates };
 
+// How the trajectory buffers hold observations. Environments write floats, whatever it is.
+enum class ObservationType { kFloat32, kBfloat16 };
+constexpr int bytes_of(ObservationType type) { return type == ObservationType::kFloat32 ? 4 : 2; }
+
 // Either several categorical heads, or a continuous vector; never both.
 struct ActionSpace {
   std::vector<int> heads;          // number of choices of each categorical head

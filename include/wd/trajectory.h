@@ -23,7 +23,8 @@ struct PolicyBuffers {
   int observation_size = 0;
   ActionSpace action_space;
 
-  at::Tensor observation;        // [T + 1, E, A, observation_size padded to 4] float32; padding is 0
+  at::Tensor
+      observation;  // [T + 1, E, A, observation_size padded to 16 bytes] float32 or bfloat16; padding is 0
   at::Tensor action_mask;        // [T + 1, E, A, choices of all heads] uint8, undefined without masks
   at::Tensor active;             // [T + 1, E, A] uint8
   at::Tensor value;              // [T + 1, E, A] float32
@@ -44,13 +45,15 @@ class Trajectory {
   // policy_of_role: index of the policy of each role. Roles of one policy must have equal spaces. Throws UsageError otherwise,
   // or when a policy has no role.
   Trajectory(const Spec& spec, const std::vector<std::string>& policies,
-             const std::vector<int>& policy_of_role, int steps, int num_envs, Device device);
+             const std::vector<int>& policy_of_role, int steps, int num_envs, Device device,
+             ObservationType observation_type = ObservationType::kFloat32);
 
   int steps() const { return steps_; }    // T
   int length() const { return length_; }  // steps of the rollout at hand: T, or fewer where it was cut short
   // The rollout ends before step t: rows from t on hold nothing, but for row t of what is observed.
   void end_at(int t);
   int num_envs() const { return num_envs_; }
+  ObservationType observation_type() const { return observation_type_; }
   std::vector<PolicyBuffers>& policies() { return policies_; }
   const std::vector<PolicyBuffers>& policies() const { return policies_; }
   const at::Tensor& terminated() const { return terminated_; }  // [T, E] uint8
@@ -77,6 +80,7 @@ class Trajectory {
   void copy_row(std::int64_t from, std::int64_t to);
 
   int steps_, num_envs_, length_;
+  ObservationType observation_type_;
   std::vector<Role> roles_;
   std::vector<int> policy_of_role_;
   std::vector<PolicyBuffers> policies_;

@@ -18,22 +18,28 @@ Failure* failure_in(const at::Tensor& tensor) {
   return reinterpret_cast<Failure*>(tensor.mutable_data_ptr<std::int64_t>());
 }
 
+FloatArray array_of(const at::Tensor& tensor) {
+  return {tensor.const_data_ptr(), tensor.numel(), tensor.scalar_type() == at::kBFloat16};
+}
+
 }  // namespace
 
 std::optional<std::int64_t> not_finite(const at::Tensor& tensor, const at::Tensor& first, Device device) {
   const std::int64_t n = tensor.numel();
   first.fill_(n);
-  first_not_finite(current_queue(device), tensor.const_data_ptr<float>(), n,
-                   first.mutable_data_ptr<std::int64_t>());
+  first_not_finite(current_queue(device), array_of(tensor), first.mutable_data_ptr<std::int64_t>());
   const auto found = first[0].item<std::int64_t>();
   return found < n ? std::optional(found) : std::nullopt;
 }
 
 std::string parameter_at(const Policy& policy, std::int64_t index) {
   for (const NamedTensor& named : policy.named_parameters()) {
-    const std::int64_t begin = named.tensor.storage_offset() - policy.parameters().storage_offset();
-    if (index >= begin && index < begin + named.tensor.numel())
-      return concat("'", named.name, "'[", index - begin, "]");
+    const at::Tensor& tensor = named.tensor;
+    const std::int64_t offset = index + policy.parameters().storage_offset() - tensor.storage_offset();
+    const std::int64_t columns = tensor.size(-1), stride = tensor.dim() > 1 ? tensor.stride(0) : columns;
+    const std::int64_t row = offset / stride, column = offset % stride;
+    if (offset >= 0 && row < tensor.numel() / columns && column < columns)
+      return concat("'", named.name, "'[", row * columns + column, "]");
   }
   return concat("padding [", index, "]");
 }
@@ -50,10 +56,7 @@ const std::int64_t* Guard::failed() const { return &failure_in(failure_)->iterat
 // The order in which report() reads: weights of all policies, then observations and rewards of each.
 void Guard::watch_rollout(const std::vector<Policy>& policies, const TrainingClock& clock) {
   WatchArgs args;
-  const auto add = [&](const at::Tensor& tensor) {
-    args.array[args.num_arrays] = tensor.const_data_ptr<float>();
-    args.n[args.num_arrays++] = tensor.numel();
-  };
+  const auto add = [&](const at::Tensor& tensor) { args.array[args.num_arrays++] = array_of(tensor); };
   static_assert(3 * kMaxRoles <= kMaxWatched);
   for (const Policy& policy : policies) add(policy.parameters());
   for (const PolicyBuffers& buffers : trajectory_.policies()) {

@@ -38,7 +38,7 @@ class Guard {
 // "NAME[5]": element `index` of the flat parameters, by the name of its tensor.
 std::string parameter_at(const Policy& policy, std::int64_t index);
 
-// Index of the first number of a contiguous float32 tensor that is not finite, or none. Synchronises on CUDA.
+// Index of the first number of a contiguous float32 or bfloat16 tensor that is not finite, or none. Synchronises on CUDA.
 std::optional<std::int64_t> not_finite(const at::Tensor& tensor, const at::Tensor& first, Device device);
 
 }  // namespace wd

@@ -10,9 +10,13 @@ namespace wd {
 
 namespace {
 
-constexpr int kRowAlignment = 4;  // floats: rows start at 16 bytes
+constexpr std::int64_t kRowAlignment = 16;  // bytes
 
-int padded(int size) { return (size + kRowAlignment - 1) / kRowAlignment * kRowAlignment; }
+// Entries from one row to the next.
+std::int64_t padded(int size, at::ScalarType type) {
+  const std::int64_t unit = kRowAlignment / static_cast<std::int64_t>(at::elementSize(type));
+  return (size + unit - 1) / unit * unit;
+}
 
 int mask_width(const ActionSpace& space) {
   int width = 0;
@@ -20,11 +24,15 @@ int mask_width(const ActionSpace& space) {
   return width;
 }
 
+std::byte* bytes_at(const at::Tensor& tensor, std::int64_t row, std::int64_t slot) {
+  const std::int64_t per_slot = tensor.dim() > 3 ? tensor.stride(2) : 1;
+  return static_cast<std::byte*>(tensor.data_ptr()) +
+         (row * tensor.stride(0) + slot * per_slot) * tensor.element_size();
+}
+
 template <typename T>
 T* at_row(const at::Tensor& tensor, std::int64_t row, std::int64_t slot) {
-  if (!tensor.defined()) return nullptr;
-  const std::int64_t per_slot = tensor.dim() > 3 ? tensor.stride(2) : 1;
-  return static_cast<T*>(tensor.data_ptr()) + row * tensor.stride(0) + slot * per_slot;
+  return tensor.defined() ? reinterpret_cast<T*>(bytes_at(tensor, row, slot)) : nullptr;
 }
 
 }  // namespace
@@ -34,10 +42,12 @@ at::Tensor PolicyBuffers::observation_rows(std::int64_t begin, std::int64_t end)
 }
 
 Trajectory::Trajectory(const Spec& spec, const std::vector<std::string>& policies,
-                       const std::vector<int>& policy_of_role, int steps, int num_envs, Device device)
+                       const std::vector<int>& policy_of_role, int steps, int num_envs, Device device,
+                       ObservationType observation_type)
     : steps_(steps),
       num_envs_(num_envs),
       length_(steps),
+      observation_type_(observation_type),
       roles_(spec.roles),
       policy_of_role_(policy_of_role) {
   const auto place = at::TensorOptions().device(torch_device(device));
@@ -58,13 +68,15 @@ Trajectory::Trajectory(const Spec& spec, const std::vector<std::string>& policie
     policy.first_slot.push_back(policy.num_agents);
     policy.num_agents += role.count;
   }
+  const at::ScalarType stored = observation_type == ObservationType::kFloat32 ? at::kFloat : at::kBFloat16;
   const std::int64_t T = steps, E = num_envs;
   for (std::size_t p = 0; p < policies_.size(); ++p) {
     PolicyBuffers& policy = policies_[p];
     policy.name = policies[p];
     if (policy.roles.empty()) throw UsageError("policy '" + policy.name + "' acts for no role");
     const std::int64_t A = policy.num_agents;
-    policy.observation = at::zeros({T + 1, E, A, padded(policy.observation_size)}, floats);
+    policy.observation =
+        at::zeros({T + 1, E, A, padded(policy.observation_size, stored)}, place.dtype(stored));
     if (roles_[static_cast<std::size_t>(policy.roles[0])].action_mask) {
       policy.action_mask = at::zeros({T + 1, E, A, mask_width(policy.action_space)}, bytes);
     }
@@ -89,6 +101,7 @@ Trajectory::Trajectory(const Spec& spec, const std::vector<std::string>& policie
 StepView Trajectory::rows(int t) const {
   WD_CHECK(t >= 0 && t < steps_, "step ", t, " is outside a rollout of ", steps_);
   StepView view;
+  view.observation_type = observation_type_;
   view.num_roles = static_cast<int>(roles_.size());
   int agent = 0;
   for (std::size_t r = 0; r < roles_.size(); ++r) {
@@ -107,7 +120,7 @@ StepView Trajectory::rows(int t) const {
     rows.reward = at_row<float>(policy.reward, t, slot);
     rows.agent_terminated = at_row<std::uint8_t>(policy.agent_terminated, t, slot);
     rows.active = at_row<std::uint8_t>(policy.active, t + 1, slot);
-    rows.observation = at_row<float>(policy.observation, t + 1, slot);
+    rows.observation = bytes_at(policy.observation, t + 1, slot);
     rows.action_mask = at_row<std::uint8_t>(policy.action_mask, t + 1, slot);
     agent += rows.count;
   }
@@ -129,7 +142,8 @@ StepView Trajectory::first_rows() const {
     rows.reward = nullptr;
     rows.agent_terminated = nullptr;
     rows.active -= policy.active.stride(0);
-    rows.observation -= policy.observation.stride(0);
+    rows.observation = static_cast<std::byte*>(rows.observation) -
+                       policy.observation.stride(0) * policy.observation.element_size();
     if (rows.action_mask != nullptr) rows.action_mask -= policy.action_mask.stride(0);
   }
   return view;

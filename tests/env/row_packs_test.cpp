@@ -24,6 +24,20 @@ struct Rows {
   std::vector<float> entries(int n) const { return {row(0), row(n)}; }
 };
 
+// The same in bfloat16.
+struct HalfRows {
+  int stride;
+  std::vector<detail::Pack<4>> memory;
+
+  HalfRows(int n, int width)
+      : stride((width + 7) / 8 * 8), memory(static_cast<std::size_t>(n * stride / 8 + 1)) {}
+  std::uint16_t* bits(int i) const {
+    return const_cast<std::uint16_t*>(reinterpret_cast<const std::uint16_t*>(memory.data())) + i * stride;
+  }
+  ObservationRow row(int i) const { return {bits(i), ObservationType::kBfloat16}; }
+  std::vector<std::uint16_t> entries(int n) const { return {bits(0), bits(n)}; }
+};
+
 struct Shape {
   int n, m, size;
 };
@@ -48,6 +62,27 @@ TEST(RowPacks, ThreadsWriteWhatOneWrites) {
       Rows together(n, width);
       for (int rank = 0; rank < threads; ++rank)
         detail::write_packs<4>(rank, threads, together, n, m, size, value);
+      ASSERT_EQ(together.entries(n), alone.entries(n))
+          << threads << " threads: " << n << ", " << m << ", " << size;
+    }
+  }
+}
+
+TEST(RowPacks, EightBfloat16AThread) {
+  for (const auto& [n, m, size] : kShapes) {
+    const auto value = [](int i, int c) {
+      return [=](int k) { return 1.001f + static_cast<float>(i * 10000 + c * 500 + k); };
+    };
+    HalfRows alone(n, m * size + 1), together(n, m * size + 1);
+    SerialTeam(0).write_parts(alone, n, m, size, value);
+    for (int i = 0; i < n; ++i) {
+      for (int k = 0; k < m * size; ++k)
+        ASSERT_EQ(alone.bits(i)[k], to_bfloat16(value(i, k / size)(k % size)));
+      ASSERT_EQ(alone.bits(i)[m * size], 0);
+    }
+    for (const int threads : {1, 8, 32, 256, 1024}) {
+      for (int rank = 0; rank < threads; ++rank)
+        detail::write_packs<8>(rank, threads, together, n, m, size, value);
       ASSERT_EQ(together.entries(n), alone.entries(n))
           << threads << " threads: " << n << ", " << m << ", " << size;
     }

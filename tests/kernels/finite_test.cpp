@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "tests/kernels/memory.h"
+#include "wd/bfloat16.h"
 
 namespace wd {
 namespace {
@@ -17,11 +18,10 @@ class Watch : public testing::Test {
  protected:
   Failure look() {
     WatchArgs args;
-    args.num_arrays = 2;
-    for (int k = 0; k < 2; ++k) {
-      args.array[k] = arrays[k].data();
-      args.n[k] = static_cast<std::int64_t>(arrays[k].size());
-    }
+    args.num_arrays = 3;
+    for (int k = 0; k < 2; ++k)
+      args.array[k] = {arrays[k].data(), static_cast<std::int64_t>(arrays[k].size())};
+    args.array[2] = {halves.data(), static_cast<std::int64_t>(halves.size()), true};
     args.first = first;
     args.time = &time;
     args.failure = &failure;
@@ -29,7 +29,8 @@ class Watch : public testing::Test {
     return failure;
   }
   std::vector<float> arrays[2] = {std::vector<float>(20000, 1.0f), std::vector<float>(30000, -2.0f)};
-  std::int64_t first[2] = {-1, -1};
+  std::vector<std::uint16_t> halves = std::vector<std::uint16_t>(20001, to_bfloat16(3.0f));
+  std::int64_t first[3] = {-1, -1, -1};
   TrainingTime time{.iteration = 6};
   Failure failure;
 };
@@ -47,6 +48,17 @@ TEST_F(Watch, NamesTheFirstOfTheFirstArray) {
   const Failure found = look();
   EXPECT_EQ(found.iteration, 7);
   EXPECT_EQ(found.array, 0);
+  EXPECT_EQ(found.index, 12345);
+  EXPECT_EQ(found.value, -kInfinity);
+}
+
+TEST_F(Watch, ReadsBfloat16) {
+  halves[7] = to_bfloat16(-3.3e38f);  // the next to the largest
+  EXPECT_EQ(look().iteration, 0);
+  halves[20000] = to_bfloat16(kNan);
+  halves[12345] = to_bfloat16(-kInfinity);
+  const Failure found = look();
+  EXPECT_EQ(found.array, 2);
   EXPECT_EQ(found.index, 12345);
   EXPECT_EQ(found.value, -kInfinity);
 }

@@ -2,6 +2,7 @@
 // sums.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -18,6 +19,7 @@
 #include "tests/kernels/reduce_data.h"
 #include "tests/kernels/returns_data.h"
 #include "tests/kernels/sample_data.h"
+#include "wd/bfloat16.h"
 
 namespace wd {
 namespace {
@@ -148,15 +150,16 @@ TEST(Twins, AppendedEpisodes) {
 
 TEST(Twins, Watch) {
   WD_SKIP_WITHOUT_GPU();
-  const auto look = [](auto memory, std::int64_t nan_at) {
+  const auto look = [](auto memory, std::int64_t nan_at, bool as_bfloat16) {
     std::vector<float> values(100000, 1.0f);
     values[static_cast<std::size_t>(nan_at)] = std::numeric_limits<float>::infinity();
     values.back() = std::numeric_limits<float>::infinity();
+    std::vector<std::uint16_t> rounded(values.size());
+    std::transform(values.begin(), values.end(), rounded.begin(), to_bfloat16);
     WatchArgs args{.num_arrays = 2};
-    args.array[0] = memory.put(std::vector<float>(1000, 2.0f));
-    args.array[1] = memory.put(values);
-    args.n[0] = 1000;
-    args.n[1] = 100000;
+    args.array[0] = {memory.put(std::vector<float>(1000, 2.0f)), 1000};
+    args.array[1] =
+        as_bfloat16 ? FloatArray{memory.put(rounded), 100000, true} : FloatArray{memory.put(values), 100000};
     args.first = memory.template make<std::int64_t>(2);
     args.time = memory.put(std::vector<TrainingTime>{{.iteration = 4}});
     args.failure = memory.put(std::vector<Failure>{{}});
@@ -165,7 +168,9 @@ TEST(Twins, Watch) {
     return std::vector<double>{static_cast<double>(found.iteration), static_cast<double>(found.array),
                                static_cast<double>(found.index), found.value};
   };
-  for (const std::int64_t at : {0, 127, 99998}) EXPECT_EQ(look(CudaMemory(), at), look(HostMemory(), at));
+  for (const std::int64_t at : {0, 127, 99998})
+    for (const bool as_bfloat16 : {false, true})
+      EXPECT_EQ(look(CudaMemory(), at, as_bfloat16), look(HostMemory(), at, as_bfloat16));
 }
 
 TEST(Twins, Deal) {

@@ -56,6 +56,7 @@ struct Case {
   std::map<std::string, double> params;
   int num_envs;
   ResetMode reset = ResetMode::kRandom;
+  ObservationType stored = ObservationType::kFloat32;
 };
 
 std::vector<Case> cases() {
@@ -84,6 +85,12 @@ std::vector<Case> cases() {
   all.push_back({"tag_warp_nearest", tag, sized(5, 20), 33});
   all.push_back({"tag_block_nearest", tag, sized(5, 100), 7});
   all.push_back({"tag_more_agents_than_threads", tag, sized(60, 1200), 2});
+  const std::size_t exact = all.size();
+  for (std::size_t k = 0; k < exact; ++k) {
+    all.push_back(all[k]);
+    all.back().name += "_bfloat16";
+    all.back().stored = ObservationType::kBfloat16;
+  }
   return all;
 }
 
@@ -118,7 +125,7 @@ struct Side {
                   .pool_size = 7,
                   .device = {kind}}),
         trajectory(environment.spec(), names(environment.spec()), own_policies(environment.spec()), kSteps,
-                   c.num_envs, {kind}) {
+                   c.num_envs, {kind}, c.stored) {
     replicas.step(trajectory.first_rows());
   }
 };

@@ -160,13 +160,21 @@ WD_FN void report_statistics(Team& team, const StepView& view, const std::byte* 
   }
 }
 
+// Environment and team are compiled into it, once for each type: what an entry is stored as is no question to ask for each of them.
+template <typename Env, ObservationType kType, typename Team>
+WD_FLATTEN WD_FN void observe(Team& team, const typename Env::Params& params,
+                              const typename Env::State& state, const StepView& view, int replica,
+                              void* rows) {
+  Env::observe(team, params, state, Observations(view.roles, view.num_roles, replica, kType, rows));
+}
+
 // Moves one replica on by one step. `team.t()` is 0 where the replica resets, else the number of the step. Observation rows go to
 // `rows` (class Observations) where it is not null.
 template <typename Env, typename Team>
 WD_FN void advance(Team& team, const typename Env::Params& params,
                    const StateSlots<typename Env::State>& slots, const StepView& view,
                    const ReplicaShape& shape, int replica, std::byte* block, std::byte* scratch,
-                   float* rows = nullptr) {
+                   void* rows = nullptr) {
   auto* const header = reinterpret_cast<ReplicaHeader*>(block);
   typename Env::State state = bind_state<typename Env::State>(slots, block, scratch);
   const Staging staging = Staging::at(scratch + shape.staging_offset, shape.num_agents, shape.action_width);
@@ -187,7 +195,11 @@ WD_FN void advance(Team& team, const typename Env::Params& params,
   terminated = terminated || (limit && view.at_time_limit == AtTimeLimit::kTerminates);
   const bool truncated = limit && !terminated;
   scatter<Env>(team, params, state, view, staging, replica, resetting);
-  Env::observe(team, params, state, Observations(view.roles, view.num_roles, replica, rows));
+  if (view.observation_type == ObservationType::kFloat32) {
+    observe<Env, ObservationType::kFloat32>(team, params, state, view, replica, rows);
+  } else {
+    observe<Env, ObservationType::kBfloat16>(team, params, state, view, replica, rows);
+  }
   if ((terminated || truncated) && view.statistic != nullptr) report_statistics(team, view, block, replica);
   team.once([&] {
     header->t = team.t();

@@ -38,7 +38,11 @@ class CudaTeam {
   }
   template <typename Rows, typename F>
   __device__ void write_parts(const Rows& observations, int n, int m, int size, F f) {
-    write_packs<4>(rank(), team_size(), observations, n, m, size, f);
+    if (observations.type() == ObservationType::kFloat32) {
+      write_packs<4>(rank(), team_size(), observations, n, m, size, f);
+    } else {
+      write_packs<8>(rank(), team_size(), observations, n, m, size, f);
+    }
     sync();
   }
   template <typename Rows, typename F>
@@ -170,13 +174,15 @@ __device__ void clear_words(void* to, std::uint32_t bytes) {
 
 // Staged rows to where they belong.
 template <int kTile>
-__device__ void write_rows(const StepView& view, int replica, const float* rows) {
+__device__ void write_rows(const StepView& view, int replica, const std::byte* rows) {
+  const int entry_bytes = bytes_of(view.observation_type);
   for (int r = 0; r < view.num_roles; ++r) {
     const RoleView& role = view.roles[r];
     const std::int64_t first = std::int64_t{replica} * role.policy_agents * role.observation_stride;
-    const int entries = role.count * role.observation_stride;
-    copy_words<kTile>(role.observation + first, rows, static_cast<std::uint32_t>(entries * sizeof(float)));
-    rows += entries;
+    const int bytes = role.count * role.observation_stride * entry_bytes;
+    copy_words<kTile>(static_cast<std::byte*>(role.observation) + first * entry_bytes, rows,
+                      static_cast<std::uint32_t>(bytes));
+    rows += bytes;
   }
 }
 
@@ -202,10 +208,10 @@ __global__ void __launch_bounds__(kTile == 0 ? kMostThreads : kPackedThreads, kT
     scratch = block + shape.block_bytes;
     copy_words<kTile>(block, global_block, shape.block_bytes);
   }
-  float* rows = nullptr;
+  std::byte* rows = nullptr;
   if constexpr (kTile != 0) {
     if (row_bytes > 0) {
-      rows = reinterpret_cast<float*>(scratch + scratch_bytes);
+      rows = scratch + scratch_bytes;
       clear_words<kTile>(rows, row_bytes);  // the padding between rows is 0
     }
   }
@@ -219,10 +225,10 @@ __global__ void __launch_bounds__(kTile == 0 ? kMostThreads : kPackedThreads, kT
 
 // What all rows of a replica take.
 inline std::size_t bytes_of_rows(const StepView& view) {
-  std::size_t floats = 0;
+  std::size_t entries = 0;
   for (int r = 0; r < view.num_roles; ++r)
-    floats += static_cast<std::size_t>(view.roles[r].count) * view.roles[r].observation_stride;
-  return floats * sizeof(float);
+    entries += static_cast<std::size_t>(view.roles[r].count) * view.roles[r].observation_stride;
+  return entries * static_cast<std::size_t>(bytes_of(view.observation_type));
 }
 
 inline void check_cuda(cudaError_t error, const char* what) {

@@ -1,7 +1,7 @@
 // row_packs.h: the share of one thread in writing observation rows together, 16 bytes at a time.
 #pragma once
 
-#include "wd/math.h"
+#include "wd/env.h"
 
 namespace wd::detail {
 
@@ -12,6 +12,16 @@ struct alignas(16) Pack {
 };
 
 WD_FN void store(float* to, const Pack<4>& pack) { *reinterpret_cast<Pack<4>*>(to) = pack; }
+
+// Rows of float32 take packs of 4, rows of bfloat16 packs of 8.
+WD_FN void store(ObservationRow to, const Pack<4>& pack) { store(static_cast<float*>(to.data()), pack); }
+WD_FN void store(ObservationRow to, const Pack<8>& pack) {
+  struct alignas(16) Halves {
+    std::uint16_t bits[8];
+  } halves;
+  for (int q = 0; q < 8; ++q) halves.bits[q] = to_bfloat16(pack.entry[q]);
+  *static_cast<Halves*>(to.data()) = halves;
+}
 
 // Entries from k of part c on that reach into the next parts; 0 past the last.
 template <int kEntries, typename F>

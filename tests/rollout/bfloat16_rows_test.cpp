@@ -1,0 +1,123 @@
+// bfloat16_rows_test.cpp: every environment's rows stored in bfloat16 are the rounding of those stored in float32, on the CPU.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <numeric>
+
+#include "src/rollout/random_play.h"
+#include "wd/bfloat16.h"
+#include "wd/replicas.h"
+#include "wd/trajectory.h"
+
+namespace wd {
+namespace {
+
+constexpr int kSteps = 40, kReplicas = 5;
+
+TEST(Bfloat16, RoundsAsTorchDoes) {
+  std::vector<std::uint32_t> bits = {0u,          0x80000000u, 0x3f808000u, 0x3f818000u, 0x3f808001u,
+                                     0x7f7fffffu, 0x7f800000u, 0xff800000u, 0x00000001u, 0x00008000u,
+                                     0x00018000u, 0x7fc00000u, 0x7f800001u};
+  for (std::uint32_t i = 0; i < 200'000; ++i) bits.push_back(i * 2654435761u);
+  for (const std::uint32_t b : bits) {
+    const auto value = std::bit_cast<float>(b);
+    const c10::BFloat16 torchs(value);
+    ASSERT_EQ(to_bfloat16(value), torchs.x) << std::hex << b;
+    ASSERT_EQ(std::bit_cast<std::uint32_t>(round_to_bfloat16(value)), std::uint32_t{torchs.x} << 16)
+        << std::hex << b;
+  }
+}
+
+struct Side {
+  Replicas replicas;
+  Trajectory trajectory;
+
+  static std::vector<std::string> names(const Spec& spec) {
+    std::vector<std::string> names;
+    for (const Role& role : spec.roles) names.push_back(role.name);
+    return names;
+  }
+  static std::vector<int> own_policies(const Spec& spec) {
+    std::vector<int> policies(spec.roles.size());
+    std::iota(policies.begin(), policies.end(), 0);
+    return policies;
+  }
+  Side(const EnvironmentRow& row, const Environment& environment, ObservationType type)
+      : replicas(row, environment, {.num_envs = kReplicas, .seed = 11}),
+        trajectory(environment.spec(), names(environment.spec()), own_policies(environment.spec()), kSteps,
+                   kReplicas, {}, type) {
+    replicas.step(trajectory.first_rows());
+  }
+};
+
+// Sets use_full_observation where the environment has it.
+class Partial : public Fields {
+ public:
+  bool found = false;
+  void operator()(const char* name, bool& value, const char*) override {
+    if (std::string_view(name) != "use_full_observation") return;
+    found = true;
+    value = false;
+  }
+  void operator()(const char*, int&, Range, const char*) override {}
+  void operator()(const char*, std::int64_t&, Range, const char*) override {}
+  void operator()(const char*, float&, Range, const char*) override {}
+  void operator()(const char*, double&, Range, const char*) override {}
+  void choice(const char*, int&, std::initializer_list<const char*>, const char*) override {}
+  void operator()(const char*, std::string&, const char*) override {}
+  void operator()(const char*, std::vector<int>&, Range, const char*) override {}
+  void operator()(const char*, Schedule&, Range, const char*) override {}
+  void operator()(const char*, std::vector<std::string>&, const char*) override {}
+  void operator()(const char*, std::optional<double>&, Range, const char*) override {}
+};
+
+void expect_rounded_rows(const EnvironmentRow& row, const Environment& environment) {
+  Side exact(row, environment, ObservationType::kFloat32),
+      rounded(row, environment, ObservationType::kBfloat16);
+  for (int t = 0; t < kSteps; ++t) {
+    for (std::size_t p = 0; p < exact.trajectory.policies().size(); ++p) {
+      const RandomPlay play{
+          .seed = 3, .policy = static_cast<std::uint32_t>(p), .step = static_cast<std::uint64_t>(t)};
+      play_at_random({}, exact.trajectory.policies()[p], t, t, play);
+      play_at_random({}, rounded.trajectory.policies()[p], t, t, play);
+    }
+    exact.replicas.step(exact.trajectory.rows(t));
+    rounded.replicas.step(rounded.trajectory.rows(t));
+  }
+  EXPECT_TRUE(at::equal(exact.replicas.blocks(), rounded.replicas.blocks()));
+  bool any_was_rounded = false;
+  for (std::size_t p = 0; p < exact.trajectory.policies().size(); ++p) {
+    const PolicyBuffers &a = exact.trajectory.policies()[p], &b = rounded.trajectory.policies()[p];
+    ASSERT_EQ(b.observation.scalar_type(), at::kBFloat16);
+    EXPECT_EQ(b.observation.size(3) % 8, 0);
+    const auto size = a.observation_size;
+    const at::Tensor expected = a.observation.narrow(3, 0, size).to(at::kBFloat16),
+                     found = b.observation.narrow(3, 0, size).contiguous();
+    EXPECT_TRUE(at::equal(expected.view(at::kByte), found.view(at::kByte))) << a.name;
+    const auto padding = b.observation.size(3) - size;
+    EXPECT_EQ(b.observation.narrow(3, size, padding).count_nonzero().item<std::int64_t>(), 0)
+        << "padding of " << a.name;
+    any_was_rounded =
+        any_was_rounded || !at::equal(expected.to(at::kFloat), a.observation.narrow(3, 0, size));
+  }
+  EXPECT_TRUE(any_was_rounded) << "bfloat16 held every number: the test shows less than it says";
+}
+
+TEST(Bfloat16Rows, AreTheRoundedRowsOfEveryEnvironment) {
+  int with_another_row = 0;
+  for (const EnvironmentRow& row : detail::environment_table()) {
+    SCOPED_TRACE(row.name);
+    const std::unique_ptr<Environment> environment = row.make();
+    expect_rounded_rows(row, *environment);
+    Partial partial;
+    environment->describe(partial);
+    if (!partial.found) continue;
+    ++with_another_row;
+    expect_rounded_rows(row, *environment);
+  }
+  EXPECT_EQ(with_another_row, 2) << "tag_gridworld and tag_continuous have partial observations";
+}
+
+}  // namespace
+}  // namespace wd
