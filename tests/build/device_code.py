@@ -37,7 +37,7 @@ class Kernel:
         """sample_row, decide_kernel, step_kernel<Cartpole, 8>."""
         plain = subprocess.run(["c++filt", self.symbol], check=True, capture_output=True, text=True).stdout
         plain = plain.replace("(anonymous namespace)::", "").replace("wd::cuda::", "")
-        body = re.search(r"for_each_kernel<&?\(?(?:wd::)?(\w+)", plain)
+        body = re.search(r"for_each_kernel<&?\(?(?:void )?(?:wd::)?(\w+(?:<.*?>(?=\())?)", plain)
         step = re.search(r"step_kernel<[^>]*>", plain)
         other = re.search(r"(\w+(?:<.*?>)?)\((?!Into)", plain)
         return body[1] if body else step[0] if step else other[1] if other else plain.strip()
