@@ -37,6 +37,13 @@ if(WD_CUDA)
     ${CUDAToolkit_LIBRARY_ROOT}/extras/CUPTI/include)
 endif()
 
+# cuBLASLt: torch's, by its name in a folder, since as a full path CMake would order it among other folders of CUDA.
+set(WD_CUBLASLT "")
+if(WD_CUDA)
+  file(GLOB cublaslt RELATIVE ${WD_CUDART_DIR} ${WD_CUDART_DIR}/libcublasLt.so.*)
+  set(WD_CUBLASLT -L${WD_CUDART_DIR} -l:${cublaslt})
+endif()
+
 find_package(Threads REQUIRED)
 find_package(yaml-cpp REQUIRED)
 find_package(spdlog REQUIRED)

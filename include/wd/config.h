@@ -21,6 +21,7 @@ enum Algorithm : int { kA2c, kPpo, kReinforce };
 enum Activation : int { kRelu, kTanh };
 enum InitMethod : int { kOrthogonal, kXavier, kTorchDefault };
 enum Reset : int { kResetRandom, kResetFixed, kResetPool, kResetGiven };  // in the order of ResetMode
+enum Precision : int { kFp32, kTf32, kBf16 };
 enum DeviceChoice : int { kDeviceAuto, kDeviceCpu, kDeviceCuda };
 enum ScalingObjective : int { kObjectiveSpeed, kObjectiveMemory };
 enum ScaleLr : int { kScaleLrNone, kScaleLrSqrt, kScaleLrLinear };
@@ -91,6 +92,7 @@ struct TrainerSettings {
   int threads = 0;
   int chunk_rows = 16'384;
   bool cuda_graphs = true;
+  int precision = kFp32;
   double max_seconds = 0.0;
   std::optional<double> stop_return;
   double straggler_preempt = 0.0;
@@ -98,6 +100,9 @@ struct TrainerSettings {
 
   // Steps of one rollout: T.
   std::int64_t rollout_steps() const { return train_batch_size / num_envs; }
+  ObservationType observation_type() const {
+    return precision == kBf16 ? ObservationType::kBfloat16 : ObservationType::kFloat32;
+  }
 
   void describe(Fields& field);
 };

@@ -21,9 +21,9 @@ struct NamedTensor {
 
 // Rows to learn from, wherever they lie: views of the trajectory, or a gathered minibatch. N rows.
 struct Batch {
-  at::Tensor observation;                         // [N, observation_size], row stride free
-  at::Tensor action;                              // [N, width] int32 or float32
-  at::Tensor action_mask;                         // [N, choices] uint8, or undefined
+  at::Tensor observation;  // [N, observation_size] float32 or bfloat16, row stride free
+  at::Tensor action;       // [N, width] int32 or float32
+  at::Tensor action_mask;  // [N, choices] uint8, or undefined
   at::Tensor log_prob, value, advantage, target;  // [N] float32
   at::Tensor mask;                                // [N] uint8
   const Activations* activations = nullptr;       // of these rows under the parameters at hand, or null
@@ -46,8 +46,9 @@ class Policy {
  public:
   // Shapes come from the buffers. `index` is the policy's number among all, `seed` the run's. chunk_rows bounds the memory of a
   // gradient on the GPU; on the CPU rows go in small fixed blocks that stay in cache.
+  // In bf16 the buffers hold observations in bfloat16. Throws UsageError for tf32 on a CPU.
   Policy(const PolicyBuffers& buffers, const ModelSettings& model, int index, std::uint64_t seed,
-         int chunk_rows, Device device);
+         int chunk_rows, Device device, Precision precision = kFp32);
   ~Policy();
   Policy(Policy&&) noexcept;
 
@@ -55,6 +56,11 @@ class Policy {
   // All parameters and their gradients, [P] float32 each; padding between tensors stays 0.
   at::Tensor parameters() const;
   at::Tensor gradients() const;
+  // bf16: parameters() rounded to bfloat16, [P], from which hidden layers compute; undefined otherwise.
+  at::Tensor shadow() const;
+  // Whoever has changed parameters() calls the one; or, where a kernel wrote shadow() as well, the other. Nothing but in bf16. Enqueue.
+  void refresh_shadow();
+  void shadow_is_written();
   // [P + kNumLossSums + 1] float32: gradients(), and behind them room for what is summed over ranks in the same operation.
   at::Tensor gradients_and_more() const;
   // Views of the parameters under the names that people see in safetensors files.

@@ -19,9 +19,10 @@ StepRecord* record_in(const at::Tensor& tensor) {
 
 }  // namespace
 
-Adam::Adam(const at::Tensor& parameters, double epsilon)
+Adam::Adam(const at::Tensor& parameters, const at::Tensor& shadow, double epsilon)
     : device_(device_holding(parameters)),
       parameters_(parameters),
+      shadow_(shadow),
       first_moment_(at::zeros_like(parameters)),
       second_moment_(at::zeros_like(parameters)),
       steps_(at::zeros({}, parameters.options())),
@@ -47,6 +48,7 @@ void Adam::step(const at::Tensor& gradients, const at::Tensor& totals) {
   args.parameter = parameters_.mutable_data_ptr<float>();
   args.first_moment = first_moment_.mutable_data_ptr<float>();
   args.second_moment = second_moment_.mutable_data_ptr<float>();
+  if (shadow_.defined()) args.shadow = static_cast<std::uint16_t*>(shadow_.mutable_data_ptr());
   args.totals = totals.const_data_ptr<double>();
   args.steps = steps_.mutable_data_ptr<float>();
   args.record = record_in(record_);

@@ -11,7 +11,8 @@ namespace wd {
 
 class Adam {
  public:
-  Adam(const at::Tensor& parameters, double epsilon);
+  // `shadow`: a bfloat16 tensor that every step writes the parameters to as well, or undefined.
+  Adam(const at::Tensor& parameters, const at::Tensor& shadow, double epsilon);
 
   // What every step of the coming update reads; the numbers of the last update are forgotten. Enqueues.
   // Where `failed`, on the device, is not null and not 0, the update does nothing.
@@ -30,9 +31,9 @@ class Adam {
 
  private:
   Device device_;
-  at::Tensor parameters_, first_moment_, second_moment_;  // [P]
-  at::Tensor steps_;                                      // [] float32
-  at::Tensor record_, partial_;                           // [kStepNumbers], working memory, float64
+  at::Tensor parameters_, shadow_, first_moment_, second_moment_;  // [P]
+  at::Tensor steps_;                                               // [] float32
+  at::Tensor record_, partial_;                                    // [kStepNumbers], working memory, float64
   double epsilon_;
 };
 

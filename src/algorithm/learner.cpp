@@ -50,7 +50,7 @@ struct Learner::Impl {
         buffers(t.policies()[static_cast<std::size_t>(index)]),
         settings(s),
         seed(run_seed),
-        adam(p.parameters(), s.adam_epsilon),
+        adam(p.parameters(), p.shadow(), s.adam_epsilon),
         minibatches(buffers, t.steps(), t.num_envs(), s.algorithm == kPpo ? s.num_minibatches : 1, g.rank()),
         group(std::move(g)),
         coefficients(s, device_holding(buffers.value)) {
@@ -207,6 +207,7 @@ bool Learner::Impl::end_step() {
   if (group.size() > 1) given_up = end_sum_over_ranks();
   if (given_up == true) return false;
   adam.step(policy.gradients(), totals);
+  policy.shadow_is_written();
   if (device.is_cuda()) return true;  // check() looks when it is time, so as not to wait here
   const StepRecord record = adam.record();
   check_finite(record);

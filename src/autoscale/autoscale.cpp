@@ -116,8 +116,9 @@ Sizes sizes_of(const Config& config, const Environment& environment) {
   for (const PolicySettings& policy : config.policies) names.push_back(policy.name);
   const auto bytes = [&](int steps) {
     double sum = 0.0;
-    for (const at::Tensor& buffer :
-         Trajectory(environment.spec(), names, config.policy_of_role, steps, 1, {}).buffers())
+    for (const at::Tensor& buffer : Trajectory(environment.spec(), names, config.policy_of_role, steps, 1, {},
+                                               config.trainer.observation_type())
+                                        .buffers())
       sum += static_cast<double>(buffer.nbytes());
     return sum;
   };
@@ -168,7 +169,8 @@ CacheKey key_of(const Config& config, Environment& environment, const Machine& m
                 const SearchOptions& search) {
   CacheKey key{.env = config.name, .device = machine.device, .driver = machine.driver, .build = build_hash()};
   static const std::vector<std::string> kOther = {"trainer.num_envs", "trainer.train_batch_size",
-                                                  "trainer.chunk_rows", "trainer.threads"};
+                                                  "trainer.chunk_rows", "trainer.threads",
+                                                  "trainer.precision"};
   for (const auto& [path, value] :
        config_values(config, [&](Fields& fields) { environment.describe(fields); })) {
     const std::string line = path + " = " + value + '\n';

@@ -17,7 +17,8 @@ struct CheckResult {
 
 struct CheckOptions {
   std::uint64_t seed = 1;
-  int steps = 300;        // of random play
+  int steps = 300;                                               // of random play
+  ObservationType observation_type = ObservationType::kFloat32;  // that CPU and GPU are compared in
   double seconds = 10.0;  // stop a long check after this time, but not before 20 steps
 };
 

@@ -21,10 +21,10 @@ struct Side {
   Trajectory trajectory;
   Replicas replicas;
 
-  Side(const EnvironmentRow& row, const Environment& environment, std::uint64_t seed, Device device)
+  Side(const EnvironmentRow& row, const Environment& environment, const CheckOptions& check, Device device)
       : trajectory(environment.spec(), names(environment.spec()), indices(environment.spec()), 1, kReplicas,
-                   device),
-        replicas(row, environment, options(seed, device)) {}
+                   device, check.observation_type),
+        replicas(row, environment, options(check.seed, device)) {}
 
   static std::vector<std::string> names(const Spec& spec) {
     std::vector<std::string> names;
@@ -95,7 +95,7 @@ void force_reset(Side& side, int replica) {
 CheckResult check_devices(const EnvironmentRow& row, const Environment& environment,
                           const CheckOptions& options) {
   CheckResult result{"same bits: CPU and GPU", concat(options.steps, " steps of ", kReplicas, " replicas")};
-  Side cpu(row, environment, options.seed, {}), gpu(row, environment, options.seed, {DeviceKind::kCuda, 0});
+  Side cpu(row, environment, options, {}), gpu(row, environment, options, {DeviceKind::kCuda, 0});
   for (Side* side : {&cpu, &gpu}) side->replicas.step(side->trajectory.first_rows());
   for (int step = 0; step < options.steps; ++step) {
     draw(cpu, gpu, options.seed, step);

@@ -146,6 +146,8 @@ Json evaluate(const Setup& setup, const EvalOptions& options) {
   match.seed = static_cast<std::uint64_t>(parse_integer("--seed", options.seed, TrainerSettings::kSeeds));
   match.greedy = options.greedy;
   Evaluator evaluator(setup.config, *setup.row, *setup.environment, options.run, setup.device);
+  if (evaluator.precision() != setup.config.trainer.precision)
+    logging::warn("the run was trained in tf32, which a CPU does not have: it is played in fp32");
   Json json = {
       {"run", options.run}, {"env", setup.row->name}, {"device", setup.device.is_cuda() ? "cuda" : "cpu"},
       {"seed", match.seed}, {"greedy", match.greedy}, {"episodes", match.episodes}};

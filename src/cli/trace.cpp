@@ -41,7 +41,8 @@ class Player {
   Player(const Setup& setup, const Script& script)
       : setup_(setup),
         spec_(setup.environment->spec()),
-        trajectory_(spec_, role_names(spec_), role_indices(spec_), 1, 1, setup.device),
+        trajectory_(spec_, role_names(spec_), role_indices(spec_), 1, 1, setup.device,
+                    setup.config.trainer.observation_type()),
         replicas_(*setup.row, *setup.environment, options(setup, script)) {}
 
   std::string play(const Script& script) {
@@ -125,7 +126,7 @@ class Player {
     json += '[';
     bool first = true;
     for (const PolicyBuffers& policy : trajectory_.policies()) {
-      const at::Tensor rows = policy.observation[row][0].cpu();
+      const at::Tensor rows = policy.observation[row][0].cpu().to(at::kFloat);
       for (std::int64_t agent = 0; agent < rows.size(0); ++agent) {
         const auto* const values = rows.const_data_ptr<float>() + agent * rows.size(1);
         if (!first) json += ',';

@@ -198,13 +198,22 @@ void refuse_drift(const Setup& now, const Checkpoint& checkpoint, bool allowed) 
   ConfigSources saved;
   saved.file = checkpoint.folder / "config.yaml";
   saved.shipped = false;
-  const std::vector<std::string> differences = drift(now, load_environment(saved));
+  const Setup then = load_environment(saved);
+  const std::vector<std::string> differences = drift(now, then);
   if (differences.empty()) return;
   std::string list;
   for (const std::string& difference : differences) list += "\n  " + difference;
-  if (allowed) return logging::warn("these settings differ from the checkpoint's:" + list);
-  throw UsageError("these settings differ from the checkpoint's, so that this would be another training:" +
-                   list + "\nleave them as they were, or give --allow_drift");
+  if (!allowed) {
+    throw UsageError("these settings differ from the checkpoint's, so that this would be another training:" +
+                     list + "\nleave them as they were, or give --allow_drift");
+  }
+  if (now.config.trainer.precision != then.config.trainer.precision) {
+    throw UsageError(
+        "trainer.precision decides how a checkpoint's rows and moments are laid out: go on with the "
+        "precision it "
+        "was made with, or begin a new run with its weights (--warm_start)");
+  }
+  logging::warn("these settings differ from the checkpoint's:" + list);
 }
 
 // Whether the run's summary says so: a process that was killed at its very end leaves some tidying to do.

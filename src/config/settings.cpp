@@ -62,6 +62,10 @@ void TrainerSettings::describe(Fields& field) {
         "agent rows of one piece of the update: bounds memory, fixes sums");
   field("cuda_graphs", cuda_graphs,
         "GPU: capture rollout and update once and replay them, with the same results; unused on the CPU");
+  field.choice(
+      "precision", precision, {"fp32", "tf32", "bf16"},
+      "of products; bf16: hidden layers and observations are bfloat16, sums, heads and weights fp32; "
+      "tf32: on a GPU");
   field("max_seconds", max_seconds, {0, 1e9}, "stop after this time [s]; 0: never");
   field("stop_return", stop_return, {-1e30, 1e30}, "stop when the mean return reaches this");
   field("straggler_preempt", straggler_preempt, {0, 1},

@@ -185,6 +185,10 @@ at::Tensor ProcessGroup::all_gather_rows(const at::Tensor& rows) const {
 
 at::Tensor ProcessGroup::gather_rows(const at::Tensor& rows) const {
   if (!impl_->host) return rows;
+  if (rows.scalar_type() == at::kBFloat16) {  // which Gloo does not know
+    const at::Tensor all = gather_rows(rows.view(at::kByte));
+    return all.defined() ? all.view(at::kBFloat16) : all;
+  }
   at::Tensor all;
   std::vector<std::vector<at::Tensor>> outputs;
   if (leads()) {
@@ -203,6 +207,8 @@ void ProcessGroup::scatter_rows(const at::Tensor& all, const at::Tensor& rows) c
     at::Tensor(rows).copy_(all);
     return;
   }
+  if (rows.scalar_type() == at::kBFloat16)
+    return scatter_rows(leads() ? all.view(at::kByte) : all, rows.view(at::kByte));
   std::vector<std::vector<at::Tensor>> inputs;
   if (leads()) inputs.push_back(all.chunk(size()));
   std::vector<at::Tensor> output = {rows};

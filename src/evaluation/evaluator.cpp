@@ -54,12 +54,17 @@ Evaluator::Evaluator(const Config& config, const EnvironmentRow& row, const Envi
       device_(device),
       spec_(environment.spec()) {}
 
+Precision Evaluator::precision() const {
+  const auto trained = static_cast<Precision>(config_.trainer.precision);
+  return trained == kTf32 && !device_.is_cuda() ? kFp32 : trained;
+}
+
 void Evaluator::add_policy(Table& table, std::size_t role) {
   if (table.match.players[role] != Player::kTrained) return table.policies.emplace_back(), void();
   const PolicySettings& settings = config_.policies[static_cast<std::size_t>(config_.policy_of_role[role])];
   table.policies.emplace_back(Policy(table.trajectory.policies()[role], settings.model,
-                                     static_cast<int>(role), table.seed, config_.trainer.chunk_rows,
-                                     device_));
+                                     static_cast<int>(role), table.seed, config_.trainer.chunk_rows, device_,
+                                     precision()));
   load_weights(*table.policies.back(), run_ / "weights" / (settings.name + ".safetensors"));
 }
 
@@ -127,7 +132,8 @@ std::vector<Episode> Evaluator::play(const Match& match) {
   Table table{match,
               options.seed,
               Replicas(row_, environment_, options),
-              Trajectory(spec_, names(spec_), identity(spec_.roles.size()), 1, E, device_),
+              Trajectory(spec_, names(spec_), identity(spec_.roles.size()), 1, E, device_,
+                         config_.trainer.observation_type()),
               {},
               {},
               {}};

@@ -42,6 +42,9 @@ class Evaluator {
   // none.
   std::vector<Episode> play(const Match& match);
 
+  // What policies compute in: the run's precision, but fp32 where that is tf32 and this is a CPU.
+  Precision precision() const;
+
  private:
   struct Table;
 

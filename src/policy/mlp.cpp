@@ -1,4 +1,4 @@
-// mlp.cpp: forward and backward passes of a multilayer perceptron through out-variants, so that nothing is allocated.
+// mlp.cpp: forward and backward passes of a multilayer perceptron on the CPU, into memory that is there already.
 #include "src/policy/mlp.h"
 
 #include <ATen/ATen.h>
@@ -11,9 +11,10 @@ namespace wd {
 
 namespace {
 
-constexpr std::int64_t kAlignment = 4;  // floats: every view starts at 16 bytes
+std::int64_t aligned(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
 
-std::int64_t aligned(std::int64_t n) { return (n + kAlignment - 1) / kAlignment * kAlignment; }
+// Entries that make 16 bytes: every view starts at a multiple.
+std::int64_t alignment(Precision precision) { return precision == kBf16 ? 8 : 4; }
 
 // Widths of the network from input to output.
 std::vector<std::int64_t> widths(const MlpShape& shape) {
@@ -50,12 +51,67 @@ void activate_backward(Activation activation, const float* activated, float* gra
   }
 }
 
-namespace cpu {
-
 // sum[j] += x[i, j] over n rows, in order.
 void add_columns(const float* x, std::int64_t n, std::int64_t columns, float* sum) {
   for (std::int64_t i = 0; i < n; ++i)
     for (std::int64_t j = 0; j < columns; ++j) sum[j] += x[i * columns + j];
+}
+
+}  // namespace
+
+std::int64_t MlpShape::padded(std::int64_t columns) const {
+  return precision == kFp32 ? columns : aligned(columns, alignment(precision));
+}
+
+std::int64_t MlpShape::num_parameters() const {
+  const auto width = widths(*this);
+  const std::int64_t unit = alignment(precision);
+  std::int64_t count = 0;
+  for (std::size_t l = 0; l + 1 < width.size(); ++l)
+    count += aligned(padded(width[l]) * width[l + 1], unit) + aligned(width[l + 1], unit);
+  return count;
+}
+
+std::vector<Layer> MlpShape::bind(const at::Tensor& flat, std::int64_t offset) const {
+  const auto width = widths(*this);
+  const std::int64_t unit = alignment(precision);
+  std::vector<Layer> layers;
+  for (std::size_t l = 0; l + 1 < width.size(); ++l) {
+    const std::int64_t in = width[l], row = padded(in), out = width[l + 1];
+    Layer layer;
+    layer.weight = flat.narrow(0, offset, row * out).view({out, row}).narrow(1, 0, in);
+    offset += aligned(row * out, unit);
+    layer.bias = flat.narrow(0, offset, out);
+    offset += aligned(out, unit);
+    layers.push_back(layer);
+  }
+  return layers;
+}
+
+MlpWorkspace::MlpWorkspace(const MlpShape& shape, std::int64_t rows, at::Device device, bool with_gradients) {
+  const auto floats = at::TensorOptions().dtype(at::kFloat).device(device);
+  const bool cuda = device.is_cuda(), rounded = shape.precision == kBf16;
+  const auto halves = cuda && rounded ? floats.dtype(at::kBFloat16) : floats;
+  for (std::size_t l = 0; l < shape.hidden.size(); ++l) {
+    const bool last = l + 1 == shape.hidden.size();
+    const std::int64_t width = cuda ? shape.padded(shape.hidden[l]) : shape.hidden[l];
+    // Padding stays 0, and rows that are never written meet a gradient of 0, not NaN.
+    hidden.push_back(at::zeros({rows, width}, last ? floats : halves));
+    if (with_gradients) hidden_grad.push_back(at::zeros({rows, width}, halves));
+    if (with_gradients && last && cuda && rounded) last_grad = at::zeros({rows, width}, floats);
+  }
+  if (rounded && (!cuda || shape.hidden.empty()))
+    input = at::zeros({rows, shape.padded(shape.inputs)}, floats);
+  output = at::zeros({rows, shape.outputs}, floats);
+  if (with_gradients) ones = at::ones({rows}, floats);
+}
+
+MlpWorkspace MlpWorkspace::rows(std::int64_t first, std::int64_t n, const MlpWorkspace& lane) const {
+  MlpWorkspace view = lane;
+  if (input.defined()) view.input = input.narrow(0, first, n);
+  for (std::size_t l = 0; l < hidden.size(); ++l) view.hidden[l] = hidden[l].narrow(0, first, n);
+  view.output = output.narrow(0, first, n);
+  return view;
 }
 
 void forward(const MlpShape& shape, const std::vector<Layer>& layers, const at::Tensor& input,
@@ -111,88 +167,11 @@ void backward(const MlpShape& shape, const std::vector<Layer>& layers, const at:
   }
 }
 
-}  // namespace cpu
-
-}  // namespace
-
-std::int64_t MlpShape::num_parameters() const {
-  const auto width = widths(*this);
-  std::int64_t count = 0;
-  for (std::size_t l = 0; l + 1 < width.size(); ++l)
-    count += aligned(width[l] * width[l + 1]) + aligned(width[l + 1]);
-  return count;
-}
-
-std::vector<Layer> MlpShape::bind(const at::Tensor& flat, std::int64_t offset) const {
-  const auto width = widths(*this);
-  std::vector<Layer> layers;
-  for (std::size_t l = 0; l + 1 < width.size(); ++l) {
-    const std::int64_t in = width[l], out = width[l + 1];
-    Layer layer;
-    layer.weight = flat.narrow(0, offset, in * out).view({out, in});
-    offset += aligned(in * out);
-    layer.bias = flat.narrow(0, offset, out);
-    offset += aligned(out);
-    layers.push_back(layer);
-  }
-  return layers;
-}
-
-MlpWorkspace::MlpWorkspace(const MlpShape& shape, std::int64_t rows, at::Device device, bool with_gradients) {
-  const auto floats = at::TensorOptions().dtype(at::kFloat).device(device);
-  for (const int width : shape.hidden) {
-    hidden.push_back(
-        at::zeros({rows, width}, floats));  // rows that stay unused meet a gradient of 0, not NaN
-    if (with_gradients) hidden_grad.push_back(at::empty({rows, width}, floats));
-  }
-  output = at::zeros({rows, shape.outputs}, floats);
-  if (with_gradients) ones = at::ones({rows}, floats);
-}
-
-MlpWorkspace MlpWorkspace::rows(std::int64_t first, std::int64_t n, const MlpWorkspace& lane) const {
-  MlpWorkspace view = lane;
-  for (std::size_t l = 0; l < hidden.size(); ++l) view.hidden[l] = hidden[l].narrow(0, first, n);
-  view.output = output.narrow(0, first, n);
-  return view;
-}
-
-void forward(const MlpShape& shape, const std::vector<Layer>& layers, const at::Tensor& input,
-             MlpWorkspace& workspace) {
-  if (!input.is_cuda()) return cpu::forward(shape, layers, input, workspace);
-  const std::int64_t n = input.size(0);
-  at::Tensor x = input;
-  for (std::size_t l = 0; l < layers.size(); ++l) {
-    const bool last = l + 1 == layers.size();
-    at::Tensor y = top(last ? workspace.output : workspace.hidden[l], n);
-    at::addmm_out(y, layers[l].bias, x, layers[l].weight.t());
-    if (!last) shape.activation == kRelu ? at::relu_(y) : at::tanh_(y);
-    x = y;
-  }
-}
-
-void backward(const MlpShape& shape, const std::vector<Layer>& layers, const at::Tensor& input,
-              const at::Tensor& output_grad, MlpWorkspace& workspace, std::vector<Layer>& gradients) {
-  if (!input.is_cuda()) return cpu::backward(shape, layers, input, output_grad, workspace, gradients);
-  const std::int64_t n = input.size(0);
-  at::Tensor grad = output_grad;
-  for (std::size_t l = layers.size(); l-- > 0;) {
-    const at::Tensor x = l == 0 ? input : top(workspace.hidden[l - 1], n);
-    gradients[l].weight.addmm_(grad.t(), x);
-    add_columns(grad, workspace, gradients[l].bias);
-    if (l == 0) break;
-    at::Tensor below = top(workspace.hidden_grad[l - 1], n);
-    at::mm_out(below, grad, layers[l].weight);
-    shape.activation == kRelu ? at::threshold_backward_out(below, below, x, 0)
-                              : at::tanh_backward_out(below, below, x);
-    grad = below;
-  }
-}
-
 void add_columns(const at::Tensor& x, const MlpWorkspace& workspace, at::Tensor& sum) {
   if (x.is_cuda()) {
     sum.addmv_(x.t(), top(workspace.ones, x.size(0)));
   } else {
-    cpu::add_columns(x.const_data_ptr<float>(), x.size(0), x.size(1), sum.mutable_data_ptr<float>());
+    add_columns(x.const_data_ptr<float>(), x.size(0), x.size(1), sum.mutable_data_ptr<float>());
   }
 }
 

@@ -20,18 +20,26 @@ struct MlpShape {
   std::vector<int> hidden;
   int outputs = 0;
   Activation activation = kRelu;
+  Precision precision = kFp32;
 
-  // Floats of all layers; each weight and bias starts at a multiple of 16 bytes.
+  // Entries from one row of `columns` to the next, in weights and on a GPU in activations: rows that tensor cores read start at
+  // 16 bytes. In fp32 nothing lies between rows.
+  std::int64_t padded(std::int64_t columns) const;
+  // Floats of all layers; each weight and bias starts at a multiple of 16 bytes, in bf16 its shadow too.
   std::int64_t num_parameters() const;
   // Views of flat[offset ...] (parameters or gradients), in the order of layers.
   std::vector<Layer> bind(const at::Tensor& flat, std::int64_t offset) const;
 };
 
-// Activations of up to `rows` rows, allocated once and reused.
+// Activations of up to `rows` rows, allocated once and reused. On a GPU rows are padded, and in bf16 all but the last hidden layer's
+// activations and all of their gradients are bfloat16.
 struct MlpWorkspace {
+  at::Tensor input;                // [rows, padded inputs] float32: observations that were stored in bfloat16
   std::vector<at::Tensor> hidden;  // [rows, width] a layer, after the activation
   at::Tensor output;               // [rows, outputs]
   std::vector<at::Tensor> hidden_grad;
+  at::Tensor
+      last_grad;    // [rows, width] float32, bf16 on a GPU: the last hidden layer's, before it is rounded
   at::Tensor ones;  // [rows], with gradients
 
   MlpWorkspace() = default;
@@ -41,7 +49,7 @@ struct MlpWorkspace {
   MlpWorkspace rows(std::int64_t first, std::int64_t n, const MlpWorkspace& lane) const;
 };
 
-// output[0 : n] of n input rows. Allocates nothing.
+// output[0 : n] of n input rows, on the CPU. Allocates nothing.
 void forward(const MlpShape& shape, const std::vector<Layer>& layers, const at::Tensor& input,
              MlpWorkspace& workspace);
 

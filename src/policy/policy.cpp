@@ -9,6 +9,8 @@
 #include "kernels/reduce.h"
 #include "src/device.h"
 #include "src/policy/mlp.h"
+#include "src/policy/mlp_bf16.h"
+#include "src/policy/mlp_gpu.h"
 #include "wd/error.h"
 #include "wd/heartbeat.h"
 #include "wd/parallel.h"
@@ -93,6 +95,24 @@ ActionLayout layout_of(const ActionSpace& space) {
   return layout;
 }
 
+// The network's passes on the device and in the precision of the run.
+void run_forward(CudaLinear* linear, const MlpShape& shape, const std::vector<Layer>& layers,
+                 const std::vector<Layer>& shadow, const at::Tensor& observation, MlpWorkspace& workspace) {
+  if (linear != nullptr) return forward_on_gpu(*linear, shape, layers, shadow, observation, workspace);
+  if (shape.precision == kBf16) return forward_bf16(shape, layers, shadow, observation, workspace);
+  forward(shape, layers, observation, workspace);
+}
+
+void run_backward(CudaLinear* linear, const MlpShape& shape, const std::vector<Layer>& layers,
+                  const std::vector<Layer>& shadow, const at::Tensor& observation,
+                  const at::Tensor& output_grad, MlpWorkspace& workspace, std::vector<Layer>& gradients) {
+  if (linear != nullptr)
+    return backward_on_gpu(*linear, shape, layers, shadow, observation, output_grad, workspace, gradients);
+  if (shape.precision == kBf16)
+    return backward_bf16(shape, layers, shadow, output_grad, workspace, gradients);
+  backward(shape, layers, observation, output_grad, workspace, gradients);
+}
+
 }  // namespace
 
 struct Policy::Impl {
@@ -105,7 +125,11 @@ struct Policy::Impl {
   MlpShape actor, critic;  // critic.outputs 0: the value is the last column of the actor
   std::int64_t critic_offset = 0, log_std_offset = 0;
   at::Tensor parameters, gradients, gradients_and_more, log_std, totals;
+  at::Tensor shadow;          // bf16: [P] bfloat16
+  at::Tensor widened_shadow;  // bf16 on the CPU: [P] float32, the same numbers
   std::vector<Layer> actor_layers, critic_layers;
+  std::vector<Layer> actor_shadow, critic_shadow;  // views of the shadow, on the CPU of the widened one
+  std::unique_ptr<CudaLinear> linear;              // on the GPU
   std::vector<Lane> inference, training;
 
   bool separate() const { return critic.outputs > 0; }
@@ -113,6 +137,9 @@ struct Policy::Impl {
 
   std::vector<Lane>& lanes(std::vector<Lane>& all, const Blocks& blocks, bool with_gradients);
   void make_lane(Lane& lane, std::int64_t rows, bool with_gradients) const;
+  void bind_shadow();
+  void forward_actor(MlpWorkspace& workspace, const at::Tensor& observation);
+  void forward_critic(MlpWorkspace& workspace, const at::Tensor& observation);
   void forward_block(Activations& nets, const at::Tensor& observation);
   LossArgs loss_args(Lane& lane, const Activations& nets, const Batch& batch, const LossSettings& settings,
                      std::int64_t begin, std::int64_t end) const;
@@ -146,15 +173,36 @@ std::vector<Lane>& Policy::Impl::lanes(std::vector<Lane>& all, const Blocks& blo
   return all;
 }
 
+void Policy::Impl::bind_shadow() {
+  shadow = at::zeros(parameters.sizes(), parameters.options().dtype(at::kBFloat16));
+  if (!device.is_cuda()) widened_shadow = at::zeros_like(parameters);
+  const at::Tensor& read = device.is_cuda() ? shadow : widened_shadow;
+  actor_shadow = actor.bind(read, 0);
+  if (separate()) critic_shadow = critic.bind(read, critic_offset);
+}
+
+void Policy::Impl::forward_actor(MlpWorkspace& workspace, const at::Tensor& observation) {
+  run_forward(linear.get(), actor, actor_layers, actor_shadow, observation, workspace);
+}
+
+void Policy::Impl::forward_critic(MlpWorkspace& workspace, const at::Tensor& observation) {
+  run_forward(linear.get(), critic, critic_layers, critic_shadow, observation, workspace);
+}
+
 void Policy::Impl::forward_block(Activations& nets, const at::Tensor& observation) {
-  forward(actor, actor_layers, observation, nets.actor);
-  if (separate()) forward(critic, critic_layers, observation, nets.critic);
+  forward_actor(nets.actor, observation);
+  if (separate()) forward_critic(nets.critic, observation);
 }
 
 Policy::Policy(const PolicyBuffers& buffers, const ModelSettings& model, int index, std::uint64_t seed,
-               int chunk_rows, Device device)
+               int chunk_rows, Device device, Precision precision)
     : impl_(std::make_unique<Impl>()) {
   Impl& self = *impl_;
+  if (precision == kTf32 && !device.is_cuda())
+    throw UsageError("trainer.precision = tf32: needs a GPU; a CPU computes in fp32 or bf16");
+  const at::ScalarType stored = precision == kBf16 ? at::kBFloat16 : at::kFloat;
+  WD_CHECK(buffers.observation.scalar_type() == stored, "policy '", buffers.name, "' would compute from ",
+           stored, ", but observations are stored as ", buffers.observation.scalar_type());
   num_threads();  // sets up the pool, and leaves torch with one thread in each of ours
   self.name = buffers.name;
   self.device = device;
@@ -164,8 +212,9 @@ Policy::Policy(const PolicyBuffers& buffers, const ModelSettings& model, int ind
   self.layout = layout_of(buffers.action_space);
   const auto activation = static_cast<Activation>(model.activation);
   self.actor = {buffers.observation_size, model.fc_dims, self.columns() + (model.separate_value ? 0 : 1),
-                activation};
-  self.critic = {buffers.observation_size, model.fc_dims, model.separate_value ? 1 : 0, activation};
+                activation, precision};
+  self.critic = {buffers.observation_size, model.fc_dims, model.separate_value ? 1 : 0, activation,
+                 precision};
   self.critic_offset = self.actor.num_parameters();
   self.log_std_offset = self.critic_offset + (self.separate() ? self.critic.num_parameters() : 0);
   at::Tensor initial = at::zeros({self.log_std_offset + (self.layout.components + 3) / 4 * 4}, at::kFloat);
@@ -191,6 +240,9 @@ Policy::Policy(const PolicyBuffers& buffers, const ModelSettings& model, int ind
   if (self.separate()) self.critic_layers = self.critic.bind(self.parameters, self.critic_offset);
   self.log_std = self.parameters.narrow(0, self.log_std_offset, self.layout.components);
   self.layout.log_std = self.log_std.const_data_ptr<float>();
+  if (device.is_cuda()) self.linear = std::make_unique<CudaLinear>(self.place, precision == kTf32);
+  if (precision == kBf16) self.bind_shadow();
+  refresh_shadow();
 }
 
 Policy::~Policy() = default;
@@ -199,6 +251,21 @@ Policy::Policy(Policy&&) noexcept = default;
 const std::string& Policy::name() const { return impl_->name; }
 at::Tensor Policy::parameters() const { return impl_->parameters; }
 at::Tensor Policy::gradients() const { return impl_->gradients; }
+at::Tensor Policy::shadow() const { return impl_->shadow; }
+
+void Policy::refresh_shadow() {
+  if (!impl_->shadow.defined()) return;
+  impl_->shadow.copy_(impl_->parameters);
+  shadow_is_written();
+}
+
+void Policy::shadow_is_written() {
+  const Impl& self = *impl_;
+  if (self.widened_shadow.defined())
+    widen(static_cast<const std::uint16_t*>(self.shadow.const_data_ptr()),
+          self.widened_shadow.mutable_data_ptr<float>(), self.shadow.numel());
+}
+
 at::Tensor Policy::gradients_and_more() const { return impl_->gradients_and_more; }
 
 std::vector<NamedTensor> Policy::named_parameters() const {
@@ -283,9 +350,9 @@ void Policy::evaluate(PolicyBuffers& buffers, int t) {
     Activations& nets = lanes[static_cast<std::size_t>(l)].own;
     const at::Tensor rows = observation.slice(0, begin, end);
     if (self.separate()) {
-      forward(self.critic, self.critic_layers, rows, nets.critic);
+      self.forward_critic(nets.critic, rows);
     } else {
-      forward(self.actor, self.actor_layers, rows, nets.actor);
+      self.forward_actor(nets.actor, rows);
     }
     const at::Tensor& output = self.separate() ? nets.critic.output : nets.actor.output;
     value.slice(0, begin, end)
@@ -342,10 +409,11 @@ void Policy::Impl::accumulate_block(Lane& lane, const Batch& batch, const LossSe
   loss(queue, loss_args(lane, nets, batch, settings, begin, end));
   add_row_sums(queue, lane.row_sums.const_data_ptr<float>(), kNumLossSums, n,
                lane.partial.mutable_data_ptr<double>(), lane.totals.mutable_data_ptr<double>());
-  backward(actor, actor_layers, observation, lane.output_grad.narrow(0, 0, n), nets.actor, lane.actor_grad);
+  run_backward(linear.get(), actor, actor_layers, actor_shadow, observation, lane.output_grad.narrow(0, 0, n),
+               nets.actor, lane.actor_grad);
   if (separate())
-    backward(critic, critic_layers, observation, lane.value_grad.narrow(0, 0, n), nets.critic,
-             lane.critic_grad);
+    run_backward(linear.get(), critic, critic_layers, critic_shadow, observation,
+                 lane.value_grad.narrow(0, 0, n), nets.critic, lane.critic_grad);
   if (layout.components > 0) add_columns(lane.log_std_grad.narrow(0, 0, n), nets.actor, lane.log_std_total);
 }
 

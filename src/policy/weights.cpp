@@ -15,8 +15,9 @@ struct Dtype {
   const char* name;
   at::ScalarType type;
 };
-constexpr std::array kDtypes = {Dtype{"F32", at::kFloat}, Dtype{"F64", at::kDouble}, Dtype{"I32", at::kInt},
-                                Dtype{"I64", at::kLong}, Dtype{"U8", at::kByte}};
+constexpr std::array kDtypes = {Dtype{"F32", at::kFloat}, Dtype{"F64", at::kDouble},
+                                Dtype{"I32", at::kInt},   Dtype{"I64", at::kLong},
+                                Dtype{"U8", at::kByte},   Dtype{"BF16", at::kBFloat16}};
 
 std::span<std::byte> memory_of(const at::Tensor& tensor) {
   return {static_cast<std::byte*>(tensor.data_ptr()), static_cast<std::size_t>(tensor.nbytes())};
@@ -69,6 +70,7 @@ void load_weights(Policy& policy, const std::filesystem::path& path) {
     reader.read(named.name, "F32", host.sizes().vec(), memory_of(host));
     named.tensor.copy_(host);
   }
+  policy.refresh_shadow();
 }
 
 }  // namespace wd

@@ -162,7 +162,8 @@ struct Trainer::Impl {
         share(replicas_options(c, d, group.rank(), group.size())),
         replicas(row, environment, share),
         trajectory(replicas.spec(), policy_names(c), c.policy_of_role,
-                   static_cast<int>(c.trainer.rollout_steps()), share.num_envs, d),
+                   static_cast<int>(c.trainer.rollout_steps()), share.num_envs, d,
+                   c.trainer.observation_type()),
         episodes(trajectory, d, group),
         guard(trajectory, d, share.first_replica),
         timeline(d),
@@ -175,7 +176,7 @@ struct Trainer::Impl {
       const int index = static_cast<int>(p);
       const auto seed = static_cast<std::uint64_t>(c.trainer.seed);
       policies.emplace_back(trajectory.policies()[p], c.policies[p].model, index, seed, c.trainer.chunk_rows,
-                            d);
+                            d, static_cast<Precision>(c.trainer.precision));
       if (!c.policies[p].model.model_ckpt_filepath.empty())
         load_weights(policies[p], c.policies[p].model.model_ckpt_filepath);
       if (c.policies[p].reuse_activations && c.policies[p].to_train)
@@ -188,6 +189,7 @@ struct Trainer::Impl {
 
   void poison(const std::string& tensor);
   void synchronize();
+  void parameters_changed();  // from outside of an update
   std::vector<at::Tensor> learned() const;
   std::vector<at::Tensor> changing() const;
   bool preempts() const { return config.trainer.straggler_preempt > 0.0 && group.size() > 1; }
@@ -215,6 +217,7 @@ void Trainer::Impl::poison(const std::string& tensor) {
   if (tensor == "drift") policies[0].parameters()[0].mul_(1.0 + 1e-6).add_(1e-7);
   if (tensor == "weight") policies[0].parameters()[0].fill_(nan);
   learners[0].poison_next(tensor);
+  parameters_changed();
 }
 
 // What is the same on all ranks: parameters, moments, steps of the optimizer.
@@ -235,6 +238,11 @@ std::vector<at::Tensor> Trainer::Impl::changing() const {
 
 void Trainer::Impl::synchronize() {
   for (const at::Tensor& tensor : learned()) group.broadcast(tensor);
+  parameters_changed();
+}
+
+void Trainer::Impl::parameters_changed() {
+  for (Policy& policy : policies) policy.refresh_shadow();
 }
 
 // All that is saved, by file: the tensors themselves.
@@ -382,6 +390,7 @@ bool Trainer::iterate(const IterateOptions& options) {
   if (give_up) complete = !any(self.group, self.flag, !complete);
   if (!complete || !self.update(options)) {
     self.backup.put_back(self.changing());
+    self.parameters_changed();
     self.trajectory.carry_back();
     self.started = was_started;
     return false;
@@ -438,6 +447,7 @@ void Trainer::restore(const Snapshot& snapshot) {
       for (const NamedTensor& named : tensors) restore_tensor(own, named.name, named.tensor);
     }
   }
+  self.parameters_changed();
   const StepCounts& counts = snapshot.counts;
   const at::Tensor numbers =
       at::tensor({static_cast<double>(counts.iteration), static_cast<double>(counts.env_steps),

@@ -28,6 +28,7 @@ struct Case {
   ActionSpace action;
   bool masks = false;
   PolicySettings settings;
+  Precision precision = kFp32;
 };
 
 PolicySettings settings_of(int algorithm, int activation, bool separate_value) {
@@ -69,7 +70,14 @@ std::vector<Case> cases() {
   Case reinforce{"reinforce", heads, false, settings_of(kReinforce, kRelu, false)};
   Case reinforce_normal{"reinforce_normalized_return", box, false, settings_of(kReinforce, kTanh, false)};
   reinforce_normal.settings.normalize_return = true;
-  return {a2c, a2c_steps, a2c_normal, ppo, ppo_box, ppo_kl, reinforce, reinforce_normal};
+  Case a2c_bf16{"a2c_bf16", heads, true, settings_of(kA2c, kRelu, false), kBf16};
+  a2c_bf16.settings.model.fc_dims = {24, 20, 12};  // rows of 20 and 12 are padded
+  Case a2c_bf16_tanh{"a2c_bf16_tanh_gaussian", box, false, settings_of(kA2c, kTanh, true), kBf16};
+  a2c_bf16_tanh.settings.model.fc_dims = {24, 20, 12};
+  Case bf16_linear{"a2c_bf16_no_hidden_layer", heads, false, settings_of(kA2c, kRelu, true), kBf16};
+  bf16_linear.settings.model.fc_dims = {};
+  return {a2c,       a2c_steps,        a2c_normal, ppo,           ppo_box,    ppo_kl,
+          reinforce, reinforce_normal, a2c_bf16,   a2c_bf16_tanh, bf16_linear};
 }
 
 // Tensors by name, on their way into a file.
@@ -105,6 +113,8 @@ class Record {
         return "I64";
       case at::kByte:
         return "U8";
+      case at::kBFloat16:
+        return "BF16";
       default:
         throw std::runtime_error("no name for this type");
     }
@@ -168,6 +178,8 @@ TensorMetadata metadata_of(const Case& c) {
           {"algorithm", s.algorithm == kA2c   ? "a2c"
                         : s.algorithm == kPpo ? "ppo"
                                               : "reinforce"},
+          {"separate", text(s.model.separate_value)},
+          {"precision", c.precision == kBf16 ? "bf16" : "fp32"},
           {"activation", s.model.activation == kRelu ? "relu" : "tanh"},
           {"gamma", text(s.gamma)},
           {"gae_lambda", text(s.gae_lambda)},
@@ -200,11 +212,12 @@ TEST_P(Records, AnUpdate) {
                  .action = c.action,
                  .action_mask = c.masks}};
   spec.time_limit = 100;
-  Trajectory trajectory(spec, {"agent"}, {0}, kSteps, kEnvs, {});
+  Trajectory trajectory(spec, {"agent"}, {0}, kSteps, kEnvs, {},
+                        c.precision == kBf16 ? ObservationType::kBfloat16 : ObservationType::kFloat32);
   PolicyBuffers& buffers = trajectory.policies()[0];
   Draws draws(8);
   fill_trajectory(draws, trajectory);
-  Policy policy(buffers, c.settings.model, 0, kSeed, 64, {});
+  Policy policy(buffers, c.settings.model, 0, kSeed, 64, {}, c.precision);
   for (int t = 0; t < kSteps; ++t)
     policy.act(buffers, t, {.seed = kSeed, .step = static_cast<std::uint64_t>(t)});
   policy.evaluate(buffers, kSteps);

@@ -1,8 +1,10 @@
 """`wdtrain eval` plays as many episodes as it was told to, of a run or of other players, and repeats to the byte."""
 
 import json
+import shutil
 
 import pytest
+from safetensors.numpy import load_file
 
 from cli.program import output, wdtrain
 
@@ -41,6 +43,29 @@ def test_the_same_seed_gives_the_same_bytes_and_another_does_not(cartpole_run):
     first, again, other = (evaluate(cartpole_run, "--episodes", 20, "--seed", seed) for seed in (1, 1, 2))
     assert first == again
     assert first["length"] != other["length"]
+
+
+def test_a_run_is_played_in_its_precision(cartpole_run, tmp_path):
+    folder = tmp_path / "bf16"
+    output("--env", "cartpole", "--run_dir", folder, "--total_steps", 1024, "--device", "cpu", "--quiet", "--set", "trainer.precision=bf16")
+    weights = load_file(folder / "weights" / "shared.safetensors")
+    assert {(name, tensor.dtype.name) for name, tensor in weights.items()} == \
+        {(name, "float32") for name in load_file(cartpole_run / "weights" / "shared.safetensors")}
+    exact = ["--episodes", 50, "--greedy"]
+    rounded = evaluate(folder, *exact)
+    assert rounded["length"]["mean"] > 5
+    assert evaluate(folder, *exact, "--set", "trainer.precision=fp32")["length"] != rounded["length"]
+
+
+def test_a_run_of_a_gpu_in_tf32_is_played_in_fp32_and_that_is_said(cartpole_run, tmp_path):
+    folder = tmp_path / "tf32"
+    shutil.copytree(cartpole_run, folder)
+    config = (folder / "config.yaml").read_text()
+    assert "precision: fp32" in config
+    (folder / "config.yaml").write_text(config.replace("precision: fp32", "precision: tf32"))
+    done = wdtrain("eval", "--run", folder, "--json", "--device", "cpu", "--episodes", 20)
+    assert done.returncode == 0 and "it is played in fp32" in done.stderr
+    assert json.loads(done.stdout)["length"] == evaluate(cartpole_run, "--episodes", 20)["length"]
 
 
 def test_threads_do_not_matter(tag_run):

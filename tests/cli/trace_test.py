@@ -73,6 +73,16 @@ def test_numbers_read_back_to_the_same_bits(tmp_path):
             np.float32(step["state"][name][0]) for name in ("x", "x_dot", "theta", "theta_dot")]
 
 
+def test_rows_are_shown_as_they_are_stored(tmp_path):
+    script = {"actions": [[0]] * 3}
+    exact, stored = (trace(tmp_path, script, "--env", "cartpole", "--set", f"trainer.precision={p}")["steps"] for p in ("fp32", "bf16"))
+    assert [step["state"] for step in stored] == [step["state"] for step in exact]
+    bits = np.array([step["observations"] for step in exact], np.float32).view(np.uint32)
+    rounded = ((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000).view(np.float32)
+    assert np.array_equal(np.array([step["observations"] for step in stored], np.float32), rounded)
+    assert not np.array_equal(bits.view(np.float32), rounded)
+
+
 def test_stdout(tmp_path):
     (tmp_path / "in.json").write_text('{"actions": [1]}')
     text = output("trace", "--env", "cartpole", "--script", tmp_path / "in.json", "--out", "-")

@@ -26,6 +26,8 @@ WRONG = {
     "fraction": (["--env", "cartpole", "--num_envs", "1.5"], "--num_envs: trainer.num_envs = 1.5"),
     "word for a number": (["--env", "cartpole", "--threads", "two"], "--threads: trainer.threads = two"),
     "device": (["--env", "cartpole", "--device", "gpu"], "--device: trainer.device = gpu: must be one of auto, cpu, cuda"),
+    "precision": (["--env", "cartpole", "--set", "trainer.precision=fp16"], "trainer.precision = fp16: must be one of fp32, tf32, bf16"),
+    "tf32 on a CPU": (["--env", "cartpole", "--device", "cpu", "--set", "trainer.precision=tf32"], "trainer.precision = tf32: needs a GPU"),
     "set without a value": (["--env", "cartpole", "--set", "trainer.lr"], "--set trainer.lr: must be section.key=value"),
     "unknown setting": (["--env", "cartpole", "--set", "trainer.num_env=3"], 'did you mean "num_envs"?'),
     "parameter out of range": (["trace", "--env", "tag_continuous", "--set", "env.num_taggers=0", "--script", "x", "--out", "y"], "env.num_taggers = 0: must be in [1, 16384]"),

@@ -65,6 +65,14 @@ TEST_P(Group, SharesOutWhatItGathered) {
     const at::Tensor back = at::zeros_like(own);
     group.scatter_rows(all, back);
     EXPECT_TRUE(at::equal(back, own));
+
+    const at::Tensor halves = own.to(at::kBFloat16), all_halves = group.gather_rows(halves);
+    if (group.leads()) {
+      EXPECT_TRUE(at::equal(all_halves, all.to(at::kBFloat16)));
+    }
+    const at::Tensor halves_back = at::zeros_like(halves);
+    group.scatter_rows(all_halves, halves_back);
+    EXPECT_TRUE(at::equal(halves_back, halves));
   });
 }
 

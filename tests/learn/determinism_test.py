@@ -23,6 +23,9 @@ def train(folder, *options):
     ("tag_continuous", ["--set", "env.num_runners=20", "--num_envs", "40", "--train_batch_size", "800", "--total_steps", "1600",
                         "--set", "env.episode_length=15"]),
     ("pendulum", ["--total_steps", "5000"]),
+    ("cartpole", ["--total_steps", "6000", "--set", "trainer.precision=bf16"]),
+    ("tag_continuous", ["--set", "env.num_runners=20", "--num_envs", "40", "--train_batch_size", "800", "--total_steps", "1600",
+                        "--set", "env.episode_length=15", "--set", "trainer.precision=bf16"]),
 ])
 def test_metrics_and_weights_are_the_same_for_1_2_and_4_threads(tmp_path: pathlib.Path, env, options):
     first = train(tmp_path / "1", "--env", env, "--threads", "1", *options)

@@ -22,6 +22,23 @@ def test_cartpole_reaches_475_over_100_episodes(tmp_path, seed):
     print(f"seed {seed}: {summary['wall_s']:.1f} s, {summary['env_steps']} steps")
 
 
+@pytest.mark.parametrize("env, steps", [("cartpole", 81_920), ("pendulum", 409_600)])
+def test_returns_in_bf16_match_fp32_at_equal_steps(tmp_path, env, steps):
+    """The return averaged over the whole training: who learns later has less, wherever both end. Three seeds together."""
+    averages = {}
+    for precision in ("fp32", "bf16"):
+        rows = []
+        for seed in range(1, 4):
+            folder = tmp_path / f"{precision}_{seed}"
+            summary_of(folder, "--env", env, "--seed", str(seed), "--stop_return", "none", "--total_steps", str(steps),
+                       "--set", f"trainer.precision={precision}")
+            rows += [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+        returns = [row["shared/mean_return"] for row in rows if row["shared/mean_return"] is not None]
+        averages[precision] = sum(returns) / len(returns)
+    print(f"{env}: {averages}")
+    assert averages["bf16"] == pytest.approx(averages["fp32"], rel=0.1)
+
+
 @pytest.mark.parametrize("seed", range(1, 4))
 def test_pendulum_rises_above_minus_400(tmp_path, seed):
     summary = summary_of(tmp_path / "run", "--env", "pendulum", "--seed", str(seed))

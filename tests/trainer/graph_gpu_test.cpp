@@ -18,6 +18,7 @@ constexpr Device kGpu = {DeviceKind::kCuda, 0};
 
 struct Case {
   const char *name, *env, *policy;
+  const char* precision = "fp32";
 };
 
 class Graphs : public testing::TestWithParam<Case> {
@@ -25,6 +26,7 @@ class Graphs : public testing::TestWithParam<Case> {
   cli::Setup setup(bool graphs) const {
     return make_setup(GetParam().env,
                       {"trainer.num_envs=64", "trainer.train_batch_size=640",
+                       std::string("trainer.precision=") + GetParam().precision,
                        graphs ? "trainer.cuda_graphs=true" : "trainer.cuda_graphs=false", GetParam().policy});
   }
 };
@@ -140,7 +142,11 @@ INSTANTIATE_TEST_SUITE_P(
              "policy={tagger: {algorithm: A2C, reuse_activations: true}, runner: {algorithm: A2C}}"},
         Case{"ppo", "cartpole",
              "policy={shared: {algorithm: PPO, target_kl: 0.01, lr: [[0, 0.01], [4000, 0.001]]}}"},
-        Case{"gaussian", "pendulum", "policy={shared: {algorithm: PPO, normalize_return: true}}"}),
+        Case{"gaussian", "pendulum", "policy={shared: {algorithm: PPO, normalize_return: true}}"},
+        Case{"tf32", "tag_gridworld", "policy={tagger: {algorithm: A2C}, runner: {algorithm: PPO}}", "tf32"},
+        Case{"bf16", "tag_continuous", "policy={tagger: {algorithm: A2C}, runner: {algorithm: PPO}}", "bf16"},
+        Case{"no_hidden_layer_bf16", "cartpole", "policy={shared: {algorithm: PPO, model: {fc_dims: []}}}",
+             "bf16"}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -60,13 +60,16 @@ TEST(StrictDevice, LeavesTheAllocatorAsItWas) {
 
 struct Case {
   const char *name, *env, *policy;
+  const char* precision = "trainer.precision=fp32";
 };
+
+constexpr const char* kBf16 = "trainer.precision=bf16";
 
 class WarmLoop : public testing::TestWithParam<Case> {};
 
 TEST_P(WarmLoop, AllocatesNothing) {
-  const cli::Setup setup =
-      make_setup(GetParam().env, {"trainer.num_envs=6", "trainer.train_batch_size=60", GetParam().policy});
+  const cli::Setup setup = make_setup(GetParam().env, {"trainer.num_envs=6", "trainer.train_batch_size=60",
+                                                       GetParam().precision, GetParam().policy});
   Trainer trainer(setup.config, *setup.row, *setup.environment, {});
   for (const bool may_give_up : {false, true}) {
     Trainer::IterateOptions options;
@@ -92,7 +95,13 @@ INSTANTIATE_TEST_SUITE_P(
              "policy={tagger: {algorithm: A2C, reuse_activations: true}, runner: {algorithm: A2C}}"},
         Case{"gaussian", "pendulum", "policy={shared: {algorithm: PPO, model: {separate_value: true}}}"},
         Case{"continuous_tag", "tag_continuous",
-             "policy={tagger: {algorithm: PPO}, runner: {algorithm: A2C}}"}),
+             "policy={tagger: {algorithm: PPO}, runner: {algorithm: A2C}}"},
+        Case{"gaussian_bf16", "pendulum", "policy={shared: {algorithm: PPO, model: {separate_value: true}}}",
+             kBf16},
+        Case{"no_hidden_layer_bf16", "cartpole", "policy={shared: {algorithm: A2C, model: {fc_dims: []}}}",
+             kBf16},
+        Case{"continuous_tag_bf16", "tag_continuous",
+             "policy={tagger: {algorithm: PPO}, runner: {algorithm: A2C}}", kBf16}),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST(StrictTraining, FailsWhereTheLoopAllocates) {
