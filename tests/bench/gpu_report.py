@@ -43,6 +43,7 @@ def report(work, device):
     steps = [dict(zip(TITLES, line.split("\t"))) for line in (work / "steps.tsv").read_text().splitlines()]
     for step in steps:
         step["seconds"] = int(step["seconds"])
+    modes = [prefix + mode for prefix in ("", "bf16_") for mode in ("env", "act", "train")]
     return {
         "date": datetime.date.today().isoformat(),
         "device": device if device == "cuda" else "cpu standing in: no figure here is a GPU's",
@@ -51,7 +52,7 @@ def report(work, device):
         "nvcc": (said("nvcc", "--version").splitlines() or [""])[-1],
         "torch": said("python3", "-c", "from importlib.metadata import version; print(version('torch'))"),
         "steps": steps,
-        "bench": {mode: read(work / f"bench_{mode}.json") for mode in ("env", "act", "train")},
+        "bench": {mode: read(work / f"bench_{mode}.json") for mode in modes},
         "peers": read(work / "peers.json"),
     }
 
