@@ -275,8 +275,10 @@ def update(record):
         if ppo and record.target_kl > 0 and sums[4] / sums[0] > 1.5 * record.target_kl:
             break
         adam.zero_grad()
-        loss = (sums[1] + record.vf_loss_coeff * sums[2] - record.entropy_coeff * sums[3]) / sums[0]
-        loss.backward()
+        (sums[1] + record.vf_loss_coeff * sums[2] - record.entropy_coeff * sums[3]).backward()
+        for tensor in weights.values():  # after, since what bf16 rounds are gradients of the sum
+            if tensor.grad is not None:
+                tensor.grad /= sums[0].detach()
         limit = record.max_grad_norm or float("inf")
         norms.append(torch.nn.utils.clip_grad_norm_(weights.values(), limit).item())
         adam.step()
