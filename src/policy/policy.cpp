@@ -20,19 +20,29 @@ namespace wd {
 namespace {
 
 constexpr std::int64_t kMaxLanes = 16;   // at most this many threads share a gradient
-constexpr std::int64_t kMinBlock = 64;   // rows, CPU
+constexpr std::int64_t kMinBlock = 32;   // rows, CPU: fewer are not worth waking a thread for
 constexpr std::int64_t kMaxBlock = 512;  // rows, CPU: activations of 256 floats stay in a core's cache
+constexpr std::int64_t kTileRows = 12;   // two tiles of kernels/matmul.cpp
+
+std::int64_t round_up(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
 
 // N rows in blocks; lane l works through its blocks in order.
 struct Blocks {
   std::int64_t rows, block, count, lanes;
+  std::int64_t most;  // rows of a block, whatever `rows` is
 
   static Blocks of(std::int64_t rows, bool cuda, std::int64_t chunk_rows) {
-    const std::int64_t half = (rows / 2 + kMinBlock - 1) / kMinBlock * kMinBlock;
-    const std::int64_t block =
-        cuda ? chunk_rows : std::clamp(half, kMinBlock, std::min(kMaxBlock, std::max(chunk_rows, kMinBlock)));
-    const std::int64_t count = (rows + block - 1) / block;
-    return {rows, block, count, cuda ? 1 : std::min(count, kMaxLanes)};
+    if (cuda) return {rows, chunk_rows, round_up(rows, chunk_rows) / chunk_rows, 1, chunk_rows};
+    // Equal blocks, as many for each lane and for each of 2 or 4 threads: nobody waits for another's remainder.
+    const std::int64_t most = std::min(kMaxBlock, chunk_rows);
+    const std::int64_t least = round_up(rows, most) / most;
+    const std::int64_t wanted = least > kMaxLanes       ? round_up(least, kMaxLanes)
+                                : least > 2             ? round_up(least, 4)
+                                : rows >= 2 * kMinBlock ? 2
+                                                        : 1;
+    const std::int64_t block = std::clamp(round_up((rows + wanted - 1) / wanted, kTileRows), kTileRows, most);
+    const std::int64_t count = round_up(rows, block) / block;
+    return {rows, block, count, std::min(count, kMaxLanes), most};
   }
   // f(lane, begin, end) for every block.
   template <typename F>
@@ -164,11 +174,12 @@ void Policy::Impl::make_lane(Lane& lane, std::int64_t rows, bool with_gradients)
   lane.log_std_total = lane.gradients.narrow(0, log_std_offset, layout.components);
 }
 
-// Lanes for these blocks; allocates where more or larger ones are needed than ever before.
+// Lanes for these blocks; allocates where more or larger ones are needed than ever before. More rows never make fewer lanes, so that
+// the first is as large as any.
 std::vector<Lane>& Policy::Impl::lanes(std::vector<Lane>& all, const Blocks& blocks, bool with_gradients) {
-  if (!all.empty() && all[0].own.actor.output.size(0) < std::min(blocks.block, blocks.rows)) all.clear();
+  if (!all.empty() && all[0].own.actor.output.size(0) < std::min(blocks.most, blocks.rows)) all.clear();
   while (static_cast<std::int64_t>(all.size()) < blocks.lanes) {
-    make_lane(all.emplace_back(), std::min(blocks.block, blocks.rows), with_gradients);
+    make_lane(all.emplace_back(), std::min(blocks.most, blocks.rows), with_gradients);
   }
   return all;
 }
