@@ -5,6 +5,7 @@
 
 #include "src/check/checks.h"
 #include "src/device.h"
+#include "src/roles.h"
 #include "src/rollout/random_play.h"
 #include "wd/error.h"
 #include "wd/replicas.h"
@@ -22,20 +23,10 @@ struct Side {
   Replicas replicas;
 
   Side(const EnvironmentRow& row, const Environment& environment, const CheckOptions& check, Device device)
-      : trajectory(environment.spec(), names(environment.spec()), indices(environment.spec()), 1, kReplicas,
-                   device, check.observation_type),
+      : trajectory(environment.spec(), role_names(environment.spec()), policy_a_role(environment.spec()), 1,
+                   kReplicas, device, check.observation_type),
         replicas(row, environment, options(check.seed, device)) {}
 
-  static std::vector<std::string> names(const Spec& spec) {
-    std::vector<std::string> names;
-    for (const Role& role : spec.roles) names.push_back(role.name);
-    return names;
-  }
-  static std::vector<int> indices(const Spec& spec) {
-    std::vector<int> indices;
-    for (std::size_t r = 0; r < spec.roles.size(); ++r) indices.push_back(static_cast<int>(r));
-    return indices;
-  }
   static ReplicasOptions options(std::uint64_t seed, Device device) {
     ReplicasOptions options;
     options.num_envs = kReplicas;

@@ -9,6 +9,7 @@
 #include "src/cli/script.h"
 #include "src/cli/setup.h"
 #include "src/metrics/number.h"
+#include "src/roles.h"
 #include "wd/atomic_file.h"
 #include "wd/error.h"
 #include "wd/trainer.h"
@@ -41,7 +42,7 @@ class Player {
   Player(const Setup& setup, const Script& script)
       : setup_(setup),
         spec_(setup.environment->spec()),
-        trajectory_(spec_, role_names(spec_), role_indices(spec_), 1, 1, setup.device,
+        trajectory_(spec_, role_names(spec_), policy_a_role(spec_), 1, 1, setup.device,
                     setup.config.trainer.observation_type()),
         replicas_(*setup.row, *setup.environment, options(setup, script)) {}
 
@@ -62,16 +63,6 @@ class Player {
   }
 
  private:
-  static std::vector<std::string> role_names(const Spec& spec) {
-    std::vector<std::string> names;
-    for (const Role& role : spec.roles) names.push_back(role.name);
-    return names;
-  }
-  static std::vector<int> role_indices(const Spec& spec) {
-    std::vector<int> indices;
-    for (std::size_t r = 0; r < spec.roles.size(); ++r) indices.push_back(static_cast<int>(r));
-    return indices;
-  }
   static ReplicasOptions options(const Setup& setup, const Script& script) {
     ReplicasOptions options = replicas_options(setup.config, setup.device);
     options.num_envs = 1;

@@ -1,4 +1,6 @@
 // roles.cpp: every role gets exactly one policy.
+#include "src/roles.h"
+
 #include <algorithm>
 
 #include "src/config/layers.h"
@@ -8,12 +10,6 @@ namespace wd::config {
 namespace {
 
 constexpr char kShared[] = "shared";
-
-std::vector<std::string> role_names(const Spec& spec) {
-  std::vector<std::string> names;
-  for (const Role& role : spec.roles) names.push_back(role.name);
-  return names;
-}
 
 bool has(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();

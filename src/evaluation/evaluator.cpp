@@ -3,10 +3,10 @@
 
 #include <ATen/ATen.h>
 
-#include <numeric>
 #include <optional>
 
 #include "src/device.h"
+#include "src/roles.h"
 #include "src/rollout/random_play.h"
 #include "wd/error.h"
 #include "wd/trainer.h"
@@ -17,18 +17,6 @@ namespace {
 
 constexpr int kMostReplicas = 256;
 constexpr std::uint64_t kEvaluation = std::uint64_t{1} << 63;  // seeds of training are below 2^53
-
-std::vector<std::string> names(const Spec& spec) {
-  std::vector<std::string> names;
-  for (const Role& role : spec.roles) names.push_back(role.name);
-  return names;
-}
-
-std::vector<int> identity(std::size_t n) {
-  std::vector<int> indices(n);
-  std::iota(indices.begin(), indices.end(), 0);
-  return indices;
-}
 
 }  // namespace
 
@@ -132,7 +120,7 @@ std::vector<Episode> Evaluator::play(const Match& match) {
   Table table{match,
               options.seed,
               Replicas(row_, environment_, options),
-              Trajectory(spec_, names(spec_), identity(spec_.roles.size()), 1, E, device_,
+              Trajectory(spec_, role_names(spec_), policy_a_role(spec_), 1, E, device_,
                          config_.trainer.observation_type()),
               {},
               {},

@@ -3,8 +3,7 @@
 
 #include <ATen/ATen.h>
 
-#include "kernels/matmul.h"
-#include "wd/math.h"
+#include "src/policy/mlp_cpu.h"
 #include "wd/profile.h"
 
 namespace wd {
@@ -25,22 +24,6 @@ std::vector<std::int64_t> widths(const MlpShape& shape) {
 }
 
 at::Tensor top(const at::Tensor& tensor, std::int64_t rows) { return tensor.narrow(0, 0, rows); }
-
-ConstMatrix matrix(const at::Tensor& x) { return {x.const_data_ptr<float>(), x.stride(0), x.stride(1)}; }
-
-// f(value, index) becomes the value: a loop that the compiler makes vectors of.
-template <typename F>
-void each(float* value, std::int64_t n, F f) {
-  for (std::int64_t i = 0; i < n; ++i) value[i] = f(value[i], i);
-}
-
-void activate(Activation activation, float* x, std::int64_t n) {
-  if (activation == kRelu) {
-    each(x, n, [](float v, std::int64_t) { return v < 0.0f ? 0.0f : v; });  // NaN stays NaN
-  } else {
-    each(x, n, [](float v, std::int64_t) { return wd::tanh(v); });
-  }
-}
 
 // grad *= derivative of the activation, which can be told from the activated value.
 void activate_backward(Activation activation, const float* activated, float* grad, std::int64_t n) {

@@ -3,7 +3,7 @@
 
 #include <ATen/ATen.h>
 
-#include "kernels/matmul.h"
+#include "src/policy/mlp_cpu.h"
 #include "wd/bfloat16.h"
 #include "wd/profile.h"
 
@@ -11,20 +11,10 @@ namespace wd {
 
 namespace {
 
-ConstMatrix matrix(const at::Tensor& x) { return {x.const_data_ptr<float>(), x.stride(0), x.stride(1)}; }
-
-// f(value, index) becomes the value: a loop that the compiler makes vectors of.
-template <typename F>
-void each(float* value, std::int64_t n, F f) {
-  for (std::int64_t i = 0; i < n; ++i) value[i] = f(value[i], i);
-}
-
-float relu(float v) { return v < 0.0f ? 0.0f : v; }  // NaN stays NaN
-
 // What a product left, as it is stored: sums are rounded before tanh, which is a kernel of its own on a GPU.
 void activate(Activation activation, bool stored_as_bf16, float* x, std::int64_t n) {
   if (!stored_as_bf16) {
-    each(x, n, [=](float v, std::int64_t) { return activation == kRelu ? relu(v) : tanh(v); });
+    wd::activate(activation, x, n);
   } else if (activation == kRelu) {
     each(x, n, [](float v, std::int64_t) { return round_to_bfloat16(relu(v)); });
   } else {

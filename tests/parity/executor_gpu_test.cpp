@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <map>
 
+#include "src/roles.h"
 #include "tests/kernels/random_data.h"
 #include "wd/error.h"
 #include "wd/replicas.h"
@@ -106,16 +107,6 @@ struct Side {
   Replicas replicas;
   Trajectory trajectory;
 
-  static std::vector<std::string> names(const Spec& spec) {
-    std::vector<std::string> names;
-    for (const Role& role : spec.roles) names.push_back(role.name);
-    return names;
-  }
-  static std::vector<int> own_policies(const Spec& spec) {
-    std::vector<int> policies;
-    for (std::size_t r = 0; r < spec.roles.size(); ++r) policies.push_back(static_cast<int>(r));
-    return policies;
-  }
   Side(const Case& c, const Environment& environment, DeviceKind kind)
       : replicas(find_environment(c.environment), environment,
                  {.num_envs = c.num_envs,
@@ -124,8 +115,8 @@ struct Side {
                   .reset = c.reset,
                   .pool_size = 7,
                   .device = {kind}}),
-        trajectory(environment.spec(), names(environment.spec()), own_policies(environment.spec()), kSteps,
-                   c.num_envs, {kind}, c.stored) {
+        trajectory(environment.spec(), role_names(environment.spec()), policy_a_role(environment.spec()),
+                   kSteps, c.num_envs, {kind}, c.stored) {
     replicas.step(trajectory.first_rows());
   }
 };

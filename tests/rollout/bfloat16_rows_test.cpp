@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <bit>
-#include <numeric>
 
+#include "src/roles.h"
 #include "src/rollout/random_play.h"
 #include "wd/bfloat16.h"
 #include "wd/replicas.h"
@@ -33,20 +33,10 @@ struct Side {
   Replicas replicas;
   Trajectory trajectory;
 
-  static std::vector<std::string> names(const Spec& spec) {
-    std::vector<std::string> names;
-    for (const Role& role : spec.roles) names.push_back(role.name);
-    return names;
-  }
-  static std::vector<int> own_policies(const Spec& spec) {
-    std::vector<int> policies(spec.roles.size());
-    std::iota(policies.begin(), policies.end(), 0);
-    return policies;
-  }
   Side(const EnvironmentRow& row, const Environment& environment, ObservationType type)
       : replicas(row, environment, {.num_envs = kReplicas, .seed = 11}),
-        trajectory(environment.spec(), names(environment.spec()), own_policies(environment.spec()), kSteps,
-                   kReplicas, {}, type) {
+        trajectory(environment.spec(), role_names(environment.spec()), policy_a_role(environment.spec()),
+                   kSteps, kReplicas, {}, type) {
     replicas.step(trajectory.first_rows());
   }
 };
