@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -35,17 +36,20 @@ enum class Kind {
 // What came of a probe.
 struct Outcome {
   Kind kind = Kind::kFailed;
-  std::uint64_t bytes = 0;       // peak of the fullest worker; 0: not known
-  double env_steps_per_s = 0.0;  // of the whole job, warm-up excluded; > 0 where it fits
-  double seconds = 0.0;          // that the probe took, start and end included
-  std::string detail = {};       // for people: why it does not fit
+  std::uint64_t bytes = 0;          // peak of the fullest worker; 0: not known
+  double env_steps_per_s = 0.0;     // of the whole job, warm-up excluded; > 0 where it fits and has no ratios
+  double seconds = 0.0;             // that the probe took, start and end included
+  std::string detail = {};          // for people: why it does not fit
+  std::vector<double> ratios = {};  // speeds over those of the setting beside it, turn by turn; > 0
 
   bool operator==(const Outcome&) const = default;
 };
 
-// Runs a short training for at most max_seconds (0: as long as it takes), in a process that may die of it.
+// Runs a short training for at most max_seconds (0: as long as it takes), in a process that may die of it. With `beside`, a second
+// setting trains in the same process, the two in turns: what slows the machine slows both, and the outcome holds their ratios.
 // May throw, which ends the search: an interruption, say.
-using Measure = std::function<Outcome(const Probe& probe, double max_seconds)>;
+using Measure =
+    std::function<Outcome(const Probe& probe, const std::optional<Probe>& beside, double max_seconds)>;
 
 enum class Objective {
   kSpeed,   // replicas with min_rollout steps kept free, then T, then the smallest setting that is as fast
@@ -83,8 +87,9 @@ enum class Stage { kReplicas, kRollout, kSmallest };
 struct Try {
   Stage stage = Stage::kReplicas;
   Probe probe;
-  Outcome outcome;
+  Outcome outcome;  // its env_steps_per_s, where it has ratios: the median times the other's speed
   std::uint64_t predicted_bytes = 0;  // by the memory model, before the probe
+  std::optional<Probe> beside = {};   // in the same process
 
   bool operator==(const Try&) const = default;
 };

@@ -6,18 +6,6 @@
 #include "wd/error.h"
 
 namespace wd::scaling {
-namespace {
-
-constexpr int kVersion = 1;
-constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
-
-// Each in the order of its enum.
-constexpr std::array kObjectives{"speed", "memory"};
-constexpr std::array kStages{"replicas", "rollout", "smallest"};
-constexpr std::array kStatuses{"chosen", "nothing_fits", "failed"};
-constexpr std::array kKinds{"fits", "out_of_memory", "too_slow", "failed", "skipped"};
-
-// --- probes and outcomes -----------------------------------------------------------------------------------
 
 Json to_json(const Probe& probe) {
   return {{"num_envs", probe.num_envs},
@@ -34,20 +22,38 @@ Probe probe_from(const Json& json) {
   return probe;
 }
 
+namespace {
+
+constexpr int kVersion = 2;
+constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
+
+// Each in the order of its enum.
+constexpr std::array kObjectives{"speed", "memory"};
+constexpr std::array kStages{"replicas", "rollout", "smallest"};
+constexpr std::array kStatuses{"chosen", "nothing_fits", "failed"};
+constexpr std::array kKinds{"fits", "out_of_memory", "too_slow", "failed", "skipped"};
+
+// --- probes and outcomes -----------------------------------------------------------------------------------
+
 Json to_json(const Outcome& outcome) {
   return {{"outcome", word(outcome.kind, kKinds)},
           {"bytes", outcome.bytes},
           {"env_steps_per_s", outcome.env_steps_per_s},
           {"seconds", outcome.seconds},
-          {"detail", outcome.detail}};
+          {"detail", outcome.detail},
+          {"ratios", outcome.ratios}};
 }
 
 Outcome outcome_from(const Json& json) {
-  return {.kind = from_word<Kind>(json, "outcome", kKinds),
-          .bytes = static_cast<std::uint64_t>(count(json, "bytes", 0)),
-          .env_steps_per_s = number(json, "env_steps_per_s", 0.0),
-          .seconds = number(json, "seconds", 0.0),
-          .detail = text(json, "detail")};
+  Outcome outcome{.kind = from_word<Kind>(json, "outcome", kKinds),
+                  .bytes = static_cast<std::uint64_t>(count(json, "bytes", 0)),
+                  .env_steps_per_s = number(json, "env_steps_per_s", 0.0),
+                  .seconds = number(json, "seconds", 0.0),
+                  .detail = text(json, "detail")};
+  const Json& ratios = json.at("ratios");
+  WD_CHECK(ratios.is_array(), "ratios is no list");
+  for (const Json& ratio : ratios) outcome.ratios.push_back(number_of(ratio, "a ratio", 0.0));
+  return outcome;
 }
 
 Json to_json(const Try& one) {
@@ -55,12 +61,14 @@ Json to_json(const Try& one) {
   json.update(to_json(one.probe));
   json.update(to_json(one.outcome));
   json["predicted_bytes"] = one.predicted_bytes;
+  json["beside"] = one.beside ? to_json(*one.beside) : Json(nullptr);
   return json;
 }
 
 Try try_from(const Json& json) {
   return {from_word<Stage>(json, "stage", kStages), probe_from(json), outcome_from(json),
-          static_cast<std::uint64_t>(count(json, "predicted_bytes", 0))};
+          static_cast<std::uint64_t>(count(json, "predicted_bytes", 0)),
+          json.at("beside").is_null() ? std::nullopt : std::optional(probe_from(json["beside"]))};
 }
 
 // --- the parts of a report ---------------------------------------------------------------------------------

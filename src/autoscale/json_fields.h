@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "wd/autoscale.h"
 #include "wd/error.h"
 
 namespace wd::scaling {
@@ -40,13 +41,19 @@ inline std::int64_t count(const Json& json, const char* key, std::int64_t least,
 }
 
 // Infinite and NaN numbers are dumped as null, which is none.
-inline double number(const Json& json, const char* key, double least) {
-  const Json& value = json.at(key);
-  WD_CHECK(value.is_number(), key, " is no number");
+inline double number_of(const Json& value, const char* name, double least) {
+  WD_CHECK(value.is_number(), name, " is no number");
   const auto read = value.get<double>();
-  WD_CHECK(std::isfinite(read) && read >= least, key, " = ", read, " cannot be");
+  WD_CHECK(std::isfinite(read) && read >= least, name, " = ", read, " cannot be");
   return read;
 }
+inline double number(const Json& json, const char* key, double least) {
+  return number_of(json.at(key), key, least);
+}
+
+// Defined in json.cpp.
+Json to_json(const Probe& probe);
+Probe probe_from(const Json& json);
 
 inline std::string text(const Json& json, const char* key) { return json.at(key).get<std::string>(); }
 

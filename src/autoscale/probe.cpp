@@ -25,83 +25,142 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A first iteration of this length is timed itself: what warming up costs is lost in it.
+// A first iteration of this length is itself what is timed: what warming up costs is lost in it.
 constexpr double kLongSeconds = 4.0;
-constexpr int kMostIterations = 200;
+constexpr std::size_t kMostTurns = 200;
+// Of two settings beside each other: short, so that whatever slows the machine slows both; long enough for a
+// clock and for caches to fill.
+constexpr double kTurnSeconds = 0.1;
+constexpr double kPartOfOther = 0.25;  // a turn is no shorter than this part of the other setting's
+constexpr std::size_t kLeastTurns = 3;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// The lower quartile: whatever else goes on in a machine only makes iterations longer.
-double undisturbed(std::vector<double> seconds) {
-  std::ranges::sort(seconds);
-  return seconds[(seconds.size() - 1) / 4];
-}
+struct TimeIsOver {};
 
-// One rank's part of a probe.
-class Timing {
+// What the two settings of a probe have in common: the worker that they run in.
+struct Worker {
+  const Config& config;
+  const EnvironmentRow& row;
+  const Environment& environment;
+  Device device;
+  ProcessGroup group;
+  double max_seconds;  // 0: as long as it takes
+  Clock::time_point start = Clock::now();
+
+  bool out_of_time() const { return max_seconds > 0.0 && seconds_since(start) > max_seconds; }
+};
+
+// One rank's part of a training with one setting.
+class Training {
  public:
-  // replays: on a GPU, where nobody can look at the clock within an iteration.
-  Timing(const ProbeOrder& order, Trainer& trainer, Device device, bool replays)
-      : order_(order), trainer_(trainer), device_(device), replays_(replays) {}
-
-  Outcome take() {
-    const std::optional<double> first = iterate();
-    if (!first) return too_slow();
+  // Warms up too. Throws TimeIsOver, as iterate() does.
+  Training(const Worker& worker, const Probe& probe)
+      : worker_(worker),
+        probe_(probe),
+        trainer_(with(worker.config, probe), worker.row, worker.environment, worker.device, worker.group) {
+    warm_up_ = iterate();
     static_cast<void>(trainer_.take_metrics());
     static_cast<void>(trainer_.snapshot());  // what a checkpoint needs, a training needs
-    std::vector<double> measured;
-    if (*first >= kLongSeconds) {
-      measured.push_back(*first);
-    } else {
-      for (double sum = 0.0; sum < order_.measured_seconds && measured.size() < kMostIterations;) {
-        const std::optional<double> one = iterate();
-        if (!one) return too_slow();
-        measured.push_back(*one);
-        sum += *one;
-      }
-    }
-    return {.kind = Kind::kFits,
-            .bytes = peak(),
-            .env_steps_per_s = static_cast<double>(order_.probe.batch()) / undisturbed(measured)};
   }
 
- private:
-  // Seconds of the slowest rank; none where the time was over.
-  std::optional<double> iterate() {
+  double warm_up() const { return warm_up_; }  // [s] of the first iteration
+  bool is_long() const { return warm_up_ >= kLongSeconds; }
+
+  // Env steps a second.
+  double rate(double seconds, int iterations = 1) const {
+    return static_cast<double>(iterations) * static_cast<double>(probe_.batch()) / seconds;
+  }
+
+  // Seconds of the slowest rank.
+  double iterate() {
+    // On a GPU nobody can look at the clock within an iteration that is replayed.
+    const bool replays = worker_.device.is_cuda() && worker_.config.trainer.cuda_graphs;
     const Clock::time_point start = Clock::now();
     heartbeat::iteration(trainer_.counts().iteration + 1);
     Trainer::IterateOptions options;
-    if (!replays_) options.give_up = [this] { return out_of_time(); };
+    if (!replays) options.give_up = [this] { return worker_.out_of_time(); };
     const bool complete = trainer_.iterate(options);
-    synchronize(device_);
-    const at::Tensor told = at::tensor({seconds_since(start), out_of_time() ? 1.0 : 0.0}, at::kDouble);
+    synchronize(worker_.device);
+    const at::Tensor told =
+        at::tensor({seconds_since(start), worker_.out_of_time() ? 1.0 : 0.0}, at::kDouble);
     trainer_.group().all_reduce(told, ReduceOp::kMax);
-    if (!complete || (replays_ && told[1].item<double>() != 0.0)) return {};
+    if (!complete || (replays && told[1].item<double>() != 0.0)) throw TimeIsOver();
     return told[0].item<double>();
   }
 
-  bool out_of_time() const { return order_.max_seconds > 0.0 && seconds_since(start_) > order_.max_seconds; }
-
-  std::uint64_t peak() const {
-    const at::Tensor bytes = at::full({1}, static_cast<std::int64_t>(used_memory(device_)), at::kLong);
-    trainer_.group().all_reduce(bytes, ReduceOp::kMax);
-    return static_cast<std::uint64_t>(bytes.item<std::int64_t>());
+ private:
+  static Config with(Config config, const Probe& probe) {
+    config.trainer.num_envs = probe.num_envs;
+    config.trainer.train_batch_size = probe.batch();
+    return config;
   }
 
-  Outcome too_slow() const {
-    return {.kind = Kind::kTooSlow,
-            .bytes = peak(),
-            .detail = "not done in " + run::format_duration(order_.max_seconds)};
-  }
-
-  const ProbeOrder& order_;
-  Trainer& trainer_;
-  Device device_;
-  bool replays_;
-  Clock::time_point start_ = Clock::now();
+  const Worker& worker_;
+  Probe probe_;
+  Trainer trainer_;
+  double warm_up_ = 0.0;
 };
+
+std::uint64_t peak(const Worker& worker) {
+  const at::Tensor bytes = at::full({1}, static_cast<std::int64_t>(used_memory(worker.device)), at::kLong);
+  worker.group.all_reduce(bytes, ReduceOp::kMax);
+  return static_cast<std::uint64_t>(bytes.item<std::int64_t>());
+}
+
+// Means, not quantiles of iterations: those would favour the settings with short ones.
+struct Turn {
+  double seconds = 0.0, rate = 0.0;
+};
+
+Turn take_turn(Training& training, double least_seconds) {
+  if (training.is_long()) return {training.warm_up(), training.rate(training.warm_up())};
+  Turn turn;
+  int iterations = 0;
+  for (; turn.seconds < least_seconds; ++iterations) turn.seconds += training.iterate();
+  turn.rate = training.rate(turn.seconds, iterations);
+  return turn;
+}
+
+// Speeds of a over those of b, turn by turn; the order alternates, so that a machine that slows down favours
+// neither. All ranks see the same seconds.
+std::vector<double> in_turns(Training& a, Training& b, double measured_seconds) {
+  std::vector<double> ratios;
+  Turn of_a, of_b;
+  double sum = 0.0;
+  do {
+    const auto take_a = [&] { of_a = take_turn(a, std::max(kTurnSeconds, kPartOfOther * of_b.seconds)); };
+    const auto take_b = [&] { of_b = take_turn(b, std::max(kTurnSeconds, kPartOfOther * of_a.seconds)); };
+    const bool a_first = ratios.size() % 2 == 0;
+    if (a_first) take_a();
+    take_b();
+    if (!a_first) take_a();
+    ratios.push_back(of_a.rate / of_b.rate);
+    sum += of_a.seconds + of_b.seconds;
+  } while (!a.is_long() && !b.is_long() && ratios.size() < kMostTurns &&
+           (sum < 2.0 * measured_seconds || (sum < kLongSeconds && ratios.size() < kLeastTurns)));
+  return ratios;
+}
+
+Outcome measure(const Worker& worker, const ProbeOrder& order) {
+  try {
+    Training training(worker, order.probe);
+    Outcome outcome{.kind = Kind::kFits, .bytes = peak(worker)};
+    if (order.beside) {
+      Training other(worker, *order.beside);
+      outcome.ratios = in_turns(training, other, order.measured_seconds);
+    } else {
+      outcome.env_steps_per_s = take_turn(training, order.measured_seconds).rate;
+    }
+    return outcome;
+  } catch (const TimeIsOver&) {
+    return {.kind = Kind::kTooSlow,
+            .bytes = peak(worker),
+            .detail = "not done in " + run::format_duration(order.max_seconds)};
+  }
+}
 
 int train_shortly(const ProbeOrder& order, const Config& config, const EnvironmentRow& row,
                   const Environment& environment) {
@@ -111,9 +170,8 @@ int train_shortly(const ProbeOrder& order, const Config& config, const Environme
   const Device device = select_device(static_cast<DeviceRequest>(config.trainer.device), self.local_rank);
   if (!device.is_cuda() && order.memory_bytes > 0) limit_memory(order.memory_bytes);
   const ProcessGroup group = join({}, self, device);
-  Trainer trainer(config, row, environment, device, group);
-  const Outcome outcome =
-      Timing(order, trainer, device, device.is_cuda() && config.trainer.cuda_graphs).take();
+  const Worker worker{config, row, environment, device, group, order.max_seconds};
+  const Outcome outcome = measure(worker, order);
   if (group.leads()) write_file_atomically(order.answer, outcome_json(outcome), Durability::kReplace);
   return 0;
 }
@@ -131,10 +189,8 @@ bool is_out_of_memory(const std::exception& error) {
                              [&](const char* words) { return text.find(words) != std::string::npos; });
 }
 
-int run_probe(const ProbeOrder& order, Config config, const EnvironmentRow& row,
+int run_probe(const ProbeOrder& order, const Config& config, const EnvironmentRow& row,
               const Environment& environment) {
-  config.trainer.num_envs = order.probe.num_envs;
-  config.trainer.train_batch_size = order.probe.batch();
   try {
     return train_shortly(order, config, row, environment);
   } catch (const std::exception& error) {
@@ -146,17 +202,21 @@ int run_probe(const ProbeOrder& order, Config config, const EnvironmentRow& row,
 }
 
 std::string order_json(const ProbeOrder& order) {
-  return Json{{"num_envs", order.probe.num_envs},   {"rollout_steps", order.probe.rollout_steps},
-              {"max_seconds", order.max_seconds},   {"measured_seconds", order.measured_seconds},
-              {"memory_bytes", order.memory_bytes}, {"answer", order.answer.string()}}
-      .dump();
+  Json json{{"probe", to_json(order.probe)},
+            {"max_seconds", order.max_seconds},
+            {"measured_seconds", order.measured_seconds},
+            {"memory_bytes", order.memory_bytes},
+            {"answer", order.answer.string()}};
+  if (order.beside) json["beside"] = to_json(*order.beside);
+  return json.dump();
 }
 
 ProbeOrder parse_order(std::string_view written) {
   const Json json = Json::parse(written, nullptr, false);
   WD_CHECK(json.is_object(), kProbeVariable, " is set, and holds no order for a probe");
   try {
-    return {.probe = {count(json, "num_envs", 1), count(json, "rollout_steps", 1)},
+    return {.probe = probe_from(json.at("probe")),
+            .beside = json.contains("beside") ? std::optional(probe_from(json["beside"])) : std::nullopt,
             .max_seconds = number(json, "max_seconds", 0.0),
             .measured_seconds = number(json, "measured_seconds", 0.0),
             .memory_bytes = static_cast<std::uint64_t>(count(json, "memory_bytes", 0)),

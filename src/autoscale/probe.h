@@ -15,8 +15,9 @@ inline constexpr const char* kProbeVariable = "WD_PROBE";
 
 struct ProbeOrder {
   Probe probe;
-  double max_seconds = 0.0;       // 0: as long as it takes
-  double measured_seconds = 1.0;  // that are timed at least, after an iteration that warms up
+  std::optional<Probe> beside = {};  // a second setting in the same process: the two are timed in turns
+  double max_seconds = 0.0;          // 0: as long as it takes
+  double measured_seconds = 1.0;     // of the probe that are timed at least, after an iteration that warms up
   std::uint64_t memory_bytes =
       0;  // on the CPU: a worker that asks for more finds that there is none; 0: no limit
   std::filesystem::path answer;  // where rank 0 writes its Outcome
@@ -33,7 +34,7 @@ inline constexpr int kOutOfMemoryCode = 12;  // ENOMEM
 
 // Trains, as one of the workers that it was started with. 0: the answer stands in its file. Throws what training throws, except
 // where memory was lacking.
-int run_probe(const ProbeOrder& order, Config config, const EnvironmentRow& row,
+int run_probe(const ProbeOrder& order, const Config& config, const EnvironmentRow& row,
               const Environment& environment);
 
 // Whether an exception says that there is no more memory, on the host or on a device.

@@ -63,8 +63,9 @@ Prober::~Prober() {
   std::filesystem::remove_all(folder_, error);
 }
 
-Outcome Prober::operator()(const Probe& probe, double max_seconds) {
-  const ProbeOrder order{probe, max_seconds, measured_seconds_, memory_bytes_, folder_ / "answer.json"};
+Outcome Prober::operator()(const Probe& probe, const std::optional<Probe>& beside, double max_seconds) {
+  const ProbeOrder order{
+      probe, beside, max_seconds, measured_seconds_, memory_bytes_, folder_ / "answer.json"};
   std::filesystem::remove(order.answer);
   const std::optional<std::uint64_t> kills = oom_kills(machine_memory());
   const Clock::time_point start = Clock::now();

@@ -20,7 +20,7 @@ class Prober {
   Prober& operator=(const Prober&) = delete;
 
   // A Measure. Throws Interrupted.
-  Outcome operator()(const Probe& probe, double max_seconds);
+  Outcome operator()(const Probe& probe, const std::optional<Probe>& beside, double max_seconds);
 
  private:
   LaunchOptions launch_;

@@ -10,6 +10,10 @@
 namespace wd::scaling {
 namespace {
 
+// Parts of max_seconds after which search 1, and both, end: time is left to make a setting smaller, which
+// costs learning most where it is not done.
+constexpr double kTimeOfReplicas = 0.5, kTimeOfBoth = 0.65;
+
 class Search {
  public:
   Search(const SearchOptions& options, const Measure& measure, const Observe& observe)
@@ -23,7 +27,7 @@ class Search {
   SearchResult go() {
     const Axis replicas = replicas_axis();
     result_.start = start_within_limits(replicas);
-    tries_.begin(Stage::kReplicas, replicas.range());
+    tries_.begin(Stage::kReplicas, replicas.range(), kTimeOfReplicas);
     // Later settings are compared with it, where search 1 looks at shorter rollouts.
     if (for_speed_) tries_.look(result_.start);
     const Climb first = climb(tries_, replicas, result_.start.num_envs, for_speed_);
@@ -78,7 +82,7 @@ class Search {
 
   std::optional<Probe> second(std::int64_t replicas) {
     const Axis rollout = rollout_axis(replicas);
-    tries_.begin(Stage::kRollout, rollout.range());
+    tries_.begin(Stage::kRollout, rollout.range(), for_speed_ ? kTimeOfBoth : 1.0);
     const Climb climbed = climb(tries_, rollout, rollout.least, for_speed_);
     reason_ += "; rollout: " + climbed.ended;
     if (!climbed.found) return {};

@@ -15,10 +15,11 @@ namespace {
 constexpr double kAsFast = 1.0 - kLeastGain;
 constexpr double kCloseEnough =
     1.125;  // how near to the smallest it comes: a comparison costs six probes or more
+constexpr double kHardlySlower = 0.95;
 constexpr double kClearlySlower = 0.9;  // in one timing, against one of the fastest
 constexpr double kClearlyFaster = 1.1;
 constexpr std::int64_t kDaring = 16;  // a candidate is this number's root smaller than what works, at most
-constexpr int kComparison = 2 * kLeastPairs;  // probes that one needs
+constexpr int kComparison = kLeastRatios;  // probes that one takes at most, where memory holds both settings
 
 class Shrinker {
  public:
@@ -27,7 +28,7 @@ class Shrinker {
   // A setting that stops fitting when it is measured again drops out, and all begins anew without it.
   std::optional<Probe> go() {
     while (const std::optional<Probe> fastest = find_fastest()) {
-      settle(*fastest);
+      settle(cheapest(*fastest));
       const bool both = rollout_axis(reference_).range() > 1.0;
       Probe found = shrink(replicas_axis(reference_), reference_, both ? kComparison : 0);
       found = shrink(rollout_axis(found), found, 0);
@@ -43,6 +44,19 @@ class Shrinker {
       if (!fastest || tries_.rate(probe) > tries_.rate(*fastest)) fastest = probe;
     }
     return fastest;
+  }
+
+  // The smallest of those that are hardly slower than the fastest: one timing of each says no more, and what is
+  // smaller is sooner measured.
+  Probe cheapest(const Probe& fastest) {
+    Probe found = fastest;
+    for (const Probe& probe : tries_.fitting()) {
+      if (probe.batch() < found.batch() && tries_.rate(probe) >= kHardlySlower * tries_.rate(fastest))
+        found = probe;
+    }
+    if (found == fastest) return fastest;
+    const Comparison comparison = compare(tries_, found, fastest, kAsFast);
+    return comparison.verdict != Verdict::kNo && comparison.median >= kAsFast ? found : fastest;
   }
 
   // What the candidates are compared with. Where the fastest is not clearly faster than the start, it is the

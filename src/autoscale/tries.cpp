@@ -29,50 +29,69 @@ int most_probes(double range) {
 }
 
 Tries::Tries(const SearchOptions& options, const Measure& measure, const Observe& observe)
-    : options_(options), measure_(measure), observe_(observe), model_(options.sizes, options.num_workers) {}
+    : options_(options),
+      measure_(measure),
+      observe_(observe),
+      model_(options.sizes, options.num_workers),
+      most_together_(options.limits.memory_bytes) {}
 
-void Tries::begin(Stage stage, double range) {
+void Tries::begin(Stage stage, double range, double part) {
   stage_ = stage;
+  part_ = part;
   most_ = most_probes(range);
   made_ = 0;
 }
 
 bool Tries::out_of_time() const {
-  return options_.limits.max_seconds > 0.0 && seconds_ >= options_.limits.max_seconds;
+  return options_.limits.max_seconds > 0.0 && seconds_ >= part_ * options_.limits.max_seconds;
 }
 
 double Tries::seconds_left() const {
   return options_.limits.max_seconds > 0.0 ? options_.limits.max_seconds - seconds_ : 0.0;
 }
 
-std::optional<Outcome> Tries::run(const Probe& probe) {
+std::optional<Outcome> Tries::run(const Probe& probe, const std::optional<Probe>& beside) {
   if (failed_ || out_of_time()) return {};
-  const std::uint64_t predicted = model_.predict(probe), least = model_.at_least(probe);
-  if (least > options_.limits.memory_bytes) {
-    Outcome skipped{.kind = Kind::kSkipped, .detail = "needs at least " + run::format_bytes(least)};
-    keep(probe, skipped, predicted);
-    return skipped;
+  Try one{.stage = stage_, .probe = probe, .predicted_bytes = model_.predict(probe)};
+  if (const std::uint64_t least = model_.at_least(probe); least > options_.limits.memory_bytes) {
+    one.outcome = {.kind = Kind::kSkipped, .detail = "needs at least " + run::format_bytes(least)};
+    keep(one);
+    return one.outcome;
   }
   if (made_ >= most_) return {};
   ++made_;
+  if (beside && fits(*beside) && together(probe, *beside) < most_together_) one.beside = beside;
   const double given = seconds_left();
-  Outcome outcome = measured(probe, given);
+  one.outcome = measured(probe, one.beside, given);
+  const Outcome& outcome = one.outcome;
   seconds_ += std::max(outcome.seconds, 0.0);
   if (outcome.kind == Kind::kTooSlow && given > 0.0 && outcome.seconds >= kCutShort * given) {
     seconds_ = options_.limits.max_seconds;
-    tell(probe, outcome, predicted);
+    tell(one);
     return {};
   }
-  keep(probe, outcome, predicted);
+  const bool too_much = outcome.kind == Kind::kOutOfMemory || outcome.kind == Kind::kTooSlow;
+  if (one.beside && too_much) {  // which says nothing of one alone
+    most_together_ = together(probe, *one.beside);
+    tell(one);
+    return run(probe);
+  }
+  keep(one);
   failed_ = outcome.kind == Kind::kFailed;
   if (failed_) return {};
   return outcome;
 }
 
+// What both settings need in one process, at most: what the process itself needs counts twice.
+std::uint64_t Tries::together(const Probe& probe, const Probe& beside) const {
+  return (fits(probe) ? bytes(probe) : model_.predict(probe)) + bytes(beside);
+}
+
 // The caller's word, but a success must have a speed and stay within the budget.
-Outcome Tries::measured(const Probe& probe, double max_seconds) const {
+Outcome Tries::measured(const Probe& probe, const std::optional<Probe>& beside, double max_seconds) const {
   const Limits& limits = options_.limits;
-  Outcome outcome = measure_(probe, max_seconds);
+  Outcome outcome = measure_(probe, beside, max_seconds);
+  if (!outcome.ratios.empty() && beside) outcome.env_steps_per_s = median(outcome.ratios) * rate(*beside);
   if (outcome.kind != Kind::kFits) {
     outcome.env_steps_per_s = 0.0;
   } else if (!(std::isfinite(outcome.env_steps_per_s) && outcome.env_steps_per_s > 0.0)) {
@@ -87,28 +106,30 @@ Outcome Tries::measured(const Probe& probe, double max_seconds) const {
   return outcome;
 }
 
-void Tries::keep(const Probe& probe, const Outcome& outcome, std::uint64_t predicted) {
-  Known& known = known_[probe];
+void Tries::keep(const Try& one) {
+  const Outcome& outcome = one.outcome;
+  Known& known = known_[one.probe];
   known.bytes = std::max(known.bytes, outcome.bytes);
   if (outcome.kind == Kind::kFits) {
     known.rates.push_back(outcome.env_steps_per_s);
+    if (!first_) first_ = one.probe;
   } else {
     known.misfit = outcome.kind;
   }
   // What was over the budget has been measured too.
-  if (outcome.env_steps_per_s > 0.0 && outcome.bytes > 0) model_.add(probe, outcome.bytes);
-  tell(probe, outcome, predicted);
+  if (outcome.env_steps_per_s > 0.0 && outcome.bytes > 0) model_.add(one.probe, outcome.bytes);
+  tell(one);
 }
 
-void Tries::tell(const Probe& probe, const Outcome& outcome, std::uint64_t predicted) {
-  list_.push_back({stage_, probe, outcome, predicted});
-  if (observe_) observe_(list_.back());
+void Tries::tell(const Try& one) {
+  list_.push_back(one);
+  if (observe_) observe_(one);
 }
 
 std::optional<Kind> Tries::look(const Probe& probe) {
   const auto found = known_.find(probe);
   if (found != known_.end()) return found->second.misfit.value_or(Kind::kFits);
-  const std::optional<Outcome> outcome = run(probe);
+  const std::optional<Outcome> outcome = run(probe, first_);
   if (!outcome) return {};
   return outcome->kind;
 }

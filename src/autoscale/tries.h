@@ -18,14 +18,16 @@ class Tries {
  public:
   Tries(const SearchOptions& options, const Measure& measure, const Observe& observe);
 
-  // The next stage, which looks at numbers that differ by a factor of at most `range`.
-  void begin(Stage stage, double range);
+  // The next stage, which looks at numbers that differ by a factor of at most `range`, and ends when `part` of
+  // the time of all stages is over.
+  void begin(Stage stage, double range, double part = 1.0);
   int left() const { return most_ - made_; }  // probes of this stage
 
-  // Runs a probe, or skips it where the memory model leaves no hope. None: the search must end, or this
+  // Runs a probe, or skips it where the memory model leaves no hope; beside a second setting that has fitted,
+  // unless memory does not hold both: then the outcome has no ratios. None: the search must end, or this
   // stage.
-  std::optional<Outcome> run(const Probe& probe);
-  // What is known of it already, else what run() says.
+  std::optional<Outcome> run(const Probe& probe, const std::optional<Probe>& beside = {});
+  // What is known of it already, else what run() says, beside the first that fitted.
   std::optional<Kind> look(const Probe& probe);
 
   // Whether it was run, and fitted each time.
@@ -47,9 +49,10 @@ class Tries {
     std::optional<Kind> misfit;  // the last outcome that was none that fits
   };
   double seconds_left() const;  // 0: no limit
-  Outcome measured(const Probe& probe, double max_seconds) const;
-  void tell(const Probe& probe, const Outcome& outcome, std::uint64_t predicted);
-  void keep(const Probe& probe, const Outcome& outcome, std::uint64_t predicted);
+  std::uint64_t together(const Probe& probe, const Probe& beside) const;
+  Outcome measured(const Probe& probe, const std::optional<Probe>& beside, double max_seconds) const;
+  void tell(const Try& one);
+  void keep(const Try& one);
 
   const SearchOptions& options_;
   const Measure& measure_;
@@ -57,9 +60,11 @@ class Tries {
   MemoryModel model_;
   Stage stage_ = Stage::kReplicas;
   int most_ = 0, made_ = 0;
-  double seconds_ = 0.0;
+  double seconds_ = 0.0, part_ = 1.0;
   bool failed_ = false;
   std::map<Probe, Known> known_;
+  std::optional<Probe> first_;   // that fitted: what later ones are measured beside
+  std::uint64_t most_together_;  // no two settings that need so many bytes share a process
   std::vector<Try> list_;
 };
 

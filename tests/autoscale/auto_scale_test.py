@@ -6,6 +6,7 @@ import pathlib
 import re
 import resource
 import signal
+import statistics
 import subprocess
 import time
 
@@ -139,10 +140,25 @@ def test_a_signal_ends_the_search_and_its_probe(wdtrain, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+def setting(num_envs, rollout_steps):
+    return {"num_envs": num_envs, "rollout_steps": rollout_steps, "train_batch_size": num_envs * rollout_steps}
+
+
+def test_two_settings_in_one_process_are_timed_in_turns(wdtrain, tmp_path):
+    answer = tmp_path / "answer.json"
+    order = {"probe": setting(64, 32), "beside": setting(2, 32), "max_seconds": 0, "measured_seconds": 0.4, "memory_bytes": 1_000_000_000, "answer": str(answer)}
+    finish(wdtrain(*QUICK, "-a", env={"WD_PROBE": json.dumps(order)}))
+    ratios = json.loads(answer.read_text())["ratios"]
+    assert len(ratios) >= 3 and statistics.median(ratios) > 1.5, "64 replicas at once are faster than 2"
+    order |= {"probe": order["beside"], "beside": order["probe"]}
+    finish(wdtrain(*QUICK, "-a", env={"WD_PROBE": json.dumps(order)}))
+    assert statistics.median(json.loads(answer.read_text())["ratios"]) < 0.67
+
+
 def test_a_probe_without_memory_says_so(wdtrain, tmp_path):
     """The process of a probe by itself: what it asks for is more than it may have."""
     answer = tmp_path / "answer.json"
-    order = {"num_envs": 2048, "rollout_steps": 128, "max_seconds": 0, "measured_seconds": 0.1, "memory_bytes": 20_000_000, "answer": str(answer)}
+    order = {"probe": setting(2048, 128), "max_seconds": 0, "measured_seconds": 0.1, "memory_bytes": 20_000_000, "answer": str(answer)}
     done = finish(wdtrain(*QUICK, "-a", "--set", "policy.shared.num_epochs=1", env={"WD_PROBE": json.dumps(order)}))
     assert done.returncode == 12, done.err
     assert not answer.exists()
@@ -150,7 +166,7 @@ def test_a_probe_without_memory_says_so(wdtrain, tmp_path):
     done = finish(wdtrain(*QUICK, "-a", "--set", "policy.shared.num_epochs=1", env={"WD_PROBE": json.dumps(order)}))
     assert done.returncode == 0, done.err
     assert json.loads(answer.read_text())["outcome"] == "fits"
-    order |= {"max_seconds": 0.05, "rollout_steps": 1024}
+    order |= {"max_seconds": 0.05, "probe": setting(2048, 1024)}
     done = finish(wdtrain(*QUICK, "-a", "--set", "policy.shared.num_epochs=1", env={"WD_PROBE": json.dumps(order)}))
     assert done.returncode == 0 and json.loads(answer.read_text())["outcome"] == "too_slow"
 

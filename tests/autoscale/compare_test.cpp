@@ -31,21 +31,54 @@ struct Compared {
   std::vector<Probe> order;
 };
 
-Compared run(FakeMachine machine, double threshold, double range = 1e6) {
+// kSlow beside kFast, or one after the other where memory does not hold both.
+Compared run(FakeMachine machine, double threshold, bool together = false, double range = 1e6) {
   SearchOptions options;
+  if (!together) options.limits.memory_bytes = static_cast<std::uint64_t>(machine.bytes(kFast));
   Compared compared;
-  const Measure measure = [&](const Probe& probe, double seconds) {
+  const Measure measure = [&](const Probe& probe, const std::optional<Probe>& beside, double seconds) {
     compared.order.push_back(probe);
-    return machine(probe, seconds);
+    return machine(probe, beside, seconds);
   };
   const Observe silent;
   Tries tries(options, measure, silent);
   tries.begin(Stage::kSmallest, range);
+  if (together) tries.run(kSlow), tries.run(kFast), compared.order.clear();
   compared.comparison = compare(tries, kSlow, kFast, threshold);
   return compared;
 }
 
-TEST(CompareTest, MeasuresInTurnsInAlternatingOrder) {
+TEST(CompareTest, OneProcessForBothIsEnoughWhereItsTurnsAgree) {
+  FakeMachine machine;
+  machine.rate = [](const Probe& p) { return p == kSlow ? 96.0 : 100.0; };
+  const Compared no = run(machine, 0.98, true), yes = run(machine, 0.95, true);
+  EXPECT_EQ(no.order.size(), 1U);
+  EXPECT_EQ(no.comparison.verdict, Verdict::kNo);
+  EXPECT_EQ(yes.comparison.verdict, Verdict::kYes);
+  EXPECT_DOUBLE_EQ(yes.comparison.median, 0.96);
+}
+
+// Turns that do not agree: the next process begins with the other setting, and in the end the median is all there is.
+TEST(CompareTest, ProcessesForBothAlternateWhileTheirTurnsDisagree) {
+  FakeMachine machine;
+  machine.rate = [](const Probe&) { return 100.0; };
+  machine.noise = 0.05;
+  const Compared compared = run(machine, 1.0, true);
+  EXPECT_EQ(compared.comparison.verdict, Verdict::kOpen);
+  EXPECT_THAT(compared.order, testing::ElementsAre(kSlow, kFast, kSlow, kFast, kSlow));
+  EXPECT_NEAR(compared.comparison.median, 1.0, 0.03);
+}
+
+TEST(CompareTest, WhatRunsOutOfMemoryBesideAnotherIsMeasuredAlone) {
+  FakeMachine machine;
+  machine.rate = [](const Probe& p) { return p == kSlow ? 96.0 : 100.0; };
+  machine.memory = machine.bytes(kFast) + 1.0;
+  const Compared compared = run(machine, 0.98, true);
+  EXPECT_THAT(compared.order, testing::ElementsAre(kSlow, kSlow, kFast, kFast, kSlow, kSlow, kFast));
+  EXPECT_EQ(compared.comparison.verdict, Verdict::kNo);
+}
+
+TEST(CompareTest, ProcessesForOneTakeTurnsInAlternatingOrder) {
   FakeMachine machine;
   machine.rate = [](const Probe& p) { return p == kSlow ? 96.0 : 100.0; };
   const Compared no = run(machine, 0.98), yes = run(machine, 0.95);
@@ -78,7 +111,7 @@ TEST(CompareTest, OnePairIsEnoughWhereTheDifferenceIsClearAndTwoWhereItIsLess) {
 TEST(CompareTest, AMisfitOrTheEndOfTheProbesIsNoYes) {
   FakeMachine machine;
   machine.rate = [](const Probe&) { return 100.0; };
-  const Compared few = run(machine, 0.98, 1.0);  // four probes
+  const Compared few = run(machine, 0.98, false, 1.0);  // four probes
   EXPECT_EQ(few.comparison.verdict, Verdict::kOpen);
   EXPECT_FALSE(few.comparison.complete);
   EXPECT_EQ(few.order.size(), 4U);

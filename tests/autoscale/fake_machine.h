@@ -22,7 +22,7 @@ struct FakeMachine {
     return 100 * kMiB + 1e3 * static_cast<double>(p.num_envs) + 100.0 * static_cast<double>(p.batch());
   };
   double memory = 8192 * kMiB;  // a probe that needs more ends as out of memory
-  double noise = 0.0;           // every speed is off by up to this part
+  double noise = 0.0;           // every speed is off by up to this part, and every ratio of a turn
   double seconds = 10.0;        // of a probe
   // Overrides what would come of the n-th probe, from 0.
   std::function<std::optional<Kind>(const Probe&, int n)> trouble = {};
@@ -42,14 +42,18 @@ struct FakeMachine {
     return static_cast<double>(random >> 11) * 0x1p-52 - 1.0;
   }
 
-  Outcome operator()(const Probe& probe, double) {
+  static constexpr int kTurns = 10;
+
+  Outcome operator()(const Probe& probe, const std::optional<Probe>& beside, double) {
     const int n = calls++;
     Outcome outcome{.kind = Kind::kFits, .seconds = seconds};
     if (trouble) outcome.kind = trouble(probe, n).value_or(Kind::kFits);
-    if (bytes(probe) > memory) outcome.kind = Kind::kOutOfMemory;
+    if (bytes(probe) + (beside ? bytes(*beside) : 0.0) > memory) outcome.kind = Kind::kOutOfMemory;
     if (outcome.kind != Kind::kFits) return outcome.detail = "as told", outcome;
     outcome.bytes = static_cast<std::uint64_t>(bytes(probe));
-    outcome.env_steps_per_s = rate(probe) * (1.0 + noise * draw());
+    if (!beside) outcome.env_steps_per_s = rate(probe) * (1.0 + noise * draw());
+    for (int k = 0; beside && k < kTurns; ++k)
+      outcome.ratios.push_back(rate(probe) / rate(*beside) * (1.0 + noise * draw()));
     return outcome;
   }
 };
@@ -78,9 +82,8 @@ inline double bound(const SearchOptions& options, const SearchResult& result, St
 // Searches, and checks what holds for every search.
 inline SearchResult search_and_check(const SearchOptions& options, FakeMachine& machine) {
   std::vector<Try> told;
-  const SearchResult result = search(
-      options, [&](const Probe& probe, double limit) { return machine(probe, limit); },
-      [&](const Try& one) { told.push_back(one); });
+  const SearchResult result =
+      search(options, std::ref(machine), [&](const Try& one) { told.push_back(one); });
   EXPECT_EQ(told, result.tries);
   std::map<Stage, int> probes;
   std::set<Probe> misfits;
@@ -97,7 +100,8 @@ inline SearchResult search_and_check(const SearchOptions& options, FakeMachine& 
     ++probes[one.stage];
     ++run;
     EXPECT_FALSE(misfits.contains(probe)) << "what did not fit is not measured again: " << probe.num_envs;
-    if (one.outcome.kind != Kind::kFits) misfits.insert(probe);
+    // What two settings together need says nothing about one.
+    if (one.outcome.kind != Kind::kFits && !one.beside) misfits.insert(probe);
   }
   EXPECT_EQ(run, machine.calls);
   for (const auto& [stage, count] : probes)
@@ -109,6 +113,7 @@ inline SearchResult search_and_check(const SearchOptions& options, FakeMachine& 
   std::vector<double> start_rates;
   for (const Try& one : result.tries) {
     const bool fits = one.outcome.kind == Kind::kFits;
+    if (!fits && one.beside) continue;
     if (one.probe == result.chosen) {
       EXPECT_TRUE(fits) << one.outcome.detail;
       chosen_fits = true;

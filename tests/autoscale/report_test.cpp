@@ -43,7 +43,7 @@ TEST(ReportTest, JsonSaysWhatProgramsLookFor) {
 TEST(ReportTest, WhatCannotBeIsRefused) {
   const Json good = Json::parse(report_json(report_of({})));
   const std::vector<std::pair<const char*, std::vector<Json>>> wrong = {
-      {"/version", {0, 2, "1", nullptr}},
+      {"/version", {0, 1, 3, "2", nullptr}},
       {"/status", {"well", 1, nullptr}},
       {"/objective", {"", nullptr}},
       {"/num_workers", {0, -1, 1.5, 1e300}},
@@ -56,6 +56,8 @@ TEST(ReportTest, WhatCannotBeIsRefused) {
       {"/tries/0/rollout_steps", {0, std::int64_t{1} << 52}},
       {"/tries/0/outcome", {"great", nullptr}},
       {"/tries/0/detail", {1, nullptr}},
+      {"/tries/0/ratios", {nullptr, 1.0, Json::array({-1.0}), Json::array({"1"})}},
+      {"/tries/0/beside", {1, Json::object()}},
       {"/limits/max_envs", {0, nullptr}},
       {"/limits/memory_bytes", {-1, "all"}},
   };
@@ -85,7 +87,8 @@ TEST(ReportTest, AnOutcomeIsOneLineAndComesBack) {
                         .bytes = 5,
                         .env_steps_per_s = 0.1,
                         .seconds = 1.5,
-                        .detail = "line\n\"two\""};
+                        .detail = "line\n\"two\"",
+                        .ratios = {0.5, 1.25}};
   const std::string text = outcome_json(outcome);
   EXPECT_THAT(text, Not(HasSubstr("\n")));
   EXPECT_EQ(parse_outcome(text), outcome);

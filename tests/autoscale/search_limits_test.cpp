@@ -76,11 +76,15 @@ TEST(SearchLimitsTest, TooSlowIsTooLarge) {
 TEST(SearchLimitsTest, TimeEndsItWithTheFastestSoFar) {
   FakeMachine machine;
   SearchOptions options = from({16, 32});
-  options.limits.max_seconds = 45.0;
+  options.limits.max_seconds = 100.0;
   const SearchResult result = search_and_check(options, machine);
-  EXPECT_EQ(machine.calls, 5);
+  EXPECT_EQ(machine.calls, 10);
   ASSERT_EQ(result.status, Status::kChosen);
-  EXPECT_EQ(result.chosen, (Probe{256, 32}));
+  std::map<Stage, int> probes;
+  for (const Try& one : result.tries) ++probes[one.stage];
+  EXPECT_EQ(probes,
+            (std::map<Stage, int>{{Stage::kReplicas, 5}, {Stage::kRollout, 2}, {Stage::kSmallest, 3}}));
+  EXPECT_GE(machine.rate(result.chosen), 0.98 * machine.rate({256, 32}));
   EXPECT_THAT(result.reason, testing::HasSubstr("its time is over"));
 }
 
@@ -89,14 +93,15 @@ TEST(SearchLimitsTest, EachProbeIsGivenTheTimeThatIsLeftAndWhatThatCutShortIsNoM
   SearchOptions options = from({16, 32});
   options.limits.max_seconds = 45.0;
   std::vector<double> given;
-  const SearchResult result = search(options, [&](const Probe& probe, double seconds) {
-    given.push_back(seconds);
-    Outcome outcome = machine(probe, seconds);
-    if (seconds < outcome.seconds) outcome = {.kind = Kind::kTooSlow, .seconds = seconds};
-    return outcome;
-  });
+  const SearchResult result =
+      search(options, [&](const Probe& probe, const std::optional<Probe>& beside, double seconds) {
+        given.push_back(seconds);
+        Outcome outcome = machine(probe, beside, seconds);
+        if (seconds < outcome.seconds) outcome = {.kind = Kind::kTooSlow, .seconds = seconds};
+        return outcome;
+      });
   EXPECT_THAT(given, testing::ElementsAre(45.0, 35.0, 25.0, 15.0, 5.0));
-  EXPECT_EQ(result.chosen, (Probe{128, 32}));
+  EXPECT_EQ(result.chosen, (Probe{63, 32})) << "as fast as 64, the last of search 1";
   EXPECT_THAT(result.reason, testing::HasSubstr("its time is over"));
 }
 
@@ -110,20 +115,23 @@ TEST(SearchLimitsTest, TimeMayEndAnywhere) {
     options.limits.max_envs = 1000;
     options.limits.max_seconds = limit;
     double fastest = 0.0;
-    const SearchResult result = search(options, [&](const Probe& probe, double seconds) {
-      Outcome outcome = machine(probe, seconds);
-      if (seconds < outcome.seconds) return Outcome{.kind = Kind::kTooSlow, .seconds = seconds};
-      fastest = std::max(fastest, outcome.env_steps_per_s);
-      return outcome;
-    });
+    const SearchResult result =
+        search(options, [&](const Probe& probe, const std::optional<Probe>& beside, double seconds) {
+          Outcome outcome = machine(probe, beside, seconds);
+          if (seconds < outcome.seconds) return Outcome{.kind = Kind::kTooSlow, .seconds = seconds};
+          fastest = std::max(fastest, outcome.env_steps_per_s);
+          return outcome;
+        });
     EXPECT_EQ(result.status, limit < 10.0 ? Status::kNothingFits : Status::kChosen) << limit;
     EXPECT_GE(result.env_steps_per_s, 0.98 * fastest) << limit;
   }
 }
 
 TEST(SearchLimitsTest, WhatMeasureThrowsPasses) {
-  EXPECT_THROW(search(from({16, 32}), [](const Probe&, double) -> Outcome { throw UsageError("stop"); }),
-               UsageError);
+  EXPECT_THROW(
+      search(from({16, 32}),
+             [](const Probe&, const std::optional<Probe>&, double) -> Outcome { throw UsageError("stop"); }),
+      UsageError);
 }
 
 TEST(SearchLimitsTest, ReplicasAreMultiplesOfTheWorkersAndBatchesHoldAllMinibatches) {

@@ -1,5 +1,5 @@
 """The autoscaler against a full grid: what it chooses, and the best of all settings of the grid that stay within the same memory, measured
-in the same run. The choice and the best few are measured again in turns, since the best of many noisy timings is too good.
+in the same run. The choice and the best few are then measured in turns in one process, since the best of many noisy timings is too good.
 
     python3 tests/bench/autoscale_grid.py [--memory_gb 2] [--seconds 1] [--json FILE] cartpole tag_gridworld ...
 """
@@ -16,7 +16,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 WDTRAIN = ROOT / "build/wdtrain"
 # Where the search begins: replicas and steps. The games of 105 agents are begun small, as docs/autoscale.md advises for a CPU.
 STARTS = {"cartpole": (32, 32), "tag_gridworld": (64, 50), "tag_continuous": (4, 10)}
-FINALISTS, ROUNDS = 3, 9
+FINALISTS, ROUNDS = 3, 5
+
+
+def as_order(envs, steps):
+    return {"num_envs": envs, "rollout_steps": steps, "train_batch_size": envs * steps}
 
 
 class Game:
@@ -30,19 +34,30 @@ class Game:
     def search(self, folder):
         """The report, and the summary of a short training with what was chosen."""
         run = f"{folder}/{self.name}"
-        subprocess.run([WDTRAIN, *self.options, "--auto_scale=refresh", "--max_seconds", "5", "--total_steps", "1e9", "--run_dir", run],
+        subprocess.run([WDTRAIN, *self.options, "--auto_scale=refresh", "--max_seconds", "30", "--total_steps", "1e9", "--run_dir", run],
                        check=True, env={**os.environ, "XDG_CACHE_HOME": folder})
         return [json.loads(pathlib.Path(run, name).read_text()) for name in ("autoscale.json", "summary.json")]
 
-    def probe(self, envs, steps, folder):
+    def run(self, folder, memory, **order):
         answer = pathlib.Path(folder, "answer.json")
         answer.unlink(missing_ok=True)
-        order = {"num_envs": envs, "rollout_steps": steps, "max_seconds": 20, "measured_seconds": self.seconds, "memory_bytes": self.memory,
-                 "answer": str(answer)}
+        order |= {"max_seconds": 60, "measured_seconds": self.seconds, "memory_bytes": memory, "answer": str(answer)}
         subprocess.run([WDTRAIN, *self.options, "-a", "--quiet"], env={**os.environ, "WD_PROBE": json.dumps(order)}, stderr=subprocess.DEVNULL)
-        outcome = json.loads(answer.read_text()) if answer.exists() else {"outcome": "out_of_memory"}
+        return json.loads(answer.read_text()) if answer.exists() else {"outcome": "out_of_memory"}
+
+    def probe(self, envs, steps, folder):
+        outcome = self.run(folder, self.memory, probe=as_order(envs, steps))
         fits = outcome["outcome"] == "fits" and outcome["bytes"] <= self.memory
         return (outcome["env_steps_per_s"], outcome["bytes"]) if fits else None
+
+    def ratio(self, a, b, folder):
+        """The speed of a over that of b: quartiles over all turns."""
+        ratios = [1.0, 1.0] if a == b else []
+        for k in range(ROUNDS if a != b else 0):
+            one, other = (a, b) if k % 2 == 0 else (b, a)
+            outcome = self.run(folder, 2 * self.memory, probe=as_order(*one), beside=as_order(*other))
+            ratios += [r if k % 2 == 0 else 1 / r for r in outcome["ratios"]]
+        return statistics.quantiles(ratios, n=4)
 
     def grid(self, folder):
         found = {}
@@ -60,18 +75,13 @@ def compare(game, folder):
     chosen = report["chosen"]["num_envs"], report["chosen"]["rollout_steps"]
     grid = game.grid(folder)
     best = sorted(grid, key=lambda setting: -grid[setting][0])[:FINALISTS]
-    speeds = {setting: [] for setting in (chosen, *best)}
-    for k in range(ROUNDS):
-        for setting in list(speeds) if k % 2 == 0 else reversed(list(speeds)):
-            speeds[setting].append(game.probe(*setting, folder)[0])
-    medians = {setting: statistics.median(values) for setting, values in speeds.items()}
-    fastest = max(best, key=medians.get)
-    ratios = [a / b for a, b in zip(speeds[chosen], speeds[fastest], strict=True)]
+    ratios = {setting: game.ratio(chosen, setting, folder) for setting in best}
+    fastest = min(ratios, key=lambda setting: ratios[setting][1])
     return {"env": game.name, "start": [game.envs, game.steps], "chosen": chosen, "best_of_grid": fastest, "grid_settings": len(grid),
-            "chosen_env_s": medians[chosen], "best_env_s": medians[fastest], "ratio_median": statistics.median(ratios),
-            "ratio_range": [min(ratios), max(ratios)], "probes": len(report["tries"]),
+            "chosen_env_s": report["chosen"]["env_steps_per_s"], "best_env_s": grid[fastest][0], "ratio_quartiles": ratios[fastest],
+            "over_start_quartiles": game.ratio(chosen, (game.envs, game.steps), folder), "probes": len(report["tries"]),
             "search_seconds": sum(t["seconds"] for t in report["tries"]), "memory_limit": game.memory,
-            "peak_memory_of_training": summary["peak_memory_bytes"], "gain_over_start": medians[chosen] / grid[game.envs, game.steps][0]}
+            "peak_memory_of_training": summary["peak_memory_bytes"]}
 
 
 def main():
@@ -89,11 +99,12 @@ def main():
             print(json.dumps(results[-1]), flush=True)
             if arguments.json:
                 arguments.json.write_text(json.dumps(results, indent=2) + "\n")
-    print("| env | start | chosen (probes, seconds) | best of grid (settings) | env/s chosen / best | ratio, pairs | peak MiB |\n|---|---|---|---|---|---|---|")
+    print("| env | start | chosen (probes, seconds) | best of grid (settings) | chosen / best, quartiles | chosen / start | peak MiB |\n|---|---|---|---|---|---|---|")
     for r in results:
+        low, middle, high = r["ratio_quartiles"]
         print(f"| {r['env']} | {r['start'][0]} x {r['start'][1]} | {r['chosen'][0]} x {r['chosen'][1]} ({r['probes']}, {r['search_seconds']:.0f}) "
-              f"| {r['best_of_grid'][0]} x {r['best_of_grid'][1]} ({r['grid_settings']}) | {r['chosen_env_s']:.0f} / {r['best_env_s']:.0f} "
-              f"| {r['ratio_median']:.3f} ({r['ratio_range'][0]:.3f} to {r['ratio_range'][1]:.3f}) | {r['peak_memory_of_training'] / 2**20:.0f} |")
+              f"| {r['best_of_grid'][0]} x {r['best_of_grid'][1]} ({r['grid_settings']}) | {middle:.3f} ({low:.3f} to {high:.3f}) "
+              f"| {r['over_start_quartiles'][1]:.2f} | {r['peak_memory_of_training'] / 2**20:.0f} |")
 
 
 if __name__ == "__main__":

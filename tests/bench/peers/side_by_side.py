@@ -57,13 +57,15 @@ class Ours:
             raise RuntimeError(f"{shown(self.command)} ended with {done.returncode}: {done.stderr.strip()[-2000:]}")
         return done.stdout
 
-    def bench(self, mode, environment, seconds, num_envs=None, batch=None, settings=()):
+    def bench(self, mode, environment, seconds, num_envs=None, batch=None, settings=(), rollout_steps=None):
         """Environment steps a second; mode is env or train."""
         arguments = ["--env", environment, "--mode", mode, "--seconds", seconds, "--device", self.device, "--json"]
         if num_envs is not None:
             arguments += ["--num_envs", num_envs]
         if batch is not None:
             arguments += ["--train_batch_size", batch]
+        if rollout_steps is not None:
+            arguments += ["--rollout_steps", rollout_steps]
         for setting in settings:
             arguments += ["--set", setting]
         return json.loads(self.run("bench", *arguments))["env_steps_per_s"]
