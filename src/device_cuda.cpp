@@ -4,11 +4,11 @@
 #include <c10/cuda/CUDAFunctions.h>
 #include <cuda_runtime.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <array>
 
 #include "src/device.h"
+#include "src/host.h"
 #include "wd/error.h"
 
 namespace wd {
@@ -27,10 +27,9 @@ std::string gpu_name(int index) {
 }
 
 std::string gpu_identity(int index) {
-  std::array<char, 64> place{}, host{};
+  std::array<char, 64> place{};
   C10_CUDA_CHECK(cudaDeviceGetPCIBusId(place.data(), static_cast<int>(place.size()), index));
-  ::gethostname(host.data(), host.size() - 1);
-  return concat("GPU ", place.data(), " of ", host.data());
+  return concat("GPU ", place.data(), " of ", host_name());
 }
 
 void use_gpu(int index) { c10::cuda::set_device(static_cast<c10::DeviceIndex>(index)); }

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <system_error>
@@ -76,6 +77,23 @@ void File::truncate(std::uint64_t size) {
 }
 
 std::uint64_t File::size() const { return static_cast<std::uint64_t>(status_of(descriptor_, path_).st_size); }
+
+std::optional<std::string> read_whole(const std::filesystem::path& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return {};
+  std::string text;
+  std::array<char, 1 << 16> part{};
+  ssize_t got = 0;
+  do {
+    got = ::read(descriptor, part.data(), part.size());
+    if (got > 0) text.append(part.data(), static_cast<std::size_t>(got));
+  } while (got > 0 || (got < 0 && errno == EINTR));
+  const int cause = errno;
+  ::close(descriptor);
+  errno = cause;
+  if (got < 0) return {};
+  return text;
+}
 
 void rename_file(const std::filesystem::path& from, const std::filesystem::path& to) {
   const CallFault fault = failpoint_of_call("rename");

@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace wd {
@@ -32,6 +34,9 @@ class File {
   std::filesystem::path path_;
   int descriptor_;
 };
+
+// All of a file, or of what reads like one; none where it cannot be read, and errno says why.
+std::optional<std::string> read_whole(const std::filesystem::path& path);
 
 // rename(2), or throws.
 void rename_file(const std::filesystem::path& from, const std::filesystem::path& to);

@@ -10,7 +10,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
-#include <sstream>
 
 #include "src/autoscale/budget.h"
 #include "src/autoscale/cache.h"
@@ -18,6 +17,7 @@
 #include "src/autoscale/prober.h"
 #include "src/autoscale/search.h"
 #include "src/config/numbers.h"
+#include "src/files.h"
 #include "src/launcher/command.h"
 #include "src/launcher/devices.h"
 #include "src/launcher/guarded.h"
@@ -156,10 +156,7 @@ std::string build_hash() {
       ::dladdr(reinterpret_cast<const void*>(&settings_of), &info) != 0 && info.dli_fname != nullptr;
   std::string text;
   for (const std::string& path : {std::string("/proc/self/exe"), std::string(found ? info.dli_fname : "")}) {
-    std::ifstream file(path, std::ios::binary);
-    std::ostringstream bytes;
-    bytes << file.rdbuf();
-    const std::string all = std::move(bytes).str();
+    const std::string all = read_whole(path).value_or("");
     text += concat(XXH3_64bits(all.data(), all.size()), ' ');
   }
   return text;

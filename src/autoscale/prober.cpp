@@ -5,11 +5,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
-#include <sstream>
 
 #include "src/autoscale/budget.h"
 #include "src/autoscale/report.h"
+#include "src/files.h"
 #include "src/launcher/gang.h"
 #include "src/launcher/options.h"
 #include "wd/error.h"
@@ -23,14 +22,6 @@ std::filesystem::path make_folder() {
   std::string name = (std::filesystem::temp_directory_path() / "wd-autoscale-XXXXXX").string();
   WD_CHECK(::mkdtemp(name.data()) != nullptr, name, ": cannot make this folder");
   return name;
-}
-
-std::optional<Outcome> read_answer(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file) return {};
-  return parse_outcome(text.str());
 }
 
 // What the failures of a probe's workers say of the setting.
@@ -91,9 +82,9 @@ Outcome Prober::operator()(const Probe& probe, const std::optional<Probe>& besid
     // Where the kernel does not count its kills, one is the likeliest end by SIGKILL.
     const std::optional<std::uint64_t> now = oom_kills(machine_memory());
     outcome = judge(ended.failures, !kills || !now || *now > *kills);
-  } else if (const std::optional<Outcome> answer = read_answer(order.answer);
+  } else if (const std::optional<std::string> answer = read_whole(order.answer);
              answer && ended.exit_code == 0) {
-    outcome = *answer;
+    outcome = parse_outcome(*answer);
   } else {
     outcome.detail = concat("a probe ended with exit code ", ended.exit_code, " and without an answer");
   }

@@ -6,10 +6,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 
 #include "src/cli/output.h"
+#include "src/files.h"
 #include "wd/parallel.h"
 
 namespace wd::cli {
@@ -125,11 +124,9 @@ std::vector<std::filesystem::path> config_folders() {
 }
 
 std::string read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (file) text << file.rdbuf();
-  if (!file || !text) throw UsageError(path + ": cannot read: " + std::strerror(errno));
-  return std::move(text).str();
+  const std::optional<std::string> text = read_whole(path);
+  if (!text) throw UsageError(path + ": cannot read: " + std::strerror(errno));
+  return *text;
 }
 
 }  // namespace wd::cli

@@ -2,19 +2,16 @@
 #include "src/launcher/command.h"
 
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 
+#include "src/files.h"
 #include "wd/error.h"
 
 namespace wd::launcher {
 
 std::vector<std::string> own_command() {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
   std::vector<std::string> command;
-  std::istringstream words(text.str());
+  std::istringstream words(read_whole("/proc/self/cmdline").value_or(""));
   for (std::string word; std::getline(words, word, '\0');) command.push_back(word);
   WD_CHECK(!command.empty(),
            "/proc/self/cmdline cannot be read: a launcher needs it to start this program again");

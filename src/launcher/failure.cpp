@@ -2,7 +2,6 @@
 #include "src/launcher/failure.h"
 
 #include <cxxabi.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -15,6 +14,7 @@
 #include <sstream>
 #include <tuple>
 
+#include "src/host.h"
 #include "src/launcher/clock.h"
 #include "src/launcher/hang.h"
 #include "wd/error.h"
@@ -63,12 +63,6 @@ Failure describe_slot(const WorkerStatus& slot, std::int64_t at_ns) {
 std::string signal_name(int signal) {
   const char* const name = ::sigabbrev_np(signal);
   return name == nullptr ? concat("signal ", signal) : concat("SIG", name);
-}
-
-std::string host_name() {
-  std::array<char, 256> host{};
-  ::gethostname(host.data(), host.size() - 1);
-  return host.data();
 }
 
 std::string list_ranks(std::vector<int> ranks) {

@@ -39,8 +39,6 @@ Failure describe_slot(const WorkerStatus& slot, std::int64_t at_ns);
 
 // "SIGSEGV"
 std::string signal_name(int signal);
-// This machine's name.
-std::string host_name();
 // "rank 3", "ranks 0, 2, 3"
 std::string list_ranks(std::vector<int> ranks);
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/distributed/address.h"
+#include "src/host.h"
 #include "src/launcher/clock.h"
 #include "src/launcher/failure.h"
 #include "src/launcher/own_address.h"

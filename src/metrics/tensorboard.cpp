@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "src/host.h"
 #include "wd/error.h"
 #include "wd/name.h"
 
@@ -82,11 +83,10 @@ std::string encode_values(const MetricsRow& row) {
 
 std::filesystem::path event_path(const std::filesystem::path& folder) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  std::array<char, 128> host{};
-  ::gethostname(host.data(), host.size() - 1);
+  const std::string host = host_name();
   return folder / concat("events.out.tfevents.",
                          std::chrono::duration_cast<std::chrono::seconds>(now).count(), '.',
-                         is_name(host.data()) ? host.data() : "host", '.', ::getpid());
+                         is_name(host) ? host : "host", '.', ::getpid());
 }
 
 }  // namespace

@@ -9,17 +9,14 @@
 #include <cerrno>
 
 #include "src/files.h"
+#include "src/host.h"
 #include "wd/error.h"
 
 namespace wd::run {
 
 namespace {
 
-std::string holder() {
-  std::array<char, 128> host{};
-  ::gethostname(host.data(), host.size() - 1);
-  return concat("process ", ::getpid(), " on ", host.data(), "\n");
-}
+std::string holder() { return concat("process ", ::getpid(), " on ", host_name(), "\n"); }
 
 std::string read_line(int descriptor) {
   std::array<char, 256> text{};

@@ -5,8 +5,9 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <xxhash.h>
 
+#include <cerrno>
 #include <cmath>
-#include <fstream>
+#include <cstring>
 #include <iterator>
 #include <span>
 #include <sstream>
@@ -15,6 +16,7 @@
 #include "kernels/reduce.h"
 #include "src/algorithm/guard.h"
 #include "src/device.h"
+#include "src/files.h"
 #include "src/graph.h"
 #include "src/trainer/action_spread.h"
 #include "src/trainer/episode_log.h"
@@ -35,12 +37,10 @@ namespace {
 using Seconds = std::chrono::duration<double>;
 using Clock = std::chrono::steady_clock;
 
-std::string read_text(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) throw UsageError("env.starts = " + path + ": cannot be read");
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
+std::string read_starts(const std::string& path) {
+  const std::optional<std::string> text = read_whole(path);
+  if (!text) throw UsageError(concat("env.starts = ", path, ": cannot be read: ", std::strerror(errno)));
+  return *text;
 }
 
 constexpr const char* kRollouts = "rollouts";
@@ -111,7 +111,7 @@ ReplicasOptions replicas_options(const Config& config, Device device, int rank, 
   options.seed = static_cast<std::uint64_t>(config.trainer.seed);
   options.reset = static_cast<ResetMode>(config.env.reset);
   options.pool_size = static_cast<std::uint32_t>(config.env.reset_pool_size);
-  if (options.reset == ResetMode::kGiven) options.starts = read_text(config.env.starts);
+  if (options.reset == ResetMode::kGiven) options.starts = read_starts(config.env.starts);
   options.device = device;
   return options;
 }
