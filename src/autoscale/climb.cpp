@@ -12,8 +12,8 @@
 namespace wd::scaling {
 namespace {
 
-// A doubling that is slower than this is no matter of noise.
-constexpr double kClearLoss = 0.8;
+// A doubling that is slower, or faster, than this is no matter of noise.
+constexpr double kClearLoss = 0.8, kClearGain = 1.1;
 
 class Climber {
  public:
@@ -79,25 +79,27 @@ class Climber {
     ended_ = concat("the limit is ", axis_.most);
   }
 
-  // Whether so many doublings bring 2 % each. One timing is noisier than that: where it shows no gain, the
-  // median of pairs decides.
+  // Whether so many doublings bring 2 % each. One timing of both is noisier than that: where it is not clear,
+  // the median of pairs decides.
   bool may_gain(std::int64_t from, std::int64_t to, int doublings) {
     const Probe a = axis_.probe(from), b = axis_.probe(to);
     const double wanted = std::pow(1.0 + kLeastGain, doublings), gain = tries_.rate(b) / tries_.rate(a);
-    if (gain >= wanted) return true;
+    if (gain >= kClearGain) return true;
     if (gain < kClearLoss) return false;
     const Comparison pairs = compare(tries_, b, a, wanted);
     return pairs.verdict != Verdict::kNo && pairs.median >= wanted;
   }
 
+  // The largest that fits; for speed the smallest within 2 % of the fastest.
   std::optional<std::int64_t> best() const {
     double fastest = 0.0;
     for (const std::int64_t value : seen_) fastest = std::max(fastest, tries_.rate(axis_.probe(value)));
     std::optional<std::int64_t> found;
     for (const std::int64_t value : seen_) {
       const Probe probe = axis_.probe(value);
-      const bool fast = !for_speed_ || tries_.rate(probe) >= (1.0 - kLeastGain) * fastest;
-      if (tries_.fits(probe) && fast) found = value;
+      if (!tries_.fits(probe)) continue;
+      if (for_speed_ && tries_.rate(probe) >= (1.0 - kLeastGain) * fastest) return value;
+      found = value;
     }
     return found;
   }

@@ -34,7 +34,7 @@ struct Climb {
   std::string ended;  // why it went no further
 };
 
-// From `start`. With `for_speed` a doubling that gains under 2 % ends it too, and of what fits the largest is
+// From `start`. With `for_speed` a doubling that gains under 2 % ends it too, and of what fits the smallest is
 // found that is within 2 % of the fastest.
 Climb climb(Tries& tries, const Axis& axis, std::int64_t start, bool for_speed);
 

@@ -25,7 +25,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A first iteration of this length is itself what is timed: what warming up costs is lost in it.
+// An iteration that warms up and lasts so long is itself what is timed: what warming up costs is lost in it.
 constexpr double kLongSeconds = 4.0;
 constexpr std::size_t kMostTurns = 200;
 // Of two settings beside each other: short, so that whatever slows the machine slows both; long enough for a
@@ -50,6 +50,8 @@ struct Worker {
   double max_seconds;  // 0: as long as it takes
   Clock::time_point start = Clock::now();
 
+  // On a GPU nobody can look at the clock within an iteration that is replayed.
+  bool replays() const { return device.is_cuda() && config.trainer.cuda_graphs; }
   bool out_of_time() const { return max_seconds > 0.0 && seconds_since(start) > max_seconds; }
 };
 
@@ -61,12 +63,14 @@ class Training {
       : worker_(worker),
         probe_(probe),
         trainer_(with(worker.config, probe), worker.row, worker.environment, worker.device, worker.group) {
-    warm_up_ = iterate();
+    const int iterations =
+        worker.replays() ? 2 : 1;  // the second is captured as graphs, which take memory too
+    for (int k = 0; k < iterations; ++k) warm_up_ = iterate();
     static_cast<void>(trainer_.take_metrics());
     static_cast<void>(trainer_.snapshot());  // what a checkpoint needs, a training needs
   }
 
-  double warm_up() const { return warm_up_; }  // [s] of the first iteration
+  double warm_up() const { return warm_up_; }  // [s] of the last iteration of it
   bool is_long() const { return warm_up_ >= kLongSeconds; }
 
   // Env steps a second.
@@ -76,18 +80,16 @@ class Training {
 
   // Seconds of the slowest rank.
   double iterate() {
-    // On a GPU nobody can look at the clock within an iteration that is replayed.
-    const bool replays = worker_.device.is_cuda() && worker_.config.trainer.cuda_graphs;
     const Clock::time_point start = Clock::now();
     heartbeat::iteration(trainer_.counts().iteration + 1);
     Trainer::IterateOptions options;
-    if (!replays) options.give_up = [this] { return worker_.out_of_time(); };
+    if (!worker_.replays()) options.give_up = [this] { return worker_.out_of_time(); };
     const bool complete = trainer_.iterate(options);
     synchronize(worker_.device);
     const at::Tensor told =
         at::tensor({seconds_since(start), worker_.out_of_time() ? 1.0 : 0.0}, at::kDouble);
     trainer_.group().all_reduce(told, ReduceOp::kMax);
-    if (!complete || (replays && told[1].item<double>() != 0.0)) throw TimeIsOver();
+    if (!complete || (worker_.replays() && told[1].item<double>() != 0.0)) throw TimeIsOver();
     return told[0].item<double>();
   }
 

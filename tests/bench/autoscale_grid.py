@@ -1,7 +1,8 @@
-"""The autoscaler against a full grid: what it chooses, and the best of all settings of the grid that stay within the same memory, measured
-in the same run. The choice and the best few are then measured in turns in one process, since the best of many noisy timings is too good.
+"""The autoscaler against a full grid: what it chooses, and the best of all settings of the grid that stay within the same memory and end an
+iteration within 20 seconds, measured in the same run. The choice and the best few are then measured in turns in one process, since the best of many noisy timings is too good.
 
     python3 tests/bench/autoscale_grid.py [--memory_gb 2] [--seconds 1] [--json FILE] cartpole tag_gridworld ...
+    python3 tests/bench/autoscale_grid.py --device cuda --memory_gb 0 --json FILE tag_continuous    # with all of the card's memory
 """
 
 import argparse
@@ -14,9 +15,12 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 WDTRAIN = ROOT / "build/wdtrain"
-# Where the search begins: replicas and steps. The games of 105 agents are begun small, as docs/autoscale.md advises for a CPU.
-STARTS = {"cartpole": (32, 32), "tag_gridworld": (64, 50), "tag_continuous": (4, 10)}
+# Where the search begins: replicas and steps. The games of 105 agents are begun small on a CPU, as docs/autoscale.md advises; on a GPU
+# where WarpDrive begins.
+STARTS = {"cpu": {"cartpole": (32, 32), "tag_gridworld": (64, 50), "tag_continuous": (4, 10)},
+          "cuda": {"cartpole": (256, 32), "tag_gridworld": (64, 50), "tag_continuous": (250, 100)}}
 FINALISTS, ROUNDS = 3, 5
+MOST_SECONDS = 20  # of an iteration in the grid
 
 
 def as_order(envs, steps):
@@ -25,9 +29,10 @@ def as_order(envs, steps):
 
 class Game:
     def __init__(self, name, arguments):
-        self.name, self.memory, self.seconds = name, int(arguments.memory_gb * 2**30), arguments.seconds
-        self.envs, self.steps = STARTS[name]
-        self.options = ["--env", name, "--device", "cpu", "--stop_return", "none", "--set", f"trainer.num_envs={self.envs}", "--set",
+        self.name, self.seconds, self.device = name, arguments.seconds, arguments.device
+        self.memory = None  # [bytes] that a worker may have, once the search has told
+        self.envs, self.steps = STARTS[self.device][name]
+        self.options = ["--env", name, "--device", self.device, "--stop_return", "none", "--set", f"trainer.num_envs={self.envs}", "--set",
                         f"trainer.train_batch_size={self.envs * self.steps}", "--set", f"autoscale.memory_gb={arguments.memory_gb}",
                         "--set", f"autoscale.probe_seconds={arguments.seconds}", "--set", f"autoscale.max_seconds={arguments.search_seconds}"]
 
@@ -36,12 +41,14 @@ class Game:
         run = f"{folder}/{self.name}"
         subprocess.run([WDTRAIN, *self.options, "--auto_scale=refresh", "--max_seconds", "30", "--total_steps", "1e9", "--run_dir", run],
                        check=True, env={**os.environ, "XDG_CACHE_HOME": folder})
-        return [json.loads(pathlib.Path(run, name).read_text()) for name in ("autoscale.json", "summary.json")]
+        report, summary = (json.loads(pathlib.Path(run, name).read_text()) for name in ("autoscale.json", "summary.json"))
+        self.memory = report["limits"]["memory_bytes"]
+        return report, summary
 
     def run(self, folder, memory, **order):
         answer = pathlib.Path(folder, "answer.json")
         answer.unlink(missing_ok=True)
-        order |= {"max_seconds": 60, "measured_seconds": self.seconds, "memory_bytes": memory, "answer": str(answer)}
+        order |= {"max_seconds": 60, "measured_seconds": self.seconds, "memory_bytes": memory if self.device == "cpu" else 0, "answer": str(answer)}
         subprocess.run([WDTRAIN, *self.options, "-a", "--quiet"], env={**os.environ, "WD_PROBE": json.dumps(order)}, stderr=subprocess.DEVNULL)
         return json.loads(answer.read_text()) if answer.exists() else {"outcome": "out_of_memory"}
 
@@ -63,7 +70,7 @@ class Game:
         found = {}
         for steps in (self.steps, 2 * self.steps, 4 * self.steps):
             envs = self.envs
-            while measured := self.probe(envs, steps, folder):
+            while envs * steps < MOST_SECONDS * max([speed for speed, _ in found.values()], default=1e9) and (measured := self.probe(envs, steps, folder)):
                 found[envs, steps] = measured
                 print(f"{self.name} {envs} x {steps}: {measured[0]:.0f} env/s, {measured[1] / 2**20:.0f} MiB", flush=True)
                 envs *= 2
@@ -86,8 +93,9 @@ def compare(game, folder):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("envs", nargs="+", choices=sorted(STARTS))
-    parser.add_argument("--memory_gb", type=float, default=2)
+    parser.add_argument("envs", nargs="+", choices=sorted(STARTS["cpu"]))
+    parser.add_argument("--device", choices=sorted(STARTS), default="cpu")
+    parser.add_argument("--memory_gb", type=float, default=2, help="autoscale.memory_gb")
     parser.add_argument("--seconds", type=float, default=1)
     parser.add_argument("--search_seconds", type=float, default=600, help="autoscale.max_seconds")
     parser.add_argument("--json", type=pathlib.Path)
