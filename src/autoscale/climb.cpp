@@ -63,20 +63,39 @@ class Climber {
 
   void up(std::int64_t fits) {
     while (fits < axis_.most) {
-      std::int64_t next = fits > axis_.most / 2 ? axis_.most : 2 * fits;
-      const std::optional<Kind> kind = look(next);
-      if (!kind) return;
-      if (*kind != Kind::kFits) return bisect(fits, next);
-      if (for_speed_ && next == 2 * fits && !may_gain(fits, next, 1)) {
-        ended_ = concat("no faster at ", next);
-        // Two doublings may show what one hides in the noise.
-        if (next > axis_.most / 2 || look(2 * next) != Kind::kFits || !may_gain(fits, 2 * next, 2)) return;
-        ended_.clear();
-        next *= 2;
+      if (!for_speed_ || fits > axis_.most / 2) {
+        const std::int64_t next = fits > axis_.most / 2 ? axis_.most : 2 * fits;
+        const std::optional<Kind> kind = look(next);
+        if (!kind) return;
+        if (*kind != Kind::kFits) return bisect(fits, next);
+        fits = next;
+      } else if (const std::optional<std::int64_t> faster = look_ahead(fits)) {
+        fits = *faster;
+      } else {
+        return;
       }
-      fits = next;
     }
     ended_ = concat("the limit is ", axis_.most);
+  }
+
+  // The next number whose doublings gain 2 % each: several of them show what one hides in the noise. None: this
+  // is the end.
+  std::optional<std::int64_t> look_ahead(std::int64_t fits) {
+    std::string first_end;
+    for (const int doublings : {1, 2, 4}) {
+      if (fits > axis_.most >> doublings) break;
+      const std::int64_t next = fits << doublings;
+      const std::optional<Kind> kind = look(next);
+      if (!kind) return {};
+      if (*kind != Kind::kFits) {
+        if (doublings == 1) bisect(fits, next);
+        break;
+      }
+      if (may_gain(fits, next, doublings)) return next;
+      if (first_end.empty()) first_end = concat("no faster at ", next);
+    }
+    if (!first_end.empty()) ended_ = first_end;
+    return {};
   }
 
   // Whether so many doublings bring 2 % each. One timing of both is noisier than that: where it is not clear,
