@@ -133,6 +133,7 @@ struct AutoscaleSettings {
   std::int64_t max_batch = 10'000'000'000;
   double max_seconds = 600.0;
   double probe_seconds = 1.0;
+  double max_iteration_seconds = 10.0;
   int scale_lr = kScaleLrNone;
 
   void describe(Fields& field);

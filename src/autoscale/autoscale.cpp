@@ -211,11 +211,12 @@ std::string batch_note(const SearchResult& result, const Config& config) {
       why = concat(" (", one.probe.num_envs, " replicas of ", one.probe.rollout_steps,
                    " steps: ", one.outcome.detail, ")");
   }
-  throw UsageError(concat("autoscale: not even the smallest setting fits into ",
-                          run::format_bytes(limits.memory_bytes), " a worker", why, ": ", result.reason,
-                          "; raise autoscale.memory_gb or autoscale.max_seconds, lower autoscale.min_rollout "
-                          "or trainer.chunk_rows, "
-                          "or make networks or environment smaller"));
+  throw UsageError(
+      concat("autoscale: not even the smallest setting fits into ", run::format_bytes(limits.memory_bytes),
+             " a worker", why, ": ", result.reason,
+             "; raise autoscale.memory_gb, autoscale.max_seconds or autoscale.max_iteration_seconds, lower "
+             "autoscale.min_rollout or trainer.chunk_rows, "
+             "or make networks or environment smaller"));
 }
 
 }  // namespace
@@ -280,7 +281,7 @@ Autoscaled autoscale(const Config& config, const EnvironmentRow& row, Environmen
                 .objective = search_for.objective,
                 .limits = search_for.limits};
   {
-    Prober prober(options.launch, launcher::own_command(), config.autoscale.probe_seconds,
+    Prober prober(options.launch, launcher::own_command(), config.autoscale,
                   options.launch.gpus ? 0 : machine.memory_bytes);
     report.result = search(search_for, std::ref(prober), options.observe);
   }

@@ -88,7 +88,8 @@ class Climber {
       const std::optional<Kind> kind = look(next);
       if (!kind) return {};
       if (*kind != Kind::kFits) {
-        if (doublings == 1) bisect(fits, next);
+        // Between two settings of which one is too slow there is no speed to gain that is worth the time.
+        if (doublings == 1 && *kind != Kind::kTooSlow) bisect(fits, next);
         break;
       }
       if (may_gain(fits, next, doublings)) return next;

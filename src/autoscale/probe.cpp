@@ -38,7 +38,10 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-struct TimeIsOver {};
+// Thrown where a probe is too slow; the text is for people.
+struct TooSlow {
+  std::string why;
+};
 
 // What the two settings of a probe have in common: the worker that they run in.
 struct Worker {
@@ -58,14 +61,14 @@ struct Worker {
 // One rank's part of a training with one setting.
 class Training {
  public:
-  // Warms up too. Throws TimeIsOver, as iterate() does.
-  Training(const Worker& worker, const Probe& probe)
+  // Warms up too, each iteration in at most `max_seconds` (0: any). Throws TooSlow, as iterate() does.
+  Training(const Worker& worker, const Probe& probe, double max_seconds)
       : worker_(worker),
         probe_(probe),
         trainer_(with(worker.config, probe), worker.row, worker.environment, worker.device, worker.group) {
     const int iterations =
         worker.replays() ? 2 : 1;  // the second is captured as graphs, which take memory too
-    for (int k = 0; k < iterations; ++k) warm_up_ = iterate();
+    for (int k = 0; k < iterations; ++k) warm_up_ = iterate(max_seconds);
     static_cast<void>(trainer_.take_metrics());
     static_cast<void>(trainer_.snapshot());  // what a checkpoint needs, a training needs
   }
@@ -79,18 +82,24 @@ class Training {
   }
 
   // Seconds of the slowest rank.
-  double iterate() {
+  double iterate(double max_seconds = 0.0) {
     const Clock::time_point start = Clock::now();
     heartbeat::iteration(trainer_.counts().iteration + 1);
     Trainer::IterateOptions options;
-    if (!worker_.replays()) options.give_up = [this] { return worker_.out_of_time(); };
+    const auto too_long = [&] { return max_seconds > 0.0 && seconds_since(start) > max_seconds; };
+    if (!worker_.replays()) options.give_up = [&] { return worker_.out_of_time() || too_long(); };
     const bool complete = trainer_.iterate(options);
     synchronize(worker_.device);
     const at::Tensor told =
         at::tensor({seconds_since(start), worker_.out_of_time() ? 1.0 : 0.0}, at::kDouble);
     trainer_.group().all_reduce(told, ReduceOp::kMax);
-    if (!complete || (worker_.replays() && told[1].item<double>() != 0.0)) throw TimeIsOver();
-    return told[0].item<double>();
+    const auto seconds = told[0].item<double>();
+    if (told[1].item<double>() != 0.0 && (!complete || worker_.replays()))
+      throw TooSlow{"not done in " + run::format_duration(worker_.max_seconds)};
+    if (!complete || (max_seconds > 0.0 && seconds > max_seconds)) {
+      throw TooSlow{concat("an iteration takes longer than autoscale.max_iteration_seconds = ", max_seconds)};
+    }
+    return seconds;
   }
 
  private:
@@ -148,19 +157,17 @@ std::vector<double> in_turns(Training& a, Training& b, double measured_seconds) 
 
 Outcome measure(const Worker& worker, const ProbeOrder& order) {
   try {
-    Training training(worker, order.probe);
+    Training training(worker, order.probe, order.max_iteration_seconds);
     Outcome outcome{.kind = Kind::kFits, .bytes = peak(worker)};
     if (order.beside) {
-      Training other(worker, *order.beside);
+      Training other(worker, *order.beside, 0.0);
       outcome.ratios = in_turns(training, other, order.measured_seconds);
     } else {
       outcome.env_steps_per_s = take_turn(training, order.measured_seconds).rate;
     }
     return outcome;
-  } catch (const TimeIsOver&) {
-    return {.kind = Kind::kTooSlow,
-            .bytes = peak(worker),
-            .detail = "not done in " + run::format_duration(order.max_seconds)};
+  } catch (const TooSlow& slow) {
+    return {.kind = Kind::kTooSlow, .bytes = peak(worker), .detail = slow.why};
   }
 }
 
@@ -206,6 +213,7 @@ int run_probe(const ProbeOrder& order, const Config& config, const EnvironmentRo
 std::string order_json(const ProbeOrder& order) {
   Json json{{"probe", to_json(order.probe)},
             {"max_seconds", order.max_seconds},
+            {"max_iteration_seconds", order.max_iteration_seconds},
             {"measured_seconds", order.measured_seconds},
             {"memory_bytes", order.memory_bytes},
             {"answer", order.answer.string()}};
@@ -220,6 +228,7 @@ ProbeOrder parse_order(std::string_view written) {
     return {.probe = probe_from(json.at("probe")),
             .beside = json.contains("beside") ? std::optional(probe_from(json["beside"])) : std::nullopt,
             .max_seconds = number(json, "max_seconds", 0.0),
+            .max_iteration_seconds = number(json, "max_iteration_seconds", 0.0),
             .measured_seconds = number(json, "measured_seconds", 0.0),
             .memory_bytes = static_cast<std::uint64_t>(count(json, "memory_bytes", 0)),
             .answer = text(json, "answer")};

@@ -38,12 +38,13 @@ Outcome judge(const std::vector<launcher::Failure>& failures, bool killed_for_me
 
 }  // namespace
 
-Prober::Prober(const LaunchOptions& launch, std::vector<std::string> command, double measured_seconds,
-               std::uint64_t memory_bytes)
+Prober::Prober(const LaunchOptions& launch, std::vector<std::string> command,
+               const AutoscaleSettings& settings, std::uint64_t memory_bytes)
     : launch_(launch),
       command_(std::move(command)),
       gpus_(launcher::choose_gpus(launch)),
-      measured_seconds_(measured_seconds),
+      measured_seconds_(settings.probe_seconds),
+      max_iteration_seconds_(settings.max_iteration_seconds),
       memory_bytes_(memory_bytes),
       folder_(make_folder()) {
   launch_.max_restarts = 0;
@@ -55,8 +56,13 @@ Prober::~Prober() {
 }
 
 Outcome Prober::operator()(const Probe& probe, const std::optional<Probe>& beside, double max_seconds) {
-  const ProbeOrder order{
-      probe, beside, max_seconds, measured_seconds_, memory_bytes_, folder_ / "answer.json"};
+  const ProbeOrder order{.probe = probe,
+                         .beside = beside,
+                         .max_seconds = max_seconds,
+                         .max_iteration_seconds = max_iteration_seconds_,
+                         .measured_seconds = measured_seconds_,
+                         .memory_bytes = memory_bytes_,
+                         .answer = folder_ / "answer.json"};
   std::filesystem::remove(order.answer);
   const std::optional<std::uint64_t> kills = oom_kills(machine_memory());
   const Clock::time_point start = Clock::now();

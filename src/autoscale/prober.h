@@ -13,7 +13,7 @@ namespace wd::scaling {
 class Prober {
  public:
   // `command`: this program's, which in a process with kProbeVariable runs a probe. memory_bytes: of one worker, on the CPU.
-  Prober(const LaunchOptions& launch, std::vector<std::string> command, double measured_seconds,
+  Prober(const LaunchOptions& launch, std::vector<std::string> command, const AutoscaleSettings& settings,
          std::uint64_t memory_bytes);
   ~Prober();
   Prober(const Prober&) = delete;
@@ -25,7 +25,7 @@ class Prober {
  private:
   LaunchOptions launch_;
   std::vector<std::string> command_, gpus_;
-  double measured_seconds_;
+  double measured_seconds_, max_iteration_seconds_;
   std::uint64_t memory_bytes_;
   std::filesystem::path folder_;  // for answers
 };

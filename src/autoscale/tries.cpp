@@ -72,7 +72,7 @@ std::optional<Outcome> Tries::run(const Probe& probe, const std::optional<Probe>
   }
   const bool too_much = outcome.kind == Kind::kOutOfMemory || outcome.kind == Kind::kTooSlow;
   if (one.beside && too_much) {  // which says nothing of one alone
-    most_together_ = together(probe, *one.beside);
+    if (outcome.kind == Kind::kOutOfMemory) most_together_ = together(probe, *one.beside);
     tell(one);
     return run(probe);
   }

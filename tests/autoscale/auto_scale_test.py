@@ -146,7 +146,7 @@ def setting(num_envs, rollout_steps):
 
 def test_two_settings_in_one_process_are_timed_in_turns(wdtrain, tmp_path):
     answer = tmp_path / "answer.json"
-    order = {"probe": setting(64, 32), "beside": setting(2, 32), "max_seconds": 0, "measured_seconds": 0.4, "memory_bytes": 1_000_000_000, "answer": str(answer)}
+    order = {"probe": setting(64, 32), "beside": setting(2, 32), "max_seconds": 0, "max_iteration_seconds": 0, "measured_seconds": 0.4, "memory_bytes": 1_000_000_000, "answer": str(answer)}
     finish(wdtrain(*QUICK, "-a", env={"WD_PROBE": json.dumps(order)}))
     ratios = json.loads(answer.read_text())["ratios"]
     assert len(ratios) >= 3 and statistics.median(ratios) > 1.5, "64 replicas at once are faster than 2"
@@ -158,7 +158,7 @@ def test_two_settings_in_one_process_are_timed_in_turns(wdtrain, tmp_path):
 def test_a_probe_without_memory_says_so(wdtrain, tmp_path):
     """The process of a probe by itself: what it asks for is more than it may have."""
     answer = tmp_path / "answer.json"
-    order = {"probe": setting(2048, 128), "max_seconds": 0, "measured_seconds": 0.1, "memory_bytes": 20_000_000, "answer": str(answer)}
+    order = {"probe": setting(2048, 128), "max_seconds": 0, "max_iteration_seconds": 0, "measured_seconds": 0.1, "memory_bytes": 20_000_000, "answer": str(answer)}
     done = finish(wdtrain(*QUICK, "-a", "--set", "policy.shared.num_epochs=1", env={"WD_PROBE": json.dumps(order)}))
     assert done.returncode == 12, done.err
     assert not answer.exists()
@@ -169,6 +169,10 @@ def test_a_probe_without_memory_says_so(wdtrain, tmp_path):
     order |= {"max_seconds": 0.05, "probe": setting(2048, 1024)}
     done = finish(wdtrain(*QUICK, "-a", "--set", "policy.shared.num_epochs=1", env={"WD_PROBE": json.dumps(order)}))
     assert done.returncode == 0 and json.loads(answer.read_text())["outcome"] == "too_slow"
+    order |= {"max_seconds": 0, "max_iteration_seconds": 0.05}
+    done = finish(wdtrain(*QUICK, "-a", "--set", "policy.shared.num_epochs=1", env={"WD_PROBE": json.dumps(order)}))
+    outcome = json.loads(answer.read_text())
+    assert outcome["outcome"] == "too_slow" and "max_iteration_seconds = 0.05" in outcome["detail"]
 
 
 def test_stays_within_the_limit_of_its_shell(wdtrain, tmp_path):
