@@ -44,7 +44,7 @@ Prober::Prober(const LaunchOptions& launch, std::vector<std::string> command,
       command_(std::move(command)),
       gpus_(launcher::choose_gpus(launch)),
       measured_seconds_(settings.probe_seconds),
-      max_iteration_seconds_(settings.max_iteration_seconds),
+      max_iteration_seconds_(settings.objective == kObjectiveSpeed ? settings.max_iteration_seconds : 0.0),
       memory_bytes_(memory_bytes),
       folder_(make_folder()) {
   launch_.max_restarts = 0;

@@ -102,7 +102,7 @@ void AutoscaleSettings::describe(Fields& field) {
   field("max_seconds", max_seconds, {0, 1e9}, "time for all probes together [s]; 0: no limit");
   field("probe_seconds", probe_seconds, above(0, 1e6), "time measured in a probe, at least [s]");
   field("max_iteration_seconds", max_iteration_seconds, {0, 1e6},
-        "a setting whose iteration takes longer is too slow [s]; 0: none is");
+        "speed: a setting whose iteration takes longer is too slow [s]; 0: none is");
   field.choice("scale_lr", scale_lr, {"none", "sqrt", "linear"},
                "learning rates grow with the batch: by its root, or as it does");
 }
