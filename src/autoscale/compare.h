@@ -8,7 +8,7 @@
 namespace wd::scaling {
 
 inline constexpr int kLeastRatios = 3;
-inline constexpr int kMostPairs = 5;  // of processes, where one does not hold both settings
+inline constexpr int kMostPairs = 5;  // of processes that take turns, or processes that hold both
 
 enum class Verdict {
   kYes,

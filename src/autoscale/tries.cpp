@@ -70,9 +70,8 @@ std::optional<Outcome> Tries::run(const Probe& probe, const std::optional<Probe>
     tell(one);
     return {};
   }
-  const bool too_much = outcome.kind == Kind::kOutOfMemory || outcome.kind == Kind::kTooSlow;
-  if (one.beside && too_much) {  // which says nothing of one alone
-    if (outcome.kind == Kind::kOutOfMemory) most_together_ = together(probe, *one.beside);
+  if (outcome.kind == Kind::kOutOfMemory && one.beside) {  // which says nothing of one alone
+    most_together_ = together(probe, *one.beside);
     tell(one);
     return run(probe);
   }

@@ -79,6 +79,10 @@ inline double bound(const SearchOptions& options, const SearchResult& result, St
   return 2.0 * std::log2(envs * steps) + 4.0;
 }
 
+inline bool lacked_memory_together(const Try& one) {
+  return one.outcome.kind == Kind::kOutOfMemory && one.beside;
+}
+
 // Searches, and checks what holds for every search.
 inline SearchResult search_and_check(const SearchOptions& options, FakeMachine& machine) {
   std::vector<Try> told;
@@ -101,7 +105,7 @@ inline SearchResult search_and_check(const SearchOptions& options, FakeMachine& 
     ++run;
     EXPECT_FALSE(misfits.contains(probe)) << "what did not fit is not measured again: " << probe.num_envs;
     // What two settings together need says nothing about one.
-    if (one.outcome.kind != Kind::kFits && !one.beside) misfits.insert(probe);
+    if (one.outcome.kind != Kind::kFits && !lacked_memory_together(one)) misfits.insert(probe);
   }
   EXPECT_EQ(run, machine.calls);
   for (const auto& [stage, count] : probes)
@@ -113,7 +117,7 @@ inline SearchResult search_and_check(const SearchOptions& options, FakeMachine& 
   std::vector<double> start_rates;
   for (const Try& one : result.tries) {
     const bool fits = one.outcome.kind == Kind::kFits;
-    if (!fits && one.beside) continue;
+    if (lacked_memory_together(one)) continue;
     if (one.probe == result.chosen) {
       EXPECT_TRUE(fits) << one.outcome.detail;
       chosen_fits = true;
