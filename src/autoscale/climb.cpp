@@ -63,8 +63,9 @@ class Climber {
 
   void up(std::int64_t fits) {
     while (fits < axis_.most) {
-      if (!for_speed_ || fits > axis_.most / 2) {
-        const std::int64_t next = fits > axis_.most / 2 ? axis_.most : 2 * fits;
+      const bool last = fits > axis_.most / 2;
+      if (last || !for_speed_) {
+        const std::int64_t next = last ? axis_.most : 2 * fits;
         const std::optional<Kind> kind = look(next);
         if (!kind) return;
         if (*kind != Kind::kFits) return bisect(fits, next);

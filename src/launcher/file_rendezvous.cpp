@@ -9,7 +9,6 @@
 #include "src/distributed/address.h"
 #include "src/host.h"
 #include "src/launcher/clock.h"
-#include "src/launcher/failure.h"
 #include "src/launcher/own_address.h"
 #include "wd/atomic_file.h"
 #include "wd/error.h"
