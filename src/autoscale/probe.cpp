@@ -25,14 +25,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// An iteration that warms up and lasts so long is itself what is timed: what warming up costs is lost in it.
-constexpr double kLongSeconds = 4.0;
+// An iteration that warms up and lasts so long is itself what is timed of a setting alone: what warming up costs (a
+// tenth of 7 s, where pages are touched for the first time) is worth less than a second one.
+constexpr double kLongSeconds = 10.0;
 constexpr std::size_t kMostTurns = 200;
 // Of two settings beside each other: short, so that whatever slows the machine slows both; long enough for a
 // clock and for caches to fill.
 constexpr double kTurnSeconds = 0.1;
-constexpr double kPartOfOther = 0.25;  // a turn is no shorter than this part of the other setting's
-constexpr std::size_t kLeastTurns = 3;
+constexpr double kPartOfOther = 0.25;   // a turn is no shorter than this part of the other setting's
+constexpr std::size_t kLeastTurns = 3;  // so that it is not warming up that takes most of the time
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -74,7 +75,6 @@ class Training {
   }
 
   double warm_up() const { return warm_up_; }  // [s] of the last iteration of it
-  bool is_long() const { return warm_up_ >= kLongSeconds; }
 
   // Env steps a second.
   double rate(double seconds, int iterations = 1) const {
@@ -127,7 +127,6 @@ struct Turn {
 };
 
 Turn take_turn(Training& training, double least_seconds) {
-  if (training.is_long()) return {training.warm_up(), training.rate(training.warm_up())};
   Turn turn;
   int iterations = 0;
   for (; turn.seconds < least_seconds; ++iterations) turn.seconds += training.iterate();
@@ -150,8 +149,7 @@ std::vector<double> in_turns(Training& a, Training& b, double measured_seconds) 
     if (!a_first) take_a();
     ratios.push_back(of_a.rate / of_b.rate);
     sum += of_a.seconds + of_b.seconds;
-  } while (!a.is_long() && !b.is_long() && ratios.size() < kMostTurns &&
-           (sum < 2.0 * measured_seconds || (sum < kLongSeconds && ratios.size() < kLeastTurns)));
+  } while (ratios.size() < kLeastTurns || (ratios.size() < kMostTurns && sum < 2.0 * measured_seconds));
   return ratios;
 }
 
@@ -163,7 +161,9 @@ Outcome measure(const Worker& worker, const ProbeOrder& order) {
       Training other(worker, *order.beside, 0.0);
       outcome.ratios = in_turns(training, other, order.measured_seconds);
     } else {
-      outcome.env_steps_per_s = take_turn(training, order.measured_seconds).rate;
+      const double warm_up = training.warm_up();
+      outcome.env_steps_per_s =
+          warm_up >= kLongSeconds ? training.rate(warm_up) : take_turn(training, order.measured_seconds).rate;
     }
     return outcome;
   } catch (const TooSlow& slow) {

@@ -12,7 +12,7 @@ namespace {
 
 // Parts of max_seconds after which search 1, and both, end: time is left to make a setting smaller, which
 // costs learning most where it is not done.
-constexpr double kTimeOfReplicas = 0.5, kTimeOfBoth = 0.65;
+constexpr double kTimeOfReplicas = 0.5, kTimeOfBoth = 0.75;
 
 class Search {
  public:

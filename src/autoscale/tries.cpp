@@ -128,7 +128,8 @@ void Tries::tell(const Try& one) {
 std::optional<Kind> Tries::look(const Probe& probe) {
   const auto found = known_.find(probe);
   if (found != known_.end()) return found->second.misfit.value_or(Kind::kFits);
-  const std::optional<Outcome> outcome = run(probe, first_);
+  const std::optional<Outcome> outcome =
+      run(probe, options_.objective == Objective::kSpeed ? first_ : std::nullopt);
   if (!outcome) return {};
   return outcome->kind;
 }
