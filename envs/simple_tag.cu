@@ -159,18 +159,19 @@ struct SimpleTag {
 
   WD_FN static void observe(auto& team, const Params& p, const State& s, wd::Observations obs) {
     const int agents = p.num_adversaries + p.num_good_agents, landmarks = p.num_landmarks;
-    team.each_pair(agents, landmarks + agents, [=](int i, int k) {
-      const wd::ObservationRow row = obs.row(i);
-      const int j = k - landmarks;
-      if (j == i) {
-        row[0] = s.vx[i], row[1] = s.vy[i];
-        row[2] = s.x[i], row[3] = s.y[i];
-        return;
+    const int pairs = 2 + landmarks + agents - 1;
+    team.write_parts(obs, agents, pairs, 2, [=](int i, int c) {
+      float x = c == 0 ? s.vx[i] : s.x[i], y = c == 0 ? s.vy[i] : s.y[i];
+      if (c >= 2) {
+        const int l = c - 2, k = l - landmarks, j = k < i ? k : k + 1;  // others in order of id
+        x = (l < landmarks ? s.landmark_x[l] : s.x[j]) - x;
+        y = (l < landmarks ? s.landmark_y[l] : s.y[j]) - y;
       }
-      const int slot = k < landmarks || j < i ? k : k - 1;  // others in order of id
-      row[4 + 2 * slot] = (k < landmarks ? s.landmark_x[k] : s.x[j]) - s.x[i];
-      row[5 + 2 * slot] = (k < landmarks ? s.landmark_y[k] : s.y[j]) - s.y[i];
-      if (i < p.num_adversaries && j == agents - 1) row[6 + 2 * slot] = s.vx[j], row[7 + 2 * slot] = s.vy[j];
+      return [=](int k) { return k == 0 ? x : y; };
+    });
+    team.each(p.num_adversaries, [=](int i) {
+      const wd::ObservationRow velocity = obs.row(i) + 2 * pairs;
+      velocity[0] = s.vx[agents - 1], velocity[1] = s.vy[agents - 1];
     });
   }
 
@@ -195,7 +196,7 @@ struct SimpleTag {
 
   // What a good agent pays for a coordinate [absolute value].
   WD_FN static float cost_outside(float v) {
-    const float far = wd::min(wd::exp(2.0f * v - 2.0f), 10.0f);
-    return v < kFree ? 0.0f : v < kEdge ? (v - kFree) * 10.0f : far;
+    if (v < kEdge) return v < kFree ? 0.0f : (v - kFree) * 10.0f;
+    return wd::min(wd::exp(2.0f * v - 2.0f), 10.0f);
   }
 };
