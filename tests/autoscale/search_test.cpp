@@ -130,6 +130,7 @@ TEST(SearchTest, ObjectiveMemoryFillsItWithReplicasThenWithSteps) {
   ASSERT_EQ(result.status, Status::kChosen);
   EXPECT_GE(static_cast<double>(result.chosen.num_envs), 924 * kMiB / 1100.0 * 0.96);
   EXPECT_EQ(result.chosen.rollout_steps, 1);
+  for (const Try& one : result.tries) EXPECT_FALSE(one.beside) << "no speed decides here";
 
   machine.calls = 0;
   options.limits.max_envs = 1000;  // then there is room for steps
@@ -138,6 +139,5 @@ TEST(SearchTest, ObjectiveMemoryFillsItWithReplicasThenWithSteps) {
   EXPECT_GE(machine.bytes(limited.chosen), 0.95 * machine.memory);
 }
 
-// Whenever it is over, also while the fastest is measured once more: the fastest is not lost.
 }  // namespace
 }  // namespace wd::scaling
