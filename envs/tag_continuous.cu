@@ -4,6 +4,7 @@
 // The rules are those of WarpDrive's TagContinuous; operations and their order follow its float32 arithmetic,
 // so that whole episodes agree with it (tests/envs/tag_continuous_oracle_test.py).
 #include <wd/env.h>
+#include <wd/others.h>
 
 struct TagContinuous {
   struct Params {
@@ -94,7 +95,8 @@ struct TagContinuous {
             .time_limit = p.episode_length,
             .at_time_limit = wd::AtTimeLimit::kTerminates,
             .statistics = {{"tags", "runners tagged in the episode", ""},
-                           {"survival", "steps in the game", "runner"}}};
+                           {"survival", "steps in the game", "runner"}},
+            .table = p.use_full_observation ? table() : wd::ObservationTable{}};
   }
 
   WD_FN static void reset(auto& team, const Params& p, State& s, wd::Random random) {
@@ -206,17 +208,13 @@ struct TagContinuous {
       s.features[4 * agents + i] = s.direction[i] * (0.5f / wd::kPi);
       s.features[5 * agents + i] = i < p.num_taggers ? 1.0f : 0.0f;
       s.features[6 * agents + i] = static_cast<float>(s.seen[i]);
-      obs(i, kFeatures * others) = s.seen[i] != 0 ? time : 0.0f;
     });
+    const auto sees = [=](int i) { return s.seen[i] != 0; };  // those out of the game see no positions
     if (p.use_full_observation) {
-      team.write_others(obs, agents, kFeatures, [=](int i, int f) {
-        const float* const values = &s.features[f * agents];
-        const float own = f < kRelative ? values[i] : 0.0f;
-        const float scale =
-            f < kRelative ? static_cast<float>(s.seen[i]) : 1.0f;  // those out of the game see no positions
-        return [=](int j) { return (values[j] - own) * scale; };
-      });
+      wd::observe_others(team, obs, agents, table(), &s.features[0], sees,
+                         [=](int i, int) { return sees(i) ? time : 0.0f; });
     } else {
+      team.each(agents, [=](int i) { obs(i, kFeatures * others) = sees(i) ? time : 0.0f; });
       wd::find_nearest(team, agents, others, &s.distances[0], &s.neighbor[0], [=](int i, int j) {
         const float d = distance(s, i, j);
         return (s.seen[i] & s.seen[j]) != 0 ? d : __builtin_inff();
@@ -235,6 +233,9 @@ struct TagContinuous {
  private:
   static constexpr int kFeatures = 7,
                        kRelative = 5;  // seen of every other agent; the first five relative to oneself
+  WD_FN static wd::ObservationTable table() {
+    return {.features = kFeatures, .relative = kRelative, .own = 1};
+  }
 
   // Value of a choice: 0 is none, then `levels` values from low to high.
   WD_FN static float level(int choice, int levels, float low, float high) {

@@ -13,6 +13,7 @@
 #include "kernels/reduce.h"
 #include "kernels/returns.h"
 #include "kernels/sample.h"
+#include "kernels/table_layer.h"
 
 namespace wd::cuda {
 
@@ -43,5 +44,9 @@ void normalize_targets(void*, const NormalizeTargetsArgs&) { no_cuda(); }
 void note_finite(void*, const NoteFiniteArgs&) { no_cuda(); }
 void first_not_finite(void*, const FloatArray&, std::int64_t*) { no_cuda(); }
 void sum_of_squares(void*, const float*, std::int64_t, double*, double*) { no_cuda(); }
+void table_forward(void*, const TableLayerArgs&) { no_cuda(); }
+void table_backward(void*, const TableLayerArgs&) { no_cuda(); }
+void table_weights(void*, const TableWeightsArgs&) { no_cuda(); }
+void table_gradient(void*, const TableWeightsArgs&) { no_cuda(); }
 
 }  // namespace wd::cuda

@@ -22,6 +22,7 @@ enum Activation : int { kRelu, kTanh };
 enum InitMethod : int { kOrthogonal, kXavier, kTorchDefault };
 enum Reset : int { kResetRandom, kResetFixed, kResetPool, kResetGiven };  // in the order of ResetMode
 enum Precision : int { kFp32, kTf32, kBf16 };
+enum ObservationForm : int { kRows, kTable };
 enum DeviceChoice : int { kDeviceAuto, kDeviceCpu, kDeviceCuda };
 enum ScalingObjective : int { kObjectiveSpeed, kObjectiveMemory };
 enum ScaleLr : int { kScaleLrNone, kScaleLrSqrt, kScaleLrLinear };
@@ -93,6 +94,7 @@ struct TrainerSettings {
   int chunk_rows = 16'384;
   bool cuda_graphs = true;
   int precision = kFp32;
+  int observations = kRows;
   double max_seconds = 0.0;
   std::optional<double> stop_return;
   double straggler_preempt = 0.0;
@@ -100,8 +102,9 @@ struct TrainerSettings {
 
   // Steps of one rollout: T.
   std::int64_t rollout_steps() const { return train_batch_size / num_envs; }
-  ObservationType observation_type() const {
-    return precision == kBf16 ? ObservationType::kBfloat16 : ObservationType::kFloat32;
+  ObservationStorage storage() const {
+    return {precision == kBf16 ? ObservationType::kBfloat16 : ObservationType::kFloat32,
+            observations == kTable};
   }
 
   void describe(Fields& field);

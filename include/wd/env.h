@@ -139,7 +139,8 @@ inline constexpr int kMaxRoles = 8;
 struct RoleView {
   int first_agent = 0;
   int count = 0;
-  int policy_agents = 0;  // agents of the whole policy: rows from one replica to the next
+  int policy_agents = 0;    // agents of the whole policy: rows from one replica to the next
+  int observed_agents = 0;  // the same of observations: those of the whole replica where they are a table
   int action_width = 0;
   int observation_stride =
       0;  // entries from one agent's row to the next: rows start at multiples of 16 bytes
@@ -149,7 +150,7 @@ struct RoleView {
   std::uint8_t* agent_terminated = nullptr;  // [E, policy_agents], row t
   std::uint8_t* active = nullptr;            // [E, policy_agents], row t + 1
   void* observation =
-      nullptr;  // [E, policy_agents, observation_stride] of StepView::observation_type, row t + 1
+      nullptr;  // [E, observed_agents, observation_stride] of StepView::observation_type, row t + 1
   std::uint8_t* action_mask =
       nullptr;  // [E, policy_agents, mask_width], row t + 1; null where the role has none
 };
@@ -196,16 +197,24 @@ class ObservationRow {
 // their way there.
 class Observations {
  public:
-  WD_FN Observations(const RoleView* roles, int num_roles, int replica, ObservationType type,
+  WD_FN Observations(const RoleView* roles, int num_roles, int replica, ObservationType type, bool as_table,
                      void* staged = nullptr)
-      : roles_(roles), staged_(staged), num_roles_(num_roles), replica_(replica), type_(type) {}
+      : roles_(roles),
+        staged_(staged),
+        num_roles_(num_roles),
+        replica_(replica),
+        type_(type),
+        as_table_(as_table) {}
 
   WD_FN ObservationType type() const { return type_; }
+  // Whether Spec::table is wanted, whose rows have table.columns() entries, in place of what each agent sees: see wd/others.h.
+  WD_FN bool as_table() const { return as_table_; }
   // The agent's row, observation_size() entries. Its contents are undefined before: write all of it.
   WD_FN ObservationRow row(int agent) const {
     const RoleView& role = role_of(agent);
     if (staged_ == nullptr)
-      return ObservationRow(role.observation, type_) + slot(role, agent) * role.observation_stride;
+      return ObservationRow(role.observation, type_) +
+             slot(role, role.observed_agents, agent) * role.observation_stride;
     int entries = (agent - role.first_agent) * role.observation_stride;
     for (const RoleView* before = roles_; before != &role; ++before)
       entries += before->count * before->observation_stride;
@@ -215,7 +224,9 @@ class Observations {
   // Legal choices of the agent, head after head: 1 legal, 0 not. Null where the role declared no action_mask.
   WD_FN std::uint8_t* action_mask(int agent) const {
     const RoleView& role = role_of(agent);
-    return role.action_mask == nullptr ? nullptr : role.action_mask + slot(role, agent) * role.mask_width;
+    return role.action_mask == nullptr
+               ? nullptr
+               : role.action_mask + slot(role, role.policy_agents, agent) * role.mask_width;
   }
 
  private:
@@ -224,8 +235,8 @@ class Observations {
     while (r + 1 < num_roles_ && agent >= roles_[r + 1].first_agent) ++r;
     return roles_[r];
   }
-  WD_FN std::int64_t slot(const RoleView& role, int agent) const {
-    return static_cast<std::int64_t>(replica_) * role.policy_agents + (agent - role.first_agent);
+  WD_FN std::int64_t slot(const RoleView& role, int agents, int agent) const {
+    return static_cast<std::int64_t>(replica_) * agents + (agent - role.first_agent);
   }
 
   const RoleView* roles_;
@@ -233,6 +244,7 @@ class Observations {
   int num_roles_;
   int replica_;
   ObservationType type_;
+  bool as_table_;
 };
 
 }  // namespace wd

@@ -74,6 +74,7 @@ struct StepView {
   int num_roles = 0;
   RoleView roles[kMaxRoles];
   ObservationType observation_type = ObservationType::kFloat32;  // of all roles
+  bool as_table = false;                                         // observations are Spec::table
   int num_statistics = 0;
   StatisticView statistics[kMaxStatistics];
   float* statistic = nullptr;  // [E, num_statistics], row t: written where an episode ends; null: not wanted

@@ -21,9 +21,10 @@ struct NamedTensor {
 
 // Rows to learn from, wherever they lie: views of the trajectory, or a gathered minibatch. N rows.
 struct Batch {
-  at::Tensor observation;  // [N, observation_size] float32 or bfloat16, row stride free
-  at::Tensor action;       // [N, width] int32 or float32
-  at::Tensor action_mask;  // [N, choices] uint8, or undefined
+  at::Tensor
+      observation;  // [N, observation_size] float32 or bfloat16, row stride free; or tables that N rows follow from
+  at::Tensor action;                              // [N, width] int32 or float32
+  at::Tensor action_mask;                         // [N, choices] uint8, or undefined
   at::Tensor log_prob, value, advantage, target;  // [N] float32
   at::Tensor mask;                                // [N] uint8
   const Activations* activations = nullptr;       // of these rows under the parameters at hand, or null

@@ -12,6 +12,11 @@ enum class AtTimeLimit { kTerminates, kTruncates };
 enum class ObservationType { kFloat32, kBfloat16 };
 constexpr int bytes_of(ObservationType type) { return type == ObservationType::kFloat32 ? 4 : 2; }
 
+struct ObservationStorage {
+  ObservationType type = ObservationType::kFloat32;
+  bool as_table = false;  // Spec::table in place of rows; float32 only
+};
+
 // Either several categorical heads, or a continuous vector; never both.
 struct ActionSpace {
   std::vector<int> heads;          // number of choices of each categorical head
@@ -61,11 +66,23 @@ struct Statistic {
   std::string role;  // empty: the field is per replica
 };
 
+// Where everybody sees everybody else, rows follow from one table of all agents: of agent i, for every feature f and every other agent j
+// in order, v[j, f] - v[i, f] (v[j, f] from feature `relative` on), then what i alone knows. wd::observe_others() writes either.
+struct ObservationTable {
+  int features = 0;  // of every agent; 0: there is no such table
+  int relative = 0;  // the first of them are seen relative to one's own
+  int own = 0;       // entries that an agent alone knows
+
+  int columns() const { return features + own; }
+  int row_size(int agents) const { return features * (agents - 1) + own; }
+};
+
 struct Spec {
   std::vector<Role> roles;
   int time_limit = 0;  // steps [1, 2^24)
   AtTimeLimit at_time_limit = AtTimeLimit::kTruncates;
   std::vector<Statistic> statistics = {};
+  ObservationTable table = {};  // of all roles
 
   int num_agents() const {
     int agents = 0;

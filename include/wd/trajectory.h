@@ -19,12 +19,15 @@ struct PolicyBuffers {
   std::string name;
   std::vector<int> roles;       // indices into Spec::roles
   std::vector<int> first_slot;  // slot of each role's first agent among the policy's A
+  std::vector<int> agent;       // id of each slot's agent, ascending
   int num_agents = 0;           // A
-  int observation_size = 0;
+  int observation_size = 0;     // of a row, whether or not there are rows
+  ObservationTable table;       // where observations are one, else without features
   ActionSpace action_space;
 
-  at::Tensor
-      observation;  // [T + 1, E, A, observation_size padded to 16 bytes] float32 or bfloat16; padding is 0
+  // [T + 1, E, A, observation_size padded to 16 bytes] float32 or bfloat16; padding is 0. A table: [T + 1, E, all agents, its columns padded],
+  // float32, the same tensor for all policies.
+  at::Tensor observation;
   at::Tensor action_mask;        // [T + 1, E, A, choices of all heads] uint8, undefined without masks
   at::Tensor active;             // [T + 1, E, A] uint8
   at::Tensor value;              // [T + 1, E, A] float32
@@ -36,24 +39,25 @@ struct PolicyBuffers {
   at::Tensor mask;               // [T, E, A] uint8: transitions in the loss
   std::shared_ptr<Activations> activations;  // of T * E * A rows, or null: see Policy::keep_activations
 
-  // Observations [rows, observation_size] of steps [begin, end): a view, no copy.
+  bool as_table() const { return table.features > 0; }
+  int row_size() const { return as_table() ? table.columns() : observation_size; }  // of what there is
+  // Observations [rows, observation_size] of steps [begin, end): a view, no copy. A table: [E * all agents * steps, its columns].
   at::Tensor observation_rows(std::int64_t begin, std::int64_t end) const;
 };
 
 class Trajectory {
  public:
   // policy_of_role: index of the policy of each role. Roles of one policy must have equal spaces. Throws UsageError otherwise,
-  // or when a policy has no role.
+  // or when a policy has no role, or a table is wanted of an environment that has none or in bfloat16.
   Trajectory(const Spec& spec, const std::vector<std::string>& policies,
              const std::vector<int>& policy_of_role, int steps, int num_envs, Device device,
-             ObservationType observation_type = ObservationType::kFloat32);
+             ObservationStorage storage = {});
 
   int steps() const { return steps_; }    // T
   int length() const { return length_; }  // steps of the rollout at hand: T, or fewer where it was cut short
   // The rollout ends before step t: rows from t on hold nothing, but for row t of what is observed.
   void end_at(int t);
   int num_envs() const { return num_envs_; }
-  ObservationType observation_type() const { return observation_type_; }
   std::vector<PolicyBuffers>& policies() { return policies_; }
   const std::vector<PolicyBuffers>& policies() const { return policies_; }
   const at::Tensor& terminated() const { return terminated_; }  // [T, E] uint8
@@ -80,7 +84,7 @@ class Trajectory {
   void copy_row(std::int64_t from, std::int64_t to);
 
   int steps_, num_envs_, length_;
-  ObservationType observation_type_;
+  ObservationStorage storage_;
   std::vector<Role> roles_;
   std::vector<int> policy_of_role_;
   std::vector<PolicyBuffers> policies_;

@@ -97,7 +97,8 @@ void Guard::report(const std::vector<Policy>& policies, const Failure& failure) 
   }
   const bool reward = (failure.array - P) % 2 != 0;
   const PolicyBuffers& buffers = trajectory_.policies()[static_cast<std::size_t>((failure.array - P) / 2)];
-  const std::int64_t E = trajectory_.num_envs(), A = buffers.num_agents,
+  const std::int64_t E = trajectory_.num_envs(),
+                     A = reward ? buffers.num_agents : buffers.observation.size(2),
                      width = reward ? 1 : buffers.observation.size(3), row = failure.index / width;
   throw std::runtime_error(
       concat("policy '", buffers.name, "': ", reward ? "reward " : "observation ", value, " in step ",

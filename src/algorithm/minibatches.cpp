@@ -82,8 +82,8 @@ Batch Minibatches::gather(int m) {
   const std::int64_t rows = n * buffers_.num_agents;
   Batch batch;
   batch.observation = take(buffers_.observation, observation_)
-                          .view({rows, buffers_.observation.size(3)})
-                          .narrow(1, 0, buffers_.observation_size);
+                          .view({n * buffers_.observation.size(2), buffers_.observation.size(3)})
+                          .narrow(1, 0, buffers_.row_size());
   batch.action = take(buffers_.action, action_);
   if (buffers_.action_mask.defined()) batch.action_mask = take(buffers_.action_mask, action_mask_);
   batch.log_prob = take(buffers_.log_prob, log_prob_).view({rows});

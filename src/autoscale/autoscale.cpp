@@ -116,9 +116,9 @@ Sizes sizes_of(const Config& config, const Environment& environment) {
   for (const PolicySettings& policy : config.policies) names.push_back(policy.name);
   const auto bytes = [&](int steps) {
     double sum = 0.0;
-    for (const at::Tensor& buffer : Trajectory(environment.spec(), names, config.policy_of_role, steps, 1, {},
-                                               config.trainer.observation_type())
-                                        .buffers())
+    for (const at::Tensor& buffer :
+         Trajectory(environment.spec(), names, config.policy_of_role, steps, 1, {}, config.trainer.storage())
+             .buffers())
       sum += static_cast<double>(buffer.nbytes());
     return sum;
   };
@@ -165,9 +165,9 @@ std::string build_hash() {
 CacheKey key_of(const Config& config, Environment& environment, const Machine& machine,
                 const SearchOptions& search) {
   CacheKey key{.env = config.name, .device = machine.device, .driver = machine.driver, .build = build_hash()};
-  static const std::vector<std::string> kOther = {"trainer.num_envs", "trainer.train_batch_size",
+  static const std::vector<std::string> kOther = {"trainer.num_envs",   "trainer.train_batch_size",
                                                   "trainer.chunk_rows", "trainer.threads",
-                                                  "trainer.precision"};
+                                                  "trainer.precision",  "trainer.observations"};
   for (const auto& [path, value] :
        config_values(config, [&](Fields& fields) { environment.describe(fields); })) {
     const std::string line = path + " = " + value + '\n';

@@ -37,6 +37,37 @@ std::vector<std::vector<int>> networks(const PolicyBuffers& buffers, const Model
   return {network(columns + 1)};
 }
 
+// Products of a first layer that reads a table (kernels/table_layer.h), all rows of a step together.
+struct TableFlop {
+  double forward = 0.0, backward = 0.0;
+};
+TableFlop table_flop(const PolicyBuffers& b, int width) {
+  const auto agents = static_cast<int>(b.observation.size(2));
+  const auto sees_below =
+      [&](int k) {  // rows of agents 0 .. k see agent k + 1 as their k-th, the others agent k
+        return (b.agent.front() <= k ? 1 : 0) + (b.agent.back() > k ? 1 : 0);
+      };
+  int sums = 0;
+  for (int k = 0; k + 1 < agents; ++k) sums += sees_below(k);
+  const double shared = b.table.relative + b.table.own + 1;
+  return {
+      2.0 * width *
+          (b.table.features * (agents - 1.0 + b.agent.back() - b.agent.front()) + b.table.own * b.num_agents),
+      2.0 * width * (b.table.features * static_cast<double>(sums) + shared * b.num_agents)};
+}
+
+// Of all rows of a step.
+double forward_work(const PolicyBuffers& b, const std::vector<int>& widths) {
+  if (!b.as_table()) return b.num_agents * static_cast<double>(forward_flop(widths));
+  const std::vector<int> rest(widths.begin() + 1, widths.end());
+  return table_flop(b, rest.front()).forward + b.num_agents * static_cast<double>(forward_flop(rest));
+}
+double backward_work(const PolicyBuffers& b, const std::vector<int>& widths) {
+  if (!b.as_table()) return b.num_agents * static_cast<double>(backward_flop(widths));
+  const std::vector<int> rest(widths.begin() + 1, widths.end());
+  return table_flop(b, rest.front()).backward + 2.0 * b.num_agents * static_cast<double>(forward_flop(rest));
+}
+
 // Written by the rollout and read by the update.
 double activation_bytes(const PolicyBuffers& buffers, const PolicySettings& settings) {
   if (!settings.reuse_activations) return 0.0;
@@ -62,7 +93,11 @@ std::int64_t backward_flop(const std::vector<int>& widths) {
 Work environment_work(const Trajectory& trajectory) {
   Work work{.bytes = flag_bytes(trajectory)};
   for (const PolicyBuffers& b : trajectory.policies())
-    work.bytes += row_bytes({b.action, b.observation, b.action_mask, b.active, b.reward, b.agent_terminated});
+    work.bytes += row_bytes({b.action, b.action_mask, b.active, b.reward, b.agent_terminated});
+  for (const PolicyBuffers& b : trajectory.policies()) {
+    work.bytes += row_bytes(b.observation);
+    if (b.as_table()) break;  // there is one for all
+  }
   return work;
 }
 
@@ -78,8 +113,8 @@ Work inference_work(const Trajectory& trajectory, const Config& config) {
   for (std::size_t p = 0; p < config.policies.size(); ++p) {
     const PolicyBuffers& b = trajectory.policies()[p];
     const auto nets = networks(b, config.policies[p].model);
-    for (const auto& net : nets) work.flop += b.num_agents * static_cast<double>(forward_flop(net));
-    work.flop += last * b.num_agents * static_cast<double>(forward_flop(nets.back()));
+    for (const auto& net : nets) work.flop += forward_work(b, net);
+    work.flop += last * forward_work(b, nets.back());
     work.bytes += row_bytes({b.observation, b.action_mask, b.action, b.log_prob, b.value}) +
                   last * row_bytes({b.observation, b.value}) + activation_bytes(b, config.policies[p]);
   }
@@ -102,8 +137,8 @@ Work update_work(const Trajectory& trajectory, const Config& config) {
                              b.target, b.mask});
     work.bytes += activation_bytes(b, settings);
     for (const auto& net : networks(b, settings.model)) {
-      const std::int64_t forward = settings.reuse_activations ? 0 : forward_flop(net);
-      work.flop += epochs * b.num_agents * static_cast<double>(forward + backward_flop(net));
+      const double forward = settings.reuse_activations ? 0.0 : forward_work(b, net);
+      work.flop += epochs * (forward + backward_work(b, net));
     }
   }
   return work;

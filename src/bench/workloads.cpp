@@ -18,11 +18,13 @@ constexpr std::int64_t kLeastBytes = 64 << 20;  // but never less than this,
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 30;  // and never more
 constexpr int kLeastSteps = 8, kMostSteps = 4096;
 
-// Bytes that the observation rows of one step take.
-std::int64_t step_bytes(const Spec& spec, int num_envs, ObservationType type) {
+// Bytes that the observations of one step take.
+std::int64_t step_bytes(const Spec& spec, int num_envs, ObservationStorage storage) {
   std::int64_t bytes = 0;
-  for (const Role& role : spec.roles)
-    bytes += std::int64_t{role.count} * ((role.observation_size() * bytes_of(type) + 15) / 16 * 16);
+  for (const Role& role : spec.roles) {
+    const int entries = storage.as_table ? spec.table.columns() : role.observation_size();
+    bytes += std::int64_t{role.count} * ((entries * bytes_of(storage.type) + 15) / 16 * 16);
+  }
   return bytes * num_envs;
 }
 
@@ -31,10 +33,10 @@ std::int64_t last_level_cache() {
   return bytes > 0 ? bytes : 0;
 }
 
-int buffer_steps(const Spec& spec, int num_envs, ObservationType type) {
+int buffer_steps(const Spec& spec, int num_envs, ObservationStorage storage) {
   const std::int64_t bytes = std::clamp(kLastLevelCaches * last_level_cache(), kLeastBytes, kMostBytes);
   const std::int64_t step =
-      std::max<std::int64_t>(step_bytes(spec, num_envs, type), 1);  // roles may observe nothing
+      std::max<std::int64_t>(step_bytes(spec, num_envs, storage), 1);  // roles may observe nothing
   return static_cast<int>(std::clamp<std::int64_t>(bytes / step + 1, kLeastSteps, kMostSteps));
 }
 
@@ -99,13 +101,13 @@ Result bench_trainer(const Setting& setting, bool train) {
 Result bench_environment(const Setting& setting, int num_envs, int steps) {
   const Spec spec = setting.environment.spec();
   const Device device = setting.device;
-  const ObservationType type = setting.config.trainer.observation_type();
-  if (steps == 0) steps = buffer_steps(spec, num_envs, type);
+  const ObservationStorage storage = setting.config.trainer.storage();
+  if (steps == 0) steps = buffer_steps(spec, num_envs, storage);
   ReplicasOptions options = replicas_options(setting.config, device);
   options.num_envs = num_envs;
   Replicas replicas(setting.row, setting.environment, options);
   Trajectory trajectory(spec, policy_names(setting.config), setting.config.policy_of_role, steps, num_envs,
-                        device, type);
+                        device, storage);
   Timeline timeline(device);
   const Queue queue = current_queue(device);
   RandomPlay play{.seed = static_cast<std::uint64_t>(setting.config.trainer.seed)};

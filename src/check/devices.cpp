@@ -24,7 +24,7 @@ struct Side {
 
   Side(const EnvironmentRow& row, const Environment& environment, const CheckOptions& check, Device device)
       : trajectory(environment.spec(), role_names(environment.spec()), policy_a_role(environment.spec()), 1,
-                   kReplicas, device, check.observation_type),
+                   kReplicas, device, {check.observation_type}),
         replicas(row, environment, options(check.seed, device)) {}
 
   static ReplicasOptions options(std::uint64_t seed, Device device) {

@@ -94,7 +94,7 @@ StepView World::view() {
     RoleRows& row = rows[static_cast<std::size_t>(view.num_roles)];
     RoleView& out = view.roles[view.num_roles++];
     out.first_agent = agent;
-    out.count = out.policy_agents = role.count;
+    out.count = out.policy_agents = out.observed_agents = role.count;
     out.action_width = role.action.width();
     out.observation_stride = stride(role);
     out.mask_width = choices(role);

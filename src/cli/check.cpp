@@ -47,7 +47,7 @@ int check(const CommandLine& line) {
   const Setup setup = load_setup(options.sources());
   CheckOptions extent;
   extent.seed = static_cast<std::uint64_t>(setup.config.trainer.seed);
-  extent.observation_type = setup.config.trainer.observation_type();
+  extent.observation_type = setup.config.trainer.storage().type;
   if (!steps.empty()) extent.steps = static_cast<int>(parse_integer("--steps", steps, {1, 1e6}));
   if (!seconds.empty()) extent.seconds = parse_number("--seconds", seconds, above(0.0, 1e6));
   if (run_checks(setup, extent)) return 0;

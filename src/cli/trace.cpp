@@ -43,7 +43,7 @@ class Player {
       : setup_(setup),
         spec_(setup.environment->spec()),
         trajectory_(spec_, role_names(spec_), policy_a_role(spec_), 1, 1, setup.device,
-                    setup.config.trainer.observation_type()),
+                    {setup.config.trainer.storage().type}),
         replicas_(*setup.row, *setup.environment, options(setup, script)) {}
 
   std::string play(const Script& script) {

@@ -213,6 +213,11 @@ void refuse_drift(const Setup& now, const Checkpoint& checkpoint, bool allowed) 
         "precision it "
         "was made with, or begin a new run with its weights (--warm_start)");
   }
+  if (now.config.trainer.observations != then.config.trainer.observations) {
+    throw UsageError(
+        "trainer.observations decides what a checkpoint holds of them: go on with what it was made with, or "
+        "begin a new run with its weights (--warm_start)");
+  }
   logging::warn("these settings differ from the checkpoint's:" + list);
 }
 

@@ -66,6 +66,10 @@ void TrainerSettings::describe(Fields& field) {
       "precision", precision, {"fp32", "tf32", "bf16"},
       "of products; bf16: hidden layers and observations are bfloat16, sums, heads and weights fp32; "
       "tf32: on a GPU");
+  field.choice(
+      "observations", observations, {"rows", "table"},
+      "table: in place of each agent's row the one table that all rows follow from, where everybody sees "
+      "everybody; the first layer costs far less");
   field("max_seconds", max_seconds, {0, 1e9}, "stop after this time [s]; 0: never");
   field("stop_return", stop_return, {-1e30, 1e30}, "stop when the mean return reaches this");
   field("straggler_preempt", straggler_preempt, {0, 1},

@@ -102,6 +102,20 @@ void check_saving(Checks& check) {
   }
 }
 
+void check_observations(Checks& check) {
+  const TrainerSettings& trainer = check.config.trainer;
+  if (trainer.observations == kRows) return;
+  const std::string path = "trainer.observations";
+  if (check.spec.table.features == 0)
+    check.fail(
+        path, "table",
+        "this environment declares no table that all rows follow from, as one does in which everybody sees "
+        "everybody (tag_continuous with env.use_full_observation): leave it at rows");
+  if (trainer.precision == kBf16)
+    check.fail(path, "table",
+               "a table is float32: set trainer.precision to fp32 or tf32, or leave it at rows");
+}
+
 void note_unused_ppo_keys(const PolicySettings& policy, Config& config) {
   const PolicySettings unset;
   std::string keys;
@@ -162,6 +176,7 @@ void validate(const Spec& spec, Config& config, Problems& problems, Places& plac
   if (check_batch(check)) settle_total_steps(check);
   check_starts(check);
   check_saving(check);
+  check_observations(check);
   check_policies(check);
 }
 

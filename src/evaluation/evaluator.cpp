@@ -117,14 +117,14 @@ std::vector<Episode> Evaluator::play(const Match& match) {
   ReplicasOptions options = replicas_options(config_, device_);
   options.num_envs = E;
   options.seed = match.seed | kEvaluation;
-  Table table{match,
-              options.seed,
-              Replicas(row_, environment_, options),
-              Trajectory(spec_, role_names(spec_), policy_a_role(spec_), 1, E, device_,
-                         config_.trainer.observation_type()),
-              {},
-              {},
-              {}};
+  Table table{
+      match,
+      options.seed,
+      Replicas(row_, environment_, options),
+      Trajectory(spec_, role_names(spec_), policy_a_role(spec_), 1, E, device_, config_.trainer.storage()),
+      {},
+      {},
+      {}};
   for (std::size_t r = 0; r < spec_.roles.size(); ++r) add_policy(table, r);
   for (int e = 0; e < E; ++e)
     table.remaining.push_back(match.episodes / E + (e < match.episodes % E ? 1 : 0));

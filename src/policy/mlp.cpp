@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 
 #include "src/policy/mlp_cpu.h"
+#include "src/policy/table_layer.h"
 #include "wd/profile.h"
 
 namespace wd {
@@ -97,45 +98,57 @@ MlpWorkspace MlpWorkspace::rows(std::int64_t first, std::int64_t n, const MlpWor
   return view;
 }
 
-void forward(const MlpShape& shape, const std::vector<Layer>& layers, const at::Tensor& input,
+std::int64_t MlpInput::rows() const {
+  return first != nullptr ? first->rows_of(observation) : observation.size(0);
+}
+
+void forward(const MlpShape& shape, const std::vector<Layer>& layers, const MlpInput& input,
              MlpWorkspace& workspace) {
   const profile::Scope scope("rest of the forward pass");
-  const std::int64_t n = input.size(0);
-  ConstMatrix x = matrix(input);
+  const std::int64_t n = input.rows();
+  ConstMatrix x = matrix(input.observation);
   for (std::size_t l = 0; l < layers.size(); ++l) {
     const bool last = l + 1 == layers.size();
     const std::int64_t in = layers[l].weight.size(1), out = layers[l].weight.size(0);
-    auto* const y = (last ? workspace.output : workspace.hidden[l]).mutable_data_ptr<float>();
-    matmul({.m = n,
-            .n = out,
-            .k = in,
-            .a = x,
-            .b = matrix(layers[l].weight).transposed(),
-            .c = y,
-            .c_row = out,
-            .bias = layers[l].bias.const_data_ptr<float>()});
+    at::Tensor& rows = last ? workspace.output : workspace.hidden[l];
+    auto* const y = rows.mutable_data_ptr<float>();
+    if (l == 0 && input.first != nullptr) {
+      input.first->forward(input.observation, rows, false);
+    } else {
+      matmul({.m = n,
+              .n = out,
+              .k = in,
+              .a = x,
+              .b = matrix(layers[l].weight).transposed(),
+              .c = y,
+              .c_row = out,
+              .bias = layers[l].bias.const_data_ptr<float>()});
+    }
     if (!last) activate(shape.activation, y, n * out);
     x = {y, out, 1};
   }
 }
 
-void backward(const MlpShape& shape, const std::vector<Layer>& layers, const at::Tensor& input,
-              const at::Tensor& output_grad, MlpWorkspace& workspace, std::vector<Layer>& gradients) {
+void backward(const MlpShape& shape, const std::vector<Layer>& layers, const MlpInput& input,
+              const at::Tensor& output_grad, MlpWorkspace& workspace, MlpGradients& gradients) {
   const profile::Scope scope("rest of the backward pass");
-  const std::int64_t n = input.size(0);
-  const auto* grad = output_grad.const_data_ptr<float>();
+  const std::int64_t n = input.rows();
+  at::Tensor of_y = output_grad;
   for (std::size_t l = layers.size(); l-- > 0;) {
+    if (l == 0 && input.first != nullptr)
+      return input.first->backward(input.observation, of_y, gradients.first);
+    const auto* const grad = of_y.const_data_ptr<float>();
     const std::int64_t in = layers[l].weight.size(1), out = layers[l].weight.size(0);
-    const ConstMatrix x = matrix(l == 0 ? input : workspace.hidden[l - 1]);
+    const ConstMatrix x = matrix(l == 0 ? input.observation : workspace.hidden[l - 1]);
     matmul({.m = out,
             .n = in,
             .k = n,
             .a = ConstMatrix{grad, out, 1}.transposed(),
             .b = x,
-            .c = gradients[l].weight.mutable_data_ptr<float>(),
+            .c = gradients.layers[l].weight.mutable_data_ptr<float>(),
             .c_row = in,
             .add = true});
-    add_columns(grad, n, out, gradients[l].bias.mutable_data_ptr<float>());
+    add_columns(grad, n, out, gradients.layers[l].bias.mutable_data_ptr<float>());
     if (l == 0) break;
     auto* const below = workspace.hidden_grad[l - 1].mutable_data_ptr<float>();
     matmul({.m = n,
@@ -146,7 +159,7 @@ void backward(const MlpShape& shape, const std::vector<Layer>& layers, const at:
             .c = below,
             .c_row = in});
     activate_backward(shape.activation, x.data, below, n * in);
-    grad = below;
+    of_y = workspace.hidden_grad[l - 1];
   }
 }
 

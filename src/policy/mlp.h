@@ -49,13 +49,30 @@ struct MlpWorkspace {
   MlpWorkspace rows(std::int64_t first, std::int64_t n, const MlpWorkspace& lane) const;
 };
 
+class TableLayer;
+
+// What a network reads: rows [n, inputs]; or, with a first layer for them, tables that n rows follow from.
+struct MlpInput {
+  at::Tensor observation;
+  const TableLayer* first = nullptr;
+
+  std::int64_t rows() const;
+};
+
+// Gradients of a network, to add to.
+struct MlpGradients {
+  std::vector<Layer> layers;
+  at::Tensor first;  // with a TableLayer: what it makes its layer's gradient from
+};
+
 // output[0 : n] of n input rows, on the CPU. Allocates nothing.
-void forward(const MlpShape& shape, const std::vector<Layer>& layers, const at::Tensor& input,
+void forward(const MlpShape& shape, const std::vector<Layer>& layers, const MlpInput& input,
              MlpWorkspace& workspace);
 
-// Adds the gradients of n rows to `gradients`, given that of the output [n, outputs]; call after forward() of the same rows.
-void backward(const MlpShape& shape, const std::vector<Layer>& layers, const at::Tensor& input,
-              const at::Tensor& output_grad, MlpWorkspace& workspace, std::vector<Layer>& gradients);
+// Adds the gradients of n rows to `gradients`, given that of the output [n, outputs], which may be lost; call after forward() of the same
+// rows.
+void backward(const MlpShape& shape, const std::vector<Layer>& layers, const MlpInput& input,
+              const at::Tensor& output_grad, MlpWorkspace& workspace, MlpGradients& gradients);
 
 // sum[columns] += x[n, columns] over its rows, in order on the CPU.
 void add_columns(const at::Tensor& x, const MlpWorkspace& workspace, at::Tensor& sum);

@@ -65,7 +65,7 @@ void forward_bf16(const MlpShape& shape, const std::vector<Layer>& layers, const
 }
 
 void backward_bf16(const MlpShape& shape, const std::vector<Layer>& layers, const std::vector<Layer>& rounded,
-                   const at::Tensor& output_grad, MlpWorkspace& workspace, std::vector<Layer>& gradients) {
+                   const at::Tensor& output_grad, MlpWorkspace& workspace, MlpGradients& gradients) {
   const profile::Scope scope("rest of the backward pass");
   const std::int64_t n = output_grad.size(0);
   at::Tensor grad = output_grad;
@@ -79,10 +79,10 @@ void backward_bf16(const MlpShape& shape, const std::vector<Layer>& layers, cons
             .k = n,
             .a = matrix(grad).transposed(),
             .b = x,
-            .c = gradients[l].weight.mutable_data_ptr<float>(),
-            .c_row = gradients[l].weight.stride(0),
+            .c = gradients.layers[l].weight.mutable_data_ptr<float>(),
+            .c_row = gradients.layers[l].weight.stride(0),
             .add = true});
-    add_columns(grad.narrow(0, 0, n), workspace, gradients[l].bias);
+    add_columns(grad.narrow(0, 0, n), workspace, gradients.layers[l].bias);
     if (l == 0) break;
     auto* const below = workspace.hidden_grad[l - 1].mutable_data_ptr<float>();
     matmul({.m = n, .n = in, .k = out, .a = matrix(grad), .b = matrix(weight), .c = below, .c_row = in});

@@ -14,7 +14,7 @@ namespace wd {
 void forward_bf16(const MlpShape& shape, const std::vector<Layer>& layers, const std::vector<Layer>& rounded,
                   const at::Tensor& observation, MlpWorkspace& workspace);
 void backward_bf16(const MlpShape& shape, const std::vector<Layer>& layers, const std::vector<Layer>& rounded,
-                   const at::Tensor& output_grad, MlpWorkspace& workspace, std::vector<Layer>& gradients);
+                   const at::Tensor& output_grad, MlpWorkspace& workspace, MlpGradients& gradients);
 
 // widened[i] = the float32 of bfloat16 x[i].
 void widen(const std::uint16_t* x, float* widened, std::int64_t n);

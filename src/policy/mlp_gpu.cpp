@@ -2,6 +2,8 @@
 #include "src/policy/mlp_gpu.h"
 
 #include <ATen/ATen.h>
+
+#include "src/policy/table_layer.h"
 namespace wd {
 
 namespace {
@@ -14,12 +16,12 @@ at::Tensor with_columns(const at::Tensor& x, std::int64_t columns) {
 }
 
 // What layer l reads: rows as long as those of its weight.
-at::Tensor input_of(const MlpShape& shape, const Layer& layer, std::size_t l, const at::Tensor& input,
+at::Tensor input_of(const MlpShape& shape, const Layer& layer, std::size_t l, const MlpInput& input,
                     const MlpWorkspace& workspace) {
   const bool widened = shape.precision == kBf16 && shape.hidden.empty();
-  const at::Tensor x = l > 0     ? top(workspace.hidden[l - 1], input.size(0))
-                       : widened ? top(workspace.input, input.size(0))
-                                 : input;
+  const at::Tensor x = l > 0     ? top(workspace.hidden[l - 1], input.rows())
+                       : widened ? top(workspace.input, input.rows())
+                                 : input.observation;
   return with_columns(x, layer.weight.stride(0));
 }
 
@@ -33,30 +35,36 @@ at::Tensor weight_of(const MlpShape& shape, const std::vector<Layer>& layers,
 }  // namespace
 
 void forward_on_gpu(CudaLinear& linear, const MlpShape& shape, const std::vector<Layer>& layers,
-                    const std::vector<Layer>& shadow, const at::Tensor& input, MlpWorkspace& workspace) {
-  const std::int64_t n = input.size(0);
+                    const std::vector<Layer>& shadow, const MlpInput& input, MlpWorkspace& workspace) {
+  const std::int64_t n = input.rows();
   if (shape.precision == kBf16 && shape.hidden.empty())
-    top(workspace.input, n).copy_(with_columns(input, workspace.input.size(1)));
+    top(workspace.input, n).copy_(with_columns(input.observation, workspace.input.size(1)));
   for (std::size_t l = 0; l < layers.size(); ++l) {
     const bool head = l + 1 == layers.size();
     const at::Tensor rows = top(head ? workspace.output : workspace.hidden[l], n);
     at::Tensor y = with_columns(rows, layers[l].weight.size(0));
-    const bool bf16 = y.scalar_type() == at::kBFloat16;
-    linear.forward(input_of(shape, layers[l], l, input, workspace), weight_of(shape, layers, shadow, l),
-                   (bf16 ? shadow : layers)[l].bias, y, !head && shape.activation == kRelu);
+    const bool bf16 = y.scalar_type() == at::kBFloat16, relu = !head && shape.activation == kRelu;
+    if (l == 0 && input.first != nullptr) {
+      input.first->forward(input.observation, y, relu);
+    } else {
+      linear.forward(input_of(shape, layers[l], l, input, workspace), weight_of(shape, layers, shadow, l),
+                     (bf16 ? shadow : layers)[l].bias, y, relu);
+    }
     if (!head && shape.activation == kTanh) at::tanh_(y);
   }
 }
 
 void backward_on_gpu(CudaLinear& linear, const MlpShape& shape, const std::vector<Layer>& layers,
-                     const std::vector<Layer>& shadow, const at::Tensor& input, const at::Tensor& output_grad,
-                     MlpWorkspace& workspace, std::vector<Layer>& gradients) {
-  const std::int64_t n = input.size(0);
+                     const std::vector<Layer>& shadow, const MlpInput& input, const at::Tensor& output_grad,
+                     MlpWorkspace& workspace, MlpGradients& gradients) {
+  const std::int64_t n = input.rows();
   at::Tensor grad = output_grad;
   for (std::size_t l = layers.size(); l-- > 0;) {
-    at::Tensor weight_grad = with_columns(gradients[l].weight, gradients[l].weight.stride(0));
-    linear.backward_weight(grad, input_of(shape, layers[l], l, input, workspace), weight_grad,
-                           gradients[l].bias);
+    if (l == 0 && input.first != nullptr)
+      return input.first->backward(input.observation, grad, gradients.first);
+    Layer& gradient = gradients.layers[l];
+    at::Tensor weight_grad = with_columns(gradient.weight, gradient.weight.stride(0));
+    linear.backward_weight(grad, input_of(shape, layers[l], l, input, workspace), weight_grad, gradient.bias);
     if (l == 0) break;
     const bool rounded_here = shape.precision == kBf16 && l + 1 == layers.size();
     at::Tensor below = top(workspace.hidden_grad[l - 1], n);

@@ -9,9 +9,9 @@ namespace wd {
 // As forward() and backward() of mlp.h. In bf16, `shadow` holds bfloat16 copies of the layers: hidden layers compute from these, the
 // heads from float32. Enqueue.
 void forward_on_gpu(CudaLinear& linear, const MlpShape& shape, const std::vector<Layer>& layers,
-                    const std::vector<Layer>& shadow, const at::Tensor& input, MlpWorkspace& workspace);
+                    const std::vector<Layer>& shadow, const MlpInput& input, MlpWorkspace& workspace);
 void backward_on_gpu(CudaLinear& linear, const MlpShape& shape, const std::vector<Layer>& layers,
-                     const std::vector<Layer>& shadow, const at::Tensor& input, const at::Tensor& output_grad,
-                     MlpWorkspace& workspace, std::vector<Layer>& gradients);
+                     const std::vector<Layer>& shadow, const MlpInput& input, const at::Tensor& output_grad,
+                     MlpWorkspace& workspace, MlpGradients& gradients);
 
 }  // namespace wd

@@ -60,7 +60,7 @@ struct BlindRows {
     for (const Role& role : spec.roles) {
       RoleView& rows = view.roles[view.num_roles++];
       rows.first_agent = agent;
-      rows.count = rows.policy_agents = role.count;
+      rows.count = rows.policy_agents = rows.observed_agents = role.count;
       rows.action_width = role.action.width();
       rows.observation_stride = role.observation_size();
       for (const int n : role.action.heads) rows.mask_width += n;

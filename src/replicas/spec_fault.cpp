@@ -37,6 +37,22 @@ std::string role_fault(const Role& role) {
   return role.observation_size() < 1 ? concat("role ", role.name, " observes nothing") : "";
 }
 
+std::string table_fault(const Spec& spec) {
+  const ObservationTable& table = spec.table;
+  if (table.features == 0) return "";
+  if (table.relative < 0 || table.relative > table.features || table.own < 0 || table.features < 0)
+    return concat("a table of ", table.features, " features, ", table.relative, " of them relative, and ",
+                  table.own, " own entries");
+  if (spec.num_agents() < 2) return "a table of one agent: nobody sees another";
+  for (const Role& role : spec.roles) {
+    const int size = table.row_size(spec.num_agents());
+    if (role.observation_size() != size)
+      return concat("role ", role.name, " observes ", role.observation_size(),
+                    " numbers, and rows of the table have ", size);
+  }
+  return "";
+}
+
 std::string statistic_fault(const Statistic& statistic, const StateLayout& layout,
                             const std::set<std::string>& roles) {
   for (const StateField& field : layout.fields) {
@@ -67,6 +83,7 @@ std::string spec_fault(const Spec& spec, const StateLayout& layout) {
   }
   if (roles.empty()) return "there is no role";
   if (roles.size() > kMaxRoles) return concat("more than ", kMaxRoles, " roles");
+  if (std::string fault = table_fault(spec); !fault.empty()) return fault;
   for (const StateField& field : layout.fields) {
     if (!fields.insert(field.name).second) return concat("two state fields are called ", field.name);
   }

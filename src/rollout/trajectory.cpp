@@ -18,6 +18,12 @@ std::int64_t padded(int size, at::ScalarType type) {
   return (size + unit - 1) / unit * unit;
 }
 
+void check_table(const Spec& spec, ObservationType type) {
+  if (spec.table.features == 0)
+    throw UsageError("observations cannot be a table: the environment declares none (Spec::table)");
+  if (type != ObservationType::kFloat32) throw UsageError("a table of observations is float32 only");
+}
+
 int mask_width(const ActionSpace& space) {
   int width = 0;
   for (const int n : space.heads) width += n;
@@ -38,21 +44,23 @@ T* at_row(const at::Tensor& tensor, std::int64_t row, std::int64_t slot) {
 }  // namespace
 
 at::Tensor PolicyBuffers::observation_rows(std::int64_t begin, std::int64_t end) const {
-  return observation.slice(0, begin, end).flatten(0, 2).narrow(1, 0, observation_size);
+  return observation.slice(0, begin, end).flatten(0, 2).narrow(1, 0, row_size());
 }
 
 Trajectory::Trajectory(const Spec& spec, const std::vector<std::string>& policies,
                        const std::vector<int>& policy_of_role, int steps, int num_envs, Device device,
-                       ObservationType observation_type)
+                       ObservationStorage storage)
     : steps_(steps),
       num_envs_(num_envs),
       length_(steps),
-      observation_type_(observation_type),
+      storage_(storage),
       roles_(spec.roles),
       policy_of_role_(policy_of_role) {
   const auto place = at::TensorOptions().device(torch_device(device));
   const auto floats = place.dtype(at::kFloat), bytes = place.dtype(at::kByte), ints = place.dtype(at::kInt);
+  if (storage.as_table) check_table(spec, storage.type);
   policies_.resize(policies.size());
+  int first_agent = 0;
   for (std::size_t r = 0; r < roles_.size(); ++r) {
     const Role& role = roles_[r];
     PolicyBuffers& policy = policies_.at(static_cast<std::size_t>(policy_of_role_.at(r)));
@@ -67,16 +75,22 @@ Trajectory::Trajectory(const Spec& spec, const std::vector<std::string>& policie
     policy.roles.push_back(static_cast<int>(r));
     policy.first_slot.push_back(policy.num_agents);
     policy.num_agents += role.count;
+    for (int i = 0; i < role.count; ++i) policy.agent.push_back(first_agent++);
   }
-  const at::ScalarType stored = observation_type == ObservationType::kFloat32 ? at::kFloat : at::kBFloat16;
+  const at::ScalarType stored = storage.type == ObservationType::kFloat32 ? at::kFloat : at::kBFloat16;
   const std::int64_t T = steps, E = num_envs;
+  at::Tensor table;
+  if (storage.as_table)
+    table = at::zeros({T + 1, E, first_agent, padded(spec.table.columns(), stored)}, floats);
   for (std::size_t p = 0; p < policies_.size(); ++p) {
     PolicyBuffers& policy = policies_[p];
     policy.name = policies[p];
     if (policy.roles.empty()) throw UsageError("policy '" + policy.name + "' acts for no role");
     const std::int64_t A = policy.num_agents;
-    policy.observation =
-        at::zeros({T + 1, E, A, padded(policy.observation_size, stored)}, place.dtype(stored));
+    if (storage.as_table) policy.table = spec.table;
+    policy.observation = storage.as_table ? table
+                                          : at::zeros({T + 1, E, A, padded(policy.observation_size, stored)},
+                                                      place.dtype(stored));
     if (roles_[static_cast<std::size_t>(policy.roles[0])].action_mask) {
       policy.action_mask = at::zeros({T + 1, E, A, mask_width(policy.action_space)}, bytes);
     }
@@ -101,7 +115,8 @@ Trajectory::Trajectory(const Spec& spec, const std::vector<std::string>& policie
 StepView Trajectory::rows(int t) const {
   WD_CHECK(t >= 0 && t < steps_, "step ", t, " is outside a rollout of ", steps_);
   StepView view;
-  view.observation_type = observation_type_;
+  view.observation_type = storage_.type;
+  view.as_table = storage_.as_table;
   view.num_roles = static_cast<int>(roles_.size());
   int agent = 0;
   for (std::size_t r = 0; r < roles_.size(); ++r) {
@@ -113,6 +128,7 @@ StepView Trajectory::rows(int t) const {
     rows.first_agent = agent;
     rows.count = roles_[r].count;
     rows.policy_agents = policy.num_agents;
+    rows.observed_agents = static_cast<int>(policy.observation.size(2));
     rows.action_width = policy.action_space.width();
     rows.observation_stride = static_cast<int>(policy.observation.size(3));
     rows.mask_width = mask_width(policy.action_space);
@@ -120,7 +136,7 @@ StepView Trajectory::rows(int t) const {
     rows.reward = at_row<float>(policy.reward, t, slot);
     rows.agent_terminated = at_row<std::uint8_t>(policy.agent_terminated, t, slot);
     rows.active = at_row<std::uint8_t>(policy.active, t + 1, slot);
-    rows.observation = bytes_at(policy.observation, t + 1, slot);
+    rows.observation = bytes_at(policy.observation, t + 1, policy.as_table() ? agent : slot);
     rows.action_mask = at_row<std::uint8_t>(policy.action_mask, t + 1, slot);
     agent += rows.count;
   }
@@ -184,7 +200,8 @@ void Trajectory::carry_back() { copy_row(0, length_); }
 std::vector<at::Tensor> Trajectory::buffers() const {
   std::vector<at::Tensor> all = {terminated_, truncated_, reset_step_, statistics_};
   for (const PolicyBuffers& p : policies_) {
-    all.insert(all.end(), {p.observation, p.action_mask, p.active, p.value, p.action, p.log_prob, p.reward,
+    if (!p.as_table() || &p == &policies_.front()) all.push_back(p.observation);
+    all.insert(all.end(), {p.action_mask, p.active, p.value, p.action, p.log_prob, p.reward,
                            p.agent_terminated, p.advantage, p.target, p.mask});
   }
   std::erase_if(all, [](const at::Tensor& tensor) { return !tensor.defined(); });

@@ -213,7 +213,7 @@ TEST_P(Records, AnUpdate) {
                  .action_mask = c.masks}};
   spec.time_limit = 100;
   Trajectory trajectory(spec, {"agent"}, {0}, kSteps, kEnvs, {},
-                        c.precision == kBf16 ? ObservationType::kBfloat16 : ObservationType::kFloat32);
+                        {c.precision == kBf16 ? ObservationType::kBfloat16 : ObservationType::kFloat32});
   PolicyBuffers& buffers = trajectory.policies()[0];
   Draws draws(8);
   fill_trajectory(draws, trajectory);

@@ -6,6 +6,9 @@
 #include <ATen/ATen.h>
 #include <benchmark/benchmark.h>
 
+#include <numeric>
+#include <string_view>
+
 #include "kernels/adam.h"
 #include "kernels/deal.h"
 #include "kernels/episodes.h"
@@ -15,6 +18,7 @@
 #include "kernels/reduce.h"
 #include "kernels/returns.h"
 #include "kernels/sample.h"
+#include "kernels/table_layer.h"
 #include "src/device.h"
 #include "wd/error.h"
 #include "wd/parallel.h"
@@ -61,6 +65,10 @@ class Arrays {
   }
   std::int64_t* indices(std::int64_t n, std::int64_t end) {
     return make<std::int64_t>(at::randint(end, {n}, options(at::kLong)));
+  }
+  float* zeros(std::int64_t n) { return make<float>(at::zeros({n}, options(at::kFloat))); }
+  std::int32_t* of(const std::vector<std::int32_t>& values) {
+    return make<std::int32_t>(at::tensor(values, at::kInt).to(options(at::kInt).device()));
   }
   std::int64_t bytes() const { return bytes_; }
   void moved_again(std::int64_t bytes) { bytes_ += bytes; }
@@ -261,6 +269,43 @@ void bench_product(benchmark::State& state, const Game& game, Device device) {
                          benchmark::Counter::kIsRate);
 }
 
+// The first layer of 256 over tables of 5 taggers and 100 runners, for the runners of a chunk. One thread on the CPU.
+TableLayerArgs table_layer(Arrays& arrays, Device device) {
+  std::vector<std::int32_t> agent(100), upto(105);
+  std::iota(agent.begin(), agent.end(), 5);
+  for (int k = 0; k < 105; ++k) upto[static_cast<std::size_t>(k)] = std::max(k - 4, 0);
+  TableLayerArgs args;
+  args.shape.table = {.features = 7, .relative = 5, .own = 1};
+  args.shape.agents = 105;
+  args.shape.rows = 100;
+  args.shape.width = 256;
+  args.shape.agent = arrays.of(agent);
+  args.shape.upto = arrays.of(upto);
+  args.shape.parts = device.is_cuda() ? 100 : 1;
+  args.units = device.is_cuda() ? 163 : 5;
+  args.table_stride = 8;
+  args.y_stride = 256;
+  args.table = arrays.floats(args.units * 105 * 8);
+  args.weight = arrays.floats(args.shape.weight_rows() * 256);
+  args.y = arrays.floats(args.units * 100 * 256);
+  args.gradient = arrays.floats(args.shape.gradient_rows() * 256);
+  return args;
+}
+
+void bench_table_forward(benchmark::State& state, const Game&, Device device) {
+  Arrays arrays(device);
+  const TableLayerArgs args = table_layer(arrays, device);
+  run(state, device, args.units * 100, arrays.bytes(), [&](Queue queue) { table_forward(queue, args); });
+}
+
+// The gradient of y grows from call to call, as it is replaced by its running sums: first zeros.
+void bench_table_backward(benchmark::State& state, const Game&, Device device) {
+  Arrays arrays(device);
+  TableLayerArgs args = table_layer(arrays, device);
+  args.y = arrays.zeros(args.units * 100 * 256);
+  run(state, device, args.units * 100, arrays.bytes(), [&](Queue queue) { table_backward(queue, args); });
+}
+
 // What a place costs that --profile could time, where nobody asks.
 void bench_idle_scope(benchmark::State& state) {
   for (auto _ : state) {
@@ -271,8 +316,10 @@ void bench_idle_scope(benchmark::State& state) {
 
 using Bench = void (*)(benchmark::State&, const Game&, Device);
 
-void add(const char* kernel, Bench bench, Device device) {
+// For one of the games, or for all.
+void add(const char* kernel, Bench bench, Device device, std::string_view only = "") {
   for (const Game& game : kGames) {
+    if (!only.empty() && only != game.name) continue;
     const std::string name = concat(kernel, "/", game.name, "/", device.is_cuda() ? "cuda" : "cpu");
     benchmark::RegisterBenchmark(name.c_str(), [=, &game](benchmark::State& state) {
       bench(state, game, device);
@@ -299,6 +346,8 @@ int main(int argc, char** argv) {
     wd::add("sum_of_squares", wd::bench_squares, device);
     wd::add("episodes", wd::bench_episodes, device);
     wd::add("adam", wd::bench_adam, device);
+    wd::add("table_forward", wd::bench_table_forward, device, "tag_continuous");
+    wd::add("table_backward", wd::bench_table_backward, device, "tag_continuous");
     if (!device.is_cuda()) wd::add("product", wd::bench_product, device);
   }
   benchmark::RegisterBenchmark("idle_scope", wd::bench_idle_scope);

@@ -20,6 +20,13 @@ Trajectory tag_trajectory(int steps) {
   return {tag_spec(), {"tagger", "runner"}, {0, 1}, steps, 3, Device{}};
 }
 
+// The same, whose rows of 7 features, 5 of them relative, and the time follow from a table.
+Trajectory tag_tables(int steps) {
+  Spec spec = tag_spec();
+  spec.table = {.features = 7, .relative = 5, .own = 1};
+  return {spec, {"tagger", "runner"}, {0, 1}, steps, 3, Device{}, {ObservationType::kFloat32, true}};
+}
+
 Config a2c(std::vector<int> hidden = {256, 256}) {
   PolicySettings policy;
   policy.algorithm = kA2c;
@@ -46,6 +53,20 @@ TEST(WorkTest, OperationsOfOneStepOfTagContinuous) {
   // 105 (516,096 + 658,944) = 123,379,200: the 124 MFLOP of an environment step's update
   EXPECT_DOUBLE_EQ(update_work(trajectory, a2c()).flop, 123'379'200);
   EXPECT_EQ(environment_work(trajectory).flop, 0.0);
+}
+
+TEST(WorkTest, OperationsOfTables) {
+  const Trajectory tables = tag_tables(1);
+  // First layer, forward: taggers 7 (104 + 4) + 5, runners 7 (104 + 99) + 100 products an output; then 256 x 256 + 256 x 23 a row.
+  const double forward = 2.0 * 256 * (761 + 1521) + 105 * 142'848.0;
+  EXPECT_DOUBLE_EQ(inference_work(tables, a2c()).flop, 2 * forward);  // and the value of the last observation
+  // Gradient, places 0 .. 103 among the others: taggers have a row before and one behind each of 0 .. 3, then rows before it alone;
+  // runners rows behind 0 .. 4 alone, and both from 5 on. Seven products a row for what all share.
+  const double backward =
+      2.0 * 256 * (7 * (104 + 4) + 7 * 5 + 7 * (104 + 99) + 7 * 100) + 2 * 105 * 142'848.0;
+  EXPECT_DOUBLE_EQ(update_work(tables, a2c()).flop, forward + backward);
+  // 8 numbers an agent, once for both policies.
+  EXPECT_DOUBLE_EQ(environment_work(tables).bytes, 105 * (8 * 4 + 8 + 1 + 4 + 1) + 3);
 }
 
 TEST(WorkTest, PpoLearnsInEpochs) {

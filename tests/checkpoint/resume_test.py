@@ -13,7 +13,8 @@ import pytest
 
 from checkpoint.runs import WDTRAIN, left, options, resume, run
 
-GAMES = [("tag_gridworld", "PPO"), ("tag_continuous", "A2C"), ("cartpole", "PPO"), ("tag_continuous", "PPO", 12, "bf16")]
+GAMES = [("tag_gridworld", "PPO"), ("tag_continuous", "A2C"), ("cartpole", "PPO"), ("tag_continuous", "PPO", 12, "trainer.precision=bf16"),
+         ("tag_continuous", "PPO", 12, "trainer.observations=table")]
 POINTS = ["checkpoint.begun:3", "checkpoint.file:9", "checkpoint.manifest:2", "checkpoint.staged:3", "checkpoint.renamed:4",
           "checkpoint.complete:3", "checkpoint.linked:5", "checkpoint.removing:1", "write:150", "fsync:40", "rename:33"]
 
@@ -156,18 +157,19 @@ def test_drift_is_refused_field_by_field_unless_allowed(tmp_path):
     assert run("--resume", folder, "--set", "policy.shared.model.fc_dims=[8]", "--allow_drift", "--total_steps", "1000").returncode == 1
 
 
-@pytest.mark.parametrize("before, now", [("bf16", "fp32"), ("fp32", "bf16")])
-def test_another_precision_is_refused_even_where_drift_is_allowed(tmp_path, before, now):
+@pytest.mark.parametrize("setting, before, now", [("precision", "bf16", "fp32"), ("precision", "fp32", "bf16"),
+                                                  ("observations", "rows", "table"), ("observations", "table", "rows")])
+def test_what_lays_out_a_checkpoint_is_not_changed_even_where_drift_is_allowed(tmp_path, setting, before, now):
     folder = tmp_path / "run"
-    assert run(*options("tag_continuous", "PPO", 4, before), "--run_dir", folder, "--fault", "iter=3,kind=kill").returncode < 0
-    change = ["--set", f"trainer.precision={now}"]
+    assert run(*options("tag_continuous", "PPO", 4, f"trainer.{setting}={before}"), "--run_dir", folder, "--fault", "iter=3,kind=kill").returncode < 0
+    change = ["--set", f"trainer.{setting}={now}"]
     done = run("--resume", folder, *change)
-    assert (done.returncode, f"trainer.precision: {before} -> {now}" in done.stderr) == (2, True), done.stderr
+    assert (done.returncode, f"trainer.{setting}: {before} -> {now}" in done.stderr) == (2, True), done.stderr
     done = run("--resume", folder, *change, "--allow_drift")
     assert done.returncode == 2
-    assert "go on with the precision it was made with" in done.stderr
+    assert "it was made with, or begin a new run with its weights (--warm_start)" in done.stderr
     assert run("--resume", folder).returncode == 0
-    assert run(*options("tag_continuous", "PPO", 1, now), "--run_dir", tmp_path / "second", "--warm_start", folder).returncode == 0
+    assert run(*options("tag_continuous", "PPO", 1, f"trainer.{setting}={now}"), "--run_dir", tmp_path / "second", "--warm_start", folder).returncode == 0
 
 
 def test_resume_alone_takes_the_run_that_wrote_last(tmp_path):

@@ -11,14 +11,14 @@ TAG = ["--set", "env.num_taggers=2", "--set", "env.num_runners=5", "--set", "env
 ALGORITHM = "policy={{tagger: {{algorithm: {0}}}, runner: {{algorithm: {0}, model: {{fc_dims: [16]}}}}}}"
 
 
-def options(env, algorithm, iterations=12, precision="fp32"):
+def options(env, algorithm, iterations=12, setting="trainer.precision=fp32"):
     """One iteration is 7 steps of 8 replicas: episodes end within rollouts and go on across them."""
     if env == "cartpole":
         policy = ["--set", f"policy={{shared: {{algorithm: {algorithm}}}}}", "--stop_return", "none"]
     else:
         policy = ["--set", ALGORITHM.format(algorithm)] + (TAG if env == "tag_continuous" else [])
     return ["--env", env, *policy, "--num_envs", "8", "--train_batch_size", "56", "--total_steps", str(56 * iterations),
-            "--set", f"trainer.precision={precision}", *EVERY]
+            "--set", setting, *EVERY]
 
 
 def run(*arguments, failpoint=None, **settings):

@@ -57,6 +57,15 @@ def test_a_run_is_played_in_its_precision(cartpole_run, tmp_path):
     assert evaluate(folder, *exact, "--set", "trainer.precision=fp32")["length"] != rounded["length"]
 
 
+def test_a_run_with_tables_is_played_with_either_and_weights_are_the_same_to_both(tmp_path):
+    folder = tmp_path / "table"
+    output("--env", "tag_continuous", "--run_dir", folder, "--num_envs", 4, "--train_batch_size", 80, "--total_steps", 160, "--device", "cpu",
+           "--quiet", "--set", "env.num_runners=9", "--set", "env.episode_length=30", "--set", "trainer.observations=table")
+    rows, tables = (evaluate(folder, "--episodes", 12, "--greedy", "--set", f"trainer.observations={form}") for form in ("rows", "table"))
+    assert rows == tables
+    assert evaluate(folder, "--episodes", 12, "--greedy") == tables
+
+
 def test_a_run_of_a_gpu_in_tf32_is_played_in_fp32_and_that_is_said(cartpole_run, tmp_path):
     folder = tmp_path / "tf32"
     shutil.copytree(cartpole_run, folder)

@@ -85,6 +85,17 @@ def test_a_folder_that_holds_something_is_refused(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["precious"]
 
 
+@pytest.mark.parametrize("settings, message", [
+    (["env.use_full_observation=false"], "this environment declares no table"),
+    (["trainer.precision=bf16"], "a table is float32: set trainer.precision to fp32 or tf32"),
+])
+def test_a_table_of_observations_is_refused_where_there_is_none(tmp_path, settings, message):
+    more = [word for setting in settings for word in ("--set", setting)]
+    done = wdtrain("--env", "tag_continuous", "--run_dir", tmp_path / "run", "--set", "trainer.observations=table", *more)
+    assert (done.returncode, message in done.stderr, (tmp_path / "run").exists()) == (2, True, False), done.stderr
+    assert "trainer.observations = table" in done.stderr
+
+
 def test_options_lie_over_files(tmp_path):
     (tmp_path / "mine.yaml").write_text("name: cartpole\ntrainer: {seed: 5, num_envs: 4}\n")
     text = output("--config", tmp_path / "mine.yaml", "--set", "trainer.num_envs=8", "--seed", 7, "--print_config")

@@ -132,8 +132,9 @@ def test_C5_a_checkpoint_of_two_workers_goes_on_with_any_number(workers, unharme
         assert row["tagger/value_loss"] == pytest.approx(expected["tagger/value_loss"], rel=1e-2)
 
 
-def test_C5_rows_in_bfloat16_are_shared_out_to_the_same_bits(tmp_path):
-    arguments = options("tag_continuous", "PPO", 6, "bf16")
+@pytest.mark.parametrize("setting", ["trainer.precision=bf16", "trainer.observations=table"])
+def test_C5_observations_of_any_kind_are_shared_out_to_the_same_bits(setting, tmp_path):
+    arguments = options("tag_continuous", "PPO", 6, setting)
     whole = trained(tmp_path / "whole", *arguments, "--set", "trainer.canary_freq=1")
     folder = tmp_path / "run"
     assert run(*arguments, "--set", "trainer.canary_freq=1", "--run_dir", folder, "--fault", "rank=0,iter=4,kind=kill").returncode == 137

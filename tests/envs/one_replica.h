@@ -41,6 +41,7 @@ class OneReplica {
       view_.roles[view_.num_roles++] = {.first_agent = first,
                                         .count = role.count,
                                         .policy_agents = role.count,
+                                        .observed_agents = role.count,
                                         .action_width = role.action.width(),
                                         .observation_stride = static_cast<int>(stride),
                                         .action = rows.actions.data(),

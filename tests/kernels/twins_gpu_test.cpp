@@ -19,6 +19,7 @@
 #include "tests/kernels/reduce_data.h"
 #include "tests/kernels/returns_data.h"
 #include "tests/kernels/sample_data.h"
+#include "tests/kernels/table_layer_data.h"
 #include "wd/bfloat16.h"
 
 namespace wd {
@@ -188,6 +189,24 @@ TEST(Twins, GatheredRows) {
   for (const int rows : kSizes) {
     const std::vector<std::int64_t> index = gather_index(777, rows);
     EXPECT_EQ(run_gather(CudaMemory(), 777, index), run_gather(HostMemory(), 777, index));
+  }
+}
+
+TEST(Twins, TableLayer) {
+  WD_SKIP_WITHOUT_GPU();
+  Draws draws(21);
+  for (const TableCase& c : table_cases()) {
+    SCOPED_TRACE(testing::Message() << c.agents << " agents, " << c.rows() << " of them, " << c.width);
+    const TableData data = random_table(draws, c);
+    const TableResult cpu = run_table(HostMemory(), c, data), gpu = run_table(CudaMemory(), c, data),
+                      again = run_table(CudaMemory(), c, data);
+    for (std::size_t i = 0; i < cpu.y.size(); ++i) {
+      if (static_cast<int>(i) % c.y_stride() >= c.width) continue;  // padding: never written
+      ASSERT_EQ(gpu.y[i], cpu.y[i]) << i;
+    }
+    EXPECT_EQ(gpu.weight_grad, cpu.weight_grad);
+    EXPECT_EQ(gpu.bias_grad, cpu.bias_grad);
+    EXPECT_EQ(again.weight_grad, gpu.weight_grad);
   }
 }
 

@@ -26,6 +26,8 @@ def train(folder, *options):
     ("cartpole", ["--total_steps", "6000", "--set", "trainer.precision=bf16"]),
     ("tag_continuous", ["--set", "env.num_runners=20", "--num_envs", "40", "--train_batch_size", "800", "--total_steps", "1600",
                         "--set", "env.episode_length=15", "--set", "trainer.precision=bf16"]),
+    ("tag_continuous", ["--set", "env.num_runners=20", "--num_envs", "40", "--train_batch_size", "800", "--total_steps", "1600",
+                        "--set", "env.episode_length=15", "--set", "trainer.observations=table"]),
 ])
 def test_metrics_and_weights_are_the_same_for_1_2_and_4_threads(tmp_path: pathlib.Path, env, options):
     first = train(tmp_path / "1", "--env", env, "--threads", "1", *options)
@@ -35,13 +37,14 @@ def test_metrics_and_weights_are_the_same_for_1_2_and_4_threads(tmp_path: pathli
     assert train(tmp_path / "4", "--env", env, "--threads", "4", *options) == first
 
 
-@pytest.mark.parametrize("env,policies", [
-    ("tag_continuous", "{tagger: {algorithm: A2C%s}, runner: {algorithm: REINFORCE%s}}"),
-    ("pendulum", "{shared: {algorithm: PPO, num_epochs: 1, num_minibatches: 1, model: {separate_value: true}%s}}"),
+@pytest.mark.parametrize("env,policies,form", [
+    ("tag_continuous", "{tagger: {algorithm: A2C%s}, runner: {algorithm: REINFORCE%s}}", "rows"),
+    ("tag_continuous", "{tagger: {algorithm: A2C%s}, runner: {algorithm: REINFORCE%s}}", "table"),
+    ("pendulum", "{shared: {algorithm: PPO, num_epochs: 1, num_minibatches: 1, model: {separate_value: true}%s}}", "rows"),
 ])
-def test_activations_kept_from_the_rollout_change_nothing(tmp_path: pathlib.Path, env, policies):
+def test_activations_kept_from_the_rollout_change_nothing(tmp_path: pathlib.Path, env, policies, form):
     reuse = ", reuse_activations: true"
-    options = ["--env", env, "--num_envs", "24", "--train_batch_size", "480", "--total_steps", "1920"]
+    options = ["--env", env, "--set", f"trainer.observations={form}", "--num_envs", "24", "--train_batch_size", "480", "--total_steps", "1920"]
     runs = [train(tmp_path / name, *options, "--set", "policy=" + policies.replace("%s", given)) for name, given in (("anew", ""), ("kept", reuse))]
     assert runs[0] == runs[1]
 

@@ -57,8 +57,15 @@ struct Case {
   std::map<std::string, double> params;
   int num_envs;
   ResetMode reset = ResetMode::kRandom;
-  ObservationType stored = ObservationType::kFloat32;
+  ObservationStorage stored = {};
 };
+
+std::unique_ptr<Environment> make(const Case& c) {
+  std::unique_ptr<Environment> environment = find_environment(c.environment).make();
+  Set set(c.params);
+  environment->describe(set);
+  return environment;
+}
 
 std::vector<Case> cases() {
   std::vector<Case> all;
@@ -90,16 +97,15 @@ std::vector<Case> cases() {
   for (std::size_t k = 0; k < exact; ++k) {
     all.push_back(all[k]);
     all.back().name += "_bfloat16";
-    all.back().stored = ObservationType::kBfloat16;
+    all.back().stored.type = ObservationType::kBfloat16;
+  }
+  for (std::size_t k = 0; k < exact; ++k) {
+    if (make(all[k])->spec().table.features == 0) continue;
+    all.push_back(all[k]);
+    all.back().name += "_table";
+    all.back().stored.as_table = true;
   }
   return all;
-}
-
-std::unique_ptr<Environment> make(const Case& c) {
-  std::unique_ptr<Environment> environment = find_environment(c.environment).make();
-  Set set(c.params);
-  environment->describe(set);
-  return environment;
 }
 
 // Replicas on one device and the rollout that they write.

@@ -36,7 +36,7 @@ struct Side {
   Side(const EnvironmentRow& row, const Environment& environment, ObservationType type)
       : replicas(row, environment, {.num_envs = kReplicas, .seed = 11}),
         trajectory(environment.spec(), role_names(environment.spec()), policy_a_role(environment.spec()),
-                   kSteps, kReplicas, {}, type) {
+                   kSteps, kReplicas, {}, {type}) {
     replicas.step(trajectory.first_rows());
   }
 };

@@ -18,15 +18,14 @@ constexpr Device kGpu = {DeviceKind::kCuda, 0};
 
 struct Case {
   const char *name, *env, *policy;
-  const char* precision = "fp32";
+  const char* setting = "trainer.precision=fp32";
 };
 
 class Graphs : public testing::TestWithParam<Case> {
  protected:
   cli::Setup setup(bool graphs) const {
     return make_setup(GetParam().env,
-                      {"trainer.num_envs=64", "trainer.train_batch_size=640",
-                       std::string("trainer.precision=") + GetParam().precision,
+                      {"trainer.num_envs=64", "trainer.train_batch_size=640", GetParam().setting,
                        graphs ? "trainer.cuda_graphs=true" : "trainer.cuda_graphs=false", GetParam().policy});
   }
 };
@@ -143,10 +142,14 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"ppo", "cartpole",
              "policy={shared: {algorithm: PPO, target_kl: 0.01, lr: [[0, 0.01], [4000, 0.001]]}}"},
         Case{"gaussian", "pendulum", "policy={shared: {algorithm: PPO, normalize_return: true}}"},
-        Case{"tf32", "tag_gridworld", "policy={tagger: {algorithm: A2C}, runner: {algorithm: PPO}}", "tf32"},
-        Case{"bf16", "tag_continuous", "policy={tagger: {algorithm: A2C}, runner: {algorithm: PPO}}", "bf16"},
+        Case{"tf32", "tag_gridworld", "policy={tagger: {algorithm: A2C}, runner: {algorithm: PPO}}",
+             "trainer.precision=tf32"},
+        Case{"bf16", "tag_continuous", "policy={tagger: {algorithm: A2C}, runner: {algorithm: PPO}}",
+             "trainer.precision=bf16"},
+        Case{"tables", "tag_continuous", "policy={tagger: {algorithm: A2C}, runner: {algorithm: PPO}}",
+             "trainer.observations=table"},
         Case{"no_hidden_layer_bf16", "cartpole", "policy={shared: {algorithm: PPO, model: {fc_dims: []}}}",
-             "bf16"}),
+             "trainer.precision=bf16"}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -60,7 +60,7 @@ TEST(StrictDevice, LeavesTheAllocatorAsItWas) {
 
 struct Case {
   const char *name, *env, *policy;
-  const char* precision = "trainer.precision=fp32";
+  const char* setting = "trainer.precision=fp32";
 };
 
 constexpr const char* kBf16 = "trainer.precision=bf16";
@@ -69,7 +69,7 @@ class WarmLoop : public testing::TestWithParam<Case> {};
 
 TEST_P(WarmLoop, AllocatesNothing) {
   const cli::Setup setup = make_setup(GetParam().env, {"trainer.num_envs=6", "trainer.train_batch_size=60",
-                                                       GetParam().precision, GetParam().policy});
+                                                       GetParam().setting, GetParam().policy});
   Trainer trainer(setup.config, *setup.row, *setup.environment, {});
   for (const bool may_give_up : {false, true}) {
     Trainer::IterateOptions options;
@@ -96,6 +96,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"gaussian", "pendulum", "policy={shared: {algorithm: PPO, model: {separate_value: true}}}"},
         Case{"continuous_tag", "tag_continuous",
              "policy={tagger: {algorithm: PPO}, runner: {algorithm: A2C}}"},
+        Case{"tables", "tag_continuous", "policy={tagger: {algorithm: PPO}, runner: {algorithm: A2C}}",
+             "trainer.observations=table"},
         Case{"gaussian_bf16", "pendulum", "policy={shared: {algorithm: PPO, model: {separate_value: true}}}",
              kBf16},
         Case{"no_hidden_layer_bf16", "cartpole", "policy={shared: {algorithm: A2C, model: {fc_dims: []}}}",

@@ -165,7 +165,8 @@ template <typename Env, ObservationType kType, typename Team>
 WD_FLATTEN WD_FN void observe(Team& team, const typename Env::Params& params,
                               const typename Env::State& state, const StepView& view, int replica,
                               void* rows) {
-  Env::observe(team, params, state, Observations(view.roles, view.num_roles, replica, kType, rows));
+  Env::observe(team, params, state,
+               Observations(view.roles, view.num_roles, replica, kType, view.as_table, rows));
 }
 
 // Moves one replica on by one step. `team.t()` is 0 where the replica resets, else the number of the step. Observation rows go to

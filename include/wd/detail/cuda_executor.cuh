@@ -178,7 +178,7 @@ __device__ void write_rows(const StepView& view, int replica, const std::byte* r
   const int entry_bytes = bytes_of(view.observation_type);
   for (int r = 0; r < view.num_roles; ++r) {
     const RoleView& role = view.roles[r];
-    const std::int64_t first = std::int64_t{replica} * role.policy_agents * role.observation_stride;
+    const std::int64_t first = std::int64_t{replica} * role.observed_agents * role.observation_stride;
     const int bytes = role.count * role.observation_stride * entry_bytes;
     copy_words<kTile>(static_cast<std::byte*>(role.observation) + first * entry_bytes, rows,
                       static_cast<std::uint32_t>(bytes));

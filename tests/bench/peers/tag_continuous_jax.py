@@ -3,8 +3,9 @@
     .venv-peers/bin/python tests/bench/peers/tag_continuous_jax.py [--pairs 5] [--seconds 10] [--replicas 64] [--device cpu|gpu]
 
 "env" steps with actions drawn beforehand and sums up all that is observed, which XLA does without writing the rows; ours writes them. "train" is
-A2C in rollouts of 20 steps with two policies of 2 x 256, on both sides; "train, activations kept" is the same for jax, while ours learns from
-the activations of the rollout (reuse_activations), where jax computes them again.
+A2C in rollouts of 20 steps with two policies of 2 x 256, on both sides. What follows "train" is ours alone, jax trains as before:
+"activations kept" learns from those of the rollout (reuse_activations), where jax computes them again; "factorised" computes the first layer
+from the table that all rows follow from (trainer.observations: table); "bf16" rounds observations and hidden layers.
 """
 
 import functools
@@ -12,7 +13,11 @@ import functools
 from side_by_side import JaxLoop, Ours, comparison, jax_for, parser, report
 
 GAMES = {"full": dict(taggers=5, observed=0), "nearest": dict(taggers=10, observed=10)}
-MODES = ["env", "train", "train, activations kept"]
+KEPT, TABLE, BF16 = {"reuse_activations": "true"}, ["trainer.observations=table"], ["trainer.precision=bf16"]
+# Of our policies, and of our trainer.
+TRAINED = {"full": {"train": ({}, []), "train, activations kept": (KEPT, []), "train, factorised": ({}, TABLE),
+                    "train, factorised, activations kept": (KEPT, TABLE), "train, bf16, activations kept": (KEPT, BF16)},
+           "nearest": {"train": ({}, []), "train, activations kept": (KEPT, []), "train, bf16, activations kept": (KEPT, BF16)}}
 STEPS, HIDDEN = 20, (256, 256)
 
 
@@ -21,14 +26,20 @@ def our_settings(name):
     return [f"env.num_taggers={game['taggers']}", f"env.use_full_observation={'true' if not game['observed'] else 'false'}"]
 
 
-def our_policies(reuse):
+def our_policies(more):
     policy = ("{algorithm: A2C, lr: 3e-4, gamma: 0.98, gae_lambda: 0.95, vf_loss_coeff: 0.5, entropy_coeff: 0.01, normalize_advantage: true, "
-              f"reuse_activations: {str(reuse).lower()}, model: {{fc_dims: {list(HIDDEN)}}}}}")
+              + "".join(f"{key}: {value}, " for key, value in more.items()) + f"model: {{fc_dims: {list(HIDDEN)}}}}}")
     return [f"policy={{tagger: {policy}, runner: {policy}}}"]
 
 
-def env_only(jax, game, replicas):
+def game_of(name):
+    from tag_continuous_game import TagContinuous
+    return TagContinuous(**GAMES[name])
+
+
+def env_only(jax, name, replicas):
     from learn_jax import reset_ended
+    game = game_of(name)
     keys = jax.random.split(jax.random.PRNGKey(0), 3)
     drawn = jax.random.randint(keys[0], (STEPS, replicas, game.agents, 2), 0, game.levels + 1)
 
@@ -46,8 +57,10 @@ def env_only(jax, game, replicas):
     return JaxLoop(jax, lambda carry: jax.lax.scan(step, carry, drawn)[0], carry, STEPS * replicas)
 
 
-def trained(jax, game, replicas):
+@functools.cache  # compiled once
+def trained(jax, name, replicas):
     from learn_jax import Learner, Training
+    game = game_of(name)
     learner = Learner(features=game.features, heads=game.heads, hidden=HIDDEN, algorithm="A2C", gae_lambda=0.95, normalize_advantage=True)
     training = Training(game, {"tagger": learner, "runner": learner}, replicas, STEPS)
     return JaxLoop(jax, training.iterate, training.start(0), STEPS * replicas)
@@ -56,14 +69,15 @@ def trained(jax, game, replicas):
 def compare(options, name, mode):
     ours = Ours(options.device)
     jax = jax_for(options.device)
-    from tag_continuous_game import TagContinuous
-    game = TagContinuous(**GAMES[name])
-    peer = (env_only if mode == "env" else trained)(jax, game, options.replicas)
-    settings = our_settings(name) + (our_policies(reuse=mode != "train") if mode != "env" else [])
-    batch = STEPS * options.replicas if mode != "env" else None
+    peer = (env_only if mode == "env" else trained)(jax, name, options.replicas)
+    settings, batch = our_settings(name), None
+    if mode != "env":
+        of_policies, of_trainer = TRAINED[name][mode]
+        settings += our_policies(of_policies) + of_trainer
+        batch = STEPS * options.replicas
     bench_mode = "env" if mode == "env" else "train"
     return comparison(options, lambda: peer.speed(options.seconds), lambda: ours.bench(bench_mode, "tag_continuous", options.seconds, options.replicas, batch, settings),
-                      ours, agents=game.agents, replicas=options.replicas, steps=STEPS)
+                      ours, agents=game_of(name).agents, replicas=options.replicas, steps=STEPS)
 
 
 def main():
@@ -72,7 +86,7 @@ def main():
     options = options.parse_args()
     report(options, "tag_continuous in jax", "5 + 100 that see all, and 10 + 100 that see their 10 nearest; environment alone, and A2C; fp32",
            ["jax", "jaxlib", "optax"],
-           {f"{name}, {mode}": functools.partial(compare, options, name, mode) for name in GAMES for mode in MODES})
+           {f"{name}, {mode}": functools.partial(compare, options, name, mode) for name in GAMES for mode in ["env", *TRAINED[name]]})
 
 
 if __name__ == "__main__":

@@ -1,0 +1,92 @@
+// table_layer.cpp: the tensors behind the kernels' arguments.
+#include "src/policy/table_layer.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "src/device.h"
+#include "wd/error.h"
+
+namespace wd {
+
+namespace {
+
+constexpr int kMostParts =
+    128;  // of the gradients that all rows share, on a GPU: about as many as multiprocessors
+
+at::Tensor ints(const std::vector<int>& values, at::Device place) {
+  return at::tensor(values, at::TensorOptions().dtype(at::kInt)).to(place);
+}
+
+}  // namespace
+
+TableLayer::TableLayer(const PolicyBuffers& buffers, const Layer& layer, Device device)
+    : device_(device), layer_(layer) {
+  const at::Device place = layer.weight.device();
+  shape_.table = buffers.table;
+  shape_.agents = static_cast<int>(buffers.observation.size(2));
+  shape_.rows = buffers.num_agents;
+  shape_.width = static_cast<int>(layer.weight.size(0));
+  shape_.parts = device.is_cuda() ? std::min(shape_.rows, kMostParts) : 1;
+  std::vector<int> upto;
+  for (int k = 0; k < shape_.agents; ++k)
+    upto.push_back(static_cast<int>(std::upper_bound(buffers.agent.begin(), buffers.agent.end(), k) -
+                                    buffers.agent.begin()));
+  agent_ = ints(buffers.agent, place);
+  upto_ = ints(upto, place);
+  shape_.agent = agent_.const_data_ptr<int>();
+  shape_.upto = upto_.const_data_ptr<int>();
+  weight_ = at::zeros({shape_.weight_rows(), shape_.width}, layer.weight.options());
+}
+
+TableWeightsArgs TableLayer::weights_args(const Layer& layer) const {
+  TableWeightsArgs args;
+  args.shape = shape_;
+  args.layer_weight = layer.weight.mutable_data_ptr<float>();
+  args.layer_bias = layer.bias.mutable_data_ptr<float>();
+  args.stride = layer.weight.stride(0);
+  return args;
+}
+
+void TableLayer::refresh() {
+  TableWeightsArgs args = weights_args(layer_);
+  args.weight = weight_.mutable_data_ptr<float>();
+  table_weights(current_queue(device_), args);
+}
+
+at::Tensor TableLayer::make_gradient() const {
+  return at::zeros({shape_.gradient_rows(), shape_.width}, weight_.options());
+}
+
+TableLayerArgs TableLayer::args(const at::Tensor& tables, at::Tensor& y) const {
+  TableLayerArgs args;
+  args.shape = shape_;
+  args.units = tables.size(0) / shape_.agents;
+  args.table = tables.const_data_ptr<float>();
+  args.table_stride = tables.stride(0);
+  args.weight = weight_.const_data_ptr<float>();
+  args.y = y.mutable_data_ptr<float>();
+  args.y_stride = y.stride(0);
+  return args;
+}
+
+void TableLayer::forward(const at::Tensor& tables, at::Tensor& y, bool relu) const {
+  TableLayerArgs forward = args(tables, y);
+  forward.relu = relu;
+  table_forward(current_queue(device_), forward);
+}
+
+void TableLayer::backward(const at::Tensor& tables, at::Tensor& y_grad, at::Tensor& gradient) const {
+  TableLayerArgs backward = args(tables, y_grad);
+  backward.gradient = gradient.mutable_data_ptr<float>();
+  table_backward(current_queue(device_), backward);
+}
+
+void TableLayer::write_gradient(at::Tensor& gradient, Layer& layer_gradient) const {
+  TableWeightsArgs args = weights_args(layer_gradient);
+  args.gradient = gradient.mutable_data_ptr<float>();
+  table_gradient(current_queue(device_), args);
+}
+
+}  // namespace wd

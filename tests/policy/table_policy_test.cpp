@@ -1,0 +1,176 @@
+// table_policy_test.cpp: policies that read tables act, judge and learn as those that read the rows which follow from them.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "src/algorithm/minibatches.h"
+#include "tests/kernels/cuda_memory.h"
+#include "tests/kernels/random_data.h"
+#include "tests/rollout/rows_of_table.h"
+#include "wd/algorithm.h"
+
+namespace wd {
+namespace {
+
+constexpr int kSteps = 6, kReplicas = 21, kAgents = 11;
+constexpr ObservationTable kTableOfThree = {.features = 3, .relative = 2, .own = 1};
+constexpr std::uint64_t kSeed = 7;
+
+struct Case {
+  std::string name;
+  std::vector<int> policy_of_role = {};  // of three roles of 2, 5 and 4 agents
+  bool separate = false, keep = false;
+  int activation = kRelu;
+  std::vector<int> fc_dims = {40, 20};
+  DeviceKind device = DeviceKind::kCpu;
+};
+
+std::vector<Case> cases() {
+  std::vector<Case> all = {
+      {.name = "policy_a_role", .policy_of_role = {0, 1, 2}},
+      {.name = "one_policy", .policy_of_role = {0, 0, 0}, .separate = true},
+      {.name = "apart", .policy_of_role = {0, 1, 0}, .activation = kTanh},
+      {.name = "kept", .policy_of_role = {0, 1, 1}, .keep = true},
+      {.name = "no_hidden_layer", .policy_of_role = {0, 0, 1}, .separate = true, .fc_dims = {}}};
+  return all;
+}
+
+Spec spec_of_three_roles() {
+  Spec spec;
+  const std::vector<ObservationPart> seen = {{"others", kTableOfThree.row_size(kAgents)}};
+  const ActionSpace action = ActionSpace::discrete({3, 4});
+  spec.roles = {{.name = "a", .count = 2, .observation = seen, .action = action},
+                {.name = "b", .count = 5, .observation = seen, .action = action},
+                {.name = "c", .count = 4, .observation = seen, .action = action}};
+  spec.time_limit = 100;
+  spec.table = kTableOfThree;
+  return spec;
+}
+
+void draw_into(Draws& draws, const at::Tensor& to, float low, float high) {
+  to.copy_(at::tensor(draws.uniforms(to.numel(), low, high)).view(to.sizes()));
+}
+
+struct Side {
+  Trajectory trajectory;
+  std::vector<Policy> policies;
+
+  Side(const Case& c, bool as_table, const at::Tensor& table)
+      : trajectory(spec_of_three_roles(), names(c), c.policy_of_role, kSteps, kReplicas, {c.device},
+                   {ObservationType::kFloat32, as_table}) {
+    ModelSettings model;
+    model.fc_dims = c.fc_dims;
+    model.activation = c.activation;
+    model.separate_value = c.separate;
+    model.init_method = kTorchDefault;
+    Draws draws(5);
+    for (PolicyBuffers& buffers : trajectory.policies()) {
+      if (as_table) {
+        buffers.observation.narrow(3, 0, table.size(3)).copy_(table);
+      } else {
+        for (int slot = 0; slot < buffers.num_agents; ++slot)
+          buffers.observation.select(2, slot)
+              .narrow(2, 0, buffers.observation_size)
+              .copy_(rows_of_table(kTableOfThree, table, buffers.agent[static_cast<std::size_t>(slot)]));
+      }
+      draw_into(draws, buffers.reward, -1.0f, 1.0f);
+      buffers.active.fill_(1);
+      policies.emplace_back(buffers, model, static_cast<int>(policies.size()), kSeed, 64, Device{c.device});
+      if (c.keep) policies.back().keep_activations(buffers);
+    }
+  }
+
+  static std::vector<std::string> names(const Case& c) {
+    const int last = *std::max_element(c.policy_of_role.begin(), c.policy_of_role.end());
+    std::vector<std::string> all = {"first", "second", "third"};
+    all.resize(static_cast<std::size_t>(last) + 1);
+    return all;
+  }
+
+  void play() {
+    for (std::size_t p = 0; p < policies.size(); ++p) {
+      for (int t = 0; t < kSteps; ++t)
+        policies[p].act(trajectory.policies()[p], t, {.seed = kSeed, .step = static_cast<std::uint64_t>(t)});
+      policies[p].evaluate(trajectory.policies()[p], kSteps);
+    }
+  }
+
+  std::vector<Learner> learners(const PolicySettings& settings) {
+    std::vector<Learner> all;
+    for (std::size_t p = 0; p < policies.size(); ++p)
+      all.emplace_back(policies[p], trajectory, static_cast<int>(p), settings, kSeed);
+    prepare(all);
+    return all;
+  }
+};
+
+void expect_near(const at::Tensor& found, const at::Tensor& expected, double tolerance, const char* what) {
+  const double scale = std::max(expected.abs().max().item<double>(), 1e-3);
+  EXPECT_LT((found - expected).abs().max().item<double>(), tolerance * scale) << what;
+}
+
+class Tables : public testing::TestWithParam<Case> {
+ protected:
+  static at::Tensor table() {
+    Draws draws(2);
+    const at::Tensor all = at::empty({kSteps + 1, kReplicas, kAgents, kTableOfThree.columns()});
+    draw_into(draws, all, -1.0f, 1.0f);
+    return all;
+  }
+};
+
+TEST_P(Tables, LeadToTheActionsValuesAndGradientsOfRows) {
+  Side rows(GetParam(), false, table()), tables(GetParam(), true, table());
+  rows.play();
+  tables.play();
+  const auto a2c = rows.learners({}), same = tables.learners({});
+  for (std::size_t p = 0; p < rows.policies.size(); ++p) {
+    const PolicyBuffers &a = rows.trajectory.policies()[p], &b = tables.trajectory.policies()[p];
+    SCOPED_TRACE(a.name);
+    ASSERT_TRUE(at::equal(rows.policies[p].parameters(), tables.policies[p].parameters()));
+    ASSERT_TRUE(at::equal(a.action, b.action));
+    expect_near(b.value, a.value, 1e-5, "values");
+    expect_near(b.log_prob, a.log_prob, 1e-5, "log-probabilities");
+    const at::Tensor sums = rows.policies[p].accumulate(whole_batch(a, kSteps), {}),
+                     others = tables.policies[p].accumulate(whole_batch(b, kSteps), {});
+    expect_near(others, sums, 1e-5, "sums");
+    const at::Tensor expected = rows.policies[p].gradients(), found = tables.policies[p].gradients();
+    expect_near(found, expected, 2e-5, "gradient");
+    tables.policies[p].accumulate(whole_batch(b, kSteps), {});
+    EXPECT_TRUE(at::equal(found, tables.policies[p].gradients())) << "a second time";
+  }
+}
+
+TEST_P(Tables, LearnInMinibatchesAsRowsDo) {
+  Side rows(GetParam(), false, table()), tables(GetParam(), true, table());
+  PolicySettings ppo;
+  ppo.algorithm = kPpo;
+  ppo.num_epochs = 2;
+  ppo.num_minibatches = 4;
+  ppo.adam_epsilon = 1e-3;  // or steps along entries without a gradient would be steps along rounding errors
+  for (Side* side : {&rows, &tables}) {
+    side->play();
+    auto learners = side->learners(ppo);
+    ASSERT_TRUE(update(learners, TrainingClock(Device{})));
+  }
+  const Side untouched(GetParam(), true, table());
+  for (std::size_t p = 0; p < rows.policies.size(); ++p) {
+    const at::Tensor before = untouched.policies[p].parameters(), after = rows.policies[p].parameters();
+    expect_near(tables.policies[p].parameters() - before, after - before, 2e-3, "step");
+    EXPECT_GT((after - before).abs().max().item<float>(), 1e-3f);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Tables, testing::ValuesIn(cases()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(Tables, AreRefusedWhereThereIsNoneOrInBfloat16) {
+  Spec spec = spec_of_three_roles();
+  const std::vector<std::string> names = {"a"};
+  const std::vector<int> roles = {0, 0, 0};
+  EXPECT_THROW(Trajectory(spec, names, roles, 2, 1, {}, {ObservationType::kBfloat16, true}), UsageError);
+  spec.table = {};
+  EXPECT_THROW(Trajectory(spec, names, roles, 2, 1, {}, {ObservationType::kFloat32, true}), UsageError);
+}
+
+}  // namespace
+}  // namespace wd

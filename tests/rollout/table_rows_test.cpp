@@ -1,0 +1,70 @@
+// table_rows_test.cpp: the rows that follow from an environment's table are those that it writes, to the bit.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "src/roles.h"
+#include "src/rollout/random_play.h"
+#include "tests/rollout/rows_of_table.h"
+#include "wd/replicas.h"
+#include "wd/trajectory.h"
+
+namespace wd {
+namespace {
+
+constexpr int kSteps = 100, kReplicas = 32;
+
+struct Side {
+  Replicas replicas;
+  Trajectory trajectory;
+
+  Side(const EnvironmentRow& row, const Environment& environment, bool as_table)
+      : replicas(row, environment, {.num_envs = kReplicas, .seed = 11}),
+        trajectory(environment.spec(), role_names(environment.spec()), policy_a_role(environment.spec()),
+                   kSteps, kReplicas, {}, {ObservationType::kFloat32, as_table}) {
+    replicas.step(trajectory.first_rows());
+    for (int t = 0; t < kSteps; ++t) {
+      for (std::size_t p = 0; p < trajectory.policies().size(); ++p) {
+        const RandomPlay play{
+            .seed = 3, .policy = static_cast<std::uint32_t>(p), .step = static_cast<std::uint64_t>(t)};
+        play_at_random({}, trajectory.policies()[p], t, t, play);
+      }
+      replicas.step(trajectory.rows(t));
+    }
+  }
+};
+
+TEST(TableRows, AreThoseOfEveryEnvironmentThatDeclaresATable) {
+  int with_table = 0;
+  for (const EnvironmentRow& row : detail::environment_table()) {
+    const std::unique_ptr<Environment> environment = row.make();
+    const ObservationTable table = environment->spec().table;
+    if (table.features == 0) continue;
+    ++with_table;
+    SCOPED_TRACE(row.name);
+    const Side rows(row, *environment, false), tables(row, *environment, true);
+    EXPECT_TRUE(at::equal(rows.replicas.blocks(), tables.replicas.blocks()));
+    bool anybody_left = false;
+    for (std::size_t p = 0; p < rows.trajectory.policies().size(); ++p) {
+      const PolicyBuffers &a = rows.trajectory.policies()[p], &b = tables.trajectory.policies()[p];
+      EXPECT_TRUE(at::equal(a.active, b.active));
+      EXPECT_TRUE(at::equal(a.reward, b.reward));
+      EXPECT_EQ(b.observation.narrow(3, table.columns(), b.observation.size(3) - table.columns())
+                    .count_nonzero()
+                    .item<std::int64_t>(),
+                0);
+      for (int slot = 0; slot < a.num_agents; ++slot) {
+        const at::Tensor in_game = a.active.select(2, slot).to(at::kBool),
+                         written = a.observation.select(2, slot).narrow(2, 0, a.observation_size),
+                         follows =
+                             rows_of_table(table, b.observation, a.agent[static_cast<std::size_t>(slot)]);
+        EXPECT_TRUE(at::equal(written.index({in_game}), follows.index({in_game}))) << a.name << ' ' << slot;
+        anybody_left = anybody_left || !in_game.all().item<bool>();
+      }
+    }
+    EXPECT_TRUE(anybody_left) << "nobody left the game: the test shows less than it says";
+  }
+  EXPECT_EQ(with_table, 1) << "tag_continuous";
+}
+
+}  // namespace
+}  // namespace wd
