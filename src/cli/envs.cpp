@@ -87,6 +87,10 @@ Json description_json(const Setup& setup) {
     json["roles"].push_back(role_json(role, first));
     first += role.count;
   }
+  json["table"] = nullptr;
+  if (spec.table.features > 0) {
+    json["table"] = {{"features", spec.table.features}, {"relative", spec.table.relative}, {"own", spec.table.own}};
+  }
   for (const char* list : {"parameters", "state", "statistics"}) json[list] = Json::array();
   for (const auto& [info, fallback, origin] : parameters_of(setup)) {
     json["parameters"].push_back({{"name", info.name},
@@ -137,6 +141,10 @@ std::string description(const Setup& setup) {
   for (const Role& role : spec.roles) {
     text += role_text(role, first);
     first += role.count;
+  }
+  if (spec.table.features > 0) {
+    text += concat("\nall rows follow from one table of ", spec.table.columns(),
+                   " numbers an agent: --set trainer.observations=table trains faster\n");
   }
   std::vector<std::vector<std::string>> rows = {{"NAME", "VALUE", "DEFAULT", "TYPE", "RANGE", "MEANING"}};
   for (const auto& [info, fallback, origin] : parameters_of(setup)) {

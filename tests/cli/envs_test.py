@@ -28,6 +28,11 @@ def test_tag_continuous_with_parameters():
     assert tagger["observation_size"] == 7 * 6 + 1
     assert tagger["action"]["heads"] == [21, 7]
     assert env["at_time_limit"] == "terminates"
+    table = env["table"]
+    assert table["features"] * 6 + table["own"] == tagger["observation_size"]
+    nearest = "env.use_full_observation=false"
+    assert json.loads(output("envs", "tag_continuous", "--json", "--set", nearest))["table"] is None
+    assert ["trainer.observations=table" in output("envs", "tag_continuous", *more) for more in ([], ["--set", nearest])] == [True, False]
     parameters = {parameter["name"]: parameter for parameter in env["parameters"]}
     assert parameters["num_taggers"]["value"] == 3
     assert parameters["num_taggers"]["default"] == 1

@@ -40,6 +40,8 @@ def shown(command):
 class Ours:
     """Our program: knows its environments, runs benchmarks and trainings, keeps the last command."""
 
+    ceilings = None  # of the machine, by the first benchmark: the others take them as those of a sweep do, in place of two seconds each
+
     def __init__(self, device):
         self.device = {"cpu": "cpu", "gpu": "cuda"}[device]
         if not WDTRAIN.exists():
@@ -50,9 +52,9 @@ class Ours:
         if environment not in names:
             raise Unavailable(f"{shown([WDTRAIN])} does not know the environment '{environment}': it is older than the source")
 
-    def run(self, *arguments):
+    def run(self, *arguments, environment=None):
         self.command = [WDTRAIN, *arguments]
-        done = subprocess.run(list(map(str, self.command)), capture_output=True, text=True, cwd=ROOT)
+        done = subprocess.run(list(map(str, self.command)), capture_output=True, text=True, cwd=ROOT, env=os.environ | (environment or {}))
         if done.returncode != 0:
             raise RuntimeError(f"{shown(self.command)} ended with {done.returncode}: {done.stderr.strip()[-2000:]}")
         return done.stdout
@@ -68,7 +70,10 @@ class Ours:
             arguments += ["--rollout_steps", rollout_steps]
         for setting in settings:
             arguments += ["--set", setting]
-        return json.loads(self.run("bench", *arguments))["env_steps_per_s"]
+        known = {"WD_BENCH_SETTING": json.dumps({"settings": {}, "ceilings": Ours.ceilings})} if Ours.ceilings else {}
+        result = json.loads(self.run("bench", *arguments, environment=known))
+        Ours.ceilings = result["ceilings"]
+        return result["env_steps_per_s"]
 
     def train(self, *arguments):
         """Wall time of a whole training process [s], and its summary."""

@@ -1,6 +1,6 @@
 """tag_continuous written in jax (vmap over replicas, scan over steps, one jitted program) beside ours: one JSON object on stdout.
 
-    .venv-peers/bin/python tests/bench/peers/tag_continuous_jax.py [--pairs 5] [--seconds 10] [--replicas 64] [--device cpu|gpu]
+    .venv-peers/bin/python tests/bench/peers/tag_continuous_jax.py [--pairs 5] [--seconds 10] [--replicas 32] [--device cpu|gpu]
 
 "env" steps with actions drawn beforehand and sums up all that is observed, which XLA does without writing the rows; ours writes them. "train" is
 A2C in rollouts of 20 steps with two policies of 2 x 256, on both sides. What follows "train" is ours alone, jax trains as before:
@@ -82,7 +82,7 @@ def compare(options, name, mode):
 
 def main():
     options = parser(__doc__.splitlines()[0])
-    options.add_argument("--replicas", type=int, default=64)
+    options.add_argument("--replicas", type=int, default=32)
     options = options.parse_args()
     report(options, "tag_continuous in jax", "5 + 100 that see all, and 10 + 100 that see their 10 nearest; environment alone, and A2C; fp32",
            ["jax", "jaxlib", "optax"],

@@ -5,6 +5,7 @@
 "full" is 5 taggers and 100 runners that see everybody, "nearest" 10 and 100 that see the ten nearest: WarpDrive's shipped configuration. Both
 sides act at random. Episodes that end are reset within the time measured; WarpDrive's actions are drawn before it, ours within it.
 Ours writes a trajectory far larger than the caches; "in cache" is one of 4 replicas x 8 steps, 10 MB: WarpDrive keeps one step, 0.3 MB.
+"as a table" writes what the rows of full observation follow from (trainer.observations: table), as training with a factorised layer does.
 """
 
 import functools
@@ -41,12 +42,12 @@ def measure(observation, seconds):
     return steps / elapsed
 
 
-def compare(options, observation, **size):
+def compare(options, observation, more=(), **size):
     if options.device != "cpu":
         print("warpdrive_python: this environment runs on the CPU whatever the device; ours does not", file=sys.stderr)
     ours = Ours(options.device)
     variant = VARIANTS[observation]
-    settings = [f"env.num_taggers={variant['num_taggers']}", f"env.use_full_observation={str(variant['use_full_observation']).lower()}"]
+    settings = [f"env.num_taggers={variant['num_taggers']}", f"env.use_full_observation={str(variant['use_full_observation']).lower()}", *more]
     return comparison(options, lambda: measure(observation, options.seconds),
                       lambda: ours.bench("env", "tag_continuous", options.seconds, settings=settings, **size), ours, agents=100 + variant["num_taggers"])
 
@@ -55,6 +56,7 @@ def main():
     options = parser(__doc__.splitlines()[0]).parse_args()
     report(options, "rl-warp-drive's Python environment", "tag_continuous, environment alone, random actions", ["rl-warp-drive", "numpy"],
            {f"{name}, env": functools.partial(compare, options, name) for name in VARIANTS} |
+           {"full, env, as a table": functools.partial(compare, options, "full", more=["trainer.observations=table"])} |
            {f"{name}, env, in cache": functools.partial(compare, options, name, num_envs=4, rollout_steps=8) for name in VARIANTS})
 
 
