@@ -89,7 +89,8 @@ Json description_json(const Setup& setup) {
   }
   json["table"] = nullptr;
   if (spec.table.features > 0) {
-    json["table"] = {{"features", spec.table.features}, {"relative", spec.table.relative}, {"own", spec.table.own}};
+    json["table"] = {
+        {"features", spec.table.features}, {"relative", spec.table.relative}, {"own", spec.table.own}};
   }
   for (const char* list : {"parameters", "state", "statistics"}) json[list] = Json::array();
   for (const auto& [info, fallback, origin] : parameters_of(setup)) {

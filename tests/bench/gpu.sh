@@ -133,7 +133,8 @@ peers() {
   fi
   local kind=gpu
   [[ $device == cuda ]] || kind=cpu
-  .venv-peers/bin/python tests/bench/peers/run.py --"$kind" --pairs 5 --seconds 2 --out "$work/peers.json"
+  # Those that there are wishes about; the file is written anew after each of them.
+  .venv-peers/bin/python tests/bench/peers/run.py --"$kind" --pairs 5 --seconds 1 --scripts warpdrive_gpu tag_continuous_jax --out "$work/peers.json"
 }
 
 sees_gpu() {
@@ -156,12 +157,13 @@ step gpu_tests 60 gpu_tests
 for env in cartpole tag_gridworld simple_tag tag_continuous; do step "parity_$env" 12 parity "$env"; done
 for tool in memcheck racecheck initcheck synccheck; do step "$tool" 25 sanitize "$tool"; done
 # The headline: 5 taggers and 100 runners who see everybody, A2C, two policies of 2 x 256.
-headline=(--env tag_continuous --num_envs 2048 --seconds 4 --set policy.tagger.algorithm=A2C --set policy.runner.algorithm=A2C)
+headline=(--env tag_continuous --num_envs 2048 --seconds 3 --set policy.tagger.algorithm=A2C --set policy.runner.algorithm=A2C)
 [[ $device == cuda ]] || headline[3]=16
-for mode in env act train; do step "bench_$mode" 13 bench "$mode" --mode "$mode" "${headline[@]}"; done
+for mode in env act train; do step "bench_$mode" 11 bench "$mode" --mode "$mode" "${headline[@]}"; done
 for mode in env act train; do
-  step "bench_bf16_$mode" 13 bench "bf16_$mode" --mode "$mode" "${headline[@]}" --set trainer.precision=bf16
+  step "bench_bf16_$mode" 11 bench "bf16_$mode" --mode "$mode" "${headline[@]}" --set trainer.precision=bf16
 done
+step bench_table_train 11 bench table_train --mode train "${headline[@]}" --set trainer.observations=table
 step peers 150 peers
 [[ ! $dry_run ]] || exit 0
 

@@ -43,7 +43,7 @@ def report(work, device):
     steps = [dict(zip(TITLES, line.split("\t"))) for line in (work / "steps.tsv").read_text().splitlines()]
     for step in steps:
         step["seconds"] = int(step["seconds"])
-    modes = [prefix + mode for prefix in ("", "bf16_") for mode in ("env", "act", "train")]
+    modes = [prefix + mode for prefix in ("", "bf16_") for mode in ("env", "act", "train")] + ["table_train"]
     return {
         "date": datetime.date.today().isoformat(),
         "device": device if device == "cuda" else "cpu standing in: no figure here is a GPU's",

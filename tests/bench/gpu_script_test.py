@@ -38,7 +38,7 @@ def test_all_limits_together_are_ten_minutes():
     assert done.returncode == 0
     limits = {line.split()[0]: int(line.split()[1]) for line in done.stdout.splitlines()}
     assert sum(limits.values()) <= 600
-    assert {"build", "gpu_tests", "memcheck", "racecheck", "initcheck", "synccheck", "bench_env", "bench_act", "bench_train", "bench_bf16_train", "peers"} <= set(limits)
+    assert {"build", "gpu_tests", "memcheck", "racecheck", "initcheck", "synccheck", "bench_env", "bench_act", "bench_train", "bench_bf16_train", "bench_table_train", "peers"} <= set(limits)
 
 
 def test_every_step_is_accounted_for(build, tmp_path):
@@ -61,7 +61,7 @@ def test_every_step_is_accounted_for(build, tmp_path):
     assert report["bench"]["bf16_act"]["agent_steps_per_s"] == 2469.0
     assert "standing in" in report["device"]
     page = path.with_suffix(".md").read_text()
-    assert "one replica differs" in page and "Not measured: train, bf16_train." in page and "1,234" in page
+    assert "one replica differs" in page and "Not measured: train, bf16_train, table_train." in page and "1,234" in page
 
 
 def test_skipped_is_no_pass(build, tmp_path):

@@ -65,10 +65,12 @@ def main():
         subprocess.run([HERE / "setup.sh", {"cpu": "cpu", "gpu": "cuda"}[arguments.device]], check=True)
     if not PYTHON.exists():
         parser.error("the peers are not installed: run tests/bench/peers/setup.sh, or add --setup")
-    reports = [run(script, arguments) for script in arguments.scripts]
     date = datetime.date.today().isoformat()
     out = arguments.out or ROOT / f"docs/benchmarks/{date}-peers-{arguments.device}.json"
-    out.write_text(json.dumps({"date": date, "command": shown([PYTHON, *sys.argv]), "reports": reports}, indent=2) + "\n")
+    reports = []
+    for script in arguments.scripts:  # what has been measured stays, should the time run out
+        reports.append(run(script, arguments))
+        out.write_text(json.dumps({"date": date, "command": shown([PYTHON, *sys.argv]), "reports": reports}, indent=2) + "\n")
     print(table(reports))
     print(f"written to {shown([out])}")
     broken = any("failed" in report or any(why.startswith("failed") for why in report["not_run"].values()) for report in reports)

@@ -1,6 +1,6 @@
 """tag_continuous written in jax (vmap over replicas, scan over steps, one jitted program) beside ours: one JSON object on stdout.
 
-    .venv-peers/bin/python tests/bench/peers/tag_continuous_jax.py [--pairs 5] [--seconds 10] [--replicas 32] [--device cpu|gpu]
+    .venv-peers/bin/python tests/bench/peers/tag_continuous_jax.py [--pairs 5] [--seconds 10] [--replicas N] [--device cpu|gpu]
 
 "env" steps with actions drawn beforehand and sums up all that is observed, which XLA does without writing the rows; ours writes them. "train" is
 A2C in rollouts of 20 steps with two policies of 2 x 256, on both sides. What follows "train" is ours alone, jax trains as before:
@@ -82,8 +82,9 @@ def compare(options, name, mode):
 
 def main():
     options = parser(__doc__.splitlines()[0])
-    options.add_argument("--replicas", type=int, default=32)
+    options.add_argument("--replicas", type=int, help="32, on a GPU 1024")
     options = options.parse_args()
+    options.replicas = options.replicas or {"cpu": 32, "gpu": 1024}[options.device]
     report(options, "tag_continuous in jax", "5 + 100 that see all, and 10 + 100 that see their 10 nearest; environment alone, and A2C; fp32",
            ["jax", "jaxlib", "optax"],
            {f"{name}, {mode}": functools.partial(compare, options, name, mode) for name in GAMES for mode in ["env", *TRAINED[name]]})
