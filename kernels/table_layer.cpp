@@ -1,7 +1,7 @@
 // table_layer.cpp: the layer over a table on the CPU: tiles of three units by thirty-two outputs, whose sums stay in registers.
 #include "kernels/table_layer.h"
 
-#include <algorithm>
+#include <type_traits>
 
 #include "kernels/table_layer_body.h"
 #include "wd/parallel.h"
@@ -12,12 +12,12 @@ namespace {
 
 using Vector = float __attribute__((vector_size(32)));
 
-// f(tile, h) for all outputs; decltype(tile)::Lane and ::kVectors say how many are next.
 template <typename LaneType, int kCount>
 struct Tile {
   using Lane = LaneType;
-  static constexpr int kVectors = kCount, kOutputs = kCount * kFloats<LaneType>;
+  static constexpr int kVectors = kCount;
 };
+// f(tile, h) for all outputs; tile says how many, from h on.
 template <typename F>
 void for_outputs(int width, F f) {
   int h = 0;

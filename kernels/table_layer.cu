@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor)
     forward_tile<float, kUnits, 1>(args, unit, static_cast<int>(left < kUnits ? left : kUnits), output());
 }
 
-// kTile(args, index, term, output) for `terms` terms, kTerms at a time.
+// Sum<n>::run(args, index, first, output) of the n <= kTerms terms that this block has, of `terms`.
 template <template <int> typename Sum>
 __device__ void sum_terms(const TableLayerArgs& args, int terms) {
   if (output() >= args.shape.width) return;

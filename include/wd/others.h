@@ -7,8 +7,8 @@ namespace wd {
 
 // Writes all rows of a replica whose environment declares Spec::table:
 //   values [features, agents]: of every agent what the others see;
-//   sees(i): whether agent i is in the game and sees where others are; else what is relative is 0 in its row. Nothing is learned from such a row,
-//            and a table leaves it out;
+//   sees(i): false of agents out of the game alone: what is relative is 0 in their rows, from which nothing is learned. A table does not
+//            show it;
 //   own(i, k): entry k of what i alone knows.
 template <typename Team, typename Sees, typename Own>
 WD_FN void observe_others(Team& team, const Observations& observations, int agents, ObservationTable table,
