@@ -10,7 +10,7 @@ namespace wd {
 
 // Neighbouring outputs: a float, or a vector of them.
 template <typename Lane>
-inline constexpr int kFloats = sizeof(Lane) / sizeof(float);
+inline constexpr int kFloats = sizeof(Lane) / 4;
 
 template <typename Lane>
 WD_FN Lane load_lane(const float* from) {
