@@ -42,18 +42,12 @@ struct TableFlop {
   double forward = 0.0, backward = 0.0;
 };
 TableFlop table_flop(const PolicyBuffers& b, int width) {
-  const auto agents = static_cast<int>(b.observation.size(2));
-  const auto sees_below =
-      [&](int k) {  // rows of agents 0 .. k see agent k + 1 as their k-th, the others agent k
-        return (b.agent.front() <= k ? 1 : 0) + (b.agent.back() > k ? 1 : 0);
-      };
-  int sums = 0;
-  for (int k = 0; k + 1 < agents; ++k) sums += sees_below(k);
+  // The first row's entries of a feature, and one from row to row; as many terms has the gradient: of each place, those of the
+  // rows that see the agent before it, and of those that see the agent behind it.
+  const double entries = static_cast<double>(b.observation.size(2)) - 1.0 + b.agent.back() - b.agent.front();
   const double shared = b.table.relative + b.table.own + 1;
-  return {
-      2.0 * width *
-          (b.table.features * (agents - 1.0 + b.agent.back() - b.agent.front()) + b.table.own * b.num_agents),
-      2.0 * width * (b.table.features * static_cast<double>(sums) + shared * b.num_agents)};
+  return {2.0 * width * (b.table.features * entries + b.table.own * b.num_agents),
+          2.0 * width * (b.table.features * entries + shared * b.num_agents)};
 }
 
 // Of all rows of a step.

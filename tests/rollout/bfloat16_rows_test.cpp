@@ -4,11 +4,8 @@
 
 #include <bit>
 
-#include "src/roles.h"
-#include "src/rollout/random_play.h"
+#include "tests/rollout/played.h"
 #include "wd/bfloat16.h"
-#include "wd/replicas.h"
-#include "wd/trajectory.h"
 
 namespace wd {
 namespace {
@@ -28,18 +25,6 @@ TEST(Bfloat16, RoundsAsTorchDoes) {
         << std::hex << b;
   }
 }
-
-struct Side {
-  Replicas replicas;
-  Trajectory trajectory;
-
-  Side(const EnvironmentRow& row, const Environment& environment, ObservationType type)
-      : replicas(row, environment, {.num_envs = kReplicas, .seed = 11}),
-        trajectory(environment.spec(), role_names(environment.spec()), policy_a_role(environment.spec()),
-                   kSteps, kReplicas, {}, {type}) {
-    replicas.step(trajectory.first_rows());
-  }
-};
 
 // Sets use_full_observation where the environment has it.
 class Partial : public Fields {
@@ -63,18 +48,8 @@ class Partial : public Fields {
 };
 
 void expect_rounded_rows(const EnvironmentRow& row, const Environment& environment) {
-  Side exact(row, environment, ObservationType::kFloat32),
-      rounded(row, environment, ObservationType::kBfloat16);
-  for (int t = 0; t < kSteps; ++t) {
-    for (std::size_t p = 0; p < exact.trajectory.policies().size(); ++p) {
-      const RandomPlay play{
-          .seed = 3, .policy = static_cast<std::uint32_t>(p), .step = static_cast<std::uint64_t>(t)};
-      play_at_random({}, exact.trajectory.policies()[p], t, t, play);
-      play_at_random({}, rounded.trajectory.policies()[p], t, t, play);
-    }
-    exact.replicas.step(exact.trajectory.rows(t));
-    rounded.replicas.step(rounded.trajectory.rows(t));
-  }
+  const Played exact(row, environment, kSteps, kReplicas, {}),
+      rounded(row, environment, kSteps, kReplicas, {ObservationType::kBfloat16});
   EXPECT_TRUE(at::equal(exact.replicas.blocks(), rounded.replicas.blocks()));
   bool any_was_rounded = false;
   for (std::size_t p = 0; p < exact.trajectory.policies().size(); ++p) {

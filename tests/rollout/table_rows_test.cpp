@@ -2,36 +2,13 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "src/roles.h"
-#include "src/rollout/random_play.h"
+#include "tests/rollout/played.h"
 #include "tests/rollout/rows_of_table.h"
-#include "wd/replicas.h"
-#include "wd/trajectory.h"
 
 namespace wd {
 namespace {
 
 constexpr int kSteps = 100, kReplicas = 32;
-
-struct Side {
-  Replicas replicas;
-  Trajectory trajectory;
-
-  Side(const EnvironmentRow& row, const Environment& environment, bool as_table)
-      : replicas(row, environment, {.num_envs = kReplicas, .seed = 11}),
-        trajectory(environment.spec(), role_names(environment.spec()), policy_a_role(environment.spec()),
-                   kSteps, kReplicas, {}, {ObservationType::kFloat32, as_table}) {
-    replicas.step(trajectory.first_rows());
-    for (int t = 0; t < kSteps; ++t) {
-      for (std::size_t p = 0; p < trajectory.policies().size(); ++p) {
-        const RandomPlay play{
-            .seed = 3, .policy = static_cast<std::uint32_t>(p), .step = static_cast<std::uint64_t>(t)};
-        play_at_random({}, trajectory.policies()[p], t, t, play);
-      }
-      replicas.step(trajectory.rows(t));
-    }
-  }
-};
 
 TEST(TableRows, AreThoseOfEveryEnvironmentThatDeclaresATable) {
   int with_table = 0;
@@ -41,7 +18,8 @@ TEST(TableRows, AreThoseOfEveryEnvironmentThatDeclaresATable) {
     if (table.features == 0) continue;
     ++with_table;
     SCOPED_TRACE(row.name);
-    const Side rows(row, *environment, false), tables(row, *environment, true);
+    const Played rows(row, *environment, kSteps, kReplicas, {}),
+        tables(row, *environment, kSteps, kReplicas, {.as_table = true});
     EXPECT_TRUE(at::equal(rows.replicas.blocks(), tables.replicas.blocks()));
     bool anybody_left = false;
     for (std::size_t p = 0; p < rows.trajectory.policies().size(); ++p) {

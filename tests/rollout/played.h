@@ -1,0 +1,33 @@
+// played.h: an environment and the rollout of actions drawn at random that it has written.
+#pragma once
+
+#include "src/roles.h"
+#include "src/rollout/random_play.h"
+#include "wd/replicas.h"
+#include "wd/trajectory.h"
+
+namespace wd {
+
+// The same actions whatever observations are stored as.
+struct Played {
+  Replicas replicas;
+  Trajectory trajectory;
+
+  Played(const EnvironmentRow& row, const Environment& environment, int steps, int num_envs,
+         ObservationStorage storage)
+      : replicas(row, environment, {.num_envs = num_envs, .seed = 11}),
+        trajectory(environment.spec(), role_names(environment.spec()), policy_a_role(environment.spec()),
+                   steps, num_envs, {}, storage) {
+    replicas.step(trajectory.first_rows());
+    for (int t = 0; t < steps; ++t) {
+      for (std::size_t p = 0; p < trajectory.policies().size(); ++p) {
+        const RandomPlay play{
+            .seed = 3, .policy = static_cast<std::uint32_t>(p), .step = static_cast<std::uint64_t>(t)};
+        play_at_random({}, trajectory.policies()[p], t, t, play);
+      }
+      replicas.step(trajectory.rows(t));
+    }
+  }
+};
+
+}  // namespace wd
