@@ -27,7 +27,6 @@ void adam(void*, const AdamArgs&) { no_cuda(); }
 void advance_clock(void*, const AdvanceArgs&) { no_cuda(); }
 void schedules(void*, const SchedulesArgs&) { no_cuda(); }
 void begin_update(void*, const BeginUpdateArgs&) { no_cuda(); }
-void adam(void*, const AdamArgs&) { no_cuda(); }
 void deal(void*, const DealArgs&) { no_cuda(); }
 void gather(void*, const GatherArgs&) { no_cuda(); }
 void returns(void*, const ReturnsArgs&) { no_cuda(); }
