@@ -16,7 +16,7 @@ struct FloatArray {
 // *first = the least i with x[i] NaN or infinite, where that is less than *first was. Enqueues.
 void first_not_finite(Queue queue, const FloatArray& x, std::int64_t* first);
 
-inline constexpr int kMaxWatched = 24;
+inline constexpr int kMaxWatched = 32;
 
 // On the device: the first of all that were found. Once there is one, nothing more is learned.
 struct Failure {

@@ -85,7 +85,8 @@ WD_FN float sample_heads(const SampleArgs& args, std::int64_t row, const float* 
     const int choice = args.greedy ? likeliest_choice(logits, legal, n)
                                    : draw_choice(softmax, logits, legal, n, uniform_of(bits.word[h % 4]));
     args.action[row * args.layout.num_heads + h] = choice;
-    log_prob += softmax.log_prob(logits[choice]);
+    // Where no choice is legal this is not a number, which the guard of the update finds.
+    log_prob += softmax.sum > 0.0f ? softmax.log_prob(logits[choice]) : __builtin_nanf("");
     logits += n;
     legal = legal == nullptr ? nullptr : legal + n;
   }

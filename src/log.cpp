@@ -5,6 +5,7 @@
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/dist_sink.h>
+#include <spdlog/sinks/ringbuffer_sink.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
@@ -19,6 +20,7 @@ namespace wd::logging {
 namespace {
 
 constexpr const char* kFilePattern = "%Y-%m-%d %H:%M:%S.%e %l: %v";
+constexpr std::size_t kMostEarly = 1000;  // messages before a run has its folder
 
 // "warning: " before a message that needs attention, nothing before the others.
 class Prefix : public spdlog::custom_flag_formatter {
@@ -36,11 +38,13 @@ struct Logger {
   std::shared_ptr<spdlog::sinks::stderr_color_sink_mt> console;
   std::shared_ptr<spdlog::sinks::dist_sink_mt> sinks;
   spdlog::sink_ptr file;
+  std::shared_ptr<spdlog::sinks::ringbuffer_sink_mt> early;  // what was said before there was a file
   std::unique_ptr<spdlog::logger> front;
 
   Logger()
       : console(std::make_shared<spdlog::sinks::stderr_color_sink_mt>()),
-        sinks(std::make_shared<spdlog::sinks::dist_sink_mt>()) {
+        sinks(std::make_shared<spdlog::sinks::dist_sink_mt>()),
+        early(std::make_shared<spdlog::sinks::ringbuffer_sink_mt>(kMostEarly)) {
     const bool colours = run::shows_colours(STDERR_FILENO);
     console->set_color_mode(colours ? spdlog::color_mode::always : spdlog::color_mode::never);
     auto formatter = std::make_unique<spdlog::pattern_formatter>();
@@ -49,6 +53,7 @@ struct Logger {
     formatter->add_flag<Prefix>('*').set_pattern(erase + "%^%*%$%v");
     console->set_formatter(std::move(formatter));
     sinks->add_sink(console);
+    sinks->add_sink(early);
     front = std::make_unique<spdlog::logger>("wd", sinks);
     front->flush_on(spdlog::level::info);
     front->set_error_handler([told = false](const std::string& cause) mutable {
@@ -72,6 +77,14 @@ void info(std::string_view message) { write(spdlog::level::info, message); }
 void warn(std::string_view message) { write(spdlog::level::warn, message); }
 void error(std::string_view message) { write(spdlog::level::err, message); }
 
+void to_file(std::string_view message) {
+  const spdlog::sink_ptr file = logger().file;
+  if (!file) return;
+  const std::string text = without_controls(message);
+  file->log({"wd", spdlog::level::info, text});
+  file->flush();
+}
+
 void quiet() { logger().console->set_level(spdlog::level::warn); }
 
 void attach_file(const std::filesystem::path& path) {
@@ -79,6 +92,12 @@ void attach_file(const std::filesystem::path& path) {
   try {
     auto file = std::make_shared<spdlog::sinks::basic_file_sink_mt>(path.string());
     file->set_pattern(kFilePattern);
+    if (logger().early) {
+      for (const spdlog::details::log_msg_buffer& message : logger().early->last_raw()) file->log(message);
+      file->flush();
+      logger().sinks->remove_sink(logger().early);
+      logger().early = nullptr;
+    }
     logger().sinks->add_sink(file);
     logger().file = file;
   } catch (const spdlog::spdlog_ex& cause) {

@@ -133,14 +133,6 @@ class Pool {
   bool closing_ = false;
 };
 
-// Processors that this process may run on.
-int available_threads() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
-  return std::max(1, CPU_COUNT(&set));
-}
-
 // The pool is never destroyed: at exit its threads sleep, and joining them could wait for a loop that exit() interrupted.
 std::unique_ptr<Pool>& pool() {
   static auto& pool = *new std::unique_ptr<Pool>();
@@ -148,7 +140,7 @@ std::unique_ptr<Pool>& pool() {
 }
 
 Pool& started_pool() {
-  if (!pool()) set_num_threads(available_threads());
+  if (!pool()) set_num_threads(available_processors());
   return *pool();
 }
 
@@ -165,6 +157,13 @@ void parallel_for(std::int64_t n, std::int64_t grain,
       (n + threads.size() * kRangesPerThread - 1) / (threads.size() * kRangesPerThread);
   Loop loop{n, std::max(grain, share), body, context, profile::Scope::current(), {}, {}, {}};
   threads.run(loop);
+}
+
+int available_processors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof(set), &set) != 0) return 1;
+  return std::max(1, CPU_COUNT(&set));
 }
 
 int num_threads() { return started_pool().size(); }

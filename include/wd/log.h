@@ -11,11 +11,14 @@ void info(std::string_view message);
 void warn(std::string_view message);
 void error(std::string_view message);
 
+// Into log.txt alone, where there is one: what people have been told in another way.
+void to_file(std::string_view message);
+
 // From here on stderr shows warnings and errors alone; log.txt still gets everything.
 void quiet();
 
-// Messages also go to this file (appended) until detach_file. Throws std::runtime_error when it cannot be
-// opened.
+// Messages also go to this file (appended) until detach_file; the first file gets those from before it too. Throws
+// std::runtime_error when it cannot be opened.
 void attach_file(const std::filesystem::path& path);
 void detach_file();
 

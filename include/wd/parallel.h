@@ -26,6 +26,8 @@ void parallel_for(std::int64_t n, std::int64_t grain, F&& f) {
 // Threads that work on a loop, the caller's among them: all that this process may use, unless set. Both calls leave torch and MKL
 // with one thread in each of ours. set_num_threads() is not for use inside a loop.
 int num_threads();
+// Processors that this process may run on.
+int available_processors();
 void set_num_threads(int threads);
 // `wanted` threads; 0: this process's share of the machine, where local_workers processes run on it.
 void share_threads(int wanted, int local_workers);

@@ -76,6 +76,9 @@ class Run {
   // Redraws the live line (terminal) or prints one line, and keeps summary.json up to date.
   void display(const Progress& progress);
 
+  // Erases the live line, so that a table can stand in its place; the next display() draws it below.
+  void make_room();
+
   // weights/POLICY.safetensors, atomically. False, and an error in the log, when the disk refuses: go on
   // training, but a program whose last weights were not saved must not exit with 0.
   [[nodiscard]] bool save_weights(std::string_view policy, std::span<const TensorView> tensors,

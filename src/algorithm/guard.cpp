@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "src/device.h"
+#include "src/program_name.h"
 #include "wd/error.h"
 
 namespace wd {
@@ -44,6 +45,23 @@ std::string parameter_at(const Policy& policy, std::int64_t index) {
   return concat("padding [", index, "]");
 }
 
+namespace {
+
+// Where no choice is legal the probability of what was drawn is 0 / 0. `row`: of [T, E, A].
+std::string mask_fault(const PolicyBuffers& buffers, std::int64_t row, float log_prob) {
+  const at::Tensor legal = buffers.action_mask.flatten(0, 2)[row].cpu();
+  std::int64_t first = 0;
+  for (std::size_t head = 0; head < buffers.action_space.heads.size(); ++head) {
+    const std::int64_t choices = buffers.action_space.heads[head];
+    if (legal.narrow(0, first, choices).sum().item<std::int64_t>() == 0)
+      return concat("the action mask forbids every choice of head ", head);
+    first += choices;
+  }
+  return concat("log-probability ", log_prob, " of the action");
+}
+
+}  // namespace
+
 Guard::Guard(const Trajectory& trajectory, Device device, std::uint32_t first_replica)
     : trajectory_(trajectory), device_(device), first_replica_(first_replica) {
   const auto longs = trajectory.terminated().options().dtype(at::kLong);
@@ -53,15 +71,28 @@ Guard::Guard(const Trajectory& trajectory, Device device, std::uint32_t first_re
 
 const std::int64_t* Guard::failed() const { return &failure_in(failure_)->iteration; }
 
-// The order in which report() reads: weights of all policies, then observations and rewards of each.
+// What is watched, in order: of several that are not finite the first is told of.
+std::vector<Guard::Watched> Guard::watched() const {
+  static_assert(4 * kMaxRoles <= kMaxWatched);
+  std::vector<Watched> all;
+  const std::vector<PolicyBuffers>& policies = trajectory_.policies();
+  for (std::size_t p = 0; p < policies.size(); ++p) all.push_back({Watched::kWeights, p});
+  for (std::size_t p = 0; p < policies.size(); ++p) {
+    all.push_back({Watched::kObservation, p});
+    all.push_back({Watched::kReward, p});
+    if (policies[p].action_mask.defined()) all.push_back({Watched::kLogProb, p});
+  }
+  return all;
+}
+
 void Guard::watch_rollout(const std::vector<Policy>& policies, const TrainingClock& clock) {
   WatchArgs args;
-  const auto add = [&](const at::Tensor& tensor) { args.array[args.num_arrays++] = array_of(tensor); };
-  static_assert(3 * kMaxRoles <= kMaxWatched);
-  for (const Policy& policy : policies) add(policy.parameters());
-  for (const PolicyBuffers& buffers : trajectory_.policies()) {
-    add(buffers.observation);
-    add(buffers.reward);
+  for (const auto& [what, p] : watched()) {
+    const PolicyBuffers& buffers = trajectory_.policies()[p];
+    args.array[args.num_arrays++] = array_of(what == Watched::kWeights       ? policies[p].parameters()
+                                             : what == Watched::kObservation ? buffers.observation
+                                             : what == Watched::kReward      ? buffers.reward
+                                                                             : buffers.log_prob);
   }
   args.first = first_.mutable_data_ptr<std::int64_t>();
   args.time = clock.time();
@@ -86,25 +117,27 @@ void Guard::check_weights(const Policy& policy) const {
 }
 
 void Guard::report(const std::vector<Policy>& policies, const Failure& failure) const {
-  const auto P = static_cast<std::int64_t>(policies.size());
+  const auto [what, p] = watched()[static_cast<std::size_t>(failure.array)];
   const auto value = static_cast<float>(failure.value);
-  if (failure.array < P) {
-    const Policy& policy = policies[static_cast<std::size_t>(failure.array)];
+  if (what == Watched::kWeights) {
     throw std::runtime_error(
-        concat("policy '", policy.name(), "': weight ", parameter_at(policy, failure.index), " is ", value,
-               " in iteration ", failure.iteration,
+        concat("policy '", policies[p].name(), "': weight ", parameter_at(policies[p], failure.index), " is ",
+               value, " in iteration ", failure.iteration,
                "; nothing more is learned: lower the learning rate, or go on from a checkpoint before"));
   }
-  const bool reward = (failure.array - P) % 2 != 0;
-  const PolicyBuffers& buffers = trajectory_.policies()[static_cast<std::size_t>((failure.array - P) / 2)];
+  const PolicyBuffers& buffers = trajectory_.policies()[p];
+  const bool observed = what == Watched::kObservation;
   const std::int64_t E = trajectory_.num_envs(),
-                     A = reward ? buffers.num_agents : buffers.observation.size(2),
-                     width = reward ? 1 : buffers.observation.size(3), row = failure.index / width;
+                     A = observed ? buffers.observation.size(2) : buffers.num_agents,
+                     width = observed ? buffers.observation.size(3) : 1, row = failure.index / width;
+  const std::string thing = observed                   ? concat("observation ", value)
+                            : what == Watched::kReward ? concat("reward ", value)
+                                                       : mask_fault(buffers, row, value);
   throw std::runtime_error(
-      concat("policy '", buffers.name, "': ", reward ? "reward " : "observation ", value, " in step ",
-             row / (E * A), " of the rollout, replica ", first_replica_ + row / A % E, ", agent ", row % A,
-             reward ? "" : concat(", entry ", failure.index % width), ", in iteration ", failure.iteration,
-             "; nothing was learned from it: look at the environment with `wdtrain check`"));
+      concat("policy '", buffers.name, "': ", thing, " in step ", row / (E * A), " of the rollout, replica ",
+             first_replica_ + row / A % E, ", agent ", row % A,
+             observed ? concat(", entry ", failure.index % width) : "", ", in iteration ", failure.iteration,
+             "; nothing was learned from it: look at the environment with `", program_name(), " check`"));
 }
 
 }  // namespace wd

@@ -8,7 +8,7 @@
 
 namespace wd {
 
-// Watches the weights of the policies, and the observations and rewards that they are about to learn from. What it finds stands in
+// Watches the weights of the policies, and the observations, rewards and action masks that they are about to learn from. What it finds stands in
 // the device's memory, where updates heed it (failed()); the host hears of it from check().
 class Guard {
  public:
@@ -26,6 +26,11 @@ class Guard {
   const std::int64_t* failed() const;
 
  private:
+  struct Watched {
+    enum What { kWeights, kObservation, kReward, kLogProb } what;  // the last where there are action masks
+    std::size_t policy;
+  };
+  std::vector<Watched> watched() const;
   void report(const std::vector<Policy>& policies, const Failure& failure) const;
 
   const Trajectory& trajectory_;

@@ -15,6 +15,7 @@
 #include "src/algorithm/guard.h"
 #include "src/algorithm/minibatches.h"
 #include "src/device.h"
+#include "src/program_name.h"
 #include "src/tensor_device.h"
 #include "wd/algorithm.h"
 #include "wd/error.h"
@@ -181,8 +182,8 @@ void Learner::Impl::check_finite(const StepRecord& record) const {
   }
   throw std::runtime_error("policy '" + policy.name() + "': " + what +
                            " is not finite; the optimizer made no step with it: lower the learning rate, or "
-                           "look at the environment "
-                           "with `wdtrain check`");
+                           "look at the environment with `" +
+                           program_name() + " check`");
 }
 
 // The gradient of the next minibatch, on its way to the other ranks.

@@ -12,6 +12,7 @@
 #include "src/autoscale/json_fields.h"
 #include "src/autoscale/report.h"
 #include "src/device.h"
+#include "src/plain_error.h"
 #include "src/run/format.h"
 #include "wd/atomic_file.h"
 #include "wd/error.h"
@@ -204,8 +205,8 @@ int run_probe(const ProbeOrder& order, const Config& config, const EnvironmentRo
     return train_shortly(order, config, row, environment);
   } catch (const std::exception& error) {
     if (!is_out_of_memory(error)) throw;
-    const std::string message = error.what();
-    heartbeat::failed(message.substr(0, message.find('\n')), false);
+    const std::string message = plain_message(error);
+    heartbeat::failed(message.substr(0, message.find(';')), false);
     return kOutOfMemoryCode;
   }
 }

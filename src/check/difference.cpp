@@ -1,4 +1,6 @@
 // difference.cpp: where two replicas first differ, in words.
+#include <array>
+#include <charconv>
 #include <cstring>
 
 #include "src/check/world.h"
@@ -22,6 +24,17 @@ std::size_t first_difference(const void* a, const void* b, std::size_t n, std::s
   return i;
 }
 
+// Two numbers of different bits, in as many digits as tell them apart.
+template <typename T>
+std::string both(T a, T b) {
+  const auto text = [](T value) {
+    std::array<char, 32> digits{};
+    return std::string(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr);
+  };
+  const std::string x = text(a), y = text(b);
+  return concat(x, ", and ", y, x == y ? ", of other bits" : "");
+}
+
 // Compares [E, count, width] values of one replica in each world; describes the first difference.
 template <typename T>
 std::string compare(const char* what, const Role& role, int width, const std::vector<T>& a, int replica_a,
@@ -33,7 +46,7 @@ std::string compare(const char* what, const Role& role, int width, const std::ve
   const std::size_t i = first_difference(x, y, n, sizeof(T));
   if (i == n) return {};
   return concat("replica ", replica_a, ", ", role.name, " ", i / size(width), ": ", what,
-                width > 1 ? concat(" ", i % size(width)) : "", " is ", +x[i], ", and ", +y[i]);
+                width > 1 ? concat(" ", i % size(width)) : "", " is ", both(x[i], y[i]));
 }
 
 std::string compare_flag(const char* what, const std::vector<std::uint8_t>& a, int replica_a,
@@ -51,10 +64,11 @@ std::string state_difference(const World& a, int replica_a, const World& b, int 
     const std::byte* const y = b.block(replica_b) + field.offset;
     const std::size_t i = first_difference(x, y, size(field.count), bytes_of(field.type));
     if (i == size(field.count)) continue;
-    return concat("replica ", replica_a, ": state field '", field.name, "'",
-                  field.per_agent ? concat(" of agent ", i) : "", " is ",
-                  read_field(a.block(replica_a), field)[i], ", and ",
-                  read_field(b.block(replica_b), field)[i]);
+    const double p = read_field(a.block(replica_a), field)[i], q = read_field(b.block(replica_b), field)[i];
+    return concat(
+        "replica ", replica_a, ": state field '", field.name, "'",
+        field.per_agent ? concat(" of agent ", i) : "", " is ",
+        field.type == FieldType::kFloat ? both(static_cast<float>(p), static_cast<float>(q)) : both(p, q));
   }
   return {};
 }

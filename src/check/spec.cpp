@@ -1,6 +1,7 @@
 // spec.cpp: the specification, before anything runs on it.
 #include "src/check/checks.h"
 #include "src/replicas/spec_fault.h"
+#include "src/run/format.h"
 #include "wd/error.h"
 
 namespace wd {
@@ -9,7 +10,9 @@ CheckResult check_spec(const Environment& environment) {
   const Spec spec = environment.spec();
   const std::string fault = spec_fault(spec, environment.layout());
   return {"the specification is consistent",
-          fault.empty() ? concat(spec.roles.size(), " roles, ", spec.num_agents(), " agents") : fault,
+          fault.empty() ? concat(run::counted(std::ssize(spec.roles), "role"), ", ",
+                                 run::counted(spec.num_agents(), "agent"))
+                        : fault,
           fault.empty()};
 }
 

@@ -23,6 +23,13 @@ std::vector<std::string> option_names(const CLI::App& app) {
   return names;
 }
 
+// Of "-s a.b=1 c.d=2", the second.
+std::string setting_hint(const std::string& word, const std::vector<std::string>& options) {
+  const bool setting =
+      word.find('=') != std::string::npos && std::ranges::find(options, "--set") != options.end();
+  return setting ? ": each setting takes a --set of its own" : "";
+}
+
 std::string once(const CLI::Option& option) {
   if (option.count() < 2) return {};
   return option.get_name() + " is given " + std::to_string(option.count()) + " times; give it once";
@@ -53,7 +60,7 @@ void Arguments::option(const std::string& name, std::string& value, const std::s
 
 void Arguments::repeatable(const std::string& name, std::vector<std::string>& values, const std::string& type,
                            const std::string& help) {
-  app_->add_option(name, values, help)->type_name(type)->allow_extra_args(false);
+  app_->add_option(name, values, help)->option_text(type)->allow_extra_args(false);
 }
 
 void Arguments::optional_value(const std::string& name, std::string& value, bool& given,
@@ -91,7 +98,9 @@ bool Arguments::parse() {
   for (const std::string& extra : app_->remaining()) {
     const bool dashed = extra.size() > 1 && extra.front() == '-';
     const std::string name = extra.substr(0, extra.find('='));
-    if (!dashed) throw UsageError("unexpected argument '" + extra + "'; see " + app_->get_name() + " --help");
+    if (!dashed)
+      throw UsageError("unexpected argument '" + extra + "'" + setting_hint(extra, option_names(*app_)) +
+                       "; see " + app_->get_name() + " --help");
     throw UsageError("unknown option " + name + suggestion(name, option_names(*app_)));
   }
   for (const CLI::Option* option : app_->get_options()) {

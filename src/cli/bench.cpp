@@ -12,6 +12,7 @@
 #include "src/cli/output.h"
 #include "src/cli/setup.h"
 #include "src/launcher/command.h"
+#include "src/plain_error.h"
 #include "src/suggest.h"
 #include "wd/atomic_file.h"
 #include "wd/log.h"
@@ -157,7 +158,7 @@ int measure_setting(Order order, const std::string& variable) {
     return 0;
   } catch (const std::exception& error) {
     if (!scaling::is_out_of_memory(error)) throw;
-    logging::error(error.what());
+    logging::error(plain_message(error));
     return scaling::kOutOfMemoryCode;
   }
 }

@@ -7,7 +7,7 @@ namespace wd::cli {
 namespace {
 
 std::string line_of(const char* verdict, const CheckResult& result) {
-  const std::size_t width = 34;
+  const std::size_t width = 36;  // the longest name, and two
   const std::string gap(result.name.size() < width ? width - result.name.size() : 1, ' ');
   return concat(verdict, std::string(9 - std::string_view(verdict).size(), ' '), result.name, gap,
                 result.detail, "\n");

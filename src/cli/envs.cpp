@@ -3,6 +3,7 @@
 
 #include "src/cli/output.h"
 #include "src/cli/setup.h"
+#include "src/run/format.h"
 
 namespace wd::cli {
 namespace {
@@ -129,15 +130,14 @@ std::string role_text(const Role& role, int first) {
                                  ? concat("agent ", first)
                                  : concat(role.count, " agents, ", first, "..", first + role.count - 1);
   return concat("\nrole ", role.name, ": ", agents, "\n  actions: ", describe_action(role.action),
-                role.action_mask ? ", some of them masked" : "", "\n  observation: ", begin, " numbers\n",
-                table(parts, 4));
+                role.action_mask ? ", some of them masked" : "",
+                "\n  observation: ", run::counted(begin, "number"), "\n", table(parts, 4));
 }
 
 std::string description(const Setup& setup) {
   const Spec spec = setup.environment->spec();
-  std::string text =
-      concat(setup.row->name, ": ", spec.num_agents(), spec.num_agents() == 1 ? " agent" : " agents",
-             ", an episode ", end_of(spec), " after ", spec.time_limit, " steps\n");
+  std::string text = concat(setup.row->name, ": ", run::counted(spec.num_agents(), "agent"), ", an episode ",
+                            end_of(spec), " after ", run::counted(spec.time_limit, "step"), "\n");
   int first = 0;
   for (const Role& role : spec.roles) {
     text += role_text(role, first);

@@ -5,6 +5,7 @@
 #include "src/cli/command.h"
 #include "src/cli/output.h"
 #include "src/launcher/guarded.h"
+#include "src/program_name.h"
 #include "src/suggest.h"
 #include "wd/environment.h"
 #include "wd/heartbeat.h"
@@ -58,10 +59,14 @@ int run(const std::string& program, std::vector<std::string> arguments) {
     return 0;
   }
   if (first == "--help" || first == "-h" || first == "help") {
+    for (const Command& command : kCommands) {
+      if (arguments.size() == 2 && arguments[1] == command.name) return command.run({program, {"--help"}});
+    }
     print(help(program));
     return 0;
   }
-  if (first.empty() || first.front() == '-') return train({program, std::move(arguments)});
+  if (first.empty()) throw UsageError("no environment: give --env NAME or --config FILE\n\n" + help(program));
+  if (first.front() == '-') return train({program, std::move(arguments)});
   arguments.erase(arguments.begin());
   for (const Command& command : kCommands) {
     if (first == command.name) return command.run({program, std::move(arguments)});
@@ -82,8 +87,8 @@ int main(int argc, char** argv) {
   survive_closed_streams();
   heartbeat::watch_crashes();
   return guarded([&] {
-    const std::string program = argc > 0 ? std::filesystem::path(argv[0]).filename().string() : "wdtrain";
-    return cli::run(program, {argv + (argc > 0 ? 1 : 0), argv + argc});
+    if (argc > 0) set_program_name(std::filesystem::path(argv[0]).filename().string());
+    return cli::run(program_name(), {argv + (argc > 0 ? 1 : 0), argv + argc});
   });
 }
 

@@ -69,6 +69,13 @@ std::vector<std::vector<std::int32_t>> read_step(const std::string& place, Json 
   return roles;
 }
 
+// "[json.exception.parse_error.101] parse error at line 1, column 2: ..." without its number.
+std::string plain(std::string_view message) {
+  const std::size_t end = message.find("] ");
+  return std::string(message.starts_with("[json.") && end != std::string_view::npos ? message.substr(end + 2)
+                                                                                    : message);
+}
+
 }  // namespace
 
 Script read_script(const std::string& path, const Spec& spec) {
@@ -76,7 +83,7 @@ Script read_script(const std::string& path, const Spec& spec) {
   try {
     json = Json::parse(read_text(path));
   } catch (const Json::exception& error) {
-    throw UsageError(path + ": " + error.what());
+    throw UsageError(path + ": not JSON: " + plain(error.what()));
   }
   if (!json.is_object()) throw UsageError(path + R"(: must be an object {"state": {...}, "actions": [...]})");
   for (const auto& [key, value] : json.items()) {

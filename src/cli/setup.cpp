@@ -9,6 +9,8 @@
 
 #include "src/cli/output.h"
 #include "src/files.h"
+#include "src/run/format.h"
+#include "wd/log.h"
 #include "wd/parallel.h"
 
 namespace wd::cli {
@@ -16,6 +18,8 @@ namespace {
 
 constexpr Shorthand kDevice = {"--device", "trainer.device"};
 constexpr Shorthand kThreads = {"--threads", "trainer.threads"};
+constexpr int kManyThreads =
+    4;  // a processor: nobody wants more, not even to test that results stay the same
 
 // The table's words for a setting.
 FieldInfo field_of(const std::string& path) {
@@ -102,6 +106,12 @@ Setup load_environment(const ConfigSources& sources) {
 Setup load_setup(const ConfigSources& sources, const Membership& self) {
   Setup setup = load_environment(sources);
   share_threads(setup.config.trainer.threads, self.local_world_size);
+  const int threads = setup.config.trainer.threads, processors = available_processors();
+  if (threads > processors * kManyThreads && self.rank == 0) {
+    logging::warn(concat("trainer.threads = ", threads, ": this process may use ",
+                         run::counted(processors, "processor"),
+                         "; more threads than that only wait for one another"));
+  }
   try {
     setup.device = select_device(static_cast<DeviceRequest>(setup.config.trainer.device), self.local_rank);
   } catch (const UsageError& error) {  // an option is known by its name, a file by its line

@@ -152,6 +152,14 @@ class Player {
   bool over_ = false;
 };
 
+// What is wrong with the start is found where the replica is made, which knows of no file.
+Player player(const Setup& setup, const Script& script, const std::string& path) try {
+  return {setup, script};
+} catch (const UsageError& error) {
+  if (script.state.empty()) throw;
+  throw UsageError(concat(path, ": state: ", error.what()));
+}
+
 }  // namespace
 
 int trace(const CommandLine& line) {
@@ -173,7 +181,7 @@ int trace(const CommandLine& line) {
       false;  // a trace is about the rules: what it is not told, it takes from the environment itself
   const Setup setup = load_setup(sources);
   const Script script = read_script(script_path, setup.environment->spec());
-  const std::string json = Player(setup, script).play(script);
+  const std::string json = player(setup, script, script_path).play(script);
   if (out == "-") {
     print(json);
   } else {

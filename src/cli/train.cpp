@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "src/autoscale/memory_needed.h"
 #include "src/cli/autoscale.h"
 #include "src/cli/launch.h"
 #include "src/cli/output.h"
@@ -116,6 +117,14 @@ void remember(int signal) {
   static_cast<void>(::write(STDERR_FILENO, kMessage.data(), kMessage.size()));
 }
 
+// Looked at before the workers meet: none of them has allocated anything then.
+Setup load_setup_that_fits(const ConfigSources& sources, const Membership& self) {
+  Setup setup = load_setup(sources, self);
+  scaling::check_memory(setup.config, *setup.environment, setup.device, self.world_size,
+                        self.local_world_size);
+  return setup;
+}
+
 // What a worker is made of, in the order in which it is built.
 struct Worker {
   Setup setup;
@@ -126,7 +135,7 @@ struct Worker {
   std::unique_ptr<Checkpoints> checkpoints;
 
   Worker(const TrainArguments& arguments, const ConfigSources& sources)
-      : setup(load_setup(sources, arguments.launch.membership())),
+      : setup(load_setup_that_fits(sources, arguments.launch.membership())),
         group(arguments.launch.join(setup.device)) {
     config = print_config(setup.config, setup.describe(), false);
     check_same_config(group, config);
@@ -165,6 +174,7 @@ int run_training(const TrainArguments& arguments, Worker& worker) {
     options.profile = static_cast<int>(parse_integer("--profile", arguments.profile, kProfiled));
     options.profiled = [&](const std::string& table, const std::string& json) {
       write_file_atomically(worker.run->folder() / "profile.json", json, Durability::kReplace);
+      worker.run->make_room();
       print(table);
     };
   }
@@ -228,6 +238,14 @@ bool was_finished(const std::filesystem::path& run) {
   return summary.is_object() && summary.value("status", nlohmann::json()) == "finished";
 }
 
+// The options that make a finished training go on.
+std::string way_on(const Config& config, const Trainer& trainer) {
+  std::string options = trainer.return_reached() ? "--stop_return none" : "";
+  if (trainer.counts().env_steps >= config.trainer.total_steps)
+    options += options.empty() ? "--total_steps N" : " --total_steps N";
+  return options;
+}
+
 int go_on(const TrainArguments& arguments, const Checkpoint& checkpoint, const ConfigSources& sources) {
   Worker worker(arguments, sources);
   const Config& config = worker.setup.config;
@@ -243,8 +261,8 @@ int go_on(const TrainArguments& arguments, const Checkpoint& checkpoint, const C
       "finished") {
     if (worker.group.leads()) {
       logging::info(concat("run ", options.run_dir.string(), " has finished (", reason, " after ",
-                           checkpoint.info.counts.env_steps,
-                           " steps): nothing is left to do; --total_steps N goes on"));
+                           checkpoint.info.counts.env_steps, " steps): nothing is left to do; go on with ",
+                           way_on(config, *worker.trainer)));
     }
     return 0;
   }

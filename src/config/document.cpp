@@ -6,7 +6,11 @@
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
 
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <optional>
 #include <set>
 #include <sstream>
 
@@ -149,6 +153,17 @@ Place exception_place(const std::string& source, const YAML::Mark& mark) {
   return mark.line < 0 ? Place{source, 1, 1} : Place{source, mark.line + 1, mark.column + 1};
 }
 
+// The first tab that indents a line, of lines 1 to `last`; tabs are no indentation in YAML, and its parser does not say so.
+std::optional<Place> indenting_tab(const std::string& source, std::string_view text, int last) {
+  for (int line = 1; line <= last && !text.empty(); ++line) {
+    const std::size_t column = text.find_first_not_of(' '), end = text.find('\n');
+    if (column != std::string_view::npos && text[column] == '\t')
+      return Place{source, line, static_cast<int>(column) + 1};
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  }
+  return {};
+}
+
 std::string list_text(const Node& node, int depth);
 
 std::string one_line(const Node& node, int depth) {
@@ -221,8 +236,13 @@ bool parse_document(std::string_view text, const std::string& source, Problems& 
     problems.add(refused.place, "", refused.reason);
   } catch (const YAML::Exception& error) {
     const bool alias = error.msg == YAML::ErrorMsg::UNKNOWN_ANCHOR;
+    const Place place = exception_place(source, error.mark);
+    if (const auto tab = indenting_tab(source, text, place.line); tab && !alias) {
+      problems.add(*tab, "", "not YAML: a tab: lines are indented by spaces");
+      return false;
+    }
     const std::string reason = alias ? kNoAlias : "not YAML: " + printable(error.msg, 200);
-    problems.add(exception_place(source, error.mark), "", reason);
+    problems.add(place, "", reason);
   }
   return problems.count() == before;
 }
@@ -232,7 +252,11 @@ bool parse_file(const std::string& path, Problems& problems, Node& out) {
   std::string text(kMaxBytes + 1, '\0');
   if (file) file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (!file.is_open() || file.bad() || (file.fail() && !file.eof())) {
-    problems.add({path, 0, 0}, "", "cannot be read");
+    const std::string cause = std::strerror(errno);
+    std::error_code unknown;
+    problems.add({path, 0, 0}, "",
+                 std::filesystem::is_directory(path, unknown) ? "is a folder: name a file"
+                                                              : "cannot be read: " + cause);
     return false;
   }
   text.resize(static_cast<std::size_t>(file.gcount()));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <type_traits>
+#include <utility>
 
 #include "src/suggest.h"
 #include "wd/config.h"
@@ -41,10 +42,24 @@ bool has_control(std::string_view text) {
                      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
 }
 
+// What other libraries call some of our keys.
+constexpr std::pair<std::string_view, std::string_view> kElsewhereCalled[] = {
+    {"learning_rate", "lr"},         {"batch_size", "train_batch_size"},
+    {"n_envs", "num_envs"},          {"ent_coef", "entropy_coeff"},
+    {"vf_coef", "vf_loss_coeff"},    {"clip_range", "clip_param"},
+    {"clip_coef", "clip_param"},     {"n_epochs", "num_epochs"},
+    {"update_epochs", "num_epochs"}, {"hidden_sizes", "fc_dims"},
+    {"net_arch", "fc_dims"},         {"total_timesteps", "total_steps"},
+    {"lambda", "gae_lambda"},        {"norm_adv", "normalize_advantage"}};
+
 // The name that was meant, of this section or else of another. It takes a while: thousands of keys can be
 // unknown.
 std::string hint(const std::string& key, const std::vector<std::string>& names,
                  const std::vector<std::string>& elsewhere) {
+  for (const auto& [foreign, ours] : kElsewhereCalled) {
+    if (key == foreign && std::ranges::find(names, ours) != names.end())
+      return "; did you mean \"" + std::string(ours) + "\"?";
+  }
   if (nearest_name(key, names).empty()) {
     for (const std::string& path : elsewhere) {
       if (path.ends_with("." + key)) return "; did you mean \"" + path + "\"?";

@@ -59,6 +59,14 @@ void settle_total_steps(Checks& check) {
           path, to_string(trainer.num_episodes),
           "too large: episodes of " + to_string(check.spec.time_limit) + " steps make more than 2^63");
     }
+    const auto asked = check.places.find("trainer.total_steps");
+    if (asked != check.places.end() &&
+        asked->second.line == 0) {  // an option: somebody expects something of 0
+      check.config.notes.push_back(
+          "trainer.total_steps = 0 leaves the end to num_episodes: " + to_string(trainer.num_episodes) +
+          " episodes of up to " + to_string(check.spec.time_limit) + " steps, " + to_string(steps) +
+          " steps in all; give --max_seconds or the steps that you want");
+    }
     const auto place = check.places.find(path);
     if (place != check.places.end()) check.places["trainer.total_steps"] = Place(place->second);
   }

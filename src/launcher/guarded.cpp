@@ -1,6 +1,7 @@
 // guarded.cpp: from exceptions to exit codes.
 #include "src/launcher/guarded.h"
 
+#include "src/plain_error.h"
 #include "wd/error.h"
 #include "wd/heartbeat.h"
 #include "wd/log.h"
@@ -11,9 +12,9 @@ void report_current_exception() {
   try {
     throw;
   } catch (const PeerError& error) {
-    heartbeat::failed(error.what(), true);
+    heartbeat::failed(plain_message(error), true);
   } catch (const std::exception& error) {
-    heartbeat::failed(error.what(), false);
+    heartbeat::failed(plain_message(error), false);
   }
 }
 
@@ -24,7 +25,7 @@ int guarded(const std::function<int()>& body) {
     return code;
   } catch (const std::exception& error) {
     report_current_exception();
-    logging::error(error.what());
+    logging::error(plain_message(error));
     return dynamic_cast<const UsageError*>(&error) != nullptr ? 2 : 1;
   }
 }

@@ -1,4 +1,5 @@
 // environments.cpp: look-up by name, of environments and of their state fields.
+#include "src/program_name.h"
 #include "src/suggest.h"
 #include "wd/environment.h"
 #include "wd/error.h"
@@ -11,8 +12,8 @@ const EnvironmentRow& find_environment(std::string_view name) {
     if (row.name == name) return row;
     names.push_back(row.name);
   }
-  throw UsageError("unknown environment '" + std::string(name) + "'" + suggestion(name, names) +
-                   "; `wdtrain envs` lists them");
+  throw UsageError("unknown environment '" + std::string(name) + "'" + suggestion(name, names) + "; `" +
+                   program_name() + " envs` lists them");
 }
 
 const StateField& StateLayout::field(std::string_view name) const {

@@ -73,17 +73,17 @@ Display::Display(const DisplayOptions& options)
 
 void Display::show(const Progress& progress) {
   if (live_ && line_open_ && progress.wall_s - drawn_at_s_ < kRedrawSeconds) return;
-  draw(progress);
+  draw(progress, false);
 }
 
 void Display::end(const Progress& progress) {
   // An interval that has its plain line already gets no second one.
-  if (live_ || progress.counts.env_steps != drawn_steps_) draw(progress);
+  if (live_ || progress.counts.env_steps != drawn_steps_) draw(progress, true);
   if (line_open_) write("\n");
   line_open_ = false;
 }
 
-void Display::draw(const Progress& progress) {
+void Display::draw(const Progress& progress, bool ended) {
   if (silent_) return;
   const double elapsed = progress.wall_s - std::max(drawn_at_s_, 0.0);
   const std::int64_t steps = progress.counts.env_steps - drawn_steps_;
@@ -91,20 +91,34 @@ void Display::draw(const Progress& progress) {
   drawn_at_s_ = progress.wall_s;
   drawn_steps_ = progress.counts.env_steps;
 
-  std::vector<DisplayField> fields{{concat("iteration ", progress.counts.iteration), 0},
-                                   {steps_text(progress, options_.total_steps), 1},
+  // What people look for first is kept longest: how good it is, and how long it takes.
+  std::vector<DisplayField> fields{{concat("iteration ", progress.counts.iteration), 4},
+                                   {steps_text(progress, options_.total_steps), 2},
                                    {format_count(steps_per_s_) + " steps/s", 3}};
-  if (!progress.mean_return.empty()) fields.push_back({return_text(progress), 2});
-  const double left = seconds_left(progress, options_);
-  if (left >= 0.0) fields.push_back({"eta " + format_duration(left), 4});
+  if (!progress.mean_return.empty()) fields.push_back({return_text(progress), 0});
+  const double left = ended ? -1.0 : seconds_left(progress, options_);
+  if (left >= 0.0) fields.push_back({"eta " + format_duration(left), 1});
   fields.push_back({format_bytes(progress.device_bytes > 0 ? progress.device_bytes : resident_bytes()), 5});
 
   if (!live_) return write(fit_line(std::move(fields), std::string::npos) + '\n');
   if (!takes_output(options_.descriptor)) return;
   // One column stays free: a character in the last one makes some terminals wrap.
-  const int columns = terminal_width(options_.descriptor) - 1;
-  write(kEraseLine + fit_line(std::move(fields), static_cast<std::size_t>(std::max(columns, 0))));
+  const auto columns = static_cast<std::size_t>(std::max(terminal_width(options_.descriptor) - 1, 0));
+  const std::string line = fit_line(std::move(fields), columns);
+  write(erasure(columns + 1) + line);
+  drawn_columns_ = line.size();
   line_open_ = true;
+}
+
+// A terminal that has become narrower has broken the line that stands there into several.
+std::string Display::erasure(std::size_t columns) const {
+  const std::size_t rows = line_open_ && columns > 0 ? (drawn_columns_ + columns - 1) / columns : 1;
+  return rows < 2 ? kEraseLine : concat("\r\x1b[", rows - 1, "A\x1b[J");
+}
+
+void Display::make_room() {
+  if (line_open_) write(erasure(static_cast<std::size_t>(terminal_width(options_.descriptor))));
+  drawn_columns_ = 0;
 }
 
 void Display::write(const std::string& text) {

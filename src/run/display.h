@@ -21,17 +21,22 @@ class Display {
   // A live line is drawn at most ten times a second.
   void show(const Progress& progress);
 
+  // Something else is about to be written where the live line stands: erases it. The next show() draws it again.
+  void make_room();
+
   // Draws where training stands at its end, and leaves the line standing.
   void end(const Progress& progress);
 
  private:
-  void draw(const Progress& progress);
+  void draw(const Progress& progress, bool ended);
+  std::string erasure(std::size_t columns) const;
   void write(const std::string& text);
 
   DisplayOptions options_;
   bool live_;
   bool silent_;
   bool line_open_ = false;
+  std::size_t drawn_columns_ = 0;
   double drawn_at_s_ = -1.0;
   std::int64_t drawn_steps_ = 0;
   double steps_per_s_ = 0.0;

@@ -8,6 +8,7 @@
 #include <ctime>
 
 #include "src/files.h"
+#include "src/printable.h"
 #include "src/run/lock.h"
 #include "wd/error.h"
 #include "wd/name.h"
@@ -51,10 +52,16 @@ void check_empty(const fs::path& folder) {
              "runs/ENV/DATE-TIME-SEED, or remove that folder"));
 }
 
+// Whatever can be read on a terminal: spaces and letters of any script harm nobody, as in the folders above.
+void check_folder_name(const std::string& name) {
+  if (without_controls(name) == name && name.find_first_of("\n\t") == std::string::npos) return;
+  throw UsageError(concat("run_dir: folder name '", without_controls(name), "' holds a control character"));
+}
+
 fs::path make_named(const fs::path& folder) {
   fs::path name = fs::absolute(folder).lexically_normal();
   if (!name.has_filename()) name = name.parent_path();  // "runs/a/" is runs/a
-  if (name != name.root_path()) check_name("run_dir: folder", name.filename().string());
+  check_folder_name(name.filename().string());
   if (fs::exists(folder) && !fs::is_directory(folder)) {
     throw UsageError(concat("run_dir ", folder.string(), " is a file: name a new folder"));
   }

@@ -48,6 +48,10 @@ std::string format_bytes(std::uint64_t bytes) {
   return mebibytes < 1000.0 ? print("%.0f MiB", mebibytes) : print("%.1f GiB", mebibytes / 1024.0);
 }
 
+std::string counted(std::int64_t n, const std::string& noun) {
+  return std::to_string(n) + ' ' + noun + (n == 1 ? "" : "s");
+}
+
 std::string format_return(double value) {
   if (!std::isfinite(value)) return "-";
   return std::abs(value) < 1e5 ? print("%.2f", value) : format_count(value);

@@ -128,6 +128,7 @@ Run::Run(const RunOptions& options) {
 
 Run::~Run() {
   if (!parts_->finished) finish(RunStatus::kFailed, "ended before it was finished", parts_->last);
+  logging::detach_file();
 }
 
 const fs::path& Run::folder() const { return parts_->folder; }
@@ -179,6 +180,8 @@ void Run::display(const Progress& progress) {
                   [&] { parts_->write_summary(RunStatus::kRunning, "", Durability::kReplace); });
 }
 
+void Run::make_room() { parts_->display.make_room(); }
+
 bool Run::save_weights(std::string_view policy, std::span<const TensorView> tensors,
                        const TensorMetadata& metadata) {
   check_name("policy", policy);
@@ -197,7 +200,6 @@ void Run::finish(RunStatus status, std::string_view stop_reason, const Progress&
   parts_->restore_folder();
   parts_->attempt(kSummaryName, [&] { parts_->write_summary(status, stop_reason, Durability::kSync); });
   if (parts_->lost_rows > 0) logging::error(concat(kMetricsName, " misses ", parts_->lost_rows, " rows"));
-  logging::detach_file();
 }
 
 }  // namespace wd

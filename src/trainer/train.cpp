@@ -5,6 +5,7 @@
 
 #include "src/device.h"
 #include "src/launcher/guarded.h"
+#include "src/plain_error.h"
 #include "src/strict.h"
 #include "src/trainer/profiler.h"
 #include "wd/heartbeat.h"
@@ -236,13 +237,17 @@ TrainEnd train(const TrainOptions& options, Trainer& trainer, Run* run, Checkpoi
   try {
     const TrainEnd end = session.go_on_to_the_end();
     const bool stopped = end.reason == "max_seconds" || end.reason == "signal";
+    if (end.reason == "signal") logging::to_file(concat("stopping: signal ", end.signal));
     if (run != nullptr)
       run->finish(stopped ? RunStatus::kStopped : RunStatus::kFinished, end.reason, session.progress());
     return end;
   } catch (const std::exception& error) {
     report_current_exception();
     trainer.group().abort();
-    if (run != nullptr) run->finish(RunStatus::kFailed, error.what(), session.progress());
+    if (run != nullptr) {
+      run->finish(RunStatus::kFailed, plain_message(error), session.progress());
+      logging::to_file("failed: " + plain_message(error));  // stderr gets it from who catches it
+    }
     throw;
   }
 }

@@ -68,6 +68,14 @@ def test_variants_of_tag_continuous_pass(settings):
     assert code == 0, output
 
 
+def test_training_names_the_agent_whose_mask_forbids_everything(tmp_path):
+    done = subprocess.run([str(FAULTY), "--env", "faulty", "--set", "env.fault=mask", "--run_dir", str(tmp_path / "run"), "--num_envs", "4",
+                           "--train_batch_size", "80", "--total_steps", "800", "--device", "cpu", "-q"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    assert ("error: policy 'player': the action mask forbids every choice of head 0 in step 0 of the rollout, replica 0, agent 1, in iteration 1; "
+            "nothing was learned from it: look at the environment with `faulty check`") in done.stderr
+
+
 def test_only_so_long_as_asked():
     code, output = check(FAULTY, "--env", "faulty", "--steps", "25")
     assert code == 0

@@ -1,7 +1,10 @@
 """`wdtrain bench`: numbers that go together, sweeps whose settings each leave a row, and where a training's time goes."""
 
 import json
+import os
+import pty
 import re
+import subprocess
 import xml.etree.ElementTree as ElementTree
 
 import pytest
@@ -145,6 +148,23 @@ def test_profile_says_where_the_time_goes(tmp_path):
         assert inside <= seconds * 1.001
     assert re.search(r"^update +matrix product +\d+", text, re.M)
     assert (tmp_path / "run" / "summary.json").exists()
+
+
+def test_on_a_terminal_the_profile_stands_in_lines_of_its_own(tmp_path):
+    reader, terminal = pty.openpty()
+    process = subprocess.Popen([os.environ["WDTRAIN"], "--env", "tag_gridworld", "--device", "cpu", "--num_envs", "8",
+                                "--train_batch_size", "64", "--total_steps", "640", "--set", "saving.metrics_log_freq=1", "--profile=3", "--run_dir", str(tmp_path / "run")], stdout=terminal, stderr=subprocess.DEVNULL, env={**os.environ, "TERM": "xterm"})
+    os.close(terminal)
+    shown = b""
+    try:
+        while part := os.read(reader, 65536):
+            shown += part
+    except OSError:  # the other end is closed
+        pass
+    assert process.wait(60) == 0
+    before = shown.split(b"profile of 3 iterations")[0]
+    assert before.endswith(b"\r\x1b[K"), before
+    assert b"steps/s" in before, "a live line stood there"
 
 
 def test_a_profile_does_not_change_what_is_learned(tmp_path):

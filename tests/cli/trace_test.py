@@ -91,12 +91,12 @@ def test_stdout(tmp_path):
 
 TAG = ["--env", "tag_continuous", *SMALL]
 WRONG = {
-    "not JSON": ("{", ["--env", "cartpole"], "parse error"),
+    "not JSON": ("{", ["--env", "cartpole"], "in.json: not JSON: parse error at line 1, column 2"),
     "not an object": ("[]", ["--env", "cartpole"], "must be an object"),
     "unknown key": ('{"action": []}', ["--env", "cartpole"], 'did you mean "actions"?'),
     "no actions": ("{}", ["--env", "cartpole"], '"actions" must be a list'),
     "unknown field": ('{"state": {"teta": 1}, "actions": []}', ["--env", "cartpole"], 'did you mean "theta"?'),
-    "field of wrong size": ('{"state": {"x": [1, 2]}, "actions": []}', TAG, "has 2 values, but the environment has 3 agents"),
+    "field of wrong size": ('{"state": {"x": [1, 2]}, "actions": []}', TAG, "in.json: state: state field 'x' has 2 values, but the environment has 3 agents"),
     "action out of range": ('{"actions": [[0], [2]]}', ["--env", "cartpole"], "step 2, agent 0 (cart): 2 must be a whole number in [0, 1]"),
     "fraction": ('{"actions": [[0.5]]}', ["--env", "cartpole"], "step 1, agent 0 (cart): 0.5 must be a whole number in [0, 1]"),
     "one head missing": ('{"actions": [[[0, 0], [0], [0, 0]]]}', TAG, "step 1, agent 1 (runner): [0] must be a list of 2 numbers"),

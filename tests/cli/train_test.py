@@ -96,6 +96,27 @@ def test_a_table_of_observations_is_refused_where_there_is_none(tmp_path, settin
     assert "trainer.observations = table" in done.stderr
 
 
+@pytest.mark.parametrize("settings, words", [
+    (["--train_batch_size", "8G", "--total_steps", "16G"], "rollouts of 8 replicas x 1000000000 steps x 5 agents take "),
+    (["--set", "policy.tagger.model.fc_dims=[65536, 65536, 65536]"], "networks 128.0 GiB; lower"),
+    (["--set", "env.num_taggers=16384"], "x 16385 agents take "),
+])
+def test_memory_that_cannot_be_had_is_refused_before_anything_is_allocated(tmp_path, settings, words):
+    begin = time.monotonic()
+    done = wdtrain("--env", "tag_gridworld", "--num_envs", 8, "--device", "cpu", "--run_dir", tmp_path / "run", *settings)
+    assert (done.returncode, words in done.stderr) == (2, True), done.stderr
+    assert "not enough memory: training needs at least " in done.stderr and "policy.NAME.model.fc_dims" in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("error: not enough memory") and not (tmp_path / "run").exists()
+    assert time.monotonic() - begin < 20
+
+
+def test_memory_that_runs_out_is_told_in_one_line(tmp_path):
+    done = wdtrain(*SHORT, "--run_dir", tmp_path / "run", "--quiet", "--fault", "rank=0,iter=1,kind=oom")
+    assert done.returncode == 1
+    assert re.fullmatch(r"error: out of memory: cannot allocate more; lower trainer.num_envs .*\n", done.stderr), done.stderr
+    assert summary(tmp_path / "run")["stop_reason"].startswith("out of memory")
+
+
 def test_options_lie_over_files(tmp_path):
     (tmp_path / "mine.yaml").write_text("name: cartpole\ntrainer: {seed: 5, num_envs: 4}\n")
     text = output("--config", tmp_path / "mine.yaml", "--set", "trainer.num_envs=8", "--seed", 7, "--print_config")
@@ -135,6 +156,41 @@ def test_a_signal_ends_training_in_good_order(tmp_path: pathlib.Path, number):
     left = summary(tmp_path / "run")
     assert (left["status"], left["stop_reason"]) == ("stopped", "signal")
     assert (tmp_path / "run" / "weights" / "shared.safetensors").stat().st_size > 0
+
+
+def test_log_txt_holds_all_that_was_said(tmp_path):
+    done = wdtrain("--env", "cartpole", "--device", "cpu", "--total_steps", 2000, "--run_dir", tmp_path / "run")
+    lines = (tmp_path / "run" / "log.txt").read_text().splitlines()
+    said = [line.split(" ", 2)[2] for line in lines]
+    assert said == ["info: " + line if not line.startswith("warning: ") else line for line in done.stderr.splitlines()]
+    assert any("is rounded up to" in line for line in said) and said[-1].startswith("info: ended by total_steps")
+
+
+def test_log_txt_holds_why_a_run_ended_early(tmp_path):
+    process = start(tmp_path / "stopped")
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=30)
+    assert "stopping: signal 15" in (tmp_path / "stopped" / "log.txt").read_text()
+    wdtrain(*SHORT, "--run_dir", tmp_path / "failed", "--fault", "rank=0,iter=2,kind=nan:reward")
+    assert "failed: policy 'shared': reward nan" in (tmp_path / "failed" / "log.txt").read_text()
+
+
+def test_a_finished_run_says_what_goes_on(tmp_path):
+    """A return that was reached is not lifted by more steps."""
+    begin = ["--env", "cartpole", "--device", "cpu", "--quiet", "--stop_return", 5]
+    output(*begin, "--run_dir", tmp_path / "one")
+    steps = summary(tmp_path / "one")["env_steps"]
+    output(*begin, "--run_dir", tmp_path / "two", "--total_steps", steps)
+    for name, options in (("one", "--stop_return none"), ("two", "--stop_return none --total_steps N")):
+        done = wdtrain("--resume", tmp_path / name)
+        assert f"nothing is left to do; go on with {options}\n" in done.stderr
+        output("--resume", tmp_path / name, "--quiet", "--stop_return", "none", "--total_steps", steps + 1024)
+        assert summary(tmp_path / name)["env_steps"] == steps + 1024
+
+
+def test_a_run_of_all_its_steps_goes_on_with_more(tmp_path):
+    output(*SHORT, "--run_dir", tmp_path / "run", "--quiet")
+    assert "nothing is left to do; go on with --total_steps N\n" in wdtrain("--resume", tmp_path / "run").stderr
 
 
 def test_max_seconds_ends_training_in_good_order(tmp_path):

@@ -9,7 +9,11 @@ import pytest
 from cli.program import output, wdtrain
 
 WRONG = {
-    "no environment": ([], "no environment: give --env NAME"),
+    "nothing": ([], "no environment: give --env NAME or --config FILE\n\nusage: wdtrain [COMMAND] OPTIONS"),
+    "no environment": (["train"], "no environment: give --env NAME"),
+    "two settings after one --set": (["--env", "cartpole", "-s", "trainer.seed=1", "trainer.seed=2"], "unexpected argument 'trainer.seed=2': each setting takes a --set of its own"),
+    "another library's key": (["--env", "cartpole", "-s", "policy.shared.learning_rate=1"], 'unknown key; did you mean "lr"?'),
+    "a folder as a file": (["--config", "/tmp"], "/tmp: is a folder: name a file"),
     "command": (["envz"], 'there is no command \'envz\'; did you mean "envs"?'),
     "environment as command": (["cartpole"], 'did you mean "--env cartpole"?'),
     "environment": (["--env", "cart_pole"], 'unknown environment \'cart_pole\'; did you mean "cartpole"?'),
@@ -31,7 +35,7 @@ WRONG = {
     "set without a value": (["--env", "cartpole", "--set", "trainer.lr"], "--set trainer.lr: must be section.key=value"),
     "unknown setting": (["--env", "cartpole", "--set", "trainer.num_env=3"], 'did you mean "num_envs"?'),
     "parameter out of range": (["trace", "--env", "tag_continuous", "--set", "env.num_taggers=0", "--script", "x", "--out", "y"], "env.num_taggers = 0: must be in [1, 16384]"),
-    "no file": (["--config", "nowhere.yaml"], "nowhere.yaml"),
+    "no file": (["--config", "nowhere.yaml"], "nowhere.yaml: cannot be read: No such file or directory"),
     "trace without a script": (["trace", "--env", "cartpole"], "trace needs --script FILE and --out FILE"),
     "bench mode": (["bench", "--env", "cartpole", "--mode", "trian"], 'did you mean "train"?'),
     "bench seconds": (["bench", "--env", "cartpole", "--seconds", "0"], "--seconds 0: must be in (0, 1e6]"),
@@ -72,6 +76,15 @@ def test_help_lists_options(command):
     assert max(map(len, text.splitlines())) <= 160
 
 
+@pytest.mark.parametrize("command", ["train", "check"])
+def test_help_may_stand_before_the_command(command):
+    assert output("--help", command) == output(command, "--help")
+
+
+def test_help_does_not_promise_several_settings_for_one_option():
+    assert "SECTION.KEY=VALUE ..." not in output("train", "--help")
+
+
 def test_help_names_every_command():
     text = output("--help")
     for command in ["train", "eval", "bench", "envs", "trace", "check"]:
@@ -80,6 +93,15 @@ def test_help_names_every_command():
 
 def test_version():
     assert re.fullmatch(r"wdtrain \d+\.\d+\.\d+\n", output("--version"))
+
+
+def test_more_threads_than_make_sense_are_warned_of(tmp_path):
+    (tmp_path / "in.json").write_text('{"actions": []}')
+    for threads, warned in ((999, True), (4, False)):
+        done = wdtrain("trace", "--env", "cartpole", "--threads", threads, "--script", tmp_path / "in.json", "--out", "-")
+        assert done.returncode == 0
+        found = re.search(r"warning: trainer.threads = 999: this process may use \d+ processors?; more threads", done.stderr)
+        assert bool(found) == warned, done.stderr
 
 
 def test_a_reader_that_leaves_is_no_error():

@@ -51,7 +51,8 @@ TEST(Document, RefusesWhatItDoesNotUse) {
       {"a: [1, 2\n", "f:2:1: not YAML: end of sequence flow not found"},
       {"a: b: c", "f:1:5: not YAML: illegal map value"},
       {"a: \"b", "f:1:6: not YAML: illegal EOF in scalar"},
-      {"a:\n\tb: 1", "f:2:3: not YAML: illegal map value"},
+      {"a:\n\tb: 1", "f:2:1: not YAML: a tab: lines are indented by spaces"},
+      {"a:\n  b: 1\n  \tc: 2", "f:3:3: not YAML: a tab: lines are indented by spaces"},
       {"a: \x01", "f:1:4: a control character"},
       {"a: \xff", "f:1:4: not UTF-8 text"},
       {"\xff\xfe"

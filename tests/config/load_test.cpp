@@ -97,6 +97,19 @@ TEST_F(Load, TotalStepsAreWholeIterations) {
   EXPECT_TRUE(config.notes.empty());
 }
 
+TEST_F(Load, NoTotalStepsByOptionSaysWhatFollows) {
+  write("configs/chase.yaml",
+        "env: {episode_length: 50}\ntrainer: {num_envs: 10, train_batch_size: 100, num_episodes: 8}\n");
+  const Config config = load(
+      {.env = "chase", .overrides = {{"trainer.total_steps", "0", "--total_steps"}}, .search = {"configs"}});
+  EXPECT_EQ(config.trainer.total_steps, 400);
+  ASSERT_EQ(config.notes.size(), 1u);
+  EXPECT_EQ(config.notes[0],
+            "trainer.total_steps = 0 leaves the end to num_episodes: 8 episodes of up to 50 steps, 400 steps "
+            "in all; "
+            "give --max_seconds or the steps that you want");
+}
+
 TEST_F(Load, NumEpisodesSetsAnEarlierLayersTotalStepsAside) {
   write("configs/chase.yaml", "trainer: {num_envs: 10, train_batch_size: 100, total_steps: 5M}\n");
   write("a.yaml", "trainer: {num_episodes: 8}\n");

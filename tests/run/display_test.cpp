@@ -57,13 +57,17 @@ void open_pipe(Ends& ends) {
   ends.write_end = both[1];
 }
 
+void set_columns(const Ends& ends, unsigned short columns) {
+  winsize size{.ws_row = 24, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
+  ASSERT_EQ(::ioctl(ends.write_end, TIOCSWINSZ, &size), 0);
+}
+
 void open_terminal(Ends& ends, unsigned short columns) {
   ends.read_end = ::posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK);
   ASSERT_EQ(::grantpt(ends.read_end), 0);
   ASSERT_EQ(::unlockpt(ends.read_end), 0);
   ends.write_end = ::open(::ptsname(ends.read_end), O_RDWR | O_NOCTTY);
-  winsize size{.ws_row = 24, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
-  ASSERT_EQ(::ioctl(ends.write_end, TIOCSWINSZ, &size), 0);
+  set_columns(ends, columns);
   ::setenv("TERM", "xterm", 1);
 }
 
@@ -96,7 +100,43 @@ TEST(Display, RedrawsInPlace) {
   display.show(soon);
   EXPECT_EQ(ends.text(), "") << "at most ten times a second";
   display.end(soon);
-  EXPECT_THAT(ends.text(), testing::AllOf(StartsWith("\r\x1b[Kiteration 2"), EndsWith("\n")));
+  EXPECT_THAT(ends.text(),
+              testing::AllOf(StartsWith("\r\x1b[Kiteration 2"), EndsWith("\n"), Not(HasSubstr("eta"))));
+}
+
+TEST(Display, MakesRoomForATable) {
+  Ends ends;
+  open_terminal(ends, 120);
+  Display display({.descriptor = ends.write_end});
+  display.make_room();
+  EXPECT_EQ(ends.text(), "") << "there is no line yet";
+  display.show(progress_at(1));
+  static_cast<void>(ends.text());
+  display.make_room();
+  EXPECT_EQ(ends.text(), "\r\x1b[K");
+  display.show(progress_at(2));
+  EXPECT_THAT(ends.text(), StartsWith("\r\x1b[Kiteration 2"));
+}
+
+TEST(Display, ANarrowerTerminalLeavesNoFragment) {
+  Ends ends;
+  open_terminal(ends, 100);
+  Display display({.total_steps = 100'000, .descriptor = ends.write_end});
+  display.show(progress_at(1));  // 91 characters: a terminal of 40 columns breaks them into 3 lines
+  static_cast<void>(ends.text());
+  set_columns(ends, 40);
+  display.show(progress_at(2));
+  EXPECT_THAT(ends.text(), StartsWith("\r\x1b[2A\x1b[J"));
+  display.show(progress_at(3));
+  EXPECT_THAT(ends.text(), StartsWith("\r\x1b[K"));
+}
+
+TEST(Display, NarrowTerminalsKeepReturnAndEta) {
+  Ends ends;
+  open_terminal(ends, 46);
+  Display display({.total_steps = 100'000, .descriptor = ends.write_end});
+  display.show(progress_at(1));
+  EXPECT_EQ(ends.text(), "\r\x1b[Kreturn tagger 12.31 runner - | eta 9s");
 }
 
 TEST(Display, FitsAnyWidth) {
@@ -175,6 +215,7 @@ TEST(Format, BytesAndReturns) {
   EXPECT_EQ(format_bytes(std::uint64_t{1100} << 20), "1.1 GiB");
   EXPECT_EQ(format_return(-3.2), "-3.20");
   EXPECT_EQ(format_return(1.234e6), "1.23M");
+  EXPECT_EQ(counted(1, "role") + ", " + counted(2, "agent"), "1 role, 2 agents");
 }
 
 }  // namespace

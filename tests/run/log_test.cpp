@@ -25,7 +25,9 @@ TEST(Log, StderrAndFile) {
   logging::error("broken");
   logging::quiet();
   logging::info("for the file alone");
+  logging::to_file("told otherwise");
   logging::detach_file();
+  logging::to_file("to no file");
   logging::error("after the run");
   const std::string console = testing::internal::GetCapturedStderr();
   const std::string file = test::read_text(path);
@@ -33,9 +35,10 @@ TEST(Log, StderrAndFile) {
   EXPECT_EQ(console,
             "before the run\n{} is text, not a pattern\nwarning: mind?[31m this\nerror: broken\n"
             "error: after the run\n");
-  EXPECT_THAT(file, MatchesRegex("[0-9-]+ [0-9:.]+ info: \\{\\} is text, not a pattern\n"
-                                 "[^\n]+ warning: mind\\?\\[31m this\n[^\n]+ error: broken\n"
-                                 "[^\n]+ info: for the file alone\n"));
+  EXPECT_THAT(
+      file, MatchesRegex("[0-9-]+ [0-9:.]+ info: before the run\n[^\n]+ info: \\{\\} is text, not a pattern\n"
+                         "[^\n]+ warning: mind\\?\\[31m this\n[^\n]+ error: broken\n"
+                         "[^\n]+ info: for the file alone\n[^\n]+ info: told otherwise\n"));
 }
 
 TEST(Log, FileThatCannotBeOpened) {

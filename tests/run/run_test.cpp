@@ -151,14 +151,22 @@ TEST(Run, I3_NamesStayInTheirFolder) {
     EXPECT_FALSE(is_name(name)) << name;
   }
   const TemporaryFolder folder;
-  EXPECT_THROW(wd::Run{options_in(folder.path / "a b")}, UsageError);
-  EXPECT_THROW(wd::Run{options_in(folder.path / std::string(101, 'a'))}, UsageError);
+  for (const std::string& name : {std::string("a\nb"), std::string("\x1b[2J"), std::string(300, 'a')})
+    EXPECT_THROW(wd::Run{options_in(folder.path / name)}, UsageError) << name;
   RunOptions options = options_in(folder.path / "a");
   options.env = "../a";
   EXPECT_THROW(wd::Run{options}, UsageError);
   EXPECT_TRUE(fs::is_empty(folder.path));
   wd::Run run(options_in(folder.path / "a"));
   EXPECT_THROW(static_cast<void>(run.save_weights("../a", some_tensors())), UsageError);
+}
+
+TEST(Run, AFolderMayHaveAnyNameThatCanBeRead) {
+  const TemporaryFolder folder;
+  for (const std::string name : {"my first run", "L\xc3\xa4ufe \xe2\x82\xac", "a,b;'c'"}) {
+    const wd::Run run(options_in(folder.path / name));
+    EXPECT_TRUE(fs::exists(folder.path / name / "summary.json")) << name;
+  }
 }
 
 TEST(Run, I5_SurvivesADeletedFolder) {

@@ -1,8 +1,11 @@
 // buffers_test.cpp: trajectory buffers are allocated once and stay where they are, and learning reads them in place.
 #include <ATen/ATen.h>
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include "src/algorithm/minibatches.h"
+#include "src/autoscale/memory_needed.h"
+#include "src/plain_error.h"
+#include "src/rollout/trajectory_bytes.h"
 #include "tests/support.h"
 #include "wd/trainer.h"
 
@@ -54,6 +57,58 @@ TEST(Buffers, RowTBecomesRowZeroOfTheNextRollout) {
   EXPECT_TRUE(at::equal(buffers.observation[0], last));
   EXPECT_TRUE(at::equal(buffers.active[0], active));
   EXPECT_FALSE(at::equal(buffers.observation[10], last));
+}
+
+double bytes_of(const Trajectory& trajectory) {
+  double sum = 0.0;
+  for (const at::Tensor& buffer : trajectory.buffers()) sum += static_cast<double>(buffer.nbytes());
+  return sum;
+}
+
+TEST(Buffers, BytesAreKnownBeforeTheyAreAllocated) {
+  for (const auto& [env, settings] : {std::pair<const char*, std::vector<std::string>>("cartpole", {}),
+                                      {"pendulum", {"trainer.precision=bf16"}},
+                                      {"tag_gridworld", {}},
+                                      {"tag_continuous", {"trainer.observations=table"}},
+                                      {"simple_tag", {}}}) {
+    std::vector<std::string> all = {"trainer.num_envs=6", "trainer.train_batch_size=42"};
+    all.insert(all.end(), settings.begin(), settings.end());
+    const cli::Setup setup = make_setup(env, all);
+    Trainer trainer(setup.config, *setup.row, *setup.environment, {});
+    const double bytes = trajectory_bytes(setup.environment->spec(), setup.config.policy_of_role, 7, 6,
+                                          setup.config.trainer.storage());
+    EXPECT_EQ(bytes, bytes_of(trainer.trajectory())) << env;
+    const scaling::MemoryNeeded needed = scaling::memory_needed(setup.config, *setup.environment, 1);
+    EXPECT_EQ(needed.rollouts, bytes + static_cast<double>(trainer.replicas().blocks().nbytes())) << env;
+    double networks = 0.0;
+    for (const Policy& policy : trainer.policies())
+      networks += 16.0 * static_cast<double>(policy.parameters().numel());
+    EXPECT_LE(needed.networks, networks) << env << ": weights are padded";
+    EXPECT_GE(needed.networks, 0.8 * networks) << env;
+  }
+}
+
+TEST(Buffers, MemoryThatTorchCannotHaveIsOneLineWithARemedy) {
+  try {
+    at::empty({std::int64_t{1} << 50}, at::kByte);
+    FAIL();
+  } catch (const std::exception& error) {
+    EXPECT_THAT(plain_message(error),
+                testing::MatchesRegex("out of memory: cannot allocate 1048576.0 GiB more; lower [^\n]+"));
+  }
+  EXPECT_EQ(plain_message(std::runtime_error("a\nb")), "a\nb");
+}
+
+TEST(Buffers, BytesOfMasksAndOfRolesThatShareAPolicy) {
+  Role role{"player", 3, {{"x", 5}}, ActionSpace::discrete({4, 3}), true};
+  Spec spec{.roles = {role, role}, .time_limit = 10, .statistics = {{"score", "", ""}}};
+  spec.roles[1].name = "other";
+  for (const std::vector<int>& policies : {std::vector{0, 0}, std::vector{1, 0}}) {
+    const std::vector<std::string> names =
+        policies[0] == 0 ? std::vector<std::string>{"all"} : std::vector<std::string>{"a", "b"};
+    EXPECT_EQ(trajectory_bytes(spec, policies, 4, 2, {}),
+              bytes_of(Trajectory(spec, names, policies, 4, 2, {})));
+  }
 }
 
 }  // namespace

@@ -1,0 +1,73 @@
+// memory_needed.cpp: sums of sizes that follow from the configuration, against what the machine allows.
+#include "src/autoscale/memory_needed.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "src/autoscale/budget.h"
+#include "src/rollout/trajectory_bytes.h"
+#include "src/run/format.h"
+#include "wd/error.h"
+
+namespace wd::scaling {
+namespace {
+
+// Weights and biases of one policy; the input of a table's first layer is its columns.
+double parameters_of(const PolicySettings& policy, const Spec& spec, const Role& role, bool as_table) {
+  double parameters = 0.0, inputs = as_table ? spec.table.columns() : role.observation_size();
+  for (const int width : policy.model.fc_dims) {
+    parameters += (inputs + 1) * width * (policy.model.separate_value ? 2 : 1);
+    inputs = width;
+  }
+  double outputs = role.action.is_continuous() ? role.action.width() : 0;
+  for (const int choices : role.action.heads) outputs += choices;
+  return parameters + (inputs + 1) * (outputs + 1);
+}
+
+std::string amount(double bytes) {
+  return run::format_bytes(static_cast<std::uint64_t>(std::min(bytes, 0x1p62)));
+}
+
+}  // namespace
+
+MemoryNeeded memory_needed(const Config& config, const Environment& environment, int world_size) {
+  constexpr double kCopies = 4 * sizeof(float);  // weights, gradients, two moments
+  const Spec spec = environment.spec();
+  const double replicas = static_cast<double>(config.trainer.num_envs) / world_size;
+  MemoryNeeded needed;
+  needed.rollouts =
+      trajectory_bytes(spec, config.policy_of_role, static_cast<double>(config.trainer.rollout_steps()),
+                       replicas, config.trainer.storage()) +
+      replicas * environment.layout().block_bytes;
+  for (std::size_t p = 0; p < config.policies.size(); ++p) {
+    const auto role = std::ranges::find(config.policy_of_role, static_cast<int>(p));
+    if (role == config.policy_of_role.end()) continue;
+    needed.networks +=
+        kCopies * parameters_of(config.policies[p], spec,
+                                spec.roles[static_cast<std::size_t>(role - config.policy_of_role.begin())],
+                                config.trainer.storage().as_table);
+  }
+  return needed;
+}
+
+void check_memory(const Config& config, const Environment& environment, Device device, int world_size,
+                  int local_workers) {
+  if (device.is_cuda()) return;
+  const std::vector<Allowance> allowances = memory_allowances(machine_memory());
+  if (allowances.empty()) return;
+  const Allowance room = *std::ranges::min_element(allowances, {}, &Allowance::bytes);
+  const MemoryNeeded needed = memory_needed(config, environment, world_size);
+  if (local_workers * (needed.rollouts + needed.networks) <= static_cast<double>(room.bytes)) return;
+  const TrainerSettings& trainer = config.trainer;
+  throw UsageError(concat(
+      "not enough memory: ", local_workers > 1 ? concat(local_workers, " workers need") : "training needs",
+      " at least ", amount(local_workers * (needed.rollouts + needed.networks)), ", and ",
+      run::format_bytes(room.bytes), " can be had (", room.source, "): rollouts of ", trainer.num_envs,
+      " replicas x ", run::counted(trainer.rollout_steps(), "step"), " x ",
+      run::counted(environment.spec().num_agents(), "agent"), " take ", amount(needed.rollouts * world_size),
+      ", networks ", amount(needed.networks), local_workers > 1 ? " a worker" : "",
+      "; lower trainer.num_envs or trainer.train_batch_size, the environment's number of agents, or "
+      "policy.NAME.model.fc_dims; --auto_scale finds replicas and steps that fit"));
+}
+
+}  // namespace wd::scaling

@@ -1,0 +1,13 @@
+// plain_error.h: an exception's message as people can use it: one line of cause and remedy, no backtrace of a library.
+#pragma once
+
+#include <exception>
+#include <string>
+
+namespace wd {
+
+// The message; of torch's errors without its backtrace. Where memory could not be had: how much was asked for, and which settings
+// ask for less.
+std::string plain_message(const std::exception& error);
+
+}  // namespace wd
