@@ -61,6 +61,7 @@ class Trajectory {
   std::vector<PolicyBuffers>& policies() { return policies_; }
   const std::vector<PolicyBuffers>& policies() const { return policies_; }
   const at::Tensor& terminated() const { return terminated_; }  // [T, E] uint8
+  int time_limit() const { return time_limit_; }  // of the environment
   const at::Tensor& truncated() const { return truncated_; }
   const at::Tensor& reset_step() const { return reset_step_; }
   // [T, E, K] float32: the environment's K statistics, written where an episode ends; undefined where it has none.
@@ -83,7 +84,7 @@ class Trajectory {
  private:
   void copy_row(std::int64_t from, std::int64_t to);
 
-  int steps_, num_envs_, length_;
+  int steps_, num_envs_, length_, time_limit_;
   ObservationStorage storage_;
   std::vector<Role> roles_;
   std::vector<int> policy_of_role_;

@@ -28,8 +28,11 @@ void PolicySettings::describe(Fields& field) {
   field("n_step", n_step, {0, 1e6}, "returns over n steps in place of gae_lambda; 0: off");
   field("clip_grad_norm", clip_grad_norm, "limit the norm of the gradient");
   field("max_grad_norm", max_grad_norm, above(0, 1e9), "that limit");
-  field("normalize_advantage", normalize_advantage, "advantages to mean 0, deviation 1");
-  field("normalize_return", normalize_return, "returns to mean 0, deviation 1");
+  field("normalize_advantage", normalize_advantage, "advantages of a rollout to mean 0, deviation 1");
+  field(
+      "normalize_return", normalize_return,
+      "returns of each step to mean 0, deviation 1 over agents and replicas, as WarpDrive's; excludes n_step "
+      "and gae_lambda below 1");
   field("adam_epsilon", adam_epsilon, above(0, 1), "added to Adam's denominator");
   field("clip_param", clip_param, above(0, 10), "PPO: limit of the probability ratio's change");
   field("vf_clip_param", vf_clip_param, {0, 1e9}, "PPO: limit of the value's change; 0: off");

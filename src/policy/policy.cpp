@@ -106,6 +106,9 @@ ActionLayout layout_of(const ActionSpace& space) {
   ActionLayout layout;
   if (space.heads.size() > kMaxHeads)
     throw UsageError(concat("an action has ", space.heads.size(), " heads; at most ", kMaxHeads));
+  if (space.continuous > kMaxComponents)
+    throw UsageError(concat("an action has ", space.continuous, " components; at most ", kMaxComponents,
+                            ": give the rest to further agents"));
   layout.num_heads = static_cast<int>(space.heads.size());
   std::copy(space.heads.begin(), space.heads.end(), layout.head_size);
   layout.components = space.continuous;

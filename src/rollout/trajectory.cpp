@@ -53,6 +53,7 @@ Trajectory::Trajectory(const Spec& spec, const std::vector<std::string>& policie
     : steps_(steps),
       num_envs_(num_envs),
       length_(steps),
+      time_limit_(spec.time_limit),
       storage_(storage),
       roles_(spec.roles),
       policy_of_role_(policy_of_role) {
