@@ -16,6 +16,17 @@ void ModelSettings::describe(Fields& field) {
         "weights to begin with (.safetensors); empty: fresh ones");
 }
 
+PolicySettings PolicySettings::of(int algorithm) {
+  PolicySettings policy;
+  policy.algorithm = algorithm;
+  if (algorithm != kPpo) return policy;
+  policy.lr = 3e-4;
+  policy.gae_lambda = 0.95;
+  policy.normalize_advantage = true;
+  policy.adam_epsilon = 1e-5;
+  return policy;
+}
+
 void PolicySettings::describe(Fields& field) {
   field("roles", roles, "roles that it acts for; empty: the role of its name, or all roles for \"shared\"");
   field("to_train", to_train, "false: it acts, and does not learn");
