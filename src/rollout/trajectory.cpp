@@ -133,6 +133,9 @@ StepView Trajectory::rows(int t) const {
     rows.action_width = policy.action_space.width();
     rows.observation_stride = static_cast<int>(policy.observation.size(3));
     rows.mask_width = mask_width(policy.action_space);
+    rows.in_half_widths = policy.in_half_widths;
+    rows.low = policy.action_space.low;
+    rows.high = policy.action_space.high;
     rows.action = at_row<std::int32_t>(policy.action, t, slot);
     rows.reward = at_row<float>(policy.reward, t, slot);
     rows.agent_terminated = at_row<std::uint8_t>(policy.agent_terminated, t, slot);
