@@ -16,6 +16,7 @@ struct StepRecord {
   double norm_sum;            // of the mean gradients' norms, before clipping
   double steps;               // made or refused
   double refused;             // because totals or norm were not finite
+  double empty;               // minibatches without a row that counts, which make no step
   double stopped;             // 1: ended by target_kl or a refusal; further steps do and count nothing
   // Of the last step.
   double norm;
@@ -52,7 +53,7 @@ struct AdamArgs {
   float epsilon = 1e-8f;
 };
 
-// Nothing is changed by a minibatch whose totals or norm are not finite. Arrays of n lie at multiples of 16 bytes. On CUDA two
+// Nothing is changed by a minibatch whose totals or norm are not finite, or in which no row counts. Arrays of n lie at multiples of 16 bytes. On CUDA two
 // launches. The order of the norm's sum is that of sum_of_squares() (reduce.h). Enqueues.
 void adam(Queue queue, const AdamArgs& args);
 

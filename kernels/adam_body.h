@@ -42,10 +42,15 @@ WD_FN void decide_step(const AdamArgs& args, double squares) {
     record.stopped = 1.0;
     return;
   }
-  record.norm = sqrt(squares) * inverse_count;
-  record.norm_sum += record.norm;
+  const double norm = sqrt(squares) * inverse_count;
+  if (args.totals[kCount] == 0.0 && is_finite(norm + all)) {
+    record.empty += 1.0;
+    return;
+  }
+  record.norm = norm;
+  record.norm_sum += norm;
   record.steps += 1.0;
-  if (!is_finite(record.norm + all)) {
+  if (!is_finite(norm + all)) {
     record.refused += 1.0;
     record.stopped = 1.0;
     return;

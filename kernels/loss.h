@@ -19,7 +19,9 @@ struct LossCoefficients {
 struct LossArgs {
   std::int64_t rows = 0;
   ActionLayout layout{};
-  bool ppo = false;        // clipped surrogate (Schulman et al. 2017, eq. 7); else -log_prob * advantage
+  // Clipped surrogate (Schulman et al. 2017, eq. 7), the logarithm of the ratio kept within 20 of 0, where the gradient
+  // ends; else -log_prob * advantage.
+  bool ppo = false;
   bool with_value = true;  // REINFORCE has no value loss
   LossCoefficients fixed{};
   const LossCoefficients* scheduled = nullptr;  // on the device, in place of `fixed`; or null

@@ -85,11 +85,22 @@ struct ScalarLoss {
   float loss, gradient;
 };
 
-// -min(r A, clip(r) A) and its derivative with respect to log pi; r = pi / pi_old.
-WD_FN ScalarLoss policy_loss(const LossArgs& args, float log_prob, float ratio, float advantage) {
+// r = pi / pi_old. Its logarithm is kept within kMost, beyond which r is constant: one row whose old probability
+// was next to nothing cannot make the loss infinite.
+struct Ratio {
+  static constexpr float kMost = 20.0f;
+  float log, value;
+
+  WD_FN static Ratio of(float log_ratio) { return {log_ratio, exp(clamp(log_ratio, -kMost, kMost))}; }
+  WD_FN bool moves() const { return abs(log) <= kMost; }
+};
+
+// -min(r A, clip(r) A) and its derivative with respect to log pi.
+WD_FN ScalarLoss policy_loss(const LossArgs& args, float log_prob, const Ratio& r, float advantage) {
   if (!args.ppo) return {-log_prob * advantage, -advantage};
+  const float ratio = r.value;
   const float clipped = clamp(ratio, 1.0f - coefficients(args).clip, 1.0f + coefficients(args).clip);
-  const bool inside = ratio * advantage <= clipped * advantage;
+  const bool inside = ratio * advantage <= clipped * advantage && r.moves();
   return {-min(ratio * advantage, clipped * advantage), inside ? -ratio * advantage : 0.0f};
 }
 
@@ -121,8 +132,7 @@ WD_FN void loss_row(const LossArgs& args, std::int64_t row) {
   const bool categorical = args.layout.num_heads > 0;
   const LogProbEntropy now =
       categorical ? evaluate_heads(args, row, output, legal, grad) : evaluate_gaussian(args, row, output);
-  const float log_ratio = now.log_prob - args.old_log_prob[row];
-  const float ratio = exp(log_ratio);
+  const Ratio ratio = Ratio::of(now.log_prob - args.old_log_prob[row]);
   const float* const norm = args.advantage_norm;
   const float advantage = norm == nullptr ? args.advantage[row] : (args.advantage[row] - norm[0]) * norm[1];
   const ScalarLoss policy = policy_loss(args, now.log_prob, ratio, advantage);
@@ -140,8 +150,8 @@ WD_FN void loss_row(const LossArgs& args, std::int64_t row) {
   sums[kPolicyLoss * args.rows] = policy.loss;
   sums[kValueLoss * args.rows] = value.loss;
   sums[kEntropy * args.rows] = now.entropy;
-  sums[kApproxKl * args.rows] = (ratio - 1.0f) - log_ratio;  // Schulman's k3 estimate
-  sums[kClipped * args.rows] = abs(ratio - 1.0f) > coefficients(args).clip ? 1.0f : 0.0f;
+  sums[kApproxKl * args.rows] = (ratio.value - 1.0f) - ratio.log;  // Schulman's k3 estimate
+  sums[kClipped * args.rows] = abs(ratio.value - 1.0f) > coefficients(args).clip ? 1.0f : 0.0f;
 }
 
 }  // namespace wd

@@ -35,6 +35,9 @@ void random_actions(void*, const RandomActionsArgs&) { no_cuda(); }
 void loss(void*, const LossArgs&) { no_cuda(); }
 void episodes(void*, const EpisodesArgs&) { no_cuda(); }
 void masked_moments(void*, const float*, const std::uint8_t*, std::int64_t, double*, double*) { no_cuda(); }
+void masked_row_moments(void*, const float*, const std::uint8_t*, std::int64_t, std::int64_t, double*) {
+  no_cuda();
+}
 void add_row_sums(void*, const float*, int, std::int64_t, double*, double*) { no_cuda(); }
 void watch(void*, const WatchArgs&) { no_cuda(); }
 void append_episodes(void*, const AppendArgs&) { no_cuda(); }

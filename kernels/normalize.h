@@ -14,10 +14,12 @@ struct NormalizationArgs {
   float* norm = nullptr;            // [2]
 };
 
-// Targets of mean 0 and deviation 1; the advantage is what they exceed the value by, or all of it. 0 where the mask is 0.
+// Targets of mean 0 and deviation 1 (that of n - 1 degrees of freedom, plus 1e-10) in every step; the advantage is what they exceed
+// the value by, or all of it. 0 where the mask is 0.
 struct NormalizeTargetsArgs {
   std::int64_t n = 0;
-  const double* moments = nullptr;     // [kNumMoments], of the targets
+  std::int64_t per_step = 1;           // elements of one step
+  const double* moments = nullptr;     // [n / per_step, kNumMoments], of each step's targets
   const std::uint8_t* mask = nullptr;  // [n]
   const float* value = nullptr;        // [n], or null
   float* target = nullptr;             // [n]

@@ -20,8 +20,10 @@ WD_FN void write_normalization(const NormalizationArgs& args, std::int64_t) {
 }
 
 WD_FN void normalize_target(const NormalizeTargetsArgs& args, std::int64_t i) {
-  const float mean = static_cast<float>(mean_of(args.moments));
-  const float deviation = static_cast<float>(sqrt(variance_of(args.moments))) + 1e-8f;
+  const double* const moments = args.moments + i / args.per_step * kNumMoments;
+  const double count = moments[kMomentCount], unbiased = count / max(count - 1.0, 1.0);
+  const float mean = static_cast<float>(mean_of(moments));
+  const float deviation = static_cast<float>(sqrt(variance_of(moments) * unbiased)) + 1e-10f;
   const float mask = args.mask[i];
   const float target = (args.target[i] - mean) / deviation * mask;
   args.target[i] = target;

@@ -1,4 +1,6 @@
 // random_actions.cpp: random actions on the CPU, rows spread over threads.
+#include <cmath>
+
 #include "kernels/random_actions_body.h"
 #include "wd/error.h"
 #include "wd/parallel.h"
@@ -28,16 +30,18 @@ RandomActionsArgs random_actions_of(const ActionSpace& space) {
   args.num_heads = static_cast<int>(space.heads.size());
   for (std::size_t h = 0; h < space.heads.size(); ++h) args.head_size[h] = space.heads[h];
   args.components = space.continuous;
-  args.low = space.low;
-  args.high = space.high;
+  // Where a bound is infinite, a stretch of length 2 at the other one, or around 0.
+  args.low = std::isfinite(space.low) ? space.low : std::isfinite(space.high) ? space.high - 2.0f : -1.0f;
+  args.high = std::isfinite(space.high) ? space.high : args.low + 2.0f;
   return args;
 }
 
 void random_actions_key(std::uint64_t seed, std::uint32_t policy, std::uint64_t step,
                         RandomActionsArgs& args) {
+  const RandomKey key = RandomKey::of(seed, Stream::kRandomPlay);
   const Philox bits =
       philox({{policy, static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(step >> 32), 0}},
-             static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32));
+             key.key0, key.key1);
   args.key[0] = bits.word[0];
   args.key[1] = bits.word[1];
 }

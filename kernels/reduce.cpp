@@ -34,6 +34,14 @@ double sum(std::int64_t begin, std::int64_t end, F f) {
   return total;
 }
 
+// Moments of the elements [begin, end) whose mask is not 0.
+void moments_of(const float* x, const std::uint8_t* mask, std::int64_t begin, std::int64_t end, double* out) {
+  const auto kept = [&](std::int64_t i) { return mask[i] != 0 ? double{x[i]} : 0.0; };
+  out[0] = sum(begin, end, [&](std::int64_t i) { return mask[i] != 0 ? 1.0 : 0.0; });
+  out[1] = sum(begin, end, kept);
+  out[2] = sum(begin, end, [&](std::int64_t i) { return kept(i) * kept(i); });
+}
+
 }  // namespace
 
 void masked_moments(Queue queue, const float* x, const std::uint8_t* mask, std::int64_t n, double* partial,
@@ -41,15 +49,22 @@ void masked_moments(Queue queue, const float* x, const std::uint8_t* mask, std::
   if (queue.cuda) return cuda::masked_moments(queue.stream, x, mask, n, partial, out);
   const profile::Scope scope("moments");
   each_chunk(n, [&](std::int64_t c, std::int64_t begin, std::int64_t end) {
-    const auto kept = [&](std::int64_t i) { return mask[i] != 0 ? double{x[i]} : 0.0; };
-    partial[3 * c] = sum(begin, end, [&](std::int64_t i) { return mask[i] != 0 ? 1.0 : 0.0; });
-    partial[3 * c + 1] = sum(begin, end, kept);
-    partial[3 * c + 2] = sum(begin, end, [&](std::int64_t i) { return kept(i) * kept(i); });
+    moments_of(x, mask, begin, end, partial + 3 * c);
   });
   for (int k = 0; k < 3; ++k) {
     out[k] = 0.0;
     for (std::int64_t c = 0; c < num_chunks(n); ++c) out[k] += partial[3 * c + k];
   }
+}
+
+void masked_row_moments(Queue queue, const float* x, const std::uint8_t* mask, std::int64_t rows,
+                        std::int64_t n, double* out) {
+  if (queue.cuda) return cuda::masked_row_moments(queue.stream, x, mask, rows, n, out);
+  const profile::Scope scope("moments of rows");
+  parallel_for(rows, 1 + 8 * kReduceChunk / (n + 1), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row)
+      moments_of(x, mask, row * n, (row + 1) * n, out + 3 * row);
+  });
 }
 
 void add_row_sums(Queue queue, const float* x, int rows, std::int64_t n, double* partial, double* total) {

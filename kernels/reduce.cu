@@ -65,7 +65,26 @@ struct Squares {
   __device__ double operator()(int, std::int64_t i) const { return static_cast<double>(x[i]) * x[i]; }
 };
 
+// out[row, power] = moments of row blockIdx.x.
+__global__ void __launch_bounds__(kThreads)
+    row_moments_kernel(const Moments moments, const std::int64_t n, double* out) {
+  const std::int64_t row = blockIdx.x;
+  for (int power = 0; power < 3; ++power) {
+    const double sum = block_sum(row * n, (row + 1) * n, [&](std::int64_t i) { return moments(power, i); });
+    if (threadIdx.x == 0) out[3 * row + power] = sum;
+    __syncthreads();  // the next sum takes the same memory
+  }
+}
+
 }  // namespace
+
+void masked_row_moments(void* stream, const float* x, const std::uint8_t* mask, std::int64_t rows,
+                        std::int64_t n, double* out) {
+  WD_CHECK(rows > 0 && rows <= 0x7fffffff && n >= 0, "CUDA kernel masked_row_moments: [", rows, ", ", n, "]");
+  row_moments_kernel<<<static_cast<unsigned>(rows), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(
+      Moments{x, mask}, n, out);
+  check_launch("masked_row_moments");
+}
 
 void masked_moments(void* stream, const float* x, const std::uint8_t* mask, std::int64_t n, double* partial,
                     double* out) {

@@ -11,6 +11,10 @@ namespace wd {
 void masked_moments(Queue queue, const float* x, const std::uint8_t* mask, std::int64_t n, double* partial,
                     double* out);
 
+// The same of every row of x, [rows, n] contiguous: out[row] = {count, sum, sum of squares}, [rows, 3]; a row is one chunk. Enqueues.
+void masked_row_moments(Queue queue, const float* x, const std::uint8_t* mask, std::int64_t rows,
+                        std::int64_t n, double* out);
+
 // total[k] += sum of row k of x, [rows, n] contiguous, in the same order. `partial`: rows * num_chunks(n) doubles. Enqueues.
 void add_row_sums(Queue queue, const float* x, int rows, std::int64_t n, double* partial, double* total);
 
@@ -23,6 +27,8 @@ constexpr std::int64_t num_chunks(std::int64_t n) { return (n + kReduceChunk - 1
 namespace cuda {
 void masked_moments(void* stream, const float* x, const std::uint8_t* mask, std::int64_t n, double* partial,
                     double* out);
+void masked_row_moments(void* stream, const float* x, const std::uint8_t* mask, std::int64_t rows,
+                        std::int64_t n, double* out);
 void add_row_sums(void* stream, const float* x, int rows, std::int64_t n, double* partial, double* total);
 void sum_of_squares(void* stream, const float* x, std::int64_t n, double* partial, double* out);
 }  // namespace cuda

@@ -13,6 +13,7 @@ struct ReturnsArgs {
   int steps = 0, num_envs = 0, num_agents = 0;  // T, E, A of the policy
   float gamma = 0.99f;
   float lambda = 1.0f;                             // of GAE (Schulman et al. 2016, eq. 16)
+  int time_limit = 1 << 24;                        // steps of the longest episode; for Monte Carlo
   int n_step = 1;                                  // of n-step returns (Sutton and Barto 2018, eq. 7.1)
   const float* reward = nullptr;                   // [T, E, A]
   const float* value = nullptr;                    // [T + 1, E, A]
@@ -27,7 +28,9 @@ struct ReturnsArgs {
 };
 
 // Enqueues; reads and writes the arrays of `args` only.
-// kMonteCarlo masks transitions whose episode has no end within the rollout, since nothing bootstraps them.
+// kMonteCarlo keeps the transitions of episodes that must end within the rollout whatever happens, by the time limit at the latest:
+// nothing bootstraps the others, and to keep those of them that happen to end would be to choose by what the actions led to. Where the
+// rollout is at least time_limit long, an episode under way when it begins is kept.
 void returns(Queue queue, const ReturnsArgs& args);
 
 namespace cuda {

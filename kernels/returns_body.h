@@ -60,15 +60,24 @@ WD_FN void n_step_column(const ReturnsArgs& args, int e, std::int64_t column) {
   }
 }
 
+// The first row of replica e whose episode might go on past the rollout: that which resets it with fewer than time_limit rows to
+// come. It depends on what was before it alone.
+WD_FN int first_open_row(const ReturnsArgs& args, int e) {
+  for (int t = max(args.steps - args.time_limit, 0); t < args.steps; ++t)
+    if (args.reset_step[static_cast<std::int64_t>(t) * args.num_envs + e] != 0) return t;
+  return args.steps;
+}
+
 // The discounted sum of rewards up to the episode's end, without any value.
 WD_FN void monte_carlo_column(const ReturnsArgs& args, int e, std::int64_t column) {
   const std::int64_t stride = static_cast<std::int64_t>(args.num_envs) * args.num_agents;
+  const int open = first_open_row(args, e);
   float later = 0.0f;
   bool complete = false;
   for (int t = args.steps - 1; t >= 0; --t) {
     const std::int64_t at = t * stride + column;
     const Transition now = transition_at(args, t, e, column);
-    complete = now.valid && (now.ended || complete);
+    complete = now.valid && t < open && (now.ended || complete);
     later = args.reward[at] + (now.ended ? 0.0f : args.gamma * later);
     args.mask[at] = complete ? 1 : 0;
     args.advantage[at] = args.target[at] = complete ? later : 0.0f;

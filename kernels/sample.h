@@ -8,6 +8,7 @@
 namespace wd {
 
 inline constexpr int kMaxHeads = 16;
+inline constexpr int kMaxComponents = 256;  // each has a random number of its own, by 8 bits of the counter
 
 // The distribution that a row of network output stands for: categorical heads side by side, or a diagonal Gaussian.
 struct ActionLayout {

@@ -65,6 +65,9 @@ struct PolicySettings {
   bool reuse_activations = false;
   ModelSettings model;
 
+  // What a policy of this algorithm starts from: the values above, and those that are PPO's own.
+  static PolicySettings of(int algorithm);
+
   // Steps of the optimizer, unless target_kl ends them early.
   int updates_per_rollout() const { return algorithm == kPpo ? num_epochs * num_minibatches : 1; }
 
@@ -177,7 +180,7 @@ struct Override {
 Override parse_override(std::string_view argument);
 
 // Layers, each over the one before: struct defaults, SEARCH/NAME.yaml (the first found), file, overrides in
-// their order.
+// their order. Where the file is WarpDrive's, WarpDrive's defaults take the place of SEARCH/NAME.yaml.
 struct ConfigSources {
   std::string env = {};   // --env; empty: the file's `name`
   std::string file = {};  // --config; empty: none

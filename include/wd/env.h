@@ -97,7 +97,7 @@ class Actions {
 
   // Index of the choice of a categorical head.
   WD_FN int discrete(int agent, int head) const { return staged_[head * num_agents_ + agent]; }
-  // Component k of a continuous action, as the policy drew it: clip it to the environment's bounds.
+  // Component k of a continuous action: of a policy or a random player within the bounds, where they are finite; of a script as given.
   WD_FN float continuous(int agent, int k) const {
     return reinterpret_cast<const float*>(staged_)[k * num_agents_ + agent];
   }
@@ -145,6 +145,8 @@ struct RoleView {
   int observation_stride =
       0;  // entries from one agent's row to the next: rows start at multiples of 16 bytes
   int mask_width = 0;
+  bool in_half_widths = false;    // actions are a policy's, in half-widths of [low, high] from its middle
+  float low = 0.0f, high = 0.0f;  // where they are
   const std::int32_t* action = nullptr;  // [E, policy_agents, action_width], row t; floats where continuous
   float* reward = nullptr;               // [E, policy_agents], row t
   std::uint8_t* agent_terminated = nullptr;  // [E, policy_agents], row t

@@ -1,6 +1,7 @@
 // spec.h: what an environment tells the rest of the program about itself: roles, spaces, time limit.
 #pragma once
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,7 @@ struct ActionSpace {
   std::vector<int> heads;          // number of choices of each categorical head
   std::vector<std::string> names;  // one word a head or component, for people
   int continuous = 0;              // number of continuous components
-  float low = -1.0f, high = 1.0f;  // bounds of each continuous component; the environment clips to them
+  float low = -1.0f, high = 1.0f;  // bounds of each continuous component, or infinite
 
   static ActionSpace discrete(std::vector<int> heads, std::vector<std::string> names = {}) {
     return {std::move(heads), std::move(names), 0, 0.0f, 0.0f};
@@ -31,6 +32,8 @@ struct ActionSpace {
     return {{}, std::move(names), components, low, high};
   }
   bool is_continuous() const { return continuous > 0; }
+  // Policies act in half-widths from the middle, and their actions reach the environment within the bounds.
+  bool is_bounded() const { return is_continuous() && std::isfinite(low) && std::isfinite(high); }
   // Numbers that make one action: heads, or components.
   int width() const { return is_continuous() ? continuous : static_cast<int>(heads.size()); }
   // Of head or component k: its name, or its number where names are not given.

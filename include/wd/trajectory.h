@@ -24,6 +24,9 @@ struct PolicyBuffers {
   int observation_size = 0;     // of a row, whether or not there are rows
   ObservationTable table;       // where observations are one, else without features
   ActionSpace action_space;
+  // The actions at hand are a policy's of a bounded box: in half-widths from its middle. Else they are as the environment gets them. Set
+  // by who writes them.
+  bool in_half_widths = false;
 
   // [T + 1, E, A, observation_size padded to 16 bytes] float32 or bfloat16; padding is 0. A table: [T + 1, E, all agents, its columns padded],
   // float32, the same tensor for all policies.
@@ -58,6 +61,7 @@ class Trajectory {
   // The rollout ends before step t: rows from t on hold nothing, but for row t of what is observed.
   void end_at(int t);
   int num_envs() const { return num_envs_; }
+  int time_limit() const { return time_limit_; }  // of the environment
   std::vector<PolicyBuffers>& policies() { return policies_; }
   const std::vector<PolicyBuffers>& policies() const { return policies_; }
   const at::Tensor& terminated() const { return terminated_; }  // [T, E] uint8
@@ -83,7 +87,7 @@ class Trajectory {
  private:
   void copy_row(std::int64_t from, std::int64_t to);
 
-  int steps_, num_envs_, length_;
+  int steps_, num_envs_, length_, time_limit_;
   ObservationStorage storage_;
   std::vector<Role> roles_;
   std::vector<int> policy_of_role_;

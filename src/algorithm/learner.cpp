@@ -32,11 +32,14 @@ struct Learner::Impl {
   Adam adam;
   Minibatches minibatches;
   ProcessGroup group;
-  at::Tensor partial;                                           // working memory of reductions, float64
-  at::Tensor moments;                                           // the three below, one after the other
-  at::Tensor advantage_moments, target_moments, value_moments;  // [kNumMoments] float64
-  at::Tensor advantage_norm;                                    // [2] float32
-  at::Tensor squares;                                           // [1] float64
+  at::Tensor partial;            // working memory of reductions, float64
+  at::Tensor moments;            // those below, one after the other
+  at::Tensor advantage_moments;  // [kNumMoments] float64
+  at::Tensor taught_moments;     // of what the value is taught, where that is not the target as it was
+  at::Tensor target_moments, value_moments;
+  at::Tensor step_moments;               // [T, kNumMoments], of each step's targets, with normalize_return
+  at::Tensor advantage_norm;             // [2] float32
+  at::Tensor squares;                    // [1] float64
   at::Tensor finite_here;                // [1] int64: 0 once a gradient of this rank was not finite
   const std::int64_t* failed = nullptr;  // on the device: not 0 where nothing may be learned; or null
   int epoch = 0, minibatch = 0;          // of the update under way: the next to begin
@@ -55,14 +58,21 @@ struct Learner::Impl {
         minibatches(buffers, t.steps(), t.num_envs(), s.algorithm == kPpo ? s.num_minibatches : 1, g.rank()),
         group(std::move(g)),
         coefficients(s, device_holding(buffers.value)) {
+    if (s.algorithm == kReinforce && s.to_train && t.steps() < 2 * t.time_limit())
+      throw UsageError(concat("policy '", p.name(),
+                              "': REINFORCE learns from episodes that must end within a rollout, whose ",
+                              t.steps(), " steps are less than twice the time limit of ", t.time_limit()));
     const auto doubles = buffers.value.options().dtype(at::kDouble);
     device = device_holding(buffers.value);
     const std::int64_t most = std::max(buffers.mask.numel(), p.parameters().numel());
     partial = at::zeros({kNumMoments * num_chunks(most)}, doubles);
-    moments = at::zeros({3 * kNumMoments}, doubles);
+    const std::int64_t normalized_steps = settings.normalize_return ? t.steps() : 0;
+    moments = at::zeros({(4 + normalized_steps) * kNumMoments}, doubles);
     advantage_moments = moments.narrow(0, 0, kNumMoments);
-    target_moments = moments.narrow(0, kNumMoments, kNumMoments);
-    value_moments = moments.narrow(0, 2 * kNumMoments, kNumMoments);
+    taught_moments = moments.narrow(0, kNumMoments, kNumMoments);
+    target_moments = moments.narrow(0, 2 * kNumMoments, kNumMoments);
+    value_moments = moments.narrow(0, 3 * kNumMoments, kNumMoments);
+    step_moments = moments.narrow(0, 4 * kNumMoments, normalized_steps * kNumMoments);
     advantage_norm = at::zeros({2}, buffers.value.options());
     squares = at::zeros({1}, doubles);
     finite_here = at::ones({1}, doubles.dtype(at::kLong));
@@ -106,6 +116,7 @@ ReturnsArgs Learner::Impl::returns_args() const {
   args.gamma = static_cast<float>(settings.gamma);
   args.lambda = static_cast<float>(settings.gae_lambda);
   args.n_step = settings.n_step;
+  args.time_limit = trajectory.time_limit();
   args.reward = buffers.reward.const_data_ptr<float>();
   args.value = buffers.value.const_data_ptr<float>();
   args.active = buffers.active.const_data_ptr<std::uint8_t>();
@@ -119,17 +130,20 @@ ReturnsArgs Learner::Impl::returns_args() const {
   return args;
 }
 
-// Targets of mean 0 and deviation 1 over the batch; the advantage is what they exceed the value by (REINFORCE: all of it).
+// Targets of mean 0 and deviation 1 over all agents of all replicas, step by step, as WarpDrive's; the advantage is what they exceed
+// the value by (REINFORCE: all of it). What one step's mean takes away is the same for all who acted in it: of returns that bootstrap a
+// value which was itself taught normalized ones, this removes what depends on the place in the rollout alone.
 void Learner::Impl::normalize_targets() {
   NormalizeTargetsArgs args;
   args.n = buffers.mask.numel();
-  args.moments = target_moments.const_data_ptr<double>();
+  args.per_step = buffers.mask.stride(0);
+  args.moments = step_moments.const_data_ptr<double>();
   args.mask = buffers.mask.const_data_ptr<std::uint8_t>();
   if (settings.algorithm != kReinforce) args.value = buffers.value.const_data_ptr<float>();
   args.target = buffers.target.mutable_data_ptr<float>();
   args.advantage = buffers.advantage.mutable_data_ptr<float>();
   wd::normalize_targets(current_queue(device), args);
-  moments_of(buffers.target, target_moments);
+  moments_of(buffers.target, taught_moments);
   moments_of(buffers.advantage, advantage_moments);
   group.all_reduce(moments.narrow(0, 0, 2 * kNumMoments));
 }
@@ -143,7 +157,8 @@ LossSettings Learner::Impl::loss_settings() const {
   return loss;
 }
 
-// Gradients and totals begin to become the sums over ranks, in one operation, and so does whether any rank gave up.
+// Gradients and totals begin to become the sums over ranks, in one operation, and so does whether any rank gave up. They travel as
+// float32: the number of rows is exact to 2^24 in a minibatch, and beyond that right to 6e-8 of itself; none stays none.
 void Learner::Impl::begin_sum_over_ranks() {
   const at::Tensor flat = policy.gradients_and_more();
   const std::int64_t P = policy.parameters().numel();
@@ -224,7 +239,13 @@ Learner::Learner(Learner&&) noexcept = default;
 
 void Learner::Impl::begin_prepare() {
   returns(current_queue(device), returns_args());
-  moments_of(buffers.advantage, advantage_moments);
+  if (settings.normalize_return) {
+    masked_row_moments(current_queue(device), buffers.target.const_data_ptr<float>(),
+                       buffers.mask.const_data_ptr<std::uint8_t>(), trajectory.steps(),
+                       buffers.mask.stride(0), step_moments.mutable_data_ptr<double>());
+  } else {
+    moments_of(buffers.advantage, advantage_moments);
+  }
   moments_of(buffers.target, target_moments);
   moments_of(buffers.value, value_moments);
   sum_arrives = group.begin_all_reduce(moments);
@@ -294,6 +315,8 @@ std::vector<std::pair<std::string, double>> Learner::metrics() const {
   };
   const auto [advantage, advantage_variance] = statistics(self.advantage_moments);
   const auto [target, target_variance] = statistics(self.target_moments);
+  const double taught_variance =
+      self.settings.normalize_return ? statistics(self.taught_moments).second : target_variance;
   const at::Tensor coefficients = self.coefficients.value().cpu();
   const double* const now = coefficients.const_data_ptr<double>();
   const double loss =
@@ -310,12 +333,13 @@ std::vector<std::pair<std::string, double>> Learner::metrics() const {
           {"return_mean", target},
           {"return_std", std::sqrt(target_variance)},
           {"explained_variance",
-           target_variance > 0.0 ? 1.0 - advantage_variance / target_variance : std::nan("")},
+           taught_variance > 0.0 ? 1.0 - advantage_variance / taught_variance : std::nan("")},
           {"approx_kl", mean(kApproxKl)},
           {"clip_fraction", mean(kClipped)},
           {"grad_norm", record.norm_sum / std::max(record.steps, 1.0)},
           {"learning_rate", now[kLr]},
-          {"updates", record.steps}};
+          {"updates", record.steps},
+          {"empty_minibatches", record.empty}};
 }
 
 }  // namespace wd

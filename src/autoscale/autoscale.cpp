@@ -142,6 +142,9 @@ SearchOptions search_options(const Config& config, const Environment& environmen
   for (const PolicySettings& policy : config.policies) {
     if (policy.algorithm == kPpo)
       options.limits.min_batch = std::max<std::int64_t>(options.limits.min_batch, policy.num_minibatches);
+    if (policy.algorithm == kReinforce && policy.to_train)  // refuses less
+      options.min_rollout =
+          std::max<std::int64_t>(options.min_rollout, std::int64_t{2} * environment.spec().time_limit);
   }
   options.sizes = sizes_of(config, environment);
   return options;

@@ -82,10 +82,12 @@ class Loader {
     config_.policies = env_is_good ? default_policies(spec_) : std::vector<PolicySettings>{};
     const bool have_policies =
         env_is_good || std::any_of(layers_.begin(), layers_.end(), [](const Layer& layer) {
-          return layer.replaces_policies && layer.tree.find("policy") != nullptr;
+          return layer.names_policies && layer.tree.find("policy") != nullptr;
         });
+    bool defaults = true;
     for (const Layer& layer : layers_) {
-      if (have_policies) read_policies(layer, config_, problems_, places_);
+      if (have_policies) read_policies(spec_, layer, defaults, config_, problems_, places_);
+      if (layer.names_policies && layer.tree.find("policy") != nullptr) defaults = false;
     }
     problems_.throw_if_any();
     assign_roles(spec_, config_, problems_, places_);
@@ -107,7 +109,14 @@ class Loader {
     access_ = find_environment(request);
     env_fields_ = names_of(access_.describe);
     const std::string shipped = shipped_file(config_.name, sources_, access_);
-    if (!shipped.empty()) add_shipped(shipped);
+    if (const auto mark = warpdrive_mark(file, env_fields_)) {
+      fill_with_warpdrives_defaults(file);
+      config_.notes.push_back(printable(mark->first.brief(), 300) + " has " + mark->second +
+                              ", as WarpDrive's files do: what the file leaves out has WarpDrive's defaults" +
+                              (shipped.empty() ? "" : ", not those of " + printable(shipped, 300)));
+    } else if (!shipped.empty()) {
+      add_shipped(shipped);
+    }
     layers_.push_back(alias_layer(request.name, request.place));
     if (!sources_.file.empty()) {
       places_["name"] = request.place;

@@ -5,16 +5,6 @@ namespace wd {
 namespace config {
 namespace {
 
-// An option has no lines.
-void set_place(Node& node, const Place& place) {
-  node.place = place;
-  for (Node& item : node.items) set_place(item, place);
-  for (Node::Entry& entry : node.entries) {
-    entry.key_place = place;
-    set_place(entry.value, place);
-  }
-}
-
 // What stands at a key of a map; made where it is missing.
 Node& entry_of(Node& map, std::string_view key, const Place& place) {
   if (!map.is_map()) {
@@ -33,6 +23,15 @@ bool is_path(std::string_view path) {
 }
 
 }  // namespace
+
+void set_place(Node& node, const Place& place) {
+  node.place = place;
+  for (Node& item : node.items) set_place(item, place);
+  for (Node::Entry& entry : node.entries) {
+    entry.key_place = place;
+    set_place(entry.value, place);
+  }
+}
 
 void put(Node& tree, std::string_view path, Node value) {
   const Place place = value.place;
@@ -59,8 +58,8 @@ Layer override_layer(const std::vector<Override>& overrides, Problems& problems)
       problems.add(place, one.path + " = " + printable(one.text), "not a YAML value");
       continue;
     }
-    set_place(value, place);
-    if (one.path == "policy") layer.replaces_policies = true;
+    set_place(value, place);  // an option has no lines
+    if (one.path == "policy") layer.names_policies = true;
     put(layer.tree, one.path, std::move(value));
   }
   return layer;

@@ -1,6 +1,7 @@
 // policies.cpp: the `policy` section: one section a policy, each with a model.
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 
 #include "src/config/layers.h"
 #include "src/suggest.h"
@@ -15,8 +16,54 @@ bool is_policy_name(std::string_view name) {
   return head && is_name(name) && name.find('.') == std::string_view::npos;
 }
 
-void read_policy(const Node& section, PolicySettings& policy, Problems& problems, Places& places) {
+// The algorithm that a section names, or else the policy's.
+int algorithm_of(const Node& section, PolicySettings policy) {
+  Problems elsewhere;
+  Places nowhere;
+  Reader reader(section, "", elsewhere, nowhere);
+  policy.describe(reader);
+  return policy.algorithm;
+}
+
+std::vector<FieldInfo> fields_of(PolicySettings policy) {
+  return list_fields([&](Fields& fields) { policy.describe(fields); });
+}
+
+std::string algorithm_name(const PolicySettings& policy) {
+  for (const FieldInfo& field : fields_of(policy))
+    if (field.name == "algorithm") return field.value;
+  return "";
+}
+
+// An algorithm starts from its own defaults: what was said of another one is dropped, and named in a note. What has nothing to do with
+// it stays: roles, to_train, the model.
+void start_from(int algorithm, const Node& section, PolicySettings& policy, Config& config, Places& places) {
+  PolicySettings fresh = PolicySettings::of(algorithm);
+  fresh.name = policy.name;
+  fresh.roles = policy.roles;
+  fresh.to_train = policy.to_train;
+  fresh.model = policy.model;
+  std::string dropped;
+  for (const FieldInfo& field : fields_of(policy)) {
+    if (field.name == "roles" || field.name == "to_train") continue;
+    if (places.erase("policy." + policy.name + "." + field.name) == 0 || section.find(field.name) != nullptr)
+      continue;
+    dropped += (dropped.empty() ? "" : ", ") + field.name;
+  }
+  if (!dropped.empty()) {
+    config.notes.push_back("policy \"" + policy.name + "\" is " + algorithm_name(fresh) + " (" +
+                           printable(section.find("algorithm")->place.brief(), 300) +
+                           ") and starts from its defaults; without effect, as said of " +
+                           algorithm_name(policy) + ": " + dropped);
+  }
+  policy = fresh;
+}
+
+void read_policy(const Node& section, PolicySettings& policy, Config& config, Problems& problems,
+                 Places& places) {
   const std::string path = "policy." + policy.name;
+  const int algorithm = algorithm_of(section, policy);
+  if (algorithm != policy.algorithm) start_from(algorithm, section, policy, config, places);
   Reader reader(section, path, problems, places);
   policy.describe(reader);
   reader.known("model");
@@ -61,29 +108,91 @@ PolicySettings* find_policy(const Node::Entry& entry, bool may_add, Config& conf
   return &config.policies.back();
 }
 
+bool has(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Says that a policy is no more whose role another takes without a word of how it learns.
+void note_gone(const PolicySettings& gone, const std::vector<std::string>& roles, const Spec& spec,
+               Config& config, const Places& places) {
+  for (const PolicySettings& policy : config.policies) {
+    const std::string path = "policy." + policy.name;
+    const std::vector<std::string> own = roles_of(policy, spec);
+    const bool takes = policy.name != gone.name && std::any_of(own.begin(), own.end(), [&](const auto& role) {
+                         return has(roles, role);
+                       });
+    if (!takes || places.contains(path + ".algorithm")) continue;
+    const auto place = places.find("policy." + gone.name);
+    config.notes.push_back("policy \"" + policy.name + "\" takes the place of \"" + gone.name + "\"" +
+                           (place == places.end() ? "" : " (" + printable(place->second.brief(), 300) + ")") +
+                           ", and not its settings: it starts from the defaults of " +
+                           algorithm_name(policy));
+  }
+}
+
+// Policies that a section does not name keep the roles that it gives to none of its own; without any they disappear.
+void give_way(const Spec& spec, const std::vector<std::string>& named, Config& config, Places& places) {
+  std::vector<std::string> taken, gone;
+  for (const PolicySettings& policy : config.policies) {
+    if (!has(named, policy.name)) continue;
+    for (const std::string& role : roles_of(policy, spec)) taken.push_back(role);
+  }
+  for (PolicySettings& policy : config.policies) {
+    if (has(named, policy.name)) continue;
+    const std::vector<std::string> roles = roles_of(policy, spec);
+    std::vector<std::string> kept;
+    std::copy_if(roles.begin(), roles.end(), std::back_inserter(kept),
+                 [&](const std::string& role) { return !has(taken, role); });
+    if (kept.size() == roles.size()) continue;
+    if (kept.empty()) {
+      note_gone(policy, roles, spec, config, places);
+      gone.push_back(policy.name);
+    }
+    policy.roles = kept;
+  }
+  std::erase_if(config.policies, [&](const PolicySettings& policy) { return has(gone, policy.name); });
+  for (const std::string& name : gone) {
+    places.erase("policy." + name);
+    std::erase_if(places, [&](const auto& entry) { return entry.first.starts_with("policy." + name + "."); });
+  }
+}
+
+// A section that names all policies gives them its order.
+void put_in_order(const std::vector<std::string>& named, std::vector<PolicySettings>& policies) {
+  if (named.size() != policies.size()) return;
+  const auto position = [&](const PolicySettings& policy) {
+    return std::find(named.begin(), named.end(), policy.name);
+  };
+  std::sort(policies.begin(), policies.end(),
+            [&](const PolicySettings& a, const PolicySettings& b) { return position(a) < position(b); });
+}
+
 }  // namespace
 
-void read_policies(const Layer& layer, Config& config, Problems& problems, Places& places) {
+void read_policies(const Spec& spec, const Layer& layer, bool policies_are_defaults, Config& config,
+                   Problems& problems, Places& places) {
   const Node* section = layer.tree.find("policy");
   if (section == nullptr) return;
   if (!section->is_map() || section->entries.empty()) {
     return problems.add(section->place, "policy = " + shown(*section), "must hold a section for each policy");
   }
-  if (layer.replaces_policies) {
-    config.policies.clear();
-    std::erase_if(places, [](const auto& entry) { return entry.first.starts_with("policy."); });
-  }
+  if (layer.names_policies && policies_are_defaults) config.policies.clear();
+  std::vector<std::string> named;
   for (const Node::Entry& entry : section->entries) {
     if (!entry.value.is_map() && entry.value.kind != Node::Kind::kNull) {
       problems.add(entry.value.place, "policy." + printable(entry.key) + " = " + shown(entry.value),
                    "must be a section; `policy` holds one for each policy");
       continue;
     }
-    PolicySettings* policy = find_policy(entry, layer.replaces_policies, config, problems);
+    PolicySettings* policy = find_policy(entry, layer.names_policies, config, problems);
     if (policy == nullptr) continue;
+    named.push_back(policy->name);
     places["policy." + policy->name] = entry.key_place;
-    read_policy(entry.value, *policy, problems, places);
+    read_policy(entry.value, *policy, config, problems, places);
   }
+  if (!layer.names_policies) return;
+  give_way(spec, named, config, places);
+  put_in_order(named, config.policies);
 }
 
 std::vector<PolicySettings> default_policies(const Spec& spec) {

@@ -54,6 +54,23 @@ void print_policy(Printer& out, PolicySettings& policy) {
   out.section(6, path + ".model", describe_of(policy.model));
 }
 
+std::vector<FieldInfo> fields_of(PolicySettings policy) { return list_fields(describe_of(policy)); }
+
+// Values that are the default of the policy's algorithm, and not of all.
+void name_defaults(Config& config) {
+  for (const PolicySettings& policy : config.policies) {
+    const auto usual = fields_of({}), own = fields_of(PolicySettings::of(policy.algorithm));
+    std::string algorithm;
+    for (std::size_t k = 0; k < own.size(); ++k) {
+      if (own[k].name == "algorithm") {
+        algorithm = own[k].value;
+      } else if (own[k].value != usual[k].value) {
+        config.origins.try_emplace("policy." + policy.name + "." + own[k].name, "default of " + algorithm);
+      }
+    }
+  }
+}
+
 void print_all(Printer& out, Config& config, const Describe& environment) {
   out.value(0, "name", "name", '"' + config.name + '"');
   out.heading(0, "env");
@@ -72,6 +89,7 @@ void print_all(Printer& out, Config& config, const Describe& environment) {
 }  // namespace
 
 std::string print_config(Config config, const Describe& environment, bool with_origins) {
+  if (with_origins) name_defaults(config);
   Printer out(config.origins, with_origins);
   print_all(out, config, environment);
   return out.text();

@@ -22,17 +22,12 @@ std::string list(const std::vector<std::string>& names) {
 }
 
 // Roles by the policy's name, where it lists none.
-void name_roles(PolicySettings& policy, const std::vector<std::string>& roles, Problems& problems,
-                const Places& places) {
+void name_roles(PolicySettings& policy, const Spec& spec, Problems& problems, const Places& places) {
+  policy.roles = roles_of(policy, spec);
   if (!policy.roles.empty()) return;
-  if (has(roles, policy.name)) {
-    policy.roles = {policy.name};
-  } else if (policy.name == kShared) {
-    policy.roles = roles;
-  } else {
-    report(problems, places, "policy." + policy.name, "",
-           "no role of that name; name it " + list(roles) + " or " + kShared + ", or give it roles: [...]");
-  }
+  report(problems, places, "policy." + policy.name, "",
+         "no role of that name; name it " + list(role_names(spec)) + " or " + kShared +
+             ", or give it roles: [...]");
 }
 
 std::string action_text(const ActionSpace& action) {
@@ -83,11 +78,18 @@ void claim(const Spec& spec, Config& config, std::size_t index, Problems& proble
 
 }  // namespace
 
+std::vector<std::string> roles_of(const PolicySettings& policy, const Spec& spec) {
+  if (!policy.roles.empty()) return policy.roles;
+  const std::vector<std::string> roles = role_names(spec);
+  if (has(roles, policy.name)) return {policy.name};
+  return policy.name == kShared ? roles : std::vector<std::string>{};
+}
+
 void assign_roles(const Spec& spec, Config& config, Problems& problems, const Places& places) {
   const std::vector<std::string> names = role_names(spec);
   config.policy_of_role.assign(names.size(), -1);
   for (std::size_t i = 0; i < config.policies.size(); ++i) {
-    name_roles(config.policies[i], names, problems, places);
+    name_roles(config.policies[i], spec, problems, places);
     claim(spec, config, i, problems, places);
   }
   for (std::size_t role = 0; role < names.size(); ++role) {

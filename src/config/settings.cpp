@@ -16,6 +16,17 @@ void ModelSettings::describe(Fields& field) {
         "weights to begin with (.safetensors); empty: fresh ones");
 }
 
+PolicySettings PolicySettings::of(int algorithm) {
+  PolicySettings policy;
+  policy.algorithm = algorithm;
+  if (algorithm != kPpo) return policy;
+  policy.lr = 3e-4;
+  policy.gae_lambda = 0.95;
+  policy.normalize_advantage = true;
+  policy.adam_epsilon = 1e-5;
+  return policy;
+}
+
 void PolicySettings::describe(Fields& field) {
   field("roles", roles, "roles that it acts for; empty: the role of its name, or all roles for \"shared\"");
   field("to_train", to_train, "false: it acts, and does not learn");
@@ -28,8 +39,11 @@ void PolicySettings::describe(Fields& field) {
   field("n_step", n_step, {0, 1e6}, "returns over n steps in place of gae_lambda; 0: off");
   field("clip_grad_norm", clip_grad_norm, "limit the norm of the gradient");
   field("max_grad_norm", max_grad_norm, above(0, 1e9), "that limit");
-  field("normalize_advantage", normalize_advantage, "advantages to mean 0, deviation 1");
-  field("normalize_return", normalize_return, "returns to mean 0, deviation 1");
+  field("normalize_advantage", normalize_advantage, "advantages of a rollout to mean 0, deviation 1");
+  field(
+      "normalize_return", normalize_return,
+      "returns of each step to mean 0, deviation 1 over agents and replicas, as WarpDrive's; excludes n_step "
+      "and gae_lambda below 1");
   field("adam_epsilon", adam_epsilon, above(0, 1), "added to Adam's denominator");
   field("clip_param", clip_param, above(0, 10), "PPO: limit of the probability ratio's change");
   field("vf_clip_param", vf_clip_param, {0, 1e9}, "PPO: limit of the value's change; 0: off");

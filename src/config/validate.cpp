@@ -139,6 +139,38 @@ void note_unused_ppo_keys(const PolicySettings& policy, Config& config) {
     config.notes.push_back("without effect, as policy \"" + policy.name + "\" is not PPO: " + keys);
 }
 
+// What nothing bootstraps must end within the rollout.
+void check_whole_episodes(Checks& check, const PolicySettings& policy) {
+  const std::string path = "policy." + policy.name + ".algorithm";
+  const TrainerSettings& trainer = check.config.trainer;
+  const std::int64_t least = 2 * std::int64_t{check.spec.time_limit};
+  if (trainer.rollout_steps() < least) {
+    const std::int64_t envs = trainer.train_batch_size / least;
+    check.fail(
+        path, "REINFORCE",
+        "learns from episodes that must end within a rollout, and " + to_string(trainer.rollout_steps()) +
+            " steps of each replica are less than twice the " + to_string(check.spec.time_limit) +
+            " of the longest: set trainer.train_batch_size to at least " +
+            to_string(least * trainer.num_envs) +
+            (envs > 0 ? " or trainer.num_envs to at most " + to_string(envs) : "") + ", or take A2C or PPO");
+  }
+  if (trainer.straggler_preempt > 0.0)
+    check.fail(path, "REINFORCE",
+               "needs whole rollouts, which trainer.straggler_preempt cuts short: set that to 0");
+}
+
+void check_normalize_return(Checks& check, const PolicySettings& policy) {
+  if (!policy.normalize_return || policy.algorithm == kReinforce) return;
+  if (policy.n_step == 0 && policy.gae_lambda == 1.0) return;
+  check.fail(
+      "policy." + policy.name + ".normalize_return", "true",
+      "excludes " +
+          (policy.n_step > 0 ? "n_step = " + to_string(policy.n_step)
+                             : "gae_lambda = " + format(policy.gae_lambda)) +
+          ", which adds raw rewards to values of normalized returns at every step: set gae_lambda: 1 and "
+          "n_step: 0, or normalize_return: false");
+}
+
 void check_policies(Checks& check) {
   bool trains = false;
   for (const PolicySettings& policy : check.config.policies) {
@@ -154,6 +186,8 @@ void check_policies(Checks& check) {
           path + ".n_step", to_string(policy.n_step),
           "excludes gae_lambda = " + format(policy.gae_lambda) + ": set one of n_step: 0, gae_lambda: 1");
     }
+    check_normalize_return(check, policy);
+    if (policy.algorithm == kReinforce && policy.to_train) check_whole_episodes(check, policy);
     if (policy.algorithm != kPpo) {
       note_unused_ppo_keys(policy, check.config);
     } else if (policy.num_minibatches > check.config.trainer.train_batch_size) {

@@ -25,6 +25,52 @@ constexpr Alias kAliases[] = {
 constexpr char kPoolAlias[] = "tag_gridworld_with_reset_pool";
 constexpr char kPoolSize[] = "5";  // as WarpDrive's
 
+// What WarpDrive 2.7.1 takes where a file says nothing: its run_configs/default_configs.yaml, and what its classes do that has a key
+// here alone (torch's first weights and Adam; one step of PPO on a rollout, whose returns bootstrap at its end only).
+constexpr char kDefaults[] = R"(
+trainer: {num_envs: 10, num_episodes: 10000, train_batch_size: 10000}
+policy:
+  to_train: false
+  algorithm: A2C
+  vf_loss_coeff: 0.01
+  entropy_coeff: 0.05
+  clip_grad_norm: true
+  max_grad_norm: 0.5
+  normalize_advantage: false
+  normalize_return: false
+  gamma: 0.98
+  lr: 0.0001
+  gae_lambda: 1
+  adam_epsilon: 1e-8
+  model: {type: fully_connected, fc_dims: [64, 64], model_ckpt_filepath: "", init_method: default}
+saving: {metrics_log_freq: 100, model_params_save_freq: 1000, basedir: /tmp, name: default, tag: experiment}
+)";
+constexpr char kPpoDefaults[] = "{clip_param: 0.01, num_epochs: 1, num_minibatches: 1}";
+
+Node defaults_of(const char* text) {
+  const Place place{"WarpDrive's default", 0, 0};
+  Node tree;
+  Problems none;
+  parse_document(text, place.source, none, tree);
+  none.throw_if_any();
+  set_place(tree, place);
+  return tree;
+}
+
+// What the defaults have and the tree has not.
+void fill(Node& tree, const Node& defaults) {
+  if (tree.kind == Node::Kind::kNull) tree.kind = Node::Kind::kMap;
+  if (!tree.is_map()) return;
+  for (const Node::Entry& entry : defaults.entries) {
+    Node* const own = tree.find(entry.key);
+    if (own == nullptr) {
+      tree.entries.push_back(entry);
+    } else if (entry.value.is_map()) {
+      fill(*own, entry.value);
+    }
+  }
+}
+
 Node scalar(std::string text, const Place& place) {
   Node node;
   node.kind = Node::Kind::kScalar;
@@ -93,6 +139,37 @@ Layer alias_layer(const std::string& name, const Place& place) {
   put(layer.tree, "env.reset_pool_size", scalar(kPoolSize, place));
   put(layer.tree, "env.start", scalar("random", place));
   return layer;
+}
+
+std::optional<std::pair<Place, std::string>> warpdrive_mark(const Node& tree,
+                                                            const std::vector<std::string>& env_fields) {
+  const auto found = [&](const char* section,
+                         const char* key) -> std::optional<std::pair<Place, std::string>> {
+    const Node* const at = tree.find(section);
+    const Node* const node = at != nullptr && at->is_map() ? at->find(key) : nullptr;
+    if (node == nullptr) return std::nullopt;
+    return std::pair(node->place, std::string(section) + "." + key);
+  };
+  const Node* const name = tree.find("name");
+  if (name != nullptr && canonical_environment(name->text) != name->text)
+    return std::pair(name->place, "name: " + name->text);
+  if (auto mark = found("trainer", "num_gpus")) return mark;
+  if (auto mark = found("trainer", "env_backend")) return mark;
+  return contains(env_fields, "seed") ? std::nullopt : found("env", "seed");
+}
+
+void fill_with_warpdrives_defaults(Node& tree) {
+  Node defaults = defaults_of(kDefaults);
+  const Node policy = *defaults.find("policy"), ppo = defaults_of(kPpoDefaults);
+  std::erase_if(defaults.entries, [](const Node::Entry& entry) { return entry.key == "policy"; });
+  fill(tree, defaults);
+  Node* const policies = tree.find("policy");
+  if (policies == nullptr || !policies->is_map()) return;
+  for (Node::Entry& entry : policies->entries) {
+    fill(entry.value, policy);
+    const Node* const algorithm = entry.value.is_map() ? entry.value.find("algorithm") : nullptr;
+    if (algorithm != nullptr && algorithm->text == "PPO") fill(entry.value, ppo);
+  }
 }
 
 void translate(Node& tree, const std::vector<std::string>& env_fields, Problems& problems,

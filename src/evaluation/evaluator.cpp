@@ -71,6 +71,7 @@ void Evaluator::act_by_script(Table& table, std::size_t role) {
     }
   }
   const at::Tensor mine = actions.narrow(1, first, buffers.num_agents).narrow(2, 0, width).contiguous();
+  buffers.in_half_widths = false;
   buffers.action[0].copy_(buffers.action_space.is_continuous() ? mine.view(at::kFloat) : mine);
 }
 

@@ -106,6 +106,9 @@ ActionLayout layout_of(const ActionSpace& space) {
   ActionLayout layout;
   if (space.heads.size() > kMaxHeads)
     throw UsageError(concat("an action has ", space.heads.size(), " heads; at most ", kMaxHeads));
+  if (space.continuous > kMaxComponents)
+    throw UsageError(concat("an action has ", space.continuous, " components; at most ", kMaxComponents,
+                            ": give the rest to further agents"));
   layout.num_heads = static_cast<int>(space.heads.size());
   std::copy(space.heads.begin(), space.heads.end(), layout.head_size);
   layout.components = space.continuous;
@@ -350,6 +353,7 @@ void Policy::act(PolicyBuffers& buffers, int t, const ActOptions& options) {
   auto& lanes = self.lanes(self.inference, blocks, false);
   const Queue queue = current_queue(self.device);
   const std::int64_t first = static_cast<std::int64_t>(t) * blocks.rows;
+  buffers.in_half_widths = buffers.action_space.is_bounded();
   blocks.each([&](std::int64_t l, std::int64_t begin, std::int64_t end) {
     Activations& own = lanes[static_cast<std::size_t>(l)].own;
     Activations kept;

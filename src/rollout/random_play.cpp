@@ -15,6 +15,7 @@ void play_at_random(Queue queue, PolicyBuffers& buffers, int mask_row, int actio
   }
   args.action =
       static_cast<std::int32_t*>(buffers.action.mutable_data_ptr()) + action_row * buffers.action.stride(0);
+  buffers.in_half_widths = false;
   random_actions_key(play.seed, play.policy, play.step, args);
   random_actions(queue, args);
 }

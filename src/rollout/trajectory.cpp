@@ -53,6 +53,7 @@ Trajectory::Trajectory(const Spec& spec, const std::vector<std::string>& policie
     : steps_(steps),
       num_envs_(num_envs),
       length_(steps),
+      time_limit_(spec.time_limit),
       storage_(storage),
       roles_(spec.roles),
       policy_of_role_(policy_of_role) {
@@ -132,6 +133,9 @@ StepView Trajectory::rows(int t) const {
     rows.action_width = policy.action_space.width();
     rows.observation_stride = static_cast<int>(policy.observation.size(3));
     rows.mask_width = mask_width(policy.action_space);
+    rows.in_half_widths = policy.in_half_widths;
+    rows.low = policy.action_space.low;
+    rows.high = policy.action_space.high;
     rows.action = at_row<std::int32_t>(policy.action, t, slot);
     rows.reward = at_row<float>(policy.reward, t, slot);
     rows.agent_terminated = at_row<std::uint8_t>(policy.agent_terminated, t, slot);

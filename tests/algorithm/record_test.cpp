@@ -13,7 +13,7 @@
 namespace wd {
 namespace {
 
-constexpr int kSteps = 12, kEnvs = 7, kAgents = 3, kObservation = 6;
+constexpr int kSteps = 12, kEnvs = 7, kAgents = 3, kObservation = 6, kTimeLimit = 6;
 constexpr std::uint64_t kSeed = 21;
 constexpr std::int64_t kIteration = 3, kEnvSteps = 1000;
 
@@ -29,6 +29,7 @@ struct Case {
   bool masks = false;
   PolicySettings settings;
   Precision precision = kFp32;
+  bool as_warpdrives = false;  // every agent plays to the end, which the rules bring
 };
 
 PolicySettings settings_of(int algorithm, int activation, bool separate_value) {
@@ -58,6 +59,9 @@ std::vector<Case> cases() {
   a2c_steps.settings.clip_grad_norm = false;
   Case a2c_normal{"a2c_normalized_return", heads, false, settings_of(kA2c, kRelu, true)};
   a2c_normal.settings.normalize_return = true;
+  a2c_normal.settings.gae_lambda = 1.0;
+  Case warpdrive{
+      .name = "a2c_warpdrive", .action = heads, .settings = a2c_normal.settings, .as_warpdrives = true};
   Case ppo{"ppo", heads, true, settings_of(kPpo, kTanh, false)};
   ppo.settings.normalize_advantage = true;
   ppo.settings.vf_clip_param = 0.1;
@@ -76,8 +80,8 @@ std::vector<Case> cases() {
   a2c_bf16_tanh.settings.model.fc_dims = {24, 20, 12};
   Case bf16_linear{"a2c_bf16_no_hidden_layer", heads, false, settings_of(kA2c, kRelu, true), kBf16};
   bf16_linear.settings.model.fc_dims = {};
-  return {a2c,       a2c_steps,        a2c_normal, ppo,           ppo_box,    ppo_kl,
-          reinforce, reinforce_normal, a2c_bf16,   a2c_bf16_tanh, bf16_linear};
+  return {a2c,       a2c_steps,        a2c_normal, ppo,           ppo_box,     ppo_kl,
+          reinforce, reinforce_normal, a2c_bf16,   a2c_bf16_tanh, bf16_linear, warpdrive};
 }
 
 // Tensors by name, on their way into a file.
@@ -131,8 +135,16 @@ void fill(const at::Tensor& tensor, const std::vector<T>& values) {
 }
 
 // Observations, masks and what the environment would have written.
-void fill_trajectory(Draws& draws, Trajectory& trajectory) {
-  const Rollout rollout = random_rollout(draws, kSteps, kEnvs, kAgents);
+void fill_trajectory(Draws& draws, Trajectory& trajectory, bool as_warpdrives) {
+  Rollout rollout = random_rollout(draws, kSteps, kEnvs, kAgents, kTimeLimit);
+  if (as_warpdrives) {
+    for (std::size_t i = 0; i < rollout.terminated.size(); ++i) {
+      rollout.terminated[i] |= rollout.truncated[i];
+      rollout.truncated[i] = 0;
+    }
+    std::fill(rollout.active.begin(), rollout.active.end(), 1);
+    std::fill(rollout.agent_terminated.begin(), rollout.agent_terminated.end(), 0);
+  }
   PolicyBuffers& buffers = trajectory.policies()[0];
   const at::Tensor seen = buffers.observation.narrow(3, 0, kObservation);
   seen.copy_(at::tensor(draws.uniforms(seen.numel(), -2.0f, 2.0f)).view(seen.sizes()));
@@ -184,6 +196,7 @@ TensorMetadata metadata_of(const Case& c) {
           {"gamma", text(s.gamma)},
           {"gae_lambda", text(s.gae_lambda)},
           {"n_step", text(s.n_step)},
+          {"time_limit", text(kTimeLimit)},
           {"lr", text(s.lr.at(kEnvSteps))},
           {"vf_loss_coeff", text(s.vf_loss_coeff.at(kEnvSteps))},
           {"entropy_coeff", text(s.entropy_coeff.at(kEnvSteps))},
@@ -211,12 +224,12 @@ TEST_P(Records, AnUpdate) {
                  .observation = {{"o", kObservation}},
                  .action = c.action,
                  .action_mask = c.masks}};
-  spec.time_limit = 100;
+  spec.time_limit = kTimeLimit;
   Trajectory trajectory(spec, {"agent"}, {0}, kSteps, kEnvs, {},
                         {c.precision == kBf16 ? ObservationType::kBfloat16 : ObservationType::kFloat32});
   PolicyBuffers& buffers = trajectory.policies()[0];
   Draws draws(8);
-  fill_trajectory(draws, trajectory);
+  fill_trajectory(draws, trajectory, c.as_warpdrives);
   Policy policy(buffers, c.settings.model, 0, kSeed, 64, {}, c.precision);
   for (int t = 0; t < kSteps; ++t)
     policy.act(buffers, t, {.seed = kSeed, .step = static_cast<std::uint64_t>(t)});

@@ -1,7 +1,7 @@
 """torch_oracle_test.py: whole updates recorded by record_test.cpp, worked out again by Python's torch and its autograd.
 
 Returns come from their definitions as sums, losses from torch.distributions, gradients from autograd, the step from
-torch.optim.Adam, all in double.
+torch.optim.Adam, all in double; normalized returns also from rl-warp-drive's own code.
 """
 
 import os
@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors import safe_open
+from warp_drive.training.algorithms.policygradient.a2c import A2C
+from warp_drive.training.algorithms.policygradient.ppo import PPO
 
 NAMES = [
     "a2c",
@@ -19,6 +21,7 @@ NAMES = [
     "a2c_bf16_tanh_gaussian",
     "a2c_n_step_gaussian",
     "a2c_normalized_return",
+    "a2c_warpdrive",
     "ppo",
     "ppo_gaussian",
     "ppo_target_kl",
@@ -64,7 +67,7 @@ def record(request, recordings):
 
 
 def returns_of(record):
-    """Advantage, target, mask before normalisation, each transition for itself, by summing forwards."""
+    """Advantage, target, mask, and the target before normalization, each transition for itself, by summing forwards."""
     reward, value = record["reward"].numpy(), record["value"].numpy()
     flags = {name: record[name].numpy() for name in ("active", "reset_step", "terminated", "agent_terminated", "truncated")}
     steps, envs, agents = reward.shape
@@ -77,8 +80,9 @@ def returns_of(record):
             after = [0.0 if over[t] else record.gamma * value[t + 1, e, a] for t in range(steps)]
             for t in filter(lambda t: valid[t], range(steps)):
                 last = next((k for k in range(t, steps) if ended[k]), steps - 1)
-                if record.algorithm == "reinforce":
-                    mask[t, e, a] = float(bool(ended[last]))
+                if record.algorithm == "reinforce":  # of episodes that cannot go on past the rollout, whatever happens
+                    start = max((r for r in range(t) if flags["reset_step"][r, e]), default=-1)
+                    mask[t, e, a] = float(start < 0 or start + record.time_limit < steps)
                     total = sum(record.gamma ** (k - t) * reward[k, e, a] for k in range(t, last + 1))
                     advantage[t, e, a] = total * mask[t, e, a]
                     continue
@@ -92,12 +96,56 @@ def returns_of(record):
                     deltas = [reward[k, e, a] + after[k] - value[k, e, a] for k in range(t, last + 1)]
                     advantage[t, e, a] = sum(decay**k * delta for k, delta in enumerate(deltas))
     baseline = 0.0 if record.algorithm == "reinforce" else record["value"][:-1]
-    target = (advantage + baseline) * mask
+    raw = target = (advantage + baseline) * mask
     if record.normalize_return:
-        kept = target[mask > 0]
-        target = (target - kept.mean()) / (kept.std(correction=0) + 1e-8) * mask
+        target = target.clone()
+        for step in range(steps):
+            kept = mask[step] > 0
+            deviation = raw[step][kept].std(correction=1) if kept.sum() > 1 else 0.0
+            target[step] = (raw[step] - raw[step][kept].mean()) / (deviation + 1e-10) * mask[step] if kept.any() else 0.0
         advantage = (target - baseline) * mask
-    return advantage, target, mask
+    return advantage, target, mask, raw
+
+
+def returns_of_warpdrive(record, algorithm):
+    """Normalized returns and advantages that WarpDrive's own code comes to, read off the gradients of its loss.
+
+    It resets in the step that ends an episode, where our replicas take a row of their own for it: of each step it is shown the replicas
+    that have no such row there. Its last row is the value after our last.
+    """
+    steps, envs, agents = record["reward"].shape
+    resets, done = record["reset_step"].bool(), torch.zeros(steps + 1, envs, dtype=torch.int)
+    done[:steps] = record["terminated"]
+    reward = torch.cat([record["reward"], torch.zeros(1, envs, agents, dtype=torch.double)])
+    target, advantage = torch.zeros_like(record["reward"]), torch.zeros_like(record["reward"])
+    for step in range(steps):
+        shown = ~resets[step]
+        value = record["value"][:, shown].clone().requires_grad_()
+        logits = torch.zeros(*value.shape, 2, dtype=torch.double, requires_grad=True)
+        loss, _ = algorithm.compute_loss_and_metrics(
+            timestep=0,
+            actions_batch=torch.zeros(*value.shape, 1, dtype=torch.int),
+            rewards_batch=reward[:, shown],
+            done_flags_batch=done[:, shown],
+            action_probabilities_batch=[logits.softmax(-1)],
+            value_functions_batch=value,
+        )
+        loss.backward()
+        rows = value.numel()
+        target[step, shown] = (value - rows * value.grad / 2)[step].detach()  # of (value - target)^2, mean over rows
+        advantage[step, shown] = -2 * rows * logits.grad[step, ..., 0]  # of -log p(0) advantage, p(0) = 1/2
+    return target, advantage
+
+
+@pytest.mark.parametrize("kind", [A2C, PPO])
+def test_normalized_returns_are_warpdrives(recordings, kind):
+    record = recordings["a2c_warpdrive"]
+    algorithm = kind(discount_factor_gamma=record.gamma, normalize_return=True, vf_loss_coeff=1.0, entropy_coeff=0.0)
+    target, advantage = returns_of_warpdrive(record, algorithm)
+    assert 5 < record["terminated"].sum() and 5 < record["reset_step"].sum()
+    torch.testing.assert_close(record["mask"].bool(), ~record["reset_step"].bool().unsqueeze(-1).expand_as(target))
+    torch.testing.assert_close(record["target"], target, **TOLERANCE)
+    torch.testing.assert_close(record["advantage"], advantage, **TOLERANCE)
 
 
 def rounded(x):
@@ -225,7 +273,7 @@ def parameters(record):
 
 
 def test_returns(record):
-    advantage, target, mask = returns_of(record)
+    advantage, target, mask, _ = returns_of(record)
     assert 0.2 < mask.mean() < 0.95
     torch.testing.assert_close(record["mask"].double(), mask, rtol=0, atol=0)
     torch.testing.assert_close(record["advantage"], advantage, **TOLERANCE)
@@ -292,6 +340,8 @@ def test_one_update(record):
         assert moved > 0 or (record.algorithm == "reinforce" and name.startswith("value_")), name
         torch.testing.assert_close(record[f"after.{name}"], expected.detach(), rtol=0, atol=0.01 * record.lr)
     means = totals / totals[0]
+    advantage, target, mask, raw = returns_of(record)
+    advantage, target, raw = (x[mask > 0] for x in (advantage, target, raw))
     expected = {
         "policy_loss": means[1],
         "value_loss": means[2],
@@ -302,6 +352,12 @@ def test_one_update(record):
         "grad_norm": torch.tensor(norms).mean(),
         "updates": torch.tensor(len(norms)),
         "learning_rate": torch.tensor(record.lr),
+        "return_mean": raw.mean(),
+        "return_std": raw.std(correction=0),
+        "advantage_mean": advantage.mean(),
+        "advantage_std": advantage.std(correction=0),
+        "explained_variance": 1 - advantage.var(correction=0) / target.var(correction=0),
+        "empty_minibatches": torch.tensor(0),
     }
     for name, value in expected.items():
         torch.testing.assert_close(record[f"metric.{name}"], value.double(), rtol=2e-4, atol=2e-5, msg=lambda m, n=name: f"{n}: {m}")

@@ -1,4 +1,6 @@
 // load_test.cpp: layers, the order in which they count, and what one key says about another.
+#include <gmock/gmock.h>
+
 #include "tests/config/fixture.h"
 
 namespace wd::test {
@@ -51,26 +53,122 @@ TEST_F(Load, TheEnvironmentsOwnFileServesWhereTheSearchFindsNone) {
   EXPECT_EQ(load_config(sources, lookup).trainer.seed, 8);
 }
 
-TEST_F(Load, APolicySectionReplacesEarlierOnesWhole) {
-  write("configs/chase.yaml", "policy: {tagger: {lr: 0.5, gamma: 0.5}, runner: {lr: 0.25}}\n");
-  ConfigSources sources{.env = "chase", .search = {"configs"}};
-  EXPECT_EQ(load(sources).policies[0].gamma, 0.5);
-  write("a.yaml", "policy: {runner: {lr: 0.1}, tagger: {}}\n");
-  sources.file = "a.yaml";
+// As `policy: shared: {lr: 1e-3}` over a file that says much more.
+TEST_F(Load, APolicySectionLiesOverThatOfTheSameName) {
+  write("configs/chase.yaml",
+        "policy: {tagger: {algorithm: PPO, lr: 0.5, gamma: 0.5, model: {activation: tanh, fc_dims: [8]}}, "
+        "runner: {lr: 0.25}}\n");
+  write("a.yaml", "policy: {tagger: {lr: 0.1, model: {fc_dims: [9]}}}\n");
+  ConfigSources sources{.env = "chase", .file = "a.yaml", .search = {"configs"}};
   Config config = load(sources);
+  const PolicySettings& tagger = config.policies[0];
+  EXPECT_EQ(tagger.algorithm, kPpo);
+  EXPECT_EQ(tagger.lr.at(0), 0.1);
+  EXPECT_EQ(tagger.gamma, 0.5);
+  EXPECT_EQ(tagger.model.activation, kTanh);
+  EXPECT_EQ(tagger.model.fc_dims, std::vector<int>{9});
+  EXPECT_EQ(config.policies[1].lr.at(0), 0.25) << "a policy that is not named stays";
+  EXPECT_EQ(config.policy_of_role, (std::vector<int>{0, 1}));
+  EXPECT_EQ(config.origins.at("policy.tagger.lr"), "a.yaml:1");
+  EXPECT_EQ(config.origins.at("policy.tagger.gamma"), "configs/chase.yaml:1");
+  EXPECT_EQ(config.origins.at("policy.tagger.model.activation"), "configs/chase.yaml:1");
+  EXPECT_TRUE(config.notes.empty()) << config.notes[0];
+  sources.overrides = overrides({"policy.tagger.lr=[[0, 1], [1k, 0.5]]", "policy.tagger.model.fc_dims=[10]"});
+  config = load(sources);
+  EXPECT_EQ(config.policies[0].lr.at(500), 0.75);
+  EXPECT_EQ(config.policies[0].model.fc_dims, std::vector<int>{10});
+  EXPECT_EQ(config.policies[0].gamma, 0.5);
+}
+
+TEST_F(Load, ASectionThatNamesAllPoliciesGivesThemItsOrder) {
+  write("configs/chase.yaml", "policy: {tagger: {lr: 0.5}, runner: {lr: 0.25}}\n");
+  write("a.yaml", "policy: {runner: {gamma: 0.5}, tagger: {}}\n");
+  ConfigSources sources{.env = "chase", .file = "a.yaml", .search = {"configs"}};
+  const Config config = load(sources);
   EXPECT_EQ(config.policies[0].name, "runner");
-  EXPECT_EQ(config.policies[1].gamma, PolicySettings{}.gamma);
-  EXPECT_FALSE(config.origins.contains("policy.tagger.gamma"));
+  EXPECT_EQ(config.policies[0].lr.at(0), 0.25);
   EXPECT_EQ(config.policy_of_role, (std::vector<int>{1, 0}));
-  sources.overrides = overrides({"policy.tagger.lr=[[0, 1], [1k, 0.5]]", "policy.tagger.model.fc_dims=[8]"});
+  write("a.yaml", "policy: {runner: {gamma: 0.5}}\n");
+  EXPECT_EQ(load(sources).policies[0].name, "tagger");
+}
+
+TEST_F(Load, AnAlgorithmStartsFromItsOwnDefaults) {
+  const Config config =
+      load_text("name: chase\npolicy: {tagger: {algorithm: PPO}, runner: {algorithm: A2C}}");
+  const PolicySettings &ppo = config.policies[0], &a2c = config.policies[1];
+  EXPECT_EQ(ppo.gae_lambda, 0.95);
+  EXPECT_EQ(ppo.lr.at(0), 3e-4);
+  EXPECT_EQ(ppo.adam_epsilon, 1e-5);
+  EXPECT_TRUE(ppo.normalize_advantage);
+  EXPECT_EQ(a2c.gae_lambda, 1.0);
+  EXPECT_EQ(a2c.lr.at(0), 1e-3);
+  EXPECT_EQ(a2c.adam_epsilon, 1e-8);
+  EXPECT_FALSE(a2c.normalize_advantage);
+  EXPECT_TRUE(config.notes.empty());
+  const std::string text = print(config);
+  EXPECT_NE(text.find("    gae_lambda: 0.95                        # default of PPO\n"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("    gae_lambda: 1                           # default\n"), std::string::npos) << text;
+  const Config early = load_text("name: chase\npolicy: {shared: {gae_lambda: 0.5, algorithm: PPO}}");
+  EXPECT_EQ(early.policies[0].gae_lambda, 0.5) << "whichever key comes first";
+}
+
+TEST_F(Load, AnotherAlgorithmDropsWhatWasSaidOfTheFirst) {
+  write("configs/chase.yaml",
+        "policy: {shared: {algorithm: PPO, lr: 0.5, gamma: 0.5, num_epochs: 9, to_train: true, "
+        "roles: [tagger, runner], model: {fc_dims: [8]}}}\n");
+  write("a.yaml", "policy: {shared: {algorithm: A2C, gamma: 0.25}}\n");
+  ConfigSources sources{.env = "chase", .file = "a.yaml", .search = {"configs"}};
+  Config config = load(sources);
+  EXPECT_EQ(config.policies[0].lr.at(0), 1e-3);
+  EXPECT_EQ(config.policies[0].gamma, 0.25);
+  EXPECT_EQ(config.policies[0].num_epochs, PolicySettings{}.num_epochs);
+  EXPECT_EQ(config.policies[0].model.fc_dims, std::vector<int>{8});
+  EXPECT_EQ(config.policies[0].roles.size(), 2u);
+  EXPECT_FALSE(config.origins.contains("policy.shared.lr"));
+  EXPECT_EQ(config.origins.at("policy.shared.gamma"), "a.yaml:1");
+  EXPECT_EQ(config.notes, std::vector<std::string>{
+                              "policy \"shared\" is A2C (a.yaml:1) and starts from its defaults; without "
+                              "effect, as said of PPO: lr, num_epochs"});
+  sources.file = "";
+  sources.overrides = overrides({"policy.shared.algorithm=A2C", "policy.shared.lr=0.125"});
   config = load(sources);
-  EXPECT_EQ(config.policies[1].lr.at(500), 0.75);
-  EXPECT_EQ(config.policies[1].model.fc_dims, std::vector<int>{8});
-  EXPECT_EQ(config.policies[0].lr.at(0), 0.1);
-  sources.overrides = overrides({"policy={shared: {lr: 0.3}}"});
-  config = load(sources);
+  EXPECT_EQ(config.policies[0].lr.at(0), 0.125);
+  EXPECT_EQ(config.policies[0].gamma, 0.99);
+  EXPECT_EQ(config.notes,
+            std::vector<std::string>{"policy \"shared\" is A2C (--set) and starts from its defaults; without "
+                                     "effect, as said of PPO: gamma, num_epochs"});
+  sources.overrides = overrides({"policy.shared.algorithm=PPO"});
+  EXPECT_EQ(load(sources).policies[0].gamma, 0.5) << "the same algorithm is no other";
+}
+
+TEST_F(Load, PoliciesGiveWayToThoseThatTakeTheirRoles) {
+  write("configs/chase.yaml", "policy: {tagger: {algorithm: PPO}, runner: {algorithm: PPO}}\n");
+  write("a.yaml", "policy: {shared: {lr: 0.1}}\n");
+  ConfigSources sources{.env = "chase", .file = "a.yaml", .search = {"configs"}};
+  Config config = load(sources);
   ASSERT_EQ(config.policies.size(), 1u);
-  EXPECT_EQ(config.policies[0].lr.at(0), 0.3);
+  EXPECT_EQ(config.policies[0].algorithm, kA2c);
+  EXPECT_FALSE(config.origins.contains("policy.tagger.algorithm"));
+  EXPECT_THAT(config.notes,
+              testing::ElementsAre(
+                  testing::HasSubstr("\"shared\" takes the place of \"tagger\" (configs/chase.yaml:1), "
+                                     "and not its settings: it starts from the defaults of A2C"),
+                  testing::HasSubstr("\"runner\"")));
+  write("a.yaml", "policy: {shared: {algorithm: A2C}}\n");
+  EXPECT_TRUE(load(sources).notes.empty()) << "it was said how the new one learns";
+  sources.overrides = overrides({"policy={one: {roles: [tagger, runner], algorithm: PPO}}"});
+  EXPECT_EQ(load(sources).policies[0].name, "one");
+
+  sources.overrides = {};
+  write("configs/chase.yaml", "policy: {shared: {algorithm: PPO, lr: 0.5}}\n");
+  write("a.yaml", "policy: {runner: {algorithm: A2C}}\n");
+  config = load(sources);
+  ASSERT_EQ(config.policies.size(), 2u);
+  EXPECT_EQ(config.policies[0].name, "shared");
+  EXPECT_EQ(config.policies[0].roles, std::vector<std::string>{"tagger"});
+  EXPECT_EQ(config.policies[0].lr.at(0), 0.5);
+  EXPECT_EQ(config.policy_of_role, (std::vector<int>{0, 1}));
 }
 
 TEST_F(Load, EnvAndNameMustAgree) {

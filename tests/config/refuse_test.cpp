@@ -99,6 +99,50 @@ TEST_F(Refuse, PolicyMessages) {
   }
 }
 
+// Units of normalized returns and of rewards do not mix.
+TEST_F(Refuse, NormalizedReturnsWithBootstrapsAtEveryStep) {
+  const auto policy = [&](const std::string& text) {
+    return refusal("name: chase\npolicy: {shared: " + text + "}");
+  };
+  const std::string reason =
+      ", which adds raw rewards to values of normalized returns at every step: set gae_lambda: 1 and n_step: "
+      "0, "
+      "or normalize_return: false";
+  EXPECT_EQ(policy("{normalize_return: true, gae_lambda: 0.9}"),
+            "a.yaml:2:37: policy.shared.normalize_return = true: excludes gae_lambda = 0.9" + reason);
+  EXPECT_EQ(policy("{normalize_return: true, n_step: 5}"),
+            "a.yaml:2:37: policy.shared.normalize_return = true: excludes n_step = 5" + reason);
+  EXPECT_EQ(policy("{normalize_return: true, algorithm: PPO}"),
+            "a.yaml:2:37: policy.shared.normalize_return = true: excludes gae_lambda = 0.95" + reason);
+  EXPECT_EQ(policy("{normalize_return: true, algorithm: PPO, gae_lambda: 1}"), "");
+  EXPECT_EQ(policy("{normalize_return: true}"), "");
+}
+
+TEST_F(Refuse, ReinforceWithRolloutsShorterThanTwoEpisodes) {
+  const auto load = [&](int batch, const std::string& more = "") {
+    return refusal("name: chase\nenv: {episode_length: 50}\ntrainer: {num_envs: 8, train_batch_size: " +
+                   std::to_string(batch) + more + "}\npolicy: {shared: {algorithm: REINFORCE}}");
+  };
+  EXPECT_EQ(load(800), "");
+  EXPECT_EQ(
+      load(792),
+      "a.yaml:4:30: policy.shared.algorithm = REINFORCE: learns from episodes that must end within a "
+      "rollout, "
+      "and 99 steps of each replica are less than twice the 50 of the longest: set trainer.train_batch_size "
+      "to at least 800 or trainer.num_envs to at most 7, or take A2C or PPO");
+  EXPECT_EQ(
+      load(80),
+      "a.yaml:4:30: policy.shared.algorithm = REINFORCE: learns from episodes that must end within a "
+      "rollout, "
+      "and 10 steps of each replica are less than twice the 50 of the longest: set trainer.train_batch_size "
+      "to at least 800, or take A2C or PPO");
+  EXPECT_EQ(load(800, ", straggler_preempt: 0.5"),
+            "a.yaml:4:30: policy.shared.algorithm = REINFORCE: needs whole rollouts, which "
+            "trainer.straggler_preempt cuts short: set that to 0");
+  EXPECT_EQ(refusal("name: chase\npolicy: {tagger: {}, runner: {algorithm: REINFORCE, to_train: false}}"),
+            "");
+}
+
 TEST_F(Refuse, AllProblemsAreNamedNotOnlyTheFirst) {
   EXPECT_EQ(
       refusal("name: chase\nenv: {grid_length: 0, x: 1}\ntrainer: {threads: -1}\npolicy: {a: {gamma: 2}}"),

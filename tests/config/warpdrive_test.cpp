@@ -2,11 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "tests/config/real_environments.h"
 
 namespace wd::test {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
@@ -36,7 +39,9 @@ TEST(WarpDrive, TagContinuous) {
   EXPECT_THAT(config.policies[1].model.fc_dims, ElementsAre(256, 256));
   EXPECT_THAT(config.policy_of_role, ElementsAre(1, 0));  // taggers first
   EXPECT_EQ(config.saving.base(), "/tmp/tag_continuous/experiments");
-  EXPECT_TRUE(config.notes.empty());
+  EXPECT_THAT(config.notes,
+              ElementsAre(AllOf(HasSubstr("tag_continuous.yaml:17 has env.seed, as WarpDrive's files do"),
+                                HasSubstr("not those of "))));
 }
 
 TEST(WarpDrive, TagGridworld) {
@@ -48,7 +53,8 @@ TEST(WarpDrive, TagGridworld) {
   EXPECT_EQ(loaded.config.trainer.total_steps, 2'000'000);
   EXPECT_THAT(loaded.config.policies[0].roles, ElementsAre("tagger", "runner"));
   EXPECT_EQ(loaded.config.env.reset, kResetRandom);
-  EXPECT_THAT(loaded.config.notes, ElementsAre(HasSubstr("without effect here: trainer.env_backend (")));
+  EXPECT_THAT(loaded.config.notes, ElementsAre(HasSubstr("has trainer.env_backend, as WarpDrive's files do"),
+                                               HasSubstr("without effect here: trainer.env_backend (")));
 }
 
 TEST(WarpDrive, TagGridworldWithResetPool) {
@@ -65,8 +71,42 @@ TEST(WarpDrive, SingleCartpole) {
   EXPECT_EQ(loaded.parameter("episode_length"), "500");
   EXPECT_EQ(loaded.config.env.reset, kResetPool);
   EXPECT_EQ(loaded.config.env.reset_pool_size, 1000);
-  EXPECT_EQ(loaded.config.trainer.stop_return, 475.0) << "of configs/cartpole.yaml, beneath";
-  EXPECT_EQ(loaded.config.policies[0].algorithm, kA2c) << "a policy section replaces that beneath";
+  EXPECT_EQ(loaded.config.trainer.stop_return, std::nullopt) << "nothing of configs/cartpole.yaml is beneath";
+  EXPECT_EQ(loaded.config.policies[0].algorithm, kA2c);
+  EXPECT_EQ(loaded.config.policies[0].model.activation, kRelu);
+  EXPECT_FALSE(loaded.config.policies[0].model.separate_value);
+}
+
+// What a file of WarpDrive's leaves out. The same numbers are compared with its own in warpdrive_originals_test.cpp.
+TEST(WarpDrive, GapsHaveItsDefaults) {
+  const auto path = std::filesystem::path(testing::TempDir()) / "wd-gaps.yaml";
+  std::ofstream(path)
+      << "name: single_cartpole\npolicy: {shared: {to_train: true, algorithm: PPO, gamma: 0.5}}\n";
+  const Loaded loaded = load_real({.file = path.string(), .overrides = {{"saving.tag", "mine"}}});
+  const PolicySettings& policy = loaded.config.policies[0];
+  EXPECT_EQ(policy.clip_param.at(0), 0.01);
+  EXPECT_EQ(policy.vf_loss_coeff.at(0), 0.01);
+  EXPECT_EQ(policy.lr.at(0), 1e-4);
+  EXPECT_EQ(policy.gae_lambda, 1.0);
+  EXPECT_EQ(policy.adam_epsilon, 1e-8);
+  EXPECT_FALSE(policy.normalize_advantage);
+  EXPECT_EQ(policy.gamma, 0.5);
+  EXPECT_EQ(policy.updates_per_rollout(), 1);
+  EXPECT_EQ(policy.model.init_method, kTorchDefault);
+  EXPECT_THAT(policy.model.fc_dims, ElementsAre(64, 64));
+  EXPECT_EQ(loaded.config.trainer.num_envs, 10);
+  EXPECT_EQ(loaded.config.saving.base(), "/tmp/default/mine");
+  EXPECT_EQ(loaded.config.origins.at("policy.shared.lr"), "WarpDrive's default");
+  EXPECT_THAT(loaded.config.origins.at("policy.shared.gamma"), EndsWith("wd-gaps.yaml:2"));
+  EXPECT_THAT(loaded.config.notes, ElementsAre(HasSubstr("wd-gaps.yaml:1 has name: single_cartpole, as")));
+  std::ofstream(path) << "name: single_cartpole\npolicy: {shared: {}}\n";
+  try {
+    load_real({.file = path.string()});
+    FAIL() << "to_train is false where a file of WarpDrive's does not say otherwise";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("no policy learns: one must have to_train: true"));
+  }
+  std::filesystem::remove(path);
 }
 
 TEST(WarpDrive, AliasesWorkOnTheCommandLine) {

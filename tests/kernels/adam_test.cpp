@@ -155,25 +155,47 @@ TEST_P(AdamStep, ShadowIsTheNearestBfloat16) {
   EXPECT_EQ(run_adam(HostMemory(), start, {minibatch}, false).shadow, start.shadow);
 }
 
+// A minibatch in which no row counts is as if it had not been there, for the steps after it too.
 TEST_P(AdamStep, NoRowCounted) {
+  Draws draws(6);
+  const Optimizer start = Optimizer::of(draws.uniforms(100, -1.0f, 1.0f));
+  const Minibatch good = random_minibatch(draws, 100),
+                  empty = {std::vector<float>(100), std::vector<double>(kNumLossSums)};
+  const Optimizer without = run_adam(HostMemory(), start, {good, good});
+  EXPECT_NE(without.first, start.first) << "no moment is there to move anything: nothing is tested";
+  const Optimizer with = run_adam(HostMemory(), start, {empty, good, empty, good, empty});
+  EXPECT_EQ(with.parameter, without.parameter);
+  EXPECT_EQ(with.first, without.first);
+  EXPECT_EQ(with.second, without.second);
+  EXPECT_EQ(with.shadow, without.shadow);
+  EXPECT_EQ(with.steps, 2.0f);
+  EXPECT_EQ(with.record.steps, 2.0);
+  EXPECT_EQ(with.record.norm_sum, without.record.norm_sum);
+  EXPECT_EQ(with.record.empty, 3.0);
+  EXPECT_EQ(without.record.empty, 0.0);
+  EXPECT_EQ(with.record.stopped, 0.0);
+}
+
+TEST_P(AdamStep, NaNIsRefusedWhereNoRowCountsToo) {
   const Optimizer start = Optimizer::of({1.0f, -2.0f});
-  const Optimizer end = run_adam(HostMemory(), start, {{{0.0f, 0.0f}, std::vector<double>(kNumLossSums)}});
-  EXPECT_EQ(end.parameter, start.parameter);
-  EXPECT_EQ(end.record.norm, 0.0);
-  EXPECT_EQ(end.steps, 1.0f);
+  std::vector<double> totals(kNumLossSums);
+  totals[kPolicyLoss] = kNaN;
+  const Optimizer end = run_adam(HostMemory(), start, {{{0.0f, 0.0f}, totals}});
+  EXPECT_EQ(end.record.refused, 1.0);
+  EXPECT_EQ(end.record.empty, 0.0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, AdamStep, testing::Values(1, 2, 4));
 
 TEST(BeginUpdate, ForgetsTheLastUpdateButNotARefusal) {
   const double lr = 0.25, limit = 0.5, target_kl = 0.01;
-  StepRecord record{.norm_sum = 7.0, .steps = 3.0, .stopped = 1.0};
+  StepRecord record{.norm_sum = 7.0, .steps = 3.0, .empty = 2.0, .stopped = 1.0};
   BeginUpdateArgs args{.record = &record, .lr = &lr, .max_grad_norm = &limit, .target_kl = &target_kl};
   begin_update({}, args);
   EXPECT_EQ(record.lr, 0.25);
   EXPECT_EQ(record.max_grad_norm, 0.5);
   EXPECT_EQ(record.target_kl, 0.01);
-  EXPECT_EQ(record.norm_sum + record.steps + record.stopped, 0.0);
+  EXPECT_EQ(record.norm_sum + record.steps + record.empty + record.stopped, 0.0);
   args.max_grad_norm = args.target_kl = nullptr;
   begin_update({}, args);
   EXPECT_EQ(record.max_grad_norm, HUGE_VAL);

@@ -117,16 +117,21 @@ INSTANTIATE_TEST_SUITE_P(
                     Kind{.name = "PpoGaussian", .settings = kPpoValueClip, .components = 2}),
     [](const auto& info) { return std::string(info.param.name); });
 
-// One head of two choices, the probability of the taken one being `ratio` times what it was.
-Losses ppo_row(float ratio, float advantage) {
+// One head of two choices, of which the first was taken when its log-probability was `old_log_prob`.
+Losses ppo_row_of(float old_log_prob, float advantage) {
   LossData data{.layout = categorical({2})};
   data.output = {0.0f, 0.0f};
   data.value = data.old_value = data.target = {0.0f};
   data.action = {0};
   data.advantage = {advantage};
   data.mask = {1};
-  data.old_log_prob = {std::log(0.5f) - std::log(ratio)};
+  data.old_log_prob = {old_log_prob};
   return run_loss(HostMemory(), data, {.ppo = true, .fixed = {.clip = 0.2f}});
+}
+
+// The probability of the taken one is `ratio` times what it was.
+Losses ppo_row(float ratio, float advantage) {
+  return ppo_row_of(std::log(0.5f) - std::log(ratio), advantage);
 }
 
 TEST(PpoClip, StopsTheGradientOnlyWhereItWouldGoOnInTheSameDirection) {
@@ -138,6 +143,27 @@ TEST(PpoClip, StopsTheGradientOnlyWhereItWouldGoOnInTheSameDirection) {
   EXPECT_NEAR(ppo_row(1.1f, 1.0f).output_grad[0], -0.55f, 1e-6f);
   EXPECT_NEAR(ppo_row(0.9f, -1.0f).output_grad[0], 0.45f, 1e-6f);
   EXPECT_NEAR(ppo_row(1.0f, 1.0f).output_grad[0], -0.5f, 1e-6f);
+}
+
+// e^20 and no further: the loss of a row whose old probability was next to nothing is finite, and pulls no more.
+TEST(PpoClip, TheRatioEndsAtE20) {
+  const float log_half = std::log(0.5f);
+  const auto row = [&](float log_ratio, float advantage) {
+    return ppo_row_of(log_half - log_ratio, advantage);
+  };
+  const float most = std::exp(20.0f);
+  EXPECT_NEAR(row(19.9f, -1.0f).output_grad[0] / most, 0.5f * std::exp(-0.1f), 1e-4f);
+  EXPECT_NEAR(row(19.9f, -1.0f).row_sums[kPolicyLoss] / most, std::exp(-0.1f), 1e-4f);
+  for (const float log_ratio : {20.1f, 80.0f, 1e30f}) {
+    const Losses got = row(log_ratio, -3.0f);
+    EXPECT_NEAR(got.row_sums[kPolicyLoss] / most, 3.0f, 1e-5f) << log_ratio;
+    EXPECT_EQ(got.output_grad[0], 0.0f) << log_ratio;
+    EXPECT_EQ(got.output_grad[1], 0.0f) << log_ratio;
+  }
+  EXPECT_EQ(row(-20.1f, 1.0f).output_grad[0], 0.0f);
+  EXPECT_LT(row(-19.9f, 1.0f).output_grad[0], 0.0f);
+  EXPECT_NEAR(row(-1e30f, 1.0f).row_sums[kPolicyLoss], 0.0f, 1e-8f);
+  EXPECT_EQ(row(-30.0f, 1.0f).row_sums[kApproxKl], 29.0f) << "the estimate tells how far it really is";
 }
 
 TEST(PpoClip, LossIsThePessimisticOne) {

@@ -4,6 +4,8 @@
 
 #include <bit>
 #include <cmath>
+#include <limits>
+#include <utility>
 
 #include "tests/kernels/memory.h"
 #include "tests/kernels/random_actions_data.h"
@@ -54,6 +56,34 @@ TEST(RandomActions, ContinuousOnesFillTheirBounds) {
   for (const std::int32_t bits : actions)
     ++seen.at(static_cast<std::size_t>(std::floor((std::bit_cast<float>(bits) + 3.0f) * 2.0f)));
   EXPECT_LT(chi_square(seen), 2.5);
+}
+
+TEST(RandomActions, AreFiniteWhereBoundsAreNot) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const auto range = [](const ActionSpace& space) {
+    float low = 1e9f, high = -1e9f;
+    for (const std::int32_t bits : draw(space, 10'000)) {
+      low = std::min(low, std::bit_cast<float>(bits));
+      high = std::max(high, std::bit_cast<float>(bits));
+    }
+    return std::pair(std::round(low), std::round(high));
+  };
+  EXPECT_EQ(range(ActionSpace::box(1, -infinity, infinity)), std::pair(-1.0f, 1.0f));
+  EXPECT_EQ(range(ActionSpace::box(1, 3.0f, infinity)), std::pair(3.0f, 5.0f));
+  EXPECT_EQ(range(ActionSpace::box(1, -infinity, 3.0f)), std::pair(1.0f, 3.0f));
+}
+
+// Neither what environments draw nor what policies do.
+TEST(RandomActions, HaveAStreamOfTheirOwn) {
+  for (const std::uint64_t seed : {std::uint64_t{7}, (std::uint64_t{3} << 32) + 5}) {
+    RandomActionsArgs args;
+    random_actions_key(seed, 2, 9, args);
+    for (const Stream other : {Stream::kEnvironment, Stream::kAction, Stream::kShuffle, Stream::kPool}) {
+      const RandomKey key = RandomKey::of(seed, other);
+      const Philox bits = philox({{2, 9, 0, 0}}, key.key0, key.key1);
+      EXPECT_FALSE(bits.word[0] == args.key[0] && bits.word[1] == args.key[1]);
+    }
+  }
 }
 
 TEST(RandomActions, OnlyLegalChoicesAndAllOfThem) {

@@ -35,7 +35,8 @@ struct Rollout {
   std::vector<std::uint8_t> terminated = {}, truncated = {}, reset_step = {};  // [T, E]
 };
 
-inline Rollout random_rollout(Draws& draws, int steps, int num_envs, int num_agents) {
+// Episodes are truncated after `limit` steps, those under way at the beginning too.
+inline Rollout random_rollout(Draws& draws, int steps, int num_envs, int num_agents, int limit = 1 << 24) {
   const std::size_t te = std::size_t(steps) * num_envs, row = std::size_t(num_envs) * num_agents;
   Rollout r{steps, num_envs, num_agents, draws.uniforms(std::int64_t(te) * num_agents, -1.0f, 1.0f),
             draws.uniforms(std::int64_t(te) * num_agents + std::int64_t(row), -2.0f, 2.0f)};
@@ -46,11 +47,13 @@ inline Rollout random_rollout(Draws& draws, int steps, int num_envs, int num_age
   r.reset_step.assign(te, 0);
   for (int e = 0; e < num_envs; ++e) {
     bool pending = draws.one_in(3);
+    int made = 0;
     for (int t = 0; t < steps; ++t) {
       const std::size_t at = std::size_t(t) * num_envs + e;
       r.reset_step[at] = pending ? 1 : 0;
       r.terminated[at] = !pending && draws.one_in(9) ? 1 : 0;
-      r.truncated[at] = !pending && r.terminated[at] == 0 && draws.one_in(9) ? 1 : 0;
+      made = pending ? 0 : made + 1;
+      r.truncated[at] = !pending && r.terminated[at] == 0 && (draws.one_in(9) || made == limit) ? 1 : 0;
       for (int a = 0; a < num_agents; ++a) {
         const std::size_t i = at * num_agents + a;
         const bool leaves = !pending && r.active[i] != 0 && draws.one_in(7);

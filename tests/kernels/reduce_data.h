@@ -26,6 +26,15 @@ std::vector<double> run_masked_moments(Memory memory, const ReduceData& data) {
   return memory.get(out, 3);
 }
 
+// Rows one after the other: [rows, 3].
+template <typename Memory>
+std::vector<double> run_masked_row_moments(Memory memory, const ReduceData& data, std::int64_t rows) {
+  const auto n = static_cast<std::int64_t>(data.x.size()) / rows;
+  double* const out = memory.template make<double>(static_cast<std::size_t>(3 * rows));
+  masked_row_moments(memory.queue(), memory.put(data.x), memory.put(data.mask), rows, n, out);
+  return memory.get(out, static_cast<std::size_t>(3 * rows));
+}
+
 // x [rows, n], a row for every total.
 template <typename Memory>
 std::vector<double> run_add_row_sums(Memory memory, const std::vector<float>& x,

@@ -48,6 +48,22 @@ TEST_P(Reduce, MomentsOfWhatTheMaskLeaves) {
   }
 }
 
+TEST_P(Reduce, MomentsOfRows) {
+  Draws draws(4);
+  for (const std::int64_t rows : {1, 7, 500}) {
+    const std::int64_t n = 130;
+    const ReduceData data = random_reduce_data(draws, rows * n);
+    const std::vector<double> got = run_masked_row_moments(HostMemory(), data, rows);
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const auto begin = row * n;
+      const ReduceData alone{.x = {data.x.begin() + begin, data.x.begin() + begin + n},
+                             .mask = {data.mask.begin() + begin, data.mask.begin() + begin + n}};
+      const std::vector<double> expected = run_masked_moments(HostMemory(), alone);
+      for (std::int64_t k = 0; k < 3; ++k) EXPECT_EQ(got[3 * row + k], expected[k]) << row;
+    }
+  }
+}
+
 TEST_P(Reduce, WhatIsMaskedMayBeAnything) {
   ReduceData data{.x = {1.0f, std::numeric_limits<float>::quiet_NaN(), 3.0f}, .mask = {1, 0, 1}};
   EXPECT_EQ(run_masked_moments(HostMemory(), data), (std::vector<double>{2.0, 4.0, 10.0}));

@@ -39,7 +39,8 @@ TEST(Twins, Returns) {
   for (const int num_envs : kSizes) {
     const Rollout rollout = random_rollout(draws, 37, num_envs, 3);
     for (const ReturnMethod method : {ReturnMethod::kGae, ReturnMethod::kNStep, ReturnMethod::kMonteCarlo}) {
-      const ReturnsArgs settings{.method = method, .gamma = 0.97f, .lambda = 0.9f, .n_step = 5};
+      const ReturnsArgs settings{
+          .method = method, .gamma = 0.97f, .lambda = 0.9f, .time_limit = 20, .n_step = 5};
       const Returns cpu = run_returns(HostMemory(), rollout, settings);
       const Returns gpu = run_returns(CudaMemory(), rollout, settings);
       EXPECT_EQ(gpu.advantage, cpu.advantage);
@@ -224,6 +225,13 @@ TEST(Twins, ReductionsOfTheSameBitsEveryTime) {
     expect_near(moments[1], cpu_moments[1]);
     expect_near(moments[2], cpu_moments[2]);
 
+    for (const std::int64_t count : {1, 2}) {
+      if (n % count != 0) continue;
+      const std::vector<double> by_row = run_masked_row_moments(CudaMemory(), data, count);
+      const std::vector<double> cpu_by_row = run_masked_row_moments(HostMemory(), data, count);
+      for (std::size_t k = 0; k < by_row.size(); ++k) expect_near(by_row[k], cpu_by_row[k]);
+    }
+
     const std::vector<float> rows = draws.uniforms(6 * n, -1.0f, 2.0f);
     const std::vector<double> start = {0.5, -7.0, 0.0, 1.0, 2.0, 3.0};
     const std::vector<double> sums = run_add_row_sums(CudaMemory(), rows, start);
@@ -250,8 +258,10 @@ TEST(Twins, Adam) {
     Minibatch bad = random_minibatch(draws, n), last = random_minibatch(draws, n);
     bad.gradient.back() = std::numeric_limits<float>::infinity();
     last.totals[kApproxKl] = 0.02 * last.totals[kCount];
-    const std::vector<Minibatch> minibatches = {random_minibatch(draws, n), bad, random_minibatch(draws, n),
-                                                last, random_minibatch(draws, n)};
+    const Minibatch empty = {std::vector<float>(static_cast<std::size_t>(n)),
+                             std::vector<double>(kNumLossSums)};
+    const std::vector<Minibatch> minibatches = {
+        random_minibatch(draws, n), empty, bad, random_minibatch(draws, n), last, random_minibatch(draws, n)};
     const Optimizer cpu = run_adam(HostMemory(), start, minibatches);
     const Optimizer gpu = run_adam(CudaMemory(), start, minibatches);
     for (std::size_t i = 0; i < cpu.parameter.size(); ++i) {

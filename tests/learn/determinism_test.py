@@ -44,7 +44,7 @@ def test_metrics_and_weights_are_the_same_for_1_2_and_4_threads(tmp_path: pathli
 ])
 def test_activations_kept_from_the_rollout_change_nothing(tmp_path: pathlib.Path, env, policies, form):
     reuse = ", reuse_activations: true"
-    options = ["--env", env, "--set", f"trainer.observations={form}", "--num_envs", "24", "--train_batch_size", "480", "--total_steps", "1920"]
+    options = ["--env", env, "--set", "env.episode_length=10", "--set", f"trainer.observations={form}", "--num_envs", "24", "--train_batch_size", "480", "--total_steps", "1920"]
     runs = [train(tmp_path / name, *options, "--set", "policy=" + policies.replace("%s", given)) for name, given in (("anew", ""), ("kept", reuse))]
     assert runs[0] == runs[1]
 

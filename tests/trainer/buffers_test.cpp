@@ -20,8 +20,9 @@ std::vector<const void*> addresses(const Trajectory& trajectory) {
 
 TEST(Buffers, AddressesStayOverIterations) {
   for (const std::string algorithm : {"A2C", "PPO", "REINFORCE"}) {
-    const cli::Setup setup = make_setup("tag_gridworld", {"trainer.num_envs=6", "trainer.train_batch_size=60",
-                                                          "policy={shared: {algorithm: " + algorithm + "}}"});
+    const cli::Setup setup = make_setup(
+        "tag_gridworld", {"trainer.num_envs=6", "trainer.train_batch_size=60", "env.episode_length=5",
+                          "policy={shared: {algorithm: " + algorithm + "}}"});
     Trainer trainer(setup.config, *setup.row, *setup.environment, {});
     trainer.iterate();
     const auto before = addresses(trainer.trajectory());

@@ -141,7 +141,7 @@ INSTANTIATE_TEST_SUITE_P(
              "policy={tagger: {algorithm: A2C, reuse_activations: true}, runner: {algorithm: A2C}}"},
         Case{"ppo", "cartpole",
              "policy={shared: {algorithm: PPO, target_kl: 0.01, lr: [[0, 0.01], [4000, 0.001]]}}"},
-        Case{"gaussian", "pendulum", "policy={shared: {algorithm: PPO, normalize_return: true}}"},
+        Case{"gaussian", "pendulum", "policy={shared: {algorithm: PPO, normalize_return: true, gae_lambda: 1}}"},
         Case{"tf32", "tag_gridworld", "policy={tagger: {algorithm: A2C}, runner: {algorithm: PPO}}",
              "trainer.precision=tf32"},
         Case{"bf16", "tag_continuous", "policy={tagger: {algorithm: A2C}, runner: {algorithm: PPO}}",

@@ -89,8 +89,10 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"a2c", "tag_gridworld", "policy={tagger: {algorithm: A2C}, runner: {algorithm: A2C}}"},
         Case{"ppo", "tag_gridworld",
              "policy={shared: {algorithm: PPO, num_minibatches: 4, target_kl: 0.01, normalize_return: true, "
+             "gae_lambda: 1, "
              "normalize_advantage: true, vf_clip_param: 0.1, lr: [[0, 0.01], [900, 0.0]]}}"},
-        Case{"reinforce", "cartpole", "policy={shared: {algorithm: REINFORCE, normalize_return: true}}"},
+        Case{"reinforce", "cartpole", "policy={shared: {algorithm: REINFORCE, normalize_return: true}}",
+             "env.episode_length=5"},
         Case{"reuse", "tag_gridworld",
              "policy={tagger: {algorithm: A2C, reuse_activations: true}, runner: {algorithm: A2C}}"},
         Case{"gaussian", "pendulum", "policy={shared: {algorithm: PPO, model: {separate_value: true}}}"},

@@ -95,6 +95,11 @@ WD_FN void start_episode(Team& team, const typename Env::Params& params, typenam
   derive<Env>(team, params, state);
 }
 
+// The number so many half-widths from the middle, or the bound that is nearest to it.
+WD_FN float within_bounds(float half_widths, float low, float high) {
+  return clamp((0.5f * low + 0.5f * high) + half_widths * (0.5f * high - 0.5f * low), low, high);
+}
+
 // Gathers the replica's actions from the policies' buffers and clears what the step adds to.
 template <typename Env, typename Team>
 WD_FN void stage(Team& team, const typename Env::Params& params, const typename Env::State& state,
@@ -103,6 +108,14 @@ WD_FN void stage(Team& team, const typename Env::Params& params, const typename 
     const RoleView& role = view.roles[r];
     const std::int32_t* const rows =
         role.action + static_cast<std::int64_t>(replica) * role.policy_agents * role.action_width;
+    if (role.in_half_widths) {
+      team.each_pair(role.action_width, role.count, [&](int k, int i) {
+        const float action = reinterpret_cast<const float*>(rows)[i * role.action_width + k];
+        reinterpret_cast<float*>(staging.actions)[k * shape.num_agents + role.first_agent + i] =
+            within_bounds(action, role.low, role.high);
+      });
+      continue;
+    }
     team.each_pair(role.action_width, role.count, [&](int k, int i) {
       staging.actions[k * shape.num_agents + role.first_agent + i] = rows[i * role.action_width + k];
     });

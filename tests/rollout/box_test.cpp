@@ -1,0 +1,128 @@
+// box_test.cpp: what an environment gets of a continuous action: a policy's within finite bounds, others' as they are.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "src/rollout/random_play.h"
+#include "wd/detail/cpu_executor.h"
+#include "wd/policy.h"
+#include "wd/replicas.h"
+
+// Remembers the actions that it got.
+struct Boxes {
+  struct Params {
+    void describe(auto&&) {}
+  };
+  struct State {
+    wd::PerAgent<float> first, second;
+    void describe(auto&& field) { field("first", first), field("second", second); }
+  };
+  static wd::Spec spec(const Params&) {
+    const float infinity = std::numeric_limits<float>::infinity();
+    return {.roles = {{"closed", 2, {{"one"}}, wd::ActionSpace::box(2, -3.0f, 5.0f)},
+                      {"open", 2, {{"one"}}, wd::ActionSpace::box(2, 0.0f, infinity)}},
+            .time_limit = 100};
+  }
+  WD_FN static void reset(auto& team, const Params&, State& s, wd::Random) {
+    team.each(4, [&](int i) { s.first[i] = s.second[i] = 0.0f; });
+  }
+  WD_FN static void step(auto& team, const Params&, State& s, wd::Actions a, wd::Random, wd::Outcome&) {
+    team.each(4, [&](int i) {
+      s.first[i] = a.continuous(i, 0);
+      s.second[i] = a.continuous(i, 1);
+    });
+  }
+  WD_FN static void observe(auto& team, const Params&, const State&, wd::Observations obs) {
+    team.each(4, [&](int i) { obs(i, 0) = 1.0f; });
+  }
+};
+
+namespace wd {
+namespace {
+
+constexpr int kReplicas = 64;
+
+struct Game {
+  detail::CpuEnvironment<Boxes> environment{"boxes"};
+  EnvironmentRow row{"boxes", nullptr, nullptr, ""};
+  Replicas replicas{row, environment, {.num_envs = kReplicas, .seed = 3}};
+  Trajectory trajectory{environment.spec(), {"closed", "open"}, {0, 1}, 1, kReplicas, {}};
+
+  Game() { replicas.step(trajectory.first_rows()); }
+  PolicyBuffers& closed() { return trajectory.policies()[0]; }
+  PolicyBuffers& open() { return trajectory.policies()[1]; }
+  // [replicas, role's agents, components], as the environment got them.
+  at::Tensor got(int first_agent) const {
+    const at::Tensor all = at::empty({kReplicas, 2, 2});
+    for (int e = 0; e < kReplicas; ++e) {
+      int k = 0;
+      for (const char* field : {"first", "second"}) {
+        const std::vector<double> values = replicas.read(e, replicas.layout().field(field));
+        for (int i = 0; i < 2; ++i)
+          all[e][i][k] = static_cast<float>(values[static_cast<std::size_t>(first_agent + i)]);
+        ++k;
+      }
+    }
+    return all;
+  }
+};
+
+void act(PolicyBuffers& buffers, int index) {
+  ModelSettings model;
+  model.fc_dims = {4};
+  model.initial_log_std = 0.5;
+  Policy(buffers, model, index, 5, 64).act(buffers, 0, {.seed = 5});
+}
+
+TEST(Box, APolicysActionsAreHalfWidthsWithinTheBounds) {
+  Game game;
+  act(game.closed(), 0);
+  act(game.open(), 1);
+  game.replicas.step(game.trajectory.rows(0));
+  const at::Tensor drawn = game.closed().action[0], got = game.got(0);
+  EXPECT_TRUE(at::equal(got, (1.0f + 4.0f * drawn).clamp(-3.0f, 5.0f)));
+  EXPECT_GT((drawn > 1.0f).sum().item<int>(), 10)
+      << "nothing is beyond a bound: the test shows less than it says";
+  EXPECT_GT((drawn < -1.0f).sum().item<int>(), 10);
+  EXPECT_EQ(got.min().item<float>(), -3.0f);
+  EXPECT_EQ(got.max().item<float>(), 5.0f);
+  EXPECT_NEAR(got.mean().item<float>(), 1.0f, 1.0f) << "the middle is where it begins";
+  EXPECT_TRUE(at::equal(game.got(2), game.open().action[0])) << "without two finite bounds they are as drawn";
+  EXPECT_LT(game.open().action[0].min().item<float>(), 0.0f);
+}
+
+TEST(Box, WhatOthersPlayArrivesAsItIs) {
+  Game game;
+  act(game.closed(), 0);
+  play_at_random({}, game.closed(), 0, 0, {.seed = 2});
+  play_at_random({}, game.open(), 0, 0, {.seed = 2, .policy = 1});
+  game.replicas.step(game.trajectory.rows(0));
+  EXPECT_TRUE(at::equal(game.got(0), game.closed().action[0]));
+  EXPECT_TRUE(at::equal(game.got(2), game.open().action[0]));
+  EXPECT_GT(game.got(0).max().item<float>(), 4.0f) << "random players fill the bounds themselves";
+  EXPECT_LE(game.got(0).max().item<float>(), 5.0f);
+  game.closed().action.fill_(-7.25f);  // a script's, beyond the bounds
+  game.replicas.step(game.trajectory.rows(0));
+  EXPECT_TRUE(at::equal(game.got(0), at::full({kReplicas, 2, 2}, -7.25f)));
+}
+
+TEST(Box, MoreComponentsThanRandomNumbersAreRefused) {
+  const auto policy_of = [](int components) {
+    Spec spec;
+    spec.roles = {{"agent", 1, {{"one"}}, ActionSpace::box(components, -1.0f, 1.0f)}};
+    spec.time_limit = 10;
+    Trajectory trajectory(spec, {"agent"}, {0}, 1, 1, {});
+    Policy(trajectory.policies()[0], {}, 0, 1, 64);
+  };
+  policy_of(256);
+  try {
+    policy_of(257);
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_STREQ(error.what(), "an action has 257 components; at most 256: give the rest to further agents");
+  }
+}
+
+}  // namespace
+}  // namespace wd
