@@ -91,7 +91,11 @@ bool Arguments::parse() {
   for (const std::string& extra : app_->remaining()) {
     const bool dashed = extra.size() > 1 && extra.front() == '-';
     const std::string name = extra.substr(0, extra.find('='));
-    if (!dashed) throw UsageError("unexpected argument '" + extra + "'; see " + app_->get_name() + " --help");
+    if (!dashed) {
+      throw UsageError("unexpected argument '" + extra + "'; " +
+                       (likely_.empty() ? "see " : "did you mean \"" + likely_ + ' ' + extra + "\"? See ") +
+                       app_->get_name() + " --help");
+    }
     throw UsageError("unknown option " + name + suggestion(name, option_names(*app_)));
   }
   for (const CLI::Option* option : app_->get_options()) {
