@@ -31,6 +31,7 @@ enum class Kind {
   kTooSlow,      // not done within the time that it was given
   kFailed,       // anything else: ends the search, and never counts as "too big"
   kSkipped,      // not run, since the memory model leaves no hope
+  kCutShort,     // the search's time was over before it was done: says nothing about the setting
 };
 
 // What came of a probe.
@@ -53,7 +54,7 @@ using Measure =
 
 enum class Objective {
   kSpeed,   // replicas with min_rollout steps kept free, then T, then the smallest setting that is as fast
-  kMemory,  // replicas at one step each until memory is full, then T
+  kMemory,  // the same, to where memory is full, and no third stage
 };
 
 struct Limits {
@@ -73,9 +74,10 @@ struct Sizes {
 };
 
 struct SearchOptions {
-  Probe start;                   // the configured setting
-  int num_workers = 1;           // replicas come in multiples of it
-  std::int64_t min_rollout = 0;  // least T for kSpeed; 0: start's
+  Probe start;                                         // the configured setting
+  int num_workers = 1;                                 // replicas come in multiples of it
+  std::int64_t min_rollout = 0;                        // least T; 0: start's for kSpeed, 1 for kMemory
+  std::string max_batch_from = "autoscale.max_batch";  // what Limits::max_batch follows from, for people
   Objective objective = Objective::kSpeed;
   Limits limits = {};
   Sizes sizes = {};
@@ -116,6 +118,7 @@ struct SearchResult {
   double env_steps_per_s = 0.0;  // median of its probes
   std::uint64_t bytes = 0;       // its highest peak
   std::string reason;            // why each search ended; otherwise what went wrong
+  bool at_max_batch = false;     // a search ended at Limits::max_batch: a larger one was not looked at
   MemoryLine memory;             // as measured
   std::vector<Try> tries;        // in their order
 

@@ -41,10 +41,22 @@ struct Checkpoint {
   std::string name() const { return folder.filename().string(); }
 };
 
-// Reads and verifies every byte of a checkpoint. Throws std::runtime_error naming the file and what is wrong with it.
-Checkpoint open_checkpoint(const std::filesystem::path& folder);
-// The tensors of a checkpoint that was opened.
-Snapshot read_snapshot(const Checkpoint& checkpoint);
+// Whether a folder is one, be it damaged.
+bool is_checkpoint(const std::filesystem::path& folder);
+
+enum class CheckpointParts {
+  kAll,
+  kWeights
+};  // kWeights: configuration and parameters, which is what playing needs
+
+// Reads and verifies every byte of a checkpoint, or of these parts. Throws std::runtime_error naming the file and what is wrong with it.
+Checkpoint open_checkpoint(const std::filesystem::path& folder,
+                           CheckpointParts parts = CheckpointParts::kAll);
+// What a snapshot must hold, by path as in Snapshot::files.
+using SnapshotForms = std::map<std::string, std::vector<TensorForm>>;
+// The tensors of a checkpoint that was opened. Throws std::runtime_error where it lacks one of these, or has another one, or one of
+// another type or shape: before memory is taken for it.
+Snapshot read_snapshot(const Checkpoint& checkpoint, const SnapshotForms& forms);
 
 // Folders that call themselves checkpoints, newest first.
 std::vector<std::filesystem::path> list_checkpoints(const std::filesystem::path& folder);

@@ -132,6 +132,7 @@ struct SavingSettings {
 // autoscale: how --auto_scale chooses num_envs and train_batch_size.
 struct AutoscaleSettings {
   int objective = kObjectiveSpeed;
+  std::int64_t min_iterations = 200;
   std::int64_t min_rollout = 0;
   double memory_fraction = 0.95;
   double memory_gb = 0.0;

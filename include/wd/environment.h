@@ -64,8 +64,9 @@ struct StepView {
   std::uint32_t first_replica = 0;  // global id of replica 0
   int time_limit = 0;
   AtTimeLimit at_time_limit = AtTimeLimit::kTruncates;
-  RandomKey key{};       // Stream::kEnvironment
-  RandomKey pool_key{};  // Stream::kPool
+  RandomKey key{};        // Stream::kEnvironment
+  RandomKey start_key{};  // the same, for reset()
+  RandomKey pool_key{};   // Stream::kPool
   ResetMode reset = ResetMode::kRandom;
   std::uint32_t pool_size = 0;        // kPool: starts drawn from; kGiven: images
   const std::byte* images = nullptr;  // kGiven: [pool_size, block_bytes]

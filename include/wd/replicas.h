@@ -3,7 +3,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -16,6 +18,7 @@ struct ReplicasOptions {
   int num_envs = 1;                 // of this worker
   std::uint32_t first_replica = 0;  // global id of the first
   std::uint64_t seed = 1;
+  std::optional<std::uint64_t> start_seed;  // of what reset() draws; none: seed
   ResetMode reset = ResetMode::kRandom;
   std::uint32_t pool_size = 0;  // kPool: starts in the pool
   std::string starts;           // kGiven: text of a JSON list of {field: value or [values by agent]}
@@ -50,6 +53,7 @@ class Replicas {
   void write(int replica, const std::string& json);
 
  private:
+  RandomKey start_key() const;
   StepView complete(StepView rows) const;
   void find_statistics();
 

@@ -56,6 +56,8 @@ class Trainer {
 
   // Everything that the next iteration depends on, in host memory: on rank 0, for all. Synchronises on CUDA. All ranks.
   Snapshot snapshot() const;
+  // What restore() asks of rank 0's snapshot.
+  SnapshotForms snapshot_forms() const;
   // Goes on from there: the same bits as if training had never stopped (on the CPU). Throws std::runtime_error where the snapshot
   // is of another training. All ranks; rank 0's snapshot counts, written by any number of ranks.
   void restore(const Snapshot& snapshot);

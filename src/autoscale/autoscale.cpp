@@ -13,6 +13,7 @@
 
 #include "src/autoscale/budget.h"
 #include "src/autoscale/cache.h"
+#include "src/autoscale/learning.h"
 #include "src/autoscale/picture.h"
 #include "src/autoscale/prober.h"
 #include "src/autoscale/search.h"
@@ -127,29 +128,6 @@ Sizes sizes_of(const Config& config, const Environment& environment) {
       .fixed = 0.0, .per_replica = one - step + environment.layout().block_bytes, .per_replica_step = step};
 }
 
-SearchOptions search_options(const Config& config, const Environment& environment, int num_workers,
-                             std::uint64_t memory) {
-  const AutoscaleSettings& settings = config.autoscale;
-  SearchOptions options;
-  options.start = {config.trainer.num_envs, config.trainer.rollout_steps()};
-  options.num_workers = num_workers;
-  options.min_rollout = settings.min_rollout;
-  options.objective = settings.objective == kObjectiveMemory ? Objective::kMemory : Objective::kSpeed;
-  options.limits = {.memory_bytes = memory,
-                    .max_envs = settings.max_envs,
-                    .max_batch = settings.max_batch,
-                    .max_seconds = settings.max_seconds};
-  for (const PolicySettings& policy : config.policies) {
-    if (policy.algorithm == kPpo)
-      options.limits.min_batch = std::max<std::int64_t>(options.limits.min_batch, policy.num_minibatches);
-    if (policy.algorithm == kReinforce && policy.to_train)  // refuses less
-      options.min_rollout =
-          std::max<std::int64_t>(options.min_rollout, std::int64_t{2} * environment.spec().time_limit);
-  }
-  options.sizes = sizes_of(config, environment);
-  return options;
-}
-
 // --- the cache ---------------------------------------------------------------------------------------------
 
 // Of this program and of the library that holds this code.
@@ -178,7 +156,8 @@ CacheKey key_of(const Config& config, Environment& environment, const Machine& m
     if (path.starts_with("policy.") || std::ranges::count(kOther, path) > 0) key.model += line;
     if (path.starts_with("autoscale.") && path != "autoscale.scale_lr") key.search += line;
   }
-  key.search += concat(search.num_workers, " workers");
+  key.search += concat(search.num_workers, " workers, a batch of at most ", search.limits.max_batch,
+                       ", rollouts of at least ", search.min_rollout);
   return key;
 }
 
@@ -205,6 +184,41 @@ std::string batch_note(const SearchResult& result, const Config& config) {
          "learning rates";
 }
 
+// What was left out for the sake of learning, and what may be too little for it.
+std::vector<std::string> learning_notes(const SearchResult& result, const Config& config, const Spec& spec) {
+  const AutoscaleSettings& settings = config.autoscale;
+  const std::int64_t batch = result.chosen.batch(), steps = result.chosen.rollout_steps,
+                     iterations = iterations_of(config, batch);
+  std::vector<std::string> notes;
+  const auto most = most_batch(config);
+  const bool bound = most && *most < settings.max_batch && result.at_max_batch && 2 * batch > *most;
+  if (bound) {
+    const bool configured = *most == config.trainer.train_batch_size;
+    notes.push_back(
+        concat("the batch ends where autoscale.min_iterations = ", settings.min_iterations, " says, at ",
+               *most, configured ? ", which is the configured one" : "",
+               ", though a larger one may be faster: trainer.total_steps = ", config.trainer.total_steps,
+               " are ", iterations,
+               " iterations of what was chosen; more total_steps, or a lower min_iterations, let it grow"));
+  } else if (iterations < AutoscaleSettings().min_iterations && batch > config.trainer.train_batch_size) {
+    notes.push_back(
+        concat("trainer.total_steps = ", config.trainer.total_steps, " are ", iterations,
+               " iterations of a batch of ", batch,
+               ", which may be too few to learn in: raise total_steps or autoscale.min_iterations"));
+  }
+  const std::int64_t enough = enough_steps(config, spec.time_limit);
+  if (steps < enough) {
+    notes.push_back(concat("rollouts of ", steps,
+                           " steps cut advantages short, for which gamma and gae_lambda ask ", enough,
+                           ": raise autoscale.min_rollout"));
+  } else if (config.trainer.rollout_steps() < enough) {
+    notes.push_back(concat("rollouts have ", steps, " steps, not the configured ",
+                           config.trainer.rollout_steps(), ", since gamma and gae_lambda ask for ", enough,
+                           ": autoscale.min_rollout allows fewer"));
+  }
+  return notes;
+}
+
 [[noreturn]] void fail(const SearchResult& result, const Limits& limits) {
   if (result.status == Status::kFailed)
     throw std::runtime_error("autoscale: a probe failed: " + result.reason);
@@ -224,6 +238,31 @@ std::string batch_note(const SearchResult& result, const Config& config) {
 
 }  // namespace
 
+SearchOptions search_options(const Config& config, const Environment& environment, int num_workers,
+                             std::uint64_t memory) {
+  const AutoscaleSettings& settings = config.autoscale;
+  SearchOptions options;
+  options.start = {config.trainer.num_envs, config.trainer.rollout_steps()};
+  options.num_workers = num_workers;
+  options.objective = settings.objective == kObjectiveMemory ? Objective::kMemory : Objective::kSpeed;
+  options.limits = {.memory_bytes = memory,
+                    .max_envs = settings.max_envs,
+                    .max_batch = settings.max_batch,
+                    .max_seconds = settings.max_seconds};
+  if (const auto most = most_batch(config); most && *most < settings.max_batch) {
+    options.limits.max_batch = *most;
+    options.max_batch_from = concat("autoscale.min_iterations = ", settings.min_iterations);
+  }
+  options.min_rollout =
+      least_rollout(config, environment.spec().time_limit, num_workers, options.limits.max_batch);
+  for (const PolicySettings& policy : config.policies) {
+    if (policy.algorithm == kPpo)
+      options.limits.min_batch = std::max<std::int64_t>(options.limits.min_batch, policy.num_minibatches);
+  }
+  options.sizes = sizes_of(config, environment);
+  return options;
+}
+
 std::vector<Override> settings_of(const SearchResult& result, const Config& config) {
   constexpr const char* kOption = "--auto_scale";
   std::vector<Override> settings = {{"trainer.num_envs", concat(result.chosen.num_envs), kOption},
@@ -237,12 +276,14 @@ std::vector<Override> settings_of(const SearchResult& result, const Config& conf
   return settings;
 }
 
-Autoscaled autoscaled(const Report& report, const Config& config) {
+Autoscaled autoscaled(Report report, const Config& config, const Spec& spec) {
+  report.total_steps = config.trainer.total_steps;
   Autoscaled done;
   done.result = report.result;
   done.settings = settings_of(report.result, config);
   if (report.result.chosen.batch() != config.trainer.train_batch_size)
     done.notes.push_back(batch_note(report.result, config));
+  for (std::string& note : learning_notes(report.result, config, spec)) done.notes.push_back(std::move(note));
   done.json = report_json(report);
   done.svg = svg(report);
   return done;
@@ -271,7 +312,7 @@ Autoscaled autoscale(const Config& config, const EnvironmentRow& row, Environmen
   if (!options.refresh && !folder.empty()) {
     const Cached cached = read_cache(folder, key, workers, search_for.limits);
     if (cached.report) {
-      Autoscaled done = autoscaled(*cached.report, config);
+      Autoscaled done = autoscaled(*cached.report, config, environment.spec());
       done.cached = true;
       done.notes.insert(done.notes.begin(), notes.begin(), notes.end());
       return done;
@@ -294,7 +335,7 @@ Autoscaled autoscale(const Config& config, const EnvironmentRow& row, Environmen
   } catch (const std::runtime_error& error) {
     notes.push_back(concat("not kept for the next time: ", error.what()));
   }
-  Autoscaled done = autoscaled(report, config);
+  Autoscaled done = autoscaled(report, config, environment.spec());
   done.notes.insert(done.notes.begin(), notes.begin(), notes.end());
   return done;
 }

@@ -27,8 +27,10 @@ class Climber {
     } else if (first) {
       down(start);
     }
-    if (ended_.empty()) ended_ = tries_.out_of_time() ? "its time is over" : "its probes are used up";
-    return {best(), ended_};
+    if (ended_.empty()) {
+      ended_ = tries_.out_of_time() ? "its part of autoscale.max_seconds is over" : "its probes are used up";
+    }
+    return {best(), ended_, at_most_};
   }
 
  private:
@@ -76,7 +78,8 @@ class Climber {
         return;
       }
     }
-    ended_ = concat("the limit is ", axis_.most);
+    ended_ = concat("the limit is ", axis_.most, " (", axis_.most_from, ")");
+    at_most_ = true;
   }
 
   // The next number whose doublings gain 2 % each: several of them show what one hides in the noise. None: this
@@ -130,6 +133,7 @@ class Climber {
   const bool for_speed_;
   std::set<std::int64_t> seen_;
   std::string ended_;
+  bool at_most_ = false;
 };
 
 }  // namespace

@@ -14,6 +14,7 @@ struct Axis {
   std::int64_t least = 1, most = 1, step = 1;  // multiples of step
   std::int64_t Probe::* number = &Probe::num_envs;
   Probe at;
+  std::string most_from = {};  // the setting that `most` follows from, for people
 
   Probe probe(std::int64_t value) const {
     Probe moved = at;
@@ -32,6 +33,7 @@ inline std::int64_t round_up(std::int64_t value, std::int64_t step) {
 struct Climb {
   std::optional<std::int64_t> found;
   std::string ended;  // why it went no further
+  bool at_most = false;
 };
 
 // From `start`. With `for_speed` a doubling that gains under 2 % ends it too, and of what fits the smallest is

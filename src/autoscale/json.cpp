@@ -24,14 +24,14 @@ Probe probe_from(const Json& json) {
 
 namespace {
 
-constexpr int kVersion = 2;
+constexpr int kVersion = 3;
 constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
 
 // Each in the order of its enum.
 constexpr std::array kObjectives{"speed", "memory"};
 constexpr std::array kStages{"replicas", "rollout", "smallest"};
 constexpr std::array kStatuses{"chosen", "nothing_fits", "failed"};
-constexpr std::array kKinds{"fits", "out_of_memory", "too_slow", "failed", "skipped"};
+constexpr std::array kKinds{"fits", "out_of_memory", "too_slow", "failed", "skipped", "cut_short"};
 
 // --- probes and outcomes -----------------------------------------------------------------------------------
 
@@ -131,8 +131,10 @@ std::string report_json(const Report& report) {
                   {"num_workers", report.num_workers},
                   {"objective", word(report.objective, kObjectives)},
                   {"limits", to_json(report.limits)},
+                  {"total_steps", report.total_steps},
                   {"status", word(result.status, kStatuses)},
                   {"reason", result.reason},
+                  {"at_max_batch", result.at_max_batch},
                   {"start", to_json(result.start)},
                   {"chosen", chosen},
                   {"memory", to_json(result.memory)},
@@ -150,10 +152,12 @@ Report parse_report(std::string_view written) {
         .device = text(json, "device"),
         .num_workers = static_cast<int>(count(json, "num_workers", 1, std::numeric_limits<int>::max())),
         .objective = from_word<Objective>(json, "objective", kObjectives),
-        .limits = limits_from(json.at("limits"))};
+        .limits = limits_from(json.at("limits")),
+        .total_steps = count(json, "total_steps", 0)};
     SearchResult& result = report.result;
     result.status = from_word<Status>(json, "status", kStatuses);
     result.reason = text(json, "reason");
+    result.at_max_batch = json.at("at_max_batch").get<bool>();
     result.start = probe_from(json.at("start"));
     result.memory = memory_from(json.at("memory"));
     WD_CHECK(json.at("tries").is_array(), "tries is no list");

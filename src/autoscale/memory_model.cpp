@@ -53,6 +53,7 @@ MemoryModel::Fit MemoryModel::fit() const {
 }
 
 std::uint64_t MemoryModel::predict(const Probe& probe) const {
+  if (points_.empty()) return 0;
   const Fit fitted = fit();
   return saturate(fitted.offset + fitted.scale * exact(probe));
 }

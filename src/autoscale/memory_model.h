@@ -15,7 +15,7 @@ class MemoryModel {
   // A probe that fitted, and the peak of its fullest worker.
   void add(const Probe& probe, std::uint64_t bytes);
 
-  // The likeliest, for people. Saturates.
+  // The likeliest, for people; 0 before anything was measured. Saturates.
   std::uint64_t predict(const Probe& probe) const;
   // What it needs at the very least: where this exceeds the budget, there is no hope.
   std::uint64_t at_least(const Probe& probe) const;

@@ -100,13 +100,13 @@ class Picture {
   void mark(const Try& one) {
     if (one.outcome.kind == Kind::kFits) {
       svg_.dot({x(one.probe), y(one.outcome.env_steps_per_s)}, 4, colours_[one.probe.rollout_steps],
-               table_line(one));
+               table_line(one, report_.total_steps));
     } else {
-      svg_.cross({x(one.probe), kBottom}, colour_of(one.outcome.kind), table_line(one));
+      svg_.cross({x(one.probe), kBottom}, colour_of(one.outcome.kind), table_line(one, report_.total_steps));
     }
   }
   static const char* colour_of(Kind kind) {
-    if (kind == Kind::kSkipped) return "#999";
+    if (kind == Kind::kSkipped || kind == Kind::kCutShort) return "#999";
     return kind == Kind::kTooSlow ? "#d55e00" : "#c00";
   }
 
@@ -125,7 +125,8 @@ class Picture {
       svg_.dot({kSide, at}, 4, colour);
       entry(concat("T = ", steps, shown == kMostLines ? " and more" : ""));
     }
-    for (const Kind kind : {Kind::kOutOfMemory, Kind::kTooSlow, Kind::kFailed, Kind::kSkipped}) {
+    for (const Kind kind :
+         {Kind::kOutOfMemory, Kind::kTooSlow, Kind::kFailed, Kind::kSkipped, Kind::kCutShort}) {
       if (std::ranges::none_of(result_.tries, [kind](const Try& one) { return one.outcome.kind == kind; }))
         continue;
       svg_.cross({kSide, at}, colour_of(kind));

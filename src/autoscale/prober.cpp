@@ -2,9 +2,12 @@
 #include "src/autoscale/prober.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 
 #include "src/autoscale/budget.h"
 #include "src/autoscale/report.h"
@@ -18,8 +21,32 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr std::string_view kPrefix = "wd-autoscale-";
+
+constexpr std::time_t kYoung = 60;  // [s]: it may be about to be locked
+
+// What searches left that were killed: folders of this user which nobody holds.
+void clear_away(const std::filesystem::path& place) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(place, error)) {
+    struct stat status{};
+    if (!entry.path().filename().string().starts_with(kPrefix) ||
+        ::lstat(entry.path().c_str(), &status) != 0 || !S_ISDIR(status.st_mode) ||
+        status.st_uid != ::geteuid() || std::time(nullptr) - status.st_mtime < kYoung ||
+        !std::filesystem::exists(entry.path() / run::kLockName, error))
+      continue;
+    try {
+      const run::Lock lock(entry.path());
+      std::filesystem::remove_all(entry.path(), error);
+    } catch (const std::runtime_error&) {  // in use
+    }
+  }
+}
+
 std::filesystem::path make_folder() {
-  std::string name = (std::filesystem::temp_directory_path() / "wd-autoscale-XXXXXX").string();
+  const std::filesystem::path place = std::filesystem::temp_directory_path();
+  clear_away(place);
+  std::string name = (place / concat(kPrefix, "XXXXXX")).string();
   WD_CHECK(::mkdtemp(name.data()) != nullptr, name, ": cannot make this folder");
   return name;
 }
@@ -46,7 +73,8 @@ Prober::Prober(const LaunchOptions& launch, std::vector<std::string> command,
       measured_seconds_(settings.probe_seconds),
       max_iteration_seconds_(settings.objective == kObjectiveSpeed ? settings.max_iteration_seconds : 0.0),
       memory_bytes_(memory_bytes),
-      folder_(make_folder()) {
+      folder_(make_folder()),
+      lock_(folder_) {
   launch_.max_restarts = 0;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "src/autoscale/probe.h"
+#include "src/run/lock.h"
 #include "wd/supervise.h"
 
 namespace wd::scaling {
@@ -28,6 +29,7 @@ class Prober {
   double measured_seconds_, max_iteration_seconds_;
   std::uint64_t memory_bytes_;
   std::filesystem::path folder_;  // for answers
+  run::Lock lock_;                // while it is in use
 };
 
 }  // namespace wd::scaling

@@ -16,10 +16,10 @@ struct Column {
   Align align;
 };
 // Known beforehand, as lines are shown one by one. The last column is as long as its text.
-constexpr Column kColumns[] = {{"stage", 8, Align::kLeft},    {"replicas", 10, Align::kRight},
-                               {"T", 8, Align::kRight},       {"batch", 12, Align::kRight},
-                               {"memory", 10, Align::kRight}, {"predicted", 10, Align::kRight},
-                               {"env/s", 8, Align::kRight},   {"outcome", 0, Align::kLeft}};
+constexpr Column kColumns[] = {
+    {"stage", 8, Align::kLeft},       {"replicas", 10, Align::kRight},   {"T", 8, Align::kRight},
+    {"batch", 12, Align::kRight},     {"iterations", 10, Align::kRight}, {"memory", 10, Align::kRight},
+    {"predicted", 10, Align::kRight}, {"env/s", 8, Align::kRight},       {"outcome", 0, Align::kLeft}};
 
 std::string line_of(const std::vector<std::string>& cells) {
   std::string line;
@@ -67,6 +67,8 @@ const char* name_of(Kind kind) {
       return "failed";
     case Kind::kSkipped:
       return "skipped";
+    case Kind::kCutShort:
+      return "cut short";
   }
   return "failed";
 }
@@ -77,12 +79,14 @@ std::string table_heading() {
   return line_of(cells);
 }
 
-std::string table_line(const Try& one) {
+std::string table_line(const Try& one, std::int64_t total_steps) {
   const Outcome& outcome = one.outcome;
+  const std::int64_t batch = one.probe.batch();
   std::string told = name_of(outcome.kind);
   if (!outcome.detail.empty()) told += ": " + on_one_line(outcome.detail);
   return line_of({short_name(one.stage), concat(one.probe.num_envs), concat(one.probe.rollout_steps),
-                  concat(one.probe.batch()), bytes_text(outcome.bytes), bytes_text(one.predicted_bytes),
+                  concat(batch), total_steps > 0 ? concat((total_steps + batch - 1) / batch) : "-",
+                  bytes_text(outcome.bytes), bytes_text(one.predicted_bytes),
                   outcome.env_steps_per_s > 0.0 ? run::format_count(outcome.env_steps_per_s) : "-", told});
 }
 

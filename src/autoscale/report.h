@@ -16,6 +16,7 @@ struct Report {
   int num_workers = 1;
   Objective objective = Objective::kSpeed;
   Limits limits;
+  std::int64_t total_steps = 0;  // of the training; 0: not known
   SearchResult result;
 
   bool operator==(const Report&) const = default;
@@ -34,9 +35,9 @@ Outcome parse_outcome(std::string_view text);
 // "fits", "out of memory", ...
 const char* name_of(Kind kind);
 
-// The live table: a heading, then a line for each try. No line ends, no control characters.
+// The live table: a heading, then a line for each try, with the iterations that total_steps are. No line ends, no control characters.
 std::string table_heading();
-std::string table_line(const Try& one);
+std::string table_line(const Try& one, std::int64_t total_steps);
 
 // "--set trainer.num_envs=4096 --set trainer.train_batch_size=131072"
 std::string set_flags(const Probe& probe);

@@ -19,9 +19,9 @@ class Search {
   Search(const SearchOptions& options, const Measure& measure, const Observe& observe)
       : options_(options),
         for_speed_(options.objective == Objective::kSpeed),
-        least_rollout_(!for_speed_               ? 1
-                       : options.min_rollout > 0 ? options.min_rollout
-                                                 : options.start.rollout_steps),
+        least_rollout_(options.min_rollout > 0 ? options.min_rollout
+                       : for_speed_            ? options.start.rollout_steps
+                                               : 1),
         tries_(options, measure, observe) {}
 
   SearchResult go() {
@@ -32,6 +32,7 @@ class Search {
     if (for_speed_) tries_.look(result_.start);
     const Climb first = climb(tries_, replicas, result_.start.num_envs, for_speed_);
     reason_ = "replicas: " + first.ended;
+    result_.at_max_batch = first.at_most && replicas.most_from == options_.max_batch_from;
     std::optional<Probe> chosen;
     if (first.found) chosen = second(*first.found);
     if (chosen && for_speed_) chosen = third();
@@ -54,12 +55,14 @@ class Search {
                     whole(std::min(limits.max_envs, limits.max_batch / t)),
                     options_.num_workers,
                     &Probe::num_envs,
-                    {0, t}};
+                    {0, t},
+                    limits.max_batch / t < limits.max_envs ? options_.max_batch_from : "autoscale.max_envs"};
     if (axis.least > axis.most) {
       throw UsageError(concat("autoscale: no number of replicas for ", options_.num_workers,
-                              " workers and rollouts of ", t, " steps is within autoscale.max_envs = ",
-                              limits.max_envs, " and autoscale.max_batch = ", limits.max_batch,
-                              ", with a batch of at least ", limits.min_batch, ": raise the limits"));
+                              " workers and rollouts of ", t,
+                              " steps is within autoscale.max_envs = ", limits.max_envs, " and a batch from ",
+                              limits.min_batch, " to ", limits.max_batch, " (", options_.max_batch_from,
+                              "): raise the limits, or lower autoscale.min_rollout"));
     }
     return axis;
   }
@@ -69,7 +72,8 @@ class Search {
             options_.limits.max_batch / replicas,
             1,
             &Probe::rollout_steps,
-            {replicas, 0}};
+            {replicas, 0},
+            options_.max_batch_from};
   }
 
   Probe start_within_limits(const Axis& replicas) const {
@@ -85,6 +89,7 @@ class Search {
     tries_.begin(Stage::kRollout, rollout.range(), for_speed_ ? kTimeOfBoth : 1.0);
     const Climb climbed = climb(tries_, rollout, rollout.least, for_speed_);
     reason_ += "; rollout: " + climbed.ended;
+    result_.at_max_batch = result_.at_max_batch || climbed.at_most;
     if (!climbed.found) return {};
     return rollout.probe(*climbed.found);
   }

@@ -67,6 +67,9 @@ std::optional<Outcome> Tries::run(const Probe& probe, const std::optional<Probe>
   seconds_ += std::max(outcome.seconds, 0.0);
   if (outcome.kind == Kind::kTooSlow && given > 0.0 && outcome.seconds >= kCutShort * given) {
     seconds_ = options_.limits.max_seconds;
+    one.outcome.kind = Kind::kCutShort;
+    one.outcome.detail = concat("the ", run::format_duration(options_.limits.max_seconds),
+                                " of autoscale.max_seconds are over");
     tell(one);
     return {};
   }

@@ -87,7 +87,7 @@ StepView World::view() {
   view.first_replica = first_replica_;
   view.time_limit = spec_.time_limit;
   view.at_time_limit = spec_.at_time_limit;
-  view.key = RandomKey::of(seed_, Stream::kEnvironment);
+  view.key = view.start_key = RandomKey::of(seed_, Stream::kEnvironment);
   view.blocks = blocks_.data();
   int agent = 0;
   for (const Role& role : spec_.roles) {

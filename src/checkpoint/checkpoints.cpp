@@ -24,6 +24,7 @@ using checkpoint::Manifest;
 
 constexpr const char* kManifest = "manifest.json";
 constexpr const char* kConfig = "config.yaml";
+constexpr const char* kWeights = "weights/";
 constexpr const char* kEnding = ".safetensors";
 constexpr const char* kStage = ".stage-";  // half made, or half removed: anybody may clear it away
 constexpr const char* kAside = ".aside-";  // set aside on resuming: for people to look at
@@ -39,6 +40,9 @@ std::optional<std::int64_t> iteration_of(const std::string& name) {
   const auto iteration = whole_number<std::int64_t>(name);
   return iteration && name == name_of(*iteration) ? iteration : std::nullopt;
 }
+
+// Without its ending.
+std::string stem_of(const std::string& name) { return name.substr(0, name.size() - std::strlen(kEnding)); }
 
 void make_folder(const fs::path& folder, mode_t mode) {
   if (::mkdir(folder.c_str(), mode) != 0) throw_file_error(folder, "make it");
@@ -63,7 +67,11 @@ std::uint64_t Snapshot::bytes() const {
   return sum;
 }
 
-Checkpoint open_checkpoint(const fs::path& folder) {
+bool is_checkpoint(const fs::path& folder) {
+  return fs::exists(folder / kManifest) || fs::exists(folder / (std::string("replicas") + kEnding));
+}
+
+Checkpoint open_checkpoint(const fs::path& folder, CheckpointParts parts) {
   const fs::path path = folder / kManifest;
   std::error_code error;
   WD_CHECK(fs::is_regular_file(path, error), path.string(), ": there is no such file");
@@ -78,6 +86,7 @@ Checkpoint open_checkpoint(const fs::path& folder) {
     throw std::runtime_error(concat(path.string(), ": ", cause.what()));
   }
   for (const auto& [name, digest] : manifest.files) {
+    if (parts == CheckpointParts::kWeights && name != kConfig && !name.starts_with(kWeights)) continue;
     const fs::path file = folder / name;
     WD_CHECK(fs::is_regular_file(fs::symlink_status(file, error)), file.string(), ": there is no such file");
     const std::uint64_t bytes = fs::file_size(file);
@@ -88,14 +97,18 @@ Checkpoint open_checkpoint(const fs::path& folder) {
   return {folder, manifest.info, manifest.files};
 }
 
-Snapshot read_snapshot(const Checkpoint& checkpoint) {
+Snapshot read_snapshot(const Checkpoint& checkpoint, const SnapshotForms& forms) {
   Snapshot snapshot;
   snapshot.counts = checkpoint.info.counts;
   snapshot.wall_s = checkpoint.info.wall_s;
   for (const auto& [name, digest] : checkpoint.files) {
-    if (name.ends_with(kEnding))
-      snapshot.files[name.substr(0, name.size() - std::strlen(kEnding))] =
-          read_tensors(checkpoint.folder / name);
+    WD_CHECK(name == kConfig || (name.ends_with(kEnding) && forms.contains(stem_of(name))),
+             (checkpoint.folder / name).string(), ": is no file of such a training");
+  }
+  for (const auto& [file, tensors] : forms) {
+    const std::string name = file + kEnding;
+    WD_CHECK(checkpoint.files.contains(name), checkpoint.folder.string(), ": has no file ", name);
+    snapshot.files[file] = read_tensors(checkpoint.folder / name, tensors);
   }
   return snapshot;
 }

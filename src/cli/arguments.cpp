@@ -98,9 +98,12 @@ bool Arguments::parse() {
   for (const std::string& extra : app_->remaining()) {
     const bool dashed = extra.size() > 1 && extra.front() == '-';
     const std::string name = extra.substr(0, extra.find('='));
-    if (!dashed)
-      throw UsageError("unexpected argument '" + extra + "'" + setting_hint(extra, option_names(*app_)) +
-                       "; see " + app_->get_name() + " --help");
+    if (!dashed) {
+      std::string hint = setting_hint(extra, option_names(*app_));
+      if (!likely_.empty()) hint = ": did you mean \"" + likely_ + ' ' + extra + "\"?";
+      throw UsageError("unexpected argument '" + extra + "'" + hint + "; see " + app_->get_name() +
+                       " --help");
+    }
     throw UsageError("unknown option " + name + suggestion(name, option_names(*app_)));
   }
   for (const CLI::Option* option : app_->get_options()) {

@@ -34,12 +34,15 @@ class Arguments {
   void flag(const std::string& name, bool& value, const std::string& help);
   // A word without dashes, at most one.
   void word(const std::string& name, std::string& value, const std::string& help);
+  // A word that nobody asked for is likely meant for this option.
+  void words_belong_to(const std::string& name) { likely_ = name; }
 
   // False where --help was asked for, and shown. Throws UsageError, with the nearest option.
   bool parse();
 
  private:
   std::vector<std::string> arguments_;
+  std::string likely_;
   std::unique_ptr<CLI::App> app_;
 };
 

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "src/autoscale/autoscale.h"
+#include "src/autoscale/learning.h"
 #include "src/autoscale/probe.h"
 #include "src/cli/output.h"
 #include "src/run/format.h"
@@ -19,19 +20,22 @@ namespace {
 constexpr const char* kReportVariable = "WD_AUTOSCALE_REPORT";
 constexpr const char* kRefresh = "refresh";
 
-std::string chosen_text(const Autoscaled& done) {
+std::string chosen_text(const Autoscaled& done, const Config& config) {
   const scaling::SearchResult& result = done.result;
   double before = 0.0;
   for (const scaling::Try& one : result.tries)
     if (one.probe == result.start && before == 0.0) before = one.outcome.env_steps_per_s;
   std::string text = concat("chosen: ", result.chosen.num_envs, " replicas x ", result.chosen.rollout_steps,
                             " steps = ", result.chosen.batch(), " a batch, ",
+                            scaling::iterations_of(config, result.chosen.batch()), " iterations, ",
                             run::format_count(result.env_steps_per_s), " env/s");
   if (before > 0.0 && result.chosen != result.start) {
     char gain[32];
     std::snprintf(gain, sizeof(gain), "%.2f", result.env_steps_per_s / before);
-    text += concat(" (", gain, " x the configured ", result.start.num_envs, " x ", result.start.rollout_steps,
-                   ")");
+    const bool configured =
+        result.start == scaling::Probe{config.trainer.num_envs, config.trainer.rollout_steps()};
+    text += concat(" (", gain, configured ? " x the configured " : " x the first, ", result.start.num_envs,
+                   " x ", result.start.rollout_steps, ")");
   }
   return concat(text, ", ", run::format_bytes(result.bytes),
                 done.cached ? " (found before; --auto_scale=refresh searches anew)" : "", "\n", result.reason,
@@ -58,7 +62,7 @@ void AutoscaleArguments::choose(LaunchArguments& launch, ConfigSources& sources,
   const char* const report = std::getenv(kReportVariable);
   const bool is_probe = std::getenv(scaling::kProbeVariable) != nullptr;
   if (report != nullptr && !is_probe) {
-    done = scaling::autoscaled(scaling::parse_report(report), setup.config);
+    done = scaling::autoscaled(scaling::parse_report(report), setup.config, setup.environment->spec());
   } else {
     if (!launch.membership().alone() && !is_probe) {
       throw UsageError(
@@ -73,10 +77,10 @@ void AutoscaleArguments::choose(LaunchArguments& launch, ConfigSources& sources,
     options.observe = [&](const scaling::Try& one) {
       if (quiet) return;
       if (!std::exchange(heading, true)) print(scaling::table_heading() + '\n');
-      print(scaling::table_line(one) + '\n');
+      print(scaling::table_line(one, setup.config.trainer.total_steps) + '\n');
     };
     done = autoscale(setup.config, *setup.row, *setup.environment, options);
-    if (!quiet) print(chosen_text(done) + scaling::set_flags(done.result.chosen) + '\n');
+    if (!quiet) print(chosen_text(done, setup.config) + scaling::set_flags(done.result.chosen) + '\n');
     for (const std::string& note : done.notes) logging::warn(note);
     ::setenv(kReportVariable, done.json.c_str(), 1);  // for workers, if any
   }

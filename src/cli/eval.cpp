@@ -1,11 +1,15 @@
 // eval.cpp: `wdtrain eval`: how good a run's policies are, in fresh episodes, alone or against other players.
+#include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "src/cli/output.h"
 #include "src/cli/setup.h"
 #include "src/evaluation/evaluator.h"
 #include "src/suggest.h"
+#include "wd/checkpoint.h"
 #include "wd/log.h"
 
 namespace wd::cli {
@@ -46,7 +50,10 @@ std::vector<Player> parse_players(const Spec& spec, const std::vector<std::strin
 Json interval_json(std::span<const double> values) {
   const Interval interval = mean_interval(values);
   const auto number = [](double value) { return std::isfinite(value) ? Json(value) : Json(); };
-  return {{"mean", number(interval.mean)}, {"low", number(interval.low)}, {"high", number(interval.high)}};
+  return {{"mean", number(interval.mean)},
+          {"low", number(interval.low)},
+          {"high", number(interval.high)},
+          {"std", number(interval.deviation)}};
 }
 
 template <typename Value>
@@ -56,7 +63,7 @@ Json interval_of(const std::vector<Episode>& episodes, const Value& value) {
   return interval_json(values);
 }
 
-// Means and 95 % intervals over the episodes of one match.
+// Means, 95 % intervals and standard deviations over the episodes of one match.
 Json play(Evaluator& evaluator, const Spec& spec, const Match& match) {
   const std::vector<Episode> episodes = evaluator.play(match);
   Json json = {{"players", Json::object()}, {"episodes", episodes.size()}};
@@ -80,8 +87,10 @@ Json play(Evaluator& evaluator, const Spec& spec, const Match& match) {
 // Each role in turn: as trained, and at random in its place, both against the opponent.
 Json play_against(Evaluator& evaluator, const Spec& spec, Match match, Player opponent) {
   if (spec.roles.size() < 2)
-    throw UsageError("--opponent needs an environment of several roles; this one has " + spec.roles[0].name +
-                     " alone");
+    throw UsageError(concat("--opponent needs a game of several roles, and here ", spec.roles[0].name,
+                            " is alone: to play ", kPlayers[static_cast<std::size_t>(opponent)],
+                            " actions in its place, give --policy ", spec.roles[0].name, '=',
+                            kPlayers[static_cast<std::size_t>(opponent)]));
   Json roles;
   for (std::size_t r = 0; r < spec.roles.size(); ++r) {
     match.players.assign(spec.roles.size(), opponent);
@@ -98,7 +107,8 @@ void add_rows(const std::string& title, const Json& match, std::vector<std::vect
     const auto number = [&](const char* key) {
       return value[key].is_null() ? "-" : concat(value[key].get<double>());
     };
-    rows.push_back({title, name, number("mean"), concat("[", number("low"), ", ", number("high"), "]")});
+    rows.push_back(
+        {title, name, number("mean"), concat("[", number("low"), ", ", number("high"), "]"), number("std")});
   };
   add("length", match["length"]);
   for (const auto& [role, value] : match["returns"].items()) add("return of " + role, value);
@@ -106,7 +116,7 @@ void add_rows(const std::string& title, const Json& match, std::vector<std::vect
 }
 
 std::string text(const Json& json) {
-  std::vector<std::vector<std::string>> rows = {{"", "", "MEAN", "95 % INTERVAL"}};
+  std::vector<std::vector<std::string>> rows = {{"", "", "MEAN", "95 % INTERVAL", "STD"}};
   if (!json.contains("roles")) {
     add_rows("", json, rows);
   } else {
@@ -114,23 +124,57 @@ std::string text(const Json& json) {
       for (const auto& [player, match] : matches.items()) add_rows(concat(player, " ", role), match, rows);
     }
   }
-  return concat(json["episodes"].get<int>(), " episodes of ", json["env"].get<std::string>(), "\n",
-                table(rows, 0));
+  return concat(json["episodes"].get<int>(), " episodes of ", json["env"].get<std::string>(), ", ",
+                json["starts"] == "fresh" ? "fresh starts" : "starts of the training", "\n", table(rows, 0));
 }
 
 struct EvalOptions {
-  std::string run, episodes = "100", seed = "1", opponent, device = "auto", threads;
+  std::string run, episodes = "100", seed = "1", starts, opponent, device = "auto", threads;
   std::vector<std::string> policies, set;
   bool greedy = false, json = false;
 };
 
+const std::vector<std::string> kStarts = {"training", "fresh"};  // in the order of Starts
+
+Starts parse_starts(const std::string& word, const EnvSettings& env) {
+  if (word.empty()) return usual_starts(env);
+  const auto found = std::find(kStarts.begin(), kStarts.end(), word);
+  if (found == kStarts.end())
+    throw UsageError("--starts " + word + ": must be one of " + join(kStarts) + suggestion(word, kStarts));
+  const auto starts = static_cast<Starts>(found - kStarts.begin());
+  if (starts == Starts::kFresh && env.reset == kResetGiven)
+    throw UsageError(
+        "--starts fresh: env.reset = given takes its starts from a file, and there are no others; --set "
+        "env.reset=random draws them");
+  return starts;
+}
+
+// An evaluation takes the environment's settings, and how observations are stored and networks computed. All else is of training, and
+// would be without effect.
+Override parse_setting(const std::string& text) {
+  const Override setting = parse_override(text);
+  static const std::set<std::string> kOthers = {"env", "trainer.precision", "trainer.observations"};
+  if (setting.path.starts_with("env.") || kOthers.contains(setting.path)) return setting;
+  static const std::map<std::string, std::string> kOptions = {
+      {"trainer.seed", "--seed"}, {"trainer.device", "--device"}, {"trainer.threads", "--threads"}};
+  const auto option = kOptions.find(setting.path);
+  throw UsageError(concat("--set ", text, ": has no effect on an evaluation; ",
+                          option != kOptions.end()
+                              ? concat("its own option is ", option->second)
+                              : "it takes env.KEY, trainer.precision and trainer.observations"));
+}
+
 ConfigSources sources_of(const EvalOptions& options) {
-  if (options.run.empty()) throw UsageError("eval needs --run FOLDER, a run's folder");
-  const std::filesystem::path file = std::filesystem::path(options.run) / "config.yaml";
-  if (!std::filesystem::exists(file))
-    throw UsageError(options.run + ": no run's folder: it has no config.yaml");
+  if (options.run.empty()) throw UsageError("eval needs --run FOLDER, a run's folder or a checkpoint's");
+  const std::filesystem::path folder = options.run, file = folder / "config.yaml";
+  if (!std::filesystem::is_directory(folder)) throw UsageError(options.run + ": there is no such folder");
+  if (is_checkpoint(folder)) {
+    open_checkpoint(std::filesystem::canonical(folder), CheckpointParts::kWeights);
+  } else if (!std::filesystem::exists(file)) {
+    throw UsageError(options.run + ": is no run's folder: it has no config.yaml");
+  }
   ConfigSources sources{"", file.string(), {}, {}};
-  for (const std::string& set : options.set) sources.overrides.push_back(parse_override(set));
+  for (const std::string& set : options.set) sources.overrides.push_back(parse_setting(set));
   sources.overrides.push_back(
       {"trainer.device", options.device, "--device"});  // not where the run was trained
   if (!options.threads.empty())
@@ -145,12 +189,17 @@ Json evaluate(const Setup& setup, const EvalOptions& options) {
   match.episodes = static_cast<int>(parse_integer("--episodes", options.episodes, {1, 1e6}));
   match.seed = static_cast<std::uint64_t>(parse_integer("--seed", options.seed, TrainerSettings::kSeeds));
   match.greedy = options.greedy;
+  match.starts = parse_starts(options.starts, setup.config.env);
   Evaluator evaluator(setup.config, *setup.row, *setup.environment, options.run, setup.device);
   if (evaluator.precision() != setup.config.trainer.precision)
     logging::warn("the run was trained in tf32, which a CPU does not have: it is played in fp32");
-  Json json = {
-      {"run", options.run}, {"env", setup.row->name}, {"device", setup.device.is_cuda() ? "cuda" : "cpu"},
-      {"seed", match.seed}, {"greedy", match.greedy}, {"episodes", match.episodes}};
+  Json json = {{"run", options.run},
+               {"env", setup.row->name},
+               {"device", setup.device.is_cuda() ? "cuda" : "cpu"},
+               {"seed", match.seed},
+               {"greedy", match.greedy},
+               {"starts", kStarts[static_cast<std::size_t>(match.starts)]},
+               {"episodes", match.episodes}};
   if (options.opponent.empty()) {
     json.update(play(evaluator, spec, match));
   } else {
@@ -168,19 +217,24 @@ int eval(const CommandLine& line) {
   Arguments arguments(
       line, "eval", "Play fresh episodes with a run's policies: returns and statistics with 95 % intervals.");
   EvalOptions options;
-  arguments.option("-r,--run", options.run, "FOLDER", "run folder");
+  arguments.option("-r,--run", options.run, "FOLDER", "folder of a run, or of one of its checkpoints");
   arguments.option("--episodes", options.episodes, "INT", "episodes of each match (100)");
   arguments.flag("--greedy", options.greedy, "trained players take their likeliest action");
   arguments.option("--seed", options.seed, "INT", "of the episodes; never one of training's (1)");
+  arguments.option(
+      "--starts", options.starts, "training | fresh",
+      "of episodes; by default those of the training where env.reset is fixed, pool or given, else "
+      "fresh ones");
   arguments.option("--opponent", options.opponent, "random | scripted",
                    "play each trained role in turn against such opponents, and a random player in its place");
   arguments.repeatable("--policy", options.policies, "ROLE=PLAYER",
                        "trained, random or scripted; may be repeated");
   arguments.repeatable("-s,--set", options.set, "env.KEY=VALUE",
-                       "change a setting of the run; may be repeated");
+                       "change the environment, trainer.precision or trainer.observations; may be repeated");
   arguments.option("--device", options.device, "auto | cpu | cuda", "auto: a GPU where there is one");
   arguments.option("--threads", options.threads, "INT", "CPU threads");
   arguments.flag("--json", options.json, "one JSON object on stdout");
+  arguments.words_belong_to("--run");
   if (!arguments.parse()) return 0;
   const Setup setup = load_setup(sources_of(options));
   const Json json = evaluate(setup, options);

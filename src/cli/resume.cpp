@@ -15,8 +15,6 @@ namespace fs = std::filesystem;
 
 constexpr int kDeepest = 5;  // BASE/NAME/TAG/ENV/RUN
 
-bool is_checkpoint(const fs::path& folder) { return fs::exists(folder / "manifest.json"); }
-
 // Runs with checkpoints beneath a folder, and when they wrote there last.
 void gather_runs(const fs::path& folder, int depth,
                  std::vector<std::pair<fs::file_time_type, fs::path>>& runs) {

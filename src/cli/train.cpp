@@ -255,7 +255,8 @@ int go_on(const TrainArguments& arguments, const Checkpoint& checkpoint, const C
   RunOptions options = run_options(worker.setup, arguments.quiet);
   options.run_dir = run_of(checkpoint);
   options.resume = checkpoint.info.offsets;
-  worker.trainer->restore(worker.group.leads() ? read_snapshot(checkpoint) : Snapshot());
+  const SnapshotForms forms = worker.trainer->snapshot_forms();
+  worker.trainer->restore(worker.group.leads() ? read_snapshot(checkpoint, forms) : Snapshot());
   const std::string reason = finished(config, *worker.trainer);
   if (worker.group.broadcast(!reason.empty() && was_finished(options.run_dir) ? "finished" : "") ==
       "finished") {

@@ -110,7 +110,12 @@ void SavingSettings::describe(Fields& field) {
 void AutoscaleSettings::describe(Fields& field) {
   field.choice("objective", objective, {"speed", "memory"},
                "speed: the smallest setting that is as fast as any; memory: as much as fits, as WarpDrive's");
-  field("min_rollout", min_rollout, {0, 1e9}, "speed: steps of a rollout that must fit; 0: as configured");
+  field("min_iterations", min_iterations, {0, 1e9},
+        "iterations of total_steps that the batch must leave to learn in, where the configured one does; 0: "
+        "any number");
+  field("min_rollout", min_rollout, {0, 1e9},
+        "least steps of a rollout; 0: three horizons of gamma and lambda, at most an episode, and for speed "
+        "no fewer than configured");
   field("memory_fraction", memory_fraction, above(0, 1), "part of a GPU's memory that may be used");
   field("memory_gb", memory_gb, {0, 1e6},
         "memory that all workers together may use [GiB]: on a GPU in place of memory_fraction; 0: on the CPU "

@@ -20,6 +20,10 @@ constexpr std::uint64_t kEvaluation = std::uint64_t{1} << 63;  // seeds of train
 
 }  // namespace
 
+Starts usual_starts(const EnvSettings& settings) {
+  return settings.reset == kResetRandom ? Starts::kFresh : Starts::kTraining;
+}
+
 // One match being played. Every role has buffers and a player of its own.
 struct Evaluator::Table {
   const Match& match;
@@ -117,6 +121,7 @@ std::vector<Episode> Evaluator::play(const Match& match) {
   const int E = std::min(match.episodes, kMostReplicas);
   ReplicasOptions options = replicas_options(config_, device_);
   options.num_envs = E;
+  if (match.starts == Starts::kTraining) options.start_seed = options.seed;
   options.seed = match.seed | kEvaluation;
   Table table{
       match,

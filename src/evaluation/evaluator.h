@@ -16,8 +16,15 @@ namespace wd {
 
 enum class Player { kTrained, kRandom, kScripted };
 
+// Where episodes start: as in training (for env.reset: random, as its first episodes did), or where the match's own seed says.
+enum class Starts { kTraining, kFresh };
+
+// What tells how good a policy is: the starts that it was trained on where those are few, else fresh ones.
+Starts usual_starts(const EnvSettings& settings);
+
 struct Match {
   std::vector<Player> players;  // by role
+  Starts starts = Starts::kFresh;
   int episodes = 100;
   std::uint64_t seed = 1;
   bool greedy = false;  // trained players take their likeliest action
@@ -37,9 +44,9 @@ class Evaluator {
             std::filesystem::path run, Device device);
 
   // Plays exactly `episodes` of them. Every replica plays a number that is fixed beforehand: to take the
-  // first to finish would favour short ones. Seeds are apart from every seed of training, and the same seed
-  // gives every match the same starts. Throws UsageError where a scripted player is asked for and there is
-  // none.
+  // first to finish would favour short ones. Actions, and what an environment draws after a start, are apart from those of every
+  // training, and the same seed gives every match the same starts. Throws UsageError where a scripted player is asked for and there
+  // is none.
   std::vector<Episode> play(const Match& match);
 
   // What policies compute in: the run's precision, but fp32 where that is tf32 and this is a CPU.

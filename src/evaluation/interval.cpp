@@ -25,15 +25,15 @@ double student_quantile(int degrees_of_freedom) {
 
 Interval mean_interval(std::span<const double> values) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  if (values.empty()) return {nan, nan, nan};
+  if (values.empty()) return {nan, nan, nan, nan};
   const auto n = static_cast<double>(values.size());
   const double mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
+  if (values.size() < 2) return {mean, nan, nan, nan};
   double squares = 0.0;
   for (const double value : values) squares += (value - mean) * (value - mean);
-  const double half = values.size() < 2 ? nan
-                                        : student_quantile(static_cast<int>(values.size()) - 1) *
-                                              std::sqrt(squares / (n - 1.0) / n);
-  return {mean, mean - half, mean + half};
+  const double deviation = std::sqrt(squares / (n - 1.0));
+  const double half = student_quantile(static_cast<int>(values.size()) - 1) * deviation / std::sqrt(n);
+  return {mean, mean - half, mean + half, deviation};
 }
 
 }  // namespace wd

@@ -3,8 +3,11 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 
+#include "src/safetensors_header.h"
 #include "wd/error.h"
 
 namespace wd {
@@ -29,6 +32,46 @@ std::string name_of(at::ScalarType type) {
   throw std::logic_error(concat("tensors of type ", at::toString(type), " are not written"));
 }
 
+// The file is whole, and not the one that is wanted.
+class OtherTensors : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// Of each form the shape that the file has, from its header alone.
+std::vector<std::vector<std::int64_t>> shapes_in(const SafetensorsReader& reader,
+                                                 const std::filesystem::path& path,
+                                                 const std::vector<TensorForm>& forms) {
+  std::vector<std::vector<std::int64_t>> shapes;
+  for (const TensorForm& form : forms) {
+    const TensorInfo* const info = reader.find(form.name);
+    if (info == nullptr) throw OtherTensors(concat(path.string(), ": has no tensor '", form.name, "'"));
+    const bool list = form.shape == std::vector{kAnyLength};
+    const std::string dtype = name_of(form.type);
+    if (info->dtype != dtype || (list ? info->shape.size() != 1 : info->shape != form.shape)) {
+      throw OtherTensors(concat(path.string(), ": tensor '", form.name, "' is ",
+                                describe_tensor(info->dtype, info->shape), " where ",
+                                list ? concat(dtype, " [any length]") : describe_tensor(dtype, form.shape),
+                                " is expected"));
+    }
+    shapes.push_back(info->shape);
+  }
+  for (const TensorInfo& info : reader.tensors()) {
+    const auto asked = [&](const TensorForm& form) { return form.name == info.name; };
+    if (std::ranges::none_of(forms, asked))
+      throw OtherTensors(concat(path.string(), ": tensor '", info.name, "' is none that is expected"));
+  }
+  return shapes;
+}
+
+void check_finite(const std::filesystem::path& path, const NamedTensor& named) {
+  const auto* const values = named.tensor.const_data_ptr<float>();
+  const auto* const end = values + named.tensor.numel();
+  const auto* const found = std::find_if_not(values, end, [](float value) { return std::isfinite(value); });
+  WD_CHECK(found == end, path.string(), ": tensor '", named.name, "'[", found - values, "] is ", *found,
+           ": weights must be finite numbers");
+}
+
 }  // namespace
 
 std::vector<NamedTensor> host_copies(const std::vector<NamedTensor>& tensors) {
@@ -49,27 +92,36 @@ std::vector<TensorView> views_of(const std::vector<NamedTensor>& tensors) {
   return views;
 }
 
-std::vector<NamedTensor> read_tensors(const std::filesystem::path& path) {
+TensorForm form_of(const NamedTensor& named) {
+  return {named.name, named.tensor.scalar_type(), named.tensor.sizes().vec()};
+}
+
+std::vector<NamedTensor> read_tensors(const std::filesystem::path& path,
+                                      const std::vector<TensorForm>& forms) {
   const SafetensorsReader reader(path);
+  const std::vector<std::vector<std::int64_t>> shapes = shapes_in(reader, path, forms);
   std::vector<NamedTensor> tensors;
-  for (const TensorInfo& info : reader.tensors()) {
-    const auto dtype =
-        std::find_if(kDtypes.begin(), kDtypes.end(), [&](const Dtype& d) { return d.name == info.dtype; });
-    WD_CHECK(dtype != kDtypes.end(), path.string(), ": tensor '", info.name, "' has type ", info.dtype,
-             ", which is none of ours");
-    tensors.push_back({info.name, at::empty(info.shape, dtype->type)});
-    reader.read(info.name, info.dtype, info.shape, memory_of(tensors.back().tensor));
+  for (std::size_t k = 0; k < forms.size(); ++k) {
+    tensors.push_back({forms[k].name, at::empty(shapes[k], forms[k].type)});
+    reader.read(forms[k].name, name_of(forms[k].type), shapes[k], memory_of(tensors.back().tensor));
   }
   return tensors;
 }
 
 void load_weights(Policy& policy, const std::filesystem::path& path) {
-  const SafetensorsReader reader(path);
-  for (const NamedTensor& named : policy.named_parameters()) {
-    const at::Tensor host = at::empty(named.tensor.sizes(), at::kFloat);
-    reader.read(named.name, "F32", host.sizes().vec(), memory_of(host));
-    named.tensor.copy_(host);
+  if (!std::filesystem::exists(path)) throw UsageError(path.string() + ": there is no such file");
+  const std::vector<NamedTensor> parameters = policy.named_parameters();
+  std::vector<TensorForm> forms;
+  for (const NamedTensor& named : parameters) forms.push_back(form_of(named));
+  std::vector<NamedTensor> read;
+  try {
+    read = read_tensors(path, forms);
+  } catch (const OtherTensors& other) {
+    throw UsageError(
+        concat(other.what(), ": these are weights of another network than the one that is configured"));
   }
+  for (const NamedTensor& named : read) check_finite(path, named);
+  for (std::size_t k = 0; k < parameters.size(); ++k) parameters[k].tensor.copy_(read[k].tensor);
   policy.refresh_shadow();
 }
 

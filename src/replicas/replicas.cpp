@@ -103,7 +103,7 @@ Replicas::Replicas(const EnvironmentRow& row, const Environment& environment, Re
   }
   if (options_.reset == ResetMode::kGiven) {
     BlindRows blind(spec_);
-    blind.view.key = RandomKey::of(options_.seed, Stream::kEnvironment);
+    blind.view.start_key = start_key();
     images_ = make_images(environment_, layout_, options_, blind.view).to(bytes);
     options_.pool_size = static_cast<std::uint32_t>(images_.size(0));
   }
@@ -124,12 +124,17 @@ void Replicas::find_statistics() {
   }
 }
 
+RandomKey Replicas::start_key() const {
+  return RandomKey::of(options_.start_seed.value_or(options_.seed), Stream::kEnvironment);
+}
+
 StepView Replicas::complete(StepView rows) const {
   rows.num_replicas = options_.num_envs;
   rows.first_replica = options_.first_replica;
   rows.time_limit = spec_.time_limit;
   rows.at_time_limit = spec_.at_time_limit;
   rows.key = RandomKey::of(options_.seed, Stream::kEnvironment);
+  rows.start_key = start_key();
   rows.pool_key = RandomKey::of(options_.seed, Stream::kPool);
   rows.reset = options_.reset;
   rows.pool_size = options_.pool_size;

@@ -423,6 +423,22 @@ Snapshot Trainer::snapshot() const {
   return snapshot;
 }
 
+// Rows of replicas are those of all ranks; what else is kept of episodes is as long as there were episodes.
+SnapshotForms Trainer::snapshot_forms() const {
+  SnapshotForms forms;
+  for (const auto& [file, tensors] : impl_->files()) {
+    for (const NamedTensor& named : tensors) {
+      TensorForm& form = forms[file].emplace_back(form_of(named));
+      if (is_of_replicas(file, named.name)) {
+        form.shape[0] *= impl_->group.size();
+      } else if (file == "episodes") {
+        form.shape = {kAnyLength};
+      }
+    }
+  }
+  return forms;
+}
+
 // Rank 0 has the snapshot; what belongs to replicas goes to the ranks that step them, the rest to all.
 void Trainer::restore(const Snapshot& snapshot) {
   Impl& self = *impl_;

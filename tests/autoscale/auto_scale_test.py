@@ -1,5 +1,6 @@
 """--auto_scale as people use it: probes in processes of their own, whose end is told apart, and a training with what was found."""
 
+import fcntl
 import json
 import os
 import pathlib
@@ -13,11 +14,11 @@ import time
 import pytest
 
 from checkpoint.runs import WDTRAIN
-from distributed.jobs import children
+from distributed.jobs import alive, children, wait_for
 
 # Short: 32 replicas at first, at most 64, and timings of a tenth of a second.
 QUICK = ["--env", "cartpole", "--stop_return", "none", "--total_steps", "20000", "--set", "autoscale.max_envs=64",
-         "--set", "autoscale.max_batch=4096", "--set", "autoscale.probe_seconds=0.1", "--set", "autoscale.memory_gb=2"]
+         "--set", "autoscale.min_iterations=0", "--set", "autoscale.max_batch=4096", "--set", "autoscale.probe_seconds=0.1", "--set", "autoscale.memory_gb=2"]
 SHORT = ["--set", "autoscale.max_seconds=4"]
 
 
@@ -55,7 +56,8 @@ def test_searches_shows_and_trains_with_what_it_chose(wdtrain, tmp_path):
     assert config("train_batch_size") == chosen["train_batch_size"]
     assert f"--set trainer.num_envs={chosen['num_envs']} --set trainer.train_batch_size={chosen['train_batch_size']}\n" in done.out
     lines = done.out[: done.out.index("chosen: ")].splitlines()
-    assert lines[0].split() == ["stage", "replicas", "T", "batch", "memory", "predicted", "env/s", "outcome"]
+    assert lines[0].split() == ["stage", "replicas", "T", "batch", "iterations", "memory", "predicted", "env/s", "outcome"]
+    assert lines[1].split()[:5] == ["replicas", "32", "32", "1024", "20"] and lines[1].split()[7] == "-", "nothing was measured that could predict"
     assert len(lines) == 1 + len(report["tries"])
     assert (tmp_path / "run" / "autoscale.svg").read_text().startswith("<svg")
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
@@ -79,7 +81,7 @@ def test_searches_shows_and_trains_with_what_it_chose(wdtrain, tmp_path):
 def test_memory_for_as_much_as_fits(wdtrain, tmp_path):
     """WarpDrive's objective: replicas at one step each up to the limit, then T. The peak of the training stays within the budget."""
     arguments = [*QUICK, "--set", "autoscale.objective=memory", "--set", "autoscale.max_envs=200000", "--set", "autoscale.max_batch=1e8",
-                 "--set", "autoscale.memory_gb=0.42", "--set", "policy.shared.num_minibatches=1", "--set", "policy.shared.num_epochs=1"]
+                 "--set", "autoscale.memory_gb=0.42", "--set", "autoscale.min_rollout=1", "--set", "policy.shared.num_minibatches=1", "--set", "policy.shared.num_epochs=1"]
     done = finish(wdtrain(*arguments, "-a", "--run_dir", tmp_path / "run"))
     assert done.returncode == 0, done.err
     report, _ = left(tmp_path / "run")
@@ -88,6 +90,43 @@ def test_memory_for_as_much_as_fits(wdtrain, tmp_path):
     assert 0.8 * 0.42 * 2**30 < report["chosen"]["bytes"] <= 0.42 * 2**30
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert summary["peak_memory_bytes"] <= 1.05 * 0.42 * 2**30
+
+
+def test_the_batch_leaves_the_training_its_iterations(wdtrain, tmp_path):
+    done = finish(wdtrain(*QUICK, *SHORT, "--set", "autoscale.min_iterations=10", "-a", "--run_dir", tmp_path / "run"))
+    assert done.returncode == 0, done.err
+    report, config = left(tmp_path / "run")
+    assert report["limits"]["max_batch"] == 2048 and config("train_batch_size") <= 2048
+    assert max(t["train_batch_size"] for t in report["tries"]) <= 2048
+    assert f" a batch, {-(-20480 // report['chosen']['train_batch_size'])} iterations, " in done.out
+    # The bound is part of what a search is kept for.
+    shorter = ["10240" if word == "20000" else word for word in QUICK]
+    less = finish(wdtrain(*shorter, *SHORT, "--set", "autoscale.min_iterations=10", "-a", "--run_dir", tmp_path / "less"))
+    assert less.returncode == 0 and "found before" not in less.out
+    report, config = left(tmp_path / "less")
+    assert report["limits"]["max_batch"] == 1024 and config("train_batch_size") <= 1024
+
+
+def test_what_a_killed_search_left_is_cleared_away_by_the_next(wdtrain, tmp_path):
+    place = tmp_path / "tmp"
+    place.mkdir()
+    process = wdtrain(*QUICK, "-a", "--run_dir", tmp_path / "run", env={"TMPDIR": str(place)})
+    child = probe_under_way(process)
+    process.kill()
+    finish(process)
+    (killed,) = place.glob("wd-autoscale-*")
+    held, foreign, young = (place / f"wd-autoscale-{name}" for name in ("held", "foreign", "young"))
+    for folder in (held, foreign, young):
+        folder.mkdir()
+    (young / ".lock").touch()
+    with open(held / ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for folder in (killed, held, foreign):
+            os.utime(folder, (0, 0))
+        done = finish(wdtrain(*QUICK, *SHORT, "-a", "--run_dir", tmp_path / "next", env={"TMPDIR": str(place)}))
+    assert done.returncode == 0, done.err
+    assert sorted(place.glob("wd-autoscale-*")) == [foreign, held, young], "a folder in use, one that is none of ours, and one that may be about to be locked stay"
+    wait_for(lambda: not alive(child))
 
 
 def test_two_workers_train_with_the_same_values(wdtrain, tmp_path):

@@ -59,8 +59,8 @@ struct FakeMachine {
 };
 
 inline double least_rollout_of(const SearchOptions& options) {
-  if (options.objective == Objective::kMemory) return 1.0;
-  return static_cast<double>(options.min_rollout > 0 ? options.min_rollout : options.start.rollout_steps);
+  if (options.min_rollout > 0) return static_cast<double>(options.min_rollout);
+  return options.objective == Objective::kMemory ? 1.0 : static_cast<double>(options.start.rollout_steps);
 }
 
 // 2 log2(range) + 4, by what the stage may look at.

@@ -8,15 +8,17 @@ namespace {
 
 constexpr Sizes kSizes{.fixed = 1000.0, .per_replica = 100.0, .per_replica_step = 10.0};
 
-TEST(MemoryModelTest, BeforeAnyMeasurementTheSizesCount) {
+TEST(MemoryModelTest, BeforeAnyMeasurementTheSizesAreALeastAndNothingIsPredicted) {
   const MemoryModel model(kSizes, 1);
-  EXPECT_EQ(model.predict({8, 5}), 1000U + 800U + 400U);
+  EXPECT_EQ(model.predict({8, 5}), 0U);
   EXPECT_EQ(model.at_least({8, 5}), 2200U);
 }
 
 TEST(MemoryModelTest, AWorkerHoldsItsShare) {
-  const MemoryModel model(kSizes, 4);
-  EXPECT_EQ(model.predict({8, 5}), 1000U + 200U + 100U);
+  MemoryModel model(kSizes, 4);
+  EXPECT_EQ(model.at_least({8, 5}), 1000U + 200U + 100U);
+  model.add({8, 5}, 2300);
+  EXPECT_EQ(model.predict({16, 5}), 2300U + 200U + 100U);
   EXPECT_EQ(model.line().per_replica, 25.0);
   EXPECT_EQ(model.line().per_replica_step, 2.5);
 }

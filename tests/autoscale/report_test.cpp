@@ -21,6 +21,8 @@ TEST(ReportTest, JsonComesBackAsItWas) {
   report.limits = {};
   report.objective = Objective::kMemory;
   report.num_workers = 4;
+  report.total_steps = 512'000;
+  report.result.at_max_batch = true;
   EXPECT_EQ(parse_report(report_json(report)), report);
   FakeMachine failing;
   failing.trouble = [](const Probe&, int n) { return n == 3 ? std::optional(Kind::kFailed) : std::nullopt; };
@@ -43,7 +45,9 @@ TEST(ReportTest, JsonSaysWhatProgramsLookFor) {
 TEST(ReportTest, WhatCannotBeIsRefused) {
   const Json good = Json::parse(report_json(report_of({})));
   const std::vector<std::pair<const char*, std::vector<Json>>> wrong = {
-      {"/version", {0, 1, 3, "2", nullptr}},
+      {"/version", {0, 2, 4, "3", nullptr}},
+      {"/total_steps", {-1, "many", nullptr}},
+      {"/at_max_batch", {0, "no", nullptr}},
       {"/status", {"well", 1, nullptr}},
       {"/objective", {"", nullptr}},
       {"/num_workers", {0, -1, 1.5, 1e300}},
@@ -101,16 +105,20 @@ TEST(ReportTest, AnOutcomeIsOneLineAndComesBack) {
 }
 
 TEST(ReportTest, LinesOfTheTable) {
-  EXPECT_EQ(table_heading(),
-            "stage       replicas         T         batch      memory   predicted     env/s  outcome");
-  EXPECT_EQ(table_line({Stage::kReplicas,
-                        {4096, 32},
-                        {.kind = Kind::kFits, .bytes = 812 << 20, .env_steps_per_s = 1.234e6},
-                        std::uint64_t{2} << 30}),
-            "replicas        4096        32        131072     812 MiB     2.0 GiB     1.23M  fits");
   EXPECT_EQ(
-      table_line({Stage::kRollout, {4096, 64}, {.kind = Kind::kTooSlow, .detail = "a\nb\x1b[2J"}, 0}),
-      "rollout         4096        64        262144           -           -         -  too slow: a b?[2J");
+      table_heading(),
+      "stage       replicas         T         batch  iterations      memory   predicted     env/s  outcome");
+  EXPECT_EQ(
+      table_line({Stage::kReplicas,
+                  {4096, 32},
+                  {.kind = Kind::kFits, .bytes = 812 << 20, .env_steps_per_s = 1.234e6},
+                  std::uint64_t{2} << 30},
+                 1'000'000),
+      "replicas        4096        32        131072           8     812 MiB     2.0 GiB     1.23M  fits");
+  EXPECT_EQ(
+      table_line({Stage::kRollout, {4096, 64}, {.kind = Kind::kTooSlow, .detail = "a\nb\x1b[2J"}, 0}, 0),
+      "rollout         4096        64        262144           -           -           -         -  too slow: "
+      "a b?[2J");
 }
 
 TEST(ReportTest, FlagsToCopy) {

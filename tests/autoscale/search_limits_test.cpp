@@ -25,7 +25,8 @@ TEST(SearchLimitsTest, EverythingFitsToTheLimits) {
   options.limits.max_batch = 100'000;
   const SearchResult result = search_and_check(options, machine);
   ASSERT_EQ(result.status, Status::kChosen);
-  EXPECT_THAT(result.reason, testing::HasSubstr("the limit is 1000"));
+  EXPECT_THAT(result.reason, testing::HasSubstr("the limit is 1000 (autoscale.max_envs)"));
+  EXPECT_TRUE(result.at_max_batch);
   EXPECT_GE(result.chosen.batch(), 98'000);
 }
 
@@ -85,7 +86,7 @@ TEST(SearchLimitsTest, TimeEndsItWithTheFastestSoFar) {
   EXPECT_EQ(probes,
             (std::map<Stage, int>{{Stage::kReplicas, 5}, {Stage::kRollout, 3}, {Stage::kSmallest, 2}}));
   EXPECT_GE(machine.rate(result.chosen), 0.98 * machine.rate({256, 32}));
-  EXPECT_THAT(result.reason, testing::HasSubstr("its time is over"));
+  EXPECT_THAT(result.reason, testing::HasSubstr("replicas: its part of autoscale.max_seconds is over"));
 }
 
 TEST(SearchLimitsTest, EachProbeIsGivenTheTimeThatIsLeftAndWhatThatCutShortIsNoMisfit) {
@@ -102,7 +103,10 @@ TEST(SearchLimitsTest, EachProbeIsGivenTheTimeThatIsLeftAndWhatThatCutShortIsNoM
       });
   EXPECT_THAT(given, testing::ElementsAre(45.0, 35.0, 25.0, 15.0, 5.0));
   EXPECT_EQ(result.chosen, (Probe{64, 64})) << "the last of search 2";
-  EXPECT_THAT(result.reason, testing::HasSubstr("its time is over"));
+  EXPECT_THAT(result.reason, testing::HasSubstr("its part of autoscale.max_seconds is over"));
+  // What ran out of the search's time is not called slow.
+  EXPECT_EQ(result.tries.back().outcome.kind, Kind::kCutShort);
+  EXPECT_EQ(result.tries.back().outcome.detail, "the 45s of autoscale.max_seconds are over");
 }
 
 TEST(SearchLimitsTest, TimeMayEndAnywhere) {

@@ -34,7 +34,7 @@ class Game:
         self.memory = None  # [bytes] that a worker may have, once the search has told
         self.envs, self.steps = STARTS[self.device][name]
         self.options = ["--env", name, "--device", self.device, "--stop_return", "none", "--set", f"trainer.num_envs={self.envs}", "--set",
-                        f"trainer.train_batch_size={self.envs * self.steps}", "--set", f"autoscale.memory_gb={arguments.memory_gb}",
+                        f"trainer.train_batch_size={self.envs * self.steps}", "--set", f"autoscale.memory_gb={arguments.memory_gb}", "--set", f"autoscale.min_rollout={self.steps}",
                         "--set", f"autoscale.probe_seconds={arguments.seconds}", "--set", f"autoscale.max_seconds={arguments.search_seconds}"]
 
     def search(self, folder):

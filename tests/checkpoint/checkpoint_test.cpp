@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <cstring>
 #include <random>
 
 #include "src/checkpoint/manifest.h"
@@ -35,6 +36,13 @@ Snapshot snapshot_of(std::int64_t iteration) {
   snapshot.files["episodes"] = {{"recent", at::full({3}, value, at::kDouble)},
                                 {"running_length", at::full({2}, 7, at::kInt)}};
   return snapshot;
+}
+
+SnapshotForms forms_of(const Snapshot& snapshot) {
+  SnapshotForms forms;
+  for (const auto& [file, tensors] : snapshot.files)
+    for (const NamedTensor& named : tensors) forms[file].push_back(form_of(named));
+  return forms;
 }
 
 CheckpointInfo info_of(double mean_return) {
@@ -86,7 +94,7 @@ TEST(Checkpoint, ComesBackAsItWas) {
   EXPECT_EQ(read.info.best, "00000001");
   EXPECT_EQ(read.info.offsets.metrics_bytes, 123u);
   EXPECT_EQ(read.info.offsets.events_file, "events.out.tfevents.1.host.2");
-  const Snapshot snapshot = read_snapshot(read), original = snapshot_of(1);
+  const Snapshot original = snapshot_of(1), snapshot = read_snapshot(read, forms_of(original));
   ASSERT_EQ(snapshot.files.size(), original.files.size());
   for (const auto& [file, tensors] : original.files) {
     for (const NamedTensor& named : tensors) {
@@ -222,6 +230,94 @@ TEST(CheckpointC6, ALinkInPlaceOfAFileIsRefused) {
   fs::create_symlink(run.path / "elsewhere", file);
   EXPECT_THAT(message_of([&] { open_checkpoint(folder); }),
               HasSubstr("replicas.safetensors: there is no such file"));
+}
+
+// A file with one more tensor than `tensors`, whose data are a hole as large as the header says.
+void write_with_a_hole(const fs::path& path, const std::vector<NamedTensor>& tensors,
+                       const std::string& dtype, const std::string& shape, std::uint64_t bytes) {
+  write_safetensors(path, views_of(tensors));
+  const std::string text = read_text(path);
+  std::uint64_t length = 0;
+  std::memcpy(&length, text.data(), sizeof(length));
+  const std::uint64_t data = text.size() - 8 - length;
+  std::string header = text.substr(8, length);
+  header.erase(header.find_last_of('}'));
+  header += concat(",\"more\":{\"dtype\":\"", dtype, "\",\"shape\":", shape, ",\"data_offsets\":[", data, ",",
+                   data + bytes, "]}}");
+  length = header.size();
+  write_text(path, std::string(reinterpret_cast<const char*>(&length), sizeof(length)) + header +
+                       text.substr(text.size() - data));
+  fs::resize_file(path, fs::file_size(path) + bytes);
+}
+
+// C6: tensors whose memory this machine does not have. A form is checked before memory is taken for it.
+TEST(CheckpointC6, TensorsThatNobodyAsksForAndTensorsOfAnotherShapeAreRefusedBeforeTheyAreRead) {
+  const TemporaryFolder run;
+  save(run.path, {1.0});
+  const Checkpoint read = open_checkpoint(run.path / "checkpoints" / "00000001");
+  const fs::path file = read.folder / "replicas.safetensors";
+  const Snapshot original = snapshot_of(1);
+  constexpr std::uint64_t kHole = std::uint64_t{1} << 42;
+  write_with_a_hole(file, original.files.at("replicas"), "U8", "[4398046511104]", kHole);
+  SnapshotForms forms = forms_of(original);
+  EXPECT_THAT(message_of([&] { read_snapshot(read, forms); }),
+              HasSubstr(file.string() + ": tensor 'more' is none that is expected"));
+  forms["replicas"].push_back({"more", at::kByte, {7, 8}});
+  EXPECT_THAT(message_of([&] { read_snapshot(read, forms); }),
+              HasSubstr(file.string() + ": tensor 'more' is U8 [4398046511104] where U8 [7, 8] is expected"));
+  forms["replicas"].back().type = at::kDouble;
+  forms["replicas"].back().shape = {kAnyLength};
+  EXPECT_THAT(message_of([&] { read_snapshot(read, forms); }),
+              HasSubstr("tensor 'more' is U8 [4398046511104] where F64 [any length] is expected"));
+}
+
+TEST(CheckpointC6, FilesAndTensorsAreThoseOfTheTraining) {
+  const TemporaryFolder run;
+  save(run.path, {1.0});
+  const Checkpoint read = newest_checkpoint(run.path);
+  const SnapshotForms all = forms_of(snapshot_of(1));
+  SnapshotForms forms = all;
+  forms["episodes"][0].shape = {kAnyLength};
+  EXPECT_EQ(read_snapshot(read, forms).files.at("episodes")[0].tensor.numel(), 3);
+  forms = all;
+  forms.erase("optimizer/shared");
+  EXPECT_THAT(message_of([&] { read_snapshot(read, forms); }),
+              HasSubstr("optimizer/shared.safetensors: is no file of such a training"));
+  forms = all;
+  forms["weights/other"] = {};
+  EXPECT_THAT(message_of([&] { read_snapshot(read, forms); }),
+              HasSubstr("has no file weights/other.safetensors"));
+  forms = all;
+  forms["weights/shared"].push_back({"head", at::kFloat, {1}});
+  EXPECT_THAT(message_of([&] { read_snapshot(read, forms); }), HasSubstr("has no tensor 'head'"));
+  // An element type that the format knows and this program does not.
+  const std::uint16_t half = 0;
+  write_safetensors(read.folder / "replicas.safetensors",
+                    std::vector<TensorView>{{"blocks", "F16", {1}, std::as_bytes(std::span(&half, 1))}});
+  EXPECT_THAT(message_of([&] { read_snapshot(read, all); }), HasSubstr("'blocks' is F16 [1] where U8 [32]"));
+}
+
+// What playing needs is verified where the rest is no matter.
+TEST(CheckpointC3, WeightsAloneAreVerifiedWhereNoMoreIsAskedFor) {
+  const TemporaryFolder run;
+  save(run.path, {1.0});
+  const fs::path folder = run.path / "checkpoints" / "00000001";
+  fs::remove(folder / "optimizer" / "shared.safetensors");
+  EXPECT_NO_THROW(open_checkpoint(folder, CheckpointParts::kWeights));
+  for (const char* const name : {"config.yaml", "weights/shared.safetensors"}) {
+    std::string text = read_text(folder / name);
+    text.back() ^= 1;
+    write_text(folder / name, text);
+    EXPECT_THAT(message_of([&] { open_checkpoint(folder, CheckpointParts::kWeights); }),
+                HasSubstr(concat(name, ": is damaged: its checksum is another")));
+    text.back() ^= 1;
+    write_text(folder / name, text);
+  }
+  fs::remove(folder / "manifest.json");
+  EXPECT_TRUE(is_checkpoint(folder));
+  EXPECT_THAT(message_of([&] { open_checkpoint(folder, CheckpointParts::kWeights); }),
+              HasSubstr("manifest.json: there is no such file"));
+  EXPECT_FALSE(is_checkpoint(run.path));
 }
 
 // C2: a disk that is full when a checkpoint is due.

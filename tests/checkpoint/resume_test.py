@@ -213,6 +213,10 @@ def test_warm_start_takes_weights_only(tmp_path):
     done = run(*options("tag_gridworld", "PPO", 1), "--run_dir", tmp_path / "third", "--warm_start", tmp_path / "first")
     assert (done.returncode, "has no policy 'tagger'" in done.stderr) == (2, True)
     assert not (tmp_path / "third").exists()
+    assert run(*options("tag_gridworld", "PPO", 1), "--set", "env.num_taggers=3", "--run_dir", tmp_path / "fourth").returncode == 0
+    done = run(*options("tag_gridworld", "PPO", 1), "--run_dir", tmp_path / "fifth", "--warm_start", tmp_path / "fourth")
+    assert (done.returncode, "weights of another network" in done.stderr) == (2, True), done.stderr
+    assert not (tmp_path / "fifth").exists()
 
 
 def test_C5_a_checkpoint_can_be_evaluated_as_a_run_can(tmp_path):

@@ -3,8 +3,9 @@
 import json
 import shutil
 
+import numpy
 import pytest
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save_file
 
 from cli.program import output, wdtrain
 
@@ -88,6 +89,116 @@ def test_a_quota_for_each_replica_does_not_favour_short_episodes(cartpole_run):
     assert 21.0 < result["length"]["mean"] < 23.5
 
 
+def with_weights(run, folder, change):
+    """A copy of a run whose weights of policy shared are `change(tensors)`."""
+    shutil.copytree(run, folder, symlinks=True)
+    path = folder / "weights" / "shared.safetensors"
+    save_file(change(load_file(path)), path)
+    return path
+
+
+def test_damaged_checkpoints_are_not_played(cartpole_run, tmp_path):
+    for name in ("weights/shared.safetensors", "config.yaml"):
+        folder = tmp_path / name.split("/")[0]
+        shutil.copytree(cartpole_run, folder, symlinks=True)
+        checkpoint = folder / "checkpoints" / "latest"
+        assert wdtrain("eval", "--run", checkpoint, "--episodes", 3).returncode == 0
+        path = checkpoint / name
+        data = bytearray(path.read_bytes())
+        data[-1] ^= 1
+        path.write_bytes(data)
+        done = wdtrain("eval", "--run", checkpoint, "--episodes", 3)
+        assert (done.returncode, f"{name}: is damaged: its checksum is another" in done.stderr, done.stdout) == (1, True, ""), done.stderr
+        (checkpoint / "manifest.json").unlink()
+        done = wdtrain("eval", "--run", checkpoint, "--episodes", 3)
+        assert (done.returncode, "manifest.json: there is no such file" in done.stderr) == (1, True), done.stderr
+
+
+@pytest.mark.parametrize("name, index, value", [("layers.0.weight", 5, "nan"), ("value_head.bias", 0, "inf"), ("layers.1.bias", 63, "-inf")])
+def test_weights_that_are_not_finite_are_named(cartpole_run, tmp_path, name, index, value):
+    def poisoned(tensors):
+        tensors[name].reshape(-1)[index] = float(value)
+        return tensors
+
+    path = with_weights(cartpole_run, tmp_path / "run", poisoned)
+    message = f"shared.safetensors: tensor '{name}'[{index}] is {value}: weights must be finite numbers"
+    done = wdtrain("eval", "--run", tmp_path / "run", "--greedy", "--json")
+    assert (done.returncode, message in done.stderr, done.stdout) == (1, True, ""), done.stderr
+    done = wdtrain("--env", "cartpole", "--set", f"policy.shared.model.model_ckpt_filepath={path}", "--run_dir", tmp_path / "new", "--quiet")
+    assert (done.returncode, message in done.stderr, (tmp_path / "new").exists()) == (1, True, False), done.stderr
+
+
+@pytest.mark.parametrize("change, message", [
+    (lambda tensors: {k: v for k, v in tensors.items() if k != "value_head.bias"}, "has no tensor 'value_head.bias'"),
+    (lambda tensors: tensors | {"layers.0.weight": numpy.zeros((64, 3), numpy.float32)}, "'layers.0.weight' is F32 [64, 3] where F32 [64, 4]"),
+    (lambda tensors: tensors | {"layers.0.bias": numpy.zeros(64, numpy.float64)}, "'layers.0.bias' is F64 [64] where F32 [64]"),
+    (lambda tensors: tensors | {"log_std": numpy.zeros(1, numpy.float32)}, "tensor 'log_std' is none that is expected"),
+])
+def test_weights_of_another_network_are_a_mistake_of_the_user(cartpole_run, tmp_path, change, message):
+    with_weights(cartpole_run, tmp_path / "run", change)
+    done = wdtrain("eval", "--run", tmp_path / "run")
+    assert (done.returncode, message in done.stderr, "weights of another network" in done.stderr) == (2, True, True), done.stderr
+
+
+def test_missing_weights_and_missing_runs(cartpole_run, tmp_path):
+    shutil.copytree(cartpole_run, tmp_path / "run", symlinks=True)
+    (tmp_path / "run" / "weights" / "shared.safetensors").unlink()
+    for folder, message in (("run", "shared.safetensors: there is no such file"), ("nosuch", "nosuch: there is no such folder"),
+                            ("run/weights", "is no run's folder: it has no config.yaml")):
+        done = wdtrain("eval", "--run", tmp_path / folder)
+        assert (done.returncode, message in done.stderr) == (2, True), done.stderr
+
+
+def trained_on(folder, *settings):
+    output("--env", "cartpole", "--run_dir", folder, "--total_steps", 1024, "--seed", 5, "--device", "cpu", "--quiet", *settings)
+    return folder
+
+
+def lengths(run, *arguments):
+    """Of greedy players, who do on a start always the same, by the evaluation's seed."""
+    results = [evaluate(run, "--greedy", "--episodes", 30, "--seed", seed, *arguments) for seed in range(1, 6)]
+    (starts,) = {result["starts"] for result in results}
+    return starts, [result["length"] for result in results]
+
+
+@pytest.mark.parametrize("settings", [["env.reset=fixed"], ["env.reset=pool", "env.reset_pool_size=1"]], ids=["fixed", "pool"])
+def test_a_run_on_one_start_is_played_on_that_start(tmp_path, settings):
+    run = trained_on(tmp_path / "run", *(word for setting in settings for word in ("--set", setting)))
+    (tmp_path / "script.json").write_text('{"actions": []}')
+    traced = json.loads(output("trace", "--env", "cartpole", "--seed", 5, "--set", "env.reset=fixed", "--script", tmp_path / "script.json", "--out", "-"))
+    (tmp_path / "start.json").write_text(json.dumps([traced["steps"][0]["state"]]))
+    known = evaluate(run, "--greedy", "--episodes", 30, "--set", "env.reset=given", "--set", f"env.starts={tmp_path / 'start.json'}")
+    assert known["starts"] == "training" and known["length"]["std"] == 0
+    assert lengths(run) == ("training", [known["length"]] * 5)
+    assert lengths(run, "--starts", "training") == lengths(run)
+    starts, others = lengths(run, "--starts", "fresh")
+    assert starts == "fresh" and all(other["std"] == 0 for other in others), "one other start for each seed"
+    assert len({other["mean"] for other in others}) > 1
+    sampled = [evaluate(run, "--episodes", 30, "--seed", seed)["length"] for seed in (1, 2)]
+    assert sampled[0] != sampled[1], "only the start is that of the training"
+    done = wdtrain("eval", "--run", run, "--set", "env.reset=given", "--set", f"env.starts={tmp_path / 'start.json'}", "--starts", "fresh")
+    assert (done.returncode, "there are no others" in done.stderr) == (2, True), done.stderr
+
+
+def test_a_pool_is_that_of_the_training(tmp_path):
+    run = trained_on(tmp_path / "run", "--set", "env.reset=pool", "--set", "env.reset_pool_size=2")
+    starts, pool = lengths(run)
+    assert starts == "training"
+    one = evaluate(run, "--greedy", "--episodes", 30, "--set", "env.reset=fixed")["length"]
+    assert one["std"] == 0, "the pool's first start is the fixed one"
+    # All values being a or b, (mean - a) (b - mean) is their variance: every seed must lead to the same b.
+    a, mixed = one["mean"], [length for length in pool if length["mean"] != one["mean"]]
+    others = {round(length["mean"] + length["std"] ** 2 * 29 / 30 / (length["mean"] - a), 3) for length in mixed}
+    assert len({length["mean"] for length in mixed}) > 1 and len(others) == 1
+
+
+def test_fresh_starts_are_usual_where_training_drew_them(cartpole_run):
+    starts, fresh = lengths(cartpole_run)
+    assert starts == "fresh" and len({length["mean"] for length in fresh}) == 5
+    starts, first = lengths(cartpole_run, "--starts", "training")
+    assert starts == "training" and all(length == first[0] for length in first), "the first starts of the training, whatever the seed"
+
+
 def test_greedy_differs_from_sampling(cartpole_run):
     assert evaluate(cartpole_run, "--episodes", 20, "--greedy")["length"] != evaluate(cartpole_run, "--episodes", 20)["length"]
 
@@ -96,8 +207,11 @@ def test_statistics_of_tag(tag_run):
     result = evaluate(tag_run, "--episodes", 30)
     assert set(result["returns"]) == {"tagger", "runner"}
     assert set(result["statistics"]) == {"tags", "survival"}
-    assert 0 <= result["statistics"]["tags"]["mean"] <= 5
-    assert 0 < result["statistics"]["survival"]["mean"] <= result["length"]["mean"]
+    tags, survival = (result["statistics"][name]["mean"] for name in ("tags", "survival"))
+    assert 0 < tags < 5 and 0 < survival < result["length"]["mean"] <= 40
+    # The rules, in means of episodes: a tag pays 10 and costs 10, and who is left at the end gets 1.
+    assert result["returns"]["runner"]["mean"] == pytest.approx((-10 * tags + (5 - tags)) / 5, abs=1e-4)
+    assert result["returns"]["tagger"]["mean"] == pytest.approx(10 * tags / 2, abs=1e-4)
 
 
 def test_scripted_taggers_tag_more_than_random_ones(tag_run):
@@ -107,9 +221,9 @@ def test_scripted_taggers_tag_more_than_random_ones(tag_run):
 
 
 def test_scripted_runners_survive_longer_than_random_ones(tag_run):
-    scripted = evaluate(tag_run, "--episodes", 60, "--policy", "tagger=scripted", "--policy", "runner=scripted")
-    plain = evaluate(tag_run, "--episodes", 60, "--policy", "tagger=scripted", "--policy", "runner=random")
-    assert scripted["statistics"]["survival"]["mean"] > plain["statistics"]["survival"]["mean"]
+    scripted = evaluate(tag_run, "--episodes", 200, "--policy", "tagger=scripted", "--policy", "runner=scripted")
+    plain = evaluate(tag_run, "--episodes", 200, "--policy", "tagger=scripted", "--policy", "runner=random")
+    assert scripted["statistics"]["survival"]["low"] > plain["statistics"]["survival"]["high"]
 
 
 @pytest.mark.parametrize("opponent", ["random", "scripted"])
@@ -124,13 +238,19 @@ def test_opponents(tag_run, opponent):
 
 def test_one_episode_has_no_interval(tag_run):
     result = evaluate(tag_run, "--episodes", 1)
-    assert result["length"]["low"] is None
+    assert result["length"]["low"] is None and result["length"]["std"] is None
+    assert result["length"]["mean"] > 0
 
 
 def test_text_for_people(tag_run):
     text = output("eval", "--run", tag_run, "--episodes", 5)
-    assert text.startswith("5 episodes of tag_continuous\n")
-    assert "return of tagger" in text
+    title, heading, length, *rows = text.splitlines()
+    assert title == "5 episodes of tag_continuous, fresh starts"
+    assert heading.split() == ["MEAN", "95", "%", "INTERVAL", "STD"]
+    result = evaluate(tag_run, "--episodes", 5)
+    mean, low, high, std = (float(cell) for cell in length.replace("[", "").replace(",", "").replace("]", "").split()[1:])
+    assert {"mean": mean, "low": low, "high": high, "std": std} == pytest.approx(result["length"], rel=1e-4)
+    assert [row.rsplit("  ", 3)[0].split()[0] for row in rows] == ["return", "return", "tags", "survival"]
 
 
 @pytest.mark.parametrize("arguments, message", [
@@ -141,16 +261,21 @@ def test_text_for_people(tag_run):
     (["--opponent", "random", "--policy", "tagger=random"], "both choose the players"),
     (["--episodes", "0"], "--episodes 0: must be"),
     (["--seed", "-1"], "--seed -1: must be"),
-    (["--set", "env.num_runners=7"], "weights"),
+    (["--set", "env.num_runners=7"], "weights of another network"),
+    (["--starts", "trainig"], 'must be one of training, fresh; did you mean "training"?'),
+    (["--set", "trainer.seed=1"], "--set trainer.seed=1: has no effect on an evaluation; its own option is --seed"),
+    (["--set", "trainer.device=cpu"], "its own option is --device"),
+    (["--set", "policy.tagger.gamma=0.5"], "has no effect on an evaluation; it takes env.KEY, trainer.precision and trainer.observations"),
+    (["--set", "env.reset=given", "--starts", "fresh"], "env.starts"),
+    (["base"], """unexpected argument 'base': did you mean "--run base"?"""),
 ])
 def test_wrong_input(tag_run, arguments, message):
     done = wdtrain("eval", "--run", tag_run, *arguments)
-    assert done.returncode != 0
-    assert message in done.stderr
+    assert (done.returncode, message in done.stderr) == (2, True), done.stderr
 
 
 def test_an_environment_without_opponents(cartpole_run):
     done = wdtrain("eval", "--run", cartpole_run, "--opponent", "random")
-    assert (done.returncode, "has cart alone" in done.stderr) == (2, True)
+    assert (done.returncode, "here cart is alone" in done.stderr, "give --policy cart=random" in done.stderr) == (2, True, True), done.stderr
     done = wdtrain("eval", "--run", cartpole_run, "--policy", "cart=scripted")
     assert (done.returncode, "has no scripted player" in done.stderr) == (2, True)

@@ -24,7 +24,7 @@ class OneReplica {
     view_.num_replicas = 1;
     view_.time_limit = spec_.time_limit;
     view_.at_time_limit = spec_.at_time_limit;
-    view_.key = RandomKey::of(seed, Stream::kEnvironment);
+    view_.key = view_.start_key = RandomKey::of(seed, Stream::kEnvironment);
     view_.terminated = &terminated_;
     view_.truncated = &truncated_;
     view_.reset_step = &reset_step_;

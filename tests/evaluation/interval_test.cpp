@@ -22,13 +22,14 @@ TEST(Interval, OfFiveValues) {
   EXPECT_DOUBLE_EQ(interval.mean, 4.0);
   EXPECT_NEAR(interval.low, -0.38999, 1e-4);
   EXPECT_NEAR(interval.high, 8.38999, 1e-4);
+  EXPECT_NEAR(interval.deviation, 3.535534, 1e-6);  // sqrt((9 + 4 + 1 + 0 + 36) / 4)
 }
 
 TEST(Interval, OfTooFewValues) {
   EXPECT_TRUE(std::isnan(mean_interval({}).mean));
   const Interval one = mean_interval(std::vector<double>{2.0});
   EXPECT_EQ(one.mean, 2.0);
-  EXPECT_TRUE(std::isnan(one.low) && std::isnan(one.high));
+  EXPECT_TRUE(std::isnan(one.low) && std::isnan(one.high) && std::isnan(one.deviation));
 }
 
 }  // namespace

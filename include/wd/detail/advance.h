@@ -91,7 +91,7 @@ WD_FN void start_episode(Team& team, const typename Env::Params& params, typenam
                               : view.reset == ResetMode::kPool ? drawn()
                                                                : 0u;
   Env::reset(team, params, state,
-             Random(view.key, start, view.reset == ResetMode::kRandom ? episode : 0u, 0));
+             Random(view.start_key, start, view.reset == ResetMode::kRandom ? episode : 0u, 0));
   derive<Env>(team, params, state);
 }
 

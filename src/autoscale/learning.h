@@ -1,0 +1,29 @@
+// learning.h: what learning asks of the two numbers: iterations to learn in, and rollouts that hold what is learned from.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "wd/config.h"
+
+namespace wd::scaling {
+
+// Iterations of a batch that trainer.total_steps are, the last one rounded up.
+std::int64_t iterations_of(const Config& config, std::int64_t batch);
+
+// The largest batch of which trainer.total_steps hold autoscale.min_iterations iterations, but no less than the configured one; none
+// where min_iterations is 0.
+std::optional<std::int64_t> most_batch(const Config& config);
+
+// Steps of a rollout of which an advantage's terms lie within it for two thirds on average, or an episode, where that is shorter: of
+// the trained policy that needs most. An advantage gives a temporal difference n steps ahead the weight (gamma * lambda)^n, so that its
+// horizon is h = 1 / (1 - gamma * lambda) steps; of a rollout of k h steps the part 1 - (1 - e^-k) / k of all weights lies within
+// it, 0.68 for k = 3. With n-step returns the horizon is n. REINFORCE needs two
+// episodes.
+std::int64_t enough_steps(const Config& config, int time_limit);
+
+// The least T of a search: autoscale.min_rollout where it is given; otherwise enough_steps(), for speed no less than configured, and no
+// more than max_batch holds with one replica a worker.
+std::int64_t least_rollout(const Config& config, int time_limit, int num_workers, std::int64_t max_batch);
+
+}  // namespace wd::scaling
