@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 #include <iterator>
+#include <limits>
 #include <span>
 #include <sstream>
 #include <thread>
@@ -86,6 +87,23 @@ at::Tensor share_out(const ProcessGroup& group, const NamedTensor& own, const at
   }
   group.scatter_rows(source, rows);
   return rows;
+}
+
+// The least and the greatest reward of this rank's transitions; NaN where it has none. Piece by piece: it
+// needs little memory.
+std::pair<double, double> reward_limits(const PolicyBuffers& buffers) {
+  constexpr std::int64_t kPiece = std::int64_t{1} << 20;
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  const at::Tensor reward = buffers.reward.flatten(), outside = buffers.mask.flatten() == 0;
+  at::Tensor least = at::full({}, kNone, reward.options()), greatest = at::full({}, -kNone, reward.options());
+  for (std::int64_t begin = 0; begin < reward.numel(); begin += kPiece) {
+    const at::Tensor piece = reward.slice(0, begin, begin + kPiece),
+                     others = outside.slice(0, begin, begin + kPiece);
+    least = at::minimum(least, piece.masked_fill(others, kNone).min());
+    greatest = at::maximum(greatest, piece.masked_fill(others, -kNone).max());
+  }
+  const double low = least.item<double>(), high = greatest.item<double>();
+  return low <= high ? std::pair(low, high) : std::pair(std::nan(""), std::nan(""));
 }
 
 std::vector<std::string> policy_names(const Config& config) {
@@ -523,9 +541,9 @@ void Trainer::Impl::add_policy_metrics(MetricsRow& row, std::size_t p) {
   row.add(prefix + "max_return", ended.max_return);
   row.add(prefix + "episode_length", ended.mean_length);
   row.add(prefix + "reward_mean", reward_mean(buffers));
-  const at::Tensor reward = buffers.reward.narrow(0, 0, trajectory.length());
-  row.add(prefix + "reward_min", reward.min().item<double>());
-  row.add(prefix + "reward_max", reward.max().item<double>());
+  const auto [least, greatest] = reward_limits(buffers);
+  row.add(prefix + "reward_min", least);
+  row.add(prefix + "reward_max", greatest);
   for (const auto& [name, value] : learners[p].metrics()) row.add(prefix + name, value);
   const ActionSpread spread = action_spread(buffers);
   for (std::size_t axis = 0; axis < ActionSpread::kNames.size(); ++axis) {
