@@ -71,7 +71,8 @@ void TrainerSettings::describe(Fields& field) {
       "table: in place of each agent's row the one table that all rows follow from, where everybody sees "
       "everybody; the first layer costs far less");
   field("max_seconds", max_seconds, {0, 1e9}, "stop after this time [s]; 0: never");
-  field("stop_return", stop_return, {-1e30, 1e30}, "stop when the mean return reaches this");
+  field("stop_return", stop_return, {-1e30, 1e30},
+        "stop when the first policy's recent_return reaches this (docs/metrics.md)");
   field("straggler_preempt", straggler_preempt, {0, 1},
         "several workers: once this part of them has a complete rollout, the others end theirs, after a "
         "quarter of "

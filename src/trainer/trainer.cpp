@@ -512,12 +512,12 @@ const StepCounts& Trainer::counts() const { return impl_->counts; }
 Trajectory& Trainer::trajectory() { return impl_->trajectory; }
 Replicas& Trainer::replicas() { return impl_->replicas; }
 std::vector<Policy>& Trainer::policies() { return impl_->policies; }
-double Trainer::mean_return(std::size_t policy) const { return impl_->episodes.recent_mean(policy); }
+double Trainer::mean_return(std::size_t policy) const { return impl_->episodes.window(policy).mean(); }
+bool Trainer::return_known() const { return impl_->episodes.window(0).full(); }
 
 bool Trainer::return_reached() const {
   const auto& wanted = impl_->config.trainer.stop_return;
-  return wanted && impl_->episodes.recent_count() == EpisodeLog::kWindow &&
-         impl_->episodes.recent_mean(0) >= *wanted;
+  return wanted && return_known() && mean_return(0) >= *wanted;
 }
 
 // Mean reward of the rollout's transitions on all ranks, in a fixed order.
@@ -539,6 +539,7 @@ void Trainer::Impl::add_policy_metrics(MetricsRow& row, std::size_t p) {
   if (p == 0) row.add("episodes", static_cast<double>(ended.episodes));
   row.add(prefix + "mean_return", ended.mean_return);
   row.add(prefix + "max_return", ended.max_return);
+  row.add(prefix + "recent_return", episodes.window(p).mean());
   row.add(prefix + "episode_length", ended.mean_length);
   row.add(prefix + "reward_mean", reward_mean(buffers));
   const auto [least, greatest] = reward_limits(buffers);
