@@ -51,6 +51,13 @@ EpisodeLog::EpisodeLog(const Trajectory& trajectory, Device device, ProcessGroup
   offset_ = at::zeros({episode_chunks(T * E)}, longs);
 }
 
+void EpisodeLog::leave_out_first(const std::vector<bool>& replicas) {
+  const at::Tensor lengths = at::empty({static_cast<std::int64_t>(replicas.size())}, at::kInt);
+  std::ranges::transform(replicas, lengths.mutable_data_ptr<std::int32_t>(),
+                         [](bool left_out) { return left_out ? kUncounted : 0; });
+  for (PolicyLog& log : policies_) log.running_length.copy_(lengths);
+}
+
 void EpisodeLog::follow_policy(std::size_t policy) {
   PolicyLog& log = policies_[policy];
   const PolicyBuffers& buffers = trajectory_.policies()[policy];

@@ -14,6 +14,8 @@ class EpisodeLog {
  public:
   EpisodeLog(const Trajectory& trajectory, Device device, ProcessGroup group);
 
+  // Before the first follow(): the first episodes of these replicas of this rank do not count.
+  void leave_out_first(const std::vector<bool>& replicas);
   // Follows the episodes of the rollout, and keeps a record of those that ended. Enqueues.
   void follow(const TrainingClock& clock);
   // After each follow(): takes in what ended where that costs nothing, on the CPU, or where the record might not hold another

@@ -177,7 +177,7 @@ struct Trainer::Impl {
       : config(c),
         device(d),
         group(std::move(g)),
-        share(replicas_options(c, d, group.rank(), group.size())),
+        share(share_of(c, environment, d, group)),
         replicas(row, environment, share),
         trajectory(replicas.spec(), policy_names(c), c.policy_of_role,
                    static_cast<int>(c.trainer.rollout_steps()), share.num_envs, d, c.trainer.storage()),
@@ -188,6 +188,7 @@ struct Trainer::Impl {
         rollout_graph(d, c.trainer.cuda_graphs),
         update_graph(d, c.trainer.cuda_graphs),
         branches(d) {
+    if (share.staggered) leave_out_cut_episodes();
     policies.reserve(c.policies.size());
     for (std::size_t p = 0; p < c.policies.size(); ++p) {
       const int index = static_cast<int>(p);
@@ -204,6 +205,9 @@ struct Trainer::Impl {
     synchronize();
   }
 
+  static ReplicasOptions share_of(const Config& config, const Environment& environment, Device device,
+                                  const ProcessGroup& group);
+  void leave_out_cut_episodes();
   void poison(const std::string& tensor);
   void synchronize();
   void parameters_changed();  // from outside of an update
@@ -224,6 +228,19 @@ struct Trainer::Impl {
   double reward_mean(const PolicyBuffers& buffers) const;
   void report_stragglers(double rollout_s, MetricsRow& row);
 };
+
+ReplicasOptions Trainer::Impl::share_of(const Config& config, const Environment& environment, Device device,
+                                        const ProcessGroup& group) {
+  ReplicasOptions share = replicas_options(config, device, group.rank(), group.size());
+  share.staggered = config.staggers(environment.spec().time_limit);
+  return share;
+}
+
+void Trainer::Impl::leave_out_cut_episodes() {
+  std::vector<bool> cut;
+  for (int e = 0; e < share.num_envs; ++e) cut.push_back(replicas.is_first_cut(e));
+  episodes.leave_out_first(cut);
+}
 
 // For tests: NaN where it hurts, or a number that is a little wrong.
 void Trainer::Impl::poison(const std::string& tensor) {
