@@ -15,10 +15,15 @@ struct EpisodesArgs {
   const std::uint8_t* truncated = nullptr;      // [T, E]
   const std::uint8_t* reset_step = nullptr;     // [T, E]
   float* running_return = nullptr;              // [E]: of the episode under way
-  std::int32_t* running_length = nullptr;       // [E]
-  float* finished_return = nullptr;             // [T, E]: where an episode ended; elsewhere 0
-  std::int32_t* finished_length = nullptr;      // [T, E]: its steps; 0 where none ended
+  std::int32_t* running_length =
+      nullptr;                       // [E]: negative where the episode does not count, from kUncounted on
+  float* finished_return = nullptr;  // [T, E]: where an episode that counts ended; elsewhere 0
+  std::int32_t* finished_length = nullptr;  // [T, E]: its steps; 0 where none ended
 };
+
+// The length of an episode that does not count, before its first step: no episode is long enough to get from
+// here to 0.
+inline constexpr std::int32_t kUncounted = -(1 << 30);
 
 // Enqueues.
 void episodes(Queue queue, const EpisodesArgs& args);

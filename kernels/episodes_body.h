@@ -23,7 +23,7 @@ WD_FN void follow_episodes(const EpisodesArgs& args, std::int64_t e) {
     const bool reset = args.reset_step[at] != 0;
     sum = reset ? 0.0f : sum + args.finished_return[at];
     length = reset ? 0 : length + 1;
-    const bool ended = args.terminated[at] != 0 || args.truncated[at] != 0;
+    const bool ended = (args.terminated[at] != 0 || args.truncated[at] != 0) && length > 0;
     args.finished_return[at] = ended ? sum : 0.0f;
     args.finished_length[at] = ended ? length : 0;
   }

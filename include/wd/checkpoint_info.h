@@ -20,9 +20,9 @@ struct CheckpointInfo {
   std::uint64_t config_hash = 0;
   int world_size = 1;
   double wall_s = 0.0;
-  double mean_return = 0.0;           // of the first policy over its last 100 episodes; NaN: not known yet
+  double mean_return = 0.0;           // of the first policy (Trainer::mean_return); NaN: not known yet
   std::optional<double> best_return;  // of all checkpoints of the run so far
-  std::string best;                   // that checkpoint's name
+  std::string best;                   // that checkpoint's name; while no return is known, the newest's
   RunOffsets offsets;                 // how far the run's files went
 };
 

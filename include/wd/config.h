@@ -96,6 +96,7 @@ struct TrainerSettings {
   int threads = 0;
   int chunk_rows = 16'384;
   bool cuda_graphs = true;
+  bool staggered_resets = true;
   int precision = kFp32;
   int observations = kRows;
   double max_seconds = 0.0;
@@ -154,6 +155,9 @@ struct Config {
   std::vector<int> policy_of_role;       // index into policies, by role as in Spec::roles
   SavingSettings saving;
   AutoscaleSettings autoscale;
+
+  // Whether first episodes of an environment with this time limit are cut short, each after other steps.
+  bool staggers(int time_limit) const;
 
   std::map<std::string, std::string> origins;  // "trainer.num_envs" to "FILE:LINE", "--set"; absent: default
   std::vector<std::string> notes;              // what people should be told: rounding, keys without effect

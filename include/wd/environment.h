@@ -44,7 +44,7 @@ struct ReplicaHeader {
   std::int32_t t = 0;              // step of the episode
   std::uint32_t episode = ~0u;     // counts from 0; the first reset makes it so
   std::int32_t reset_pending = 1;  // the next step only resets
-  std::int32_t unused = 0;
+  std::int32_t first_steps = 0;    // of the replica's first episode, where it is cut short; 0: it is not
 };
 
 inline constexpr int kMaxStatistics = 16;

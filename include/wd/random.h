@@ -32,7 +32,14 @@ WD_FN Philox philox(Philox counter, std::uint32_t key0, std::uint32_t key1) {
 WD_FN float uniform_of(std::uint32_t bits) { return static_cast<float>(bits >> 8) * 5.9604644775390625e-8f; }
 
 // Independent streams under one seed. An environment's own purposes all live in kEnvironment.
-enum class Stream : std::uint32_t { kEnvironment = 0, kAction = 1, kShuffle = 2, kPool = 3, kRandomPlay = 5 };
+enum class Stream : std::uint32_t {
+  kEnvironment = 0,
+  kAction = 1,
+  kShuffle = 2,
+  kPool = 3,
+  kStagger = 4,
+  kRandomPlay = 5,
+};
 
 // Splits a 64-bit seed into a Philox key for one stream.
 struct RandomKey {

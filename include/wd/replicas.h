@@ -22,8 +22,14 @@ struct ReplicasOptions {
   ResetMode reset = ResetMode::kRandom;
   std::uint32_t pool_size = 0;  // kPool: starts in the pool
   std::string starts;           // kGiven: text of a JSON list of {field: value or [values by agent]}
+  bool staggered = false;       // first episodes end after staggered_steps()
   Device device;
 };
+
+// Steps of the first episode of a replica, by its global id, where resets are staggered: 1 to time_limit,
+// which is a whole episode. Of any number of replicas that follow one another they are spread evenly
+// (docs/design/0015-staggered-resets.md).
+int staggered_steps(std::uint64_t seed, std::uint32_t replica, int time_limit);
 
 class Replicas {
  public:
@@ -49,12 +55,15 @@ class Replicas {
   // A field of one replica as numbers. Copies from the device.
   std::vector<double> read(int replica, const StateField& field) const;
   ReplicaHeader header(int replica) const;
+  // Whether the first episode of a replica is cut short, so that it stands for no other.
+  bool is_first_cut(int replica) const { return first_steps(replica) > 0; }
   // Overwrites fields of one replica, on the CPU only. `json`: {field: value or [values]}. Throws UsageError.
   void write(int replica, const std::string& json);
 
  private:
   RandomKey start_key() const;
   StepView complete(StepView rows) const;
+  int first_steps(int replica) const;
   void find_statistics();
 
   const EnvironmentRow& row_;

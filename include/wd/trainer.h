@@ -79,9 +79,12 @@ class Trainer {
   Replicas& replicas();
   std::vector<Policy>& policies();
 
-  // Mean episodic return of a policy over the last 100 episodes; NaN before the first has ended.
+  // Mean episodic return of a policy over the last episodes of every replica, of each a share of at least 100
+  // in all and at least two (docs/design/0014-which-episodes-count.md); NaN before the first has ended.
   double mean_return(std::size_t policy) const;
-  // Whether stop_return is reached: the first policy's mean over 100 episodes.
+  // Whether every replica has played its share: only then does mean_return() stand for the policy.
+  bool return_known() const;
+  // Whether stop_return is reached: the first policy's mean return, once it is known.
   bool return_reached() const;
   // Seconds that this rank spent in each phase since construction. Synchronises on CUDA.
   std::array<double, kNumPhases> phase_seconds();

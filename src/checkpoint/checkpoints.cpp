@@ -162,10 +162,10 @@ bool Checkpoints::save(Snapshot snapshot, CheckpointInfo info, std::string confi
   const bool good = wait();
   if (written_ == snapshot.counts.iteration) return good;
   const auto before = std::pair(best_return_, best_);
-  if (std::isfinite(info.mean_return) && (!best_return_ || info.mean_return > *best_return_)) {
-    best_return_ = info.mean_return;
+  const bool known = std::isfinite(info.mean_return);
+  if (!best_return_ || (known && info.mean_return > *best_return_))
     best_ = name_of(snapshot.counts.iteration);
-  }
+  if (known) best_return_ = std::max(best_return_.value_or(info.mean_return), info.mean_return);
   info.counts = snapshot.counts;
   info.wall_s = snapshot.wall_s;
   info.best_return = best_return_;

@@ -1,4 +1,6 @@
 // settings.cpp: the one table of what can be set: key, range, help. Defaults stand in config.h.
+#include <algorithm>
+
 #include "wd/config.h"
 
 namespace wd {
@@ -76,6 +78,9 @@ void TrainerSettings::describe(Fields& field) {
         "agent rows of one piece of the update: bounds memory, fixes sums");
   field("cuda_graphs", cuda_graphs,
         "GPU: capture rollout and update once and replay them, with the same results; unused on the CPU");
+  field("staggered_resets", staggered_resets,
+        "where a rollout is shorter than the time limit, and no policy learns by REINFORCE: replicas cut "
+        "their first episodes short, each after another number of steps, so that they do not stay in step");
   field.choice(
       "precision", precision, {"fp32", "tf32", "bf16"},
       "of products; bf16: hidden layers and observations are bfloat16, sums, heads and weights fp32; "
@@ -85,7 +90,8 @@ void TrainerSettings::describe(Fields& field) {
       "table: in place of each agent's row the one table that all rows follow from, where everybody sees "
       "everybody; the first layer costs far less");
   field("max_seconds", max_seconds, {0, 1e9}, "stop after this time [s]; 0: never");
-  field("stop_return", stop_return, {-1e30, 1e30}, "stop when the mean return reaches this");
+  field("stop_return", stop_return, {-1e30, 1e30},
+        "stop when the first policy's recent_return reaches this (docs/metrics.md)");
   field("straggler_preempt", straggler_preempt, {0, 1},
         "several workers: once this part of them has a complete rollout, the others end theirs, after a "
         "quarter of "
@@ -128,6 +134,13 @@ void AutoscaleSettings::describe(Fields& field) {
         "speed: a setting whose iteration takes longer is too slow [s]; 0: none is");
   field.choice("scale_lr", scale_lr, {"none", "sqrt", "linear"},
                "learning rates grow with the batch: by its root, or as it does");
+}
+
+// REINFORCE has no value to stand for what a cut takes away: it would take the rest for a whole return.
+bool Config::staggers(int time_limit) const {
+  const bool cuts_returns = std::ranges::any_of(
+      policies, [](const PolicySettings& p) { return p.to_train && p.algorithm == kReinforce; });
+  return trainer.staggered_resets && !cuts_returns && trainer.rollout_steps() < time_limit;
 }
 
 std::filesystem::path SavingSettings::base() const {

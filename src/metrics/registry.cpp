@@ -22,6 +22,8 @@ constexpr std::array kMetrics{
     Metric{kPolicy, "mean_return", Reduce::kMean,
            "return of episodes that ended: undiscounted sum of rewards, mean over the policy's agents"},
     Metric{kPolicy, "max_return", Reduce::kMax, "the greatest of them"},
+    Metric{kPolicy, "recent_return", Reduce::kMean,
+           "mean return of the last episodes of every replica: what stop_return and `best` look at"},
     Metric{kPolicy, "episode_length", Reduce::kMean, "steps of the episodes that ended"},
     Metric{kPolicy, "reward_mean", Reduce::kMean, "reward of one agent in one step"},
     Metric{kPolicy, "reward_min", Reduce::kMin, "the least"},

@@ -75,7 +75,21 @@ struct BlindRows {
   }
 };
 
+// Bits in reverse order: numbers that follow one another go to places far from one another (van der Corput
+// 1935).
+std::uint32_t reversed(std::uint32_t bits) {
+  std::uint32_t result = 0;
+  for (int k = 0; k < 32; ++k) result |= (bits >> k & 1u) << (31 - k);
+  return result;
+}
+
 }  // namespace
+
+int staggered_steps(std::uint64_t seed, std::uint32_t replica, int time_limit) {
+  const RandomKey key = RandomKey::of(seed, Stream::kStagger);
+  const std::uint32_t place = reversed(replica) + philox({{0, 0, 0, 0}}, key.key0, key.key1).word[0];
+  return 1 + static_cast<int>((std::uint64_t{place} * static_cast<std::uint64_t>(time_limit)) >> 32);
+}
 
 Replicas::Replicas(const EnvironmentRow& row, const Environment& environment, ReplicasOptions options)
     : row_(row), environment_(environment), options_(std::move(options)), spec_(environment.spec()) {
@@ -90,8 +104,9 @@ Replicas::Replicas(const EnvironmentRow& row, const Environment& environment, Re
     throw UsageError("env.reset_pool_size must be positive with env.reset: pool");
   const auto bytes = bytes_on(options_.device);
   at::Tensor blocks = at::zeros({options_.num_envs, layout_.block_bytes}, bytes_on({}));
-  const ReplicaHeader fresh;
   for (int e = 0; e < options_.num_envs; ++e) {
+    ReplicaHeader fresh;
+    fresh.first_steps = first_steps(e);
     std::memcpy(bytes_of(blocks) + static_cast<std::size_t>(e) * layout_.block_bytes, &fresh, sizeof(fresh));
   }
   blocks_ = blocks.to(bytes);
@@ -107,6 +122,14 @@ Replicas::Replicas(const EnvironmentRow& row, const Environment& environment, Re
     images_ = make_images(environment_, layout_, options_, blind.view).to(bytes);
     options_.pool_size = static_cast<std::uint32_t>(images_.size(0));
   }
+}
+
+// 0 where it is a whole episode.
+int Replicas::first_steps(int replica) const {
+  if (!options_.staggered) return 0;
+  const int steps = staggered_steps(
+      options_.seed, options_.first_replica + static_cast<std::uint32_t>(replica), spec_.time_limit);
+  return steps < spec_.time_limit ? steps : 0;
 }
 
 void Replicas::find_statistics() {

@@ -36,7 +36,7 @@ EpisodeLog::EpisodeLog(const Trajectory& trajectory, Device device, ProcessGroup
                          at::zeros({E}, floats.dtype(at::kInt)),
                          at::zeros({T, E}, floats),
                          at::zeros({T, E}, floats.dtype(at::kInt)),
-                         {},
+                         ReturnWindow(E * group_.size()),
                          {},
                          {}});
   }
@@ -49,6 +49,13 @@ EpisodeLog::EpisodeLog(const Trajectory& trajectory, Device device, ProcessGroup
       at::zeros({device.is_cuda() ? std::max(kRoom, 2 * most_) : most_, width}, longs.dtype(at::kDouble));
   count_ = at::zeros({1}, longs);
   offset_ = at::zeros({episode_chunks(T * E)}, longs);
+}
+
+void EpisodeLog::leave_out_first(const std::vector<bool>& replicas) {
+  const at::Tensor lengths = at::empty({static_cast<std::int64_t>(replicas.size())}, at::kInt);
+  std::ranges::transform(replicas, lengths.mutable_data_ptr<std::int32_t>(),
+                         [](bool left_out) { return left_out ? kUncounted : 0; });
+  for (PolicyLog& log : policies_) log.running_length.copy_(lengths);
 }
 
 void EpisodeLog::follow_policy(std::size_t policy) {
@@ -117,13 +124,13 @@ void EpisodeLog::read() {
   for (std::int64_t i = 0; i < ended.size(0); ++i)
     rows.push_back(ended.const_data_ptr<double>() + static_cast<std::size_t>(i) * width);
   std::sort(rows.begin(), rows.end(), [](const double* a, const double* b) { return a[0] < b[0]; });
+  const std::int64_t all_envs = std::int64_t{group_.size()} * trajectory_.num_envs();
   for (const double* const row : rows) {
     for (std::size_t p = 0; p < P; ++p) {
       PolicyLog& log = policies_[p];
       log.lengths.push_back(row[1]);
       log.returns.push_back(row[2 + p]);
-      log.recent.push_back(row[2 + p]);
-      if (log.recent.size() > kWindow) log.recent.pop_front();
+      log.window.add(static_cast<std::int64_t>(row[0]) % all_envs, row[2 + p]);
     }
     for (std::size_t k = 0; k < statistics_.size(); ++k) statistics_[k].push_back(row[2 + P + k]);
   }
@@ -163,12 +170,28 @@ std::vector<NamedTensor> EpisodeLog::state() const {
     const std::string prefix = trajectory_.policies()[p].name + "/";
     state.push_back({prefix + "running_return", log.running_return});
     state.push_back({prefix + "running_length", log.running_length});
-    list(prefix + "recent", log.recent);
+    list(prefix + "recent", log.window.values());
+    state.back().tensor = state.back().tensor.view({log.window.replicas(), log.window.most()});
     list(prefix + "returns", log.returns);
     list(prefix + "lengths", log.lengths);
   }
   for (std::size_t k = 0; k < statistics_.size(); ++k) list(concat("statistics/", k), statistics_[k]);
   return state;
+}
+
+// Where the tensor is a list, it is one of the hundred episodes that ended last, of which nobody knows whose
+// they were.
+void EpisodeLog::restore_window(const NamedTensor& saved, ReturnWindow& window) {
+  const at::Tensor& tensor = saved.tensor;
+  const std::vector<std::int64_t> rows = {window.replicas(), window.most()};
+  WD_CHECK(
+      tensor.scalar_type() == at::kDouble && (tensor.dim() == 1 || tensor.sizes() == at::IntArrayRef(rows)),
+      "the checkpoint's tensor '", saved.name, "' is ", tensor.scalar_type(), tensor.sizes(), " where ",
+      at::kDouble, at::IntArrayRef(rows), " is expected");
+  window = ReturnWindow(window.replicas());
+  const auto* const values = tensor.const_data_ptr<double>();
+  if (tensor.dim() == 2) return window.restore(values);
+  for (std::int64_t k = 0; k < tensor.numel(); ++k) window.add(k % window.replicas(), values[k]);
 }
 
 void EpisodeLog::restore(const std::vector<NamedTensor>& state) {
@@ -185,13 +208,12 @@ void EpisodeLog::restore(const std::vector<NamedTensor>& state) {
     const std::string prefix = trajectory_.policies()[p].name + "/";
     restore_tensor(state, prefix + "running_return", log.running_return);
     restore_tensor(state, prefix + "running_length", log.running_length);
-    list(prefix + "recent", log.recent);
+    const std::string recent = prefix + "recent";
+    restore_window({recent, find_tensor(state, recent)}, log.window);
     list(prefix + "returns", log.returns);
     list(prefix + "lengths", log.lengths);
   }
   for (std::size_t k = 0; k < statistics_.size(); ++k) list(concat("statistics/", k), statistics_[k]);
 }
-
-double EpisodeLog::recent_mean(std::size_t policy) const { return mean(policies_[policy].recent); }
 
 }  // namespace wd

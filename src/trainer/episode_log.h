@@ -1,9 +1,9 @@
-// episode_log.h: returns and lengths of finished episodes by policy, on all ranks: of the logging interval, and of the last hundred.
+// episode_log.h: finished episodes by policy, on all ranks: those of the logging interval, and the last ones.
 #pragma once
 
-#include <deque>
 #include <vector>
 
+#include "src/trainer/return_window.h"
 #include "wd/clock.h"
 #include "wd/policy.h"
 #include "wd/process_group.h"
@@ -12,10 +12,10 @@ namespace wd {
 
 class EpisodeLog {
  public:
-  static constexpr std::size_t kWindow = 100;
-
   EpisodeLog(const Trajectory& trajectory, Device device, ProcessGroup group);
 
+  // Before the first follow(): the first episodes of these replicas of this rank do not count.
+  void leave_out_first(const std::vector<bool>& replicas);
   // Follows the episodes of the rollout, and keeps a record of those that ended. Enqueues.
   void follow(const TrainingClock& clock);
   // After each follow(): takes in what ended where that costs nothing, on the CPU, or where the record might not hold another
@@ -32,23 +32,22 @@ class EpisodeLog {
   std::vector<double> take_statistics();
   // What ended since the last call.
   Interval take_interval(std::size_t policy);
-  // Mean over the last kWindow episodes; NaN while fewer than one has ended.
-  double recent_mean(std::size_t policy) const;
+  // The last episodes of every replica of the job.
+  const ReturnWindow& window(std::size_t policy) const { return policies_[policy].window; }
 
   // All that it keeps from one rollout to the next, by policy.
   std::vector<NamedTensor> state() const;
   // Throws std::runtime_error where the state is not of this training.
   void restore(const std::vector<NamedTensor>& state);
 
-  std::size_t recent_count() const { return policies_.empty() ? 0 : policies_[0].recent.size(); }
-
  private:
   struct PolicyLog {
     at::Tensor running_return, running_length, finished_return, finished_length;
-    std::deque<double> recent;
+    ReturnWindow window;
     std::vector<double> returns, lengths;  // of the interval
   };
 
+  static void restore_window(const NamedTensor& saved, ReturnWindow& window);
   void follow_policy(std::size_t policy);
   at::Tensor ended_here();
 

@@ -2,6 +2,7 @@
 #include <ATen/ATen.h>
 
 #include <chrono>
+#include <cmath>
 
 #include "src/device.h"
 #include "src/launcher/guarded.h"
@@ -129,7 +130,7 @@ bool Session::save_checkpoint(Snapshot snapshot) {
   info.environment = config_.name;
   info.seed = static_cast<std::uint64_t>(config_.trainer.seed);
   info.config_hash = config_hash(run_->config());
-  info.mean_return = trainer_.mean_return(0);
+  info.mean_return = trainer_.return_known() ? trainer_.mean_return(0) : std::nan("");
   info.offsets = run_->offsets();
   return checkpoints_->save(std::move(snapshot), info, run_->config(), run_->growing_files());
 }

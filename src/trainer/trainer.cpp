@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 #include <iterator>
+#include <limits>
 #include <span>
 #include <sstream>
 #include <thread>
@@ -88,6 +89,23 @@ at::Tensor share_out(const ProcessGroup& group, const NamedTensor& own, const at
   return rows;
 }
 
+// The least and the greatest reward of this rank's transitions; NaN where it has none. Piece by piece: it
+// needs little memory.
+std::pair<double, double> reward_limits(const PolicyBuffers& buffers) {
+  constexpr std::int64_t kPiece = std::int64_t{1} << 20;
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  const at::Tensor reward = buffers.reward.flatten(), outside = buffers.mask.flatten() == 0;
+  at::Tensor least = at::full({}, kNone, reward.options()), greatest = at::full({}, -kNone, reward.options());
+  for (std::int64_t begin = 0; begin < reward.numel(); begin += kPiece) {
+    const at::Tensor piece = reward.slice(0, begin, begin + kPiece),
+                     others = outside.slice(0, begin, begin + kPiece);
+    least = at::minimum(least, piece.masked_fill(others, kNone).min());
+    greatest = at::maximum(greatest, piece.masked_fill(others, -kNone).max());
+  }
+  const double low = least.item<double>(), high = greatest.item<double>();
+  return low <= high ? std::pair(low, high) : std::pair(std::nan(""), std::nan(""));
+}
+
 std::vector<std::string> policy_names(const Config& config) {
   std::vector<std::string> names;
   for (const PolicySettings& policy : config.policies) names.push_back(policy.name);
@@ -159,7 +177,7 @@ struct Trainer::Impl {
       : config(c),
         device(d),
         group(std::move(g)),
-        share(replicas_options(c, d, group.rank(), group.size())),
+        share(share_of(c, environment, d, group)),
         replicas(row, environment, share),
         trajectory(replicas.spec(), policy_names(c), c.policy_of_role,
                    static_cast<int>(c.trainer.rollout_steps()), share.num_envs, d, c.trainer.storage()),
@@ -170,6 +188,7 @@ struct Trainer::Impl {
         rollout_graph(d, c.trainer.cuda_graphs),
         update_graph(d, c.trainer.cuda_graphs),
         branches(d) {
+    if (share.staggered) leave_out_cut_episodes();
     policies.reserve(c.policies.size());
     for (std::size_t p = 0; p < c.policies.size(); ++p) {
       const int index = static_cast<int>(p);
@@ -186,6 +205,9 @@ struct Trainer::Impl {
     synchronize();
   }
 
+  static ReplicasOptions share_of(const Config& config, const Environment& environment, Device device,
+                                  const ProcessGroup& group);
+  void leave_out_cut_episodes();
   void poison(const std::string& tensor);
   void synchronize();
   void parameters_changed();  // from outside of an update
@@ -206,6 +228,19 @@ struct Trainer::Impl {
   double reward_mean(const PolicyBuffers& buffers) const;
   void report_stragglers(double rollout_s, MetricsRow& row);
 };
+
+ReplicasOptions Trainer::Impl::share_of(const Config& config, const Environment& environment, Device device,
+                                        const ProcessGroup& group) {
+  ReplicasOptions share = replicas_options(config, device, group.rank(), group.size());
+  share.staggered = config.staggers(environment.spec().time_limit);
+  return share;
+}
+
+void Trainer::Impl::leave_out_cut_episodes() {
+  std::vector<bool> cut;
+  for (int e = 0; e < share.num_envs; ++e) cut.push_back(replicas.is_first_cut(e));
+  episodes.leave_out_first(cut);
+}
 
 // For tests: NaN where it hurts, or a number that is a little wrong.
 void Trainer::Impl::poison(const std::string& tensor) {
@@ -510,12 +545,12 @@ const StepCounts& Trainer::counts() const { return impl_->counts; }
 Trajectory& Trainer::trajectory() { return impl_->trajectory; }
 Replicas& Trainer::replicas() { return impl_->replicas; }
 std::vector<Policy>& Trainer::policies() { return impl_->policies; }
-double Trainer::mean_return(std::size_t policy) const { return impl_->episodes.recent_mean(policy); }
+double Trainer::mean_return(std::size_t policy) const { return impl_->episodes.window(policy).mean(); }
+bool Trainer::return_known() const { return impl_->episodes.window(0).full(); }
 
 bool Trainer::return_reached() const {
   const auto& wanted = impl_->config.trainer.stop_return;
-  return wanted && impl_->episodes.recent_count() == EpisodeLog::kWindow &&
-         impl_->episodes.recent_mean(0) >= *wanted;
+  return wanted && return_known() && mean_return(0) >= *wanted;
 }
 
 // Mean reward of the rollout's transitions on all ranks, in a fixed order.
@@ -537,11 +572,12 @@ void Trainer::Impl::add_policy_metrics(MetricsRow& row, std::size_t p) {
   if (p == 0) row.add("episodes", static_cast<double>(ended.episodes));
   row.add(prefix + "mean_return", ended.mean_return);
   row.add(prefix + "max_return", ended.max_return);
+  row.add(prefix + "recent_return", episodes.window(p).mean());
   row.add(prefix + "episode_length", ended.mean_length);
   row.add(prefix + "reward_mean", reward_mean(buffers));
-  const at::Tensor reward = buffers.reward.narrow(0, 0, trajectory.length());
-  row.add(prefix + "reward_min", reward.min().item<double>());
-  row.add(prefix + "reward_max", reward.max().item<double>());
+  const auto [least, greatest] = reward_limits(buffers);
+  row.add(prefix + "reward_min", least);
+  row.add(prefix + "reward_max", greatest);
   for (const auto& [name, value] : learners[p].metrics()) row.add(prefix + name, value);
   const ActionSpread spread = action_spread(buffers);
   for (std::size_t axis = 0; axis < ActionSpread::kNames.size(); ++axis) {

@@ -108,6 +108,16 @@ TEST(Checkpoint, ComesBackAsItWas) {
   }
 }
 
+TEST(Checkpoint, TheNewestIsTheBestWhileNoReturnIsKnown) {
+  const TemporaryFolder run;
+  const double unknown = std::nan("");
+  const auto best = [&] { return fs::read_symlink(run.path / "checkpoints" / "best"); };
+  save(run.path, {unknown, unknown});
+  EXPECT_EQ(best(), "00000002");
+  save(run.path, {unknown, unknown, -5.0, unknown});
+  EXPECT_EQ(best(), "00000003");
+}
+
 TEST(Checkpoint, KeepsTheLastAndTheBest) {
   const TemporaryFolder run;
   save(run.path, {1.0, 9.0, std::nan(""), 3.0, 4.0, 5.0}, 2);

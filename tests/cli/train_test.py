@@ -55,6 +55,17 @@ def test_every_documented_metric_is_logged_and_no_other(tmp_path):
     assert 5 < last["runner/action_std_over_time/turn"] < 7
 
 
+def test_steps_that_only_reset_and_absent_agents_have_no_reward(tmp_path):
+    output(*SHORT, "--run_dir", tmp_path / "pole", "--set", "saving.metrics_log_freq=1")
+    lines = [json.loads(line) for line in (tmp_path / "pole" / "metrics.jsonl").read_text().splitlines()]
+    assert sum(line["episodes"] for line in lines) > 10, "too few episodes ended: the test shows less than it says"
+    assert [(line["shared/reward_min"], line["shared/reward_max"]) for line in lines] == [(1, 1)] * len(lines)
+    output("--env", "pendulum", "--device", "cpu", "--run_dir", tmp_path / "pendulum", "--quiet", "--num_envs", 4, "--train_batch_size", 1200,
+           "--total_steps", 1200)
+    last = json.loads((tmp_path / "pendulum" / "metrics.jsonl").read_text())
+    assert last["episodes"] == 4 and last["shared/reward_max"] < 0
+
+
 @pytest.mark.parametrize("limit", [[], ["--max_seconds", "600"]])
 def test_strict_device_passes_with_metrics_weights_and_checkpoints_on_the_way(tmp_path, limit):
     output(*SHORT, "--run_dir", tmp_path / "run", "--strict_device", *limit, "--train_batch_size", "256", "--set", "saving.metrics_log_freq=1",

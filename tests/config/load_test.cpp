@@ -39,6 +39,19 @@ TEST_F(Load, LaterLayersCountMore) {
   EXPECT_FALSE(config.origins.contains("trainer.num_envs"));
 }
 
+TEST_F(Load, ResetsAreStaggeredWhereRolloutsAreShorterThanEpisodes) {
+  const auto staggers = [&](const std::string& trainer, const std::string& learner) {
+    write("a.yaml",
+          "trainer: {num_envs: 10, " + trainer + "}\npolicy: {tagger: {" + learner + "}, runner: {}}\n");
+    return load({.env = "chase", .file = "a.yaml"}).staggers(100);
+  };
+  EXPECT_TRUE(staggers("train_batch_size: 990", "algorithm: PPO"));
+  EXPECT_FALSE(staggers("train_batch_size: 1000", "algorithm: PPO"));
+  EXPECT_FALSE(staggers("train_batch_size: 990", "algorithm: REINFORCE"));
+  EXPECT_TRUE(staggers("train_batch_size: 990", "algorithm: REINFORCE, to_train: false"));
+  EXPECT_FALSE(staggers("train_batch_size: 990, staggered_resets: false", "algorithm: PPO"));
+}
+
 TEST_F(Load, TheEnvironmentsOwnFileServesWhereTheSearchFindsNone) {
   write("own/chase.yaml", "trainer: {seed: 9}\n");
   ConfigSources sources{.env = "chase"};

@@ -50,6 +50,20 @@ TEST(Episodes, GoOnAcrossRollouts) {
   EXPECT_EQ(got.running_length, (std::vector<std::int32_t>{4, 15}));
 }
 
+TEST(Episodes, OneThatDoesNotCountIsFollowedAndLeftOut) {
+  Rollout r = five_steps();
+  Episodes before = fresh(2);
+  before.running_length = {kUncounted, kUncounted};
+  Episodes got = run_episodes(HostMemory(), r, before);
+  r.terminated[0] = 1;  // replica 0's first episode ends in the second rollout, and the one after it counts
+  r.reset_step[2] = 1;
+  r.truncated[2 * 4] = 1;
+  r.truncated[2 * 4 + 1] = 1;  // replica 1's first episode
+  got = run_episodes(HostMemory(), r, got);
+  EXPECT_EQ(got.finished_length, (std::vector<std::int32_t>{0, 0, 0, 0, 0, 0, 0, 0, 3, 0}));
+  EXPECT_EQ(got.finished_return, (std::vector<float>{0, 0, 0, 0, 0, 0, 0, 0, 12, 0}));  // 3 + 4 + 5
+}
+
 TEST(Episodes, SameForAnyNumberOfThreads) {
   Draws draws(1);
   const Rollout rollout = random_rollout(draws, 60, 700, 5);

@@ -2,6 +2,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "tests/support.h"
@@ -97,11 +98,134 @@ TEST(Transition, StatisticsAreThoseOfTheStateAtTheEnd) {
   EXPECT_GT(tags, 0.0) << "else the test shows nothing";
 }
 
+// Games of 20 steps in rollouts of 10: the first episode of replica e is truncated after staggered_steps(),
+// each later one ends as the rules say. Every episode begins with step 0: where agents see the time they see
+// how long they have played.
+TEST(Transition, StaggeredResetsCutTheFirstEpisodesAloneAndOnlyWhereRolloutsAreShorter) {
+  constexpr int kReplicas = 16, kLimit = 20;
+  struct Replica {
+    int first, left;
+    bool in_first = true;
+  };
+  for (const bool truncates : {true, false}) {
+    for (const int steps : {kLimit / 2, kLimit}) {
+      const bool staggered = steps < kLimit;
+      std::vector<std::string> settings = {concat("env.episode_length=", kLimit), "trainer.seed=3",
+                                           concat("trainer.num_envs=", kReplicas),
+                                           concat("trainer.train_batch_size=", kReplicas * steps)};
+      if (!truncates)
+        settings.insert(settings.end(), {"env.num_taggers=1", "env.num_runners=2", "env.tagging_distance=0"});
+      const cli::Setup setup = make_setup(truncates ? "pendulum" : "tag_continuous", settings);
+      Trainer trainer(setup.config, *setup.row, *setup.environment, {});
+      const Trajectory& rows = trainer.trajectory();
+      std::vector<Replica> replicas;
+      for (std::uint32_t e = 0; e < kReplicas; ++e) {
+        const int first = staggered ? staggered_steps(3, e, kLimit) : kLimit;
+        replicas.push_back({first, first});
+      }
+      for (int t = 0; t < 4 * kLimit; ++t) {
+        if (t % steps == 0) trainer.rollout();
+        for (int e = 0; e < kReplicas; ++e) {
+          Replica& replica = replicas[static_cast<std::size_t>(e)];
+          const std::string where = concat("rollouts of ", steps, ", step ", t, ", replica ", e);
+          const bool resets = replica.left == 0, ends = replica.left == 1,
+                     cut = replica.in_first && replica.first < kLimit;
+          const auto got = [&](const at::Tensor& flags) { return flag(flags, t % steps, e) != 0; };
+          EXPECT_EQ(got(rows.reset_step()), resets) << where;
+          EXPECT_EQ(got(rows.truncated()), ends && (truncates || cut)) << where;
+          EXPECT_EQ(got(rows.terminated()), ends && !truncates && !cut) << where;
+          if (resets) replica.in_first = false;
+          replica.left = resets ? kLimit : replica.left - 1;
+          if (t % steps != steps - 1) continue;
+          EXPECT_EQ(trainer.replicas().header(e).t,
+                    (replica.in_first ? replica.first : kLimit) - replica.left)
+              << where;
+        }
+      }
+    }
+  }
+}
+
+// Of any replicas that follow one another, of one worker or of all, each stretch of the episode has its
+// share, give or take two.
+TEST(Staggered, AreSpreadEvenlyOverTheEpisodeForAnyNumberOfReplicas) {
+  for (const int limit : {1, 5, 100, 501}) {
+    for (const auto& [begin, count] : {std::pair(0u, 64), {0u, 250}, {64u, 64}, {750u, 250}, {5u, 7}}) {
+      for (const std::uint64_t seed : {1u, 2u}) {
+        std::vector<int> before(static_cast<std::size_t>(limit) +
+                                1);  // replicas that end after so many steps or fewer
+        for (int k = 0; k < count; ++k) {
+          const int steps = staggered_steps(seed, begin + static_cast<std::uint32_t>(k), limit);
+          ASSERT_GE(steps, 1);
+          ASSERT_LE(steps, limit);
+          for (int t = steps; t <= limit; ++t) ++before[static_cast<std::size_t>(t)];
+        }
+        for (int t = 1; t <= limit; ++t)
+          EXPECT_NEAR(before[static_cast<std::size_t>(t)], 1.0 * count * t / limit, 3.0)
+              << limit << ' ' << count;
+      }
+    }
+  }
+  EXPECT_NE(staggered_steps(1, 0, 1000), staggered_steps(2, 0, 1000));
+}
+
+// Only whole episodes are told of.
+TEST(Staggered, CutEpisodesCountNowhere) {
+  const cli::Setup setup =
+      make_setup("pendulum", {"env.episode_length=20", "trainer.num_envs=8", "trainer.train_batch_size=80"});
+  Trainer trainer(setup.config, *setup.row, *setup.environment, {});
+  std::vector<int> ends_of_whole(51);  // by step, of all replicas: an episode and its reset take 21
+  for (std::uint32_t e = 0; e < 8; ++e) {
+    const int first = staggered_steps(1, e, 20);
+    EXPECT_EQ(trainer.replicas().is_first_cut(static_cast<int>(e)), first < 20);
+    for (int end = first < 20 ? first + 21 : first; end <= 50; end += 21)
+      ++ends_of_whole[static_cast<std::size_t>(end)];
+  }
+  const std::string policy = setup.config.policies[0].name;
+  for (int iteration = 1; iteration <= 5; ++iteration) {
+    trainer.iterate();
+    const MetricsRow row = trainer.take_metrics();
+    const auto value = [&](const std::string& name) {
+      return std::ranges::find(row.values(), name, &std::pair<std::string, double>::first)->second;
+    };
+    const auto begin = ends_of_whole.begin() + 10 * (iteration - 1) + 1;
+    const int ended = std::accumulate(begin, begin + 10, 0);
+    EXPECT_EQ(value("episodes"), ended) << iteration;
+    if (ended > 0) {
+      EXPECT_EQ(value(policy + "/episode_length"), 20.0);
+    }
+  }
+}
+
+TEST(Staggered, FirstEpisodesGoOnFromACheckpointAsIfNothingHadHappened) {
+  const cli::Setup setup =
+      make_setup("pendulum", {"env.episode_length=20", "trainer.num_envs=8", "trainer.train_batch_size=56"});
+  Trainer unharmed(setup.config, *setup.row, *setup.environment, {});
+  unharmed.iterate();
+  Trainer resumed(setup.config, *setup.row, *setup.environment, {});
+  resumed.restore(unharmed.snapshot());
+  ASSERT_EQ(resumed.replicas().header(0).episode, 0u);
+  for (int i = 0; i < 5; ++i) {
+    unharmed.iterate();
+    resumed.iterate();
+  }
+  const Snapshot expected = unharmed.snapshot(), got = resumed.snapshot();
+  for (const auto& [file, tensors] : expected.files) {
+    for (std::size_t k = 0; k < tensors.size(); ++k)
+      EXPECT_TRUE(at::equal(got.files.at(file)[k].tensor, tensors[k].tensor) ||
+                  tensors[k].name.ends_with("/recent"))
+          << file << ' ' << tensors[k].name;
+  }
+  EXPECT_EQ(resumed.mean_return(0), unharmed.mean_return(0));
+  EXPECT_GT(resumed.replicas().header(0).episode, 0u);
+}
+
 // Replicas are keyed by their global id: two workers' halves are one worker's whole.
 TEST(Transition, EpisodesDependOnGlobalIdsAlone) {
-  const cli::Setup setup = make_setup("tag_gridworld", {"env.start=random"});
+  const cli::Setup setup = make_setup("tag_gridworld", {"env.start=random", "env.episode_length=8"});
   const auto rollout = [&](int num_envs, std::uint32_t first) {
     ReplicasOptions options;
+    options.staggered = true;
     options.num_envs = num_envs;
     options.first_replica = first;
     options.seed = 7;
@@ -109,10 +233,13 @@ TEST(Transition, EpisodesDependOnGlobalIdsAlone) {
     Trajectory trajectory(replicas.spec(), {"shared"}, {0, 0}, 8, num_envs, {});
     replicas.step(trajectory.first_rows());
     for (int t = 0; t < 8; ++t) replicas.step(trajectory.rows(t));
-    return trajectory.policies()[0].observation.clone();
+    return std::pair(trajectory.policies()[0].observation.clone(), trajectory.truncated().clone());
   };
-  const at::Tensor whole = rollout(6, 0), upper = rollout(4, 2);
-  EXPECT_TRUE(at::equal(whole.narrow(1, 2, 4), upper));
+  const auto whole = rollout(6, 0), upper = rollout(4, 2);
+  EXPECT_TRUE(at::equal(whole.first.narrow(1, 2, 4), upper.first));
+  EXPECT_TRUE(at::equal(whole.second.narrow(1, 2, 4), upper.second));
+  EXPECT_GT(upper.second.sum().item<int>(), 0)
+      << "no first episode was cut short: the test shows less than it says";
 }
 
 }  // namespace

@@ -207,7 +207,8 @@ WD_FN void advance(Team& team, const typename Env::Params& params,
   }
   const bool limit = !resetting && team.t() >= view.time_limit;
   terminated = terminated || (limit && view.at_time_limit == AtTimeLimit::kTerminates);
-  const bool truncated = limit && !terminated;
+  const bool cut = !resetting && episode == 0 && header->first_steps > 0 && team.t() >= header->first_steps;
+  const bool truncated = (limit || cut) && !terminated;
   scatter<Env>(team, params, state, view, staging, replica, resetting);
   if (view.observation_type == ObservationType::kFloat32) {
     observe<Env, ObservationType::kFloat32>(team, params, state, view, replica, rows);

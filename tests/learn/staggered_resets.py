@@ -1,0 +1,106 @@
+"""Learning with resets staggered and in step: the tables of docs/learning/staggered_resets.md.
+
+WDTRAIN=build/wdtrain python tests/learn/staggered_resets.py [--seeds 5] [--jobs 2] [--out runs/staggered]
+
+Each game is trained with trainer.staggered_resets true and false, over the same seeds; what is already there is not trained again.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import math
+import os
+import pathlib
+import statistics
+import subprocess
+
+WDTRAIN = os.environ.get("WDTRAIN", "build/wdtrain")
+CONFIGS = pathlib.Path(__file__).resolve().parents[2] / "configs"
+ARMS = ("true", "false")
+GAMES = {
+    "tag": {
+        "train": ["--config", CONFIGS / "tag_continuous_small.yaml", "--set", "env.episode_length=500", "--num_envs", 16,
+                  "--train_batch_size", 1600, "--total_steps", 96_000],
+        "policy": "tagger", "period": 501 / 100,  # iterations that an episode takes
+        "eval": ["--episodes", 64, "--opponent", "random"],
+        "score": ("tags in an episode against random runners", lambda played: played["roles"]["tagger"]["trained"]["statistics"]["tags"]["mean"]),
+    },
+    "pendulum": {
+        "train": ["--env", "pendulum", "--total_steps", 204_800],
+        "policy": "shared", "period": 201 / 64,
+        "eval": ["--episodes", 200],
+        "score": ("return", lambda played: next(iter(played["returns"].values()))["mean"]),
+    },
+}
+
+
+def call(*arguments):
+    return subprocess.run([WDTRAIN, *map(str, arguments)], check=True, capture_output=True, text=True).stdout
+
+
+def train(folder, game, arm, seed):
+    run = folder / f"{game}_{arm}_{seed}"
+    if not (run / "played.json").exists():
+        call(*GAMES[game]["train"], "--set", f"trainer.staggered_resets={arm}", "--seed", seed, "--threads", 1, "--device", "cpu",
+             "--set", "saving.metrics_log_freq=1", "--set", "saving.checkpoint_freq=0", "--run_dir", run, "--quiet")
+        played = call("eval", "--run", run, "--device", "cpu", "--json", *GAMES[game]["eval"])
+        (run / "played.json").write_text(played)
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    return lines, json.loads((run / "played.json").read_text())
+
+
+def swing(series, period):
+    """Root mean square of what is left of a series, in its second half, once the mean over one period around each point is taken off."""
+    half = max(1, round(period) // 2)
+    left = [value - statistics.fmean(series[k - half : k + half + 1]) for k, value in enumerate(series) if half <= k < len(series) - half]
+    left = left[len(left) // 2 :]
+    return math.sqrt(statistics.fmean(value * value for value in left))
+
+
+def quarters(lines, name):
+    """The last value that is known in each quarter of training."""
+    known = [[line[name] for line in lines[k * len(lines) // 4 : (k + 1) * len(lines) // 4] if line[name] is not None] for k in range(4)]
+    return [quarter[-1] if quarter else math.nan for quarter in known]
+
+
+def interval(values):
+    """Mean and the standard error of it."""
+    error = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+    return f"{statistics.fmean(values):.4g} ± {error:.2g}"
+
+
+def report(game, runs):
+    settings, policy = GAMES[game], GAMES[game]["policy"]
+    print(f"\n{game}\n\n| what | " + " | ".join(f"staggered_resets: {arm}" for arm in ARMS) + " | pairs: true - false |\n|---|---|---|---|")
+
+    def row(name, value):
+        by_arm = [[value(*run) for run in runs[arm]] for arm in ARMS]
+        print(f"| {name} | " + " | ".join(interval(values) for values in by_arm) + f" | {interval([a - b for a, b in zip(*by_arm)])} |")
+
+    for k in range(4):
+        row(f"`recent_return` at {25 * (k + 1)} %", lambda lines, _: quarters(lines, f"{policy}/recent_return")[k])
+    row(f"after training, {settings['score'][0]}", lambda _, played: settings["score"][1](played))
+    for name in ("return_mean", "value_loss", "explained_variance"):
+        row(f"swing of `{name}` from iteration to iteration", lambda lines, _: swing([line[f"{policy}/{name}"] for line in lines], settings["period"]))
+    for arm in ARMS:
+        series = [line[f"{policy}/return_mean"] for line in runs[arm][0][0]][-12:]
+        print(f"\n`return_mean` of the last {len(series)} iterations, seed 1, {arm}: " + ", ".join(f"{value:.3g}" for value in series))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--games", nargs="+", default=list(GAMES), choices=GAMES)
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("runs/staggered"))
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        under_way = {(game, arm): [pool.submit(train, options.out, game, arm, seed) for seed in range(1, options.seeds + 1)]
+                     for game in options.games for arm in ARMS}
+        for game in options.games:
+            report(game, {arm: [run.result() for run in under_way[game, arm]] for arm in ARMS})
+
+
+if __name__ == "__main__":
+    main()
