@@ -22,14 +22,13 @@ GAMES = {
         "train": ["--config", CONFIGS / "tag_continuous_small.yaml", "--set", "env.episode_length=500", "--num_envs", 16,
                   "--train_batch_size", 1600, "--total_steps", 96_000],
         "policy": "tagger", "period": 501 / 100,  # iterations that an episode takes
-        "eval": ["--episodes", 64, "--opponent", "random"],
-        "score": ("tags in an episode against random runners", lambda played: played["roles"]["tagger"]["trained"]["statistics"]["tags"]["mean"]),
+        "rows": [("tags in an episode, last quarter of training", lambda lines: over_episodes(lines[3 * len(lines) // 4 :], "env/tags")),
+                 ("`runner/recent_return` at 100 %", lambda lines: quarters(lines, "runner/recent_return")[3])],
     },
     "pendulum": {
         "train": ["--env", "pendulum", "--total_steps", 204_800],
         "policy": "shared", "period": 201 / 64,
-        "eval": ["--episodes", 200],
-        "score": ("return", lambda played: next(iter(played["returns"].values()))["mean"]),
+        "rows": [],
     },
 }
 
@@ -40,13 +39,10 @@ def call(*arguments):
 
 def train(folder, game, arm, seed):
     run = folder / f"{game}_{arm}_{seed}"
-    if not (run / "played.json").exists():
+    if not (run / "summary.json").exists() or json.loads((run / "summary.json").read_text())["status"] != "finished":
         call(*GAMES[game]["train"], "--set", f"trainer.staggered_resets={arm}", "--seed", seed, "--threads", 1, "--device", "cpu",
              "--set", "saving.metrics_log_freq=1", "--set", "saving.checkpoint_freq=0", "--run_dir", run, "--quiet")
-        played = call("eval", "--run", run, "--device", "cpu", "--json", *GAMES[game]["eval"])
-        (run / "played.json").write_text(played)
-    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    return lines, json.loads((run / "played.json").read_text())
+    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
 
 
 def swing(series, period):
@@ -55,6 +51,11 @@ def swing(series, period):
     left = [value - statistics.fmean(series[k - half : k + half + 1]) for k, value in enumerate(series) if half <= k < len(series) - half]
     left = left[len(left) // 2 :]
     return math.sqrt(statistics.fmean(value * value for value in left))
+
+
+def over_episodes(lines, name):
+    """Mean over the episodes that ended."""
+    return sum(line["episodes"] * line[name] for line in lines if line["episodes"] > 0) / sum(line["episodes"] for line in lines)
 
 
 def quarters(lines, name):
@@ -74,16 +75,17 @@ def report(game, runs):
     print(f"\n{game}\n\n| what | " + " | ".join(f"staggered_resets: {arm}" for arm in ARMS) + " | pairs: true - false |\n|---|---|---|---|")
 
     def row(name, value):
-        by_arm = [[value(*run) for run in runs[arm]] for arm in ARMS]
+        by_arm = [[value(lines) for lines in runs[arm]] for arm in ARMS]
         print(f"| {name} | " + " | ".join(interval(values) for values in by_arm) + f" | {interval([a - b for a, b in zip(*by_arm)])} |")
 
     for k in range(4):
-        row(f"`recent_return` at {25 * (k + 1)} %", lambda lines, _: quarters(lines, f"{policy}/recent_return")[k])
-    row(f"after training, {settings['score'][0]}", lambda _, played: settings["score"][1](played))
+        row(f"`{policy}/recent_return` at {25 * (k + 1)} %", lambda lines: quarters(lines, f"{policy}/recent_return")[k])
+    for name, value in settings["rows"]:
+        row(name, value)
     for name in ("return_mean", "value_loss", "explained_variance"):
-        row(f"swing of `{name}` from iteration to iteration", lambda lines, _: swing([line[f"{policy}/{name}"] for line in lines], settings["period"]))
+        row(f"swing of `{name}` from iteration to iteration", lambda lines: swing([line[f"{policy}/{name}"] for line in lines], settings["period"]))
     for arm in ARMS:
-        series = [line[f"{policy}/return_mean"] for line in runs[arm][0][0]][-12:]
+        series = [line[f"{policy}/return_mean"] for line in runs[arm][0]][-12:]
         print(f"\n`return_mean` of the last {len(series)} iterations, seed 1, {arm}: " + ", ".join(f"{value:.3g}" for value in series))
 
 
