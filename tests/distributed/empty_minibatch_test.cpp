@@ -33,7 +33,7 @@ TEST(EmptyMinibatch, MakesNoStepOnAnyRank) {
     settings.algorithm = kPpo;
     settings.num_epochs = 3;
     settings.num_minibatches = kSteps;
-    Policy policy(buffers, settings.model, 0, 7, 64);
+    Policy policy(buffers, settings.model, 0, 7, 64, {});
     Learner learner(policy, trajectory, 0, settings, 7, group);
     const at::Tensor before = policy.parameters().clone();
     const auto learn = [&] {

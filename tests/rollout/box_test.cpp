@@ -72,7 +72,7 @@ void act(PolicyBuffers& buffers, int index) {
   ModelSettings model;
   model.fc_dims = {4};
   model.initial_log_std = 0.5;
-  Policy(buffers, model, index, 5, 64).act(buffers, 0, {.seed = 5});
+  Policy(buffers, model, index, 5, 64, {}).act(buffers, 0, {.seed = 5});
 }
 
 TEST(Box, APolicysActionsAreHalfWidthsWithinTheBounds) {
@@ -113,7 +113,7 @@ TEST(Box, MoreComponentsThanRandomNumbersAreRefused) {
     spec.roles = {{"agent", 1, {{"one"}}, ActionSpace::box(components, -1.0f, 1.0f)}};
     spec.time_limit = 10;
     Trajectory trajectory(spec, {"agent"}, {0}, 1, 1, {});
-    Policy(trajectory.policies()[0], {}, 0, 1, 64);
+    Policy(trajectory.policies()[0], {}, 0, 1, 64, {});
   };
   policy_of(256);
   try {
