@@ -41,8 +41,10 @@ concept StateValue = std::is_same_v<T, float> || std::is_same_v<T, double> ||
                      std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::uint32_t>;
 
 // One value an agent, indexed by the agent's id.
-template <StateValue T>
+template <typename T>
 class PerAgent {
+  static_assert(StateValue<T>, "a state holds float, double, std::int32_t or std::uint32_t: flags are int");
+
  public:
   using Value = T;
   WD_FN T& operator[](int agent) { return data_[agent]; }
@@ -53,8 +55,10 @@ class PerAgent {
 };
 
 // One value a replica. Assign it inside a phase only.
-template <StateValue T>
+template <typename T>
 class PerReplica {
+  static_assert(StateValue<T>, "a state holds float, double, std::int32_t or std::uint32_t: flags are int");
+
  public:
   using Value = T;
   WD_FN operator T() const { return *data_; }
@@ -80,8 +84,10 @@ class PerReplica {
 };
 
 // Working memory of one call: as many values as describe() says (`field("name", scratch, count)`), never saved or compared.
-template <StateValue T>
+template <typename T>
 class Scratch {
+  static_assert(StateValue<T>, "a state holds float, double, std::int32_t or std::uint32_t: flags are int");
+
  public:
   using Value = T;
   WD_FN T& operator[](int i) const { return data_[i]; }
@@ -93,18 +99,22 @@ class Scratch {
 // What the agents do in this step.
 class Actions {
  public:
-  WD_FN Actions(const std::int32_t* staged, int num_agents) : staged_(staged), num_agents_(num_agents) {}
+  WD_FN Actions(const std::int32_t* staged, int num_agents) : Actions(staged, staged, num_agents) {}
+  // Choices and components (floats' bits) in different memory, so that wdtrain check sees which of them is read.
+  WD_FN Actions(const std::int32_t* discrete, const std::int32_t* continuous, int pitch)
+      : discrete_(discrete), continuous_(continuous), pitch_(pitch) {}
 
   // Index of the choice of a categorical head.
-  WD_FN int discrete(int agent, int head) const { return staged_[head * num_agents_ + agent]; }
+  WD_FN int discrete(int agent, int head) const { return discrete_[head * pitch_ + agent]; }
   // Component k of a continuous action: of a policy or a random player within the bounds, where they are finite; of a script as given.
   WD_FN float continuous(int agent, int k) const {
-    return reinterpret_cast<const float*>(staged_)[k * num_agents_ + agent];
+    return reinterpret_cast<const float*>(continuous_)[k * pitch_ + agent];
   }
 
  private:
-  const std::int32_t* staged_;  // [width, num_agents]
-  int num_agents_;
+  const std::int32_t* discrete_;  // [width, pitch], of which num_agents are used
+  const std::int32_t* continuous_;
+  int pitch_;  // numbers from one head to the next
 };
 
 // What a scripted player does with one agent. Heads and components that it leaves alone are 0.

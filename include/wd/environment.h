@@ -87,6 +87,8 @@ struct StepView {
 // How phases are run when an environment is checked (wdtrain check).
 enum class PhaseOrder { kForward, kBackward, kShuffled, kThreads };
 
+struct ApartMemory;  // wd/detail/apart.h
+
 class Environment {
  public:
   virtual ~Environment() = default;
@@ -106,6 +108,9 @@ class Environment {
   // The scripted player's actions in one block's state, [num_agents, action_width], floats' bits where continuous. False where
   // the environment has no such player.
   virtual bool scripted(const StateLayout& layout, const std::byte* block, std::int32_t* actions) const = 0;
+  // Steps one replica, whose arrays lie apart: `view` has its header in blocks, and rows that may have gaps between them.
+  virtual void step_apart(const StateLayout& layout, const StepView& view,
+                          const ApartMemory& memory) const = 0;
 };
 
 // The CUDA side of one environment; step() enqueues on the stream and throws std::runtime_error when the launch fails.

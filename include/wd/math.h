@@ -16,8 +16,10 @@
 // On the host: whatever the function calls becomes part of it.
 #if defined(__CUDACC__)
 #define WD_FLATTEN
+#define WD_INLINE
 #else
 #define WD_FLATTEN [[gnu::flatten]]
+#define WD_INLINE [[gnu::always_inline]]
 #endif
 
 namespace wd {

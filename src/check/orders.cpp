@@ -12,8 +12,12 @@ constexpr int kReplicas = 3;
 constexpr int kLeastSteps = 20;
 constexpr int kResetEvery = 41;  // one replica at a time is made to reset in mid-episode
 
+constexpr const char* kOrder = "; a phase reads or writes what another of its iterations writes";
+constexpr const char* kOutside = "; or code outside of phases, which all threads run, writes to the state";
+
 struct Rival {
   const char* name;
+  std::string cause;  // that such a difference has as a rule
   std::optional<PhaseOrder> order;
   World world;
   std::string fault;
@@ -43,11 +47,15 @@ void force_reset(World& world, int replica) {
 std::vector<CheckResult> check_orders(const Environment& environment, const CheckOptions& options) {
   World reference(environment, kReplicas, options.seed);
   const auto world = [&] { return World(environment, kReplicas, options.seed); };
-  Rival rivals[] = {{"phases forward", PhaseOrder::kForward, world(), {}},
-                    {"phases backward", PhaseOrder::kBackward, world(), {}},
-                    {"phases shuffled", PhaseOrder::kShuffled, world(), {}},
-                    {"phases on three threads", PhaseOrder::kThreads, world(), {}},
-                    {"a replica by itself", {}, World(environment, 1, options.seed, kReplicas - 1), {}}};
+  Rival rivals[] = {{"phases forward", "", PhaseOrder::kForward, world(), {}},
+                    {"phases backward", kOrder, PhaseOrder::kBackward, world(), {}},
+                    {"phases shuffled", kOrder, PhaseOrder::kShuffled, world(), {}},
+                    {"phases on three threads", concat(kOrder, kOutside), PhaseOrder::kThreads, world(), {}},
+                    {"a replica by itself",
+                     "; something outside of the state is shared",
+                     {},
+                     World(environment, 1, options.seed, kReplicas - 1),
+                     {}}};
   const auto start = std::chrono::steady_clock::now();
   const auto seconds = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -75,7 +83,7 @@ std::vector<CheckResult> check_orders(const Environment& environment, const Chec
   std::vector<CheckResult> results;
   for (const Rival& rival : rivals) {
     const std::string name = concat("same bits: ", rival.name);
-    results.push_back({name, rival.fault.empty() ? extent : rival.fault, rival.fault.empty()});
+    results.push_back({name, rival.fault.empty() ? extent : rival.fault + rival.cause, rival.fault.empty()});
   }
   results.push_back({"rows are complete and finite", fault.empty() ? extent : fault, fault.empty()});
   return results;

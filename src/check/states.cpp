@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "src/check/checks.h"
+#include "src/check/watchdog.h"
 #include "src/check/world.h"
 #include "wd/error.h"
 
@@ -92,6 +93,7 @@ CheckResult check_derive(const Environment& environment, const CheckOptions& opt
   world.step();
   World derived = world;
   for (int e = 0; e < kReplicas; ++e) {
+    const WatchedCall call([] { return std::string("derive() of a start"); });
     environment.derive(derived.layout(), derived.block(e));
     if (std::string found = state_difference(world, e, derived, e); !found.empty())
       return {result.name, found, false};

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "kernels/random_actions.h"
+#include "src/check/watchdog.h"
 #include "wd/error.h"
 
 namespace wd {
@@ -33,6 +34,20 @@ std::string entry_name(const Role& role, int entry) {
 
 std::string agent_name(const Role& role, int replica, int agent) {
   return concat("replica ", replica, ", ", role.name, " ", agent);
+}
+
+std::string name_of(PhaseOrder order) {
+  switch (order) {
+    case PhaseOrder::kForward:
+      return "phases forward";
+    case PhaseOrder::kBackward:
+      return "phases backward";
+    case PhaseOrder::kShuffled:
+      return "phases shuffled";
+    case PhaseOrder::kThreads:
+      return "phases on three threads, which must all come to the same phases";
+  }
+  return "";
 }
 
 }  // namespace
@@ -121,13 +136,19 @@ void World::poison() {
   for (auto* flags : {&terminated, &truncated, &reset_step}) poison_all(*flags);
 }
 
-void World::step(std::optional<PhaseOrder> order) {
+StepView World::begin_step() {
   poison();
   started_ = true;
+  return view();
+}
+
+void World::step(std::optional<PhaseOrder> order) {
+  const StepView view = begin_step();
+  const WatchedCall call([order] { return order ? name_of(*order) : "the executor's own order"; });
   if (order) {
-    environment_.step_in_order(layout_, view(), *order);
+    environment_.step_in_order(layout_, view, *order);
   } else {
-    environment_.step(layout_, view());
+    environment_.step(layout_, view);
   }
 }
 

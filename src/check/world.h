@@ -28,6 +28,8 @@ class World {
   void draw_actions(std::uint64_t step);
   // One step, in the executor's own way or with the phases in the given order.
   void step(std::optional<PhaseOrder> order = {});
+  // Poisons what a step writes. The caller makes the step, with what this returns.
+  StepView begin_step();
 
   // What is wrong with what the last step wrote: entries left out or not finite, writes past a row's end,
   // masks that forbid everything. Empty where nothing is.

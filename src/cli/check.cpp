@@ -1,5 +1,12 @@
 // check.cpp: `wdtrain check`: proves what it can about an environment, one line a check.
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+
 #include "src/check/checks.h"
+#include "src/check/faults.h"
+#include "src/check/watchdog.h"
 #include "src/cli/output.h"
 #include "src/cli/setup.h"
 
@@ -13,6 +20,15 @@ std::string line_of(const char* verdict, const CheckResult& result) {
                 result.detail, "\n");
 }
 
+constexpr double kLeastPatience = 5.0;  // [s] a slow machine must not look like an endless loop
+constexpr const char* kEnding = "every call ends";
+const char* crashed_name = "";  // of the environment
+
+[[noreturn]] void end_now(const CheckResult& result, const std::string& environment) {
+  print(line_of("FAILED", result) + environment + " has faults\n");
+  ::_exit(1);
+}
+
 // Prints each result as it comes; false when one failed.
 bool run_checks(const Setup& setup, const CheckOptions& options) {
   bool passed = true;
@@ -23,6 +39,27 @@ bool run_checks(const Setup& setup, const CheckOptions& options) {
   const Environment& environment = *setup.environment;
   show(check_spec(environment));
   if (!passed) return false;
+  const double patience = std::max(options.seconds, kLeastPatience);
+  const Watchdog watchdog(patience, [&](const std::string& what) {
+    end_now({kEnding,
+             concat(what, ": has not ended for ", patience,
+                    " s; is there an endless loop? (--seconds N waits longer)"),
+             false},
+            setup.row->name);
+  });
+  crashed_name = setup.row->name;
+  on_other_faults([](int signal) {
+    end_now({"memory faults",
+             concat(signal == SIGFPE ? "an integer is divided by 0" : "a segmentation fault",
+                    " outside of the guarded memory"),
+             false},
+            crashed_name);
+  });
+  show(check_bounds(environment, options));
+  if (!passed) {
+    print(line_of("skipped", {"all other checks", "what is overwritten would decide on them"}));
+    return false;
+  }
   for (const CheckResult& result : check_orders(environment, options)) show(result);
   for (const auto& check : {check_resets, check_copies, check_derive}) show(check(environment, options));
   if (setup.device.is_cuda()) {
@@ -30,6 +67,7 @@ bool run_checks(const Setup& setup, const CheckOptions& options) {
   } else {
     print(line_of("skipped", {"same bits: CPU and GPU", "no GPU is used"}));
   }
+  show({kEnding, concat("within ", patience, " s")});
   return passed;
 }
 

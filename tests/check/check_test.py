@@ -2,7 +2,9 @@
 
 import os
 import pathlib
+import re
 import subprocess
+import time
 
 import pytest
 
@@ -28,13 +30,29 @@ FAULTS = {
     "neighbour": ["phases backward", "state field 'x' of agent"],
     "outside": ["phases on three threads", "state field 'moves'"],
     "unwritten": ["rows are complete", "player 2: observation entry 2 (part 'others') is not written"],
-    "overrun": ["rows are complete", "player 6: observation entry 4, which is past the row's end was written"],
+    "overrun": ["indices stay inside of arrays", "step 0: observation value 4 of player 6 is used: observation values are 0 to 3, by observe(), phase 1, i = 6"],
     "nan": ["rows are complete", "player 5: observation entry 0 (part 'x') is"],
     "mask": ["rows are complete", "player 1: the action mask forbids every choice of head 0"],
     "residue": ["a reset leaves no residue", "state field 'score' of agent 3"],
     "scratch": ["phases backward", "the reward"],
     "hidden": ["the state is all there is", "state field 'moves'"],
     "derive": ["derive() agrees with reset()", "state field 'score'"],
+    "before": ["indices stay", "step 1: state field 'x' is used at agent -1: agents are 0 to 6, by step(), phase 2, i = 0"],
+    "behind": ["indices stay", "step 1: state field 'score' is used at agent 7: agents are 0 to 6, by step(), phase 2, i = 6"],
+    "far": ["indices stay", "state field 'x' is used at agent 100000000: agents are 0 to 6, by step(), phase 2, i = 1"],
+    "beyond_scratch": ["indices stay", "state field 'total' is used at index 1: there is index 0 alone, by step(), phase 4"],
+    "nobodys_reward": ["indices stay", "outcome.reward(7) is used: agents are 0 to 6, by step(), phase 2, i = 6"],
+    "nobodys_row": ["indices stay", "observation values of player 7 are used: players are 0 to 6, by observe(), phase 1, i = 6"],
+    "far_entry": ["indices stay", "by observe(), phase 1, i = 0"],
+    "mask_entry": ["indices stay", "action mask value 3 of player 0 is used: action mask values are 0 to 2, by observe(), phase 1, i = 0"],
+    "no_mask": ["indices stay", "a null pointer is used: obs.action_mask() of a role that declares no action_mask, as player, is null, by observe()"],
+    "head": ["indices stay", "actions.discrete(0, 1) is read: 1 head is all that a player has, by step(), phase 2, i = 0"],
+    "nobodys_action": ["indices stay", "actions.discrete(7, 0) is read: agents are 0 to 6, by step(), phase 2, i = 6"],
+    "kind": ["indices stay", "actions.continuous(0, 0) is read: the actions of players are discrete, by step(), phase 2, i = 0"],
+    "box": ["indices stay", "actions.discrete(0, 0) is read: the actions of players are continuous, by step(), phase 2, i = 0"],
+    "component": ["indices stay", "actions.continuous(0, 1) is read: 1 component is all that a player has, by step(), phase 2, i = 0"],
+    "mixed": ["indices stay", "or the action of another kind or head, plays a part: replica 0: state field 'x' of agent 3"],
+    "division": ["indices stay", "an integer is divided by 0, by step(), phase 2, i = "],
     "statistic": ["the specification is consistent", "'mvoes' is no state field"],
 }
 
@@ -45,6 +63,37 @@ def test_every_fault_is_found(fault):
     assert code == 1, output
     for words in FAULTS[fault]:
         assert words in failed(output), output
+
+
+# Calls that do not end, and what is said of where they are.
+ENDLESS = {
+    "loop": "step 1: step(), phase 1: has not ended for 5 s",
+    "apart": "phases on three threads, which must all come to the same phases: has not ended for 5 s",
+}
+
+
+@pytest.mark.parametrize("fault", ENDLESS)
+def test_a_call_that_does_not_end_is_named_and_ended(fault):
+    begin = time.monotonic()
+    code, output = check(FAULTY, "--env", "faulty", "--set", f"env.fault={fault}", "--seconds", "1")
+    assert code == 1, output
+    assert "every call ends" in failed(output) and ENDLESS[fault] in failed(output), output
+    assert output.endswith("faulty has faults\n")
+    assert time.monotonic() - begin < 60
+
+
+def test_a_difference_is_shown_with_digits_that_differ_and_its_usual_cause():
+    _, output = check(FAULTY, "--env", "faulty", "--set", "env.fault=push")
+    for line in failed(output).splitlines():
+        x, y = re.search(r" is (\S+), and ([^;]+)", line).groups()
+        assert x != y, line
+        assert line.endswith("; a phase reads or writes what another of its iterations writes") or "three threads" in line
+
+
+def test_columns_are_in_line():
+    _, output = check(FAULTY, "--env", "faulty")
+    for line in output.splitlines():
+        assert line[43:45] == "  " and line[45] != " ", output
 
 
 def test_without_a_fault_it_passes():

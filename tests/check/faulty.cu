@@ -16,15 +16,40 @@ struct Faulty {
     kScratch,
     kHidden,
     kDerive,
-    kStatistic
+    kStatistic,
+    // Indices that lead out of an array.
+    kBefore,
+    kBehind,
+    kFar,
+    kBeyondScratch,
+    kNobodysReward,
+    kNobodysRow,
+    kFarEntry,
+    kMaskEntry,
+    kNoMask,
+    // Actions that are read as what they are not.
+    kHead,
+    kNobodysAction,
+    kKind,
+    kBox,
+    kComponent,
+    kMixed,
+    // Calls that do not end, or end badly.
+    kDivision,
+    kLoop,
+    kApart
   };
 
   struct Params {
     int fault = kNone;
     void describe(auto&& field) {
       field.choice("fault", fault,
-                   {"none", "push", "neighbour", "outside", "unwritten", "overrun", "nan", "mask", "residue",
-                    "scratch", "hidden", "derive", "statistic"},
+                   {"none",        "push",      "neighbour",  "outside", "unwritten",      "overrun",
+                    "nan",         "mask",      "residue",    "scratch", "hidden",         "derive",
+                    "statistic",   "before",    "behind",     "far",     "beyond_scratch", "nobodys_reward",
+                    "nobodys_row", "far_entry", "mask_entry", "no_mask", "head",           "nobodys_action",
+                    "kind",        "box",       "component",  "mixed",   "division",       "loop",
+                    "apart"},
                    "the rule that is broken");
     }
   };
@@ -41,9 +66,24 @@ struct Faulty {
   static constexpr int kAgents = 7, kSeen = 4;  // a row of four floats has no padding
 
   static wd::Spec spec(const Params& p) {
-    wd::Role role{
-        "player", kAgents, {{"x", 1}, {"others", 2}, {"score", 1}}, wd::ActionSpace::discrete({3}), true};
-    return {.roles = {role},
+    const wd::Role role{.name = "player",
+                        .count = kAgents,
+                        .observation = {{"x", 1}, {"others", 2}, {"score", 1}},
+                        .action = wd::ActionSpace::discrete({3}, {"pace"}),
+                        .action_mask = true};
+    std::vector<wd::Role> roles = {role};
+    if (p.fault == kNoMask) roles[0].action_mask = false;
+    if (p.fault == kBox || p.fault == kComponent) {
+      roles[0].action = wd::ActionSpace::box(1, -1.0f, 1.0f);
+      roles[0].action_mask = false;
+    }
+    if (p.fault == kMixed) {  // agents 0 to 2, 3 and 4, 5 and 6
+      roles = {role, role, role};
+      roles[0].count = 3;
+      roles[1] = {"boat", 2, role.observation, wd::ActionSpace::box(1, -1.0f, 1.0f)};
+      roles[2].name = "plane", roles[2].count = 2;
+    }
+    return {.roles = roles,
             .time_limit = 50,
             .statistics = {{p.fault == kStatistic ? "mvoes" : "moves", "moves made", ""}}};
   }
@@ -68,14 +108,22 @@ struct Faulty {
       s.moves += 1 + hidden(p);
     });
     if (p.fault == kOutside) s.moves += 1;
+    while (p.fault == kLoop) asm volatile("");
+    if (p.fault == kApart && hidden(p) % 2 == 0) team.once([&] { s.moves += 0; });
     team.each(kAgents, [=, &s, &out](int i) {
-      const int from = p.fault == kNeighbour ? (i + 1) % kAgents : i;
-      s.x[i] = s.x[from] * 0.9f + 0.1f * static_cast<float>(a.discrete(i, 0));
+      const int from = p.fault == kNeighbour ? (i + 1) % kAgents
+                       : p.fault == kBefore  ? i - 1
+                       : p.fault == kFar     ? i * 100000000
+                                             : i;
+      s.x[i] = s.x[from] * 0.9f + 0.1f * choice(p, a, i);
+      if (p.fault == kBehind) s.score[i + 1] = 0.0f;
+      if (p.fault == kNobodysReward) out.reward(i + 1) += 0.5f;
+      if (p.fault == kDivision) s.x[i] += static_cast<float>(i / a.discrete(i, 0));
       out.reward(p.fault == kPush ? 0 : i) += s.x[i];
       s.score[i] += s.x[i];
     });
     const float sum = team.sum(kAgents, [=, &s](int i) { return s.x[i]; });
-    team.once([&] { s.total[0] += sum; });
+    team.once([&] { s.total[p.fault == kBeyondScratch ? 1 : 0] += sum; });
     team.each(kAgents, [=, &s, &out](int i) { out.reward(i) += s.total[0]; });
   }
 
@@ -87,16 +135,27 @@ struct Faulty {
       if (p.fault != kUnwritten || i != 2) obs(i, 2) = s.x[(i + 2) % kAgents];
       obs(i, 3) = s.score[i];
       if (p.fault == kOverrun && i == 6) obs(i, kSeen) = 1.0f;
-      for (int k = 0; k < 3; ++k) obs.action_mask(i)[k] = p.fault == kMask && i == 1 ? 0 : 1;
+      if (p.fault == kNobodysRow && i == 6) obs(7, 0) = 1.0f;
+      if (p.fault == kFarEntry && i == 0) obs(0, 5000) = 1.0f;
+      if (p.fault == kBox || p.fault == kComponent || (p.fault == kMixed && (i == 3 || i == 4))) return;
+      const int choices = p.fault == kMaskEntry ? 4 : 3;
+      for (int k = 0; k < choices; ++k) obs.action_mask(i)[k] = p.fault == kMask && i == 1 ? 0 : 1;
     });
   }
 
  private:
+  WD_FN static float choice(const Params& p, const wd::Actions& a, int i) {
+    if (p.fault == kKind) return a.continuous(i, 0);
+    if (p.fault == kComponent) return a.continuous(i, 1);
+    if (p.fault == kNobodysAction) return static_cast<float>(a.discrete(i + 1, 0));
+    return static_cast<float>(a.discrete(i, p.fault == kHead ? 1 : 0));
+  }
+
   // Memory that is not in the state.
   WD_FN static int hidden(const Params& p) {
 #ifndef __CUDACC__
     static int calls = 0;
-    if (p.fault == kHidden) return ++calls;
+    if (p.fault == kHidden || p.fault == kApart) return ++calls;
 #endif
     return p.fault == kHidden ? 1 : 0;
   }

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "wd/detail/apart.h"
 #include "wd/environment.h"
 
 namespace wd::detail {
@@ -55,6 +56,22 @@ struct ReplicaShape {
   int num_agents, action_width;
 };
 
+// A team that checks an environment notes which of its functions runs.
+template <typename Team>
+WD_FN void enter(Team& team, EnvFunction function) {
+  if constexpr (requires { team.enter(function); }) team.enter(function);
+}
+
+// Such a team may have actions that lie apart.
+template <typename Team>
+WD_FN Actions actions_of(Team& team, const Staging& staging, int num_agents) {
+  if constexpr (requires { team.apart(); }) {
+    if (const ApartMemory* const apart = team.apart())
+      return Actions(apart->discrete, apart->continuous, apart->action_pitch);
+  }
+  return Actions(staging.actions, num_agents);
+}
+
 template <typename Env>
 WD_FN bool in_game(const typename Env::Params& params, const typename Env::State& state, int agent) {
   if constexpr (requires { Env::in_game(params, state, agent); }) {
@@ -90,8 +107,10 @@ WD_FN void start_episode(Team& team, const typename Env::Params& params, typenam
   const std::uint32_t start = view.reset == ResetMode::kRandom ? replica
                               : view.reset == ResetMode::kPool ? drawn()
                                                                : 0u;
+  enter(team, EnvFunction::kReset);
   Env::reset(team, params, state,
              Random(view.start_key, start, view.reset == ResetMode::kRandom ? episode : 0u, 0));
+  enter(team, EnvFunction::kDerive);
   derive<Env>(team, params, state);
 }
 
@@ -120,6 +139,7 @@ WD_FN void stage(Team& team, const typename Env::Params& params, const typename 
       staging.actions[k * shape.num_agents + role.first_agent + i] = rows[i * role.action_width + k];
     });
   }
+  enter(team, EnvFunction::kInGame);
   team.each(shape.num_agents, [&](int i) {
     staging.rewards[i] = 0.0f;
     staging.was_in_game[i] = in_game<Env>(params, state, i) ? 1 : 0;
@@ -131,6 +151,7 @@ WD_FN void stage(Team& team, const typename Env::Params& params, const typename 
 template <typename Env, typename Team>
 WD_FN void scatter(Team& team, const typename Env::Params& params, const typename Env::State& state,
                    const StepView& view, const Staging& staging, int replica, bool resetting) {
+  enter(team, EnvFunction::kInGame);
   for (int r = 0; r < view.num_roles; ++r) {
     const RoleView& role = view.roles[r];
     const std::int64_t row = static_cast<std::int64_t>(replica) * role.policy_agents;
@@ -178,6 +199,7 @@ template <typename Env, ObservationType kType, typename Team>
 WD_FLATTEN WD_FN void observe(Team& team, const typename Env::Params& params,
                               const typename Env::State& state, const StepView& view, int replica,
                               void* rows) {
+  enter(team, EnvFunction::kObserve);
   Env::observe(team, params, state,
                Observations(view.roles, view.num_roles, replica, kType, view.as_table, rows));
 }
@@ -185,13 +207,11 @@ WD_FLATTEN WD_FN void observe(Team& team, const typename Env::Params& params,
 // Moves one replica on by one step. `team.t()` is 0 where the replica resets, else the number of the step. Observation rows go to
 // `rows` (class Observations) where it is not null.
 template <typename Env, typename Team>
-WD_FN void advance(Team& team, const typename Env::Params& params,
-                   const StateSlots<typename Env::State>& slots, const StepView& view,
-                   const ReplicaShape& shape, int replica, std::byte* block, std::byte* scratch,
-                   void* rows = nullptr) {
+WD_INLINE WD_FN void advance(Team& team, const typename Env::Params& params, const typename Env::State& bound,
+                             const StepView& view, const ReplicaShape& shape, const Staging& staging,
+                             int replica, std::byte* block, void* rows = nullptr) {
   auto* const header = reinterpret_cast<ReplicaHeader*>(block);
-  typename Env::State state = bind_state<typename Env::State>(slots, block, scratch);
-  const Staging staging = Staging::at(scratch + shape.staging_offset, shape.num_agents, shape.action_width);
+  typename Env::State state = bound;  // of our own: its pointers stay in registers
   const std::uint32_t id = view.first_replica + static_cast<std::uint32_t>(replica);
   const bool resetting = team.t() == 0;
   const std::uint32_t episode = header->episode + (resetting ? 1u : 0u);
@@ -201,7 +221,8 @@ WD_FN void advance(Team& team, const typename Env::Params& params,
   } else {
     stage<Env>(team, params, state, view, shape, staging, replica);
     Outcome outcome(staging.rewards, staging.terminated);
-    Env::step(team, params, state, Actions(staging.actions, shape.num_agents),
+    enter(team, EnvFunction::kStep);
+    Env::step(team, params, state, actions_of(team, staging, shape.num_agents),
               Random(view.key, id, episode, static_cast<std::uint32_t>(team.t())), outcome);
     terminated = *staging.terminated != 0;
   }
@@ -225,6 +246,17 @@ WD_FN void advance(Team& team, const typename Env::Params& params,
     view.truncated[replica] = truncated ? 1 : 0;
     view.reset_step[replica] = resetting ? 1 : 0;
   });
+}
+
+// The same of a replica whose fields follow one another in `block` and `scratch`.
+template <typename Env, typename Team>
+WD_FN void advance(Team& team, const typename Env::Params& params,
+                   const StateSlots<typename Env::State>& slots, const StepView& view,
+                   const ReplicaShape& shape, int replica, std::byte* block, std::byte* scratch,
+                   void* rows = nullptr) {
+  const auto state = bind_state<typename Env::State>(slots, block, scratch);
+  const Staging staging = Staging::at(scratch + shape.staging_offset, shape.num_agents, shape.action_width);
+  advance<Env>(team, params, state, view, shape, staging, replica, block, rows);
 }
 
 // The step that a replica's team is about to make.

@@ -7,30 +7,45 @@
 #include <numeric>
 #include <vector>
 
+#include "wd/detail/apart.h"
 #include "wd/environment.h"
 #include "wd/team.h"
 
 namespace wd::detail {
 
-// One thread; the iterations of every phase forward, backward, or shuffled (differently in each phase).
+// One thread; the iterations of every phase forward, backward, or shuffled (differently in each phase). Where arrays lie apart it notes
+// each iteration before it runs.
 class OrderedTeam {
  public:
-  OrderedTeam(int t, PhaseOrder order) : t_(t), order_(order) {}
+  OrderedTeam(int t, PhaseOrder order, const ApartMemory* apart = nullptr)
+      : t_(t), order_(order), apart_(apart) {}
   int t() const { return t_; }
+
+  const ApartMemory* apart() const { return apart_; }
+  void enter(EnvFunction function) {
+    if (apart_ != nullptr) *apart_->place = {function};
+  }
 
   template <typename F>
   void each(int n, F f) {
-    for (const int i : indices(n)) f(i);
+    for (const int i : indices(n)) {
+      note(i);
+      f(i);
+    }
+    note(-1);
   }
   template <typename F>
   void each_pair(int n, int m, F f) {
-    for (const int k : indices(n * m)) f(k / m, k % m);
+    for (const int k : indices(n * m)) {
+      note(k / m, k % m);
+      f(k / m, k % m);
+    }
+    note(-1);
   }
   template <typename Rows, typename F>
   void write_parts(const Rows& observations, int n, int m, int size, F f) {
-    each_pair(n * m, size, [&](int part, int k) {
-      observations.row(part / m)[part % m * size + k] = f(part / m, part % m)(k);
-    });
+    each_pair(n, m * size,
+              [&](int i, int entry) { observations.row(i)[entry] = f(i, entry / size)(entry % size); });
   }
   template <typename Rows, typename F>
   void write_others(const Rows& observations, int n, int m, F f) {
@@ -38,19 +53,20 @@ class OrderedTeam {
   }
   template <typename F>
   void once(F f) {
+    begin_phase();
     f();
   }
   template <typename F>
   float sum(int n, F f) {
-    return SerialTeam(t_).sum(n, f);
+    return SerialTeam(t_).sum(n, noted(f));
   }
   template <typename F>
   float min(int n, F f) {
-    return SerialTeam(t_).min(n, f);
+    return SerialTeam(t_).min(n, noted(f));
   }
   template <typename F>
   bool any(int n, F f) {
-    return SerialTeam(t_).any(n, f);
+    return SerialTeam(t_).any(n, noted(f));
   }
   void add(std::int32_t& target, std::int32_t amount) { target += amount; }
 
@@ -59,6 +75,7 @@ class OrderedTeam {
     std::vector<int> order(static_cast<std::size_t>(max(n, 0)));
     std::iota(order.begin(), order.end(), 0);
     ++phase_;
+    begin_phase();
     if (order_ == PhaseOrder::kBackward) std::reverse(order.begin(), order.end());
     for (int i = n - 1; order_ == PhaseOrder::kShuffled && i > 0; --i) {
       const Philox bits =
@@ -68,8 +85,28 @@ class OrderedTeam {
     return order;
   }
 
+  void begin_phase() {
+    if (apart_ != nullptr) ++apart_->place->phase;
+    note(-1);
+  }
+  void note(int i, int j = -1) {
+    if (apart_ == nullptr) return;
+    apart_->place->i = i;
+    apart_->place->j = j;
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // a fault finds it written
+  }
+  template <typename F>
+  auto noted(F& f) {
+    begin_phase();
+    return [this, &f](int i) {
+      note(i);
+      return f(i);
+    };
+  }
+
   int t_;
   PhaseOrder order_;
+  const ApartMemory* apart_;
   std::uint32_t phase_ = 0;
 };
 

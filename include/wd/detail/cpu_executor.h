@@ -32,19 +32,21 @@ constexpr bool check_contract() {
   static_assert(
       requires(const Params& p) {
         { Env::spec(p) } -> std::same_as<Spec>;
-      }, "static wd::Spec spec(const Params&) is missing");
+      }, "static wd::Spec spec(const Params&) is missing or has other arguments");
   static_assert(
       requires(SerialTeam& t, const Params& p, State& s, Random r) { Env::reset(t, p, s, r); },
-      "WD_FN static void reset(auto& team, const Params&, State&, wd::Random) is missing");
+      "WD_FN static void reset(auto& team, const Params&, State&, wd::Random) is missing or has other "
+      "arguments");
   static_assert(
       requires(SerialTeam& t, const Params& p, State& s, Actions a, Random r, Outcome& o) {
         Env::step(t, p, s, a, r, o);
       },
       "WD_FN static void step(auto& team, const Params&, State&, wd::Actions, wd::Random, wd::Outcome&) is "
-      "missing");
+      "missing or has other arguments");
   static_assert(
       requires(SerialTeam& t, const Params& p, const State& s, Observations o) { Env::observe(t, p, s, o); },
-      "WD_FN static void observe(auto& team, const Params&, const State&, wd::Observations) is missing");
+      "WD_FN static void observe(auto& team, const Params&, const State&, wd::Observations) is missing or "
+      "has other arguments");
   return true;
 }
 
@@ -99,6 +101,19 @@ class CpuEnvironment final : public Environment {
         go(OrderedTeam(t, order));
       }
     }
+  }
+
+  void step_apart(const StateLayout& layout, const StepView& view, const ApartMemory& memory) const override {
+    typename Env::State state;
+    for (std::size_t k = 0; k < memory.fields.size(); ++k)
+      std::memcpy(reinterpret_cast<std::byte*>(&state) + k * sizeof(void*), &memory.fields[k], sizeof(void*));
+    std::vector<std::int32_t> own(Staging::bytes(layout.num_agents, layout.action_width) / 4);
+    Staging staging =
+        Staging::at(reinterpret_cast<std::byte*>(own.data()), layout.num_agents, layout.action_width);
+    staging.rewards = memory.reward;
+    OrderedTeam team(next_t(*reinterpret_cast<const ReplicaHeader*>(view.blocks)), PhaseOrder::kForward,
+                     &memory);
+    advance<Env>(team, params_, state, view, shape_of(layout), staging, 0, view.blocks);
   }
 
   void derive(const StateLayout& layout, std::byte* block) const override {

@@ -20,6 +20,7 @@ class LayoutVisitor {
  public:
   LayoutVisitor(StateLayout& layout, const void* state, std::size_t slots) : layout_(layout), state_(state) {
     layout_.slots.assign(slots, ~0u);
+    names_.resize(slots);
     layout_.block_bytes = sizeof(ReplicaHeader);
   }
 
@@ -36,9 +37,23 @@ class LayoutVisitor {
     add<T>(name, &field, count, false, true);
   }
 
+  // Whatever else describe() may name.
+  template <typename Other, typename... More>
+  void operator()(const char*, const Other&, const More&...) {
+    static_assert(
+        !std::is_same_v<Other, Other>,
+        "describe() names a member of State that is no field, or a count where there is none: members are "
+        "wd::PerAgent<T> or wd::PerReplica<T>, field(\"name\", member), and wd::Scratch<T>, "
+        "field(\"name\", member, count)");
+  }
+
   void finish() const {
-    for (const std::uint32_t slot : layout_.slots) {
-      if (slot == ~0u) throw std::logic_error("State::describe() leaves out a field of State");
+    for (std::size_t k = 0; k < layout_.slots.size(); ++k) {
+      if (layout_.slots[k] != ~0u) continue;
+      throw std::logic_error(
+          "State::describe() leaves out the member of State that is declared " +
+          (k == 0 ? std::string("first") : "after '" + names_[k - 1] + "'") +
+          "; all members are wd::PerAgent, wd::PerReplica or wd::Scratch, and describe() names each of them");
     }
   }
 
@@ -50,6 +65,7 @@ class LayoutVisitor {
     const std::size_t slot = static_cast<std::size_t>(static_cast<const std::byte*>(field) -
                                                       static_cast<const std::byte*>(state_)) /
                              sizeof(void*);
+    names_.at(slot) = name;
     layout_.slots.at(slot) = end | (scratch ? kScratchSlot : 0u);
     layout_.fields.push_back({name, field_type<T>(), count, per_agent, scratch, end});
     const std::uint64_t next =
@@ -61,6 +77,7 @@ class LayoutVisitor {
 
   StateLayout& layout_;
   const void* state_;
+  std::vector<std::string> names_;  // by slot
 };
 
 template <typename Env>
