@@ -13,7 +13,7 @@
 #else
 #define WD_FN inline
 #endif
-// On the host: whatever the function calls becomes part of it.
+// On the host: WD_FLATTEN: whatever the function calls becomes part of it. WD_INLINE: it becomes part of its caller.
 #if defined(__CUDACC__)
 #define WD_FLATTEN
 #define WD_INLINE
