@@ -2,18 +2,20 @@
 // spdlog needs.
 #include "wd/log.h"
 
+#include <fcntl.h>
 #include <spdlog/pattern_formatter.h>
-#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/dist_sink.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <atomic>
 #include <cstdio>
+#include <mutex>
 
+#include "src/files.h"
 #include "src/printable.h"
 #include "src/run/terminal.h"
-#include "wd/error.h"
 
 namespace wd::logging {
 namespace {
@@ -32,15 +34,46 @@ class Prefix : public spdlog::custom_flag_formatter {
   std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<Prefix>(); }
 };
 
+// A reader of stderr that pauses (a pager, Ctrl-S) must not stop training: a message waits for it for a
+// moment, and no other one until it reads again. log.txt has them all.
+class Console : public spdlog::sinks::stderr_color_sink_mt {
+ public:
+  void log(const spdlog::details::log_msg& message) override {
+    constexpr int kPatience = 1000;  // [ms]
+    const bool taken = run::takes_output(STDERR_FILENO, stalled_ ? 0 : kPatience);
+    stalled_ = !taken;
+    if (taken) spdlog::sinks::stderr_color_sink_mt::log(message);
+  }
+
+ private:
+  std::atomic<bool> stalled_{false};
+};
+
+// Appends to a file that only this program makes, and that no link leads away from.
+class LogFile : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  explicit LogFile(const std::filesystem::path& path)
+      : file_(path, O_WRONLY | O_CREAT | O_APPEND, FileKind::kOwn) {}
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    file_.write(bytes_of({line.data(), line.size()}));
+  }
+  void flush_() override {}
+
+ private:
+  File file_;
+};
+
 struct Logger {
-  std::shared_ptr<spdlog::sinks::stderr_color_sink_mt> console;
+  std::shared_ptr<Console> console;
   std::shared_ptr<spdlog::sinks::dist_sink_mt> sinks;
   spdlog::sink_ptr file;
   std::unique_ptr<spdlog::logger> front;
 
-  Logger()
-      : console(std::make_shared<spdlog::sinks::stderr_color_sink_mt>()),
-        sinks(std::make_shared<spdlog::sinks::dist_sink_mt>()) {
+  Logger() : console(std::make_shared<Console>()), sinks(std::make_shared<spdlog::sinks::dist_sink_mt>()) {
     const bool colours = run::shows_colours(STDERR_FILENO);
     console->set_color_mode(colours ? spdlog::color_mode::always : spdlog::color_mode::never);
     auto formatter = std::make_unique<spdlog::pattern_formatter>();
@@ -76,14 +109,10 @@ void quiet() { logger().console->set_level(spdlog::level::warn); }
 
 void attach_file(const std::filesystem::path& path) {
   detach_file();
-  try {
-    auto file = std::make_shared<spdlog::sinks::basic_file_sink_mt>(path.string());
-    file->set_pattern(kFilePattern);
-    logger().sinks->add_sink(file);
-    logger().file = file;
-  } catch (const spdlog::spdlog_ex& cause) {
-    throw std::runtime_error(concat(path.string(), ": ", cause.what()));
-  }
+  auto file = std::make_shared<LogFile>(path);
+  file->set_pattern(kFilePattern);
+  logger().sinks->add_sink(file);
+  logger().file = file;
 }
 
 void detach_file() {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/cli/setup.h"
+#include "src/json.h"
 #include "src/suggest.h"
 #include "wd/error.h"
 
@@ -74,8 +75,10 @@ std::vector<std::vector<std::int32_t>> read_step(const std::string& place, Json 
 Script read_script(const std::string& path, const Spec& spec) {
   Json json;
   try {
-    json = Json::parse(read_text(path));
-  } catch (const Json::exception& error) {
+    json = parse_written_json(read_text(path));
+  } catch (const UsageError&) {
+    throw;
+  } catch (const std::runtime_error& error) {
     throw UsageError(path + ": " + error.what());
   }
   if (!json.is_object()) throw UsageError(path + R"(: must be an object {"state": {...}, "actions": [...]})");

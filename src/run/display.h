@@ -2,6 +2,7 @@
 // interval.
 #pragma once
 
+#include "src/run/outlet.h"
 #include "wd/run.h"
 
 namespace wd::run {
@@ -13,7 +14,8 @@ struct DisplayOptions {
   int descriptor = 1;
 };
 
-// Nothing here throws or fails: a reader that goes away is left alone from then on.
+// Nothing here throws, fails or waits: a reader that goes away is left alone from then on, and what one that
+// pauses does not take is left out. Only end() gives it a second.
 class Display {
  public:
   explicit Display(const DisplayOptions& options);
@@ -26,11 +28,10 @@ class Display {
 
  private:
   void draw(const Progress& progress);
-  void write(const std::string& text);
 
   DisplayOptions options_;
+  Outlet out_;
   bool live_;
-  bool silent_;
   bool line_open_ = false;
   double drawn_at_s_ = -1.0;
   std::int64_t drawn_steps_ = 0;

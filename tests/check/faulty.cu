@@ -2,6 +2,8 @@
 // each.
 #include <wd/env.h>
 
+#include <cstdlib>
+
 struct Faulty {
   enum Fault {
     kNone,
@@ -16,7 +18,8 @@ struct Faulty {
     kScratch,
     kHidden,
     kDerive,
-    kStatistic
+    kStatistic,
+    kExit
   };
 
   struct Params {
@@ -24,7 +27,7 @@ struct Faulty {
     void describe(auto&& field) {
       field.choice("fault", fault,
                    {"none", "push", "neighbour", "outside", "unwritten", "overrun", "nan", "mask", "residue",
-                    "scratch", "hidden", "derive", "statistic"},
+                    "scratch", "hidden", "derive", "statistic", "exit"},
                    "the rule that is broken");
     }
   };
@@ -97,6 +100,7 @@ struct Faulty {
 #ifndef __CUDACC__
     static int calls = 0;
     if (p.fault == kHidden) return ++calls;
+    if (p.fault == kExit) std::exit(0);
 #endif
     return p.fault == kHidden ? 1 : 0;
   }
