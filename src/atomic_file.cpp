@@ -34,4 +34,12 @@ void write_file_atomically(const fs::path& path, std::string_view text, Durabili
   write_file_atomically(path, std::span(&part, 1), durability);
 }
 
+void write_named_file(const fs::path& path, std::string_view text) {
+  std::error_code unknown;
+  const fs::file_type type = fs::symlink_status(path, unknown).type();
+  if (type == fs::file_type::not_found || type == fs::file_type::regular)
+    return write_file_atomically(path, text, Durability::kReplace);
+  File(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOCTTY).write(bytes_of(text));
+}
+
 }  // namespace wd

@@ -24,6 +24,27 @@ struct stat status_of(int descriptor, const std::filesystem::path& path) {
   return status;
 }
 
+int open_as(const std::filesystem::path& path, int flags, FileKind kind) {
+  const int more = kind == FileKind::kOwn ? O_NOFOLLOW | O_NONBLOCK : 0;
+  return ::open(path.c_str(), flags | more | O_CLOEXEC, kNewFileMode);
+}
+
+// The rest of a descriptor; it is closed.
+std::optional<std::string> read_rest(int descriptor, std::uint64_t most_bytes) {
+  std::string text;
+  std::array<char, 1 << 16> part{};
+  ssize_t got = 0;
+  do {
+    got = ::read(descriptor, part.data(), part.size());
+    if (got > 0) text.append(part.data(), static_cast<std::size_t>(got));
+  } while (text.size() <= most_bytes && (got > 0 || (got < 0 && errno == EINTR)));
+  const int cause = text.size() > most_bytes ? EFBIG : errno;
+  ::close(descriptor);
+  errno = cause;
+  if (got < 0 || text.size() > most_bytes) return {};
+  return text;
+}
+
 }  // namespace
 
 void throw_file_error(const std::filesystem::path& path, std::string_view action) {
@@ -32,13 +53,30 @@ void throw_file_error(const std::filesystem::path& path, std::string_view action
       concat(path.string(), ": cannot ", action, ": ", std::generic_category().message(cause)));
 }
 
-File::File(std::filesystem::path path, int flags)
-    : path_(std::move(path)), descriptor_(::open(path_.c_str(), flags | O_CLOEXEC, kNewFileMode)) {
-  if (descriptor_ < 0)
+File::File(std::filesystem::path path, int flags, FileKind kind)
+    : path_(std::move(path)), descriptor_(open_as(path_, flags, kind)) {
+  constexpr const char* kRemedy = "; remove it, or put the file itself there";
+  const int cause = errno;
+  std::error_code unknown;
+  if (descriptor_ < 0 && kind == FileKind::kOwn &&
+      std::filesystem::is_symlink(std::filesystem::symlink_status(path_, unknown)))
+    throw std::runtime_error(concat(path_.string(), ": is a link, which is not followed", kRemedy));
+  errno = cause;
+  if (descriptor_ < 0 && !(kind == FileKind::kOwn && cause == ENXIO))
     throw_file_error(path_, (flags & O_ACCMODE) == O_RDONLY ? "read it" : "open it for writing");
+  if (kind != FileKind::kOwn) return;
+  struct stat status{};
+  const bool regular = descriptor_ >= 0 && ::fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode);
+  if (regular && status.st_nlink <= 1) return;
+  if (descriptor_ >= 0) ::close(descriptor_);
+  throw std::runtime_error(
+      concat(path_.string(),
+             regular ? ": has another name elsewhere (a hard link)" : ": is not a regular file", kRemedy));
 }
 
-File::~File() { ::close(descriptor_); }
+File::~File() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
 
 void File::write(std::span<const std::byte> bytes) {
   const CallFault fault = failpoint_of_call("write");
@@ -78,21 +116,20 @@ void File::truncate(std::uint64_t size) {
 
 std::uint64_t File::size() const { return static_cast<std::uint64_t>(status_of(descriptor_, path_).st_size); }
 
-std::optional<std::string> read_whole(const std::filesystem::path& path) {
+std::optional<std::string> read_whole(const std::filesystem::path& path, std::uint64_t most_bytes) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return {};
-  std::string text;
-  std::array<char, 1 << 16> part{};
-  ssize_t got = 0;
-  do {
-    got = ::read(descriptor, part.data(), part.size());
-    if (got > 0) text.append(part.data(), static_cast<std::size_t>(got));
-  } while (got > 0 || (got < 0 && errno == EINTR));
-  const int cause = errno;
+  return read_rest(descriptor, most_bytes);
+}
+
+std::optional<std::string> read_regular(const std::filesystem::path& path, std::uint64_t most_bytes) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (descriptor < 0) return {};
+  struct stat status{};
+  if (::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode)) return read_rest(descriptor, most_bytes);
   ::close(descriptor);
-  errno = cause;
-  if (got < 0) return {};
-  return text;
+  errno = EINVAL;
+  return {};
 }
 
 void rename_file(const std::filesystem::path& from, const std::filesystem::path& to) {

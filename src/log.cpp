@@ -2,8 +2,9 @@
 // spdlog needs.
 #include "wd/log.h"
 
+#include <fcntl.h>
 #include <spdlog/pattern_formatter.h>
-#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/dist_sink.h>
 #include <spdlog/sinks/ringbuffer_sink.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
@@ -11,10 +12,11 @@
 
 #include <atomic>
 #include <cstdio>
+#include <mutex>
 
+#include "src/files.h"
 #include "src/printable.h"
 #include "src/run/terminal.h"
-#include "wd/error.h"
 
 namespace wd::logging {
 namespace {
@@ -34,15 +36,48 @@ class Prefix : public spdlog::custom_flag_formatter {
   std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<Prefix>(); }
 };
 
+// A reader of stderr that pauses (a pager, Ctrl-S) must not stop training: a message waits for it for a
+// moment, and no other one until it reads again. log.txt has them all.
+class Console : public spdlog::sinks::stderr_color_sink_mt {
+ public:
+  void log(const spdlog::details::log_msg& message) override {
+    constexpr int kPatience = 1000;  // [ms]
+    const bool taken = run::takes_output(STDERR_FILENO, stalled_ ? 0 : kPatience);
+    stalled_ = !taken;
+    if (taken) spdlog::sinks::stderr_color_sink_mt::log(message);
+  }
+
+ private:
+  std::atomic<bool> stalled_{false};
+};
+
+// Appends to a file that only this program makes, and that no link leads away from.
+class LogFile : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  explicit LogFile(const std::filesystem::path& path)
+      : file_(path, O_WRONLY | O_CREAT | O_APPEND, FileKind::kOwn) {}
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    file_.write(bytes_of({line.data(), line.size()}));
+  }
+  void flush_() override {}
+
+ private:
+  File file_;
+};
+
 struct Logger {
-  std::shared_ptr<spdlog::sinks::stderr_color_sink_mt> console;
+  std::shared_ptr<Console> console;
   std::shared_ptr<spdlog::sinks::dist_sink_mt> sinks;
   spdlog::sink_ptr file;
   std::shared_ptr<spdlog::sinks::ringbuffer_sink_mt> early;  // what was said before there was a file
   std::unique_ptr<spdlog::logger> front;
 
   Logger()
-      : console(std::make_shared<spdlog::sinks::stderr_color_sink_mt>()),
+      : console(std::make_shared<Console>()),
         sinks(std::make_shared<spdlog::sinks::dist_sink_mt>()),
         early(std::make_shared<spdlog::sinks::ringbuffer_sink_mt>(kMostEarly)) {
     const bool colours = run::shows_colours(STDERR_FILENO);
@@ -89,20 +124,15 @@ void quiet() { logger().console->set_level(spdlog::level::warn); }
 
 void attach_file(const std::filesystem::path& path) {
   detach_file();
-  try {
-    auto file = std::make_shared<spdlog::sinks::basic_file_sink_mt>(path.string());
-    file->set_pattern(kFilePattern);
-    if (logger().early) {
-      for (const spdlog::details::log_msg_buffer& message : logger().early->last_raw()) file->log(message);
-      file->flush();
-      logger().sinks->remove_sink(logger().early);
-      logger().early = nullptr;
-    }
-    logger().sinks->add_sink(file);
-    logger().file = file;
-  } catch (const spdlog::spdlog_ex& cause) {
-    throw std::runtime_error(concat(path.string(), ": ", cause.what()));
+  auto file = std::make_shared<LogFile>(path);
+  file->set_pattern(kFilePattern);
+  if (logger().early) {
+    for (const spdlog::details::log_msg_buffer& message : logger().early->last_raw()) file->log(message);
+    logger().sinks->remove_sink(logger().early);
+    logger().early = nullptr;
   }
+  logger().sinks->add_sink(file);
+  logger().file = file;
 }
 
 void detach_file() {

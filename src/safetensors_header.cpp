@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "src/json.h"
 #include "wd/error.h"
 
 namespace wd {
@@ -15,7 +16,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr const char* kMetadataKey = "__metadata__";
-constexpr std::size_t kDeepestJson = 3;  // {name: {shape: [..]}}
+constexpr std::size_t kDeepestHeader = 3;  // {name: {shape: [..]}}
 constexpr std::uint64_t kLargest = std::numeric_limits<std::int64_t>::max();
 
 // Refuses what the format has no use for: deep nesting (memory) and a key given twice (which one counts?).
@@ -40,7 +41,7 @@ class Inspector : public nlohmann::json_sax<Json> {
 
  private:
   bool start() {
-    WD_CHECK(keys_.size() < kDeepestJson, "header is nested too deeply");
+    WD_CHECK(keys_.size() < kDeepestHeader, "header is nested too deeply");
     keys_.emplace_back();
     return true;
   }
@@ -57,9 +58,9 @@ Json parse_strictly(std::string_view text) {
   Inspector inspector;
   Json::sax_parse(text, &inspector);
   try {
-    return Json::parse(text);
-  } catch (const Json::exception& error) {
-    throw std::runtime_error(concat("header is not JSON: ", error.what()));
+    return parse_written_json(text);
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error(concat("header ", error.what()));
   }
 }
 

@@ -20,4 +20,9 @@ void write_file_atomically(const std::filesystem::path& path,
                            std::span<const std::span<const std::byte>> parts, Durability durability);
 void write_file_atomically(const std::filesystem::path& path, std::string_view text, Durability durability);
 
+// Writes a file that the user named. A new or regular file is replaced as above, with kReplace; into a
+// device, a named pipe or what a link leads to the text is written, and it stays what it is. Throws
+// std::runtime_error naming path and cause.
+void write_named_file(const std::filesystem::path& path, std::string_view text);
+
 }  // namespace wd

@@ -58,6 +58,10 @@ using SnapshotForms = std::map<std::string, std::vector<TensorForm>>;
 // another type or shape: before memory is taken for it.
 Snapshot read_snapshot(const Checkpoint& checkpoint, const SnapshotForms& forms);
 
+// Throws std::runtime_error where a checkpoint's folder is not named after its iteration: among others it
+// would take a wrong place.
+void check_name_of(const Checkpoint& checkpoint);
+
 // Folders that call themselves checkpoints, newest first.
 std::vector<std::filesystem::path> list_checkpoints(const std::filesystem::path& folder);
 
@@ -68,7 +72,7 @@ Checkpoint newest_checkpoint(const std::filesystem::path& run);
 // RUN/checkpoints of a run that is under way. One process at a time (the run's lock).
 class Checkpoints {
  public:
-  // Clears away what a killed process left half made.
+  // Clears away what a killed process left half made. A save that fails clears away its own.
   Checkpoints(std::filesystem::path folder, int keep_last);
   ~Checkpoints();  // waits
 
@@ -87,6 +91,8 @@ class Checkpoints {
   void continue_from(const Checkpoint& checkpoint);
 
  private:
+  bool stands(std::int64_t iteration) const;
+  void forget();
   void write(const Snapshot& snapshot, const CheckpointInfo& info, const std::string& config);
   void point(const char* link, const std::string& name) const;
   void prune() const;

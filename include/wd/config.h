@@ -118,6 +118,7 @@ struct SavingSettings {
   std::int64_t metrics_log_freq = 10;
   std::int64_t model_params_save_freq = 1000;
   std::int64_t checkpoint_freq = 100;
+  double checkpoint_seconds = 120.0;
   int keep_last = 3;
   std::string basedir = "runs";
   std::string name;

@@ -9,8 +9,8 @@ namespace wd::heartbeat {
 // Each phase has its own limit of silence (LaunchOptions).
 enum class Phase : int { kStarting, kRollout, kUpdate, kCheckpoint, kEvaluation, kDone };
 
-// All of these write to memory shared with the launcher, or to memory nobody reads where there is none. They cost some atomic
-// stores, never fail, and are safe from any thread.
+// All of these write to memory shared with the launcher, or to this process's own where there is none. They
+// cost some atomic stores, never fail, and are safe from any thread.
 void beat();  // progress was made
 void enter(Phase phase);
 void iteration(std::int64_t number);  // counted from 1: the one that begins
@@ -34,8 +34,9 @@ void failed(std::string_view message, bool secondary);
 // This worker ends in good order with this exit code.
 void finished(int exit_code);
 
-// Where a launcher started this process: a crash (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT) leaves its cause and a backtrace before
-// it ends the process as ever, and SIGQUIT, by which the launcher asks a hung worker where it stands, leaves a backtrace and ends
+// A crash (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT) leaves its cause and a backtrace before it ends the
+// process as ever: with the launcher, or, where none started this process, on stderr and in error.json of the
+// run's folder. SIGQUIT, by which a launcher asks a hung worker where it stands, leaves a backtrace and ends
 // nothing. For the main thread, once, before others are started.
 void watch_crashes();
 

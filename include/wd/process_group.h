@@ -24,9 +24,10 @@ class ProcessGroup {
  public:
   // This process alone.
   ProcessGroup();
-  // Meets the others. Throws UsageError where they belong to another run, or two ranks would share one GPU; PeerError where they
-  // do not come within `timeout_s`, which from then on bounds the wait in every operation.
-  ProcessGroup(const Membership& membership, Device device, double timeout_s);
+  // Meets the others. Throws UsageError where they belong to another run or job, or two ranks would share one
+  // GPU; std::runtime_error naming those that do not come within `start_s`; PeerError where rank 0 ends the
+  // start for such a reason. From then on `timeout_s` bounds the wait in every operation.
+  ProcessGroup(const Membership& membership, Device device, double timeout_s, double start_s);
 
   int rank() const;
   int size() const;

@@ -47,14 +47,15 @@ struct Progress {
 
 enum class RunStatus { kRunning, kFinished, kStopped, kFailed };
 
-// Rank 0 has one. Once it is made, no full disk, deleted folder or closed terminal stops training: what
-// cannot be written is logged, once, as an error. A deleted folder is made again, with config.yaml, at the
-// next write.
+// Rank 0 has one. Once it is made, no full disk, deleted folder, closed terminal or reader that pauses stops
+// training: what cannot be written is logged, once, as an error. A folder that was deleted or moved away is
+// made again, with config.yaml, at the next write.
 class Run {
  public:
-  // Makes the folder, or goes on in the one of options.resume, proves that it can be written, and locks it. Throws UsageError when
-  // a name is bad, the folder holds something, it cannot be written, or another process uses it. From here on messages go to
-  // log.txt too.
+  // Makes the folder, or goes on in the one of options.resume, proves that it can be written, and locks it.
+  // Throws UsageError when a name is bad, the folder holds something, it cannot be written, another process
+  // uses it, or a file in it that would be written is none of a run's: a link, a pipe. From here on messages
+  // go to log.txt too. What the run's last failure left (error*.json) is renamed to previous_error*.json.
   explicit Run(const RunOptions& options);
   ~Run();  // a run that was not finished is marked failed
   Run(const Run&) = delete;
@@ -62,7 +63,7 @@ class Run {
 
   const std::filesystem::path& folder() const;
 
-  // How far metrics.jsonl and the event file go, and these files.
+  // How far metrics.jsonl and the event file go, and these files. A deleted folder is made again first.
   RunOffsets offsets() const;
   std::vector<std::filesystem::path> growing_files() const;
 

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/files.h"
+#include "src/json.h"
 #include "wd/atomic_file.h"
 #include "wd/error.h"
 
@@ -56,7 +57,7 @@ std::string read_own(const fs::path& path) {
 }
 
 Report checked_report(const std::string& text, const CacheKey& key) {
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = parse_json<Json>(text);
   WD_CHECK(json.is_object(), "is damaged: it is no JSON object");
   WD_CHECK(json.contains("key") && json["key"] == canonical(key), "is of another key");
   WD_CHECK(json.contains("report") && json["report"].is_string(), "holds no report");

@@ -1,4 +1,6 @@
 // json.cpp: autoscale.json, written and read; what is read is checked, since anyone may have written it.
+#include "src/json.h"
+
 #include <limits>
 
 #include "src/autoscale/json_fields.h"
@@ -105,7 +107,7 @@ MemoryLine memory_from(const Json& json) {
 }
 
 Json parsed(std::string_view text) {
-  Json json = Json::parse(text, nullptr, false);
+  Json json = parse_json<Json>(text);
   WD_CHECK(json.is_object(), "is no JSON object");
   return json;
 }

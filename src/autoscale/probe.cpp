@@ -12,6 +12,7 @@
 #include "src/autoscale/json_fields.h"
 #include "src/autoscale/report.h"
 #include "src/device.h"
+#include "src/json.h"
 #include "src/plain_error.h"
 #include "src/run/format.h"
 #include "wd/atomic_file.h"
@@ -223,7 +224,7 @@ std::string order_json(const ProbeOrder& order) {
 }
 
 ProbeOrder parse_order(std::string_view written) {
-  const Json json = Json::parse(written, nullptr, false);
+  const Json json = parse_json<Json>(written);
   WD_CHECK(json.is_object(), kProbeVariable, " is set, and holds no order for a probe");
   try {
     return {.probe = probe_from(json.at("probe")),

@@ -1,6 +1,7 @@
 // result.cpp: rates from windows, achieved work from rates, shares from ceilings.
 #include "src/bench/result.h"
 
+#include "src/json.h"
 #include "src/run/format.h"
 #include "src/run/table.h"
 #include "wd/error.h"
@@ -147,7 +148,7 @@ Json to_json(const Ceilings& ceilings) {
 }
 
 Ceilings parse_ceilings(const std::string& text) {
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = parse_json<Json>(text);
   const auto read = [&](const char* key) {
     WD_CHECK(json.is_object() && json.contains(key) && json[key].is_number() && json[key].get<double>() > 0.0,
              "ceilings without ", key, ": ", text);

@@ -5,6 +5,7 @@
 #include <csignal>
 
 #include "src/autoscale/probe.h"
+#include "src/json.h"
 #include "src/plot/chart.h"
 #include "src/run/format.h"
 #include "wd/error.h"
@@ -52,7 +53,7 @@ const char* unit_of(const std::string& key) {
 }  // namespace
 
 void Row::take(const Ended& ended, bool killed_for_memory) {
-  result = ended.exit_code == 0 ? Json::parse(ended.out, nullptr, false) : Json();
+  result = ended.exit_code == 0 ? parse_json<Json>(ended.out) : Json();
   if (result.is_object()) {
     status = kOk;
     return;

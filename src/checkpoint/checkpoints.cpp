@@ -44,17 +44,28 @@ std::optional<std::int64_t> iteration_of(const std::string& name) {
 // Without its ending.
 std::string stem_of(const std::string& name) { return name.substr(0, name.size() - std::strlen(kEnding)); }
 
-void make_folder(const fs::path& folder, mode_t mode) {
-  if (::mkdir(folder.c_str(), mode) != 0) throw_file_error(folder, "make it");
+// With the rights that the umask leaves, as weights and metrics have them.
+void make_folder(const fs::path& folder) {
+  constexpr mode_t kMode = 0777;
+  if (::mkdir(folder.c_str(), kMode) != 0) throw_file_error(folder, "make it");
 }
 
-// Makes a checkpoint no checkpoint before its files go.
+// Makes a checkpoint no checkpoint before its files go. The name is none that a save of the same iteration
+// uses.
 void remove_checkpoint(const fs::path& folder) {
-  const fs::path stage = folder.parent_path() / (kStage + folder.filename().string());
+  const fs::path stage = folder.parent_path() / concat(kStage, "old-", folder.filename().string());
   fs::remove_all(stage);
   rename_file(folder, stage);
   failpoint("checkpoint.removing");
   fs::remove_all(stage);
+}
+
+// What has the name of a checkpoint that is to be written, or that training has left behind.
+fs::path set_aside(const fs::path& path) {
+  const fs::path aside = path.parent_path() / (kAside + path.filename().string());
+  fs::remove_all(aside);
+  rename_file(path, aside);
+  return aside;
 }
 
 }  // namespace
@@ -67,14 +78,21 @@ std::uint64_t Snapshot::bytes() const {
   return sum;
 }
 
+// Also where it cannot be looked at, as in another user's folder: opening it says why.
 bool is_checkpoint(const fs::path& folder) {
-  return fs::exists(folder / kManifest) || fs::exists(folder / (std::string("replicas") + kEnding));
+  std::error_code error;
+  return fs::exists(folder / kManifest, error) || error == std::errc::permission_denied ||
+         fs::exists(folder / (std::string("replicas") + kEnding), error);
 }
 
 Checkpoint open_checkpoint(const fs::path& folder, CheckpointParts parts) {
   const fs::path path = folder / kManifest;
   std::error_code error;
-  WD_CHECK(fs::is_regular_file(path, error), path.string(), ": there is no such file");
+  const bool regular = fs::is_regular_file(path, error);
+  const bool is_there = regular || (!error && fs::exists(path, error));
+  WD_CHECK(!error || error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory,
+           path.string(), ": cannot look at it: ", error.message());
+  WD_CHECK(regular, path.string(), is_there ? ": is not a regular file" : ": there is no such file");
   WD_CHECK(fs::file_size(path) <= kLongestManifest, path.string(), ": is longer than any manifest");
   Manifest manifest;
   try {
@@ -127,12 +145,20 @@ std::vector<fs::path> list_checkpoints(const fs::path& folder) {
   return found;
 }
 
+void check_name_of(const Checkpoint& checkpoint) {
+  const std::string name = name_of(checkpoint.info.counts.iteration);
+  WD_CHECK(checkpoint.name() == name, checkpoint.folder.string(), ": holds iteration ",
+           checkpoint.info.counts.iteration, " and must be named ", name, ": rename it");
+}
+
 Checkpoint newest_checkpoint(const fs::path& run) {
   const std::vector<fs::path> all = list_checkpoints(run / "checkpoints");
   if (all.empty()) throw UsageError(concat(run.string(), ": there is no checkpoint to go on from"));
   for (const fs::path& folder : all) {
     try {
-      return open_checkpoint(folder);
+      Checkpoint checkpoint = open_checkpoint(folder);
+      check_name_of(checkpoint);
+      return checkpoint;
     } catch (const std::runtime_error& error) {
       logging::warn(concat("checkpoint ", folder.filename().string(), " is left out: ", error.what()));
     }
@@ -154,13 +180,19 @@ bool Checkpoints::wait() { return !under_way_.valid() || under_way_.get(); }
 
 bool Checkpoints::holds(std::int64_t iteration) {
   wait();
-  return written_ == iteration;
+  return stands(iteration);
+}
+
+bool Checkpoints::stands(std::int64_t iteration) const {
+  std::error_code unknown;
+  return written_ == iteration && fs::is_directory(folder_ / name_of(iteration), unknown);
 }
 
 bool Checkpoints::save(Snapshot snapshot, CheckpointInfo info, std::string config,
                        std::vector<fs::path> growing) {
   const bool good = wait();
-  if (written_ == snapshot.counts.iteration) return good;
+  if (std::error_code unknown; !fs::is_directory(folder_, unknown)) forget();
+  if (stands(snapshot.counts.iteration)) return good;
   const auto before = std::pair(best_return_, best_);
   const bool known = std::isfinite(info.mean_return);
   if (!best_return_ || (known && info.mean_return > *best_return_))
@@ -174,11 +206,13 @@ bool Checkpoints::save(Snapshot snapshot, CheckpointInfo info, std::string confi
       std::async(std::launch::async, [this, snapshot = std::move(snapshot), info = std::move(info),
                                       config = std::move(config), growing = std::move(growing), before] {
         try {
-          for (const fs::path& path : growing) File(path, O_RDONLY).sync();
+          for (const fs::path& path : growing) File(path, O_RDONLY, FileKind::kOwn).sync();
           write(snapshot, info, config);
           return true;
         } catch (const std::exception& error) {
           std::tie(best_return_, best_) = before;
+          std::error_code left;  // what it took of a full disk is needed
+          fs::remove_all(folder_ / (kStage + name_of(snapshot.counts.iteration)), left);
           logging::error(concat("checkpoint ", name_of(snapshot.counts.iteration), ": ", error.what(),
                                 ": older checkpoints are as they were"));
           return false;
@@ -187,17 +221,27 @@ bool Checkpoints::save(Snapshot snapshot, CheckpointInfo info, std::string confi
   return good;
 }
 
+// Somebody deleted the folder, or moved it: the run goes on and keeps checkpoints in a new one, with a best
+// one of its own.
+void Checkpoints::forget() {
+  logging::warn(concat(folder_.string(), " was deleted while training (or moved); it is made again"));
+  best_return_.reset();
+  best_.clear();
+  written_.reset();
+}
+
 void Checkpoints::write(const Snapshot& snapshot, const CheckpointInfo& info, const std::string& config) {
   const std::string name = name_of(snapshot.counts.iteration);
   const fs::path stage = folder_ / (kStage + name), place = folder_ / name;
+  fs::create_directories(folder_);
   fs::remove_all(stage);
-  make_folder(stage, 0700);
+  make_folder(stage);
   failpoint("checkpoint.begun");
   Manifest manifest{info, {}};
   std::set<fs::path> folders = {stage};
   for (const auto& [file, tensors] : snapshot.files) {
     const fs::path path = stage / (file + kEnding);
-    if (folders.insert(path.parent_path()).second) make_folder(path.parent_path(), 0700);
+    if (folders.insert(path.parent_path()).second) make_folder(path.parent_path());
     write_safetensors(path, views_of(tensors));
     manifest.files[file + kEnding] = checkpoint::digest_of(path);
     failpoint("checkpoint.file");
@@ -208,7 +252,8 @@ void Checkpoints::write(const Snapshot& snapshot, const CheckpointInfo& info, co
   failpoint("checkpoint.manifest");
   for (const fs::path& folder : folders) sync_folder(folder);
   failpoint("checkpoint.staged");
-  if (fs::exists(place)) remove_checkpoint(place);
+  if (fs::exists(fs::symlink_status(place)))
+    logging::warn(concat(place.string(), " was there already: set aside as ", set_aside(place).string()));
   rename_file(stage, place);
   failpoint("checkpoint.renamed");
   sync_folder(folder_);
@@ -244,11 +289,9 @@ void Checkpoints::continue_from(const Checkpoint& checkpoint) {
   written_ = checkpoint.info.counts.iteration;
   for (const fs::path& other : list_checkpoints(folder_)) {
     if (iteration_of(other.filename().string()) <= written_) continue;
-    const fs::path aside = folder_ / (kAside + other.filename().string());
-    fs::remove_all(aside);
-    rename_file(other, aside);
     logging::warn(concat("checkpoint ", other.filename().string(),
-                         " is newer than the one that training goes on from: set aside as ", aside.string()));
+                         " is newer than the one that training goes on from: set aside as ",
+                         set_aside(other).string()));
   }
   point("latest", checkpoint.name());
   if (!best_.empty()) point("best", best_);

@@ -11,6 +11,8 @@
 #include <nlohmann/json.hpp>
 
 #include "src/files.h"
+#include "src/json.h"
+#include "src/metrics/tensorboard.h"
 #include "src/whole_number.h"
 #include "wd/error.h"
 #include "wd/name.h"
@@ -71,7 +73,9 @@ void read_info(const Json& json, CheckpointInfo& info) {
   WD_CHECK(info.best.empty() || is_name(info.best), "best is no name");
   info.offsets.metrics_bytes = count(json, "metrics_bytes");
   info.offsets.events_file = json.at("events_file").get<std::string>();
-  WD_CHECK(info.offsets.events_file.empty() || is_name(info.offsets.events_file), "events_file is no name");
+  const std::string& events = info.offsets.events_file;
+  WD_CHECK(events.empty() || (is_name(events) && events.starts_with(kEventFilePrefix)),
+           "events_file names no event file");
   info.offsets.events_bytes = count(json, "events_bytes");
 }
 
@@ -127,11 +131,10 @@ Manifest decode(std::string_view text) {
   const std::string_view body = text.substr(kHead.size(), text.size() - around);
   const std::string_view behind = text.substr(kHead.size() + body.size());
   WD_CHECK(behind.starts_with(kMiddle), "is no manifest");
-  const Json json = Json::parse(body, nullptr, false);
+  const Json json = parse_json(body);
   // Before the checksum: an older or newer program may have another one.
   const Json none;
-  const Json& version =
-      json.contains("format_version") ? json["format_version"] : none;  // a copy would recurse to any depth
+  const Json& version = json.contains("format_version") ? json["format_version"] : none;
   if (version.is_number_integer() && version != kCheckpointFormat) {
     throw std::runtime_error(concat("has checkpoint format ", version.dump(),
                                     " where this program reads format ", kCheckpointFormat));

@@ -11,6 +11,7 @@
 #include "src/bench/workloads.h"
 #include "src/cli/output.h"
 #include "src/cli/setup.h"
+#include "src/json.h"
 #include "src/launcher/command.h"
 #include "src/plain_error.h"
 #include "src/suggest.h"
@@ -149,7 +150,7 @@ Json measure(Order order, std::optional<bench::Ceilings> ceilings) {
 
 // In a process of its own: the result goes to stdout.
 int measure_setting(Order order, const std::string& variable) {
-  const Json json = Json::parse(variable);
+  const Json json = parse_json<Json>(variable);
   for (const auto& [key, value] : json["settings"].items()) order.set(key, value.get<std::string>());
   std::optional<bench::Ceilings> ceilings;
   if (json.contains("ceilings")) ceilings = bench::parse_ceilings(json["ceilings"].dump());
@@ -165,7 +166,7 @@ int measure_setting(Order order, const std::string& variable) {
 
 void write(const std::string& file, const std::string& text) {
   if (file.empty() || file == "-") return print(text);
-  write_file_atomically(file, text, Durability::kReplace);
+  write_named_file(file, text);
 }
 
 bench::Row measure_apart(const std::vector<bench::Sweep>& sweeps, const std::vector<std::string>& values,

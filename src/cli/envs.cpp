@@ -3,6 +3,7 @@
 
 #include "src/cli/output.h"
 #include "src/cli/setup.h"
+#include "src/json.h"
 #include "src/run/format.h"
 
 namespace wd::cli {
@@ -56,7 +57,7 @@ Json role_json(const Role& role, int first_agent) {
 
 // A parameter's default and value; the text of numbers and bools is JSON too.
 Json value_json(const std::string& text) {
-  Json value = Json::parse(text, nullptr, false);
+  Json value = parse_json<Json>(text);
   return value.is_discarded() ? Json(text) : value;
 }
 

@@ -9,6 +9,10 @@
 
 namespace wd::cli {
 
+std::filesystem::path run_of(const Checkpoint& checkpoint) {
+  return checkpoint.folder.parent_path().parent_path();
+}
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -42,9 +46,40 @@ Checkpoint checkpoint_of(const fs::path& folder) {
   return is_checkpoint(folder) ? open_checkpoint(fs::canonical(folder)) : newest_checkpoint(folder);
 }
 
-}  // namespace
+// A run's files lie two folders above its checkpoints, and going on cuts and replaces them: they must be this
+// checkpoint's run's.
+void check_run(const Checkpoint& checkpoint, bool allow_drift) {
+  const fs::path run = run_of(checkpoint);
+  const auto refuse = [&](const std::string& why) {
+    throw UsageError(concat("checkpoint ", checkpoint.folder.string(), " lies in no run of its own: ", why,
+                            "; copy the whole folder of its run, or begin a new run with its weights: "
+                            "--warm_start ",
+                            checkpoint.folder.string()));
+  };
+  if (checkpoint.folder.parent_path().filename() != "checkpoints") refuse("it must be in RUN/checkpoints");
+  std::error_code error;
+  const fs::path file = run / "config.yaml";
+  if (!fs::is_regular_file(file, error)) refuse(file.string() + " is missing");
+  Config config;
+  try {
+    ConfigSources sources;
+    sources.file = file;
+    sources.shipped = false;
+    config = load_environment(sources).config;
+  } catch (const std::runtime_error& cause) {
+    refuse(concat("the configuration there is none of a run: ", cause.what()));
+  }
+  const auto seed = static_cast<std::uint64_t>(config.trainer.seed);
+  const bool same_seed = seed == checkpoint.info.seed || allow_drift;
+  if (config.name != checkpoint.info.environment || !same_seed) {
+    refuse(concat(run.string(), " is a run of ", config.name, " with seed ", seed, ", the checkpoint is of ",
+                  checkpoint.info.environment, " with seed ", checkpoint.info.seed));
+  }
+  check_name_of(checkpoint);
+}
 
-Checkpoint find_checkpoint(const std::string& argument, const std::string& run_dir, const fs::path& base) {
+Checkpoint find_any_checkpoint(const std::string& argument, const std::string& run_dir,
+                               const fs::path& base) {
   const bool latest = argument.empty() || argument == "latest";
   if (!latest && !run_dir.empty()) {
     throw UsageError("--resume " + argument +
@@ -60,7 +95,14 @@ Checkpoint find_checkpoint(const std::string& argument, const std::string& run_d
   return newest_checkpoint(std::max_element(runs.begin(), runs.end())->second);
 }
 
-fs::path run_of(const Checkpoint& checkpoint) { return checkpoint.folder.parent_path().parent_path(); }
+}  // namespace
+
+Checkpoint find_checkpoint(const std::string& argument, const std::string& run_dir, const fs::path& base,
+                           bool allow_drift) {
+  Checkpoint checkpoint = find_any_checkpoint(argument, run_dir, base);
+  check_run(checkpoint, allow_drift);
+  return checkpoint;
+}
 
 std::vector<std::string> drift(const Setup& now, const Setup& then) {
   const auto before = config_values(then.config, then.describe()),

@@ -6,11 +6,12 @@
 
 namespace wd::cli {
 
-// The checkpoint that an argument means: a run's folder (its newest that verifies), a checkpoint's folder, or "latest": that of
-// `run_dir` where it is given, else of the run under `base` that wrote one last. Throws UsageError where there is none,
-// std::runtime_error where none can be read.
+// The checkpoint that an argument means: a run's folder (its newest that verifies), a checkpoint's folder, or
+// "latest": that of `run_dir` where it is given, else of the run under `base` that wrote one last. Throws
+// UsageError where there is none, or where it does not lie in its own run's folder (`allow_drift`: the run
+// may have another seed by now), std::runtime_error where none can be read.
 Checkpoint find_checkpoint(const std::string& argument, const std::string& run_dir,
-                           const std::filesystem::path& base);
+                           const std::filesystem::path& base, bool allow_drift);
 
 // The run's folder of a checkpoint.
 std::filesystem::path run_of(const Checkpoint& checkpoint);

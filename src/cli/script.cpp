@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/cli/setup.h"
+#include "src/json.h"
 #include "src/suggest.h"
 #include "wd/error.h"
 
@@ -69,21 +70,16 @@ std::vector<std::vector<std::int32_t>> read_step(const std::string& place, Json 
   return roles;
 }
 
-// "[json.exception.parse_error.101] parse error at line 1, column 2: ..." without its number.
-std::string plain(std::string_view message) {
-  const std::size_t end = message.find("] ");
-  return std::string(message.starts_with("[json.") && end != std::string_view::npos ? message.substr(end + 2)
-                                                                                    : message);
-}
-
 }  // namespace
 
 Script read_script(const std::string& path, const Spec& spec) {
   Json json;
   try {
-    json = Json::parse(read_text(path));
-  } catch (const Json::exception& error) {
-    throw UsageError(path + ": not JSON: " + plain(error.what()));
+    json = parse_written_json(read_text(path));
+  } catch (const UsageError&) {
+    throw;
+  } catch (const std::runtime_error& error) {
+    throw UsageError(path + ": " + error.what());
   }
   if (!json.is_object()) throw UsageError(path + R"(: must be an object {"state": {...}, "actions": [...]})");
   for (const auto& [key, value] : json.items()) {

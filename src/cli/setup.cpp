@@ -134,7 +134,7 @@ std::vector<std::filesystem::path> config_folders() {
 }
 
 std::string read_text(const std::string& path) {
-  const std::optional<std::string> text = read_whole(path);
+  const std::optional<std::string> text = read_whole(path, kMostInput);
   if (!text) throw UsageError(path + ": cannot read: " + std::strerror(errno));
   return *text;
 }

@@ -185,7 +185,7 @@ int trace(const CommandLine& line) {
   if (out == "-") {
     print(json);
   } else {
-    write_file_atomically(out, json, Durability::kReplace);
+    write_named_file(out, json);
   }
   return 0;
 }

@@ -2,8 +2,6 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "src/autoscale/memory_needed.h"
@@ -13,6 +11,8 @@
 #include "src/cli/resume.h"
 #include "src/cli/setup.h"
 #include "src/distributed/same_config.h"
+#include "src/files.h"
+#include "src/json.h"
 #include "wd/atomic_file.h"
 #include "wd/fault.h"
 #include "wd/heartbeat.h"
@@ -106,13 +106,17 @@ RunOptions run_options(const Setup& setup, bool quiet) {
 
 // The signal that asked this program to end; 0: none. The first one ends training in good order, a second one
 // at once; among workers their launcher sees to that, as a terminal's Ctrl-C reaches them all, and twice.
+constexpr int kStopSignals[] = {SIGINT, SIGTERM, SIGHUP};
 volatile std::sig_atomic_t received = 0;
 volatile std::sig_atomic_t among_others = 0;
 
 void remember(int signal) {
   received = signal;
   if (among_others != 0) return;
-  std::signal(signal, SIG_DFL);
+  for (const int any : kStopSignals) {  // whichever comes next; one that is ignored (nohup) stays so
+    struct sigaction action{};
+    if (::sigaction(any, nullptr, &action) == 0 && action.sa_handler == remember) std::signal(any, SIG_DFL);
+  }
   constexpr std::string_view kMessage = "\nstopping after this iteration; once more to stop at once\n";
   static_cast<void>(::write(STDERR_FILENO, kMessage.data(), kMessage.size()));
 }
@@ -161,7 +165,7 @@ struct Worker {
 int run_training(const TrainArguments& arguments, Worker& worker) {
   const Membership& self = arguments.launch.membership();
   among_others = self.alone() ? 0 : 1;
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+  for (const int signal : kStopSignals) {
     if (std::signal(signal, remember) == SIG_IGN) std::signal(signal, SIG_IGN);  // as nohup wants it
   }
   TrainOptions options{worker.setup.config, [] { return static_cast<int>(received); }};
@@ -179,8 +183,12 @@ int run_training(const TrainArguments& arguments, Worker& worker) {
     };
   }
   const TrainEnd end = wd::train(options, *worker.trainer, worker.run.get(), worker.checkpoints.get());
-  if (worker.run)
-    logging::info(concat("ended by ", end.reason, "; results are in ", worker.run->folder().string()));
+  if (worker.run) {
+    const std::string folder = worker.run->folder().string();
+    const bool stopped = end.reason == "signal" || end.reason == "max_seconds";
+    logging::info(concat("ended by ", end.reason, "; results are in ", folder,
+                         stopped ? concat("; --resume ", folder, " goes on") : ""));
+  }
   return end.reason == "signal" ? 128 + end.signal : 0;
 }
 
@@ -231,11 +239,22 @@ void refuse_drift(const Setup& now, const Checkpoint& checkpoint, bool allowed) 
   logging::warn("these settings differ from the checkpoint's:" + list);
 }
 
-// Whether the run's summary says so: a process that was killed at its very end leaves some tidying to do.
-bool was_finished(const std::filesystem::path& run) {
-  std::ifstream file(run / "summary.json");
-  const nlohmann::json summary = nlohmann::json::parse(file, nullptr, false);
-  return summary.is_object() && summary.value("status", nlohmann::json()) == "finished";
+// What a run's summary.json says, as far as it can be read.
+struct Summary {
+  std::string status;
+  std::int64_t iterations = 0;
+};
+
+Summary read_summary(const std::filesystem::path& run) {
+  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 20;
+  const nlohmann::json json = parse_json(read_regular(run / "summary.json", kMostBytes).value_or(""));
+  const auto field = [&](const char* key) {
+    return json.is_object() ? json.value(key, nlohmann::json()) : json;
+  };
+  Summary summary;
+  if (const nlohmann::json status = field("status"); status.is_string()) summary.status = status;
+  if (const nlohmann::json count = field("iterations"); count.is_number_integer()) summary.iterations = count;
+  return summary;
 }
 
 // The options that make a finished training go on.
@@ -258,7 +277,9 @@ int go_on(const TrainArguments& arguments, const Checkpoint& checkpoint, const C
   const SnapshotForms forms = worker.trainer->snapshot_forms();
   worker.trainer->restore(worker.group.leads() ? read_snapshot(checkpoint, forms) : Snapshot());
   const std::string reason = finished(config, *worker.trainer);
-  if (worker.group.broadcast(!reason.empty() && was_finished(options.run_dir) ? "finished" : "") ==
+  // A process that was killed at its very end leaves some tidying to do.
+  const Summary before = read_summary(options.run_dir);
+  if (worker.group.broadcast(!reason.empty() && before.status == "finished" ? "finished" : "") ==
       "finished") {
     if (worker.group.leads()) {
       logging::info(concat("run ", options.run_dir.string(), " has finished (", reason, " after ",
@@ -272,6 +293,13 @@ int go_on(const TrainArguments& arguments, const Checkpoint& checkpoint, const C
     logging::info(concat("going on with ", options.run_dir.string(), " on ", worker.place(),
                          " after iteration ", checkpoint.info.counts.iteration, ", ",
                          checkpoint.info.counts.env_steps, " steps"));
+    const std::int64_t lost = before.iterations - checkpoint.info.counts.iteration;
+    if (lost > 0) {
+      logging::info(concat("the run had come to iteration ", before.iterations, ": ", lost,
+                           lost == 1 ? " iteration is" : " iterations are",
+                           " made again (saving.checkpoint_freq and saving.checkpoint_seconds say how many "
+                           "that can be)"));
+    }
     if (checkpoint.info.world_size != worker.group.size()) {
       logging::warn(concat("the checkpoint was written by ", checkpoint.info.world_size, " workers, ",
                            worker.group.size(),
@@ -305,7 +333,7 @@ int train(const CommandLine& line) {
       return one.option == "--run_dir";
     });
     const std::filesystem::path base = std::filesystem::path("runs") / sources.env;
-    checkpoint = find_checkpoint(arguments.resume_from, run_dir, base);
+    checkpoint = find_checkpoint(arguments.resume_from, run_dir, base, arguments.allow_drift);
     sources.file = checkpoint->folder / "config.yaml";
     sources.shipped = false;
   }

@@ -104,8 +104,11 @@ void SavingSettings::describe(Fields& field) {
   field("metrics_log_freq", metrics_log_freq, {1, 1e9}, "iterations from one line of metrics to the next");
   field("model_params_save_freq", model_params_save_freq, {0, 1e9},
         "iterations between saved weights; 0: at the end");
-  field("checkpoint_freq", checkpoint_freq, {0, 1e9},
-        "iterations between checkpoints; 0: only at the start and at the end");
+  field(
+      "checkpoint_freq", checkpoint_freq, {0, 1e9},
+      "iterations between checkpoints; 0: none but those at the start, at the end and by checkpoint_seconds");
+  field("checkpoint_seconds", checkpoint_seconds, {0, 1e9},
+        "a checkpoint is also written where the newest is older than this [s]; 0: never by time");
   field("keep_last", keep_last, {1, 1e6}, "checkpoints kept, beside the best");
   field("basedir", basedir, "folder that gathers runs");
   field("name", name, "folder within basedir");

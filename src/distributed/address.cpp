@@ -1,7 +1,9 @@
 // address.cpp: getaddrinfo, and what comes of it.
 #include "src/distributed/address.h"
 
+#include <fcntl.h>
 #include <netdb.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -77,6 +79,23 @@ int listen_on(const std::string& host, int port) {
   }
   throw UsageError(concat(host, ":", port, " cannot be listened on: ", why,
                           "; it must be an address of this machine, and a free port"));
+}
+
+bool is_listened_on(const std::string& host, int port) {
+  constexpr int kPatience = 500;  // [ms]
+  const Addresses all = resolve(host, port, SOCK_STREAM);
+  for (const addrinfo* one = all.get(); one != nullptr; one = one->ai_next) {
+    const Socket socket(*one);
+    ::fcntl(socket.get(), F_SETFL, O_NONBLOCK);
+    if (::connect(socket.get(), one->ai_addr, one->ai_addrlen) == 0) return true;
+    pollfd question{.fd = socket.get(), .events = POLLOUT, .revents = 0};
+    int cause = errno;
+    socklen_t size = sizeof(cause);
+    if (cause == EINPROGRESS && ::poll(&question, 1, kPatience) == 1 &&
+        ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &cause, &size) == 0 && cause == 0)
+      return true;
+  }
+  return false;
 }
 
 int port_of(int socket) {

@@ -13,6 +13,10 @@ std::string address_towards(const std::string& host, int port);
 // cannot: the address is another machine's, or the port is taken.
 int listen_on(const std::string& host, int port);
 
+// Whether somebody accepts connections there, asked for half a second at most. Throws UsageError where the
+// host is unknown.
+bool is_listened_on(const std::string& host, int port);
+
 // The port of a listening socket.
 int port_of(int socket);
 

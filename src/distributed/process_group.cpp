@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 
 #include <chrono>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -12,6 +13,7 @@
 #include "src/device.h"
 #include "src/distributed/address.h"
 #include "src/distributed/backends.h"
+#include "src/distributed/roll_call.h"
 #include "src/strict.h"
 #include "wd/heartbeat.h"
 
@@ -20,10 +22,6 @@ namespace wd {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr const char* kRunKey = "wd/run";
-
-std::string text_of(const std::vector<std::uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
-std::vector<std::uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
@@ -41,15 +39,14 @@ Store open_store(const Membership& self, std::chrono::milliseconds timeout) {
   return c10::make_intrusive<c10d::TCPStore>(self.master_addr, options);
 }
 
-// Whoever listens there must be of this run.
-void check_run(const Store& store, const Membership& self) {
-  const std::string key = concat(kRunKey, "/", self.restart);
-  if (self.rank == 0) store->set(key, bytes_of(self.run_id));
-  const std::string run = text_of(store->get(key));
-  if (run == self.run_id) return;
-  throw UsageError(concat(self.master_addr, ":", self.master_port, " belongs to run '", run,
-                          "', this worker (rank ", self.rank, ") to run '", self.run_id,
-                          "': give each run a port, or a rendezvous, of its own"));
+// Every connection takes a descriptor, and whoever reaches the ports may open some: at the usual limit of
+// 1024 a thousand of them would end this process.
+void raise_descriptor_limit() {
+  constexpr rlim_t kEnough = rlim_t{1} << 20;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = std::max(limit.rlim_cur, std::min(limit.rlim_max, kEnough));
+  ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 }  // namespace
@@ -90,18 +87,31 @@ struct ProcessGroup::Impl {
 
 ProcessGroup::ProcessGroup() : impl_(std::make_shared<Impl>()) {}
 
-ProcessGroup::ProcessGroup(const Membership& membership, Device device, double timeout_s) : ProcessGroup() {
+ProcessGroup::ProcessGroup(const Membership& membership, Device device, double timeout_s, double start_s)
+    : ProcessGroup() {
   Impl& self = *impl_;
   self.self = membership;
   self.device = device;
   if (membership.alone()) return;
   const std::chrono::milliseconds timeout(static_cast<std::int64_t>(timeout_s * 1e3));
+  raise_descriptor_limit();
+  if (membership.rank != 0 || membership.store_exists) wait_for_rank_0(membership, start_s);
+  Store whole;
+  const auto meet = [&](const auto& step) {
+    try {
+      step();
+    } catch (const c10::Error& error) {
+      throw PeerError(concat("rank ", membership.rank, " of ", membership.world_size,
+                             " does not meet the others at ", membership.master_addr, ":",
+                             membership.master_port, ": ", first_line(error.what())));
+    }
+  };
+  meet([&] { whole = open_store(membership, timeout); });
+  meet([&] { call_roll(whole, membership, start_s); });
   try {
-    const Store whole = open_store(membership, timeout);
-    check_run(whole, membership);
     const auto part = [&](const char* name) {
       return c10::make_intrusive<c10d::PrefixStore>(
-          concat("wd/", membership.run_id, "/", membership.token, "/", membership.restart, "/", name), whole);
+          concat("wd/", membership.run_id, "/", membership.restart, "/", name), whole);
     };
     self.store = part("counters");
     self.host = make_gloo(part("gloo"), membership,

@@ -1,17 +1,16 @@
 // console.h: the launcher's stderr, which may be stopped, slow or closed without stopping anyone else.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 
-#include "src/launcher/descriptor.h"
+#include "src/run/outlet.h"
 
 namespace wd::launcher {
 
 enum class Level { kInfo, kWarning, kError };
 
-// Nothing here throws or waits, except finish(). What stderr does not take at once is kept up to a limit, then left out.
+// Nothing here throws or waits, except finish() (outlet.h).
 class Console {
  public:
   // mute: nothing is shown.
@@ -22,22 +21,18 @@ class Console {
   // A message of the launcher itself.
   void say(Level level, const std::string& message);
 
-  void flush();
+  void flush() { out_.flush(); }
   // To be polled for writing; -1: nothing waits.
-  int waits_for() const { return waiting_.empty() ? -1 : target(); }
+  int waits_for() const { return out_.waits_for(); }
   // Gives what waits a last second.
-  void finish();
+  void finish() { out_.finish(); }
 
  private:
-  int target() const;
   void write(std::string_view text);
 
-  Descriptor reopened_;
-  bool is_socket_ = false;
+  run::Outlet out_;
   bool live_;
-  bool mute_, closed_ = false;
-  std::string waiting_;
-  std::int64_t left_out_ = 0;  // [bytes]
+  bool mute_;
 };
 
 }  // namespace wd::launcher

@@ -1,4 +1,5 @@
-// crash.cpp: where a worker stood when it crashed, or when its launcher asked, written into its slot from a signal handler.
+// crash.cpp: where a worker stood when it crashed, or when its launcher asked, written into its slot from a
+// signal handler; where there is no launcher, to stderr and error.json.
 //
 // backtrace() and dladdr() are no async-signal-safe functions by the letter: they may take the loader's lock. The worker is lost
 // anyway, and the launcher waits for nothing that this writes.
@@ -12,12 +13,15 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "src/launcher/last_words.h"
 #include "src/launcher/status.h"
+#include "src/launcher/text.h"
 #include "wd/heartbeat.h"
 
 namespace wd::heartbeat {
 namespace {
 
+using launcher::Text;
 using launcher::WorkerStatus;
 
 constexpr int kMostFrames = 64;
@@ -25,35 +29,6 @@ constexpr std::size_t kStackBytes = 64 * 1024;  // for overflows of the main thr
 
 WorkerStatus* slot = nullptr;
 std::atomic<pid_t> crashing{0};  // the thread that reports
-
-// Appends to memory of a fixed size.
-class Text {
- public:
-  Text(char* begin, std::size_t size) : at_(begin), last_(begin + size - 1) {}
-  ~Text() { *at_ = '\0'; }
-  Text(const Text&) = delete;
-  Text& operator=(const Text&) = delete;
-
-  void add(std::string_view text) {
-    for (const char c : text) {
-      if (at_ != last_) *at_++ = c;
-    }
-  }
-  void add_hex(std::uintptr_t value) {
-    std::array<char, 2 * sizeof(value)> digits{};
-    std::size_t first = digits.size();
-    do {
-      digits[--first] = "0123456789abcdef"[value % 16];
-      value /= 16;
-    } while (value != 0);
-    add("0x");
-    add({digits.data() + first, digits.size() - first});
-  }
-
- private:
-  char* at_;
-  char* last_;
-};
 
 // "libwd.so.0+0x1234 NAME" as addr2line and c++filt take it; the name is missing where the symbol is not exported.
 void add_frame(Text& text, void* address) {
@@ -112,8 +87,8 @@ std::string_view name_of(int signal) {
   }
 }
 
-void write_message(int signal, const siginfo_t& info) {
-  std::array<char, 128> memory{};
+// `memory` keeps what is returned.
+std::string_view message_of(int signal, const siginfo_t& info, std::array<char, 128>& memory) {
   {
     Text text(memory.data(), memory.size());
     text.add(name_of(signal));
@@ -122,7 +97,7 @@ void write_message(int signal, const siginfo_t& info) {
       text.add_hex(reinterpret_cast<std::uintptr_t>(info.si_addr));
     }
   }
-  launcher::report_failure(*slot, memory.data(), false);
+  return memory.data();
 }
 
 // Ends the process as the signal does by default, so that its exit status tells.
@@ -142,9 +117,12 @@ void on_crash(int signal, siginfo_t* info, void* context) {
     while (nobody != ::gettid()) ::pause();  // another thread's crash is being reported
     die_of(signal);                          // the report crashed
   }
-  write_message(signal, *info);
+  std::array<char, 128> memory{};
+  const std::string_view message = message_of(signal, *info, memory);
+  launcher::report_failure(*slot, message, false);
   write_backtrace(context);
   slot->has_backtrace.store(1);
+  if (launcher::launched_status() == nullptr) launcher::write_last_words(message, signal);
   die_of(signal);
 }
 
@@ -166,8 +144,7 @@ void handle(int signal, void (*handler)(int, siginfo_t*, void*), int flags) {
 }  // namespace
 
 void watch_crashes() {
-  slot = launcher::launched_status();
-  if (slot == nullptr) return;
+  slot = &launcher::worker_status();
   std::array<void*, 1> frame{};
   ::backtrace(frame.data(), 1);  // loads the unwinder, which must not happen in a handler
 
@@ -177,7 +154,7 @@ void watch_crashes() {
   stack.ss_size = memory.size();
   ::sigaltstack(&stack, nullptr);
   for (const int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT}) handle(signal, on_crash, SA_NODEFER);
-  handle(SIGQUIT, on_question, SA_RESTART);
+  if (launcher::launched_status() != nullptr) handle(SIGQUIT, on_question, SA_RESTART);
 }
 
 }  // namespace wd::heartbeat

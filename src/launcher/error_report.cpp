@@ -1,8 +1,8 @@
 // error_report.cpp: error.json and error_rank_R.json.
 #include <algorithm>
-#include <fstream>
-#include <nlohmann/json.hpp>
 
+#include "src/files.h"
+#include "src/json.h"
 #include "src/launcher/failure.h"
 #include "wd/atomic_file.h"
 #include "wd/error.h"
@@ -14,6 +14,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kStem = "error_rank_";
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 20;
 
 std::string encode(const Failure& failure) {
   Json json{
@@ -30,8 +31,7 @@ std::string encode(const Failure& failure) {
 
 // Of what another launcher of ours wrote; none where the file is something else.
 std::optional<Failure> decode(const fs::path& path) {
-  std::ifstream file(path);
-  const Json json = Json::parse(file, nullptr, false);
+  const Json json = parse_json<Json>(read_regular(path, kMostBytes).value_or(""));
   if (!json.is_object()) return {};
   try {
     Failure failure;
@@ -44,7 +44,9 @@ std::optional<Failure> decode(const fs::path& path) {
     failure.secondary = json.at("secondary");
     failure.time = json.at("time");
     failure.restart = json.at("restart");
+    // What failed never ends with 0, whatever a file says.
     failure.code = json.at("launcher_exit_code");
+    if (failure.code < 1 || failure.code > 255) failure.code = 1;
     if (json.at("signal").is_string()) failure.signal = json.at("signal");
     return failure;
   } catch (const nlohmann::json::exception&) {
@@ -60,6 +62,17 @@ void write_failures(const fs::path& run_folder, const std::vector<Failure>& fail
                           Durability::kReplace);
   }
   if (root != nullptr) write_file_atomically(run_folder / "error.json", encode(*root), Durability::kReplace);
+}
+
+void mark_failed(const fs::path& run_folder, const std::string& reason) {
+  const fs::path path = run_folder / "summary.json";
+  Json json = parse_json<Json>(read_regular(path, kMostBytes).value_or(""));
+  if (!json.is_object() || json.value("status", Json()) != "running") return;
+  json["status"] = "failed";
+  json["stop_reason"] = reason;
+  constexpr int kIndent = 2;
+  write_file_atomically(path, json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + '\n',
+                        Durability::kReplace);
 }
 
 // Times are compared as texts: all are UTC of the same length.

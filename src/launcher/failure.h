@@ -53,6 +53,10 @@ std::string describe_rest(const std::vector<Failure>& failures, const Failure& r
 void write_failures(const std::filesystem::path& run_folder, const std::vector<Failure>& failures,
                     const Failure* root);
 
+// Where rank 0 could not say how the run ended, summary.json still says "running": it gets "failed" and the
+// reason. Throws std::runtime_error.
+void mark_failed(const std::filesystem::path& run_folder, const std::string& reason);
+
 // The first failure that another node's launcher has written into the run's folder for this attempt, begun at `since` (UTC).
 std::optional<Failure> find_remote_cause(const std::filesystem::path& run_folder, const std::string& since,
                                          int restart);

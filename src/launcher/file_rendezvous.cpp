@@ -3,11 +3,12 @@
 
 #include <sys/stat.h>
 
-#include <fstream>
-#include <nlohmann/json.hpp>
+#include <cerrno>
 
 #include "src/distributed/address.h"
+#include "src/files.h"
 #include "src/host.h"
+#include "src/json.h"
 #include "src/launcher/clock.h"
 #include "src/launcher/own_address.h"
 #include "wd/atomic_file.h"
@@ -21,10 +22,14 @@ using Json = nlohmann::json;
 
 constexpr int kPollMilliseconds = 50;
 
-// An object, or null where there is none that is complete.
+// An object, or null where there is none that is complete. Throws UsageError where something stands there
+// that is no file: it would never become one.
 Json read_object(const fs::path& path) {
-  std::ifstream file(path);
-  Json json = Json::parse(file, nullptr, false);
+  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 24;  // 65,536 nodes
+  const std::optional<std::string> text = read_regular(path, kMostBytes);
+  if (!text && (errno == EINVAL || errno == EISDIR || errno == ELOOP))
+    throw UsageError(concat("--rendezvous: ", path.string(), " is not a regular file: remove it"));
+  Json json = parse_json(text.value_or(""));
   return json.is_object() ? json : Json();
 }
 
@@ -155,7 +160,12 @@ std::optional<Meeting> FileRendezvous::read_invitation(const std::string& nonce)
   const Json json = read_object(file_of(0));
   const Json::json_pointer mine(concat("/nonces/", options_.node_index));
   if (!json.contains(mine) || json[mine] != nonce) return {};
-  return Meeting{json.at("address"), json.at("port"), json.at("token"), {}};
+  try {
+    return Meeting{json.at("address"), json.at("port"), json.at("token"), {}};
+  } catch (const Json::exception&) {
+    throw UsageError(concat("--rendezvous: ", file_of(0).string(),
+                            " was written by something else: remove it, or choose another --run_id"));
+  }
 }
 
 }  // namespace wd::launcher

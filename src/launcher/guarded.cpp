@@ -1,12 +1,33 @@
 // guarded.cpp: from exceptions to exit codes.
 #include "src/launcher/guarded.h"
 
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+
+#include "src/launcher/last_words.h"
+#include "src/launcher/status.h"
 #include "src/plain_error.h"
 #include "wd/error.h"
 #include "wd/heartbeat.h"
 #include "wd/log.h"
 
 namespace wd {
+namespace {
+
+std::atomic<bool> inside{false};
+
+// Code that calls exit() in the middle, as an environment may, would end a training that is not finished with
+// the code that it likes.
+void notice_exit() {
+  if (!inside.load() || launcher::launched_status() != nullptr) return;  // a launcher notices by itself
+  launcher::write_last_words(
+      "exit() was called before the program had finished; throw an exception in its place", 0);
+  ::_exit(EXIT_FAILURE);
+}
+
+}  // namespace
 
 void report_current_exception() {
   try {
@@ -19,11 +40,16 @@ void report_current_exception() {
 }
 
 int guarded(const std::function<int()>& body) {
+  static const int registered = std::atexit(notice_exit);
+  static_cast<void>(registered);
+  inside.store(true);
   try {
     const int code = body();
+    inside.store(false);
     heartbeat::finished(code);
     return code;
   } catch (const std::exception& error) {
+    inside.store(false);
     report_current_exception();
     logging::error(plain_message(error));
     return dynamic_cast<const UsageError*>(&error) != nullptr ? 2 : 1;

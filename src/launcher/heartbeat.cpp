@@ -38,6 +38,12 @@ WorkerStatus* launched_status() {
   return slot;
 }
 
+WorkerStatus& worker_status() {
+  static WorkerStatus own;
+  WorkerStatus* const slot = launched_status();
+  return slot == nullptr ? own : *slot;
+}
+
 void report_failure(WorkerStatus& status, std::string_view message, bool secondary) {
   int none = 0;
   if (!status.failed.compare_exchange_strong(none, 1)) return;
@@ -52,11 +58,7 @@ void report_failure(WorkerStatus& status, std::string_view message, bool seconda
 namespace heartbeat {
 namespace {
 
-launcher::WorkerStatus& status() {
-  static launcher::WorkerStatus nobody_reads;
-  launcher::WorkerStatus* const slot = launcher::launched_status();
-  return slot == nullptr ? nobody_reads : *slot;
-}
+launcher::WorkerStatus& status() { return launcher::worker_status(); }
 
 }  // namespace
 

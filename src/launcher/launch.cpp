@@ -14,10 +14,13 @@ namespace wd {
 
 ProcessGroup join(const LaunchOptions& options, const Membership& self, Device device) {
   const double longest = std::max({options.start_seconds, options.step_seconds, options.checkpoint_seconds});
-  // Under our launcher a hang is the launcher's to find, and the worker that hangs the one to be named: workers wait longer.
+  // Under our launcher a hang is the launcher's to find, and the worker that hangs the one to be named:
+  // workers wait longer. Started by others, they wait as long as rank 0 may need, which steps, and saves in
+  // between.
   const bool watched = std::getenv(launcher::kStatusVariable) != nullptr;
+  const double alone = options.step_seconds + options.checkpoint_seconds;
   heartbeat::device(to_string(device));
-  return {self, device, watched ? 3.0 * longest + options.grace_seconds : longest};
+  return {self, device, watched ? 3.0 * longest + options.grace_seconds : alone, options.start_seconds};
 }
 
 int launch(const LaunchOptions& options, const std::function<int(ProcessGroup& group)>& worker) {

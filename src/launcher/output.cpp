@@ -67,9 +67,11 @@ void WorkerOutput::open_log(const std::filesystem::path& run_folder, int restart
   if (log_known_) return;
   log_known_ = true;
   const std::filesystem::path path = run_folder / concat("rank_", rank_, ".log");
-  log_ = Descriptor(::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
-  if (!log_)
-    console_.say(Level::kWarning, concat(path.string(), " cannot be opened: this worker has no log"));
+  try {
+    log_.emplace(path, O_WRONLY | O_APPEND | O_CREAT, FileKind::kOwn);
+  } catch (const std::runtime_error& error) {
+    console_.say(Level::kWarning, concat(error.what(), ": this worker has no log"));
+  }
   if (restart > 0) log(concat("--- restart ", restart, " ---\n"));
   log(std::exchange(before_log_, ""));
   if (left_out_ > 0) log(concat("(", left_out_, " bytes left out here: the run had no folder yet)\n"));
@@ -123,11 +125,11 @@ void WorkerOutput::log(const std::string& text) {
     if (!fits) left_out_ += text.size();
     return;
   }
-  std::string_view rest = text;
-  while (log_ && !rest.empty()) {
-    const ssize_t written = ::write(log_.get(), rest.data(), rest.size());
-    if (written >= 0) rest.remove_prefix(static_cast<std::size_t>(written));
-    if (written < 0 && errno != EINTR) log_.close();  // a full disk: training goes on without
+  if (!log_) return;
+  try {
+    log_->write(bytes_of(text));
+  } catch (const std::runtime_error&) {
+    log_.reset();  // a full disk: training goes on without
   }
 }
 

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "src/files.h"
 #include "src/launcher/child.h"
 #include "src/launcher/console.h"
 
@@ -49,7 +51,7 @@ class WorkerOutput {
   int rank_;
   Console& console_;
   std::vector<Source> sources_;
-  Descriptor log_;
+  std::optional<File> log_;
   bool log_known_ = false;
   std::string before_log_;
   std::size_t left_out_ = 0;  // [bytes]

@@ -56,6 +56,8 @@ std::string read_text(const std::array<char, N>& from) {
 
 // Worker's side (heartbeat.cpp): its own slot, nullptr where no launcher started it.
 WorkerStatus* launched_status();
+// The same, or one of this process's own.
+WorkerStatus& worker_status();
 
 // The first report counts. Safe in a signal handler.
 void report_failure(WorkerStatus& status, std::string_view message, bool secondary);

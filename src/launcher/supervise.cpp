@@ -35,11 +35,17 @@ class Supervisor {
       if (!meeting) return 128 + signals_.first();
       const std::int64_t began = now_ns();
       const Outcome outcome = attempt(restart, std::move(*meeting));
-      if (is_in_order(outcome)) return exit_code(outcome);
+      if (is_in_order(outcome)) {
+        if (outcome.interrupted) close_summary("ended at once by a signal");
+        return exit_code(outcome);
+      }
       const std::optional<Failure> remote = find_remote(outcome, began, restart);
       const Failure& root = remote ? *remote : root_cause(outcome.failures);
       write_down(outcome, root, remote.has_value());
-      if (!goes_on(outcome, root, restart)) return root.code;
+      if (!goes_on(outcome, root, restart)) {
+        close_summary(root.message);
+        return root.code;
+      }
       reached_ = outcome.iteration;
     }
   }
@@ -86,6 +92,16 @@ class Supervisor {
       write_failures(folder_, outcome.failures, remote || is_elsewhere(root) ? nullptr : &root);
     } catch (const std::runtime_error& error) {
       console_.say(Level::kWarning, concat("the failure cannot be written down: ", error.what()));
+    }
+  }
+
+  // Rank 0 is a worker of node 0.
+  void close_summary(const std::string& reason) {
+    if (folder_.empty() || options_.node_index != 0) return;
+    try {
+      mark_failed(folder_, reason);
+    } catch (const std::runtime_error& error) {
+      console_.say(Level::kWarning, concat("summary.json still says that the run goes on: ", error.what()));
     }
   }
 

@@ -20,7 +20,7 @@ MetricsFile::MetricsFile(const std::filesystem::path& path)
     : file_(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND) {}
 
 MetricsFile::MetricsFile(const std::filesystem::path& path, std::uint64_t size)
-    : file_(path, O_WRONLY | O_CREAT | O_APPEND), size_(std::min(size, file_.size())) {
+    : file_(path, O_WRONLY | O_CREAT | O_APPEND, FileKind::kOwn), size_(std::min(size, file_.size())) {
   file_.truncate(size_);
 }
 

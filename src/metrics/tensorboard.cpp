@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -81,12 +82,14 @@ std::string encode_values(const MetricsRow& row) {
   return summary;
 }
 
+// The last number tells files of one process apart: a folder that was deleted gets another in the same
+// second.
 std::filesystem::path event_path(const std::filesystem::path& folder) {
+  static std::atomic<int> made{0};
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const std::string host = host_name();
-  return folder / concat("events.out.tfevents.",
-                         std::chrono::duration_cast<std::chrono::seconds>(now).count(), '.',
-                         is_name(host) ? host : "host", '.', ::getpid());
+  return folder / concat(kEventFilePrefix, std::chrono::duration_cast<std::chrono::seconds>(now).count(), '.',
+                         is_name(host) ? host : "host", '.', ::getpid(), '.', made.fetch_add(1));
 }
 
 }  // namespace
@@ -104,7 +107,7 @@ EventFile::EventFile(const std::filesystem::path& folder)
 }
 
 EventFile::EventFile(const std::filesystem::path& path, std::uint64_t size)
-    : file_(path, O_WRONLY | O_CREAT | O_APPEND), size_(std::min(size, file_.size())) {
+    : file_(path, O_WRONLY | O_CREAT | O_APPEND, FileKind::kOwn), size_(std::min(size, file_.size())) {
   file_.truncate(size_);
   if (size_ == 0) append_version();
 }

@@ -9,9 +9,11 @@ namespace wd {
 // CRC-32C (Castagnoli). 0xE3069283 for "123456789".
 std::uint32_t crc32c(std::string_view bytes);
 
+inline constexpr std::string_view kEventFilePrefix = "events.out.tfevents.";
+
 class EventFile {
  public:
-  // Makes events.out.tfevents.TIME.HOST.PID in the folder. Throws std::runtime_error.
+  // Makes events.out.tfevents.TIME.HOST.PID.COUNT in the folder. Throws std::runtime_error.
   explicit EventFile(const std::filesystem::path& folder);
   // Goes on with a file, cut back to `size`; makes it where it is gone. Throws std::runtime_error.
   EventFile(const std::filesystem::path& path, std::uint64_t size);

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/device.h"
+#include "src/json.h"
 #include "src/replicas/spec_fault.h"
 #include "src/replicas/state_json.h"
 #include "src/tensor_device.h"
@@ -28,7 +29,7 @@ std::byte* bytes_of(const at::Tensor& tensor) { return static_cast<std::byte*>(t
 // Start states given as a JSON list: the environment's own start (replica 0, episode 0), then the given fields over it.
 at::Tensor make_images(const Environment& environment, const StateLayout& layout,
                        const ReplicasOptions& options, StepView view) {
-  nlohmann::json starts = nlohmann::json::parse(options.starts, nullptr, false);
+  nlohmann::json starts = parse_json(options.starts);
   if (starts.is_object()) starts = nlohmann::json::array({starts});
   if (!starts.is_array() || starts.empty())
     throw UsageError("env.starts: expected a JSON list of {\"field\": [values], ...}");
@@ -200,7 +201,7 @@ ReplicaHeader Replicas::header(int replica) const {
 void Replicas::write(int replica, const std::string& json) {
   WD_CHECK(!options_.device.is_cuda(), "Replicas::write works on the CPU only");
   std::byte* const block = bytes_of(blocks_) + static_cast<std::size_t>(replica) * layout_.block_bytes;
-  write_fields(block, layout_, nlohmann::json::parse(json));
+  write_fields(block, layout_, parse_json(json));
   environment_.derive(layout_, block);
 }
 

@@ -43,6 +43,8 @@ void store_number(const StateField& field, std::byte* at, int i, const nlohmann:
   if (!std::isfinite(value)) throw UsageError("state field '" + field.name + "': it must be finite");
   switch (field.type) {
     case FieldType::kFloat:
+      if (std::abs(value) > static_cast<double>(std::numeric_limits<float>::max()))
+        throw UsageError(concat("state field '", field.name, "': ", value, " is no float"));
       return store(at, i, static_cast<float>(value));
     case FieldType::kDouble:
       return store(at, i, value);

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <fstream>
 #include <limits>
 
@@ -17,6 +16,7 @@ namespace {
 
 constexpr double kRedrawSeconds = 0.1;
 constexpr std::string_view kSeparator = " | ";
+constexpr std::size_t kMostWaiting = std::size_t{1} << 14;  // [bytes], some hundred lines
 
 // Resident memory of this process; 0 where Linux does not tell.
 std::uint64_t resident_bytes() {
@@ -69,7 +69,9 @@ std::string fit_line(std::vector<DisplayField> fields, std::size_t width) {
 }
 
 Display::Display(const DisplayOptions& options)
-    : options_(options), live_(is_live_terminal(options.descriptor)), silent_(options.quiet) {}
+    : options_(options),
+      out_(options.descriptor, kMostWaiting),
+      live_(is_live_terminal(options.descriptor)) {}
 
 void Display::show(const Progress& progress) {
   if (live_ && line_open_ && progress.wall_s - drawn_at_s_ < kRedrawSeconds) return;
@@ -79,12 +81,13 @@ void Display::show(const Progress& progress) {
 void Display::end(const Progress& progress) {
   // An interval that has its plain line already gets no second one.
   if (live_ || progress.counts.env_steps != drawn_steps_) draw(progress, true);
-  if (line_open_) write("\n");
+  if (line_open_) out_.write("\n");
   line_open_ = false;
+  out_.finish();
 }
 
 void Display::draw(const Progress& progress, bool ended) {
-  if (silent_) return;
+  if (options_.quiet) return;
   const double elapsed = progress.wall_s - std::max(drawn_at_s_, 0.0);
   const std::int64_t steps = progress.counts.env_steps - drawn_steps_;
   if (elapsed > 0.0 && steps > 0) steps_per_s_ = static_cast<double>(steps) / elapsed;
@@ -100,12 +103,13 @@ void Display::draw(const Progress& progress, bool ended) {
   if (left >= 0.0) fields.push_back({"eta " + format_duration(left), 1});
   fields.push_back({format_bytes(progress.device_bytes > 0 ? progress.device_bytes : resident_bytes()), 5});
 
-  if (!live_) return write(fit_line(std::move(fields), std::string::npos) + '\n');
-  if (!takes_output(options_.descriptor)) return;
+  if (!live_) return out_.write(fit_line(std::move(fields), std::string::npos) + '\n');
+  out_.flush();
+  if (!out_.is_empty()) return;  // a stopped terminal gets no more than the line that it stopped in
   // One column stays free: a character in the last one makes some terminals wrap.
   const auto columns = static_cast<std::size_t>(std::max(terminal_width(options_.descriptor) - 1, 0));
   const std::string line = fit_line(std::move(fields), columns);
-  write(erasure(columns + 1) + line);
+  out_.write(erasure(columns + 1) + line);
   drawn_columns_ = line.size();
   line_open_ = true;
 }
@@ -117,18 +121,8 @@ std::string Display::erasure(std::size_t columns) const {
 }
 
 void Display::make_room() {
-  if (line_open_) write(erasure(static_cast<std::size_t>(terminal_width(options_.descriptor))));
+  if (line_open_) out_.write(erasure(static_cast<std::size_t>(terminal_width(options_.descriptor))));
   drawn_columns_ = 0;
-}
-
-void Display::write(const std::string& text) {
-  std::string_view rest = text;
-  while (!silent_ && !rest.empty()) {
-    const ssize_t written = ::write(options_.descriptor, rest.data(), rest.size());
-    if (written >= 0) rest.remove_prefix(static_cast<std::size_t>(written));
-    if (written < 0 && errno == EAGAIN) return;
-    if (written < 0 && errno != EINTR) silent_ = true;
-  }
 }
 
 }  // namespace wd::run

@@ -2,6 +2,7 @@
 // interval.
 #pragma once
 
+#include "src/run/outlet.h"
 #include "wd/run.h"
 
 namespace wd::run {
@@ -13,7 +14,8 @@ struct DisplayOptions {
   int descriptor = 1;
 };
 
-// Nothing here throws or fails: a reader that goes away is left alone from then on.
+// Nothing here throws, fails or waits: a reader that goes away is left alone from then on, and what one that
+// pauses does not take is left out. Only end() gives it a second.
 class Display {
  public:
   explicit Display(const DisplayOptions& options);
@@ -30,11 +32,10 @@ class Display {
  private:
   void draw(const Progress& progress, bool ended);
   std::string erasure(std::size_t columns) const;
-  void write(const std::string& text);
 
   DisplayOptions options_;
+  Outlet out_;
   bool live_;
-  bool silent_;
   bool line_open_ = false;
   std::size_t drawn_columns_ = 0;
   double drawn_at_s_ = -1.0;

@@ -91,6 +91,7 @@ fs::path make_folder(const RunOptions& options) {
   try {
     const fs::path folder = options.run_dir.empty() ? make_default(options) : make_named(options.run_dir);
     check_writable(folder);
+    sync_folder(folder.parent_path());  // the folder's own name
     return folder;
   } catch (const UsageError&) {
     throw;

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -27,26 +28,31 @@ std::string read_line(int descriptor) {
 
 }  // namespace
 
-Lock::Lock(const std::filesystem::path& folder) {
-  const std::filesystem::path path = folder / kLockName;
-  descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-  if (descriptor_ < 0) throw_file_error(path, "open it for writing");
+Lock::Lock(const std::filesystem::path& folder) : path_(folder / kLockName) {
+  descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (descriptor_ < 0) throw_file_error(path_, "open it for writing");
   if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
     const int cause = errno;
     const std::string who = read_line(descriptor_);
     ::close(descriptor_);
     errno = cause;
-    if (cause != EWOULDBLOCK) throw_file_error(path, "lock it");
+    if (cause != EWOULDBLOCK) throw_file_error(path_, "lock it");
     throw UsageError(concat("run folder ", folder.string(), " is in use by ",
                             who.empty() ? "another process" : who, ": wait for it to end, or stop it"));
   }
   const std::string text = holder();
   if (::ftruncate(descriptor_, 0) != 0 || ::pwrite(descriptor_, text.data(), text.size(), 0) < 0) {
     ::close(descriptor_);
-    throw_file_error(path, "write");
+    throw_file_error(path_, "write");
   }
 }
 
 Lock::~Lock() { ::close(descriptor_); }
+
+bool Lock::stands() const {
+  struct stat there{}, own{};
+  return ::lstat(path_.c_str(), &there) == 0 && ::fstat(descriptor_, &own) == 0 &&
+         there.st_dev == own.st_dev && there.st_ino == own.st_ino;
+}
 
 }  // namespace wd::run

@@ -16,7 +16,12 @@ class Lock {
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;
 
+  // Whether the folder's .lock is still the file that is locked: it may have been removed, or moved away with
+  // its folder.
+  bool stands() const;
+
  private:
+  std::filesystem::path path_;
   int descriptor_;
 };
 

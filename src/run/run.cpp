@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "src/files.h"
 #include "src/metrics/jsonl.h"
 #include "src/metrics/tensorboard.h"
 #include "src/run/display.h"
@@ -29,10 +30,24 @@ constexpr const char* kConfigName = "config.yaml";
 constexpr const char* kSummaryName = "summary.json";
 constexpr const char* kMetricsName = "metrics.jsonl";
 constexpr const char* kLogName = "log.txt";
+constexpr const char* kWeightsName = "weights";
 
 bool announce(const fs::path& folder) {
   heartbeat::run_folder(fs::absolute(folder).string());
   return true;
+}
+
+// What a failure before this start left: whoever finds error.json learns that the run has failed, and this
+// one goes on.
+void put_errors_by(const fs::path& folder) {
+  std::vector<fs::path> left;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (name == "error.json" || (name.starts_with("error_rank_") && name.ends_with(".json")))
+      left.push_back(entry.path());
+  }
+  for (const fs::path& path : left)
+    rename_file(path, path.parent_path() / ("previous_" + path.filename().string()));
 }
 
 }  // namespace
@@ -40,8 +55,8 @@ bool announce(const fs::path& folder) {
 struct Run::Parts {
   RunOptions options;
   fs::path folder;
-  bool announced;  // to the launcher, before anything is in the folder: it can start anew there
-  run::Lock lock;
+  std::optional<run::Lock> lock;
+  bool announced;  // to the launcher, before anything but the lock is in the folder: it can start anew there
   run::Display display;
   std::string config;
   std::optional<MetricsFile> metrics;
@@ -55,8 +70,8 @@ struct Run::Parts {
   explicit Parts(const RunOptions& given)
       : options(given),
         folder(given.resume ? given.run_dir : run::make_folder(given)),
+        lock(std::in_place, folder),
         announced(announce(folder)),
-        lock(folder),
         display({.total_steps = given.total_steps, .max_seconds = given.max_seconds, .quiet = given.quiet}) {}
 
   // Tells of a trouble once, and of its end; false while it lasts.
@@ -83,8 +98,13 @@ struct Run::Parts {
     logging::attach_file(folder / kLogName);
   }
 
-  // The same, in a folder that has them.
+  // The same, in a folder that has them. Weights are files of their own, but a link would lead them
+  // elsewhere.
   void reopen_files(const RunOffsets& offsets) {
+    put_errors_by(folder);
+    std::error_code unknown;
+    WD_CHECK(!fs::is_symlink(fs::symlink_status(folder / kWeightsName, unknown)),
+             (folder / kWeightsName).string(), ": is a link, which is not followed: remove it");
     const MetricsFile& lines = metrics.emplace(folder / kMetricsName, offsets.metrics_bytes);
     const EventFile& points = offsets.events_file.empty()
                                   ? events.emplace(folder)
@@ -96,17 +116,27 @@ struct Run::Parts {
     }
   }
 
-  // Someone may delete the folder of a run that they meant to look at again: weights and summary are then
-  // still kept.
+  // Someone may delete the folder of a run that they meant to look at again, or move it: weights, checkpoints
+  // and summary are then still kept.
   void restore_folder() {
     std::error_code unreadable;
-    if (fs::exists(folder / kMetricsName, unreadable)) return;
+    if (fs::exists(folder / kMetricsName, unreadable)) return restore_lock();
     attempt("the run's folder", [this] {
       fs::create_directories(folder);
-      open_files();
       if (!config.empty()) write_file_atomically(folder / kConfigName, config, Durability::kSync);
-      logging::warn(
-          concat(folder.string(), " was deleted while training; it is made again, without what it held"));
+      open_files();
+      logging::warn(concat(folder.string(),
+                           " was deleted while training (or moved); it is made again, without what it held"));
+    });
+    restore_lock();
+  }
+
+  // Without .lock a second process would be let in.
+  void restore_lock() {
+    if (lock && lock->stands()) return;
+    attempt(run::kLockName, [this] {
+      lock.reset();
+      lock.emplace(folder);
     });
   }
 };
@@ -134,6 +164,7 @@ Run::~Run() {
 const fs::path& Run::folder() const { return parts_->folder; }
 
 RunOffsets Run::offsets() const {
+  parts_->restore_folder();
   const std::optional<MetricsFile>& lines = parts_->metrics;
   const std::optional<EventFile>& points = parts_->events;
   RunOffsets offsets;
@@ -187,7 +218,7 @@ bool Run::save_weights(std::string_view policy, std::span<const TensorView> tens
   check_name("policy", policy);
   parts_->restore_folder();
   return parts_->attempt(concat("weights/", policy), [&] {
-    const fs::path folder = parts_->folder / "weights";
+    const fs::path folder = parts_->folder / kWeightsName;
     fs::create_directories(folder);
     write_safetensors(folder / concat(policy, ".safetensors"), tensors, metadata);
   });

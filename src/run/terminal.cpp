@@ -34,9 +34,9 @@ int terminal_width(int descriptor) {
   return size.ws_col;
 }
 
-bool takes_output(int descriptor) {
+bool takes_output(int descriptor, int milliseconds) {
   pollfd question{.fd = descriptor, .events = POLLOUT, .revents = 0};
-  return ::poll(&question, 1, 0) == 1 && (question.revents & POLLOUT) != 0;
+  return ::poll(&question, 1, milliseconds) == 1;
 }
 
 }  // namespace wd::run

@@ -14,7 +14,8 @@ bool shows_colours(int descriptor);
 // Columns now; 80 where the terminal does not say.
 int terminal_width(int descriptor);
 
-// Whether a write would not wait: a terminal may be stopped with Ctrl-S.
-bool takes_output(int descriptor);
+// Whether a write would not wait, now or within this time: a terminal may be stopped with Ctrl-S, a pipe's
+// reader may pause. A pipe that nobody reads any more takes everything, as an error of the write.
+bool takes_output(int descriptor, int milliseconds = 0);
 
 }  // namespace wd::run

@@ -24,6 +24,8 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+std::string kibibytes(std::uint64_t bytes) { return concat((bytes + 1023) / 1024, " KiB"); }
+
 // One call of train().
 class Session {
  public:
@@ -42,7 +44,7 @@ class Session {
   bool out_of_time() const {
     return config_.trainer.max_seconds > 0.0 && seconds_since(start_) >= config_.trainer.max_seconds;
   }
-  TrainEnd reason_to_stop() const;
+  TrainEnd reason_to_stop();
   void report();
   bool save_weights();
   bool save_checkpoint();
@@ -64,8 +66,10 @@ class Session {
   Profiler profiler_;
   Clock::time_point start_ = Clock::now();
   std::int64_t reported_ = 0;  // iteration
-  at::Tensor told_ = at::zeros({2}, at::kLong);
-  double checkpoint_seconds_ = 0.0;  // that training waited for checkpoints, since the last report
+  at::Tensor told_ = at::zeros({3}, at::kLong);
+  Clock::time_point saved_ = Clock::now();  // when the newest checkpoint was begun
+  bool save_by_time_ = false;               // on all ranks, as rank 0's clock says
+  double checkpoint_seconds_ = 0.0;         // that training waited for checkpoints, since the last report
 };
 
 Progress Session::progress() const {
@@ -82,11 +86,14 @@ Progress Session::progress() const {
 }
 
 // An empty reason while training goes on. The ranks decide together: what one of them is told, all obey.
-TrainEnd Session::reason_to_stop() const {
+TrainEnd Session::reason_to_stop() {
+  const double every = config_.saving.checkpoint_seconds;
   auto* const told = told_.mutable_data_ptr<std::int64_t>();
   told[0] = options_.interrupted ? options_.interrupted() : 0;
   told[1] = out_of_time() ? 1 : 0;
+  told[2] = checkpoints_ != nullptr && every > 0.0 && seconds_since(saved_) >= every ? 1 : 0;
   trainer_.group().all_reduce(told_, ReduceOp::kMax);
+  save_by_time_ = told[2] != 0;
   if (const std::string done = finished(config_, trainer_); !done.empty()) return {done};
   if (told[0] != 0) return {"signal", static_cast<int>(told[0])};
   return {told[1] != 0 ? "max_seconds" : ""};
@@ -117,7 +124,7 @@ bool Session::save_weights() {
 // False where the one before could not be written.
 bool Session::save_checkpoint() {
   heartbeat::enter(heartbeat::Phase::kCheckpoint);
-  const Clock::time_point start = Clock::now();
+  const Clock::time_point start = saved_ = Clock::now();
   const bool good = save_checkpoint(trainer_.snapshot());
   checkpoint_seconds_ += seconds_since(start);
   return good;
@@ -143,9 +150,9 @@ void Session::begin() {
   if (run_ == nullptr) return;
   const std::uint64_t needed = 2 * snapshot.bytes(), room = std::filesystem::space(run_->folder()).available;
   if (room < needed) {
-    throw UsageError(concat("run folder ", run_->folder().string(), ": two checkpoints need ", needed >> 20,
-                            " MiB, and the disk has ", room >> 20,
-                            " MiB left: make room, or name another folder with --run_dir"));
+    throw UsageError(concat("run folder ", run_->folder().string(), ": two checkpoints need ",
+                            kibibytes(needed), ", and the disk has ", kibibytes(room),
+                            " left: make room, or name another folder with --run_dir"));
   }
   save_checkpoint(std::move(snapshot));
   if (!checkpoints_->wait())
@@ -197,6 +204,7 @@ TrainEnd Session::go_on_to_the_end() {
   TrainEnd end_of_training = reason_to_stop();
   while (end_of_training.reason.empty()) {
     const std::int64_t iteration = trainer_.counts().iteration + 1;
+    heartbeat::enter(heartbeat::Phase::kRollout);  // whatever was saved or logged before is over
     heartbeat::iteration(iteration);
     options_.fault.strike(iteration);
     iterate.poison = options_.fault.tensor_in(iteration);
@@ -215,7 +223,7 @@ TrainEnd Session::go_on_to_the_end() {
     if (due(saving.metrics_log_freq)) report();
     // A full disk must not end training: only the last weights and the last checkpoint decide about success.
     if (due(saving.model_params_save_freq)) save_weights();
-    if (due(saving.checkpoint_freq)) save_checkpoint();
+    if (due(saving.checkpoint_freq) || save_by_time_) save_checkpoint();
   }
   tell(profiler_.end(trainer_));
   end();

@@ -39,7 +39,7 @@ using Seconds = std::chrono::duration<double>;
 using Clock = std::chrono::steady_clock;
 
 std::string read_starts(const std::string& path) {
-  const std::optional<std::string> text = read_whole(path);
+  const std::optional<std::string> text = read_whole(path, kMostInput);
   if (!text) throw UsageError(concat("env.starts = ", path, ": cannot be read: ", std::strerror(errno)));
   return *text;
 }

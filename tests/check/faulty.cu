@@ -2,6 +2,8 @@
 // each.
 #include <wd/env.h>
 
+#include <cstdlib>
+
 struct Faulty {
   enum Fault {
     kNone,
@@ -37,7 +39,9 @@ struct Faulty {
     // Calls that do not end, or end badly.
     kDivision,
     kLoop,
-    kApart
+    kApart,
+    // The program ends, and nothing failed.
+    kExit
   };
 
   struct Params {
@@ -49,7 +53,7 @@ struct Faulty {
                     "statistic",   "before",    "behind",     "far",     "beyond_scratch", "nobodys_reward",
                     "nobodys_row", "far_entry", "mask_entry", "no_mask", "head",           "nobodys_action",
                     "kind",        "box",       "component",  "mixed",   "division",       "loop",
-                    "apart"},
+                    "apart",       "exit"},
                    "the rule that is broken");
     }
   };
@@ -156,6 +160,7 @@ struct Faulty {
 #ifndef __CUDACC__
     static int calls = 0;
     if (p.fault == kHidden || p.fault == kApart) return ++calls;
+    if (p.fault == kExit) std::exit(0);
 #endif
     return p.fault == kHidden ? 1 : 0;
   }

@@ -213,7 +213,7 @@ TEST(CheckpointC6, HostileManifestsAreRefused) {
       {"\"iteration\":0,", "", "is no manifest"},
       {"\"seed\":18446744073709551615", "\"seed\":[]", "is no manifest"},
       {"\"files\":{", "\"files\":{\"x\":3,", "is no manifest"},
-      {"events.out.tfevents.1.host.2", "../../x", "events_file is no name"},
+      {"events.out.tfevents.1.host.2", "../../x", "events_file names no event file"},
       {"\"format_version\":1", "\"format_version\":2",
        "has checkpoint format 2 where this program reads format 1"},
       {"\"format_version\":1", "\"format_version\":\"1\"", "names no format_version"},

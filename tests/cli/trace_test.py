@@ -91,7 +91,7 @@ def test_stdout(tmp_path):
 
 TAG = ["--env", "tag_continuous", *SMALL]
 WRONG = {
-    "not JSON": ("{", ["--env", "cartpole"], "in.json: not JSON: parse error at line 1, column 2"),
+    "not JSON": ("{", ["--env", "cartpole"], "in.json: is not JSON: parse error at line 1, column 2"),
     "not an object": ("[]", ["--env", "cartpole"], "must be an object"),
     "unknown key": ('{"action": []}', ["--env", "cartpole"], 'did you mean "actions"?'),
     "no actions": ("{}", ["--env", "cartpole"], '"actions" must be a list'),

@@ -30,7 +30,7 @@ std::vector<int> exit_codes_of_ranks(int size, F f, Device device = {},
       self.master_port = port_of(store);
       self.store_fd = rank == 0 ? store : -1;
       try {
-        f(ProcessGroup(self, device, 20.0));
+        f(ProcessGroup(self, device, 20.0, 20.0));
       } catch (const UsageError& error) {
         if (refused) {
           refused(error);

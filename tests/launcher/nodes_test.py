@@ -168,6 +168,19 @@ def test_L3_where_folders_are_not_shared_the_other_node_is_pointed_to(tmp_path):
     assert (tmp_path / "0" / "error.json").exists() and not (tmp_path / "1" / "error.json").exists()
 
 
+def test_L3_a_report_that_somebody_forged_never_makes_a_failure_a_success(tmp_path):
+    where, forged = place("tcp", tmp_path), {"rank": 9, "pid": 1, "host": "x", "iteration": 1, "phase": "rollout", "message": "forged", "secondary": False,
+                                             "time": "2999-01-01T00:00:00.000Z", "restart": 0, "launcher_exit_code": 0, "signal": None}
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1" / "error_rank_9.json").write_text(json.dumps(forged))
+    (tmp_path / "1" / "error_rank_8.json").write_text("[" * 500_000 + "]" * 500_000)
+    with contextlib.ExitStack() as stack:
+        launchers = [stack.enter_context(started("--nodes", 2, "--node", node, "--rendezvous", where, "--workers", 2, *LONG, "--fault",
+                                                 "rank=0,iter=5,kind=kill", "--run_dir", tmp_path / str(node))) for node in (0, 1)]
+        texts = [ended(launcher) for launcher in launchers]
+    assert [code for code, _ in texts] == [137, 1], texts
+
+
 def test_L11_a_hang_on_another_node_is_its_launchers_to_name(tmp_path):
     arguments = [*LONG, "--fault", "rank=3,iter=5,kind=hang", "--deaf", "yes", "--step", 0.5, "--run_dir", tmp_path / "run"]
     with nodes(place("tcp", tmp_path), *arguments) as launchers:

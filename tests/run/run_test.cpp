@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -185,6 +186,11 @@ TEST(Run, I5_SurvivesADeletedFolder) {
   EXPECT_EQ(summary_of(path)["status"], "stopped");
   EXPECT_EQ(read_text(path / "config.yaml"), "env: {}\n");
   EXPECT_THAT(read_text(path / "log.txt"), HasSubstr("was deleted while training"));
+  const auto is_event_file = [](const fs::directory_entry& entry) {
+    return entry.path().filename().string().starts_with("events.out.tfevents.");
+  };
+  EXPECT_EQ(std::count_if(fs::directory_iterator(path), fs::directory_iterator(), is_event_file), 1)
+      << "a name of its own, in the same second";
 }
 
 TEST(Run, TellsOfAFullDiskOnceAndGoesOn) {

@@ -1,0 +1,185 @@
+// roll_call.cpp: keys of c10d's store, looked at again and again: a wait inside of c10d says nothing of whom
+// it waits for.
+#include "src/distributed/roll_call.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+#include <thread>
+
+#include "src/distributed/address.h"
+#include "src/distributed/seal.h"
+#include "src/host.h"
+#include "src/launcher/rendezvous.h"
+#include "src/printable.h"
+#include "wd/error.h"
+#include "wd/heartbeat.h"
+
+namespace wd {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kPause(10);
+constexpr double kMoreSeconds = 10;  // for rank 0, which may have begun to wait later, to say what is wrong
+constexpr std::string_view kGo = "go", kNo = "no";
+constexpr const char* kRemedy =
+    "; all machines need the same --rendezvous, --num_nodes, --num_workers, --run_id and WD_TOKEN, and a "
+    "--node_index of their own";
+
+struct Caller {
+  int rank = -1, world_size = 0, local_size = 0, process = 0;
+  std::string host, seal;
+
+  std::string claim() const {
+    return concat(rank, ' ', world_size, ' ', local_size, ' ', process, ' ', host);
+  }
+  std::string where() const { return concat("process ", process, " on ", without_controls(host)); }
+};
+
+class RollCall {
+ public:
+  RollCall(Store store, const Membership& self, double start_s)
+      : store_(std::move(store)), self_(self), start_s_(start_s), begin_(Clock::now()) {}
+
+  void lead() {
+    nonce_ = launcher::random_token();
+    set("hello", nonce_ + ' ' + self_.run_id);
+    std::map<int, Caller> here;
+    try {
+      for (std::int64_t heard = 0; static_cast<int>(here.size()) < self_.world_size - 1;) {
+        const std::int64_t count = store_->add(key("callers"), 0);
+        while (heard < count && has(concat("caller/", heard + 1)))
+          admit(get(concat("caller/", ++heard)), here);
+        if (static_cast<int>(here.size()) < self_.world_size - 1 && !pause(start_s_)) tell_missing(here);
+      }
+    } catch (const std::exception& error) {
+      set("verdict", concat(kNo, ' ', error.what()));
+      std::this_thread::sleep_for(
+          10 * kPause);  // for the others to read it, before the store ends with this process
+      throw;
+    }
+    set("verdict", concat(kGo, ' ', sealed(kGo)));
+  }
+
+  void follow() {
+    const std::string place = concat(self_.master_addr, ":", self_.master_port);
+    if (!wait_for("hello", start_s_))
+      throw std::runtime_error(concat("rank 0 did not come to ", place, " within ", start_s_, " s", kRemedy));
+    const std::string hello = get("hello");
+    nonce_ = hello.substr(0, hello.find(' '));
+    if (const std::string run = hello.substr(std::min(nonce_.size() + 1, hello.size()));
+        run != self_.run_id) {
+      throw UsageError(concat(place, " belongs to run '", without_controls(run), "', this worker (rank ",
+                              self_.rank, ") to run '", self_.run_id,
+                              "': give each run a port, or a rendezvous, of its own"));
+    }
+    const Caller me{self_.rank, self_.world_size, self_.local_world_size, ::getpid(), host_name(), ""};
+    set(concat("caller/", store_->add(key("callers"), 1)), concat(me.claim(), ' ', sealed(me.claim())));
+    if (!wait_for("verdict", start_s_ + kMoreSeconds))
+      throw PeerError(concat("rank 0 at ", place, " does not say that all have come"));
+    const std::string verdict = get("verdict");
+    if (verdict.starts_with(kNo))
+      throw PeerError("rank 0 does not begin: " +
+                      without_controls(verdict.substr(std::min<std::size_t>(3, verdict.size()))));
+    if (verdict != concat(kGo, ' ', sealed(kGo)))
+      throw UsageError(concat("rank 0 at ", place, " does not know this worker's WD_TOKEN", kRemedy));
+  }
+
+ private:
+  std::string key(const std::string& name) const { return concat("wd/meet/", self_.restart, "/", name); }
+  bool has(const std::string& name) const { return store_->check({key(name)}); }
+  std::string get(const std::string& name) const {
+    const std::vector<std::uint8_t> bytes = store_->get(key(name));
+    return {bytes.begin(), bytes.end()};
+  }
+  void set(const std::string& name, const std::string& text) const {
+    store_->set(key(name), std::vector<std::uint8_t>(text.begin(), text.end()));
+  }
+  std::string sealed(std::string_view text) const { return seal(self_.token, concat(nonce_, ' ', text)); }
+
+  // False where so many seconds have passed since the beginning.
+  bool pause(double limit_s) const {
+    if (std::chrono::duration<double>(Clock::now() - begin_).count() >= limit_s) return false;
+    heartbeat::beat();
+    std::this_thread::sleep_for(kPause);
+    return true;
+  }
+  bool wait_for(const std::string& name, double limit_s) const {
+    while (!has(name)) {
+      if (!pause(limit_s)) return false;
+    }
+    return true;
+  }
+
+  void admit(const std::string& text, std::map<int, Caller>& here) const {
+    Caller caller;
+    std::istringstream words(text);
+    words >> caller.rank >> caller.world_size >> caller.local_size >> caller.process >> caller.host >>
+        caller.seal;
+    if (caller.seal != sealed(caller.claim())) {
+      throw UsageError(concat("somebody who calls itself rank ", caller.rank, " (", caller.where(),
+                              ") does not know the WD_TOKEN of rank 0", kRemedy));
+    }
+    if (caller.world_size != self_.world_size) {
+      throw UsageError(concat("rank ", caller.rank, " (", caller.where(), ") was started as one of ",
+                              caller.world_size, " workers, ", caller.local_size,
+                              " on its machine, and rank 0 as one of ", self_.world_size, ", ",
+                              self_.local_world_size, " on its own", kRemedy));
+    }
+    const auto [first, is_new] = here.emplace(caller.rank, caller);
+    if (!is_new || caller.rank == 0) {
+      throw UsageError(concat("two workers call themselves rank ", caller.rank, ": ", caller.where(),
+                              ", and ", caller.rank == 0 ? "this one" : first->second.where(), kRemedy));
+    }
+  }
+
+  [[noreturn]] void tell_missing(const std::map<int, Caller>& here) const {
+    std::string ranks, nodes;
+    int node = -1;
+    for (int rank = 1; rank < self_.world_size; ++rank) {
+      if (here.contains(rank)) continue;
+      ranks += concat(ranks.empty() ? "" : ", ", rank);
+      if (rank / self_.local_world_size == node) continue;
+      node = rank / self_.local_world_size;
+      nodes += concat(nodes.empty() ? "" : ", ", node);
+    }
+    const bool several = self_.world_size > self_.local_world_size;
+    throw std::runtime_error(concat(several ? concat("node ", nodes, " (rank ", ranks, ")") : "rank " + ranks,
+                                    " did not come within ", start_s_, " s", several ? kRemedy : ""));
+  }
+
+  Store store_;
+  const Membership& self_;
+  double start_s_;
+  Clock::time_point begin_;
+  std::string nonce_;
+};
+
+}  // namespace
+
+void call_roll(const Store& store, const Membership& self, double start_s) {
+  RollCall roll_call(store, self, start_s);
+  if (self.rank == 0) return roll_call.lead();
+  roll_call.follow();
+}
+
+void wait_for_rank_0(const Membership& self, double start_s) {
+  const Clock::time_point begin = Clock::now();
+  std::string why = "nobody listens there";
+  do {
+    heartbeat::beat();
+    try {
+      if (is_listened_on(self.master_addr, self.master_port)) return;
+    } catch (const UsageError& unknown_yet) {  // names may come with the machine
+      why = unknown_yet.what();
+    }
+    std::this_thread::sleep_for(5 * kPause);
+  } while (std::chrono::duration<double>(Clock::now() - begin).count() < start_s);
+  throw std::runtime_error(concat("rank ", self.rank, ": rank 0 did not come to ", self.master_addr, ":",
+                                  self.master_port, " within ", start_s, " s (", why, ")", kRemedy));
+}
+
+}  // namespace wd

@@ -1,0 +1,220 @@
+"""What surrounds a process: readers that pause, files that are devices, limits, signals, hostile input, an environment that crashes."""
+
+import fcntl
+import json
+import os
+import pathlib
+import resource
+import signal
+import stat
+import subprocess
+import time
+
+import pytest
+
+from checkpoint.runs import WDTRAIN, options, run
+
+FAULTY = pathlib.Path(os.environ["WD_BUILD_DIR"]) / "faulty"
+CHATTY = ["--env", "cartpole", "--num_envs", "2", "--train_batch_size", "8", "--stop_return", "none", "--threads", "1",
+          "--device", "cpu", "--set", "saving.metrics_log_freq=1", "--set", "saving.checkpoint_freq=0"]
+
+
+def wait_for(condition):
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end, "it never happened"
+        time.sleep(0.01)
+
+
+def iterations(folder):
+    return len((folder / "metrics.jsonl").read_text().splitlines()) if (folder / "metrics.jsonl").exists() else 0
+
+
+# --- outputs that a user names ---
+
+
+def trace(tmp_path, out):
+    (tmp_path / "script.json").write_text('{"actions": [0]}')
+    return subprocess.run([WDTRAIN, "trace", "--env", "cartpole", "--script", str(tmp_path / "script.json"), "--out", str(out)],
+                          capture_output=True, text=True)
+
+
+def test_an_output_that_is_a_link_is_followed(tmp_path):
+    (tmp_path / "real.json").write_text("old" * 10_000)
+    (tmp_path / "link.json").symlink_to("real.json")
+    (tmp_path / "dangling.json").symlink_to("made.json")
+    for link, target in (("link.json", "real.json"), ("dangling.json", "made.json")):
+        assert trace(tmp_path, tmp_path / link).returncode == 0
+        assert (tmp_path / link).is_symlink()
+        assert json.loads((tmp_path / target).read_text())["environment"] == "cartpole"
+
+
+def test_an_output_that_is_a_pipe_is_written_to(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    assert trace(tmp_path, tmp_path / "pipe").returncode == 0
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+    assert json.loads(os.read(reader, 1 << 16))["environment"] == "cartpole"
+    os.close(reader)
+
+
+def test_an_output_that_is_a_device_stays_one(tmp_path):
+    try:
+        os.mknod(tmp_path / "null", stat.S_IFCHR | 0o666, os.makedev(1, 3))
+        open(tmp_path / "null", "w").close()
+    except PermissionError:
+        pytest.skip("no device can be made here")
+    assert trace(tmp_path, tmp_path / "null").returncode == 0
+    assert stat.S_ISCHR((tmp_path / "null").stat().st_mode)
+    done = subprocess.run([WDTRAIN, "bench", "--env", "cartpole", "--mode", "env", "--seconds", "0.1", "--device", "cpu", "--json", str(tmp_path / "null")],
+                          capture_output=True, text=True)
+    assert done.returncode == 0 and stat.S_ISCHR((tmp_path / "null").stat().st_mode), done.stderr
+
+
+# --- readers that pause: 400 lines of progress, more than twice what a pipe of 4 KiB and we ourselves keep ---
+
+
+def small_pipe():
+    read_end, write_end = os.pipe()
+    fcntl.fcntl(read_end, fcntl.F_SETPIPE_SZ, 4096)
+    return read_end, write_end
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("streams", ["stdout", "both"])
+def test_a_reader_that_pauses_does_not_stop_training(workers, streams, tmp_path):
+    read_end, write_end = small_pipe()  # nobody reads until the end
+    more = ["--num_workers", "2", "--step_seconds", "20"] if workers else []
+    count = 100 if workers else 400
+    process = subprocess.Popen([WDTRAIN, *CHATTY, "--total_steps", str(8 * count), *more, "--run_dir", str(tmp_path / "run")], stdout=write_end,
+                               stderr=write_end if streams == "both" else subprocess.DEVNULL)
+    os.close(write_end)
+    assert process.wait(timeout=60) == 0
+    assert iterations(tmp_path / "run") == count
+    text = b""
+    while part := os.read(read_end, 1 << 16):
+        text += part
+    os.close(read_end)
+    assert 3000 < len(text) < 8000, "the pipe was full"
+
+
+def test_a_reader_that_comes_back_is_told_what_it_missed(tmp_path):
+    read_end, write_end = small_pipe()
+    process = subprocess.Popen([WDTRAIN, *CHATTY, "--total_steps", "3200", "--run_dir", str(tmp_path / "run"), "--fault", "iter=350,kind=slow:20"], stdout=write_end,
+                               stderr=subprocess.DEVNULL)
+    os.close(write_end)
+    wait_for(lambda: iterations(tmp_path / "run") >= 350)
+    with os.fdopen(read_end) as pipe:
+        text = pipe.read()
+    assert process.wait(timeout=60) == 0
+    assert "bytes left out here: nobody took them)" in text
+    lines = text.splitlines()
+    assert lines[-1].startswith("iteration 400 | "), lines[-1]
+    assert all(line.startswith(("iteration ", "(")) for line in lines), "no line is torn"
+
+
+def test_a_dumb_terminal_that_is_stopped_does_not_stop_training(tmp_path):
+    ours, theirs = os.openpty()
+    process = subprocess.Popen([WDTRAIN, *CHATTY, "--total_steps", "3200", "--run_dir", str(tmp_path / "run")], stdin=theirs, stdout=theirs, stderr=theirs,
+                               env={**os.environ, "TERM": "dumb"})
+    assert process.wait(timeout=60) == 0  # nobody reads
+    assert iterations(tmp_path / "run") == 400
+    os.close(ours)
+    os.close(theirs)
+
+
+# --- limits and signals ---
+
+
+def test_a_file_at_its_limit_is_as_a_full_disk(tmp_path):
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+    done = subprocess.run([WDTRAIN, *CHATTY, "--total_steps", "16k", "--quiet", "--run_dir", str(tmp_path / "run")], capture_output=True, text=True, preexec_fn=limit)
+    assert done.returncode == 0, done.stderr
+    assert "metrics.jsonl: cannot write: File too large: training goes on without metrics.jsonl" in done.stderr
+
+
+@pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_second_signal_of_any_kind_ends_at_once(second, tmp_path):
+    process = subprocess.Popen([WDTRAIN, *options("cartpole", "PPO"), "--run_dir", str(tmp_path / "run"), "--fault", "iter=3,kind=hang"],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: iterations(tmp_path / "run") >= 2)
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.2)
+    assert process.poll() is None
+    process.send_signal(second)
+    _, text = process.communicate(timeout=5)
+    assert process.returncode == -second
+    assert text.count("once more to stop at once") == 1
+
+
+def test_after_a_signal_it_says_how_to_go_on(tmp_path):
+    process = subprocess.Popen([WDTRAIN, *options("cartpole", "PPO", 10_000), "--run_dir", str(tmp_path / "run")], stdout=subprocess.DEVNULL,
+                               stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: iterations(tmp_path / "run") >= 2)
+    process.send_signal(signal.SIGINT)
+    _, text = process.communicate(timeout=30)
+    assert (process.returncode, f"; --resume {tmp_path / 'run'} goes on" in text) == (130, True), text
+
+
+# --- hostile input ---
+
+DEEP = 500_000
+SCRIPTS = ['{"actions": %s}', '{"actions": [%s]}', '{"actions": [0], "state": %s}', '{"actions": [0], "state": {"x": %s}}']
+STARTS = ["%s", '{"x": %s}', '[{"x": %s}]']
+
+
+@pytest.mark.parametrize("brackets", ["[]", "{}"])
+def test_json_that_is_nested_too_deeply_is_refused(brackets, tmp_path):
+    deep = "[" * DEEP + "]" * DEEP if brackets == "[]" else '{"a":' * DEEP + "0" + "}" * DEEP
+    path = tmp_path / "deep.json"
+    for form in SCRIPTS if brackets == "[]" else SCRIPTS[:1]:
+        path.write_text(form % deep)
+        done = subprocess.run([WDTRAIN, "trace", "--env", "cartpole", "--script", str(path), "--out", "-"], capture_output=True, text=True)
+        assert (done.returncode, "deep.json: is nested deeper than 32 levels" in done.stderr) == (2, True), done
+    for form in STARTS if brackets == "[]" else STARTS[1:2]:
+        path.write_text(form % deep)
+        done = run("--env", "cartpole", "--set", "env.reset=given", "--set", f"env.starts={path}", "--run_dir", tmp_path / "run")
+        assert (done.returncode, "env.starts" in done.stderr) == (2, True), done
+
+
+def test_a_start_that_no_float_holds_is_refused(tmp_path):
+    (tmp_path / "starts.json").write_text('{"x": [1, 1e300]}')
+    done = run("--env", "tag_continuous", "--set", "env.num_taggers=1", "--set", "env.num_runners=1", "--set", "env.reset=given", "--set", f"env.starts={tmp_path}/starts.json", "--run_dir", tmp_path / "run")
+    assert (done.returncode, "state field 'x': 1e+300 is no float" in done.stderr) == (2, True), done
+
+
+def test_a_summary_that_is_nested_too_deeply_is_no_summary(tmp_path):
+    folder = tmp_path / "run"
+    assert run(*options("cartpole", "PPO", 2), "--run_dir", folder).returncode == 0
+    (folder / "summary.json").write_text('{"status": %s}' % ("[" * DEEP + "]" * DEEP))
+    assert run("--resume", folder).returncode == 0
+
+
+def test_input_without_an_end_is_refused(tmp_path):
+    limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+    done = subprocess.run([WDTRAIN, "trace", "--env", "cartpole", "--script", "/dev/zero", "--out", "-"], capture_output=True, text=True, preexec_fn=limit)
+    assert (done.returncode, "/dev/zero: cannot read: File too large" in done.stderr) == (2, True), done
+
+
+# --- an environment that ends the process ---
+
+
+def test_a_crash_of_one_process_leaves_its_place(tmp_path):
+    done = run(*options("cartpole", "PPO"), "--run_dir", tmp_path / "run", "--fault", "iter=3,kind=segv")
+    assert done.returncode == -signal.SIGSEGV
+    assert "error: segmentation fault, in iteration 3, phase rollout\n" in done.stderr, done.stderr
+    assert "_ZNK2wd5Fault6strikeEl" in done.stderr
+    told = json.loads((tmp_path / "run" / "error.json").read_text())
+    assert (told["rank"], told["iteration"], told["phase"], told["signal"], told["exit_code"]) == (0, 3, "rollout", "SIGSEGV", None)
+    assert any("strike" in frame for frame in told["backtrace"])
+    assert abs(time.time() - __import__("datetime").datetime.fromisoformat(told["time"].replace("Z", "+00:00")).timestamp()) < 60
+    assert told["message"] == "segmentation fault" and told["host"] == os.uname().nodename
+
+
+def test_an_environment_that_calls_exit_is_noticed(tmp_path):
+    done = subprocess.run([str(FAULTY), "--env", "faulty", "--set", "env.fault=exit", "--device", "cpu", "--num_envs", "2", "--train_batch_size", "8",
+                           "--total_steps", "800", "--run_dir", str(tmp_path / "run")], capture_output=True, text=True)
+    assert done.returncode == 1, done
+    assert "error: exit() was called before the program had finished" in done.stderr
+    assert json.loads((tmp_path / "run" / "error.json").read_text())["exit_code"] == 1

@@ -1,0 +1,44 @@
+// json_test.cpp: how deeply JSON may be nested.
+#include "src/json.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/run/temporary_folder.h"
+
+namespace wd {
+namespace {
+
+using testing::HasSubstr;
+
+std::string nested(int depth) {
+  const auto count = static_cast<std::size_t>(depth);
+  return std::string(count, '[') + std::string(count, ']');
+}
+
+TEST(Json, IsReadDownToItsDepth) {
+  EXPECT_FALSE(is_too_deep(nested(kDeepestJson)));
+  EXPECT_TRUE(is_too_deep(nested(kDeepestJson + 1)));
+  EXPECT_TRUE(is_too_deep(std::string(1'000'000, '{')));
+  std::string wide = "[";
+  for (int k = 0; k < 1000; ++k) wide += "[{}],";
+  EXPECT_FALSE(is_too_deep(wide + "0]"));
+  EXPECT_EQ(parse_json(nested(kDeepestJson)).dump(), nested(kDeepestJson));
+  EXPECT_TRUE(parse_json(nested(kDeepestJson + 1)).is_discarded());
+}
+
+TEST(Json, BracketsInStringsDoNotCount) {
+  const std::string many(100, '[');
+  EXPECT_EQ(parse_json("\"" + many + "\""), many);
+  EXPECT_EQ(parse_json("[\"" + many + "\\\"" + many + "\"]")[0], many + "\"" + many);
+  EXPECT_TRUE(is_too_deep("[\"\\\\\"," + many)) << "a backslash that is escaped ends no string";
+}
+
+TEST(Json, SaysWhatIsWrong) {
+  EXPECT_THAT(test::message_of([] { parse_written_json(nested(kDeepestJson + 1)); }),
+              HasSubstr("is nested deeper than 32 levels"));
+  const std::string message = test::message_of([] { parse_written_json("{\"a\": 1,}"); });
+  EXPECT_THAT(message, testing::StartsWith("is not JSON: parse error at line 1, column 9"));
+}
+
+}  // namespace
+}  // namespace wd
