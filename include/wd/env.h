@@ -99,7 +99,7 @@ class Actions {
   WD_FN int discrete(int agent, int head) const { return staged_[head * num_agents_ + agent]; }
   // Component k of a continuous action, as the policy drew it: clip it to the environment's bounds.
   WD_FN float continuous(int agent, int k) const {
-    return reinterpret_cast<const float*>(staged_)[k * num_agents_ + agent];
+    return detail::load_word<float>(staged_, k * num_agents_ + agent);
   }
 
  private:
