@@ -36,6 +36,7 @@ function(wd_add_environment file)
   if(NOT declaration)
     message(FATAL_ERROR "wd_add_environment(${file}): it has no 'struct ${ARG_STRUCT}'; name its struct with STRUCT")
   endif()
+  wd_check_device_functions(${file})
 
   if(NOT ARG_TARGET)
     set(ARG_TARGET ${PROJECT_NAME})
@@ -59,7 +60,11 @@ function(wd_add_environment file)
   if(WD_CUDA)
     set(cuda_function cuda_executor_${ARG_NAME})
     set_property(TARGET ${ARG_TARGET} APPEND PROPERTY BUILD_RPATH ${WD_CUDART_DIR})
-    wd_environment_unit(${folder}/${ARG_NAME}.env.cu cuda_executor.cuh WD_DEFINE_CUDA_ENVIRONMENT "${WD_FLAGS_CUDA}")
+    set(flags ${WD_FLAGS_CUDA})
+    if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
+      list(APPEND flags -std=c++20)  # CMake 3.25 does not know that nvcc has it
+    endif()
+    wd_environment_unit(${folder}/${ARG_NAME}.env.cu cuda_executor.cuh WD_DEFINE_CUDA_ENVIRONMENT "${flags}")
   endif()
 
   get_target_property(rows ${ARG_TARGET} WD_ENVIRONMENTS)
@@ -72,6 +77,26 @@ function(wd_add_environment file)
   set_property(TARGET ${ARG_TARGET} APPEND PROPERTY WD_ENVIRONMENTS ${ARG_NAME})
   set_property(TARGET ${ARG_TARGET} APPEND_STRING PROPERTY WD_ENVIRONMENT_ROWS
     "      {\"${ARG_NAME}\", make_environment_${ARG_NAME}, ${cuda_function}, \"${ARG_CONFIG}\"},\n")
+endfunction()
+
+# Refuses an environment with a function that the device calls and that lacks WD_FN: nvcc says so too, a C++ compiler alone cannot see
+# it. A macro of one's own, in capital letters, may stand for WD_FN.
+function(wd_check_device_functions file)
+  if(NOT WD_CUDA)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+  endif()
+  file(READ ${file} text)
+  string(REGEX REPLACE "//[^\n]*|\\[\\[[^]]*\\]\\]" "" text "${text}")
+  string(REPLACE ";" "}" text "${text}")
+  set(blank "[a-z_ \t\n]*[ \t\n]")
+  string(REGEX MATCHALL "[^a-z_ \t\n]?${blank}static${blank}(reset|derive|step|observe|in_game)\\(" functions "${text}")
+  foreach(function IN LISTS functions)
+    if(NOT function MATCHES "^[A-Z0-9]|__device__")
+      string(REGEX REPLACE ".*[ \t\n]([a-z_]+)\\($" "\\1" name "${function}")
+      message(FATAL_ERROR "wd_add_environment(${file}): ${name}() lacks WD_FN, without which no GPU can call it: "
+        "write it before 'static'")
+    endif()
+  endforeach()
 endfunction()
 
 # One unit of an environment: its file, one executor's header, and the macro that joins them.

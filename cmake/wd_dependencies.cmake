@@ -1,4 +1,4 @@
-# wd_dependencies.cmake: torch as the target wd_torch, all else that the library uses as wd_private.
+# wd_dependencies.cmake: torch as the target wd_torch, its CUDA part as wd_torch_cuda, all else that the library uses as wd_private.
 
 # LibTorch is the Python wheel. Its own CMake package wants a CUDA toolkit even for CPU programs and overrules our GPU
 # architectures, so its headers and libraries are named here.
@@ -26,12 +26,13 @@ if(WD_CUDA)
   endif()
   cmake_path(GET WD_TORCH_DIR PARENT_PATH site_packages)
   set(WD_CUDART_DIR ${site_packages}/nvidia/cu13/lib)  # the runtime that torch brings
+  add_library(wd_torch_cuda INTERFACE)
   # Kept although no symbol may be named: loading the library registers its kernels.
-  target_link_libraries(wd_torch INTERFACE -Wl,--push-state,--no-as-needed ${WD_TORCH_DIR}/lib/libtorch_cuda.so
+  target_link_libraries(wd_torch_cuda INTERFACE wd_torch -Wl,--push-state,--no-as-needed ${WD_TORCH_DIR}/lib/libtorch_cuda.so
     ${WD_TORCH_DIR}/lib/libc10_cuda.so -Wl,--pop-state CUDA::cudart)
-  target_include_directories(wd_torch SYSTEM INTERFACE
+  target_include_directories(wd_torch_cuda SYSTEM INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:${site_packages}/nvidia/nccl/include>)
-  target_compile_definitions(wd_torch INTERFACE USE_C10D_NCCL)
+  target_compile_definitions(wd_torch_cuda INTERFACE USE_C10D_NCCL)
   # CUPTI, which torch brings and loads: only its header is needed here.
   find_path(WD_CUPTI_INCLUDE cupti.h REQUIRED HINTS ${site_packages}/nvidia/cu13/include
     ${CUDAToolkit_LIBRARY_ROOT}/extras/CUPTI/include)
@@ -60,14 +61,16 @@ find_path(fmt_include fmt/format.h REQUIRED NO_CACHE)
 file(MAKE_DIRECTORY ${WD_FMT_DIR})
 file(CREATE_LINK ${fmt_include}/fmt ${WD_FMT_DIR}/fmt SYMBOLIC)
 
-# Precompiles torch's headers for those sources of the target that name them, directly or through a header of ours.
+# Precompiles torch's headers, or takes them from another target (REUSE_FROM TARGET), for those sources of the target that name them,
+# directly or through a header of ours.
 function(wd_precompile_torch target)
-  file(GLOB_RECURSE headers ${PROJECT_SOURCE_DIR}/include/*.h ${PROJECT_SOURCE_DIR}/src/*.h)
+  file(GLOB_RECURSE headers ${PROJECT_SOURCE_DIR}/include/*.h ${PROJECT_SOURCE_DIR}/src/*.h ${PROJECT_SOURCE_DIR}/tests/*.h)
   set(torch_headers "(ATen|c10|torch)/[^>\"]+")
   set(known "")
   foreach(depth RANGE 4)
     wd_filter_including("${torch_headers}" "${headers}" found)
     list(TRANSFORM found REPLACE "^.*/(include|src)/" "")
+    list(TRANSFORM found REPLACE "^.*/tests/" "tests/")
     if(found STREQUAL known)
       break()
     endif()
@@ -84,7 +87,11 @@ function(wd_precompile_torch target)
   list(FILTER sources INCLUDE REGEX "/log[^/]*\\.cpp$")
   set_source_files_properties(${sources} PROPERTIES INCLUDE_DIRECTORIES ${WD_FMT_DIR})
   if(WD_PCH AND with_torch)
-    target_precompile_headers(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:<ATen/ATen.h$<ANGLE-R>>)
+    if(ARGN)
+      target_precompile_headers(${target} ${ARGN})
+    else()
+      target_precompile_headers(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:<ATen/ATen.h$<ANGLE-R>>)
+    endif()
   endif()
 endfunction()
 

@@ -6,7 +6,9 @@ set(WD_FLAGS_CXX -ffp-contract=off -fno-math-errno -fno-trapping-math $<$<CONFIG
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
   list(APPEND WD_FLAGS_CXX -march=x86-64-v3)
 endif()
-set(WD_FLAGS_CUDA -fmad=false --expt-relaxed-constexpr -Xcompiler=-ffp-contract=off -Xptxas=-warn-spills)
+# A function without WD_FN that a kernel calls would be left out of it, with a warning.
+set(WD_FLAGS_CUDA -fmad=false --expt-relaxed-constexpr -Xcompiler=-ffp-contract=off -Xptxas=-warn-spills
+  -Werror=cross-execution-space-call)
 
 # A designated initialiser leaves members at their defaults on purpose. GCC 12 sees overlaps and overflows inside
 # std::string (its bug 105651) that are not there.

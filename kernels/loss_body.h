@@ -37,10 +37,10 @@ WD_FN LogProbEntropy evaluate_heads(const LossArgs& args, std::int64_t row, cons
 
 WD_FN LogProbEntropy evaluate_gaussian(const LossArgs& args, std::int64_t row, const float* mean) {
   LogProbEntropy sum;
-  const auto* const action = reinterpret_cast<const float*>(args.action) + row * args.layout.components;
+  const std::int32_t* const action = args.action + row * args.layout.components;
   for (int k = 0; k < args.layout.components; ++k) {
     const float log_std = args.layout.log_std[k];
-    const float z = (action[k] - mean[k]) * exp(-log_std);
+    const float z = (detail::load_word<float>(action, k) - mean[k]) * exp(-log_std);
     sum.log_prob += -0.5f * z * z - log_std - kHalfLogTwoPi;
     sum.entropy += log_std + kHalfLogTwoPi + 0.5f;
   }
@@ -71,10 +71,10 @@ WD_FN void heads_gradient(const LossArgs& args, std::int64_t row, const float* l
 
 WD_FN void gaussian_gradient(const LossArgs& args, std::int64_t row, const float* mean, float d_log_prob,
                              float* grad) {
-  const auto* const action = reinterpret_cast<const float*>(args.action) + row * args.layout.components;
+  const std::int32_t* const action = args.action + row * args.layout.components;
   for (int k = 0; k < args.layout.components; ++k) {
     const float inverse = exp(-args.layout.log_std[k]);
-    const float z = (action[k] - mean[k]) * inverse;
+    const float z = (detail::load_word<float>(action, k) - mean[k]) * inverse;
     grad[k] = d_log_prob * z * inverse;
     args.log_std_grad[row * args.layout.components + k] =
         d_log_prob * (z * z - 1.0f) - coefficients(args).entropy_coeff;

@@ -39,7 +39,7 @@ WD_FN void random_action_row(const RandomActionsArgs& args, std::int64_t row) {
   const auto r = static_cast<std::uint32_t>(row);
   for (int k = 0; k < args.components; ++k) {
     const float u = uniform_of(random_word(args, r, k));
-    reinterpret_cast<float*>(args.action)[row * args.components + k] = args.low + (args.high - args.low) * u;
+    detail::store_word(args.action, row * args.components + k, args.low + (args.high - args.low) * u);
   }
   int choices = 0, first = 0;
   for (int h = 0; h < args.num_heads; ++h) choices += args.head_size[h];

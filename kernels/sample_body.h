@@ -98,10 +98,10 @@ inline constexpr float kHalfLogTwoPi = 0.918938533204673f;
 
 WD_FN float sample_gaussian(const SampleArgs& args, std::int64_t row, const float* mean) {
   float log_prob = 0.0f;
-  auto* const action = reinterpret_cast<float*>(args.action) + row * args.layout.components;
+  std::int32_t* const action = args.action + row * args.layout.components;
   for (int k = 0; k < args.layout.components; ++k) {
     const float z = args.greedy ? 0.0f : Random::normal_of(row_bits(args, row, k));
-    action[k] = mean[k] + exp(args.layout.log_std[k]) * z;
+    detail::store_word(action, k, mean[k] + exp(args.layout.log_std[k]) * z);
     log_prob += -0.5f * z * z - args.layout.log_std[k] - kHalfLogTwoPi;
   }
   return log_prob;

@@ -108,7 +108,7 @@ class Actions {
   WD_FN int discrete(int agent, int head) const { return discrete_[head * pitch_ + agent]; }
   // Component k of a continuous action: of a policy or a random player within the bounds, where they are finite; of a script as given.
   WD_FN float continuous(int agent, int k) const {
-    return reinterpret_cast<const float*>(continuous_)[k * pitch_ + agent];
+    return detail::load_word<float>(continuous_, k * pitch_ + agent);
   }
 
  private:

@@ -59,6 +59,20 @@ WD_FN std::uint32_t bits_of(float value) {
   std::memcpy(&bits, &value, sizeof(bits));
   return bits;
 }
+// Word i of a buffer whose 4-byte words are integers or floats, as actions are. No float is read through a pointer to integers or the
+// other way round: compilers take such pointers for apart.
+template <typename Word>
+WD_FN Word load_word(const std::int32_t* words, std::int64_t i) {
+  static_assert(sizeof(Word) == sizeof(*words));
+  Word word;
+  std::memcpy(&word, words + i, sizeof(word));
+  return word;
+}
+template <typename Word>
+WD_FN void store_word(std::int32_t* words, std::int64_t i, Word word) {
+  static_assert(sizeof(Word) == sizeof(*words));
+  std::memcpy(words + i, &word, sizeof(word));
+}
 WD_FN double double_of(std::uint64_t bits) {
   double value;
   std::memcpy(&value, &bits, sizeof(value));

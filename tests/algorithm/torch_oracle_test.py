@@ -55,8 +55,8 @@ class Recording:
 @pytest.fixture(scope="module")
 def recordings(tmp_path_factory):
     folder = tmp_path_factory.mktemp("records")
-    program = Path(os.environ["WD_BUILD_DIR"]) / "tests" / "test.algorithm.record_test"
-    subprocess.run([program], env=os.environ | {"WD_RECORD_DIR": str(folder)}, check=True, stdout=subprocess.DEVNULL)
+    program = Path(os.environ["WD_BUILD_DIR"]) / "tests" / "test.algorithm"
+    subprocess.run([program, "--file=algorithm/record_test.cpp"], env=os.environ | {"WD_RECORD_DIR": str(folder)}, check=True, stdout=subprocess.DEVNULL)
     assert sorted(file.stem for file in folder.iterdir()) == NAMES
     return {name: Recording(folder / f"{name}.safetensors") for name in NAMES}
 

@@ -11,6 +11,10 @@ SOURCE = Path(os.environ["WD_SOURCE_DIR"])
 BUILD = Path(os.environ["WD_BUILD_DIR"])
 
 
+# A user's CMake may be older than ours: the system's, where there is one (Debian 12 has 3.25, the oldest that will do).
+SYSTEM_CMAKE = next((path for path in ("/usr/bin/cmake", "/usr/local/bin/cmake") if os.access(path, os.X_OK)), "cmake")
+
+
 def run(*command, **options):
     result = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)
     assert result.returncode == 0, f"{' '.join(map(str, command))}\n{result.stdout}"
@@ -28,8 +32,8 @@ def prefix(tmp_path_factory):
 def program(prefix, tmp_path_factory):
     project = tmp_path_factory.mktemp("elsewhere") / "custom_env"
     shutil.copytree(SOURCE / "examples" / "custom_env", project)
-    run("cmake", "-G", "Ninja", "-S", project, "-B", project / "build", f"-DCMAKE_PREFIX_PATH={prefix}")
-    run("cmake", "--build", project / "build")
+    run(SYSTEM_CMAKE, "-G", "Ninja", "-S", project, "-B", project / "build", f"-DCMAKE_PREFIX_PATH={prefix}")
+    run(SYSTEM_CMAKE, "--build", project / "build")
     lines = (project / "CMakeLists.txt").read_text().splitlines()
     assert len(lines) < 15
     (name,) = [path.stem for path in project.glob("*.cu")]
@@ -90,7 +94,7 @@ def test_wrong_call_of_wd_add_environment_is_explained(prefix, tmp_path, call, m
     (tmp_path / "good.cu").write_text("struct Good {};\n")
     (tmp_path / "main.cpp").write_text("int main() {}\n")
     (tmp_path / "CMakeLists.txt").write_text(
-        "cmake_minimum_required(VERSION 3.27)\nproject(good LANGUAGES CXX)\nfind_package(wd REQUIRED)\n"
+        "cmake_minimum_required(VERSION 3.25)\nproject(good LANGUAGES CXX)\nfind_package(wd REQUIRED)\n"
         f"add_executable(good main.cpp)\nwd_add_environment({call})\n"
     )
     result = subprocess.run(
@@ -99,3 +103,36 @@ def test_wrong_call_of_wd_add_environment_is_explained(prefix, tmp_path, call, m
     )
     assert result.returncode != 0
     assert message in " ".join(result.stderr.split())
+
+
+def changed_example(prefix, folder, before, after):
+    """The example with a change of its source, configured: the result of CMake."""
+    shutil.copytree(SOURCE / "examples" / "custom_env", folder)
+    source = (folder / "chase.cu").read_text()
+    assert before in source
+    (folder / "chase.cu").write_text(source.replace(before, after, 1))
+    command = ["cmake", "-G", "Ninja", "-S", folder, "-B", folder / "build", f"-DCMAKE_PREFIX_PATH={prefix}"]
+    return subprocess.run(command, text=True, capture_output=True)
+
+
+@pytest.mark.parametrize("function", ["reset", "step", "observe"])
+def test_a_function_that_lacks_WD_FN_is_named(function, prefix, tmp_path):
+    result = changed_example(prefix, tmp_path / "chase", f"WD_FN static void {function}(", f"static void {function}(")
+    assert result.returncode != 0
+    assert f"chase.cu): {function}() lacks WD_FN" in " ".join(result.stderr.split())
+
+
+def test_a_function_marked_by_a_macro_of_ones_own_is_not_refused(prefix, tmp_path):
+    result = changed_example(prefix, tmp_path / "chase", "WD_FN static void step(", "MY_FN\n  static void step(")
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.skipif('CMAKE_CUDA_COMPILER:' not in (BUILD / "CMakeCache.txt").read_text(), reason="this build has no CUDA")
+def test_nvcc_refuses_to_leave_a_function_out_of_a_kernel(prefix, tmp_path):
+    project = tmp_path / "chase"
+    result = changed_example(prefix, project, "WD_FN static void step(", "HOST_FN static void step(")
+    assert result.returncode == 0, result.stderr
+    (project / "chase.cu").write_text("#define HOST_FN inline\n" + (project / "chase.cu").read_text())
+    built = subprocess.run(["cmake", "--build", project / "build"], text=True, capture_output=True)
+    assert built.returncode != 0
+    assert 'calling a __host__ function("void Chase::step' in built.stdout and "is not allowed" in built.stdout, built.stdout

@@ -10,7 +10,7 @@ import pytest
 import safetensors
 from tensorboard.backend.event_processing import event_file_loader
 
-DEMO = os.path.join(os.environ["WD_BUILD_DIR"], "tests", "test.run.run_demo_test")
+DEMO = os.path.join(os.environ["WD_BUILD_DIR"], "run_demo")
 INTERVALS = 5
 
 

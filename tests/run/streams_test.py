@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-DEMO = os.path.join(os.environ["WD_BUILD_DIR"], "tests", "test.run.run_demo_test")
+DEMO = os.path.join(os.environ["WD_BUILD_DIR"], "run_demo")
 
 
 def demo(folder, intervals, milliseconds):

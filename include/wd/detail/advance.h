@@ -97,11 +97,11 @@ WD_FN void start_episode(Team& team, const typename Env::Params& params, typenam
   };
   if (view.reset == ResetMode::kGiven) {
     const auto* const image =
-        reinterpret_cast<const std::uint32_t*>(view.images + std::size_t{drawn()} * shape.block_bytes);
-    auto* const words = reinterpret_cast<std::uint32_t*>(block);
+        reinterpret_cast<const std::int32_t*>(view.images + std::size_t{drawn()} * shape.block_bytes);
+    auto* const words = reinterpret_cast<std::int32_t*>(block);
     constexpr int kHeader = sizeof(ReplicaHeader) / 4;
     team.each(static_cast<int>(shape.block_bytes / 4) - kHeader,
-              [&](int i) { words[kHeader + i] = image[kHeader + i]; });
+              [&](int i) { store_word(words, kHeader + i, load_word<std::int32_t>(image, kHeader + i)); });
     return;
   }
   const std::uint32_t start = view.reset == ResetMode::kRandom ? replica
@@ -129,14 +129,15 @@ WD_FN void stage(Team& team, const typename Env::Params& params, const typename 
         role.action + static_cast<std::int64_t>(replica) * role.policy_agents * role.action_width;
     if (role.in_half_widths) {
       team.each_pair(role.action_width, role.count, [&](int k, int i) {
-        const float action = reinterpret_cast<const float*>(rows)[i * role.action_width + k];
-        reinterpret_cast<float*>(staging.actions)[k * shape.num_agents + role.first_agent + i] =
-            within_bounds(action, role.low, role.high);
+        const auto action = load_word<float>(rows, i * role.action_width + k);
+        store_word(staging.actions, k * shape.num_agents + role.first_agent + i,
+                   within_bounds(action, role.low, role.high));
       });
       continue;
     }
     team.each_pair(role.action_width, role.count, [&](int k, int i) {
-      staging.actions[k * shape.num_agents + role.first_agent + i] = rows[i * role.action_width + k];
+      store_word(staging.actions, k * shape.num_agents + role.first_agent + i,
+                 load_word<std::int32_t>(rows, i * role.action_width + k));
     });
   }
   enter(team, EnvFunction::kInGame);

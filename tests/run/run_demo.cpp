@@ -1,4 +1,4 @@
-// run_demo_test.cpp: a made-up training. Python tests run it to see what it leaves and shows:
+// run_demo.cpp: a made-up training. Python tests run it to see what it leaves and shows:
 // WD_DEMO_DIR names the run folder, WD_DEMO_INTERVALS how many there are, WD_DEMO_MS how long each takes.
 #include <array>
 #include <cmath>

@@ -1,0 +1,43 @@
+// main.cpp: runs the tests of a folder, or with --file=FOLDER/NAME_test.cpp those of one file.
+#include <gmock/gmock.h>
+
+#include <iostream>
+#include <string>
+#include <string_view>
+
+namespace {
+
+// A filter that names each test of the file, as GoogleTest has noted where it stands.
+std::string tests_of(std::string_view file) {
+  std::string filter;
+  const auto& all = *testing::UnitTest::GetInstance();
+  for (int s = 0; s < all.total_test_suite_count(); ++s) {
+    const testing::TestSuite& suite = *all.GetTestSuite(s);
+    for (int t = 0; t < suite.total_test_count(); ++t) {
+      const testing::TestInfo& test = *suite.GetTestInfo(t);
+      if (!std::string_view(test.file()).ends_with(file)) continue;
+      filter += std::string(filter.empty() ? "" : ":") + suite.name() + "." + test.name();
+    }
+  }
+  return filter;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  testing::InitGoogleMock(&argc, argv);
+  constexpr std::string_view kOption = "--file=";
+  if (argc == 2 && std::string_view(argv[1]).starts_with(kOption)) {
+    const std::string file = std::string("/") + (argv[1] + kOption.size());
+    const std::string filter = tests_of(file);
+    if (filter.empty()) {
+      std::cerr << "no test stands in a file *" << file << '\n';
+      return 2;
+    }
+    if (GTEST_FLAG_GET(filter) == "*") GTEST_FLAG_SET(filter, filter);
+  } else if (argc != 1) {
+    std::cerr << "usage: " << argv[0] << " [--file=FOLDER/NAME_test.cpp] [--gtest_...]\n";
+    return 2;
+  }
+  return RUN_ALL_TESTS();
+}
