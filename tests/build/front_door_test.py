@@ -1,4 +1,4 @@
-"""front_door_test.py: what ./wd says and does about Debian's packages; apt is played by a script."""
+"""front_door_test.py: what ./wd installs, configures and builds, and what it says; apt, pip, CMake and the rest are played by scripts."""
 
 import os
 import shutil
@@ -12,25 +12,26 @@ LOCKED = "E: Could not get lock /var/lib/apt/lists/lock. It is held by process 7
 UNKNOWN = "E: Unable to locate package g++"
 
 
+def play(folder, name, *lines):
+    """A program that does what the lines say."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text("\n".join(["#!/bin/bash", *lines]) + "\n")
+    (folder / name).chmod(0o755)
+
+
 @pytest.fixture
 def setup(tmp_path):
     """Runs `./wd setup PURPOSE` on a machine without packages, where apt fails with each of the messages in turn and then always with the
     last one; gives the result and apt's calls."""
     shutil.copy(SOURCE / "wd", tmp_path)
     tools = tmp_path / "tools"
-    tools.mkdir()
-
-    def play(name, *lines):
-        (tools / name).write_text("\n".join(["#!/bin/bash", *lines]) + "\n")
-        (tools / name).chmod(0o755)
-
-    play("dpkg-query", "exit 1")
-    play("sudo", "shift", 'exec "$@"')
-    play("sleep", "true")
+    play(tools, "dpkg-query", "exit 1")
+    play(tools, "sudo", "shift", 'exec "$@"')
+    play(tools, "sleep", "true")
 
     def run(purpose, *messages, **variables):
         (tmp_path / "messages").write_text("\n".join(messages) + "\n")
-        play("apt-get", f"cd {tmp_path}", 'echo "$@" >>calls', "head -1 messages >&2",
+        play(tools, "apt-get", f"cd {tmp_path}", 'echo "$@" >>calls', "head -1 messages >&2",
              'if (($(wc -l <messages) > 1)); then sed -i 1d messages; fi', "exit 100")
         result = subprocess.run([tmp_path / "wd", "setup", purpose], text=True, capture_output=True, timeout=60,
                                 env={**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", **variables})
@@ -69,3 +70,63 @@ def test_only_tests_install_what_only_tests_need(purpose, tests, setup):
     assert "g++" in wanted
     assert ("libgtest-dev" in wanted) == tests
     assert ("iproute2" in wanted) == tests
+
+
+@pytest.fixture
+def machine(tmp_path):
+    """Runs ./wd where all packages are installed and there is an nvcc; gives what it did: one line a call of pip, cmake or ctest."""
+    for name in ("wd", "requirements.txt"):
+        shutil.copy(SOURCE / name, tmp_path)
+    (tmp_path / "tests").mkdir()
+    shutil.copy(SOURCE / "tests" / "requirements.txt", tmp_path / "tests")
+    tools, venv = tmp_path / "tools", tmp_path / ".venv" / "bin"
+    play(tools, "dpkg-query", "echo -n installed")
+    play(venv, "nvcc", "echo release 13.0")
+    play(venv, "pip", f'echo pip "$@" >>{tmp_path}/calls')
+    play(venv, "ctest", f'echo ctest "$@" >>{tmp_path}/calls')
+    play(venv, "cmake", f'echo cmake "$@" >>{tmp_path}/calls', 'for ((k = 1; k < $#; ++k)); do [[ ${!k} == -B ]] && next=$((k + 1)) && folder=${!next}; done',
+         'if [[ $folder ]]; then touch "$folder/build.ninja"; printf "#!/bin/bash\\n" >"$folder/wdtrain"; chmod +x "$folder/wdtrain"; fi')
+
+    def run(*arguments, gpu=False):
+        play(tools, "nvidia-smi", "exit 0" if gpu else "exit 1")
+        (tmp_path / "calls").unlink(missing_ok=True)
+        subprocess.run([tmp_path / "wd", *arguments], check=True, capture_output=True, timeout=60,
+                       env={**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "CUDACXX": str(venv / "nvcc")})
+        calls = (tmp_path / "calls").read_text().splitlines()
+        return {"wheels": [call for call in calls if call.startswith("pip")],
+                "configured": [call.split("--build")[0] for call in calls if "--preset" in call],
+                "built": [call.split("--target ")[1] for call in calls if "--build" in call],
+                "tested": [call for call in calls if call.startswith("ctest")]}
+
+    return run
+
+
+def configured(preset, folder, tests, fresh=True):
+    return [f"cmake {'--fresh ' if fresh else ''}--preset {preset} -B {folder} -D WD_TESTS={tests}"]
+
+
+def test_training_without_a_gpu_builds_for_the_cpu_and_tests_add_the_rest(machine):
+    first = machine("train")
+    assert first["configured"] == configured("cpu", "build", "OFF")
+    assert first["built"] == ["wdtrain"]
+    assert len(first["wheels"]) == 1  # what only tests need is not installed
+    assert machine("train")["configured"] == []
+    tests = machine("test")
+    assert tests["configured"] == configured("cuda", "build", "ON", fresh=False)  # what is compiled stays
+    assert tests["built"] == ["all"]
+    assert len(tests["wheels"]) == 2
+    assert "--test-dir build " in tests["tested"][0] and "--label-exclude slow" in tests["tested"][0]
+    again = machine("train")  # CUDA, once there, is not taken away
+    assert again["configured"] == [] and again["built"] == ["wdtrain"]
+
+
+def test_training_with_a_gpu_builds_for_it(machine):
+    assert machine("train", gpu=True)["configured"] == configured("cuda", "build", "OFF")
+    assert machine("build")["configured"] == []
+
+
+def test_other_presets_have_folders_of_their_own(machine):
+    assert machine("build", "--preset", "asan")["configured"] == configured("asan", "build-asan", "OFF")
+    tests = machine("test", "--preset", "asan", "-R", "config")
+    assert tests["configured"] == configured("asan", "build-asan", "ON", fresh=False)
+    assert "--test-dir build-asan " in tests["tested"][0] and tests["tested"][0].endswith("-R config")
