@@ -41,8 +41,8 @@ TEST_F(Load, LaterLayersCountMore) {
 
 TEST_F(Load, ResetsAreStaggeredWhereRolloutsAreShorterThanEpisodes) {
   const auto staggers = [&](const std::string& trainer, const std::string& learner) {
-    write("a.yaml",
-          "trainer: {num_envs: 10, " + trainer + "}\npolicy: {tagger: {" + learner + "}, runner: {}}\n");
+    write("a.yaml", "env: {episode_length: 49}\ntrainer: {num_envs: 10, " + trainer +
+                        "}\npolicy: {tagger: {" + learner + "}, runner: {}}\n");
     return load({.env = "chase", .file = "a.yaml"}).staggers(100);
   };
   EXPECT_TRUE(staggers("train_batch_size: 990", "algorithm: PPO"));
