@@ -145,7 +145,7 @@ sees_gpu() {
   nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
 }
 
-build_all() { ./wd build; }
+build_all() { ./wd build --tests; }
 
 export build_dir device work kSkipped
 

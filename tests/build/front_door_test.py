@@ -125,6 +125,13 @@ def test_training_with_a_gpu_builds_for_it(machine):
     assert machine("build")["configured"] == []
 
 
+def test_tests_are_built_on_demand(machine):
+    assert machine("build")["built"] == ["wdtrain"]
+    with_tests = machine("build", "--tests")
+    assert with_tests["configured"] == configured("cuda", "build", "ON", fresh=False)
+    assert with_tests["built"] == ["all"] and len(with_tests["wheels"]) == 2
+
+
 def test_other_presets_have_folders_of_their_own(machine):
     assert machine("build", "--preset", "asan")["configured"] == configured("asan", "build-asan", "OFF")
     tests = machine("test", "--preset", "asan", "-R", "config")
