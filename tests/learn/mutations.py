@@ -39,7 +39,7 @@ class Build:
         for block in output("ninja", "-C", str(self.folder), "-t", "deps").strip().split("\n\n"):
             target, *files = block.strip().splitlines()
             target = target.split(":")[0]
-            if target.startswith("CMakeFiles/wd.dir/") and target.endswith(".cpp.o") and "environments_wd" not in target:
+            if f" {target} " in self.link and target.endswith(".cpp.o") and "environments_" not in target:
                 self.depends[target] = {os.path.normpath(self.folder / file.strip()) for file in files}
 
     def objects_of(self, file):
@@ -76,7 +76,10 @@ class Build:
         if place.endswith(".py"):
             command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(ROOT / "tests" / place), "-k", name]
         else:
-            command = [str(self.folder / "tests" / ("test." + place.replace("/", "."))), f"--gtest_filter={name}"]
+            program = self.folder / "tests" / f"test.{pathlib.PurePath(place).parent}"  # one a folder,
+            command = [str(program), f"--file={place}.cpp", f"--gtest_filter={name}"]
+            if not program.exists():  # or one a file
+                command = [str(self.folder / "tests" / ("test." + place.replace("/", "."))), f"--gtest_filter={name}"]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
         ran = re.search(r"Running 0 tests|no tests ran", done.stdout) is None
         return done.returncode == 0 and ran, ran, done.stdout + done.stderr
