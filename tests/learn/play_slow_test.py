@@ -1,4 +1,5 @@
-# play_slow_test.py: after training, players beat random ones in fresh episodes, by how much the README says, over three seeds.
+# play_slow_test.py: after training, players beat random ones in fresh episodes, over three seeds, by as much as
+# was measured (docs/learning) less three deviations.
 import json
 import os
 import subprocess
@@ -27,11 +28,11 @@ def test_tag_continuous_small(tmp_path, seed):
     train(tmp_path / "run", "tag_continuous_small.yaml", seed)
     trained, random = (p["statistics"]["tags"] for p in play(tmp_path / "run", "tagger", "random"))
     print(f"tags: trained {trained}, random {random}")
-    assert trained["mean"] >= 1.5 * random["mean"]
+    assert trained["mean"] >= 1.8 * random["mean"]
     assert trained["low"] > random["high"]
     trained, random = (p["statistics"]["survival"] for p in play(tmp_path / "run", "runner", "scripted"))
     print(f"survival: trained {trained}, random {random}")
-    assert trained["mean"] >= 1.2 * random["mean"]
+    assert trained["mean"] >= 2.3 * random["mean"]
     assert trained["low"] > random["high"]
 
 
@@ -40,5 +41,5 @@ def test_tag_gridworld(tmp_path, seed):
     train(tmp_path / "run", "tag_gridworld.yaml", seed)
     trained, random = (p["length"] for p in play(tmp_path / "run", "tagger", "random"))
     print(f"steps to the catch: trained {trained}, random {random}")
-    assert trained["mean"] <= 2 / 3 * random["mean"]
+    assert trained["mean"] <= 0.63 * random["mean"]
     assert trained["high"] < random["low"]

@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import statistics
 import subprocess
 
 import pytest
@@ -14,12 +15,19 @@ def summary_of(folder: pathlib.Path, *options):
     return json.loads((folder / "summary.json").read_text())
 
 
-@pytest.mark.parametrize("seed", range(1, 6))
-def test_cartpole_reaches_475_over_100_episodes(tmp_path, seed):
-    summary = summary_of(tmp_path / "run", "--env", "cartpole", "--seed", str(seed))
-    assert summary["stop_reason"] == "stop_return"
-    assert summary["mean_return"]["shared"] >= 475
-    print(f"seed {seed}: {summary['wall_s']:.1f} s, {summary['env_steps']} steps")
+# Of 20 seeds: the mean, and their standard deviation (docs/learning).
+CARTPOLE_STEPS, CARTPOLE_DEVIATION = 74_547, 9_558
+
+
+def test_cartpole_needs_no_more_steps_to_475_than_it_did(tmp_path):
+    steps = []
+    for seed in range(1, 11):
+        summary = summary_of(tmp_path / str(seed), "--env", "cartpole", "--seed", str(seed))
+        assert summary["stop_reason"] == "stop_return"
+        assert summary["mean_return"]["shared"] >= 475
+        steps.append(summary["env_steps"])
+    print(f"steps to 475: {steps}, mean {statistics.mean(steps):.0f}, deviation {statistics.stdev(steps):.0f}")
+    assert statistics.mean(steps) <= CARTPOLE_STEPS + 3 * CARTPOLE_DEVIATION / len(steps) ** 0.5
 
 
 @pytest.mark.parametrize("env, steps", [("cartpole", 81_920), ("pendulum", 409_600)])
@@ -39,8 +47,10 @@ def test_returns_in_bf16_match_fp32_at_equal_steps(tmp_path, env, steps):
     assert averages["bf16"] == pytest.approx(averages["fp32"], rel=0.1)
 
 
-@pytest.mark.parametrize("seed", range(1, 4))
-def test_pendulum_rises_above_minus_400(tmp_path, seed):
-    summary = summary_of(tmp_path / "run", "--env", "pendulum", "--seed", str(seed))
-    assert summary["mean_return"]["shared"] >= -400
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_far_sighted_pendulum_rises_above_minus_250(tmp_path, seed):
+    """At gamma 0.99 half of what counts is later than 69 steps. (Truncation taken for termination does not show here:
+    a pendulum that stands is worth 0. That is for chain_test.)"""
+    summary = summary_of(tmp_path / "run", "--env", "pendulum", "--seed", str(seed), "--set", "policy.shared.gamma=0.99")
     print(f"seed {seed}: {summary['wall_s']:.1f} s, return {summary['mean_return']['shared']:.0f}")
+    assert summary["mean_return"]["shared"] >= -250

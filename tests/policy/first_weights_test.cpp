@@ -1,0 +1,125 @@
+// first_weights_test.cpp: the weights that training begins with: orthogonal with their gains, uniform within
+// bounds, other ones for each seed, policy and network.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "tests/support.h"
+#include "wd/trainer.h"
+
+namespace wd {
+namespace {
+
+using Weights = std::map<std::string, at::Tensor>;
+
+// Of each policy of tag_gridworld, in double. It has 4 taggers, so rows of 21 numbers, and 5 choices.
+std::vector<Weights> first_weights(const std::string& model, int seed = 1) {
+  const cli::Setup setup = make_setup(
+      "tag_gridworld", {"env={num_taggers: 4}", "trainer.num_envs=2", "trainer.train_batch_size=4",
+                        "trainer.seed=" + std::to_string(seed),
+                        "policy={tagger: {model: {" + model + "}}, runner: {model: {" + model + "}}}"});
+  Trainer trainer(setup.config, *setup.row, *setup.environment, {});
+  std::vector<Weights> all;
+  for (const Policy& policy : trainer.policies()) {
+    Weights& weights = all.emplace_back();
+    for (const NamedTensor& named : policy.named_parameters())
+      weights[named.name] = named.tensor.to(at::kDouble).clone();
+  }
+  return all;
+}
+
+// Rows, or columns where there are more rows, are of length `gain` and at right angles.
+void expect_orthogonal(const at::Tensor& weight, double gain, const std::string& name) {
+  const at::Tensor short_side = weight.size(0) <= weight.size(1) ? weight : weight.t();
+  const at::Tensor wanted = at::eye(short_side.size(0), weight.options()) * gain * gain;
+  EXPECT_TRUE(at::allclose(short_side.mm(short_side.t()), wanted, 0.0, 1e-5 * gain * gain)) << name;
+}
+
+void expect_no_biases(const Weights& weights) {
+  for (const auto& [name, tensor] : weights) {
+    if (name.ends_with(".bias")) {
+      EXPECT_EQ(tensor.abs().max().item<double>(), 0.0) << name;
+    }
+  }
+}
+
+TEST(FirstWeights, OrthogonalOnesHaveTheirGains) {
+  for (const auto& [activation, gain] : {std::pair("relu", std::sqrt(2.0)), {"tanh", 5.0 / 3.0}}) {
+    for (const bool apart : {false, true}) {
+      const std::string model = concat("init_method: orthogonal, fc_dims: [64, 32], activation: ", activation,
+                                       ", separate_value: ", apart ? "true" : "false");
+      for (const Weights& weights : first_weights(model)) {
+        expect_no_biases(weights);
+        expect_orthogonal(weights.at("layers.0.weight"), gain, "layers.0");
+        expect_orthogonal(weights.at("layers.1.weight"), gain, "layers.1");
+        expect_orthogonal(weights.at("policy_head.weight"), 0.01, "policy_head");
+        expect_orthogonal(weights.at("value_head.weight"), 1.0, "value_head");
+        if (!apart) continue;
+        expect_orthogonal(weights.at("value_layers.0.weight"), gain, "value_layers.0");
+        expect_orthogonal(weights.at("value_layers.1.weight"), gain, "value_layers.1");
+      }
+    }
+  }
+}
+
+// An orthogonal matrix drawn without preference begins with a negative number as often as not; as QR leaves
+// it, always.
+TEST(FirstWeights, OrthogonalOnesPreferNoSign) {
+  int negative = 0, all = 0;
+  for (int seed = 1; seed <= 20; ++seed) {
+    for (const Weights& weights : first_weights("init_method: orthogonal, fc_dims: [32]", seed)) {
+      negative += weights.at("layers.0.weight")[0][0].item<double>() < 0.0 ? 1 : 0;
+      ++all;
+    }
+  }
+  EXPECT_EQ(all, 40);
+  EXPECT_GE(negative, 8);  // of 40 fair coins fewer than 8, or more than 32, come once in 10,000 times
+  EXPECT_LE(negative, 32);
+}
+
+// All within the bound and up to it; the variance of a uniform distribution.
+void expect_uniform(const at::Tensor& weight, double bound, const std::string& name) {
+  EXPECT_LE(weight.abs().max().item<double>(), bound * (1.0 + 1e-6)) << name;
+  if (weight.numel() < 1000) return;
+  EXPECT_GE(weight.abs().max().item<double>(), 0.98 * bound) << name;
+  EXPECT_NEAR(weight.pow(2).mean().item<double>(), bound * bound / 3.0, 0.1 * bound * bound / 3.0) << name;
+  EXPECT_NEAR(weight.mean().item<double>(), 0.0, 0.1 * bound) << name;
+}
+
+TEST(FirstWeights, XavierAndTorchsOwnAreUniform) {
+  for (const Weights& weights : first_weights("init_method: xavier, fc_dims: [128, 64]")) {
+    expect_no_biases(weights);
+    for (const std::string layer : {"layers.0", "layers.1"}) {
+      const at::Tensor& weight = weights.at(layer + ".weight");
+      expect_uniform(weight, std::sqrt(6.0 / static_cast<double>(weight.size(0) + weight.size(1))), layer);
+    }
+  }
+  for (const Weights& weights : first_weights("init_method: default, fc_dims: [128, 64]")) {
+    for (const std::string layer : {"layers.0", "layers.1"}) {
+      const at::Tensor &weight = weights.at(layer + ".weight"), &bias = weights.at(layer + ".bias");
+      const double bound = 1.0 / std::sqrt(static_cast<double>(weight.size(1)));
+      expect_uniform(weight, bound, layer);
+      expect_uniform(bias, bound, layer);
+      EXPECT_GE(bias.abs().max().item<double>(), 0.8 * bound);
+    }
+  }
+}
+
+TEST(FirstWeights, DifferByPolicySeedAndNetworkAlone) {
+  const std::string model = "init_method: orthogonal, fc_dims: [32], separate_value: true";
+  const std::vector<Weights> weights = first_weights(model), again = first_weights(model),
+                             other = first_weights(model, 2);
+  const auto differ = [](const at::Tensor& a, const at::Tensor& b) {
+    return (a - b).abs().max().item<double>() > 0.1;
+  };
+  for (const std::string name : {"layers.0.weight", "value_layers.0.weight"}) {
+    EXPECT_TRUE(at::equal(weights[0].at(name), again[0].at(name)));
+    EXPECT_TRUE(differ(weights[0].at(name), weights[1].at(name))) << "policies";
+    EXPECT_TRUE(differ(weights[0].at(name), other[0].at(name))) << "seeds";
+  }
+  EXPECT_TRUE(differ(weights[0].at("layers.0.weight"), weights[0].at("value_layers.0.weight")));
+}
+
+}  // namespace
+}  // namespace wd
