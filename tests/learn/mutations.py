@@ -76,10 +76,8 @@ class Build:
         if place.endswith(".py"):
             command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(ROOT / "tests" / place), "-k", name]
         else:
-            program = self.folder / "tests" / f"test.{pathlib.PurePath(place).parent}"  # one a folder,
+            program = self.folder / "tests" / f"test.{pathlib.PurePath(place).parent}"
             command = [str(program), f"--file={place}.cpp", f"--gtest_filter={name}"]
-            if not program.exists():  # or one a file
-                command = [str(self.folder / "tests" / ("test." + place.replace("/", "."))), f"--gtest_filter={name}"]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
         ran = re.search(r"Running 0 tests|no tests ran", done.stdout) is None
         return done.returncode == 0 and ran, ran, done.stdout + done.stderr
