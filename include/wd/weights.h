@@ -25,6 +25,7 @@ struct TensorForm {
   std::string name;
   at::ScalarType type = at::kFloat;
   std::vector<std::int64_t> shape;  // or {kAnyLength}
+  bool or_list = false;             // a list of any length will do too
 };
 TensorForm form_of(const NamedTensor& named);
 

@@ -61,7 +61,7 @@ void settle_total_steps(Checks& check) {
     }
     const auto asked = check.places.find("trainer.total_steps");
     if (asked != check.places.end() &&
-        asked->second.line == 0) {  // an option: somebody expects something of 0
+        asked->second.source.starts_with("-")) {  // an option: somebody expects something of 0
       check.config.notes.push_back(
           "trainer.total_steps = 0 leaves the end to num_episodes: " + to_string(trainer.num_episodes) +
           " episodes of up to " + to_string(check.spec.time_limit) + " steps, " + to_string(steps) +

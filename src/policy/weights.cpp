@@ -48,7 +48,8 @@ std::vector<std::vector<std::int64_t>> shapes_in(const SafetensorsReader& reader
     if (info == nullptr) throw OtherTensors(concat(path.string(), ": has no tensor '", form.name, "'"));
     const bool list = form.shape == std::vector{kAnyLength};
     const std::string dtype = name_of(form.type);
-    if (info->dtype != dtype || (list ? info->shape.size() != 1 : info->shape != form.shape)) {
+    const bool fits = info->shape == form.shape || ((list || form.or_list) && info->shape.size() == 1);
+    if (info->dtype != dtype || !fits) {
       throw OtherTensors(concat(path.string(), ": tensor '", form.name, "' is ",
                                 describe_tensor(info->dtype, info->shape), " where ",
                                 list ? concat(dtype, " [any length]") : describe_tensor(dtype, form.shape),

@@ -466,8 +466,10 @@ SnapshotForms Trainer::snapshot_forms() const {
       TensorForm& form = forms[file].emplace_back(form_of(named));
       if (is_of_replicas(file, named.name)) {
         form.shape[0] *= impl_->group.size();
-      } else if (file == "episodes") {
+      } else if (file == "episodes" && form.shape.size() == 1) {
         form.shape = {kAnyLength};
+      } else if (file == "episodes") {
+        form.or_list = true;  // as checkpoints had it before each replica had a row
       }
     }
   }

@@ -194,7 +194,7 @@ def test_a_pool_is_that_of_the_training(tmp_path):
 
 def test_fresh_starts_are_usual_where_training_drew_them(cartpole_run):
     starts, fresh = lengths(cartpole_run)
-    assert starts == "fresh" and len({length["mean"] for length in fresh}) == 5
+    assert starts == "fresh" and len({(length["mean"], length["std"]) for length in fresh}) == 5
     starts, first = lengths(cartpole_run, "--starts", "training")
     assert starts == "training" and all(length == first[0] for length in first), "the first starts of the training, whatever the seed"
 
