@@ -9,7 +9,7 @@ from distributed.jobs import distance, iterations, run, tensors, trained
 
 # Runners leave the game at different times, so that ranks have different numbers of agents that count.
 CHASE = ["--env", "tag_continuous", "--set", "env.num_taggers=3", "--set", "env.num_runners=6", "--set", "env.grid_length=4",
-         "--set", "env.episode_length=25", "--num_envs", "8", "--train_batch_size", "160", *EVERY, "--set", "saving.checkpoint_freq=1"]
+         "--set", "env.episode_length=25", "--set", "trainer.staggered_resets=false", "--num_envs", "8", "--train_batch_size", "160", *EVERY, "--set", "saving.checkpoint_freq=1"]
 # Metrics of one worker's replicas alone: a mean over workers is another number.
 LOCAL = ("action_std_over_envs",)
 
@@ -24,7 +24,7 @@ def policy(algorithm, **settings):
 @pytest.mark.parametrize("algorithm", ["A2C", "PPO"])
 def test_T1_T7_gradients_and_statistics_are_those_of_one_worker(algorithm, tmp_path):
     # Adam divides by the gradient's size: the more steps, the more the last bits of small gradients are blown up.
-    steps = {"A2C": {}, "PPO": {"num_epochs": 1, "num_minibatches": 4, "adam_epsilon": 1e-3}}[algorithm]
+    steps = {"A2C": {}, "PPO": {"num_epochs": 1, "num_minibatches": 4, "adam_epsilon": 1e-3, "lr": 1e-3, "gae_lambda": 1, "gamma": 0.99}}[algorithm]
     arguments = [*CHASE, *policy(algorithm, normalize_advantage="true", **steps), "--total_steps", "320"]
     one, _ = trained(tmp_path / "1", *arguments, workers=1)
     for workers in (2, 4):
@@ -60,7 +60,8 @@ def test_T1_without_the_others_the_gradient_is_another(tmp_path):
 def test_T4_parts_without_data_neither_hang_nor_drift(tmp_path):
     """Minibatches of two transitions over four ranks: most parts are empty. One policy does not learn at all."""
     arguments = ["--env", "tag_gridworld", "--num_envs", "4", "--train_batch_size", "8", "--total_steps", "64", *EVERY,
-                 "--set", "policy={tagger: {algorithm: PPO}, runner: {to_train: false}}", "--set", "trainer.canary_freq=1"]
+                 "--set", "policy={tagger: {lr: 0.001, gamma: 0.99, gae_lambda: 1, normalize_advantage: false, adam_epsilon: 1e-8, "
+                          "model: {fc_dims: [256, 256]}}, runner: {to_train: false}}", "--set", "trainer.canary_freq=1"]
     trained(tmp_path / "1", *arguments, workers=1)
     trained(tmp_path / "4", *arguments, workers=4)
     one, four = (tensors(tmp_path / run, "optimizer/tagger")["first_moment"] for run in ("1", "4"))
@@ -108,7 +109,7 @@ def test_T2_a_rank_that_drifts_is_found_and_named(tmp_path):
 
 def test_T8_decisions_come_from_what_all_ranks_know(tmp_path):
     """A hundred iterations with early stops by KL divergence, schedules and normalised returns: compared after each."""
-    settings = {"target_kl": 0.004, "lr": "[[0, 0.003], [5600, 0.0001]]", "normalize_return": "true", "entropy_coeff": "[[0, 0.1], [5600, 0]]"}
+    settings = {"target_kl": 0.004, "lr": "[[0, 0.003], [5600, 0.0001]]", "normalize_return": "true", "gae_lambda": 1, "entropy_coeff": "[[0, 0.1], [5600, 0]]"}
     arguments = ["--env", "tag_gridworld", "--num_envs", "8", "--train_batch_size", "56", "--total_steps", "5600", *EVERY,
                  "--set", "saving.checkpoint_freq=0", "--set", "trainer.canary_freq=1", *policy("PPO", **settings)]
     rows, _ = trained(tmp_path / "run", *arguments)
