@@ -1,5 +1,6 @@
 """L5, L6, L10: processes, ports, descriptors and variables."""
 
+import contextlib
 import os
 import pathlib
 import re
@@ -70,13 +71,18 @@ def marked(mark):
     return found
 
 
+def links_of(pid):
+    """What the process's descriptors lead to, but for those that it closes meanwhile."""
+    links = []
+    for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            links.append(os.readlink(entry))
+    return links
+
+
 def listening(pid):
     """Local addresses of the process's listening sockets, as /proc/net/tcp and tcp6 write them."""
-    inodes = set()
-    for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir():
-        target = os.readlink(entry)
-        if target.startswith("socket:"):
-            inodes.add(target[len("socket:["):-1])
+    inodes = {link[len("socket:["):-1] for link in links_of(pid) if link.startswith("socket:")}
     rows = [line.split() for name in ("tcp", "tcp6") for line in pathlib.Path(f"/proc/net/{name}").read_text().splitlines()[1:]]
     return [row[1] for row in rows if row[3] == "0A" and row[9] in inodes]
 
@@ -117,7 +123,7 @@ def test_L10_workers_get_their_variables_and_no_other_descriptors():
             assert {k: found.get(k) for k in expected} == {k: str(v) for k, v in expected.items()}
             assert not {"TORCHELASTIC_USE_AGENT_STORE", "WD_RESTART_DIR"} & set(found)
             assert ("WD_STORE_FD" in found) == (rank == 0)
-            links = [os.readlink(entry) for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir()]
+            links = links_of(pid)
             assert os.readlink(f"/proc/self/fd/{write_end}") not in links
             assert sum("memfd:wd_status" in link for link in links) == 1
             assert not any("signalfd" in link for link in links)

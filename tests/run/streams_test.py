@@ -75,7 +75,8 @@ def terminal(tmp_path):
 
 
 def progress_lines(screen):
-    return [line for line in screen.splitlines() if line.startswith("it")]
+    """Whichever of its fields comes first where a terminal is too narrow for all."""
+    return [line for line in screen.splitlines() if line.startswith(("it", "return", "200k/200k", "600k/600k"))]
 
 
 def test_I5_one_line_is_redrawn(tmp_path, terminal):
@@ -84,7 +85,7 @@ def test_I5_one_line_is_redrawn(tmp_path, terminal):
     (line,) = progress_lines(screen)
     fields = line.split(" | ")
     assert fields[:3] == ["iteration 20", "200k/200k steps", "200k steps/s"]
-    assert fields[3:5] == ["return tagger 30.00 runner -45.00", "eta 0s"]
+    assert fields[3] == "return tagger 30.00 runner -45.00" and "eta" not in line, "nothing is left"
     assert "\x1b" not in window.screen("-e"), "colours would be escape sequences"
     check_finished(tmp_path / "run", 20)
 
@@ -104,7 +105,7 @@ def test_I5_a_terminal_that_is_resized(tmp_path, terminal):
         time.sleep(0.3)
         window.resize(columns, rows)
     screen = window.wait_for("END")
-    assert progress_lines(screen)[-1].startswith("iteration 60 | 600k/600k steps")
+    assert progress_lines(screen)[-1].startswith("600k/600k steps | return tagger")
     check_finished(tmp_path / "run", 60)
 
 
