@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import time
 
 WDTRAIN = os.environ["WDTRAIN"]
 
@@ -43,3 +44,18 @@ def resume(folder):
     done = run("--resume", folder)
     assert done.returncode == 0, done.stderr
     return left(folder)
+
+
+def wait_for(condition, timeout=30):
+    end = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < end, "it never happened"
+        time.sleep(0.005)
+
+
+def iterations(folder):
+    """Lines of metrics so far."""
+    try:
+        return len((folder / "metrics.jsonl").read_text().splitlines())
+    except FileNotFoundError:
+        return 0

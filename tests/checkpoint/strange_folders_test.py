@@ -6,11 +6,10 @@ import shutil
 import signal
 import stat
 import subprocess
-import time
 
 import pytest
 
-from checkpoint.runs import WDTRAIN, left, options, run
+from checkpoint.runs import WDTRAIN, iterations, left, options, run, wait_for
 
 LONG = [*options("cartpole", "PPO", iterations=100_000), "--quiet"]
 
@@ -33,17 +32,6 @@ def contents(folder):
 
 def go_on(what):
     return run("--resume", what, "--total_steps", 448)
-
-
-def wait_for(condition):
-    end = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < end, "it never happened"
-        time.sleep(0.01)
-
-
-def iterations(folder):
-    return len((folder / "metrics.jsonl").read_text().splitlines()) if (folder / "metrics.jsonl").exists() else 0
 
 
 def test_a_checkpoint_outside_of_its_run_is_refused_and_nothing_is_touched(finished, tmp_path):

@@ -12,22 +12,11 @@ import time
 
 import pytest
 
-from checkpoint.runs import WDTRAIN, options, run
+from checkpoint.runs import WDTRAIN, iterations, options, run, wait_for
 
 FAULTY = pathlib.Path(os.environ["WD_BUILD_DIR"]) / "faulty"
 CHATTY = ["--env", "cartpole", "--num_envs", "2", "--train_batch_size", "8", "--stop_return", "none", "--threads", "1",
           "--device", "cpu", "--set", "saving.metrics_log_freq=1", "--set", "saving.checkpoint_freq=0"]
-
-
-def wait_for(condition):
-    end = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < end, "it never happened"
-        time.sleep(0.01)
-
-
-def iterations(folder):
-    return len((folder / "metrics.jsonl").read_text().splitlines()) if (folder / "metrics.jsonl").exists() else 0
 
 
 # --- outputs that a user names ---

@@ -3,12 +3,12 @@
 import os
 import pathlib
 import subprocess
-import time
 
 import numpy
 from safetensors.numpy import load_file
 
-from checkpoint.runs import WDTRAIN, left, options
+from checkpoint import runs
+from checkpoint.runs import WDTRAIN, iterations, left, options
 
 GRIDWORLD = options("tag_gridworld", "PPO")
 
@@ -71,17 +71,7 @@ def alive(pid):
 
 
 def wait_for(condition, timeout=60):
-    end = time.monotonic() + timeout
-    while not condition():
-        assert time.monotonic() < end, "it never happened"
-        time.sleep(0.005)
-
-
-def iterations(folder):
-    try:
-        return len((folder / "metrics.jsonl").read_text().splitlines())
-    except FileNotFoundError:
-        return 0
+    runs.wait_for(condition, timeout)
 
 
 def tensors(folder, name):
