@@ -63,10 +63,9 @@ def test_L2_bad_usage_is_refused_before_any_worker_starts(tmp_path):
     for arguments, words in [(["--num_workers", "0"], "--num_workers 0"), (["--num_gpus", "4"], "GPU"), (["--num_nodes", "2"], "--node_index"),
                              (["--num_workers", "2", "--set", "policy.tagger.lr=x"], "policy.tagger.lr"),
                              (["--num_gpus", "2", "--device", "cpu"], "use --num_workers 2 --device cpu"), (["--rendezvous", "tcp://a:1"], "--num_nodes")]:
-        begun = time.monotonic()
         done = run("--env", "tag_gridworld", "--run_dir", tmp_path / "run", *arguments, workers=0, env={"CUDA_VISIBLE_DEVICES": ""})
         assert done.returncode == 2 and words in done.stderr_text, (arguments, done.stderr_text)
-        assert time.monotonic() - begun < 5 and not (tmp_path / "run").exists()
+        assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
