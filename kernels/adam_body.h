@@ -23,34 +23,30 @@ WD_FN void begin_record(const BeginUpdateArgs& args, std::int64_t) {
   *args.record = StepRecord{};
   args.record->lr = *args.lr;
   args.record->max_grad_norm = args.max_grad_norm == nullptr ? HUGE_VAL : *args.max_grad_norm;
-  args.record->target_kl = args.target_kl == nullptr ? 0.0 : *args.target_kl;
   args.record->stopped = args.failed != nullptr && *args.failed != 0 ? 1.0 : 0.0;
 }
 
 // The record after the minibatch whose summed gradient has this sum of squares: whether it makes a step, and the step's factors.
 WD_FN void decide_step(const AdamArgs& args, double squares) {
   StepRecord& record = *args.record;
+  const StepInput& input = *args.input;
   record.made = 0.0;
   if (record.stopped != 0.0) return;
-  double all = 0.0;
-  for (int k = 0; k < kNumLossSums; ++k) {
-    record.sums[k] += args.totals[k];
-    all += args.totals[k];
-  }
-  const double inverse_count = 1.0 / max(args.totals[kCount], 1.0);
-  if (record.target_kl > 0.0 && args.totals[kApproxKl] * inverse_count > 1.5 * record.target_kl) {
+  if (input.stop != 0.0) {
     record.stopped = 1.0;
     return;
   }
+  const double inverse_count = 1.0 / max(input.count, 1.0);
   const double norm = sqrt(squares) * inverse_count;
-  if (args.totals[kCount] == 0.0 && is_finite(norm + all)) {
+  const bool finite = is_finite(norm + input.check);
+  if (input.count == 0.0 && finite) {
     record.empty += 1.0;
     return;
   }
   record.norm = norm;
   record.norm_sum += norm;
   record.steps += 1.0;
-  if (!is_finite(norm + all)) {
+  if (!finite) {
     record.refused += 1.0;
     record.stopped = 1.0;
     return;

@@ -151,7 +151,7 @@ WD_FN void loss_row(const LossArgs& args, std::int64_t row) {
   sums[kValueLoss * args.rows] = value.loss;
   sums[kEntropy * args.rows] = now.entropy;
   sums[kApproxKl * args.rows] = (ratio.value - 1.0f) - ratio.log;  // Schulman's k3 estimate
-  sums[kClipped * args.rows] = abs(ratio.value - 1.0f) > coefficients(args).clip ? 1.0f : 0.0f;
+  sums[kClipped * args.rows] = args.ppo && abs(ratio.value - 1.0f) > coefficients(args).clip ? 1.0f : 0.0f;
 }
 
 }  // namespace wd

@@ -42,6 +42,8 @@ void add_row_sums(void*, const float*, int, std::int64_t, double*, double*) { no
 void watch(void*, const WatchArgs&) { no_cuda(); }
 void append_episodes(void*, const AppendArgs&) { no_cuda(); }
 void normalization(void*, const NormalizationArgs&) { no_cuda(); }
+void begin_loss_record(void*, const BeginLossRecordArgs&) { no_cuda(); }
+void record_loss(void*, const RecordLossArgs&) { no_cuda(); }
 void normalize_targets(void*, const NormalizeTargetsArgs&) { no_cuda(); }
 void note_finite(void*, const NoteFiniteArgs&) { no_cuda(); }
 void first_not_finite(void*, const FloatArray&, std::int64_t*) { no_cuda(); }

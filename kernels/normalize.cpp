@@ -21,4 +21,14 @@ void note_finite(Queue queue, const NoteFiniteArgs& args) {
   note_not_finite(args, 0);
 }
 
+void begin_loss_record(Queue queue, const BeginLossRecordArgs& args) {
+  if (queue.cuda) return cuda::begin_loss_record(queue.stream, args);
+  forget_losses(args, 0);
+}
+
+void record_loss(Queue queue, const RecordLossArgs& args) {
+  if (queue.cuda) return cuda::record_loss(queue.stream, args);
+  add_losses(args, 0);
+}
+
 }  // namespace wd

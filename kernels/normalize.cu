@@ -16,4 +16,12 @@ void note_finite(void* stream, const NoteFiniteArgs& args) {
   for_each<note_not_finite>(stream, "note_finite", 1, args);
 }
 
+void begin_loss_record(void* stream, const BeginLossRecordArgs& args) {
+  for_each<forget_losses>(stream, "begin_loss_record", 1, args);
+}
+
+void record_loss(void* stream, const RecordLossArgs& args) {
+  for_each<add_losses>(stream, "record_loss", 1, args);
+}
+
 }  // namespace wd::cuda

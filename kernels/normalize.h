@@ -1,6 +1,7 @@
 // normalize.h: small steps between the sums of an update, so that no number of them has to visit the host.
 #pragma once
 
+#include "kernels/adam.h"
 #include "kernels/loss.h"
 
 namespace wd {
@@ -33,12 +34,38 @@ struct NoteFiniteArgs {
   std::int64_t* finite = nullptr;
 };
 
+// The losses of an update under way, in the device's memory: [kLossRecordNumbers] float64.
+struct LossRecord {
+  double target_kl;  // a minibatch whose KL estimate is above 1.5 times this ends the update; 0: none does
+  double sums[kNumLossSums];  // of all minibatches, including the one that ended the update
+};
+inline constexpr std::int64_t kLossRecordNumbers = sizeof(LossRecord) / sizeof(double);
+
+// Forgets the losses of the last update, unless the optimizer refused a step of it.
+struct BeginLossRecordArgs {
+  LossRecord* record = nullptr;
+  const StepRecord* optimizer = nullptr;
+  const double* target_kl = nullptr;  // null: none
+};
+
+// Adds a minibatch to the record, and tells the optimizer what to do with it.
+struct RecordLossArgs {
+  LossRecord* record = nullptr;
+  const StepRecord* optimizer = nullptr;
+  const double* totals = nullptr;  // [kNumLossSums]
+  StepInput* input = nullptr;
+};
+
 // All of them enqueue.
+void begin_loss_record(Queue queue, const BeginLossRecordArgs& args);
+void record_loss(Queue queue, const RecordLossArgs& args);
 void normalization(Queue queue, const NormalizationArgs& args);
 void normalize_targets(Queue queue, const NormalizeTargetsArgs& args);
 void note_finite(Queue queue, const NoteFiniteArgs& args);
 
 namespace cuda {
+void begin_loss_record(void* stream, const BeginLossRecordArgs& args);
+void record_loss(void* stream, const RecordLossArgs& args);
 void normalization(void* stream, const NormalizationArgs& args);
 void normalize_targets(void* stream, const NormalizeTargetsArgs& args);
 void note_finite(void* stream, const NoteFiniteArgs& args);

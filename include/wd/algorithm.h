@@ -1,4 +1,4 @@
-// algorithm.h: learning from a rollout: A2C, PPO or REINFORCE, one learner a policy.
+// algorithm.h: learning from a rollout, by the algorithm of each policy's settings: one learner per policy.
 #pragma once
 
 #include <functional>
@@ -25,8 +25,8 @@ class Learner {
   ~Learner();
   Learner(Learner&&) noexcept;
 
-  // Updates do nothing where this number, on the device, is not 0 when they begin.
-  void heed(const std::int64_t* failed);
+  // Updates do nothing if this number, on the device, is not 0 when they begin.
+  void set_skip_flag(const std::int64_t* failed);
   // Throws std::runtime_error where an update met losses or a gradient that were not finite; it made no step with them, and none was
   // made since. On ranks that had no part in it a PeerError. On the CPU update() itself throws so. Synchronises on CUDA. All ranks.
   void check() const;
@@ -43,7 +43,7 @@ class Learner {
  private:
   friend void prepare(std::span<Learner> learners);
   friend bool update(std::span<Learner> learners, const TrainingClock& clock,
-                     const std::function<bool()>& give_up);
+                     const std::function<bool()>& should_stop);
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
@@ -52,10 +52,10 @@ class Learner {
 
 // Advantages, targets and masks of the rollout, into its buffers; the value of the last observation must be there.
 void prepare(std::span<Learner> learners);
-// Epochs and minibatches over the prepared rollout. `give_up` is asked at every chunk; when it says yes on any rank,
-// no more steps are begun, and false comes back on all ranks. All ranks with give_up or all without. Schedules and the order of
+// Epochs and minibatches over the prepared rollout. `should_stop` is asked at every chunk; when it says yes on any rank,
+// no more steps are begun, and false comes back on all ranks. All ranks with should_stop or all without. Schedules and the order of
 // minibatches follow the clock, which shows the time before this rollout.
 bool update(std::span<Learner> learners, const TrainingClock& clock,
-            const std::function<bool()>& give_up = {});
+            const std::function<bool()>& should_stop = {});
 
 }  // namespace wd

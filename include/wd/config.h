@@ -11,13 +11,14 @@
 #include <string_view>
 #include <vector>
 
+#include "wd/algorithms.h"
 #include "wd/error.h"
+#include "wd/networks.h"
 #include "wd/params.h"
 #include "wd/spec.h"
 
 namespace wd {
 
-enum Algorithm : int { kA2c, kPpo, kReinforce };
 enum Activation : int { kRelu, kTanh };
 enum InitMethod : int { kOrthogonal, kXavier, kTorchDefault };
 enum Reset : int { kResetRandom, kResetFixed, kResetPool, kResetGiven };  // in the order of ResetMode
@@ -29,7 +30,7 @@ enum ScaleLr : int { kScaleLrNone, kScaleLrSqrt, kScaleLrLinear };
 
 // policy.NAME.model: the network.
 struct ModelSettings {
-  int type = 0;  // fully_connected, the only one
+  NetworkChoice network;  // settings of a registered network; none for fully_connected, whose settings follow
   std::vector<int> fc_dims = {256, 256};
   int activation = kRelu;
   bool separate_value = false;
@@ -37,6 +38,7 @@ struct ModelSettings {
   double initial_log_std = 0.0;
   std::string model_ckpt_filepath;
 
+  // The type first; naming another one replaces its settings by their defaults.
   void describe(Fields& field);
 };
 
@@ -45,33 +47,11 @@ struct PolicySettings {
   std::string name;                // the key of its section
   std::vector<std::string> roles;  // never empty after load_config
   bool to_train = true;
-  int algorithm = kA2c;
-  Schedule lr = 1e-3;
-  Schedule vf_loss_coeff = 0.5;
-  Schedule entropy_coeff = 0.01;
-  double gamma = 0.99;
-  double gae_lambda = 1.0;  // 1: the return up to the end of the rollout, as WarpDrive's
-  int n_step = 0;
-  bool clip_grad_norm = true;
-  Schedule max_grad_norm = 0.5;
-  bool normalize_advantage = false;
-  bool normalize_return = false;
-  double adam_epsilon = 1e-8;
-  Schedule clip_param = 0.2;
-  Schedule vf_clip_param = 0.0;
-  Schedule target_kl = 0.0;
-  int num_epochs = 4;
-  int num_minibatches = 4;
-  bool reuse_activations = false;
+  AlgorithmChoice algorithm;  // with its settings
   ModelSettings model;
 
-  // What a policy of this algorithm starts from: the values above, and those that are PPO's own.
-  static PolicySettings of(int algorithm);
-
-  // Steps of the optimizer, unless target_kl ends them early.
-  int updates_per_rollout() const { return algorithm == kPpo ? num_epochs * num_minibatches : 1; }
-
-  void describe(Fields& field);  // all but name and model
+  // All but name and model; naming another algorithm replaces the settings by its defaults.
+  void describe(Fields& field);
 };
 
 // env: what every environment understands; its own parameters live in the same section.
@@ -107,8 +87,8 @@ struct TrainerSettings {
   // Steps of one rollout: T.
   std::int64_t rollout_steps() const { return train_batch_size / num_envs; }
   ObservationStorage storage() const {
-    return {precision == kBf16 ? ObservationType::kBfloat16 : ObservationType::kFloat32,
-            observations == kTable};
+    const bool table = observations == kTable;  // which is float32 in any precision
+    return {precision == kBf16 && !table ? ObservationType::kBfloat16 : ObservationType::kFloat32, table};
   }
 
   void describe(Fields& field);

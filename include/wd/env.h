@@ -32,13 +32,14 @@
 #include "wd/params.h"
 #include "wd/random.h"
 #include "wd/spec.h"
+#include "wd/step_view.h"
 
 namespace wd {
 
 // Types that a state may hold. No 8-bit types: their stores may alias anything, which keeps loops from being vectorised.
 template <typename T>
 concept StateValue = std::is_same_v<T, float> || std::is_same_v<T, double> ||
-                     std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::uint32_t>;
+    std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::uint32_t>;
 
 // One value an agent, indexed by the agent's id.
 template <typename T>
@@ -141,30 +142,6 @@ class Outcome {
  private:
   float* reward_;
   std::int32_t* terminated_;
-};
-
-inline constexpr int kMaxRoles = 8;
-
-// Where one role's rows lie in the buffers of its policy. Pointers are those of replica 0 and the role's first agent.
-struct RoleView {
-  int first_agent = 0;
-  int count = 0;
-  int policy_agents = 0;    // agents of the whole policy: rows from one replica to the next
-  int observed_agents = 0;  // the same of observations: those of the whole replica where they are a table
-  int action_width = 0;
-  int observation_stride =
-      0;  // entries from one agent's row to the next: rows start at multiples of 16 bytes
-  int mask_width = 0;
-  bool in_half_widths = false;    // actions are a policy's, in half-widths of [low, high] from its middle
-  float low = 0.0f, high = 0.0f;  // where they are
-  const std::int32_t* action = nullptr;  // [E, policy_agents, action_width], row t; floats where continuous
-  float* reward = nullptr;               // [E, policy_agents], row t
-  std::uint8_t* agent_terminated = nullptr;  // [E, policy_agents], row t
-  std::uint8_t* active = nullptr;            // [E, policy_agents], row t + 1
-  void* observation =
-      nullptr;  // [E, observed_agents, observation_stride] of StepView::observation_type, row t + 1
-  std::uint8_t* action_mask =
-      nullptr;  // [E, policy_agents, mask_width], row t + 1; null where the role has none
 };
 
 // One entry of an observation row: assign it a float, which is rounded to what the buffer holds.

@@ -8,11 +8,11 @@
 #include <string_view>
 #include <vector>
 
-#include "wd/env.h"
+#include "wd/params.h"
+#include "wd/spec.h"
+#include "wd/step_view.h"
 
 namespace wd {
-
-enum class FieldType { kFloat, kDouble, kInt, kUnsigned };
 
 // One state field of one replica. `offset` counts from the replica's block (from its scratch memory for scratch fields).
 struct StateField {
@@ -45,43 +45,6 @@ struct ReplicaHeader {
   std::uint32_t episode = ~0u;     // counts from 0; the first reset makes it so
   std::int32_t reset_pending = 1;  // the next step only resets
   std::int32_t first_steps = 0;    // of the replica's first episode, where it is cut short; 0: it is not
-};
-
-inline constexpr int kMaxStatistics = 16;
-
-// Where one of Spec::statistics lies in a replica's block.
-struct StatisticView {
-  std::uint32_t offset = 0;
-  std::int32_t count = 1;  // values to take the mean of
-  FieldType type = FieldType::kFloat;
-};
-
-enum class ResetMode : std::int32_t { kRandom, kFixed, kPool, kGiven };
-
-// Everything that one call to step all replicas needs. Plain data: it is passed to kernels by value.
-struct StepView {
-  int num_replicas = 0;             // of this worker
-  std::uint32_t first_replica = 0;  // global id of replica 0
-  int time_limit = 0;
-  AtTimeLimit at_time_limit = AtTimeLimit::kTruncates;
-  RandomKey key{};        // Stream::kEnvironment
-  RandomKey start_key{};  // the same, for reset()
-  RandomKey pool_key{};   // Stream::kPool
-  ResetMode reset = ResetMode::kRandom;
-  std::uint32_t pool_size = 0;        // kPool: starts drawn from; kGiven: images
-  const std::byte* images = nullptr;  // kGiven: [pool_size, block_bytes]
-  std::byte* blocks = nullptr;        // [E, block_bytes]
-  std::byte* scratch = nullptr;       // CUDA, where shared memory does not hold a replica: [E, scratch_bytes]
-  int num_roles = 0;
-  RoleView roles[kMaxRoles];
-  ObservationType observation_type = ObservationType::kFloat32;  // of all roles
-  bool as_table = false;                                         // observations are Spec::table
-  int num_statistics = 0;
-  StatisticView statistics[kMaxStatistics];
-  float* statistic = nullptr;  // [E, num_statistics], row t: written where an episode ends; null: not wanted
-  std::uint8_t* terminated = nullptr;  // [E], row t; null in the very first reset, as all of row t
-  std::uint8_t* truncated = nullptr;   // [E], row t
-  std::uint8_t* reset_step = nullptr;  // [E], row t
 };
 
 // How phases are run when an environment is checked (wdtrain check).

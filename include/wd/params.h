@@ -54,8 +54,10 @@ class Fields {
   virtual void operator()(const char* name, float& value, Range range, const char* help) = 0;
   virtual void operator()(const char* name, double& value, Range range, const char* help) = 0;
   // One of several words, kept as its index.
-  virtual void choice(const char* name, int& value, std::initializer_list<const char*> words,
-                      const char* help) = 0;
+  void choice(const char* name, int& value, std::initializer_list<const char*> words, const char* help) {
+    choice(name, value, std::span(words.begin(), words.size()), help);
+  }
+  virtual void choice(const char* name, int& value, std::span<const char* const> words, const char* help) = 0;
 
   // Settings of the program itself. An environment's Params are copied to the device and hold none of these.
   virtual void operator()(const char* name, std::string& value, const char* help) = 0;

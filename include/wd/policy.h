@@ -14,22 +14,6 @@
 
 namespace wd {
 
-struct NamedTensor {
-  std::string name;
-  at::Tensor tensor;
-};
-
-// Rows to learn from, wherever they lie: views of the trajectory, or a gathered minibatch. N rows.
-struct Batch {
-  at::Tensor
-      observation;  // [N, observation_size] float32 or bfloat16, row stride free; or tables that N rows follow from
-  at::Tensor action;                              // [N, width] int32 or float32
-  at::Tensor action_mask;                         // [N, choices] uint8, or undefined
-  at::Tensor log_prob, value, advantage, target;  // [N] float32
-  at::Tensor mask;                                // [N] uint8
-  const Activations* activations = nullptr;       // of these rows under the parameters at hand, or null
-};
-
 // The coefficients of one update; tensors of Batch complete the kernel's arguments.
 struct LossSettings {
   bool ppo = false;
@@ -59,11 +43,11 @@ class Policy {
   at::Tensor gradients() const;
   // bf16: parameters() rounded to bfloat16, [P], from which hidden layers compute; undefined otherwise.
   at::Tensor shadow() const;
-  // Whoever has changed parameters() calls the one; or, where a kernel wrote shadow() as well, the other. Nothing but in bf16. Enqueue.
+  // Call refresh_shadow() after changing parameters(), or shadow_is_written() if a kernel has updated shadow() as well. Enqueue.
   void refresh_shadow();
   void shadow_is_written();
-  // [P + kNumLossSums + 1] float32: gradients(), and behind them room for what is summed over ranks in the same operation.
-  at::Tensor gradients_and_more() const;
+  // [P + kNumLossSums + 1] float32: gradients(), then room for what is summed over ranks in the same operation.
+  at::Tensor all_reduce_buffer() const;
   // Views of the parameters under the names that people see in safetensors files.
   std::vector<NamedTensor> named_parameters() const;
 

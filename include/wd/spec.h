@@ -36,6 +36,12 @@ struct ActionSpace {
   bool is_bounded() const { return is_continuous() && std::isfinite(low) && std::isfinite(high); }
   // Numbers that make one action: heads, or components.
   int width() const { return is_continuous() ? continuous : static_cast<int>(heads.size()); }
+  // Columns of logits: the number of choices of all heads together. 0 for a box.
+  int choices() const {
+    int sum = 0;
+    for (const int n : heads) sum += n;
+    return sum;
+  }
   // Of head or component k: its name, or its number where names are not given.
   std::string name(std::size_t k) const { return names.empty() ? std::to_string(k) : names.at(k); }
   bool operator==(const ActionSpace&) const = default;

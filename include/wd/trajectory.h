@@ -3,55 +3,106 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "wd/device.h"
-#include "wd/environment.h"
+#include "wd/step_view.h"
 
 namespace wd {
 
 struct Activations;
 
-// The buffers of one policy: T steps, E replicas, A agents of its roles. Rows 0..T where T + 1 is said, else 0..T-1.
-struct PolicyBuffers {
+struct NamedTensor {
+  std::string name;
+  at::Tensor tensor;
+  bool per_replica =
+      false;  // its rows are replicas, which ranks share out; all ranks hold other tensors whole
+};
+
+// The roles of one policy, and where the rows of their agents are in its buffers.
+struct PolicyLayout {
   std::string name;
   std::vector<int> roles;       // indices into Spec::roles
   std::vector<int> first_slot;  // slot of each role's first agent among the policy's A
   std::vector<int> agent;       // id of each slot's agent, ascending
   int num_agents = 0;           // A
-  int observation_size = 0;     // of a row, whether or not there are rows
-  ObservationTable table;       // where observations are one, else without features
+  int all_agents = 0;           // of the environment
+  int observation_size = 0;     // entries that one agent observes
+  bool has_action_mask = false;
   ActionSpace action_space;
-  // The actions at hand are a policy's of a bounded box: in half-widths from its middle. Else they are as the environment gets them. Set
-  // by who writes them.
-  bool in_half_widths = false;
-
-  // [T + 1, E, A, observation_size padded to 16 bytes] float32 or bfloat16; padding is 0. A table: [T + 1, E, all agents, its columns padded],
-  // float32, the same tensor for all policies.
-  at::Tensor observation;
-  at::Tensor action_mask;        // [T + 1, E, A, choices of all heads] uint8, undefined without masks
-  at::Tensor active;             // [T + 1, E, A] uint8
-  at::Tensor value;              // [T + 1, E, A] float32
-  at::Tensor action;             // [T, E, A, width] int32, float32 where continuous
-  at::Tensor log_prob;           // [T, E, A] float32
-  at::Tensor reward;             // [T, E, A] float32
-  at::Tensor agent_terminated;   // [T, E, A] uint8
-  at::Tensor advantage, target;  // [T, E, A] float32
-  at::Tensor mask;               // [T, E, A] uint8: transitions in the loss
-  std::shared_ptr<Activations> activations;  // of T * E * A rows, or null: see Policy::keep_activations
+  ObservationType observation_type = ObservationType::kFloat32;
+  ObservationTable table;  // if observations are stored as a table, else without features
 
   bool as_table() const { return table.features > 0; }
-  int row_size() const { return as_table() ? table.columns() : observation_size; }  // of what there is
+  // Entries of a stored observation row, without padding.
+  int row_size() const { return as_table() ? table.columns() : observation_size; }
+};
+
+// One layout per policy. policy_of_role: index of the policy of each role. Throws UsageError if roles of one policy have different
+// spaces, if a policy has no role, or if a table is asked for that the environment does not declare or that is not float32.
+std::vector<PolicyLayout> policy_layouts(const Spec& spec, const std::vector<std::string>& policies,
+                                         const std::vector<int>& policy_of_role, ObservationStorage storage);
+
+// What the loss reads: the transitions of a rollout, [T or T + 1, E, A, ...], or N rows of a batch, [N, ...].
+struct Transitions {
+  // [.., observation_size padded to 16 bytes] float32 or bfloat16; padding is 0. A table: [T + 1, E, all agents, columns padded]
+  // float32, one tensor for all policies.
+  at::Tensor observation;
+  at::Tensor action_mask;        // [.., choices of all heads] uint8, undefined without masks
+  at::Tensor value;              // float32
+  at::Tensor action;             // [.., width] int32, float32 where continuous
+  at::Tensor log_prob;           // float32
+  at::Tensor advantage, target;  // float32
+  at::Tensor mask;               // uint8: 1 if the transition is in the loss
+};
+
+// The buffers of one policy: T steps, E replicas, A agents of its roles; buffer_fields() says which have a row T.
+struct PolicyBuffers : PolicyLayout, Transitions {
+  at::Tensor active;            // [T + 1, E, A] uint8
+  at::Tensor reward;            // [T, E, A] float32
+  at::Tensor agent_terminated;  // [T, E, A] uint8
+  // True if the actions were chosen by a policy with a bounded box: they are in half-widths from the middle of the box. Otherwise the
+  // environment takes them as they are. Set by whoever writes actions.
+  bool in_half_widths = false;
+  std::shared_ptr<Activations> activations;  // of T * E * A rows, or null: see Policy::keep_activations
+
   // Observations [rows, observation_size] of steps [begin, end): a view, no copy. A table: [E * all agents * steps, its columns].
   at::Tensor observation_rows(std::int64_t begin, std::int64_t end) const;
 };
 
+// N rows to learn from: views of the trajectory, or a gathered minibatch. The row stride of observations is free.
+struct Batch : Transitions {
+  const Activations* activations = nullptr;  // of these rows under the current parameters, or null
+};
+
+// One buffer of a policy. Everything that handles all buffers loops over this table: allocation, the way from one rollout to the
+// next, checkpoints, minibatches, the memory model and the benchmark.
+struct BufferField {
+  enum Phase : unsigned { kEnvironment = 1, kInference = 2, kReturns = 4, kLoss = 8 };
+  struct Form {
+    std::vector<std::int64_t> shape;  // of one step of one replica; empty: this policy has no such buffer
+    at::ScalarType type = at::kFloat;
+  };
+
+  const char* name;
+  at::Tensor PolicyBuffers::*tensor;
+  at::Tensor Transitions::*row;  // the same tensor in a batch, or null if batches do not have it
+  Form (*form)(const PolicyLayout& policy);
+  bool last_row;    // holds T + 1 steps
+  bool carried;     // the next rollout begins with its last row, which checkpoints hold
+  unsigned phases;  // in which every row is read or written once
+};
+std::span<const BufferField> buffer_fields();
+// Whether the tensor of this policy is that of all policies: a table of observations.
+bool is_shared(const BufferField& field, const PolicyLayout& policy);
+
 class Trajectory {
  public:
-  // policy_of_role: index of the policy of each role. Roles of one policy must have equal spaces. Throws UsageError otherwise,
-  // or when a policy has no role, or a table is wanted of an environment that has none or in bfloat16.
+  // Throws UsageError as policy_layouts() does.
   Trajectory(const Spec& spec, const std::vector<std::string>& policies,
              const std::vector<int>& policy_of_role, int steps, int num_envs, Device device,
              ObservationStorage storage = {});
@@ -74,15 +125,17 @@ class Trajectory {
   StepView rows(int t) const;
   // Pointers for the very first reset, which writes row 0.
   StepView first_rows() const;
-  // What the next rollout begins with: views of the last row, by policy.
-  std::vector<std::pair<std::string, at::Tensor>> last_rows() const;
+  // What the next rollout begins with: views of the last row, "POLICY/FIELD".
+  std::vector<NamedTensor> last_rows() const;
   // Row 0 becomes the last row again, before the next carry_over(): undoes a rollout that was begun.
   void carry_back();
   // The last row becomes row 0 of the next rollout, of T steps again: the one copy of observations.
   void carry_over();
 
-  // All that was allocated.
+  // Every tensor that was allocated, once.
   std::vector<at::Tensor> buffers() const;
+  // f(field, tensor) for the buffers of all policies; a tensor that policies share counts as the first one's.
+  void each_buffer(const std::function<void(const BufferField&, const at::Tensor&)>& f) const;
 
  private:
   void copy_row(std::int64_t from, std::int64_t to);
@@ -94,5 +147,9 @@ class Trajectory {
   std::vector<PolicyBuffers> policies_;
   at::Tensor terminated_, truncated_, reset_step_, statistics_;
 };
+
+// Bytes of all buffers of a Trajectory with these shapes. A double, as the sizes may be more than could be allocated.
+double trajectory_bytes(const Spec& spec, const std::vector<int>& policy_of_role, double steps,
+                        double num_envs, ObservationStorage storage);
 
 }  // namespace wd

@@ -30,18 +30,11 @@ Adam::Adam(const at::Tensor& parameters, const at::Tensor& shadow, double epsilo
       partial_(at::zeros({num_chunks(parameters.numel())}, record_.options())),
       epsilon_(epsilon) {}
 
-void Adam::begin_update(const Coefficients& coefficients, Limits limits, const std::int64_t* failed) {
-  const double* const value = coefficients.value().const_data_ptr<double>();
-  BeginUpdateArgs args;
-  args.record = record_in(record_);
-  args.lr = value + kLr;
-  if (limits.norm) args.max_grad_norm = value + kMaxGradNorm;
-  if (limits.kl) args.target_kl = value + kTargetKl;
-  args.failed = failed;
-  wd::begin_update(current_queue(device_), args);
+void Adam::begin_update(const double* lr, const double* max_grad_norm, const std::int64_t* failed) {
+  wd::begin_update(current_queue(device_), {record_in(record_), lr, max_grad_norm, failed});
 }
 
-void Adam::step(const at::Tensor& gradients, const at::Tensor& totals) {
+void Adam::step(const at::Tensor& gradients, const at::Tensor& input) {
   AdamArgs args;
   args.n = parameters_.numel();
   args.gradient = gradients.const_data_ptr<float>();
@@ -49,13 +42,15 @@ void Adam::step(const at::Tensor& gradients, const at::Tensor& totals) {
   args.first_moment = first_moment_.mutable_data_ptr<float>();
   args.second_moment = second_moment_.mutable_data_ptr<float>();
   if (shadow_.defined()) args.shadow = static_cast<std::uint16_t*>(shadow_.mutable_data_ptr());
-  args.totals = totals.const_data_ptr<double>();
+  args.input = reinterpret_cast<const StepInput*>(input.const_data_ptr<double>());
   args.steps = steps_.mutable_data_ptr<float>();
   args.record = record_in(record_);
   args.partial = partial_.mutable_data_ptr<double>();
   args.epsilon = static_cast<float>(epsilon_);
   adam(current_queue(device_), args);
 }
+
+const StepRecord* Adam::live_record() const { return record_in(record_); }
 
 StepRecord Adam::record() const {
   const at::Tensor host = record_.cpu();

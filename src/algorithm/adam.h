@@ -4,7 +4,6 @@
 #include <ATen/core/Tensor.h>
 
 #include "kernels/adam.h"
-#include "src/algorithm/coefficients.h"
 #include "wd/device.h"
 
 namespace wd {
@@ -14,14 +13,13 @@ class Adam {
   // `shadow`: a bfloat16 tensor that every step writes the parameters to as well, or undefined.
   Adam(const at::Tensor& parameters, const at::Tensor& shadow, double epsilon);
 
-  // What every step of the coming update reads; the numbers of the last update are forgotten. Enqueues.
-  // Where `failed`, on the device, is not null and not 0, the update does nothing.
-  struct Limits {
-    bool norm = true, kl = false;
-  };
-  void begin_update(const Coefficients& coefficients, Limits limits, const std::int64_t* failed);
-  // One step down the summed gradient of a minibatch with these totals, [kNumLossSums] float64 (kernels/adam.h). Enqueues.
-  void step(const at::Tensor& gradients, const at::Tensor& totals);
+  // Begins an update, and forgets the numbers of the last one unless that refused a step. lr and max_grad_norm (null: no limit) are on
+  // the device. If `failed`, on the device, is neither null nor 0, the steps of the update do nothing. Enqueues.
+  void begin_update(const double* lr, const double* max_grad_norm, const std::int64_t* failed);
+  // One step down the summed gradient of a minibatch, of which `input` [kStepInputNumbers] float64 says the rest. Enqueues.
+  void step(const at::Tensor& gradients, const at::Tensor& input);
+  // On the device.
+  const StepRecord* live_record() const;
   // The numbers of the update so far. Waits for the device.
   StepRecord record() const;
 

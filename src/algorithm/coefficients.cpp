@@ -1,22 +1,15 @@
-// coefficients.cpp: a policy's schedules as arrays of points.
+// coefficients.cpp: schedules as arrays of points.
 #include "src/algorithm/coefficients.h"
 
 #include <ATen/ATen.h>
 
-#include "kernels/loss.h"
+#include "kernels/clock.h"
 #include "src/device.h"
 #include "src/tensor_device.h"
 
 namespace wd {
 
-Coefficients::Coefficients(const PolicySettings& settings, Device device) : device_(device) {
-  static_assert(offsetof(LossCoefficients, clip) == kClipParam * sizeof(float) &&
-                offsetof(LossCoefficients, value_clip) == kValueClip * sizeof(float) &&
-                offsetof(LossCoefficients, value_coeff) == kValueCoeff * sizeof(float) &&
-                offsetof(LossCoefficients, entropy_coeff) == kEntropyCoeff * sizeof(float));
-  const std::array<const Schedule*, kNumCoefficients> schedules = {
-      &settings.clip_param, &settings.vf_clip_param, &settings.vf_loss_coeff, &settings.entropy_coeff,
-      &settings.lr,         &settings.max_grad_norm, &settings.target_kl};
+Coefficients::Coefficients(std::span<const Schedule* const> schedules, Device device) : device_(device) {
   std::vector<double> points;
   std::vector<std::int64_t> first = {0};
   for (const Schedule* const schedule : schedules) {
@@ -26,16 +19,16 @@ Coefficients::Coefficients(const PolicySettings& settings, Device device) : devi
     first.push_back(static_cast<std::int64_t>(points.size() / 2));
   }
   const at::Device place = torch_device(device);
+  const auto count = static_cast<std::int64_t>(schedules.size());
   points_ = at::tensor(points, at::kDouble).to(place);
   first_ = at::tensor(first, at::kLong).to(place);
-  value_ = at::zeros({kNumCoefficients}, at::TensorOptions().dtype(at::kDouble).device(place));
-  rounded_ = at::zeros({kNumCoefficients}, at::TensorOptions().dtype(at::kFloat).device(place));
-  of_loss_ = rounded_.narrow(0, kClipParam, kEntropyCoeff + 1);
+  value_ = at::zeros({count}, at::TensorOptions().dtype(at::kDouble).device(place));
+  rounded_ = at::zeros({count}, at::TensorOptions().dtype(at::kFloat).device(place));
 }
 
 void Coefficients::update(const TrainingClock& clock) {
   SchedulesArgs args;
-  args.count = kNumCoefficients;
+  args.count = value_.numel();
   args.points = points_.const_data_ptr<double>();
   args.first = first_.const_data_ptr<std::int64_t>();
   args.time = clock.time();

@@ -1,39 +1,32 @@
-// coefficients.h: where a policy's schedules stand, in the memory of its device, where the kernels of an update read them.
+// coefficients.h: the current values of schedules, in the memory of the device, where the kernels of an update read them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
+#include <span>
+
 #include "wd/clock.h"
-#include "wd/config.h"
+#include "wd/device.h"
+#include "wd/params.h"
 
 namespace wd {
 
-// The order of the first four is that of LossCoefficients (kernels/loss.h).
-enum Coefficient {
-  kClipParam,
-  kValueClip,
-  kValueCoeff,
-  kEntropyCoeff,
-  kLr,
-  kMaxGradNorm,
-  kTargetKl,
-  kNumCoefficients
-};
-
 class Coefficients {
  public:
-  Coefficients(const PolicySettings& settings, Device device);
+  // A schedule without points is always 0.
+  Coefficients(std::span<const Schedule* const> schedules, Device device);
 
   // At the clock's time. Enqueues.
   void update(const TrainingClock& clock);
-  // [kNumCoefficients] float64: as of the last update().
+  // [schedules] float64: as of the last update().
   const at::Tensor& value() const { return value_; }
-  // [4] float32: those of the loss.
-  const at::Tensor& of_loss() const { return of_loss_; }
+  const double* value(int k) const { return value_.const_data_ptr<double>() + k; }
+  // [schedules] float32: the same, rounded.
+  const at::Tensor& rounded() const { return rounded_; }
 
  private:
   Device device_;
-  at::Tensor points_, first_, value_, rounded_, of_loss_;
+  at::Tensor points_, first_, value_, rounded_;
 };
 
 }  // namespace wd

@@ -10,26 +10,13 @@
 
 namespace wd {
 
-namespace {
-
-at::Tensor room_for(const at::Tensor& tensor, std::int64_t units) {
-  return tensor.defined() ? at::empty({units, tensor.flatten(0, 1).flatten(1).size(1)}, tensor.options())
-                          : at::Tensor();
-}
-
-}  // namespace
-
 Batch whole_batch(const PolicyBuffers& buffers, int steps) {
   Batch batch;
-  const std::int64_t rows = buffers.mask.numel();
-  batch.observation = buffers.observation_rows(0, steps);
-  batch.action = buffers.action;
-  batch.action_mask = buffers.action_mask;
-  batch.log_prob = buffers.log_prob.view({rows});
-  batch.value = buffers.value.flatten().narrow(0, 0, rows);
-  batch.advantage = buffers.advantage.view({rows});
-  batch.target = buffers.target.view({rows});
-  batch.mask = buffers.mask.view({rows});
+  for (const BufferField& field : buffer_fields()) {
+    const at::Tensor& tensor = buffers.*field.tensor;
+    if (field.row != nullptr && tensor.defined()) batch.*field.row = tensor.slice(0, 0, steps).flatten(0, 2);
+  }
+  batch.observation = batch.observation.narrow(1, 0, buffers.row_size());
   batch.activations = buffers.activations.get();
   return batch;
 }
@@ -44,14 +31,14 @@ Minibatches::Minibatches(const PolicyBuffers& buffers, int steps, int num_envs, 
   const std::int64_t most = deal_.capacity = (units_ + count - 1) / count;
   order_ = at::zeros({count, most}, buffers.observation.options().dtype(at::kLong));
   deal_.order = order_.mutable_data_ptr<std::int64_t>();
-  observation_ = room_for(buffers.observation, most);
-  action_ = room_for(buffers.action, most);
-  action_mask_ = room_for(buffers.action_mask, most);
-  log_prob_ = room_for(buffers.log_prob, most);
-  value_ = room_for(buffers.value, most);
-  advantage_ = room_for(buffers.advantage, most);
-  target_ = room_for(buffers.target, most);
-  mask_ = room_for(buffers.mask, most);
+  for (const BufferField& field : buffer_fields()) {
+    const at::Tensor& tensor = buffers.*field.tensor;
+    if (field.row == nullptr || !tensor.defined()) continue;
+    std::vector<std::int64_t> shape = tensor.sizes().vec();
+    shape.erase(shape.begin());
+    shape[0] = most;
+    gathered_.*field.row = at::empty(shape, tensor.options());
+  }
 }
 
 void Minibatches::shuffle(std::uint64_t seed, const TrainingTime* time, int epoch) {
@@ -75,22 +62,15 @@ Batch Minibatches::gather(int m) {
   GatherArgs args;
   args.rows = n;
   args.index = deal_.order + m * deal_.capacity;
-  const auto take = [&](const at::Tensor& from, const at::Tensor& into) {
-    args.add(from.const_data_ptr(), into.mutable_data_ptr(), into.stride(0) * into.element_size());
-    return into.narrow(0, 0, n);
-  };
-  const std::int64_t rows = n * buffers_.num_agents;
   Batch batch;
-  batch.observation = take(buffers_.observation, observation_)
-                          .view({n * buffers_.observation.size(2), buffers_.observation.size(3)})
-                          .narrow(1, 0, buffers_.row_size());
-  batch.action = take(buffers_.action, action_);
-  if (buffers_.action_mask.defined()) batch.action_mask = take(buffers_.action_mask, action_mask_);
-  batch.log_prob = take(buffers_.log_prob, log_prob_).view({rows});
-  batch.value = take(buffers_.value, value_).view({rows});
-  batch.advantage = take(buffers_.advantage, advantage_).view({rows});
-  batch.target = take(buffers_.target, target_).view({rows});
-  batch.mask = take(buffers_.mask, mask_).view({rows});
+  for (const BufferField& field : buffer_fields()) {
+    if (field.row == nullptr || !(gathered_.*field.row).defined()) continue;
+    const at::Tensor& from = buffers_.*field.tensor;
+    const at::Tensor& into = gathered_.*field.row;
+    args.add(from.const_data_ptr(), into.mutable_data_ptr(), into.stride(0) * into.element_size());
+    batch.*field.row = into.narrow(0, 0, n).flatten(0, 1);
+  }
+  batch.observation = batch.observation.narrow(1, 0, buffers_.row_size());
   wd::gather(current_queue(device_holding(order_)), args);
   return batch;
 }

@@ -3,7 +3,6 @@
 
 #include "kernels/deal.h"
 #include "wd/clock.h"
-#include "wd/policy.h"
 #include "wd/trajectory.h"
 
 namespace wd {
@@ -30,9 +29,9 @@ class Minibatches {
 
   const PolicyBuffers& buffers_;
   DealArgs deal_;
-  std::int64_t units_;  // T * E
-  at::Tensor order_;    // [M, ceil(T * E / M)] int64 on the policy's device: units of each minibatch
-  at::Tensor observation_, action_, action_mask_, log_prob_, value_, advantage_, target_, mask_;
+  std::int64_t units_;    // T * E
+  at::Tensor order_;      // [M, ceil(T * E / M)] int64 on the policy's device: units of each minibatch
+  Transitions gathered_;  // [units of the largest minibatch, A, ...]
 };
 
 }  // namespace wd

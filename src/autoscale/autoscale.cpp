@@ -111,17 +111,11 @@ Machine describe_gpus(const Config& config, const LaunchOptions& launch) {
 
 // --- what is searched --------------------------------------------------------------------------------------
 
-// From trajectories of one and of two steps: a replica's bytes are the same for any number of them.
+// From trajectories of one and of two steps.
 Sizes sizes_of(const Config& config, const Environment& environment) {
-  std::vector<std::string> names;
-  for (const PolicySettings& policy : config.policies) names.push_back(policy.name);
-  const auto bytes = [&](int steps) {
-    double sum = 0.0;
-    for (const at::Tensor& buffer :
-         Trajectory(environment.spec(), names, config.policy_of_role, steps, 1, {}, config.trainer.storage())
-             .buffers())
-      sum += static_cast<double>(buffer.nbytes());
-    return sum;
+  const Spec spec = environment.spec();
+  const auto bytes = [&](double steps) {
+    return trajectory_bytes(spec, config.policy_of_role, steps, 1, config.trainer.storage());
   };
   const double one = bytes(1), step = bytes(2) - one;
   return {
@@ -255,10 +249,8 @@ SearchOptions search_options(const Config& config, const Environment& environmen
   }
   options.min_rollout =
       least_rollout(config, environment.spec().time_limit, num_workers, options.limits.max_batch);
-  for (const PolicySettings& policy : config.policies) {
-    if (policy.algorithm == kPpo)
-      options.limits.min_batch = std::max<std::int64_t>(options.limits.min_batch, policy.num_minibatches);
-  }
+  for (const PolicySettings& policy : config.policies)
+    options.limits.min_batch = std::max(options.limits.min_batch, policy.algorithm->min_batch());
   options.sizes = sizes_of(config, environment);
   return options;
 }
@@ -272,7 +264,8 @@ std::vector<Override> settings_of(const SearchResult& result, const Config& conf
   if (config.autoscale.scale_lr == kScaleLrNone || growth == 1.0) return settings;
   const double factor = config.autoscale.scale_lr == kScaleLrSqrt ? std::sqrt(growth) : growth;
   for (const PolicySettings& policy : config.policies)
-    settings.push_back({concat("policy.", policy.name, ".lr"), scaled(policy.lr, factor), kOption});
+    settings.push_back(
+        {concat("policy.", policy.name, ".lr"), scaled(policy.algorithm->learning_rate(), factor), kOption});
   return settings;
 }
 

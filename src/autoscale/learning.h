@@ -15,11 +15,7 @@ std::int64_t iterations_of(const Config& config, std::int64_t batch);
 // where min_iterations is 0.
 std::optional<std::int64_t> most_batch(const Config& config);
 
-// Steps of a rollout of which an advantage's terms lie within it for two thirds on average, or an episode, where that is shorter: of
-// the trained policy that needs most. An advantage gives a temporal difference n steps ahead the weight (gamma * lambda)^n, so that its
-// horizon is h = 1 / (1 - gamma * lambda) steps; of a rollout of k h steps the part 1 - (1 - e^-k) / k of all weights lies within
-// it, 0.68 for k = 3. With n-step returns the horizon is n. REINFORCE needs two
-// episodes.
+// Steps of a rollout that the algorithm of the trained policy with the greatest need wants (AlgorithmSettings::wanted_rollout).
 std::int64_t enough_steps(const Config& config, int time_limit);
 
 // The least T of a search: autoscale.min_rollout where it is given; otherwise enough_steps(), for speed no less than configured, and no

@@ -5,24 +5,13 @@
 #include <limits>
 
 #include "src/autoscale/budget.h"
-#include "src/rollout/trajectory_bytes.h"
+#include "src/nets/network.h"
 #include "src/run/format.h"
 #include "wd/error.h"
+#include "wd/trajectory.h"
 
 namespace wd::scaling {
 namespace {
-
-// Weights and biases of one policy; the input of a table's first layer is its columns.
-double parameters_of(const PolicySettings& policy, const Spec& spec, const Role& role, bool as_table) {
-  double parameters = 0.0, inputs = as_table ? spec.table.columns() : role.observation_size();
-  for (const int width : policy.model.fc_dims) {
-    parameters += (inputs + 1) * width * (policy.model.separate_value ? 2 : 1);
-    inputs = width;
-  }
-  double outputs = role.action.is_continuous() ? role.action.width() : 0;
-  for (const int choices : role.action.heads) outputs += choices;
-  return parameters + (inputs + 1) * (outputs + 1);
-}
 
 std::string amount(double bytes) {
   return run::format_bytes(static_cast<std::uint64_t>(std::min(bytes, 0x1p62)));
@@ -39,13 +28,13 @@ MemoryNeeded memory_needed(const Config& config, const Environment& environment,
       trajectory_bytes(spec, config.policy_of_role, static_cast<double>(config.trainer.rollout_steps()),
                        replicas, config.trainer.storage()) +
       replicas * environment.layout().block_bytes;
-  for (std::size_t p = 0; p < config.policies.size(); ++p) {
-    const auto role = std::ranges::find(config.policy_of_role, static_cast<int>(p));
-    if (role == config.policy_of_role.end()) continue;
-    needed.networks +=
-        kCopies * parameters_of(config.policies[p], spec,
-                                spec.roles[static_cast<std::size_t>(role - config.policy_of_role.begin())],
-                                config.trainer.storage().as_table);
+  std::vector<std::string> names;
+  for (const PolicySettings& policy : config.policies) names.push_back(policy.name);
+  const auto layouts = policy_layouts(spec, names, config.policy_of_role, config.trainer.storage());
+  for (std::size_t p = 0; p < layouts.size(); ++p) {
+    const ActorCritic nets = make_networks(layouts[p], config.policies[p].model, {}, kFp32);
+    for (const Network* const net : {nets.actor.get(), nets.critic.get()})
+      if (net != nullptr) needed.networks += kCopies * static_cast<double>(net->num_parameters());
   }
   return needed;
 }

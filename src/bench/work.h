@@ -20,11 +20,6 @@ struct Work {
   Work operator+(const Work& other) const { return {bytes + other.bytes, flop + other.flop}; }
 };
 
-// Products of one row through layers of these widths, from input to output:
-// forward 2 sum(in out); backward the same for the weights, and again for all inputs but the network's own.
-std::int64_t forward_flop(const std::vector<int>& widths);
-std::int64_t backward_flop(const std::vector<int>& widths);
-
 // Rows written by the environment, and actions read by it.
 Work environment_work(const Trajectory& trajectory);
 // Actions written at random.

@@ -95,7 +95,7 @@ std::string difference(const World& a, int replica_a, const World& b, int replic
                      replica_b);
     });
     look([&] {
-      return compare("action mask", role, World::choices(role), x.action_mask, replica_a, y.action_mask,
+      return compare("action mask", role, role.action.choices(), x.action_mask, replica_a, y.action_mask,
                      replica_b);
     });
   }

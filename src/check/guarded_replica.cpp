@@ -98,7 +98,7 @@ GuardedReplica::GuardedReplica(const Environment& environment, Edge edge)
     const Role& role = spec_.roles[r];
     std::size_t observation = 0, mask = 0;
     GuardedMemory observed = rows(size(role.count), size(role.observation_size()) * kWord, observation);
-    GuardedMemory masked = rows(size(role.count), size(World::choices(role)), mask);
+    GuardedMemory masked = rows(size(role.count), size(role.action.choices()), mask);
     rows_.push_back({std::move(observed), std::move(masked), observation, mask});
     actions_.push_back(actions(r));
   }
@@ -136,7 +136,7 @@ void GuardedReplica::load(const World& world, std::size_t role) {
     for (std::size_t i = 0; i < size(one.count); ++i) {
       std::memset(rows_[r].observation.data() + i * rows_[r].observation_pitch, 0xff,
                   size(one.observation_size()) * kWord);
-      std::memset(rows_[r].mask.data() + i * rows_[r].mask_pitch, 0xff, size(World::choices(one)));
+      std::memset(rows_[r].mask.data() + i * rows_[r].mask_pitch, 0xff, size(one.action.choices()));
     }
     const std::size_t width = size(one.action.width()), first = size(first_agent(r));
     GuardedMemory& actions = one.action.is_continuous() ? actions_[role].continuous : actions_[role].discrete;
@@ -161,8 +161,8 @@ void GuardedReplica::store(World& world) const {
                   rows_[r].observation.data() + i * rows_[r].observation_pitch,
                   size(role.observation_size()) * kWord);
       if (role.action_mask)
-        std::memcpy(world.rows[r].action_mask.data() + i * size(World::choices(role)),
-                    rows_[r].mask.data() + i * rows_[r].mask_pitch, size(World::choices(role)));
+        std::memcpy(world.rows[r].action_mask.data() + i * size(role.action.choices()),
+                    rows_[r].mask.data() + i * rows_[r].mask_pitch, size(role.action.choices()));
     }
   }
 }
@@ -258,7 +258,7 @@ std::string GuardedReplica::meaning(const Fault& fault) const {
                          role.observation_size(), rows_[r].observation.offset_of(fault.address)) +
              by;
     if (rows_[r].mask.holds(fault.address))
-      return row_meaning(role, "action mask value", rows_[r].mask_pitch, 1, World::choices(role),
+      return row_meaning(role, "action mask value", rows_[r].mask_pitch, 1, role.action.choices(),
                          rows_[r].mask.offset_of(fault.address)) +
              by;
   }

@@ -54,12 +54,6 @@ std::string name_of(PhaseOrder order) {
 
 int World::stride(const Role& role) { return (role.observation_size() + 3) / 4 * 4 + kGuard; }
 
-int World::choices(const Role& role) {
-  int sum = 0;
-  for (const int n : role.action.heads) sum += n;
-  return sum;
-}
-
 World::World(const Environment& environment, int num_envs, std::uint64_t seed, std::uint32_t first_replica)
     : environment_(environment),
       spec_(environment.spec()),
@@ -79,7 +73,7 @@ World::World(const Environment& environment, int num_envs, std::uint64_t seed, s
     row.observation.resize(agents * static_cast<std::size_t>(stride(role)));
     row.agent_terminated.resize(agents);
     row.active.resize(agents);
-    if (role.action_mask) row.action_mask.resize(agents * static_cast<std::size_t>(choices(role)));
+    if (role.action_mask) row.action_mask.resize(agents * static_cast<std::size_t>(role.action.choices()));
   }
   for (auto* flags : {&terminated, &truncated, &reset_step}) flags->resize(E);
 }
@@ -98,28 +92,21 @@ void World::draw_actions(std::uint64_t step) {
 
 StepView World::view() {
   StepView view;
+  view.add_roles(spec_);
   view.num_replicas = num_envs_;
   view.first_replica = first_replica_;
-  view.time_limit = spec_.time_limit;
-  view.at_time_limit = spec_.at_time_limit;
   view.key = view.start_key = RandomKey::of(seed_, Stream::kEnvironment);
   view.blocks = blocks_.data();
-  int agent = 0;
-  for (const Role& role : spec_.roles) {
-    RoleRows& row = rows[static_cast<std::size_t>(view.num_roles)];
-    RoleView& out = view.roles[view.num_roles++];
-    out.first_agent = agent;
-    out.count = out.policy_agents = out.observed_agents = role.count;
-    out.action_width = role.action.width();
-    out.observation_stride = stride(role);
-    out.mask_width = choices(role);
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    RoleRows& row = rows[r];
+    RoleView& out = view.roles[r];
+    out.observation_stride = stride(spec_.roles[r]);
     out.action = row.action.data();
     out.reward = row.reward.data();
     out.agent_terminated = row.agent_terminated.data();
     out.active = row.active.data();
     out.observation = row.observation.data();
-    out.action_mask = role.action_mask ? row.action_mask.data() : nullptr;
-    agent += role.count;
+    out.action_mask = spec_.roles[r].action_mask ? row.action_mask.data() : nullptr;
   }
   view.terminated = terminated.data();
   view.truncated = truncated.data();
@@ -175,7 +162,7 @@ std::string World::mask_fault(std::size_t role_index, int replica, int agent) co
   const std::size_t slot = static_cast<std::size_t>(replica) * static_cast<std::size_t>(role.count) +
                            static_cast<std::size_t>(agent);
   const std::uint8_t* legal =
-      rows[role_index].action_mask.data() + slot * static_cast<std::size_t>(choices(role));
+      rows[role_index].action_mask.data() + slot * static_cast<std::size_t>(role.action.choices());
   for (std::size_t h = 0; h < role.action.heads.size(); ++h) {
     bool any = false;
     for (int i = 0; i < role.action.heads[h]; ++i) {

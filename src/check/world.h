@@ -47,7 +47,6 @@ class World {
   const Environment& environment() const { return environment_; }
   // Floats from one agent's observation row to the next.
   static int stride(const Role& role);
-  static int choices(const Role& role);
 
   std::vector<RoleRows> rows;                                   // by role
   std::vector<std::uint8_t> terminated, truncated, reset_step;  // [E]

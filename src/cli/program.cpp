@@ -8,6 +8,7 @@
 #include "src/program_name.h"
 #include "src/suggest.h"
 #include "wd/environment.h"
+#include "wd/error.h"
 #include "wd/heartbeat.h"
 #include "wd/main.h"
 #include "wd/streams.h"

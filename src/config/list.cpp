@@ -55,8 +55,7 @@ class Lister : public Fields {
   void operator()(const char* name, double& value, Range range, const char* help) override {
     fields_.push_back({name, "number", format(value), format(range), help});
   }
-  void choice(const char* name, int& value, std::initializer_list<const char*> words,
-              const char* help) override {
+  void choice(const char* name, int& value, std::span<const char* const> words, const char* help) override {
     const std::vector<std::string> all(words.begin(), words.end());
     fields_.push_back({name, list(all, " | "), all.at(static_cast<std::size_t>(value)), "", help});
   }

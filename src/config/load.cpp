@@ -74,8 +74,7 @@ class Loader {
 
   Config load() {
     collect_layers();
-    std::vector<std::string> unused;
-    for (Layer& layer : layers_) translate(layer.tree, env_fields_, problems_, unused);
+    for (Layer& layer : layers_) translate(layer.tree, env_fields_, problems_, unused_);
     for (const Layer& layer : layers_) read_sections(layer);
     const bool env_is_good = problems_.empty();
     if (env_is_good) spec_ = checked_spec();
@@ -93,7 +92,7 @@ class Loader {
     assign_roles(spec_, config_, problems_, places_);
     validate(spec_, config_, problems_, places_);
     problems_.throw_if_any();
-    note_unused(unused);
+    note_unused();
     for (const auto& [path, place] : places_) config_.origins[path] = printable(place.brief(), 300);
     return std::move(config_);
   }
@@ -110,7 +109,7 @@ class Loader {
     env_fields_ = names_of(access_.describe);
     const std::string shipped = shipped_file(config_.name, sources_, access_);
     if (const auto mark = warpdrive_mark(file, env_fields_)) {
-      fill_with_warpdrives_defaults(file);
+      fill_with_warpdrives_defaults(file, unused_);
       config_.notes.push_back(printable(mark->first.brief(), 300) + " has " + mark->second +
                               ", as WarpDrive's files do: what the file leaves out has WarpDrive's defaults" +
                               (shipped.empty() ? "" : ", not those of " + printable(shipped, 300)));
@@ -195,7 +194,10 @@ class Loader {
     add(describe_of(config_.trainer), "trainer.");
     add(describe_of(config_.saving), "saving.");
     add(describe_of(config_.autoscale), "autoscale.");
-    add(describe_of(policy), "policy.NAME.");
+    for (const AlgorithmRow& row : algorithms()) {
+      policy.algorithm = AlgorithmChoice::named(row.name);
+      add(describe_of(policy), "policy.NAME.");
+    }
     add(describe_of(policy.model), "policy.NAME.model.");
     return paths;
   }
@@ -210,9 +212,9 @@ class Loader {
     return {};
   }
 
-  void note_unused(const std::vector<std::string>& unused) {
+  void note_unused() {
     std::string keys;
-    for (const std::string& key : unused) keys += (keys.empty() ? "" : ", ") + key;
+    for (const std::string& key : unused_) keys += (keys.empty() ? "" : ", ") + key;
     if (!keys.empty()) config_.notes.push_back("without effect here: " + keys);
   }
 
@@ -221,6 +223,7 @@ class Loader {
   EnvironmentAccess access_;
   std::vector<std::string> env_fields_;
   std::vector<Layer> layers_;
+  std::vector<std::string> unused_;  // keys without effect
   Config config_;
   Spec spec_;
   Problems problems_;

@@ -17,32 +17,24 @@ bool is_policy_name(std::string_view name) {
 }
 
 // The algorithm that a section names, or else the policy's.
-int algorithm_of(const Node& section, PolicySettings policy) {
+std::string algorithm_of(const Node& section, PolicySettings policy) {
   Problems elsewhere;
   Places nowhere;
   Reader reader(section, "", elsewhere, nowhere);
   policy.describe(reader);
-  return policy.algorithm;
+  return policy.algorithm->name();
 }
 
 std::vector<FieldInfo> fields_of(PolicySettings policy) {
   return list_fields([&](Fields& fields) { policy.describe(fields); });
 }
 
-std::string algorithm_name(const PolicySettings& policy) {
-  for (const FieldInfo& field : fields_of(policy))
-    if (field.name == "algorithm") return field.value;
-  return "";
-}
-
 // An algorithm starts from its own defaults: what was said of another one is dropped, and named in a note. What has nothing to do with
 // it stays: roles, to_train, the model.
-void start_from(int algorithm, const Node& section, PolicySettings& policy, Config& config, Places& places) {
-  PolicySettings fresh = PolicySettings::of(algorithm);
-  fresh.name = policy.name;
-  fresh.roles = policy.roles;
-  fresh.to_train = policy.to_train;
-  fresh.model = policy.model;
+void start_from(const std::string& algorithm, const Node& section, PolicySettings& policy, Config& config,
+                Places& places) {
+  PolicySettings fresh = policy;
+  fresh.algorithm = AlgorithmChoice::named(algorithm);
   std::string dropped;
   for (const FieldInfo& field : fields_of(policy)) {
     if (field.name == "roles" || field.name == "to_train") continue;
@@ -51,22 +43,46 @@ void start_from(int algorithm, const Node& section, PolicySettings& policy, Conf
     dropped += (dropped.empty() ? "" : ", ") + field.name;
   }
   if (!dropped.empty()) {
-    config.notes.push_back("policy \"" + policy.name + "\" is " + algorithm_name(fresh) + " (" +
+    config.notes.push_back("policy \"" + policy.name + "\" is " + fresh.algorithm->name() + " (" +
                            printable(section.find("algorithm")->place.brief(), 300) +
                            ") and starts from its defaults; without effect, as said of " +
-                           algorithm_name(policy) + ": " + dropped);
+                           std::string(policy.algorithm->name()) + ": " + dropped);
   }
   policy = fresh;
+}
+
+// Keys that another algorithm has, and the policy's own has not.
+void refuse_foreign_keys(const Node& section, const PolicySettings& policy, Reader& reader,
+                         Problems& problems) {
+  const std::vector<FieldInfo> own = fields_of(policy);
+  const auto holds = [](const std::vector<FieldInfo>& fields, const std::string& key) {
+    return std::ranges::any_of(fields, [&](const FieldInfo& field) { return field.name == key; });
+  };
+  for (const Node::Entry& entry : section.entries) {
+    if (holds(own, entry.key)) continue;
+    for (const AlgorithmRow& row : algorithms()) {
+      PolicySettings other;
+      other.algorithm = AlgorithmChoice::named(row.name);
+      if (!holds(fields_of(other), entry.key)) continue;
+      const std::string path = "policy." + policy.name + "." + entry.key;
+      problems.add(entry.key_place, path,
+                   "is a key of " + std::string(row.name) + ", and this policy learns by " +
+                       policy.algorithm->name() + ": remove it, or set algorithm: " + row.name);
+      reader.known(entry.key);
+      break;
+    }
+  }
 }
 
 void read_policy(const Node& section, PolicySettings& policy, Config& config, Problems& problems,
                  Places& places) {
   const std::string path = "policy." + policy.name;
-  const int algorithm = algorithm_of(section, policy);
-  if (algorithm != policy.algorithm) start_from(algorithm, section, policy, config, places);
+  const std::string algorithm = algorithm_of(section, policy);
+  if (algorithm != policy.algorithm->name()) start_from(algorithm, section, policy, config, places);
   Reader reader(section, path, problems, places);
   policy.describe(reader);
   reader.known("model");
+  refuse_foreign_keys(section, policy, reader, problems);
   std::vector<std::string> model_keys;
   for (const FieldInfo& field : list_fields([&](Fields& fields) { policy.model.describe(fields); })) {
     model_keys.push_back(path + ".model." + field.name);
@@ -126,7 +142,7 @@ void note_gone(const PolicySettings& gone, const std::vector<std::string>& roles
     config.notes.push_back("policy \"" + policy.name + "\" takes the place of \"" + gone.name + "\"" +
                            (place == places.end() ? "" : " (" + printable(place->second.brief(), 300) + ")") +
                            ", and not its settings: it starts from the defaults of " +
-                           algorithm_name(policy));
+                           std::string(policy.algorithm->name()));
   }
 }
 

@@ -54,20 +54,13 @@ void print_policy(Printer& out, PolicySettings& policy) {
   out.section(6, path + ".model", describe_of(policy.model));
 }
 
-std::vector<FieldInfo> fields_of(PolicySettings policy) { return list_fields(describe_of(policy)); }
-
-// Values that are the default of the policy's algorithm, and not of all.
+// Values that are a default of the policy's algorithm.
 void name_defaults(Config& config) {
   for (const PolicySettings& policy : config.policies) {
-    const auto usual = fields_of({}), own = fields_of(PolicySettings::of(policy.algorithm));
-    std::string algorithm;
-    for (std::size_t k = 0; k < own.size(); ++k) {
-      if (own[k].name == "algorithm") {
-        algorithm = own[k].value;
-      } else if (own[k].value != usual[k].value) {
-        config.origins.try_emplace("policy." + policy.name + "." + own[k].name, "default of " + algorithm);
-      }
-    }
+    AlgorithmChoice settings = policy.algorithm;
+    for (const FieldInfo& field : list_fields([&](Fields& fields) { settings->describe(fields); }))
+      config.origins.try_emplace("policy." + policy.name + "." + field.name,
+                                 std::string("default of ") + settings->name());
   }
 }
 

@@ -125,7 +125,7 @@ void Reader::operator()(const char* name, double& value, Range range, const char
   scalar(name, value, range);
 }
 
-void Reader::choice(const char* name, int& value, std::initializer_list<const char*> words, const char*) {
+void Reader::choice(const char* name, int& value, std::span<const char* const> words, const char*) {
   const Node* node = take(name);
   if (!node) return;
   const std::vector<std::string> list(words.begin(), words.end());

@@ -6,55 +6,42 @@
 namespace wd {
 
 void ModelSettings::describe(Fields& field) {
-  field.choice("type", type, {"fully_connected"}, "kind of network");
-  field("fc_dims", fc_dims, {1, 65'536}, "width of each hidden layer");
-  field.choice("activation", activation, {"relu", "tanh"}, "after each hidden layer");
-  field("separate_value", separate_value, "the value has hidden layers of its own");
-  field.choice("init_method", init_method, {"orthogonal", "xavier", "default"},
-               "first weights; default: as torch.nn.Linear");
+  const std::vector<std::string> names = network_names();
+  const std::string current = network ? network->name() : names.front();
+  std::vector<const char*> words;
+  for (const std::string& name : names) words.push_back(name.c_str());
+  int chosen = static_cast<int>(std::ranges::find(names, current) - names.begin());
+  const int before = chosen;
+  field.choice("type", chosen, words, "kind of network");
+  if (chosen != before) network = network_settings(names[static_cast<std::size_t>(chosen)]);
+  field("separate_value", separate_value, "the value has a network of its own");
+  if (network) {
+    network->describe(field);
+  } else {
+    field("fc_dims", fc_dims, {1, 65'536}, "width of each hidden layer");
+    field.choice("activation", activation, {"relu", "tanh"}, "after each hidden layer");
+    field.choice("init_method", init_method, {"orthogonal", "xavier", "default"},
+                 "first weights; default: as torch.nn.Linear");
+  }
   field("initial_log_std", initial_log_std, {-10, 2},
         "continuous actions: log of the first standard deviation");
   field("model_ckpt_filepath", model_ckpt_filepath,
         "weights to begin with (.safetensors); empty: fresh ones");
 }
 
-PolicySettings PolicySettings::of(int algorithm) {
-  PolicySettings policy;
-  policy.algorithm = algorithm;
-  if (algorithm != kPpo) return policy;
-  policy.lr = 3e-4;
-  policy.gae_lambda = 0.95;
-  policy.normalize_advantage = true;
-  policy.adam_epsilon = 1e-5;
-  return policy;
-}
-
 void PolicySettings::describe(Fields& field) {
   field("roles", roles, "roles that it acts for; empty: the role of its name, or all roles for \"shared\"");
   field("to_train", to_train, "false: it acts, and does not learn");
-  field.choice("algorithm", algorithm, {"A2C", "PPO", "REINFORCE"}, "how it learns");
-  field("lr", lr, {0, 10}, "learning rate of Adam");
-  field("vf_loss_coeff", vf_loss_coeff, {0, 1e6}, "weight of the value loss");
-  field("entropy_coeff", entropy_coeff, {0, 1e6}, "weight of the entropy bonus");
-  field("gamma", gamma, {0, 1}, "discount of a step");
-  field("gae_lambda", gae_lambda, {0, 1}, "generalised advantage estimation; 1: the whole rollout's return");
-  field("n_step", n_step, {0, 1e6}, "returns over n steps in place of gae_lambda; 0: off");
-  field("clip_grad_norm", clip_grad_norm, "limit the norm of the gradient");
-  field("max_grad_norm", max_grad_norm, above(0, 1e9), "that limit");
-  field("normalize_advantage", normalize_advantage, "advantages of a rollout to mean 0, deviation 1");
-  field(
-      "normalize_return", normalize_return,
-      "returns of each step to mean 0, deviation 1 over agents and replicas, as WarpDrive's; excludes n_step "
-      "and gae_lambda below 1");
-  field("adam_epsilon", adam_epsilon, above(0, 1), "added to Adam's denominator");
-  field("clip_param", clip_param, above(0, 10), "PPO: limit of the probability ratio's change");
-  field("vf_clip_param", vf_clip_param, {0, 1e9}, "PPO: limit of the value's change; 0: off");
-  field("target_kl", target_kl, {0, 1e6}, "PPO: stop the epochs when the policy moved so far; 0: off");
-  field("num_epochs", num_epochs, {1, 1000}, "PPO: passes over each rollout");
-  field("num_minibatches", num_minibatches, {1, 65'536}, "PPO: optimizer steps in each pass");
-  field("reuse_activations", reuse_activations,
-        "keep the rollout's activations for the update, where it is one step: same results, faster, more "
-        "memory");
+  std::vector<const char*> names;
+  int chosen = 0;
+  for (const AlgorithmRow& row : algorithms()) {
+    if (std::string_view(row.name) == algorithm->name()) chosen = static_cast<int>(names.size());
+    names.push_back(row.name);
+  }
+  const int before = chosen;
+  field.choice("algorithm", chosen, names, "how it learns");
+  if (chosen != before) algorithm = AlgorithmChoice::named(names[static_cast<std::size_t>(chosen)]);
+  algorithm->describe(field);
 }
 
 void EnvSettings::describe(Fields& field) {
@@ -139,11 +126,11 @@ void AutoscaleSettings::describe(Fields& field) {
                "learning rates grow with the batch: by its root, or as it does");
 }
 
-// REINFORCE has no value to stand for what a cut takes away: it would take the rest for a whole return.
 bool Config::staggers(int time_limit) const {
-  const bool cuts_returns = std::ranges::any_of(
-      policies, [](const PolicySettings& p) { return p.to_train && p.algorithm == kReinforce; });
-  return trainer.staggered_resets && !cuts_returns && trainer.rollout_steps() < time_limit;
+  const bool allowed = std::ranges::all_of(policies, [](const PolicySettings& policy) {
+    return !policy.to_train || policy.algorithm->allows_staggered_resets();
+  });
+  return trainer.staggered_resets && allowed && trainer.rollout_steps() < time_limit;
 }
 
 std::filesystem::path SavingSettings::base() const {

@@ -119,59 +119,12 @@ void check_observations(Checks& check) {
         path, "table",
         "this environment declares no table that all rows follow from, as one does in which everybody sees "
         "everybody (tag_continuous with env.use_full_observation): leave it at rows");
-  if (trainer.precision == kBf16)
-    check.fail(path, "table",
-               "a table is float32: set trainer.precision to fp32 or tf32, or leave it at rows");
-}
-
-void note_unused_ppo_keys(const PolicySettings& policy, Config& config) {
-  const PolicySettings unset;
-  std::string keys;
-  const auto name = [&](bool changed, const char* key) {
-    if (changed) keys += (keys.empty() ? "" : ", ") + std::string(key);
-  };
-  name(policy.clip_param != unset.clip_param, "clip_param");
-  name(policy.vf_clip_param != unset.vf_clip_param, "vf_clip_param");
-  name(policy.target_kl != unset.target_kl, "target_kl");
-  name(policy.num_epochs != unset.num_epochs, "num_epochs");
-  name(policy.num_minibatches != unset.num_minibatches, "num_minibatches");
-  if (!keys.empty())
-    config.notes.push_back("without effect, as policy \"" + policy.name + "\" is not PPO: " + keys);
-}
-
-// What nothing bootstraps must end within the rollout.
-void check_whole_episodes(Checks& check, const PolicySettings& policy) {
-  const std::string path = "policy." + policy.name + ".algorithm";
-  const TrainerSettings& trainer = check.config.trainer;
-  const std::int64_t least = 2 * std::int64_t{check.spec.time_limit};
-  if (trainer.rollout_steps() < least) {
-    const std::int64_t envs = trainer.train_batch_size / least;
-    check.fail(
-        path, "REINFORCE",
-        "learns from episodes that must end within a rollout, and " + to_string(trainer.rollout_steps()) +
-            " steps of each replica are less than twice the " + to_string(check.spec.time_limit) +
-            " of the longest: set trainer.train_batch_size to at least " +
-            to_string(least * trainer.num_envs) +
-            (envs > 0 ? " or trainer.num_envs to at most " + to_string(envs) : "") + ", or take A2C or PPO");
-  }
-  if (trainer.straggler_preempt > 0.0)
-    check.fail(path, "REINFORCE",
-               "needs whole rollouts, which trainer.straggler_preempt cuts short: set that to 0");
-}
-
-void check_normalize_return(Checks& check, const PolicySettings& policy) {
-  if (!policy.normalize_return || policy.algorithm == kReinforce) return;
-  if (policy.n_step == 0 && policy.gae_lambda == 1.0) return;
-  check.fail(
-      "policy." + policy.name + ".normalize_return", "true",
-      "excludes " +
-          (policy.n_step > 0 ? "n_step = " + to_string(policy.n_step)
-                             : "gae_lambda = " + format(policy.gae_lambda)) +
-          ", which adds raw rewards to values of normalized returns at every step: set gae_lambda: 1 and "
-          "n_step: 0, or normalize_return: false");
 }
 
 void check_policies(Checks& check) {
+  const TrainerSettings& trainer = check.config.trainer;
+  const TrainingShape shape{trainer.num_envs, trainer.rollout_steps(), check.spec.time_limit,
+                            trainer.straggler_preempt > 0.0};
   bool trains = false;
   for (const PolicySettings& policy : check.config.policies) {
     const std::string path = "policy." + policy.name;
@@ -181,25 +134,11 @@ void check_policies(Checks& check) {
           path, "",
           "metrics are called " + policy.name + "/... already: choose another name, with roles: [...]");
     }
-    if (policy.n_step > 0 && policy.gae_lambda != 1.0) {
-      check.fail(
-          path + ".n_step", to_string(policy.n_step),
-          "excludes gae_lambda = " + format(policy.gae_lambda) + ": set one of n_step: 0, gae_lambda: 1");
-    }
-    check_normalize_return(check, policy);
-    if (policy.algorithm == kReinforce && policy.to_train) check_whole_episodes(check, policy);
-    if (policy.algorithm != kPpo) {
-      note_unused_ppo_keys(policy, check.config);
-    } else if (policy.num_minibatches > check.config.trainer.train_batch_size) {
-      check.fail(
-          path + ".num_minibatches", to_string(policy.num_minibatches),
-          "must be at most trainer.train_batch_size = " + to_string(check.config.trainer.train_batch_size));
-    }
-    if (policy.reuse_activations && policy.updates_per_rollout() > 1) {
-      check.fail(path + ".reuse_activations", "true",
-                 "needs an update of one step: an algorithm other than PPO, or num_epochs: 1 and "
-                 "num_minibatches: 1");
-    }
+    if (!policy.to_train) continue;
+    policy.algorithm->check(shape,
+                            [&](const std::string& key, const std::string& value, const std::string& reason) {
+                              check.fail(path + "." + key, value, reason);
+                            });
   }
   if (!trains) check.fail("policy", "", "no policy learns: one must have to_train: true");
 }

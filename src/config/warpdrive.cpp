@@ -158,7 +158,7 @@ std::optional<std::pair<Place, std::string>> warpdrive_mark(const Node& tree,
   return contains(env_fields, "seed") ? std::nullopt : found("env", "seed");
 }
 
-void fill_with_warpdrives_defaults(Node& tree) {
+void fill_with_warpdrives_defaults(Node& tree, std::vector<std::string>& unused) {
   Node defaults = defaults_of(kDefaults);
   const Node policy = *defaults.find("policy"), ppo = defaults_of(kPpoDefaults);
   std::erase_if(defaults.entries, [](const Node::Entry& entry) { return entry.key == "policy"; });
@@ -166,9 +166,19 @@ void fill_with_warpdrives_defaults(Node& tree) {
   Node* const policies = tree.find("policy");
   if (policies == nullptr || !policies->is_map()) return;
   for (Node::Entry& entry : policies->entries) {
+    const Node* const given = entry.value.is_map() ? entry.value.find("algorithm") : nullptr;
+    const std::string algorithm = given != nullptr ? given->text : "";
+    const Node* const coefficient = algorithm == "REINFORCE" ? entry.value.find("vf_loss_coeff") : nullptr;
+    if (coefficient != nullptr)
+      unused.push_back("policy." + printable(entry.key) + ".vf_loss_coeff (" + coefficient->place.brief() +
+                       ")");
     fill(entry.value, policy);
-    const Node* const algorithm = entry.value.is_map() ? entry.value.find("algorithm") : nullptr;
-    if (algorithm != nullptr && algorithm->text == "PPO") fill(entry.value, ppo);
+    if (algorithm == "PPO") fill(entry.value, ppo);
+    if (algorithm == "REINFORCE") {
+      std::erase_if(entry.value.entries, [](const Node::Entry& own) {
+        return own.key == "vf_loss_coeff" || own.key == "gae_lambda";
+      });
+    }
   }
 }
 

@@ -8,81 +8,21 @@
 #include "kernels/loss.h"
 #include "kernels/reduce.h"
 #include "src/device.h"
-#include "src/policy/mlp.h"
-#include "src/policy/mlp_bf16.h"
-#include "src/policy/mlp_gpu.h"
-#include "src/policy/table_layer.h"
+#include "src/nets/mlp.h"
+#include "src/nets/network.h"
+#include "src/policy/blocks.h"
 #include "wd/error.h"
 #include "wd/heartbeat.h"
-#include "wd/parallel.h"
 
 namespace wd {
 
-namespace {
-
-constexpr std::int64_t kMaxLanes = 16;   // at most this many threads share a gradient
-constexpr std::int64_t kMinBlock = 32;   // rows, CPU: fewer are not worth waking a thread for
-constexpr std::int64_t kMaxBlock = 512;  // rows, CPU: activations of 256 floats stay in a core's cache
-constexpr std::int64_t kTileRows = 12;   // two tiles of kernels/matmul.cpp
-
-std::int64_t round_up(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
-
-// N rows in blocks; lane l works through its blocks in order.
-struct Blocks {
-  std::int64_t rows, block, count, lanes;
-  std::int64_t most;  // rows of a block, whatever `rows` is
-
-  // `unit` rows stay together.
-  static Blocks of(std::int64_t rows, bool cuda, std::int64_t chunk_rows, std::int64_t unit) {
-    const auto whole_units = [&](std::int64_t n) { return std::max(n / unit, std::int64_t{1}) * unit; };
-    if (cuda) {
-      const std::int64_t chunk = whole_units(chunk_rows);
-      return {rows, chunk, round_up(rows, chunk) / chunk, 1, chunk};
-    }
-    // Equal blocks, as many for each lane and for each of 2 or 4 threads: nobody waits for another's remainder.
-    const std::int64_t most = whole_units(std::min(kMaxBlock, chunk_rows)),
-                       tile = unit > 1 ? unit : kTileRows;
-    const std::int64_t least = round_up(rows, most) / most;
-    const std::int64_t wanted = least > kMaxLanes       ? round_up(least, kMaxLanes)
-                                : least > 2             ? round_up(least, 4)
-                                : rows >= 2 * kMinBlock ? 2
-                                                        : 1;
-    const std::int64_t block = std::clamp(round_up((rows + wanted - 1) / wanted, tile), tile, most);
-    const std::int64_t count = round_up(rows, block) / block;
-    return {rows, block, count, std::min(count, kMaxLanes), most};
-  }
-  // f(lane, begin, end) for every block.
-  template <typename F>
-  void each(F f) const {
-    const auto run = [&](std::int64_t lane) {
-      for (std::int64_t b = lane * count / lanes; b < (lane + 1) * count / lanes; ++b) {
-        f(lane, b * block, std::min(rows, (b + 1) * block));
-      }
-    };
-    if (lanes == 1) return run(0);
-    parallel_for(lanes, 1, [&](std::int64_t first, std::int64_t last) {
-      for (std::int64_t lane = first; lane < last; ++lane) run(lane);
-    });
-  }
-};
-
-}  // namespace
-
+// What the networks of a policy computed for some rows.
 struct Activations {
-  MlpWorkspace actor, critic;
+  std::unique_ptr<Network::Workspace> actor, critic;
 
-  Activations() = default;
-  Activations(const MlpShape& actor_shape, const MlpShape& critic_shape, std::int64_t rows, at::Device place,
-              bool with_gradients)
-      : actor(actor_shape, rows, place, with_gradients) {
-    if (critic_shape.outputs > 0) critic = MlpWorkspace(critic_shape, rows, place, with_gradients);
-  }
-  // Views of n rows, with the other memory of `lane`.
-  Activations rows(std::int64_t first, std::int64_t n, const Activations& lane) const {
-    Activations view;
-    view.actor = actor.rows(first, n, lane.actor);
-    if (critic.output.defined()) view.critic = critic.rows(first, n, lane.critic);
-    return view;
+  // Views of n rows, with the working memory of `lane`.
+  Activations view(std::int64_t first, std::int64_t n, const Activations& lane) const {
+    return {actor->view(first, n, *lane.actor), critic ? critic->view(first, n, *lane.critic) : nullptr};
   }
 };
 
@@ -94,11 +34,12 @@ struct Lane {
   at::Tensor output_grad;   // [block, actor outputs]
   at::Tensor value_grad;    // [block, 1], with a separate value network
   at::Tensor log_std_grad;  // [block, components]
+  at::Tensor ones;          // [block], on a GPU, for sums of log_std_grad
   at::Tensor row_sums;      // [kNumLossSums, block]
   at::Tensor partial;       // working memory of reductions
   at::Tensor totals;        // [kNumLossSums] float64
   at::Tensor gradients;     // [P]
-  MlpGradients actor_grad, critic_grad;
+  std::unique_ptr<Network::Gradient> actor_grad, critic_grad;
   at::Tensor log_std_total;  // view of gradients
 };
 
@@ -117,36 +58,6 @@ ActionLayout layout_of(const ActionSpace& space) {
 
 }  // namespace
 
-// One network of a policy: parameters as views of what they lie in, and its passes on the device and in the precision of the run.
-struct Network {
-  MlpShape shape;  // no outputs: there is no such network
-  std::vector<Layer> layers;
-  std::vector<Layer> shadow;          // bf16: views of the shadow, on the CPU of the widened one
-  std::unique_ptr<TableLayer> first;  // where it reads tables,
-  Layer first_gradient;               // and where the gradient of that layer belongs
-  CudaLinear* linear = nullptr;       // on the GPU
-
-  bool exists() const { return shape.outputs > 0; }
-  void forward(const at::Tensor& observation, MlpWorkspace& workspace) const {
-    if (linear != nullptr)
-      return forward_on_gpu(*linear, shape, layers, shadow, {observation, first.get()}, workspace);
-    if (shape.precision == kBf16) return forward_bf16(shape, layers, shadow, observation, workspace);
-    wd::forward(shape, layers, {observation, first.get()}, workspace);
-  }
-  void backward(const at::Tensor& observation, const at::Tensor& output_grad, MlpWorkspace& workspace,
-                MlpGradients& gradients) const {
-    const MlpInput input{observation, first.get()};
-    if (linear != nullptr)
-      return backward_on_gpu(*linear, shape, layers, shadow, input, output_grad, workspace, gradients);
-    if (shape.precision == kBf16)
-      return backward_bf16(shape, layers, shadow, output_grad, workspace, gradients);
-    wd::backward(shape, layers, input, output_grad, workspace, gradients);
-  }
-  MlpGradients gradients_in(const at::Tensor& flat, std::int64_t offset) const {
-    return {shape.bind(flat, offset), first ? first->make_gradient() : at::Tensor()};
-  }
-};
-
 struct Policy::Impl {
   std::string name;
   Device device;
@@ -154,24 +65,23 @@ struct Policy::Impl {
   std::uint32_t index = 0;
   std::int64_t chunk_rows = 0;
   ActionLayout layout;
-  Network actor, critic;                    // without a critic the value is the last column of the actor
-  std::int64_t unit = 1, seen_by_unit = 1;  // rows that follow from one table, and its own rows
+  std::unique_ptr<Network> actor, critic;  // without a critic the value is the last column of the actor
+  // Rows that follow from one unit of observations, and the unit's own rows: 1 and 1, or those of one table.
+  std::int64_t rows_per_unit = 1, observed_per_unit = 1;
   std::int64_t critic_offset = 0, log_std_offset = 0;
-  at::Tensor parameters, gradients, gradients_and_more, log_std, totals;
-  at::Tensor shadow;                   // bf16: [P] bfloat16
-  at::Tensor widened_shadow;           // bf16 on the CPU: [P] float32, the same numbers
-  std::unique_ptr<CudaLinear> linear;  // on the GPU
+  at::Tensor parameters, gradients, all_reduce_buffer, log_std, totals;
+  at::Tensor shadow;  // bf16: [P] bfloat16
   std::vector<Lane> inference, training;
 
-  bool separate() const { return critic.exists(); }
   int columns() const { return layout.columns(); }
 
+  void make_networks(const PolicyBuffers& buffers, const ModelSettings& model, Precision precision);
+  at::Tensor first_parameters(const ModelSettings& model, std::uint64_t seed) const;
+  void bind(const at::Tensor& initial, Precision precision);
   std::vector<Lane>& lanes(std::vector<Lane>& all, const Blocks& blocks, bool with_gradients);
   void make_lane(Lane& lane, std::int64_t rows, bool with_gradients) const;
-  void bind_network(Network& network, std::int64_t offset, const PolicyBuffers& buffers);
-  void bind_shadow();
   Blocks blocks_of(std::int64_t rows, std::int64_t chunk_rows) const;
-  // What rows [begin, end) are seen from.
+  // The observations that rows [begin, end) follow from.
   at::Tensor observed(const at::Tensor& observation, std::int64_t begin, std::int64_t end) const;
   void forward_block(Activations& nets, const at::Tensor& observation) const;
   LossArgs loss_args(Lane& lane, const Activations& nets, const Batch& batch, const LossSettings& settings,
@@ -183,59 +93,98 @@ struct Policy::Impl {
   void reduce_lanes(std::vector<Lane>& lanes, std::int64_t count);
 };
 
+Activations make_activations(const Network& actor, const Network* critic, std::int64_t rows,
+                             bool with_gradients) {
+  return {actor.make_workspace(rows, with_gradients),
+          critic != nullptr ? critic->make_workspace(rows, with_gradients) : nullptr};
+}
+
 void Policy::Impl::make_lane(Lane& lane, std::int64_t rows, bool with_gradients) const {
   const auto floats = at::TensorOptions().dtype(at::kFloat).device(place);
-  lane.own = Activations(actor.shape, critic.shape, rows, place, with_gradients);
+  lane.own = make_activations(*actor, critic.get(), rows, with_gradients);
   if (!with_gradients) return;
-  lane.output_grad = at::empty({rows, actor.shape.outputs}, floats);
+  lane.output_grad = at::empty({rows, actor->outputs()}, floats);
   lane.value_grad = at::empty({rows, 1}, floats);
   lane.log_std_grad = at::empty({rows, layout.components}, floats);
+  if (device.is_cuda()) lane.ones = at::ones({rows}, floats);
   lane.row_sums = at::empty({kNumLossSums, rows}, floats);
   lane.partial = at::empty({kNumLossSums * num_chunks(rows)}, floats.dtype(at::kDouble));
   lane.totals = at::zeros({kNumLossSums}, floats.dtype(at::kDouble));
   lane.gradients = at::zeros_like(parameters);
-  lane.actor_grad = actor.gradients_in(lane.gradients, 0);
-  if (separate()) lane.critic_grad = critic.gradients_in(lane.gradients, critic_offset);
+  lane.actor_grad = actor->make_gradient(lane.gradients.narrow(0, 0, critic_offset));
+  if (critic)
+    lane.critic_grad =
+        critic->make_gradient(lane.gradients.narrow(0, critic_offset, log_std_offset - critic_offset));
   lane.log_std_total = lane.gradients.narrow(0, log_std_offset, layout.components);
 }
 
-// Lanes for these blocks; allocates where more or larger ones are needed than ever before. More rows never make fewer lanes, so that
+// Lanes for these blocks; allocates if more or larger ones are needed than ever before. More rows never make fewer lanes, so that
 // the first is as large as any.
 std::vector<Lane>& Policy::Impl::lanes(std::vector<Lane>& all, const Blocks& blocks, bool with_gradients) {
-  if (!all.empty() && all[0].own.actor.output.size(0) < std::min(blocks.most, blocks.rows)) all.clear();
+  if (!all.empty() && all[0].own.actor->output.size(0) < std::min(blocks.most, blocks.rows)) all.clear();
   while (static_cast<std::int64_t>(all.size()) < blocks.lanes) {
     make_lane(all.emplace_back(), std::min(blocks.most, blocks.rows), with_gradients);
   }
   return all;
 }
 
-void Policy::Impl::bind_network(Network& network, std::int64_t offset, const PolicyBuffers& buffers) {
-  network.layers = network.shape.bind(parameters, offset);
-  network.linear = linear.get();
-  if (!buffers.as_table()) return;
-  network.first = std::make_unique<TableLayer>(buffers, network.layers[0], device);
-  network.first_gradient = network.shape.bind(gradients, offset)[0];
-}
-
-void Policy::Impl::bind_shadow() {
-  shadow = at::zeros(parameters.sizes(), parameters.options().dtype(at::kBFloat16));
-  if (!device.is_cuda()) widened_shadow = at::zeros_like(parameters);
-  const at::Tensor& read = device.is_cuda() ? shadow : widened_shadow;
-  actor.shadow = actor.shape.bind(read, 0);
-  if (separate()) critic.shadow = critic.shape.bind(read, critic_offset);
-}
-
 Blocks Policy::Impl::blocks_of(std::int64_t rows, std::int64_t chunk_rows) const {
-  return Blocks::of(rows, device.is_cuda(), chunk_rows, unit);
+  return Blocks::of(rows, device.is_cuda(), chunk_rows, rows_per_unit);
 }
 
 at::Tensor Policy::Impl::observed(const at::Tensor& observation, std::int64_t begin, std::int64_t end) const {
-  return observation.slice(0, begin / unit * seen_by_unit, end / unit * seen_by_unit);
+  return observation.slice(0, begin / rows_per_unit * observed_per_unit,
+                           end / rows_per_unit * observed_per_unit);
 }
 
 void Policy::Impl::forward_block(Activations& nets, const at::Tensor& observation) const {
-  actor.forward(observation, nets.actor);
-  if (separate()) critic.forward(observation, nets.critic);
+  actor->forward(observation, *nets.actor);
+  if (critic) critic->forward(observation, *nets.critic);
+}
+
+void Policy::Impl::make_networks(const PolicyBuffers& buffers, const ModelSettings& model,
+                                 Precision precision) {
+  ActorCritic nets = wd::make_networks(buffers, model, device, precision);
+  actor = std::move(nets.actor);
+  critic = std::move(nets.critic);
+  critic_offset = actor->num_parameters();
+  log_std_offset = critic_offset + (critic ? critic->num_parameters() : 0);
+  if (!buffers.as_table()) return;
+  rows_per_unit = buffers.num_agents;
+  observed_per_unit = buffers.all_agents;
+}
+
+at::Tensor Policy::Impl::first_parameters(const ModelSettings& model, std::uint64_t seed) const {
+  at::Tensor initial = at::zeros({log_std_offset + (layout.components + 3) / 4 * 4}, at::kFloat);
+  const auto method = static_cast<InitMethod>(model.init_method);
+  // Heads of the policy begin near 0, so that all actions are about as likely; the value's begins with gain 1.
+  constexpr double kPolicyGain = 0.01;
+  actor->initialize(initial.narrow(0, 0, critic_offset), method, kPolicyGain, seed);
+  if (critic) {
+    critic->initialize(initial.narrow(0, critic_offset, log_std_offset - critic_offset), method, 1.0,
+                       seed ^ 0x5eed);
+  } else if (method == kOrthogonal) {
+    actor->scale_output(initial.narrow(0, 0, critic_offset), columns(), 1.0 / kPolicyGain);
+  }
+  initial.narrow(0, log_std_offset, layout.components).fill_(model.initial_log_std);
+  return initial;
+}
+
+void Policy::Impl::bind(const at::Tensor& initial, Precision precision) {
+  parameters = initial.to(place);
+  all_reduce_buffer = at::zeros({parameters.numel() + kNumLossSums + 1}, parameters.options());
+  gradients = all_reduce_buffer.narrow(0, 0, parameters.numel());
+  totals = at::zeros({kNumLossSums}, at::TensorOptions().dtype(at::kDouble).device(place));
+  if (precision == kBf16) shadow = at::zeros(parameters.sizes(), parameters.options().dtype(at::kBFloat16));
+  const auto part = [&](const at::Tensor& all, std::int64_t begin, std::int64_t end) {
+    return all.defined() ? all.narrow(0, begin, end - begin) : at::Tensor();
+  };
+  actor->bind(part(parameters, 0, critic_offset), part(shadow, 0, critic_offset));
+  if (critic)
+    critic->bind(part(parameters, critic_offset, log_std_offset),
+                 part(shadow, critic_offset, log_std_offset));
+  log_std = parameters.narrow(0, log_std_offset, layout.components);
+  layout.log_std = log_std.const_data_ptr<float>();
 }
 
 Policy::Policy(const PolicyBuffers& buffers, const ModelSettings& model, int index, std::uint64_t seed,
@@ -244,7 +193,7 @@ Policy::Policy(const PolicyBuffers& buffers, const ModelSettings& model, int ind
   Impl& self = *impl_;
   if (precision == kTf32 && !device.is_cuda())
     throw UsageError("trainer.precision = tf32: needs a GPU; a CPU computes in fp32 or bf16");
-  const at::ScalarType stored = precision == kBf16 ? at::kBFloat16 : at::kFloat;
+  const at::ScalarType stored = precision == kBf16 && !buffers.as_table() ? at::kBFloat16 : at::kFloat;
   WD_CHECK(buffers.observation.scalar_type() == stored, "policy '", buffers.name, "' would compute from ",
            stored, ", but observations are stored as ", buffers.observation.scalar_type());
   num_threads();  // sets up the pool, and leaves torch with one thread in each of ours
@@ -254,42 +203,8 @@ Policy::Policy(const PolicyBuffers& buffers, const ModelSettings& model, int ind
   self.index = static_cast<std::uint32_t>(index);
   self.chunk_rows = chunk_rows;
   self.layout = layout_of(buffers.action_space);
-  const auto activation = static_cast<Activation>(model.activation);
-  self.actor.shape = {buffers.observation_size, model.fc_dims,
-                      self.columns() + (model.separate_value ? 0 : 1), activation, precision};
-  self.critic.shape = {buffers.observation_size, model.fc_dims, model.separate_value ? 1 : 0, activation,
-                       precision};
-  self.critic_offset = self.actor.shape.num_parameters();
-  self.log_std_offset = self.critic_offset + (self.separate() ? self.critic.shape.num_parameters() : 0);
-  at::Tensor initial = at::zeros({self.log_std_offset + (self.layout.components + 3) / 4 * 4}, at::kFloat);
-
-  const auto method = static_cast<InitMethod>(model.init_method);
-  const std::uint64_t own_seed = seed * 1000003 + static_cast<std::uint64_t>(index);
-  auto layers = self.actor.shape.bind(initial, 0);
-  initialize(self.actor.shape, layers, method, 0.01, own_seed);
-  if (self.separate()) {
-    auto critic_layers = self.critic.shape.bind(initial, self.critic_offset);
-    initialize(self.critic.shape, critic_layers, method, 1.0, own_seed ^ 0x5eed);
-  } else if (method == kOrthogonal) {
-    layers.back().weight[self.columns()].mul_(100.0);  // the value's row has gain 1
-  }
-  initial.narrow(0, self.log_std_offset, self.layout.components).fill_(model.initial_log_std);
-
-  self.parameters = initial.to(self.place);
-  if (device.is_cuda()) self.linear = std::make_unique<CudaLinear>(self.place, precision == kTf32);
-  self.gradients_and_more =
-      at::zeros({self.parameters.numel() + kNumLossSums + 1}, self.parameters.options());
-  self.gradients = self.gradients_and_more.narrow(0, 0, self.parameters.numel());
-  self.totals = at::zeros({kNumLossSums}, at::TensorOptions().dtype(at::kDouble).device(self.place));
-  self.bind_network(self.actor, 0, buffers);
-  if (self.separate()) self.bind_network(self.critic, self.critic_offset, buffers);
-  if (buffers.as_table()) {
-    self.unit = buffers.num_agents;
-    self.seen_by_unit = buffers.observation.size(2);
-  }
-  self.log_std = self.parameters.narrow(0, self.log_std_offset, self.layout.components);
-  self.layout.log_std = self.log_std.const_data_ptr<float>();
-  if (precision == kBf16) self.bind_shadow();
+  self.make_networks(buffers, model, precision);
+  self.bind(self.first_parameters(model, seed * 1000003 + static_cast<std::uint64_t>(index)), precision);
   refresh_shadow();
 }
 
@@ -300,6 +215,7 @@ const std::string& Policy::name() const { return impl_->name; }
 at::Tensor Policy::parameters() const { return impl_->parameters; }
 at::Tensor Policy::gradients() const { return impl_->gradients; }
 at::Tensor Policy::shadow() const { return impl_->shadow; }
+at::Tensor Policy::all_reduce_buffer() const { return impl_->all_reduce_buffer; }
 
 void Policy::refresh_shadow() {
   if (impl_->shadow.defined()) impl_->shadow.copy_(impl_->parameters);
@@ -307,42 +223,35 @@ void Policy::refresh_shadow() {
 }
 
 void Policy::shadow_is_written() {
-  const Impl& self = *impl_;
-  for (const Network* network : {&self.actor, &self.critic})
-    if (network->first) network->first->refresh();
-  if (self.widened_shadow.defined())
-    widen(static_cast<const std::uint16_t*>(self.shadow.const_data_ptr()),
-          self.widened_shadow.mutable_data_ptr<float>(), self.shadow.numel());
+  impl_->actor->parameters_changed();
+  if (impl_->critic) impl_->critic->parameters_changed();
 }
-
-at::Tensor Policy::gradients_and_more() const { return impl_->gradients_and_more; }
 
 std::vector<NamedTensor> Policy::named_parameters() const {
   const Impl& self = *impl_;
   std::vector<NamedTensor> named;
-  const auto add_hidden = [&](const std::string& prefix, const std::vector<Layer>& layers) {
-    for (std::size_t l = 0; l + 1 < layers.size(); ++l) {
-      named.push_back({concat(prefix, l, ".weight"), layers[l].weight});
-      named.push_back({concat(prefix, l, ".bias"), layers[l].bias});
-    }
+  const auto add = [&](const std::string& prefix, const std::vector<NamedTensor>& tensors) {
+    for (const NamedTensor& tensor : tensors) named.push_back({prefix + tensor.name, tensor.tensor});
   };
-  const std::int64_t columns = self.columns();
-  const Layer& head = self.actor.layers.back();
-  add_hidden("layers.", self.actor.layers);
-  named.push_back({"policy_head.weight", head.weight.narrow(0, 0, columns)});
-  named.push_back({"policy_head.bias", head.bias.narrow(0, 0, columns)});
-  if (self.separate()) add_hidden("value_layers.", self.critic.layers);
-  const Layer& value = self.separate() ? self.critic.layers.back() : head;
-  named.push_back({"value_head.weight", value.weight.narrow(0, self.separate() ? 0 : columns, 1)});
-  named.push_back({"value_head.bias", value.bias.narrow(0, self.separate() ? 0 : columns, 1)});
+  const auto add_head = [&](const std::string& name, const Layer* head, std::int64_t first,
+                            std::int64_t rows) {
+    if (head == nullptr) return;
+    add(name,
+        {{".weight", head->weight.narrow(0, first, rows)}, {".bias", head->bias.narrow(0, first, rows)}});
+  };
+  add("layers.", self.actor->hidden_parameters());
+  add_head("policy_head", self.actor->head(), 0, self.columns());
+  if (self.critic) add("value_layers.", self.critic->hidden_parameters());
+  add_head("value_head", (self.critic ? self.critic : self.actor)->head(), self.critic ? 0 : self.columns(),
+           1);
   if (self.layout.components > 0) named.push_back({"log_std", self.log_std});
   return named;
 }
 
 void Policy::keep_activations(PolicyBuffers& buffers) const {
   const Impl& self = *impl_;
-  buffers.activations = std::make_shared<Activations>(self.actor.shape, self.critic.shape,
-                                                      buffers.mask.numel(), self.place, false);
+  buffers.activations = std::make_shared<Activations>(
+      make_activations(*self.actor, self.critic.get(), buffers.mask.numel(), false));
 }
 
 void Policy::act(PolicyBuffers& buffers, int t, const ActOptions& options) {
@@ -357,7 +266,7 @@ void Policy::act(PolicyBuffers& buffers, int t, const ActOptions& options) {
   blocks.each([&](std::int64_t l, std::int64_t begin, std::int64_t end) {
     Activations& own = lanes[static_cast<std::size_t>(l)].own;
     Activations kept;
-    if (buffers.activations) kept = buffers.activations->rows(first + begin, end - begin, own);
+    if (buffers.activations) kept = buffers.activations->view(first + begin, end - begin, own);
     Activations& nets = buffers.activations ? kept : own;
     self.forward_block(nets, self.observed(observation, begin, end));
     SampleArgs args;
@@ -365,11 +274,10 @@ void Policy::act(PolicyBuffers& buffers, int t, const ActOptions& options) {
     args.first_row = begin;
     args.num_agents = buffers.num_agents;
     args.layout = self.layout;
-    args.output = nets.actor.output.const_data_ptr<float>();
-    args.output_stride = self.actor.shape.outputs;
-    args.value_in =
-        self.separate() ? nets.critic.output.const_data_ptr<float>() : args.output + self.columns();
-    args.value_stride = self.separate() ? 1 : self.actor.shape.outputs;
+    args.output = nets.actor->output.const_data_ptr<float>();
+    args.output_stride = self.actor->outputs();
+    args.value_in = self.critic ? nets.critic->output.const_data_ptr<float>() : args.output + self.columns();
+    args.value_stride = self.critic ? 1 : self.actor->outputs();
     if (buffers.action_mask.defined()) {
       args.action_mask =
           buffers.action_mask.const_data_ptr<std::uint8_t>() + (first + begin) * self.columns();
@@ -398,14 +306,14 @@ void Policy::evaluate(PolicyBuffers& buffers, int t) {
   blocks.each([&](std::int64_t l, std::int64_t begin, std::int64_t end) {
     Activations& nets = lanes[static_cast<std::size_t>(l)].own;
     const at::Tensor seen = self.observed(observation, begin, end);
-    if (self.separate()) {
-      self.critic.forward(seen, nets.critic);
+    if (self.critic) {
+      self.critic->forward(seen, *nets.critic);
     } else {
-      self.actor.forward(seen, nets.actor);
+      self.actor->forward(seen, *nets.actor);
     }
-    const at::Tensor& output = self.separate() ? nets.critic.output : nets.actor.output;
+    const at::Tensor& output = self.critic ? nets.critic->output : nets.actor->output;
     value.slice(0, begin, end)
-        .copy_(output.narrow(0, 0, end - begin).select(1, self.separate() ? 0 : self.columns()));
+        .copy_(output.narrow(0, 0, end - begin).select(1, self.critic ? 0 : self.columns()));
   });
 }
 
@@ -419,10 +327,10 @@ LossArgs Policy::Impl::loss_args(Lane& lane, const Activations& nets, const Batc
   args.fixed = {settings.clip, settings.value_clip, settings.value_coeff, settings.entropy_coeff};
   if (settings.scheduled.defined())
     args.scheduled = reinterpret_cast<const LossCoefficients*>(settings.scheduled.const_data_ptr<float>());
-  args.output = nets.actor.output.const_data_ptr<float>();
-  args.output_stride = actor.shape.outputs;
-  args.value = separate() ? nets.critic.output.const_data_ptr<float>() : args.output + columns();
-  args.value_stride = separate() ? 1 : actor.shape.outputs;
+  args.output = nets.actor->output.const_data_ptr<float>();
+  args.output_stride = actor->outputs();
+  args.value = critic ? nets.critic->output.const_data_ptr<float>() : args.output + columns();
+  args.value_stride = critic ? 1 : actor->outputs();
   args.action =
       static_cast<const std::int32_t*>(batch.action.const_data_ptr()) + begin * layout.action_width();
   if (batch.action_mask.defined())
@@ -435,9 +343,9 @@ LossArgs Policy::Impl::loss_args(Lane& lane, const Activations& nets, const Batc
   args.target = batch.target.const_data_ptr<float>() + begin;
   args.mask = batch.mask.const_data_ptr<std::uint8_t>() + begin;
   args.output_grad = lane.output_grad.mutable_data_ptr<float>();
-  args.grad_stride = actor.shape.outputs;
-  args.value_grad = separate() ? lane.value_grad.mutable_data_ptr<float>() : args.output_grad + columns();
-  args.value_grad_stride = separate() ? 1 : actor.shape.outputs;
+  args.grad_stride = actor->outputs();
+  args.value_grad = critic ? lane.value_grad.mutable_data_ptr<float>() : args.output_grad + columns();
+  args.value_grad_stride = critic ? 1 : actor->outputs();
   args.log_std_grad = lane.log_std_grad.mutable_data_ptr<float>();
   args.row_sums = lane.row_sums.mutable_data_ptr<float>();
   return args;
@@ -450,7 +358,7 @@ void Policy::Impl::accumulate_block(Lane& lane, const Batch& batch, const LossSe
   const Queue queue = current_queue(device);
   Activations kept;
   if (batch.activations != nullptr) {
-    kept = batch.activations->rows(begin, n, lane.own);
+    kept = batch.activations->view(begin, n, lane.own);
   } else {
     forward_block(lane.own, observation);
   }
@@ -458,10 +366,15 @@ void Policy::Impl::accumulate_block(Lane& lane, const Batch& batch, const LossSe
   loss(queue, loss_args(lane, nets, batch, settings, begin, end));
   add_row_sums(queue, lane.row_sums.const_data_ptr<float>(), kNumLossSums, n,
                lane.partial.mutable_data_ptr<double>(), lane.totals.mutable_data_ptr<double>());
-  actor.backward(observation, lane.output_grad.narrow(0, 0, n), nets.actor, lane.actor_grad);
-  if (separate())
-    critic.backward(observation, lane.value_grad.narrow(0, 0, n), nets.critic, lane.critic_grad);
-  if (layout.components > 0) add_columns(lane.log_std_grad.narrow(0, 0, n), nets.actor, lane.log_std_total);
+  actor->backward(observation, lane.output_grad.narrow(0, 0, n), *nets.actor, *lane.actor_grad);
+  if (critic) critic->backward(observation, lane.value_grad.narrow(0, 0, n), *nets.critic, *lane.critic_grad);
+  if (layout.components == 0) return;
+  if (device.is_cuda()) {
+    lane.log_std_total.addmv_(lane.log_std_grad.narrow(0, 0, n).t(), lane.ones.narrow(0, 0, n));
+  } else {
+    add_columns(lane.log_std_grad.const_data_ptr<float>(), n, layout.components,
+                lane.log_std_total.mutable_data_ptr<float>());
+  }
 }
 
 // sum of `tensor` of so many lanes, in their order; the first lane's may be it already.
@@ -485,14 +398,15 @@ void Policy::Impl::sum_lanes(std::vector<Lane>& lanes, std::int64_t count, at::T
 // gradients and totals = the lanes' in their order.
 void Policy::Impl::reduce_lanes(std::vector<Lane>& lanes, std::int64_t count) {
   sum_lanes(lanes, count, gradients, [](const Lane& lane) -> const at::Tensor& { return lane.gradients; });
-  for (const auto& [network, gradient] :
-       {std::pair(&actor, &Lane::actor_grad), {&critic, &Lane::critic_grad}}) {
-    if (!network->first) continue;
-    at::Tensor& sum = (lanes[0].*gradient).first;
+  const auto finish = [&](const Network& network, auto member, std::int64_t begin, std::int64_t end) {
+    at::Tensor& sum = (lanes[0].*member)->derived;
+    if (!sum.defined()) return;
     sum_lanes(lanes, count, sum,
-              [&](const Lane& lane) -> const at::Tensor& { return (lane.*gradient).first; });
-    network->first->write_gradient(sum, network->first_gradient);
-  }
+              [&](const Lane& lane) -> const at::Tensor& { return (lane.*member)->derived; });
+    network.finish_gradient(sum, gradients.narrow(0, begin, end - begin));
+  };
+  finish(*actor, &Lane::actor_grad, 0, critic_offset);
+  if (critic) finish(*critic, &Lane::critic_grad, critic_offset, log_std_offset);
   if (device.is_cuda()) {
     totals.copy_(lanes[0].totals);
     return;
@@ -517,8 +431,8 @@ at::Tensor Policy::accumulate(const Batch& batch, const LossSettings& settings,
     Lane& lane = lanes[static_cast<std::size_t>(l)];
     lane.gradients.zero_();
     lane.totals.zero_();
-    for (MlpGradients* network : {&lane.actor_grad, &lane.critic_grad})
-      if (network->first.defined()) network->first.zero_();
+    for (const auto* network : {&lane.actor_grad, &lane.critic_grad})
+      if (*network && (*network)->derived.defined()) (*network)->derived.zero_();
   }
   blocks.each([&](std::int64_t l, std::int64_t begin, std::int64_t end) {
     if (give_up && give_up()) return;

@@ -78,8 +78,9 @@ void check_finite(const std::filesystem::path& path, const NamedTensor& named) {
 std::vector<NamedTensor> host_copies(const std::vector<NamedTensor>& tensors) {
   std::vector<NamedTensor> copies;
   for (const NamedTensor& named : tensors) {
-    copies.push_back({named.name, at::empty(named.tensor.sizes(), named.tensor.options().device(at::kCPU))});
-    copies.back().tensor.copy_(named.tensor);
+    NamedTensor& copy = copies.emplace_back(named);
+    copy.tensor = at::empty(named.tensor.sizes(), named.tensor.options().device(at::kCPU));
+    copy.tensor.copy_(named.tensor);
   }
   return copies;
 }

@@ -56,22 +56,15 @@ struct BlindRows {
 
   explicit BlindRows(const Spec& spec) {
     view.num_replicas = 1;
-    view.time_limit = spec.time_limit;
-    int agent = 0;
-    for (const Role& role : spec.roles) {
-      RoleView& rows = view.roles[view.num_roles++];
-      rows.first_agent = agent;
-      rows.count = rows.policy_agents = rows.observed_agents = role.count;
-      rows.action_width = role.action.width();
-      rows.observation_stride = role.observation_size();
-      for (const int n : role.action.heads) rows.mask_width += n;
-      const auto count = static_cast<std::size_t>(role.count);
+    view.add_roles(spec);
+    for (std::size_t r = 0; r < spec.roles.size(); ++r) {
+      RoleView& rows = view.roles[r];
+      const auto count = static_cast<std::size_t>(rows.count);
       rows.observation =
           observations.emplace_back(count * static_cast<std::size_t>(rows.observation_stride)).data();
       rows.active = flags.emplace_back(count).data();
-      if (role.action_mask)
+      if (spec.roles[r].action_mask)
         rows.action_mask = flags.emplace_back(count * static_cast<std::size_t>(rows.mask_width)).data();
-      agent += role.count;
     }
   }
 };

@@ -3,6 +3,8 @@
 
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
+
 #include "src/tensor_device.h"
 #include "wd/error.h"
 
@@ -18,17 +20,45 @@ std::int64_t padded(int size, at::ScalarType type) {
   return (size + unit - 1) / unit * unit;
 }
 
-void check_table(const Spec& spec, ObservationType type) {
-  if (spec.table.features == 0)
-    throw UsageError("observations cannot be a table: the environment declares none (Spec::table)");
-  if (type != ObservationType::kFloat32) throw UsageError("a table of observations is float32 only");
-}
+using Form = BufferField::Form;
 
-int mask_width(const ActionSpace& space) {
-  int width = 0;
-  for (const int n : space.heads) width += n;
-  return width;
+Form observation_form(const PolicyLayout& policy) {
+  const at::ScalarType type =
+      policy.observation_type == ObservationType::kFloat32 ? at::kFloat : at::kBFloat16;
+  return {{policy.as_table() ? policy.all_agents : policy.num_agents, padded(policy.row_size(), type)}, type};
 }
+Form mask_form(const PolicyLayout& policy) {
+  if (!policy.has_action_mask) return {};
+  return {{policy.num_agents, policy.action_space.choices()}, at::kByte};
+}
+Form action_form(const PolicyLayout& policy) {
+  return {{policy.num_agents, policy.action_space.width()},
+          policy.action_space.is_continuous() ? at::kFloat : at::kInt};
+}
+Form number_form(const PolicyLayout& policy) { return {{policy.num_agents}, at::kFloat}; }
+Form flag_form(const PolicyLayout& policy) { return {{policy.num_agents}, at::kByte}; }
+
+constexpr unsigned kEnvironment = BufferField::kEnvironment, kInference = BufferField::kInference,
+                   kReturns = BufferField::kReturns, kLoss = BufferField::kLoss;
+using P = PolicyBuffers;
+using B = Transitions;
+
+constexpr BufferField kFields[] = {
+    // name, tensor, in a batch, form, T + 1 rows, carried over, phases
+    {"observation", &P::observation, &B::observation, observation_form, true, true,
+     kEnvironment | kInference | kLoss},
+    {"active", &P::active, nullptr, flag_form, true, true, kEnvironment | kReturns},
+    {"action_mask", &P::action_mask, &B::action_mask, mask_form, true, true,
+     kEnvironment | kInference | kLoss},
+    {"value", &P::value, &B::value, number_form, true, false, kInference | kReturns | kLoss},
+    {"action", &P::action, &B::action, action_form, false, false, kEnvironment | kInference | kLoss},
+    {"log_prob", &P::log_prob, &B::log_prob, number_form, false, false, kInference | kLoss},
+    {"reward", &P::reward, nullptr, number_form, false, false, kEnvironment | kReturns},
+    {"agent_terminated", &P::agent_terminated, nullptr, flag_form, false, false, kEnvironment | kReturns},
+    {"advantage", &P::advantage, &B::advantage, number_form, false, false, kReturns | kLoss},
+    {"target", &P::target, &B::target, number_form, false, false, kReturns | kLoss},
+    {"mask", &P::mask, &B::mask, flag_form, false, false, kReturns | kLoss},
+};
 
 std::byte* bytes_at(const at::Tensor& tensor, std::int64_t row, std::int64_t slot) {
   const std::int64_t per_slot = tensor.dim() > 3 ? tensor.stride(2) : 1;
@@ -42,6 +72,47 @@ T* at_row(const at::Tensor& tensor, std::int64_t row, std::int64_t slot) {
 }
 
 }  // namespace
+
+std::span<const BufferField> buffer_fields() { return kFields; }
+
+bool is_shared(const BufferField& field, const PolicyLayout& policy) {
+  return policy.as_table() && field.tensor == kFields[0].tensor;
+}
+
+std::vector<PolicyLayout> policy_layouts(const Spec& spec, const std::vector<std::string>& policies,
+                                         const std::vector<int>& policy_of_role, ObservationStorage storage) {
+  if (storage.as_table && spec.table.features == 0)
+    throw UsageError("observations cannot be a table: the environment declares none (Spec::table)");
+  if (storage.as_table && storage.type != ObservationType::kFloat32)
+    throw UsageError("a table of observations is float32 only");
+  std::vector<PolicyLayout> layouts(policies.size());
+  int first_agent = 0;
+  for (std::size_t r = 0; r < spec.roles.size(); ++r) {
+    const Role& role = spec.roles[r];
+    PolicyLayout& policy = layouts.at(static_cast<std::size_t>(policy_of_role.at(r)));
+    if (policy.roles.empty()) {
+      policy.observation_size = role.observation_size();
+      policy.action_space = role.action;
+      policy.has_action_mask = role.action_mask;
+    } else if (policy.observation_size != role.observation_size() || !(policy.action_space == role.action) ||
+               policy.has_action_mask != role.action_mask) {
+      throw UsageError("roles '" + spec.roles[static_cast<std::size_t>(policy.roles[0])].name + "' and '" +
+                       role.name + "' have different spaces and cannot share a policy");
+    }
+    policy.roles.push_back(static_cast<int>(r));
+    policy.first_slot.push_back(policy.num_agents);
+    policy.num_agents += role.count;
+    for (int i = 0; i < role.count; ++i) policy.agent.push_back(first_agent++);
+  }
+  for (std::size_t p = 0; p < layouts.size(); ++p) {
+    layouts[p].name = policies[p];
+    layouts[p].all_agents = first_agent;
+    layouts[p].observation_type = storage.type;
+    if (storage.as_table) layouts[p].table = spec.table;
+    if (layouts[p].roles.empty()) throw UsageError("policy '" + layouts[p].name + "' acts for no role");
+  }
+  return layouts;
+}
 
 at::Tensor PolicyBuffers::observation_rows(std::int64_t begin, std::int64_t end) const {
   return observation.slice(0, begin, end).flatten(0, 2).narrow(1, 0, row_size());
@@ -58,53 +129,22 @@ Trajectory::Trajectory(const Spec& spec, const std::vector<std::string>& policie
       roles_(spec.roles),
       policy_of_role_(policy_of_role) {
   const auto place = at::TensorOptions().device(torch_device(device));
-  const auto floats = place.dtype(at::kFloat), bytes = place.dtype(at::kByte), ints = place.dtype(at::kInt);
-  if (storage.as_table) check_table(spec, storage.type);
-  policies_.resize(policies.size());
-  int first_agent = 0;
-  for (std::size_t r = 0; r < roles_.size(); ++r) {
-    const Role& role = roles_[r];
-    PolicyBuffers& policy = policies_.at(static_cast<std::size_t>(policy_of_role_.at(r)));
-    if (policy.roles.empty()) {
-      policy.observation_size = role.observation_size();
-      policy.action_space = role.action;
-    } else if (policy.observation_size != role.observation_size() || !(policy.action_space == role.action) ||
-               roles_[static_cast<std::size_t>(policy.roles[0])].action_mask != role.action_mask) {
-      throw UsageError("roles '" + roles_[static_cast<std::size_t>(policy.roles[0])].name + "' and '" +
-                       role.name + "' have different spaces and cannot share a policy");
-    }
-    policy.roles.push_back(static_cast<int>(r));
-    policy.first_slot.push_back(policy.num_agents);
-    policy.num_agents += role.count;
-    for (int i = 0; i < role.count; ++i) policy.agent.push_back(first_agent++);
-  }
-  const at::ScalarType stored = storage.type == ObservationType::kFloat32 ? at::kFloat : at::kBFloat16;
+  const auto floats = place.dtype(at::kFloat), bytes = place.dtype(at::kByte);
   const std::int64_t T = steps, E = num_envs;
-  at::Tensor table;
-  if (storage.as_table)
-    table = at::zeros({T + 1, E, first_agent, padded(spec.table.columns(), stored)}, floats);
-  for (std::size_t p = 0; p < policies_.size(); ++p) {
-    PolicyBuffers& policy = policies_[p];
-    policy.name = policies[p];
-    if (policy.roles.empty()) throw UsageError("policy '" + policy.name + "' acts for no role");
-    const std::int64_t A = policy.num_agents;
-    if (storage.as_table) policy.table = spec.table;
-    policy.observation = storage.as_table ? table
-                                          : at::zeros({T + 1, E, A, padded(policy.observation_size, stored)},
-                                                      place.dtype(stored));
-    if (roles_[static_cast<std::size_t>(policy.roles[0])].action_mask) {
-      policy.action_mask = at::zeros({T + 1, E, A, mask_width(policy.action_space)}, bytes);
+  for (const PolicyLayout& layout : policy_layouts(spec, policies, policy_of_role, storage)) {
+    PolicyBuffers& policy = policies_.emplace_back();
+    static_cast<PolicyLayout&>(policy) = layout;
+    for (const BufferField& field : buffer_fields()) {
+      const Form form = field.form(policy);
+      if (form.shape.empty()) continue;
+      if (is_shared(field, policy) && policies_.size() > 1) {
+        policy.*field.tensor = policies_.front().*field.tensor;
+        continue;
+      }
+      std::vector<std::int64_t> shape = {field.last_row ? T + 1 : T, E};
+      shape.insert(shape.end(), form.shape.begin(), form.shape.end());
+      policy.*field.tensor = at::zeros(shape, place.dtype(form.type));
     }
-    policy.active = at::zeros({T + 1, E, A}, bytes);
-    policy.value = at::zeros({T + 1, E, A}, floats);
-    policy.action = at::zeros({T, E, A, policy.action_space.width()},
-                              policy.action_space.is_continuous() ? floats : ints);
-    policy.log_prob = at::zeros({T, E, A}, floats);
-    policy.reward = at::zeros({T, E, A}, floats);
-    policy.agent_terminated = at::zeros({T, E, A}, bytes);
-    policy.advantage = at::zeros({T, E, A}, floats);
-    policy.target = at::zeros({T, E, A}, floats);
-    policy.mask = at::zeros({T, E, A}, bytes);
   }
   terminated_ = at::zeros({T, E}, bytes);
   truncated_ = at::zeros({T, E}, bytes);
@@ -118,21 +158,16 @@ StepView Trajectory::rows(int t) const {
   StepView view;
   view.observation_type = storage_.type;
   view.as_table = storage_.as_table;
-  view.num_roles = static_cast<int>(roles_.size());
   int agent = 0;
   for (std::size_t r = 0; r < roles_.size(); ++r) {
     const PolicyBuffers& policy = policies_[static_cast<std::size_t>(policy_of_role_[r])];
     std::int64_t slot = 0;
     for (std::size_t k = 0; k < policy.roles.size(); ++k)
       if (policy.roles[k] == static_cast<int>(r)) slot = policy.first_slot[k];
-    RoleView& rows = view.roles[r];
-    rows.first_agent = agent;
-    rows.count = roles_[r].count;
+    RoleView& rows = view.roles[view.num_roles++] = RoleView::of(roles_[r], agent);
     rows.policy_agents = policy.num_agents;
     rows.observed_agents = static_cast<int>(policy.observation.size(2));
-    rows.action_width = policy.action_space.width();
     rows.observation_stride = static_cast<int>(policy.observation.size(3));
-    rows.mask_width = mask_width(policy.action_space);
     rows.in_half_widths = policy.in_half_widths;
     rows.low = policy.action_space.low;
     rows.high = policy.action_space.high;
@@ -169,23 +204,22 @@ StepView Trajectory::first_rows() const {
   return view;
 }
 
-std::vector<std::pair<std::string, at::Tensor>> Trajectory::last_rows() const {
-  std::vector<std::pair<std::string, at::Tensor>> rows;
+std::vector<NamedTensor> Trajectory::last_rows() const {
+  std::vector<NamedTensor> rows;
   for (const PolicyBuffers& policy : policies_) {
-    rows.emplace_back(policy.name + "/observation", policy.observation[length_]);
-    rows.emplace_back(policy.name + "/active", policy.active[length_]);
-    if (policy.action_mask.defined())
-      rows.emplace_back(policy.name + "/action_mask", policy.action_mask[length_]);
+    for (const BufferField& field : buffer_fields()) {
+      const at::Tensor& tensor = policy.*field.tensor;
+      if (!field.carried || !tensor.defined()) continue;
+      rows.push_back({policy.name + "/" + field.name, tensor[length_], true});
+    }
   }
   return rows;
 }
 
 void Trajectory::copy_row(std::int64_t from, std::int64_t to) {
-  for (PolicyBuffers& policy : policies_) {
-    policy.observation[to].copy_(policy.observation[from]);
-    policy.active[to].copy_(policy.active[from]);
-    if (policy.action_mask.defined()) policy.action_mask[to].copy_(policy.action_mask[from]);
-  }
+  each_buffer([&](const BufferField& field, const at::Tensor& tensor) {
+    if (field.carried) tensor[to].copy_(tensor[from]);
+  });
 }
 
 void Trajectory::end_at(int t) {
@@ -202,14 +236,38 @@ void Trajectory::carry_over() {
 void Trajectory::carry_back() { copy_row(0, length_); }
 
 std::vector<at::Tensor> Trajectory::buffers() const {
-  std::vector<at::Tensor> all = {terminated_, truncated_, reset_step_, statistics_};
-  for (const PolicyBuffers& p : policies_) {
-    if (!p.as_table() || &p == &policies_.front()) all.push_back(p.observation);
-    all.insert(all.end(), {p.action_mask, p.active, p.value, p.action, p.log_prob, p.reward,
-                           p.agent_terminated, p.advantage, p.target, p.mask});
-  }
-  std::erase_if(all, [](const at::Tensor& tensor) { return !tensor.defined(); });
+  std::vector<at::Tensor> all = {terminated_, truncated_, reset_step_};
+  if (statistics_.defined()) all.push_back(statistics_);
+  each_buffer([&](const BufferField&, const at::Tensor& tensor) { all.push_back(tensor); });
   return all;
+}
+
+void Trajectory::each_buffer(const std::function<void(const BufferField&, const at::Tensor&)>& f) const {
+  for (const PolicyBuffers& policy : policies_) {
+    for (const BufferField& field : buffer_fields()) {
+      const at::Tensor& tensor = policy.*field.tensor;
+      const bool counted = is_shared(field, policy) && &policy != &policies_.front();
+      if (tensor.defined() && !counted) f(field, tensor);
+    }
+  }
+}
+
+double trajectory_bytes(const Spec& spec, const std::vector<int>& policy_of_role, double steps,
+                        double num_envs, ObservationStorage storage) {
+  double bytes = steps * (3.0 + 4.0 * static_cast<double>(spec.statistics.size()));
+  const int policies = *std::ranges::max_element(policy_of_role) + 1;
+  const auto layouts = policy_layouts(spec, std::vector<std::string>(static_cast<std::size_t>(policies)),
+                                      policy_of_role, storage);
+  for (const PolicyLayout& policy : layouts) {
+    for (const BufferField& field : buffer_fields()) {
+      const Form form = field.form(policy);
+      if (form.shape.empty() || (is_shared(field, policy) && &policy != &layouts.front())) continue;
+      double size = static_cast<double>(at::elementSize(form.type));
+      for (const std::int64_t n : form.shape) size *= static_cast<double>(n);
+      bytes += size * (field.last_row ? steps + 1.0 : steps);
+    }
+  }
+  return bytes * num_envs;
 }
 
 }  // namespace wd

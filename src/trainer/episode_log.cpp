@@ -168,8 +168,8 @@ std::vector<NamedTensor> EpisodeLog::state() const {
   for (std::size_t p = 0; p < policies_.size(); ++p) {
     const PolicyLog& log = policies_[p];
     const std::string prefix = trajectory_.policies()[p].name + "/";
-    state.push_back({prefix + "running_return", log.running_return});
-    state.push_back({prefix + "running_length", log.running_length});
+    state.push_back({prefix + "running_return", log.running_return, true});
+    state.push_back({prefix + "running_length", log.running_length, true});
     list(prefix + "recent", log.window.values());
     state.back().tensor = state.back().tensor.view({log.window.replicas(), log.window.most()});
     list(prefix + "returns", log.returns);

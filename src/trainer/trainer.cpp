@@ -8,10 +8,8 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <iterator>
 #include <limits>
 #include <span>
-#include <sstream>
 #include <thread>
 
 #include "kernels/reduce.h"
@@ -53,24 +51,22 @@ bool any(const ProcessGroup& group, const at::Tensor& flag, bool here) {
   return flag.item<std::int64_t>() != 0;
 }
 
-// Tensors with a row for each replica; all others are the same on every rank.
-bool is_of_replicas(const std::string& file, const std::string& name) {
-  return file == "replicas" || (file == "episodes" && name.find("/running_") != std::string::npos);
-}
-
 // Rank 0's tensor, on the host of every rank. Its type is one of those that checkpoints hold.
 at::Tensor distribute(const ProcessGroup& group, const at::Tensor& source) {
   if (group.size() == 1) return source;
-  std::string form;
+  constexpr std::int64_t kMaxDimensions = 8;
+  const at::Tensor form = at::zeros({2 + kMaxDimensions}, at::kLong);  // type, dimensions, sizes
+  auto* const numbers = form.mutable_data_ptr<std::int64_t>();
   if (group.leads()) {
-    form.push_back(static_cast<char>(source.scalar_type()));
-    for (const std::int64_t n : source.sizes()) form += concat(n, ' ');
+    WD_CHECK(source.dim() <= kMaxDimensions, "a tensor of ", source.dim(), " dimensions");
+    numbers[0] = static_cast<std::int64_t>(source.scalar_type());
+    numbers[1] = source.dim();
+    std::copy(source.sizes().begin(), source.sizes().end(), numbers + 2);
   }
-  form = group.broadcast(form);
-  std::istringstream sizes(form.substr(1));
-  const std::vector<std::int64_t> shape{std::istream_iterator<std::int64_t>(sizes), {}};
+  group.broadcast(form);
+  const at::IntArrayRef shape(numbers + 2, static_cast<std::size_t>(numbers[1]));
   const at::Tensor tensor =
-      group.leads() ? source.contiguous() : at::empty(shape, static_cast<at::ScalarType>(form.front()));
+      group.leads() ? source.contiguous() : at::empty(shape, static_cast<at::ScalarType>(numbers[0]));
   if (tensor.numel() > 0) group.broadcast(tensor);
   return tensor;
 }
@@ -197,10 +193,10 @@ struct Trainer::Impl {
                             d, static_cast<Precision>(c.trainer.precision));
       if (!c.policies[p].model.model_ckpt_filepath.empty())
         load_weights(policies[p], c.policies[p].model.model_ckpt_filepath);
-      if (c.policies[p].reuse_activations && c.policies[p].to_train)
+      if (c.policies[p].algorithm->keeps_activations() && c.policies[p].to_train)
         policies[p].keep_activations(trajectory.policies()[p]);
       learners.emplace_back(policies[p], trajectory, index, c.policies[p], seed, group);
-      learners.back().heed(guard.failed());
+      learners.back().set_skip_flag(guard.failed());
     }
     synchronize();
   }
@@ -287,8 +283,8 @@ std::map<std::string, std::vector<NamedTensor>> Trainer::Impl::files() const {
     files["optimizer/" + policies[p].name()] = learners[p].optimizer();
   }
   std::vector<NamedTensor>& replica_file = files["replicas"];
-  replica_file.push_back({"blocks", replicas.blocks()});
-  for (const auto& [name, row] : trajectory.last_rows()) replica_file.push_back({name, row});
+  replica_file.push_back({"blocks", replicas.blocks(), true});
+  for (NamedTensor& row : trajectory.last_rows()) replica_file.push_back(std::move(row));
   files["episodes"] = episodes.state();
   return files;
 }
@@ -450,10 +446,10 @@ Snapshot Trainer::snapshot() const {
   impl_->check();
   impl_->episodes.read();
   Snapshot snapshot{impl_->counts, wall_s(), impl_->files()};
-  for (auto& [name, tensors] : snapshot.files) {
+  for (auto& [file, tensors] : snapshot.files) {
     tensors = host_copies(tensors);
     for (NamedTensor& named : tensors)
-      if (is_of_replicas(name, named.name)) named.tensor = impl_->group.gather_rows(named.tensor);
+      if (named.per_replica) named.tensor = impl_->group.gather_rows(named.tensor);
   }
   return snapshot;
 }
@@ -464,7 +460,7 @@ SnapshotForms Trainer::snapshot_forms() const {
   for (const auto& [file, tensors] : impl_->files()) {
     for (const NamedTensor& named : tensors) {
       TensorForm& form = forms[file].emplace_back(form_of(named));
-      if (is_of_replicas(file, named.name)) {
+      if (named.per_replica) {
         form.shape[0] *= impl_->group.size();
       } else if (file == "episodes" && form.shape.size() == 1) {
         form.shape = {kAnyLength};
@@ -490,8 +486,8 @@ void Trainer::restore(const Snapshot& snapshot) {
     std::vector<NamedTensor> own;
     for (const NamedTensor& named : tensors) {
       const at::Tensor& source = saved == nullptr ? at::Tensor() : find_tensor(*saved, named.name);
-      own.push_back({named.name, is_of_replicas(file, named.name) ? share_out(group, named, source)
-                                                                  : distribute(group, source)});
+      own.push_back(
+          {named.name, named.per_replica ? share_out(group, named, source) : distribute(group, source)});
     }
     if (file == "episodes") {
       self.episodes.restore(own);

@@ -32,10 +32,12 @@ struct Case {
   bool as_warpdrives = false;  // every agent plays to the end, which the rules bring
 };
 
-PolicySettings settings_of(int algorithm, int activation, bool separate_value) {
-  PolicySettings s;
-  s.name = "agent";
-  s.algorithm = algorithm;
+PolicySettings settings_of(const char* algorithm, int activation, bool separate_value) {
+  PolicySettings policy;
+  policy.name = "agent";
+  policy.algorithm = AlgorithmChoice::named(algorithm);
+  auto& s = policy.algorithm.as<OnPolicySettings>();
+  s.normalize_advantage = false;
   s.gamma = 0.97;
   s.gae_lambda = 0.9;
   s.lr = Schedule();
@@ -43,42 +45,43 @@ PolicySettings settings_of(int algorithm, int activation, bool separate_value) {
   s.entropy_coeff = 0.05;
   s.max_grad_norm = 0.02;
   s.adam_epsilon = 1e-4;  // large, so that Adam's step depends on the gradient's scale
-  s.model.fc_dims = {16, 8};
-  s.model.activation = activation;
-  s.model.separate_value = separate_value;
-  s.model.init_method = kTorchDefault;
-  s.model.initial_log_std = -0.3;
-  return s;
+  policy.model.fc_dims = {16, 8};
+  policy.model.activation = activation;
+  policy.model.separate_value = separate_value;
+  policy.model.init_method = kTorchDefault;
+  policy.model.initial_log_std = -0.3;
+  return policy;
 }
 
 std::vector<Case> cases() {
   const ActionSpace heads = ActionSpace::discrete({3, 4}), box = ActionSpace::box(2, -1.0f, 1.0f);
-  Case a2c{"a2c", heads, true, settings_of(kA2c, kRelu, false)};
-  Case a2c_steps{"a2c_n_step_gaussian", box, false, settings_of(kA2c, kTanh, true)};
-  a2c_steps.settings.n_step = 3;
-  a2c_steps.settings.clip_grad_norm = false;
-  Case a2c_normal{"a2c_normalized_return", heads, false, settings_of(kA2c, kRelu, true)};
-  a2c_normal.settings.normalize_return = true;
-  a2c_normal.settings.gae_lambda = 1.0;
+  Case a2c{"a2c", heads, true, settings_of("A2C", kRelu, false)};
+  Case a2c_steps{"a2c_n_step_gaussian", box, false, settings_of("A2C", kTanh, true)};
+  a2c_steps.settings.algorithm.as<OnPolicySettings>().n_step = 3;
+  a2c_steps.settings.algorithm.as<OnPolicySettings>().clip_grad_norm = false;
+  Case a2c_normal{"a2c_normalized_return", heads, false, settings_of("A2C", kRelu, true)};
+  a2c_normal.settings.algorithm.as<OnPolicySettings>().normalize_return = true;
+  a2c_normal.settings.algorithm.as<OnPolicySettings>().gae_lambda = 1.0;
   Case warpdrive{
       .name = "a2c_warpdrive", .action = heads, .settings = a2c_normal.settings, .as_warpdrives = true};
-  Case ppo{"ppo", heads, true, settings_of(kPpo, kTanh, false)};
-  ppo.settings.normalize_advantage = true;
-  ppo.settings.vf_clip_param = 0.1;
-  ppo.settings.clip_param.points = {{0.0, 0.2}, {2000.0, 0.1}};  // 0.15 at step 1000
-  ppo.settings.num_minibatches = 3;
-  Case ppo_box{"ppo_gaussian", box, false, settings_of(kPpo, kTanh, true)};
-  ppo_box.settings.num_minibatches = 1;
-  Case ppo_kl{"ppo_target_kl", heads, false, settings_of(kPpo, kRelu, false)};
-  ppo_kl.settings.target_kl = 0.005;
-  Case reinforce{"reinforce", heads, false, settings_of(kReinforce, kRelu, false)};
-  Case reinforce_normal{"reinforce_normalized_return", box, false, settings_of(kReinforce, kTanh, false)};
-  reinforce_normal.settings.normalize_return = true;
-  Case a2c_bf16{"a2c_bf16", heads, true, settings_of(kA2c, kRelu, false), kBf16};
+  Case ppo{"ppo", heads, true, settings_of("PPO", kTanh, false)};
+  ppo.settings.algorithm.as<OnPolicySettings>().normalize_advantage = true;
+  ppo.settings.algorithm.as<PpoSettings>().vf_clip_param = 0.1;
+  ppo.settings.algorithm.as<PpoSettings>().clip_param.points = {{0.0, 0.2},
+                                                                {2000.0, 0.1}};  // 0.15 at step 1000
+  ppo.settings.algorithm.as<PpoSettings>().num_minibatches = 3;
+  Case ppo_box{"ppo_gaussian", box, false, settings_of("PPO", kTanh, true)};
+  ppo_box.settings.algorithm.as<PpoSettings>().num_minibatches = 1;
+  Case ppo_kl{"ppo_target_kl", heads, false, settings_of("PPO", kRelu, false)};
+  ppo_kl.settings.algorithm.as<PpoSettings>().target_kl = 0.005;
+  Case reinforce{"reinforce", heads, false, settings_of("REINFORCE", kRelu, false)};
+  Case reinforce_normal{"reinforce_normalized_return", box, false, settings_of("REINFORCE", kTanh, false)};
+  reinforce_normal.settings.algorithm.as<OnPolicySettings>().normalize_return = true;
+  Case a2c_bf16{"a2c_bf16", heads, true, settings_of("A2C", kRelu, false), kBf16};
   a2c_bf16.settings.model.fc_dims = {24, 20, 12};  // rows of 20 and 12 are padded
-  Case a2c_bf16_tanh{"a2c_bf16_tanh_gaussian", box, false, settings_of(kA2c, kTanh, true), kBf16};
+  Case a2c_bf16_tanh{"a2c_bf16_tanh_gaussian", box, false, settings_of("A2C", kTanh, true), kBf16};
   a2c_bf16_tanh.settings.model.fc_dims = {24, 20, 12};
-  Case bf16_linear{"a2c_bf16_no_hidden_layer", heads, false, settings_of(kA2c, kRelu, true), kBf16};
+  Case bf16_linear{"a2c_bf16_no_hidden_layer", heads, false, settings_of("A2C", kRelu, true), kBf16};
   bf16_linear.settings.model.fc_dims = {};
   return {a2c,       a2c_steps,        a2c_normal, ppo,           ppo_box,     ppo_kl,
           reinforce, reinforce_normal, a2c_bf16,   a2c_bf16_tanh, bf16_linear, warpdrive};
@@ -166,7 +169,7 @@ void fill_trajectory(Draws& draws, Trajectory& trajectory, bool as_warpdrives) {
 }
 
 // Rows of every minibatch of every epoch, learnt from a second trajectory whose log_prob holds row numbers.
-void record_order(Record& record, const Spec& spec, const PolicySettings& settings) {
+void record_order(Record& record, const Spec& spec, const PpoSettings& settings) {
   Trajectory numbered(spec, {"agent"}, {0}, kSteps, kEnvs, {});
   PolicyBuffers& buffers = numbered.policies()[0];
   buffers.log_prob.copy_(at::arange(buffers.log_prob.numel(), at::kFloat).view(buffers.log_prob.sizes()));
@@ -182,17 +185,21 @@ void record_order(Record& record, const Spec& spec, const PolicySettings& settin
 }
 
 TensorMetadata metadata_of(const Case& c) {
-  const PolicySettings& s = c.settings;
+  const ModelSettings& model = c.settings.model;
+  const auto& s = c.settings.algorithm.as<OnPolicySettings>();
+  const PpoSettings unset;
+  const PpoSettings& ppo =
+      c.settings.algorithm.is<PpoSettings>() ? c.settings.algorithm.as<PpoSettings>() : unset;
   std::ostringstream heads;
   for (const int n : c.action.heads) heads << n << ' ';
   const auto text = [](auto value) { return concat(value); };
   return {{"heads", heads.str()},
-          {"algorithm", s.algorithm == kA2c   ? "a2c"
-                        : s.algorithm == kPpo ? "ppo"
-                                              : "reinforce"},
-          {"separate", text(s.model.separate_value)},
+          {"algorithm", c.settings.algorithm.is<A2cSettings>()   ? "a2c"
+                        : c.settings.algorithm.is<PpoSettings>() ? "ppo"
+                                                                 : "reinforce"},
+          {"separate", text(model.separate_value)},
           {"precision", c.precision == kBf16 ? "bf16" : "fp32"},
-          {"activation", s.model.activation == kRelu ? "relu" : "tanh"},
+          {"activation", model.activation == kRelu ? "relu" : "tanh"},
           {"gamma", text(s.gamma)},
           {"gae_lambda", text(s.gae_lambda)},
           {"n_step", text(s.n_step)},
@@ -204,9 +211,9 @@ TensorMetadata metadata_of(const Case& c) {
           {"normalize_advantage", text(s.normalize_advantage)},
           {"normalize_return", text(s.normalize_return)},
           {"adam_epsilon", text(s.adam_epsilon)},
-          {"clip_param", text(s.clip_param.at(kEnvSteps))},
-          {"vf_clip_param", text(s.vf_clip_param.at(kEnvSteps))},
-          {"target_kl", text(s.target_kl.at(kEnvSteps))}};
+          {"clip_param", text(ppo.clip_param.at(kEnvSteps))},
+          {"vf_clip_param", text(ppo.vf_clip_param.at(kEnvSteps))},
+          {"target_kl", text(ppo.target_kl.at(kEnvSteps))}};
 }
 
 std::filesystem::path record_folder() {
@@ -255,7 +262,8 @@ TEST_P(Records, AnUpdate) {
       {"mask", buffers.mask}};
   for (const auto& [name, tensor] : tensors) record.add(name, tensor);
   if (c.masks) record.add("action_mask", buffers.action_mask);
-  if (c.settings.algorithm == kPpo) record_order(record, spec, c.settings);
+  if (c.settings.algorithm.is<PpoSettings>())
+    record_order(record, spec, c.settings.algorithm.as<PpoSettings>());
 
   LossSettings a2c;
   a2c.value_coeff = 0.7f;

@@ -239,8 +239,9 @@ void bench_adam(benchmark::State& state, const Game& game, Device device) {
   arrays.moved_again((3 + 1) * n *
                      4);  // parameters and moments are written too; the gradient is read twice, for its norm
   Arrays small(device);
-  double* const totals = small.doubles(kNumLossSums);
-  args.totals = totals;
+  const at::Tensor input =
+      at::tensor({1.0, 0.0, 0.0}, at::kDouble).to(device.is_cuda() ? at::kCUDA : at::kCPU);
+  args.input = reinterpret_cast<const StepInput*>(input.const_data_ptr<double>());
   args.steps = small.floats(1);
   args.partial = small.doubles(num_chunks(n));
   const at::Tensor record = at::zeros({kStepNumbers}, at::kDouble);

@@ -98,7 +98,6 @@ def test_a_folder_that_holds_something_is_refused(tmp_path):
 
 @pytest.mark.parametrize("settings, message", [
     (["env.use_full_observation=false"], "this environment declares no table"),
-    (["trainer.precision=bf16"], "a table is float32: set trainer.precision to fp32 or tf32"),
 ])
 def test_a_table_of_observations_is_refused_where_there_is_none(tmp_path, settings, message):
     more = [word for setting in settings for word in ("--set", setting)]

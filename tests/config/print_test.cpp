@@ -39,7 +39,8 @@ TEST_F(Print, LoadsBackToTheSameValues) {
     ASSERT_EQ(print(again, false), print(config, false));
     ASSERT_EQ(chase_.grid_length, first.grid_length);
     ASSERT_EQ(chase_.tag_penalty_for_runner, first.tag_penalty_for_runner);
-    ASSERT_EQ(again.policies[0].lr.points[0].value, config.policies[0].lr.points[0].value);
+    ASSERT_EQ(again.policies[0].algorithm.as<OnPolicySettings>().lr.points[0].value,
+              config.policies[0].algorithm.as<OnPolicySettings>().lr.points[0].value);
     ASSERT_EQ(again.saving.basedir, "a \"b\\ # é: [");
     ASSERT_EQ(again.saving.name, "10");
     ASSERT_TRUE(again.notes.empty()) << again.notes[0];

@@ -35,7 +35,7 @@ class Keys : public Fields {
   void operator()(const char* name, double&, Range range, const char*) override {
     add(name, 1e308, false, range);
   }
-  void choice(const char* name, int&, std::initializer_list<const char*>, const char*) override { add(name); }
+  void choice(const char* name, int&, std::span<const char* const>, const char*) override { add(name); }
   void operator()(const char* name, std::string&, const char*) override { add(name); }
   void operator()(const char* name, std::vector<int>&, Range, const char*) override { add(name); }
   void operator()(const char* name, Schedule&, Range range, const char*) override {

@@ -31,11 +31,11 @@ TEST(WarpDrive, TagContinuous) {
   EXPECT_EQ(config.trainer.rollout_steps(), 250);
   EXPECT_EQ(config.trainer.total_steps, 250'000);  // 500 episodes of 500 steps
   EXPECT_EQ(config.policies[0].name, "runner");
-  EXPECT_EQ(config.policies[0].lr.at(0), 0.005);
-  EXPECT_EQ(config.policies[1].lr.at(0), 0.001);
-  EXPECT_EQ(config.policies[1].algorithm, kA2c);
-  EXPECT_EQ(config.policies[1].vf_loss_coeff.at(0), 1.0);
-  EXPECT_EQ(config.policies[1].gae_lambda, 1.0);
+  EXPECT_EQ(config.policies[0].algorithm.as<OnPolicySettings>().lr.at(0), 0.005);
+  EXPECT_EQ(config.policies[1].algorithm.as<OnPolicySettings>().lr.at(0), 0.001);
+  EXPECT_EQ(config.policies[1].algorithm->name(), std::string("A2C"));
+  EXPECT_EQ(config.policies[1].algorithm.as<OnPolicySettings>().vf_loss_coeff.at(0), 1.0);
+  EXPECT_EQ(config.policies[1].algorithm.as<OnPolicySettings>().gae_lambda, 1.0);
   EXPECT_THAT(config.policies[1].model.fc_dims, ElementsAre(256, 256));
   EXPECT_THAT(config.policy_of_role, ElementsAre(1, 0));  // taggers first
   EXPECT_EQ(config.saving.base(), "/tmp/tag_continuous/experiments");
@@ -72,7 +72,7 @@ TEST(WarpDrive, SingleCartpole) {
   EXPECT_EQ(loaded.config.env.reset, kResetPool);
   EXPECT_EQ(loaded.config.env.reset_pool_size, 1000);
   EXPECT_EQ(loaded.config.trainer.stop_return, std::nullopt) << "nothing of configs/cartpole.yaml is beneath";
-  EXPECT_EQ(loaded.config.policies[0].algorithm, kA2c);
+  EXPECT_EQ(loaded.config.policies[0].algorithm->name(), std::string("A2C"));
   EXPECT_EQ(loaded.config.policies[0].model.activation, kRelu);
   EXPECT_FALSE(loaded.config.policies[0].model.separate_value);
 }
@@ -84,14 +84,15 @@ TEST(WarpDrive, GapsHaveItsDefaults) {
       << "name: single_cartpole\npolicy: {shared: {to_train: true, algorithm: PPO, gamma: 0.5}}\n";
   const Loaded loaded = load_real({.file = path.string(), .overrides = {{"saving.tag", "mine"}}});
   const PolicySettings& policy = loaded.config.policies[0];
-  EXPECT_EQ(policy.clip_param.at(0), 0.01);
-  EXPECT_EQ(policy.vf_loss_coeff.at(0), 0.01);
-  EXPECT_EQ(policy.lr.at(0), 1e-4);
-  EXPECT_EQ(policy.gae_lambda, 1.0);
-  EXPECT_EQ(policy.adam_epsilon, 1e-8);
-  EXPECT_FALSE(policy.normalize_advantage);
-  EXPECT_EQ(policy.gamma, 0.5);
-  EXPECT_EQ(policy.updates_per_rollout(), 1);
+  const auto& ppo = policy.algorithm.as<PpoSettings>();
+  EXPECT_EQ(ppo.clip_param.at(0), 0.01);
+  EXPECT_EQ(ppo.vf_loss_coeff.at(0), 0.01);
+  EXPECT_EQ(ppo.lr.at(0), 1e-4);
+  EXPECT_EQ(ppo.gae_lambda, 1.0);
+  EXPECT_EQ(ppo.adam_epsilon, 1e-8);
+  EXPECT_FALSE(ppo.normalize_advantage);
+  EXPECT_EQ(ppo.gamma, 0.5);
+  EXPECT_EQ(ppo.updates_per_rollout(), 1);
   EXPECT_EQ(policy.model.init_method, kTorchDefault);
   EXPECT_THAT(policy.model.fc_dims, ElementsAre(64, 64));
   EXPECT_EQ(loaded.config.trainer.num_envs, 10);

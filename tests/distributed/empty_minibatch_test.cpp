@@ -30,9 +30,14 @@ TEST(EmptyMinibatch, MakesNoStepOnAnyRank) {
     Trajectory trajectory(small_spec(), {"agent"}, {0}, kSteps, kEnvs, {});
     PolicyBuffers& buffers = trajectory.policies()[0];
     PolicySettings settings;
-    settings.algorithm = kPpo;
-    settings.num_epochs = 3;
-    settings.num_minibatches = kSteps;
+    PpoSettings ppo;
+    ppo.lr = 1e-3;
+    ppo.gae_lambda = 1.0;
+    ppo.normalize_advantage = false;
+    ppo.adam_epsilon = 1e-8;
+    ppo.num_epochs = 3;
+    ppo.num_minibatches = kSteps;
+    settings.algorithm = ppo;
     Policy policy(buffers, settings.model, 0, 7, 64, {});
     Learner learner(policy, trajectory, 0, settings, 7, group);
     const at::Tensor before = policy.parameters().clone();

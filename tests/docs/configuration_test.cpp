@@ -11,34 +11,55 @@ std::vector<FieldInfo> fields_of(Settings settings) {
   return list_fields([&](Fields& fields) { settings.describe(fields); });
 }
 
-// `of_ppo`: the settings with the defaults of PPO, where those are others.
-template <typename Settings>
-std::string table(const std::string& heading, const Settings& settings, const Settings& of_ppo) {
-  std::string text =
-      "\n### " + heading + "\n\n| key | type | default | range | meaning |\n|---|---|---|---|---|\n";
-  const std::vector<FieldInfo> ppo = fields_of(of_ppo);
-  std::size_t k = 0;
-  for (const FieldInfo& field : fields_of(settings)) {
-    const FieldInfo& other = ppo[k++];
-    const bool differs = other.value != field.value && field.name != "algorithm";
-    text += "| `" + field.name + "` | " + cell(field.type) + " | `" + field.value + "`" +
-            (differs ? ", of PPO `" + other.value + "`" : "") + " | " + field.range + " | " +
-            cell(field.help) + " |\n";
-  }
-  return text;
+const char* const kHead = "| key | type | default | range | meaning |\n|---|---|---|---|---|\n";
+
+std::string row(const FieldInfo& field, const std::string& value) {
+  return "| `" + field.name + "` | " + cell(field.type) + " | " + value + " | " + field.range + " | " +
+         cell(field.help) + " |\n";
 }
 
 template <typename Settings>
 std::string table(const std::string& heading, const Settings& settings) {
-  return table(heading, settings, settings);
+  std::string text = "\n### " + heading + "\n\n" + kHead;
+  for (const FieldInfo& field : fields_of(settings)) text += row(field, "`" + field.value + "`");
+  return text;
+}
+
+const FieldInfo* find(const std::vector<FieldInfo>& fields, const std::string& name) {
+  for (const FieldInfo& field : fields)
+    if (field.name == name) return &field;
+  return nullptr;
+}
+
+// What every policy has, then what belongs to algorithms: whose, where it is not all of them, and each one's default.
+std::string policy_table() {
+  std::vector<std::vector<FieldInfo>> all;
+  std::size_t most = 0;
+  for (const AlgorithmRow& algorithm : algorithms()) {
+    PolicySettings policy;
+    policy.algorithm = AlgorithmChoice::named(algorithm.name);
+    all.push_back(fields_of(policy));
+    if (all.back().size() > all[most].size()) most = all.size() - 1;
+  }
+  std::string text = std::string("\n### policy.NAME\n\n") + kHead;
+  for (const FieldInfo& field : all[most]) {
+    std::string of_each;
+    bool same = true;
+    for (std::size_t k = 0; k < all.size(); ++k) {
+      const FieldInfo* const own = find(all[k], field.name);
+      same = same && own != nullptr && own->value == field.value;
+      if (own == nullptr) continue;
+      of_each += (of_each.empty() ? "" : ", ") + std::string(algorithms()[k].name) + " `" + own->value + "`";
+    }
+    text += row(field, field.name == "algorithm" ? "`A2C`" : same ? "`" + field.value + "`" : of_each);
+  }
+  return text;
 }
 
 std::string tables() {
   return table("env, beside the environment's own parameters", EnvSettings{}) +
-         table("trainer", TrainerSettings{}) +
-         table("policy.NAME", PolicySettings{}, PolicySettings::of(kPpo)) +
-         table("policy.NAME.model", ModelSettings{}) + table("saving", SavingSettings{}) +
-         table("autoscale", AutoscaleSettings{}) + "\n";
+         table("trainer", TrainerSettings{}) + policy_table() + table("policy.NAME.model", ModelSettings{}) +
+         table("saving", SavingSettings{}) + table("autoscale", AutoscaleSettings{}) + "\n";
 }
 
 TEST(Configuration, TheDocumentedKeysAreThoseOfTheCode) {

@@ -22,13 +22,11 @@ class OneReplica {
   explicit OneReplica(const Params& params, std::uint64_t seed = 1)
       : params_(params), spec_(Env::spec(params)) {
     view_.num_replicas = 1;
-    view_.time_limit = spec_.time_limit;
-    view_.at_time_limit = spec_.at_time_limit;
+    view_.add_roles(spec_);
     view_.key = view_.start_key = RandomKey::of(seed, Stream::kEnvironment);
     view_.terminated = &terminated_;
     view_.truncated = &truncated_;
     view_.reset_step = &reset_step_;
-    int first = 0;
     for (const Role& role : spec_.roles) {
       const auto agents = static_cast<std::size_t>(role.count);
       const std::size_t stride = (static_cast<std::size_t>(role.observation_size()) + 3) / 4 * 4;
@@ -38,18 +36,13 @@ class OneReplica {
       rows.left.resize(agents);
       rows.active.resize(agents);
       rows.observations.resize(agents * stride);
-      view_.roles[view_.num_roles++] = {.first_agent = first,
-                                        .count = role.count,
-                                        .policy_agents = role.count,
-                                        .observed_agents = role.count,
-                                        .action_width = role.action.width(),
-                                        .observation_stride = static_cast<int>(stride),
-                                        .action = rows.actions.data(),
-                                        .reward = rows.rewards.data(),
-                                        .agent_terminated = rows.left.data(),
-                                        .active = rows.active.data(),
-                                        .observation = rows.observations.data()};
-      first += role.count;
+      RoleView& view = view_.roles[rows_.size() - 1];
+      view.observation_stride = static_cast<int>(stride);
+      view.action = rows.actions.data();
+      view.reward = rows.rewards.data();
+      view.agent_terminated = rows.left.data();
+      view.active = rows.active.data();
+      view.observation = rows.observations.data();
     }
     const ReplicaHeader fresh;
     std::memcpy(block_.data(), &fresh, sizeof(fresh));

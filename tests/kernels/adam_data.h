@@ -1,7 +1,7 @@
 // adam_data.h: steps of the optimizer on host data, on either device.
 #pragma once
 
-#include "kernels/adam.h"
+#include "kernels/normalize.h"
 #include "kernels/reduce.h"
 #include "tests/kernels/random_data.h"
 
@@ -23,6 +23,7 @@ struct Optimizer {
   std::vector<std::uint16_t> shadow;
   float steps = 0.0f;
   StepRecord record{.lr = 0.01, .max_grad_norm = 0.5};
+  LossRecord losses{};
 
   static Optimizer of(const std::vector<float>& parameter) {
     Optimizer fresh{.parameter = parameter};
@@ -45,11 +46,15 @@ Optimizer run_adam(Memory memory, const Optimizer& start, const std::vector<Mini
   if (with_shadow) args.shadow = memory.put(start.shadow);
   args.steps = memory.put(std::vector{start.steps});
   args.record = memory.put(std::vector{start.record});
+  RecordLossArgs loss{.record = memory.put(std::vector{start.losses}), .optimizer = args.record};
+  loss.input = memory.put(std::vector<StepInput>(1));
+  args.input = loss.input;
   args.partial = memory.template make<double>(static_cast<std::size_t>(num_chunks(args.n)));
   args.epsilon = 1e-5f;
   for (const Minibatch& minibatch : minibatches) {
     args.gradient = memory.put(minibatch.gradient);
-    args.totals = memory.put(minibatch.totals);
+    loss.totals = memory.put(minibatch.totals);
+    record_loss(memory.queue(), loss);
     adam(memory.queue(), args);
   }
   Optimizer end;
@@ -59,6 +64,7 @@ Optimizer run_adam(Memory memory, const Optimizer& start, const std::vector<Mini
   end.shadow = with_shadow ? memory.get(args.shadow, n) : start.shadow;
   end.steps = memory.get(args.steps, 1)[0];
   end.record = memory.get(args.record, 1)[0];
+  end.losses = memory.get(loss.record, 1)[0];
   return end;
 }
 

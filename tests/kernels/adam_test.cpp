@@ -71,7 +71,7 @@ TEST_P(AdamStep, FollowsThePaper) {
       EXPECT_EQ(end.record.steps, 20.0);
       EXPECT_EQ(end.record.refused, 0.0);
       EXPECT_NEAR(end.record.norm_sum, norms, 1e-9 * norms);
-      EXPECT_DOUBLE_EQ(end.record.sums[kClipped], 20 * 7.0);
+      EXPECT_DOUBLE_EQ(end.losses.sums[kClipped], 20 * 7.0);
     }
   }
 }
@@ -118,7 +118,7 @@ TEST_P(AdamStep, WhatIsNotFiniteIsRefused) {
 TEST_P(AdamStep, TooMuchKlEndsTheUpdate) {
   Draws draws(4);
   Optimizer start = Optimizer::of(draws.uniforms(100, -1.0f, 1.0f));
-  start.record.target_kl = 0.01;
+  start.losses.target_kl = 0.01;
   const Minibatch good = random_minibatch(draws, 100);  // 0.01
   Minibatch far = good, just = good;
   just.totals[kApproxKl] = 1.5 * 0.01 * far.totals[kCount];
@@ -130,7 +130,7 @@ TEST_P(AdamStep, TooMuchKlEndsTheUpdate) {
   EXPECT_EQ(end.parameter, before.parameter);
   EXPECT_EQ(end.record.steps, 2.0);
   EXPECT_EQ(end.record.norm_sum, before.record.norm_sum);
-  EXPECT_DOUBLE_EQ(end.record.sums[kCount], 3 * good.totals[kCount]) << "the one that ended it is counted";
+  EXPECT_DOUBLE_EQ(end.losses.sums[kCount], 3 * good.totals[kCount]) << "the one that ended it is counted";
 }
 
 // As the hardware does it: halfway cases go to the even neighbour, what is too large to infinity.
@@ -190,21 +190,28 @@ INSTANTIATE_TEST_SUITE_P(Threads, AdamStep, testing::Values(1, 2, 4));
 TEST(BeginUpdate, ForgetsTheLastUpdateButNotARefusal) {
   const double lr = 0.25, limit = 0.5, target_kl = 0.01;
   StepRecord record{.norm_sum = 7.0, .steps = 3.0, .empty = 2.0, .stopped = 1.0};
-  BeginUpdateArgs args{.record = &record, .lr = &lr, .max_grad_norm = &limit, .target_kl = &target_kl};
+  LossRecord losses{.sums = {3.0, 4.0}};
+  BeginUpdateArgs args{.record = &record, .lr = &lr, .max_grad_norm = &limit};
+  BeginLossRecordArgs loss_args{.record = &losses, .optimizer = &record, .target_kl = &target_kl};
   begin_update({}, args);
+  begin_loss_record({}, loss_args);
   EXPECT_EQ(record.lr, 0.25);
   EXPECT_EQ(record.max_grad_norm, 0.5);
-  EXPECT_EQ(record.target_kl, 0.01);
+  EXPECT_EQ(losses.target_kl, 0.01);
+  EXPECT_EQ(losses.sums[0] + losses.sums[1], 0.0);
   EXPECT_EQ(record.norm_sum + record.steps + record.empty + record.stopped, 0.0);
-  args.max_grad_norm = args.target_kl = nullptr;
+  args.max_grad_norm = loss_args.target_kl = nullptr;
   begin_update({}, args);
+  begin_loss_record({}, loss_args);
   EXPECT_EQ(record.max_grad_norm, HUGE_VAL);
-  EXPECT_EQ(record.target_kl, 0.0);
+  EXPECT_EQ(losses.target_kl, 0.0);
   record.refused = record.stopped = 1.0;
-  record.norm_sum = 7.0;
+  record.norm_sum = losses.sums[1] = 7.0;
   begin_update({}, args);
+  begin_loss_record({}, loss_args);
   EXPECT_EQ(record.norm_sum, 7.0);
   EXPECT_EQ(record.stopped, 1.0);
+  EXPECT_EQ(losses.sums[1], 7.0);
 }
 
 TEST(BeginUpdate, HeedsAFailure) {

@@ -254,7 +254,7 @@ TEST(Twins, Adam) {
   Draws draws(6);
   for (const std::int64_t n : {1, 3, 127, 4096, 4097, 1000003}) {
     Optimizer start = Optimizer::of(draws.uniforms(n, -1.0f, 1.0f));
-    start.record.target_kl = 0.01;
+    start.losses.target_kl = 0.01;
     Minibatch bad = random_minibatch(draws, n), last = random_minibatch(draws, n);
     bad.gradient.back() = std::numeric_limits<float>::infinity();
     last.totals[kApproxKl] = 0.02 * last.totals[kCount];
@@ -274,7 +274,7 @@ TEST(Twins, Adam) {
     EXPECT_EQ(gpu.record.refused, 1.0);
     EXPECT_EQ(gpu.record.stopped, 1.0);
     EXPECT_EQ(gpu.record.arrived, 0u);
-    for (int k = 0; k < kNumLossSums; ++k) EXPECT_EQ(gpu.record.sums[k], cpu.record.sums[k]);
+    for (int k = 0; k < kNumLossSums; ++k) EXPECT_EQ(gpu.losses.sums[k], cpu.losses.sums[k]);
     const Optimizer again = run_adam(CudaMemory(), start, minibatches);
     EXPECT_EQ(again.parameter, gpu.parameter);
     EXPECT_EQ(again.shadow, gpu.shadow);

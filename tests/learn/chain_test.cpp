@@ -124,7 +124,7 @@ std::vector<Case> cases() {
   const std::pair<std::string, std::string> returns[] = {{"lambda", "gae_lambda: 0.8, n_step: 0, "},
                                                          {"whole", "gae_lambda: 1, n_step: 0, "},
                                                          {"steps", "gae_lambda: 1, n_step: 3, "}};
-  const std::string rest = "normalize_advantage: false, vf_clip_param: 0, " + kTable;
+  const std::string rest = "normalize_advantage: false, " + kTable;
   std::vector<Case> all;
   for (const auto& [of, world] : kWorlds) {
     for (const bool masks : {false, true}) {
@@ -165,7 +165,7 @@ std::vector<Case> variations() {
 // With a weight on the entropy every chance has its number.
 std::vector<Case> mixtures() {
   const std::string gae = "gae_lambda: 0.8, n_step: 0, ", steps = "gae_lambda: 1, n_step: 3, ",
-                    rest = "normalize_advantage: false, vf_clip_param: 0, " + kTable;
+                    rest = "normalize_advantage: false, " + kTable;
   World ends_in_time = ends();
   ends_in_time.clock = true;
   ends_in_time.limit = 4;

@@ -11,7 +11,7 @@ using testing::kTable;
 using testing::Learned;
 
 constexpr double kGamma = 0.9;
-const std::string kReturns = "gae_lambda: 0.8, n_step: 0, normalize_advantage: false, vf_clip_param: 0, ";
+const std::string kReturns = "gae_lambda: 0.8, n_step: 0, normalize_advantage: false, ";
 
 class Games : public ::testing::TestWithParam<std::pair<const char*, std::string>> {
  protected:

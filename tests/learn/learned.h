@@ -65,7 +65,7 @@ class Trained {
                     concat("trainer.train_batch_size=", t.batch), concat("trainer.total_steps=", t.steps),
                     concat("policy={shared: {gamma: ", t.gamma, ", entropy_coeff: ", t.entropy_weight,
                            ", lr: [[0, ", t.lr, "], [", t.steps,
-                           ", 1e-4]], vf_loss_coeff: 0.5, clip_grad_norm: true, max_grad_norm: 0.5, "
+                           ", 1e-4]], clip_grad_norm: true, max_grad_norm: 0.5, "
                            "normalize_return: false, adam_epsilon: 1e-8, ",
                            t.settings, "}}")})),
         trainer_(setup_.config, *setup_.row, *setup_.environment, {}) {

@@ -30,7 +30,7 @@ class Set : public Fields {
   void operator()(const char* name, std::int64_t& value, Range, const char*) override { take(name, value); }
   void operator()(const char* name, float& value, Range, const char*) override { take(name, value); }
   void operator()(const char* name, double& value, Range, const char*) override { take(name, value); }
-  void choice(const char* name, int& value, std::initializer_list<const char*>, const char*) override {
+  void choice(const char* name, int& value, std::span<const char* const>, const char*) override {
     take(name, value);
   }
   void operator()(const char*, std::string&, const char*) override {}

@@ -3,9 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "src/algorithm/minibatches.h"
-#include "src/policy/linear.h"
+#include "src/nets/linear.h"
 #include "tests/kernels/cuda_memory.h"
 #include "tests/kernels/random_data.h"
+#include "wd/policy.h"
 
 namespace wd {
 namespace {

@@ -54,7 +54,7 @@ struct Side {
   Trajectory trajectory;
   std::vector<Policy> policies;
 
-  Side(const Case& c, bool as_table, const at::Tensor& table)
+  Side(const Case& c, bool as_table, const at::Tensor& table, Precision precision = kFp32)
       : trajectory(spec_of_three_roles(), names(c), c.policy_of_role, kSteps, kReplicas, {c.device},
                    {ObservationType::kFloat32, as_table}) {
     ModelSettings model;
@@ -74,7 +74,8 @@ struct Side {
       }
       draw_into(draws, buffers.reward, -1.0f, 1.0f);
       buffers.active.fill_(1);
-      policies.emplace_back(buffers, model, static_cast<int>(policies.size()), kSeed, 64, Device{c.device});
+      policies.emplace_back(buffers, model, static_cast<int>(policies.size()), kSeed, 64, Device{c.device},
+                            precision);
       if (c.keep) policies.back().keep_activations(buffers);
     }
   }
@@ -142,14 +143,18 @@ TEST_P(Tables, LeadToTheActionsValuesAndGradientsOfRows) {
 
 TEST_P(Tables, LearnInMinibatchesAsRowsDo) {
   Side rows(GetParam(), false, table()), tables(GetParam(), true, table());
-  PolicySettings ppo;
-  ppo.algorithm = kPpo;
+  PpoSettings ppo;
+  ppo.lr = 1e-3;
+  ppo.gae_lambda = 1.0;
+  ppo.normalize_advantage = false;
   ppo.num_epochs = 2;
   ppo.num_minibatches = 4;
   ppo.adam_epsilon = 1e-3;  // or steps along entries without a gradient would be steps along rounding errors
   for (Side* side : {&rows, &tables}) {
     side->play();
-    auto learners = side->learners(ppo);
+    PolicySettings settings;
+    settings.algorithm = ppo;
+    auto learners = side->learners(settings);
     ASSERT_TRUE(update(learners, TrainingClock(Device{})));
   }
   const Side untouched(GetParam(), true, table());
@@ -157,6 +162,30 @@ TEST_P(Tables, LearnInMinibatchesAsRowsDo) {
     const at::Tensor before = untouched.policies[p].parameters(), after = rows.policies[p].parameters();
     expect_near(tables.policies[p].parameters() - before, after - before, 2e-3, "step");
     EXPECT_GT((after - before).abs().max().item<float>(), 1e-3f);
+  }
+}
+
+// The first layer stays float32; hidden layers above it are rounded to 8 bits.
+TEST_P(Tables, LearnInBfloat16UpToRounding) {
+  Side exact(GetParam(), true, table()), rounded(GetParam(), true, table(), kBf16);
+  for (Side* side : {&exact, &rounded}) side->play();
+  for (std::size_t p = 0; p < exact.policies.size(); ++p) {
+    PolicyBuffers &a = exact.trajectory.policies()[p], &b = rounded.trajectory.policies()[p];
+    expect_near(b.value, a.value, 3e-2, "value");
+    b.action.copy_(a.action);
+    for (PolicyBuffers* buffers : {&a, &b}) {
+      buffers->log_prob.copy_(a.log_prob);
+      buffers->advantage.fill_(1);
+      buffers->target.fill_(0.5);
+      buffers->mask.fill_(1);
+      buffers->activations = nullptr;
+    }
+    exact.policies[p].accumulate(whole_batch(a, kSteps), {});
+    rounded.policies[p].accumulate(whole_batch(b, kSteps), {});
+    // Rows of parameters are padded in bfloat16, so that the norms are compared.
+    const double wanted = exact.policies[p].gradients().norm().item<double>();
+    EXPECT_NEAR(rounded.policies[p].gradients().norm().item<double>(), wanted, 3e-2 * wanted);
+    EXPECT_FALSE(GetParam().fc_dims.size() > 1 && at::equal(a.value, b.value)) << "nothing was rounded";
   }
 }
 

@@ -39,7 +39,7 @@ class Partial : public Fields {
   void operator()(const char*, std::int64_t&, Range, const char*) override {}
   void operator()(const char*, float&, Range, const char*) override {}
   void operator()(const char*, double&, Range, const char*) override {}
-  void choice(const char*, int&, std::initializer_list<const char*>, const char*) override {}
+  void choice(const char*, int&, std::span<const char* const>, const char*) override {}
   void operator()(const char*, std::string&, const char*) override {}
   void operator()(const char*, std::vector<int>&, Range, const char*) override {}
   void operator()(const char*, Schedule&, Range, const char*) override {}

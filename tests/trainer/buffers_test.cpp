@@ -5,9 +5,9 @@
 #include "src/algorithm/minibatches.h"
 #include "src/autoscale/memory_needed.h"
 #include "src/plain_error.h"
-#include "src/rollout/trajectory_bytes.h"
 #include "tests/support.h"
 #include "wd/trainer.h"
+#include "wd/trajectory.h"
 
 namespace wd {
 namespace {

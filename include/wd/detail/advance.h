@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "wd/detail/apart.h"
+#include "wd/env.h"
 #include "wd/environment.h"
 
 namespace wd::detail {
@@ -27,9 +28,8 @@ WD_FN State bind_state(const StateSlots<State>& slots, std::byte* block, std::by
     std::memcpy(reinterpret_cast<std::byte*>(&state) + k * sizeof(field), &field, sizeof(field));
   };
   // A fold, not a loop: with constant indices the pointers stay in registers.
-  [&]<int... k>(std::integer_sequence<int, k...>) {
-    (bind(k), ...);
-  }(std::make_integer_sequence<int, StateSlots<State>::kCount>());
+  [&]<int... k>(std::integer_sequence<int, k...>) { (bind(k), ...); }
+  (std::make_integer_sequence<int, StateSlots<State>::kCount>());
   return state;
 }
 

@@ -1,7 +1,7 @@
 // linear_no_cuda.cpp: stands in for cuBLASLt in a build without CUDA.
 #include <stdexcept>
 
-#include "src/policy/linear.h"
+#include "src/nets/linear.h"
 
 namespace wd {
 

@@ -5,8 +5,6 @@
 
 #include <memory>
 
-#include "src/policy/mlp.h"
-
 namespace wd {
 
 // Matrices are [rows, columns] tensors on the GPU with neighbouring columns, float32 or bfloat16; sums are float32. Descriptors and

@@ -1,11 +1,12 @@
 // table_layer.cpp: the tensors behind the kernels' arguments.
-#include "src/policy/table_layer.h"
+#include "src/nets/table_layer.h"
 
 #include <ATen/ATen.h>
 
 #include <algorithm>
 
 #include "src/device.h"
+#include "src/tensor_device.h"
 #include "wd/error.h"
 
 namespace wd {
@@ -21,23 +22,40 @@ at::Tensor ints(const std::vector<int>& values, at::Device place) {
 
 }  // namespace
 
-TableLayer::TableLayer(const PolicyBuffers& buffers, const Layer& layer, Device device)
-    : device_(device), layer_(layer) {
-  const at::Device place = layer.weight.device();
-  shape_.table = buffers.table;
-  shape_.agents = static_cast<int>(buffers.observation.size(2));
-  shape_.rows = buffers.num_agents;
-  shape_.width = static_cast<int>(layer.weight.size(0));
+TableLayer::TableLayer(const PolicyLayout& layout, std::int64_t width, Device device) : device_(device) {
+  const at::Device place = torch_device(device);
+  shape_.table = layout.table;
+  shape_.agents = layout.all_agents;
+  shape_.rows = layout.num_agents;
+  shape_.width = static_cast<int>(width);
   shape_.parts = device.is_cuda() ? std::min(shape_.rows, kMostParts) : 1;
   std::vector<int> upto;
   for (int k = 0; k < shape_.agents; ++k)
-    upto.push_back(static_cast<int>(std::upper_bound(buffers.agent.begin(), buffers.agent.end(), k) -
-                                    buffers.agent.begin()));
-  agent_ = ints(buffers.agent, place);
+    upto.push_back(static_cast<int>(std::upper_bound(layout.agent.begin(), layout.agent.end(), k) -
+                                    layout.agent.begin()));
+  between_ = layout.agent.back() - layout.agent.front();
+  agent_ = ints(layout.agent, place);
   upto_ = ints(upto, place);
   shape_.agent = agent_.const_data_ptr<int>();
   shape_.upto = upto_.const_data_ptr<int>();
+}
+
+void TableLayer::bind(const Layer& layer) {
+  layer_ = layer;
   weight_ = at::zeros({shape_.weight_rows(), shape_.width}, layer.weight.options());
+}
+
+// The first row has N - 1 entries of each feature, and from row to row one entry changes. The gradient has as many terms: of each
+// agent, those of the rows that see it from before and from behind its own place.
+double TableLayer::forward_flop() const {
+  const double entries = shape_.agents - 1.0 + between_;
+  return 2.0 * shape_.width * (shape_.table.features * entries + shape_.table.own * shape_.rows);
+}
+
+double TableLayer::backward_flop() const {
+  const double entries = shape_.agents - 1.0 + between_;
+  const double shared = shape_.table.relative + shape_.table.own + 1;
+  return 2.0 * shape_.width * (shape_.table.features * entries + shared * shape_.rows);
 }
 
 TableWeightsArgs TableLayer::weights_args(const Layer& layer) const {
@@ -59,7 +77,7 @@ at::Tensor TableLayer::make_gradient() const {
   return at::zeros({shape_.gradient_rows(), shape_.width}, weight_.options());
 }
 
-TableLayerArgs TableLayer::args(const at::Tensor& tables, at::Tensor& y) const {
+TableLayerArgs TableLayer::args(const at::Tensor& tables, const at::Tensor& y) const {
   TableLayerArgs args;
   args.shape = shape_;
   args.units = tables.size(0) / shape_.agents;
@@ -71,19 +89,20 @@ TableLayerArgs TableLayer::args(const at::Tensor& tables, at::Tensor& y) const {
   return args;
 }
 
-void TableLayer::forward(const at::Tensor& tables, at::Tensor& y, bool relu) const {
+void TableLayer::forward(const at::Tensor& tables, const at::Tensor& y, bool relu) const {
   TableLayerArgs forward = args(tables, y);
   forward.relu = relu;
   table_forward(current_queue(device_), forward);
 }
 
-void TableLayer::backward(const at::Tensor& tables, at::Tensor& y_grad, at::Tensor& gradient) const {
+void TableLayer::backward(const at::Tensor& tables, const at::Tensor& y_grad,
+                          const at::Tensor& gradient) const {
   TableLayerArgs backward = args(tables, y_grad);
   backward.gradient = gradient.mutable_data_ptr<float>();
   table_backward(current_queue(device_), backward);
 }
 
-void TableLayer::write_gradient(at::Tensor& gradient, Layer& layer_gradient) const {
+void TableLayer::write_gradient(const at::Tensor& gradient, const Layer& layer_gradient) const {
   TableWeightsArgs args = weights_args(layer_gradient);
   args.gradient = gradient.mutable_data_ptr<float>();
   table_gradient(current_queue(device_), args);

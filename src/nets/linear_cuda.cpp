@@ -6,7 +6,7 @@
 #include <map>
 
 #include "src/device.h"
-#include "src/policy/linear.h"
+#include "src/nets/linear.h"
 #include "src/tensor_device.h"
 #include "wd/error.h"
 

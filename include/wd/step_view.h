@@ -1,0 +1,95 @@
+// step_view.h: the arguments of one step of all replicas: pointers into the trajectory buffers and the replicas' state.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "wd/random.h"
+#include "wd/spec.h"
+
+namespace wd {
+
+inline constexpr int kMaxRoles = 8;
+inline constexpr int kMaxStatistics = 16;
+
+// Where the rows of one role are in the buffers of its policy. Pointers are those of replica 0 and the role's first agent.
+struct RoleView {
+  int first_agent = 0;
+  int count = 0;
+  int policy_agents = 0;       // agents of the whole policy: rows from one replica to the next
+  int observed_agents = 0;     // the same for observations: all agents of the replica if observations are a table
+  int action_width = 0;
+  int observation_stride = 0;  // entries from one agent's row to the next: rows start at multiples of 16 bytes
+  int mask_width = 0;
+  // True if the actions come from a policy with a bounded box: they are in half-widths of [low, high] from its middle.
+  bool in_half_widths = false;
+  float low = 0.0f, high = 0.0f;
+  const std::int32_t* action = nullptr;      // [E, policy_agents, action_width], row t; floats where continuous
+  float* reward = nullptr;                   // [E, policy_agents], row t
+  std::uint8_t* agent_terminated = nullptr;  // [E, policy_agents], row t
+  std::uint8_t* active = nullptr;            // [E, policy_agents], row t + 1
+  // [E, observed_agents, observation_stride] of StepView::observation_type, row t + 1
+  void* observation = nullptr;
+  std::uint8_t* action_mask = nullptr;  // [E, policy_agents, mask_width], row t + 1; null if the role has no mask
+
+  // A role whose buffers hold its own agents only. Pointers are null; observation rows have no padding.
+  static RoleView of(const Role& role, int first_agent) {
+    RoleView view;
+    view.first_agent = first_agent;
+    view.count = view.policy_agents = view.observed_agents = role.count;
+    view.action_width = role.action.width();
+    view.observation_stride = role.observation_size();
+    view.mask_width = role.action.choices();
+    return view;
+  }
+};
+
+enum class FieldType { kFloat, kDouble, kInt, kUnsigned };
+
+// Where one of Spec::statistics is in a replica's block.
+struct StatisticView {
+  std::uint32_t offset = 0;
+  std::int32_t count = 1;  // values to average
+  FieldType type = FieldType::kFloat;
+};
+
+enum class ResetMode : std::int32_t { kRandom, kFixed, kPool, kGiven };
+
+// Everything that one call to step all replicas needs. Plain data: it is passed to kernels by value.
+struct StepView {
+  int num_replicas = 0;             // of this worker
+  std::uint32_t first_replica = 0;  // global id of replica 0
+  int time_limit = 0;
+  AtTimeLimit at_time_limit = AtTimeLimit::kTruncates;
+  RandomKey key{};        // Stream::kEnvironment
+  RandomKey start_key{};  // the same, for reset()
+  RandomKey pool_key{};   // Stream::kPool
+  ResetMode reset = ResetMode::kRandom;
+  std::uint32_t pool_size = 0;        // kPool: starts drawn from; kGiven: images
+  const std::byte* images = nullptr;  // kGiven: [pool_size, block_bytes]
+  std::byte* blocks = nullptr;        // [E, block_bytes]
+  std::byte* scratch = nullptr;       // CUDA, if shared memory cannot hold a replica: [E, scratch_bytes]
+  int num_roles = 0;
+  RoleView roles[kMaxRoles];
+  ObservationType observation_type = ObservationType::kFloat32;  // of all roles
+  bool as_table = false;                                         // observations are Spec::table
+  int num_statistics = 0;
+  StatisticView statistics[kMaxStatistics];
+  float* statistic = nullptr;  // [E, num_statistics], row t: written where an episode ends; null: not wanted
+  std::uint8_t* terminated = nullptr;  // [E], row t; null in the very first reset, as all of row t
+  std::uint8_t* truncated = nullptr;   // [E], row t
+  std::uint8_t* reset_step = nullptr;  // [E], row t
+
+  // The roles of an environment, each with buffers that hold its own agents only.
+  void add_roles(const Spec& spec) {
+    time_limit = spec.time_limit;
+    at_time_limit = spec.at_time_limit;
+    int agent = 0;
+    for (const Role& role : spec.roles) {
+      roles[num_roles++] = RoleView::of(role, agent);
+      agent += role.count;
+    }
+  }
+};
+
+}  // namespace wd

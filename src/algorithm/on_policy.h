@@ -1,0 +1,98 @@
+// on_policy.h: what A2C, PPO and REINFORCE share: advantages of a rollout, then steps down the gradient of a loss over its minibatches.
+#pragma once
+
+#include <optional>
+
+#include "kernels/normalize.h"
+#include "kernels/returns.h"
+#include "src/algorithm/adam.h"
+#include "src/algorithm/algorithm.h"
+#include "src/algorithm/coefficients.h"
+#include "src/algorithm/minibatches.h"
+
+namespace wd {
+
+class OnPolicy : public Algorithm {
+ public:
+  // How the algorithms differ.
+  struct Plan {
+    ReturnMethod returns = ReturnMethod::kGae;
+    bool with_value = true;   // a value function is learned, and is the baseline of advantages
+    bool clip_ratio = false;  // PPO's surrogate; otherwise -log_prob * advantage
+    const Schedule* clip_param = nullptr;
+    const Schedule* vf_clip_param = nullptr;
+    const Schedule* target_kl = nullptr;
+    int epochs = 1, minibatches = 1;
+  };
+
+  // Keeps references to the settings.
+  OnPolicy(const AlgorithmContext& context, const OnPolicySettings& settings, const Plan& plan);
+
+  void begin_prepare() override;
+  void end_prepare() override;
+  void begin_update(const TrainingClock& clock) override;
+  bool is_done() const override { return done_; }
+  void begin_step(const TrainingClock& clock, const std::function<bool()>& should_stop) override;
+  bool end_step() override;
+  void set_skip_flag(const std::int64_t* failed) override { failed_ = failed; }
+  void check() const override { check_finite(adam_.record()); }
+  std::vector<NamedTensor> optimizer() const override;
+  std::vector<std::pair<std::string, double>> metrics() const override;
+  void poison_next(const std::string& tensor) override { poisoned_ = tensor; }
+
+ private:
+  // The order of the first four is that of LossCoefficients (kernels/loss.h).
+  enum Coefficient {
+    kClipParam,
+    kValueClip,
+    kValueCoeff,
+    kEntropyCoeff,
+    kLr,
+    kMaxGradNorm,
+    kTargetKl,
+    kNumCoefficients
+  };
+
+  static Coefficients coefficients_of(const OnPolicySettings& settings, const Plan& plan, Device device);
+  void moments_of(const at::Tensor& x, at::Tensor& out);
+  void square(const at::Tensor& x);
+  ReturnsArgs returns_args() const;
+  void normalize_targets();
+  LossSettings loss_settings() const;
+  LossRecord losses() const;
+  void check_finite(const StepRecord& record) const;
+  void begin_sum_over_ranks();
+  bool end_sum_over_ranks();
+
+  Policy& policy_;
+  const Trajectory& trajectory_;
+  const PolicyBuffers& buffers_;
+  const OnPolicySettings& settings_;
+  const Plan plan_;
+  bool to_train_;
+  std::uint64_t seed_;
+  ProcessGroup group_;
+  Device device_;
+  Adam adam_;
+  Minibatches minibatches_;
+  Coefficients coefficients_;     // of the last update
+  at::Tensor partial_;            // working memory of reductions, float64
+  at::Tensor moments_;            // those below, one after the other
+  at::Tensor advantage_moments_;  // [kNumMoments] float64
+  at::Tensor taught_moments_;     // of what the value is taught, if that is not the target as it was
+  at::Tensor target_moments_, value_moments_;
+  at::Tensor step_moments_;               // [T, kNumMoments], of each step's targets, with normalize_return
+  at::Tensor advantage_norm_;             // [2] float32
+  at::Tensor squares_;                    // [1] float64
+  at::Tensor finite_here_;                // [1] int64: 0 once a gradient of this rank was not finite
+  at::Tensor loss_record_, step_input_;   // a LossRecord and a StepInput, float64
+  const std::int64_t* failed_ = nullptr;  // on the device: not 0 if nothing may be learned; or null
+  int epoch_ = 0, minibatch_ = 0;         // of the update under way: the next to begin
+  bool done_ = true;                      // no step is left to begin
+  std::string poisoned_;                  // for tests
+  std::function<void()> sum_arrives_;     // of what was begun
+  at::Tensor totals_;
+  std::optional<bool> stopping_;  // should_stop() of this rank; none if nobody may stop
+};
+
+}  // namespace wd

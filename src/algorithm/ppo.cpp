@@ -1,0 +1,44 @@
+// ppo.cpp: proximal policy optimization (Schulman et al. 2017): epochs over minibatches of the rollout, down the gradient of
+// -min(r A, clip(r, 1 - clip_param, 1 + clip_param) A) + vf_loss_coeff * value loss - entropy_coeff * entropy, where
+// r = pi(a|s) / pi_old(a|s). An update ends early once the mean of the estimated KL divergence exceeds 1.5 target_kl.
+#include "src/algorithm/on_policy.h"
+
+namespace wd {
+
+PpoSettings::PpoSettings() {
+  lr = 3e-4;
+  gae_lambda = 0.95;
+  normalize_advantage = true;
+  adam_epsilon = 1e-5;
+}
+
+void PpoSettings::describe(Fields& field) {
+  OnPolicySettings::describe(field);
+  field("clip_param", clip_param, above(0, 10), "limit of the probability ratio's change");
+  field("vf_clip_param", vf_clip_param, {0, 1e9}, "limit of the value's change; 0: off");
+  field("target_kl", target_kl, {0, 1e6}, "stop the epochs once the policy has moved this far; 0: off");
+  field("num_epochs", num_epochs, {1, 1000}, "passes over each rollout");
+  field("num_minibatches", num_minibatches, {1, 65'536}, "optimizer steps per pass");
+}
+
+void PpoSettings::check(const TrainingShape& shape, const Problem& problem) const {
+  OnPolicySettings::check(shape, problem);
+  if (num_minibatches > shape.batch()) {
+    problem("num_minibatches", std::to_string(num_minibatches),
+            "must be at most trainer.train_batch_size = " + std::to_string(shape.batch()));
+  }
+}
+
+std::unique_ptr<Algorithm> PpoSettings::make(const AlgorithmContext& context) const {
+  OnPolicy::Plan plan;
+  plan.returns = n_step > 0 ? ReturnMethod::kNStep : ReturnMethod::kGae;
+  plan.clip_ratio = true;
+  plan.clip_param = &clip_param;
+  plan.vf_clip_param = &vf_clip_param;
+  plan.target_kl = &target_kl;
+  plan.epochs = num_epochs;
+  plan.minibatches = num_minibatches;
+  return std::make_unique<OnPolicy>(context, *this, plan);
+}
+
+}  // namespace wd

@@ -1,0 +1,201 @@
+// mlp.cpp: what the perceptrons of all devices and precisions have in common: shapes, memory, first weights.
+#include "src/nets/mlp.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "src/tensor_device.h"
+#include "wd/error.h"
+
+namespace wd {
+
+namespace {
+
+std::int64_t aligned(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
+
+// Entries that make 16 bytes: every view starts at a multiple.
+std::int64_t alignment(Precision precision) { return precision == kBf16 ? 8 : 4; }
+
+// Rows (or columns, where there are more rows) orthonormal, times gain (Saxe et al. 2014).
+at::Tensor orthogonal(std::int64_t out, std::int64_t in, double gain, const at::Generator& generator) {
+  const at::Tensor normal =
+      at::randn({std::max(out, in), std::min(out, in)}, generator, at::TensorOptions().dtype(at::kFloat));
+  const auto [q, r] = at::linalg_qr(normal);
+  const at::Tensor unique = q * r.diagonal().sign();  // the sign makes the decomposition unique
+  return (out < in ? unique.t() : unique) * gain;
+}
+
+// 2 m n k summed over layers, per row.
+double products(const std::vector<std::int64_t>& widths, std::size_t first) {
+  double flop = 0.0;
+  for (std::size_t l = first; l + 1 < widths.size(); ++l)
+    flop += 2.0 * static_cast<double>(widths[l]) * static_cast<double>(widths[l + 1]);
+  return flop;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> MlpShape::widths() const {
+  std::vector<std::int64_t> all = {inputs};
+  all.insert(all.end(), hidden.begin(), hidden.end());
+  all.push_back(outputs);
+  return all;
+}
+
+std::int64_t MlpShape::padded(std::int64_t columns) const {
+  return precision == kFp32 ? columns : aligned(columns, alignment(precision));
+}
+
+std::int64_t MlpShape::num_parameters() const {
+  const auto width = widths();
+  const std::int64_t unit = alignment(precision);
+  std::int64_t count = 0;
+  for (std::size_t l = 0; l + 1 < width.size(); ++l)
+    count += aligned(padded(width[l]) * width[l + 1], unit) + aligned(width[l + 1], unit);
+  return count;
+}
+
+std::vector<Layer> MlpShape::bind(const at::Tensor& flat) const {
+  const auto width = widths();
+  const std::int64_t unit = alignment(precision);
+  std::int64_t offset = 0;
+  std::vector<Layer> layers;
+  for (std::size_t l = 0; l + 1 < width.size(); ++l) {
+    const std::int64_t in = width[l], row = padded(in), out = width[l + 1];
+    Layer layer;
+    layer.weight = flat.narrow(0, offset, row * out).view({out, row}).narrow(1, 0, in);
+    offset += aligned(row * out, unit);
+    layer.bias = flat.narrow(0, offset, out);
+    offset += aligned(out, unit);
+    layers.push_back(layer);
+  }
+  return layers;
+}
+
+Mlp::Mlp(MlpShape shape, const PolicyLayout& layout, Device device)
+    : shape_(std::move(shape)), device_(device), agents_(layout.num_agents) {
+  if (layout.as_table()) first_ = std::make_unique<TableLayer>(layout, shape_.widths()[1], device);
+}
+
+void Mlp::bind(const at::Tensor& parameters, const at::Tensor& shadow) {
+  layers_ = shape_.bind(parameters);
+  if (shadow.defined()) shadow_ = shape_.bind(shadow);
+  if (first_) first_->bind(layers_[0]);
+}
+
+void Mlp::parameters_changed() {
+  if (first_) first_->refresh();
+}
+
+void Mlp::initialize(const at::Tensor& flat, InitMethod method, double gain, std::uint64_t seed) const {
+  const at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(seed);
+  const double hidden_gain = shape_.activation == kRelu ? std::sqrt(2.0) : 5.0 / 3.0;
+  std::vector<Layer> layers = shape_.bind(flat);
+  for (std::size_t l = 0; l < layers.size(); ++l) {
+    const std::int64_t out = layers[l].weight.size(0), in = layers[l].weight.size(1);
+    const auto uniform = [&](at::IntArrayRef sizes, double bound) {
+      return (at::rand(sizes, generator, at::TensorOptions().dtype(at::kFloat)) * 2 - 1) * bound;
+    };
+    layers[l].bias.zero_();
+    if (method == kOrthogonal) {
+      layers[l].weight.copy_(orthogonal(out, in, l + 1 == layers.size() ? gain : hidden_gain, generator));
+    } else if (method == kXavier) {
+      layers[l].weight.copy_(uniform({out, in}, std::sqrt(6.0 / static_cast<double>(in + out))));
+    } else {
+      const double bound = 1.0 / std::sqrt(static_cast<double>(in));
+      layers[l].weight.copy_(uniform({out, in}, bound));
+      layers[l].bias.copy_(uniform({out}, bound));
+    }
+  }
+}
+
+void Mlp::scale_output(const at::Tensor& flat, int output, double factor) const {
+  shape_.bind(flat).back().weight[output].mul_(factor);
+}
+
+std::vector<NamedTensor> Mlp::hidden_parameters() const {
+  std::vector<NamedTensor> named;
+  for (std::size_t l = 0; l + 1 < layers_.size(); ++l) {
+    named.push_back({concat(l, ".weight"), layers_[l].weight});
+    named.push_back({concat(l, ".bias"), layers_[l].bias});
+  }
+  return named;
+}
+
+std::unique_ptr<Network::Workspace> Mlp::make_workspace(std::int64_t rows, bool with_gradients) const {
+  auto memory = std::make_unique<Memory>();
+  const auto floats = at::TensorOptions().dtype(at::kFloat).device(torch_device(device_));
+  const bool cuda = device_.is_cuda(), rounded = shape_.precision == kBf16;
+  const auto halves = cuda && rounded ? floats.dtype(at::kBFloat16) : floats;
+  for (std::size_t l = 0; l < shape_.hidden.size(); ++l) {
+    const bool last = l + 1 == shape_.hidden.size();
+    const std::int64_t width = cuda ? shape_.padded(shape_.hidden[l]) : shape_.hidden[l];
+    // Padding stays 0, and rows that are never written meet a gradient of 0, not NaN.
+    memory->hidden.push_back(at::zeros({rows, width}, last ? floats : halves));
+    if (with_gradients) memory->hidden_grad.push_back(at::zeros({rows, width}, halves));
+    if (with_gradients && last && cuda && rounded) memory->last_grad = at::zeros({rows, width}, floats);
+  }
+  if (reads_tables() && cuda && rounded && !shape_.hidden.empty())
+    memory->first = at::zeros({rows, shape_.hidden[0]}, floats);
+  if (rounded && !reads_tables() && (!cuda || shape_.hidden.empty()))
+    memory->input = at::zeros({rows, shape_.padded(shape_.inputs)}, floats);
+  memory->output = at::zeros({rows, shape_.outputs}, floats);
+  return memory;
+}
+
+std::unique_ptr<Network::Workspace> Mlp::Memory::view(std::int64_t begin, std::int64_t n,
+                                                      const Workspace& scratch) const {
+  auto rows = std::make_unique<Memory>(static_cast<const Memory&>(scratch));
+  if (input.defined()) rows->input = input.narrow(0, begin, n);
+  for (std::size_t l = 0; l < hidden.size(); ++l) rows->hidden[l] = hidden[l].narrow(0, begin, n);
+  rows->output = output.narrow(0, begin, n);
+  return rows;
+}
+
+std::unique_ptr<Network::Gradient> Mlp::make_gradient(const at::Tensor& flat) const {
+  auto gradient = std::make_unique<LayerGradients>();
+  gradient->flat = flat;
+  gradient->layers = shape_.bind(flat);
+  if (first_) gradient->derived = first_->make_gradient();
+  return gradient;
+}
+
+void Mlp::forward(const at::Tensor& observation, Workspace& workspace) const {
+  run_forward(observation, static_cast<Memory&>(workspace));
+}
+
+void Mlp::backward(const at::Tensor& observation, const at::Tensor& output_grad, Workspace& workspace,
+                   Gradient& gradient) const {
+  run_backward(observation, output_grad, static_cast<Memory&>(workspace),
+               static_cast<LayerGradients&>(gradient));
+}
+
+void Mlp::finish_gradient(const at::Tensor& derived, const at::Tensor& flat) const {
+  first_->write_gradient(derived, shape_.bind(flat)[0]);
+}
+
+double Mlp::forward_flop() const {
+  const auto widths = shape_.widths();
+  return reads_tables() ? first_->forward_flop() + agents_ * products(widths, 1)
+                        : agents_ * products(widths, 0);
+}
+
+// Twice the products of the forward pass, except that nobody needs the gradient of the network's own input.
+double Mlp::backward_flop() const {
+  const auto widths = shape_.widths();
+  const double first = agents_ * (products(widths, 0) - products(widths, 1));
+  return 2.0 * agents_ * products(widths, 1) + (reads_tables() ? first_->backward_flop() : first);
+}
+
+std::int64_t Mlp::activation_size() const {
+  return std::accumulate(shape_.hidden.begin(), shape_.hidden.end(), std::int64_t{shape_.outputs});
+}
+
+void add_columns(const float* x, std::int64_t n, std::int64_t columns, float* sum) {
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t j = 0; j < columns; ++j) sum[j] += x[i * columns + j];
+}
+
+}  // namespace wd

@@ -1,0 +1,138 @@
+// mlp.h: a multilayer perceptron over views of flat memory, with its backward pass written out. The first layer may read tables.
+#pragma once
+
+#include <vector>
+
+#include "src/nets/linear.h"
+#include "src/nets/network.h"
+#include "src/nets/table_layer.h"
+
+namespace wd {
+
+struct MlpShape {
+  int inputs = 0;
+  std::vector<int> hidden;
+  int outputs = 0;
+  Activation activation = kRelu;
+  Precision precision = kFp32;
+
+  // Entries from one row of `columns` to the next, in weights and on a GPU in activations: rows that tensor cores read start at
+  // 16 bytes. In fp32 rows have no padding.
+  std::int64_t padded(std::int64_t columns) const;
+  std::int64_t num_parameters() const;
+  // From input to output.
+  std::vector<std::int64_t> widths() const;
+  // Views of flat (parameters or gradients), in the order of layers.
+  std::vector<Layer> bind(const at::Tensor& flat) const;
+};
+
+// What the perceptrons of all devices and precisions have in common.
+class Mlp : public Network {
+ public:
+  // On a GPU rows are padded, and in bf16 all but the last hidden layer's activations and all of their gradients are bfloat16.
+  struct Memory final : Workspace {
+    at::Tensor input;  // [rows, padded inputs] float32: observations that were stored in bfloat16
+    at::Tensor first;  // [rows, width] float32: a table layer's output, if hidden[0] is bfloat16
+    std::vector<at::Tensor> hidden;  // [rows, width] per layer, after the activation
+    std::vector<at::Tensor> hidden_grad;
+    at::Tensor
+        last_grad;  // [rows, width] float32, bf16 on a GPU: the last hidden layer's, before it is rounded
+
+    std::unique_ptr<Workspace> view(std::int64_t begin, std::int64_t n,
+                                    const Workspace& scratch) const override;
+  };
+
+  int outputs() const override { return shape_.outputs; }
+  std::int64_t num_parameters() const override { return shape_.num_parameters(); }
+  void initialize(const at::Tensor& flat, InitMethod method, double gain, std::uint64_t seed) const override;
+  void scale_output(const at::Tensor& flat, int output, double factor) const override;
+  void bind(const at::Tensor& parameters, const at::Tensor& shadow) override;
+  void parameters_changed() override;
+  std::vector<NamedTensor> hidden_parameters() const override;
+  const Layer* head() const override { return &layers_.back(); }
+  std::unique_ptr<Workspace> make_workspace(std::int64_t rows, bool with_gradients) const override;
+  std::unique_ptr<Gradient> make_gradient(const at::Tensor& flat) const override;
+  void forward(const at::Tensor& observation, Workspace& workspace) const final;
+  void backward(const at::Tensor& observation, const at::Tensor& output_grad, Workspace& workspace,
+                Gradient& gradient) const final;
+  void finish_gradient(const at::Tensor& derived, const at::Tensor& flat) const override;
+  double forward_flop() const override;
+  double backward_flop() const override;
+  std::int64_t activation_size() const override;
+
+  Mlp(MlpShape shape, const PolicyLayout& layout, Device device);
+
+ protected:
+  struct LayerGradients final : Gradient {
+    std::vector<Layer> layers;
+  };
+
+  virtual void run_forward(const at::Tensor& observation, Memory& memory) const = 0;
+  virtual void run_backward(const at::Tensor& observation, const at::Tensor& output_grad, Memory& memory,
+                            LayerGradients& gradient) const = 0;
+
+  bool reads_tables() const { return first_ != nullptr; }
+  std::int64_t rows_of(const at::Tensor& observation) const {
+    return reads_tables() ? first_->rows_of(observation) : observation.size(0);
+  }
+
+  MlpShape shape_;
+  Device device_;
+  int agents_;  // rows per replica and step
+  std::vector<Layer> layers_;
+  std::vector<Layer> shadow_;          // bf16: the layers in bfloat16
+  std::unique_ptr<TableLayer> first_;  // the first layer if observations are tables, else null
+};
+
+// On the CPU.
+class MlpFp32 final : public Mlp {
+ public:
+  using Mlp::Mlp;
+
+ private:
+  void run_forward(const at::Tensor& observation, Memory& memory) const override;
+  void run_backward(const at::Tensor& observation, const at::Tensor& output_grad, Memory& memory,
+                    LayerGradients& gradient) const override;
+};
+
+// On the CPU, hidden layers in bfloat16.
+//
+// The GPU multiplies bfloat16 numbers into float32 sums. The product of two such numbers is exact in float32, so float32 products of
+// rounded numbers give the same result, up to the order of sums. Rounded are: observations, the weights of hidden layers and their
+// biases, their activations except for those of the last hidden layer, which the heads read, and the gradients of all activations.
+// Heads, sums, gradients of weights and a first layer that reads tables are float32.
+class MlpBf16 final : public Mlp {
+ public:
+  using Mlp::Mlp;
+  void bind(const at::Tensor& parameters, const at::Tensor& shadow) override;
+  void parameters_changed() override;
+
+ private:
+  void run_forward(const at::Tensor& observation, Memory& memory) const override;
+  void run_backward(const at::Tensor& observation, const at::Tensor& output_grad, Memory& memory,
+                    LayerGradients& gradient) const override;
+  bool stored_as_bf16(std::size_t l) const { return l + 2 < layers_.size(); }
+
+  at::Tensor rounded_shadow_, rounded_;  // the shadow, and the same numbers in float32
+  std::vector<Layer> rounded_layers_;
+};
+
+// On a GPU, in any precision, through cuBLASLt.
+class MlpGpu final : public Mlp {
+ public:
+  MlpGpu(MlpShape shape, const PolicyLayout& layout, Device device);
+
+ private:
+  void run_forward(const at::Tensor& observation, Memory& memory) const override;
+  void run_backward(const at::Tensor& observation, const at::Tensor& output_grad, Memory& memory,
+                    LayerGradients& gradient) const override;
+  at::Tensor input_of(std::size_t l, const at::Tensor& observation, const Memory& memory) const;
+  at::Tensor weight_of(std::size_t l) const;
+
+  std::unique_ptr<CudaLinear> linear_;
+};
+
+// sum[columns] += x[n, columns] over its rows, in order. On the CPU.
+void add_columns(const float* x, std::int64_t n, std::int64_t columns, float* sum);
+
+}  // namespace wd

@@ -1,0 +1,163 @@
+// module_network.cpp: forward passes that record a graph, and gradients that are added up by lane.
+#include "src/nets/module_network.h"
+
+#include <ATen/ATen.h>
+#include <torch/autograd.h>
+#include <torch/utils.h>
+
+#include "src/tensor_device.h"
+#include "wd/error.h"
+
+namespace wd {
+
+namespace {
+
+// In the order of the parameters' names, which is the order of their memory.
+constexpr std::int64_t kAlignment = 4;  // floats that make 16 bytes
+
+std::int64_t aligned(std::int64_t n) { return (n + kAlignment - 1) / kAlignment * kAlignment; }
+
+// Threads of the trainer dispatch below autograd. A module's own operations need all of it.
+class WithAutograd {
+ public:
+  explicit WithAutograd(bool record)
+      : keys_(c10::default_included_set, c10::default_excluded_set), mode_(record) {}
+
+ private:
+  c10::impl::ForceDispatchKeyGuard keys_;
+  at::AutoGradMode mode_;
+};
+
+std::string shape_text(const at::Tensor& tensor) { return concat(tensor.sizes()); }
+
+}  // namespace
+
+struct ModuleNetwork::Memory final : Workspace {
+  bool records = false;
+  at::Tensor result;  // of the last forward(), with its graph
+
+  std::unique_ptr<Workspace> view(std::int64_t, std::int64_t, const Workspace&) const override {
+    throw UsageError("a module's activations cannot be kept: set reuse_activations: false");
+  }
+};
+
+struct ModuleNetwork::Sums final : Gradient {
+  std::vector<at::Tensor> views;
+};
+
+ModuleNetwork::ModuleNetwork(const NetworkSettings& settings, const PolicyLayout& layout, ModuleShape shape,
+                             Device device)
+    : settings_(settings.copy()), shape_(shape), device_(device), agents_(layout.num_agents) {
+  const WithAutograd guard(true);
+  if (layout.as_table())
+    throw UsageError(concat("model.type = ", settings.name(),
+                            ": reads rows of observations, and no table: set "
+                            "trainer.observations to rows"));
+  module_ = settings.make(shape);
+  module_->to(torch_device(device));
+  for (const auto& named : module_->named_parameters()) {
+    names_.push_back(named.key());
+    parameters_.push_back(named.value());
+  }
+  check();
+}
+
+void ModuleNetwork::check() const {
+  const std::string name = concat("model.type = ", settings_->name(), ": ");
+  if (parameters_.empty()) throw UsageError(name + "the module has no parameters to learn");
+  if (!module_->buffers().empty())
+    throw UsageError(name + "the module has buffers, as batch normalization has; use layer normalization");
+  for (std::size_t k = 0; k < parameters_.size(); ++k) {
+    if (parameters_[k].scalar_type() != at::kFloat)
+      throw UsageError(
+          concat(name, "parameter ", names_[k], " is ", parameters_[k].scalar_type(), ": float32 only"));
+  }
+  const at::Tensor output = module_->forward(at::zeros({3, shape_.inputs}, parameters_[0].options()));
+  if (!output.defined() || output.sizes() != at::IntArrayRef{3, shape_.outputs} ||
+      output.scalar_type() != at::kFloat)
+    throw UsageError(concat(name, "forward() of 3 rows of ", shape_.inputs, " entries gives ",
+                            output.defined() ? shape_text(output) : "nothing", " where float32 [3, ",
+                            shape_.outputs, "] is expected"));
+}
+
+std::int64_t ModuleNetwork::num_parameters() const {
+  std::int64_t count = 0;
+  for (const at::Tensor& parameter : parameters_) count += aligned(parameter.numel());
+  return count;
+}
+
+std::vector<at::Tensor> ModuleNetwork::views(const at::Tensor& flat) const {
+  std::vector<at::Tensor> all;
+  std::int64_t offset = 0;
+  for (const at::Tensor& parameter : parameters_) {
+    all.push_back(flat.narrow(0, offset, parameter.numel()).view(parameter.sizes()));
+    offset += aligned(parameter.numel());
+  }
+  return all;
+}
+
+void ModuleNetwork::initialize(const at::Tensor& flat, InitMethod, double, std::uint64_t seed) const {
+  const WithAutograd guard(false);
+  at::manual_seed(seed);
+  const std::shared_ptr<Module> fresh = settings_->make(shape_);
+  const std::vector<at::Tensor> into = views(flat);
+  std::size_t k = 0;
+  for (const auto& named : fresh->named_parameters()) into[k++].copy_(named.value());
+}
+
+void ModuleNetwork::bind(const at::Tensor& parameters, const at::Tensor&) {
+  const std::vector<at::Tensor> bound = views(parameters);
+  for (std::size_t k = 0; k < bound.size(); ++k) parameters_[k].set_data(bound[k]);
+}
+
+std::vector<NamedTensor> ModuleNetwork::hidden_parameters() const {
+  std::vector<NamedTensor> named;
+  for (std::size_t k = 0; k < names_.size(); ++k) named.push_back({names_[k], parameters_[k].detach()});
+  return named;
+}
+
+std::unique_ptr<Network::Workspace> ModuleNetwork::make_workspace(std::int64_t rows,
+                                                                  bool with_gradients) const {
+  auto memory = std::make_unique<Memory>();
+  memory->records = with_gradients;
+  memory->output = at::zeros({rows, shape_.outputs}, at::TensorOptions().device(torch_device(device_)));
+  return memory;
+}
+
+std::unique_ptr<Network::Gradient> ModuleNetwork::make_gradient(const at::Tensor& flat) const {
+  auto sums = std::make_unique<Sums>();
+  sums->flat = flat;
+  sums->views = views(flat);
+  return sums;
+}
+
+void ModuleNetwork::forward(const at::Tensor& observation, Workspace& workspace) const {
+  auto& memory = static_cast<Memory&>(workspace);
+  const WithAutograd guard(memory.records);
+  const at::Tensor rows = observation.scalar_type() == at::kFloat ? observation : observation.to(at::kFloat);
+  const at::Tensor result = module_->forward(rows);
+  memory.output.narrow(0, 0, result.size(0)).copy_(result.detach());
+  if (memory.records) memory.result = result;
+}
+
+void ModuleNetwork::backward(const at::Tensor&, const at::Tensor& output_grad, Workspace& workspace,
+                             Gradient& gradient) const {
+  auto& memory = static_cast<Memory&>(workspace);
+  const WithAutograd guard(true);
+  const at::Tensor result = std::exchange(memory.result, {});
+  const auto gradients = torch::autograd::grad({result}, parameters_, {output_grad.clone()}, std::nullopt,
+                                               false, /*allow_unused=*/true);
+  const at::NoGradGuard no_grad;
+  auto& sums = static_cast<Sums&>(gradient);
+  for (std::size_t k = 0; k < gradients.size(); ++k)
+    if (gradients[k].defined()) sums.views[k].add_(gradients[k]);
+}
+
+double ModuleNetwork::forward_flop() const {
+  double weights = 0.0;
+  for (const at::Tensor& parameter : parameters_)
+    if (parameter.dim() > 1) weights += static_cast<double>(parameter.numel());
+  return 2.0 * agents_ * weights;
+}
+
+}  // namespace wd

@@ -1,0 +1,47 @@
+// module_network.h: any module of LibTorch as a network: its backward pass is autograd's.
+#pragma once
+
+#include "src/nets/network.h"
+#include "wd/module.h"
+
+namespace wd {
+
+class ModuleNetwork final : public Network {
+ public:
+  // Throws UsageError if the module has buffers or parameters that are not float32, or if its output has another shape.
+  ModuleNetwork(const NetworkSettings& settings, const PolicyLayout& layout, ModuleShape shape,
+                Device device);
+
+  int outputs() const override { return shape_.outputs; }
+  std::int64_t num_parameters() const override;
+  // As the module's own constructor draws its parameters, whatever `method` and `gain` are.
+  void initialize(const at::Tensor& flat, InitMethod method, double gain, std::uint64_t seed) const override;
+  void bind(const at::Tensor& parameters, const at::Tensor& shadow) override;
+  std::vector<NamedTensor> hidden_parameters() const override;
+  std::unique_ptr<Workspace> make_workspace(std::int64_t rows, bool with_gradients) const override;
+  std::unique_ptr<Gradient> make_gradient(const at::Tensor& flat) const override;
+  void forward(const at::Tensor& observation, Workspace& workspace) const override;
+  void backward(const at::Tensor& observation, const at::Tensor& output_grad, Workspace& workspace,
+                Gradient& gradient) const override;
+  // Of the weight matrices alone: two operations per weight and row.
+  double forward_flop() const override;
+  double backward_flop() const override { return 2.0 * forward_flop(); }
+  std::int64_t activation_size() const override { return shape_.outputs; }
+
+ private:
+  struct Memory;
+  struct Sums;
+  void check() const;
+  // Views of the parameters in flat memory, each at a multiple of 16 bytes.
+  std::vector<at::Tensor> views(const at::Tensor& flat) const;
+
+  std::unique_ptr<NetworkSettings> settings_;
+  ModuleShape shape_;
+  Device device_;
+  int agents_;
+  std::shared_ptr<Module> module_;
+  std::vector<std::string> names_;
+  std::vector<at::Tensor> parameters_;
+};
+
+}  // namespace wd

@@ -1,0 +1,88 @@
+// network.h: a function of observations with parameters: the interface between a policy and what computes its outputs.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "wd/config.h"
+#include "wd/trajectory.h"
+
+namespace wd {
+
+// A linear layer: weight [out, in] and bias [out], views of a flat tensor.
+struct Layer {
+  at::Tensor weight, bias;
+};
+
+// One network. Its parameters are a stretch of a flat tensor that the policy owns, and so are their gradients. forward() and
+// backward() may run in several threads at a time, each with a workspace and a gradient of its own. They enqueue on CUDA.
+class Network {
+ public:
+  // Activations of up to a fixed number of rows, and working memory. Allocated once and reused.
+  struct Workspace {
+    at::Tensor output;  // [rows, outputs] float32
+
+    virtual ~Workspace() = default;
+    // Views of the activations of rows [first, first + n), with the working memory of `scratch`.
+    virtual std::unique_ptr<Workspace> view(std::int64_t first, std::int64_t n,
+                                            const Workspace& scratch) const = 0;
+  };
+  // Where backward() adds up gradients: `flat` [num_parameters()] holds those of the parameters, or `derived`, if it is defined,
+  // those of other numbers, from which finish_gradient() makes the missing ones.
+  struct Gradient {
+    at::Tensor flat, derived;
+
+    virtual ~Gradient() = default;
+  };
+
+  virtual ~Network() = default;
+
+  virtual int outputs() const = 0;
+  // Floats of all parameters. Each tensor starts at a multiple of 16 bytes, in bf16 its shadow too; padding stays 0.
+  virtual std::int64_t num_parameters() const = 0;
+  // Fills `flat` [num_parameters()], which may be on another device than the network's. `gain` is that of the output layer.
+  virtual void initialize(const at::Tensor& flat, InitMethod method, double gain,
+                          std::uint64_t seed) const = 0;
+  // Multiplies the weights of one output in `flat`, if there is an output layer.
+  virtual void scale_output(const at::Tensor& flat, int output, double factor) const;
+  // From now on the parameters are these, [num_parameters()]; shadow: the same in bfloat16, or undefined.
+  virtual void bind(const at::Tensor& parameters, const at::Tensor& shadow) = 0;
+  // Call this after the bound tensors have changed. Enqueues.
+  virtual void parameters_changed() {}
+  // Views of what was bound, under names for people: all tensors but the output layer's.
+  virtual std::vector<NamedTensor> hidden_parameters() const = 0;
+  // The output layer, whose rows are the outputs; nullptr if there is no such layer.
+  virtual const Layer* head() const { return nullptr; }
+
+  virtual std::unique_ptr<Workspace> make_workspace(std::int64_t rows, bool with_gradients) const = 0;
+  virtual std::unique_ptr<Gradient> make_gradient(const at::Tensor& flat) const = 0;
+  // workspace.output of these observations: [n, inputs], or tables from which n rows follow.
+  virtual void forward(const at::Tensor& observation, Workspace& workspace) const = 0;
+  // Adds to the gradient, given that of the output [n, outputs], which may be overwritten. Call it after forward() of the same rows
+  // in the same workspace.
+  virtual void backward(const at::Tensor& observation, const at::Tensor& output_grad, Workspace& workspace,
+                        Gradient& gradient) const = 0;
+  // Completes `flat` from `derived`, which is overwritten.
+  virtual void finish_gradient(const at::Tensor& derived, const at::Tensor& flat) const;
+
+  // Floating-point operations of the matrix products for all agents of one replica in one step.
+  virtual double forward_flop() const = 0;
+  virtual double backward_flop() const = 0;
+  // Floats of activations that forward() keeps for backward(), per row.
+  virtual std::int64_t activation_size() const = 0;
+};
+
+// The networks of a policy. The actor's outputs are what its distribution needs, and the value if there is no critic.
+struct ActorCritic {
+  std::unique_ptr<Network> actor, critic;
+
+  Network& value() const { return critic ? *critic : *actor; }
+};
+ActorCritic make_networks(const PolicyLayout& layout, const ModelSettings& model, Device device,
+                          Precision precision);
+
+}  // namespace wd

@@ -1,0 +1,57 @@
+// blocks.h: N rows cut into blocks, which lanes work through. Neither number nor order depends on threads.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "wd/parallel.h"
+
+namespace wd {
+
+inline constexpr std::int64_t kMaxLanes = 16;   // at most this many threads share a gradient
+inline constexpr std::int64_t kMinBlock = 32;   // rows, CPU: fewer are not worth waking a thread for
+inline constexpr std::int64_t kMaxBlock = 512;  // rows, CPU: activations of 256 floats stay in a core's cache
+inline constexpr std::int64_t kTileRows = 12;   // two tiles of kernels/matmul.cpp
+
+inline std::int64_t round_up(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
+
+// N rows in blocks; lane l works through its blocks in order.
+struct Blocks {
+  std::int64_t rows, block, count, lanes;
+  std::int64_t most;  // rows of a block, whatever `rows` is
+
+  // `unit` rows stay together.
+  static Blocks of(std::int64_t rows, bool cuda, std::int64_t chunk_rows, std::int64_t unit) {
+    const auto whole_units = [&](std::int64_t n) { return std::max(n / unit, std::int64_t{1}) * unit; };
+    if (cuda) {
+      const std::int64_t chunk = whole_units(chunk_rows);
+      return {rows, chunk, round_up(rows, chunk) / chunk, 1, chunk};
+    }
+    // Equal blocks, as many for each lane and for each of 2 or 4 threads: nobody waits for another's remainder.
+    const std::int64_t most = whole_units(std::min(kMaxBlock, chunk_rows)),
+                       tile = unit > 1 ? unit : kTileRows;
+    const std::int64_t least = round_up(rows, most) / most;
+    const std::int64_t wanted = least > kMaxLanes       ? round_up(least, kMaxLanes)
+                                : least > 2             ? round_up(least, 4)
+                                : rows >= 2 * kMinBlock ? 2
+                                                        : 1;
+    const std::int64_t block = std::clamp(round_up((rows + wanted - 1) / wanted, tile), tile, most);
+    const std::int64_t count = round_up(rows, block) / block;
+    return {rows, block, count, std::min(count, kMaxLanes), most};
+  }
+  // f(lane, begin, end) for every block.
+  template <typename F>
+  void each(F f) const {
+    const auto run = [&](std::int64_t lane) {
+      for (std::int64_t b = lane * count / lanes; b < (lane + 1) * count / lanes; ++b) {
+        f(lane, b * block, std::min(rows, (b + 1) * block));
+      }
+    };
+    if (lanes == 1) return run(0);
+    parallel_for(lanes, 1, [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t lane = first; lane < last; ++lane) run(lane);
+    });
+  }
+};
+
+}  // namespace wd
