@@ -16,21 +16,24 @@ inline constexpr int kMaxStatistics = 16;
 struct RoleView {
   int first_agent = 0;
   int count = 0;
-  int policy_agents = 0;       // agents of the whole policy: rows from one replica to the next
-  int observed_agents = 0;     // the same for observations: all agents of the replica if observations are a table
+  int policy_agents = 0;  // agents of the whole policy: rows from one replica to the next
+  int observed_agents =
+      0;  // the same for observations: all agents of the replica if observations are a table
   int action_width = 0;
-  int observation_stride = 0;  // entries from one agent's row to the next: rows start at multiples of 16 bytes
+  int observation_stride =
+      0;  // entries from one agent's row to the next: rows start at multiples of 16 bytes
   int mask_width = 0;
   // True if the actions come from a policy with a bounded box: they are in half-widths of [low, high] from its middle.
   bool in_half_widths = false;
   float low = 0.0f, high = 0.0f;
-  const std::int32_t* action = nullptr;      // [E, policy_agents, action_width], row t; floats where continuous
-  float* reward = nullptr;                   // [E, policy_agents], row t
+  const std::int32_t* action = nullptr;  // [E, policy_agents, action_width], row t; floats where continuous
+  float* reward = nullptr;               // [E, policy_agents], row t
   std::uint8_t* agent_terminated = nullptr;  // [E, policy_agents], row t
   std::uint8_t* active = nullptr;            // [E, policy_agents], row t + 1
   // [E, observed_agents, observation_stride] of StepView::observation_type, row t + 1
   void* observation = nullptr;
-  std::uint8_t* action_mask = nullptr;  // [E, policy_agents, mask_width], row t + 1; null if the role has no mask
+  std::uint8_t* action_mask =
+      nullptr;  // [E, policy_agents, mask_width], row t + 1; null if the role has no mask
 
   // A role whose buffers hold its own agents only. Pointers are null; observation rows have no padding.
   static RoleView of(const Role& role, int first_agent) {

@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "kernels/reduce.h"
-#include "src/device.h"
-#include "src/tensor_device.h"
+#include "src/device/device.h"
+#include "src/device/tensor_device.h"
 
 namespace wd {
 

@@ -4,8 +4,8 @@
 #include <ATen/ATen.h>
 
 #include "kernels/clock.h"
-#include "src/device.h"
-#include "src/tensor_device.h"
+#include "src/device/device.h"
+#include "src/device/tensor_device.h"
 
 namespace wd {
 

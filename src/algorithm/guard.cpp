@@ -5,8 +5,8 @@
 
 #include <cstring>
 
-#include "src/device.h"
-#include "src/program_name.h"
+#include "src/base/program_name.h"
+#include "src/device/device.h"
 #include "wd/error.h"
 
 namespace wd {

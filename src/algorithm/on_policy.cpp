@@ -12,9 +12,9 @@
 #include "kernels/normalize_body.h"
 #include "kernels/reduce.h"
 #include "src/algorithm/guard.h"
-#include "src/device.h"
-#include "src/program_name.h"
-#include "src/tensor_device.h"
+#include "src/base/program_name.h"
+#include "src/device/device.h"
+#include "src/device/tensor_device.h"
 #include "wd/error.h"
 
 namespace wd {

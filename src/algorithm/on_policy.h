@@ -8,7 +8,7 @@
 #include "src/algorithm/adam.h"
 #include "src/algorithm/algorithm.h"
 #include "src/algorithm/coefficients.h"
-#include "src/algorithm/minibatches.h"
+#include "src/rollout/minibatches.h"
 
 namespace wd {
 

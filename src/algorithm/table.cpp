@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "src/suggest.h"
+#include "src/base/suggest.h"
 #include "wd/algorithms.h"
 #include "wd/error.h"
 

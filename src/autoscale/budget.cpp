@@ -8,7 +8,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "src/whole_number.h"
+#include "src/base/whole_number.h"
 #include "wd/error.h"
 
 namespace wd::scaling {

@@ -12,7 +12,7 @@ namespace wd::scaling {
 // One of the two numbers, between bounds; the other one is as in `at`.
 struct Axis {
   std::int64_t least = 1, most = 1, step = 1;  // multiples of step
-  std::int64_t Probe::* number = &Probe::num_envs;
+  std::int64_t Probe::*number = &Probe::num_envs;
   Probe at;
   std::string most_from = {};  // the setting that `most` follows from, for people
 

@@ -1,5 +1,5 @@
 // json.cpp: autoscale.json, written and read; what is read is checked, since anyone may have written it.
-#include "src/json.h"
+#include "src/base/json.h"
 
 #include <limits>
 

@@ -6,7 +6,7 @@
 
 #include "src/autoscale/budget.h"
 #include "src/nets/network.h"
-#include "src/run/format.h"
+#include "src/report/format.h"
 #include "wd/error.h"
 #include "wd/trajectory.h"
 

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <map>
 
-#include "src/plot/svg.h"
-#include "src/run/format.h"
+#include "src/report/format.h"
+#include "src/report/svg.h"
 #include "wd/error.h"
 
 namespace wd::scaling {

@@ -1,8 +1,8 @@
 // report.cpp: lines that people read and copy.
 #include "src/autoscale/report.h"
 
-#include "src/printable.h"
-#include "src/run/format.h"
+#include "src/base/printable.h"
+#include "src/report/format.h"
 #include "wd/error.h"
 
 namespace wd::scaling {

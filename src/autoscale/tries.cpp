@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "src/autoscale/search.h"
-#include "src/run/format.h"
+#include "src/report/format.h"
 #include "wd/error.h"
 
 namespace wd::scaling {

@@ -9,7 +9,7 @@
 #include <functional>
 
 #include "kernels/matmul.h"
-#include "src/device.h"
+#include "src/device/device.h"
 #include "wd/parallel.h"
 
 namespace wd::bench {

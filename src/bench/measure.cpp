@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "src/device.h"
+#include "src/device/device.h"
 #include "wd/error.h"
 
 namespace wd::bench {

@@ -1,9 +1,9 @@
 // result.cpp: rates from windows, achieved work from rates, shares from ceilings.
 #include "src/bench/result.h"
 
-#include "src/json.h"
-#include "src/run/format.h"
-#include "src/run/table.h"
+#include "src/base/json.h"
+#include "src/report/format.h"
+#include "src/report/table.h"
 #include "wd/error.h"
 
 namespace wd::bench {

@@ -5,9 +5,9 @@
 #include <csignal>
 
 #include "src/autoscale/probe.h"
-#include "src/json.h"
-#include "src/plot/chart.h"
-#include "src/run/format.h"
+#include "src/base/json.h"
+#include "src/report/chart.h"
+#include "src/report/format.h"
 #include "wd/error.h"
 
 namespace wd::bench {

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "src/device.h"
-#include "src/profile/kernels.h"
-#include "src/rollout/random_play.h"
+#include "src/device/device.h"
+#include "src/device/profile_kernels.h"
+#include "src/replicas/random_play.h"
 #include "wd/trainer.h"
 
 namespace wd::bench {

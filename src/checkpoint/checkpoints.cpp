@@ -6,10 +6,10 @@
 #include <chrono>
 #include <set>
 
+#include "src/base/failpoint.h"
+#include "src/base/files.h"
+#include "src/base/whole_number.h"
 #include "src/checkpoint/manifest.h"
-#include "src/failpoint.h"
-#include "src/files.h"
-#include "src/whole_number.h"
 #include "wd/atomic_file.h"
 #include "wd/checkpoint.h"
 #include "wd/error.h"

@@ -10,10 +10,10 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "src/files.h"
-#include "src/json.h"
+#include "src/base/files.h"
+#include "src/base/json.h"
+#include "src/base/whole_number.h"
 #include "src/metrics/tensorboard.h"
-#include "src/whole_number.h"
 #include "wd/error.h"
 #include "wd/name.h"
 

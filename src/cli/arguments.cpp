@@ -6,9 +6,9 @@
 #include <CLI/Formatter.hpp>
 #include <algorithm>
 
+#include "src/base/suggest.h"
 #include "src/cli/output.h"
 #include "src/config/numbers.h"
-#include "src/suggest.h"
 #include "wd/error.h"
 
 namespace wd::cli {

@@ -7,7 +7,7 @@
 #include "src/autoscale/learning.h"
 #include "src/autoscale/probe.h"
 #include "src/cli/output.h"
-#include "src/run/format.h"
+#include "src/report/format.h"
 #include "wd/atomic_file.h"
 #include "wd/error.h"
 #include "wd/log.h"

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <csignal>
 
-#include "src/check/checks.h"
-#include "src/check/faults.h"
-#include "src/check/watchdog.h"
 #include "src/cli/output.h"
 #include "src/cli/setup.h"
+#include "src/replicas/check/checks.h"
+#include "src/replicas/check/faults.h"
+#include "src/replicas/check/watchdog.h"
 
 namespace wd::cli {
 namespace {

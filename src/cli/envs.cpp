@@ -1,10 +1,10 @@
 // envs.cpp: `wdtrain envs [NAME]`: lists the environments, or describes one.
 #include <nlohmann/json.hpp>
 
+#include "src/base/json.h"
 #include "src/cli/output.h"
 #include "src/cli/setup.h"
-#include "src/json.h"
-#include "src/run/format.h"
+#include "src/report/format.h"
 
 namespace wd::cli {
 namespace {

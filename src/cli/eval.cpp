@@ -5,10 +5,10 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "src/base/suggest.h"
 #include "src/cli/output.h"
 #include "src/cli/setup.h"
 #include "src/evaluation/evaluator.h"
-#include "src/suggest.h"
 #include "wd/checkpoint.h"
 #include "wd/log.h"
 

@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "src/launcher/command.h"
-#include "src/launcher/status.h"
+#include "src/worker/status.h"
 #include "wd/error.h"
 #include "wd/launch.h"
 

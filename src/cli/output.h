@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "src/run/table.h"
+#include "src/report/table.h"
 
 namespace wd::cli {
 

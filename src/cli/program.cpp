@@ -2,11 +2,11 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "src/base/program_name.h"
+#include "src/base/suggest.h"
 #include "src/cli/command.h"
 #include "src/cli/output.h"
-#include "src/launcher/guarded.h"
-#include "src/program_name.h"
-#include "src/suggest.h"
+#include "src/worker/guarded.h"
 #include "wd/environment.h"
 #include "wd/error.h"
 #include "wd/heartbeat.h"

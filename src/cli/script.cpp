@@ -5,9 +5,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "src/base/json.h"
+#include "src/base/suggest.h"
 #include "src/cli/setup.h"
-#include "src/json.h"
-#include "src/suggest.h"
 #include "wd/error.h"
 
 namespace wd::cli {

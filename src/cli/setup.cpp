@@ -7,9 +7,9 @@
 #include <cerrno>
 #include <cstring>
 
+#include "src/base/files.h"
 #include "src/cli/output.h"
-#include "src/files.h"
-#include "src/run/format.h"
+#include "src/report/format.h"
 #include "wd/log.h"
 #include "wd/parallel.h"
 

@@ -9,7 +9,7 @@
 #include "src/cli/script.h"
 #include "src/cli/setup.h"
 #include "src/metrics/number.h"
-#include "src/roles.h"
+#include "src/replicas/roles.h"
 #include "wd/atomic_file.h"
 #include "wd/error.h"
 #include "wd/trainer.h"

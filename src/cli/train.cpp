@@ -5,14 +5,14 @@
 #include <string_view>
 
 #include "src/autoscale/memory_needed.h"
+#include "src/base/files.h"
+#include "src/base/json.h"
 #include "src/cli/autoscale.h"
 #include "src/cli/launch.h"
 #include "src/cli/output.h"
 #include "src/cli/resume.h"
 #include "src/cli/setup.h"
 #include "src/distributed/same_config.h"
-#include "src/files.h"
-#include "src/json.h"
 #include "wd/atomic_file.h"
 #include "wd/fault.h"
 #include "wd/heartbeat.h"
@@ -114,7 +114,7 @@ void remember(int signal) {
   received = signal;
   if (among_others != 0) return;
   for (const int any : kStopSignals) {  // whichever comes next; one that is ignored (nohup) stays so
-    struct sigaction action{};
+    struct sigaction action {};
     if (::sigaction(any, nullptr, &action) == 0 && action.sa_handler == remember) std::signal(any, SIG_DFL);
   }
   constexpr std::string_view kMessage = "\nstopping after this iteration; once more to stop at once\n";

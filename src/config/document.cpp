@@ -14,7 +14,7 @@
 #include <set>
 #include <sstream>
 
-#include "src/config/utf8.h"
+#include "src/base/utf8.h"
 
 namespace wd::config {
 namespace {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <system_error>
 
+#include "src/base/suggest.h"
 #include "src/config/layers.h"
-#include "src/suggest.h"
 #include "wd/name.h"
 
 namespace wd {

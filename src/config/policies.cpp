@@ -3,8 +3,8 @@
 #include <cctype>
 #include <iterator>
 
+#include "src/base/suggest.h"
 #include "src/config/layers.h"
-#include "src/suggest.h"
 #include "wd/name.h"
 
 namespace wd::config {

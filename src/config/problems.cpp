@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "src/config/utf8.h"
+#include "src/base/utf8.h"
 #include "wd/config.h"
 
 namespace wd {

@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "src/suggest.h"
+#include "src/base/suggest.h"
 #include "wd/config.h"
 
 namespace wd::config {

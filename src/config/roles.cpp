@@ -1,10 +1,10 @@
 // roles.cpp: every role gets exactly one policy.
-#include "src/roles.h"
+#include "src/replicas/roles.h"
 
 #include <algorithm>
 
+#include "src/base/suggest.h"
 #include "src/config/layers.h"
-#include "src/suggest.h"
 
 namespace wd::config {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <limits>
 
-#include "src/whole_number.h"
+#include "src/base/whole_number.h"
 #include "wd/error.h"
 
 namespace wd {

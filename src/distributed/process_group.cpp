@@ -10,11 +10,11 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <unordered_map>
 
-#include "src/device.h"
+#include "src/device/device.h"
+#include "src/device/strict.h"
 #include "src/distributed/address.h"
 #include "src/distributed/backends.h"
 #include "src/distributed/roll_call.h"
-#include "src/strict.h"
 #include "wd/heartbeat.h"
 
 namespace wd {

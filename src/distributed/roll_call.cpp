@@ -9,11 +9,11 @@
 #include <sstream>
 #include <thread>
 
+#include "src/base/host.h"
+#include "src/base/printable.h"
 #include "src/distributed/address.h"
 #include "src/distributed/seal.h"
-#include "src/host.h"
 #include "src/launcher/rendezvous.h"
-#include "src/printable.h"
 #include "wd/error.h"
 #include "wd/heartbeat.h"
 

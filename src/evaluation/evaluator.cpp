@@ -5,9 +5,9 @@
 
 #include <optional>
 
-#include "src/device.h"
-#include "src/roles.h"
-#include "src/rollout/random_play.h"
+#include "src/device/device.h"
+#include "src/replicas/random_play.h"
+#include "src/replicas/roles.h"
 #include "wd/error.h"
 #include "wd/trainer.h"
 #include "wd/weights.h"

@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <string_view>
 
-#include "src/files.h"
+#include "src/base/files.h"
 
 namespace wd::launcher {
 namespace {
@@ -63,7 +63,7 @@ struct Prepared {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != prepared.launcher) ::_exit(EXIT_FAILURE);
   for (const int signal : kDefaultSignals) {
-    struct sigaction action{};
+    struct sigaction action {};
     ::sigaction(signal, nullptr, &action);
     const bool stays_ignored = action.sa_handler == SIG_IGN && signal != SIGPIPE;
     if (!stays_ignored) ::signal(signal, SIG_DFL);

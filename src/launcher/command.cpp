@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <sstream>
 
-#include "src/files.h"
+#include "src/base/files.h"
 #include "wd/error.h"
 
 namespace wd::launcher {

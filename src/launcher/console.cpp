@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-#include "src/run/terminal.h"
+#include "src/base/terminal.h"
 #include "wd/log.h"
 
 namespace wd::launcher {

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "src/run/outlet.h"
+#include "src/base/outlet.h"
 
 namespace wd::launcher {
 

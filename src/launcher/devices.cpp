@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "src/whole_number.h"
+#include "src/base/whole_number.h"
 #include "wd/error.h"
 #include "wd/supervise.h"
 

@@ -14,9 +14,9 @@
 #include <sstream>
 #include <tuple>
 
-#include "src/host.h"
-#include "src/launcher/clock.h"
+#include "src/base/host.h"
 #include "src/launcher/hang.h"
+#include "src/worker/monotonic.h"
 #include "wd/error.h"
 
 namespace wd::launcher {

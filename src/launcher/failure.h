@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "src/launcher/status.h"
+#include "src/worker/status.h"
 
 namespace wd::launcher {
 

@@ -5,12 +5,12 @@
 
 #include <cerrno>
 
+#include "src/base/files.h"
+#include "src/base/host.h"
+#include "src/base/json.h"
 #include "src/distributed/address.h"
-#include "src/files.h"
-#include "src/host.h"
-#include "src/json.h"
-#include "src/launcher/clock.h"
 #include "src/launcher/own_address.h"
+#include "src/worker/monotonic.h"
 #include "wd/atomic_file.h"
 #include "wd/error.h"
 

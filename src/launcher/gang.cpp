@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "src/launcher/clock.h"
+#include "src/worker/monotonic.h"
 #include "wd/error.h"
 #include "wd/heartbeat.h"
 

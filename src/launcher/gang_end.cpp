@@ -5,8 +5,8 @@
 #include <cmath>
 #include <fstream>
 
-#include "src/launcher/clock.h"
 #include "src/launcher/gang.h"
+#include "src/worker/monotonic.h"
 #include "wd/error.h"
 
 namespace wd::launcher {

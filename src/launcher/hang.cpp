@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "src/launcher/clock.h"
+#include "src/worker/monotonic.h"
 #include "wd/heartbeat.h"
 
 namespace wd::launcher {

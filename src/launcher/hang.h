@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "src/launcher/status.h"
+#include "src/worker/status.h"
 #include "wd/supervise.h"
 
 namespace wd::launcher {

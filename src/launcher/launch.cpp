@@ -5,8 +5,8 @@
 #include <cstdlib>
 
 #include "src/launcher/command.h"
-#include "src/launcher/guarded.h"
-#include "src/launcher/status.h"
+#include "src/worker/guarded.h"
+#include "src/worker/status.h"
 #include "wd/heartbeat.h"
 #include "wd/streams.h"
 

@@ -6,7 +6,7 @@
 #include <array>
 #include <cerrno>
 
-#include "src/printable.h"
+#include "src/base/printable.h"
 #include "wd/error.h"
 
 namespace wd::launcher {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "src/files.h"
+#include "src/base/files.h"
 #include "src/launcher/child.h"
 #include "src/launcher/console.h"
 

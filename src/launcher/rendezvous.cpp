@@ -6,10 +6,10 @@
 #include <array>
 #include <cstdlib>
 
+#include "src/base/files.h"
+#include "src/base/whole_number.h"
 #include "src/distributed/address.h"
-#include "src/files.h"
 #include "src/launcher/file_rendezvous.h"
-#include "src/whole_number.h"
 #include "wd/error.h"
 
 namespace wd::launcher {

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "src/files.h"
+#include "src/base/files.h"
 
 namespace wd::launcher {
 namespace {

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "src/launcher/descriptor.h"
-#include "src/launcher/status.h"
+#include "src/worker/status.h"
 
 namespace wd::launcher {
 

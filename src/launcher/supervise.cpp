@@ -1,9 +1,9 @@
 // supervise.cpp: attempts, until one succeeds or no other may follow.
 #include "wd/supervise.h"
 
-#include "src/launcher/clock.h"
 #include "src/launcher/gang.h"
 #include "src/launcher/options.h"
+#include "src/worker/monotonic.h"
 #include "wd/error.h"
 
 namespace wd {

@@ -1,7 +1,7 @@
 // jsonl.h: metrics.jsonl: one JSON object a line, each on its way to disk when append() returns.
 #pragma once
 
-#include "src/files.h"
+#include "src/base/files.h"
 #include "wd/metrics.h"
 
 namespace wd {

@@ -13,7 +13,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "src/host.h"
+#include "src/base/host.h"
 #include "wd/error.h"
 #include "wd/name.h"
 

@@ -1,7 +1,7 @@
 // tensorboard.h: an event file that TensorBoard reads, written without protobuf.
 #pragma once
 
-#include "src/files.h"
+#include "src/base/files.h"
 #include "wd/metrics.h"
 
 namespace wd {

@@ -5,9 +5,9 @@
 #include <array>
 #include <map>
 
-#include "src/device.h"
+#include "src/device/device.h"
+#include "src/device/tensor_device.h"
 #include "src/nets/linear.h"
-#include "src/tensor_device.h"
 #include "wd/error.h"
 
 namespace wd {

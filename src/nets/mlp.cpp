@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "src/tensor_device.h"
+#include "src/device/tensor_device.h"
 #include "wd/error.h"
 
 namespace wd {

@@ -1,8 +1,8 @@
 // mlp_gpu.cpp: the layers one by one, through cuBLASLt. Rows are multiplied whole, with the zeros of their padding.
 #include <ATen/ATen.h>
 
+#include "src/device/tensor_device.h"
 #include "src/nets/mlp.h"
-#include "src/tensor_device.h"
 
 namespace wd {
 

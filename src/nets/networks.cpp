@@ -1,7 +1,7 @@
 // networks.cpp: the registered networks by name.
 #include "wd/networks.h"
 
-#include "src/suggest.h"
+#include "src/base/suggest.h"
 #include "wd/error.h"
 
 namespace wd {

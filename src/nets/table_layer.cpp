@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "src/device.h"
-#include "src/tensor_device.h"
+#include "src/device/device.h"
+#include "src/device/tensor_device.h"
 #include "wd/error.h"
 
 namespace wd {

@@ -7,7 +7,7 @@
 
 #include "kernels/loss.h"
 #include "kernels/reduce.h"
-#include "src/device.h"
+#include "src/device/device.h"
 #include "src/nets/mlp.h"
 #include "src/nets/network.h"
 #include "src/policy/blocks.h"

@@ -7,7 +7,7 @@
 #include <array>
 #include <cmath>
 
-#include "src/safetensors_header.h"
+#include "src/checkpoint/safetensors_header.h"
 #include "wd/error.h"
 
 namespace wd {

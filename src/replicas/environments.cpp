@@ -1,6 +1,6 @@
 // environments.cpp: look-up by name, of environments and of their state fields.
-#include "src/program_name.h"
-#include "src/suggest.h"
+#include "src/base/program_name.h"
+#include "src/base/suggest.h"
 #include "wd/environment.h"
 #include "wd/error.h"
 

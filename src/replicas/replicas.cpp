@@ -8,11 +8,11 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "src/device.h"
-#include "src/json.h"
+#include "src/base/json.h"
+#include "src/device/device.h"
+#include "src/device/tensor_device.h"
 #include "src/replicas/spec_fault.h"
 #include "src/replicas/state_json.h"
-#include "src/tensor_device.h"
 #include "wd/error.h"
 #include "wd/profile.h"
 

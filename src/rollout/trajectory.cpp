@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "src/tensor_device.h"
+#include "src/device/tensor_device.h"
 #include "wd/error.h"
 
 namespace wd {

@@ -7,8 +7,8 @@
 #include <fstream>
 #include <limits>
 
-#include "src/run/format.h"
-#include "src/run/terminal.h"
+#include "src/base/terminal.h"
+#include "src/report/format.h"
 #include "wd/error.h"
 
 namespace wd::run {

@@ -2,7 +2,7 @@
 // interval.
 #pragma once
 
-#include "src/run/outlet.h"
+#include "src/base/outlet.h"
 #include "wd/run.h"
 
 namespace wd::run {

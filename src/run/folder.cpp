@@ -7,8 +7,8 @@
 #include <array>
 #include <ctime>
 
-#include "src/files.h"
-#include "src/printable.h"
+#include "src/base/files.h"
+#include "src/base/printable.h"
 #include "src/run/lock.h"
 #include "wd/error.h"
 #include "wd/name.h"

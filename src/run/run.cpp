@@ -6,7 +6,7 @@
 #include <optional>
 #include <set>
 
-#include "src/files.h"
+#include "src/base/files.h"
 #include "src/metrics/jsonl.h"
 #include "src/metrics/tensorboard.h"
 #include "src/run/display.h"

@@ -9,8 +9,8 @@
 #include <optional>
 
 #include "kernels/episodes.h"
-#include "src/device.h"
-#include "src/strict.h"
+#include "src/device/device.h"
+#include "src/device/strict.h"
 #include "src/trainer/named.h"
 #include "wd/error.h"
 

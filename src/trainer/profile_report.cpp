@@ -2,8 +2,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "src/run/format.h"
-#include "src/run/table.h"
+#include "src/report/format.h"
+#include "src/report/table.h"
 #include "src/trainer/profiler.h"
 #include "wd/error.h"
 

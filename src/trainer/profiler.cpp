@@ -1,7 +1,7 @@
 // profiler.cpp: phases from the trainer's timeline, operations from scopes, kernels from CUPTI.
 #include "src/trainer/profiler.h"
 
-#include "src/device.h"
+#include "src/device/device.h"
 #include "wd/parallel.h"
 
 namespace wd {

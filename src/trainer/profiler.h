@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "src/profile/kernels.h"
+#include "src/device/profile_kernels.h"
 #include "wd/profile.h"
 #include "wd/trainer.h"
 

@@ -4,11 +4,11 @@
 #include <chrono>
 #include <cmath>
 
-#include "src/device.h"
-#include "src/launcher/guarded.h"
-#include "src/plain_error.h"
-#include "src/strict.h"
+#include "src/base/plain_error.h"
+#include "src/device/device.h"
+#include "src/device/strict.h"
 #include "src/trainer/profiler.h"
+#include "src/worker/guarded.h"
 #include "wd/heartbeat.h"
 #include "wd/log.h"
 #include "wd/trainer.h"

@@ -14,9 +14,9 @@
 
 #include "kernels/reduce.h"
 #include "src/algorithm/guard.h"
-#include "src/device.h"
-#include "src/files.h"
-#include "src/graph.h"
+#include "src/base/files.h"
+#include "src/device/device.h"
+#include "src/device/graph.h"
 #include "src/trainer/action_spread.h"
 #include "src/trainer/episode_log.h"
 #include "src/trainer/named.h"

@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "src/algorithm/minibatches.h"
+#include "src/rollout/minibatches.h"
 #include "tests/kernels/random_data.h"
 #include "wd/algorithm.h"
 #include "wd/safetensors.h"

@@ -19,7 +19,7 @@
 #include "kernels/returns.h"
 #include "kernels/sample.h"
 #include "kernels/table_layer.h"
-#include "src/device.h"
+#include "src/device/device.h"
 #include "wd/error.h"
 #include "wd/parallel.h"
 #include "wd/profile.h"

@@ -72,10 +72,12 @@ TEST_F(Refuse, PolicyMessages) {
       {"{shared: {algorithm: DDPG}}",
        "a.yaml:2:30: policy.shared.algorithm = DDPG: must be one of A2C, PPO, REINFORCE"},
       {"{shared: {algorithm: A2C, num_epochs: 3}}",
-       "a.yaml:2:35: policy.shared.num_epochs: is a key of PPO, and this policy learns by A2C: remove it, or set "
+       "a.yaml:2:35: policy.shared.num_epochs: is a key of PPO, and this policy learns by A2C: remove it, or "
+       "set "
        "algorithm: PPO"},
       {"{shared: {algorithm: REINFORCE, gae_lambda: 0.5}}",
-       "a.yaml:2:41: policy.shared.gae_lambda: is a key of A2C, and this policy learns by REINFORCE: remove it, or "
+       "a.yaml:2:41: policy.shared.gae_lambda: is a key of A2C, and this policy learns by REINFORCE: remove "
+       "it, or "
        "set algorithm: A2C"},
       {"{shared: {lr: -1}}", "a.yaml:2:23: policy.shared.lr = -1: must be in [0, 10]"},
       {"{shared: {lr: {actor: 1}}}",

@@ -1,5 +1,5 @@
 // suggest_test.cpp: nearest names, and none where nothing is near; values of schedules.
-#include "src/suggest.h"
+#include "src/base/suggest.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <gmock/gmock.h>
 
-#include "src/device.h"
+#include "src/device/device.h"
 #include "tests/distributed/ranks.h"
 #include "wd/error.h"
 

@@ -12,11 +12,11 @@ ROOT = Path(__file__).parents[2]
 SECONDS = os.environ.get("WD_FUZZ_SECONDS", "60")
 FLAGS = ["-std=c++20", "-g", "-O1", "-fsanitize=fuzzer,address,undefined,float-cast-overflow", "-fno-sanitize-recover=all",
          "-I.", "-Iinclude", '-DWD_VERSION="fuzz"']
-FILES = ["src/name.cpp", "src/files.cpp", "src/failpoint.cpp"]
+FILES = ["src/base/name.cpp", "src/base/files.cpp", "src/base/failpoint.cpp"]
 TARGETS = {
-    "config": (["src/config/*.cpp", "src/name.cpp", "src/suggest.cpp"], ["-lyaml-cpp"]),
+    "config": (["src/config/*.cpp", "src/base/name.cpp", "src/base/suggest.cpp"], ["-lyaml-cpp"]),
     "manifest": (["src/checkpoint/manifest.cpp", *FILES], ["-lxxhash"]),
-    "safetensors": (["src/safetensors*.cpp", "src/atomic_file.cpp", *FILES], []),
+    "safetensors": (["src/safetensors*.cpp", "src/base/atomic_file.cpp", *FILES], []),
 }
 
 

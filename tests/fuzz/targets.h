@@ -18,9 +18,9 @@
 #include <string_view>
 #include <vector>
 
+#include "src/base/utf8.h"
 #include "src/checkpoint/manifest.h"
-#include "src/config/utf8.h"
-#include "src/safetensors_header.h"
+#include "src/checkpoint/safetensors_header.h"
 #include "tests/config/chase.h"
 #include "wd/safetensors.h"
 

@@ -220,7 +220,7 @@ Rollout rollout_of(const std::vector<Case>& cases) {
   return r;
 }
 
-void expect_rows(const ReturnsArgs& settings, Row Case::* expected, Row Case::* mask) {
+void expect_rows(const ReturnsArgs& settings, Row Case::*expected, Row Case::*mask) {
   const std::vector<Case> all = cases();
   const Returns got = run_returns(HostMemory(), rollout_of(all), settings);
   for (std::size_t e = 0; e < all.size(); ++e) {

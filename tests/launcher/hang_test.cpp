@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include "src/launcher/clock.h"
+#include "src/worker/monotonic.h"
 #include "wd/heartbeat.h"
 
 namespace wd::launcher {

@@ -6,7 +6,7 @@
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/linear.h>
 
-#include "src/algorithm/minibatches.h"
+#include "src/rollout/minibatches.h"
 #include "tests/support.h"
 #include "wd/error.h"
 #include "wd/parallel.h"

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <map>
 
-#include "src/roles.h"
+#include "src/replicas/roles.h"
 #include "tests/kernels/random_data.h"
 #include "wd/error.h"
 #include "wd/replicas.h"

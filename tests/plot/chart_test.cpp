@@ -1,5 +1,5 @@
 // chart_test.cpp: where points lie, and charts of nothing.
-#include "src/plot/chart.h"
+#include "src/report/chart.h"
 
 #include <gmock/gmock.h>
 

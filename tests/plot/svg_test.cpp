@@ -1,9 +1,9 @@
 // svg_test.cpp: pictures are XML, whatever their words say.
-#include "src/plot/svg.h"
+#include "src/report/svg.h"
 
 #include <gmock/gmock.h>
 
-#include "src/plot/xml.h"
+#include "src/report/xml.h"
 #include "tests/plot/xml_fault.h"
 
 namespace wd::plot {

@@ -2,8 +2,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "src/algorithm/minibatches.h"
 #include "src/nets/linear.h"
+#include "src/rollout/minibatches.h"
 #include "tests/kernels/cuda_memory.h"
 #include "tests/kernels/random_data.h"
 #include "wd/policy.h"

@@ -2,7 +2,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "src/algorithm/minibatches.h"
+#include "src/rollout/minibatches.h"
 #include "tests/kernels/cuda_memory.h"
 #include "tests/kernels/random_data.h"
 #include "tests/rollout/rows_of_table.h"

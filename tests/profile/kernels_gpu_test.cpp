@@ -6,8 +6,8 @@
 
 #include "kernels/deal.h"
 #include "src/bench/ceilings.h"
-#include "src/device.h"
-#include "src/profile/kernels.h"
+#include "src/device/device.h"
+#include "src/device/profile_kernels.h"
 #include "tests/kernels/cuda_memory.h"
 
 namespace wd::profile {

@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "src/rollout/random_play.h"
+#include "src/replicas/random_play.h"
 #include "wd/detail/cpu_executor.h"
 #include "wd/policy.h"
 #include "wd/replicas.h"

@@ -1,8 +1,8 @@
 // played.h: an environment and the rollout of actions drawn at random that it has written.
 #pragma once
 
-#include "src/roles.h"
-#include "src/rollout/random_play.h"
+#include "src/replicas/random_play.h"
+#include "src/replicas/roles.h"
 #include "wd/replicas.h"
 #include "wd/trajectory.h"
 

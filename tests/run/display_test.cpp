@@ -9,7 +9,7 @@
 #include <array>
 #include <limits>
 
-#include "src/run/format.h"
+#include "src/report/format.h"
 #include "wd/streams.h"
 
 namespace wd::run {

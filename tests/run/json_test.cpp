@@ -1,5 +1,5 @@
 // json_test.cpp: how deeply JSON may be nested.
-#include "src/json.h"
+#include "src/base/json.h"
 
 #include <gmock/gmock.h>
 

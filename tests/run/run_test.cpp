@@ -99,9 +99,7 @@ TEST(Run, LeavesItsFiles) {
 
 TEST(Run, ThatIsNotFinishedHasFailed) {
   const TemporaryFolder folder;
-  {
-    const wd::Run run(options_in(folder.path));
-  }
+  { const wd::Run run(options_in(folder.path)); }
   EXPECT_EQ(summary_of(folder.path)["status"], "failed");
 }
 

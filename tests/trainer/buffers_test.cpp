@@ -2,9 +2,9 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 
-#include "src/algorithm/minibatches.h"
 #include "src/autoscale/memory_needed.h"
-#include "src/plain_error.h"
+#include "src/base/plain_error.h"
+#include "src/rollout/minibatches.h"
 #include "tests/support.h"
 #include "wd/trainer.h"
 #include "wd/trajectory.h"

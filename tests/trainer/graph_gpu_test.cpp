@@ -4,9 +4,9 @@
 
 #include <cmath>
 
-#include "src/device.h"
-#include "src/graph.h"
-#include "src/strict.h"
+#include "src/device/device.h"
+#include "src/device/graph.h"
+#include "src/device/strict.h"
 #include "tests/kernels/cuda_memory.h"
 #include "tests/support.h"
 #include "wd/trainer.h"

@@ -1,5 +1,5 @@
 // graph_test.cpp: on the CPU a graph is the function itself.
-#include "src/graph.h"
+#include "src/device/graph.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // strict_test.cpp: a warm training loop allocates nothing, and one that does is caught and named.
-#include "src/strict.h"
+#include "src/device/strict.h"
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
@@ -52,9 +52,7 @@ TEST(StrictDevice, HasOnePlace) {
 
 TEST(StrictDevice, LeavesTheAllocatorAsItWas) {
   const auto* const before = c10::GetAllocator(c10::kCPU);
-  {
-    const StrictDevice strict({});
-  }
+  { const StrictDevice strict({}); }
   EXPECT_EQ(c10::GetAllocator(c10::kCPU), before);
 }
 

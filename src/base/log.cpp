@@ -1,0 +1,144 @@
+// log.cpp: the only file that knows spdlog. It must not meet torch's headers: their fmt shadows the one
+// spdlog needs.
+#include "wd/log.h"
+
+#include <fcntl.h>
+#include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/base_sink.h>
+#include <spdlog/sinks/dist_sink.h>
+#include <spdlog/sinks/ringbuffer_sink.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <atomic>
+#include <cstdio>
+#include <mutex>
+
+#include "src/base/files.h"
+#include "src/base/printable.h"
+#include "src/base/terminal.h"
+
+namespace wd::logging {
+namespace {
+
+constexpr const char* kFilePattern = "%Y-%m-%d %H:%M:%S.%e %l: %v";
+constexpr std::size_t kMostEarly = 1000;  // messages before a run has its folder
+
+// "warning: " before a message that needs attention, nothing before the others.
+class Prefix : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& into) override {
+    if (message.level == spdlog::level::info) return;
+    const auto name = spdlog::level::to_string_view(message.level);
+    into.append(name.data(), name.data() + name.size());
+    into.append(std::string_view(": "));
+  }
+  std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<Prefix>(); }
+};
+
+// A reader of stderr that pauses (a pager, Ctrl-S) must not stop training: a message waits for it for a
+// moment, and no other one until it reads again. log.txt has them all.
+class Console : public spdlog::sinks::stderr_color_sink_mt {
+ public:
+  void log(const spdlog::details::log_msg& message) override {
+    constexpr int kPatience = 1000;  // [ms]
+    const bool taken = run::takes_output(STDERR_FILENO, stalled_ ? 0 : kPatience);
+    stalled_ = !taken;
+    if (taken) spdlog::sinks::stderr_color_sink_mt::log(message);
+  }
+
+ private:
+  std::atomic<bool> stalled_{false};
+};
+
+// Appends to a file that only this program makes, and that no link leads away from.
+class LogFile : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  explicit LogFile(const std::filesystem::path& path)
+      : file_(path, O_WRONLY | O_CREAT | O_APPEND, FileKind::kOwn) {}
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    file_.write(bytes_of({line.data(), line.size()}));
+  }
+  void flush_() override {}
+
+ private:
+  File file_;
+};
+
+struct Logger {
+  std::shared_ptr<Console> console;
+  std::shared_ptr<spdlog::sinks::dist_sink_mt> sinks;
+  spdlog::sink_ptr file;
+  std::shared_ptr<spdlog::sinks::ringbuffer_sink_mt> early;  // what was said before there was a file
+  std::unique_ptr<spdlog::logger> front;
+
+  Logger()
+      : console(std::make_shared<Console>()),
+        sinks(std::make_shared<spdlog::sinks::dist_sink_mt>()),
+        early(std::make_shared<spdlog::sinks::ringbuffer_sink_mt>(kMostEarly)) {
+    const bool colours = run::shows_colours(STDERR_FILENO);
+    console->set_color_mode(colours ? spdlog::color_mode::always : spdlog::color_mode::never);
+    auto formatter = std::make_unique<spdlog::pattern_formatter>();
+    // On a terminal the live line may be where this message goes: erase it first; it is drawn again below.
+    const std::string erase = run::is_live_terminal(STDERR_FILENO) ? run::kEraseLine : "";
+    formatter->add_flag<Prefix>('*').set_pattern(erase + "%^%*%$%v");
+    console->set_formatter(std::move(formatter));
+    sinks->add_sink(console);
+    sinks->add_sink(early);
+    front = std::make_unique<spdlog::logger>("wd", sinks);
+    front->flush_on(spdlog::level::info);
+    front->set_error_handler([told = false](const std::string& cause) mutable {
+      if (!std::exchange(told, true)) std::fprintf(stderr, "error: log: %s\n", cause.c_str());
+    });
+  }
+};
+
+Logger& logger() {
+  static Logger instance;
+  return instance;
+}
+
+void write(spdlog::level::level_enum level, std::string_view message) {
+  logger().front->log(level, spdlog::string_view_t(without_controls(message)));
+}
+
+}  // namespace
+
+void info(std::string_view message) { write(spdlog::level::info, message); }
+void warn(std::string_view message) { write(spdlog::level::warn, message); }
+void error(std::string_view message) { write(spdlog::level::err, message); }
+
+void to_file(std::string_view message) {
+  const spdlog::sink_ptr file = logger().file;
+  if (!file) return;
+  const std::string text = without_controls(message);
+  file->log({"wd", spdlog::level::info, text});
+  file->flush();
+}
+
+void quiet() { logger().console->set_level(spdlog::level::warn); }
+
+void attach_file(const std::filesystem::path& path) {
+  detach_file();
+  auto file = std::make_shared<LogFile>(path);
+  file->set_pattern(kFilePattern);
+  if (logger().early) {
+    for (const spdlog::details::log_msg_buffer& message : logger().early->last_raw()) file->log(message);
+    logger().sinks->remove_sink(logger().early);
+    logger().early = nullptr;
+  }
+  logger().sinks->add_sink(file);
+  logger().file = file;
+}
+
+void detach_file() {
+  if (!logger().file) return;
+  logger().sinks->remove_sink(logger().file);
+  logger().file = nullptr;
+}
+
+}  // namespace wd::logging

@@ -1,0 +1,43 @@
+// plain_error.cpp: torch's and the standard library's words for "no memory", in ours.
+#include "src/base/plain_error.h"
+
+#include <new>
+#include <optional>
+
+#include "src/base/whole_number.h"
+#include "src/report/format.h"
+#include "wd/error.h"
+
+namespace wd {
+namespace {
+
+constexpr const char* kRemedy =
+    "; lower trainer.num_envs or trainer.train_batch_size, the environment's number of agents, or "
+    "policy.NAME.model.fc_dims; --auto_scale finds replicas and steps that fit";
+
+// "... you tried to allocate 160160000000 bytes. ..." of torch's allocator on the CPU.
+std::optional<std::uint64_t> bytes_asked_for(const std::string& message) {
+  constexpr std::string_view kBefore = "you tried to allocate ";
+  const std::size_t begin = message.find(kBefore), end = message.find(" bytes", begin);
+  if (begin == std::string::npos || end == std::string::npos) return {};
+  return whole_number<std::uint64_t>(message.substr(begin + kBefore.size(), end - begin - kBefore.size()));
+}
+
+// What torch puts behind the message of an error of its own.
+constexpr const char* kBacktrace = "\nException raised from ";
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+}  // namespace
+
+std::string plain_message(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr)
+    return concat("out of memory: cannot allocate more", kRemedy);
+  const std::string text = error.what(), message = text.substr(0, text.find(kBacktrace));
+  if (const auto bytes = bytes_asked_for(message))
+    return concat("out of memory: cannot allocate ", run::format_bytes(*bytes), " more", kRemedy);
+  if (message.find("CUDA out of memory") != std::string::npos) return concat(first_line(message), kRemedy);
+  return message;
+}
+
+}  // namespace wd

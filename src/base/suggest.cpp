@@ -1,0 +1,59 @@
+// suggest.cpp: nearest names by edit distance.
+#include "src/base/suggest.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace wd {
+namespace {
+
+constexpr std::size_t kMaxWord =
+    100;  // longer words are no slip of the fingers, and the distance is quadratic
+
+char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
+
+}  // namespace
+
+int edit_distance(std::string_view a, std::string_view b) {
+  const std::size_t width = b.size() + 1;
+  std::vector<int> two_up(width), up(width), row(width);
+  for (std::size_t j = 0; j < width; ++j) row[j] = static_cast<int>(j);
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    two_up.swap(up);
+    up.swap(row);
+    row[0] = static_cast<int>(i);
+    for (std::size_t j = 1; j < width; ++j) {
+      const bool same = lower(a[i - 1]) == lower(b[j - 1]);
+      row[j] = std::min({up[j] + 1, row[j - 1] + 1, up[j - 1] + (same ? 0 : 1)});
+      const bool swapped =
+          i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) && lower(a[i - 2]) == lower(b[j - 1]);
+      if (swapped) row[j] = std::min(row[j], two_up[j - 2] + 1);
+    }
+  }
+  return row[b.size()];
+}
+
+std::string nearest_name(std::string_view word, const std::vector<std::string>& names) {
+  if (word.empty() || word.size() > kMaxWord) return {};
+  std::string nearest;
+  int best = std::max<int>(1, static_cast<int>(word.size()) / 3) + 1;  // a third of the letters may be wrong
+  for (const std::string& name : names) {
+    const int distance = edit_distance(word, name);
+    if (distance < best) {
+      best = distance;
+      nearest = name;
+    }
+  }
+  return nearest;
+}
+
+std::string suggestion(std::string_view word, const std::vector<std::string>& names) {
+  const std::string nearest = nearest_name(word, names);
+  if (!nearest.empty()) return "; did you mean \"" + nearest + "\"?";
+  if (names.empty()) return {};
+  std::string known = "; known: ";
+  for (std::size_t i = 0; i < names.size(); ++i) known += (i ? ", " : "") + names[i];
+  return known;
+}
+
+}  // namespace wd

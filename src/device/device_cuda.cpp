@@ -1,0 +1,68 @@
+// device_cuda.cpp: the device in a build with CUDA.
+#include <ATen/cuda/CUDAContext.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <cuda_runtime.h>
+#include <sys/resource.h>
+
+#include <array>
+
+#include "src/base/host.h"
+#include "src/device/device.h"
+#include "wd/error.h"
+
+namespace wd {
+
+std::string why_no_gpu() {
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  cudaGetLastError();  // a failed count must not fail a later check
+  if (error != cudaSuccess) return std::string("the CUDA runtime says: ") + cudaGetErrorString(error);
+  return count > 0 ? "" : "the CUDA driver lists no device (is CUDA_VISIBLE_DEVICES empty?)";
+}
+
+std::string gpu_name(int index) {
+  cudaDeviceProp properties{};
+  return cudaGetDeviceProperties(&properties, index) == cudaSuccess ? properties.name : "unknown GPU";
+}
+
+std::string gpu_identity(int index) {
+  std::array<char, 64> place{};
+  C10_CUDA_CHECK(cudaDeviceGetPCIBusId(place.data(), static_cast<int>(place.size()), index));
+  return concat("GPU ", place.data(), " of ", host_name());
+}
+
+void use_gpu(int index) { c10::cuda::set_device(static_cast<c10::DeviceIndex>(index)); }
+
+int count_gpus() { return c10::cuda::device_count(); }
+
+Queue current_queue(Device device) {
+  if (!device.is_cuda()) return {};
+  return {true, at::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(device.index)).stream()};
+}
+
+void synchronize(Device device) {
+  if (device.is_cuda())
+    at::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(device.index)).synchronize();
+}
+
+std::int64_t peak_memory(Device device) {
+  if (device.is_cuda()) {
+    const auto stats =
+        c10::cuda::CUDACachingAllocator::getDeviceStats(static_cast<c10::DeviceIndex>(device.index));
+    return stats.reserved_bytes[0].peak;
+  }
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return std::int64_t{usage.ru_maxrss} * 1024;
+}
+
+std::int64_t used_memory(Device device) {
+  if (!device.is_cuda()) return peak_memory(device);
+  std::size_t free = 0, total = 0;
+  const cudaError_t error = cudaMemGetInfo(&free, &total);
+  WD_CHECK(error == cudaSuccess, "the GPU does not tell its free memory: ", cudaGetErrorString(error));
+  return static_cast<std::int64_t>(total - free);
+}
+
+}  // namespace wd

@@ -1,0 +1,32 @@
+// device_no_cuda.cpp: the device in a build without CUDA.
+#include <sys/resource.h>
+
+#include <stdexcept>
+
+#include "src/device/device.h"
+
+namespace wd {
+
+std::string why_no_gpu() { return "this program was built without CUDA (configure with --preset cuda)"; }
+
+std::string gpu_name(int) { return "unknown GPU"; }
+std::string gpu_identity(int) { return "unknown GPU"; }
+void use_gpu(int) {}
+int count_gpus() { return 0; }
+
+Queue current_queue(Device device) {
+  if (device.is_cuda()) throw std::runtime_error(why_no_gpu());
+  return {};
+}
+
+void synchronize(Device) {}
+
+std::int64_t peak_memory(Device) {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return std::int64_t{usage.ru_maxrss} * 1024;
+}
+
+std::int64_t used_memory(Device device) { return peak_memory(device); }
+
+}  // namespace wd

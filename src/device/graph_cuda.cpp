@@ -1,0 +1,109 @@
+// graph_cuda.cpp: graphs in a build with CUDA: capture on a stream of their own, replay on the caller's.
+#include <ATen/cuda/CUDAEvent.h>
+#include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDAGuard.h>
+
+#include <optional>
+#include <vector>
+
+#include "src/device/graph.h"
+#include "wd/error.h"
+
+namespace wd {
+
+namespace {
+
+c10::cuda::CUDAStream new_stream(Device device) {
+  return c10::cuda::getStreamFromPool(false, static_cast<c10::DeviceIndex>(device.index));
+}
+
+void wait(const c10::cuda::CUDAStream& later, const c10::cuda::CUDAStream& earlier) {
+  at::cuda::CUDAEvent event;
+  event.record(earlier);
+  event.block(later);
+}
+
+}  // namespace
+
+struct Graph::Impl {
+  c10::cuda::CUDAStream stream;
+  std::optional<at::cuda::CUDAGraph> graph;
+  bool warm = false;
+
+  explicit Impl(Device device) : stream(new_stream(device)) {}
+
+  // On the stream of the capture to come: libraries allocate a workspace for each stream that they meet.
+  void warm_up(const std::function<void()>& enqueue) {
+    const c10::cuda::CUDAStream caller = c10::cuda::getCurrentCUDAStream(stream.device_index());
+    wait(stream, caller);
+    {
+      const c10::cuda::CUDAStreamGuard guard(stream);
+      enqueue();
+    }
+    wait(caller, stream);
+    warm = true;
+  }
+
+  // Thread-local: NCCL's watchdog queries events from a thread of its own.
+  void capture(const std::function<void()>& enqueue) {
+    const c10::cuda::CUDAStreamGuard guard(stream);
+    graph.emplace();
+    try {
+      graph->capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
+      enqueue();
+      graph->capture_end();
+    } catch (const std::exception& error) {
+      cudaGraph_t unfinished = nullptr;
+      cudaStreamEndCapture(stream.stream(), &unfinished);
+      if (unfinished != nullptr) cudaGraphDestroy(unfinished);
+      cudaGetLastError();
+      graph.reset();
+      throw std::runtime_error(concat("an iteration could not be captured as a CUDA graph: ", error.what(),
+                                      "; trainer.cuda_graphs=false trains without one"));
+    }
+  }
+};
+
+Graph::Graph(Device device, bool enabled) {
+  if (enabled && device.is_cuda()) impl_ = std::make_unique<Impl>(device);
+}
+Graph::~Graph() = default;
+Graph::Graph(Graph&&) noexcept = default;
+
+void Graph::run(const std::function<void()>& enqueue) {
+  if (!impl_) return enqueue();
+  if (!impl_->warm) return impl_->warm_up(enqueue);
+  if (!impl_->graph) impl_->capture(enqueue);
+  impl_->graph->replay();
+}
+
+struct Branches::Impl {
+  Device device;
+  std::vector<c10::cuda::CUDAStream> side = {};  // of enqueue(1), enqueue(2), ...
+};
+
+Branches::Branches(Device device) {
+  if (device.is_cuda()) impl_ = std::make_unique<Impl>(Impl{device});
+}
+Branches::~Branches() = default;
+Branches::Branches(Branches&&) noexcept = default;
+
+void Branches::each(std::size_t count, const std::function<void(std::size_t)>& enqueue) {
+  if (!impl_ || count < 2) {
+    for (std::size_t k = 0; k < count; ++k) enqueue(k);
+    return;
+  }
+  auto& side = impl_->side;
+  while (side.size() + 1 < count) side.push_back(new_stream(impl_->device));
+  const c10::cuda::CUDAStream main =
+      c10::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(impl_->device.index));
+  for (std::size_t k = 1; k < count; ++k) wait(side[k - 1], main);
+  enqueue(0);
+  for (std::size_t k = 1; k < count; ++k) {
+    const c10::cuda::CUDAStreamGuard guard(side[k - 1]);
+    enqueue(k);
+    wait(main, side[k - 1]);
+  }
+}
+
+}  // namespace wd

@@ -1,0 +1,9 @@
+// ranges_no_cuda.cpp: a build without CUDA has no NVTX.
+#include "src/device/ranges.h"
+
+namespace wd::profile {
+
+void push_range(const char*) {}
+void pop_range() {}
+
+}  // namespace wd::profile

@@ -1,0 +1,93 @@
+// strict_cuda.cpp: calls of the CUDA runtime, as CUPTI sees them, whichever library makes them.
+#include <cuda_runtime_api.h>
+#include <cupti.h>
+#include <dlfcn.h>
+
+#include <array>
+#include <string_view>
+
+#include "src/device/strict.h"
+#include "wd/error.h"
+
+namespace wd::strict {
+
+namespace {
+
+// By the beginning of their names, so that variants (_v2, _ptsz, 2DAsync, FromPoolAsync) are among them.
+constexpr std::array<std::string_view, 10> kForbidden = {"cudaDeviceSynchronize",
+                                                         "cudaStreamSynchronize",
+                                                         "cudaEventSynchronize",
+                                                         "cudaMalloc",
+                                                         "cudaFree",
+                                                         "cudaHostAlloc",
+                                                         "cudaHostRegister",
+                                                         "cudaMemGetInfo",
+                                                         "cudaMemcpyTo",
+                                                         "cudaMemcpyFrom"};
+
+// CUPTI as torch has loaded it.
+template <typename Function>
+Function* cupti(const char* name) {
+  void* const library = ::dlopen("libcupti.so.13", RTLD_NOW | RTLD_NOLOAD);
+  void* const function = library != nullptr ? ::dlsym(library, name) : nullptr;
+  if (function == nullptr) throw UsageError(concat("strict_device: this torch brings no CUPTI with ", name));
+  return reinterpret_cast<Function*>(function);
+}
+
+void check(CUptiResult result, const char* call) {
+  if (result == CUPTI_SUCCESS) return;
+  const char* text = nullptr;
+  cupti<decltype(cuptiGetResultString)>("cuptiGetResultString")(result, &text);
+  throw UsageError(concat("strict_device: ", call, ": ", text != nullptr ? text : "unknown error",
+                          " (does a profiler run already?)"));
+}
+
+const char* name_of(cudaMemcpyKind kind) {
+  switch (kind) {
+    case cudaMemcpyHostToDevice:
+      return "from host to device";
+    case cudaMemcpyDeviceToHost:
+      return "from device to host";
+    case cudaMemcpyHostToHost:
+      return "from host to host";
+    default:
+      return "in a direction that the driver chooses";
+  }
+}
+
+void look_at_copy(std::string_view name, cudaMemcpyKind kind, std::size_t bytes) {
+  if (kind != cudaMemcpyDeviceToDevice) offence(concat(name, " of ", bytes, " bytes ", name_of(kind)));
+}
+
+void CUPTIAPI on_call(void*, CUpti_CallbackDomain, CUpti_CallbackId id, const CUpti_CallbackData* call) {
+  if (!armed() || call->callbackSite != CUPTI_API_ENTER) return;
+  const std::string_view name = call->functionName;
+  if (id == CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyAsync_v3020) {
+    const auto* const args = static_cast<const cudaMemcpyAsync_v3020_params*>(call->functionParams);
+    return look_at_copy(name, args->kind, args->count);
+  }
+  if (id == CUPTI_RUNTIME_TRACE_CBID_cudaMemcpy_v3020) {
+    const auto* const args = static_cast<const cudaMemcpy_v3020_params*>(call->functionParams);
+    return look_at_copy(name, args->kind, args->count);
+  }
+  for (const std::string_view forbidden : kForbidden)
+    if (name.starts_with(forbidden)) return offence(std::string(name));
+}
+
+}  // namespace
+
+CudaCalls::CudaCalls() {
+  CUpti_SubscriberHandle subscriber = nullptr;
+  check(cupti<decltype(cuptiSubscribe)>("cuptiSubscribe")(
+            &subscriber, reinterpret_cast<CUpti_CallbackFunc>(on_call), nullptr),
+        "cuptiSubscribe");
+  subscriber_ = subscriber;
+  check(cupti<decltype(cuptiEnableDomain)>("cuptiEnableDomain")(1, subscriber, CUPTI_CB_DOMAIN_RUNTIME_API),
+        "cuptiEnableDomain");
+}
+
+CudaCalls::~CudaCalls() {
+  cupti<decltype(cuptiUnsubscribe)>("cuptiUnsubscribe")(static_cast<CUpti_SubscriberHandle>(subscriber_));
+}
+
+}  // namespace wd::strict

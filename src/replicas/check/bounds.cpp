@@ -1,0 +1,62 @@
+// bounds.cpp: play in guarded memory, once for each side of it.
+#include <chrono>
+
+#include "src/replicas/check/checks.h"
+#include "src/replicas/check/guarded_replica.h"
+#include "src/replicas/check/watchdog.h"
+#include "wd/error.h"
+
+namespace wd {
+namespace {
+
+constexpr int kLeastSteps = 20;
+constexpr int kResetEvery = 41;
+
+using Edge = GuardedReplica::Edge;
+
+}  // namespace
+
+CheckResult check_bounds(const Environment& environment, const CheckOptions& options) {
+  CheckResult result{"indices stay inside of arrays", ""};
+  const auto failed = [&](int step, const std::string& found) {
+    return CheckResult{result.name, concat("step ", step, ": ", found), false};
+  };
+  GuardedReplica sides[] = {GuardedReplica(environment, Edge::kBegin),
+                            GuardedReplica(environment, Edge::kEnd)};
+  World worlds[] = {World(environment, 1, options.seed), World(environment, 1, options.seed)};
+  const std::size_t roles = worlds[0].spec().roles.size();
+  const auto start = std::chrono::steady_clock::now();
+  const auto in_time = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < options.seconds;
+  };
+  int step = 0, resets = 0;
+  for (bool alike = true; step < options.steps && (step < kLeastSteps || in_time()); ++step) {
+    const std::size_t role = static_cast<std::size_t>(step) % roles;
+    worlds[0].draw_actions(static_cast<std::uint64_t>(step));
+    for (std::size_t r = 0; r < roles; ++r) worlds[1].rows[r].action = worlds[0].rows[r].action;
+    if (step % kResetEvery == kResetEvery / 2) {
+      for (World& world : worlds) world.header(0).reset_pending = 1;
+    }
+    const World before = worlds[0];
+    for (int k = 0; k < 2; ++k) {
+      const WatchedCall call([&] { return concat("step ", step, ": ", sides[k].place()); });
+      const Fault fault = run_until_fault([&] { sides[k].step(worlds[k], role); });
+      if (fault.signal != 0) return failed(step, sides[k].meaning(fault));
+    }
+    resets += worlds[0].reset_step[0];
+    if (!alike) continue;
+    const std::string found = difference(worlds[0], 0, worlds[1], 0);
+    if (found.empty()) continue;
+    // Once more on one side: what differs by itself is not this check's matter.
+    World again[] = {before, before};
+    for (World& world : again) sides[0].step(world, role);
+    if (difference(again[0], 0, again[1], 0).empty())
+      return failed(
+          step, "what lies beside an array, or the action of another kind or head, plays a part: " + found);
+    alike = false;
+  }
+  result.detail = concat(step, " steps, ", resets, " resets");
+  return result;
+}
+
+}  // namespace wd

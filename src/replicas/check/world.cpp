@@ -1,0 +1,194 @@
+// world.cpp: poisoned memory, one step, and the search for faults in what it wrote.
+#include "src/replicas/check/world.h"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "kernels/random_actions.h"
+#include "src/replicas/check/watchdog.h"
+#include "wd/error.h"
+
+namespace wd {
+namespace {
+
+constexpr std::uint32_t kPoison = 0xffffffffu;  // not a number as a float, -1 as an integer
+constexpr int kGuard = 4;                       // floats behind each observation row
+
+template <typename T>
+void poison_all(std::vector<T>& values) {
+  if (!values.empty()) std::memset(values.data(), 0xff, values.size() * sizeof(T));
+}
+
+bool is_poison(float value) { return std::bit_cast<std::uint32_t>(value) == kPoison; }
+
+// "entry 17 (part 'dx')".
+std::string entry_name(const Role& role, int entry) {
+  int end = 0;
+  for (const ObservationPart& part : role.observation) {
+    end += part.size;
+    if (entry < end) return concat("entry ", entry, " (part '", part.name, "')");
+  }
+  return concat("entry ", entry, ", which is past the row's end");
+}
+
+std::string agent_name(const Role& role, int replica, int agent) {
+  return concat("replica ", replica, ", ", role.name, " ", agent);
+}
+
+std::string name_of(PhaseOrder order) {
+  switch (order) {
+    case PhaseOrder::kForward:
+      return "phases forward";
+    case PhaseOrder::kBackward:
+      return "phases backward";
+    case PhaseOrder::kShuffled:
+      return "phases shuffled";
+    case PhaseOrder::kThreads:
+      return "phases on three threads, which must all come to the same phases";
+  }
+  return "";
+}
+
+}  // namespace
+
+int World::stride(const Role& role) { return (role.observation_size() + 3) / 4 * 4 + kGuard; }
+
+World::World(const Environment& environment, int num_envs, std::uint64_t seed, std::uint32_t first_replica)
+    : environment_(environment),
+      spec_(environment.spec()),
+      layout_(environment.layout()),
+      num_envs_(num_envs),
+      seed_(seed),
+      first_replica_(first_replica) {
+  const auto E = static_cast<std::size_t>(num_envs);
+  blocks_.resize(E * layout_.block_bytes);
+  poison_all(blocks_);
+  for (int e = 0; e < num_envs; ++e) header(e) = ReplicaHeader{};
+  for (const Role& role : spec_.roles) {
+    const std::size_t agents = E * static_cast<std::size_t>(role.count);
+    RoleRows& row = rows.emplace_back();
+    row.action.resize(agents * static_cast<std::size_t>(role.action.width()));
+    row.reward.resize(agents);
+    row.observation.resize(agents * static_cast<std::size_t>(stride(role)));
+    row.agent_terminated.resize(agents);
+    row.active.resize(agents);
+    if (role.action_mask) row.action_mask.resize(agents * static_cast<std::size_t>(role.action.choices()));
+  }
+  for (auto* flags : {&terminated, &truncated, &reset_step}) flags->resize(E);
+}
+
+void World::draw_actions(std::uint64_t step) {
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const Role& role = spec_.roles[r];
+    RandomActionsArgs args = random_actions_of(role.action);
+    args.rows = std::int64_t{num_envs_} * role.count;
+    args.action_mask = started_ && role.action_mask ? rows[r].action_mask.data() : nullptr;
+    args.action = rows[r].action.data();
+    random_actions_key(seed_, static_cast<std::uint32_t>(r), step, args);
+    random_actions({}, args);
+  }
+}
+
+StepView World::view() {
+  StepView view;
+  view.add_roles(spec_);
+  view.num_replicas = num_envs_;
+  view.first_replica = first_replica_;
+  view.key = view.start_key = RandomKey::of(seed_, Stream::kEnvironment);
+  view.blocks = blocks_.data();
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    RoleRows& row = rows[r];
+    RoleView& out = view.roles[r];
+    out.observation_stride = stride(spec_.roles[r]);
+    out.action = row.action.data();
+    out.reward = row.reward.data();
+    out.agent_terminated = row.agent_terminated.data();
+    out.active = row.active.data();
+    out.observation = row.observation.data();
+    out.action_mask = spec_.roles[r].action_mask ? row.action_mask.data() : nullptr;
+  }
+  view.terminated = terminated.data();
+  view.truncated = truncated.data();
+  view.reset_step = reset_step.data();
+  return view;
+}
+
+void World::poison() {
+  for (RoleRows& row : rows) {
+    poison_all(row.reward);
+    poison_all(row.observation);
+    for (auto* flags : {&row.agent_terminated, &row.active, &row.action_mask}) poison_all(*flags);
+  }
+  for (auto* flags : {&terminated, &truncated, &reset_step}) poison_all(*flags);
+}
+
+StepView World::begin_step() {
+  poison();
+  started_ = true;
+  return view();
+}
+
+void World::step(std::optional<PhaseOrder> order) {
+  const StepView view = begin_step();
+  const WatchedCall call([order] { return order ? name_of(*order) : "the executor's own order"; });
+  if (order) {
+    environment_.step_in_order(layout_, view, *order);
+  } else {
+    environment_.step(layout_, view);
+  }
+}
+
+std::string World::observation_fault(std::size_t role_index, int replica, int agent) const {
+  const Role& role = spec_.roles[role_index];
+  const std::size_t slot = static_cast<std::size_t>(replica) * static_cast<std::size_t>(role.count) +
+                           static_cast<std::size_t>(agent);
+  const float* const row =
+      rows[role_index].observation.data() + slot * static_cast<std::size_t>(stride(role));
+  for (int k = 0; k < stride(role); ++k) {
+    const bool inside = k < role.observation_size();
+    if (inside ? std::isfinite(row[k]) : is_poison(row[k])) continue;
+    const std::string what = !inside             ? " was written"
+                             : is_poison(row[k]) ? " is not written"
+                                                 : concat(" is ", row[k]);
+    return concat(agent_name(role, replica, agent), ": observation ", entry_name(role, k), what);
+  }
+  const float reward = rows[role_index].reward[slot];
+  return std::isfinite(reward) ? "" : concat(agent_name(role, replica, agent), ": the reward is ", reward);
+}
+
+std::string World::mask_fault(std::size_t role_index, int replica, int agent) const {
+  const Role& role = spec_.roles[role_index];
+  const std::size_t slot = static_cast<std::size_t>(replica) * static_cast<std::size_t>(role.count) +
+                           static_cast<std::size_t>(agent);
+  const std::uint8_t* legal =
+      rows[role_index].action_mask.data() + slot * static_cast<std::size_t>(role.action.choices());
+  for (std::size_t h = 0; h < role.action.heads.size(); ++h) {
+    bool any = false;
+    for (int i = 0; i < role.action.heads[h]; ++i) {
+      if (legal[i] > 1)
+        return concat(agent_name(role, replica, agent), ": action mask of choice ", i, " in head ", h,
+                      " is not written");
+      any = any || legal[i] == 1;
+    }
+    if (!any)
+      return concat(agent_name(role, replica, agent), ": the action mask forbids every choice of head ", h);
+    legal += role.action.heads[h];
+  }
+  return {};
+}
+
+std::string World::fault() const {
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    for (int e = 0; e < num_envs_; ++e) {
+      for (int i = 0; i < spec_.roles[r].count; ++i) {
+        if (std::string fault = observation_fault(r, e, i); !fault.empty()) return fault;
+        if (!spec_.roles[r].action_mask) continue;
+        if (std::string fault = mask_fault(r, e, i); !fault.empty()) return fault;
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace wd

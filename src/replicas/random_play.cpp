@@ -1,0 +1,23 @@
+// random_play.cpp: from the buffers of a policy to the kernel that draws its actions.
+#include "src/replicas/random_play.h"
+
+#include "kernels/random_actions.h"
+
+namespace wd {
+
+void play_at_random(Queue queue, PolicyBuffers& buffers, int mask_row, int action_row,
+                    const RandomPlay& play) {
+  RandomActionsArgs args = random_actions_of(buffers.action_space);
+  args.rows = buffers.action.size(1) * buffers.num_agents;
+  if (buffers.action_mask.defined()) {
+    args.action_mask =
+        buffers.action_mask.const_data_ptr<std::uint8_t>() + mask_row * buffers.action_mask.stride(0);
+  }
+  args.action =
+      static_cast<std::int32_t*>(buffers.action.mutable_data_ptr()) + action_row * buffers.action.stride(0);
+  buffers.in_half_widths = false;
+  random_actions_key(play.seed, play.policy, play.step, args);
+  random_actions(queue, args);
+}
+
+}  // namespace wd

@@ -1,0 +1,78 @@
+// minibatches.cpp: the shuffle and the gather of minibatches.
+#include "src/rollout/minibatches.h"
+
+#include <ATen/ATen.h>
+
+#include "kernels/gather.h"
+#include "src/device/device.h"
+#include "src/device/tensor_device.h"
+#include "wd/random.h"
+
+namespace wd {
+
+Batch whole_batch(const PolicyBuffers& buffers, int steps) {
+  Batch batch;
+  for (const BufferField& field : buffer_fields()) {
+    const at::Tensor& tensor = buffers.*field.tensor;
+    if (field.row != nullptr && tensor.defined()) batch.*field.row = tensor.slice(0, 0, steps).flatten(0, 2);
+  }
+  batch.observation = batch.observation.narrow(1, 0, buffers.row_size());
+  batch.activations = buffers.activations.get();
+  return batch;
+}
+
+Minibatches::Minibatches(const PolicyBuffers& buffers, int steps, int num_envs, int count, int rank)
+    : buffers_(buffers), units_(std::int64_t{steps} * num_envs) {
+  deal_.steps = steps;
+  deal_.num_envs = num_envs;
+  deal_.count = count;
+  deal_.first_replica = std::int64_t{rank} * num_envs;
+  if (count == 1) return;  // nothing is gathered
+  const std::int64_t most = deal_.capacity = (units_ + count - 1) / count;
+  order_ = at::zeros({count, most}, buffers.observation.options().dtype(at::kLong));
+  deal_.order = order_.mutable_data_ptr<std::int64_t>();
+  for (const BufferField& field : buffer_fields()) {
+    const at::Tensor& tensor = buffers.*field.tensor;
+    if (field.row == nullptr || !tensor.defined()) continue;
+    std::vector<std::int64_t> shape = tensor.sizes().vec();
+    shape.erase(shape.begin());
+    shape[0] = most;
+    gathered_.*field.row = at::empty(shape, tensor.options());
+  }
+}
+
+void Minibatches::shuffle(std::uint64_t seed, const TrainingTime* time, int epoch) {
+  if (count() == 1) return;
+  deal_.key = RandomKey::of(seed, Stream::kShuffle);
+  deal_.time = time;
+  deal_.epoch = static_cast<std::uint32_t>(epoch);
+  deal(current_queue(device_holding(order_)), deal_);
+}
+
+// Of units 0 .. T E - 1, which are dealt in turn.
+std::int64_t Minibatches::size_of(int m) const {
+  const std::int64_t first =
+      (m - first_minibatch(deal_) + count()) % count();  // the first unit that m is dealt
+  return first < units_ ? (units_ - first - 1) / count() + 1 : 0;
+}
+
+Batch Minibatches::gather(int m) {
+  if (count() == 1) return whole_batch(buffers_, static_cast<int>(buffers_.mask.size(0)));
+  const std::int64_t n = size_of(m);
+  GatherArgs args;
+  args.rows = n;
+  args.index = deal_.order + m * deal_.capacity;
+  Batch batch;
+  for (const BufferField& field : buffer_fields()) {
+    if (field.row == nullptr || !(gathered_.*field.row).defined()) continue;
+    const at::Tensor& from = buffers_.*field.tensor;
+    const at::Tensor& into = gathered_.*field.row;
+    args.add(from.const_data_ptr(), into.mutable_data_ptr(), into.stride(0) * into.element_size());
+    batch.*field.row = into.narrow(0, 0, n).flatten(0, 1);
+  }
+  batch.observation = batch.observation.narrow(1, 0, buffers_.row_size());
+  wd::gather(current_queue(device_holding(order_)), args);
+  return batch;
+}
+
+}  // namespace wd
