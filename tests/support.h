@@ -4,17 +4,17 @@
 #include <string>
 #include <vector>
 
-#include "src/cli/setup.h"
+#include "wd/experiment.h"
 
 namespace wd {
 
 // An environment's own defaults with settings over them: "trainer.num_envs=4", ...
-inline cli::Setup make_setup(const std::string& env, const std::vector<std::string>& settings) {
+inline Experiment make_setup(const std::string& env, const std::vector<std::string>& settings) {
   ConfigSources sources;
   sources.env = env;
   sources.shipped = false;
   for (const std::string& setting : settings) sources.overrides.push_back(parse_override(setting));
-  return cli::load_environment(sources);
+  return load_environment(sources);
 }
 
 }  // namespace wd

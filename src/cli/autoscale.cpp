@@ -57,7 +57,7 @@ void AutoscaleArguments::read() const {
 }
 
 void AutoscaleArguments::choose(LaunchArguments& launch, ConfigSources& sources, bool quiet) {
-  Setup setup = load_environment(sources);
+  Experiment setup = load_environment(sources);
   Autoscaled done;
   const char* const report = std::getenv(kReportVariable);
   const bool is_probe = std::getenv(scaling::kProbeVariable) != nullptr;

@@ -6,7 +6,6 @@
 #include "src/autoscale/budget.h"
 #include "src/autoscale/probe.h"
 #include "src/base/json.h"
-#include "src/base/plain_error.h"
 #include "src/base/suggest.h"
 #include "src/bench/child.h"
 #include "src/bench/sweep.h"
@@ -15,6 +14,7 @@
 #include "src/cli/output.h"
 #include "src/cli/setup.h"
 #include "src/launcher/command.h"
+#include "src/report/plain_error.h"
 #include "wd/atomic_file.h"
 #include "wd/log.h"
 
@@ -127,7 +127,7 @@ Json measure(Order order, std::optional<bench::Ceilings> ceilings) {
   const bool env = order.mode == "env";
   // The environment alone has no training batch that the number of replicas must divide.
   if (!env) order.shape_batch();
-  const Setup setup = load_setup(order.sources);
+  const Experiment setup = load_setup(order.sources);
   if (order.memory_gb > 0.0) {
     if (setup.device.is_cuda())
       throw UsageError("--memory_gb is for the CPU: a GPU's memory is its own limit");

@@ -30,7 +30,7 @@ const char* crashed_name = "";  // of the environment
 }
 
 // Prints each result as it comes; false when one failed.
-bool run_checks(const Setup& setup, const CheckOptions& options) {
+bool run_checks(const Experiment& setup, const CheckOptions& options) {
   bool passed = true;
   const auto show = [&](const CheckResult& result) {
     print(line_of(result.passed ? "ok" : "FAILED", result));
@@ -82,7 +82,7 @@ int check(const CommandLine& line) {
   arguments.option("--steps", steps, "INT", "steps of random play (300)");
   arguments.option("--seconds", seconds, "NUMBER", "time after which long checks stop early (10)");
   if (!arguments.parse()) return 0;
-  const Setup setup = load_setup(options.sources());
+  const Experiment setup = load_setup(options.sources());
   CheckOptions extent;
   extent.seed = static_cast<std::uint64_t>(setup.config.trainer.seed);
   extent.observation_type = setup.config.trainer.storage().type;

@@ -66,7 +66,7 @@ struct Parameter {
   std::string fallback, origin;
 };
 
-std::vector<Parameter> parameters_of(const Setup& setup) {
+std::vector<Parameter> parameters_of(const Experiment& setup) {
   const std::unique_ptr<Environment> fresh = setup.row->make();
   const auto defaults = list_fields([&](Fields& fields) { fresh->describe(fields); });
   std::vector<Parameter> parameters;
@@ -78,7 +78,7 @@ std::vector<Parameter> parameters_of(const Setup& setup) {
   return parameters;
 }
 
-Json description_json(const Setup& setup) {
+Json description_json(const Experiment& setup) {
   const Spec spec = setup.environment->spec();
   Json json = {{"name", setup.row->name},
                {"agents", spec.num_agents()},
@@ -135,7 +135,7 @@ std::string role_text(const Role& role, int first) {
                 "\n  observation: ", run::counted(begin, "number"), "\n", table(parts, 4));
 }
 
-std::string description(const Setup& setup) {
+std::string description(const Experiment& setup) {
   const Spec spec = setup.environment->spec();
   std::string text = concat(setup.row->name, ": ", run::counted(spec.num_agents(), "agent"), ", an episode ",
                             end_of(spec), " after ", run::counted(spec.time_limit, "step"), "\n");
@@ -181,7 +181,7 @@ void list(bool json, const ConfigSources& sources) {
   for (const EnvironmentRow& row : detail::environment_table()) {
     ConfigSources one = sources;
     one.env = row.name;
-    const Setup setup = load_environment(one);
+    const Experiment setup = load_environment(one);
     if (json) all.push_back(description_json(setup));
     rows.push_back(summary(row.name, setup.environment->spec()));
   }
@@ -207,7 +207,7 @@ int envs(const CommandLine& line) {
     list(json, sources);
     return 0;
   }
-  const Setup setup = load_environment(sources);
+  const Experiment setup = load_environment(sources);
   print(json ? description_json(setup).dump(2) + "\n" : description(setup));
   return 0;
 }

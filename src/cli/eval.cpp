@@ -182,7 +182,7 @@ ConfigSources sources_of(const EvalOptions& options) {
   return sources;
 }
 
-Json evaluate(const Setup& setup, const EvalOptions& options) {
+Json evaluate(const Experiment& setup, const EvalOptions& options) {
   const Spec spec = setup.environment->spec();
   Match match;
   match.players = parse_players(spec, options.policies);
@@ -236,7 +236,7 @@ int eval(const CommandLine& line) {
   arguments.flag("--json", options.json, "one JSON object on stdout");
   arguments.words_belong_to("--run");
   if (!arguments.parse()) return 0;
-  const Setup setup = load_setup(sources_of(options));
+  const Experiment setup = load_setup(sources_of(options));
   const Json json = evaluate(setup, options);
   print(options.json ? json.dump() + "\n" : text(json));
   return 0;

@@ -104,7 +104,7 @@ Checkpoint find_checkpoint(const std::string& argument, const std::string& run_d
   return checkpoint;
 }
 
-std::vector<std::string> drift(const Setup& now, const Setup& then) {
+std::vector<std::string> drift(const Experiment& now, const Experiment& then) {
   const auto before = config_values(then.config, then.describe()),
              after = config_values(now.config, now.describe());
   std::map<std::string, std::string> old(before.begin(), before.end()), current(after.begin(), after.end());

@@ -18,7 +18,7 @@ std::filesystem::path run_of(const Checkpoint& checkpoint);
 
 // What is set otherwise than in the checkpoint and changes what is learned: "trainer.seed: 1 -> 2", one line each. How long
 // training goes on, where it runs and what it saves is no drift.
-std::vector<std::string> drift(const Setup& now, const Setup& then);
+std::vector<std::string> drift(const Experiment& now, const Experiment& then);
 
 // Loads weights, and nothing else, into every policy: from a checkpoint, or from a run's folder (its newest checkpoint). Throws
 // UsageError naming the policy that it has no weights for.

@@ -1,8 +1,6 @@
 // setup.cpp: options, configuration folders, and the environment that they lead to.
 #include "src/cli/setup.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -47,15 +45,6 @@ std::vector<std::string> environment_names() {
   return names;
 }
 
-// The folder of the file that this code was loaded from.
-std::filesystem::path library_folder() {
-  Dl_info info{};
-  if (::dladdr(reinterpret_cast<const void*>(&config_folders), &info) == 0 || info.dli_fname == nullptr)
-    return {};
-  std::error_code error;
-  return std::filesystem::canonical(info.dli_fname, error).parent_path();
-}
-
 }  // namespace
 
 void ConfigOptions::add_to(Arguments& arguments, const std::vector<Shorthand>& shorthands) {
@@ -87,24 +76,8 @@ ConfigSources ConfigOptions::sources(bool environment_needed) const {
   return sources;
 }
 
-Describe Setup::describe() const {
-  return [this](Fields& fields) { environment->describe(fields); };
-}
-
-Setup load_environment(const ConfigSources& sources) {
-  Setup setup;
-  setup.config = load_config(sources, [&](const std::string& name) {
-    setup.row = &find_environment(name);
-    setup.environment = setup.row->make();
-    Environment* const environment = setup.environment.get();
-    return EnvironmentAccess{[environment](Fields& fields) { environment->describe(fields); },
-                             [environment] { return environment->spec(); }, setup.row->config};
-  });
-  return setup;
-}
-
-Setup load_setup(const ConfigSources& sources, const Membership& self) {
-  Setup setup = load_environment(sources);
+Experiment load_setup(const ConfigSources& sources, const Membership& self) {
+  Experiment setup = load_environment(sources);
   share_threads(setup.config.trainer.threads, self.local_world_size);
   const int threads = setup.config.trainer.threads, processors = available_processors();
   if (threads > processors * kManyThreads && self.rank == 0) {
@@ -119,18 +92,6 @@ Setup load_setup(const ConfigSources& sources, const Membership& self) {
     throw UsageError(origin == "--device" ? concat("--", error.what()) : concat(origin, ": ", error.what()));
   }
   return setup;
-}
-
-std::vector<std::filesystem::path> config_folders() {
-  std::vector<std::filesystem::path> folders = {"configs"};
-  if (const std::filesystem::path library = library_folder(); !library.empty()) {
-    folders.push_back(library.parent_path() / "configs");  // build/ in the project
-    // lib/ or lib/ARCHITECTURE/ of an installation
-    for (const auto& prefix : {library.parent_path(), library.parent_path().parent_path()}) {
-      folders.push_back(prefix / "share" / "wd" / "configs");
-    }
-  }
-  return folders;
 }
 
 std::string read_text(const std::string& path) {

@@ -9,6 +9,7 @@
 #include "wd/config.h"
 #include "wd/device.h"
 #include "wd/environment.h"
+#include "wd/experiment.h"
 #include "wd/membership.h"
 
 namespace wd::cli {
@@ -38,26 +39,9 @@ class ConfigOptions {
   std::vector<std::unique_ptr<Value>> values_;
 };
 
-// An environment with its parameters set, and all that was configured.
-struct Setup {
-  const EnvironmentRow* row = nullptr;
-  std::unique_ptr<Environment> environment;
-  Config config;
-
-  Device device;
-
-  Describe describe() const;
-};
-
 // Loads the configuration, sets the number of threads, and selects the device: of a worker, its share of the machine's. Throws
 // UsageError.
-Setup load_setup(const ConfigSources& sources, const Membership& self = {});
-
-// The same without touching threads or devices.
-Setup load_environment(const ConfigSources& sources);
-
-// Folders that may hold NAME.yaml: ./configs, then those of the build and of the installation.
-std::vector<std::filesystem::path> config_folders();
+Experiment load_setup(const ConfigSources& sources, const Membership& self = {});
 
 // Contents of a file. Throws UsageError when it cannot be read.
 std::string read_text(const std::string& path);

@@ -8,8 +8,8 @@
 #include "src/cli/output.h"
 #include "src/cli/script.h"
 #include "src/cli/setup.h"
+#include "src/config/role_names.h"
 #include "src/metrics/number.h"
-#include "src/replicas/roles.h"
 #include "wd/atomic_file.h"
 #include "wd/error.h"
 #include "wd/trainer.h"
@@ -39,10 +39,10 @@ void append_list(std::string& json, const Values& values, const Text& text) {
 // One replica with a policy for each role: its actions in, its rows out.
 class Player {
  public:
-  Player(const Setup& setup, const Script& script)
+  Player(const Experiment& setup, const Script& script)
       : setup_(setup),
         spec_(setup.environment->spec()),
-        trajectory_(spec_, role_names(spec_), policy_a_role(spec_), 1, 1, setup.device,
+        trajectory_(spec_, role_names(spec_), one_policy_per_role(spec_), 1, 1, setup.device,
                     {setup.config.trainer.storage().type}),
         replicas_(*setup.row, *setup.environment, options(setup, script)) {}
 
@@ -63,7 +63,7 @@ class Player {
   }
 
  private:
-  static ReplicasOptions options(const Setup& setup, const Script& script) {
+  static ReplicasOptions options(const Experiment& setup, const Script& script) {
     ReplicasOptions options = replicas_options(setup.config, setup.device);
     options.num_envs = 1;
     if (!script.state.empty()) {
@@ -145,7 +145,7 @@ class Player {
                    ", \"truncated\": ", truncated ? "true" : "false");
   }
 
-  const Setup& setup_;
+  const Experiment& setup_;
   Spec spec_;
   Trajectory trajectory_;
   Replicas replicas_;
@@ -153,7 +153,7 @@ class Player {
 };
 
 // What is wrong with the start is found where the replica is made, which knows of no file.
-Player player(const Setup& setup, const Script& script, const std::string& path) try {
+Player player(const Experiment& setup, const Script& script, const std::string& path) try {
   return {setup, script};
 } catch (const UsageError& error) {
   if (script.state.empty()) throw;
@@ -179,7 +179,7 @@ int trace(const CommandLine& line) {
   ConfigSources sources = options.sources();
   sources.shipped =
       false;  // a trace is about the rules: what it is not told, it takes from the environment itself
-  const Setup setup = load_setup(sources);
+  const Experiment setup = load_setup(sources);
   const Script script = read_script(script_path, setup.environment->spec());
   const std::string json = player(setup, script, script_path).play(script);
   if (out == "-") {

@@ -90,7 +90,7 @@ bool TrainArguments::parse(const CommandLine& line) {
   return true;
 }
 
-RunOptions run_options(const Setup& setup, bool quiet) {
+RunOptions run_options(const Experiment& setup, bool quiet) {
   const Config& config = setup.config;
   RunOptions options;
   options.env = config.name;
@@ -122,8 +122,8 @@ void remember(int signal) {
 }
 
 // Looked at before the workers meet: none of them has allocated anything then.
-Setup load_setup_that_fits(const ConfigSources& sources, const Membership& self) {
-  Setup setup = load_setup(sources, self);
+Experiment load_setup_that_fits(const ConfigSources& sources, const Membership& self) {
+  Experiment setup = load_setup(sources, self);
   scaling::check_memory(setup.config, *setup.environment, setup.device, self.world_size,
                         self.local_world_size);
   return setup;
@@ -131,7 +131,7 @@ Setup load_setup_that_fits(const ConfigSources& sources, const Membership& self)
 
 // What a worker is made of, in the order in which it is built.
 struct Worker {
-  Setup setup;
+  Experiment setup;
   ProcessGroup group;
   std::string config;  // effective, as in config.yaml
   std::unique_ptr<Trainer> trainer;
@@ -212,11 +212,11 @@ int begin(const TrainArguments& arguments, const ConfigSources& sources) {
   return run_training(arguments, worker);
 }
 
-void refuse_drift(const Setup& now, const Checkpoint& checkpoint, bool allowed) {
+void refuse_drift(const Experiment& now, const Checkpoint& checkpoint, bool allowed) {
   ConfigSources saved;
   saved.file = checkpoint.folder / "config.yaml";
   saved.shipped = false;
-  const Setup then = load_environment(saved);
+  const Experiment then = load_environment(saved);
   const std::vector<std::string> differences = drift(now, then);
   if (differences.empty()) return;
   std::string list;
@@ -347,7 +347,7 @@ int train(const CommandLine& line) {
     }
   }
   if (arguments.print_only || launch.launches()) {
-    const Setup setup = load_environment(sources);
+    const Experiment setup = load_environment(sources);
     check_shares(setup.config, launch.world_size());
     if (!arguments.print_only) return launch.supervise(setup.config.trainer.device);
     print(print_config(setup.config, setup.describe()));

@@ -1,10 +1,9 @@
 // roles.cpp: every role gets exactly one policy.
-#include "src/replicas/roles.h"
-
 #include <algorithm>
 
 #include "src/base/suggest.h"
 #include "src/config/layers.h"
+#include "src/config/role_names.h"
 
 namespace wd::config {
 namespace {

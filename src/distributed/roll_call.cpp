@@ -13,7 +13,6 @@
 #include "src/base/printable.h"
 #include "src/distributed/address.h"
 #include "src/distributed/seal.h"
-#include "src/launcher/rendezvous.h"
 #include "wd/error.h"
 #include "wd/heartbeat.h"
 
@@ -45,7 +44,7 @@ class RollCall {
       : store_(std::move(store)), self_(self), start_s_(start_s), begin_(Clock::now()) {}
 
   void lead() {
-    nonce_ = launcher::random_token();
+    nonce_ = random_token();
     set("hello", nonce_ + ' ' + self_.run_id);
     std::map<int, Caller> here;
     try {

@@ -5,9 +5,9 @@
 
 #include <optional>
 
+#include "src/config/role_names.h"
 #include "src/device/device.h"
 #include "src/replicas/random_play.h"
-#include "src/replicas/roles.h"
 #include "wd/error.h"
 #include "wd/trainer.h"
 #include "wd/weights.h"
@@ -123,14 +123,14 @@ std::vector<Episode> Evaluator::play(const Match& match) {
   options.num_envs = E;
   if (match.starts == Starts::kTraining) options.start_seed = options.seed;
   options.seed = match.seed | kEvaluation;
-  Table table{
-      match,
-      options.seed,
-      Replicas(row_, environment_, options),
-      Trajectory(spec_, role_names(spec_), policy_a_role(spec_), 1, E, device_, config_.trainer.storage()),
-      {},
-      {},
-      {}};
+  Table table{match,
+              options.seed,
+              Replicas(row_, environment_, options),
+              Trajectory(spec_, role_names(spec_), one_policy_per_role(spec_), 1, E, device_,
+                         config_.trainer.storage()),
+              {},
+              {},
+              {}};
   for (std::size_t r = 0; r < spec_.roles.size(); ++r) add_policy(table, r);
   for (int e = 0; e < E; ++e)
     table.remaining.push_back(match.episodes / E + (e < match.episodes % E ? 1 : 0));

@@ -16,24 +16,6 @@ bool is_inside(const WorkerStatus& slot) { return slot.inside_collective.load() 
 
 }  // namespace
 
-const char* phase_name(int phase) {
-  switch (static_cast<Phase>(phase)) {
-    case Phase::kStarting:
-      return "starting";
-    case Phase::kRollout:
-      return "rollout";
-    case Phase::kUpdate:
-      return "update";
-    case Phase::kCheckpoint:
-      return "checkpoint";
-    case Phase::kEvaluation:
-      return "evaluation";
-    case Phase::kDone:
-      return "done";
-  }
-  return "unknown";
-}
-
 HangWatch::HangWatch(const LaunchOptions& options, std::span<const WorkerStatus> slots, std::int64_t now)
     : options_(options), slots_(slots), seen_(slots.size()), changed_(slots.size(), now) {}
 

@@ -51,7 +51,4 @@ class HangWatch {
   std::vector<std::int64_t> changed_;
 };
 
-// "rollout"
-const char* phase_name(int phase);
-
 }  // namespace wd::launcher

@@ -1,12 +1,11 @@
 // rendezvous.cpp: one machine, or an address that all nodes know. Files: file_rendezvous.cpp.
 #include "src/launcher/rendezvous.h"
 
-#include <sys/random.h>
-
 #include <array>
 #include <cstdlib>
 
 #include "src/base/files.h"
+#include "src/base/host.h"
 #include "src/base/whole_number.h"
 #include "src/distributed/address.h"
 #include "src/launcher/file_rendezvous.h"
@@ -97,18 +96,6 @@ std::unique_ptr<Rendezvous> make_rendezvous(const LaunchOptions& options) {
       break;
   }
   return std::make_unique<ThisMachine>();
-}
-
-std::string random_token() {
-  std::array<unsigned char, 16> bits{};
-  if (::getrandom(bits.data(), bits.size(), 0) != static_cast<ssize_t>(bits.size()))
-    throw_file_error("random numbers", "get them");
-  std::string text;
-  for (const unsigned char byte : bits) {
-    text += "0123456789abcdef"[byte >> 4U];
-    text += "0123456789abcdef"[byte & 15U];
-  }
-  return text;
 }
 
 std::string run_id(const LaunchOptions& options) {

@@ -46,9 +46,6 @@ class Rendezvous {
 
 std::unique_ptr<Rendezvous> make_rendezvous(const LaunchOptions& options);
 
-// 128 random bits as 32 hexadecimal digits.
-std::string random_token();
-
 // "default" and the like: the name under which nodes find each other.
 std::string run_id(const LaunchOptions& options);
 

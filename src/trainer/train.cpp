@@ -4,9 +4,9 @@
 #include <chrono>
 #include <cmath>
 
-#include "src/base/plain_error.h"
 #include "src/device/device.h"
 #include "src/device/strict.h"
+#include "src/report/plain_error.h"
 #include "src/trainer/profiler.h"
 #include "src/worker/guarded.h"
 #include "wd/heartbeat.h"

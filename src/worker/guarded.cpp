@@ -6,7 +6,7 @@
 #include <atomic>
 #include <cstdlib>
 
-#include "src/base/plain_error.h"
+#include "src/report/plain_error.h"
 #include "src/worker/last_words.h"
 #include "src/worker/status.h"
 #include "wd/error.h"

@@ -33,6 +33,24 @@ WorkerStatus* map_slot() {
 
 }  // namespace
 
+const char* phase_name(int phase) {
+  switch (static_cast<heartbeat::Phase>(phase)) {
+    case heartbeat::Phase::kStarting:
+      return "starting";
+    case heartbeat::Phase::kRollout:
+      return "rollout";
+    case heartbeat::Phase::kUpdate:
+      return "update";
+    case heartbeat::Phase::kCheckpoint:
+      return "checkpoint";
+    case heartbeat::Phase::kEvaluation:
+      return "evaluation";
+    case heartbeat::Phase::kDone:
+      return "done";
+  }
+  return "unknown";
+}
+
 WorkerStatus* launched_status() {
   static WorkerStatus* const slot = map_slot();
   return slot;

@@ -11,7 +11,6 @@
 #include <cstring>
 #include <ctime>
 
-#include "src/launcher/hang.h"
 #include "src/worker/status.h"
 #include "src/worker/text.h"
 

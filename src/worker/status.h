@@ -54,6 +54,9 @@ std::string read_text(const std::array<char, N>& from) {
   return text.substr(0, text.find('\0'));
 }
 
+// "rollout", for heartbeat::Phase::kRollout.
+const char* phase_name(int phase);
+
 // Worker's side (heartbeat.cpp): its own slot, nullptr where no launcher started it.
 WorkerStatus* launched_status();
 // The same, or one of this process's own.

@@ -8,14 +8,14 @@
 namespace wd {
 namespace {
 
-cli::Setup setup_with_seed(int seed) {
+Experiment setup_with_seed(int seed) {
   return make_setup("tag_gridworld", {"trainer.num_envs=6", "trainer.train_batch_size=30",
                                       "trainer.threads=1", concat("trainer.seed=", seed)});
 }
 
 TEST(RanksAgree, T3_DifferentlySeededRanksAreTheSameBeforeTheFirstRollout) {
   on_ranks(2, [](const ProcessGroup& group) {
-    const cli::Setup setup = setup_with_seed(1 + group.rank());
+    const Experiment setup = setup_with_seed(1 + group.rank());
     Trainer alone(setup.config, *setup.row, *setup.environment, {});
     const at::Tensor apart = group.all_gather_rows(alone.policies()[0].parameters().view({1, -1}));
     EXPECT_FALSE(at::equal(apart[0], apart[1])) << "the seeds make no difference: nothing is tested";
@@ -30,7 +30,7 @@ TEST(RanksAgree, T3_DifferentlySeededRanksAreTheSameBeforeTheFirstRollout) {
 
 TEST(RanksAgree, T2_OneBitOnOneRankIsNoticedOnAll) {
   on_ranks(3, [](const ProcessGroup& group) {
-    const cli::Setup setup = setup_with_seed(1);
+    const Experiment setup = setup_with_seed(1);
     Trainer trainer(setup.config, *setup.row, *setup.environment, {}, group);
     trainer.check_ranks_agree();
     if (group.rank() == 1) {

@@ -74,6 +74,16 @@ def test_a_loop_of_ones_own_runs_on_several_workers(prefix, tmp_path):
         assert float(told.split()[-1]) < 1e-4
 
 
+def test_a_training_loop_on_the_public_api_learns(prefix, tmp_path):
+    project = tmp_path / "training_loop"
+    shutil.copytree(SOURCE / "examples" / "training_loop", project)
+    run("cmake", "-G", "Ninja", "-S", project, "-B", project / "build", f"-DCMAKE_PREFIX_PATH={prefix}")
+    run("cmake", "--build", project / "build")
+    told = run(project / "build" / "training_loop", "cartpole", "trainer.total_steps=61440", "trainer.device=cpu", cwd=tmp_path)
+    returns = [float(line.split()[-1]) for line in told.splitlines()]
+    assert len(returns) == 3 and returns[0] < returns[-1] and returns[-1] > 150, told
+
+
 def test_installed_program_runs_without_the_build_folder(prefix, tmp_path):
     listed = run(prefix / "bin" / "wdtrain", "envs", cwd=tmp_path)
     assert "tag_continuous" in listed

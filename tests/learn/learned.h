@@ -80,7 +80,7 @@ class Trained {
   }
 
  private:
-  cli::Setup setup_;
+  Experiment setup_;
   Trainer trainer_;
 };
 

@@ -171,7 +171,7 @@ TEST(Module, TrainsByItsNameInYaml) {
   const std::string ppo =
       "policy={shared: {algorithm: PPO, gamma: 0.98, gae_lambda: 0.8, lr: 1e-3, num_epochs: 10, model: "
       "{type: twin, ";
-  const cli::Setup setup =
+  const Experiment setup =
       make_setup("cartpole", {"trainer.total_steps=40960", "trainer.num_envs=32",
                               "trainer.train_batch_size=1024", ppo + "width: 64, separate_value: true}}}"});
   Trainer trainer(setup.config, *setup.row, *setup.environment, {});

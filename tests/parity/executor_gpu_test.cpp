@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <map>
 
-#include "src/replicas/roles.h"
+#include "src/config/role_names.h"
 #include "tests/kernels/random_data.h"
 #include "wd/error.h"
 #include "wd/replicas.h"
@@ -121,8 +121,8 @@ struct Side {
                   .reset = c.reset,
                   .pool_size = 7,
                   .device = {kind}}),
-        trajectory(environment.spec(), role_names(environment.spec()), policy_a_role(environment.spec()),
-                   kSteps, c.num_envs, {kind}, c.stored) {
+        trajectory(environment.spec(), role_names(environment.spec()),
+                   one_policy_per_role(environment.spec()), kSteps, c.num_envs, {kind}, c.stored) {
     replicas.step(trajectory.first_rows());
   }
 };

@@ -15,7 +15,7 @@ using Weights = std::map<std::string, at::Tensor>;
 
 // Of each policy of tag_gridworld, in double. It has 4 taggers, so rows of 21 numbers, and 5 choices.
 std::vector<Weights> first_weights(const std::string& model, int seed = 1) {
-  const cli::Setup setup = make_setup(
+  const Experiment setup = make_setup(
       "tag_gridworld", {"env={num_taggers: 4}", "trainer.num_envs=2", "trainer.train_batch_size=4",
                         "trainer.seed=" + std::to_string(seed),
                         "policy={tagger: {model: {" + model + "}}, runner: {model: {" + model + "}}}"});

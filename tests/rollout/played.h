@@ -1,8 +1,8 @@
 // played.h: an environment and the rollout of actions drawn at random that it has written.
 #pragma once
 
+#include "src/config/role_names.h"
 #include "src/replicas/random_play.h"
-#include "src/replicas/roles.h"
 #include "wd/replicas.h"
 #include "wd/trajectory.h"
 
@@ -16,8 +16,8 @@ struct Played {
   Played(const EnvironmentRow& row, const Environment& environment, int steps, int num_envs,
          ObservationStorage storage)
       : replicas(row, environment, {.num_envs = num_envs, .seed = 11}),
-        trajectory(environment.spec(), role_names(environment.spec()), policy_a_role(environment.spec()),
-                   steps, num_envs, {}, storage) {
+        trajectory(environment.spec(), role_names(environment.spec()),
+                   one_policy_per_role(environment.spec()), steps, num_envs, {}, storage) {
     replicas.step(trajectory.first_rows());
     for (int t = 0; t < steps; ++t) {
       for (std::size_t p = 0; p < trajectory.policies().size(); ++p) {

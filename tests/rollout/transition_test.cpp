@@ -15,7 +15,7 @@ int flag(const at::Tensor& flags, int t, int e) { return flags[t][e].item<int>()
 
 // Pendulum with episodes of 5 steps: truncated at steps 4, 10, ... and reset at 5, 11, ... of every replica.
 TEST(Transition, TruncationShowsTheTrueLastObservationThenResets) {
-  const cli::Setup setup =
+  const Experiment setup =
       make_setup("pendulum", {"env.episode_length=5", "trainer.num_envs=3", "trainer.train_batch_size=42"});
   Trainer trainer(setup.config, *setup.row, *setup.environment, {});
   trainer.rollout();
@@ -41,7 +41,7 @@ TEST(Transition, TruncationShowsTheTrueLastObservationThenResets) {
 
 // A runner on top of a tagger is tagged in the first step; the other one, out of reach, plays on.
 TEST(Transition, AnAgentThatLeavesKeepsItsLastRewardAndIsInactiveAfterwards) {
-  const cli::Setup setup =
+  const Experiment setup =
       make_setup("tag_continuous",
                  {"env.num_taggers=1", "env.num_runners=2", "env.max_speed=0.001",
                   "env.tagging_distance=0.02", "env.tag_reward_for_tagger=1", "env.tag_penalty_for_runner=-1",
@@ -71,7 +71,7 @@ TEST(Transition, AnAgentThatLeavesKeepsItsLastRewardAndIsInactiveAfterwards) {
 
 // Of every episode that ends: the tags of the replica, and the mean over its runners of the steps that they survived.
 TEST(Transition, StatisticsAreThoseOfTheStateAtTheEnd) {
-  const cli::Setup setup = make_setup(
+  const Experiment setup = make_setup(
       "tag_continuous", {"env.num_taggers=2", "env.num_runners=5", "env.episode_length=6",
                          "env.tagging_distance=0.15", "trainer.num_envs=4", "trainer.train_batch_size=4",
                          "policy={tagger: {algorithm: A2C}, runner: {algorithm: A2C}}"});
@@ -115,7 +115,7 @@ TEST(Transition, StaggeredResetsCutTheFirstEpisodesAloneAndOnlyWhereRolloutsAreS
                                            concat("trainer.train_batch_size=", kReplicas * steps)};
       if (!truncates)
         settings.insert(settings.end(), {"env.num_taggers=1", "env.num_runners=2", "env.tagging_distance=0"});
-      const cli::Setup setup = make_setup(truncates ? "pendulum" : "tag_continuous", settings);
+      const Experiment setup = make_setup(truncates ? "pendulum" : "tag_continuous", settings);
       Trainer trainer(setup.config, *setup.row, *setup.environment, {});
       const Trajectory& rows = trainer.trajectory();
       std::vector<Replica> replicas;
@@ -171,7 +171,7 @@ TEST(Staggered, AreSpreadEvenlyOverTheEpisodeForAnyNumberOfReplicas) {
 
 // Only whole episodes are told of.
 TEST(Staggered, CutEpisodesCountNowhere) {
-  const cli::Setup setup =
+  const Experiment setup =
       make_setup("pendulum", {"env.episode_length=20", "trainer.num_envs=8", "trainer.train_batch_size=80"});
   Trainer trainer(setup.config, *setup.row, *setup.environment, {});
   std::vector<int> ends_of_whole(51);  // by step, of all replicas: an episode and its reset take 21
@@ -198,7 +198,7 @@ TEST(Staggered, CutEpisodesCountNowhere) {
 }
 
 TEST(Staggered, FirstEpisodesGoOnFromACheckpointAsIfNothingHadHappened) {
-  const cli::Setup setup =
+  const Experiment setup =
       make_setup("pendulum", {"env.episode_length=20", "trainer.num_envs=8", "trainer.train_batch_size=56"});
   Trainer unharmed(setup.config, *setup.row, *setup.environment, {});
   unharmed.iterate();
@@ -222,7 +222,7 @@ TEST(Staggered, FirstEpisodesGoOnFromACheckpointAsIfNothingHadHappened) {
 
 // Replicas are keyed by their global id: two workers' halves are one worker's whole.
 TEST(Transition, EpisodesDependOnGlobalIdsAlone) {
-  const cli::Setup setup = make_setup("tag_gridworld", {"env.start=random", "env.episode_length=8"});
+  const Experiment setup = make_setup("tag_gridworld", {"env.start=random", "env.episode_length=8"});
   const auto rollout = [&](int num_envs, std::uint32_t first) {
     ReplicasOptions options;
     options.staggered = true;

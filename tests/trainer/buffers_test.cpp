@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "src/autoscale/memory_needed.h"
-#include "src/base/plain_error.h"
+#include "src/report/plain_error.h"
 #include "src/rollout/minibatches.h"
 #include "tests/support.h"
 #include "wd/trainer.h"
@@ -20,7 +20,7 @@ std::vector<const void*> addresses(const Trajectory& trajectory) {
 
 TEST(Buffers, AddressesStayOverIterations) {
   for (const std::string algorithm : {"A2C", "PPO", "REINFORCE"}) {
-    const cli::Setup setup = make_setup(
+    const Experiment setup = make_setup(
         "tag_gridworld", {"trainer.num_envs=6", "trainer.train_batch_size=60", "env.episode_length=5",
                           "policy={shared: {algorithm: " + algorithm + "}}"});
     Trainer trainer(setup.config, *setup.row, *setup.environment, {});
@@ -36,7 +36,7 @@ TEST(Buffers, AddressesStayOverIterations) {
 }
 
 TEST(Buffers, TheLearnerReadsTheRolloutItself) {
-  const cli::Setup setup = make_setup("tag_gridworld", {"trainer.num_envs=6", "trainer.train_batch_size=60"});
+  const Experiment setup = make_setup("tag_gridworld", {"trainer.num_envs=6", "trainer.train_batch_size=60"});
   Trainer trainer(setup.config, *setup.row, *setup.environment, {});
   trainer.rollout();
   for (const PolicyBuffers& buffers : trainer.trajectory().policies()) {
@@ -48,7 +48,7 @@ TEST(Buffers, TheLearnerReadsTheRolloutItself) {
 }
 
 TEST(Buffers, RowTBecomesRowZeroOfTheNextRollout) {
-  const cli::Setup setup =
+  const Experiment setup =
       make_setup("tag_continuous", {"trainer.num_envs=4", "trainer.train_batch_size=40"});
   Trainer trainer(setup.config, *setup.row, *setup.environment, {});
   trainer.rollout();
@@ -74,7 +74,7 @@ TEST(Buffers, BytesAreKnownBeforeTheyAreAllocated) {
                                       {"simple_tag", {}}}) {
     std::vector<std::string> all = {"trainer.num_envs=6", "trainer.train_batch_size=42"};
     all.insert(all.end(), settings.begin(), settings.end());
-    const cli::Setup setup = make_setup(env, all);
+    const Experiment setup = make_setup(env, all);
     Trainer trainer(setup.config, *setup.row, *setup.environment, {});
     const double bytes = trajectory_bytes(setup.environment->spec(), setup.config.policy_of_role, 7, 6,
                                           setup.config.trainer.storage());

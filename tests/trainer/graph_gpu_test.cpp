@@ -23,7 +23,7 @@ struct Case {
 
 class Graphs : public testing::TestWithParam<Case> {
  protected:
-  cli::Setup setup(bool graphs) const {
+  Experiment setup(bool graphs) const {
     return make_setup(GetParam().env,
                       {"trainer.num_envs=64", "trainer.train_batch_size=640", GetParam().setting,
                        graphs ? "trainer.cuda_graphs=true" : "trainer.cuda_graphs=false", GetParam().policy});
@@ -35,7 +35,7 @@ struct Trained {
   std::vector<std::pair<std::string, double>> metrics;
 };
 
-Trained train_with(const cli::Setup& setup, int iterations) {
+Trained train_with(const Experiment& setup, int iterations) {
   Trainer trainer(setup.config, *setup.row, *setup.environment, kGpu);
   Trained result;
   for (int i = 0; i < iterations; ++i) {
@@ -63,7 +63,7 @@ TEST_P(Graphs, GiveTheSameBitsAsLaunchesOneByOne) {
 
 TEST_P(Graphs, LeaveNothingToTheHost) {
   WD_SKIP_WITHOUT_GPU();
-  const cli::Setup replayed = setup(true);
+  const Experiment replayed = setup(true);
   Trainer trainer(replayed.config, *replayed.row, *replayed.environment, kGpu);
   for (int i = 0; i < 3; ++i) trainer.iterate();
   static_cast<void>(trainer.take_metrics());
@@ -76,7 +76,7 @@ TEST_P(Graphs, LeaveNothingToTheHost) {
 
 TEST_P(Graphs, LearnNothingFromWhatIsNotFinite) {
   WD_SKIP_WITHOUT_GPU();
-  const cli::Setup replayed = setup(true);
+  const Experiment replayed = setup(true);
   for (const std::string tensor : {"observation", "reward", "loss", "gradient"}) {
     Trainer trainer(replayed.config, *replayed.row, *replayed.environment, kGpu);
     for (int i = 0; i < 3; ++i) trainer.iterate();

@@ -66,7 +66,7 @@ constexpr const char* kBf16 = "trainer.precision=bf16";
 class WarmLoop : public testing::TestWithParam<Case> {};
 
 TEST_P(WarmLoop, AllocatesNothing) {
-  const cli::Setup setup = make_setup(GetParam().env, {"trainer.num_envs=6", "trainer.train_batch_size=60",
+  const Experiment setup = make_setup(GetParam().env, {"trainer.num_envs=6", "trainer.train_batch_size=60",
                                                        GetParam().setting, GetParam().policy});
   Trainer trainer(setup.config, *setup.row, *setup.environment, {});
   for (const bool may_give_up : {false, true}) {
@@ -107,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST(StrictTraining, FailsWhereTheLoopAllocates) {
-  const cli::Setup setup = make_setup(
+  const Experiment setup = make_setup(
       "cartpole", {"trainer.num_envs=4", "trainer.train_batch_size=40", "trainer.total_steps=400"});
   int asked = 0;
   TrainOptions options{setup.config, [&] {

@@ -3,10 +3,10 @@
 
 #include <cstddef>
 
+#include "src/config/role_names.h"
 #include "src/device/device.h"
 #include "src/replicas/check/checks.h"
 #include "src/replicas/random_play.h"
-#include "src/replicas/roles.h"
 #include "wd/error.h"
 #include "wd/replicas.h"
 #include "wd/trajectory.h"
@@ -23,8 +23,8 @@ struct Side {
   Replicas replicas;
 
   Side(const EnvironmentRow& row, const Environment& environment, const CheckOptions& check, Device device)
-      : trajectory(environment.spec(), role_names(environment.spec()), policy_a_role(environment.spec()), 1,
-                   kReplicas, device, {check.observation_type}),
+      : trajectory(environment.spec(), role_names(environment.spec()),
+                   one_policy_per_role(environment.spec()), 1, kReplicas, device, {check.observation_type}),
         replicas(row, environment, options(check.seed, device)) {}
 
   static ReplicasOptions options(std::uint64_t seed, Device device) {

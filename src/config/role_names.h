@@ -1,4 +1,4 @@
-// roles.h: the roles of an environment, and a policy for each of them: what a Trajectory is made with where nobody learns.
+// role_names.h: the roles of an environment, and a policy for each of them: what a Trajectory is made with where nobody learns.
 #pragma once
 
 #include <numeric>
@@ -15,8 +15,8 @@ inline std::vector<std::string> role_names(const Spec& spec) {
   return names;
 }
 
-// policy_of_role where each role has a policy of its own, in their order.
-inline std::vector<int> policy_a_role(const Spec& spec) {
+// The policy of each role if each has its own, in their order.
+inline std::vector<int> one_policy_per_role(const Spec& spec) {
   std::vector<int> policies(spec.roles.size());
   std::iota(policies.begin(), policies.end(), 0);
   return policies;

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <utility>
 
-#include "src/device/ranges.h"
+#include "src/base/ranges.h"
 
 namespace wd::profile {
 namespace {

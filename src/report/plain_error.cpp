@@ -1,5 +1,5 @@
 // plain_error.cpp: torch's and the standard library's words for "no memory", in ours.
-#include "src/base/plain_error.h"
+#include "src/report/plain_error.h"
 
 #include <new>
 #include <optional>

@@ -1,5 +1,5 @@
 // ranges_no_cuda.cpp: a build without CUDA has no NVTX.
-#include "src/device/ranges.h"
+#include "src/base/ranges.h"
 
 namespace wd::profile {
 

@@ -1,7 +1,7 @@
 // ranges_cuda.cpp: ranges through NVTX, headers alone.
 #include <nvtx3/nvToolsExt.h>
 
-#include "src/device/ranges.h"
+#include "src/base/ranges.h"
 
 namespace wd::profile {
 

@@ -1,0 +1,109 @@
+// main.cpp: a training loop on the public API, from top to bottom: `training_loop cartpole policy.shared.lr=1e-3`.
+//
+// wd::Trainer does the same, with checkpoints, metrics, several workers and CUDA graphs. Write a loop like this one to change what an
+// iteration is: another order of phases, rewards of your own, a curriculum.
+#include <ATen/ATen.h>
+#include <wd/algorithm.h>
+#include <wd/error.h>
+#include <wd/experiment.h>
+#include <wd/replicas.h>
+#include <wd/trainer.h>
+#include <wd/trajectory.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace {
+
+// Follows the episodes of every replica through the rollouts: the mean return of those that end.
+class Episodes {
+ public:
+  explicit Episodes(int num_envs) : running_(at::zeros({num_envs})) {}
+
+  // Mean return of the episodes that ended in this rollout; NaN if none did.
+  double follow(const wd::Trajectory& trajectory, const wd::PolicyBuffers& buffers) {
+    const at::Tensor rewards = buffers.reward.mean(2).cpu();  // [T, E]: mean over the policy's agents
+    const at::Tensor ended =
+        at::bitwise_or(trajectory.terminated(), trajectory.truncated()).cpu().to(at::kBool);
+    const at::Tensor reset = trajectory.reset_step().cpu().to(at::kBool);
+    double sum = 0.0, count = 0.0;
+    for (int t = 0; t < trajectory.steps(); ++t) {
+      running_ = (running_ + rewards[t]).masked_fill(reset[t], 0.0);
+      const at::Tensor whole = ended[t].logical_and(reset[t].logical_not());
+      sum += running_.masked_select(whole).sum().item<double>();
+      count += static_cast<double>(whole.sum().item<std::int64_t>());
+    }
+    return sum / count;
+  }
+
+ private:
+  at::Tensor running_;  // [E]
+};
+
+int train(const std::string& env, const std::vector<std::string>& settings) {
+  // An environment and its configuration: configs/ENV.yaml, with the settings over it.
+  const wd::Experiment experiment = wd::load_experiment(env, settings);
+  const wd::Config& config = experiment.config;
+  const wd::Device device = experiment.device;
+  const auto seed = static_cast<std::uint64_t>(config.trainer.seed);
+  const int steps = static_cast<int>(config.trainer.rollout_steps());
+
+  // Replicas, and the buffers that they and the policies write to.
+  wd::Replicas replicas(*experiment.row, *experiment.environment, wd::replicas_options(config, device));
+  wd::Trajectory trajectory(replicas.spec(), experiment.policy_names(), config.policy_of_role, steps,
+                            replicas.num_envs(), device, config.trainer.storage());
+  std::vector<wd::PolicyBuffers>& buffers = trajectory.policies();
+
+  // A network for each policy, and what teaches it.
+  std::vector<wd::Policy> policies;
+  policies.reserve(config.policies.size());
+  for (std::size_t p = 0; p < config.policies.size(); ++p)
+    policies.emplace_back(buffers[p], config.policies[p].model, static_cast<int>(p), seed,
+                          config.trainer.chunk_rows, device);
+  std::vector<wd::Learner> learners;
+  for (std::size_t p = 0; p < policies.size(); ++p)
+    learners.emplace_back(policies[p], trajectory, static_cast<int>(p), config.policies[p], seed);
+
+  wd::TrainingClock clock(device);  // schedules and random numbers follow it
+  Episodes episodes(replicas.num_envs());
+  replicas.step(trajectory.first_rows());  // the very first reset writes row 0
+  const std::int64_t iterations = config.trainer.total_steps / config.trainer.train_batch_size;
+  for (std::int64_t iteration = 1; iteration <= iterations; ++iteration) {
+    // Rollout: every policy acts on row t, the environments write rewards to row t and observations to row t + 1.
+    wd::Policy::ActOptions act;
+    act.seed = seed;
+    act.time = clock.time();
+    act.rollout_steps = steps;
+    for (int t = 0; t < steps; ++t) {
+      act.step = static_cast<std::uint64_t>(t);
+      for (std::size_t p = 0; p < policies.size(); ++p) policies[p].act(buffers[p], t, act);
+      replicas.step(trajectory.rows(t));
+    }
+    // The value of the last observation, from which the returns of the rollout go on.
+    for (std::size_t p = 0; p < policies.size(); ++p) policies[p].evaluate(buffers[p], steps);
+    const double mean_return = episodes.follow(trajectory, buffers[0]);
+
+    // Update: advantages, then steps of the optimizer over minibatches.
+    wd::prepare(learners);
+    wd::update(learners, clock);
+    clock.advance(config.trainer.train_batch_size);
+    trajectory.carry_over();  // the last observation is the first of the next rollout
+
+    if (iteration % 20 == 0 || iteration == iterations)
+      std::printf("%lld steps, mean return %.2f\n",
+                  static_cast<long long>(iteration * config.trainer.train_batch_size), mean_return);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return train(argc > 1 ? argv[1] : "cartpole", {argv + (argc > 2 ? 2 : argc), argv + argc});
+  } catch (const wd::UsageError& error) {
+    std::fprintf(stderr, "error: %s\n", error.what());
+    return 2;
+  }
+}

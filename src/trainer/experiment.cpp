@@ -1,0 +1,67 @@
+// experiment.cpp: the configuration of an environment that is found by its name.
+#include "wd/experiment.h"
+
+#include <dlfcn.h>
+
+#include <system_error>
+
+#include "wd/parallel.h"
+namespace wd {
+
+namespace {
+
+// The folder of the file that this code was loaded from.
+std::filesystem::path library_folder() {
+  Dl_info info{};
+  if (::dladdr(reinterpret_cast<const void*>(&config_folders), &info) == 0 || info.dli_fname == nullptr)
+    return {};
+  std::error_code error;
+  return std::filesystem::canonical(info.dli_fname, error).parent_path();
+}
+
+}  // namespace
+
+Describe Experiment::describe() const {
+  return [this](Fields& fields) { environment->describe(fields); };
+}
+
+Experiment load_environment(const ConfigSources& sources) {
+  Experiment setup;
+  setup.config = load_config(sources, [&](const std::string& name) {
+    setup.row = &find_environment(name);
+    setup.environment = setup.row->make();
+    Environment* const environment = setup.environment.get();
+    return EnvironmentAccess{[environment](Fields& fields) { environment->describe(fields); },
+                             [environment] { return environment->spec(); }, setup.row->config};
+  });
+  return setup;
+}
+
+std::vector<std::string> Experiment::policy_names() const {
+  std::vector<std::string> names;
+  for (const PolicySettings& policy : config.policies) names.push_back(policy.name);
+  return names;
+}
+
+Experiment load_experiment(const std::string& env, const std::vector<std::string>& settings) {
+  ConfigSources sources{.env = env, .search = config_folders()};
+  for (const std::string& setting : settings) sources.overrides.push_back(parse_override(setting));
+  Experiment setup = load_environment(sources);
+  setup.device = select_device(static_cast<DeviceRequest>(setup.config.trainer.device), 0);
+  if (setup.config.trainer.threads > 0) set_num_threads(setup.config.trainer.threads);
+  return setup;
+}
+
+std::vector<std::filesystem::path> config_folders() {
+  std::vector<std::filesystem::path> folders = {"configs"};
+  if (const std::filesystem::path library = library_folder(); !library.empty()) {
+    folders.push_back(library.parent_path() / "configs");  // build/ in the project
+    // lib/ or lib/ARCHITECTURE/ of an installation
+    for (const auto& prefix : {library.parent_path(), library.parent_path().parent_path()}) {
+      folders.push_back(prefix / "share" / "wd" / "configs");
+    }
+  }
+  return folders;
+}
+
+}  // namespace wd
