@@ -65,9 +65,7 @@ struct AdamArgs {
 // CUDA two launches. The order of the norm's sum is that of sum_of_squares() (reduce.h). Enqueues.
 void adam(Queue queue, const AdamArgs& args);
 
-namespace cuda {
-void begin_update(void* stream, const BeginUpdateArgs& args);
-void adam(void* stream, const AdamArgs& args);
-}  // namespace cuda
+WD_CUDA_KERNEL(begin_update, const BeginUpdateArgs& args)
+WD_CUDA_KERNEL(adam, const AdamArgs& args)
 
 }  // namespace wd

@@ -1,15 +1,6 @@
-// clock.cu: the clock on the GPU: one thread ticks, a thread a schedule.
+// clock.cu: the clock, and one schedule per item.
 #include "kernels/clock_body.h"
-#include "kernels/for_each.cuh"
+#include "kernels/kernel.h"
 
-namespace wd::cuda {
-
-void advance_clock(void* stream, const AdvanceArgs& args) {
-  for_each<tick>(stream, "advance_clock", 1, args);
-}
-
-void schedules(void* stream, const SchedulesArgs& args) {
-  for_each<schedule_now>(stream, "schedules", args.count, args);
-}
-
-}  // namespace wd::cuda
+WD_SMALL_KERNEL(advance_clock, AdvanceArgs, tick, 1)
+WD_SMALL_KERNEL(schedules, SchedulesArgs, schedule_now, args.count)

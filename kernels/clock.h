@@ -32,9 +32,7 @@ struct SchedulesArgs {
 // Enqueues.
 void schedules(Queue queue, const SchedulesArgs& args);
 
-namespace cuda {
-void advance_clock(void* stream, const AdvanceArgs& args);
-void schedules(void* stream, const SchedulesArgs& args);
-}  // namespace cuda
+WD_CUDA_KERNEL(advance_clock, const AdvanceArgs& args)
+WD_CUDA_KERNEL(schedules, const SchedulesArgs& args)
 
 }  // namespace wd

@@ -1,9 +1,5 @@
-// deal.cu: minibatches on the GPU, a thread a replica.
+// deal.cu: minibatches, one replica per item.
 #include "kernels/deal_body.h"
-#include "kernels/for_each.cuh"
+#include "kernels/kernel.h"
 
-namespace wd::cuda {
-
-void deal(void* stream, const DealArgs& args) { for_each<deal_replica>(stream, "deal", args.num_envs, args); }
-
-}  // namespace wd::cuda
+WD_KERNEL(deal, DealArgs, deal_replica, args.num_envs, 1 + 8192 / args.steps, "deal minibatches")

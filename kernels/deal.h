@@ -32,8 +32,6 @@ WD_FN std::int64_t first_minibatch(const DealArgs& args) {
 // Enqueues.
 void deal(Queue queue, const DealArgs& args);
 
-namespace cuda {
-void deal(void* stream, const DealArgs& args);
-}
+WD_CUDA_KERNEL(deal, const DealArgs& args)
 
 }  // namespace wd

@@ -51,9 +51,7 @@ constexpr std::int64_t episode_chunks(std::int64_t n) { return (n + kEpisodeChun
 // Enqueues.
 void append_episodes(Queue queue, const AppendArgs& args);
 
-namespace cuda {
-void append_episodes(void* stream, const AppendArgs& args);
-void episodes(void* stream, const EpisodesArgs& args);
-}  // namespace cuda
+WD_CUDA_KERNEL(append_episodes, const AppendArgs& args)
+WD_CUDA_KERNEL(episodes, const EpisodesArgs& args)
 
 }  // namespace wd

@@ -37,9 +37,7 @@ struct WatchArgs {
 // Looks through the arrays; a failure that stands is left alone. Of several arrays the first counts. Enqueues.
 void watch(Queue queue, const WatchArgs& args);
 
-namespace cuda {
-void first_not_finite(void* stream, const FloatArray& x, std::int64_t* first);
-void watch(void* stream, const WatchArgs& args);
-}  // namespace cuda
+WD_CUDA_KERNEL(first_not_finite, const FloatArray& x, std::int64_t* first)
+WD_CUDA_KERNEL(watch, const WatchArgs& args)
 
 }  // namespace wd

@@ -31,8 +31,6 @@ struct GatherArgs {
 // to[i] = from[index[i]] of every array. Enqueues.
 void gather(Queue queue, const GatherArgs& args);
 
-namespace cuda {
-void gather(void* stream, const GatherArgs& args);
-}
+WD_CUDA_KERNEL(gather, const GatherArgs& args)
 
 }  // namespace wd

@@ -1,9 +1,5 @@
-// loss.cu: the loss and its gradient on the GPU, a thread a row.
-#include "kernels/for_each.cuh"
+// loss.cu: the loss, one row per item; on the CPU on the calling thread, as blocks of rows run in parallel above it.
+#include "kernels/kernel.h"
 #include "kernels/loss_body.h"
 
-namespace wd::cuda {
-
-void loss(void* stream, const LossArgs& args) { for_each<loss_row>(stream, "loss", args.rows, args); }
-
-}  // namespace wd::cuda
+WD_KERNEL(loss, LossArgs, loss_row, args.rows, args.rows, "loss")

@@ -46,8 +46,6 @@ struct LossArgs {
 // Enqueues.
 void loss(Queue queue, const LossArgs& args);
 
-namespace cuda {
-void loss(void* stream, const LossArgs& args);
-}
+WD_CUDA_KERNEL(loss, const LossArgs& args)
 
 }  // namespace wd

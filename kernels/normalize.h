@@ -63,12 +63,10 @@ void normalization(Queue queue, const NormalizationArgs& args);
 void normalize_targets(Queue queue, const NormalizeTargetsArgs& args);
 void note_finite(Queue queue, const NoteFiniteArgs& args);
 
-namespace cuda {
-void begin_loss_record(void* stream, const BeginLossRecordArgs& args);
-void record_loss(void* stream, const RecordLossArgs& args);
-void normalization(void* stream, const NormalizationArgs& args);
-void normalize_targets(void* stream, const NormalizeTargetsArgs& args);
-void note_finite(void* stream, const NoteFiniteArgs& args);
-}  // namespace cuda
+WD_CUDA_KERNEL(begin_loss_record, const BeginLossRecordArgs& args)
+WD_CUDA_KERNEL(record_loss, const RecordLossArgs& args)
+WD_CUDA_KERNEL(normalization, const NormalizationArgs& args)
+WD_CUDA_KERNEL(normalize_targets, const NormalizeTargetsArgs& args)
+WD_CUDA_KERNEL(note_finite, const NoteFiniteArgs& args)
 
 }  // namespace wd

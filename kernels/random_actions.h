@@ -31,8 +31,6 @@ void random_actions_key(std::uint64_t seed, std::uint32_t policy, std::uint64_t 
 // Enqueues.
 void random_actions(Queue queue, const RandomActionsArgs& args);
 
-namespace cuda {
-void random_actions(void* stream, const RandomActionsArgs& args);
-}
+WD_CUDA_KERNEL(random_actions, const RandomActionsArgs& args)
 
 }  // namespace wd

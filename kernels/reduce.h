@@ -24,13 +24,11 @@ void sum_of_squares(Queue queue, const float* x, std::int64_t n, double* partial
 inline constexpr std::int64_t kReduceChunk = 4096;
 constexpr std::int64_t num_chunks(std::int64_t n) { return (n + kReduceChunk - 1) / kReduceChunk; }
 
-namespace cuda {
-void masked_moments(void* stream, const float* x, const std::uint8_t* mask, std::int64_t n, double* partial,
-                    double* out);
-void masked_row_moments(void* stream, const float* x, const std::uint8_t* mask, std::int64_t rows,
-                        std::int64_t n, double* out);
-void add_row_sums(void* stream, const float* x, int rows, std::int64_t n, double* partial, double* total);
-void sum_of_squares(void* stream, const float* x, std::int64_t n, double* partial, double* out);
-}  // namespace cuda
+WD_CUDA_KERNEL(masked_moments, const float* x, const std::uint8_t* mask, std::int64_t n, double* partial,
+               double* out)
+WD_CUDA_KERNEL(masked_row_moments, const float* x, const std::uint8_t* mask, std::int64_t rows,
+               std::int64_t n, double* out)
+WD_CUDA_KERNEL(add_row_sums, const float* x, int rows, std::int64_t n, double* partial, double* total)
+WD_CUDA_KERNEL(sum_of_squares, const float* x, std::int64_t n, double* partial, double* out)
 
 }  // namespace wd

@@ -33,8 +33,6 @@ struct ReturnsArgs {
 // rollout is at least time_limit long, an episode under way when it begins is kept.
 void returns(Queue queue, const ReturnsArgs& args);
 
-namespace cuda {
-void returns(void* stream, const ReturnsArgs& args);
-}
+WD_CUDA_KERNEL(returns, const ReturnsArgs& args)
 
 }  // namespace wd

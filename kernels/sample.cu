@@ -1,9 +1,5 @@
-// sample.cu: sampling on the GPU, a thread a row.
-#include "kernels/for_each.cuh"
+// sample.cu: sampling, one row per item.
+#include "kernels/kernel.h"
 #include "kernels/sample_body.h"
 
-namespace wd::cuda {
-
-void sample(void* stream, const SampleArgs& args) { for_each<sample_row>(stream, "sample", args.rows, args); }
-
-}  // namespace wd::cuda
+WD_KERNEL(sample, SampleArgs, sample_row, args.rows, 256, "sample")

@@ -52,8 +52,6 @@ struct SampleArgs {
 // Enqueues.
 void sample(Queue queue, const SampleArgs& args);
 
-namespace cuda {
-void sample(void* stream, const SampleArgs& args);
-}
+WD_CUDA_KERNEL(sample, const SampleArgs& args)
 
 }  // namespace wd

@@ -62,11 +62,9 @@ void table_backward(Queue queue, const TableLayerArgs& args);
 void table_weights(Queue queue, const TableWeightsArgs& args);   // weight from layer_weight and layer_bias
 void table_gradient(Queue queue, const TableWeightsArgs& args);  // layer_weight and layer_bias from gradient
 
-namespace cuda {
-void table_forward(void* stream, const TableLayerArgs& args);
-void table_backward(void* stream, const TableLayerArgs& args);
-void table_weights(void* stream, const TableWeightsArgs& args);
-void table_gradient(void* stream, const TableWeightsArgs& args);
-}  // namespace cuda
+WD_CUDA_KERNEL(table_forward, const TableLayerArgs& args)
+WD_CUDA_KERNEL(table_backward, const TableLayerArgs& args)
+WD_CUDA_KERNEL(table_weights, const TableWeightsArgs& args)
+WD_CUDA_KERNEL(table_gradient, const TableWeightsArgs& args)
 
 }  // namespace wd

@@ -12,33 +12,34 @@
 
 #include <cstdio>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
 
-// Follows the episodes of every replica through the rollouts: the mean return of those that end.
+// Follows the episodes of every replica through the rollouts.
 class Episodes {
  public:
   explicit Episodes(int num_envs) : running_(at::zeros({num_envs})) {}
 
-  // Mean return of the episodes that ended in this rollout; NaN if none did.
-  double follow(const wd::Trajectory& trajectory, const wd::PolicyBuffers& buffers) {
+  void follow(const wd::Trajectory& trajectory, const wd::PolicyBuffers& buffers) {
     const at::Tensor rewards = buffers.reward.mean(2).cpu();  // [T, E]: mean over the policy's agents
     const at::Tensor ended =
         at::bitwise_or(trajectory.terminated(), trajectory.truncated()).cpu().to(at::kBool);
     const at::Tensor reset = trajectory.reset_step().cpu().to(at::kBool);
-    double sum = 0.0, count = 0.0;
     for (int t = 0; t < trajectory.steps(); ++t) {
       running_ = (running_ + rewards[t]).masked_fill(reset[t], 0.0);
       const at::Tensor whole = ended[t].logical_and(reset[t].logical_not());
-      sum += running_.masked_select(whole).sum().item<double>();
-      count += static_cast<double>(whole.sum().item<std::int64_t>());
+      sum_ += running_.masked_select(whole).sum().item<double>();
+      count_ += static_cast<double>(whole.sum().item<std::int64_t>());
     }
-    return sum / count;
   }
+  // Mean return of the episodes that ended since the last call; NaN if none did.
+  double take_mean() { return std::exchange(sum_, 0.0) / std::exchange(count_, 0.0); }
 
  private:
   at::Tensor running_;  // [E]
+  double sum_ = 0.0, count_ = 0.0;
 };
 
 int train(const std::string& env, const std::vector<std::string>& settings) {
@@ -82,7 +83,7 @@ int train(const std::string& env, const std::vector<std::string>& settings) {
     }
     // The value of the last observation, from which the returns of the rollout go on.
     for (std::size_t p = 0; p < policies.size(); ++p) policies[p].evaluate(buffers[p], steps);
-    const double mean_return = episodes.follow(trajectory, buffers[0]);
+    episodes.follow(trajectory, buffers[0]);
 
     // Update: advantages, then steps of the optimizer over minibatches.
     wd::prepare(learners);
@@ -92,7 +93,7 @@ int train(const std::string& env, const std::vector<std::string>& settings) {
 
     if (iteration % 20 == 0 || iteration == iterations)
       std::printf("%lld steps, mean return %.2f\n",
-                  static_cast<long long>(iteration * config.trainer.train_batch_size), mean_return);
+                  static_cast<long long>(iteration * config.trainer.train_batch_size), episodes.take_mean());
   }
   return 0;
 }

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "src/autoscale/budget.h"
+#include "src/config/role_names.h"
 #include "src/nets/network.h"
 #include "src/report/format.h"
 #include "wd/error.h"
@@ -28,9 +29,8 @@ MemoryNeeded memory_needed(const Config& config, const Environment& environment,
       trajectory_bytes(spec, config.policy_of_role, static_cast<double>(config.trainer.rollout_steps()),
                        replicas, config.trainer.storage()) +
       replicas * environment.layout().block_bytes;
-  std::vector<std::string> names;
-  for (const PolicySettings& policy : config.policies) names.push_back(policy.name);
-  const auto layouts = policy_layouts(spec, names, config.policy_of_role, config.trainer.storage());
+  const auto layouts =
+      policy_layouts(spec, policy_names(config), config.policy_of_role, config.trainer.storage());
   for (std::size_t p = 0; p < layouts.size(); ++p) {
     const ActorCritic nets = make_networks(layouts[p], config.policies[p].model, {}, kFp32);
     for (const Network* const net : {nets.actor.get(), nets.critic.get()})

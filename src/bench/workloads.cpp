@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "src/config/role_names.h"
 #include "src/device/device.h"
 #include "src/device/profile_kernels.h"
 #include "src/replicas/random_play.h"
@@ -38,12 +39,6 @@ int buffer_steps(const Spec& spec, int num_envs, ObservationStorage storage) {
   const std::int64_t step =
       std::max<std::int64_t>(step_bytes(spec, num_envs, storage), 1);  // roles may observe nothing
   return static_cast<int>(std::clamp<std::int64_t>(bytes / step + 1, kLeastSteps, kMostSteps));
-}
-
-std::vector<std::string> policy_names(const Config& config) {
-  std::vector<std::string> names;
-  for (const PolicySettings& policy : config.policies) names.push_back(policy.name);
-  return names;
 }
 
 Result describe(const Setting& setting, const char* mode) {

@@ -1,10 +1,11 @@
-// role_names.h: the roles of an environment, and a policy for each of them: what a Trajectory is made with where nobody learns.
+// role_names.h: the names that a Trajectory is made with: of roles, and of policies.
 #pragma once
 
 #include <numeric>
 #include <string>
 #include <vector>
 
+#include "wd/config.h"
 #include "wd/spec.h"
 
 namespace wd {
@@ -20,6 +21,12 @@ inline std::vector<int> one_policy_per_role(const Spec& spec) {
   std::vector<int> policies(spec.roles.size());
   std::iota(policies.begin(), policies.end(), 0);
   return policies;
+}
+
+inline std::vector<std::string> policy_names(const Config& config) {
+  std::vector<std::string> names;
+  for (const PolicySettings& policy : config.policies) names.push_back(policy.name);
+  return names;
 }
 
 }  // namespace wd

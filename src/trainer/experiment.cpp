@@ -5,6 +5,7 @@
 
 #include <system_error>
 
+#include "src/config/role_names.h"
 #include "wd/parallel.h"
 namespace wd {
 
@@ -37,11 +38,7 @@ Experiment load_environment(const ConfigSources& sources) {
   return setup;
 }
 
-std::vector<std::string> Experiment::policy_names() const {
-  std::vector<std::string> names;
-  for (const PolicySettings& policy : config.policies) names.push_back(policy.name);
-  return names;
-}
+std::vector<std::string> Experiment::policy_names() const { return wd::policy_names(config); }
 
 Experiment load_experiment(const std::string& env, const std::vector<std::string>& settings) {
   ConfigSources sources{.env = env, .search = config_folders()};

@@ -1,0 +1,43 @@
+// kernel.h: one source for both devices: a kernel that runs a body for each of its items.
+//
+// A source NAME.cu that says WD_KERNEL is compiled as C++, where it defines wd::NAME(queue, args), and as CUDA, where it defines
+// wd::cuda::NAME(stream, args) with one thread per item (CMakeLists.txt). Use it at global scope:
+//
+//   WD_KERNEL(name, Args, body, items, grain, label)   items and grain may use `args`. body(args, i) runs for i in [0, items), on the
+//                                                      CPU in pieces of at least `grain`; `label` names it in profiles.
+//   WD_SMALL_KERNEL(name, Args, body, items)           so few items that the CPU takes them one after another.
+#pragma once
+
+#include "kernels/queue.h"
+
+#ifdef __CUDACC__
+
+#include "kernels/for_each.cuh"
+
+#define WD_KERNEL(name, Args, body, items, grain, label) WD_SMALL_KERNEL(name, Args, body, items)
+#define WD_SMALL_KERNEL(name, Args, body, items)          \
+  void wd::cuda::name(void* stream, const Args& args) {   \
+    wd::cuda::for_each<body>(stream, #name, items, args); \
+  }
+
+#else
+
+#include "wd/parallel.h"
+#include "wd/profile.h"
+
+#define WD_KERNEL(name, Args, body, items, grain, label)                   \
+  void wd::name(Queue queue, const Args& args) {                           \
+    if (queue.cuda) return cuda::name(queue.stream, args);                 \
+    const profile::Scope scope(label);                                     \
+    parallel_for(items, grain, [&](std::int64_t begin, std::int64_t end) { \
+      for (std::int64_t i = begin; i < end; ++i) body(args, i);            \
+    });                                                                    \
+  }
+#define WD_SMALL_KERNEL(name, Args, body, items)           \
+  void wd::name(Queue queue, const Args& args) {           \
+    if (queue.cuda) return cuda::name(queue.stream, args); \
+    const std::int64_t n = items;                          \
+    for (std::int64_t i = 0; i < n; ++i) body(args, i);    \
+  }
+
+#endif

@@ -1,0 +1,88 @@
+// impl.h: the parts of a trainer, in the order in which data meets them.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "src/algorithm/guard.h"
+#include "src/device/graph.h"
+#include "src/trainer/episode_log.h"
+#include "src/trainer/timeline.h"
+#include "wd/algorithm.h"
+#include "wd/trainer.h"
+
+namespace wd {
+
+using Seconds = std::chrono::duration<double>;
+using Clock = std::chrono::steady_clock;
+
+// Copies of tensors, to be put back: allocated once.
+class Backup {
+ public:
+  void keep(const std::vector<at::Tensor>& tensors) {
+    if (copies_.empty())
+      for (const at::Tensor& tensor : tensors) copies_.push_back(at::empty_like(tensor));
+    for (std::size_t k = 0; k < tensors.size(); ++k) copies_[k].copy_(tensors[k]);
+  }
+  void put_back(const std::vector<at::Tensor>& tensors) const {
+    for (std::size_t k = 0; k < tensors.size(); ++k) tensors[k].copy_(copies_[k]);
+  }
+
+ private:
+  std::vector<at::Tensor> copies_;
+};
+
+struct Trainer::Impl {
+  const Config config;
+  Device device;
+  ProcessGroup group;
+  ReplicasOptions share;
+  Replicas replicas;
+  Trajectory trajectory;
+  std::vector<Policy> policies;
+  std::vector<Learner> learners;
+  EpisodeLog episodes;
+  Guard guard;
+  Timeline timeline;
+  TrainingClock clock;  // counts, on the device
+  Graph rollout_graph, update_graph;
+  Branches branches;  // one a policy
+  StepCounts counts;
+  StepCounts counts_at_metrics;
+  Clock::time_point start = Clock::now(), metrics_taken = start;
+  bool started = false, straggler_told = false;
+  std::int64_t rollouts = 0;                    // of this object
+  Backup backup;                                // of what an iteration changes before it counts
+  at::Tensor flag = at::zeros({1}, at::kLong);  // on the host, for what ranks tell one another
+
+  Impl(const Config& c, const EnvironmentRow& row, const Environment& environment, Device d, ProcessGroup g);
+
+  static ReplicasOptions share_of(const Config& config, const Environment& environment, Device device,
+                                  const ProcessGroup& group);
+  void leave_out_cut_episodes();
+  void poison(const std::string& tensor);
+  void synchronize();
+  void parameters_changed();  // from outside of an update
+  std::vector<at::Tensor> learned() const;
+  std::vector<at::Tensor> changing() const;
+  bool preempts() const { return config.trainer.straggler_preempt > 0.0 && group.size() > 1; }
+  bool enough_ranks_done() const;
+  std::int64_t env_steps_of_rollout() const;
+  std::map<std::string, std::vector<NamedTensor>> files() const;
+  bool replays(const IterateOptions& options) const;
+  bool rollout(const IterateOptions& options);
+  bool step_through(const IterateOptions& options, bool with_marks);
+  bool update(const IterateOptions& options);
+  bool learn(const std::function<bool()>& give_up);
+  bool update_policies(const std::function<bool()>& give_up);
+  void check() const;
+  void add_policy_metrics(MetricsRow& row, std::size_t p);
+  double reward_mean(const PolicyBuffers& buffers) const;
+  void report_stragglers(double rollout_s, MetricsRow& row);
+};
+
+}  // namespace wd

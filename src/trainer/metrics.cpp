@@ -1,0 +1,125 @@
+// metrics.cpp: what an interval of training measured, over all ranks.
+#include <ATen/ATen.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+
+#include <cmath>
+#include <limits>
+
+#include "kernels/reduce.h"
+#include "src/device/device.h"
+#include "src/trainer/action_spread.h"
+#include "src/trainer/impl.h"
+#include "src/trainer/reduce_metrics.h"
+#include "wd/error.h"
+#include "wd/log.h"
+
+namespace wd {
+
+namespace {
+
+// The least and the greatest reward of this rank's transitions; NaN where it has none. Piece by piece: it
+// needs little memory.
+std::pair<double, double> reward_limits(const PolicyBuffers& buffers) {
+  constexpr std::int64_t kPiece = std::int64_t{1} << 20;
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  const at::Tensor reward = buffers.reward.flatten(), outside = buffers.mask.flatten() == 0;
+  at::Tensor least = at::full({}, kNone, reward.options()), greatest = at::full({}, -kNone, reward.options());
+  for (std::int64_t begin = 0; begin < reward.numel(); begin += kPiece) {
+    const at::Tensor piece = reward.slice(0, begin, begin + kPiece),
+                     others = outside.slice(0, begin, begin + kPiece);
+    least = at::minimum(least, piece.masked_fill(others, kNone).min());
+    greatest = at::maximum(greatest, piece.masked_fill(others, -kNone).max());
+  }
+  const double low = least.item<double>(), high = greatest.item<double>();
+  return low <= high ? std::pair(low, high) : std::pair(std::nan(""), std::nan(""));
+}
+
+}  // namespace
+
+// Mean reward of the rollout's transitions on all ranks, in a fixed order.
+double Trainer::Impl::reward_mean(const PolicyBuffers& buffers) const {
+  const auto doubles = buffers.reward.options().dtype(at::kDouble);
+  at::Tensor partial = at::empty({3 * num_chunks(buffers.reward.numel())}, doubles),
+             moments = at::empty({3}, doubles);
+  masked_moments(current_queue(device), buffers.reward.const_data_ptr<float>(),
+                 buffers.mask.const_data_ptr<std::uint8_t>(), buffers.reward.numel(),
+                 partial.mutable_data_ptr<double>(), moments.mutable_data_ptr<double>());
+  group.all_reduce(moments);
+  return (moments[1] / moments[0].clamp_min(1.0)).item<double>();
+}
+
+void Trainer::Impl::add_policy_metrics(MetricsRow& row, std::size_t p) {
+  const PolicyBuffers& buffers = trajectory.policies()[p];
+  const std::string prefix = buffers.name + "/";
+  const EpisodeLog::Interval ended = episodes.take_interval(p);
+  if (p == 0) row.add("episodes", static_cast<double>(ended.episodes));
+  row.add(prefix + "mean_return", ended.mean_return);
+  row.add(prefix + "max_return", ended.max_return);
+  row.add(prefix + "recent_return", episodes.window(p).mean());
+  row.add(prefix + "episode_length", ended.mean_length);
+  row.add(prefix + "reward_mean", reward_mean(buffers));
+  const auto [least, greatest] = reward_limits(buffers);
+  row.add(prefix + "reward_min", least);
+  row.add(prefix + "reward_max", greatest);
+  for (const auto& [name, value] : learners[p].metrics()) row.add(prefix + name, value);
+  const ActionSpread spread = action_spread(buffers);
+  for (std::size_t axis = 0; axis < ActionSpread::kNames.size(); ++axis) {
+    for (std::size_t k = 0; k < spread.by_axis[axis].size(); ++k)
+      row.add(concat(prefix, ActionSpread::kNames[axis], '/', buffers.action_space.name(k)),
+              spread.by_axis[axis][k]);
+  }
+}
+
+// How long rollouts took on the slowest rank and on an average one; a warning, once.
+void Trainer::Impl::report_stragglers(double rollout_s, MetricsRow& row) {
+  const at::Tensor all = group.all_gather_rows(at::full({1}, rollout_s, at::kDouble));
+  const double mean = all.mean().item<double>(), longest = all.max().item<double>();
+  row.add("time/rollout_mean_s", mean);
+  row.add("time/rollout_max_s", longest);
+  constexpr double kTolerated = 1.2, kNotable = 0.05;
+  const double interval = Seconds(Clock::now() - metrics_taken).count();
+  if (longest <= kTolerated * mean || longest - mean <= kNotable * interval || straggler_told) return;
+  straggler_told = true;
+  if (group.leads()) {
+    logging::warn(concat(
+        "rollouts of rank ", all.argmax().item<std::int64_t>(), " take ",
+        std::round(100.0 * longest / mean) / 100.0,
+        " times as long as those of an average rank: the others wait for it; see time/rollout_max_s and "
+        "trainer.straggler_preempt"));
+  }
+}
+
+MetricsRow Trainer::take_metrics() {
+  const at::AutoDispatchBelowADInplaceOrView no_autograd;
+  Impl& self = *impl_;
+  self.check();
+  self.episodes.read();
+  MetricsRow row(self.counts);
+  for (std::size_t p = 0; p < self.policies.size(); ++p) self.add_policy_metrics(row, p);
+  const std::vector<double> statistics = self.episodes.take_statistics();
+  for (std::size_t k = 0; k < statistics.size(); ++k)
+    row.add(concat(kEnvironmentGroup, '/', self.replicas.spec().statistics[k].field), statistics[k]);
+  self.timeline.mark(Phase::kOther);
+  const auto seconds = self.timeline.totals();
+  const auto spent = [&](Phase phase) { return seconds[static_cast<std::size_t>(phase)]; };
+  const Clock::time_point now = Clock::now();
+  const double interval = Seconds(now - self.metrics_taken).count();
+  const double steps =
+      static_cast<double>(self.counts.env_steps - self.counts_at_metrics.env_steps) / self.group.size();
+  row.add("time/wall_s", Seconds(now - self.start).count());
+  row.add("time/env_steps_per_s", steps / interval);
+  row.add("time/agent_steps_per_s", steps * self.replicas.spec().num_agents() / interval);
+  // Where the rollout was replayed in one piece, nobody knows how it splits.
+  const bool split = spent(Phase::kRollout) == 0.0;
+  row.add("time/environment_s", split ? spent(Phase::kEnvironment) : std::nan(""));
+  row.add("time/inference_s", split ? spent(Phase::kInference) : std::nan(""));
+  row.add("time/update_s", spent(Phase::kUpdate));
+  row.add("time/other_s", spent(Phase::kOther));
+  row.add("time/collective_s", self.group.take_seconds());
+  self.report_stragglers(spent(Phase::kEnvironment) + spent(Phase::kInference) + spent(Phase::kRollout), row);
+  self.metrics_taken = now;
+  self.counts_at_metrics = self.counts;
+  return reduce(row, self.group);
+}
+
+}  // namespace wd

@@ -1,0 +1,155 @@
+// state.cpp: everything that the next iteration depends on, from the ranks to rank 0 and back.
+#include <ATen/ATen.h>
+#include <xxhash.h>
+
+#include "src/trainer/impl.h"
+#include "src/trainer/named.h"
+#include "wd/error.h"
+#include "wd/weights.h"
+
+namespace wd {
+
+namespace {
+
+// Rank 0's tensor, on the host of every rank. Its type is one of those that checkpoints hold.
+at::Tensor distribute(const ProcessGroup& group, const at::Tensor& source) {
+  if (group.size() == 1) return source;
+  constexpr std::int64_t kMaxDimensions = 8;
+  const at::Tensor form = at::zeros({2 + kMaxDimensions}, at::kLong);  // type, dimensions, sizes
+  auto* const numbers = form.mutable_data_ptr<std::int64_t>();
+  if (group.leads()) {
+    WD_CHECK(source.dim() <= kMaxDimensions, "a tensor of ", source.dim(), " dimensions");
+    numbers[0] = static_cast<std::int64_t>(source.scalar_type());
+    numbers[1] = source.dim();
+    std::copy(source.sizes().begin(), source.sizes().end(), numbers + 2);
+  }
+  group.broadcast(form);
+  const at::IntArrayRef shape(numbers + 2, static_cast<std::size_t>(numbers[1]));
+  const at::Tensor tensor =
+      group.leads() ? source.contiguous() : at::empty(shape, static_cast<at::ScalarType>(numbers[0]));
+  if (tensor.numel() > 0) group.broadcast(tensor);
+  return tensor;
+}
+
+// This rank's rows of rank 0's tensor, on the host.
+at::Tensor share_out(const ProcessGroup& group, const NamedTensor& own, const at::Tensor& source) {
+  std::vector<std::int64_t> shape = own.tensor.sizes().vec();
+  at::Tensor rows = at::empty(shape, own.tensor.options().device(at::kCPU));
+  shape[0] *= group.size();
+  if (group.leads()) {
+    WD_CHECK(source.sizes() == at::IntArrayRef(shape) && source.scalar_type() == rows.scalar_type(),
+             "the checkpoint's tensor '", own.name, "' is ", source.scalar_type(), source.sizes(), " where ",
+             rows.scalar_type(), at::IntArrayRef(shape), " is expected");
+  }
+  group.scatter_rows(source, rows);
+  return rows;
+}
+
+}  // namespace
+
+// All that is saved, by file: the tensors themselves.
+std::map<std::string, std::vector<NamedTensor>> Trainer::Impl::files() const {
+  std::map<std::string, std::vector<NamedTensor>> files;
+  for (std::size_t p = 0; p < policies.size(); ++p) {
+    files["weights/" + policies[p].name()] = policies[p].named_parameters();
+    files["optimizer/" + policies[p].name()] = learners[p].optimizer();
+  }
+  std::vector<NamedTensor>& replica_file = files["replicas"];
+  replica_file.push_back({"blocks", replicas.blocks(), true});
+  for (NamedTensor& row : trajectory.last_rows()) replica_file.push_back(std::move(row));
+  files["episodes"] = episodes.state();
+  return files;
+}
+
+Snapshot Trainer::snapshot() const {
+  impl_->check();
+  impl_->episodes.read();
+  Snapshot snapshot{impl_->counts, wall_s(), impl_->files()};
+  for (auto& [file, tensors] : snapshot.files) {
+    tensors = host_copies(tensors);
+    for (NamedTensor& named : tensors)
+      if (named.per_replica) named.tensor = impl_->group.gather_rows(named.tensor);
+  }
+  return snapshot;
+}
+
+// Rows of replicas are those of all ranks; what else is kept of episodes is as long as there were episodes.
+SnapshotForms Trainer::snapshot_forms() const {
+  SnapshotForms forms;
+  for (const auto& [file, tensors] : impl_->files()) {
+    for (const NamedTensor& named : tensors) {
+      TensorForm& form = forms[file].emplace_back(form_of(named));
+      if (named.per_replica) {
+        form.shape[0] *= impl_->group.size();
+      } else if (file == "episodes" && form.shape.size() == 1) {
+        form.shape = {kAnyLength};
+      } else if (file == "episodes") {
+        form.or_list = true;  // as checkpoints had it before each replica had a row
+      }
+    }
+  }
+  return forms;
+}
+
+// Rank 0 has the snapshot; what belongs to replicas goes to the ranks that step them, the rest to all.
+void Trainer::restore(const Snapshot& snapshot) {
+  Impl& self = *impl_;
+  const ProcessGroup& group = self.group;
+  for (const auto& [file, tensors] : self.files()) {
+    const std::vector<NamedTensor>* saved = nullptr;
+    if (group.leads()) {
+      const auto found = snapshot.files.find(file);
+      WD_CHECK(found != snapshot.files.end(), "the checkpoint has no file ", file, ".safetensors");
+      saved = &found->second;
+    }
+    std::vector<NamedTensor> own;
+    for (const NamedTensor& named : tensors) {
+      const at::Tensor& source = saved == nullptr ? at::Tensor() : find_tensor(*saved, named.name);
+      own.push_back(
+          {named.name, named.per_replica ? share_out(group, named, source) : distribute(group, source)});
+    }
+    if (file == "episodes") {
+      self.episodes.restore(own);
+    } else {
+      for (const NamedTensor& named : tensors) restore_tensor(own, named.name, named.tensor);
+    }
+  }
+  self.parameters_changed();
+  const StepCounts& counts = snapshot.counts;
+  const at::Tensor numbers =
+      at::tensor({static_cast<double>(counts.iteration), static_cast<double>(counts.env_steps),
+                  static_cast<double>(counts.agent_steps), snapshot.wall_s},
+                 at::kDouble);
+  group.broadcast(numbers);  // counts are below 2^53
+  const auto number = [&](int k) { return numbers[k].item<double>(); };
+  self.counts = {static_cast<std::int64_t>(number(0)), static_cast<std::int64_t>(number(1)),
+                 static_cast<std::int64_t>(number(2))};
+  self.clock.set(self.counts.iteration, self.counts.env_steps);
+  self.counts_at_metrics = self.counts;
+  self.started = self.counts.iteration > 0;
+  self.metrics_taken = Clock::now();
+  self.start = self.metrics_taken - std::chrono::duration_cast<Clock::duration>(Seconds(number(3)));
+}
+
+void Trainer::check_ranks_agree() const {
+  const Impl& self = *impl_;
+  if (self.group.size() == 1) return;
+  XXH64_hash_t hash = XXH3_64bits(&self.counts, sizeof(self.counts));
+  for (const at::Tensor& tensor : self.learned()) {
+    const at::Tensor host = tensor.cpu();
+    hash = XXH3_64bits_withSeed(host.const_data_ptr(), host.nbytes(), hash);
+  }
+  const at::Tensor all =
+      self.group.all_gather_rows(at::full({1}, static_cast<std::int64_t>(hash), at::kLong));
+  std::string others;
+  for (int r = 1; r < self.group.size(); ++r)
+    if (all[r].item<std::int64_t>() != all[0].item<std::int64_t>())
+      others += concat(others.empty() ? "" : ", ", r);
+  WD_CHECK(others.empty(), "after iteration ", self.counts.iteration,
+           " parameters, moments or counters of rank ", others,
+           " are not those of rank 0: the ranks have drifted apart, and nothing more is learned; go on from "
+           "a checkpoint "
+           "before, and look for a machine with faulty memory or another build");
+}
+
+}  // namespace wd
