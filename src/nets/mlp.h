@@ -84,34 +84,51 @@ class Mlp : public Network {
   std::unique_ptr<TableLayer> first_;  // the first layer if observations are tables, else null
 };
 
-// On the CPU.
-class MlpFp32 final : public Mlp {
+// On the CPU, in float32. Precisions differ in what a layer multiplies with and in how its results are stored.
+class MlpCpu : public Mlp {
  public:
   using Mlp::Mlp;
 
+ protected:
+  // What the first layer reads, where it reads rows.
+  virtual const at::Tensor& input_of(const at::Tensor& observation, Memory&) const { return observation; }
+  virtual const at::Tensor& weight_of(std::size_t l) const { return layers_[l].weight; }
+  virtual const at::Tensor& bias_of(std::size_t l) const { return layers_[l].bias; }
+  // The activation of hidden layer l, on n sums in place.
+  virtual void activate(std::size_t l, float* x, std::int64_t n) const;
+  // grad *= derivative of the activation of hidden layer l, which can be told from the activated values.
+  virtual void activate_backward(std::size_t l, const float* activated, float* grad, std::int64_t n) const;
+
  private:
-  void run_forward(const at::Tensor& observation, Memory& memory) const override;
+  void run_forward(const at::Tensor& observation, Memory& memory) const final;
   void run_backward(const at::Tensor& observation, const at::Tensor& output_grad, Memory& memory,
-                    LayerGradients& gradient) const override;
+                    LayerGradients& gradient) const final;
 };
 
 // On the CPU, hidden layers in bfloat16.
 //
-// The GPU multiplies bfloat16 numbers into float32 sums. The product of two such numbers is exact in float32, so float32 products of
-// rounded numbers give the same result, up to the order of sums. Rounded are: observations, the weights of hidden layers and their
-// biases, their activations except for those of the last hidden layer, which the heads read, and the gradients of all activations.
-// Heads, sums, gradients of weights and a first layer that reads tables are float32.
-class MlpBf16 final : public Mlp {
+// The GPU multiplies bfloat16 numbers into float32 sums. The product of two such numbers is exact in float32, so
+// float32 products of rounded numbers give the same result, up to the order of sums. Rounded are: observations, the
+// weights of hidden layers and their biases, their activations except for those of the last hidden layer, which the
+// heads read, and the gradients of all activations. Heads, sums, gradients of weights and a first layer that reads
+// tables are float32.
+class MlpBf16 final : public MlpCpu {
  public:
-  using Mlp::Mlp;
+  using MlpCpu::MlpCpu;
   void bind(const at::Tensor& parameters, const at::Tensor& shadow) override;
   void parameters_changed() override;
 
  private:
-  void run_forward(const at::Tensor& observation, Memory& memory) const override;
-  void run_backward(const at::Tensor& observation, const at::Tensor& output_grad, Memory& memory,
-                    LayerGradients& gradient) const override;
-  bool stored_as_bf16(std::size_t l) const { return l + 2 < layers_.size(); }
+  const at::Tensor& input_of(const at::Tensor& observation, Memory& memory) const override;
+  const at::Tensor& weight_of(std::size_t l) const override {
+    return (l + 1 == layers_.size() ? layers_ : rounded_layers_)[l].weight;
+  }
+  const at::Tensor& bias_of(std::size_t l) const override {
+    return (is_stored_as_bf16(l) ? rounded_layers_ : layers_)[l].bias;
+  }
+  void activate(std::size_t l, float* x, std::int64_t n) const override;
+  void activate_backward(std::size_t l, const float* activated, float* grad, std::int64_t n) const override;
+  bool is_stored_as_bf16(std::size_t l) const { return l + 2 < layers_.size(); }
 
   at::Tensor rounded_shadow_, rounded_;  // the shadow, and the same numbers in float32
   std::vector<Layer> rounded_layers_;

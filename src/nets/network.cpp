@@ -14,7 +14,7 @@ std::unique_ptr<Network> make_mlp(const PolicyLayout& layout, const ModelSetting
                        static_cast<Activation>(model.activation), precision};
   if (device.is_cuda()) return std::make_unique<MlpGpu>(shape, layout, device);
   if (precision == kBf16) return std::make_unique<MlpBf16>(shape, layout, device);
-  return std::make_unique<MlpFp32>(shape, layout, device);
+  return std::make_unique<MlpCpu>(shape, layout, device);
 }
 
 std::unique_ptr<Network> make(const PolicyLayout& layout, const ModelSettings& model, int outputs,

@@ -1,0 +1,80 @@
+// mlp_cpu.cpp: forward and backward passes of a multilayer perceptron on the CPU, into memory that was allocated before.
+#include "src/nets/mlp_cpu.h"
+
+#include <ATen/ATen.h>
+
+#include "src/nets/mlp.h"
+#include "wd/profile.h"
+
+namespace wd {
+
+void MlpCpu::activate(std::size_t, float* x, std::int64_t n) const { wd::activate(shape_.activation, x, n); }
+
+void MlpCpu::activate_backward(std::size_t, const float* activated, float* grad, std::int64_t n) const {
+  if (shape_.activation == kRelu) {
+    each(grad, n, [=](float g, std::int64_t i) { return activated[i] <= 0.0f ? 0.0f : g; });
+  } else {
+    each(grad, n, [=](float g, std::int64_t i) { return g * (1.0f - activated[i] * activated[i]); });
+  }
+}
+
+void MlpCpu::run_forward(const at::Tensor& observation, Memory& memory) const {
+  const profile::Scope scope("rest of the forward pass");
+  const std::int64_t n = rows_of(observation);
+  ConstMatrix x{};
+  if (!reads_tables()) x = matrix(input_of(observation, memory));
+  for (std::size_t l = 0; l < layers_.size(); ++l) {
+    const bool head = l + 1 == layers_.size();
+    const at::Tensor& weight = weight_of(l);
+    const std::int64_t out = weight.size(0);
+    at::Tensor& rows = head ? memory.output : memory.hidden[l];
+    auto* const y = rows.mutable_data_ptr<float>();
+    if (l == 0 && reads_tables()) {
+      first_->forward(observation, rows, false);
+    } else {
+      matmul({.m = n,
+              .n = out,
+              .k = weight.size(1),
+              .a = x,
+              .b = matrix(weight).transposed(),
+              .c = y,
+              .c_row = out,
+              .bias = bias_of(l).const_data_ptr<float>()});
+    }
+    if (!head) activate(l, y, n * out);
+    x = {y, out, 1};
+  }
+}
+
+void MlpCpu::run_backward(const at::Tensor& observation, const at::Tensor& output_grad, Memory& memory,
+                          LayerGradients& gradient) const {
+  const profile::Scope scope("rest of the backward pass");
+  const std::int64_t n = rows_of(observation);
+  at::Tensor of_y = output_grad;
+  for (std::size_t l = layers_.size(); l-- > 0;) {
+    if (l == 0 && reads_tables()) return first_->backward(observation, of_y, gradient.derived);
+    const at::Tensor& weight = weight_of(l);
+    const std::int64_t in = weight.size(1), out = weight.size(0);
+    const auto* const grad = of_y.const_data_ptr<float>();
+    // Observations that were stored in bfloat16 are in float32 since the forward pass.
+    const ConstMatrix x = matrix(l > 0                    ? memory.hidden[l - 1]
+                                 : memory.input.defined() ? memory.input
+                                                          : observation);
+    matmul({.m = out,
+            .n = in,
+            .k = n,
+            .a = ConstMatrix{grad, out, 1}.transposed(),
+            .b = x,
+            .c = gradient.layers[l].weight.mutable_data_ptr<float>(),
+            .c_row = gradient.layers[l].weight.stride(0),
+            .add = true});
+    add_columns(grad, n, out, gradient.layers[l].bias.mutable_data_ptr<float>());
+    if (l == 0) break;
+    auto* const below = memory.hidden_grad[l - 1].mutable_data_ptr<float>();
+    matmul({.m = n, .n = in, .k = out, .a = {grad, out, 1}, .b = matrix(weight), .c = below, .c_row = in});
+    activate_backward(l - 1, x.data, below, n * in);
+    of_y = memory.hidden_grad[l - 1];
+  }
+}
+
+}  // namespace wd
