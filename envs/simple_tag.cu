@@ -1,9 +1,10 @@
-// simple_tag.cu: adversaries chase a faster good agent between round landmarks. Each agent accelerates in one of four directions;
-// bodies that overlap push one another apart.
+// simple_tag.cu: adversaries chase a faster good agent between round landmarks. Each agent accelerates in one
+// of four directions; bodies that overlap push one another apart.
 //
-// The game is the multi-agent particle environments' "simple tag" (Lowe et al., "Multi-agent actor-critic for mixed
-// cooperative-competitive environments", NeurIPS 2017). Constants, order of operations and layout of observations are those of
-// JaxMARL's MPE_simple_tag_v3 (tests/envs/simple_tag_oracle_test.py); docs/environments.md says where PettingZoo's differs.
+// The game is the multi-agent particle environments' "simple tag" (Lowe et al., "Multi-agent actor-critic for
+// mixed cooperative-competitive environments", NeurIPS 2017). Constants, order of operations and layout of
+// observations are those of JaxMARL's MPE_simple_tag_v3 (tests/envs/simple_tag_oracle_test.py);
+// docs/environments.md says where PettingZoo's differs.
 #include <wd/env.h>
 
 struct SimpleTag {
@@ -135,8 +136,8 @@ struct SimpleTag {
     });
   }
 
-  // Adversaries accelerate towards the nearest good agent, good agents away from the nearest adversary, and back where they
-  // would pay for being outside; along the axis that counts more.
+  // Adversaries accelerate towards the nearest good agent, good agents away from the nearest adversary, and
+  // back where they would pay for being outside; along the axis that counts more.
   static void scripted(const Params& p, const State& s, int agent, wd::ScriptedAction& action) {
     const bool flees = agent >= p.num_adversaries;
     const int begin = flees ? 0 : p.num_adversaries,
@@ -183,8 +184,9 @@ struct SimpleTag {
     return agent < p.num_adversaries ? p.adversary_size : p.good_agent_size;
   }
 
-  // Force between two bodies, divided by their distance: a soft maximum of their overlap and 0, log(1 + e^overlap) in margins. 17
-  // margins apart the sum is 1 in float, and the force 0. In the very same place a force has no direction: there is none.
+  // Force between two bodies, divided by their distance: a soft maximum of their overlap and 0, log(1 +
+  // e^overlap) in margins. 17 margins apart the sum is 1 in float, and the force 0. In the very same place a
+  // force has no direction: there is none.
   WD_FN static float contact(const Params& p, float square, float touching) {
     const float reach = touching + 17.0f * p.contact_margin;
     if (square > reach * reach || square == 0.0f) return 0.0f;

@@ -11,7 +11,9 @@ namespace {
 void change(const AdamArgs& args, std::int64_t begin, std::int64_t end) {
   const AdamFactors factors = AdamFactors::of(args);
   const float* __restrict gradient = args.gradient;
-  float* __restrict parameter = args.parameter, * __restrict first = args.first_moment, * __restrict second = args.second_moment;
+  float* __restrict parameter = args.parameter;
+  float* __restrict first = args.first_moment;
+  float* __restrict second = args.second_moment;
   for (std::int64_t i = begin; i < end; ++i)
     adam_element(factors, gradient[i], parameter[i], first[i], second[i]);
   if (args.shadow == nullptr) return;

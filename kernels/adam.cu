@@ -1,4 +1,5 @@
-// adam.cu: the step on the GPU: a block a chunk for the norm, whose last block decides; then a thread four parameters.
+// adam.cu: the step on the GPU: a block a chunk for the norm, whose last block decides; then a thread four
+// parameters.
 #include "kernels/adam_body.h"
 #include "kernels/for_each.cuh"
 #include "kernels/reduce.cuh"

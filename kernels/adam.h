@@ -1,4 +1,5 @@
-// adam.h: a step of the optimizer: mean gradient, its norm, clipping, refusal of what is not finite, Adam (Kingma and Ba 2015).
+// adam.h: a step of the optimizer: mean gradient, its norm, clipping, refusal of what is not finite, Adam
+// (Kingma and Ba 2015).
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,8 @@ struct StepInput {
 };
 inline constexpr std::int64_t kStepInputNumbers = sizeof(StepInput) / sizeof(double);
 
-// What the steps of an update read and leave, in the device's memory, where a captured graph finds it: [kStepNumbers] float64.
+// What the steps of an update read and leave, in the device's memory, where a captured graph finds it:
+// [kStepNumbers] float64.
 struct StepRecord {
   // Set before the update.
   double lr;
@@ -43,7 +45,8 @@ struct BeginUpdateArgs {
   const std::int64_t* failed = nullptr;   // where it is not 0, the update does nothing; or null
 };
 
-// Forgets the numbers of the last update, unless it refused a step: then its record stays, and nothing more is learned. Enqueues.
+// Forgets the numbers of the last update, unless it refused a step: then its record stays, and nothing more
+// is learned. Enqueues.
 void begin_update(Queue queue, const BeginUpdateArgs& args);
 
 struct AdamArgs {
@@ -61,8 +64,9 @@ struct AdamArgs {
   float epsilon = 1e-8f;
 };
 
-// A minibatch changes nothing if its losses or norm are not finite, or if no row counts. Arrays of n start at multiples of 16 bytes. On
-// CUDA two launches. The order of the norm's sum is that of sum_of_squares() (reduce.h). Enqueues.
+// A minibatch changes nothing if its losses or norm are not finite, or if no row counts. Arrays of n start at
+// multiples of 16 bytes. On CUDA two launches. The order of the norm's sum is that of sum_of_squares()
+// (reduce.h). Enqueues.
 void adam(Queue queue, const AdamArgs& args);
 
 WD_CUDA_KERNEL(begin_update, const BeginUpdateArgs& args)

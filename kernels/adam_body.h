@@ -26,7 +26,8 @@ WD_FN void begin_record(const BeginUpdateArgs& args, std::int64_t) {
   args.record->stopped = args.failed != nullptr && *args.failed != 0 ? 1.0 : 0.0;
 }
 
-// The record after the minibatch whose summed gradient has this sum of squares: whether it makes a step, and the step's factors.
+// The record after the minibatch whose summed gradient has this sum of squares: whether it makes a step, and
+// the step's factors.
 WD_FN void decide_step(const AdamArgs& args, double squares) {
   StepRecord& record = *args.record;
   const StepInput& input = *args.input;

@@ -1,5 +1,5 @@
-// clock.h: how far training has come, in the memory of the device that trains: kernels read it there, so that the same launches,
-// captured once, do the next iteration.
+// clock.h: how far training has come, in the memory of the device that trains: kernels read it there, so that
+// the same launches, captured once, do the next iteration.
 #pragma once
 
 #include "kernels/queue.h"

@@ -1,4 +1,5 @@
-// deal.h: minibatches: the steps of every replica in random order, dealt to the minibatches in turn, like cards.
+// deal.h: minibatches: the steps of every replica in random order, dealt to the minibatches in turn, like
+// cards.
 #pragma once
 
 #include "kernels/clock.h"
@@ -9,8 +10,8 @@ namespace wd {
 
 // A unit is one step t of one replica e. Replica e of the whole job (e counted over all ranks) shuffles its T
 // steps; the p-th of them goes to minibatch (e T + p) mod M. So any range of replicas, and with it each rank,
-// has a share of every minibatch that is known beforehand and differs by one unit at most, whatever the random
-// numbers are.
+// has a share of every minibatch that is known beforehand and differs by one unit at most, whatever the
+// random numbers are.
 struct DealArgs {
   int steps = 0, num_envs = 0;         // T, E of this rank
   int count = 1;                       // M

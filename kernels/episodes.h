@@ -28,8 +28,8 @@ inline constexpr std::int32_t kUncounted = -(1 << 30);
 // Enqueues.
 void episodes(Queue queue, const EpisodesArgs& args);
 
-// The record of finished episodes: a row of doubles each, in the order of step and then replica, whoever reads it being free to
-// come after several rollouts.
+// The record of finished episodes: a row of doubles each, in the order of step and then replica, whoever
+// reads it being free to come after several rollouts.
 struct AppendArgs {
   int steps = 0, num_envs = 0;                    // T, E of this rank
   std::int64_t first_replica = 0, all_envs = 0;   // of this rank; replicas of the whole job

@@ -6,8 +6,8 @@
 
 namespace wd {
 
-// Mean over the policy's agents of one step's rewards, kept in finished_return until the episodes are followed:
-// all steps of all replicas can do this at once, while episodes have to be followed in order.
+// Mean over the policy's agents of one step's rewards, kept in finished_return until the episodes are
+// followed: all steps of all replicas can do this at once, while episodes have to be followed in order.
 WD_FN void mean_reward(const EpisodesArgs& args, std::int64_t step) {
   const float* const reward = args.reward + step * args.num_agents;
   float sum = 0.0f;

@@ -34,7 +34,8 @@ struct WatchArgs {
   Failure* failure = nullptr;          // on the device
 };
 
-// Looks through the arrays; a failure that stands is left alone. Of several arrays the first counts. Enqueues.
+// Looks through the arrays; a failure that stands is left alone. Of several arrays the first counts.
+// Enqueues.
 void watch(Queue queue, const WatchArgs& args);
 
 WD_CUDA_KERNEL(first_not_finite, const FloatArray& x, std::int64_t* first)

@@ -1,4 +1,5 @@
-// loss.cu: the loss, one row per item; on the CPU on the calling thread, as blocks of rows run in parallel above it.
+// loss.cu: the loss, one row per item; on the CPU on the calling thread, as blocks of rows run in parallel
+// above it.
 #include "kernels/kernel.h"
 #include "kernels/loss_body.h"
 

@@ -1,4 +1,5 @@
-// loss.h: policy, value and entropy losses of a chunk of rows, with their gradients with respect to the network's output.
+// loss.h: policy, value and entropy losses of a chunk of rows, with their gradients with respect to the
+// network's output.
 #pragma once
 
 #include "kernels/sample.h"
@@ -19,8 +20,8 @@ struct LossCoefficients {
 struct LossArgs {
   std::int64_t rows = 0;
   ActionLayout layout{};
-  // Clipped surrogate (Schulman et al. 2017, eq. 7), the logarithm of the ratio kept within 20 of 0, where the gradient
-  // ends; else -log_prob * advantage.
+  // Clipped surrogate (Schulman et al. 2017, eq. 7), the logarithm of the ratio kept within 20 of 0, where
+  // the gradient ends; else -log_prob * advantage.
   bool ppo = false;
   bool with_value = true;  // REINFORCE has no value loss
   LossCoefficients fixed{};

@@ -47,8 +47,9 @@ WD_FN LogProbEntropy evaluate_gaussian(const LossArgs& args, std::int64_t row, c
   return sum;
 }
 
-// d loss / d logits = d_log_prob (1[i = a] - p_i) - entropy_coeff dH/dl_i, dH/dl_i = -p_i (log p_i + H), head by head; `grad` has the
-// probabilities. Their logarithms are logits less a constant of the head, which the likeliest choice tells.
+// d loss / d logits = d_log_prob (1[i = a] - p_i) - entropy_coeff dH/dl_i, dH/dl_i = -p_i (log p_i + H), head
+// by head; `grad` has the probabilities. Their logarithms are logits less a constant of the head, which the
+// likeliest choice tells.
 WD_FN void heads_gradient(const LossArgs& args, std::int64_t row, const float* logits, float d_log_prob,
                           float* grad) {
   for (int h = 0; h < args.layout.num_heads; ++h) {
@@ -85,8 +86,8 @@ struct ScalarLoss {
   float loss, gradient;
 };
 
-// r = pi / pi_old. Its logarithm is kept within kMost, beyond which r is constant: one row whose old probability
-// was next to nothing cannot make the loss infinite.
+// r = pi / pi_old. Its logarithm is kept within kMost, beyond which r is constant: one row whose old
+// probability was next to nothing cannot make the loss infinite.
 struct Ratio {
   static constexpr float kMost = 20.0f;
   float log, value;

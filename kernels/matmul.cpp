@@ -1,7 +1,9 @@
-// matmul.cpp: tiles of six rows by sixteen columns in registers, against panels of b that stay in the first cache.
+// matmul.cpp: tiles of six rows by sixteen columns in registers, against panels of b that stay in the first
+// cache.
 //
-// The plan is that of Goto and van de Geijn, "Anatomy of high-performance matrix multiplication" (2008), less the packing of a,
-// which is short here. What it saves against a library is the way there: a layer of 64 takes less time than MKL's dispatch.
+// The plan is that of Goto and van de Geijn, "Anatomy of high-performance matrix multiplication" (2008), less
+// the packing of a, which is short here. What it saves against a library is the way there: a layer of 64
+// takes less time than MKL's dispatch.
 #include "kernels/matmul.h"
 
 #include <algorithm>
@@ -41,7 +43,8 @@ void pack(const MatmulArgs& args, std::int64_t first, std::int64_t rows, std::in
   }
 }
 
-// c[0 : kRows, 0 : kVectors * kLanes] = start + a panel, where start is a row for all rows, or null: what stands in c.
+// c[0 : kRows, 0 : kVectors * kLanes] = start + a panel, where start is a row for all rows, or null: what
+// stands in c.
 template <int kRows, int kVectors>
 void multiply(const ConstMatrix& a, const float* panel, std::int64_t k, const float* start, float* c,
               std::int64_t c_row) {

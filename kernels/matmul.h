@@ -23,8 +23,8 @@ struct MatmulArgs {
   bool add = false;             // c += a b; else c = a b + bias
 };
 
-// Each element is summed along k in order by fused multiply-adds: its bits depend on nothing else, neither on m and n nor on the
-// width of vectors.
+// Each element is summed along k in order by fused multiply-adds: its bits depend on nothing else, neither on
+// m and n nor on the width of vectors.
 void matmul(const MatmulArgs& args);
 
 }  // namespace wd

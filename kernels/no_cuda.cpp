@@ -1,4 +1,5 @@
-// no_cuda.cpp: the CUDA side of every kernel in a build without CUDA: the headers' declarations, made into definitions that throw.
+// no_cuda.cpp: the CUDA side of every kernel in a build without CUDA: the headers' declarations, made into
+// definitions that throw.
 #include <stdexcept>
 
 #define WD_CUDA_KERNEL(name, ...)                                                       \

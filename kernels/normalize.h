@@ -15,8 +15,8 @@ struct NormalizationArgs {
   float* norm = nullptr;            // [2]
 };
 
-// Targets of mean 0 and deviation 1 (that of n - 1 degrees of freedom, plus 1e-10) in every step; the advantage is what they exceed
-// the value by, or all of it. 0 where the mask is 0.
+// Targets of mean 0 and deviation 1 (that of n - 1 degrees of freedom, plus 1e-10) in every step; the
+// advantage is what they exceed the value by, or all of it. 0 where the mask is 0.
 struct NormalizeTargetsArgs {
   std::int64_t n = 0;
   std::int64_t per_step = 1;           // elements of one step

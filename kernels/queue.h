@@ -12,8 +12,8 @@ struct Queue {
 
 }  // namespace wd
 
-// Declares wd::cuda::NAME, the CUDA side of a kernel, within namespace wd. For a build without CUDA no_cuda.cpp makes definitions of
-// these declarations.
+// Declares wd::cuda::NAME, the CUDA side of a kernel, within namespace wd. For a build without CUDA
+// no_cuda.cpp makes definitions of these declarations.
 #ifndef WD_CUDA_KERNEL
 #define WD_CUDA_KERNEL(name, ...)       \
   namespace cuda {                      \

@@ -5,8 +5,9 @@
 
 namespace wd::cuda {
 
-// Sum of f(begin) .. f(end - 1) over the kThreads threads of the block, in thread 0: every thread adds up its stride, then a fixed
-// tree. The order never depends on the number of blocks or which of them runs first. All threads call it.
+// Sum of f(begin) .. f(end - 1) over the kThreads threads of the block, in thread 0: every thread adds up its
+// stride, then a fixed tree. The order never depends on the number of blocks or which of them runs first. All
+// threads call it.
 template <typename F>
 __device__ double block_sum(std::int64_t begin, std::int64_t end, F f) {
   __shared__ double subtotal[kThreads];

@@ -7,7 +7,8 @@ namespace wd {
 
 enum class ReturnMethod : std::int32_t { kGae, kNStep, kMonteCarlo };
 
-// Flags mean what docs/architecture.md says of a transition. mask = active and not reset_step; where it is 0, outputs are 0.
+// Flags mean what docs/architecture.md says of a transition. mask = active and not reset_step; where it is 0,
+// outputs are 0.
 struct ReturnsArgs {
   ReturnMethod method = ReturnMethod::kGae;
   int steps = 0, num_envs = 0, num_agents = 0;  // T, E, A of the policy
@@ -28,9 +29,10 @@ struct ReturnsArgs {
 };
 
 // Enqueues; reads and writes the arrays of `args` only.
-// kMonteCarlo keeps the transitions of episodes that must end within the rollout whatever happens, by the time limit at the latest:
-// nothing bootstraps the others, and to keep those of them that happen to end would be to choose by what the actions led to. Where the
-// rollout is at least time_limit long, an episode under way when it begins is kept.
+// kMonteCarlo keeps the transitions of episodes that must end within the rollout whatever happens, by the
+// time limit at the latest: nothing bootstraps the others, and to keep those of them that happen to end would
+// be to choose by what the actions led to. Where the rollout is at least time_limit long, an episode under
+// way when it begins is kept.
 void returns(Queue queue, const ReturnsArgs& args);
 
 WD_CUDA_KERNEL(returns, const ReturnsArgs& args)

@@ -10,8 +10,8 @@ namespace wd {
 struct Transition {
   bool valid;  // in the loss
   bool ended;  // nothing of later steps belongs to it
-  float
-      next_value;  // bootstrap: 0 where the agent or the rules ended, the true last observation's value at a truncation
+  // Bootstrap: 0 where the agent or the rules ended, the true last observation's value at a truncation.
+  float next_value;
 };
 
 WD_FN Transition transition_at(const ReturnsArgs& args, int t, int e, std::int64_t column) {
@@ -60,8 +60,8 @@ WD_FN void n_step_column(const ReturnsArgs& args, int e, std::int64_t column) {
   }
 }
 
-// The first row of replica e whose episode might go on past the rollout: that which resets it with fewer than time_limit rows to
-// come. It depends on what was before it alone.
+// The first row of replica e whose episode might go on past the rollout: that which resets it with fewer than
+// time_limit rows to come. It depends on what was before it alone.
 WD_FN int first_open_row(const ReturnsArgs& args, int e) {
   for (int t = max(args.steps - args.time_limit, 0); t < args.steps; ++t)
     if (args.reset_step[static_cast<std::int64_t>(t) * args.num_envs + e] != 0) return t;

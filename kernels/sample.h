@@ -1,4 +1,5 @@
-// sample.h: draws actions from the policy's output and keeps their log-probabilities and values: one kernel for all heads.
+// sample.h: draws actions from the policy's output and keeps their log-probabilities and values: one kernel
+// for all heads.
 #pragma once
 
 #include "kernels/clock.h"
@@ -10,7 +11,8 @@ namespace wd {
 inline constexpr int kMaxHeads = 16;
 inline constexpr int kMaxComponents = 256;  // each has a random number of its own, by 8 bits of the counter
 
-// The distribution that a row of network output stands for: categorical heads side by side, or a diagonal Gaussian.
+// The distribution that a row of network output stands for: categorical heads side by side, or a diagonal
+// Gaussian.
 struct ActionLayout {
   int num_heads = 0;  // 0: Gaussian
   int head_size[kMaxHeads] = {};

@@ -1,4 +1,5 @@
-// table_layer.cpp: the layer over a table on the CPU: tiles of three units by thirty-two outputs, whose sums stay in registers.
+// table_layer.cpp: the layer over a table on the CPU: tiles of three units by thirty-two outputs, whose sums
+// stay in registers.
 #include "kernels/table_layer.h"
 
 #include <type_traits>

@@ -1,9 +1,11 @@
-// table_layer.h: the first layer of a network whose input rows follow from one table of all agents, without those rows.
+// table_layer.h: the first layer of a network whose input rows follow from one table of all agents, without
+// those rows.
 //
-// Agent i's row holds, for every feature f and every other agent j, v[j, f] - v[i, f] (v[j, f] where f is not relative), then what it
-// alone knows. With W[k, f] the weights of the k-th other agent, rows of neighbours differ in one entry a feature and in what they are
-// relative to:
-//   y[i + 1] = y[i] + sum_f (W[i, f] + sum_k W[k, f]) (v[i, f] - v[i + 1, f])      (W[i, f] alone where f is not relative)
+// Agent i's row holds, for every feature f and every other agent j, v[j, f] - v[i, f] (v[j, f] where f is not
+// relative), then what it alone knows. With W[k, f] the weights of the k-th other agent, rows of neighbours
+// differ in one entry a feature and in what they are relative to:
+//   y[i + 1] = y[i] + sum_f (W[i, f] + sum_k W[k, f]) (v[i, f] - v[i + 1, f])      (W[i, f] alone where f is
+//   not relative)
 // so that N rows take 2 N F products an output, not N N F. The gradient of W[k, f] is
 //   sum_(i <= k) g[i] v[k + 1, f] + sum_(i > k) g[i] v[k, f] - sum_i g[i] v[i, f]
 // of which the first two need running sums of g, and the last is the same for all k.
@@ -17,7 +19,8 @@
 
 namespace wd {
 
-// A unit is one step of one replica: N rows of a table, of which this network reads all and answers for A agents.
+// A unit is one step of one replica: N rows of a table, of which this network reads all and answers for A
+// agents.
 struct TableShape {
   ObservationTable table;
   int agents = 0;                       // N
@@ -28,7 +31,8 @@ struct TableShape {
   int parts = 1;  // into which gradients of what all rows share are split: on a GPU, so that nobody waits
 
   WD_FN int terms() const { return table.relative + table.own + 1; }  // sums of W, own entries, bias
-  // Rows of the weights [weight_rows, H]: W[k, f] at k F + f, then sum_k W[k, f] of relative features, own entries, bias.
+  // Rows of the weights [weight_rows, H]: W[k, f] at k F + f, then sum_k W[k, f] of relative features, own
+  // entries, bias.
   WD_FN std::int64_t others() const { return static_cast<std::int64_t>(agents - 1) * table.features; }
   WD_FN std::int64_t weight_rows() const { return others() + terms(); }
   // Rows of their gradient: those of W, then `parts` times the others.

@@ -1,4 +1,5 @@
-// table_layer_body.h: the layer over a table for a few units and a few outputs: a thread's share on a GPU, a tile of registers on a CPU.
+// table_layer_body.h: the layer over a table for a few units and a few outputs: a thread's share on a GPU, a
+// tile of registers on a CPU.
 #pragma once
 
 #include <cstring>
@@ -107,7 +108,8 @@ WD_FN void add_to_rows(const Lane (&sum)[kRows][kVectors], float* gradient, int 
   }
 }
 
-// What all rows share, from the slots of one part: kTerms gradients from `term` on, over all units. Before running_sums().
+// What all rows share, from the slots of one part: kTerms gradients from `term` on, over all units. Before
+// running_sums().
 template <typename Lane, int kTerms, int kVectors>
 WD_FN void shared_gradient_tile(const TableLayerArgs& args, int part, int term, int h) {
   const TableShape& s = args.shape;
@@ -146,7 +148,8 @@ WD_FN void running_sums(const TableLayerArgs& args, std::int64_t unit, int h) {
   }
 }
 
-// W[k, f] of kTerms features from f on, over all units, but for the part that is the same for all k. After running_sums().
+// W[k, f] of kTerms features from f on, over all units, but for the part that is the same for all k. After
+// running_sums().
 template <typename Lane, int kTerms, int kVectors>
 WD_FN void others_gradient_tile(const TableLayerArgs& args, int k, int f, int h) {
   const TableShape& s = args.shape;
@@ -202,7 +205,8 @@ WD_FN void sum_parts(const TableWeightsArgs& args, std::int64_t term, int h) {
   *first = sum;
 }
 
-// The layer's gradient that belongs to entry h of row r of the weights; each W[k, f] takes that of their sum too. After sum_parts().
+// The layer's gradient that belongs to entry h of row r of the weights; each W[k, f] takes that of their sum
+// too. After sum_parts().
 WD_FN void gradient_entry(const TableWeightsArgs& args, std::int64_t r, int h) {
   const TableShape& s = args.shape;
   const int F = s.table.features, others = s.agents - 1;

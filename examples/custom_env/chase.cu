@@ -1,4 +1,5 @@
-// chase.cu: chasers and runners glide over a torus at constant speed and steer by turning; closeness pays chasers, costs runners.
+// chase.cu: chasers and runners glide over a torus at constant speed and steer by turning; closeness pays
+// chasers, costs runners.
 #include <wd/env.h>
 
 struct Chase {

@@ -1,7 +1,8 @@
-// main.cpp: a training loop of one's own on several workers: `distributed_loop 4` starts four, and so do torchrun and Slurm.
+// main.cpp: a training loop of one's own on several workers: `distributed_loop 4` starts four, and so do
+// torchrun and Slurm.
 //
-// Linear regression: each worker draws data of its own, gradients are summed over all of them, and so every worker takes the same
-// steps. Kill one while it runs: the others end, and the one that was killed is named.
+// Linear regression: each worker draws data of its own, gradients are summed over all of them, and so every
+// worker takes the same steps. Kill one while it runs: the others end, and the one that was killed is named.
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 #include <wd/heartbeat.h>

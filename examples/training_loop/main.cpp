@@ -1,7 +1,9 @@
-// main.cpp: a training loop on the public API, from top to bottom: `training_loop cartpole policy.shared.lr=1e-3`.
+// main.cpp: a training loop on the public API, from top to bottom.
 //
-// wd::Trainer does the same, with checkpoints, metrics, several workers and CUDA graphs. Write a loop like this one to change what an
-// iteration is: another order of phases, rewards of your own, a curriculum.
+//   training_loop cartpole policy.shared.lr=1e-3
+//
+// wd::Trainer does the same, with checkpoints, metrics, several workers and CUDA graphs. Write a loop like
+// this one to change what an iteration is: another order of phases, rewards of your own, a curriculum.
 #include <ATen/ATen.h>
 #include <wd/algorithm.h>
 #include <wd/error.h>
@@ -71,7 +73,8 @@ int train(const std::string& env, const std::vector<std::string>& settings) {
   replicas.step(trajectory.first_rows());  // the very first reset writes row 0
   const std::int64_t iterations = config.trainer.total_steps / config.trainer.train_batch_size;
   for (std::int64_t iteration = 1; iteration <= iterations; ++iteration) {
-    // Rollout: every policy acts on row t, the environments write rewards to row t and observations to row t + 1.
+    // Rollout: every policy acts on row t, the environments write rewards to row t and observations to row t
+    // + 1.
     wd::Policy::ActOptions act;
     act.seed = seed;
     act.time = clock.time();

@@ -19,7 +19,8 @@ namespace wd {
 class Learner {
  public:
   // Keeps references to policy and trajectory; allocates what updates need once.
-  // Ranks of the group learn from all their rollouts together: what comes out is that of one rank with all replicas.
+  // Ranks of the group learn from all their rollouts together: what comes out is that of one rank with all
+  // replicas.
   Learner(Policy& policy, const Trajectory& trajectory, int index, const PolicySettings& settings,
           std::uint64_t seed, ProcessGroup group = {});
   ~Learner();
@@ -27,8 +28,9 @@ class Learner {
 
   // Updates do nothing if this number, on the device, is not 0 when they begin.
   void set_skip_flag(const std::int64_t* failed);
-  // Throws std::runtime_error where an update met losses or a gradient that were not finite; it made no step with them, and none was
-  // made since. On ranks that had no part in it a PeerError. On the CPU update() itself throws so. Synchronises on CUDA. All ranks.
+  // Throws std::runtime_error where an update met losses or a gradient that were not finite; it made no step
+  // with them, and none was made since. On ranks that had no part in it a PeerError. On the CPU update()
+  // itself throws so. Synchronises on CUDA. All ranks.
   void check() const;
 
   // For tests: the next update finds NaN in its "loss" or "gradient".
@@ -48,13 +50,15 @@ class Learner {
   std::unique_ptr<Impl> impl_;
 };
 
-// Both go through the learners in turn, so that what one of them sums over ranks travels while another computes. All ranks.
+// Both go through the learners in turn, so that what one of them sums over ranks travels while another
+// computes. All ranks.
 
-// Advantages, targets and masks of the rollout, into its buffers; the value of the last observation must be there.
+// Advantages, targets and masks of the rollout, into its buffers; the value of the last observation must be
+// there.
 void prepare(std::span<Learner> learners);
-// Epochs and minibatches over the prepared rollout. `should_stop` is asked at every chunk; when it says yes on any rank,
-// no more steps are begun, and false comes back on all ranks. All ranks with should_stop or all without. Schedules and the order of
-// minibatches follow the clock, which shows the time before this rollout.
+// Epochs and minibatches over the prepared rollout. `should_stop` is asked at every chunk; when it says yes
+// on any rank, no more steps are begun, and false comes back on all ranks. All ranks with should_stop or all
+// without. Schedules and the order of minibatches follow the clock, which shows the time before this rollout.
 bool update(std::span<Learner> learners, const TrainingClock& clock,
             const std::function<bool()>& should_stop = {});
 

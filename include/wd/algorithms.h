@@ -1,4 +1,5 @@
-// algorithms.h: how a policy can learn, and the settings of each way. An algorithm is one file in src/algorithm.
+// algorithms.h: how a policy can learn, and the settings of each way. An algorithm is one file in
+// src/algorithm.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// autoscale.h: how many replicas and how long a rollout, for this machine: what is looked for, and what was found.
+// autoscale.h: how many replicas and how long a rollout, for this machine: what is looked for, and what was
+// found.
 #pragma once
 
 #include <compare>
@@ -46,9 +47,9 @@ struct Outcome {
   bool operator==(const Outcome&) const = default;
 };
 
-// Runs a short training for at most max_seconds (0: as long as it takes), in a process that may die of it. With `beside`, a second
-// setting trains in the same process, the two in turns: what slows the machine slows both, and the outcome holds their ratios.
-// May throw, which ends the search: an interruption, say.
+// Runs a short training for at most max_seconds (0: as long as it takes), in a process that may die of it.
+// With `beside`, a second setting trains in the same process, the two in turns: what slows the machine slows
+// both, and the outcome holds their ratios. May throw, which ends the search: an interruption, say.
 using Measure =
     std::function<Outcome(const Probe& probe, const std::optional<Probe>& beside, double max_seconds)>;
 
@@ -153,12 +154,13 @@ struct Autoscaled {
   std::string json, svg;           // autoscale.json and autoscale.svg, for the run's folder
 };
 
-// Finds trainer.num_envs and trainer.train_batch_size by short trainings with the settings in config.autoscale. Each of these
-// probes runs in copies of this program: they do what main() does up to this call, make their probe, and end here. So call it in
-// main(), before anything that starts a thread or touches CUDA, on the same path for the same command line. What was found is kept
-// in $XDG_CACHE_HOME/wd/autoscale, else ~/.cache/wd/autoscale, for the next time that all is the same.
-// Throws UsageError where nothing fits or the limits leave nothing to try, std::runtime_error where a probe failed for another
-// reason than memory or time, scaling::Interrupted.
+// Finds trainer.num_envs and trainer.train_batch_size by short trainings with the settings in
+// config.autoscale. Each of these probes runs in copies of this program: they do what main() does up to this
+// call, make their probe, and end here. So call it in main(), before anything that starts a thread or touches
+// CUDA, on the same path for the same command line. What was found is kept in $XDG_CACHE_HOME/wd/autoscale,
+// else ~/.cache/wd/autoscale, for the next time that all is the same. Throws UsageError where nothing fits or
+// the limits leave nothing to try, std::runtime_error where a probe failed for another reason than memory or
+// time, scaling::Interrupted.
 Autoscaled autoscale(const Config& config, const EnvironmentRow& row, Environment& environment,
                      const AutoscaleOptions& options = {});
 

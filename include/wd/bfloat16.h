@@ -1,4 +1,5 @@
-// bfloat16.h: rounding to bfloat16, the upper half of a float32: to nearest, ties to even, the same bits on every device.
+// bfloat16.h: rounding to bfloat16, the upper half of a float32: to nearest, ties to even, the same bits on
+// every device.
 #pragma once
 
 #include <cstdint>

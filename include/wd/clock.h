@@ -1,4 +1,5 @@
-// clock.h: the training clock: iterations and environment steps so far, kept where the kernels that need them run.
+// clock.h: the training clock: iterations and environment steps so far, kept where the kernels that need them
+// run.
 #pragma once
 
 #include <ATen/core/Tensor.h>

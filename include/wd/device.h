@@ -17,9 +17,9 @@ struct Device {
   bool is_cuda() const { return kind == DeviceKind::kCuda; }
 };
 
-// auto: a GPU where this build and this machine have one, else the CPU. Of several GPUs the local_rank-th; a worker that sees one
-// alone takes it. Throws UsageError, saying what was found, when a GPU is asked for and there is none. The GPU is the calling
-// thread's from here on.
+// auto: a GPU where this build and this machine have one, else the CPU. Of several GPUs the local_rank-th; a
+// worker that sees one alone takes it. Throws UsageError, saying what was found, when a GPU is asked for and
+// there is none. The GPU is the calling thread's from here on.
 Device select_device(DeviceRequest request, int local_rank = 0);
 
 // "cpu", "cuda:0".

@@ -1,24 +1,26 @@
 // env.h: the contract of an environment: all that an environment's author includes. No torch, no allocation.
 //
-// An environment is one struct, written once and compiled for host and device (docs/environments.md has a walk-through):
+// An environment is one struct, written once and compiled for host and device (docs/environments.md has a
+// walk-through):
 //
 //   struct Chase {
-//     struct Params { int chasers = 4; void describe(auto&& field) { field("chasers", chasers, {1, 1024}, "..."); } };
-//     struct State  { wd::PerAgent<float> x; wd::PerReplica<int> caught; void describe(auto&& field) { field("x", x); ... } };
-//     static wd::Spec spec(const Params&);
+//     struct Params { int chasers = 4; void describe(auto&& field) { field("chasers", chasers, {1, 1024},
+//     "..."); } }; struct State  { wd::PerAgent<float> x; wd::PerReplica<int> caught; void describe(auto&&
+//     field) { field("x", x); ... } }; static wd::Spec spec(const Params&);
 //     WD_FN static void reset  (auto& team, const Params&, State&, wd::Random);
 //     WD_FN static void step   (auto& team, const Params&, State&, wd::Actions, wd::Random, wd::Outcome&);
 //     WD_FN static void observe(auto& team, const Params&, const State&, wd::Observations);
-//     // Optional. Who is in the game now (default: everybody), and what follows from fields that were given from outside.
-//     WD_FN static bool in_game(const Params&, const State&, int agent);
+//     // Optional. Who is in the game now (default: everybody), and what follows from fields that were given
+//     from outside. WD_FN static bool in_game(const Params&, const State&, int agent);
 //     WD_FN static void derive (auto& team, const Params&, State&);
 //     // Optional. A player to compare policies with (wdtrain eval --opponent scripted); it runs on the host.
 //     static void scripted(const Params&, const State&, int agent, wd::ScriptedAction& action);
 //   };
 //
-// `team` runs phases (wd/team.h): each(n, f), each_pair(n, m, f), once(f), sum/min/any(n, f), add(target, k), t(), and
-// write_parts(observations, n, m, size, f), write_others(observations, n, m, f).
-// A phase writes nothing that another iteration of the same phase reads; code between phases runs in every thread.
+// `team` runs phases (wd/team.h): each(n, f), each_pair(n, m, f), once(f), sum/min/any(n, f), add(target, k),
+// t(), and write_parts(observations, n, m, size, f), write_others(observations, n, m, f).
+// A phase writes nothing that another iteration of the same phase reads; code between phases runs in every
+// thread.
 #pragma once
 
 #include <cstddef>
@@ -36,10 +38,11 @@
 
 namespace wd {
 
-// Types that a state may hold. No 8-bit types: their stores may alias anything, which keeps loops from being vectorised.
+// Types that a state may hold. No 8-bit types: their stores may alias anything, which keeps loops from being
+// vectorised.
 template <typename T>
 concept StateValue = std::is_same_v<T, float> || std::is_same_v<T, double> ||
-    std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::uint32_t>;
+                     std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::uint32_t>;
 
 // One value an agent, indexed by the agent's id.
 template <typename T>
@@ -84,7 +87,8 @@ class PerReplica {
   T* data_;
 };
 
-// Working memory of one call: as many values as describe() says (`field("name", scratch, count)`), never saved or compared.
+// Working memory of one call: as many values as describe() says (`field("name", scratch, count)`), never
+// saved or compared.
 template <typename T>
 class Scratch {
   static_assert(StateValue<T>, "a state holds float, double, std::int32_t or std::uint32_t: flags are int");
@@ -101,13 +105,15 @@ class Scratch {
 class Actions {
  public:
   WD_FN Actions(const std::int32_t* staged, int num_agents) : Actions(staged, staged, num_agents) {}
-  // Choices and components (floats' bits) in different memory, so that wdtrain check sees which of them is read.
+  // Choices and components (floats' bits) in different memory, so that wdtrain check sees which of them is
+  // read.
   WD_FN Actions(const std::int32_t* discrete, const std::int32_t* continuous, int pitch)
       : discrete_(discrete), continuous_(continuous), pitch_(pitch) {}
 
   // Index of the choice of a categorical head.
   WD_FN int discrete(int agent, int head) const { return discrete_[head * pitch_ + agent]; }
-  // Component k of a continuous action: of a policy or a random player within the bounds, where they are finite; of a script as given.
+  // Component k of a continuous action: of a policy or a random player within the bounds, where they are
+  // finite; of a script as given.
   WD_FN float continuous(int agent, int k) const {
     return detail::load_word<float>(continuous_, k * pitch_ + agent);
   }
@@ -182,8 +188,8 @@ class ObservationRow {
   ObservationType type_;
 };
 
-// Where observe() writes: rows of the trajectory buffers themselves; or `staged`, where all rows of this replica lie role after role, on
-// their way there.
+// Where observe() writes: rows of the trajectory buffers themselves; or `staged`, where all rows of this
+// replica lie role after role, on their way there.
 class Observations {
  public:
   WD_FN Observations(const RoleView* roles, int num_roles, int replica, ObservationType type, bool as_table,
@@ -196,7 +202,8 @@ class Observations {
         as_table_(as_table) {}
 
   WD_FN ObservationType type() const { return type_; }
-  // Whether Spec::table is wanted, whose rows have table.columns() entries, in place of what each agent sees: see wd/others.h.
+  // Whether Spec::table is wanted, whose rows have table.columns() entries, in place of what each agent sees:
+  // see wd/others.h.
   WD_FN bool as_table() const { return as_table_; }
   // The agent's row, observation_size() entries. Its contents are undefined before: write all of it.
   WD_FN ObservationRow row(int agent) const {

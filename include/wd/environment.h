@@ -1,4 +1,5 @@
-// environment.h: an environment as the rest of the program sees it: a name, parameters, a specification, a way to step replicas.
+// environment.h: an environment as the rest of the program sees it: a name, parameters, a specification, a
+// way to step replicas.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +15,8 @@
 
 namespace wd {
 
-// One state field of one replica. `offset` counts from the replica's block (from its scratch memory for scratch fields).
+// One state field of one replica. `offset` counts from the replica's block (from its scratch memory for
+// scratch fields).
 struct StateField {
   std::string name;
   FieldType type = FieldType::kFloat;
@@ -26,7 +28,8 @@ struct StateField {
 
 inline constexpr std::uint32_t kScratchSlot = 0x80000000u;
 
-// Memory of one replica: a persistent block (16-byte header, then fields), and scratch (fields, then the executor's staging).
+// Memory of one replica: a persistent block (16-byte header, then fields), and scratch (fields, then the
+// executor's staging).
 struct StateLayout {
   std::vector<StateField> fields;
   std::vector<std::uint32_t>
@@ -68,15 +71,17 @@ class Environment {
   virtual void step_in_order(const StateLayout& layout, const StepView& view, PhaseOrder order) const = 0;
   // Recomputes what follows from fields that were set from outside, in one block.
   virtual void derive(const StateLayout& layout, std::byte* block) const = 0;
-  // The scripted player's actions in one block's state, [num_agents, action_width], floats' bits where continuous. False where
-  // the environment has no such player.
+  // The scripted player's actions in one block's state, [num_agents, action_width], floats' bits where
+  // continuous. False where the environment has no such player.
   virtual bool scripted(const StateLayout& layout, const std::byte* block, std::int32_t* actions) const = 0;
-  // Steps one replica, whose arrays lie apart: `view` has its header in blocks, and rows that may have gaps between them.
+  // Steps one replica, whose arrays lie apart: `view` has its header in blocks, and rows that may have gaps
+  // between them.
   virtual void step_apart(const StateLayout& layout, const StepView& view,
                           const ApartMemory& memory) const = 0;
 };
 
-// The CUDA side of one environment; step() enqueues on the stream and throws std::runtime_error when the launch fails.
+// The CUDA side of one environment; step() enqueues on the stream and throws std::runtime_error when the
+// launch fails.
 struct CudaExecutor {
   void (*step)(const void* params, const StateLayout& layout, const StepView& view, void* cuda_stream);
 };

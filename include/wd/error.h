@@ -1,5 +1,5 @@
-// error.h: the kinds of failure: what the user can mend (exit 2), what another worker's failure brings about, and everything else
-// (exit 1).
+// error.h: the kinds of failure: what the user can mend (exit 2), what another worker's failure brings about,
+// and everything else (exit 1).
 #pragma once
 
 #include <sstream>
@@ -8,7 +8,8 @@
 
 namespace wd {
 
-// Bad input: a configuration, an option, a file. The message names place, reason and remedy; the program exits with 2.
+// Bad input: a configuration, an option, a file. The message names place, reason and remedy; the program
+// exits with 2.
 class UsageError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

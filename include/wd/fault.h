@@ -1,4 +1,5 @@
-// fault.h: harm done on purpose, for tests: --fault rank=R,iter=I,kind=throw|kill|segv|hang|exit:K|oom|drift|nan:TENSOR|slow:MS.
+// fault.h: harm done on purpose, for tests: --fault
+// rank=R,iter=I,kind=throw|kill|segv|hang|exit:K|oom|drift|nan:TENSOR|slow:MS.
 #pragma once
 
 #include <chrono>

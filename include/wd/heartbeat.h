@@ -1,4 +1,5 @@
-// heartbeat.h: what a worker says of itself while it works, where its launcher can read it even after a SIGKILL.
+// heartbeat.h: what a worker says of itself while it works, where its launcher can read it even after a
+// SIGKILL.
 #pragma once
 
 #include <cstdint>

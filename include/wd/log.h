@@ -17,8 +17,8 @@ void to_file(std::string_view message);
 // From here on stderr shows warnings and errors alone; log.txt still gets everything.
 void quiet();
 
-// Messages also go to this file (appended) until detach_file; the first file gets those from before it too. Throws
-// std::runtime_error when it cannot be opened.
+// Messages also go to this file (appended) until detach_file; the first file gets those from before it too.
+// Throws std::runtime_error when it cannot be opened.
 void attach_file(const std::filesystem::path& path);
 void detach_file();
 

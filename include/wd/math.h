@@ -1,7 +1,8 @@
 // math.h: elementary functions made of IEEE operations alone, so that CPU and GPU give the same bits.
 //
-// Compile with -ffp-contract=off / -fmad=false and without fast-math. The float functions have no branch on their value
-// and vectorise. Errors are measured by tests/env/math_test.cpp over every exponent of the stated domain.
+// Compile with -ffp-contract=off / -fmad=false and without fast-math. The float functions have no branch on
+// their value and vectorise. Errors are measured by tests/env/math_test.cpp over every exponent of the stated
+// domain.
 #pragma once
 
 #include <cmath>
@@ -13,7 +14,8 @@
 #else
 #define WD_FN inline
 #endif
-// On the host: WD_FLATTEN: whatever the function calls becomes part of it. WD_INLINE: it becomes part of its caller.
+// On the host: WD_FLATTEN: whatever the function calls becomes part of it. WD_INLINE: it becomes part of its
+// caller.
 #if defined(__CUDACC__)
 #define WD_FLATTEN
 #define WD_INLINE
@@ -59,8 +61,8 @@ WD_FN std::uint32_t bits_of(float value) {
   std::memcpy(&bits, &value, sizeof(bits));
   return bits;
 }
-// Word i of a buffer whose 4-byte words are integers or floats, as actions are. No float is read through a pointer to integers or the
-// other way round: compilers take such pointers for apart.
+// Word i of a buffer whose 4-byte words are integers or floats, as actions are. No float is read through a
+// pointer to integers or the other way round: compilers take such pointers for apart.
 template <typename Word>
 WD_FN Word load_word(const std::int32_t* words, std::int64_t i) {
   static_assert(sizeof(Word) == sizeof(*words));
@@ -83,7 +85,8 @@ WD_FN double double_of(std::uint64_t bits) {
 WD_FN float nearest(float v) { return (v + 12582912.0f) - 12582912.0f; }
 WD_FN double nearest(double v) { return (v + 6755399441055744.0) - 6755399441055744.0; }
 
-// sin and cos on [-pi/4, pi/4]: the minimax polynomials that numpy evaluates for float32, in its order: the same bits.
+// sin and cos on [-pi/4, pi/4]: the minimax polynomials that numpy evaluates for float32, in its order: the
+// same bits.
 WD_FN float sin_poly(float r) {
   const float z = r * r;
   float p = fma(0x1.7d3bbcp-19f, z, -0x1.a06bbap-13f);
@@ -98,8 +101,9 @@ WD_FN float cos_poly(float r) {
   p = fma(p, z, -0.5f);
   return fma(p, z, 1.0f);
 }
-// sin and cos of r + tail in double, where tail is what r was rounded by. Taylor series; their leading terms carry their
-// rounding errors along, so that the sum is rounded about once: few bits differ from those of other good libraries.
+// sin and cos of r + tail in double, where tail is what r was rounded by. Taylor series; their leading terms
+// carry their rounding errors along, so that the sum is rounded about once: few bits differ from those of
+// other good libraries.
 WD_FN double sin_poly(double r, double tail) {
   constexpr double kThird = -1.0 / 6.0, kThirdError = -0x1.5555555555555p-57;  // -1/6 in two pieces
   const double z = r * r, z_error = fma(r, r, -z);
@@ -139,7 +143,8 @@ WD_FN double cos_poly(double r, double tail) {
 // The bit pattern. Of numbers from +0 up it is ordered as they are, and minima of integers vectorise.
 WD_FN std::int32_t float_bits(float v) { return static_cast<std::int32_t>(detail::bits_of(v)); }
 
-// Sine and cosine [rad] together. |v| <= 1e4; error below 7e-8. For |v| <= 10 the bits are those of numpy's float32 functions.
+// Sine and cosine [rad] together. |v| <= 1e4; error below 7e-8. For |v| <= 10 the bits are those of numpy's
+// float32 functions.
 struct SinCos {
   float sin, cos;
 };
@@ -158,7 +163,8 @@ WD_FN SinCos sincos(float v) {
 WD_FN float sin(float v) { return sincos(v).sin; }
 WD_FN float cos(float v) { return sincos(v).cos; }
 
-// Double precision, for dynamics that amplify rounding (an inverted pendulum). |v| <= 1e5; error below 0.52 ulp.
+// Double precision, for dynamics that amplify rounding (an inverted pendulum). |v| <= 1e5; error below 0.52
+// ulp.
 struct SinCosDouble {
   double sin, cos;
 };
@@ -195,8 +201,8 @@ WD_FN float exp(float v) {
   return v < -87.33f ? 0.0f : mantissa * scale;
 }
 
-// Natural logarithm of a positive normal number; error below 2 ulp. Zero, negative and subnormal numbers give a large
-// negative number (about -88): callers that may meet them test first.
+// Natural logarithm of a positive normal number; error below 2 ulp. Zero, negative and subnormal numbers give
+// a large negative number (about -88): callers that may meet them test first.
 WD_FN float log(float v) {
   const std::uint32_t bits = detail::bits_of(max(v, 1.17549435e-38f));
   int exponent = static_cast<int>(bits >> 23) - 126;
@@ -221,8 +227,8 @@ WD_FN float log(float v) {
   return (m + y) + e * 0.693359375f;
 }
 
-// Hyperbolic tangent; error below 3e-7. NaN stays NaN. A rational function without branches, so that loops over it become vector
-// instructions; its coefficients are Eigen's (MathFunctionsImpl.h).
+// Hyperbolic tangent; error below 3e-7. NaN stays NaN. A rational function without branches, so that loops
+// over it become vector instructions; its coefficients are Eigen's (MathFunctionsImpl.h).
 WD_FN float tanh(float v) {
   constexpr float kMost = 7.90531110763549805f;  // beyond it is 1
   const float x = v < -kMost ? -kMost : v > kMost ? kMost : v;
@@ -241,8 +247,9 @@ WD_FN float tanh(float v) {
   return v < -kMost ? -1.0f : v > kMost ? 1.0f : x * p / q;
 }
 
-// Remainder of v / period for period > 0 and |v| < 2^22 periods, bit for bit Python's % (numpy's too): in [0, period], the upper
-// end where a tiny negative v rounds to it. The exact remainder is rounded once: where the quotient was rounded up, from anew.
+// Remainder of v / period for period > 0 and |v| < 2^22 periods, bit for bit Python's % (numpy's too): in [0,
+// period], the upper end where a tiny negative v rounds to it. The exact remainder is rounded once: where the
+// quotient was rounded up, from anew.
 WD_FN float wrap(float v, float period) {
   const float n = floor(v / period);
   const float r = fma(-n, period, v);

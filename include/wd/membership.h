@@ -1,4 +1,5 @@
-// membership.h: what a starter (our launcher, torchrun, Slurm, OpenMPI) tells a worker of the job that it belongs to.
+// membership.h: what a starter (our launcher, torchrun, Slurm, OpenMPI) tells a worker of the job that it
+// belongs to.
 #pragma once
 
 #include <string>
@@ -21,9 +22,9 @@ struct Membership {
   bool alone() const { return world_size == 1 && master_addr.empty(); }
 };
 
-// Read from the environment: RANK and WORLD_SIZE, as torchrun sets them; else SLURM_PROCID, SLURM_NTASKS and SLURM_LOCALID; else
-// OMPI_COMM_WORLD_RANK, _SIZE and _LOCAL_RANK. None of them: alone. Throws UsageError naming the variable that is missing or
-// wrong.
+// Read from the environment: RANK and WORLD_SIZE, as torchrun sets them; else SLURM_PROCID, SLURM_NTASKS and
+// SLURM_LOCALID; else OMPI_COMM_WORLD_RANK, _SIZE and _LOCAL_RANK. None of them: alone. Throws UsageError
+// naming the variable that is missing or wrong.
 Membership read_membership();
 
 }  // namespace wd

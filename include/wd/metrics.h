@@ -15,8 +15,8 @@ enum class Reduce { kSum, kMean /* weighted by count */, kMin, kMax };
 // "env" and "time" are the first word of logged names: no policy can have that name.
 inline constexpr std::string_view kEnvironmentGroup = "env", kTimeGroup = "time";
 
-// One metric. A policy's are logged as POLICY/NAME, those that exist once a head as POLICY/NAME/HEAD, an environment's own
-// statistics as env/FIELD, everything that depends on the clock as time/NAME.
+// One metric. A policy's are logged as POLICY/NAME, those that exist once a head as POLICY/NAME/HEAD, an
+// environment's own statistics as env/FIELD, everything that depends on the clock as time/NAME.
 struct Metric {
   std::string_view group;  // "", "time", "POLICY", "env"
   std::string_view name;   // of env: "FIELD"

@@ -1,4 +1,5 @@
-// module.h: networks of your own: any torch::nn::Module, trained through LibTorch's autograd, by a name that YAML can use.
+// module.h: networks of your own: any torch::nn::Module, trained through LibTorch's autograd, by a name that
+// YAML can use.
 //
 //   struct Mine : wd::Module {
 //     struct Settings {
@@ -8,8 +9,8 @@
 //     Mine(const Settings& settings, const wd::ModuleShape& shape)
 //         : hidden(register_module("hidden", torch::nn::Linear(shape.inputs, settings.width))),
 //           head(register_module("head", torch::nn::Linear(settings.width, shape.outputs))) {}
-//     at::Tensor forward(const at::Tensor& observation) override { return head(torch::tanh(hidden(observation))); }
-//     torch::nn::Linear hidden, head;
+//     at::Tensor forward(const at::Tensor& observation) override { return
+//     head(torch::tanh(hidden(observation))); } torch::nn::Linear hidden, head;
 //   };
 //   WD_REGISTER_MODULE(Mine, "mine");
 //
@@ -25,13 +26,13 @@
 
 namespace wd {
 
-// The module's parameters are float32. It has no buffers (torch::nn::Module::register_buffer), whose updates would depend on the order
-// of blocks, and its forward() draws no random numbers.
+// The module's parameters are float32. It has no buffers (torch::nn::Module::register_buffer), whose updates
+// would depend on the order of blocks, and its forward() draws no random numbers.
 class Module : public torch::nn::Module {
  public:
-  // observation [n, inputs] float32. Returns [n, outputs] float32: what the policy's distribution needs (logits of all heads, or means),
-  // then the value, unless model.separate_value gives the value a module of its own. The rows are independent of one another. Called
-  // from several threads at a time.
+  // observation [n, inputs] float32. Returns [n, outputs] float32: what the policy's distribution needs
+  // (logits of all heads, or means), then the value, unless model.separate_value gives the value a module of
+  // its own. The rows are independent of one another. Called from several threads at a time.
   virtual at::Tensor forward(const at::Tensor& observation) = 0;
 };
 

@@ -1,4 +1,5 @@
-// others.h: for games in which everybody sees everybody else: observation rows, or the one table that they follow from.
+// others.h: for games in which everybody sees everybody else: observation rows, or the one table that they
+// follow from.
 #pragma once
 
 #include "wd/env.h"
@@ -7,7 +8,8 @@ namespace wd {
 
 // Writes all rows of a replica whose environment declares Spec::table:
 //   values [features, agents]: of every agent what the others see;
-//   sees(i): false of agents out of the game alone: what is relative is 0 in their rows, from which nothing is learned. A table does not
+//   sees(i): false of agents out of the game alone: what is relative is 0 in their rows, from which nothing
+//   is learned. A table does not
 //            show it;
 //   own(i, k): entry k of what i alone knows.
 template <typename Team, typename Sees, typename Own>

@@ -1,6 +1,7 @@
 // parallel.h: loops over independent items on the program's one thread pool.
 //
-// All parallelism on the CPU is here, over replicas, rows and lanes; torch's operations run on the thread that calls them.
+// All parallelism on the CPU is here, over replicas, rows and lanes; torch's operations run on the thread
+// that calls them.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +9,10 @@
 
 namespace wd {
 
-// Calls body(context, begin, end) on disjoint ranges that cover [0, n); ranges hold at least `grain` items where there are enough.
-// The first exception reaches the caller. How items are split depends on the number of threads: results must not. A loop inside a
-// loop runs on its own thread alone. One thread at a time may start loops.
+// Calls body(context, begin, end) on disjoint ranges that cover [0, n); ranges hold at least `grain` items
+// where there are enough. The first exception reaches the caller. How items are split depends on the number
+// of threads: results must not. A loop inside a loop runs on its own thread alone. One thread at a time may
+// start loops.
 void parallel_for(std::int64_t n, std::int64_t grain,
                   void (*body)(void* context, std::int64_t begin, std::int64_t end), void* context);
 
@@ -23,8 +25,8 @@ void parallel_for(std::int64_t n, std::int64_t grain, F&& f) {
       const_cast<void*>(static_cast<const void*>(&f)));
 }
 
-// Threads that work on a loop, the caller's among them: all that this process may use, unless set. Both calls leave torch and MKL
-// with one thread in each of ours. set_num_threads() is not for use inside a loop.
+// Threads that work on a loop, the caller's among them: all that this process may use, unless set. Both calls
+// leave torch and MKL with one thread in each of ours. set_num_threads() is not for use inside a loop.
 int num_threads();
 // Processors that this process may run on.
 int available_processors();

@@ -1,4 +1,5 @@
-// params.h: how a struct of settings describes itself: one line a field gives key, range, default and help text.
+// params.h: how a struct of settings describes itself: one line a field gives key, range, default and help
+// text.
 #pragma once
 
 #include <cstdint>
@@ -37,13 +38,15 @@ struct Schedule {
   Schedule() = default;
   Schedule(double constant) : points{{0.0, constant}} {}  // implicit: a number is a schedule
 
-  // Value at a number of environment steps: linear between points, constant before the first and after the last.
+  // Value at a number of environment steps: linear between points, constant before the first and after the
+  // last.
   double at(double step) const;
   bool operator==(const Schedule&) const = default;
 };
 
-// What a describe() function talks to. Each call names one field of the struct; the visitor reads the field (help, printing),
-// writes it (files, overrides) or checks it. Calls come in the order in which people should read the fields.
+// What a describe() function talks to. Each call names one field of the struct; the visitor reads the field
+// (help, printing), writes it (files, overrides) or checks it. Calls come in the order in which people should
+// read the fields.
 class Fields {
  public:
   virtual ~Fields() = default;

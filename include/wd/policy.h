@@ -1,4 +1,5 @@
-// policy.h: a network that acts for one or more roles: flat parameters, inference, and the gradient of a batch.
+// policy.h: a network that acts for one or more roles: flat parameters, inference, and the gradient of a
+// batch.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -29,8 +30,8 @@ struct LossSettings {
 
 class Policy {
  public:
-  // Shapes come from the buffers. `index` is the policy's number among all, `seed` the run's. chunk_rows bounds the memory of a
-  // gradient on the GPU; on the CPU rows go in small fixed blocks that stay in cache.
+  // Shapes come from the buffers. `index` is the policy's number among all, `seed` the run's. chunk_rows
+  // bounds the memory of a gradient on the GPU; on the CPU rows go in small fixed blocks that stay in cache.
   // In bf16 the buffers hold observations in bfloat16. Throws UsageError for tf32 on a CPU.
   Policy(const PolicyBuffers& buffers, const ModelSettings& model, int index, std::uint64_t seed,
          int chunk_rows, Device device, Precision precision = kFp32);
@@ -43,10 +44,12 @@ class Policy {
   at::Tensor gradients() const;
   // bf16: parameters() rounded to bfloat16, [P], from which hidden layers compute; undefined otherwise.
   at::Tensor shadow() const;
-  // Call refresh_shadow() after changing parameters(), or shadow_is_written() if a kernel has updated shadow() as well. Enqueue.
+  // Call refresh_shadow() after changing parameters(), or shadow_is_written() if a kernel has updated
+  // shadow() as well. Enqueue.
   void refresh_shadow();
   void shadow_is_written();
-  // [P + kNumLossSums + 1] float32: gradients(), then room for what is summed over ranks in the same operation.
+  // [P + kNumLossSums + 1] float32: gradients(), then room for what is summed over ranks in the same
+  // operation.
   at::Tensor all_reduce_buffer() const;
   // Views of the parameters under the names that people see in safetensors files.
   std::vector<NamedTensor> named_parameters() const;
@@ -60,18 +63,20 @@ class Policy {
     std::uint32_t first_replica = 0;
     bool greedy = false;
   };
-  // Reads row t of observations, writes row t of action, log_prob and value. Enqueues on CUDA. No gradient is recorded.
+  // Reads row t of observations, writes row t of action, log_prob and value. Enqueues on CUDA. No gradient is
+  // recorded.
   void act(PolicyBuffers& buffers, int t, const ActOptions& options);
   // Writes row t of value alone.
   void evaluate(PolicyBuffers& buffers, int t);
 
-  // From now on act() leaves its activations in the buffers, where accumulate() of the whole batch finds them in place of
-  // computing them again.
+  // From now on act() leaves its activations in the buffers, where accumulate() of the whole batch finds them
+  // in place of computing them again.
   void keep_activations(PolicyBuffers& buffers) const;
 
-  // gradients() = gradient of the summed loss over the batch, in an order fixed by N alone. The sums by LossSum (kernels/loss.h),
-  // float64 on the policy's device, come back; they are valid until the next call. Enqueues on CUDA. `give_up` is asked before
-  // each chunk, from any thread; once it says yes the remaining chunks are left out and the result is worthless.
+  // gradients() = gradient of the summed loss over the batch, in an order fixed by N alone. The sums by
+  // LossSum (kernels/loss.h), float64 on the policy's device, come back; they are valid until the next call.
+  // Enqueues on CUDA. `give_up` is asked before each chunk, from any thread; once it says yes the remaining
+  // chunks are left out and the result is worthless.
   at::Tensor accumulate(const Batch& batch, const LossSettings& settings,
                         const std::function<bool()>& give_up = {});
 

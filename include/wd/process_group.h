@@ -17,9 +17,10 @@ namespace wd {
 
 enum class ReduceOp { kSum, kMax, kMin };
 
-// A handle that is cheap to copy. Every operation must be called by all ranks in the same order, from one thread at a time; tensors
-// are contiguous, of the same shape and type everywhere. CUDA tensors travel over NCCL and only enqueue, CPU tensors over Gloo. A
-// group of one does nothing. Throws PeerError where another rank does not answer.
+// A handle that is cheap to copy. Every operation must be called by all ranks in the same order, from one
+// thread at a time; tensors are contiguous, of the same shape and type everywhere. CUDA tensors travel over
+// NCCL and only enqueue, CPU tensors over Gloo. A group of one does nothing. Throws PeerError where another
+// rank does not answer.
 class ProcessGroup {
  public:
   // This process alone.
@@ -35,8 +36,8 @@ class ProcessGroup {
   Device device() const;
 
   void all_reduce(const at::Tensor& tensor, ReduceOp op = ReduceOp::kSum) const;
-  // The same in the background: the tensor must be left alone until what comes back was called, which waits (on CUDA: lets the
-  // current stream wait).
+  // The same in the background: the tensor must be left alone until what comes back was called, which waits
+  // (on CUDA: lets the current stream wait).
   [[nodiscard]] std::function<void()> begin_all_reduce(const at::Tensor& tensor,
                                                        ReduceOp op = ReduceOp::kSum) const;
   void broadcast(const at::Tensor& tensor, int root = 0) const;
@@ -44,7 +45,8 @@ class ProcessGroup {
 
   // A host tensor [n, ...] of each rank, n free: all rows in the order of ranks, on every rank.
   at::Tensor all_gather_rows(const at::Tensor& rows) const;
-  // A host tensor [n, ...] of each rank, n the same: all rows in the order of ranks on rank 0, undefined elsewhere.
+  // A host tensor [n, ...] of each rank, n the same: all rows in the order of ranks on rank 0, undefined
+  // elsewhere.
   at::Tensor gather_rows(const at::Tensor& rows) const;
   // The way back: rank 0 gives [size() * n, ...], `rows` [n, ...] on the host receives this rank's part.
   void scatter_rows(const at::Tensor& all, const at::Tensor& rows) const;
@@ -54,14 +56,16 @@ class ProcessGroup {
   // Rank 0's text.
   std::string broadcast(const std::string& text) const;
 
-  // Adds to a counter that all ranks share, at once and without waiting for anybody; the new value. `add(name, 0)` looks.
+  // Adds to a counter that all ranks share, at once and without waiting for anybody; the new value.
+  // `add(name, 0)` looks.
   std::int64_t add(const std::string& counter, std::int64_t value) const;
 
-  // Gives up what NCCL has under way, so that a rank that has failed can end; only destruction is left for the group. Not collective.
+  // Gives up what NCCL has under way, so that a rank that has failed can end; only destruction is left for
+  // the group. Not collective.
   void abort() const;
 
-  // Seconds that this process has spent in operations since the last call: the wait for the slowest, and the transfer. CUDA
-  // operations, which are only enqueued, do not show here.
+  // Seconds that this process has spent in operations since the last call: the wait for the slowest, and the
+  // transfer. CUDA operations, which are only enqueued, do not show here.
   double take_seconds() const;
 
  private:

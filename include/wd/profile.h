@@ -30,8 +30,8 @@ namespace detail {
 inline std::atomic<bool> collecting{false};
 }
 
-// The phase that scopes on any thread belong to, from here to the end of the block; for outside profilers a range with its name,
-// in builds with CUDA. On the thread that trains.
+// The phase that scopes on any thread belong to, from here to the end of the block; for outside profilers a
+// range with its name, in builds with CUDA. On the thread that trains.
 class PhaseScope {
  public:
   explicit PhaseScope(Phase phase);
@@ -43,7 +43,8 @@ class PhaseScope {
   Phase outer_;
 };
 
-// Time from here to the end of the block; what other threads add to it through parallel_for() counts too. `name` is a literal.
+// Time from here to the end of the block; what other threads add to it through parallel_for() counts too.
+// `name` is a literal.
 class Scope {
  public:
   explicit Scope(const char* name) {

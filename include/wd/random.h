@@ -1,7 +1,8 @@
 // random.h: counter-based random numbers (Philox 4x32-10): a pure function of who asks, when, and what for.
 //
-// Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011. There is no generator state: the same
-// (seed, replica, agent, episode, step, purpose) gives the same number on CPU and GPU, in any order, on any rank.
+// Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011. There is no generator state: the
+// same (seed, replica, agent, episode, step, purpose) gives the same number on CPU and GPU, in any order, on
+// any rank.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,8 @@ struct Philox {
   std::uint32_t word[4];
 };
 
-// Ten rounds of Philox 4x32. Known answers from the Random123 distribution are checked by tests/env/random_test.cpp.
+// Ten rounds of Philox 4x32. Known answers from the Random123 distribution are checked by
+// tests/env/random_test.cpp.
 WD_FN Philox philox(Philox counter, std::uint32_t key0, std::uint32_t key1) {
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t p0 = std::uint64_t{0xD2511F53u} * counter.word[0];

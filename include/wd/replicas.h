@@ -1,4 +1,5 @@
-// replicas.h: the running copies of one environment on one worker: their memory, and one call that steps them all.
+// replicas.h: the running copies of one environment on one worker: their memory, and one call that steps them
+// all.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -33,7 +34,8 @@ int staggered_steps(std::uint64_t seed, std::uint32_t replica, int time_limit);
 
 class Replicas {
  public:
-  // The environment must outlive the replicas and keep its parameters. Throws UsageError on contradicting parameters or starts.
+  // The environment must outlive the replicas and keep its parameters. Throws UsageError on contradicting
+  // parameters or starts.
   Replicas(const EnvironmentRow& row, const Environment& environment, ReplicasOptions options);
 
   int num_envs() const { return options_.num_envs; }
@@ -42,9 +44,9 @@ class Replicas {
   Device device() const { return options_.device; }
   const ReplicasOptions& options() const { return options_; }
 
-  // One step of every replica (or its reset where the episode had ended). The caller fills roles and flags of `rows`: row t of
-  // what the step reads and pays, row t + 1 of what it shows; with null flags and rewards it is the very first reset.
-  // Enqueues on CUDA, returns when done on the CPU.
+  // One step of every replica (or its reset where the episode had ended). The caller fills roles and flags of
+  // `rows`: row t of what the step reads and pays, row t + 1 of what it shows; with null flags and rewards it
+  // is the very first reset. Enqueues on CUDA, returns when done on the CPU.
   void step(StepView rows);
   // The same on the CPU with an unusual order of phases.
   void step_in_order(StepView rows, PhaseOrder order);

@@ -68,15 +68,17 @@ struct Role {
   }
 };
 
-// A state field whose value at the end of an episode is worth reporting: per replica, or the mean over a role's agents.
+// A state field whose value at the end of an episode is worth reporting: per replica, or the mean over a
+// role's agents.
 struct Statistic {
   std::string field;
   std::string help;
   std::string role;  // empty: the field is per replica
 };
 
-// Where everybody sees everybody else, rows follow from one table of all agents: of agent i, for every feature f and every other agent j
-// in order, v[j, f] - v[i, f] (v[j, f] from feature `relative` on), then what i alone knows. wd::observe_others() writes either.
+// Where everybody sees everybody else, rows follow from one table of all agents: of agent i, for every
+// feature f and every other agent j in order, v[j, f] - v[i, f] (v[j, f] from feature `relative` on), then
+// what i alone knows. wd::observe_others() writes either.
 struct ObservationTable {
   int features = 0;  // of every agent; 0: there is no such table
   int relative = 0;  // the first of them are seen relative to one's own

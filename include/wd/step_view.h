@@ -1,4 +1,5 @@
-// step_view.h: the arguments of one step of all replicas: pointers into the trajectory buffers and the replicas' state.
+// step_view.h: the arguments of one step of all replicas: pointers into the trajectory buffers and the
+// replicas' state.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +13,8 @@ namespace wd {
 inline constexpr int kMaxRoles = 8;
 inline constexpr int kMaxStatistics = 16;
 
-// Where the rows of one role are in the buffers of its policy. Pointers are those of replica 0 and the role's first agent.
+// Where the rows of one role are in the buffers of its policy. Pointers are those of replica 0 and the role's
+// first agent.
 struct RoleView {
   int first_agent = 0;
   int count = 0;
@@ -23,7 +25,8 @@ struct RoleView {
   int observation_stride =
       0;  // entries from one agent's row to the next: rows start at multiples of 16 bytes
   int mask_width = 0;
-  // True if the actions come from a policy with a bounded box: they are in half-widths of [low, high] from its middle.
+  // True if the actions come from a policy with a bounded box: they are in half-widths of [low, high] from
+  // its middle.
   bool in_half_widths = false;
   float low = 0.0f, high = 0.0f;
   const std::int32_t* action = nullptr;  // [E, policy_agents, action_width], row t; floats where continuous

@@ -24,14 +24,16 @@ struct LaunchOptions {
 // Throws UsageError where options contradict each other, or ask for more GPUs than this machine shows.
 void check(const LaunchOptions& options);
 
-// GPUs that a worker of this process could use, counted by the driver's management library without a CUDA context; names them by
-// what CUDA_VISIBLE_DEVICES must say. Throws UsageError where CUDA_VISIBLE_DEVICES names a device that is not there.
+// GPUs that a worker of this process could use, counted by the driver's management library without a CUDA
+// context; names them by what CUDA_VISIBLE_DEVICES must say. Throws UsageError where CUDA_VISIBLE_DEVICES
+// names a device that is not there.
 std::vector<std::string> visible_gpus();
 
-// Runs `command` (its first word a program's path) once a worker, with torchrun's environment variables, until all have ended.
-// The first failure ends all of them. Returns the exit code: 0 all finished; the first failing worker's code, or 128 + n where
-// signal n ended it; 124 it hung; 129, 130 or 143 where this process was told to stop by HUP, INT or TERM. Throws UsageError as
-// check() does. To be called while this process has one thread, ignores SIGPIPE (streams.h) and has not touched CUDA.
+// Runs `command` (its first word a program's path) once a worker, with torchrun's environment variables,
+// until all have ended. The first failure ends all of them. Returns the exit code: 0 all finished; the first
+// failing worker's code, or 128 + n where signal n ended it; 124 it hung; 129, 130 or 143 where this process
+// was told to stop by HUP, INT or TERM. Throws UsageError as check() does. To be called while this process
+// has one thread, ignores SIGPIPE (streams.h) and has not touched CUDA.
 int supervise(const LaunchOptions& options, const std::vector<std::string>& command);
 
 }  // namespace wd

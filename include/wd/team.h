@@ -1,12 +1,14 @@
-// team.h: the CPU team that runs an environment's phases one after the other. The CUDA team is in detail/cuda_executor.cuh.
+// team.h: the CPU team that runs an environment's phases one after the other. The CUDA team is in
+// detail/cuda_executor.cuh.
 #pragma once
 
 #include "wd/math.h"
 
 namespace wd {
 
-// Sum of f(first) .. f(first + size - 1) by the fixed binary tree that every team uses: neighbours first, and leaves from n on
-// absent (-0, which changes nothing). `size` is a power of two. Sums of finished subtrees wait on a stack, one a level.
+// Sum of f(first) .. f(first + size - 1) by the fixed binary tree that every team uses: neighbours first, and
+// leaves from n on absent (-0, which changes nothing). `size` is a power of two. Sums of finished subtrees
+// wait on a stack, one a level.
 template <typename F>
 WD_FN float tree_sum(int first, int size, int n, F& f) {
   float waiting[32];
@@ -57,8 +59,9 @@ class SerialTeam {
       for (int j = 0; j < m; ++j) f(i, j);
     }
   }
-  // Observation rows of agents i < n from entry 0 on: m parts of `size` entries each, of which f(i, c)(k) is entry k of part c.
-  // f returns a function, so that what depends on i and c alone is found once, not for every k.
+  // Observation rows of agents i < n from entry 0 on: m parts of `size` entries each, of which f(i, c)(k) is
+  // entry k of part c. f returns a function, so that what depends on i and c alone is found once, not for
+  // every k.
   template <typename Rows, typename F>
   void write_parts(const Rows& observations, int n, int m, int size, F f) {
     for (int i = 0; i < n; ++i) {

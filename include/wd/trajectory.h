@@ -1,4 +1,5 @@
-// trajectory.h: the memory of one rollout: written by environment and policy kernels, read in place by the learner.
+// trajectory.h: the memory of one rollout: written by environment and policy kernels, read in place by the
+// learner.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -42,15 +43,16 @@ struct PolicyLayout {
   int row_size() const { return as_table() ? table.columns() : observation_size; }
 };
 
-// One layout per policy. policy_of_role: index of the policy of each role. Throws UsageError if roles of one policy have different
-// spaces, if a policy has no role, or if a table is asked for that the environment does not declare or that is not float32.
+// One layout per policy. policy_of_role: index of the policy of each role. Throws UsageError if roles of one
+// policy have different spaces, if a policy has no role, or if a table is asked for that the environment does
+// not declare or that is not float32.
 std::vector<PolicyLayout> policy_layouts(const Spec& spec, const std::vector<std::string>& policies,
                                          const std::vector<int>& policy_of_role, ObservationStorage storage);
 
 // What the loss reads: the transitions of a rollout, [T or T + 1, E, A, ...], or N rows of a batch, [N, ...].
 struct Transitions {
-  // [.., observation_size padded to 16 bytes] float32 or bfloat16; padding is 0. A table: [T + 1, E, all agents, columns padded]
-  // float32, one tensor for all policies.
+  // [.., observation_size padded to 16 bytes] float32 or bfloat16; padding is 0. A table: [T + 1, E, all
+  // agents, columns padded] float32, one tensor for all policies.
   at::Tensor observation;
   at::Tensor action_mask;        // [.., choices of all heads] uint8, undefined without masks
   at::Tensor value;              // float32
@@ -60,27 +62,30 @@ struct Transitions {
   at::Tensor mask;               // uint8: 1 if the transition is in the loss
 };
 
-// The buffers of one policy: T steps, E replicas, A agents of its roles; buffer_fields() says which have a row T.
+// The buffers of one policy: T steps, E replicas, A agents of its roles; buffer_fields() says which have a
+// row T.
 struct PolicyBuffers : PolicyLayout, Transitions {
   at::Tensor active;            // [T + 1, E, A] uint8
   at::Tensor reward;            // [T, E, A] float32
   at::Tensor agent_terminated;  // [T, E, A] uint8
-  // True if the actions were chosen by a policy with a bounded box: they are in half-widths from the middle of the box. Otherwise the
-  // environment takes them as they are. Set by whoever writes actions.
+  // True if the actions were chosen by a policy with a bounded box: they are in half-widths from the middle
+  // of the box. Otherwise the environment takes them as they are. Set by whoever writes actions.
   bool in_half_widths = false;
   std::shared_ptr<Activations> activations;  // of T * E * A rows, or null: see Policy::keep_activations
 
-  // Observations [rows, observation_size] of steps [begin, end): a view, no copy. A table: [E * all agents * steps, its columns].
+  // Observations [rows, observation_size] of steps [begin, end): a view, no copy. A table: [E * all agents *
+  // steps, its columns].
   at::Tensor observation_rows(std::int64_t begin, std::int64_t end) const;
 };
 
-// N rows to learn from: views of the trajectory, or a gathered minibatch. The row stride of observations is free.
+// N rows to learn from: views of the trajectory, or a gathered minibatch. The row stride of observations is
+// free.
 struct Batch : Transitions {
   const Activations* activations = nullptr;  // of these rows under the current parameters, or null
 };
 
-// One buffer of a policy. Everything that handles all buffers loops over this table: allocation, the way from one rollout to the
-// next, checkpoints, minibatches, the memory model and the benchmark.
+// One buffer of a policy. Everything that handles all buffers loops over this table: allocation, the way from
+// one rollout to the next, checkpoints, minibatches, the memory model and the benchmark.
 struct BufferField {
   enum Phase : unsigned { kEnvironment = 1, kInference = 2, kReturns = 4, kLoss = 8 };
   struct Form {
@@ -89,8 +94,8 @@ struct BufferField {
   };
 
   const char* name;
-  at::Tensor PolicyBuffers::*tensor;
-  at::Tensor Transitions::*row;  // the same tensor in a batch, or null if batches do not have it
+  at::Tensor PolicyBuffers::* tensor;
+  at::Tensor Transitions::* row;  // the same tensor in a batch, or null if batches do not have it
   Form (*form)(const PolicyLayout& policy);
   bool last_row;    // holds T + 1 steps
   bool carried;     // the next rollout begins with its last row, which checkpoints hold
@@ -118,10 +123,12 @@ class Trajectory {
   const at::Tensor& terminated() const { return terminated_; }  // [T, E] uint8
   const at::Tensor& truncated() const { return truncated_; }
   const at::Tensor& reset_step() const { return reset_step_; }
-  // [T, E, K] float32: the environment's K statistics, written where an episode ends; undefined where it has none.
+  // [T, E, K] float32: the environment's K statistics, written where an episode ends; undefined where it has
+  // none.
   const at::Tensor& statistics() const { return statistics_; }
 
-  // Pointers for Replicas::step at step t: reads row t, writes row t of outcomes and row t + 1 of observations.
+  // Pointers for Replicas::step at step t: reads row t, writes row t of outcomes and row t + 1 of
+  // observations.
   StepView rows(int t) const;
   // Pointers for the very first reset, which writes row 0.
   StepView first_rows() const;
@@ -148,7 +155,8 @@ class Trajectory {
   at::Tensor terminated_, truncated_, reset_step_, statistics_;
 };
 
-// Bytes of all buffers of a Trajectory with these shapes. A double, as the sizes may be more than could be allocated.
+// Bytes of all buffers of a Trajectory with these shapes. A double, as the sizes may be more than could be
+// allocated.
 double trajectory_bytes(const Spec& spec, const std::vector<int>& policy_of_role, double steps,
                         double num_envs, ObservationStorage storage);
 

@@ -1,4 +1,5 @@
-// weights.h: named tensors in host memory, as safetensors files hold them, and a policy's parameters among them.
+// weights.h: named tensors in host memory, as safetensors files hold them, and a policy's parameters among
+// them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -29,13 +30,15 @@ struct TensorForm {
 };
 TensorForm form_of(const NamedTensor& named);
 
-// Reads the tensors of these forms, in their order. Throws std::runtime_error naming the file and the tensor where one is missing, has
-// another type or shape, or is none of these: before any is read, or memory for it is taken.
+// Reads the tensors of these forms, in their order. Throws std::runtime_error naming the file and the tensor
+// where one is missing, has another type or shape, or is none of these: before any is read, or memory for it
+// is taken.
 std::vector<NamedTensor> read_tensors(const std::filesystem::path& path,
                                       const std::vector<TensorForm>& forms);
 
-// Reads all parameters of the policy. Throws UsageError naming the file where it does not exist or holds other tensors than the policy has,
-// std::runtime_error where it is damaged or a number in it is not finite; the policy is then as it was.
+// Reads all parameters of the policy. Throws UsageError naming the file where it does not exist or holds
+// other tensors than the policy has, std::runtime_error where it is damaged or a number in it is not finite;
+// the policy is then as it was.
 void load_weights(Policy& policy, const std::filesystem::path& path);
 
 }  // namespace wd

@@ -13,10 +13,12 @@ class Adam {
   // `shadow`: a bfloat16 tensor that every step writes the parameters to as well, or undefined.
   Adam(const at::Tensor& parameters, const at::Tensor& shadow, double epsilon);
 
-  // Begins an update, and forgets the numbers of the last one unless that refused a step. lr and max_grad_norm (null: no limit) are on
-  // the device. If `failed`, on the device, is neither null nor 0, the steps of the update do nothing. Enqueues.
+  // Begins an update, and forgets the numbers of the last one unless that refused a step. lr and
+  // max_grad_norm (null: no limit) are on the device. If `failed`, on the device, is neither null nor 0, the
+  // steps of the update do nothing. Enqueues.
   void begin_update(const double* lr, const double* max_grad_norm, const std::int64_t* failed);
-  // One step down the summed gradient of a minibatch, of which `input` [kStepInputNumbers] float64 says the rest. Enqueues.
+  // One step down the summed gradient of a minibatch, of which `input` [kStepInputNumbers] float64 says the
+  // rest. Enqueues.
   void step(const at::Tensor& gradients, const at::Tensor& input);
   // On the device.
   const StepRecord* live_record() const;

@@ -25,7 +25,8 @@ struct AlgorithmContext {
   const PolicyBuffers& buffers() const { return trajectory.policies()[static_cast<std::size_t>(index)]; }
 };
 
-// Pairs of begin and end: what begin() sums over ranks travels while another policy computes. All ranks call them in the same order.
+// Pairs of begin and end: what begin() sums over ranks travels while another policy computes. All ranks call
+// them in the same order.
 class Algorithm {
  public:
   virtual ~Algorithm() = default;

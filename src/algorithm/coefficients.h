@@ -1,4 +1,5 @@
-// coefficients.h: the current values of schedules, in the memory of the device, where the kernels of an update read them.
+// coefficients.h: the current values of schedules, in the memory of the device, where the kernels of an
+// update read them.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -100,9 +100,10 @@ ReturnsArgs OnPolicy::returns_args() const {
   return args;
 }
 
-// Targets of mean 0 and standard deviation 1 over all agents of all replicas, step by step, as WarpDrive's; the advantage is what they exceed
-// the value by (REINFORCE: all of it). What one step's mean takes away is the same for all who acted in it: of returns that bootstrap a
-// value which was itself taught normalized ones, this removes what depends on the place in the rollout alone.
+// Targets of mean 0 and standard deviation 1 over all agents of all replicas, step by step, as WarpDrive's;
+// the advantage is what they exceed the value by (REINFORCE: all of it). What one step's mean takes away is
+// the same for all who acted in it: of returns that bootstrap a value which was itself taught normalized
+// ones, this removes what depends on the place in the rollout alone.
 void OnPolicy::normalize_targets() {
   NormalizeTargetsArgs args;
   args.n = buffers_.mask.numel();
@@ -127,8 +128,9 @@ LossSettings OnPolicy::loss_settings() const {
   return loss;
 }
 
-// Gradients and totals begin to become the sums over ranks, in one operation, and so does whether any rank wants to stop. They travel as
-// float32: the number of rows is exact to 2^24 in a minibatch, and beyond that right to 6e-8 of itself; none stays none.
+// Gradients and totals begin to become the sums over ranks, in one operation, and so does whether any rank
+// wants to stop. They travel as float32: the number of rows is exact to 2^24 in a minibatch, and beyond that
+// right to 6e-8 of itself; none stays none.
 void OnPolicy::begin_sum_over_ranks() {
   const at::Tensor flat = policy_.all_reduce_buffer();
   const std::int64_t P = policy_.parameters().numel();
@@ -156,7 +158,8 @@ LossRecord OnPolicy::losses() const {
   return record;
 }
 
-// Throws where a step was refused, because the losses or the gradient's norm were NaN or infinite: on ranks that had no part in it a PeerError. All ranks.
+// Throws where a step was refused, because the losses or the gradient's norm were NaN or infinite: on ranks
+// that had no part in it a PeerError. All ranks.
 void OnPolicy::check_finite(const StepRecord& record) const {
   if (record.refused == 0.0) return;
   const at::Tensor bad_ranks = group_.all_gather_rows(1 - finite_here_.cpu());
@@ -194,8 +197,8 @@ void OnPolicy::begin_step(const TrainingClock& clock, const std::function<bool()
   done_ = epoch_ == plan_.epochs;
 }
 
-// The optimizer's step, unless the policy has moved target_kl too far, which ends the update (on CUDA the steps left to begin do
-// nothing).
+// The optimizer's step, unless the policy has moved target_kl too far, which ends the update (on CUDA the
+// steps left to begin do nothing).
 bool OnPolicy::end_step() {
   if (group_.size() > 1) stopping_ = end_sum_over_ranks();
   if (stopping_ == true) return false;

@@ -1,4 +1,5 @@
-// on_policy.h: what A2C, PPO and REINFORCE share: advantages of a rollout, then steps down the gradient of a loss over its minibatches.
+// on_policy.h: what A2C, PPO and REINFORCE share: advantages of a rollout, then steps down the gradient of a
+// loss over its minibatches.
 #pragma once
 
 #include <optional>

@@ -76,9 +76,9 @@ void OnPolicySettings::check(const TrainingShape&, const Problem& problem) const
   }
 }
 
-// Three horizons: an advantage gives a temporal difference n steps ahead the weight (gamma * lambda)^n, so that its horizon is
-// h = 1 / (1 - gamma * lambda) steps; with n-step returns it is n. Of a rollout of k h steps the part 1 - (1 - e^-k) / k of all
-// weights is within the rollout, 0.68 for k = 3.
+// Three horizons: an advantage gives a temporal difference n steps ahead the weight (gamma * lambda)^n, so
+// that its horizon is h = 1 / (1 - gamma * lambda) steps; with n-step returns it is n. Of a rollout of k h
+// steps the part 1 - (1 - e^-k) / k of all weights is within the rollout, 0.68 for k = 3.
 std::int64_t OnPolicySettings::wanted_rollout(std::int64_t time_limit) const {
   constexpr double kHorizons = 3.0, kRounding = 1e-9;  // 1 / (1 - 0.9) is a little more than 10
   const auto limit = static_cast<double>(time_limit);

@@ -1,4 +1,5 @@
-// autoscale.cpp: limits and sizes from the machine and the configuration, the search, and the cache around it.
+// autoscale.cpp: limits and sizes from the machine and the configuration, the search, and the cache around
+// it.
 #include "src/autoscale/autoscale.h"
 
 #include <ATen/ATen.h>

@@ -8,7 +8,8 @@
 
 namespace wd::scaling {
 
-// What is searched: limits of the configuration, of learning (src/autoscale/learning.h) and of memory, a worker's.
+// What is searched: limits of the configuration, of learning (src/autoscale/learning.h) and of memory, a
+// worker's.
 SearchOptions search_options(const Config& config, const Environment& environment, int num_workers,
                              std::uint64_t memory);
 

@@ -48,7 +48,7 @@ std::string canonical(const CacheKey& key) {
 std::string read_own(const fs::path& path) {
   const File file(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
   WD_CHECK(file.is_regular(), "is not a regular file");
-  struct stat status {};
+  struct stat status{};
   WD_CHECK(::lstat(path.c_str(), &status) == 0 && status.st_uid == ::geteuid(), "belongs to another user");
   WD_CHECK(file.size() <= kMostBytes, "is too large");
   std::string text(file.size(), '\0');

@@ -82,8 +82,8 @@ class Climber {
     at_most_ = true;
   }
 
-  // The next number whose doublings gain 2 % each: several of them show what one hides in the noise. None: this
-  // is the end.
+  // The next number whose doublings gain 2 % each: several of them show what one hides in the noise. None:
+  // this is the end.
   std::optional<std::int64_t> look_ahead(std::int64_t fits) {
     std::string first_end;
     for (const int doublings : {1, 2, 4}) {

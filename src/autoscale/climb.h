@@ -12,7 +12,7 @@ namespace wd::scaling {
 // One of the two numbers, between bounds; the other one is as in `at`.
 struct Axis {
   std::int64_t least = 1, most = 1, step = 1;  // multiples of step
-  std::int64_t Probe::*number = &Probe::num_envs;
+  std::int64_t Probe::* number = &Probe::num_envs;
   Probe at;
   std::string most_from = {};  // the setting that `most` follows from, for people
 
@@ -36,8 +36,8 @@ struct Climb {
   bool at_most = false;
 };
 
-// From `start`. With `for_speed` a doubling that gains under 2 % ends it too, and of what fits the smallest is
-// found that is within 2 % of the fastest.
+// From `start`. With `for_speed` a doubling that gains under 2 % ends it too, and of what fits the smallest
+// is found that is within 2 % of the fastest.
 Climb climb(Tries& tries, const Axis& axis, std::int64_t start, bool for_speed);
 
 }  // namespace wd::scaling

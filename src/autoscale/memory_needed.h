@@ -14,8 +14,9 @@ struct MemoryNeeded {
 };
 MemoryNeeded memory_needed(const Config& config, const Environment& environment, int world_size);
 
-// Throws UsageError, with the settings that decide and the limit that stands in the way, where `local_workers` workers of the
-// configuration need more host memory than this machine, its control groups and resource limits leave them. Nothing is said of a GPU's.
+// Throws UsageError, with the settings that decide and the limit that stands in the way, where
+// `local_workers` workers of the configuration need more host memory than this machine, its control groups
+// and resource limits leave them. Nothing is said of a GPU's.
 void check_memory(const Config& config, const Environment& environment, Device device, int world_size,
                   int local_workers);
 

@@ -27,8 +27,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// An iteration that warms up and lasts so long is itself what is timed of a setting alone: what warming up costs (a
-// tenth of 7 s, where pages are touched for the first time) is worth less than a second one.
+// An iteration that warms up and lasts so long is itself what is timed of a setting alone: what warming up
+// costs (a tenth of 7 s, where pages are touched for the first time) is worth less than a second one.
 constexpr double kLongSeconds = 10.0;
 constexpr std::size_t kMostTurns = 200;
 // Of two settings beside each other: short, so that whatever slows the machine slows both; long enough for a

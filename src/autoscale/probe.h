@@ -33,8 +33,8 @@ ProbeOrder parse_order(std::string_view text);
 // The exit code of a worker that found no memory.
 inline constexpr int kOutOfMemoryCode = 12;  // ENOMEM
 
-// Trains, as one of the workers that it was started with. 0: the answer stands in its file. Throws what training throws, except
-// where memory was lacking.
+// Trains, as one of the workers that it was started with. 0: the answer stands in its file. Throws what
+// training throws, except where memory was lacking.
 int run_probe(const ProbeOrder& order, const Config& config, const EnvironmentRow& row,
               const Environment& environment);
 

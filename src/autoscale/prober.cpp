@@ -29,7 +29,7 @@ constexpr std::time_t kYoung = 60;  // [s]: it may be about to be locked
 void clear_away(const std::filesystem::path& place) {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(place, error)) {
-    struct stat status {};
+    struct stat status{};
     if (!entry.path().filename().string().starts_with(kPrefix) ||
         ::lstat(entry.path().c_str(), &status) != 0 || !S_ISDIR(status.st_mode) ||
         status.st_uid != ::geteuid() || std::time(nullptr) - status.st_mtime < kYoung ||

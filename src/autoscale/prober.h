@@ -13,7 +13,8 @@ namespace wd::scaling {
 
 class Prober {
  public:
-  // `command`: this program's, which in a process with kProbeVariable runs a probe. memory_bytes: of one worker, on the CPU.
+  // `command`: this program's, which in a process with kProbeVariable runs a probe. memory_bytes: of one
+  // worker, on the CPU.
   Prober(const LaunchOptions& launch, std::vector<std::string> command, const AutoscaleSettings& settings,
          std::uint64_t memory_bytes);
   ~Prober();

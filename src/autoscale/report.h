@@ -35,7 +35,8 @@ Outcome parse_outcome(std::string_view text);
 // "fits", "out of memory", ...
 const char* name_of(Kind kind);
 
-// The live table: a heading, then a line for each try, with the iterations that total_steps are. No line ends, no control characters.
+// The live table: a heading, then a line for each try, with the iterations that total_steps are. No line
+// ends, no control characters.
 std::string table_heading();
 std::string table_line(const Try& one, std::int64_t total_steps);
 

@@ -46,8 +46,8 @@ class Shrinker {
     return fastest;
   }
 
-  // The smallest of those that are hardly slower than the fastest: one timing of each says no more, and what is
-  // smaller is sooner measured.
+  // The smallest of those that are hardly slower than the fastest: one timing of each says no more, and what
+  // is smaller is sooner measured.
   Probe cheapest(const Probe& fastest) {
     Probe found = fastest;
     for (const Probe& probe : tries_.fitting()) {

@@ -18,8 +18,8 @@ class Tries {
  public:
   Tries(const SearchOptions& options, const Measure& measure, const Observe& observe);
 
-  // The next stage, which looks at numbers that differ by a factor of at most `range`, and ends when `part` of
-  // the time of all stages is over.
+  // The next stage, which looks at numbers that differ by a factor of at most `range`, and ends when `part`
+  // of the time of all stages is over.
   void begin(Stage stage, double range, double part = 1.0);
   int left() const { return most_ - made_; }  // probes of this stage
 

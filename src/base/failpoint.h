@@ -1,8 +1,9 @@
-// failpoint.h: places in the code that writes, where a test can have the process killed or a call fail. Inert without the
-// environment variable WD_FAILPOINT:
+// failpoint.h: places in the code that writes, where a test can have the process killed or a call fail. Inert
+// without the environment variable WD_FAILPOINT:
 //
 //   WD_FAILPOINT=NAME:N         the process kills itself (SIGKILL) when it passes NAME for the N-th time
-//   WD_FAILPOINT=NAME:N:CAUSE   the N-th call fails instead: ENOSPC, EIO, or short (half is written, then ENOSPC); NAME is then
+//   WD_FAILPOINT=NAME:N:CAUSE   the N-th call fails instead: ENOSPC, EIO, or short (half is written, then
+//   ENOSPC); NAME is then
 //                               write, fsync or rename
 #pragma once
 

@@ -18,8 +18,7 @@ bool is_name_character(char c) {
 // What a message shows of something that may be long or hold control characters.
 std::string shown(std::string_view text) {
   std::string result(text.substr(0, kLongestName));
-  std::replace_if(
-      result.begin(), result.end(), [](unsigned char c) { return c < ' ' || c > '~'; }, '?');
+  std::replace_if(result.begin(), result.end(), [](unsigned char c) { return c < ' ' || c > '~'; }, '?');
   return text.size() > kLongestName ? result + "..." : result;
 }
 

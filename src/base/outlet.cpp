@@ -23,7 +23,7 @@ constexpr int kLastWait = 1000;       // [ms]
 // Pipes and terminals are opened anew, because O_NONBLOCK on the old ones would hold for other processes too.
 Outlet::Outlet(int descriptor, std::size_t most_waiting)
     : descriptor_(descriptor), most_waiting_(most_waiting) {
-  struct stat status {};
+  struct stat status{};
   if (::fstat(descriptor, &status) != 0) return;
   is_socket_ = S_ISSOCK(status.st_mode);
   if (S_ISFIFO(status.st_mode) || ::isatty(descriptor) == 1)

@@ -1,7 +1,9 @@
-// parallel.cpp: the thread pool. Idle threads sleep after a moment of spinning, and nobody waits for a thread that has no work.
+// parallel.cpp: the thread pool. Idle threads sleep after a moment of spinning, and nobody waits for a thread
+// that has no work.
 //
-// OpenMP's pool, on which torch and MKL run, spins at barriers for a share of work that each thread must do itself: with other
-// programs on the same cores an iteration took ten times longer (docs/design/0006-thread-pool.md).
+// OpenMP's pool, on which torch and MKL run, spins at barriers for a share of work that each thread must do
+// itself: with other programs on the same cores an iteration took ten times longer
+// (docs/design/0006-thread-pool.md).
 #include "wd/parallel.h"
 
 #include <ATen/Parallel.h>
@@ -133,7 +135,8 @@ class Pool {
   bool closing_ = false;
 };
 
-// The pool is never destroyed: at exit its threads sleep, and joining them could wait for a loop that exit() interrupted.
+// The pool is never destroyed: at exit its threads sleep, and joining them could wait for a loop that exit()
+// interrupted.
 std::unique_ptr<Pool>& pool() {
   static auto& pool = *new std::unique_ptr<Pool>();
   return pool;

@@ -1,4 +1,5 @@
-// whole_number.h: a text that is a whole number and nothing else. Settings, which people write, have config/numbers.h.
+// whole_number.h: a text that is a whole number and nothing else. Settings, which people write, have
+// config/numbers.h.
 #pragma once
 
 #include <charconv>

@@ -12,7 +12,8 @@ struct Ended {
   std::string out, err;  // all that it wrote
 };
 
-// With these variables beside the environment's own. It dies with this process. Throws std::runtime_error where it cannot be started.
+// With these variables beside the environment's own. It dies with this process. Throws std::runtime_error
+// where it cannot be started.
 Ended run_child(const std::vector<std::string>& command,
                 const std::vector<std::pair<std::string, std::string>>& variables);
 

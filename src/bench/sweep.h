@@ -12,8 +12,8 @@ struct Sweep {
   std::vector<std::string> values;
 };
 
-// KEY=FIRST..LAST doubles from FIRST, and ends with LAST; KEY=A,B,C lists. A key without a section that is none of the
-// three above is the environment's: env.KEY. Throws UsageError.
+// KEY=FIRST..LAST doubles from FIRST, and ends with LAST; KEY=A,B,C lists. A key without a section that is
+// none of the three above is the environment's: env.KEY. Throws UsageError.
 Sweep parse_sweep(std::string_view text);
 
 // Every combination, the last sweep's values varying fastest: a value for each sweep.

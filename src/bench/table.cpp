@@ -20,7 +20,8 @@ std::string padded(const std::string& text, int width) {
          text;
 }
 
-// The line that tells the error: what follows it, if anything, is where it came from. Without one, the last line.
+// The line that tells the error: what follows it, if anything, is where it came from. Without one, the last
+// line.
 std::string cause(std::string_view text) {
   constexpr std::string_view kError = "error: ";
   while (text.ends_with('\n')) text.remove_suffix(1);

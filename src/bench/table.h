@@ -18,7 +18,8 @@ struct Row {
   Json result;                      // of to_json(); null where there is none
 
   bool measured() const { return !result.is_null(); }
-  // What the process that measured it has left. killed_for_memory: whether the kernel ended a process meanwhile, or does not tell.
+  // What the process that measured it has left. killed_for_memory: whether the kernel ended a process
+  // meanwhile, or does not tell.
   void take(const Ended& ended, bool killed_for_memory);
 };
 
@@ -37,8 +38,8 @@ class Table {
 };
 
 Json sweep_json(const std::vector<Sweep>& sweeps, const std::vector<Row>& rows);
-// Speed over the first sweep's values, a curve for each setting of the others: agent steps where the number of agents differs, else
-// environment steps.
+// Speed over the first sweep's values, a curve for each setting of the others: agent steps where the number
+// of agents differs, else environment steps.
 std::string sweep_svg(const std::vector<Sweep>& sweeps, const std::vector<Row>& rows);
 
 }  // namespace wd::bench

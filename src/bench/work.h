@@ -1,8 +1,9 @@
 // work.h: how many bytes and floating-point operations an environment step takes, counted from shapes.
 //
-// Bytes are those of the trajectory's rows, counted once for every phase that writes or reads them; the state of replicas,
-// parameters and activations are taken to stay in cache, and are not counted. Operations are those of the network's matrix
-// products, a multiplication and an addition each; activations, softmaxes, losses and the environment's own are not counted.
+// Bytes are those of the trajectory's rows, counted once for every phase that writes or reads them; the state
+// of replicas, parameters and activations are taken to stay in cache, and are not counted. Operations are
+// those of the network's matrix products, a multiplication and an addition each; activations, softmaxes,
+// losses and the environment's own are not counted.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,8 @@ Work environment_work(const Trajectory& trajectory);
 Work random_play_work(const Trajectory& trajectory);
 // act() in each of T steps, and the value of the last row, a T-th of a step.
 Work inference_work(const Trajectory& trajectory, const Config& config);
-// Returns, and epochs over all rows, minibatches gathered where there are several. PPO may stop early at target_kl: not counted.
+// Returns, and epochs over all rows, minibatches gathered where there are several. PPO may stop early at
+// target_kl: not counted.
 Work update_work(const Trajectory& trajectory, const Config& config);
 
 }  // namespace wd::bench

@@ -15,8 +15,8 @@ struct Setting {
   double seconds = 5.0;
 };
 
-// Random legal actions in every step, into a buffer of `steps` steps; 0: as many as leave the last-level cache before their memory is
-// written again. A round fills the buffer once; times are for a step.
+// Random legal actions in every step, into a buffer of `steps` steps; 0: as many as leave the last-level
+// cache before their memory is written again. A round fills the buffer once; times are for a step.
 Result bench_environment(const Setting& setting, int num_envs, int steps);
 // Rollouts with inference; a round is one.
 Result bench_act(const Setting& setting);

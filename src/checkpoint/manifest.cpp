@@ -1,4 +1,5 @@
-// manifest.cpp: JSON of one fixed shape: {"checkpoint":{...},"xxh3":"0123456789abcdef"}, the checksum being that of {...}.
+// manifest.cpp: JSON of one fixed shape: {"checkpoint":{...},"xxh3":"0123456789abcdef"}, the checksum being
+// that of {...}.
 #include "src/checkpoint/manifest.h"
 
 #include <fcntl.h>

@@ -1,4 +1,5 @@
-// manifest.h: manifest.json: what a checkpoint says of itself, size and checksum of each file, and a checksum of all that.
+// manifest.h: manifest.json: what a checkpoint says of itself, size and checksum of each file, and a checksum
+// of all that.
 #pragma once
 
 #include <filesystem>
@@ -18,7 +19,8 @@ struct Manifest {
 FileDigest digest_of(const std::filesystem::path& path);
 
 std::string encode(const Manifest& manifest);
-// Throws std::runtime_error saying what is wrong: damage, another format, a path that leads out of the checkpoint.
+// Throws std::runtime_error saying what is wrong: damage, another format, a path that leads out of the
+// checkpoint.
 Manifest decode(std::string_view text);
 
 }  // namespace wd::checkpoint

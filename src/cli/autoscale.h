@@ -19,9 +19,9 @@ class AutoscaleArguments {
   void read() const;
   bool asked() const { return asked_; }
 
-  // Searches, shows what it does unless quiet, and appends what it chose to the overrides. In a worker of ours that its launcher
-  // has searched for: reads what came of it. In the process of a probe it does not return. Throws UsageError among workers that
-  // others have started.
+  // Searches, shows what it does unless quiet, and appends what it chose to the overrides. In a worker of
+  // ours that its launcher has searched for: reads what came of it. In the process of a probe it does not
+  // return. Throws UsageError among workers that others have started.
   void choose(LaunchArguments& launch, ConfigSources& sources, bool quiet);
   // autoscale.json and autoscale.svg, once there is a folder for them.
   void write_files(const std::filesystem::path& run_folder) const;

@@ -23,7 +23,8 @@ namespace {
 
 using bench::Json;
 
-// One setting of a sweep, for the process that measures it: {"KEY": "VALUE", ...} and the ceilings, once they are known.
+// One setting of a sweep, for the process that measures it: {"KEY": "VALUE", ...} and the ceilings, once they
+// are known.
 constexpr const char* kSettingVariable = "WD_BENCH_SETTING";
 constexpr Range kReplicas = {1, 1e7}, kSteps = {1, 1e6};
 

@@ -149,8 +149,8 @@ Starts parse_starts(const std::string& word, const EnvSettings& env) {
   return starts;
 }
 
-// An evaluation takes the environment's settings, and how observations are stored and networks computed. All else is of training, and
-// would be without effect.
+// An evaluation takes the environment's settings, and how observations are stored and networks computed. All
+// else is of training, and would be without effect.
 Override parse_setting(const std::string& text) {
   const Override setting = parse_override(text);
   static const std::set<std::string> kOthers = {"env", "trainer.precision", "trainer.observations"};

@@ -13,7 +13,8 @@ namespace wd::cli {
 
 class LaunchArguments {
  public:
-  // Adds --num_gpus, --num_workers, --num_nodes, --node_index, --rendezvous, --run_id, --max_restarts and the limits of time.
+  // Adds --num_gpus, --num_workers, --num_nodes, --node_index, --rendezvous, --run_id, --max_restarts and the
+  // limits of time.
   void add_to(Arguments& arguments);
   // Reads them and the environment. Throws UsageError where they contradict each other.
   void read();
@@ -25,11 +26,13 @@ class LaunchArguments {
   // What the options say of the device, to be added to the other settings.
   void add_overrides(std::vector<Override>& overrides) const;
 
-  // One worker on each GPU that this machine shows, where no option asks for workers and `device`, the configured one, lets it.
+  // One worker on each GPU that this machine shows, where no option asks for workers and `device`, the
+  // configured one, lets it.
   void use_all_gpus(int device);
   // All that was asked for. `device`: the configured one.
   LaunchOptions options(int device) const;
-  // Starts the workers, each with this process's own command line, and watches them; the exit code. `device`: the configured one.
+  // Starts the workers, each with this process's own command line, and watches them; the exit code. `device`:
+  // the configured one.
   int supervise(int device) const;
   // Meets the other workers.
   ProcessGroup join(Device device) const;

@@ -16,12 +16,12 @@ Checkpoint find_checkpoint(const std::string& argument, const std::string& run_d
 // The run's folder of a checkpoint.
 std::filesystem::path run_of(const Checkpoint& checkpoint);
 
-// What is set otherwise than in the checkpoint and changes what is learned: "trainer.seed: 1 -> 2", one line each. How long
-// training goes on, where it runs and what it saves is no drift.
+// What is set otherwise than in the checkpoint and changes what is learned: "trainer.seed: 1 -> 2", one line
+// each. How long training goes on, where it runs and what it saves is no drift.
 std::vector<std::string> drift(const Experiment& now, const Experiment& then);
 
-// Loads weights, and nothing else, into every policy: from a checkpoint, or from a run's folder (its newest checkpoint). Throws
-// UsageError naming the policy that it has no weights for.
+// Loads weights, and nothing else, into every policy: from a checkpoint, or from a run's folder (its newest
+// checkpoint). Throws UsageError naming the policy that it has no weights for.
 void warm_start(const std::string& argument, std::vector<Policy>& policies);
 
 }  // namespace wd::cli

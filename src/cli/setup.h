@@ -39,8 +39,8 @@ class ConfigOptions {
   std::vector<std::unique_ptr<Value>> values_;
 };
 
-// Loads the configuration, sets the number of threads, and selects the device: of a worker, its share of the machine's. Throws
-// UsageError.
+// Loads the configuration, sets the number of threads, and selects the device: of a worker, its share of the
+// machine's. Throws UsageError.
 Experiment load_setup(const ConfigSources& sources, const Membership& self = {});
 
 // Contents of a file. Throws UsageError when it cannot be read.

@@ -114,7 +114,7 @@ void remember(int signal) {
   received = signal;
   if (among_others != 0) return;
   for (const int any : kStopSignals) {  // whichever comes next; one that is ignored (nohup) stays so
-    struct sigaction action {};
+    struct sigaction action{};
     if (::sigaction(any, nullptr, &action) == 0 && action.sa_handler == remember) std::signal(any, SIG_DFL);
   }
   constexpr std::string_view kMessage = "\nstopping after this iteration; once more to stop at once\n";

@@ -153,7 +153,8 @@ Place exception_place(const std::string& source, const YAML::Mark& mark) {
   return mark.line < 0 ? Place{source, 1, 1} : Place{source, mark.line + 1, mark.column + 1};
 }
 
-// The first tab that indents a line, of lines 1 to `last`; tabs are no indentation in YAML, and its parser does not say so.
+// The first tab that indents a line, of lines 1 to `last`; tabs are no indentation in YAML, and its parser
+// does not say so.
 std::optional<Place> indenting_tab(const std::string& source, std::string_view text, int last) {
   for (int line = 1; line <= last && !text.empty(); ++line) {
     const std::size_t column = text.find_first_not_of(' '), end = text.find('\n');

@@ -36,12 +36,12 @@ void translate(Node& tree, const std::vector<std::string>& env_fields, Problems&
 // warpdrive.cpp: where a file says what only WarpDrive's do: the place of it, and the words.
 std::optional<std::pair<Place, std::string>> warpdrive_mark(const Node& tree,
                                                             const std::vector<std::string>& env_fields);
-// Gives the file's tree WarpDrive's default for everything of trainer, policy and saving that it leaves out, and removes what its
-// REINFORCE takes without effect: that is named in `unused`.
+// Gives the file's tree WarpDrive's default for everything of trainer, policy and saving that it leaves out,
+// and removes what its REINFORCE takes without effect: that is named in `unused`.
 void fill_with_warpdrives_defaults(Node& tree, std::vector<std::string>& unused);
 
-// policies.cpp: reads a layer's `policy` section, over the policies so far. Of those, the ones whose roles it gives to others
-// disappear; `policies_are_defaults`: they are default_policies(), and all do.
+// policies.cpp: reads a layer's `policy` section, over the policies so far. Of those, the ones whose roles it
+// gives to others disappear; `policies_are_defaults`: they are default_policies(), and all do.
 void read_policies(const Spec& spec, const Layer& layer, bool policies_are_defaults, Config& config,
                    Problems& problems, Places& places);
 

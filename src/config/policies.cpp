@@ -29,8 +29,8 @@ std::vector<FieldInfo> fields_of(PolicySettings policy) {
   return list_fields([&](Fields& fields) { policy.describe(fields); });
 }
 
-// An algorithm starts from its own defaults: what was said of another one is dropped, and named in a note. What has nothing to do with
-// it stays: roles, to_train, the model.
+// An algorithm starts from its own defaults: what was said of another one is dropped, and named in a note.
+// What has nothing to do with it stays: roles, to_train, the model.
 void start_from(const std::string& algorithm, const Node& section, PolicySettings& policy, Config& config,
                 Places& places) {
   PolicySettings fresh = policy;
@@ -146,7 +146,8 @@ void note_gone(const PolicySettings& gone, const std::vector<std::string>& roles
   }
 }
 
-// Policies that a section does not name keep the roles that it gives to none of its own; without any they disappear.
+// Policies that a section does not name keep the roles that it gives to none of its own; without any they
+// disappear.
 void give_way(const Spec& spec, const std::vector<std::string>& named, Config& config, Places& places) {
   std::vector<std::string> taken, gone;
   for (const PolicySettings& policy : config.policies) {

@@ -25,8 +25,9 @@ constexpr Alias kAliases[] = {
 constexpr char kPoolAlias[] = "tag_gridworld_with_reset_pool";
 constexpr char kPoolSize[] = "5";  // as WarpDrive's
 
-// What WarpDrive 2.7.1 takes where a file says nothing: its run_configs/default_configs.yaml, and what its classes do that has a key
-// here alone (torch's first weights and Adam; one step of PPO on a rollout, whose returns bootstrap at its end only).
+// What WarpDrive 2.7.1 takes where a file says nothing: its run_configs/default_configs.yaml, and what its
+// classes do that has a key here alone (torch's first weights and Adam; one step of PPO on a rollout, whose
+// returns bootstrap at its end only).
 constexpr char kDefaults[] = R"(
 trainer: {num_envs: 10, num_episodes: 10000, train_batch_size: 10000}
 policy:

@@ -13,7 +13,8 @@ namespace {
 namespace impl = torch::profiler::impl;
 namespace kineto = torch::autograd::profiler;
 
-// What sets the device to work: of the runtime, and of the driver below it, which libraries call on their own.
+// What sets the device to work: of the runtime, and of the driver below it, which libraries call on their
+// own.
 constexpr std::array<std::string_view, 7> kLaunching = {"cudaLaunchKernel",
                                                         "cudaGraphLaunch",
                                                         "cudaMemcpyAsync",

@@ -1,4 +1,5 @@
-// profile_kernels.h: every kernel that runs on the GPU, torch's and ours, by CUPTI through torch's own profiler.
+// profile_kernels.h: every kernel that runs on the GPU, torch's and ours, by CUPTI through torch's own
+// profiler.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// strict.h: counts what a training loop must not do once it is warm: allocate, and on a GPU copy to or from the host, or wait.
+// strict.h: counts what a training loop must not do once it is warm: allocate, and on a GPU copy to or from
+// the host, or wait.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +11,9 @@
 
 namespace wd {
 
-// One at a time. On the CPU it counts allocations of tensors' storage, by any thread; on a GPU, through CUPTI, also calls of the CUDA
-// runtime, by any library, that copy between host and device, wait for the device, allocate or free.
+// One at a time. On the CPU it counts allocations of tensors' storage, by any thread; on a GPU, through
+// CUPTI, also calls of the CUDA runtime, by any library, that copy between host and device, wait for the
+// device, allocate or free.
 class StrictDevice {
  public:
   // Throws UsageError where another has the place, or CUPTI cannot be used.

@@ -5,12 +5,12 @@
 
 namespace wd {
 
-// The numeric address by which this machine speaks to that one: 127.0.0.1 to itself. Throws UsageError where the host is unknown or
-// out of reach.
+// The numeric address by which this machine speaks to that one: 127.0.0.1 to itself. Throws UsageError where
+// the host is unknown or out of reach.
 std::string address_towards(const std::string& host, int port);
 
-// A TCP socket that listens on that address of this machine, and on no other; port 0: a free one. Throws UsageError where it
-// cannot: the address is another machine's, or the port is taken.
+// A TCP socket that listens on that address of this machine, and on no other; port 0: a free one. Throws
+// UsageError where it cannot: the address is another machine's, or the port is taken.
 int listen_on(const std::string& host, int port);
 
 // Whether somebody accepts connections there, asked for half a second at most. Throws UsageError where the

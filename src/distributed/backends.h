@@ -13,7 +13,8 @@ namespace wd {
 using Backend = c10::intrusive_ptr<c10d::Backend>;
 using Store = c10::intrusive_ptr<c10d::Store>;
 
-// `address`: this machine's, on the network that leads to rank 0; the interface in GLOO_SOCKET_IFNAME takes its place.
+// `address`: this machine's, on the network that leads to rank 0; the interface in GLOO_SOCKET_IFNAME takes
+// its place.
 Backend make_gloo(const Store& store, const Membership& self, const std::string& address,
                   std::chrono::milliseconds timeout);
 

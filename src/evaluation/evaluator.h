@@ -16,7 +16,8 @@ namespace wd {
 
 enum class Player { kTrained, kRandom, kScripted };
 
-// Where episodes start: as in training (for env.reset: random, as its first episodes did), or where the match's own seed says.
+// Where episodes start: as in training (for env.reset: random, as its first episodes did), or where the
+// match's own seed says.
 enum class Starts { kTraining, kFresh };
 
 // What tells how good a policy is: the starts that it was trained on where those are few, else fresh ones.
@@ -44,9 +45,9 @@ class Evaluator {
             std::filesystem::path run, Device device);
 
   // Plays exactly `episodes` of them. Every replica plays a number that is fixed beforehand: to take the
-  // first to finish would favour short ones. Actions, and what an environment draws after a start, are apart from those of every
-  // training, and the same seed gives every match the same starts. Throws UsageError where a scripted player is asked for and there
-  // is none.
+  // first to finish would favour short ones. Actions, and what an environment draws after a start, are apart
+  // from those of every training, and the same seed gives every match the same starts. Throws UsageError
+  // where a scripted player is asked for and there is none.
   std::vector<Episode> play(const Match& match);
 
   // What policies compute in: the run's precision, but fp32 where that is tf32 and this is a CPU.

@@ -5,8 +5,8 @@
 
 namespace wd {
 
-// The mean, Student's 95 % interval of it, and the standard deviation of the values (of a sample: n - 1). NaN but for the mean for
-// fewer than two values, NaN throughout for none.
+// The mean, Student's 95 % interval of it, and the standard deviation of the values (of a sample: n - 1). NaN
+// but for the mean for fewer than two values, NaN throughout for none.
 struct Interval {
   double mean, low, high, deviation;
 };

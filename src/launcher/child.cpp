@@ -16,7 +16,8 @@
 namespace wd::launcher {
 namespace {
 
-// What the launcher sets for some workers alone, and what would make a worker take another program for its launcher.
+// What the launcher sets for some workers alone, and what would make a worker take another program for its
+// launcher.
 constexpr std::array<std::string_view, 5> kNotInherited = {"WD_STORE_FD", "WD_RESTART_DIR", "WD_TOKEN",
                                                            "WD_STATUS_FD", "TORCHELASTIC_USE_AGENT_STORE"};
 constexpr std::array kDefaultSignals = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD, SIGPIPE};
@@ -59,11 +60,12 @@ struct Prepared {
 };
 
 [[noreturn]] void become_worker(const ChildPlan& plan, const Prepared& prepared) {
-  // The second question closes the gap: a launcher that died before the first call has left this process to another parent.
+  // The second question closes the gap: a launcher that died before the first call has left this process to
+  // another parent.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != prepared.launcher) ::_exit(EXIT_FAILURE);
   for (const int signal : kDefaultSignals) {
-    struct sigaction action {};
+    struct sigaction action{};
     ::sigaction(signal, nullptr, &action);
     const bool stays_ignored = action.sa_handler == SIG_IGN && signal != SIGPIPE;
     if (!stays_ignored) ::signal(signal, SIG_DFL);

@@ -26,8 +26,8 @@ struct Child {
   Descriptor out, err;
 };
 
-// Returns when the program was found and begins. The worker dies with this process, however that ends. Throws std::runtime_error
-// naming program and cause.
+// Returns when the program was found and begins. The worker dies with this process, however that ends. Throws
+// std::runtime_error naming program and cause.
 Child start_child(const ChildPlan& plan);
 
 }  // namespace wd::launcher

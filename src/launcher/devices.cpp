@@ -95,8 +95,8 @@ std::vector<std::string> list_gpus(const Nvml& nvml) {
   return uuids;
 }
 
-// One entry of the variable as it is passed on. Indices stay indices: which GPU one means depends on CUDA_DEVICE_ORDER, and is the
-// same for a worker.
+// One entry of the variable as it is passed on. Indices stay indices: which GPU one means depends on
+// CUDA_DEVICE_ORDER, and is the same for a worker.
 std::string checked(const std::string& entry, const std::vector<std::string>& uuids, const Nvml& nvml,
                     const std::string& all) {
   const auto index = whole_number<unsigned>(entry);
@@ -143,7 +143,8 @@ Gpus find_gpus() {
   return {.names = uuids, .why_none = "the driver lists none"};
 }
 
-// An index is taken as the driver counts, by places on the bus; CUDA may count otherwise, among GPUs that differ.
+// An index is taken as the driver counts, by places on the bus; CUDA may count otherwise, among GPUs that
+// differ.
 GpuFacts gpu_facts(const std::string& name) {
   const Driver driver;
   WD_CHECK(driver.why_not().empty(), driver.why_not());

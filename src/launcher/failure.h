@@ -49,7 +49,8 @@ std::string describe(const Failure& failure);
 std::string describe_rest(const std::vector<Failure>& failures, const Failure& root,
                           const std::filesystem::path& run_folder);
 
-// Writes error_rank_R.json for each, and error.json for the root cause where there is one. Throws std::runtime_error.
+// Writes error_rank_R.json for each, and error.json for the root cause where there is one. Throws
+// std::runtime_error.
 void write_failures(const std::filesystem::path& run_folder, const std::vector<Failure>& failures,
                     const Failure* root);
 
@@ -57,7 +58,8 @@ void write_failures(const std::filesystem::path& run_folder, const std::vector<F
 // reason. Throws std::runtime_error.
 void mark_failed(const std::filesystem::path& run_folder, const std::string& reason);
 
-// The first failure that another node's launcher has written into the run's folder for this attempt, begun at `since` (UTC).
+// The first failure that another node's launcher has written into the run's folder for this attempt, begun at
+// `since` (UTC).
 std::optional<Failure> find_remote_cause(const std::filesystem::path& run_folder, const std::string& since,
                                          int restart);
 

@@ -83,7 +83,8 @@ std::optional<Meeting> FileRendezvous::meet(int restart, Signals& signals) {
   return options_.node_index == 0 ? gather(signals) : join(signals);
 }
 
-// --- node 0 ----------------------------------------------------------------------------------------------------------
+// --- node 0
+// ----------------------------------------------------------------------------------------------------------
 
 std::optional<Meeting> FileRendezvous::gather(Signals& signals) {
   std::error_code gone_already;
@@ -112,7 +113,8 @@ void FileRendezvous::keep() {
   }
 }
 
-// A node that is further on has seen a failure of which this one is yet to hear: it waits for the next attempt.
+// A node that is further on has seen a failure of which this one is yet to hear: it waits for the next
+// attempt.
 std::map<int, std::string> FileRendezvous::read_nonces() const {
   std::map<int, std::string> nonces;
   for (int node = 1; node < options_.num_nodes; ++node) {
@@ -142,7 +144,8 @@ void FileRendezvous::publish() {
   write(file_of(0), json.dump() + '\n');
 }
 
-// --- the others ------------------------------------------------------------------------------------------------------
+// --- the others
+// ------------------------------------------------------------------------------------------------------
 
 std::optional<Meeting> FileRendezvous::join(Signals& signals) {
   const std::string nonce = random_token();

@@ -3,8 +3,8 @@
 //   RUNID.node_I.json   by node I > 0: {nonce, host, restart}
 //   RUNID.json          by node 0: {address, port, token, restart, nonces}; only its user may read it
 //
-// What an earlier run left there may look like news. Node I therefore believes RUNID.json only if it quotes the nonce that node I
-// has just drawn, and node 0 publishes again whenever a node's file has changed.
+// What an earlier run left there may look like news. Node I therefore believes RUNID.json only if it quotes
+// the nonce that node I has just drawn, and node 0 publishes again whenever a node's file has changed.
 #pragma once
 
 #include "src/launcher/rendezvous.h"

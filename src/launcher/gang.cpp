@@ -76,7 +76,8 @@ ChildPlan Gang::plan_for(int local_rank, const Meeting& meeting) const {
   return plan;
 }
 
-// The socket is closed here once rank 0 has it, so that connections to a dead rank 0 are refused rather than kept waiting.
+// The socket is closed here once rank 0 has it, so that connections to a dead rank 0 are refused rather than
+// kept waiting.
 void Gang::start(Meeting meeting) {
   for (std::size_t k = 0; k < workers_.size(); ++k) {
     Child child = start_child(plan_for(static_cast<int>(k), meeting));

@@ -50,7 +50,8 @@ class Gang {
 
   // Starts the workers. Throws std::runtime_error where the program cannot be.
   void start(Meeting meeting);
-  // Until all workers have ended. `while_starting` is called again and again until all have left their first phase.
+  // Until all workers have ended. `while_starting` is called again and again until all have left their first
+  // phase.
   Outcome watch(const std::function<void()>& while_starting);
 
  private:

@@ -113,8 +113,8 @@ void Gang::enter(State state, double seconds) {
   deadline_ = now_ns() + nanoseconds(seconds);
 }
 
-// One worker's end, or its report that it will end and does not, is the end of all: first those that fail at the same time get
-// their say, then the others are asked to end, then made to.
+// One worker's end, or its report that it will end and does not, is the end of all: first those that fail at
+// the same time get their say, then the others are asked to end, then made to.
 void Gang::act(std::int64_t now) {
   const LaunchOptions& options = launch_.options;
   bool overdue = false;
@@ -163,7 +163,8 @@ bool Gang::all_asked_have_answered() const {
   });
 }
 
-// The hung are killed first: connections to them break, so that those who wait for them can end by themselves.
+// The hung are killed first: connections to them break, so that those who wait for them can end by
+// themselves.
 void Gang::end_hang() {
   std::vector<int> waiting;
   for (const int local_rank : hang_.waiting) waiting.push_back(rank_of(local_rank));

@@ -1,4 +1,5 @@
-// hang.cpp: a worker that is silent outside of a collective operation hangs; one inside of it waits for others.
+// hang.cpp: a worker that is silent outside of a collective operation hangs; one inside of it waits for
+// others.
 #include "src/launcher/hang.h"
 
 #include <algorithm>
@@ -64,8 +65,9 @@ std::optional<Hang> HangWatch::look(std::int64_t now, const std::vector<bool>& a
   return look_at_waiting(now, alive);
 }
 
-// Nobody is silent but those who wait. While another worker of this node makes progress they wait for that one, with right. If
-// all of them wait, then for a worker that has ended, or for another node, whose launcher knows better and gets time to say so.
+// Nobody is silent but those who wait. While another worker of this node makes progress they wait for that
+// one, with right. If all of them wait, then for a worker that has ended, or for another node, whose launcher
+// knows better and gets time to say so.
 std::optional<Hang> HangWatch::look_at_waiting(std::int64_t now, const std::vector<bool>& alive) const {
   const std::int64_t longer = options_.num_nodes > 1 ? nanoseconds(options_.grace_seconds) : 0;
   Hang hang{.all_wait = true};

@@ -23,8 +23,8 @@ class HangWatch {
  public:
   HangWatch(const LaunchOptions& options, std::span<const WorkerStatus> slots, std::int64_t now);
 
-  // Looks at all slots. `alive` says which workers still run; one that does not is never hung. is_stopped(local rank): by SIGSTOP,
-  // so that it waits for nobody, wherever it stands.
+  // Looks at all slots. `alive` says which workers still run; one that does not is never hung.
+  // is_stopped(local rank): by SIGSTOP, so that it waits for nobody, wherever it stands.
   std::optional<Hang> look(std::int64_t now, const std::vector<bool>& alive,
                            const std::function<bool(int)>& is_stopped);
 

@@ -11,8 +11,8 @@ namespace wd::launcher {
 // All but the GPUs. Throws UsageError.
 void check_settings(const LaunchOptions& options);
 
-// One GPU a worker, by its name for CUDA_VISIBLE_DEVICES; none where options want none. Throws UsageError where there are
-// too few.
+// One GPU a worker, by its name for CUDA_VISIBLE_DEVICES; none where options want none. Throws UsageError
+// where there are too few.
 std::vector<std::string> choose_gpus(const LaunchOptions& options);
 
 }  // namespace wd::launcher

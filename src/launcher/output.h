@@ -1,4 +1,5 @@
-// output.h: what workers write, line by line: to the launcher's stderr and, once the run has a folder, to rank_R.log.
+// output.h: what workers write, line by line: to the launcher's stderr and, once the run has a folder, to
+// rank_R.log.
 #pragma once
 
 #include <filesystem>
@@ -25,7 +26,8 @@ class LineCutter {
   std::string partial_;
 };
 
-// The output of one worker, in one attempt. Nothing here throws: a log that cannot be written is done without.
+// The output of one worker, in one attempt. Nothing here throws: a log that cannot be written is done
+// without.
 class WorkerOutput {
  public:
   WorkerOutput(int rank, Console& console) : rank_(rank), console_(console) {}

@@ -1,4 +1,5 @@
-// rendezvous.h: where the workers of all nodes meet: the address of rank 0 and the secret that lets a worker in.
+// rendezvous.h: where the workers of all nodes meet: the address of rank 0 and the secret that lets a worker
+// in.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +38,8 @@ class Rendezvous {
  public:
   virtual ~Rendezvous() = default;
 
-  // Before each attempt. No value: a signal came first. Throws std::runtime_error naming the nodes that did not come in time,
-  // UsageError where the place cannot be used.
+  // Before each attempt. No value: a signal came first. Throws std::runtime_error naming the nodes that did
+  // not come in time, UsageError where the place cannot be used.
   virtual std::optional<Meeting> meet(int restart, Signals& signals) = 0;
   // While workers start: a node that comes again, or late, is let in.
   virtual void keep() {}

@@ -10,7 +10,7 @@ namespace wd::launcher {
 namespace {
 
 bool is_ignored(int signal) {
-  struct sigaction action {};
+  struct sigaction action{};
   return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
@@ -24,7 +24,7 @@ Signals::Signals() {
     if (!is_ignored(signal)) sigaddset(&ours, signal);
   }
   // A parent that ignores SIGCHLD passes that on, and then no child could be waited for.
-  struct sigaction by_default {};
+  struct sigaction by_default{};
   by_default.sa_handler = SIG_DFL;
   ::sigaction(SIGCHLD, &by_default, &child_before_);
   ::sigprocmask(SIG_BLOCK, &ours, &mask_before_);

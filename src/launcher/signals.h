@@ -8,7 +8,8 @@
 
 namespace wd::launcher {
 
-// While this lives, INT, TERM and HUP wait here, and the end of a child makes descriptor() readable. For a process of one thread.
+// While this lives, INT, TERM and HUP wait here, and the end of a child makes descriptor() readable. For a
+// process of one thread.
 class Signals {
  public:
   Signals();  // throws std::runtime_error
@@ -16,8 +17,8 @@ class Signals {
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
 
-  // Those of INT, TERM and HUP that arrived since the last call. One that was ignored when this process began (nohup, a shell's
-  // background job) stays ignored.
+  // Those of INT, TERM and HUP that arrived since the last call. One that was ignored when this process began
+  // (nohup, a shell's background job) stays ignored.
   std::vector<int> take();
 
   // Waits until something arrives, or the time is over.
@@ -29,7 +30,7 @@ class Signals {
 
  private:
   sigset_t mask_before_{};
-  struct sigaction child_before_ {};
+  struct sigaction child_before_{};
   Descriptor descriptor_;
   int first_ = 0;
 };

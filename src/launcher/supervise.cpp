@@ -72,7 +72,8 @@ class Supervisor {
 
   bool is_elsewhere(const Failure& root) const { return root.secondary && options_.num_nodes > 1; }
 
-  // Where all failures here are consequences: the cause, if another node's launcher has written it into the same folder.
+  // Where all failures here are consequences: the cause, if another node's launcher has written it into the
+  // same folder.
   std::optional<Failure> find_remote(const Outcome& outcome, std::int64_t began, int restart) const {
     if (!is_elsewhere(root_cause(outcome.failures)) || folder_.empty()) return {};
     const std::string since = utc(began - nanoseconds(kClockSlack));

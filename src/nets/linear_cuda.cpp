@@ -1,4 +1,5 @@
-// linear_cuda.cpp: cuBLASLt sees matrices column by column, so every row-major product here is that of the transposed.
+// linear_cuda.cpp: cuBLASLt sees matrices column by column, so every row-major product here is that of the
+// transposed.
 #include <ATen/ATen.h>
 #include <cublasLt.h>
 
@@ -230,7 +231,8 @@ void CudaLinear::backward_input(const at::Tensor& grad, const at::Tensor& weight
       {.a = {weight}, .b = {grad}, .d = below, .m = weight.size(1), .n = grad.size(0), .k = weight.size(0)});
 }
 
-// The epilogue writes sums, it does not add to them. Where there is none for these types, a product with ones stands in.
+// The epilogue writes sums, it does not add to them. Where there is none for these types, a product with ones
+// stands in.
 void CudaLinear::backward_weight(const at::Tensor& grad, const at::Tensor& x, at::Tensor& weight_grad,
                                  at::Tensor& bias_grad) {
   Impl& self = *impl_;

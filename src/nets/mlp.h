@@ -1,4 +1,5 @@
-// mlp.h: a multilayer perceptron over views of flat memory, with its backward pass written out. The first layer may read tables.
+// mlp.h: a multilayer perceptron over views of flat memory, with its backward pass written out. The first
+// layer may read tables.
 #pragma once
 
 #include <vector>
@@ -16,8 +17,8 @@ struct MlpShape {
   Activation activation = kRelu;
   Precision precision = kFp32;
 
-  // Entries from one row of `columns` to the next, in weights and on a GPU in activations: rows that tensor cores read start at
-  // 16 bytes. In fp32 rows have no padding.
+  // Entries from one row of `columns` to the next, in weights and on a GPU in activations: rows that tensor
+  // cores read start at 16 bytes. In fp32 rows have no padding.
   std::int64_t padded(std::int64_t columns) const;
   std::int64_t num_parameters() const;
   // From input to output.
@@ -29,7 +30,8 @@ struct MlpShape {
 // What the perceptrons of all devices and precisions have in common.
 class Mlp : public Network {
  public:
-  // On a GPU rows are padded, and in bf16 all but the last hidden layer's activations and all of their gradients are bfloat16.
+  // On a GPU rows are padded, and in bf16 all but the last hidden layer's activations and all of their
+  // gradients are bfloat16.
   struct Memory final : Workspace {
     at::Tensor input;  // [rows, padded inputs] float32: observations that were stored in bfloat16
     at::Tensor first;  // [rows, width] float32: a table layer's output, if hidden[0] is bfloat16
@@ -84,7 +86,8 @@ class Mlp : public Network {
   std::unique_ptr<TableLayer> first_;  // the first layer if observations are tables, else null
 };
 
-// On the CPU, in float32. Precisions differ in what a layer multiplies with and in how its results are stored.
+// On the CPU, in float32. Precisions differ in what a layer multiplies with and in how its results are
+// stored.
 class MlpCpu : public Mlp {
  public:
   using Mlp::Mlp;
@@ -107,11 +110,11 @@ class MlpCpu : public Mlp {
 
 // On the CPU, hidden layers in bfloat16.
 //
-// The GPU multiplies bfloat16 numbers into float32 sums. The product of two such numbers is exact in float32, so
-// float32 products of rounded numbers give the same result, up to the order of sums. Rounded are: observations, the
-// weights of hidden layers and their biases, their activations except for those of the last hidden layer, which the
-// heads read, and the gradients of all activations. Heads, sums, gradients of weights and a first layer that reads
-// tables are float32.
+// The GPU multiplies bfloat16 numbers into float32 sums. The product of two such numbers is exact in float32,
+// so float32 products of rounded numbers give the same result, up to the order of sums. Rounded are:
+// observations, the weights of hidden layers and their biases, their activations except for those of the last
+// hidden layer, which the heads read, and the gradients of all activations. Heads, sums, gradients of weights
+// and a first layer that reads tables are float32.
 class MlpBf16 final : public MlpCpu {
  public:
   using MlpCpu::MlpCpu;

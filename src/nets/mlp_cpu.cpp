@@ -1,4 +1,5 @@
-// mlp_cpu.cpp: forward and backward passes of a multilayer perceptron on the CPU, into memory that was allocated before.
+// mlp_cpu.cpp: forward and backward passes of a multilayer perceptron on the CPU, into memory that was
+// allocated before.
 #include "src/nets/mlp_cpu.h"
 
 #include <ATen/ATen.h>

@@ -1,4 +1,5 @@
-// mlp_gpu.cpp: the layers one by one, through cuBLASLt. Rows are multiplied whole, with the zeros of their padding.
+// mlp_gpu.cpp: the layers one by one, through cuBLASLt. Rows are multiplied whole, with the zeros of their
+// padding.
 #include <ATen/ATen.h>
 
 #include "src/device/tensor_device.h"

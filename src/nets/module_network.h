@@ -8,7 +8,8 @@ namespace wd {
 
 class ModuleNetwork final : public Network {
  public:
-  // Throws UsageError if the module has buffers or parameters that are not float32, or if its output has another shape.
+  // Throws UsageError if the module has buffers or parameters that are not float32, or if its output has
+  // another shape.
   ModuleNetwork(const NetworkSettings& settings, const PolicyLayout& layout, ModuleShape shape,
                 Device device);
 

@@ -1,4 +1,5 @@
-// network.h: a function of observations with parameters: the interface between a policy and what computes its outputs.
+// network.h: a function of observations with parameters: the interface between a policy and what computes its
+// outputs.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,8 +19,9 @@ struct Layer {
   at::Tensor weight, bias;
 };
 
-// One network. Its parameters are a stretch of a flat tensor that the policy owns, and so are their gradients. forward() and
-// backward() may run in several threads at a time, each with a workspace and a gradient of its own. They enqueue on CUDA.
+// One network. Its parameters are a stretch of a flat tensor that the policy owns, and so are their
+// gradients. forward() and backward() may run in several threads at a time, each with a workspace and a
+// gradient of its own. They enqueue on CUDA.
 class Network {
  public:
   // Activations of up to a fixed number of rows, and working memory. Allocated once and reused.
@@ -31,8 +33,8 @@ class Network {
     virtual std::unique_ptr<Workspace> view(std::int64_t first, std::int64_t n,
                                             const Workspace& scratch) const = 0;
   };
-  // Where backward() adds up gradients: `flat` [num_parameters()] holds those of the parameters, or `derived`, if it is defined,
-  // those of other numbers, from which finish_gradient() makes the missing ones.
+  // Where backward() adds up gradients: `flat` [num_parameters()] holds those of the parameters, or
+  // `derived`, if it is defined, those of other numbers, from which finish_gradient() makes the missing ones.
   struct Gradient {
     at::Tensor flat, derived;
 
@@ -42,9 +44,11 @@ class Network {
   virtual ~Network() = default;
 
   virtual int outputs() const = 0;
-  // Floats of all parameters. Each tensor starts at a multiple of 16 bytes, in bf16 its shadow too; padding stays 0.
+  // Floats of all parameters. Each tensor starts at a multiple of 16 bytes, in bf16 its shadow too; padding
+  // stays 0.
   virtual std::int64_t num_parameters() const = 0;
-  // Fills `flat` [num_parameters()], which may be on another device than the network's. `gain` is that of the output layer.
+  // Fills `flat` [num_parameters()], which may be on another device than the network's. `gain` is that of the
+  // output layer.
   virtual void initialize(const at::Tensor& flat, InitMethod method, double gain,
                           std::uint64_t seed) const = 0;
   // Multiplies the weights of one output in `flat`, if there is an output layer.
@@ -62,8 +66,8 @@ class Network {
   virtual std::unique_ptr<Gradient> make_gradient(const at::Tensor& flat) const = 0;
   // workspace.output of these observations: [n, inputs], or tables from which n rows follow.
   virtual void forward(const at::Tensor& observation, Workspace& workspace) const = 0;
-  // Adds to the gradient, given that of the output [n, outputs], which may be overwritten. Call it after forward() of the same rows
-  // in the same workspace.
+  // Adds to the gradient, given that of the output [n, outputs], which may be overwritten. Call it after
+  // forward() of the same rows in the same workspace.
   virtual void backward(const at::Tensor& observation, const at::Tensor& output_grad, Workspace& workspace,
                         Gradient& gradient) const = 0;
   // Completes `flat` from `derived`, which is overwritten.
@@ -76,7 +80,8 @@ class Network {
   virtual std::int64_t activation_size() const = 0;
 };
 
-// The networks of a policy. The actor's outputs are what its distribution needs, and the value if there is no critic.
+// The networks of a policy. The actor's outputs are what its distribution needs, and the value if there is no
+// critic.
 struct ActorCritic {
   std::unique_ptr<Network> actor, critic;
 

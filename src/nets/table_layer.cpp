@@ -45,8 +45,8 @@ void TableLayer::bind(const Layer& layer) {
   weight_ = at::zeros({shape_.weight_rows(), shape_.width}, layer.weight.options());
 }
 
-// The first row has N - 1 entries of each feature, and from row to row one entry changes. The gradient has as many terms: of each
-// agent, those of the rows that see it from before and from behind its own place.
+// The first row has N - 1 entries of each feature, and from row to row one entry changes. The gradient has as
+// many terms: of each agent, those of the rows that see it from before and from behind its own place.
 double TableLayer::forward_flop() const {
   const double entries = shape_.agents - 1.0 + between_;
   return 2.0 * shape_.width * (shape_.table.features * entries + shape_.table.own * shape_.rows);

@@ -27,7 +27,8 @@ struct Blocks {
       const std::int64_t chunk = whole_units(chunk_rows);
       return {rows, chunk, round_up(rows, chunk) / chunk, 1, chunk};
     }
-    // Equal blocks, as many for each lane and for each of 2 or 4 threads: nobody waits for another's remainder.
+    // Equal blocks, as many for each lane and for each of 2 or 4 threads: nobody waits for another's
+    // remainder.
     const std::int64_t most = whole_units(std::min(kMaxBlock, chunk_rows)),
                        tile = unit > 1 ? unit : kTileRows;
     const std::int64_t least = round_up(rows, most) / most;

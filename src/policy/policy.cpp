@@ -1,4 +1,5 @@
-// policy.cpp: parameters and inference, in blocks of rows spread over lanes whose number and order do not depend on threads.
+// policy.cpp: parameters and inference, in blocks of rows spread over lanes whose number and order do not
+// depend on threads.
 #include "wd/policy.h"
 
 #include <ATen/ATen.h>
@@ -55,8 +56,8 @@ void Policy::Impl::make_lane(Lane& lane, std::int64_t rows, bool with_gradients)
   lane.log_std_total = lane.gradients.narrow(0, log_std_offset, layout.components);
 }
 
-// Lanes for these blocks; allocates if more or larger ones are needed than ever before. More rows never make fewer lanes, so that
-// the first is as large as any.
+// Lanes for these blocks; allocates if more or larger ones are needed than ever before. More rows never make
+// fewer lanes, so that the first is as large as any.
 std::vector<Lane>& Policy::Impl::lanes(std::vector<Lane>& all, const Blocks& blocks, bool with_gradients) {
   if (!all.empty() && all[0].own.actor->output.size(0) < std::min(blocks.most, blocks.rows)) all.clear();
   while (static_cast<std::int64_t>(all.size()) < blocks.lanes) {
@@ -94,7 +95,8 @@ void Policy::Impl::make_networks(const PolicyBuffers& buffers, const ModelSettin
 at::Tensor Policy::Impl::first_parameters(const ModelSettings& model, std::uint64_t seed) const {
   at::Tensor initial = at::zeros({log_std_offset + (layout.components + 3) / 4 * 4}, at::kFloat);
   const auto method = static_cast<InitMethod>(model.init_method);
-  // Heads of the policy begin near 0, so that all actions are about as likely; the value's begins with gain 1.
+  // Heads of the policy begin near 0, so that all actions are about as likely; the value's begins with gain
+  // 1.
   constexpr double kPolicyGain = 0.01;
   actor->initialize(initial.narrow(0, 0, critic_offset), method, kPolicyGain, seed);
   if (critic) {

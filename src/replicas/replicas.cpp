@@ -26,7 +26,8 @@ at::TensorOptions bytes_on(Device device) {
 
 std::byte* bytes_of(const at::Tensor& tensor) { return static_cast<std::byte*>(tensor.data_ptr()); }
 
-// Start states given as a JSON list: the environment's own start (replica 0, episode 0), then the given fields over it.
+// Start states given as a JSON list: the environment's own start (replica 0, episode 0), then the given
+// fields over it.
 at::Tensor make_images(const Environment& environment, const StateLayout& layout,
                        const ReplicasOptions& options, StepView view) {
   nlohmann::json starts = parse_json(options.starts);

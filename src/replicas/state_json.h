@@ -7,7 +7,8 @@
 
 namespace wd {
 
-// Overwrites the fields that the object names; a per-agent field takes a list of one number an agent. Throws UsageError.
+// Overwrites the fields that the object names; a per-agent field takes a list of one number an agent. Throws
+// UsageError.
 void write_fields(std::byte* block, const StateLayout& layout, const nlohmann::json& object);
 
 }  // namespace wd

@@ -23,7 +23,8 @@ struct Chart {
   std::vector<Curve> curves;
 };
 
-// Both axes logarithmic; where an x is no number above 0, settings stand side by side in the order of their first mention.
+// Both axes logarithmic; where an x is no number above 0, settings stand side by side in the order of their
+// first mention.
 std::string svg(const Chart& chart);
 
 }  // namespace wd::plot

@@ -1,4 +1,5 @@
-// plain_error.h: an exception's message as people can use it: one line of cause and remedy, no backtrace of a library.
+// plain_error.h: an exception's message as people can use it: one line of cause and remedy, no backtrace of a
+// library.
 #pragma once
 
 #include <exception>
@@ -6,8 +7,8 @@
 
 namespace wd {
 
-// The message; of torch's errors without its backtrace. Where memory could not be had: how much was asked for, and which settings
-// ask for less.
+// The message; of torch's errors without its backtrace. Where memory could not be had: how much was asked
+// for, and which settings ask for less.
 std::string plain_message(const std::exception& error);
 
 }  // namespace wd

@@ -14,8 +14,9 @@ namespace wd::plot {
 inline constexpr std::array kColours{"#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"};
 inline constexpr const char *kInk = "#222", *kGrid = "#ddd";
 
-// A document of its own: no script, no font, no link. All words are escaped; colours and attributes are the program's own.
-// Positions in pixels, from the left and from the top. A title, where one is given, is shown to who hovers over the mark.
+// A document of its own: no script, no font, no link. All words are escaped; colours and attributes are the
+// program's own. Positions in pixels, from the left and from the top. A title, where one is given, is shown
+// to who hovers over the mark.
 class Svg {
  public:
   struct Place {

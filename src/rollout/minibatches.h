@@ -1,4 +1,5 @@
-// minibatches.h: a rollout's transitions in random order, gathered minibatch by minibatch into memory allocated once.
+// minibatches.h: a rollout's transitions in random order, gathered minibatch by minibatch into memory
+// allocated once.
 #pragma once
 
 #include "kernels/deal.h"
@@ -10,9 +11,10 @@ namespace wd {
 // All rows of the rollout in place: views, no copy.
 Batch whole_batch(const PolicyBuffers& buffers, int steps);
 
-// What is drawn is a unit, the pair of a step and a replica: all agents of a replica at one step stay together. Each replica's steps
-// are shuffled and dealt to the minibatches in turn (kernels/deal.h), a function of (seed, iteration, epoch, replica) alone. So a
-// minibatch holds the same units on any number of ranks, each has an equal part of it to within one unit, and shapes never change.
+// What is drawn is a unit, the pair of a step and a replica: all agents of a replica at one step stay
+// together. Each replica's steps are shuffled and dealt to the minibatches in turn (kernels/deal.h), a
+// function of (seed, iteration, epoch, replica) alone. So a minibatch holds the same units on any number of
+// ranks, each has an equal part of it to within one unit, and shapes never change.
 class Minibatches {
  public:
   // Of rank's `num_envs` replicas, where every rank has as many.
@@ -20,7 +22,8 @@ class Minibatches {
 
   // Draws the order of the clock's iteration. Enqueues.
   void shuffle(std::uint64_t seed, const TrainingTime* time, int epoch);
-  // Gathers this rank's part of minibatch m of count, which may be empty; the batch is valid until the next call.
+  // Gathers this rank's part of minibatch m of count, which may be empty; the batch is valid until the next
+  // call.
   Batch gather(int m);
   int count() const { return deal_.count; }
 

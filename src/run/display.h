@@ -23,7 +23,8 @@ class Display {
   // A live line is drawn at most ten times a second.
   void show(const Progress& progress);
 
-  // Something else is about to be written where the live line stands: erases it. The next show() draws it again.
+  // Something else is about to be written where the live line stands: erases it. The next show() draws it
+  // again.
   void make_room();
 
   // Draws where training stands at its end, and leaves the line standing.

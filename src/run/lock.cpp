@@ -50,8 +50,7 @@ Lock::Lock(const std::filesystem::path& folder) : path_(folder / kLockName) {
 Lock::~Lock() { ::close(descriptor_); }
 
 bool Lock::stands() const {
-  struct stat there {
-  }, own{};
+  struct stat there{}, own{};
   return ::lstat(path_.c_str(), &there) == 0 && ::fstat(descriptor_, &own) == 0 &&
          there.st_dev == own.st_dev && there.st_ino == own.st_ino;
 }

@@ -7,7 +7,8 @@ namespace wd::run {
 
 inline constexpr const char* kLockName = ".lock";
 
-// An flock(2) on RUN/.lock for as long as this lives, and a note in it who holds it. The kernel lets go of a dead holder's lock.
+// An flock(2) on RUN/.lock for as long as this lives, and a note in it who holds it. The kernel lets go of a
+// dead holder's lock.
 class Lock {
  public:
   // Throws UsageError naming the holder where there is one.

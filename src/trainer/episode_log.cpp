@@ -104,8 +104,8 @@ void EpisodeLog::read_if_due() {
   if (!device_.is_cuda() || (unread_ + 1) * most_ > record_.size(0)) read();
 }
 
-// Episodes that ended on this rank: [n, 2 + policies + statistics] float64, on the host: place in the order of steps and then
-// replicas, length, returns, statistics. Valid until the next follow().
+// Episodes that ended on this rank: [n, 2 + policies + statistics] float64, on the host: place in the order
+// of steps and then replicas, length, returns, statistics. Valid until the next follow().
 at::Tensor EpisodeLog::ended_here() {
   const auto count = count_.item<std::int64_t>();
   const at::Tensor rows = record_.narrow(0, 0, count).cpu();

@@ -18,17 +18,19 @@ class EpisodeLog {
   void leave_out_first(const std::vector<bool>& replicas);
   // Follows the episodes of the rollout, and keeps a record of those that ended. Enqueues.
   void follow(const TrainingClock& clock);
-  // After each follow(): takes in what ended where that costs nothing, on the CPU, or where the record might not hold another
-  // rollout's. All ranks.
+  // After each follow(): takes in what ended where that costs nothing, on the CPU, or where the record might
+  // not hold another rollout's. All ranks.
   void read_if_due();
-  // Takes in what ended on every rank, in one order for all numbers of ranks. Synchronises on CUDA. All ranks.
+  // Takes in what ended on every rank, in one order for all numbers of ranks. Synchronises on CUDA. All
+  // ranks.
   void read();
 
   struct Interval {
     std::int64_t episodes = 0;
     double mean_return = 0.0, max_return = 0.0, mean_length = 0.0;  // NaN where no episode ended
   };
-  // Means of the environment's statistics over the episodes that ended since the last call, NaN where none did.
+  // Means of the environment's statistics over the episodes that ended since the last call, NaN where none
+  // did.
   std::vector<double> take_statistics();
   // What ended since the last call.
   Interval take_interval(std::size_t policy);

@@ -25,7 +25,8 @@ struct ProfileReport {
 std::string profile_text(const ProfileReport& report);
 std::string profile_json(const ProfileReport& report);
 
-// Waits for kWarmUp iterations, then looks at `iterations` of them. Not between begin() and end() it costs nothing.
+// Waits for kWarmUp iterations, then looks at `iterations` of them. Not between begin() and end() it costs
+// nothing.
 class Profiler {
  public:
   static constexpr int kWarmUp = 2;

@@ -6,8 +6,8 @@
 
 namespace wd {
 
-// Each metric reduced as it declares: sum, maximum, minimum, or mean over the ranks that measured it. Ranks have the same names in
-// the same order. All ranks; the same row on each.
+// Each metric reduced as it declares: sum, maximum, minimum, or mean over the ranks that measured it. Ranks
+// have the same names in the same order. All ranks; the same row on each.
 MetricsRow reduce(const MetricsRow& row, const ProcessGroup& group);
 
 }  // namespace wd

@@ -1,4 +1,5 @@
-// timeline.cpp: phases timed by the host's clock, or by CUDA events through torch's device-independent interface.
+// timeline.cpp: phases timed by the host's clock, or by CUDA events through torch's device-independent
+// interface.
 #include "src/trainer/timeline.h"
 
 #include <c10/core/Event.h>

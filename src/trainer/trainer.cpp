@@ -231,7 +231,8 @@ bool Trainer::Impl::update(const IterateOptions& options) {
   return complete;
 }
 
-// The update of every policy. What it finds not to be finite it throws on the CPU; on a GPU it stands there until check().
+// The update of every policy. What it finds not to be finite it throws on the CPU; on a GPU it stands there
+// until check().
 bool Trainer::Impl::learn(const std::function<bool()>& give_up) {
   guard.watch_rollout(policies, clock);
   prepare(learners);

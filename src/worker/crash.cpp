@@ -1,8 +1,8 @@
 // crash.cpp: where a worker stood when it crashed, or when its launcher asked, written into its slot from a
 // signal handler; where there is no launcher, to stderr and error.json.
 //
-// backtrace() and dladdr() are no async-signal-safe functions by the letter: they may take the loader's lock. The worker is lost
-// anyway, and the launcher waits for nothing that this writes.
+// backtrace() and dladdr() are no async-signal-safe functions by the letter: they may take the loader's lock.
+// The worker is lost anyway, and the launcher waits for nothing that this writes.
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <ucontext.h>
@@ -30,7 +30,8 @@ constexpr std::size_t kStackBytes = 64 * 1024;  // for overflows of the main thr
 WorkerStatus* slot = nullptr;
 std::atomic<pid_t> crashing{0};  // the thread that reports
 
-// "libwd.so.0+0x1234 NAME" as addr2line and c++filt take it; the name is missing where the symbol is not exported.
+// "libwd.so.0+0x1234 NAME" as addr2line and c++filt take it; the name is missing where the symbol is not
+// exported.
 void add_frame(Text& text, void* address) {
   Dl_info info{};
   if (::dladdr(address, &info) == 0 || info.dli_fname == nullptr) {
@@ -134,7 +135,7 @@ void on_question(int, siginfo_t*, void* context) {
 }
 
 void handle(int signal, void (*handler)(int, siginfo_t*, void*), int flags) {
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_sigaction = handler;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | flags;
   sigemptyset(&action.sa_mask);

@@ -5,7 +5,8 @@
 
 namespace wd {
 
-// Runs body() and returns its exit code; 2 for a UsageError, 1 for any other exception, whose message goes to the log.
+// Runs body() and returns its exit code; 2 for a UsageError, 1 for any other exception, whose message goes to
+// the log.
 int guarded(const std::function<int()>& body);
 
 // Tells the launcher of the exception that is being handled, before anything is torn down.

@@ -23,7 +23,7 @@ int number_in(const char* variable) {
 WorkerStatus* map_slot() {
   const int descriptor = number_in(kStatusVariable), slot = number_in("LOCAL_RANK");
   if (descriptor < 0 || slot < 0 || ::fcntl(descriptor, F_GET_SEALS) != kStatusSeals) return nullptr;
-  struct stat status {};
+  struct stat status{};
   const std::size_t size = (static_cast<std::size_t>(slot) + 1) * sizeof(WorkerStatus);
   if (::fstat(descriptor, &status) != 0 || static_cast<std::size_t>(status.st_size) < size) return nullptr;
   ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);  // not for this worker's own children

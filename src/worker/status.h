@@ -1,4 +1,5 @@
-// status.h: the memory through which workers and their launcher share what heartbeat.h says: one slot a local rank.
+// status.h: the memory through which workers and their launcher share what heartbeat.h says: one slot a local
+// rank.
 #pragma once
 
 #include <fcntl.h>
@@ -18,8 +19,8 @@ inline constexpr const char* kStatusVariable =
 // Only the launcher's memory bears these, so no other file whose number a stale variable names is written to.
 inline constexpr int kStatusSeals = F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL;
 
-// Written by one worker, read by the launcher at any time, also when the worker is dead. Texts end with 0 and are written before
-// the flag that announces them.
+// Written by one worker, read by the launcher at any time, also when the worker is dead. Texts end with 0 and
+// are written before the flag that announces them.
 struct WorkerStatus {
   std::atomic<std::uint64_t> beats{0};
   std::atomic<std::uint64_t> collectives{0};  // entered so far

@@ -65,7 +65,7 @@ TEST_F(CacheTest, ComesBack) {
 TEST_F(CacheTest, EveryFieldOfTheKeyCounts) {
   write_cache(place_, key_, report_);
   std::set<std::string> hashes{hash_of(key_)};
-  for (std::string CacheKey::*field :
+  for (std::string CacheKey::* field :
        {&CacheKey::env, &CacheKey::parameters, &CacheKey::model, &CacheKey::device, &CacheKey::driver,
         &CacheKey::build, &CacheKey::search}) {
     CacheKey other = key_;

@@ -58,7 +58,8 @@ TEST(CompareTest, OneProcessForBothIsEnoughWhereItsTurnsAgree) {
   EXPECT_DOUBLE_EQ(yes.comparison.median, 0.96);
 }
 
-// Turns that do not agree: the next process begins with the other setting, and in the end the median is all there is.
+// Turns that do not agree: the next process begins with the other setting, and in the end the median is all
+// there is.
 TEST(CompareTest, ProcessesForBothAlternateWhileTheirTurnsDisagree) {
   FakeMachine machine;
   machine.rate = [](const Probe&) { return 100.0; };

@@ -1,4 +1,5 @@
-// learning_test.cpp: whatever is faster, a choice leaves iterations to learn in and rollouts that hold what is learned from.
+// learning_test.cpp: whatever is faster, a choice leaves iterations to learn in and rollouts that hold what
+// is learned from.
 #include "src/autoscale/learning.h"
 
 #include "src/autoscale/autoscale.h"

@@ -1,4 +1,5 @@
-// library_test.cpp: wd::autoscale from a program of somebody's own: this one. Its probes are copies that run this very test.
+// library_test.cpp: wd::autoscale from a program of somebody's own: this one. Its probes are copies that run
+// this very test.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

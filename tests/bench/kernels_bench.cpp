@@ -1,8 +1,10 @@
-// kernels_bench.cpp: each kernel alone, at the sizes of two games, on the CPU and, where there is one, on the GPU.
+// kernels_bench.cpp: each kernel alone, at the sizes of two games, on the CPU and, where there is one, on the
+// GPU.
 //
 //   build/tests/kernels_bench --benchmark_filter=loss
 //
-// bytes_per_second counts every array that a kernel reads or writes once; items are rows, units, episodes' steps or parameters.
+// bytes_per_second counts every array that a kernel reads or writes once; items are rows, units, episodes'
+// steps or parameters.
 #include <ATen/ATen.h>
 #include <benchmark/benchmark.h>
 
@@ -270,7 +272,8 @@ void bench_product(benchmark::State& state, const Game& game, Device device) {
                          benchmark::Counter::kIsRate);
 }
 
-// The first layer of 256 over tables of 5 taggers and 100 runners, for the runners of a chunk. One thread on the CPU.
+// The first layer of 256 over tables of 5 taggers and 100 runners, for the runners of a chunk. One thread on
+// the CPU.
 TableLayerArgs table_layer(Arrays& arrays, Device device) {
   std::vector<std::int32_t> agent(100), upto(105);
   std::iota(agent.begin(), agent.end(), 5);

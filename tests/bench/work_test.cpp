@@ -6,7 +6,8 @@
 namespace wd::bench {
 namespace {
 
-// tag_continuous' shapes: 5 taggers and 100 runners that observe 729 numbers, and choose among 11 accelerations and 11 turns.
+// tag_continuous' shapes: 5 taggers and 100 runners that observe 729 numbers, and choose among 11
+// accelerations and 11 turns.
 Spec tag_spec() {
   Role tagger{
       .name = "tagger", .count = 5, .observation = {{"all", 729}}, .action = ActionSpace::discrete({11, 11})};
@@ -47,11 +48,13 @@ TEST(WorkTest, OperationsOfOneStepOfTagContinuous) {
 
 TEST(WorkTest, OperationsOfTables) {
   const Trajectory tables = tag_tables(1);
-  // First layer, forward: taggers 7 (104 + 4) + 5, runners 7 (104 + 99) + 100 products an output; then 256 x 256 + 256 x 23 a row.
+  // First layer, forward: taggers 7 (104 + 4) + 5, runners 7 (104 + 99) + 100 products an output; then 256 x
+  // 256 + 256 x 23 a row.
   const double forward = 2.0 * 256 * (761 + 1521) + 105 * 142'848.0;
   EXPECT_DOUBLE_EQ(inference_work(tables, a2c()).flop, 2 * forward);  // and the value of the last observation
-  // Gradient, places 0 .. 103 among the others: taggers have a row before and one behind each of 0 .. 3, then rows before it alone;
-  // runners rows behind 0 .. 4 alone, and both from 5 on. Seven products a row for what all share.
+  // Gradient, places 0 .. 103 among the others: taggers have a row before and one behind each of 0 .. 3, then
+  // rows before it alone; runners rows behind 0 .. 4 alone, and both from 5 on. Seven products a row for what
+  // all share.
   const double backward =
       2.0 * 256 * (7 * (104 + 4) + 7 * 5 + 7 * (104 + 99) + 7 * 100) + 2 * 105 * 142'848.0;
   EXPECT_DOUBLE_EQ(update_work(tables, a2c()).flop, forward + backward);
@@ -72,12 +75,13 @@ TEST(WorkTest, ASeparateValueHasItsOwnNetwork) {
   const Trajectory trajectory = tag_trajectory(10);
   Config config = a2c({8});
   for (PolicySettings& policy : config.policies) policy.model.separate_value = true;
-  // Per agent: actor 2 (729 x 8 + 8 x 22) = 12,016, critic 2 (729 x 8 + 8) = 11,680; the last row needs the critic alone.
+  // Per agent: actor 2 (729 x 8 + 8 x 22) = 12,016, critic 2 (729 x 8 + 8) = 11,680; the last row needs the
+  // critic alone.
   EXPECT_DOUBLE_EQ(inference_work(trajectory, config).flop, 105 * (12'016 + 1.1 * 11'680));
 }
 
-// Per agent and step: 732 floats of a row (729 padded), 2 actions of 4 bytes, 1 byte active, 4 reward, 1 left the game; per replica
-// 3 flags.
+// Per agent and step: 732 floats of a row (729 padded), 2 actions of 4 bytes, 1 byte active, 4 reward, 1 left
+// the game; per replica 3 flags.
 TEST(WorkTest, BytesOfTheEnvironment) {
   EXPECT_DOUBLE_EQ(environment_work(tag_trajectory(20)).bytes, 105 * (732 * 4 + 8 + 1 + 4 + 1) + 3);
   EXPECT_DOUBLE_EQ(random_play_work(tag_trajectory(20)).bytes, 105 * 8);
@@ -86,7 +90,8 @@ TEST(WorkTest, BytesOfTheEnvironment) {
 TEST(WorkTest, BytesOfInferenceAndUpdate) {
   const Trajectory trajectory = tag_trajectory(20);
   const double row = 732 * 4;
-  // reads the row, writes 2 actions, log-probability, value; reads the last row and writes its value once in 20 steps
+  // reads the row, writes 2 actions, log-probability, value; reads the last row and writes its value once in
+  // 20 steps
   EXPECT_DOUBLE_EQ(inference_work(trajectory, a2c()).bytes, 105 * (row + 8 + 4 + 4 + (row + 4) / 20));
   // returns: reward, value, active, left, advantage, target, mask, and 3 flags for each of two policies;
   // then row, actions, log-probability, value, advantage, target, mask

@@ -1,4 +1,5 @@
-// checkpoint_test.cpp: checkpoints come back as they were; damage and lies are noticed; what is kept, and what goes.
+// checkpoint_test.cpp: checkpoints come back as they were; damage and lies are noticed; what is kept, and
+// what goes.
 #include "wd/checkpoint.h"
 
 #include <ATen/ATen.h>

@@ -77,7 +77,8 @@ TEST(WarpDrive, SingleCartpole) {
   EXPECT_FALSE(loaded.config.policies[0].model.separate_value);
 }
 
-// What a file of WarpDrive's leaves out. The same numbers are compared with its own in warpdrive_originals_test.cpp.
+// What a file of WarpDrive's leaves out. The same numbers are compared with its own in
+// warpdrive_originals_test.cpp.
 TEST(WarpDrive, GapsHaveItsDefaults) {
   const auto path = std::filesystem::path(testing::TempDir()) / "wd-gaps.yaml";
   std::ofstream(path)

@@ -13,8 +13,9 @@
 
 namespace wd {
 
-// Each rank is a fork of this process, which must not have started a thread; expectations that fail in a rank fail here. Exit codes,
-// in the order of ranks: 0, or 1 where expectations failed. refused(error) is told of a group that does not come about.
+// Each rank is a fork of this process, which must not have started a thread; expectations that fail in a rank
+// fail here. Exit codes, in the order of ranks: 0, or 1 where expectations failed. refused(error) is told of
+// a group that does not come about.
 template <typename F>
 std::vector<int> exit_codes_of_ranks(int size, F f, Device device = {},
                                      const std::function<void(const UsageError&)>& refused = {}) {

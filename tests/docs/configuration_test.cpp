@@ -31,7 +31,8 @@ const FieldInfo* find(const std::vector<FieldInfo>& fields, const std::string& n
   return nullptr;
 }
 
-// What every policy has, then what belongs to algorithms: whose, where it is not all of them, and each one's default.
+// What every policy has, then what belongs to algorithms: whose, where it is not all of them, and each one's
+// default.
 std::string policy_table() {
   std::vector<std::vector<FieldInfo>> all;
   std::size_t most = 0;

@@ -1,4 +1,5 @@
-// row_packs_test.cpp: threads of a block, run one after the other, write together the rows that one thread alone writes.
+// row_packs_test.cpp: threads of a block, run one after the other, write together the rows that one thread
+// alone writes.
 #include "wd/detail/row_packs.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// adam_test.cpp: steps of the optimizer beside the paper's equations in double; what is refused, what ends an update.
+// adam_test.cpp: steps of the optimizer beside the paper's equations in double; what is refused, what ends an
+// update.
 #include "kernels/adam.h"
 
 #include <gtest/gtest.h>

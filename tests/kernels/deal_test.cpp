@@ -1,4 +1,5 @@
-// deal_test.cpp: every unit is dealt once, shares are equal, ranks agree, and every order of a replica's steps is equally likely.
+// deal_test.cpp: every unit is dealt once, shares are equal, ranks agree, and every order of a replica's
+// steps is equally likely.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -77,7 +78,8 @@ TEST(Deal, RanksTogetherDealWhatOneDoes) {
   }
 }
 
-// Six orders of three steps, over replicas, epochs and iterations: all equally likely, and none of the three decides another.
+// Six orders of three steps, over replicas, epochs and iterations: all equally likely, and none of the three
+// decides another.
 TEST(Deal, EveryOrderIsEquallyLikely) {
   constexpr int kReplicas = 2000;
   std::map<std::vector<std::int64_t>, int> seen;

@@ -36,7 +36,8 @@ inline Episodes fresh(int num_envs) {
   return {std::vector<float>(num_envs), std::vector<std::int32_t>(num_envs), {}, {}};
 }
 
-// Rows of the record, [n, 2 + policies]: those of `before`, then what ended in these rollouts of the policies, all of one shape.
+// Rows of the record, [n, 2 + policies]: those of `before`, then what ended in these rollouts of the
+// policies, all of one shape.
 template <typename Memory>
 std::vector<double> run_append(Memory memory, const std::vector<Episodes>& policies, int num_envs,
                                const std::vector<double>& before, std::int64_t capacity,

@@ -145,7 +145,8 @@ TEST(PpoClip, StopsTheGradientOnlyWhereItWouldGoOnInTheSameDirection) {
   EXPECT_NEAR(ppo_row(1.0f, 1.0f).output_grad[0], -0.5f, 1e-6f);
 }
 
-// e^20 and no further: the loss of a row whose old probability was next to nothing is finite, and pulls no more.
+// e^20 and no further: the loss of a row whose old probability was next to nothing is finite, and pulls no
+// more.
 TEST(PpoClip, TheRatioEndsAtE20) {
   const float log_half = std::log(0.5f);
   const auto row = [&](float log_ratio, float advantage) {

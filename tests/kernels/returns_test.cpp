@@ -220,7 +220,7 @@ Rollout rollout_of(const std::vector<Case>& cases) {
   return r;
 }
 
-void expect_rows(const ReturnsArgs& settings, Row Case::*expected, Row Case::*mask) {
+void expect_rows(const ReturnsArgs& settings, Row Case::* expected, Row Case::* mask) {
   const std::vector<Case> all = cases();
   const Returns got = run_returns(HostMemory(), rollout_of(all), settings);
   for (std::size_t e = 0; e < all.size(); ++e) {
@@ -248,7 +248,8 @@ TEST(Returns, ThreeSteps) { expect_rows(n_step(3), &Case::three_step, &Case::mas
 TEST(Returns, StepsBeyondTheRolloutAreGaeOfLambdaOne) {
   expect_rows(n_step(1000), &Case::gae_1, &Case::mask);
 }
-// Of episodes of one step all that begin within the rollout must end within it: selection_test.cpp has longer ones.
+// Of episodes of one step all that begin within the rollout must end within it: selection_test.cpp has longer
+// ones.
 constexpr ReturnsArgs kMonteCarlo{.method = ReturnMethod::kMonteCarlo, .gamma = 0.5f, .time_limit = 1};
 TEST(Returns, MonteCarloNeedsAnEnd) { expect_rows(kMonteCarlo, &Case::monte_carlo, &Case::complete); }
 

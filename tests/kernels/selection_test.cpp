@@ -1,4 +1,5 @@
-// selection_test.cpp: which transitions REINFORCE keeps does not depend on what the actions led to: its gradient is the exact one's.
+// selection_test.cpp: which transitions REINFORCE keeps does not depend on what the actions led to: its
+// gradient is the exact one's.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,7 +10,8 @@
 namespace wd {
 namespace {
 
-// Reward 1 a step; action 0 ends the episode with `risk[0]`, action 1 with `risk[1]`; both are equally likely.
+// Reward 1 a step; action 0 ends the episode with `risk[0]`, action 1 with `risk[1]`; both are equally
+// likely.
 struct Game {
   double risk[2];
   int time_limit;
@@ -21,7 +23,8 @@ struct Game {
     for (int t = time_limit - 1; t >= made; --t) value = 1.0 + live * value;
     return value;
   }
-  // Exact E[(1[a = 1] - 1/2) G] of a transition: what the gradient of log pi(1), weighted by the return, is worth.
+  // Exact E[(1[a = 1] - 1/2) G] of a transition: what the gradient of log pi(1), weighted by the return, is
+  // worth.
   double gradient(int made) const {
     return 0.25 * (risk[0] - risk[1]) * (made + 1 < time_limit ? value(made + 1) : 0.0);
   }
@@ -72,7 +75,8 @@ struct Estimate {
   std::int64_t kept = 0;
 };
 
-// Mean over the transitions that are kept, beside the exact mean in the same states. Replicas are independent, their transitions not.
+// Mean over the transitions that are kept, beside the exact mean in the same states. Replicas are
+// independent, their transitions not.
 Estimate estimate(const Game& game, const Played& played) {
   ReturnsArgs settings{.method = ReturnMethod::kMonteCarlo, .gamma = 1.0f, .time_limit = game.time_limit};
   const Returns returns = run_returns(HostMemory(), played.rollout, settings);

@@ -1,4 +1,5 @@
-// table_layer_data.h: the layer over a table forward and back, on either device, of weights and tables drawn at random.
+// table_layer_data.h: the layer over a table forward and back, on either device, of weights and tables drawn
+// at random.
 #pragma once
 
 #include <vector>
@@ -88,7 +89,8 @@ TableResult run_table(Memory memory, const TableCase& c, const TableData& data) 
   return result;
 }
 
-// Tables of every kind; agents with rows at the start, in the middle, at the end, scattered, and all; outputs that fill no vector.
+// Tables of every kind; agents with rows at the start, in the middle, at the end, scattered, and all; outputs
+// that fill no vector.
 inline std::vector<TableCase> table_cases() {
   const auto range = [](int begin, int end) {
     std::vector<int> ids;

@@ -1,4 +1,5 @@
-// table_layer_test.cpp: the layer over a table against the same layer over the rows that follow from it, in double.
+// table_layer_test.cpp: the layer over a table against the same layer over the rows that follow from it, in
+// double.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -248,7 +248,8 @@ TEST(Twins, ReductionsOfTheSameBitsEveryTime) {
   }
 }
 
-// The norm's last bits may differ, as its tree does; what follows from them in single precision hardly ever does.
+// The norm's last bits may differ, as its tree does; what follows from them in single precision hardly ever
+// does.
 TEST(Twins, Adam) {
   WD_SKIP_WITHOUT_GPU();
   Draws draws(6);

@@ -1,4 +1,5 @@
-// gang.cpp: a program that launches itself, for tests of the launcher: its workers count, wait for each other, and fail as asked.
+// gang.cpp: a program that launches itself, for tests of the launcher: its workers count, wait for each
+// other, and fail as asked.
 //
 //   gang --workers 4 --iterations 10 --ms 20 --run_dir DIR --fault rank=1,iter=3,kind=kill ...
 //

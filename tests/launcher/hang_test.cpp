@@ -67,7 +67,8 @@ TEST_F(HangTest, WhoIsInAnEarlierCollectiveThanTheOthersIsBlamed) {
   EXPECT_THAT(hang->waiting, ElementsAre(0, 1));
 }
 
-// Rank 0 sent what the others were to receive and went on; rank 2 waits for it with rank 1, which is busy and may be.
+// Rank 0 sent what the others were to receive and went on; rank 2 waits for it with rank 1, which is busy and
+// may be.
 TEST_F(HangTest, WhoIsInAnEarlierCollectiveWaitsForThoseWhoHaveYetToEnterIt) {
   wait_in_collective(2);
   wait_in_collective(0);

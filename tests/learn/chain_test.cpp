@@ -1,4 +1,5 @@
-// chain_test.cpp: on a row of places (chain.cu) what is learned is what can be worked out: values and chances.
+// chain_test.cpp: on a row of places (chain.cu) what is learned is what can be worked out: values and
+// chances.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// games_test.cpp: one policy for two opponents (pennies.cu), a Gaussian policy (aim.cu): both end where they should.
+// games_test.cpp: one policy for two opponents (pennies.cu), a Gaussian policy (aim.cu): both end where they
+// should.
 #include <gtest/gtest.h>
 
 #include "tests/learn/learned.h"

@@ -1,4 +1,5 @@
-// parallel_test.cpp: the thread pool covers every item once, nests, passes exceptions on, and changes its size.
+// parallel_test.cpp: the thread pool covers every item once, nests, passes exceptions on, and changes its
+// size.
 #include "wd/parallel.h"
 
 #include <gtest/gtest.h>

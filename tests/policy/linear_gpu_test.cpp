@@ -1,4 +1,5 @@
-// linear_gpu_test.cpp: cuBLASLt's products against products in double, and whole passes on the GPU against the CPU's.
+// linear_gpu_test.cpp: cuBLASLt's products against products in double, and whole passes on the GPU against
+// the CPU's.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 

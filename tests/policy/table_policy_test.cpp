@@ -1,4 +1,5 @@
-// table_policy_test.cpp: policies that read tables act, judge and learn as those that read the rows which follow from them.
+// table_policy_test.cpp: policies that read tables act, judge and learn as those that read the rows which
+// follow from them.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 

@@ -25,11 +25,15 @@ const Operation* find(const std::vector<Operation>& all, Phase phase, const std:
 }
 
 TEST(ProfileTest, NothingIsCollectedUnlessAsked) {
-  { const Scope scope("before"); }
+  {
+    const Scope scope("before");
+  }
   EXPECT_EQ(Scope::current(), nullptr);
   start();
   stop();
-  { const Scope scope("after"); }
+  {
+    const Scope scope("after");
+  }
   start();
   EXPECT_TRUE(stop().empty());
 }
@@ -45,7 +49,9 @@ TEST(ProfileTest, ScopesBelongToAPhaseAndLeaveOutWhatIsInside) {
       work(10);
     }
   }
-  { const Scope outer("outer"); }
+  {
+    const Scope outer("outer");
+  }
   const std::vector<Operation> all = stop();
   ASSERT_EQ(all.size(), 3u);
   const Operation* const outer = find(all, Phase::kUpdate, "outer");

@@ -1,4 +1,5 @@
-// bfloat16_rows_test.cpp: every environment's rows stored in bfloat16 are the rounding of those stored in float32, on the CPU.
+// bfloat16_rows_test.cpp: every environment's rows stored in bfloat16 are the rounding of those stored in
+// float32, on the CPU.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
-// box_test.cpp: what an environment gets of a continuous action: a policy's within finite bounds, others' as they are.
+// box_test.cpp: what an environment gets of a continuous action: a policy's within finite bounds, others' as
+// they are.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
-// transition_test.cpp: what the rows of a rollout mean when episodes end, on environments whose ends are known.
+// transition_test.cpp: what the rows of a rollout mean when episodes end, on environments whose ends are
+// known.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +31,8 @@ TEST(Transition, TruncationShowsTheTrueLastObservationThenResets) {
           << "only the reset step pays nothing, t = " << t;
     }
   }
-  // Row 5 follows row 4 by the dynamics (theta_dot changes by at most (15 sin + 3 u) dt = 1.05), row 6 is a new start.
+  // Row 5 follows row 4 by the dynamics (theta_dot changes by at most (15 sin + 3 u) dt = 1.05), row 6 is a
+  // new start.
   const auto speed = [&](int t, int e) { return buffers.observation[t][e][0][2].item<float>(); };
   for (int e = 0; e < 3; ++e) {
     EXPECT_LE(std::abs(speed(5, e) - speed(4, e)), 1.06f);
@@ -69,7 +71,8 @@ TEST(Transition, AnAgentThatLeavesKeepsItsLastRewardAndIsInactiveAfterwards) {
   EXPECT_EQ(trajectory.terminated().sum().item<int>(), 0);
 }
 
-// Of every episode that ends: the tags of the replica, and the mean over its runners of the steps that they survived.
+// Of every episode that ends: the tags of the replica, and the mean over its runners of the steps that they
+// survived.
 TEST(Transition, StatisticsAreThoseOfTheStateAtTheEnd) {
   const Experiment setup = make_setup(
       "tag_continuous", {"env.num_taggers=2", "env.num_runners=5", "env.episode_length=6",

@@ -1,4 +1,5 @@
-// buffers_test.cpp: trajectory buffers are allocated once and stay where they are, and learning reads them in place.
+// buffers_test.cpp: trajectory buffers are allocated once and stay where they are, and learning reads them in
+// place.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 

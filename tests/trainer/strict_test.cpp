@@ -52,7 +52,9 @@ TEST(StrictDevice, HasOnePlace) {
 
 TEST(StrictDevice, LeavesTheAllocatorAsItWas) {
   const auto* const before = c10::GetAllocator(c10::kCPU);
-  { const StrictDevice strict({}); }
+  {
+    const StrictDevice strict({});
+  }
   EXPECT_EQ(c10::GetAllocator(c10::kCPU), before);
 }
 

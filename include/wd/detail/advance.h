@@ -1,4 +1,5 @@
-// advance.h: one step of one replica, the same code on every device: reset or step, flags, rewards, observation rows.
+// advance.h: one step of one replica, the same code on every device: reset or step, flags, rewards,
+// observation rows.
 #pragma once
 
 #include <utility>
@@ -28,12 +29,14 @@ WD_FN State bind_state(const StateSlots<State>& slots, std::byte* block, std::by
     std::memcpy(reinterpret_cast<std::byte*>(&state) + k * sizeof(field), &field, sizeof(field));
   };
   // A fold, not a loop: with constant indices the pointers stay in registers.
-  [&]<int... k>(std::integer_sequence<int, k...>) { (bind(k), ...); }
-  (std::make_integer_sequence<int, StateSlots<State>::kCount>());
+  [&]<int... k>(std::integer_sequence<int, k...>) {
+    (bind(k), ...);
+  }(std::make_integer_sequence<int, StateSlots<State>::kCount>());
   return state;
 }
 
-// The executor's own working memory of one replica: actions by head, so that loops over agents read neighbours; rewards; flags.
+// The executor's own working memory of one replica: actions by head, so that loops over agents read
+// neighbours; rewards; flags.
 struct Staging {
   std::int32_t* actions;      // [action_width, num_agents]
   float* rewards;             // [num_agents]
@@ -195,7 +198,8 @@ WD_FN void report_statistics(Team& team, const StepView& view, const std::byte* 
   }
 }
 
-// Environment and team are compiled into it, once for each type: what an entry is stored as is no question to ask for each of them.
+// Environment and team are compiled into it, once for each type: what an entry is stored as is no question to
+// ask for each of them.
 template <typename Env, ObservationType kType, typename Team>
 WD_FLATTEN WD_FN void observe(Team& team, const typename Env::Params& params,
                               const typename Env::State& state, const StepView& view, int replica,
@@ -205,8 +209,8 @@ WD_FLATTEN WD_FN void observe(Team& team, const typename Env::Params& params,
                Observations(view.roles, view.num_roles, replica, kType, view.as_table, rows));
 }
 
-// Moves one replica on by one step. `team.t()` is 0 where the replica resets, else the number of the step. Observation rows go to
-// `rows` (class Observations) where it is not null.
+// Moves one replica on by one step. `team.t()` is 0 where the replica resets, else the number of the step.
+// Observation rows go to `rows` (class Observations) where it is not null.
 template <typename Env, typename Team>
 WD_INLINE WD_FN void advance(Team& team, const typename Env::Params& params, const typename Env::State& bound,
                              const StepView& view, const ReplicaShape& shape, const Staging& staging,

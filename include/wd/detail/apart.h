@@ -1,4 +1,5 @@
-// apart.h: one replica's step with every array in memory of its own, and a note of where the environment's code is (wdtrain check).
+// apart.h: one replica's step with every array in memory of its own, and a note of where the environment's
+// code is (wdtrain check).
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,8 @@ struct CheckPlace {
 struct ApartMemory {
   std::vector<void*> fields;  // of each pointer of the State struct
   float* reward = nullptr;    // [num_agents]
-  // As Actions reads them: numbers of one head from one agent to the next, `action_pitch` numbers from one head to the next.
+  // As Actions reads them: numbers of one head from one agent to the next, `action_pitch` numbers from one
+  // head to the next.
   const std::int32_t* discrete = nullptr;
   const std::int32_t* continuous = nullptr;  // floats' bits
   int action_pitch = 0;

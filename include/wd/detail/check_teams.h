@@ -1,4 +1,5 @@
-// check_teams.h: teams that run phases in unusual orders, to prove that an environment does not depend on the order.
+// check_teams.h: teams that run phases in unusual orders, to prove that an environment does not depend on the
+// order.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +14,8 @@
 
 namespace wd::detail {
 
-// One thread; the iterations of every phase forward, backward, or shuffled (differently in each phase). Where arrays lie apart it notes
-// each iteration before it runs.
+// One thread; the iterations of every phase forward, backward, or shuffled (differently in each phase). Where
+// arrays lie apart it notes each iteration before it runs.
 class OrderedTeam {
  public:
   OrderedTeam(int t, PhaseOrder order, const ApartMemory* apart = nullptr)

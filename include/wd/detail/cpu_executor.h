@@ -1,4 +1,5 @@
-// cpu_executor.h: steps the replicas of one environment on the CPU; instantiated once an environment by wd_add_environment().
+// cpu_executor.h: steps the replicas of one environment on the CPU; instantiated once an environment by
+// wd_add_environment().
 #pragma once
 
 #include <thread>
@@ -16,8 +17,7 @@ constexpr bool check_contract() {
       requires {
         typename Env::Params;
         typename Env::State;
-      },
-      "an environment needs nested structs Params and State (see wd/env.h)");
+      }, "an environment needs nested structs Params and State (see wd/env.h)");
   using Params = typename Env::Params;
   using State = typename Env::State;
   static_assert(std::is_trivially_copyable_v<Params>,
@@ -25,28 +25,27 @@ constexpr bool check_contract() {
   static_assert(std::is_trivially_copyable_v<State> && sizeof(State) % sizeof(void*) == 0,
                 "State holds PerAgent, PerReplica and Scratch fields only");
   static_assert(
-      requires(Params p, Fields & f) { p.describe(f); }, "Params needs: void describe(auto&& field)");
+      requires(Params p, Fields& f) { p.describe(f); }, "Params needs: void describe(auto&& field)");
   static_assert(
-      requires(State s, LayoutVisitor & v, Params p) { s.describe(v); } ||
-          requires(State s, LayoutVisitor & v, Params p) { s.describe(v, p); },
+      requires(State s, LayoutVisitor& v, Params p) { s.describe(v); } ||
+          requires(State s, LayoutVisitor& v, Params p) { s.describe(v, p); },
       "State needs: void describe(auto&& field), or void describe(auto&& field, const Params&)");
   static_assert(
       requires(const Params& p) {
         { Env::spec(p) } -> std::same_as<Spec>;
-      },
-      "static wd::Spec spec(const Params&) is missing or has other arguments");
+      }, "static wd::Spec spec(const Params&) is missing or has other arguments");
   static_assert(
-      requires(SerialTeam & t, const Params& p, State& s, Random r) { Env::reset(t, p, s, r); },
+      requires(SerialTeam& t, const Params& p, State& s, Random r) { Env::reset(t, p, s, r); },
       "WD_FN static void reset(auto& team, const Params&, State&, wd::Random) is missing or has other "
       "arguments");
   static_assert(
-      requires(SerialTeam & t, const Params& p, State& s, Actions a, Random r, Outcome& o) {
+      requires(SerialTeam& t, const Params& p, State& s, Actions a, Random r, Outcome& o) {
         Env::step(t, p, s, a, r, o);
       },
       "WD_FN static void step(auto& team, const Params&, State&, wd::Actions, wd::Random, wd::Outcome&) is "
       "missing or has other arguments");
   static_assert(
-      requires(SerialTeam & t, const Params& p, const State& s, Observations o) { Env::observe(t, p, s, o); },
+      requires(SerialTeam& t, const Params& p, const State& s, Observations o) { Env::observe(t, p, s, o); },
       "WD_FN static void observe(auto& team, const Params&, const State&, wd::Observations) is missing or "
       "has other arguments");
   return true;
@@ -86,7 +85,8 @@ class CpuEnvironment final : public Environment {
     for (int e = 0; e < view.num_replicas; ++e) {
       std::byte* const block = view.blocks + static_cast<std::size_t>(e) * layout.block_bytes;
       const int t = next_t(*reinterpret_cast<const ReplicaHeader*>(block));
-      // Zeros for one order, not-a-number for the others: scratch memory that is read before it is written shows.
+      // Zeros for one order, not-a-number for the others: scratch memory that is read before it is written
+      // shows.
       std::memset(scratch.data(), order == PhaseOrder::kForward ? 0 : 0xff,
                   scratch.size() * sizeof(scratch[0]));
       const auto go = [&](auto team) {

@@ -1,4 +1,5 @@
-// cuda_executor.cuh: steps the replicas of one environment on the GPU: a block a replica, or several small replicas a block.
+// cuda_executor.cuh: steps the replicas of one environment on the GPU: a block a replica, or several small
+// replicas a block.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -9,7 +10,8 @@
 
 namespace wd::detail {
 
-// Threads of a block that one replica has to itself, at most; of a block that packs replicas, and how many that makes.
+// Threads of a block that one replica has to itself, at most; of a block that packs replicas, and how many
+// that makes.
 inline constexpr int kMostThreads = 1024;
 inline constexpr int kPackedThreads = 128;
 inline constexpr int kPackedBlocks =
@@ -19,7 +21,8 @@ inline constexpr std::size_t kMostWithRows =
 template <int kTile>
 inline constexpr int kPacked = kTile == 0 ? 1 : kPackedThreads / (kTile == 0 ? 1 : kTile);
 
-// The threads that run one replica: a tile of a warp (kTile lanes, a power of two), or the whole block (kTile = 0).
+// The threads that run one replica: a tile of a warp (kTile lanes, a power of two), or the whole block (kTile
+// = 0).
 template <int kTile>
 class CudaTeam {
  public:
@@ -54,7 +57,8 @@ class CudaTeam {
     if (rank() == 0) f();
     sync();
   }
-  // The tree of wd/team.h: a power-of-two run of leaves a thread, then neighbours first; -0 is the absent leaf.
+  // The tree of wd/team.h: a power-of-two run of leaves a thread, then neighbours first; -0 is the absent
+  // leaf.
   template <typename F>
   __device__ float sum(int n, F f) {
     if (n <= 0) return 0.0f;
@@ -112,7 +116,8 @@ class CudaTeam {
     }
   }
 
-  // tree_sum() of runs shorter than 2^kLevels with what waits in registers: an array indexed at run time would be local memory.
+  // tree_sum() of runs shorter than 2^kLevels with what waits in registers: an array indexed at run time
+  // would be local memory.
   template <typename F>
   __device__ static float run_sum(int first, int run, int n, F& f) {
     constexpr int kLevels = 24;

@@ -34,8 +34,9 @@ WD_FN Pack<kEntries> pack_across(int i, int m, int size, int c, int k, F f) {
   return pack;
 }
 
-// What thread `rank` of `threads`, a power of two or a multiple of 32, writes of team.write_parts(rows, n, m, size, f) (wd/team.h). Up to
-// 32 neighbouring threads share a row, so that they write neighbouring packs. No division in the loops.
+// What thread `rank` of `threads`, a power of two or a multiple of 32, writes of team.write_parts(rows, n, m,
+// size, f) (wd/team.h). Up to 32 neighbouring threads share a row, so that they write neighbouring packs. No
+// division in the loops.
 template <int kEntries, typename Rows, typename F>
 WD_FN void write_packs(int rank, int threads, const Rows& rows, int n, int m, int size, F f) {
   const int entries = m * size;

@@ -24,7 +24,8 @@ struct CheckOptions {
 
 // Names, sizes and fields in the specification go together.
 CheckResult check_spec(const Environment& environment);
-// No index leads out of a field, a scratch array, rewards, actions or rows, and actions are read as what they are.
+// No index leads out of a field, a scratch array, rewards, actions or rows, and actions are read as what they
+// are.
 CheckResult check_bounds(const Environment& environment, const CheckOptions& options);
 // Phases forward, backward, shuffled, on three threads, and a replica by itself give the bits of the
 // executor; and what is written is complete and finite.

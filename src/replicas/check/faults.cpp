@@ -22,7 +22,7 @@ void on_signal(int signal, siginfo_t* info, void*) {
 }
 
 void handle_signals() {
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_sigaction = on_signal;
   action.sa_flags = SA_SIGINFO | SA_NODEFER;
   sigemptyset(&action.sa_mask);

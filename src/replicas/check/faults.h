@@ -10,11 +10,12 @@ struct Fault {
   const void* address = nullptr;  // that was touched
 };
 
-// Runs `run` and returns the fault that ended it, if any. Destructors of what stood on its stack are then left out: it is for code
-// that holds no resources but memory.
+// Runs `run` and returns the fault that ended it, if any. Destructors of what stood on its stack are then
+// left out: it is for code that holds no resources but memory.
 Fault run_until_fault(const std::function<void()>& run);
 
-// From now on a fault outside of run_until_fault() calls on_fault(signal), which must not return, on the thread that it happened on.
+// From now on a fault outside of run_until_fault() calls on_fault(signal), which must not return, on the
+// thread that it happened on.
 void on_other_faults(void (*on_fault)(int signal));
 
 }  // namespace wd

@@ -1,4 +1,5 @@
-// guarded_memory.h: memory between pages that nobody may touch: an index that leaves its array ends in a fault with an address.
+// guarded_memory.h: memory between pages that nobody may touch: an index that leaves its array ends in a
+// fault with an address.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +10,9 @@ namespace wd {
 
 class GuardedMemory {
  public:
-  // Room for offsets from 0 to bytes - 1, of which none can be used yet, and as much on either side as an index of 32 bits reaches.
-  // `at_page`: the offset at which a page begins; what lies next to it is found to the byte.
+  // Room for offsets from 0 to bytes - 1, of which none can be used yet, and as much on either side as an
+  // index of 32 bits reaches. `at_page`: the offset at which a page begins; what lies next to it is found to
+  // the byte.
   GuardedMemory(std::size_t bytes, std::size_t at_page);
   ~GuardedMemory();
   GuardedMemory(GuardedMemory&& other) noexcept;

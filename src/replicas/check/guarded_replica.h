@@ -13,12 +13,14 @@ namespace wd {
 
 class GuardedReplica {
  public:
-  // The side of every array on which its very next value is out of reach; on the other side there may be some up to a page's end.
+  // The side of every array on which its very next value is out of reach; on the other side there may be some
+  // up to a page's end.
   enum class Edge { kBegin, kEnd };
 
   explicit GuardedReplica(const Environment& environment, Edge edge);
 
-  // One step of the world's replica 0, as World::step() makes it. `role`: the one beside whose actions others' are out of reach.
+  // One step of the world's replica 0, as World::step() makes it. `role`: the one beside whose actions
+  // others' are out of reach.
   void step(World& world, std::size_t role);
 
   // Where step() is, for people: of another thread's step only nearly so.

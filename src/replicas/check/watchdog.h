@@ -11,7 +11,8 @@ namespace wd {
 
 class Watchdog {
  public:
-  // hung(what) is called on the watchdog's own thread where one call lasts longer than `seconds`; it must end the process.
+  // hung(what) is called on the watchdog's own thread where one call lasts longer than `seconds`; it must end
+  // the process.
   Watchdog(double seconds, std::function<void(const std::string& what)> hung);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
@@ -28,7 +29,8 @@ class Watchdog {
   std::thread thread_;
 };
 
-// Stands around one call into the environment. `what` says where it is; the watchdog asks while the call runs.
+// Stands around one call into the environment. `what` says where it is; the watchdog asks while the call
+// runs.
 class WatchedCall {
  public:
   explicit WatchedCall(std::function<std::string()> what);
