@@ -23,6 +23,8 @@ class LaunchArguments {
   bool launches() const { return launches_; }
   // This process's place among workers that have been started; alone where there are none.
   const Membership& membership() const { return membership_; }
+  // How long a training may make no progress. [s]
+  double step_seconds() const { return options_.step_seconds; }
   // What the options say of the device, to be added to the other settings.
   void add_overrides(std::vector<Override>& overrides) const;
 

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <optional>
 #include <string_view>
 
 #include "src/autoscale/memory_needed.h"
@@ -13,6 +14,7 @@
 #include "src/cli/resume.h"
 #include "src/cli/setup.h"
 #include "src/distributed/same_config.h"
+#include "src/worker/silence.h"
 #include "wd/atomic_file.h"
 #include "wd/fault.h"
 #include "wd/heartbeat.h"
@@ -182,6 +184,8 @@ int run_training(const TrainArguments& arguments, Worker& worker) {
       print(table);
     };
   }
+  std::optional<SilenceWatch> watch;
+  if (self.alone()) watch.emplace(arguments.launch.step_seconds());
   const TrainEnd end = wd::train(options, *worker.trainer, worker.run.get(), worker.checkpoints.get());
   if (worker.run) {
     const std::string folder = worker.run->folder().string();

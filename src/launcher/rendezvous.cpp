@@ -70,6 +70,11 @@ Place parse_tcp(const std::string& text, std::string_view rest) {
   const bool ambiguous = !in_brackets && place.host.find(':') != std::string::npos;  // IPv6 without brackets
   if (place.host.empty() || ambiguous || place.port < 1 || place.port > kLastPort)
     throw UsageError("--rendezvous " + text + kExpected);
+  if (place.host == "0.0.0.0" || place.host == "::") {
+    throw UsageError(concat("--rendezvous ", text, ": ", place.host,
+                            " is no address that other nodes can reach, and would open the port on every "
+                            "network; give the address of node 0 at which the others reach it"));
+  }
   return place;
 }
 

@@ -141,6 +141,15 @@ TEST(LearningTest, TheLeastRolloutIsTheConfiguredOneForSpeedAndEnoughForMemory) 
               HasSubstr("rollouts of 3 steps cut advantages short, for which gamma and gae_lambda ask 14"));
 }
 
+TEST(LearningTest, ReinforceGetsTwoEpisodesForEitherObjective) {
+  for (const char* objective : {"speed", "memory"}) {
+    const Game game({concat("autoscale.objective=", objective), "trainer.num_envs=1",
+                     "trainer.train_batch_size=1000", "policy={shared: {algorithm: REINFORCE}}"});
+    EXPECT_EQ(game.options().min_rollout, 1000);
+    EXPECT_GE(game.autoscaled().result.chosen.rollout_steps, 1000);
+  }
+}
+
 TEST(LearningTest, RolloutsAreNoLongerThanTheBatchAllows) {
   const Game game({"trainer.num_envs=4", "trainer.train_batch_size=8", "trainer.total_steps=8",
                    "policy={shared: {algorithm: A2C, gamma: 0.9, gae_lambda: 1}}"});

@@ -207,3 +207,14 @@ def test_an_environment_that_calls_exit_is_noticed(tmp_path):
     assert done.returncode == 1, done
     assert "error: exit() was called before the program had finished" in done.stderr
     assert json.loads((tmp_path / "run" / "error.json").read_text())["exit_code"] == 1
+
+
+def test_a_step_that_never_ends_is_named(tmp_path):
+    with open(tmp_path / "said", "w") as said:
+        process = subprocess.Popen([str(FAULTY), "--env", "faulty", "--set", "env.fault=loop", "--device", "cpu", "--num_envs", "2",
+                                    "--train_batch_size", "8", "--step_seconds", "0.5", "--run_dir", str(tmp_path / "run")], stderr=said)
+    try:
+        wait_for(lambda: "no progress for 0.5 s in phase rollout of iteration 1" in (tmp_path / "said").read_text())
+    finally:
+        process.kill()
+        process.wait()

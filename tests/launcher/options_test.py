@@ -17,6 +17,8 @@ WRONG = {
     "--nodes 2 --rendezvous tcp://a:0": "expected tcp://HOST:PORT",
     "--nodes 2 --rendezvous tcp://a:65536": "expected tcp://HOST:PORT",
     "--nodes 2 --rendezvous tcp://::1:5": "expected tcp://HOST:PORT",
+    "--nodes 2 --rendezvous tcp://0.0.0.0:5000": "0.0.0.0 is no address that other nodes can reach",
+    "--nodes 2 --rendezvous tcp://[::]:5000": ":: is no address that other nodes can reach",
     "--nodes 2 --rendezvous file://relative": "expected tcp://HOST:PORT of node 0, or file:///FOLDER",
     "--nodes 2 --rendezvous file:///proc/none": "the folder cannot be made",
     "--nodes 2 --rendezvous tcp://192.0.2.1:5000": "node 0 listens there: 192.0.2.1:5000 cannot be listened on",
