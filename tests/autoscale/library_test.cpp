@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "tests/slowdown.h"
 #include "wd/autoscale.h"
 
 namespace {
@@ -23,7 +24,7 @@ TEST(Autoscale, FromAProgramOfOnesOwn) {
   wd::ConfigSources sources{.env = "cartpole"};
   for (const char* setting :
        {"trainer.num_envs=8", "trainer.train_batch_size=64", "trainer.device=cpu", "autoscale.max_envs=32",
-        "autoscale.max_seconds=3", "autoscale.probe_seconds=0.05"})
+        concat("autoscale.max_seconds=", 3 * kSlowdown), "autoscale.probe_seconds=0.05"})
     sources.overrides.push_back(wd::parse_override(setting));
   wd::Config config = wd::load_config(sources, lookup);
   const wd::Autoscaled scaled = wd::autoscale(config, row, *environment);
