@@ -1,8 +1,8 @@
 // adam.cpp: the step on the CPU.
 #include "kernels/adam_body.h"
 #include "kernels/reduce.h"
-#include "wd/parallel.h"
-#include "wd/profile.h"
+#include "src/base/profile.h"
+#include "wd/detail/parallel.h"
 
 namespace wd {
 

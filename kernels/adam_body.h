@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/adam.h"
-#include "wd/bfloat16.h"
+#include "wd/detail/bfloat16.h"
 #include "wd/math.h"
 
 namespace wd {

@@ -1,7 +1,7 @@
 // episodes.cpp: episode statistics on the CPU, replicas spread over threads.
 #include "kernels/episodes_body.h"
-#include "wd/parallel.h"
-#include "wd/profile.h"
+#include "src/base/profile.h"
+#include "wd/detail/parallel.h"
 
 namespace wd {
 

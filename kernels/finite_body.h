@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/finite.h"
-#include "wd/bfloat16.h"
+#include "wd/detail/bfloat16.h"
 
 namespace wd {
 

@@ -3,9 +3,9 @@
 
 #include <cstring>
 
+#include "src/base/profile.h"
+#include "wd/detail/parallel.h"
 #include "wd/error.h"
-#include "wd/parallel.h"
-#include "wd/profile.h"
 
 namespace wd {
 namespace {

@@ -8,7 +8,7 @@
 
 namespace wd {
 
-inline constexpr int kMaxGathered = 8;
+inline constexpr int kMaxGathered = 10;
 
 // Rows of one array; both ends begin at a multiple of word_bytes.
 struct GatheredArray {

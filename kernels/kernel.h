@@ -4,12 +4,11 @@
 // CUDA, where it defines wd::cuda::NAME(stream, args) with one thread per item (CMakeLists.txt). Use it at
 // global scope:
 //
-//   WD_KERNEL(name, Args, body, items, grain, label)   items and grain may use `args`. body(args, i) runs for
-//   i in [0, items), on the
-//                                                      CPU in pieces of at least `grain`; `label` names it in
-//                                                      profiles.
-//   WD_SMALL_KERNEL(name, Args, body, items)           so few items that the CPU takes them one after
-//   another.
+//   WD_KERNEL(name, Args, body, items, grain, label)
+//       body(args, i) runs for i in [0, items), on the CPU in pieces of at least `grain`; both may use
+//       `args`. `label` names the kernel in profiles.
+//   WD_SMALL_KERNEL(name, Args, body, items)
+//       so few items that the CPU takes them one after another
 #pragma once
 
 #include "kernels/queue.h"
@@ -26,8 +25,8 @@
 
 #else
 
-#include "wd/parallel.h"
-#include "wd/profile.h"
+#include "src/base/profile.h"
+#include "wd/detail/parallel.h"
 
 #define WD_KERNEL(name, Args, body, items, grain, label)                   \
   void wd::name(Queue queue, const Args& args) {                           \

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "wd/profile.h"
+#include "src/base/profile.h"
 
 namespace wd {
 namespace {

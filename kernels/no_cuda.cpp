@@ -20,4 +20,5 @@
 #include "kernels/reduce.h"
 #include "kernels/returns.h"
 #include "kernels/sample.h"
+#include "kernels/sequences.h"
 #include "kernels/table_layer.h"

@@ -1,10 +1,8 @@
 // random_actions.cpp: random actions on the CPU, rows spread over threads.
-#include <cmath>
-
 #include "kernels/random_actions_body.h"
+#include "src/base/profile.h"
+#include "wd/detail/parallel.h"
 #include "wd/error.h"
-#include "wd/parallel.h"
-#include "wd/profile.h"
 
 namespace wd {
 namespace {
@@ -29,10 +27,7 @@ RandomActionsArgs random_actions_of(const ActionSpace& space) {
   RandomActionsArgs args;
   args.num_heads = static_cast<int>(space.heads.size());
   for (std::size_t h = 0; h < space.heads.size(); ++h) args.head_size[h] = space.heads[h];
-  args.components = space.continuous;
-  // Where a bound is infinite, a stretch of length 2 at the other one, or around 0.
-  args.low = std::isfinite(space.low) ? space.low : std::isfinite(space.high) ? space.high - 2.0f : -1.0f;
-  args.high = std::isfinite(space.high) ? space.high : args.low + 2.0f;
+  args.components = space.components();
   return args;
 }
 

@@ -14,13 +14,13 @@ struct RandomActionsArgs {
   int num_heads = 0;  // 0: continuous
   int head_size[kMaxHeads] = {};
   int components = 0;                         // of a continuous action
-  float low = 0.0f, high = 0.0f;              // of each component
+  const Bounds* bounds = nullptr;             // [components]
   const std::uint8_t* action_mask = nullptr;  // [rows, choices of all heads], or null
   std::uint32_t key[2] = {};                  // made by random_actions_key()
   std::int32_t* action = nullptr;             // [rows, heads or components]; floats where continuous
 };
 
-// Arguments for this action space: all but rows, mask, key and action. Throws std::runtime_error for more
+// Arguments for this action space: all but rows, bounds, mask, key and action. Throws std::runtime_error for more
 // than kMaxHeads heads.
 RandomActionsArgs random_actions_of(const ActionSpace& space);
 

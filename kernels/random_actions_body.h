@@ -35,11 +35,19 @@ WD_FN std::int32_t legal_choice(std::uint32_t word, const std::uint8_t* legal, i
   return 0;
 }
 
+// Uniform within the bounds. Where one is infinite, on a stretch of length 2 at the other one, or around 0.
+WD_FN float uniform_within(const Bounds& bounds, float u) {
+  const bool has_low = bounds.low > -__builtin_inff(), has_high = bounds.high < __builtin_inff();
+  const float low = has_low ? bounds.low : has_high ? bounds.high - 2.0f : -1.0f;
+  const float high = has_high ? bounds.high : low + 2.0f;
+  return low + (high - low) * u;
+}
+
 WD_FN void random_action_row(const RandomActionsArgs& args, std::int64_t row) {
   const auto r = static_cast<std::uint32_t>(row);
   for (int k = 0; k < args.components; ++k) {
     const float u = uniform_of(random_word(args, r, k));
-    detail::store_word(args.action, row * args.components + k, args.low + (args.high - args.low) * u);
+    detail::store_word(args.action, row * args.components + k, uniform_within(args.bounds[k], u));
   }
   int choices = 0, first = 0;
   for (int h = 0; h < args.num_heads; ++h) choices += args.head_size[h];

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "wd/parallel.h"
-#include "wd/profile.h"
+#include "src/base/profile.h"
+#include "wd/detail/parallel.h"
 
 namespace wd {
 

@@ -2,31 +2,12 @@
 // for all heads.
 #pragma once
 
+#include "kernels/action_layout.h"
 #include "kernels/clock.h"
 #include "kernels/queue.h"
 #include "wd/random.h"
 
 namespace wd {
-
-inline constexpr int kMaxHeads = 16;
-inline constexpr int kMaxComponents = 256;  // each has a random number of its own, by 8 bits of the counter
-
-// The distribution that a row of network output stands for: categorical heads side by side, or a diagonal
-// Gaussian.
-struct ActionLayout {
-  int num_heads = 0;  // 0: Gaussian
-  int head_size[kMaxHeads] = {};
-  int components = 0;              // of the Gaussian
-  const float* log_std = nullptr;  // [components], shared by all states
-
-  // Columns of logits, or of means.
-  WD_FN int columns() const {
-    int sum = components;
-    for (int h = 0; h < num_heads; ++h) sum += head_size[h];
-    return sum;
-  }
-  WD_FN int action_width() const { return num_heads > 0 ? num_heads : components; }
-};
 
 // Rows are (replica, agent) pairs of one step, E * A of them.
 struct SampleArgs {
@@ -46,8 +27,8 @@ struct SampleArgs {
   std::uint32_t first_replica = 0;  // global id of replica 0
   std::uint32_t policy = 0;         // below 256
   bool greedy = false;              // the likeliest action instead of a draw
-  std::int32_t* action = nullptr;   // [rows, action_width]; floats for a Gaussian
-  float* log_prob = nullptr;        // [rows]: the sum over heads
+  std::int32_t* action = nullptr;   // [rows, action_width]; floats where continuous
+  float* log_prob = nullptr;        // [rows]: the sum over heads or components
   float* value = nullptr;           // [rows]
 };
 

@@ -5,8 +5,8 @@
 #include <type_traits>
 
 #include "kernels/table_layer_body.h"
-#include "wd/parallel.h"
-#include "wd/profile.h"
+#include "src/base/profile.h"
+#include "wd/detail/parallel.h"
 
 namespace wd {
 namespace {

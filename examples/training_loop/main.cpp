@@ -53,7 +53,7 @@ int train(const std::string& env, const std::vector<std::string>& settings) {
   const int steps = static_cast<int>(config.trainer.rollout_steps());
 
   // Replicas, and the buffers that they and the policies write to.
-  wd::Replicas replicas(*experiment.row, *experiment.environment, wd::replicas_options(config, device));
+  wd::Replicas replicas(*experiment.environment, wd::replicas_options(config, device));
   wd::Trajectory trajectory(replicas.spec(), experiment.policy_names(), config.policy_of_role, steps,
                             replicas.num_envs(), device, config.trainer.storage());
   std::vector<wd::PolicyBuffers>& buffers = trajectory.policies();

@@ -161,7 +161,6 @@ struct Autoscaled {
 // else ~/.cache/wd/autoscale, for the next time that all is the same. Throws UsageError where nothing fits or
 // the limits leave nothing to try, std::runtime_error where a probe failed for another reason than memory or
 // time, scaling::Interrupted.
-Autoscaled autoscale(const Config& config, const EnvironmentRow& row, Environment& environment,
-                     const AutoscaleOptions& options = {});
+Autoscaled autoscale(const Config& config, Environment& environment, const AutoscaleOptions& options = {});
 
 }  // namespace wd

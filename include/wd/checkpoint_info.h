@@ -6,9 +6,15 @@
 #include <string>
 
 #include "wd/metrics.h"
-#include "wd/run.h"
 
 namespace wd {
+
+// How far the files of a run go that grow line by line.
+struct RunOffsets {
+  std::uint64_t metrics_bytes = 0;
+  std::string events_file;  // its name
+  std::uint64_t events_bytes = 0;
+};
 
 inline constexpr int kCheckpointFormat = 1;
 

@@ -20,8 +20,9 @@
 namespace wd {
 
 enum Activation : int { kRelu, kTanh };
+inline constexpr const char* kActivationNames[] = {"relu", "tanh"};
+enum ContinuousDistribution : int { kGaussianActions, kSquashedGaussianActions };
 enum InitMethod : int { kOrthogonal, kXavier, kTorchDefault };
-enum Reset : int { kResetRandom, kResetFixed, kResetPool, kResetGiven };  // in the order of ResetMode
 enum Precision : int { kFp32, kTf32, kBf16 };
 enum ObservationForm : int { kRows, kTable };
 enum DeviceChoice : int { kDeviceAuto, kDeviceCpu, kDeviceCuda };
@@ -32,11 +33,16 @@ enum ScaleLr : int { kScaleLrNone, kScaleLrSqrt, kScaleLrLinear };
 struct ModelSettings {
   NetworkChoice network;  // settings of a registered network; none for fully_connected, whose settings follow
   std::vector<int> fc_dims = {256, 256};
-  int activation = kRelu;
+  Activation activation = kRelu;
   bool separate_value = false;
-  int init_method = kOrthogonal;
+  InitMethod init_method = kOrthogonal;
+  ContinuousDistribution distribution = kGaussianActions;  // of continuous actions
   double initial_log_std = 0.0;
   std::string model_ckpt_filepath;
+  int sequence_length = 0;  // of networks with a state: steps of one gradient; 0: the whole rollout
+
+  // Numbers that an agent carries from one step to the next.
+  int state_size() const { return network ? network->state_size() * (separate_value ? 2 : 1) : 0; }
 
   // The type first; naming another one replaces its settings by their defaults.
   void describe(Fields& field);
@@ -56,7 +62,7 @@ struct PolicySettings {
 
 // env: what every environment understands; its own parameters live in the same section.
 struct EnvSettings {
-  int reset = kResetRandom;
+  ResetMode reset = ResetMode::kRandom;
   int reset_pool_size = 0;
   std::string starts;
 
@@ -72,13 +78,13 @@ struct TrainerSettings {
   std::int64_t num_episodes = 10'000;
   std::int64_t total_steps = 0;  // after load_config: never 0, whole iterations
   std::int64_t seed = 1;
-  int device = kDeviceAuto;
+  DeviceChoice device = kDeviceAuto;
   int threads = 0;
   int chunk_rows = 16'384;
   bool cuda_graphs = true;
   bool staggered_resets = true;
-  int precision = kFp32;
-  int observations = kRows;
+  Precision precision = kFp32;
+  ObservationForm observations = kRows;
   double max_seconds = 0.0;
   std::optional<double> stop_return;
   double straggler_preempt = 0.0;
@@ -113,7 +119,7 @@ struct SavingSettings {
 
 // autoscale: how --auto_scale chooses num_envs and train_batch_size.
 struct AutoscaleSettings {
-  int objective = kObjectiveSpeed;
+  ScalingObjective objective = kObjectiveSpeed;
   std::int64_t min_iterations = 200;
   std::int64_t min_rollout = 0;
   double memory_fraction = 0.95;
@@ -123,7 +129,7 @@ struct AutoscaleSettings {
   double max_seconds = 600.0;
   double probe_seconds = 1.0;
   double max_iteration_seconds = 10.0;
-  int scale_lr = kScaleLrNone;
+  ScaleLr scale_lr = kScaleLrNone;
 
   void describe(Fields& field);
 };

@@ -27,7 +27,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "wd/bfloat16.h"
+#include "wd/detail/bfloat16.h"
 #include "wd/error.h"
 #include "wd/math.h"
 #include "wd/nearest.h"

@@ -54,6 +54,13 @@ struct ReplicaHeader {
 enum class PhaseOrder { kForward, kBackward, kShuffled, kThreads };
 
 struct ApartMemory;  // wd/detail/apart.h
+struct EnvironmentRow;
+
+// The CUDA side of one environment; step() enqueues on the stream and throws std::runtime_error when the
+// launch fails.
+struct CudaExecutor {
+  void (*step)(const void* params, const StateLayout& layout, const StepView& view, void* cuda_stream);
+};
 
 class Environment {
  public:
@@ -65,7 +72,7 @@ class Environment {
   virtual StateLayout layout() const = 0;
   virtual const void* params() const = 0;  // the Params struct, for the CUDA executor
 
-  // Steps replicas [0, num_replicas) on the CPU, in parallel over replicas (wd/parallel.h).
+  // Steps replicas [0, num_replicas) on the CPU, in parallel over replicas (detail/parallel.h).
   virtual void step(const StateLayout& layout, const StepView& view) const = 0;
   // The same, one replica after another, with the phases in the given order.
   virtual void step_in_order(const StateLayout& layout, const StepView& view, PhaseOrder order) const = 0;
@@ -78,12 +85,13 @@ class Environment {
   // between them.
   virtual void step_apart(const StateLayout& layout, const StepView& view,
                           const ApartMemory& memory) const = 0;
-};
 
-// The CUDA side of one environment; step() enqueues on the stream and throws std::runtime_error when the
-// launch fails.
-struct CudaExecutor {
-  void (*step)(const void* params, const StateLayout& layout, const StepView& view, void* cuda_stream);
+  // The CUDA side; null in a build without CUDA.
+  const CudaExecutor* cuda() const { return cuda_; }
+
+ private:
+  friend std::unique_ptr<Environment> make_environment(const EnvironmentRow& row);
+  const CudaExecutor* cuda_ = nullptr;
 };
 
 // One row of the table that CMake generates from wd_add_environment().
@@ -100,5 +108,7 @@ const std::vector<EnvironmentRow>& environment_table();  // generated
 
 // The row of a name; throws UsageError with the nearest name.
 const EnvironmentRow& find_environment(std::string_view name);
+// With the parameters' defaults.
+std::unique_ptr<Environment> make_environment(const EnvironmentRow& row);
 
 }  // namespace wd

@@ -14,7 +14,6 @@ namespace wd {
 
 // An environment with its parameters set, and everything that was configured.
 struct Experiment {
-  const EnvironmentRow* row = nullptr;
   std::unique_ptr<Environment> environment;
   Config config;
   Device device;

@@ -9,12 +9,17 @@
 //     Mine(const Settings& settings, const wd::ModuleShape& shape)
 //         : hidden(register_module("hidden", torch::nn::Linear(shape.inputs, settings.width))),
 //           head(register_module("head", torch::nn::Linear(settings.width, shape.outputs))) {}
-//     at::Tensor forward(const at::Tensor& observation) override { return
-//     head(torch::tanh(hidden(observation))); } torch::nn::Linear hidden, head;
+//     at::Tensor forward(const at::Tensor& observation) override {
+//       return head(torch::tanh(hidden(observation)));
+//     }
+//     torch::nn::Linear hidden, head;
 //   };
 //   WD_REGISTER_MODULE(Mine, "mine");
 //
 // and in YAML:  policy: {tagger: {model: {type: mine, width: 128}}}
+//
+// A module that remembers declares `int state_size() const` in its Settings, and overrides step() in place of
+// forward() (src/nets/gru.cpp is one).
 #pragma once
 
 #include <torch/nn/module.h>
@@ -30,10 +35,18 @@ namespace wd {
 // would depend on the order of blocks, and its forward() draws no random numbers.
 class Module : public torch::nn::Module {
  public:
+  struct Step {
+    at::Tensor output;  // as forward() returns it
+    at::Tensor state;   // [n, state_size] float32: for the next step
+  };
+
   // observation [n, inputs] float32. Returns [n, outputs] float32: what the policy's distribution needs
   // (logits of all heads, or means), then the value, unless model.separate_value gives the value a module of
   // its own. The rows are independent of one another. Called from several threads at a time.
-  virtual at::Tensor forward(const at::Tensor& observation) = 0;
+  virtual at::Tensor forward(const at::Tensor& observation);
+  // The same of one step of a module with a state, [n, state_size] float32: 0 where an episode begins. The
+  // gradient reaches back over model.sequence_length steps.
+  virtual Step step(const at::Tensor& observation, const at::Tensor& state);
 };
 
 namespace detail {
@@ -45,6 +58,10 @@ class ModuleSettings final : public NetworkSettings {
   const char* name() const override { return name_; }
   std::unique_ptr<NetworkSettings> copy() const override { return std::make_unique<ModuleSettings>(*this); }
   void describe(Fields& field) override { settings_.describe(field); }
+  int state_size() const override {
+    if constexpr (requires { settings_.state_size(); }) return settings_.state_size();
+    return 0;
+  }
   std::shared_ptr<Module> make(const ModuleShape& shape) const override {
     return std::make_shared<M>(settings_, shape);
   }

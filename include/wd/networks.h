@@ -24,6 +24,8 @@ class NetworkSettings {
   virtual const char* name() const = 0;
   virtual std::unique_ptr<NetworkSettings> copy() const = 0;
   virtual void describe(Fields& field) = 0;
+  // Numbers that a row carries from one step to the next; 0: a row depends on its observation alone.
+  virtual int state_size() const = 0;
   // With parameters drawn from torch's default generator.
   virtual std::shared_ptr<Module> make(const ModuleShape& shape) const = 0;
 };

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace wd {
@@ -61,6 +62,19 @@ class Fields {
     choice(name, value, std::span(words.begin(), words.size()), help);
   }
   virtual void choice(const char* name, int& value, std::span<const char* const> words, const char* help) = 0;
+  // An enumeration whose values are 0, 1, ... in the order of the words.
+  template <typename E>
+    requires std::is_enum_v<E>
+  void choice(const char* name, E& value, std::initializer_list<const char*> words, const char* help) {
+    choice(name, value, std::span(words.begin(), words.size()), help);
+  }
+  template <typename E>
+    requires std::is_enum_v<E>
+  void choice(const char* name, E& value, std::span<const char* const> words, const char* help) {
+    int index = static_cast<int>(value);
+    choice(name, index, words, help);
+    value = static_cast<E>(index);
+  }
 
   // Settings of the program itself. An environment's Params are copied to the device and hold none of these.
   virtual void operator()(const char* name, std::string& value, const char* help) = 0;

@@ -63,8 +63,8 @@ class Policy {
     std::uint32_t first_replica = 0;
     bool greedy = false;
   };
-  // Reads row t of observations, writes row t of action, log_prob and value. Enqueues on CUDA. No gradient is
-  // recorded.
+  // Reads row t of observations, writes row t of action, log_prob and value, and row t + 1 of the state, if
+  // the network carries one. Enqueues on CUDA. No gradient is recorded.
   void act(PolicyBuffers& buffers, int t, const ActOptions& options);
   // Writes row t of value alone.
   void evaluate(PolicyBuffers& buffers, int t);
@@ -72,6 +72,9 @@ class Policy {
   // From now on act() leaves its activations in the buffers, where accumulate() of the whole batch finds them
   // in place of computing them again.
   void keep_activations(PolicyBuffers& buffers) const;
+
+  // How accumulate() wants the rows of rollouts of so many steps; no sequences if the network has no state.
+  Sequences sequences(int rollout_steps) const;
 
   // gradients() = gradient of the summed loss over the batch, in an order fixed by N alone. The sums by
   // LossSum (kernels/loss.h), float64 on the policy's device, come back; they are valid until the next call.

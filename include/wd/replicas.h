@@ -36,7 +36,7 @@ class Replicas {
  public:
   // The environment must outlive the replicas and keep its parameters. Throws UsageError on contradicting
   // parameters or starts.
-  Replicas(const EnvironmentRow& row, const Environment& environment, ReplicasOptions options);
+  Replicas(const Environment& environment, ReplicasOptions options);
 
   int num_envs() const { return options_.num_envs; }
   const Spec& spec() const { return spec_; }
@@ -68,7 +68,6 @@ class Replicas {
   int first_steps(int replica) const;
   void find_statistics();
 
-  const EnvironmentRow& row_;
   const Environment& environment_;
   ReplicasOptions options_;
   Spec spec_;

@@ -1,6 +1,7 @@
 // spec.h: what an environment tells the rest of the program about itself: roles, spaces, time limit.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -8,6 +9,9 @@
 namespace wd {
 
 enum class AtTimeLimit { kTerminates, kTruncates };
+
+// Where episodes start: drawn anew, one start for all, from a pool of drawn ones, from a file.
+enum class ResetMode : int { kRandom, kFixed, kPool, kGiven };
 
 // How the trajectory buffers hold observations. Environments write floats, whatever it is.
 enum class ObservationType { kFloat32, kBfloat16 };
@@ -18,24 +22,38 @@ struct ObservationStorage {
   bool as_table = false;  // Spec::table in place of rows; float32 only
 };
 
+// Of one continuous component of an action. Either may be infinite.
+struct Bounds {
+  float low = -1.0f, high = 1.0f;
+
+  bool are_finite() const { return std::isfinite(low) && std::isfinite(high); }
+  bool operator==(const Bounds&) const = default;
+};
+
 // Either several categorical heads, or a continuous vector; never both.
 struct ActionSpace {
   std::vector<int> heads;          // number of choices of each categorical head
   std::vector<std::string> names;  // one word a head or component, for people
-  int continuous = 0;              // number of continuous components
-  float low = -1.0f, high = 1.0f;  // bounds of each continuous component, or infinite
+  std::vector<Bounds> bounds;      // of each continuous component
 
   static ActionSpace discrete(std::vector<int> heads, std::vector<std::string> names = {}) {
-    return {std::move(heads), std::move(names), 0, 0.0f, 0.0f};
+    return {std::move(heads), std::move(names), {}};
+  }
+  // A box whose sides differ: box({{-2, 2}, {0, 1}}, {"torque", "brake"}).
+  static ActionSpace box(std::vector<Bounds> bounds, std::vector<std::string> names = {}) {
+    return {{}, std::move(names), std::move(bounds)};
   }
   static ActionSpace box(int components, float low, float high, std::vector<std::string> names = {}) {
-    return {{}, std::move(names), components, low, high};
+    return box(std::vector<Bounds>(static_cast<std::size_t>(components), {low, high}), std::move(names));
   }
-  bool is_continuous() const { return continuous > 0; }
-  // Policies act in half-widths from the middle, and their actions reach the environment within the bounds.
-  bool is_bounded() const { return is_continuous() && std::isfinite(low) && std::isfinite(high); }
+  bool is_continuous() const { return !bounds.empty(); }
+  int components() const { return static_cast<int>(bounds.size()); }
+  // Policies act in half-widths from the middle of bounded components, and these actions reach the
+  // environment within the bounds. Other components are as the policy has them.
+  bool has_bounds() const { return std::ranges::any_of(bounds, &Bounds::are_finite); }
+  bool is_bounded() const { return is_continuous() && std::ranges::all_of(bounds, &Bounds::are_finite); }
   // Numbers that make one action: heads, or components.
-  int width() const { return is_continuous() ? continuous : static_cast<int>(heads.size()); }
+  int width() const { return is_continuous() ? components() : static_cast<int>(heads.size()); }
   // Columns of logits: the number of choices of all heads together. 0 for a box.
   int choices() const {
     int sum = 0;

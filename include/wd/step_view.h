@@ -25,14 +25,15 @@ struct RoleView {
   int observation_stride =
       0;  // entries from one agent's row to the next: rows start at multiples of 16 bytes
   int mask_width = 0;
-  // True if the actions come from a policy with a bounded box: they are in half-widths of [low, high] from
-  // its middle.
-  bool in_half_widths = false;
-  float low = 0.0f, high = 0.0f;
+  // Not null if the actions come from a policy: those of components with finite bounds are in half-widths from
+  // the middle. [action_width]
+  const Bounds* bounds = nullptr;
   const std::int32_t* action = nullptr;  // [E, policy_agents, action_width], row t; floats where continuous
   float* reward = nullptr;               // [E, policy_agents], row t
   std::uint8_t* agent_terminated = nullptr;  // [E, policy_agents], row t
   std::uint8_t* active = nullptr;            // [E, policy_agents], row t + 1
+  std::uint8_t* restarted =
+      nullptr;  // [E, policy_agents], row t + 1: an episode begins there; null: not wanted
   // [E, observed_agents, observation_stride] of StepView::observation_type, row t + 1
   void* observation = nullptr;
   std::uint8_t* action_mask =
@@ -58,8 +59,6 @@ struct StatisticView {
   std::int32_t count = 1;  // values to average
   FieldType type = FieldType::kFloat;
 };
-
-enum class ResetMode : std::int32_t { kRandom, kFixed, kPool, kGiven };
 
 // Everything that one call to step all replicas needs. Plain data: it is passed to kernels by value.
 struct StepView {

@@ -37,6 +37,7 @@ struct PolicyLayout {
   ActionSpace action_space;
   ObservationType observation_type = ObservationType::kFloat32;
   ObservationTable table;  // if observations are stored as a table, else without features
+  int state_size = 0;      // numbers that the network of an agent carries from step to step
 
   bool as_table() const { return table.features > 0; }
   // Entries of a stored observation row, without padding.
@@ -45,9 +46,10 @@ struct PolicyLayout {
 
 // One layout per policy. policy_of_role: index of the policy of each role. Throws UsageError if roles of one
 // policy have different spaces, if a policy has no role, or if a table is asked for that the environment does
-// not declare or that is not float32.
+// not declare or that is not float32. state_sizes: by policy; empty: no network carries a state.
 std::vector<PolicyLayout> policy_layouts(const Spec& spec, const std::vector<std::string>& policies,
-                                         const std::vector<int>& policy_of_role, ObservationStorage storage);
+                                         const std::vector<int>& policy_of_role, ObservationStorage storage,
+                                         const std::vector<int>& state_sizes = {});
 
 // What the loss reads: the transitions of a rollout, [T or T + 1, E, A, ...], or N rows of a batch, [N, ...].
 struct Transitions {
@@ -60,6 +62,9 @@ struct Transitions {
   at::Tensor log_prob;           // float32
   at::Tensor advantage, target;  // float32
   at::Tensor mask;               // uint8: 1 if the transition is in the loss
+  // Of networks that carry a state: the state before the step, [.., state_size] float32, and whether the step
+  // is the first of an episode, uint8, at which the state is 0 instead.
+  at::Tensor state, restarted;
 };
 
 // The buffers of one policy: T steps, E replicas, A agents of its roles; buffer_fields() says which have a
@@ -68,8 +73,9 @@ struct PolicyBuffers : PolicyLayout, Transitions {
   at::Tensor active;            // [T + 1, E, A] uint8
   at::Tensor reward;            // [T, E, A] float32
   at::Tensor agent_terminated;  // [T, E, A] uint8
-  // True if the actions were chosen by a policy with a bounded box: they are in half-widths from the middle
-  // of the box. Otherwise the environment takes them as they are. Set by whoever writes actions.
+  at::Tensor bounds;            // [components, 2] float32: low and high; undefined without components
+  // True if the actions were chosen by a policy: those of bounded components are in half-widths from the
+  // middle. Otherwise the environment takes them as they are. Set by whoever writes actions.
   bool in_half_widths = false;
   std::shared_ptr<Activations> activations;  // of T * E * A rows, or null: see Policy::keep_activations
 
@@ -78,10 +84,18 @@ struct PolicyBuffers : PolicyLayout, Transitions {
   at::Tensor observation_rows(std::int64_t begin, std::int64_t end) const;
 };
 
+// Rows for back-propagation through time: sequences of `length` steps of all agents of a replica, in blocks of
+// `per_block` sequences. Within a block all rows of one step come before those of the next. length 0: no
+// sequences, rows in any order.
+struct Sequences {
+  int length = 0, per_block = 0;
+};
+
 // N rows to learn from: views of the trajectory, or a gathered minibatch. The row stride of observations is
 // free.
 struct Batch : Transitions {
   const Activations* activations = nullptr;  // of these rows under the current parameters, or null
+  Sequences sequences;
 };
 
 // One buffer of a policy. Everything that handles all buffers loops over this table: allocation, the way from
@@ -110,7 +124,7 @@ class Trajectory {
   // Throws UsageError as policy_layouts() does.
   Trajectory(const Spec& spec, const std::vector<std::string>& policies,
              const std::vector<int>& policy_of_role, int steps, int num_envs, Device device,
-             ObservationStorage storage = {});
+             ObservationStorage storage = {}, const std::vector<int>& state_sizes = {});
 
   int steps() const { return steps_; }    // T
   int length() const { return length_; }  // steps of the rollout at hand: T, or fewer where it was cut short
@@ -158,6 +172,7 @@ class Trajectory {
 // Bytes of all buffers of a Trajectory with these shapes. A double, as the sizes may be more than could be
 // allocated.
 double trajectory_bytes(const Spec& spec, const std::vector<int>& policy_of_role, double steps,
-                        double num_envs, ObservationStorage storage);
+                        double num_envs, ObservationStorage storage,
+                        const std::vector<int>& state_sizes = {});
 
 }  // namespace wd

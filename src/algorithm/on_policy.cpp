@@ -47,7 +47,8 @@ OnPolicy::OnPolicy(const AlgorithmContext& context, const OnPolicySettings& sett
       group_(context.group),
       device_(device_holding(buffers_.value)),
       adam_(policy_.parameters(), policy_.shadow(), settings.adam_epsilon),
-      minibatches_(buffers_, trajectory_.steps(), trajectory_.num_envs(), plan.minibatches, group_.rank()),
+      minibatches_(buffers_, trajectory_.steps(), trajectory_.num_envs(), plan.minibatches, group_.rank(),
+                   policy_.sequences(trajectory_.steps())),
       coefficients_(coefficients_of(settings, plan, device_)) {
   const auto doubles = buffers_.value.options().dtype(at::kDouble);
   const std::int64_t most = std::max(buffers_.mask.numel(), policy_.parameters().numel());

@@ -20,13 +20,14 @@
 #include "src/autoscale/search.h"
 #include "src/base/files.h"
 #include "src/config/numbers.h"
+#include "src/config/role_names.h"
 #include "src/launcher/command.h"
 #include "src/launcher/devices.h"
 #include "src/launcher/options.h"
 #include "src/report/format.h"
 #include "src/worker/guarded.h"
+#include "wd/detail/parallel.h"
 #include "wd/error.h"
-#include "wd/parallel.h"
 #include "wd/trajectory.h"
 
 namespace wd {
@@ -116,7 +117,8 @@ Machine describe_gpus(const Config& config, const LaunchOptions& launch) {
 Sizes sizes_of(const Config& config, const Environment& environment) {
   const Spec spec = environment.spec();
   const auto bytes = [&](double steps) {
-    return trajectory_bytes(spec, config.policy_of_role, steps, 1, config.trainer.storage());
+    return trajectory_bytes(spec, config.policy_of_role, steps, 1, config.trainer.storage(),
+                            state_sizes(config));
   };
   const double one = bytes(1), step = bytes(2) - one;
   return {
@@ -285,11 +287,10 @@ Autoscaled autoscaled(Report report, const Config& config, const Spec& spec) {
 
 }  // namespace scaling
 
-Autoscaled autoscale(const Config& config, const EnvironmentRow& row, Environment& environment,
-                     const AutoscaleOptions& options) {
+Autoscaled autoscale(const Config& config, Environment& environment, const AutoscaleOptions& options) {
   using namespace scaling;
   if (const char* const order = std::getenv(kProbeVariable); order != nullptr)
-    std::_Exit(guarded([&] { return run_probe(parse_order(order), config, row, environment); }));
+    std::_Exit(guarded([&] { return run_probe(parse_order(order), config, environment); }));
   if (options.launch.num_nodes > 1) {
     throw UsageError(
         "--auto_scale searches on one machine: run it on one of them without --num_nodes, then start all "

@@ -11,9 +11,9 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "src/base/atomic_file.h"
 #include "src/base/files.h"
 #include "src/base/json.h"
-#include "wd/atomic_file.h"
 #include "wd/error.h"
 
 namespace wd::scaling {

@@ -27,10 +27,10 @@ MemoryNeeded memory_needed(const Config& config, const Environment& environment,
   MemoryNeeded needed;
   needed.rollouts =
       trajectory_bytes(spec, config.policy_of_role, static_cast<double>(config.trainer.rollout_steps()),
-                       replicas, config.trainer.storage()) +
+                       replicas, config.trainer.storage(), state_sizes(config)) +
       replicas * environment.layout().block_bytes;
-  const auto layouts =
-      policy_layouts(spec, policy_names(config), config.policy_of_role, config.trainer.storage());
+  const auto layouts = policy_layouts(spec, policy_names(config), config.policy_of_role,
+                                      config.trainer.storage(), state_sizes(config));
   for (std::size_t p = 0; p < layouts.size(); ++p) {
     const ActorCritic nets = make_networks(layouts[p], config.policies[p].model, {}, kFp32);
     for (const Network* const net : {nets.actor.get(), nets.critic.get()})

@@ -11,15 +11,15 @@
 #include "src/autoscale/budget.h"
 #include "src/autoscale/json_fields.h"
 #include "src/autoscale/report.h"
+#include "src/base/atomic_file.h"
 #include "src/base/json.h"
 #include "src/device/device.h"
 #include "src/report/format.h"
 #include "src/report/plain_error.h"
-#include "wd/atomic_file.h"
+#include "wd/detail/parallel.h"
 #include "wd/error.h"
 #include "wd/heartbeat.h"
 #include "wd/launch.h"
-#include "wd/parallel.h"
 #include "wd/trainer.h"
 
 namespace wd::scaling {
@@ -49,7 +49,6 @@ struct TooSlow {
 // What the two settings of a probe have in common: the worker that they run in.
 struct Worker {
   const Config& config;
-  const EnvironmentRow& row;
   const Environment& environment;
   Device device;
   ProcessGroup group;
@@ -68,7 +67,7 @@ class Training {
   Training(const Worker& worker, const Probe& probe, double max_seconds)
       : worker_(worker),
         probe_(probe),
-        trainer_(with(worker.config, probe), worker.row, worker.environment, worker.device, worker.group) {
+        trainer_(with(worker.config, probe), worker.environment, worker.device, worker.group) {
     const int iterations =
         worker.replays() ? 2 : 1;  // the second is captured as graphs, which take memory too
     for (int k = 0; k < iterations; ++k) warm_up_ = iterate(max_seconds);
@@ -173,15 +172,14 @@ Outcome measure(const Worker& worker, const ProbeOrder& order) {
   }
 }
 
-int train_shortly(const ProbeOrder& order, const Config& config, const EnvironmentRow& row,
-                  const Environment& environment) {
+int train_shortly(const ProbeOrder& order, const Config& config, const Environment& environment) {
   Membership self = read_membership();
   if (self.world_size == 1) self = {};
   share_threads(config.trainer.threads, self.local_world_size);
   const Device device = select_device(static_cast<DeviceRequest>(config.trainer.device), self.local_rank);
   if (!device.is_cuda() && order.memory_bytes > 0) limit_memory(order.memory_bytes);
   const ProcessGroup group = join({}, self, device);
-  const Worker worker{config, row, environment, device, group, order.max_seconds};
+  const Worker worker{config, environment, device, group, order.max_seconds};
   const Outcome outcome = measure(worker, order);
   if (group.leads()) write_file_atomically(order.answer, outcome_json(outcome), Durability::kReplace);
   return 0;
@@ -200,10 +198,9 @@ bool is_out_of_memory(const std::exception& error) {
                              [&](const char* words) { return text.find(words) != std::string::npos; });
 }
 
-int run_probe(const ProbeOrder& order, const Config& config, const EnvironmentRow& row,
-              const Environment& environment) {
+int run_probe(const ProbeOrder& order, const Config& config, const Environment& environment) {
   try {
-    return train_shortly(order, config, row, environment);
+    return train_shortly(order, config, environment);
   } catch (const std::exception& error) {
     if (!is_out_of_memory(error)) throw;
     const std::string message = plain_message(error);

@@ -35,8 +35,7 @@ inline constexpr int kOutOfMemoryCode = 12;  // ENOMEM
 
 // Trains, as one of the workers that it was started with. 0: the answer stands in its file. Throws what
 // training throws, except where memory was lacking.
-int run_probe(const ProbeOrder& order, const Config& config, const EnvironmentRow& row,
-              const Environment& environment);
+int run_probe(const ProbeOrder& order, const Config& config, const Environment& environment);
 
 // Whether an exception says that there is no more memory, on the host or on a device.
 bool is_out_of_memory(const std::exception& error);

@@ -104,7 +104,7 @@ Outcome Prober::operator()(const Probe& probe, const std::optional<Probe>& besid
                                 .signals = signals,
                                 .console = console,
                                 .variables = {{kProbeVariable, order_json(order)}}};
-  launcher::Outcome ended;
+  launcher::Ending ended;
   if (auto meeting = launcher::make_rendezvous(launch_)->meet(0, signals)) {
     launcher::Gang gang(launch, 0, {});
     gang.start(std::move(*meeting));

@@ -1,5 +1,5 @@
 // atomic_file.cpp: temporary file, fsync, rename, fsync of the folder.
-#include "wd/atomic_file.h"
+#include "src/base/atomic_file.h"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 // log.cpp: the only file that knows spdlog. It must not meet torch's headers: their fmt shadows the one
 // spdlog needs.
-#include "wd/log.h"
+#include "src/base/log.h"
 
 #include <fcntl.h>
 #include <spdlog/pattern_formatter.h>

@@ -1,5 +1,5 @@
 // name.cpp: the one place that decides what a name is.
-#include "wd/name.h"
+#include "src/base/name.h"
 
 #include <algorithm>
 

@@ -4,7 +4,7 @@
 // OpenMP's pool, on which torch and MKL run, spins at barriers for a share of work that each thread must do
 // itself: with other programs on the same cores an iteration took ten times longer
 // (docs/design/0006-thread-pool.md).
-#include "wd/parallel.h"
+#include "wd/detail/parallel.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -19,7 +19,7 @@
 #include <thread>
 #include <vector>
 
-#include "wd/profile.h"
+#include "src/base/profile.h"
 
 namespace wd {
 

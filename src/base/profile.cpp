@@ -1,5 +1,5 @@
 // profile.cpp: a stack of scopes on every thread, and one table of what they took.
-#include "wd/profile.h"
+#include "src/base/profile.h"
 
 #include <algorithm>
 #include <map>

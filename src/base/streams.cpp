@@ -1,5 +1,5 @@
 // streams.cpp: the standard descriptors and SIGPIPE.
-#include "wd/streams.h"
+#include "src/base/streams.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -10,7 +10,7 @@
 
 #include "kernels/matmul.h"
 #include "src/device/device.h"
-#include "wd/parallel.h"
+#include "wd/detail/parallel.h"
 
 namespace wd::bench {
 namespace {

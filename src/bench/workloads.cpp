@@ -43,7 +43,7 @@ int buffer_steps(const Spec& spec, int num_envs, ObservationStorage storage) {
 
 Result describe(const Setting& setting, const char* mode) {
   Result result;
-  result.env = setting.row.name;
+  result.env = setting.environment.name();
   result.mode = mode;
   result.device = setting.device.is_cuda() ? "cuda" : "cpu";
   result.device_name = wd::describe(setting.device);
@@ -64,7 +64,7 @@ void run(const Workload& workload, double seconds, Result& result) {
 
 Result bench_trainer(const Setting& setting, bool train) {
   Result result = describe(setting, train ? "train" : "act");
-  Trainer trainer(setting.config, setting.row, setting.environment, setting.device);
+  Trainer trainer(setting.config, setting.environment, setting.device);
   const Trajectory& trajectory = trainer.trajectory();
   result.num_envs = trajectory.num_envs();
   result.rollout_steps = result.steps_in_round = trajectory.steps();
@@ -100,7 +100,7 @@ Result bench_environment(const Setting& setting, int num_envs, int steps) {
   if (steps == 0) steps = buffer_steps(spec, num_envs, storage);
   ReplicasOptions options = replicas_options(setting.config, device);
   options.num_envs = num_envs;
-  Replicas replicas(setting.row, setting.environment, options);
+  Replicas replicas(setting.environment, options);
   Trajectory trajectory(spec, policy_names(setting.config), setting.config.policy_of_role, steps, num_envs,
                         device, storage);
   Timeline timeline(device);

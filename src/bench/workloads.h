@@ -9,7 +9,6 @@ namespace wd::bench {
 
 struct Setting {
   const Config& config;
-  const EnvironmentRow& row;
   const Environment& environment;
   Device device;
   double seconds = 5.0;

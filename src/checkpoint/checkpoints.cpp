@@ -6,14 +6,14 @@
 #include <chrono>
 #include <set>
 
+#include "src/base/atomic_file.h"
 #include "src/base/failpoint.h"
 #include "src/base/files.h"
+#include "src/base/log.h"
 #include "src/base/whole_number.h"
 #include "src/checkpoint/manifest.h"
-#include "wd/atomic_file.h"
 #include "wd/checkpoint.h"
 #include "wd/error.h"
-#include "wd/log.h"
 
 namespace wd {
 

@@ -13,10 +13,10 @@
 
 #include "src/base/files.h"
 #include "src/base/json.h"
+#include "src/base/name.h"
 #include "src/base/whole_number.h"
 #include "src/metrics/tensorboard.h"
 #include "wd/error.h"
-#include "wd/name.h"
 
 namespace wd::checkpoint {
 namespace {

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <bit>
 
+#include "src/base/atomic_file.h"
 #include "src/base/files.h"
 #include "src/checkpoint/safetensors_header.h"
-#include "wd/atomic_file.h"
 #include "wd/error.h"
 
 static_assert(std::endian::native == std::endian::little, "the format is little-endian");

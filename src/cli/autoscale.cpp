@@ -6,11 +6,11 @@
 #include "src/autoscale/autoscale.h"
 #include "src/autoscale/learning.h"
 #include "src/autoscale/probe.h"
+#include "src/base/atomic_file.h"
+#include "src/base/log.h"
 #include "src/cli/output.h"
 #include "src/report/format.h"
-#include "wd/atomic_file.h"
 #include "wd/error.h"
-#include "wd/log.h"
 
 namespace wd::cli {
 
@@ -79,7 +79,7 @@ void AutoscaleArguments::choose(LaunchArguments& launch, ConfigSources& sources,
       if (!std::exchange(heading, true)) print(scaling::table_heading() + '\n');
       print(scaling::table_line(one, setup.config.trainer.total_steps) + '\n');
     };
-    done = autoscale(setup.config, *setup.row, *setup.environment, options);
+    done = autoscale(setup.config, *setup.environment, options);
     if (!quiet) print(chosen_text(done, setup.config) + scaling::set_flags(done.result.chosen) + '\n');
     for (const std::string& note : done.notes) logging::warn(note);
     ::setenv(kReportVariable, done.json.c_str(), 1);  // for workers, if any

@@ -5,7 +5,9 @@
 
 #include "src/autoscale/budget.h"
 #include "src/autoscale/probe.h"
+#include "src/base/atomic_file.h"
 #include "src/base/json.h"
+#include "src/base/log.h"
 #include "src/base/suggest.h"
 #include "src/bench/child.h"
 #include "src/bench/sweep.h"
@@ -15,8 +17,6 @@
 #include "src/cli/setup.h"
 #include "src/launcher/command.h"
 #include "src/report/plain_error.h"
-#include "wd/atomic_file.h"
-#include "wd/log.h"
 
 namespace wd::cli {
 namespace {
@@ -139,9 +139,9 @@ Json measure(Order order, std::optional<bench::Ceilings> ceilings) {
                                     : setup.config.trainer.num_envs;
   const std::int64_t steps =
       env && !order.rollout_steps.empty() ? parse_integer("--rollout_steps", order.rollout_steps, kSteps) : 0;
-  logging::info(concat("bench: ", setup.row->name, ", mode ", order.mode, ", ", replicas, " replicas, ",
-                       describe(setup.device)));
-  const bench::Setting setting{setup.config, *setup.row, *setup.environment, setup.device, order.seconds};
+  logging::info(concat("bench: ", setup.environment->name(), ", mode ", order.mode, ", ", replicas,
+                       " replicas, ", describe(setup.device)));
+  const bench::Setting setting{setup.config, *setup.environment, setup.device, order.seconds};
   const bench::Result result =
       env ? bench::bench_environment(setting, static_cast<int>(replicas), static_cast<int>(steps))
       : order.mode == "act" ? bench::bench_act(setting)

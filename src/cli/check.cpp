@@ -22,7 +22,7 @@ std::string line_of(const char* verdict, const CheckResult& result) {
 
 constexpr double kLeastPatience = 5.0;  // [s] a slow machine must not look like an endless loop
 constexpr const char* kEnding = "every call ends";
-const char* crashed_name = "";  // of the environment
+std::string crashed_name;  // of the environment
 
 [[noreturn]] void end_now(const CheckResult& result, const std::string& environment) {
   print(line_of("FAILED", result) + environment + " has faults\n");
@@ -45,9 +45,9 @@ bool run_checks(const Experiment& setup, const CheckOptions& options) {
              concat(what, ": has not ended for ", patience,
                     " s; is there an endless loop? (--seconds N waits longer)"),
              false},
-            setup.row->name);
+            std::string(setup.environment->name()));
   });
-  crashed_name = setup.row->name;
+  crashed_name = setup.environment->name();
   on_other_faults([](int signal) {
     end_now({"memory faults",
              concat(signal == SIGFPE ? "an integer is divided by 0" : "a segmentation fault",
@@ -63,7 +63,7 @@ bool run_checks(const Experiment& setup, const CheckOptions& options) {
   for (const CheckResult& result : check_orders(environment, options)) show(result);
   for (const auto& check : {check_resets, check_copies, check_derive}) show(check(environment, options));
   if (setup.device.is_cuda()) {
-    show(check_devices(*setup.row, environment, options));
+    show(check_devices(environment, options));
   } else {
     print(line_of("skipped", {"same bits: CPU and GPU", "no GPU is used"}));
   }
@@ -89,7 +89,7 @@ int check(const CommandLine& line) {
   if (!steps.empty()) extent.steps = static_cast<int>(parse_integer("--steps", steps, {1, 1e6}));
   if (!seconds.empty()) extent.seconds = parse_number("--seconds", seconds, above(0.0, 1e6));
   if (run_checks(setup, extent)) return 0;
-  print(std::string(setup.row->name) + " has faults\n");
+  print(std::string(setup.environment->name()) + " has faults\n");
   return 1;
 }
 

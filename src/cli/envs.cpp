@@ -24,9 +24,9 @@ std::string head_name(const ActionSpace& space, std::size_t k) {
 std::string describe_action(const ActionSpace& space) {
   std::vector<std::string> words;
   for (std::size_t k = 0; k < static_cast<std::size_t>(space.width()); ++k) {
-    words.push_back(space.is_continuous()
-                        ? concat(head_name(space, k), " in [", space.low, ", ", space.high, "]")
-                        : concat(head_name(space, k), " 0..", space.heads[k] - 1));
+    words.push_back(space.is_continuous() ? concat(head_name(space, k), " in [", space.bounds[k].low, ", ",
+                                                   space.bounds[k].high, "]")
+                                          : concat(head_name(space, k), " 0..", space.heads[k] - 1));
   }
   return join(words);
 }
@@ -39,10 +39,13 @@ Json role_json(const Role& role, int first_agent) {
     begin += part.size;
   }
   if (role.action.is_continuous()) {
-    action = {{"continuous", role.action.continuous},
-              {"low", role.action.low},
-              {"high", role.action.high},
-              {"names", role.action.names}};
+    Json low = Json::array(), high = Json::array();
+    for (const Bounds& bounds : role.action.bounds) {
+      low.push_back(bounds.low);
+      high.push_back(bounds.high);
+    }
+    action = {
+        {"continuous", role.action.components()}, {"low", low}, {"high", high}, {"names", role.action.names}};
   } else {
     action = {{"heads", role.action.heads}, {"names", role.action.names}};
   }
@@ -67,7 +70,7 @@ struct Parameter {
 };
 
 std::vector<Parameter> parameters_of(const Experiment& setup) {
-  const std::unique_ptr<Environment> fresh = setup.row->make();
+  const std::unique_ptr<Environment> fresh = make_environment(find_environment(setup.environment->name()));
   const auto defaults = list_fields([&](Fields& fields) { fresh->describe(fields); });
   std::vector<Parameter> parameters;
   for (const FieldInfo& info : list_fields(setup.describe())) {
@@ -80,7 +83,7 @@ std::vector<Parameter> parameters_of(const Experiment& setup) {
 
 Json description_json(const Experiment& setup) {
   const Spec spec = setup.environment->spec();
-  Json json = {{"name", setup.row->name},
+  Json json = {{"name", setup.environment->name()},
                {"agents", spec.num_agents()},
                {"time_limit", spec.time_limit},
                {"at_time_limit", end_of(spec)}};
@@ -137,8 +140,9 @@ std::string role_text(const Role& role, int first) {
 
 std::string description(const Experiment& setup) {
   const Spec spec = setup.environment->spec();
-  std::string text = concat(setup.row->name, ": ", run::counted(spec.num_agents(), "agent"), ", an episode ",
-                            end_of(spec), " after ", run::counted(spec.time_limit, "step"), "\n");
+  std::string text =
+      concat(setup.environment->name(), ": ", run::counted(spec.num_agents(), "agent"), ", an episode ",
+             end_of(spec), " after ", run::counted(spec.time_limit, "step"), "\n");
   int first = 0;
   for (const Role& role : spec.roles) {
     text += role_text(role, first);

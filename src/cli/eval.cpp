@@ -5,12 +5,12 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "src/base/log.h"
 #include "src/base/suggest.h"
 #include "src/cli/output.h"
 #include "src/cli/setup.h"
 #include "src/evaluation/evaluator.h"
 #include "wd/checkpoint.h"
-#include "wd/log.h"
 
 namespace wd::cli {
 namespace {
@@ -142,7 +142,7 @@ Starts parse_starts(const std::string& word, const EnvSettings& env) {
   if (found == kStarts.end())
     throw UsageError("--starts " + word + ": must be one of " + join(kStarts) + suggestion(word, kStarts));
   const auto starts = static_cast<Starts>(found - kStarts.begin());
-  if (starts == Starts::kFresh && env.reset == kResetGiven)
+  if (starts == Starts::kFresh && env.reset == ResetMode::kGiven)
     throw UsageError(
         "--starts fresh: env.reset = given takes its starts from a file, and there are no others; --set "
         "env.reset=random draws them");
@@ -190,11 +190,11 @@ Json evaluate(const Experiment& setup, const EvalOptions& options) {
   match.seed = static_cast<std::uint64_t>(parse_integer("--seed", options.seed, TrainerSettings::kSeeds));
   match.greedy = options.greedy;
   match.starts = parse_starts(options.starts, setup.config.env);
-  Evaluator evaluator(setup.config, *setup.row, *setup.environment, options.run, setup.device);
+  Evaluator evaluator(setup.config, *setup.environment, options.run, setup.device);
   if (evaluator.precision() != setup.config.trainer.precision)
     logging::warn("the run was trained in tf32, which a CPU does not have: it is played in fp32");
   Json json = {{"run", options.run},
-               {"env", setup.row->name},
+               {"env", setup.environment->name()},
                {"device", setup.device.is_cuda() ? "cuda" : "cpu"},
                {"seed", match.seed},
                {"greedy", match.greedy},

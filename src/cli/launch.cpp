@@ -100,7 +100,7 @@ void LaunchArguments::add_overrides(std::vector<Override>& overrides) const {
   overrides.push_back({"trainer.device", "cuda", "--num_gpus"});
 }
 
-void LaunchArguments::use_all_gpus(int device) {
+void LaunchArguments::use_all_gpus(DeviceChoice device) {
   if (asked_ || device == kDeviceCpu) return;
   const std::size_t gpus = visible_gpus().size();
   if (gpus == 0) return;
@@ -109,13 +109,13 @@ void LaunchArguments::use_all_gpus(int device) {
   launches_ = gpus > 1 || options_.max_restarts > 0;
 }
 
-LaunchOptions LaunchArguments::options(int device) const {
+LaunchOptions LaunchArguments::options(DeviceChoice device) const {
   LaunchOptions options = options_;
   options.gpus = device == kDeviceCuda || (device == kDeviceAuto && !visible_gpus().empty());
   return options;
 }
 
-int LaunchArguments::supervise(int device) const {
+int LaunchArguments::supervise(DeviceChoice device) const {
   return wd::supervise(options(device), launcher::own_command());
 }
 

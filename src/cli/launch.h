@@ -30,12 +30,12 @@ class LaunchArguments {
 
   // One worker on each GPU that this machine shows, where no option asks for workers and `device`, the
   // configured one, lets it.
-  void use_all_gpus(int device);
+  void use_all_gpus(DeviceChoice device);
   // All that was asked for. `device`: the configured one.
-  LaunchOptions options(int device) const;
+  LaunchOptions options(DeviceChoice device) const;
   // Starts the workers, each with this process's own command line, and watches them; the exit code. `device`:
   // the configured one.
-  int supervise(int device) const;
+  int supervise(DeviceChoice device) const;
   // Meets the other workers.
   ProcessGroup join(Device device) const;
   int world_size() const;

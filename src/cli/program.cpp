@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "src/base/program_name.h"
+#include "src/base/streams.h"
 #include "src/base/suggest.h"
 #include "src/cli/command.h"
 #include "src/cli/output.h"
@@ -11,7 +12,6 @@
 #include "wd/error.h"
 #include "wd/heartbeat.h"
 #include "wd/main.h"
-#include "wd/streams.h"
 
 namespace wd {
 namespace cli {

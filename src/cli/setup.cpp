@@ -6,10 +6,10 @@
 #include <cstring>
 
 #include "src/base/files.h"
+#include "src/base/log.h"
 #include "src/cli/output.h"
 #include "src/report/format.h"
-#include "wd/log.h"
-#include "wd/parallel.h"
+#include "wd/detail/parallel.h"
 
 namespace wd::cli {
 namespace {

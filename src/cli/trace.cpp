@@ -5,12 +5,12 @@
 #include <charconv>
 #include <cmath>
 
+#include "src/base/atomic_file.h"
 #include "src/cli/output.h"
 #include "src/cli/script.h"
 #include "src/cli/setup.h"
 #include "src/config/role_names.h"
 #include "src/metrics/number.h"
-#include "wd/atomic_file.h"
 #include "wd/error.h"
 #include "wd/trainer.h"
 
@@ -44,10 +44,10 @@ class Player {
         spec_(setup.environment->spec()),
         trajectory_(spec_, role_names(spec_), one_policy_per_role(spec_), 1, 1, setup.device,
                     {setup.config.trainer.storage().type}),
-        replicas_(*setup.row, *setup.environment, options(setup, script)) {}
+        replicas_(*setup.environment, options(setup, script)) {}
 
   std::string play(const Script& script) {
-    std::string json = "{\"environment\": \"" + std::string(setup_.row->name) + "\",\n\"agents\": ";
+    std::string json = "{\"environment\": \"" + std::string(setup_.environment->name()) + "\",\n\"agents\": ";
     append_agents(json);
     json += ",\n\"steps\": [\n";
     replicas_.step(trajectory_.first_rows());

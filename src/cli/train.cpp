@@ -1,4 +1,6 @@
 // train.cpp: `wdtrain --env NAME`: trains, and leaves a run folder; --resume goes on with one.
+#include "src/trainer/train.h"
+
 #include <unistd.h>
 
 #include <csignal>
@@ -6,20 +8,20 @@
 #include <string_view>
 
 #include "src/autoscale/memory_needed.h"
+#include "src/base/atomic_file.h"
 #include "src/base/files.h"
 #include "src/base/json.h"
+#include "src/base/log.h"
 #include "src/cli/autoscale.h"
 #include "src/cli/launch.h"
 #include "src/cli/output.h"
 #include "src/cli/resume.h"
 #include "src/cli/setup.h"
 #include "src/distributed/same_config.h"
+#include "src/run/run.h"
+#include "src/worker/fault.h"
 #include "src/worker/silence.h"
-#include "wd/atomic_file.h"
-#include "wd/fault.h"
 #include "wd/heartbeat.h"
-#include "wd/log.h"
-#include "wd/run.h"
 #include "wd/trainer.h"
 
 namespace wd::cli {
@@ -132,7 +134,7 @@ Experiment load_setup_that_fits(const ConfigSources& sources, const Membership& 
 }
 
 // What a worker is made of, in the order in which it is built.
-struct Worker {
+struct TrainingWorker {
   Experiment setup;
   ProcessGroup group;
   std::string config;  // effective, as in config.yaml
@@ -140,14 +142,14 @@ struct Worker {
   std::unique_ptr<Run> run;  // rank 0's
   std::unique_ptr<Checkpoints> checkpoints;
 
-  Worker(const TrainArguments& arguments, const ConfigSources& sources)
+  TrainingWorker(const TrainArguments& arguments, const ConfigSources& sources)
       : setup(load_setup_that_fits(sources, arguments.launch.membership())),
         group(arguments.launch.join(setup.device)) {
     config = print_config(setup.config, setup.describe(), false);
     check_same_config(group, config);
     if (group.leads())
       for (const std::string& note : setup.config.notes) logging::warn(note);
-    trainer = std::make_unique<Trainer>(setup.config, *setup.row, *setup.environment, setup.device, group);
+    trainer = std::make_unique<Trainer>(setup.config, *setup.environment, setup.device, group);
   }
   std::string place() const {
     return concat(describe(setup.device),
@@ -164,7 +166,7 @@ struct Worker {
 };
 
 // The exit code: 0, or 128 + n where signal n ended training.
-int run_training(const TrainArguments& arguments, Worker& worker) {
+int run_training(const TrainArguments& arguments, TrainingWorker& worker) {
   const Membership& self = arguments.launch.membership();
   among_others = self.alone() ? 0 : 1;
   for (const int signal : kStopSignals) {
@@ -197,7 +199,7 @@ int run_training(const TrainArguments& arguments, Worker& worker) {
 }
 
 int begin(const TrainArguments& arguments, const ConfigSources& sources) {
-  Worker worker(arguments, sources);
+  TrainingWorker worker(arguments, sources);
   if (!arguments.warm_start.empty()) {
     if (worker.group.leads()) warm_start(arguments.warm_start, worker.trainer->policies());
     worker.trainer->synchronize();
@@ -270,7 +272,7 @@ std::string way_on(const Config& config, const Trainer& trainer) {
 }
 
 int go_on(const TrainArguments& arguments, const Checkpoint& checkpoint, const ConfigSources& sources) {
-  Worker worker(arguments, sources);
+  TrainingWorker worker(arguments, sources);
   const Config& config = worker.setup.config;
   // What a restart goes on with is what was accepted at the start.
   if (worker.group.leads() && arguments.launch.membership().restart_dir.empty())

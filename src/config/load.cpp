@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <system_error>
 
+#include "src/base/name.h"
 #include "src/base/suggest.h"
 #include "src/config/layers.h"
-#include "wd/name.h"
 
 namespace wd {
 namespace config {

@@ -3,9 +3,9 @@
 #include <cctype>
 #include <iterator>
 
+#include "src/base/name.h"
 #include "src/base/suggest.h"
 #include "src/config/layers.h"
-#include "wd/name.h"
 
 namespace wd::config {
 namespace {

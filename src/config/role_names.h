@@ -1,4 +1,4 @@
-// role_names.h: the names that a Trajectory is made with: of roles, and of policies.
+// role_names.h: what a Trajectory is made with: names of roles and policies, sizes of states.
 #pragma once
 
 #include <numeric>
@@ -27,6 +27,13 @@ inline std::vector<std::string> policy_names(const Config& config) {
   std::vector<std::string> names;
   for (const PolicySettings& policy : config.policies) names.push_back(policy.name);
   return names;
+}
+
+// By policy: numbers that an agent's network carries from step to step.
+inline std::vector<int> state_sizes(const Config& config) {
+  std::vector<int> sizes;
+  for (const PolicySettings& policy : config.policies) sizes.push_back(policy.model.state_size());
+  return sizes;
 }
 
 }  // namespace wd

@@ -30,7 +30,7 @@ void name_roles(PolicySettings& policy, const Spec& spec, Problems& problems, co
 }
 
 std::string action_text(const ActionSpace& action) {
-  if (action.is_continuous()) return std::to_string(action.continuous) + " continuous";
+  if (action.is_continuous()) return std::to_string(action.components()) + " continuous";
   std::string text;
   for (const int choices : action.heads) text += (text.empty() ? "" : " x ") + std::to_string(choices);
   return text + " choices";
@@ -43,8 +43,7 @@ std::string spaces_text(const Role& role) {
 
 bool same_spaces(const Role& a, const Role& b) {
   return a.observation_size() == b.observation_size() && a.action.heads == b.action.heads &&
-         a.action.continuous == b.action.continuous && a.action.low == b.action.low &&
-         a.action.high == b.action.high && a.action_mask == b.action_mask;
+         a.action.bounds == b.action.bounds && a.action_mask == b.action_mask;
 }
 
 // Gives the roles of one policy to it.

@@ -17,12 +17,20 @@ void ModelSettings::describe(Fields& field) {
   field("separate_value", separate_value, "the value has a network of its own");
   if (network) {
     network->describe(field);
+    if (network->state_size() > 0)
+      field("sequence_length", sequence_length, {0, 1e6},
+            "steps over which gradients reach back in time, of which a rollout has a multiple; 0: all of its "
+            "steps");
   } else {
     field("fc_dims", fc_dims, {1, 65'536}, "width of each hidden layer");
-    field.choice("activation", activation, {"relu", "tanh"}, "after each hidden layer");
+    field.choice("activation", activation, kActivationNames, "after each hidden layer");
     field.choice("init_method", init_method, {"orthogonal", "xavier", "default"},
                  "first weights; default: as torch.nn.Linear");
   }
+  field.choice(
+      "distribution", distribution, {"gaussian", "squashed_gaussian"},
+      "continuous actions: a Gaussian, cut off at the bounds, or the hyperbolic tangent of one, which "
+      "stays within them");
   field("initial_log_std", initial_log_std, {-10, 2},
         "continuous actions: log of the first standard deviation");
   field("model_ckpt_filepath", model_ckpt_filepath,

@@ -1,7 +1,9 @@
 // validate.cpp: what settings demand of one another.
+#include <algorithm>
+
+#include "src/base/name.h"
 #include "src/config/layers.h"
 #include "wd/metrics.h"
-#include "wd/name.h"
 
 namespace wd::config {
 namespace {
@@ -88,16 +90,16 @@ void settle_total_steps(Checks& check) {
 
 void check_starts(Checks& check) {
   const EnvSettings& env = check.config.env;
-  if (env.reset == kResetPool && env.reset_pool_size == 0) {
+  if (env.reset == ResetMode::kPool && env.reset_pool_size == 0) {
     check.fail("env.reset_pool_size", "0", "must be at least 1 with reset: pool");
   }
-  if (env.reset == kResetGiven && env.starts.empty()) {
+  if (env.reset == ResetMode::kGiven && env.starts.empty()) {
     check.fail("env.starts", "\"\"", "must name a file with reset: given");
   }
-  if (env.reset != kResetPool && env.reset_pool_size > 0) {
+  if (env.reset != ResetMode::kPool && env.reset_pool_size > 0) {
     check.config.notes.push_back("env.reset_pool_size has no effect without reset: pool");
   }
-  if (env.reset != kResetGiven && !env.starts.empty()) {
+  if (env.reset != ResetMode::kGiven && !env.starts.empty()) {
     check.config.notes.push_back("env.starts has no effect without reset: given");
   }
 }
@@ -121,6 +123,25 @@ void check_observations(Checks& check) {
         "everybody (tag_continuous with env.use_full_observation): leave it at rows");
 }
 
+void check_squashed(Checks& check, const PolicySettings& policy) {
+  for (const Role& role : check.spec.roles) {
+    if (std::ranges::find(policy.roles, role.name) == policy.roles.end() || role.action.is_bounded())
+      continue;
+    return check.fail("policy." + policy.name + ".model.distribution", "squashed_gaussian",
+                      "the actions of " + role.name +
+                          (role.action.is_continuous() ? " have no bounds to stay within: take gaussian"
+                                                       : " are choices: it is for continuous ones"));
+  }
+}
+
+void check_sequences(Checks& check, const PolicySettings& policy) {
+  const std::int64_t steps = check.config.trainer.rollout_steps(), length = policy.model.sequence_length;
+  if (policy.model.state_size() == 0 || length == 0 || steps % length == 0) return;
+  check.fail("policy." + policy.name + ".model.sequence_length", to_string(length),
+             "must divide the " + to_string(steps) +
+                 " steps of a rollout, trainer.train_batch_size / trainer.num_envs");
+}
+
 void check_policies(Checks& check) {
   const TrainerSettings& trainer = check.config.trainer;
   const TrainingShape shape{trainer.num_envs, trainer.rollout_steps(), check.spec.time_limit,
@@ -134,6 +155,8 @@ void check_policies(Checks& check) {
           path, "",
           "metrics are called " + policy.name + "/... already: choose another name, with roles: [...]");
     }
+    if (policy.model.distribution == kSquashedGaussianActions) check_squashed(check, policy);
+    check_sequences(check, policy);
     if (!policy.to_train) continue;
     policy.algorithm->check(shape,
                             [&](const std::string& key, const std::string& value, const std::string& reason) {

@@ -1,8 +1,8 @@
 // device.cpp: choice of the device.
 #include "src/device/device.h"
 
+#include "wd/detail/parallel.h"
 #include "wd/error.h"
-#include "wd/parallel.h"
 
 namespace wd {
 

@@ -21,11 +21,11 @@ constexpr std::uint64_t kEvaluation = std::uint64_t{1} << 63;  // seeds of train
 }  // namespace
 
 Starts usual_starts(const EnvSettings& settings) {
-  return settings.reset == kResetRandom ? Starts::kFresh : Starts::kTraining;
+  return settings.reset == ResetMode::kRandom ? Starts::kFresh : Starts::kTraining;
 }
 
 // One match being played. Every role has buffers and a player of its own.
-struct Evaluator::Table {
+struct Evaluator::Game {
   const Match& match;
   std::uint64_t seed;
   Replicas replicas;
@@ -37,33 +37,31 @@ struct Evaluator::Table {
   bool over() const { return std::accumulate(remaining.begin(), remaining.end(), 0) == 0; }
 };
 
-Evaluator::Evaluator(const Config& config, const EnvironmentRow& row, const Environment& environment,
-                     std::filesystem::path run, Device device)
+Evaluator::Evaluator(const Config& config, const Environment& environment, std::filesystem::path run,
+                     Device device)
     : config_(config),
-      row_(row),
       environment_(environment),
       run_(std::move(run)),
       device_(device),
       spec_(environment.spec()) {}
 
 Precision Evaluator::precision() const {
-  const auto trained = static_cast<Precision>(config_.trainer.precision);
+  const Precision trained = config_.trainer.precision;
   return trained == kTf32 && !device_.is_cuda() ? kFp32 : trained;
 }
 
-void Evaluator::add_policy(Table& table, std::size_t role) {
-  if (table.match.players[role] != Player::kTrained) return table.policies.emplace_back(), void();
+void Evaluator::add_policy(Game& game, std::size_t role) {
+  if (game.match.players[role] != Player::kTrained) return game.policies.emplace_back(), void();
   const PolicySettings& settings = config_.policies[static_cast<std::size_t>(config_.policy_of_role[role])];
-  table.policies.emplace_back(Policy(table.trajectory.policies()[role], settings.model,
-                                     static_cast<int>(role), table.seed, config_.trainer.chunk_rows, device_,
-                                     precision()));
-  load_weights(*table.policies.back(), run_ / "weights" / (settings.name + ".safetensors"));
+  game.policies.emplace_back(Policy(game.trajectory.policies()[role], settings.model, static_cast<int>(role),
+                                    game.seed, config_.trainer.chunk_rows, device_, precision()));
+  load_weights(*game.policies.back(), run_ / "weights" / (settings.name + ".safetensors"));
 }
 
-void Evaluator::act_by_script(Table& table, std::size_t role) {
-  const StateLayout& layout = table.replicas.layout();
-  PolicyBuffers& buffers = table.trajectory.policies()[role];
-  const at::Tensor blocks = table.replicas.blocks().cpu();
+void Evaluator::act_by_script(Game& game, std::size_t role) {
+  const StateLayout& layout = game.replicas.layout();
+  PolicyBuffers& buffers = game.trajectory.policies()[role];
+  const at::Tensor blocks = game.replicas.blocks().cpu();
   const std::int64_t width = buffers.action.size(3), E = blocks.size(0);
   int first = 0;
   for (std::size_t r = 0; r < role; ++r) first += spec_.roles[r].count;
@@ -71,7 +69,7 @@ void Evaluator::act_by_script(Table& table, std::size_t role) {
   for (std::int64_t e = 0; e < E; ++e) {
     const auto* const block = static_cast<const std::byte*>(blocks.const_data_ptr()) + e * blocks.stride(0);
     if (!environment_.scripted(layout, block, actions[e].data_ptr<std::int32_t>())) {
-      throw UsageError(concat("environment ", row_.name, " has no scripted player"));
+      throw UsageError(concat("environment ", environment_.name(), " has no scripted player"));
     }
   }
   const at::Tensor mine = actions.narrow(1, first, buffers.num_agents).narrow(2, 0, width).contiguous();
@@ -79,41 +77,40 @@ void Evaluator::act_by_script(Table& table, std::size_t role) {
   buffers.action[0].copy_(buffers.action_space.is_continuous() ? mine.view(at::kFloat) : mine);
 }
 
-void Evaluator::act(Table& table, std::size_t role, std::uint64_t step) {
-  PolicyBuffers& buffers = table.trajectory.policies()[role];
-  switch (table.match.players[role]) {
+void Evaluator::act(Game& game, std::size_t role, std::uint64_t step) {
+  PolicyBuffers& buffers = game.trajectory.policies()[role];
+  switch (game.match.players[role]) {
     case Player::kTrained:
-      table.policies[role]->act(buffers, 0, {.seed = table.seed, .step = step, .greedy = table.match.greedy});
+      game.policies[role]->act(buffers, 0, {.seed = game.seed, .step = step, .greedy = game.match.greedy});
       break;
     case Player::kRandom:
       play_at_random(current_queue(device_), buffers, 0, 0,
-                     {.seed = table.seed, .policy = static_cast<std::uint32_t>(role), .step = step});
+                     {.seed = game.seed, .policy = static_cast<std::uint32_t>(role), .step = step});
       break;
     case Player::kScripted:
-      act_by_script(table, role);
+      act_by_script(game, role);
       break;
   }
 }
 
-void Evaluator::count_step(Table& table, std::vector<Episode>& episodes) {
+void Evaluator::count_step(Game& game, std::vector<Episode>& episodes) {
   std::vector<at::Tensor> rewards;  // by role: the mean over its agents, [E]
-  for (const PolicyBuffers& buffers : table.trajectory.policies())
+  for (const PolicyBuffers& buffers : game.trajectory.policies())
     rewards.push_back(buffers.reward[0].to(at::kDouble).mean(1).cpu());
-  const at::Tensor ended =
-      at::bitwise_or(table.trajectory.terminated(), table.trajectory.truncated())[0].cpu();
-  const at::Tensor reset = table.trajectory.reset_step()[0].cpu();
+  const at::Tensor ended = at::bitwise_or(game.trajectory.terminated(), game.trajectory.truncated())[0].cpu();
+  const at::Tensor reset = game.trajectory.reset_step()[0].cpu();
   const std::size_t K = spec_.statistics.size();
-  const at::Tensor statistics = K > 0 ? table.trajectory.statistics()[0].cpu() : at::Tensor();
-  for (std::size_t e = 0; e < table.running.size(); ++e) {
-    Episode& running = table.running[e];
+  const at::Tensor statistics = K > 0 ? game.trajectory.statistics()[0].cpu() : at::Tensor();
+  for (std::size_t e = 0; e < game.running.size(); ++e) {
+    Episode& running = game.running[e];
     running.length += reset.const_data_ptr<std::uint8_t>()[e] != 0 ? 0 : 1;
     for (std::size_t r = 0; r < rewards.size(); ++r)
       running.returns[r] += rewards[r].const_data_ptr<double>()[e];
-    if (ended.const_data_ptr<std::uint8_t>()[e] == 0 || table.remaining[e] == 0) continue;
+    if (ended.const_data_ptr<std::uint8_t>()[e] == 0 || game.remaining[e] == 0) continue;
     for (std::size_t k = 0; k < K; ++k)
       running.statistics.push_back(statistics.const_data_ptr<float>()[e * K + k]);
     episodes.push_back(std::exchange(running, {0, std::vector<double>(spec_.roles.size()), {}}));
-    --table.remaining[e];
+    --game.remaining[e];
   }
 }
 
@@ -123,26 +120,31 @@ std::vector<Episode> Evaluator::play(const Match& match) {
   options.num_envs = E;
   if (match.starts == Starts::kTraining) options.start_seed = options.seed;
   options.seed = match.seed | kEvaluation;
-  Table table{match,
-              options.seed,
-              Replicas(row_, environment_, options),
-              Trajectory(spec_, role_names(spec_), one_policy_per_role(spec_), 1, E, device_,
-                         config_.trainer.storage()),
-              {},
-              {},
-              {}};
-  for (std::size_t r = 0; r < spec_.roles.size(); ++r) add_policy(table, r);
-  for (int e = 0; e < E; ++e)
-    table.remaining.push_back(match.episodes / E + (e < match.episodes % E ? 1 : 0));
-  table.running.assign(static_cast<std::size_t>(E), {0, std::vector<double>(spec_.roles.size()), {}});
+  std::vector<int> state_sizes;
+  for (std::size_t r = 0; r < spec_.roles.size(); ++r)
+    state_sizes.push_back(
+        match.players[r] == Player::kTrained
+            ? config_.policies[static_cast<std::size_t>(config_.policy_of_role[r])].model.state_size()
+            : 0);
+  Game game{match,
+            options.seed,
+            Replicas(environment_, options),
+            Trajectory(spec_, role_names(spec_), one_policy_per_role(spec_), 1, E, device_,
+                       config_.trainer.storage(), state_sizes),
+            {},
+            {},
+            {}};
+  for (std::size_t r = 0; r < spec_.roles.size(); ++r) add_policy(game, r);
+  for (int e = 0; e < E; ++e) game.remaining.push_back(match.episodes / E + (e < match.episodes % E ? 1 : 0));
+  game.running.assign(static_cast<std::size_t>(E), {0, std::vector<double>(spec_.roles.size()), {}});
 
   std::vector<Episode> episodes;
-  table.replicas.step(table.trajectory.first_rows());
-  for (std::uint64_t step = 0; !table.over(); ++step) {
-    for (std::size_t r = 0; r < spec_.roles.size(); ++r) act(table, r, step);
-    table.replicas.step(table.trajectory.rows(0));
-    count_step(table, episodes);
-    table.trajectory.carry_over();
+  game.replicas.step(game.trajectory.first_rows());
+  for (std::uint64_t step = 0; !game.over(); ++step) {
+    for (std::size_t r = 0; r < spec_.roles.size(); ++r) act(game, r, step);
+    game.replicas.step(game.trajectory.rows(0));
+    count_step(game, episodes);
+    game.trajectory.carry_over();
   }
   return episodes;
 }

@@ -41,8 +41,7 @@ struct Episode {
 class Evaluator {
  public:
   // The environment must outlive it. Reads weights/POLICY.safetensors of the run as roles need them.
-  Evaluator(const Config& config, const EnvironmentRow& row, const Environment& environment,
-            std::filesystem::path run, Device device);
+  Evaluator(const Config& config, const Environment& environment, std::filesystem::path run, Device device);
 
   // Plays exactly `episodes` of them. Every replica plays a number that is fixed beforehand: to take the
   // first to finish would favour short ones. Actions, and what an environment draws after a start, are apart
@@ -54,15 +53,14 @@ class Evaluator {
   Precision precision() const;
 
  private:
-  struct Table;
+  struct Game;
 
-  void add_policy(Table& table, std::size_t role);
-  void act(Table& table, std::size_t role, std::uint64_t step);
-  void act_by_script(Table& table, std::size_t role);
-  void count_step(Table& table, std::vector<Episode>& episodes);
+  void add_policy(Game& game, std::size_t role);
+  void act(Game& game, std::size_t role, std::uint64_t step);
+  void act_by_script(Game& game, std::size_t role);
+  void count_step(Game& game, std::vector<Episode>& episodes);
 
   const Config& config_;
-  const EnvironmentRow& row_;
   const Environment& environment_;
   std::filesystem::path run_;
   Device device_;

@@ -3,8 +3,8 @@
 
 #include <unistd.h>
 
+#include "src/base/log.h"
 #include "src/base/terminal.h"
-#include "wd/log.h"
 
 namespace wd::launcher {
 namespace {

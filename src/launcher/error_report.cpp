@@ -1,10 +1,10 @@
 // error_report.cpp: error.json and error_rank_R.json.
 #include <algorithm>
 
+#include "src/base/atomic_file.h"
 #include "src/base/files.h"
 #include "src/base/json.h"
 #include "src/launcher/failure.h"
-#include "wd/atomic_file.h"
 #include "wd/error.h"
 
 namespace wd::launcher {

@@ -5,13 +5,13 @@
 
 #include <cerrno>
 
+#include "src/base/atomic_file.h"
 #include "src/base/files.h"
 #include "src/base/host.h"
 #include "src/base/json.h"
 #include "src/distributed/address.h"
 #include "src/launcher/own_address.h"
 #include "src/worker/monotonic.h"
-#include "wd/atomic_file.h"
 #include "wd/error.h"
 
 namespace wd::launcher {
@@ -35,7 +35,7 @@ Json read_object(const fs::path& path) {
 
 }  // namespace
 
-FileRendezvous::FileRendezvous(const LaunchOptions& options, Place place)
+FileRendezvous::FileRendezvous(const LaunchOptions& options, MeetingPlace place)
     : options_(options), place_(std::move(place)), run_id_(run_id(options)) {
   std::error_code error;
   fs::create_directories(place_.folder, error);

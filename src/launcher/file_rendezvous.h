@@ -14,8 +14,8 @@ namespace wd::launcher {
 class FileRendezvous : public Rendezvous {
  public:
   FileRendezvous(const LaunchOptions& options,
-                 Place place);  // throws UsageError where the folder cannot be made
-  ~FileRendezvous() override;   // removes what this node wrote
+                 MeetingPlace place);  // throws UsageError where the folder cannot be made
+  ~FileRendezvous() override;          // removes what this node wrote
 
   std::optional<Meeting> meet(int restart, Signals& signals) override;
   void keep() override;
@@ -32,7 +32,7 @@ class FileRendezvous : public Rendezvous {
   bool wait_until(std::int64_t deadline, Signals& signals) const;
 
   const LaunchOptions& options_;
-  Place place_;
+  MeetingPlace place_;
   std::string run_id_;
   int restart_ = 0;
   std::string address_, token_;

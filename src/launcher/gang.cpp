@@ -25,7 +25,7 @@ Gang::Gang(const Launch& launch, int restart, std::filesystem::path restart_fold
       restart_folder_(std::move(restart_folder)),
       memory_(launch.options.num_workers),
       hangs_(launch.options, memory_.slots(), now_ns()) {
-  outcome_.began = utc(now_ns());
+  ending_.began = utc(now_ns());
   for (int k = 0; k < launch.options.num_workers; ++k)
     workers_.push_back({.output = WorkerOutput(rank_of(k), launch.console)});
 }
@@ -88,7 +88,7 @@ void Gang::start(Meeting meeting) {
   }
 }
 
-Outcome Gang::watch(const std::function<void()>& while_starting) {
+Ending Gang::watch(const std::function<void()>& while_starting) {
   turned_at_ = now_ns();
   bool starting = true;
   while (any_alive()) {
@@ -106,8 +106,8 @@ Outcome Gang::watch(const std::function<void()>& while_starting) {
     if (starting) while_starting();
   }
   for (const WorkerStatus& slot : memory_.slots())
-    outcome_.iteration = std::max(outcome_.iteration, slot.iteration.load());
-  return outcome_;
+    ending_.iteration = std::max(ending_.iteration, slot.iteration.load());
+  return ending_;
 }
 
 // Until something happens, or the turn is over.
@@ -141,12 +141,12 @@ void Gang::bury(int local_rank, int status) {
 
 // The first folder that a worker names is the run's.
 void Gang::find_folder() {
-  if (!outcome_.run_folder.empty()) return;
+  if (!ending_.run_folder.empty()) return;
   for (const WorkerStatus& slot : memory_.slots()) {
     if (slot.has_run_folder.load() == 0) continue;
     const std::filesystem::path folder = read_text(slot.run_folder);
     if (!folder.is_absolute()) continue;
-    outcome_.run_folder = folder;
+    ending_.run_folder = folder;
     for (Worker& worker : workers_) worker.output.open_log(folder, restart_);
     return;
   }

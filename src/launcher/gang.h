@@ -31,7 +31,7 @@ struct Launch {
 };
 
 // How an attempt went.
-struct Outcome {
+struct Ending {
   std::vector<Failure> failures;     // in no order
   std::filesystem::path run_folder;  // empty where no worker named one
   std::int64_t iteration = 0;        // the furthest that a worker has begun
@@ -52,7 +52,7 @@ class Gang {
   void start(Meeting meeting);
   // Until all workers have ended. `while_starting` is called again and again until all have left their first
   // phase.
-  Outcome watch(const std::function<void()>& while_starting);
+  Ending watch(const std::function<void()>& while_starting);
 
  private:
   enum class State { kRunning, kAsking, kSettling, kTerminating, kKilling };
@@ -91,7 +91,7 @@ class Gang {
   StatusMemory memory_;
   HangWatch hangs_;
   std::vector<Worker> workers_;
-  Outcome outcome_;
+  Ending ending_;
   Hang hang_;  // in kAsking
   State state_ = State::kRunning;
   std::int64_t deadline_ = 0;  // of the state

@@ -59,7 +59,7 @@ void Gang::take_signals() {
     const bool again = !passed_on_.empty() || state_ != State::kRunning;
     passed_on_.push_back(signal);
     if (again) {
-      outcome_.interrupted = outcome_.interrupted || passed_on_.size() > 1;
+      ending_.interrupted = ending_.interrupted || passed_on_.size() > 1;
       send_all(SIGKILL);
       enter(State::kKilling, kKillSeconds);
       continue;
@@ -78,12 +78,12 @@ void Gang::judge(int local_rank, int status) {
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   if (!reported && code >= 0 && code == slot.exit_code.load()) {
-    if (outcome_.exit_code == 0) outcome_.exit_code = code;
+    if (ending_.exit_code == 0) ending_.exit_code = code;
     return;
   }
   const bool by_us = (signal == SIGTERM && told_to_end) || (signal == SIGKILL && state_ == State::kKilling);
   const bool passed_on = std::ranges::count(passed_on_, signal) > 0;
-  if (!reported && passed_on) outcome_.interrupted = true;
+  if (!reported && passed_on) ending_.interrupted = true;
   if (!reported && (by_us || passed_on || (code >= 0 && told_to_end))) return;
 
   const std::int64_t now = now_ns();
@@ -100,8 +100,8 @@ void Gang::judge(int local_rank, int status) {
 void Gang::blame(int local_rank, const Failure& failure) {
   Worker& worker = workers_[static_cast<std::size_t>(local_rank)];
   worker.failed = true;
-  outcome_.failures.push_back(failure);
-  Failure& kept = outcome_.failures.back();
+  ending_.failures.push_back(failure);
+  Failure& kept = ending_.failures.back();
   kept.local_rank = local_rank;
   kept.rank = rank_of(local_rank);
   kept.pid = worker.pid;
@@ -126,7 +126,7 @@ void Gang::act(std::int64_t now) {
   }
   switch (state_) {
     case State::kRunning:
-      if (!outcome_.failures.empty() || outcome_.interrupted || overdue)
+      if (!ending_.failures.empty() || ending_.interrupted || overdue)
         return enter(State::kSettling, kSettleSeconds);
       return look_for_hang(now);
     case State::kAsking:

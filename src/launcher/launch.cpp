@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "src/base/streams.h"
 #include "src/launcher/command.h"
 #include "src/worker/guarded.h"
 #include "src/worker/status.h"
 #include "wd/heartbeat.h"
-#include "wd/streams.h"
 
 namespace wd {
 

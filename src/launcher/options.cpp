@@ -4,10 +4,10 @@
 #include <cmath>
 #include <string_view>
 
+#include "src/base/name.h"
 #include "src/launcher/devices.h"
 #include "src/launcher/rendezvous.h"
 #include "wd/error.h"
-#include "wd/name.h"
 
 namespace wd {
 namespace launcher {

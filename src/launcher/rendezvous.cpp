@@ -30,7 +30,8 @@ class ThisMachine : public Rendezvous {
 
 class KnownAddress : public Rendezvous {
  public:
-  KnownAddress(const LaunchOptions& options, Place place) : options_(options), place_(std::move(place)) {}
+  KnownAddress(const LaunchOptions& options, MeetingPlace place)
+      : options_(options), place_(std::move(place)) {}
 
   std::optional<Meeting> meet(int, Signals&) override {
     Meeting meeting{place_.host, place_.port, token(), {}};
@@ -55,12 +56,12 @@ class KnownAddress : public Rendezvous {
   }
 
   const LaunchOptions& options_;
-  Place place_;
+  MeetingPlace place_;
 };
 
-Place parse_tcp(const std::string& text, std::string_view rest) {
+MeetingPlace parse_tcp(const std::string& text, std::string_view rest) {
   const std::size_t colon = rest.rfind(':');
-  Place place{.kind = Place::Kind::kTcp, .text = text};
+  MeetingPlace place{.kind = MeetingPlace::Kind::kTcp, .text = text};
   if (colon != std::string_view::npos) {
     place.host = rest.substr(0, colon);
     place.port = whole_number<int>(rest.substr(colon + 1)).value_or(0);
@@ -80,24 +81,24 @@ Place parse_tcp(const std::string& text, std::string_view rest) {
 
 }  // namespace
 
-Place parse_rendezvous(const std::string& text) {
+MeetingPlace parse_rendezvous(const std::string& text) {
   constexpr std::string_view kTcp = "tcp://", kFile = "file://";
   if (text.empty()) return {};
   if (text.starts_with(kTcp)) return parse_tcp(text, std::string_view(text).substr(kTcp.size()));
-  Place place{.kind = Place::Kind::kFile, .text = text};
+  MeetingPlace place{.kind = MeetingPlace::Kind::kFile, .text = text};
   if (text.starts_with(kFile)) place.folder = text.substr(kFile.size());
   if (!place.folder.is_absolute()) throw UsageError("--rendezvous " + text + kExpected);
   return place;
 }
 
 std::unique_ptr<Rendezvous> make_rendezvous(const LaunchOptions& options) {
-  Place place = parse_rendezvous(options.rendezvous);
+  MeetingPlace place = parse_rendezvous(options.rendezvous);
   switch (place.kind) {
-    case Place::Kind::kTcp:
+    case MeetingPlace::Kind::kTcp:
       return std::make_unique<KnownAddress>(options, std::move(place));
-    case Place::Kind::kFile:
+    case MeetingPlace::Kind::kFile:
       return std::make_unique<FileRendezvous>(options, std::move(place));
-    case Place::Kind::kThisMachine:
+    case MeetingPlace::Kind::kThisMachine:
       break;
   }
   return std::make_unique<ThisMachine>();

@@ -23,7 +23,7 @@ struct Meeting {
 };
 
 // --rendezvous, taken apart.
-struct Place {
+struct MeetingPlace {
   enum class Kind { kThisMachine, kTcp, kFile } kind = Kind::kThisMachine;
   std::string text;  // as it was written
   std::string host;  // kTcp
@@ -32,7 +32,7 @@ struct Place {
 };
 
 // Throws UsageError saying what is expected.
-Place parse_rendezvous(const std::string& text);
+MeetingPlace parse_rendezvous(const std::string& text);
 
 class Rendezvous {
  public:

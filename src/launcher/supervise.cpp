@@ -34,7 +34,7 @@ class Supervisor {
       std::optional<Meeting> meeting = rendezvous_->meet(restart, signals_);
       if (!meeting) return 128 + signals_.first();
       const std::int64_t began = now_ns();
-      const Outcome outcome = attempt(restart, std::move(*meeting));
+      const Ending outcome = attempt(restart, std::move(*meeting));
       if (is_in_order(outcome)) {
         if (outcome.interrupted) close_summary("ended at once by a signal");
         return exit_code(outcome);
@@ -51,21 +51,21 @@ class Supervisor {
   }
 
  private:
-  Outcome attempt(int restart, Meeting meeting) {
+  Ending attempt(int restart, Meeting meeting) {
     Gang gang(launch_, restart, folder_);
     gang.start(std::move(meeting));
-    Outcome outcome = gang.watch([this] { rendezvous_->keep(); });
+    Ending outcome = gang.watch([this] { rendezvous_->keep(); });
     if (!outcome.run_folder.empty()) folder_ = outcome.run_folder;
     return outcome;
   }
 
   // Peers of a worker that was ended by the signal that it was passed have lost it: no failure of theirs.
-  static bool is_in_order(const Outcome& outcome) {
+  static bool is_in_order(const Ending& outcome) {
     return outcome.failures.empty() || (outcome.interrupted && root_cause(outcome.failures).secondary);
   }
 
   // Workers that had finished before they heard the signal have finished.
-  int exit_code(const Outcome& outcome) const {
+  int exit_code(const Ending& outcome) const {
     const bool incomplete = outcome.exit_code != 0 || outcome.interrupted;
     return incomplete && signals_.first() != 0 ? 128 + signals_.first() : outcome.exit_code;
   }
@@ -74,7 +74,7 @@ class Supervisor {
 
   // Where all failures here are consequences: the cause, if another node's launcher has written it into the
   // same folder.
-  std::optional<Failure> find_remote(const Outcome& outcome, std::int64_t began, int restart) const {
+  std::optional<Failure> find_remote(const Ending& outcome, std::int64_t began, int restart) const {
     if (!is_elsewhere(root_cause(outcome.failures)) || folder_.empty()) return {};
     const std::string since = utc(began - nanoseconds(kClockSlack));
     const std::int64_t deadline = now_ns() + nanoseconds(kRemoteSeconds);
@@ -87,7 +87,7 @@ class Supervisor {
     return found;
   }
 
-  void write_down(const Outcome& outcome, const Failure& root, bool remote) {
+  void write_down(const Ending& outcome, const Failure& root, bool remote) {
     if (folder_.empty()) return;
     try {
       write_failures(folder_, outcome.failures, remote || is_elsewhere(root) ? nullptr : &root);
@@ -107,7 +107,7 @@ class Supervisor {
   }
 
   // Tells of the failure, and whether another attempt follows.
-  bool goes_on(const Outcome& outcome, const Failure& root, int restart) {
+  bool goes_on(const Ending& outcome, const Failure& root, int restart) {
     std::string text = describe(root) + describe_rest(outcome.failures, root, folder_);
     if (is_elsewhere(root)) text += "\n  the cause is on another node: see what its launcher says";
     const bool may = restart < options_.max_restarts && root.code != kUsageCode && signals_.first() == 0;

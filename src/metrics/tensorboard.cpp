@@ -14,8 +14,8 @@
 #include <cstring>
 
 #include "src/base/host.h"
+#include "src/base/name.h"
 #include "wd/error.h"
-#include "wd/name.h"
 
 namespace wd {
 namespace {

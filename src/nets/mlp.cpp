@@ -162,13 +162,13 @@ std::unique_ptr<Network::Gradient> Mlp::make_gradient(const at::Tensor& flat) co
   return gradient;
 }
 
-void Mlp::forward(const at::Tensor& observation, Workspace& workspace) const {
-  run_forward(observation, static_cast<Memory&>(workspace));
+void Mlp::forward(const NetworkInput& input, Workspace& workspace) const {
+  run_forward(input.observation, static_cast<Memory&>(workspace));
 }
 
-void Mlp::backward(const at::Tensor& observation, const at::Tensor& output_grad, Workspace& workspace,
+void Mlp::backward(const NetworkInput& input, const at::Tensor& output_grad, Workspace& workspace,
                    Gradient& gradient) const {
-  run_backward(observation, output_grad, static_cast<Memory&>(workspace),
+  run_backward(input.observation, output_grad, static_cast<Memory&>(workspace),
                static_cast<LayerGradients&>(gradient));
 }
 

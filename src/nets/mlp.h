@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "src/nets/activation.h"
 #include "src/nets/linear.h"
 #include "src/nets/network.h"
 #include "src/nets/table_layer.h"
@@ -54,8 +55,8 @@ class Mlp : public Network {
   const Layer* head() const override { return &layers_.back(); }
   std::unique_ptr<Workspace> make_workspace(std::int64_t rows, bool with_gradients) const override;
   std::unique_ptr<Gradient> make_gradient(const at::Tensor& flat) const override;
-  void forward(const at::Tensor& observation, Workspace& workspace) const final;
-  void backward(const at::Tensor& observation, const at::Tensor& output_grad, Workspace& workspace,
+  void forward(const NetworkInput& input, Workspace& workspace) const final;
+  void backward(const NetworkInput& input, const at::Tensor& output_grad, Workspace& workspace,
                 Gradient& gradient) const final;
   void finish_gradient(const at::Tensor& derived, const at::Tensor& flat) const override;
   double forward_flop() const override;
@@ -93,14 +94,17 @@ class MlpCpu : public Mlp {
   using Mlp::Mlp;
 
  protected:
+  const ActivationFunctions& activation() const { return functions_of(shape_.activation); }
   // What the first layer reads, where it reads rows.
   virtual const at::Tensor& input_of(const at::Tensor& observation, Memory&) const { return observation; }
   virtual const at::Tensor& weight_of(std::size_t l) const { return layers_[l].weight; }
   virtual const at::Tensor& bias_of(std::size_t l) const { return layers_[l].bias; }
   // The activation of hidden layer l, on n sums in place.
-  virtual void activate(std::size_t l, float* x, std::int64_t n) const;
-  // grad *= derivative of the activation of hidden layer l, which can be told from the activated values.
-  virtual void activate_backward(std::size_t l, const float* activated, float* grad, std::int64_t n) const;
+  virtual void activate(std::size_t, float* x, std::int64_t n) const { activation().forward(x, n); }
+  // grad *= derivative of the activation of hidden layer l.
+  virtual void activate_backward(std::size_t, const float* activated, float* grad, std::int64_t n) const {
+    activation().backward(activated, grad, n);
+  }
 
  private:
   void run_forward(const at::Tensor& observation, Memory& memory) const final;

@@ -2,8 +2,7 @@
 #include <ATen/ATen.h>
 
 #include "src/nets/mlp.h"
-#include "src/nets/mlp_cpu.h"
-#include "wd/bfloat16.h"
+#include "wd/detail/bfloat16.h"
 
 namespace wd {
 
@@ -35,27 +34,13 @@ const at::Tensor& MlpBf16::input_of(const at::Tensor& observation, Memory& memor
   return memory.input;
 }
 
-// Sums are rounded before tanh, which is a kernel of its own on a GPU.
 void MlpBf16::activate(std::size_t l, float* x, std::int64_t n) const {
-  if (!is_stored_as_bf16(l)) {
-    MlpCpu::activate(l, x, n);
-  } else if (shape_.activation == kRelu) {
-    each(x, n, [](float v, std::int64_t) { return round_to_bfloat16(relu(v)); });
-  } else {
-    each(x, n, [](float v, std::int64_t) { return round_to_bfloat16(tanh(round_to_bfloat16(v))); });
-  }
+  is_stored_as_bf16(l) ? activation().forward_bf16(x, n) : activation().forward(x, n);
 }
 
 // The gradient of the last hidden layer comes from the float32 product of the heads.
-void MlpBf16::activate_backward(std::size_t l, const float* a, float* grad, std::int64_t n) const {
-  const bool exact = !is_stored_as_bf16(l);
-  if (shape_.activation == kRelu) {
-    each(grad, n, [=](float g, std::int64_t i) { return a[i] <= 0.0f ? 0.0f : round_to_bfloat16(g); });
-  } else {
-    each(grad, n, [=](float g, std::int64_t i) {
-      return round_to_bfloat16((exact ? g : round_to_bfloat16(g)) * (1.0f - a[i] * a[i]));
-    });
-  }
+void MlpBf16::activate_backward(std::size_t l, const float* activated, float* grad, std::int64_t n) const {
+  activation().backward_bf16(activated, grad, n, !is_stored_as_bf16(l));
 }
 
 }  // namespace wd

@@ -1,23 +1,18 @@
 // mlp_cpu.cpp: forward and backward passes of a multilayer perceptron on the CPU, into memory that was
 // allocated before.
-#include "src/nets/mlp_cpu.h"
-
 #include <ATen/ATen.h>
 
+#include "kernels/matmul.h"
+#include "src/base/profile.h"
 #include "src/nets/mlp.h"
-#include "wd/profile.h"
 
 namespace wd {
 
-void MlpCpu::activate(std::size_t, float* x, std::int64_t n) const { wd::activate(shape_.activation, x, n); }
+namespace {
 
-void MlpCpu::activate_backward(std::size_t, const float* activated, float* grad, std::int64_t n) const {
-  if (shape_.activation == kRelu) {
-    each(grad, n, [=](float g, std::int64_t i) { return activated[i] <= 0.0f ? 0.0f : g; });
-  } else {
-    each(grad, n, [=](float g, std::int64_t i) { return g * (1.0f - activated[i] * activated[i]); });
-  }
-}
+ConstMatrix matrix(const at::Tensor& x) { return {x.const_data_ptr<float>(), x.stride(0), x.stride(1)}; }
+
+}  // namespace
 
 void MlpCpu::run_forward(const at::Tensor& observation, Memory& memory) const {
   const profile::Scope scope("rest of the forward pass");

@@ -40,21 +40,22 @@ at::Tensor MlpGpu::weight_of(std::size_t l) const {
 
 void MlpGpu::run_forward(const at::Tensor& observation, Memory& memory) const {
   const std::int64_t n = rows_of(observation);
+  const ActivationFunctions& activation = functions_of(shape_.activation);
   if (memory.input.defined()) top(memory.input, n).copy_(with_columns(observation, memory.input.size(1)));
   for (std::size_t l = 0; l < layers_.size(); ++l) {
     const bool head = l + 1 == layers_.size();
     const at::Tensor rows = top(head ? memory.output : memory.hidden[l], n);
     at::Tensor y = with_columns(rows, layers_[l].weight.size(0));
-    const bool bf16 = y.scalar_type() == at::kBFloat16, relu = !head && shape_.activation == kRelu;
+    const bool bf16 = y.scalar_type() == at::kBFloat16, fused = !head && activation.fused;
     if (l == 0 && reads_tables()) {
       const at::Tensor exact = bf16 ? top(memory.first, n) : y;
-      first_->forward(observation, exact, relu);
+      first_->forward(observation, exact, fused);
       if (bf16) y.copy_(exact);
     } else {
       linear_->forward(input_of(l, observation, memory), weight_of(l), (bf16 ? shadow_ : layers_)[l].bias, y,
-                       relu);
+                       fused);
     }
-    if (!head && shape_.activation == kTanh) at::tanh_(y);
+    if (!head && !fused) activation.forward_gpu(y);
   }
 }
 
@@ -77,9 +78,7 @@ void MlpGpu::run_backward(const at::Tensor& observation, const at::Tensor& outpu
     at::Tensor below = top(memory.hidden_grad[l - 1], n);
     at::Tensor product = rounded_here ? top(memory.last_grad, n) : below;
     linear_->backward_input(grad, weight_of(l), product);
-    const at::Tensor activated = top(memory.hidden[l - 1], n);
-    shape_.activation == kRelu ? at::threshold_backward_out(product, product, activated, 0)
-                               : at::tanh_backward_out(product, product, activated);
+    functions_of(shape_.activation).backward_gpu(product, top(memory.hidden[l - 1], n));
     if (rounded_here) below.copy_(product);
     grad = with_columns(below, layers_[l - 1].weight.size(0));
   }

@@ -32,6 +32,14 @@ std::string shape_text(const at::Tensor& tensor) { return concat(tensor.sizes())
 
 }  // namespace
 
+at::Tensor Module::forward(const at::Tensor&) {
+  throw UsageError(concat(name(), " does not override wd::Module::forward()"));
+}
+
+Module::Step Module::step(const at::Tensor&, const at::Tensor&) {
+  throw UsageError(concat(name(), " has a state, and does not override wd::Module::step()"));
+}
+
 struct ModuleNetwork::Memory final : Workspace {
   bool records = false;
   at::Tensor result;  // of the last forward(), with its graph
@@ -72,12 +80,19 @@ void ModuleNetwork::check() const {
       throw UsageError(
           concat(name, "parameter ", names_[k], " is ", parameters_[k].scalar_type(), ": float32 only"));
   }
-  const at::Tensor output = module_->forward(at::zeros({3, shape_.inputs}, parameters_[0].options()));
-  if (!output.defined() || output.sizes() != at::IntArrayRef{3, shape_.outputs} ||
-      output.scalar_type() != at::kFloat)
-    throw UsageError(concat(name, "forward() of 3 rows of ", shape_.inputs, " entries gives ",
-                            output.defined() ? shape_text(output) : "nothing", " where float32 [3, ",
-                            shape_.outputs, "] is expected"));
+  const auto expect = [&](const char* what, const at::Tensor& result, std::int64_t columns) {
+    if (result.defined() && result.sizes() == at::IntArrayRef{3, columns} &&
+        result.scalar_type() == at::kFloat)
+      return;
+    throw UsageError(concat(name, what, " of 3 rows of ", shape_.inputs, " entries gives ",
+                            result.defined() ? shape_text(result) : "nothing", " where float32 [3, ", columns,
+                            "] is expected"));
+  };
+  const at::Tensor rows = at::zeros({3, shape_.inputs}, parameters_[0].options());
+  if (state_size() == 0) return expect("forward()", module_->forward(rows), shape_.outputs);
+  const Module::Step step = module_->step(rows, rows.new_zeros({3, state_size()}));
+  expect("the output of step()", step.output, shape_.outputs);
+  expect("the state of step()", step.state, state_size());
 }
 
 std::int64_t ModuleNetwork::num_parameters() const {
@@ -131,16 +146,32 @@ std::unique_ptr<Network::Gradient> ModuleNetwork::make_gradient(const at::Tensor
   return sums;
 }
 
-void ModuleNetwork::forward(const at::Tensor& observation, Workspace& workspace) const {
+at::Tensor ModuleNetwork::unroll(const at::Tensor& rows, const NetworkInput& input) const {
+  const std::int64_t sequences = input.state.size(0), steps = rows.size(0) / sequences;
+  const at::Tensor by_step = rows.unflatten(0, {steps, sequences});
+  const at::Tensor goes_on = input.restarted.eq(0).to(at::kFloat).view({steps, sequences, 1});
+  std::vector<at::Tensor> outputs;
+  at::Tensor state = input.state;
+  for (std::int64_t t = 0; t < steps; ++t) {
+    const Module::Step step = module_->step(by_step[t], state * goes_on[t]);
+    outputs.push_back(step.output);
+    state = step.state;
+  }
+  if (input.next_state.defined()) input.next_state.copy_(state.detach());
+  return steps == 1 ? outputs.front() : at::cat(outputs);
+}
+
+void ModuleNetwork::forward(const NetworkInput& input, Workspace& workspace) const {
   auto& memory = static_cast<Memory&>(workspace);
   const WithAutograd guard(memory.records);
-  const at::Tensor rows = observation.scalar_type() == at::kFloat ? observation : observation.to(at::kFloat);
-  const at::Tensor result = module_->forward(rows);
+  const at::Tensor& seen = input.observation;
+  const at::Tensor rows = seen.scalar_type() == at::kFloat ? seen : seen.to(at::kFloat);
+  const at::Tensor result = state_size() == 0 ? module_->forward(rows) : unroll(rows, input);
   memory.output.narrow(0, 0, result.size(0)).copy_(result.detach());
   if (memory.records) memory.result = result;
 }
 
-void ModuleNetwork::backward(const at::Tensor&, const at::Tensor& output_grad, Workspace& workspace,
+void ModuleNetwork::backward(const NetworkInput&, const at::Tensor& output_grad, Workspace& workspace,
                              Gradient& gradient) const {
   auto& memory = static_cast<Memory&>(workspace);
   const WithAutograd guard(true);

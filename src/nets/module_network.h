@@ -14,6 +14,7 @@ class ModuleNetwork final : public Network {
                 Device device);
 
   int outputs() const override { return shape_.outputs; }
+  int state_size() const override { return settings_->state_size(); }
   std::int64_t num_parameters() const override;
   // As the module's own constructor draws its parameters, whatever `method` and `gain` are.
   void initialize(const at::Tensor& flat, InitMethod method, double gain, std::uint64_t seed) const override;
@@ -21,8 +22,8 @@ class ModuleNetwork final : public Network {
   std::vector<NamedTensor> hidden_parameters() const override;
   std::unique_ptr<Workspace> make_workspace(std::int64_t rows, bool with_gradients) const override;
   std::unique_ptr<Gradient> make_gradient(const at::Tensor& flat) const override;
-  void forward(const at::Tensor& observation, Workspace& workspace) const override;
-  void backward(const at::Tensor& observation, const at::Tensor& output_grad, Workspace& workspace,
+  void forward(const NetworkInput& input, Workspace& workspace) const override;
+  void backward(const NetworkInput& input, const at::Tensor& output_grad, Workspace& workspace,
                 Gradient& gradient) const override;
   // Of the weight matrices alone: two operations per weight and row.
   double forward_flop() const override;
@@ -33,6 +34,8 @@ class ModuleNetwork final : public Network {
   struct Memory;
   struct Sums;
   void check() const;
+  // The output of these rows, step by step, from the state of the input on.
+  at::Tensor unroll(const at::Tensor& rows, const NetworkInput& input) const;
   // Views of the parameters in flat memory, each at a multiple of 16 bytes.
   std::vector<at::Tensor> views(const at::Tensor& flat) const;
 

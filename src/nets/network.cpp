@@ -10,8 +10,7 @@ namespace {
 
 std::unique_ptr<Network> make_mlp(const PolicyLayout& layout, const ModelSettings& model, int outputs,
                                   Device device, Precision precision) {
-  const MlpShape shape{layout.observation_size, model.fc_dims, outputs,
-                       static_cast<Activation>(model.activation), precision};
+  const MlpShape shape{layout.observation_size, model.fc_dims, outputs, model.activation, precision};
   if (device.is_cuda()) return std::make_unique<MlpGpu>(shape, layout, device);
   if (precision == kBf16) return std::make_unique<MlpBf16>(shape, layout, device);
   return std::make_unique<MlpCpu>(shape, layout, device);
@@ -31,7 +30,7 @@ void Network::finish_gradient(const at::Tensor&, const at::Tensor&) const {}
 
 ActorCritic make_networks(const PolicyLayout& layout, const ModelSettings& model, Device device,
                           Precision precision) {
-  const int columns = layout.action_space.choices() + layout.action_space.continuous;
+  const int columns = layout.action_space.choices() + layout.action_space.components();
   if (!model.separate_value) return {make(layout, model, columns + 1, device, precision), nullptr};
   return {make(layout, model, columns, device, precision), make(layout, model, 1, device, precision)};
 }

@@ -19,6 +19,15 @@ struct Layer {
   at::Tensor weight, bias;
 };
 
+// What a network reads of some rows.
+struct NetworkInput {
+  at::Tensor observation;  // [n, inputs], or tables from which n rows follow
+  // Of a network that carries a state. The rows are c sequences, all rows of a step before those of the next.
+  at::Tensor state;            // [c, state_size] before the first step
+  at::Tensor restarted;        // [n] uint8: the state is 0 before this row
+  at::Tensor next_state = {};  // [c, state_size], written: after the last step; undefined: not wanted
+};
+
 // One network. Its parameters are a stretch of a flat tensor that the policy owns, and so are their
 // gradients. forward() and backward() may run in several threads at a time, each with a workspace and a
 // gradient of its own. They enqueue on CUDA.
@@ -44,6 +53,8 @@ class Network {
   virtual ~Network() = default;
 
   virtual int outputs() const = 0;
+  // Numbers that a row carries from one step to the next.
+  virtual int state_size() const { return 0; }
   // Floats of all parameters. Each tensor starts at a multiple of 16 bytes, in bf16 its shadow too; padding
   // stays 0.
   virtual std::int64_t num_parameters() const = 0;
@@ -64,11 +75,11 @@ class Network {
 
   virtual std::unique_ptr<Workspace> make_workspace(std::int64_t rows, bool with_gradients) const = 0;
   virtual std::unique_ptr<Gradient> make_gradient(const at::Tensor& flat) const = 0;
-  // workspace.output of these observations: [n, inputs], or tables from which n rows follow.
-  virtual void forward(const at::Tensor& observation, Workspace& workspace) const = 0;
+  // workspace.output of these rows.
+  virtual void forward(const NetworkInput& input, Workspace& workspace) const = 0;
   // Adds to the gradient, given that of the output [n, outputs], which may be overwritten. Call it after
   // forward() of the same rows in the same workspace.
-  virtual void backward(const at::Tensor& observation, const at::Tensor& output_grad, Workspace& workspace,
+  virtual void backward(const NetworkInput& input, const at::Tensor& output_grad, Workspace& workspace,
                         Gradient& gradient) const = 0;
   // Completes `flat` from `derived`, which is overwritten.
   virtual void finish_gradient(const at::Tensor& derived, const at::Tensor& flat) const;

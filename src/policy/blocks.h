@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "wd/parallel.h"
+#include "wd/detail/parallel.h"
 
 namespace wd {
 
@@ -39,6 +39,11 @@ struct Blocks {
     const std::int64_t block = std::clamp(round_up((rows + wanted - 1) / wanted, tile), tile, most);
     const std::int64_t count = round_up(rows, block) / block;
     return {rows, block, count, std::min(count, kMaxLanes), most};
+  }
+  // Blocks of so many rows, the last one of what is left.
+  static Blocks of_size(std::int64_t rows, std::int64_t block, bool cuda) {
+    const std::int64_t count = round_up(rows, block) / block;
+    return {rows, block, count, cuda ? 1 : std::min(count, kMaxLanes), block};
   }
   // f(lane, begin, end) for every block.
   template <typename F>

@@ -48,20 +48,21 @@ LossArgs Policy::Impl::loss_args(Lane& lane, const Activations& nets, const Batc
 void Policy::Impl::accumulate_block(Lane& lane, const Batch& batch, const LossSettings& settings,
                                     std::int64_t begin, std::int64_t end) {
   const std::int64_t n = end - begin;
-  const at::Tensor observation = observed(batch.observation, begin, end);
+  const NetworkInput input = batch_input(batch, begin, end);
   const Queue queue = current_queue(device);
   Activations kept;
   if (batch.activations != nullptr) {
     kept = batch.activations->view(begin, n, lane.own);
   } else {
-    forward_block(lane.own, observation);
+    forward_block(lane.own, input);
   }
   Activations& nets = batch.activations != nullptr ? kept : lane.own;
   loss(queue, loss_args(lane, nets, batch, settings, begin, end));
   add_row_sums(queue, lane.row_sums.const_data_ptr<float>(), kNumLossSums, n,
                lane.partial.mutable_data_ptr<double>(), lane.totals.mutable_data_ptr<double>());
-  actor->backward(observation, lane.output_grad.narrow(0, 0, n), *nets.actor, *lane.actor_grad);
-  if (critic) critic->backward(observation, lane.value_grad.narrow(0, 0, n), *nets.critic, *lane.critic_grad);
+  actor->backward(part(input, false), lane.output_grad.narrow(0, 0, n), *nets.actor, *lane.actor_grad);
+  if (critic)
+    critic->backward(part(input, true), lane.value_grad.narrow(0, 0, n), *nets.critic, *lane.critic_grad);
   if (layout.components == 0) return;
   if (device.is_cuda()) {
     lane.log_std_total.addmv_(lane.log_std_grad.narrow(0, 0, n).t(), lane.ones.narrow(0, 0, n));
@@ -119,7 +120,7 @@ at::Tensor Policy::accumulate(const Batch& batch, const LossSettings& settings,
     self.gradients.zero_();
     return self.totals.zero_();
   }
-  const Blocks blocks = self.blocks_of(batch.mask.size(0), self.chunk_rows);
+  const Blocks blocks = self.blocks_of(batch);
   auto& lanes = self.lanes(self.training, blocks, true);
   for (std::int64_t l = 0; l < blocks.lanes; ++l) {
     Lane& lane = lanes[static_cast<std::size_t>(l)];

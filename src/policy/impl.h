@@ -50,6 +50,8 @@ struct Policy::Impl {
   std::unique_ptr<Network> actor, critic;  // without a critic the value is the last column of the actor
   // Rows that follow from one unit of observations, and the unit's own rows: 1 and 1, or those of one table.
   std::int64_t rows_per_unit = 1, observed_per_unit = 1;
+  int num_agents = 0;
+  int sequence_length = 0;  // as configured
   std::int64_t critic_offset = 0, log_std_offset = 0;
   at::Tensor parameters, gradients, all_reduce_buffer, log_std, totals;
   at::Tensor shadow;  // bf16: [P] bfloat16
@@ -63,9 +65,16 @@ struct Policy::Impl {
   std::vector<Lane>& lanes(std::vector<Lane>& all, const Blocks& blocks, bool with_gradients);
   void make_lane(Lane& lane, std::int64_t rows, bool with_gradients) const;
   Blocks blocks_of(std::int64_t rows, std::int64_t chunk_rows) const;
+  Blocks blocks_of(const Batch& batch) const;
   // The observations that rows [begin, end) follow from.
   at::Tensor observed(const at::Tensor& observation, std::int64_t begin, std::int64_t end) const;
-  void forward_block(Activations& nets, const at::Tensor& observation) const;
+  // What the actor reads of it, or the critic.
+  NetworkInput part(const NetworkInput& input, bool of_critic) const;
+  void forward_block(Activations& nets, const NetworkInput& input) const;
+  // Row t of the state of rows [begin, end), as what a network reads; with the row after it, which is written.
+  NetworkInput step_input(const PolicyBuffers& buffers, int t, std::int64_t begin, std::int64_t end,
+                          bool writes) const;
+  NetworkInput batch_input(const Batch& batch, std::int64_t begin, std::int64_t end) const;
   LossArgs loss_args(Lane& lane, const Activations& nets, const Batch& batch, const LossSettings& settings,
                      std::int64_t begin, std::int64_t end) const;
   void accumulate_block(Lane& lane, const Batch& batch, const LossSettings& settings, std::int64_t begin,

@@ -16,16 +16,19 @@ namespace wd {
 
 namespace {
 
-ActionLayout layout_of(const ActionSpace& space) {
+ActionLayout layout_of(const ActionSpace& space, const ModelSettings& model) {
   ActionLayout layout;
   if (space.heads.size() > kMaxHeads)
     throw UsageError(concat("an action has ", space.heads.size(), " heads; at most ", kMaxHeads));
-  if (space.continuous > kMaxComponents)
-    throw UsageError(concat("an action has ", space.continuous, " components; at most ", kMaxComponents,
+  if (space.components() > kMaxComponents)
+    throw UsageError(concat("an action has ", space.components(), " components; at most ", kMaxComponents,
                             ": give the rest to further agents"));
   layout.num_heads = static_cast<int>(space.heads.size());
   std::copy(space.heads.begin(), space.heads.end(), layout.head_size);
-  layout.components = space.continuous;
+  layout.components = space.components();
+  if (space.is_continuous())
+    layout.distribution = model.distribution == kSquashedGaussianActions ? Distribution::kSquashedGaussian
+                                                                         : Distribution::kGaussian;
   return layout;
 }
 
@@ -70,14 +73,51 @@ Blocks Policy::Impl::blocks_of(std::int64_t rows, std::int64_t chunk_rows) const
   return Blocks::of(rows, device.is_cuda(), chunk_rows, rows_per_unit);
 }
 
+Blocks Policy::Impl::blocks_of(const Batch& batch) const {
+  const std::int64_t rows = batch.mask.size(0);
+  const Sequences& sequences = batch.sequences;
+  WD_CHECK((sequences.length > 0) == (actor->state_size() > 0),
+           "the policy's batches must be sequences exactly if its network has a state");
+  if (sequences.length == 0) return blocks_of(rows, chunk_rows);
+  return Blocks::of_size(rows, std::int64_t{sequences.length} * sequences.per_block * num_agents,
+                         device.is_cuda());
+}
+
 at::Tensor Policy::Impl::observed(const at::Tensor& observation, std::int64_t begin, std::int64_t end) const {
   return observation.slice(0, begin / rows_per_unit * observed_per_unit,
                            end / rows_per_unit * observed_per_unit);
 }
 
-void Policy::Impl::forward_block(Activations& nets, const at::Tensor& observation) const {
-  actor->forward(observation, *nets.actor);
-  if (critic) critic->forward(observation, *nets.critic);
+NetworkInput Policy::Impl::part(const NetworkInput& input, bool of_critic) const {
+  if (!critic || !input.state.defined()) return input;
+  const std::int64_t size = actor->state_size();
+  const auto half = [&](const at::Tensor& state) {
+    return state.defined() ? state.narrow(1, of_critic ? size : 0, size) : state;
+  };
+  return {input.observation, half(input.state), input.restarted, half(input.next_state)};
+}
+
+void Policy::Impl::forward_block(Activations& nets, const NetworkInput& input) const {
+  actor->forward(part(input, false), *nets.actor);
+  if (critic) critic->forward(part(input, true), *nets.critic);
+}
+
+NetworkInput Policy::Impl::step_input(const PolicyBuffers& buffers, int t, std::int64_t begin,
+                                      std::int64_t end, bool writes) const {
+  NetworkInput input{observed(buffers.observation_rows(t, t + 1), begin, end), {}, {}};
+  if (!buffers.state.defined()) return input;
+  input.state = buffers.state[t].flatten(0, 1).slice(0, begin, end);
+  input.restarted = buffers.restarted[t].flatten().slice(0, begin, end);
+  if (writes) input.next_state = buffers.state[t + 1].flatten(0, 1).slice(0, begin, end);
+  return input;
+}
+
+NetworkInput Policy::Impl::batch_input(const Batch& batch, std::int64_t begin, std::int64_t end) const {
+  NetworkInput input{observed(batch.observation, begin, end), {}, {}};
+  if (batch.sequences.length == 0) return input;
+  input.state = batch.state.narrow(0, begin, (end - begin) / batch.sequences.length);
+  input.restarted = batch.restarted.slice(0, begin, end);
+  return input;
 }
 
 void Policy::Impl::make_networks(const PolicyBuffers& buffers, const ModelSettings& model,
@@ -94,7 +134,7 @@ void Policy::Impl::make_networks(const PolicyBuffers& buffers, const ModelSettin
 
 at::Tensor Policy::Impl::first_parameters(const ModelSettings& model, std::uint64_t seed) const {
   at::Tensor initial = at::zeros({log_std_offset + (layout.components + 3) / 4 * 4}, at::kFloat);
-  const auto method = static_cast<InitMethod>(model.init_method);
+  const InitMethod method = model.init_method;
   // Heads of the policy begin near 0, so that all actions are about as likely; the value's begins with gain
   // 1.
   constexpr double kPolicyGain = 0.01;
@@ -141,7 +181,9 @@ Policy::Policy(const PolicyBuffers& buffers, const ModelSettings& model, int ind
   self.place = buffers.observation.device();
   self.index = static_cast<std::uint32_t>(index);
   self.chunk_rows = chunk_rows;
-  self.layout = layout_of(buffers.action_space);
+  self.num_agents = buffers.num_agents;
+  self.sequence_length = model.sequence_length;
+  self.layout = layout_of(buffers.action_space, model);
   self.make_networks(buffers, model, precision);
   self.bind(self.first_parameters(model, seed * 1000003 + static_cast<std::uint64_t>(index)), precision);
   refresh_shadow();
@@ -193,21 +235,30 @@ void Policy::keep_activations(PolicyBuffers& buffers) const {
       make_activations(*self.actor, self.critic.get(), buffers.mask.numel(), false));
 }
 
+Sequences Policy::sequences(int rollout_steps) const {
+  constexpr std::int64_t kLeastRows = 16;  // of a step: fewer make products of matrices slow
+  const Impl& self = *impl_;
+  if (self.actor->state_size() == 0) return {};
+  const int length = self.sequence_length > 0 ? self.sequence_length : rollout_steps;
+  const std::int64_t rows = self.device.is_cuda() ? self.chunk_rows : std::min(kMaxBlock, self.chunk_rows);
+  const std::int64_t per_step = std::max(rows / length, kLeastRows);
+  return {length, static_cast<int>(std::max(per_step / self.num_agents, std::int64_t{1}))};
+}
+
 void Policy::act(PolicyBuffers& buffers, int t, const ActOptions& options) {
   Impl& self = *impl_;
-  const at::Tensor observation = buffers.observation_rows(t, t + 1);
   const std::int64_t rows = buffers.value.stride(0);
   const Blocks blocks = self.blocks_of(rows, self.device.is_cuda() ? rows : kMaxBlock);
   auto& lanes = self.lanes(self.inference, blocks, false);
   const Queue queue = current_queue(self.device);
   const std::int64_t first = static_cast<std::int64_t>(t) * blocks.rows;
-  buffers.in_half_widths = buffers.action_space.is_bounded();
+  buffers.in_half_widths = buffers.action_space.has_bounds();
   blocks.each([&](std::int64_t l, std::int64_t begin, std::int64_t end) {
     Activations& own = lanes[static_cast<std::size_t>(l)].own;
     Activations kept;
     if (buffers.activations) kept = buffers.activations->view(first + begin, end - begin, own);
     Activations& nets = buffers.activations ? kept : own;
-    self.forward_block(nets, self.observed(observation, begin, end));
+    self.forward_block(nets, self.step_input(buffers, t, begin, end, true));
     SampleArgs args;
     args.rows = end - begin;
     args.first_row = begin;
@@ -238,15 +289,14 @@ void Policy::act(PolicyBuffers& buffers, int t, const ActOptions& options) {
 
 void Policy::evaluate(PolicyBuffers& buffers, int t) {
   Impl& self = *impl_;
-  const at::Tensor observation = buffers.observation_rows(t, t + 1);
   const at::Tensor value = buffers.value[t].flatten();
   const Blocks blocks = self.blocks_of(value.size(0), self.device.is_cuda() ? value.size(0) : kMaxBlock);
   auto& lanes = self.lanes(self.inference, blocks, false);
   blocks.each([&](std::int64_t l, std::int64_t begin, std::int64_t end) {
     Activations& nets = lanes[static_cast<std::size_t>(l)].own;
-    const at::Tensor seen = self.observed(observation, begin, end);
+    const NetworkInput seen = self.step_input(buffers, t, begin, end, false);
     if (self.critic) {
-      self.critic->forward(seen, *nets.critic);
+      self.critic->forward(self.part(seen, true), *nets.critic);
     } else {
       self.actor->forward(seen, *nets.actor);
     }

@@ -16,6 +16,12 @@ const EnvironmentRow& find_environment(std::string_view name) {
                    program_name() + " envs` lists them");
 }
 
+std::unique_ptr<Environment> make_environment(const EnvironmentRow& row) {
+  std::unique_ptr<Environment> environment = row.make();
+  if (row.cuda != nullptr) environment->cuda_ = row.cuda();
+  return environment;
+}
+
 const StateField& StateLayout::field(std::string_view name) const {
   std::vector<std::string> names;
   for (const StateField& field : fields) {

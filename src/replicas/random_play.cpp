@@ -8,6 +8,7 @@ namespace wd {
 void play_at_random(Queue queue, PolicyBuffers& buffers, int mask_row, int action_row,
                     const RandomPlay& play) {
   RandomActionsArgs args = random_actions_of(buffers.action_space);
+  args.bounds = reinterpret_cast<const Bounds*>(buffers.bounds.const_data_ptr<float>());
   args.rows = buffers.action.size(1) * buffers.num_agents;
   if (buffers.action_mask.defined()) {
     args.action_mask =

@@ -9,12 +9,12 @@
 #include <nlohmann/json.hpp>
 
 #include "src/base/json.h"
+#include "src/base/profile.h"
 #include "src/device/device.h"
 #include "src/device/tensor_device.h"
 #include "src/replicas/spec_fault.h"
 #include "src/replicas/state_json.h"
 #include "wd/error.h"
-#include "wd/profile.h"
 
 namespace wd {
 
@@ -86,14 +86,14 @@ int staggered_steps(std::uint64_t seed, std::uint32_t replica, int time_limit) {
   return 1 + static_cast<int>((std::uint64_t{place} * static_cast<std::uint64_t>(time_limit)) >> 32);
 }
 
-Replicas::Replicas(const EnvironmentRow& row, const Environment& environment, ReplicasOptions options)
-    : row_(row), environment_(environment), options_(std::move(options)), spec_(environment.spec()) {
+Replicas::Replicas(const Environment& environment, ReplicasOptions options)
+    : environment_(environment), options_(std::move(options)), spec_(environment.spec()) {
   layout_ = environment.layout();
   if (const std::string fault = spec_fault(spec_, layout_); !fault.empty())
-    throw UsageError(concat("environment ", row.name, ": ", fault));
+    throw UsageError(concat("environment ", environment.name(), ": ", fault));
   find_statistics();
-  if (options_.device.is_cuda() && row.cuda == nullptr) {
-    throw UsageError(concat("environment ", row.name, " was built without CUDA: use --device cpu"));
+  if (options_.device.is_cuda() && environment.cuda() == nullptr) {
+    throw UsageError(concat("environment ", environment.name(), " was built without CUDA: use --device cpu"));
   }
   if (options_.reset == ResetMode::kPool && options_.pool_size == 0)
     throw UsageError("env.reset_pool_size must be positive with env.reset: pool");
@@ -167,7 +167,7 @@ StepView Replicas::complete(StepView rows) const {
 void Replicas::step(StepView rows) {
   const StepView view = complete(rows);
   if (options_.device.is_cuda()) {
-    row_.cuda()->step(environment_.params(), layout_, view, current_queue(options_.device).stream);
+    environment_.cuda()->step(environment_.params(), layout_, view, current_queue(options_.device).stream);
   } else {
     const profile::Scope scope("step replicas");
     environment_.step(layout_, view);

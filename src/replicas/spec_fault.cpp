@@ -3,8 +3,8 @@
 
 #include <set>
 
+#include "src/base/name.h"
 #include "wd/error.h"
-#include "wd/name.h"
 
 namespace wd {
 namespace {
@@ -17,8 +17,9 @@ std::string role_fault(const Role& role) {
   for (const int n : role.action.heads) {
     if (n < 1) return concat("role ", role.name, " has an action with ", n, " choices");
   }
-  if (role.action.is_continuous() && !(role.action.low < role.action.high)) {
-    return concat("role ", role.name, ": action bounds [", role.action.low, ", ", role.action.high, "]");
+  for (const Bounds& bounds : role.action.bounds) {
+    if (!(bounds.low < bounds.high))
+      return concat("role ", role.name, ": action bounds [", bounds.low, ", ", bounds.high, "]");
   }
   if (role.action_mask && role.action.is_continuous())
     return concat("role ", role.name, ": only categorical actions have masks");

@@ -3,9 +3,13 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "kernels/gather.h"
+#include "kernels/sequences.h"
 #include "src/device/device.h"
 #include "src/device/tensor_device.h"
+#include "wd/error.h"
 #include "wd/random.h"
 
 namespace wd {
@@ -21,35 +25,41 @@ Batch whole_batch(const PolicyBuffers& buffers, int steps) {
   return batch;
 }
 
-Minibatches::Minibatches(const PolicyBuffers& buffers, int steps, int num_envs, int count, int rank)
-    : buffers_(buffers), units_(std::int64_t{steps} * num_envs) {
-  deal_.steps = steps;
+Minibatches::Minibatches(const PolicyBuffers& buffers, int steps, int num_envs, int count, int rank,
+                         Sequences sequences)
+    : buffers_(buffers),
+      sequences_(sequences),
+      length_(std::max(sequences.length, 1)),
+      units_(steps / length_ * num_envs) {
+  WD_CHECK(steps % length_ == 0, "a rollout of ", steps, " steps is no multiple of ", length_);
+  deal_.steps = static_cast<int>(steps / length_);
   deal_.num_envs = num_envs;
   deal_.count = count;
   deal_.first_replica = std::int64_t{rank} * num_envs;
-  if (count == 1) return;  // nothing is gathered
+  if (count == 1 && sequences.length == 0) return;  // nothing is gathered
   const std::int64_t most = deal_.capacity = (units_ + count - 1) / count;
   order_ = at::zeros({count, most}, buffers.observation.options().dtype(at::kLong));
   deal_.order = order_.mutable_data_ptr<std::int64_t>();
+  if (sequences.length > 0) steps_ = at::zeros({most * length_}, order_.options());
   for (const BufferField& field : buffer_fields()) {
     const at::Tensor& tensor = buffers.*field.tensor;
     if (field.row == nullptr || !tensor.defined()) continue;
     std::vector<std::int64_t> shape = tensor.sizes().vec();
     shape.erase(shape.begin());
-    shape[0] = most;
+    shape[0] = most * length_;
     gathered_.*field.row = at::empty(shape, tensor.options());
   }
 }
 
 void Minibatches::shuffle(std::uint64_t seed, const TrainingTime* time, int epoch) {
-  if (count() == 1) return;
+  if (!gathers()) return;
   deal_.key = RandomKey::of(seed, Stream::kShuffle);
   deal_.time = time;
   deal_.epoch = static_cast<std::uint32_t>(epoch);
   deal(current_queue(device_holding(order_)), deal_);
 }
 
-// Of units 0 .. T E - 1, which are dealt in turn.
+// Of all units, which are dealt in turn.
 std::int64_t Minibatches::size_of(int m) const {
   const std::int64_t first =
       (m - first_minibatch(deal_) + count()) % count();  // the first unit that m is dealt
@@ -57,12 +67,19 @@ std::int64_t Minibatches::size_of(int m) const {
 }
 
 Batch Minibatches::gather(int m) {
-  if (count() == 1) return whole_batch(buffers_, static_cast<int>(buffers_.mask.size(0)));
-  const std::int64_t n = size_of(m);
+  if (!gathers()) return whole_batch(buffers_, static_cast<int>(buffers_.mask.size(0)));
+  const std::int64_t n = size_of(m) * length_;
   GatherArgs args;
   args.rows = n;
   args.index = deal_.order + m * deal_.capacity;
+  if (sequences_.length > 0) {
+    auto* const steps = steps_.mutable_data_ptr<std::int64_t>();
+    sequence_steps(current_queue(device_holding(order_)),
+                   {n, sequences_.length, sequences_.per_block, deal_.num_envs, args.index, steps});
+    args.index = steps;
+  }
   Batch batch;
+  batch.sequences = sequences_;
   for (const BufferField& field : buffer_fields()) {
     if (field.row == nullptr || !(gathered_.*field.row).defined()) continue;
     const at::Tensor& from = buffers_.*field.tensor;

@@ -17,8 +17,10 @@ Batch whole_batch(const PolicyBuffers& buffers, int steps);
 // ranks, each has an equal part of it to within one unit, and shapes never change.
 class Minibatches {
  public:
-  // Of rank's `num_envs` replicas, where every rank has as many.
-  Minibatches(const PolicyBuffers& buffers, int steps, int num_envs, int count, int rank = 0);
+  // Of rank's `num_envs` replicas, where every rank has as many. If the policy learns from sequences, these
+  // take the place of the steps: a unit is a sequence of all agents of a replica.
+  Minibatches(const PolicyBuffers& buffers, int steps, int num_envs, int count, int rank = 0,
+              Sequences sequences = {});
 
   // Draws the order of the clock's iteration. Enqueues.
   void shuffle(std::uint64_t seed, const TrainingTime* time, int epoch);
@@ -29,12 +31,16 @@ class Minibatches {
 
  private:
   std::int64_t size_of(int m) const;  // [units] of this rank's part
+  bool gathers() const { return order_.defined(); }
 
   const PolicyBuffers& buffers_;
+  Sequences sequences_;
+  std::int64_t length_;  // steps of a unit
   DealArgs deal_;
-  std::int64_t units_;    // T * E
-  at::Tensor order_;      // [M, ceil(T * E / M)] int64 on the policy's device: units of each minibatch
-  Transitions gathered_;  // [units of the largest minibatch, A, ...]
+  std::int64_t units_;    // T * E / length
+  at::Tensor order_;      // [M, ceil(units / M)] int64 on the policy's device: units of each minibatch
+  at::Tensor steps_;      // [length * ceil(units / M)] int64, with sequences: t E + e of each gathered row
+  Transitions gathered_;  // [steps of the largest minibatch, A, ...]
 };
 
 }  // namespace wd

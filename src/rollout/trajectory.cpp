@@ -37,6 +37,13 @@ Form action_form(const PolicyLayout& policy) {
 }
 Form number_form(const PolicyLayout& policy) { return {{policy.num_agents}, at::kFloat}; }
 Form flag_form(const PolicyLayout& policy) { return {{policy.num_agents}, at::kByte}; }
+Form state_form(const PolicyLayout& policy) {
+  if (policy.state_size == 0) return {};
+  return {{policy.num_agents, policy.state_size}, at::kFloat};
+}
+Form restarted_form(const PolicyLayout& policy) {
+  return policy.state_size == 0 ? Form{} : flag_form(policy);
+}
 
 constexpr unsigned kEnvironment = BufferField::kEnvironment, kInference = BufferField::kInference,
                    kReturns = BufferField::kReturns, kLoss = BufferField::kLoss;
@@ -50,6 +57,9 @@ constexpr BufferField kFields[] = {
     {"active", &P::active, nullptr, flag_form, true, true, kEnvironment | kReturns},
     {"action_mask", &P::action_mask, &B::action_mask, mask_form, true, true,
      kEnvironment | kInference | kLoss},
+    {"state", &P::state, &B::state, state_form, true, true, kInference | kLoss},
+    {"restarted", &P::restarted, &B::restarted, restarted_form, true, true,
+     kEnvironment | kInference | kLoss},
     {"value", &P::value, &B::value, number_form, true, false, kInference | kReturns | kLoss},
     {"action", &P::action, &B::action, action_form, false, false, kEnvironment | kInference | kLoss},
     {"log_prob", &P::log_prob, &B::log_prob, number_form, false, false, kInference | kLoss},
@@ -59,6 +69,15 @@ constexpr BufferField kFields[] = {
     {"target", &P::target, &B::target, number_form, false, false, kReturns | kLoss},
     {"mask", &P::mask, &B::mask, flag_form, false, false, kReturns | kLoss},
 };
+
+at::Tensor bounds_tensor(const ActionSpace& space) {
+  at::Tensor bounds = at::empty({space.components(), 2}, at::kFloat);
+  for (std::int64_t k = 0; k < space.components(); ++k) {
+    bounds[k][0] = space.bounds[static_cast<std::size_t>(k)].low;
+    bounds[k][1] = space.bounds[static_cast<std::size_t>(k)].high;
+  }
+  return bounds;
+}
 
 std::byte* bytes_at(const at::Tensor& tensor, std::int64_t row, std::int64_t slot) {
   const std::int64_t per_slot = tensor.dim() > 3 ? tensor.stride(2) : 1;
@@ -80,7 +99,8 @@ bool is_shared(const BufferField& field, const PolicyLayout& policy) {
 }
 
 std::vector<PolicyLayout> policy_layouts(const Spec& spec, const std::vector<std::string>& policies,
-                                         const std::vector<int>& policy_of_role, ObservationStorage storage) {
+                                         const std::vector<int>& policy_of_role, ObservationStorage storage,
+                                         const std::vector<int>& state_sizes) {
   if (storage.as_table && spec.table.features == 0)
     throw UsageError("observations cannot be a table: the environment declares none (Spec::table)");
   if (storage.as_table && storage.type != ObservationType::kFloat32)
@@ -109,6 +129,7 @@ std::vector<PolicyLayout> policy_layouts(const Spec& spec, const std::vector<std
     layouts[p].all_agents = first_agent;
     layouts[p].observation_type = storage.type;
     if (storage.as_table) layouts[p].table = spec.table;
+    if (!state_sizes.empty()) layouts[p].state_size = state_sizes.at(p);
     if (layouts[p].roles.empty()) throw UsageError("policy '" + layouts[p].name + "' acts for no role");
   }
   return layouts;
@@ -120,7 +141,7 @@ at::Tensor PolicyBuffers::observation_rows(std::int64_t begin, std::int64_t end)
 
 Trajectory::Trajectory(const Spec& spec, const std::vector<std::string>& policies,
                        const std::vector<int>& policy_of_role, int steps, int num_envs, Device device,
-                       ObservationStorage storage)
+                       ObservationStorage storage, const std::vector<int>& state_sizes)
     : steps_(steps),
       num_envs_(num_envs),
       length_(steps),
@@ -131,9 +152,10 @@ Trajectory::Trajectory(const Spec& spec, const std::vector<std::string>& policie
   const auto place = at::TensorOptions().device(torch_device(device));
   const auto floats = place.dtype(at::kFloat), bytes = place.dtype(at::kByte);
   const std::int64_t T = steps, E = num_envs;
-  for (const PolicyLayout& layout : policy_layouts(spec, policies, policy_of_role, storage)) {
+  for (const PolicyLayout& layout : policy_layouts(spec, policies, policy_of_role, storage, state_sizes)) {
     PolicyBuffers& policy = policies_.emplace_back();
     static_cast<PolicyLayout&>(policy) = layout;
+    policy.bounds = bounds_tensor(policy.action_space).to(place.device());
     for (const BufferField& field : buffer_fields()) {
       const Form form = field.form(policy);
       if (form.shape.empty()) continue;
@@ -168,13 +190,13 @@ StepView Trajectory::rows(int t) const {
     rows.policy_agents = policy.num_agents;
     rows.observed_agents = static_cast<int>(policy.observation.size(2));
     rows.observation_stride = static_cast<int>(policy.observation.size(3));
-    rows.in_half_widths = policy.in_half_widths;
-    rows.low = policy.action_space.low;
-    rows.high = policy.action_space.high;
+    if (policy.in_half_widths)
+      rows.bounds = reinterpret_cast<const Bounds*>(policy.bounds.const_data_ptr<float>());
     rows.action = at_row<std::int32_t>(policy.action, t, slot);
     rows.reward = at_row<float>(policy.reward, t, slot);
     rows.agent_terminated = at_row<std::uint8_t>(policy.agent_terminated, t, slot);
     rows.active = at_row<std::uint8_t>(policy.active, t + 1, slot);
+    rows.restarted = at_row<std::uint8_t>(policy.restarted, t + 1, slot);
     rows.observation = bytes_at(policy.observation, t + 1, policy.as_table() ? agent : slot);
     rows.action_mask = at_row<std::uint8_t>(policy.action_mask, t + 1, slot);
     agent += rows.count;
@@ -197,6 +219,7 @@ StepView Trajectory::first_rows() const {
     rows.reward = nullptr;
     rows.agent_terminated = nullptr;
     rows.active -= policy.active.stride(0);
+    if (rows.restarted != nullptr) rows.restarted -= policy.restarted.stride(0);
     rows.observation = static_cast<std::byte*>(rows.observation) -
                        policy.observation.stride(0) * policy.observation.element_size();
     if (rows.action_mask != nullptr) rows.action_mask -= policy.action_mask.stride(0);
@@ -253,11 +276,11 @@ void Trajectory::each_buffer(const std::function<void(const BufferField&, const 
 }
 
 double trajectory_bytes(const Spec& spec, const std::vector<int>& policy_of_role, double steps,
-                        double num_envs, ObservationStorage storage) {
+                        double num_envs, ObservationStorage storage, const std::vector<int>& state_sizes) {
   double bytes = steps * (3.0 + 4.0 * static_cast<double>(spec.statistics.size()));
   const int policies = *std::ranges::max_element(policy_of_role) + 1;
   const auto layouts = policy_layouts(spec, std::vector<std::string>(static_cast<std::size_t>(policies)),
-                                      policy_of_role, storage);
+                                      policy_of_role, storage, state_sizes);
   for (const PolicyLayout& policy : layouts) {
     for (const BufferField& field : buffer_fields()) {
       const Form form = field.form(policy);

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "src/base/outlet.h"
-#include "wd/run.h"
+#include "src/run/run.h"
 
 namespace wd::run {
 

@@ -8,10 +8,10 @@
 #include <ctime>
 
 #include "src/base/files.h"
+#include "src/base/name.h"
 #include "src/base/printable.h"
 #include "src/run/lock.h"
 #include "wd/error.h"
-#include "wd/name.h"
 
 namespace wd::run {
 namespace {

@@ -1,7 +1,7 @@
 // folder.h: where a run's files go, and the proof that they can.
 #pragma once
 
-#include "wd/run.h"
+#include "src/run/run.h"
 
 namespace wd::run {
 

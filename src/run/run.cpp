@@ -1,24 +1,24 @@
 // run.cpp: a run's files and its display, kept so that none of them can stop training.
-#include "wd/run.h"
+#include "src/run/run.h"
 
 #include <functional>
 #include <limits>
 #include <optional>
 #include <set>
 
+#include "src/base/atomic_file.h"
 #include "src/base/files.h"
+#include "src/base/log.h"
+#include "src/base/name.h"
+#include "src/base/streams.h"
 #include "src/metrics/jsonl.h"
 #include "src/metrics/tensorboard.h"
 #include "src/run/display.h"
 #include "src/run/folder.h"
 #include "src/run/lock.h"
 #include "src/run/summary.h"
-#include "wd/atomic_file.h"
 #include "wd/error.h"
 #include "wd/heartbeat.h"
-#include "wd/log.h"
-#include "wd/name.h"
-#include "wd/streams.h"
 
 namespace wd {
 namespace {

@@ -1,7 +1,7 @@
 // summary.h: summary.json: what a run is and came to, for people and scripts.
 #pragma once
 
-#include "wd/run.h"
+#include "src/run/run.h"
 
 namespace wd::run {
 

@@ -6,7 +6,7 @@
 #include <system_error>
 
 #include "src/config/role_names.h"
-#include "wd/parallel.h"
+#include "wd/detail/parallel.h"
 namespace wd {
 
 namespace {
@@ -29,11 +29,11 @@ Describe Experiment::describe() const {
 Experiment load_environment(const ConfigSources& sources) {
   Experiment setup;
   setup.config = load_config(sources, [&](const std::string& name) {
-    setup.row = &find_environment(name);
-    setup.environment = setup.row->make();
+    const EnvironmentRow& row = find_environment(name);
+    setup.environment = make_environment(row);
     Environment* const environment = setup.environment.get();
     return EnvironmentAccess{[environment](Fields& fields) { environment->describe(fields); },
-                             [environment] { return environment->spec(); }, setup.row->config};
+                             [environment] { return environment->spec(); }, row.config};
   });
   return setup;
 }

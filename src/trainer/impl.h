@@ -59,7 +59,7 @@ struct Trainer::Impl {
   Backup backup;                                // of what an iteration changes before it counts
   at::Tensor flag = at::zeros({1}, at::kLong);  // on the host, for what ranks tell one another
 
-  Impl(const Config& c, const EnvironmentRow& row, const Environment& environment, Device d, ProcessGroup g);
+  Impl(const Config& c, const Environment& environment, Device d, ProcessGroup g);
 
   static ReplicasOptions share_of(const Config& config, const Environment& environment, Device device,
                                   const ProcessGroup& group);

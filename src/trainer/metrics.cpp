@@ -6,12 +6,12 @@
 #include <limits>
 
 #include "kernels/reduce.h"
+#include "src/base/log.h"
 #include "src/device/device.h"
 #include "src/trainer/action_spread.h"
 #include "src/trainer/impl.h"
 #include "src/trainer/reduce_metrics.h"
 #include "wd/error.h"
-#include "wd/log.h"
 
 namespace wd {
 

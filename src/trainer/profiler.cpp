@@ -2,7 +2,7 @@
 #include "src/trainer/profiler.h"
 
 #include "src/device/device.h"
-#include "wd/parallel.h"
+#include "wd/detail/parallel.h"
 
 namespace wd {
 

@@ -1,16 +1,18 @@
 // train.cpp: iterations until the configuration's end is reached, with the run's files on the way.
+#include "src/trainer/train.h"
+
 #include <ATen/ATen.h>
 
 #include <chrono>
 #include <cmath>
 
+#include "src/base/log.h"
 #include "src/device/device.h"
 #include "src/device/strict.h"
 #include "src/report/plain_error.h"
 #include "src/trainer/profiler.h"
 #include "src/worker/guarded.h"
 #include "wd/heartbeat.h"
-#include "wd/log.h"
 #include "wd/trainer.h"
 #include "wd/weights.h"
 

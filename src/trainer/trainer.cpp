@@ -9,12 +9,12 @@
 #include <thread>
 
 #include "src/base/files.h"
+#include "src/base/profile.h"
 #include "src/config/role_names.h"
 #include "src/device/device.h"
 #include "src/trainer/impl.h"
 #include "wd/error.h"
 #include "wd/heartbeat.h"
-#include "wd/profile.h"
 #include "wd/weights.h"
 
 namespace wd {
@@ -51,22 +51,22 @@ ReplicasOptions replicas_options(const Config& config, Device device, int rank, 
   options.num_envs = static_cast<int>(config.trainer.num_envs / world_size);
   options.first_replica = static_cast<std::uint32_t>(rank * options.num_envs);
   options.seed = static_cast<std::uint64_t>(config.trainer.seed);
-  options.reset = static_cast<ResetMode>(config.env.reset);
+  options.reset = config.env.reset;
   options.pool_size = static_cast<std::uint32_t>(config.env.reset_pool_size);
   if (options.reset == ResetMode::kGiven) options.starts = read_starts(config.env.starts);
   options.device = device;
   return options;
 }
 
-Trainer::Impl::Impl(const Config& c, const EnvironmentRow& row, const Environment& environment, Device d,
-                    ProcessGroup g)
+Trainer::Impl::Impl(const Config& c, const Environment& environment, Device d, ProcessGroup g)
     : config(c),
       device(d),
       group(std::move(g)),
       share(share_of(c, environment, d, group)),
-      replicas(row, environment, share),
+      replicas(environment, share),
       trajectory(replicas.spec(), policy_names(c), c.policy_of_role,
-                 static_cast<int>(c.trainer.rollout_steps()), share.num_envs, d, c.trainer.storage()),
+                 static_cast<int>(c.trainer.rollout_steps()), share.num_envs, d, c.trainer.storage(),
+                 state_sizes(c)),
       episodes(trajectory, d, group),
       guard(trajectory, d, share.first_replica),
       timeline(d),
@@ -80,7 +80,7 @@ Trainer::Impl::Impl(const Config& c, const EnvironmentRow& row, const Environmen
     const int index = static_cast<int>(p);
     const auto seed = static_cast<std::uint64_t>(c.trainer.seed);
     policies.emplace_back(trajectory.policies()[p], c.policies[p].model, index, seed, c.trainer.chunk_rows, d,
-                          static_cast<Precision>(c.trainer.precision));
+                          c.trainer.precision);
     if (!c.policies[p].model.model_ckpt_filepath.empty())
       load_weights(policies[p], c.policies[p].model.model_ckpt_filepath);
     if (c.policies[p].algorithm->keeps_activations() && c.policies[p].to_train)
@@ -258,9 +258,8 @@ void Trainer::Impl::check() const {
   for (const Learner& learner : learners) learner.check();
 }
 
-Trainer::Trainer(const Config& config, const EnvironmentRow& row, const Environment& environment,
-                 Device device, ProcessGroup group)
-    : impl_(std::make_unique<Impl>(config, row, environment, device, std::move(group))) {}
+Trainer::Trainer(const Config& config, const Environment& environment, Device device, ProcessGroup group)
+    : impl_(std::make_unique<Impl>(config, environment, device, std::move(group))) {}
 Trainer::~Trainer() = default;
 
 bool Trainer::iterate(const IterateOptions& options) {

@@ -1,5 +1,5 @@
 // fault.cpp: parsing, and what each kind does.
-#include "wd/fault.h"
+#include "src/worker/fault.h"
 
 #include <unistd.h>
 

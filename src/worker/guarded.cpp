@@ -6,12 +6,12 @@
 #include <atomic>
 #include <cstdlib>
 
+#include "src/base/log.h"
 #include "src/report/plain_error.h"
 #include "src/worker/last_words.h"
 #include "src/worker/status.h"
 #include "wd/error.h"
 #include "wd/heartbeat.h"
-#include "wd/log.h"
 
 namespace wd {
 namespace {

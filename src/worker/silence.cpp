@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <chrono>
 
+#include "src/base/log.h"
 #include "src/worker/monotonic.h"
 #include "src/worker/status.h"
 #include "wd/error.h"
 #include "wd/heartbeat.h"
-#include "wd/log.h"
 
 namespace wd {
 

@@ -32,7 +32,7 @@ struct Case {
   bool as_warpdrives = false;  // every agent plays to the end, which the rules bring
 };
 
-PolicySettings settings_of(const char* algorithm, int activation, bool separate_value) {
+PolicySettings settings_of(const char* algorithm, Activation activation, bool separate_value) {
   PolicySettings policy;
   policy.name = "agent";
   policy.algorithm = AlgorithmChoice::named(algorithm);
@@ -72,6 +72,16 @@ std::vector<Case> cases() {
   ppo.settings.algorithm.as<PpoSettings>().num_minibatches = 3;
   Case ppo_box{"ppo_gaussian", box, false, settings_of("PPO", kTanh, true)};
   ppo_box.settings.algorithm.as<PpoSettings>().num_minibatches = 1;
+  Case ppo_squashed{"ppo_squashed_gaussian", box, false, ppo_box.settings};
+  ppo_squashed.settings.model.distribution = kSquashedGaussianActions;
+  const auto with_gru = [](PolicySettings settings, int sequence_length) {
+    settings.model.network = network_settings("gru");
+    settings.model.sequence_length = sequence_length;
+    return settings;
+  };
+  Case a2c_gru{"a2c_gru", heads, true, with_gru(a2c.settings, 0)};
+  Case ppo_gru{"ppo_gru_short_sequences", box, false, with_gru(ppo_box.settings, 4)};
+  ppo_gru.settings.algorithm.as<PpoSettings>().num_minibatches = 3;
   Case ppo_kl{"ppo_target_kl", heads, false, settings_of("PPO", kRelu, false)};
   ppo_kl.settings.algorithm.as<PpoSettings>().target_kl = 0.005;
   Case reinforce{"reinforce", heads, false, settings_of("REINFORCE", kRelu, false)};
@@ -83,8 +93,9 @@ std::vector<Case> cases() {
   a2c_bf16_tanh.settings.model.fc_dims = {24, 20, 12};
   Case bf16_linear{"a2c_bf16_no_hidden_layer", heads, false, settings_of("A2C", kRelu, true), kBf16};
   bf16_linear.settings.model.fc_dims = {};
-  return {a2c,       a2c_steps,        a2c_normal, ppo,           ppo_box,     ppo_kl,
-          reinforce, reinforce_normal, a2c_bf16,   a2c_bf16_tanh, bf16_linear, warpdrive};
+  return {a2c,       a2c_steps, a2c_normal,       ppo,      ppo_box,       ppo_squashed,
+          ppo_kl,    reinforce, reinforce_normal, a2c_bf16, a2c_bf16_tanh, bf16_linear,
+          warpdrive, a2c_gru,   ppo_gru};
 }
 
 // Tensors by name, on their way into a file.
@@ -157,6 +168,10 @@ void fill_trajectory(Draws& draws, Trajectory& trajectory, bool as_warpdrives) {
   fill(trajectory.terminated(), rollout.terminated);
   fill(trajectory.truncated(), rollout.truncated);
   fill(trajectory.reset_step(), rollout.reset_step);
+  if (buffers.restarted.defined()) {
+    buffers.restarted[0].fill_(1);
+    buffers.restarted.slice(0, 1).copy_(trajectory.reset_step().unsqueeze(2).expand({-1, -1, kAgents}));
+  }
   if (!buffers.action_mask.defined()) return;
   std::vector<std::uint8_t> legal;
   for (std::int64_t row = 0; row < buffers.active.numel(); ++row) {
@@ -169,11 +184,11 @@ void fill_trajectory(Draws& draws, Trajectory& trajectory, bool as_warpdrives) {
 }
 
 // Rows of every minibatch of every epoch, learnt from a second trajectory whose log_prob holds row numbers.
-void record_order(Record& record, const Spec& spec, const PpoSettings& settings) {
+void record_order(Record& record, const Spec& spec, const PpoSettings& settings, Sequences sequences) {
   Trajectory numbered(spec, {"agent"}, {0}, kSteps, kEnvs, {});
   PolicyBuffers& buffers = numbered.policies()[0];
   buffers.log_prob.copy_(at::arange(buffers.log_prob.numel(), at::kFloat).view(buffers.log_prob.sizes()));
-  Minibatches minibatches(buffers, kSteps, kEnvs, settings.num_minibatches);
+  Minibatches minibatches(buffers, kSteps, kEnvs, settings.num_minibatches, 0, sequences);
   const TrainingClock clock = clock_then();
   for (int epoch = 0; epoch < settings.num_epochs; ++epoch) {
     minibatches.shuffle(kSeed, clock.time(), epoch);
@@ -194,12 +209,15 @@ TensorMetadata metadata_of(const Case& c) {
   for (const int n : c.action.heads) heads << n << ' ';
   const auto text = [](auto value) { return concat(value); };
   return {{"heads", heads.str()},
+          {"distribution",
+           c.settings.model.distribution == kSquashedGaussianActions ? "squashed_gaussian" : "plain"},
           {"algorithm", c.settings.algorithm.is<A2cSettings>()   ? "a2c"
                         : c.settings.algorithm.is<PpoSettings>() ? "ppo"
                                                                  : "reinforce"},
           {"separate", text(model.separate_value)},
           {"precision", c.precision == kBf16 ? "bf16" : "fp32"},
           {"activation", model.activation == kRelu ? "relu" : "tanh"},
+          {"sequence_length", text(model.state_size() > 0 ? model.sequence_length : -1)},
           {"gamma", text(s.gamma)},
           {"gae_lambda", text(s.gae_lambda)},
           {"n_step", text(s.n_step)},
@@ -233,7 +251,8 @@ TEST_P(Records, AnUpdate) {
                  .action_mask = c.masks}};
   spec.time_limit = kTimeLimit;
   Trajectory trajectory(spec, {"agent"}, {0}, kSteps, kEnvs, {},
-                        {c.precision == kBf16 ? ObservationType::kBfloat16 : ObservationType::kFloat32});
+                        {c.precision == kBf16 ? ObservationType::kBfloat16 : ObservationType::kFloat32},
+                        {c.settings.model.state_size()});
   PolicyBuffers& buffers = trajectory.policies()[0];
   Draws draws(8);
   fill_trajectory(draws, trajectory, c.as_warpdrives);
@@ -263,12 +282,18 @@ TEST_P(Records, AnUpdate) {
   for (const auto& [name, tensor] : tensors) record.add(name, tensor);
   if (c.masks) record.add("action_mask", buffers.action_mask);
   if (c.settings.algorithm.is<PpoSettings>())
-    record_order(record, spec, c.settings.algorithm.as<PpoSettings>());
+    record_order(record, spec, c.settings.algorithm.as<PpoSettings>(), policy.sequences(kSteps));
+  if (buffers.state.defined()) {
+    record.add("state", buffers.state);
+    record.add("restarted", buffers.restarted);
+  }
 
   LossSettings a2c;
   a2c.value_coeff = 0.7f;
   a2c.entropy_coeff = 0.05f;
-  const at::Tensor sums = policy.accumulate(whole_batch(buffers, kSteps), a2c).clone();
+  Minibatches whole(buffers, kSteps, kEnvs, 1, 0, policy.sequences(kSteps));
+  whole.shuffle(kSeed, clock_then().time(), 0);
+  const at::Tensor sums = policy.accumulate(whole.gather(0), a2c).clone();
   record.add("sums", sums);
   record.add("gradient.", policy, policy.gradients());
 

@@ -19,11 +19,14 @@ NAMES = [
     "a2c_bf16",
     "a2c_bf16_no_hidden_layer",
     "a2c_bf16_tanh_gaussian",
+    "a2c_gru",
     "a2c_n_step_gaussian",
     "a2c_normalized_return",
     "a2c_warpdrive",
     "ppo",
     "ppo_gaussian",
+    "ppo_gru_short_sequences",
+    "ppo_squashed_gaussian",
     "ppo_target_kl",
     "reinforce",
     "reinforce_normalized_return",
@@ -41,6 +44,8 @@ class Recording:
         self.heads = [int(n) for n in settings.pop("heads").split()]
         self.algorithm, self.activation = settings.pop("algorithm"), settings.pop("activation")
         self.bf16 = settings.pop("precision") == "bf16"
+        self.recurrent = float(settings["sequence_length"]) >= 0
+        self.squashed = settings.pop("distribution") == "squashed_gaussian"
         for name, text in settings.items():
             setattr(self, name, float(text))
 
@@ -192,8 +197,39 @@ def forward_bf16(record, weights, observation):
     return output.reshape(*shape, -1), value.reshape(shape)
 
 
-def forward(record, weights, observation):
-    """Logits or means, and values."""
+def unrolled(record, weights, prefix, states, restarted, observation):
+    """Outputs [T, E, A, columns] and the states [T + 1, E, A, size] that a recurrent network goes through. `states`: by the steps at
+    which they are given, as the first one's is."""
+    cell = torch.nn.GRUCell(weights[f"{prefix}cell.weight_ih"].shape[1], weights[f"{prefix}cell.weight_hh"].shape[1], dtype=torch.double)
+    own = {name.removeprefix(f"{prefix}cell."): tensor for name, tensor in weights.items() if name.startswith(f"{prefix}cell.")}
+    state, outputs, through = None, [], []
+    for t in range(len(observation)):
+        state = states.get(t, state) * (restarted[t] == 0).unsqueeze(-1)
+        through.append(state)
+        seen = torch.tanh(observation[t] @ weights[f"{prefix}input.weight"].T + weights[f"{prefix}input.bias"])
+        state = torch.func.functional_call(cell, own, (seen.flatten(0, 1), state.flatten(0, 1))).view(state.shape)
+        outputs.append(state @ weights[f"{prefix}head.weight"].T + weights[f"{prefix}head.bias"])
+    return torch.stack(outputs), torch.stack([*through, state])
+
+
+def forward_gru(record, weights, states, steps):
+    """Logits or means, and values of so many steps, from these states on."""
+    observation, restarted = record["observation"][:steps], record["restarted"][:steps]
+    half = {t: state.chunk(2, -1) if record.separate else (state, None) for t, state in states.items()}
+    output, _ = unrolled(record, weights, "layers.", {t: own for t, (own, _) in half.items()}, restarted, observation)
+    if not record.separate:
+        return output[..., :-1], output[..., -1]
+    value, _ = unrolled(record, weights, "value_layers.", {t: own for t, (_, own) in half.items()}, restarted, observation)
+    return output, value.squeeze(-1)
+
+
+def forward(record, weights, observation, place=None):
+    """Logits or means, and values. A recurrent network's are those of rows `place` of the rollout, unrolled over whole sequences."""
+    if record.recurrent:
+        steps = record["reward"].shape[0]
+        every = int(record.sequence_length) or steps
+        output, value = forward_gru(record, weights, {t: record["state"][t] for t in range(0, steps, every)}, steps)
+        return output.flatten(0, 2)[place], value.flatten()[place]
     if record.bf16:
         return forward_bf16(record, weights, observation)
 
@@ -215,6 +251,13 @@ def forward(record, weights, observation):
 
 def distribution_of(record, weights, output, legal, action):
     """log pi(action) and entropy of every row."""
+    if record.squashed:
+        std = weights["log_std"].exp()
+        squashed = torch.distributions.TransformedDistribution(torch.distributions.Normal(output, std), [torch.distributions.TanhTransform()])
+        drawn = (torch.atanh(action) - output.detach()) / std.detach()  # the random number behind the action
+        again = output + std * drawn
+        entropy = squashed.base_dist.entropy() + squashed.transforms[0].log_abs_det_jacobian(again, again.tanh())
+        return squashed.log_prob(action).sum(-1), entropy.sum(-1)
     if not record.heads:
         normal = torch.distributions.Normal(output, weights["log_std"].exp())
         return normal.log_prob(action).sum(-1), normal.entropy().sum(-1)
@@ -234,12 +277,13 @@ def rows_of(record):
     if "action_mask" in record.tensors:
         names.append("action_mask")
     steps = record["reward"].shape[0]
-    return {name: record[name][:steps].flatten(0, 2) for name in names}
+    rows = {name: record[name][:steps].flatten(0, 2) for name in names}
+    return rows | {"place": torch.arange(len(rows["mask"]))}
 
 
 def sums_of(record, weights, rows, ppo, advantage):
     """Sums over the rows that count: count, policy loss, value loss, entropy, KL estimate, clipped."""
-    output, value = forward(record, weights, rows["observation"])
+    output, value = forward(record, weights, rows["observation"], rows["place"])
     log_prob, entropy = distribution_of(record, weights, output, rows.get("action_mask"), rows["action"])
     ratio = (log_prob - rows["log_prob"]).exp()
     if ppo:
@@ -282,13 +326,29 @@ def test_returns(record):
 
 def test_what_the_policy_did(record):
     rows = rows_of(record)
-    output, value = forward(record, record.prefixed("before."), rows["observation"])
+    output, value = forward(record, record.prefixed("before."), rows["observation"], rows["place"])
     legal = rows.get("action_mask")
     log_prob, _ = distribution_of(record, record.prefixed("before."), output, legal, rows["action"])
     assert_near(record, rows["log_prob"], log_prob, rtol=1e-5, atol=2e-5)
     assert_near(record, rows["value"], value, **TOLERANCE)
+    if record.recurrent:
+        return
     last = forward(record, record.prefixed("before."), record["observation"][-1])[1]
     assert_near(record, record["value"][-1], last, **TOLERANCE)
+
+
+@pytest.mark.parametrize("name", ["a2c_gru", "ppo_gru_short_sequences"])
+def test_a_recurrent_network_remembers_from_step_to_step(recordings, name):
+    """Values of all rows, the last observation's too, from the first state alone; 0 where an episode begins."""
+    record = recordings[name]
+    weights, steps = record.prefixed("before."), record["reward"].shape[0]
+    _, value = forward_gru(record, weights, {0: record["state"][0]}, steps + 1)
+    torch.testing.assert_close(record["value"], value, **TOLERANCE)
+    restarted = record["restarted"]
+    assert 0.02 < restarted[1:].double().mean() < 0.5
+    torch.testing.assert_close(restarted[1:, :, 0], record["reset_step"])
+    forgetful = forward_gru(record, weights, dict(enumerate(torch.zeros_like(record["state"][:-1]))), steps)[1]
+    assert (forgetful - value[:-1]).abs().max() > 1e-3, "nothing was remembered: the test shows less than it says"
 
 
 def test_gradient_of_a_batch(record):

@@ -18,8 +18,7 @@ constexpr std::uint64_t kMemory = std::uint64_t{4} << 30;
 
 // Cartpole as it is shipped, but for what is given.
 struct Game {
-  const EnvironmentRow& row = find_environment("cartpole");
-  std::unique_ptr<Environment> environment = row.make();
+  std::unique_ptr<Environment> environment = make_environment(find_environment("cartpole"));
   Config config;
 
   explicit Game(const std::vector<std::string>& settings = {}) {

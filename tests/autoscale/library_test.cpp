@@ -15,19 +15,18 @@ TEST(Autoscale, FromAProgramOfOnesOwn) {
   std::filesystem::remove_all(cache);
   ::setenv("XDG_CACHE_HOME", cache.c_str(), 1);
 
-  const wd::EnvironmentRow& row = wd::find_environment("cartpole");
-  const std::unique_ptr<wd::Environment> environment = row.make();
+  const std::unique_ptr<wd::Environment> environment = wd::make_environment(wd::find_environment("cartpole"));
   const auto lookup = [&](const std::string&) {
     return wd::EnvironmentAccess{[&](wd::Fields& fields) { environment->describe(fields); },
                                  [&] { return environment->spec(); }};
   };
   wd::ConfigSources sources{.env = "cartpole"};
-  for (const char* setting :
-       {"trainer.num_envs=8", "trainer.train_batch_size=64", "trainer.device=cpu", "autoscale.max_envs=32",
-        concat("autoscale.max_seconds=", 3 * kSlowdown), "autoscale.probe_seconds=0.05"})
+  for (const std::string& setting : std::initializer_list<std::string>{
+           "trainer.num_envs=8", "trainer.train_batch_size=64", "trainer.device=cpu", "autoscale.max_envs=32",
+           wd::concat("autoscale.max_seconds=", 3 * wd::kSlowdown), "autoscale.probe_seconds=0.05"})
     sources.overrides.push_back(wd::parse_override(setting));
   wd::Config config = wd::load_config(sources, lookup);
-  const wd::Autoscaled scaled = wd::autoscale(config, row, *environment);
+  const wd::Autoscaled scaled = wd::autoscale(config, *environment);
   sources.overrides.insert(sources.overrides.end(), scaled.settings.begin(), scaled.settings.end());
   config = wd::load_config(sources, lookup);
 
@@ -44,7 +43,7 @@ TEST(Autoscale, FromAProgramOfOnesOwn) {
 
   const wd::Config before = wd::load_config(
       {.env = "cartpole", .overrides = {sources.overrides.begin(), sources.overrides.begin() + 6}}, lookup);
-  const wd::Autoscaled again = wd::autoscale(before, row, *environment);
+  const wd::Autoscaled again = wd::autoscale(before, *environment);
   EXPECT_TRUE(again.cached);
   EXPECT_EQ(again.result, scaled.result);
 }

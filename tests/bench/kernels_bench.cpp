@@ -21,10 +21,10 @@
 #include "kernels/returns.h"
 #include "kernels/sample.h"
 #include "kernels/table_layer.h"
+#include "src/base/profile.h"
 #include "src/device/device.h"
+#include "wd/detail/parallel.h"
 #include "wd/error.h"
-#include "wd/parallel.h"
-#include "wd/profile.h"
 
 namespace wd {
 namespace {

@@ -45,7 +45,7 @@ def test_tag_continuous_with_parameters():
 
 def test_pendulum_is_continuous_and_truncates():
     env = json.loads(output("envs", "pendulum", "--json"))
-    assert env["roles"][0]["action"] == {"continuous": 1, "low": -2.0, "high": 2.0, "names": ["torque"]}
+    assert env["roles"][0]["action"] == {"continuous": 1, "low": [-2.0], "high": [2.0], "names": ["torque"]}
     assert env["at_time_limit"] == "truncates"
 
 

@@ -235,11 +235,11 @@ TEST_F(Load, NumEpisodesSetsAnEarlierLayersTotalStepsAside) {
 }
 
 TEST_F(Load, StartsAreChosenByTheKeysThatDescribeThem) {
-  EXPECT_EQ(load_text("name: chase\nenv: {reset_pool_size: 10}").env.reset, kResetPool);
-  EXPECT_EQ(load_text("name: chase\nenv: {reset_pool_size: 0}").env.reset, kResetRandom);
-  EXPECT_EQ(load_text("name: chase\nenv: {starts: s.json}").env.reset, kResetGiven);
+  EXPECT_EQ(load_text("name: chase\nenv: {reset_pool_size: 10}").env.reset, ResetMode::kPool);
+  EXPECT_EQ(load_text("name: chase\nenv: {reset_pool_size: 0}").env.reset, ResetMode::kRandom);
+  EXPECT_EQ(load_text("name: chase\nenv: {starts: s.json}").env.reset, ResetMode::kGiven);
   const Config config = load_text("name: chase\nenv: {reset_pool_size: 10, reset: fixed}");
-  EXPECT_EQ(config.env.reset, kResetFixed);
+  EXPECT_EQ(config.env.reset, ResetMode::kFixed);
   EXPECT_EQ(config.notes, std::vector<std::string>{"env.reset_pool_size has no effect without reset: pool"});
 }
 

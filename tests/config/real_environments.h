@@ -36,7 +36,7 @@ inline Loaded load_real(ConfigSources sources) {
   Loaded loaded;
   sources.search = {source_folder() / "configs"};
   loaded.config = load_config(sources, [&](const std::string& name) {
-    loaded.environment = find_environment(name).make();
+    loaded.environment = make_environment(find_environment(name));
     Environment* const environment = loaded.environment.get();
     return EnvironmentAccess{[environment](Fields& fields) { environment->describe(fields); },
                              [environment] { return environment->spec(); }};

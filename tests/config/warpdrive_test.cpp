@@ -52,7 +52,7 @@ TEST(WarpDrive, TagGridworld) {
   EXPECT_EQ(loaded.config.trainer.num_envs, 2000);
   EXPECT_EQ(loaded.config.trainer.total_steps, 2'000'000);
   EXPECT_THAT(loaded.config.policies[0].roles, ElementsAre("tagger", "runner"));
-  EXPECT_EQ(loaded.config.env.reset, kResetRandom);
+  EXPECT_EQ(loaded.config.env.reset, ResetMode::kRandom);
   EXPECT_THAT(loaded.config.notes, ElementsAre(HasSubstr("has trainer.env_backend, as WarpDrive's files do"),
                                                HasSubstr("without effect here: trainer.env_backend (")));
 }
@@ -60,7 +60,7 @@ TEST(WarpDrive, TagGridworld) {
 TEST(WarpDrive, TagGridworldWithResetPool) {
   const Loaded loaded = load_warpdrive("tag_gridworld_with_reset_pool");
   EXPECT_EQ(loaded.config.name, "tag_gridworld");
-  EXPECT_EQ(loaded.config.env.reset, kResetPool);
+  EXPECT_EQ(loaded.config.env.reset, ResetMode::kPool);
   EXPECT_EQ(loaded.config.env.reset_pool_size, 5);
   EXPECT_EQ(loaded.parameter("start"), "random");
 }
@@ -69,7 +69,7 @@ TEST(WarpDrive, SingleCartpole) {
   const Loaded loaded = load_warpdrive("single_cartpole");
   EXPECT_EQ(loaded.config.name, "cartpole");
   EXPECT_EQ(loaded.parameter("episode_length"), "500");
-  EXPECT_EQ(loaded.config.env.reset, kResetPool);
+  EXPECT_EQ(loaded.config.env.reset, ResetMode::kPool);
   EXPECT_EQ(loaded.config.env.reset_pool_size, 1000);
   EXPECT_EQ(loaded.config.trainer.stop_return, std::nullopt) << "nothing of configs/cartpole.yaml is beneath";
   EXPECT_EQ(loaded.config.policies[0].algorithm->name(), std::string("A2C"));

@@ -16,10 +16,10 @@ Experiment setup_with_seed(int seed) {
 TEST(RanksAgree, T3_DifferentlySeededRanksAreTheSameBeforeTheFirstRollout) {
   on_ranks(2, [](const ProcessGroup& group) {
     const Experiment setup = setup_with_seed(1 + group.rank());
-    Trainer alone(setup.config, *setup.row, *setup.environment, {});
+    Trainer alone(setup.config, *setup.environment, {});
     const at::Tensor apart = group.all_gather_rows(alone.policies()[0].parameters().view({1, -1}));
     EXPECT_FALSE(at::equal(apart[0], apart[1])) << "the seeds make no difference: nothing is tested";
-    Trainer together(setup.config, *setup.row, *setup.environment, {}, group);
+    Trainer together(setup.config, *setup.environment, {}, group);
     together.check_ranks_agree();
     for (const Policy& policy : together.policies()) {
       const at::Tensor both = group.all_gather_rows(policy.parameters().view({1, -1}));
@@ -31,7 +31,7 @@ TEST(RanksAgree, T3_DifferentlySeededRanksAreTheSameBeforeTheFirstRollout) {
 TEST(RanksAgree, T2_OneBitOnOneRankIsNoticedOnAll) {
   on_ranks(3, [](const ProcessGroup& group) {
     const Experiment setup = setup_with_seed(1);
-    Trainer trainer(setup.config, *setup.row, *setup.environment, {}, group);
+    Trainer trainer(setup.config, *setup.environment, {}, group);
     trainer.check_ranks_agree();
     if (group.rank() == 1) {
       const at::Tensor parameters = trainer.policies()[0].parameters();

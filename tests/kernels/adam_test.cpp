@@ -9,7 +9,7 @@
 
 #include "tests/kernels/adam_data.h"
 #include "tests/kernels/memory.h"
-#include "wd/parallel.h"
+#include "wd/detail/parallel.h"
 
 namespace wd {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "tests/kernels/deal_data.h"
 #include "tests/kernels/memory.h"
-#include "wd/parallel.h"
+#include "wd/detail/parallel.h"
 
 namespace wd {
 namespace {

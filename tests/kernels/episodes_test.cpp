@@ -5,7 +5,7 @@
 
 #include "tests/kernels/episodes_data.h"
 #include "tests/kernels/memory.h"
-#include "wd/parallel.h"
+#include "wd/detail/parallel.h"
 
 namespace wd {
 namespace {

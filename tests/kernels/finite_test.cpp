@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "tests/kernels/memory.h"
-#include "wd/bfloat16.h"
+#include "wd/detail/bfloat16.h"
 
 namespace wd {
 namespace {

@@ -63,12 +63,30 @@ inline void reference_gaussian(const LossData& data, std::int64_t row, const dou
   }
 }
 
+// The Gaussian whose action is the hyperbolic tangent of what is drawn; for the entropy it is drawn again, with
+// the random number that made the action under the recorded output.
+inline void reference_squashed(const LossData& data, std::int64_t row, const double* mean,
+                               const double* log_std, RowLoss& out) {
+  constexpr double kHalfLogTau = 0.9189385332046727;
+  for (int k = 0; k < data.layout.components; ++k) {
+    const auto at = static_cast<std::size_t>(row * data.layout.components + k);
+    const double u = std::atanh(double{std::bit_cast<float>(data.action[at])});
+    const double z = (u - mean[k]) / std::exp(log_std[k]);
+    const double drawn = (u - data.output[at]) / std::exp(double{data.log_std[static_cast<std::size_t>(k)]});
+    const auto log_slope = [](double x) { return -2.0 * std::log(std::cosh(x)); };
+    out.log_prob += -0.5 * z * z - log_std[k] - kHalfLogTau - log_slope(u);
+    out.entropy += log_std[k] + kHalfLogTau + 0.5 + log_slope(mean[k] + std::exp(log_std[k]) * drawn);
+  }
+}
+
 // The loss of one row whose network put out `output`, `log_std` and `value` instead of what is recorded.
 inline RowLoss reference_loss(const LossData& data, const LossArgs& settings, std::int64_t row,
                               const double* output, const double* log_std, double value) {
   RowLoss out;
   if (data.layout.num_heads > 0) {
     reference_heads(data, row, output, out);
+  } else if (data.layout.distribution == Distribution::kSquashedGaussian) {
+    reference_squashed(data, row, output, log_std, out);
   } else {
     reference_gaussian(data, row, output, log_std, out);
   }

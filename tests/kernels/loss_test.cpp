@@ -22,6 +22,7 @@ struct Kind {
   LossArgs settings;
   std::vector<int> heads = {};
   int components = 0;
+  Distribution continuous = Distribution::kGaussian;
   bool masks = false, normalised = false;
 };
 
@@ -31,6 +32,7 @@ class Loss : public testing::TestWithParam<Kind> {
     Draws draws(11);
     ActionLayout layout = categorical(GetParam().heads);
     layout.components = GetParam().components;
+    if (layout.components > 0) layout.distribution = GetParam().continuous;
     LossData data = random_loss_data(draws, layout, 500, GetParam().masks);
     if (GetParam().normalised) data.norm = {0.25f, 1.0f / 1.7f};
     return data;
@@ -114,7 +116,15 @@ INSTANTIATE_TEST_SUITE_P(
                     Kind{.name = "PpoNormalised", .settings = kPpo, .heads = {3, 4}, .normalised = true},
                     Kind{.name = "PpoValueClip", .settings = kPpoValueClip, .heads = {6}},
                     Kind{.name = "PpoMasks", .settings = kPpoValueClip, .heads = {4, 7}, .masks = true},
-                    Kind{.name = "PpoGaussian", .settings = kPpoValueClip, .components = 2}),
+                    Kind{.name = "PpoGaussian", .settings = kPpoValueClip, .components = 2},
+                    Kind{.name = "A2cSquashed",
+                         .settings = kA2c,
+                         .components = 3,
+                         .continuous = Distribution::kSquashedGaussian},
+                    Kind{.name = "PpoSquashed",
+                         .settings = kPpoValueClip,
+                         .components = 2,
+                         .continuous = Distribution::kSquashedGaussian}),
     [](const auto& info) { return std::string(info.param.name); });
 
 // One head of two choices, of which the first was taken when its log-probability was `old_log_prob`.
@@ -191,7 +201,7 @@ void expect_ratio_one(const ActionLayout& layout) {
   data.mask.assign(2000, 1);
   const Losses got = run_loss(HostMemory(), data, {});
   for (std::size_t row = 0; row < 2000; ++row) {
-    if (layout.num_heads > 0) {
+    if (layout.distribution != Distribution::kGaussian) {
       ASSERT_EQ(got.row_sums[kPolicyLoss * 2000 + row], sampled.log_prob[row]);
       ASSERT_EQ(got.row_sums[kApproxKl * 2000 + row], 0.0f);
     } else {  // the draw z is not kept: what is read back from mean + std z differs by rounding
@@ -201,7 +211,12 @@ void expect_ratio_one(const ActionLayout& layout) {
 }
 
 TEST(LogProb, IsTheSamplersToTheBit) { expect_ratio_one(categorical({4, 1, 7})); }
-TEST(LogProb, IsTheSamplersUpToRoundingForGaussians) { expect_ratio_one({.components = 3}); }
+TEST(LogProb, IsTheSamplersUpToRoundingForGaussians) {
+  expect_ratio_one({.distribution = Distribution::kGaussian, .components = 3});
+}
+TEST(LogProb, IsTheSamplersToTheBitForSquashedGaussians) {
+  expect_ratio_one({.distribution = Distribution::kSquashedGaussian, .components = 3});
+}
 
 TEST(LossRows, MaskedRowsWithGarbageLeaveNoTrace) {
   Draws draws(6);

@@ -13,6 +13,7 @@ std::vector<std::int32_t> run_random_actions(Memory memory, const ActionSpace& s
                                              const std::vector<std::uint8_t>& legal = {}) {
   RandomActionsArgs args = random_actions_of(space);
   args.rows = rows;
+  args.bounds = memory.put(space.bounds);
   args.action_mask = memory.put(legal);
   const auto n = static_cast<std::size_t>(rows) * static_cast<std::size_t>(space.width());
   args.action = memory.template make<std::int32_t>(n);

@@ -9,7 +9,7 @@
 
 #include "tests/kernels/memory.h"
 #include "tests/kernels/random_actions_data.h"
-#include "wd/parallel.h"
+#include "wd/detail/parallel.h"
 
 namespace wd {
 namespace {

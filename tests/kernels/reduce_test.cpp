@@ -8,7 +8,7 @@
 
 #include "tests/kernels/memory.h"
 #include "tests/kernels/reduce_data.h"
-#include "wd/parallel.h"
+#include "wd/detail/parallel.h"
 
 namespace wd {
 namespace {

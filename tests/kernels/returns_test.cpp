@@ -9,7 +9,7 @@
 
 #include "tests/kernels/memory.h"
 #include "tests/kernels/returns_data.h"
-#include "wd/parallel.h"
+#include "wd/detail/parallel.h"
 
 namespace wd {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "tests/kernels/memory.h"
 #include "tests/kernels/sample_data.h"
-#include "wd/parallel.h"
+#include "wd/detail/parallel.h"
 
 namespace wd {
 namespace {
@@ -151,7 +151,7 @@ TEST(Sample, HugeLogitsStayFinite) {
 TEST(Sample, GaussianHasItsMeanDeviationAndDensity) {
   constexpr int kDraws = 200000;
   const std::vector<float> mean = {-1.0f, 0.5f}, log_std = {0.4f, -1.0f};
-  SampleData data = repeat({.components = 2}, mean, kDraws);
+  SampleData data = repeat({.distribution = Distribution::kGaussian, .components = 2}, mean, kDraws);
   data.log_std = log_std;
   const Sampled got = run_sample(HostMemory(), data);
   double product = 0.0;
@@ -182,7 +182,7 @@ TEST(Sample, GaussianHasItsMeanDeviationAndDensity) {
 }
 
 TEST(Sample, GreedyGaussianIsTheMean) {
-  SampleData data = repeat({.components = 2}, {-1.0f, 0.5f}, 3);
+  SampleData data = repeat({.distribution = Distribution::kGaussian, .components = 2}, {-1.0f, 0.5f}, 3);
   data.log_std = {0.4f, -1.0f};
   data.settings.greedy = true;
   const Sampled got = run_sample(HostMemory(), data);
@@ -190,6 +190,42 @@ TEST(Sample, GreedyGaussianIsTheMean) {
     EXPECT_EQ(std::bit_cast<float>(got.action[2 * r]), -1.0f);
     EXPECT_EQ(std::bit_cast<float>(got.action[2 * r + 1]), 0.5f);
     EXPECT_NEAR(got.log_prob[r], 0.6 - kLogTwoPi, 1e-6);  // -(0.4 - 1.0) - 2 * 0.5 log(2 pi)
+  }
+}
+
+// Of a = tanh(u): the mean of u, its deviation, and the density of a, whose integral is 1.
+TEST(Sample, SquashedGaussianIsTheTangentOfAGaussian) {
+  constexpr int kDraws = 200000;
+  SampleData data =
+      repeat({.distribution = Distribution::kSquashedGaussian, .components = 1}, {0.5f}, kDraws);
+  data.log_std = {-0.3f};
+  const Sampled got = run_sample(HostMemory(), data);
+  const double std = std::exp(-0.3);
+  double sum = 0.0, squares = 0.0, mass = 0.0;
+  for (int r = 0; r < kDraws; ++r) {
+    const double a = std::bit_cast<float>(got.action[r]), u = std::atanh(a), z = (u - 0.5) / std;
+    sum += z;
+    squares += z * z;
+    ASSERT_NEAR(got.log_prob[r], -0.5 * z * z + 0.3 - 0.5 * kLogTwoPi - std::log(1.0 - a * a), 2e-4);
+    if (std::abs(a) < 0.8) mass += std::exp(-got.log_prob[r]);  // of 1 / p: the length of the interval
+  }
+  EXPECT_NEAR(sum / kDraws, 0.0, 0.009);  // 4 standard deviations each
+  EXPECT_NEAR(squares / kDraws, 1.0, 0.0127);
+  EXPECT_NEAR(mass / kDraws, 1.6, 0.03);
+}
+
+TEST(Sample, SquashedActionsStayWithinTheBox) {
+  SampleData data =
+      repeat({.distribution = Distribution::kSquashedGaussian, .components = 2}, {-50.0f, 50.0f}, 1000);
+  data.log_std = {2.0f, 2.0f};
+  for (const bool greedy : {false, true}) {
+    data.settings.greedy = greedy;
+    const Sampled got = run_sample(HostMemory(), data);
+    for (int r = 0; r < 1000; ++r) {
+      EXPECT_GT(std::bit_cast<float>(got.action[2 * r]), -1.0f);
+      EXPECT_LT(std::bit_cast<float>(got.action[2 * r + 1]), 1.0f);
+      EXPECT_TRUE(std::isfinite(got.log_prob[r]));
+    }
   }
 }
 
@@ -217,7 +253,9 @@ SampleData part(const SampleData& all, int first, int count) {
 
 TEST(Sample, SameDrawsForAnySplitOfRowsAndThreads) {
   Draws draws(3);
-  for (const ActionLayout& layout : {categorical({4, 1, 7, 2, 9}), ActionLayout{.components = 3}}) {
+  for (const ActionLayout& layout :
+       {categorical({4, 1, 7, 2, 9}),
+        ActionLayout{.distribution = Distribution::kGaussian, .components = 3}}) {
     SampleData all = random_sample_data(draws, layout, 400, 3, layout.num_heads > 0);
     all.settings.first_replica = 1000;
     set_num_threads(1);

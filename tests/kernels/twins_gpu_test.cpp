@@ -20,7 +20,7 @@
 #include "tests/kernels/returns_data.h"
 #include "tests/kernels/sample_data.h"
 #include "tests/kernels/table_layer_data.h"
-#include "wd/bfloat16.h"
+#include "wd/detail/bfloat16.h"
 
 namespace wd {
 namespace {
@@ -28,9 +28,11 @@ namespace {
 constexpr int kSizes[] = {1, 31, 127, 128, 129, 4097};  // around a block of threads, and beyond one
 
 std::vector<ActionLayout> layouts() {
-  std::vector<ActionLayout> all = {categorical({2}), categorical({21, 21}), categorical({4, 1, 7, 2, 9}), {}};
-  all.back().components = 3;
-  return all;
+  return {categorical({2}),
+          categorical({21, 21}),
+          categorical({4, 1, 7, 2, 9}),
+          {.distribution = Distribution::kGaussian, .components = 3},
+          {.distribution = Distribution::kSquashedGaussian, .components = 3}};
 }
 
 TEST(Twins, Returns) {

@@ -22,11 +22,11 @@
 #include <thread>
 #include <vector>
 
+#include "src/base/log.h"
+#include "src/base/streams.h"
+#include "src/worker/fault.h"
 #include "wd/error.h"
-#include "wd/fault.h"
 #include "wd/heartbeat.h"
-#include "wd/log.h"
-#include "wd/streams.h"
 #include "wd/supervise.h"
 
 namespace {

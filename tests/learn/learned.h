@@ -68,7 +68,7 @@ class Trained {
                            ", 1e-4]], clip_grad_norm: true, max_grad_norm: 0.5, "
                            "normalize_return: false, adam_epsilon: 1e-8, ",
                            t.settings, "}}")})),
-        trainer_(setup_.config, *setup_.row, *setup_.environment, {}) {
+        trainer_(setup_.config, *setup_.environment, {}) {
     while (trainer_.counts().env_steps < setup_.config.trainer.total_steps) trainer_.iterate();
   }
   Trainer& trainer() { return trainer_; }

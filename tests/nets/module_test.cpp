@@ -9,8 +9,8 @@
 
 #include "src/rollout/minibatches.h"
 #include "tests/support.h"
+#include "wd/detail/parallel.h"
 #include "wd/error.h"
-#include "wd/parallel.h"
 #include "wd/policy.h"
 #include "wd/trainer.h"
 
@@ -176,7 +176,7 @@ TEST(Module, TrainsByItsNameInYaml) {
   const Experiment setup =
       make_setup("cartpole", {"trainer.total_steps=40960", "trainer.num_envs=32",
                               "trainer.train_batch_size=1024", ppo + "width: 64, separate_value: true}}}"});
-  Trainer trainer(setup.config, *setup.row, *setup.environment, {});
+  Trainer trainer(setup.config, *setup.environment, {});
   while (trainer.counts().env_steps < 40'960) trainer.iterate();
   EXPECT_GT(trainer.mean_return(0), 100.0);
   try {

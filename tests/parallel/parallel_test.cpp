@@ -1,6 +1,6 @@
 // parallel_test.cpp: the thread pool covers every item once, nests, passes exceptions on, and changes its
 // size.
-#include "wd/parallel.h"
+#include "wd/detail/parallel.h"
 
 #include <gtest/gtest.h>
 

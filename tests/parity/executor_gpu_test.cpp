@@ -61,7 +61,7 @@ struct Case {
 };
 
 std::unique_ptr<Environment> make(const Case& c) {
-  std::unique_ptr<Environment> environment = find_environment(c.environment).make();
+  std::unique_ptr<Environment> environment = make_environment(find_environment(c.environment));
   Set set(c.params);
   environment->describe(set);
   return environment;
@@ -114,13 +114,12 @@ struct Side {
   Trajectory trajectory;
 
   Side(const Case& c, const Environment& environment, DeviceKind kind)
-      : replicas(find_environment(c.environment), environment,
-                 {.num_envs = c.num_envs,
-                  .first_replica = 1000,
-                  .seed = 5,
-                  .reset = c.reset,
-                  .pool_size = 7,
-                  .device = {kind}}),
+      : replicas(environment, {.num_envs = c.num_envs,
+                               .first_replica = 1000,
+                               .seed = 5,
+                               .reset = c.reset,
+                               .pool_size = 7,
+                               .device = {kind}}),
         trajectory(environment.spec(), role_names(environment.spec()),
                    one_policy_per_role(environment.spec()), kSteps, c.num_envs, {kind}, c.stored) {
     replicas.step(trajectory.first_rows());
@@ -134,7 +133,8 @@ void draw_actions(Draws& draws, Side& cpu, Side& gpu) {
     const ActionSpace& space = buffers.action_space;
     for (std::int64_t i = 0; i < buffers.action.numel(); ++i) {
       if (space.is_continuous()) {
-        buffers.action.data_ptr<float>()[i] = draws.uniform(1.5f * space.low, 1.5f * space.high);
+        const Bounds& bounds = space.bounds[static_cast<std::size_t>(i) % space.bounds.size()];
+        buffers.action.data_ptr<float>()[i] = draws.uniform(1.5f * bounds.low, 1.5f * bounds.high);
       } else {
         const auto head = static_cast<std::size_t>(i) % space.heads.size();
         buffers.action.data_ptr<int>()[i] = draws.below(space.heads[head]);

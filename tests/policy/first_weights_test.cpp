@@ -19,7 +19,7 @@ std::vector<Weights> first_weights(const std::string& model, int seed = 1) {
       "tag_gridworld", {"env={num_taggers: 4}", "trainer.num_envs=2", "trainer.train_batch_size=4",
                         "trainer.seed=" + std::to_string(seed),
                         "policy={tagger: {model: {" + model + "}}, runner: {model: {" + model + "}}}"});
-  Trainer trainer(setup.config, *setup.row, *setup.environment, {});
+  Trainer trainer(setup.config, *setup.environment, {});
   std::vector<Weights> all;
   for (const Policy& policy : trainer.policies()) {
     Weights& weights = all.emplace_back();

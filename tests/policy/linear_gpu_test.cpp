@@ -66,7 +66,7 @@ TEST(Linear, ProductsAndEpilogues) {
   }
 }
 
-class Passes : public testing::TestWithParam<std::tuple<int, int, bool>> {};
+class Passes : public testing::TestWithParam<std::tuple<Precision, Activation, bool>> {};
 
 TEST_P(Passes, AreThoseOfTheCpuUpToTheOrderOfSums) {
   WD_SKIP_WITHOUT_GPU();
@@ -93,8 +93,7 @@ TEST_P(Passes, AreThoseOfTheCpuUpToTheOrderOfSums) {
       numbers.copy_(at::tensor(draws.uniforms(numbers.numel(), -1.0f, 1.0f)).view(numbers.sizes()));
     buffers.mask.fill_(1);
     // On a CPU tf32 is fp32: what is compared is how far a GPU rounds.
-    Policy policy(buffers, model, 0, 7, 256, device,
-                  static_cast<Precision>(cuda || precision != kTf32 ? precision : kFp32));
+    Policy policy(buffers, model, 0, 7, 256, device, cuda || precision != kTf32 ? precision : kFp32);
     for (int t = 0; t <= 6; ++t) policy.evaluate(buffers, t);
     values[cuda] = buffers.value.cpu().clone();
     policy.accumulate(whole_batch(buffers, 6), {});

@@ -20,7 +20,7 @@ struct Case {
   std::string name;
   std::vector<int> policy_of_role = {};  // of three roles of 2, 5 and 4 agents
   bool separate = false, keep = false;
-  int activation = kRelu;
+  Activation activation = kRelu;
   std::vector<int> fc_dims = {40, 20};
   DeviceKind device = DeviceKind::kCpu;
 };

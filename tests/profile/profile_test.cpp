@@ -1,5 +1,5 @@
 // profile_test.cpp: scopes count calls and the time of all threads; kernels are summed by name.
-#include "wd/profile.h"
+#include "src/base/profile.h"
 
 #include <gmock/gmock.h>
 
@@ -7,7 +7,7 @@
 
 #include "src/device/profile_kernels.h"
 #include "src/trainer/profiler.h"
-#include "wd/parallel.h"
+#include "wd/detail/parallel.h"
 
 namespace wd::profile {
 namespace {

@@ -6,7 +6,7 @@
 #include <bit>
 
 #include "tests/rollout/played.h"
-#include "wd/bfloat16.h"
+#include "wd/detail/bfloat16.h"
 
 namespace wd {
 namespace {
@@ -48,9 +48,9 @@ class Partial : public Fields {
   void operator()(const char*, std::optional<double>&, Range, const char*) override {}
 };
 
-void expect_rounded_rows(const EnvironmentRow& row, const Environment& environment) {
-  const Played exact(row, environment, kSteps, kReplicas, {}),
-      rounded(row, environment, kSteps, kReplicas, {ObservationType::kBfloat16});
+void expect_rounded_rows(const Environment& environment) {
+  const Played exact(environment, kSteps, kReplicas, {}),
+      rounded(environment, kSteps, kReplicas, {ObservationType::kBfloat16});
   EXPECT_TRUE(at::equal(exact.replicas.blocks(), rounded.replicas.blocks()));
   bool any_was_rounded = false;
   for (std::size_t p = 0; p < exact.trajectory.policies().size(); ++p) {
@@ -74,13 +74,13 @@ TEST(Bfloat16Rows, AreTheRoundedRowsOfEveryEnvironment) {
   int with_another_row = 0;
   for (const EnvironmentRow& row : detail::environment_table()) {
     SCOPED_TRACE(row.name);
-    const std::unique_ptr<Environment> environment = row.make();
-    expect_rounded_rows(row, *environment);
+    const std::unique_ptr<Environment> environment = make_environment(row);
+    expect_rounded_rows(*environment);
     Partial partial;
     environment->describe(partial);
     if (!partial.found) continue;
     ++with_another_row;
-    expect_rounded_rows(row, *environment);
+    expect_rounded_rows(*environment);
   }
   EXPECT_EQ(with_another_row, 2) << "tag_gridworld and tag_continuous have partial observations";
 }

@@ -22,20 +22,21 @@ struct Boxes {
   static wd::Spec spec(const Params&) {
     const float infinity = std::numeric_limits<float>::infinity();
     return {.roles = {{"closed", 2, {{"one"}}, wd::ActionSpace::box(2, -3.0f, 5.0f)},
-                      {"open", 2, {{"one"}}, wd::ActionSpace::box(2, 0.0f, infinity)}},
+                      {"open", 2, {{"one"}}, wd::ActionSpace::box(2, 0.0f, infinity)},
+                      {"mixed", 2, {{"one"}}, wd::ActionSpace::box({{10.0f, 12.0f}, {-infinity, infinity}})}},
             .time_limit = 100};
   }
   WD_FN static void reset(auto& team, const Params&, State& s, wd::Random) {
-    team.each(4, [&](int i) { s.first[i] = s.second[i] = 0.0f; });
+    team.each(6, [&](int i) { s.first[i] = s.second[i] = 0.0f; });
   }
   WD_FN static void step(auto& team, const Params&, State& s, wd::Actions a, wd::Random, wd::Outcome&) {
-    team.each(4, [&](int i) {
+    team.each(6, [&](int i) {
       s.first[i] = a.continuous(i, 0);
       s.second[i] = a.continuous(i, 1);
     });
   }
   WD_FN static void observe(auto& team, const Params&, const State&, wd::Observations obs) {
-    team.each(4, [&](int i) { obs(i, 0) = 1.0f; });
+    team.each(6, [&](int i) { obs(i, 0) = 1.0f; });
   }
 };
 
@@ -46,13 +47,13 @@ constexpr int kReplicas = 64;
 
 struct Game {
   detail::CpuEnvironment<Boxes> environment{"boxes"};
-  EnvironmentRow row{"boxes", nullptr, nullptr, ""};
-  Replicas replicas{row, environment, {.num_envs = kReplicas, .seed = 3}};
-  Trajectory trajectory{environment.spec(), {"closed", "open"}, {0, 1}, 1, kReplicas, {}};
+  Replicas replicas{environment, {.num_envs = kReplicas, .seed = 3}};
+  Trajectory trajectory{environment.spec(), {"closed", "open", "mixed"}, {0, 1, 2}, 1, kReplicas, {}};
 
   Game() { replicas.step(trajectory.first_rows()); }
   PolicyBuffers& closed() { return trajectory.policies()[0]; }
   PolicyBuffers& open() { return trajectory.policies()[1]; }
+  PolicyBuffers& mixed() { return trajectory.policies()[2]; }
   // [replicas, role's agents, components], as the environment got them.
   at::Tensor got(int first_agent) const {
     const at::Tensor all = at::empty({kReplicas, 2, 2});
@@ -69,8 +70,9 @@ struct Game {
   }
 };
 
-void act(PolicyBuffers& buffers, int index) {
+void act(PolicyBuffers& buffers, int index, ContinuousDistribution distribution = kGaussianActions) {
   ModelSettings model;
+  model.distribution = distribution;
   model.fc_dims = {4};
   model.initial_log_std = 0.5;
   Policy(buffers, model, index, 5, 64, {}).act(buffers, 0, {.seed = 5});
@@ -93,16 +95,40 @@ TEST(Box, APolicysActionsAreHalfWidthsWithinTheBounds) {
   EXPECT_LT(game.open().action[0].min().item<float>(), 0.0f);
 }
 
+TEST(Box, EachComponentHasItsOwnBounds) {
+  Game game;
+  act(game.mixed(), 2);
+  game.replicas.step(game.trajectory.rows(0));
+  const at::Tensor drawn = game.mixed().action[0], got = game.got(4);
+  EXPECT_TRUE(at::equal(got.select(2, 0), (11.0f + drawn.select(2, 0)).clamp(10.0f, 12.0f)));
+  EXPECT_TRUE(at::equal(got.select(2, 1), drawn.select(2, 1))) << "this one has no bounds";
+}
+
+TEST(Box, SquashedActionsNeverReachTheBounds) {
+  Game game;
+  act(game.closed(), 0, kSquashedGaussianActions);
+  game.replicas.step(game.trajectory.rows(0));
+  const at::Tensor drawn = game.closed().action[0], got = game.got(0);
+  EXPECT_TRUE(at::equal(got, 1.0f + 4.0f * drawn)) << "nothing is cut off";
+  EXPECT_GT(got.min().item<float>(), -3.0f);
+  EXPECT_LT(got.max().item<float>(), 5.0f);
+  EXPECT_GT(got.max().item<float>(), 4.0f) << "the test shows less than it says";
+}
+
 TEST(Box, WhatOthersPlayArrivesAsItIs) {
   Game game;
   act(game.closed(), 0);
   play_at_random({}, game.closed(), 0, 0, {.seed = 2});
   play_at_random({}, game.open(), 0, 0, {.seed = 2, .policy = 1});
+  play_at_random({}, game.mixed(), 0, 0, {.seed = 2, .policy = 2});
   game.replicas.step(game.trajectory.rows(0));
   EXPECT_TRUE(at::equal(game.got(0), game.closed().action[0]));
   EXPECT_TRUE(at::equal(game.got(2), game.open().action[0]));
   EXPECT_GT(game.got(0).max().item<float>(), 4.0f) << "random players fill the bounds themselves";
   EXPECT_LE(game.got(0).max().item<float>(), 5.0f);
+  const at::Tensor mixed = game.got(4);
+  EXPECT_GE(mixed.select(2, 0).min().item<float>(), 10.0f);
+  EXPECT_LE(mixed.select(2, 1).abs().max().item<float>(), 1.0f);
   game.closed().action.fill_(-7.25f);  // a script's, beyond the bounds
   game.replicas.step(game.trajectory.rows(0));
   EXPECT_TRUE(at::equal(game.got(0), at::full({kReplicas, 2, 2}, -7.25f)));

@@ -13,9 +13,8 @@ struct Played {
   Replicas replicas;
   Trajectory trajectory;
 
-  Played(const EnvironmentRow& row, const Environment& environment, int steps, int num_envs,
-         ObservationStorage storage)
-      : replicas(row, environment, {.num_envs = num_envs, .seed = 11}),
+  Played(const Environment& environment, int steps, int num_envs, ObservationStorage storage)
+      : replicas(environment, {.num_envs = num_envs, .seed = 11}),
         trajectory(environment.spec(), role_names(environment.spec()),
                    one_policy_per_role(environment.spec()), steps, num_envs, {}, storage) {
     replicas.step(trajectory.first_rows());

@@ -13,13 +13,13 @@ constexpr int kSteps = 100, kReplicas = 32;
 TEST(TableRows, AreThoseOfEveryEnvironmentThatDeclaresATable) {
   int with_table = 0;
   for (const EnvironmentRow& row : detail::environment_table()) {
-    const std::unique_ptr<Environment> environment = row.make();
+    const std::unique_ptr<Environment> environment = make_environment(row);
     const ObservationTable table = environment->spec().table;
     if (table.features == 0) continue;
     ++with_table;
     SCOPED_TRACE(row.name);
-    const Played rows(row, *environment, kSteps, kReplicas, {}),
-        tables(row, *environment, kSteps, kReplicas, {.as_table = true});
+    const Played rows(*environment, kSteps, kReplicas, {}),
+        tables(*environment, kSteps, kReplicas, {.as_table = true});
     EXPECT_TRUE(at::equal(rows.replicas.blocks(), tables.replicas.blocks()));
     bool anybody_left = false;
     for (std::size_t p = 0; p < rows.trajectory.policies().size(); ++p) {

@@ -18,7 +18,7 @@ int flag(const at::Tensor& flags, int t, int e) { return flags[t][e].item<int>()
 TEST(Transition, TruncationShowsTheTrueLastObservationThenResets) {
   const Experiment setup =
       make_setup("pendulum", {"env.episode_length=5", "trainer.num_envs=3", "trainer.train_batch_size=42"});
-  Trainer trainer(setup.config, *setup.row, *setup.environment, {});
+  Trainer trainer(setup.config, *setup.environment, {});
   trainer.rollout();
   const Trajectory& trajectory = trainer.trajectory();
   const PolicyBuffers& buffers = trajectory.policies()[0];
@@ -49,7 +49,7 @@ TEST(Transition, AnAgentThatLeavesKeepsItsLastRewardAndIsInactiveAfterwards) {
                   "env.tagging_distance=0.02", "env.tag_reward_for_tagger=1", "env.tag_penalty_for_runner=-1",
                   "env.reset=fixed", "trainer.num_envs=1", "trainer.train_batch_size=4",
                   "policy={tagger: {algorithm: A2C}, runner: {algorithm: A2C}}"});
-  Trainer trainer(setup.config, *setup.row, *setup.environment, {});
+  Trainer trainer(setup.config, *setup.environment, {});
   const Trajectory& trajectory = trainer.trajectory();
   trainer.replicas().step(trajectory.first_rows());
   trainer.replicas().write(0, R"({"x": [5, 5, 1], "y": [5, 5.1, 1]})");
@@ -78,7 +78,7 @@ TEST(Transition, StatisticsAreThoseOfTheStateAtTheEnd) {
       "tag_continuous", {"env.num_taggers=2", "env.num_runners=5", "env.episode_length=6",
                          "env.tagging_distance=0.15", "trainer.num_envs=4", "trainer.train_batch_size=4",
                          "policy={tagger: {algorithm: A2C}, runner: {algorithm: A2C}}"});
-  Trainer trainer(setup.config, *setup.row, *setup.environment, {});
+  Trainer trainer(setup.config, *setup.environment, {});
   Replicas& replicas = trainer.replicas();
   const Trajectory& trajectory = trainer.trajectory();
   replicas.step(trajectory.first_rows());
@@ -119,7 +119,7 @@ TEST(Transition, StaggeredResetsCutTheFirstEpisodesAloneAndOnlyWhereRolloutsAreS
       if (!truncates)
         settings.insert(settings.end(), {"env.num_taggers=1", "env.num_runners=2", "env.tagging_distance=0"});
       const Experiment setup = make_setup(truncates ? "pendulum" : "tag_continuous", settings);
-      Trainer trainer(setup.config, *setup.row, *setup.environment, {});
+      Trainer trainer(setup.config, *setup.environment, {});
       const Trajectory& rows = trainer.trajectory();
       std::vector<Replica> replicas;
       for (std::uint32_t e = 0; e < kReplicas; ++e) {
@@ -176,7 +176,7 @@ TEST(Staggered, AreSpreadEvenlyOverTheEpisodeForAnyNumberOfReplicas) {
 TEST(Staggered, CutEpisodesCountNowhere) {
   const Experiment setup =
       make_setup("pendulum", {"env.episode_length=20", "trainer.num_envs=8", "trainer.train_batch_size=80"});
-  Trainer trainer(setup.config, *setup.row, *setup.environment, {});
+  Trainer trainer(setup.config, *setup.environment, {});
   std::vector<int> ends_of_whole(51);  // by step, of all replicas: an episode and its reset take 21
   for (std::uint32_t e = 0; e < 8; ++e) {
     const int first = staggered_steps(1, e, 20);
@@ -203,9 +203,9 @@ TEST(Staggered, CutEpisodesCountNowhere) {
 TEST(Staggered, FirstEpisodesGoOnFromACheckpointAsIfNothingHadHappened) {
   const Experiment setup =
       make_setup("pendulum", {"env.episode_length=20", "trainer.num_envs=8", "trainer.train_batch_size=56"});
-  Trainer unharmed(setup.config, *setup.row, *setup.environment, {});
+  Trainer unharmed(setup.config, *setup.environment, {});
   unharmed.iterate();
-  Trainer resumed(setup.config, *setup.row, *setup.environment, {});
+  Trainer resumed(setup.config, *setup.environment, {});
   resumed.restore(unharmed.snapshot());
   ASSERT_EQ(resumed.replicas().header(0).episode, 0u);
   for (int i = 0; i < 5; ++i) {
@@ -232,7 +232,7 @@ TEST(Transition, EpisodesDependOnGlobalIdsAlone) {
     options.num_envs = num_envs;
     options.first_replica = first;
     options.seed = 7;
-    Replicas replicas(*setup.row, *setup.environment, options);
+    Replicas replicas(*setup.environment, options);
     Trajectory trajectory(replicas.spec(), {"shared"}, {0, 0}, 8, num_envs, {});
     replicas.step(trajectory.first_rows());
     for (int t = 0; t < 8; ++t) replicas.step(trajectory.rows(t));

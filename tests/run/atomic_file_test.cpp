@@ -1,5 +1,5 @@
 // atomic_file_test.cpp: a replaced file is the old one or the new one.
-#include "wd/atomic_file.h"
+#include "src/base/atomic_file.h"
 
 #include <gmock/gmock.h>
 

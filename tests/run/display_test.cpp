@@ -9,8 +9,8 @@
 #include <array>
 #include <limits>
 
+#include "src/base/streams.h"
 #include "src/report/format.h"
-#include "wd/streams.h"
 
 namespace wd::run {
 namespace {

@@ -1,5 +1,5 @@
 // log_test.cpp: messages reach stderr and log.txt.
-#include "wd/log.h"
+#include "src/base/log.h"
 
 #include <gmock/gmock.h>
 

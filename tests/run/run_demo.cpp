@@ -4,9 +4,9 @@
 #include <cmath>
 #include <thread>
 
+#include "src/base/streams.h"
+#include "src/run/run.h"
 #include "tests/run/temporary_folder.h"
-#include "wd/run.h"
-#include "wd/streams.h"
 
 namespace wd {
 namespace {

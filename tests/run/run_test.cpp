@@ -1,5 +1,5 @@
 // run_test.cpp: a run's folder, from before training to after mishaps.
-#include "wd/run.h"
+#include "src/run/run.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -10,9 +10,9 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "src/base/name.h"
 #include "tests/run/temporary_folder.h"
 #include "wd/error.h"
-#include "wd/name.h"
 
 namespace wd {
 namespace {

@@ -24,7 +24,7 @@ TEST(Buffers, AddressesStayOverIterations) {
     const Experiment setup = make_setup(
         "tag_gridworld", {"trainer.num_envs=6", "trainer.train_batch_size=60", "env.episode_length=5",
                           "policy={shared: {algorithm: " + algorithm + "}}"});
-    Trainer trainer(setup.config, *setup.row, *setup.environment, {});
+    Trainer trainer(setup.config, *setup.environment, {});
     trainer.iterate();
     const auto before = addresses(trainer.trajectory());
     const void* const state = trainer.replicas().blocks().data_ptr();
@@ -38,7 +38,7 @@ TEST(Buffers, AddressesStayOverIterations) {
 
 TEST(Buffers, TheLearnerReadsTheRolloutItself) {
   const Experiment setup = make_setup("tag_gridworld", {"trainer.num_envs=6", "trainer.train_batch_size=60"});
-  Trainer trainer(setup.config, *setup.row, *setup.environment, {});
+  Trainer trainer(setup.config, *setup.environment, {});
   trainer.rollout();
   for (const PolicyBuffers& buffers : trainer.trajectory().policies()) {
     const Batch batch = whole_batch(buffers, trainer.trajectory().steps());
@@ -51,7 +51,7 @@ TEST(Buffers, TheLearnerReadsTheRolloutItself) {
 TEST(Buffers, RowTBecomesRowZeroOfTheNextRollout) {
   const Experiment setup =
       make_setup("tag_continuous", {"trainer.num_envs=4", "trainer.train_batch_size=40"});
-  Trainer trainer(setup.config, *setup.row, *setup.environment, {});
+  Trainer trainer(setup.config, *setup.environment, {});
   trainer.rollout();
   const PolicyBuffers& buffers = trainer.trajectory().policies()[0];
   const at::Tensor last = buffers.observation[10].clone(), active = buffers.active[10].clone();
@@ -76,7 +76,7 @@ TEST(Buffers, BytesAreKnownBeforeTheyAreAllocated) {
     std::vector<std::string> all = {"trainer.num_envs=6", "trainer.train_batch_size=42"};
     all.insert(all.end(), settings.begin(), settings.end());
     const Experiment setup = make_setup(env, all);
-    Trainer trainer(setup.config, *setup.row, *setup.environment, {});
+    Trainer trainer(setup.config, *setup.environment, {});
     const double bytes = trajectory_bytes(setup.environment->spec(), setup.config.policy_of_role, 7, 6,
                                           setup.config.trainer.storage());
     EXPECT_EQ(bytes, bytes_of(trainer.trajectory())) << env;

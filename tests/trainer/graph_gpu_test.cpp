@@ -36,7 +36,7 @@ struct Trained {
 };
 
 Trained train_with(const Experiment& setup, int iterations) {
-  Trainer trainer(setup.config, *setup.row, *setup.environment, kGpu);
+  Trainer trainer(setup.config, *setup.environment, kGpu);
   Trained result;
   for (int i = 0; i < iterations; ++i) {
     trainer.iterate();
@@ -64,7 +64,7 @@ TEST_P(Graphs, GiveTheSameBitsAsLaunchesOneByOne) {
 TEST_P(Graphs, LeaveNothingToTheHost) {
   WD_SKIP_WITHOUT_GPU();
   const Experiment replayed = setup(true);
-  Trainer trainer(replayed.config, *replayed.row, *replayed.environment, kGpu);
+  Trainer trainer(replayed.config, *replayed.environment, kGpu);
   for (int i = 0; i < 3; ++i) trainer.iterate();
   static_cast<void>(trainer.take_metrics());
   StrictDevice strict(kGpu);
@@ -78,7 +78,7 @@ TEST_P(Graphs, LearnNothingFromWhatIsNotFinite) {
   WD_SKIP_WITHOUT_GPU();
   const Experiment replayed = setup(true);
   for (const std::string tensor : {"observation", "reward", "loss", "gradient"}) {
-    Trainer trainer(replayed.config, *replayed.row, *replayed.environment, kGpu);
+    Trainer trainer(replayed.config, *replayed.environment, kGpu);
     for (int i = 0; i < 3; ++i) trainer.iterate();
     const at::Tensor before = trainer.policies()[0].parameters().cpu();
     Trainer::IterateOptions poisoned;

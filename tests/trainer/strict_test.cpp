@@ -6,6 +6,7 @@
 
 #include <thread>
 
+#include "src/trainer/train.h"
 #include "tests/support.h"
 #include "wd/trainer.h"
 
@@ -70,7 +71,7 @@ class WarmLoop : public testing::TestWithParam<Case> {};
 TEST_P(WarmLoop, AllocatesNothing) {
   const Experiment setup = make_setup(GetParam().env, {"trainer.num_envs=6", "trainer.train_batch_size=60",
                                                        GetParam().setting, GetParam().policy});
-  Trainer trainer(setup.config, *setup.row, *setup.environment, {});
+  Trainer trainer(setup.config, *setup.environment, {});
   for (const bool may_give_up : {false, true}) {
     Trainer::IterateOptions options;
     if (may_give_up) options.give_up = [] { return false; };
@@ -116,11 +117,11 @@ TEST(StrictTraining, FailsWhereTheLoopAllocates) {
                          if (++asked == 6) at::zeros({11});
                          return 0;
                        }};
-  Trainer lenient(setup.config, *setup.row, *setup.environment, {});
+  Trainer lenient(setup.config, *setup.environment, {});
   EXPECT_EQ(train(options, lenient, nullptr, nullptr).reason, "total_steps");
   asked = 0;
   options.strict_device = true;
-  Trainer strict(setup.config, *setup.row, *setup.environment, {});
+  Trainer strict(setup.config, *setup.environment, {});
   EXPECT_THAT([&] { train(options, strict, nullptr, nullptr); },
               testing::ThrowsMessage<std::runtime_error>(testing::HasSubstr("an allocation of 44 bytes")));
   EXPECT_EQ(strict.counts().iteration, 5);

@@ -117,8 +117,11 @@ WD_FN void start_episode(Team& team, const typename Env::Params& params, typenam
   derive<Env>(team, params, state);
 }
 
-// The number so many half-widths from the middle, or the bound that is nearest to it.
-WD_FN float within_bounds(float half_widths, float low, float high) {
+// The number so many half-widths from the middle, or the bound that is nearest to it. Without two finite
+// bounds there is no middle: the number itself.
+WD_FN float within_bounds(float half_widths, const Bounds& bounds) {
+  const float low = bounds.low, high = bounds.high;
+  if (!(0.5f * high - 0.5f * low < __builtin_inff())) return half_widths;
   return clamp((0.5f * low + 0.5f * high) + half_widths * (0.5f * high - 0.5f * low), low, high);
 }
 
@@ -130,11 +133,11 @@ WD_FN void stage(Team& team, const typename Env::Params& params, const typename 
     const RoleView& role = view.roles[r];
     const std::int32_t* const rows =
         role.action + static_cast<std::int64_t>(replica) * role.policy_agents * role.action_width;
-    if (role.in_half_widths) {
+    if (role.bounds != nullptr) {
       team.each_pair(role.action_width, role.count, [&](int k, int i) {
         const auto action = load_word<float>(rows, i * role.action_width + k);
         store_word(staging.actions, k * shape.num_agents + role.first_agent + i,
-                   within_bounds(action, role.low, role.high));
+                   within_bounds(action, role.bounds[k]));
       });
       continue;
     }
@@ -163,6 +166,7 @@ WD_FN void scatter(Team& team, const typename Env::Params& params, const typenam
       const int agent = role.first_agent + i;
       const bool now = in_game<Env>(params, state, agent);
       role.active[row + i] = now ? 1 : 0;
+      if (role.restarted != nullptr) role.restarted[row + i] = resetting ? 1 : 0;
       if (role.reward == nullptr) return;
       role.reward[row + i] = resetting ? 0.0f : staging.rewards[agent];
       role.agent_terminated[row + i] = !resetting && staging.was_in_game[agent] != 0 && !now ? 1 : 0;

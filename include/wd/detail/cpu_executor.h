@@ -6,7 +6,7 @@
 
 #include "wd/detail/check_teams.h"
 #include "wd/detail/layout.h"
-#include "wd/parallel.h"
+#include "wd/detail/parallel.h"
 
 namespace wd::detail {
 

@@ -37,7 +37,6 @@ CheckResult check_copies(const Environment& environment, const CheckOptions& opt
 // derive() finds nothing to change in a start that reset() made.
 CheckResult check_derive(const Environment& environment, const CheckOptions& options);
 // CPU and GPU give the same bits. Call it where there is a GPU.
-CheckResult check_devices(const EnvironmentRow& row, const Environment& environment,
-                          const CheckOptions& options);
+CheckResult check_devices(const Environment& environment, const CheckOptions& options);
 
 }  // namespace wd

@@ -22,10 +22,10 @@ struct Side {
   Trajectory trajectory;
   Replicas replicas;
 
-  Side(const EnvironmentRow& row, const Environment& environment, const CheckOptions& check, Device device)
+  Side(const Environment& environment, const CheckOptions& check, Device device)
       : trajectory(environment.spec(), role_names(environment.spec()),
                    one_policy_per_role(environment.spec()), 1, kReplicas, device, {check.observation_type}),
-        replicas(row, environment, options(check.seed, device)) {}
+        replicas(environment, options(check.seed, device)) {}
 
   static ReplicasOptions options(std::uint64_t seed, Device device) {
     ReplicasOptions options;
@@ -83,10 +83,9 @@ void force_reset(Side& side, int replica) {
 
 }  // namespace
 
-CheckResult check_devices(const EnvironmentRow& row, const Environment& environment,
-                          const CheckOptions& options) {
+CheckResult check_devices(const Environment& environment, const CheckOptions& options) {
   CheckResult result{"same bits: CPU and GPU", concat(options.steps, " steps of ", kReplicas, " replicas")};
-  Side cpu(row, environment, options, {}), gpu(row, environment, options, {DeviceKind::kCuda, 0});
+  Side cpu(environment, options, {}), gpu(environment, options, {DeviceKind::kCuda, 0});
   for (Side* side : {&cpu, &gpu}) side->replicas.step(side->trajectory.first_rows());
   for (int step = 0; step < options.steps; ++step) {
     draw(cpu, gpu, options.seed, step);

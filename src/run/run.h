@@ -11,17 +11,11 @@
 #include <utility>
 #include <vector>
 
+#include "wd/checkpoint_info.h"
 #include "wd/metrics.h"
 #include "wd/safetensors.h"
 
 namespace wd {
-
-// How far the files of a run go that grow line by line.
-struct RunOffsets {
-  std::uint64_t metrics_bytes = 0;
-  std::string events_file;  // its name
-  std::uint64_t events_bytes = 0;
-};
 
 struct RunOptions {
   std::string env;

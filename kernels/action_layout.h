@@ -1,0 +1,31 @@
+// action_layout.h: what a row of a policy's output stands for.
+#pragma once
+
+#include "wd/math.h"
+
+namespace wd {
+
+inline constexpr int kMaxHeads = 16;
+inline constexpr int kMaxComponents = 256;  // each has a random number of its own, by 8 bits of the counter
+
+// kernels/distribution.h has a struct for each.
+enum class Distribution : int { kCategorical, kGaussian, kSquashedGaussian };
+
+// Logits of categorical heads side by side, or means of continuous components.
+struct ActionLayout {
+  Distribution distribution = Distribution::kCategorical;
+  int num_heads = 0;
+  int head_size[kMaxHeads] = {};
+  int components = 0;
+  const float* log_std = nullptr;  // [components], shared by all states
+
+  // Columns of logits, or of means.
+  WD_FN int columns() const {
+    int sum = components;
+    for (int h = 0; h < num_heads; ++h) sum += head_size[h];
+    return sum;
+  }
+  WD_FN int action_width() const { return num_heads > 0 ? num_heads : components; }
+};
+
+}  // namespace wd

@@ -1,0 +1,246 @@
+// distribution.h: the distributions that actions are drawn from, the same code on both devices. Each is a
+// struct of functions of one row; sampling and loss are templates over it.
+//
+// A distribution D has
+//   sample(row, greedy, bits, action)   draws the action, or takes the mode, and returns its log-probability
+//   evaluate(row, action, scratch)      log-probability and entropy; scratch [columns] is kept for gradient()
+//   gradient(row, action, d_log_prob, entropy_coeff, grad, log_std_grad)
+//       writes the gradient of d_log_prob * log_prob - entropy_coeff * entropy, with respect to the columns
+//       of the output and to log_std; grad holds the scratch of evaluate()
+// A new one also has a row in with_distribution().
+#pragma once
+
+#include "kernels/action_layout.h"
+#include "wd/math.h"
+#include "wd/random.h"
+
+namespace wd {
+
+// What a distribution reads of one row.
+struct DistributionRow {
+  const ActionLayout& layout;
+  const float* output;        // [columns]: logits or means
+  const std::uint8_t* legal;  // [columns], or null: all choices are legal
+};
+
+// log pi(a|s) and the entropy.
+struct LogProbEntropy {
+  float log_prob = 0.0f, entropy = 0.0f;
+};
+
+// A categorical head: softmax of `logits` over the choices that `legal` (null: all) permits.
+struct Softmax {
+  float highest = -3.0e38f;
+  float sum = 0.0f;
+
+  WD_FN static Softmax of(const float* logits, const std::uint8_t* legal, int n) {
+    Softmax s = highest_of(logits, legal, n);
+    for (int i = 0; i < n; ++i) s.sum += s.weight(logits, legal, i);
+    return s;
+  }
+  // Keeps the weights.
+  WD_FN static Softmax of(const float* logits, const std::uint8_t* legal, int n, float* weights) {
+    Softmax s = highest_of(logits, legal, n);
+    for (int i = 0; i < n; ++i) s.sum += weights[i] = s.weight(logits, legal, i);
+    return s;
+  }
+  WD_FN static Softmax highest_of(const float* logits, const std::uint8_t* legal, int n) {
+    Softmax s;
+    for (int i = 0; i < n; ++i)
+      s.highest = legal != nullptr && legal[i] == 0 ? s.highest : max(s.highest, logits[i]);
+    return s;
+  }
+  // Probability times sum.
+  WD_FN float weight(const float* logits, const std::uint8_t* legal, int i) const {
+    return legal != nullptr && legal[i] == 0 ? 0.0f : exp(logits[i] - highest);
+  }
+  WD_FN float log_prob(float logit) const { return (logit - highest) - log(sum); }
+
+  // The first choice whose cumulative weight passes u (the last legal one where rounding lets none pass).
+  WD_FN int draw(const float* logits, const std::uint8_t* legal, int n, float u) const {
+    float cumulative = 0.0f;
+    int last = 0;
+    for (int i = 0; i < n; ++i) {
+      const float w = weight(logits, legal, i);
+      if (w <= 0.0f) continue;
+      last = i;
+      cumulative += w;
+      if (cumulative > u * sum) break;
+    }
+    return last;
+  }
+  WD_FN static int likeliest(const float* logits, const std::uint8_t* legal, int n) {
+    int best = -1;
+    for (int i = 0; i < n; ++i) {
+      if (legal != nullptr && legal[i] == 0) continue;
+      if (best < 0 || logits[i] > logits[best]) best = i;
+    }
+    return best < 0 ? 0 : best;
+  }
+};
+
+// Independent categorical heads side by side.
+struct Categorical {
+  // bits(group): four random words for draws 4 group .. 4 group + 3.
+  template <typename Bits>
+  WD_FN static float sample(const DistributionRow& row, bool greedy, const Bits& bits, std::int32_t* action) {
+    const float* logits = row.output;
+    const std::uint8_t* legal = row.legal;
+    float log_prob = 0.0f;
+    Philox words{};
+    for (int h = 0; h < row.layout.num_heads; ++h) {
+      const int n = row.layout.head_size[h];
+      if (h % 4 == 0) words = bits(h / 4);
+      const Softmax softmax = Softmax::of(logits, legal, n);
+      const int choice = greedy ? Softmax::likeliest(logits, legal, n)
+                                : softmax.draw(logits, legal, n, uniform_of(words.word[h % 4]));
+      action[h] = choice;
+      // Where no choice is legal this is not a number, which the guard of the update finds.
+      log_prob += softmax.sum > 0.0f ? softmax.log_prob(logits[choice]) : __builtin_nanf("");
+      logits += n;
+      legal = legal == nullptr ? nullptr : legal + n;
+    }
+    return log_prob;
+  }
+
+  // Leaves the probabilities of all choices in `scratch`.
+  WD_FN static LogProbEntropy evaluate(const DistributionRow& row, const std::int32_t* action,
+                                       float* scratch) {
+    const float* logits = row.output;
+    const std::uint8_t* legal = row.legal;
+    LogProbEntropy sum;
+    for (int h = 0; h < row.layout.num_heads; ++h) {
+      const int n = row.layout.head_size[h];
+      const Softmax softmax = Softmax::of(logits, legal, n, scratch);
+      const float log_sum = log(softmax.sum), inverse = 1.0f / softmax.sum;
+      sum.log_prob += (logits[action[h]] - softmax.highest) - log_sum;
+      for (int i = 0; i < n; ++i) {
+        const float p = scratch[i] *= inverse;
+        if (p > 0.0f) sum.entropy -= p * ((logits[i] - softmax.highest) - log_sum);
+      }
+      logits += n;
+      scratch += n;
+      legal = legal == nullptr ? nullptr : legal + n;
+    }
+    return sum;
+  }
+
+  // d log_prob / dl_i = 1[i = a] - p_i and dH / dl_i = -p_i (log p_i + H), head by head; `grad` has the
+  // probabilities. Their logarithms are logits less a constant of the head, which the likeliest choice tells.
+  WD_FN static void gradient(const DistributionRow& row, const std::int32_t* action, float d_log_prob,
+                             float entropy_coeff, float* grad, float*) {
+    const float* logits = row.output;
+    for (int h = 0; h < row.layout.num_heads; ++h) {
+      const int n = row.layout.head_size[h];
+      int likeliest = 0;
+      for (int i = 1; i < n; ++i) likeliest = grad[i] > grad[likeliest] ? i : likeliest;
+      const float constant = logits[likeliest] - log(grad[likeliest]);
+      float entropy = 0.0f;
+      for (int i = 0; i < n; ++i) entropy -= grad[i] > 0.0f ? grad[i] * (logits[i] - constant) : 0.0f;
+      for (int i = 0; i < n; ++i) {
+        const float p = grad[i];
+        const float d_entropy = p > 0.0f ? -p * ((logits[i] - constant) + entropy) : 0.0f;
+        grad[i] = d_log_prob * ((i == action[h] ? 1.0f : 0.0f) - p) - entropy_coeff * d_entropy;
+      }
+      logits += n;
+      grad += n;
+    }
+  }
+};
+
+// log of the standard normal density's constant, 0.5 log(2 pi).
+inline constexpr float kHalfLogTwoPi = 0.918938533204673f;
+
+// A diagonal Gaussian whose standard deviations are the same in all states.
+struct Gaussian {
+  template <typename Bits>
+  WD_FN static float sample(const DistributionRow& row, bool greedy, const Bits& bits, std::int32_t* action) {
+    float log_prob = 0.0f;
+    for (int k = 0; k < row.layout.components; ++k) {
+      const float z = greedy ? 0.0f : Random::normal_of(bits(k));
+      detail::store_word(action, k, row.output[k] + exp(row.layout.log_std[k]) * z);
+      log_prob += -0.5f * z * z - row.layout.log_std[k] - kHalfLogTwoPi;
+    }
+    return log_prob;
+  }
+
+  WD_FN static LogProbEntropy evaluate(const DistributionRow& row, const std::int32_t* action, float*) {
+    LogProbEntropy sum;
+    for (int k = 0; k < row.layout.components; ++k) {
+      const float log_std = row.layout.log_std[k];
+      const float z = (detail::load_word<float>(action, k) - row.output[k]) * exp(-log_std);
+      sum.log_prob += -0.5f * z * z - log_std - kHalfLogTwoPi;
+      sum.entropy += log_std + kHalfLogTwoPi + 0.5f;
+    }
+    return sum;
+  }
+
+  WD_FN static void gradient(const DistributionRow& row, const std::int32_t* action, float d_log_prob,
+                             float entropy_coeff, float* grad, float* log_std_grad) {
+    for (int k = 0; k < row.layout.components; ++k) {
+      const float inverse = exp(-row.layout.log_std[k]);
+      const float z = (detail::load_word<float>(action, k) - row.output[k]) * inverse;
+      grad[k] = d_log_prob * z * inverse;
+      log_std_grad[k] = d_log_prob * (z * z - 1.0f) - entropy_coeff;
+    }
+  }
+};
+
+// a = tanh(u) of a diagonal Gaussian u: never outside of (-1, 1), which are the bounds of a box in
+// half-widths (Haarnoja et al. 2018, appendix C). Its entropy has no closed form: that of u plus
+// log(1 - a^2) of the row's own action is an estimate, and so is its gradient, in which the action moves with
+// the mean and the deviation as if it were drawn again with the same random number.
+struct SquashedGaussian {
+  static constexpr float kMost = 1.0f - 0x1p-22f;  // of |a|: beyond it u cannot be told from a
+
+  template <typename Bits>
+  WD_FN static float sample(const DistributionRow& row, bool greedy, const Bits& bits, std::int32_t* action) {
+    for (int k = 0; k < row.layout.components; ++k) {
+      const float z = greedy ? 0.0f : Random::normal_of(bits(k));
+      const float u = row.output[k] + exp(row.layout.log_std[k]) * z;
+      detail::store_word(action, k, clamp(tanh(u), -kMost, kMost));
+    }
+    // From the stored action, as the update has it: the ratio of equal policies is 1.
+    return evaluate(row, action, nullptr).log_prob;
+  }
+
+  WD_FN static LogProbEntropy evaluate(const DistributionRow& row, const std::int32_t* action, float*) {
+    LogProbEntropy sum;
+    for (int k = 0; k < row.layout.components; ++k) {
+      const float log_std = row.layout.log_std[k], a = detail::load_word<float>(action, k);
+      const float z = (before_tanh(a) - row.output[k]) * exp(-log_std);
+      const float log_slope = log((1.0f - a) * (1.0f + a));  // log da/du
+      sum.log_prob += -0.5f * z * z - log_std - kHalfLogTwoPi - log_slope;
+      sum.entropy += log_std + kHalfLogTwoPi + 0.5f + log_slope;
+    }
+    return sum;
+  }
+
+  // d log(1 - a^2) / du = -2 a.
+  WD_FN static void gradient(const DistributionRow& row, const std::int32_t* action, float d_log_prob,
+                             float entropy_coeff, float* grad, float* log_std_grad) {
+    for (int k = 0; k < row.layout.components; ++k) {
+      const float a = detail::load_word<float>(action, k), inverse = exp(-row.layout.log_std[k]);
+      const float away = before_tanh(a) - row.output[k], z = away * inverse;
+      grad[k] = d_log_prob * z * inverse + entropy_coeff * 2.0f * a;
+      log_std_grad[k] = d_log_prob * (z * z - 1.0f) - entropy_coeff * (1.0f - 2.0f * a * away);
+    }
+  }
+
+  WD_FN static float before_tanh(float a) { return 0.5f * (log(1.0f + a) - log(1.0f - a)); }
+};
+
+// use(D()) of the layout's distribution D.
+template <typename Use>
+WD_FN void with_distribution(const ActionLayout& layout, const Use& use) {
+  switch (layout.distribution) {
+    case Distribution::kCategorical:
+      return use(Categorical());
+    case Distribution::kGaussian:
+      return use(Gaussian());
+    case Distribution::kSquashedGaussian:
+      return use(SquashedGaussian());
+  }
+}
+
+}  // namespace wd

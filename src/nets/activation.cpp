@@ -1,0 +1,69 @@
+// activation.cpp: a struct for each activation, and the loops over them. A new one has a struct here, and a
+// name in wd/config.h.
+#include "src/nets/activation.h"
+
+#include <ATen/ATen.h>
+
+#include "wd/detail/bfloat16.h"
+#include "wd/math.h"
+
+namespace wd {
+
+namespace {
+
+struct Relu {
+  static constexpr bool kFused = true;
+  static float value(float v) { return v < 0.0f ? 0.0f : v; }  // NaN stays NaN
+  static float backward(float grad, float activated) { return activated <= 0.0f ? 0.0f : grad; }
+  static void forward_gpu(at::Tensor& x) { at::relu_(x); }
+  static void backward_gpu(at::Tensor& grad, const at::Tensor& activated) {
+    at::threshold_backward_out(grad, grad, activated, 0);
+  }
+};
+
+struct Tanh {
+  static constexpr bool kFused = false;
+  static float value(float v) { return tanh(v); }
+  static float backward(float grad, float activated) { return grad * (1.0f - activated * activated); }
+  static void forward_gpu(at::Tensor& x) { at::tanh_(x); }
+  static void backward_gpu(at::Tensor& grad, const at::Tensor& activated) {
+    at::tanh_backward_out(grad, grad, activated);
+  }
+};
+
+// f(value, index) becomes the value: a loop that the compiler makes vectors of.
+template <typename F>
+void each(float* value, std::int64_t n, F f) {
+  for (std::int64_t i = 0; i < n; ++i) value[i] = f(value[i], i);
+}
+
+template <typename F>
+constexpr ActivationFunctions functions = {
+    F::kFused,
+    [](float* x, std::int64_t n) { each(x, n, [](float v, std::int64_t) { return F::value(v); }); },
+    [](const float* activated, float* grad, std::int64_t n) {
+      each(grad, n, [=](float g, std::int64_t i) { return F::backward(g, activated[i]); });
+    },
+    [](float* x, std::int64_t n) {
+      each(x, n, [](float v, std::int64_t) {
+        return round_to_bfloat16(F::value(F::kFused ? v : round_to_bfloat16(v)));
+      });
+    },
+    [](const float* activated, float* grad, std::int64_t n, bool exact) {
+      each(grad, n, [=](float g, std::int64_t i) {
+        return round_to_bfloat16(F::backward(exact ? g : round_to_bfloat16(g), activated[i]));
+      });
+    },
+    F::forward_gpu,
+    F::backward_gpu,
+};
+
+}  // namespace
+
+const ActivationFunctions& functions_of(Activation activation) {
+  static constexpr const ActivationFunctions* kAll[] = {&functions<Relu>, &functions<Tanh>};
+  static_assert(std::size(kAll) == std::size(kActivationNames));
+  return *kAll[activation];
+}
+
+}  // namespace wd

@@ -1,0 +1,37 @@
+// gru.cpp: a network that remembers: gated recurrent units (Cho et al. 2014) between linear layers.
+#include <ATen/ATen.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/rnn.h>
+
+#include "wd/module.h"
+
+namespace wd {
+namespace {
+
+struct Gru : Module {
+  struct Settings {
+    int width = 64;
+    int state_size() const { return width; }
+    void describe(Fields& field) {
+      field("width", width, {1, 4096}, "of the layer before the recurrent one, and of its state");
+    }
+  };
+
+  Gru(const Settings& settings, const ModuleShape& shape)
+      : input(register_module("input", torch::nn::Linear(shape.inputs, settings.width))),
+        cell(register_module("cell", torch::nn::GRUCell(settings.width, settings.width))),
+        head(register_module("head", torch::nn::Linear(settings.width, shape.outputs))) {}
+
+  Step step(const at::Tensor& observation, const at::Tensor& state) override {
+    const at::Tensor next = cell(at::tanh(input(observation)), state);
+    return {head(next), next};
+  }
+
+  torch::nn::Linear input;
+  torch::nn::GRUCell cell;
+  torch::nn::Linear head;
+};
+WD_REGISTER_MODULE(Gru, "gru");
+
+}  // namespace
+}  // namespace wd

@@ -1,0 +1,43 @@
+// sequences_test.cpp: every step of every sequence once, in blocks, a step of all of them after the other.
+#include "kernels/sequences.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace wd {
+namespace {
+
+std::vector<std::int64_t> steps_of(const std::vector<std::int64_t>& order, int length, int per_block,
+                                   int num_envs) {
+  std::vector<std::int64_t> steps(order.size() * static_cast<std::size_t>(length), -1);
+  const auto rows = static_cast<std::int64_t>(steps.size());
+  sequence_steps({}, {rows, length, per_block, num_envs, order.data(), steps.data()});
+  return steps;
+}
+
+TEST(Sequences, AreCutIntoBlocksOfWhichTheLastIsSmaller) {
+  // Three sequences of two steps, of replicas 1, 0 and 2 out of three, in blocks of two.
+  EXPECT_EQ(steps_of({1, 0, 2}, 2, 2, 3), (std::vector<std::int64_t>{1, 0, 4, 3, 2, 5}));
+}
+
+TEST(Sequences, ARolloutHoldsSeveralOfAReplica) {
+  // Sequence 4 is the second one (steps 3, 4, 5) of replica 1 of 3.
+  EXPECT_EQ(steps_of({4}, 3, 5, 3), (std::vector<std::int64_t>{10, 13, 16}));
+}
+
+TEST(Sequences, HoldEveryStepOnce) {
+  std::vector<std::int64_t> order(7 * 4);
+  for (std::size_t s = 0; s < order.size(); ++s) order[s] = static_cast<std::int64_t>(s * 5 % order.size());
+  std::vector<std::int64_t> steps = steps_of(order, 6, 3, 7);
+  std::ranges::sort(steps);
+  for (std::size_t k = 0; k < steps.size(); ++k) ASSERT_EQ(steps[k], static_cast<std::int64_t>(k));
+}
+
+TEST(Sequences, OfOneStepAreTheOrderItself) {
+  EXPECT_EQ(steps_of({5, 2, 9}, 1, 2, 10), (std::vector<std::int64_t>{5, 2, 9}));
+}
+
+}  // namespace
+}  // namespace wd
