@@ -14,31 +14,23 @@
 namespace wd::bench {
 namespace {
 
-constexpr std::int64_t kLastLevelCaches = 4;    // the observation rows are this many times the cache,
-constexpr std::int64_t kLeastBytes = 64 << 20;  // but never less than this,
+constexpr std::int64_t kLastLevelCaches = 4;                // the buffers are this many times the cache,
+constexpr std::int64_t kLeastBytes = 64 << 20;              // but never less than this,
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 30;  // and never more
 constexpr int kLeastSteps = 8, kMostSteps = 4096;
-
-// Bytes that the observations of one step take.
-std::int64_t step_bytes(const Spec& spec, int num_envs, ObservationStorage storage) {
-  std::int64_t bytes = 0;
-  for (const Role& role : spec.roles) {
-    const int entries = storage.as_table ? spec.table.columns() : role.observation_size();
-    bytes += std::int64_t{role.count} * ((entries * bytes_of(storage.type) + 15) / 16 * 16);
-  }
-  return bytes * num_envs;
-}
 
 std::int64_t last_level_cache() {
   const long bytes = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
   return bytes > 0 ? bytes : 0;
 }
 
-int buffer_steps(const Spec& spec, int num_envs, ObservationStorage storage) {
+int buffer_steps(const Spec& spec, const std::vector<int>& policy_of_role, int num_envs,
+                 ObservationStorage storage) {
   const std::int64_t bytes = std::clamp(kLastLevelCaches * last_level_cache(), kLeastBytes, kMostBytes);
-  const std::int64_t step =
-      std::max<std::int64_t>(step_bytes(spec, num_envs, storage), 1);  // roles may observe nothing
-  return static_cast<int>(std::clamp<std::int64_t>(bytes / step + 1, kLeastSteps, kMostSteps));
+  const double step = trajectory_bytes(spec, policy_of_role, 2, num_envs, storage) -
+                      trajectory_bytes(spec, policy_of_role, 1, num_envs, storage);
+  return static_cast<int>(
+      std::clamp<std::int64_t>(bytes / static_cast<std::int64_t>(step) + 1, kLeastSteps, kMostSteps));
 }
 
 Result describe(const Setting& setting, const char* mode) {
@@ -97,7 +89,7 @@ Result bench_environment(const Setting& setting, int num_envs, int steps) {
   const Spec spec = setting.environment.spec();
   const Device device = setting.device;
   const ObservationStorage storage = setting.config.trainer.storage();
-  if (steps == 0) steps = buffer_steps(spec, num_envs, storage);
+  if (steps == 0) steps = buffer_steps(spec, setting.config.policy_of_role, num_envs, storage);
   ReplicasOptions options = replicas_options(setting.config, device);
   options.num_envs = num_envs;
   Replicas replicas(setting.environment, options);
