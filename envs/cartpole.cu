@@ -26,6 +26,8 @@ struct Cartpole {
     }
   };
 
+  enum Purpose { kX, kXDot, kTheta, kThetaDot };  // of random draws
+
   struct State {
     wd::PerAgent<double> x, x_dot, theta, theta_dot;  // [m], [m/s], [rad] from upright, [rad/s]
     void describe(auto&& field) {
@@ -34,17 +36,17 @@ struct Cartpole {
   };
 
   static wd::Spec spec(const Params& p) {
-    return {.roles = {{"cart",
-                       1,
-                       {{"x"}, {"x_dot"}, {"theta"}, {"theta_dot"}},
-                       wd::ActionSpace::discrete({2}, {"push"})}},
+    return {.roles = {{.name = "cart",
+                       .observation = {{"x"}, {"x_dot"}, {"theta"}, {"theta_dot"}},
+                       .action = wd::ActionSpace::discrete({2}, {"push"})}},
             .time_limit = p.episode_length};
   }
 
   WD_FN static void reset(auto& team, const Params&, State& s, wd::Random random) {
     team.once([=, &s] {
-      const auto start = [&](int purpose) { return -0.05 + 0.1 * random.uniform_double(0, purpose); };
-      s.x[0] = start(0), s.x_dot[0] = start(1), s.theta[0] = start(2), s.theta_dot[0] = start(3);
+      const auto start = [&](Purpose purpose) { return -0.05 + 0.1 * random.uniform_double(0, purpose); };
+      s.x[0] = start(kX), s.x_dot[0] = start(kXDot);
+      s.theta[0] = start(kTheta), s.theta_dot[0] = start(kThetaDot);
     });
   }
 

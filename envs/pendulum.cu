@@ -21,23 +21,24 @@ struct Pendulum {
     }
   };
 
+  enum Purpose { kTheta, kThetaDot };  // of random draws
+
   struct State {
     wd::PerAgent<double> theta, theta_dot;  // [rad] from upright, not wrapped; [rad/s]
     void describe(auto&& field) { field("theta", theta), field("theta_dot", theta_dot); }
   };
 
   static wd::Spec spec(const Params& p) {
-    return {.roles = {{"pendulum",
-                       1,
-                       {{"cos_theta"}, {"sin_theta"}, {"theta_dot"}},
-                       wd::ActionSpace::box(1, -p.max_torque, p.max_torque, {"torque"})}},
+    return {.roles = {{.name = "pendulum",
+                       .observation = {{"cos_theta"}, {"sin_theta"}, {"theta_dot"}},
+                       .action = wd::ActionSpace::box(1, -p.max_torque, p.max_torque, {"torque"})}},
             .time_limit = p.episode_length};
   }
 
   WD_FN static void reset(auto& team, const Params&, State& s, wd::Random random) {
     team.once([=, &s] {
-      s.theta[0] = -wd::kPiDouble + 2.0 * wd::kPiDouble * random.uniform_double(0, 0);
-      s.theta_dot[0] = -1.0 + 2.0 * random.uniform_double(0, 1);
+      s.theta[0] = -wd::kPiDouble + 2.0 * wd::kPiDouble * random.uniform_double(0, kTheta);
+      s.theta_dot[0] = -1.0 + 2.0 * random.uniform_double(0, kThetaDot);
     });
   }
 

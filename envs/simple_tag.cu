@@ -41,6 +41,8 @@ struct SimpleTag {
     }
   };
 
+  enum Purpose { kX, kY, kLandmarkX, kLandmarkY };  // of random draws
+
   struct State {
     wd::PerAgent<float> x, y, vx, vy;
     wd::PerAgent<float> landmark_x, landmark_y;  // entry l is of landmark l; the rest is 0
@@ -69,20 +71,22 @@ struct SimpleTag {
     std::vector<wd::ObservationPart> adversary = good;
     adversary.push_back({"last_good_agents_velocity", 2});
     const auto action = wd::ActionSpace::discrete({5}, {"move"});
-    return {.roles = {{"adversary", p.num_adversaries, adversary, action},
-                      {"good_agent", p.num_good_agents, good, action}},
-            .time_limit = p.episode_length,
-            .statistics = {{"tags", "touches between adversaries and good agents, summed over steps", ""}}};
+    return {
+        .roles =
+            {{.name = "adversary", .count = p.num_adversaries, .observation = adversary, .action = action},
+             {.name = "good_agent", .count = p.num_good_agents, .observation = good, .action = action}},
+        .time_limit = p.episode_length,
+        .statistics = {{"tags", "touches between adversaries and good agents, summed over steps", ""}}};
   }
 
   WD_FN static void reset(auto& team, const Params& p, State& s, wd::Random random) {
     team.each(p.num_adversaries + p.num_good_agents, [=, &s](int i) {
-      s.x[i] = random.uniform(i, 0, -kEdge, kEdge);
-      s.y[i] = random.uniform(i, 1, -kEdge, kEdge);
+      s.x[i] = random.uniform(i, kX, -kEdge, kEdge);
+      s.y[i] = random.uniform(i, kY, -kEdge, kEdge);
       s.vx[i] = s.vy[i] = 0.0f;
       const bool landmark = i < p.num_landmarks;
-      s.landmark_x[i] = landmark ? random.uniform(i, 2, -kEdge, kEdge) : 0.0f;
-      s.landmark_y[i] = landmark ? random.uniform(i, 3, -kEdge, kEdge) : 0.0f;
+      s.landmark_x[i] = landmark ? random.uniform(i, kLandmarkX, -kEdge, kEdge) : 0.0f;
+      s.landmark_y[i] = landmark ? random.uniform(i, kLandmarkY, -kEdge, kEdge) : 0.0f;
     });
     team.once([&] { s.tags = 0; });
   }

@@ -54,6 +54,8 @@ struct TagContinuous {
     }
   };
 
+  enum Purpose { kX, kY, kDirection };  // of random draws
+
   struct State {
     wd::PerAgent<float> x, y, speed, direction, acceleration;
     wd::PerAgent<int> in_game, seen;  // now, and as last observed: tags come after the observation
@@ -90,20 +92,21 @@ struct TagContinuous {
         {"direction", others}, {"is_tagger", others}, {"in_game", others}, {"time", 1}};
     const auto action = wd::ActionSpace::discrete({p.num_acceleration_levels + 1, p.num_turn_levels + 1},
                                                   {"acceleration", "turn"});
-    return {.roles = {{"tagger", p.num_taggers, observation, action},
-                      {"runner", p.num_runners, observation, action}},
-            .time_limit = p.episode_length,
-            .at_time_limit = wd::AtTimeLimit::kTerminates,
-            .statistics = {{"tags", "runners tagged in the episode", ""},
-                           {"survival", "steps in the game", "runner"}},
-            .table = p.use_full_observation ? table() : wd::ObservationTable{}};
+    return {
+        .roles = {{.name = "tagger", .count = p.num_taggers, .observation = observation, .action = action},
+                  {.name = "runner", .count = p.num_runners, .observation = observation, .action = action}},
+        .time_limit = p.episode_length,
+        .at_time_limit = wd::AtTimeLimit::kTerminates,
+        .statistics = {{"tags", "runners tagged in the episode", ""},
+                       {"survival", "steps in the game", "runner"}},
+        .table = p.use_full_observation ? table() : wd::ObservationTable{}};
   }
 
   WD_FN static void reset(auto& team, const Params& p, State& s, wd::Random random) {
     team.each(p.num_taggers + p.num_runners, [=, &s](int i) {
-      s.x[i] = random.uniform(i, 0) * p.grid_length;
-      s.y[i] = random.uniform(i, 1) * p.grid_length;
-      s.direction[i] = static_cast<float>(random.integer(i, 2, 4)) * (0.5f * wd::kPi);
+      s.x[i] = random.uniform(i, kX) * p.grid_length;
+      s.y[i] = random.uniform(i, kY) * p.grid_length;
+      s.direction[i] = static_cast<float>(random.integer(i, kDirection, 4)) * (0.5f * wd::kPi);
       s.speed[i] = s.acceleration[i] = 0.0f;
       s.in_game[i] = 1;
       s.survival[i] = 0;

@@ -27,6 +27,8 @@ struct TagGridworld {
     }
   };
 
+  enum Purpose { kX, kY };  // of random draws
+
   struct State {
     wd::PerAgent<int> x, y;
     wd::PerReplica<int> caught;
@@ -41,20 +43,22 @@ struct TagGridworld {
                                                       {"opponent_y"}, {"is_runner"}, {"time"}};
     const auto& observation = p.use_full_observation ? full : partial;
     const auto action = wd::ActionSpace::discrete({5}, {"move"});
-    return {.roles = {{"tagger", p.num_taggers, observation, action}, {"runner", 1, observation, action}},
-            .time_limit = p.episode_length,
-            .at_time_limit = wd::AtTimeLimit::kTerminates,
-            .statistics = {{"caught", "1 where the runner was tagged", ""}}};
+    return {
+        .roles = {{.name = "tagger", .count = p.num_taggers, .observation = observation, .action = action},
+                  {.name = "runner", .count = 1, .observation = observation, .action = action}},
+        .time_limit = p.episode_length,
+        .at_time_limit = wd::AtTimeLimit::kTerminates,
+        .statistics = {{"caught", "1 where the runner was tagged", ""}}};
   }
 
   WD_FN static void reset(auto& team, const Params& p, State& s, wd::Random random) {
     team.each(p.num_taggers + 1, [=, &s](int i) {
-      const auto inner_cell = [&](int purpose) {
+      const auto inner_cell = [&](Purpose purpose) {
         return 1 + random.integer(i, purpose, wd::max(p.grid_length - 1, 1));
       };
       const bool is_runner = i == p.num_taggers;
-      s.x[i] = is_runner ? 0 : p.start == kRandom ? inner_cell(0) : p.grid_length / 2;
-      s.y[i] = is_runner ? 0 : p.start == kRandom ? inner_cell(1) : p.grid_length / 2;
+      s.x[i] = is_runner ? 0 : p.start == kRandom ? inner_cell(kX) : p.grid_length / 2;
+      s.y[i] = is_runner ? 0 : p.start == kRandom ? inner_cell(kY) : p.grid_length / 2;
     });
     team.once([&] { s.caught = 0; });
   }

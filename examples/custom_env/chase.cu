@@ -18,6 +18,8 @@ struct Chase {
     }
   };
 
+  enum Purpose { kX, kY, kHeading };  // of random draws
+
   struct State {
     wd::PerAgent<float> x, y, heading;
     wd::PerAgent<int> target;      // id of the nearest opponent
@@ -33,7 +35,8 @@ struct Chase {
     const std::vector<wd::ObservationPart> observation = {
         {"heading", 2}, {"to_opponent", 2}, {"opponent_heading", 2}};
     const auto action = wd::ActionSpace::box(1, -1.0f, 1.0f, {"turn"});
-    return {.roles = {{"chaser", p.chasers, observation, action}, {"runner", p.runners, observation, action}},
+    return {.roles = {{.name = "chaser", .count = p.chasers, .observation = observation, .action = action},
+                      {.name = "runner", .count = p.runners, .observation = observation, .action = action}},
             .time_limit = p.episode_length,
             .at_time_limit = wd::AtTimeLimit::kTruncates,
             .statistics = {{"distance", "to the nearest opponent at the end [m]", "chaser"}}};
@@ -41,9 +44,9 @@ struct Chase {
 
   WD_FN static void reset(auto& team, const Params& p, State& s, wd::Random random) {
     team.each(p.chasers + p.runners, [&](int i) {
-      s.x[i] = random.uniform(i, 0, 0.0f, p.arena);
-      s.y[i] = random.uniform(i, 1, 0.0f, p.arena);
-      s.heading[i] = random.uniform(i, 2, -wd::kPi, wd::kPi);
+      s.x[i] = random.uniform(i, kX, 0.0f, p.arena);
+      s.y[i] = random.uniform(i, kY, 0.0f, p.arena);
+      s.heading[i] = random.uniform(i, kHeading, -wd::kPi, wd::kPi);
     });
   }
 
