@@ -20,8 +20,8 @@ struct RandomActionsArgs {
   std::int32_t* action = nullptr;             // [rows, heads or components]; floats where continuous
 };
 
-// Arguments for this action space: all but rows, bounds, mask, key and action. Throws std::runtime_error for more
-// than kMaxHeads heads.
+// Arguments for this action space: all but rows, bounds, mask, key and action. Throws std::runtime_error for
+// more than kMaxHeads heads.
 RandomActionsArgs random_actions_of(const ActionSpace& space);
 
 // The draws of one step of one policy: different for every (seed, policy, step).

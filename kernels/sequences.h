@@ -8,7 +8,8 @@
 namespace wd {
 
 // Sequence s = k E + e of `order` is steps k L .. (k + 1) L - 1 of replica e. They are cut into blocks of
-// per_block sequences, the last block of what is left; within a block all steps t come before all steps t + 1.
+// per_block sequences, the last block of what is left; within a block all steps t come before all steps t +
+// 1.
 struct SequenceArgs {
   std::int64_t rows = 0;  // L for each sequence
   int length = 1;         // L

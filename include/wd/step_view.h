@@ -25,8 +25,8 @@ struct RoleView {
   int observation_stride =
       0;  // entries from one agent's row to the next: rows start at multiples of 16 bytes
   int mask_width = 0;
-  // Not null if the actions come from a policy: those of components with finite bounds are in half-widths from
-  // the middle. [action_width]
+  // Not null if the actions come from a policy: those of components with finite bounds are in half-widths
+  // from the middle. [action_width]
   const Bounds* bounds = nullptr;
   const std::int32_t* action = nullptr;  // [E, policy_agents, action_width], row t; floats where continuous
   float* reward = nullptr;               // [E, policy_agents], row t

@@ -84,8 +84,8 @@ struct PolicyBuffers : PolicyLayout, Transitions {
   at::Tensor observation_rows(std::int64_t begin, std::int64_t end) const;
 };
 
-// Rows for back-propagation through time: sequences of `length` steps of all agents of a replica, in blocks of
-// `per_block` sequences. Within a block all rows of one step come before those of the next. length 0: no
+// Rows for back-propagation through time: sequences of `length` steps of all agents of a replica, in blocks
+// of `per_block` sequences. Within a block all rows of one step come before those of the next. length 0: no
 // sequences, rows in any order.
 struct Sequences {
   int length = 0, per_block = 0;

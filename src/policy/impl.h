@@ -71,7 +71,8 @@ struct Policy::Impl {
   // What the actor reads of it, or the critic.
   NetworkInput part(const NetworkInput& input, bool of_critic) const;
   void forward_block(Activations& nets, const NetworkInput& input) const;
-  // Row t of the state of rows [begin, end), as what a network reads; with the row after it, which is written.
+  // Row t of the state of rows [begin, end), as what a network reads; with the row after it, which is
+  // written.
   NetworkInput step_input(const PolicyBuffers& buffers, int t, std::int64_t begin, std::int64_t end,
                           bool writes) const;
   NetworkInput batch_input(const Batch& batch, std::int64_t begin, std::int64_t end) const;

@@ -1,4 +1,5 @@
-// silence.h: says so when a process that trains alone makes no progress; workers have their launcher for that.
+// silence.h: says so when a process that trains alone makes no progress; workers have their launcher for
+// that.
 #pragma once
 
 #include <condition_variable>

@@ -63,8 +63,8 @@ inline void reference_gaussian(const LossData& data, std::int64_t row, const dou
   }
 }
 
-// The Gaussian whose action is the hyperbolic tangent of what is drawn; for the entropy it is drawn again, with
-// the random number that made the action under the recorded output.
+// The Gaussian whose action is the hyperbolic tangent of what is drawn; for the entropy it is drawn again,
+// with the random number that made the action under the recorded output.
 inline void reference_squashed(const LossData& data, std::int64_t row, const double* mean,
                                const double* log_std, RowLoss& out) {
   constexpr double kHalfLogTau = 0.9189385332046727;
