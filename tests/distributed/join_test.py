@@ -181,7 +181,6 @@ def test_stragglers_are_cut_short_and_told(tmp_path):
     rows = [json.loads(line) for line in (tmp_path / "cut" / "metrics.jsonl").read_text().splitlines()]
     steps = [rows[0]["env_steps"]] + [b["env_steps"] - a["env_steps"] for a, b in zip(rows, rows[1:])]
     assert all(160 + 40 <= n < 320 for n in steps), steps  # all of rank 0's, a quarter of rank 1's at least
-    assert max(row["time/rollout_max_s"] for row in rows) < 0.35
 
 
 def test_one_folder_has_everything_and_rank_logs(tmp_path):
