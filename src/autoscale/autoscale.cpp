@@ -15,7 +15,6 @@
 #include "src/autoscale/budget.h"
 #include "src/autoscale/cache.h"
 #include "src/autoscale/learning.h"
-#include "src/autoscale/picture.h"
 #include "src/autoscale/prober.h"
 #include "src/autoscale/search.h"
 #include "src/base/files.h"

@@ -16,12 +16,6 @@ constexpr double kCutShort = 0.95;
 
 }  // namespace
 
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : 0.5 * (values[middle - 1] + values[middle]);
-}
-
 int most_probes(double range) {
   constexpr double kEach = 2.0;
   constexpr int kMore = 4;

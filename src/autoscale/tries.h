@@ -7,12 +7,10 @@
 #include <vector>
 
 #include "src/autoscale/memory_model.h"
+#include "src/base/median.h"
 #include "wd/autoscale.h"
 
 namespace wd::scaling {
-
-// Of at least one value.
-double median(std::vector<double> values);
 
 class Tries {
  public:

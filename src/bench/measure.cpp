@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "src/base/median.h"
 #include "src/device/device.h"
 #include "wd/error.h"
 
@@ -45,10 +46,8 @@ std::vector<Window> measure(const Workload& workload, double seconds) {
 
 Spread spread(std::vector<double> values) {
   WD_CHECK(!values.empty(), "no value has a median");
-  std::ranges::sort(values);
-  const std::size_t half = values.size() / 2;
-  const double median = values.size() % 2 == 1 ? values[half] : 0.5 * (values[half - 1] + values[half]);
-  return {median, values.front(), values.back()};
+  const auto [least, most] = std::ranges::minmax(values);
+  return {median(std::move(values)), least, most};
 }
 
 }  // namespace wd::bench

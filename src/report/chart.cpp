@@ -1,11 +1,13 @@
-// chart.cpp: logarithmic axes, a colour a curve, crosses on the axis for what came to nothing.
+// chart.cpp: axes, a colour a curve, crosses on the axis for what came to nothing.
 #include "src/report/chart.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <map>
 
+#include "src/base/median.h"
 #include "src/report/format.h"
 #include "src/report/svg.h"
 
@@ -15,8 +17,9 @@ namespace {
 constexpr double kWidth = 760, kHeight = 440;
 constexpr double kLeft = 84, kRight = 560, kTop = 52, kBottom = 366;  // the plot
 constexpr double kLineHeight = 18, kBaseline = 4;
-constexpr double kTickRoom = 44;  // pixels that a number below the axis takes
-constexpr const char* kTrouble = "#c00";
+constexpr double kTickRoom = 44;        // pixels that a number below the axis takes
+constexpr std::size_t kMostNames = 12;  // of curves, in the legend
+constexpr double kEdge = 1e-9;          // of rounding: a tick there is within the plot
 
 std::optional<double> number(const std::string& text) {
   double value = 0.0;
@@ -25,55 +28,89 @@ std::optional<double> number(const std::string& text) {
   return value;
 }
 
+// 1, 2, 5, 10, ...: the largest that is no more than the value.
+double round_down(double value) {
+  const double power = std::pow(10.0, std::floor(std::log10(value) + kEdge)), digit = value / power + kEdge;
+  return power * (digit >= 5.0 ? 5.0 : digit >= 2.0 ? 2.0 : 1.0);
+}
+// The least that is no less.
+double round_up(double value) {
+  const double below = round_down(value);
+  if (below >= value * (1.0 - kEdge)) return below;
+  return round_down(2.5 * below);  // from 1 to 2, from 2 to 5, from 5 to 10
+}
+
 class Picture {
  public:
   explicit Picture(const Chart& chart) : chart_(chart) {
+    double low = std::numeric_limits<double>::infinity(), high = 0.0;
     for (const Curve& curve : chart.curves) {
       for (const Point& point : curve.points) {
         if (std::ranges::count(settings_, point.x) == 0) settings_.push_back(point.x);
         if (!point.y) continue;
-        low_ = std::min(low_, std::log10(*point.y));
-        high_ = std::max(high_, std::log10(*point.y));
+        low = std::min(low, *point.y);
+        high = std::max(high, *point.y);
       }
     }
     numeric_ = std::ranges::all_of(settings_, [](const std::string& x) { return number(x).has_value(); });
     if (numeric_) std::ranges::sort(settings_, {}, [](const std::string& x) { return *number(x); });
-    if (low_ > high_) low_ = 0.0, high_ = 1.0;  // nothing was measured
-    low_ = tick_below(low_);
-    high_ = std::max(-tick_below(-high_), low_ + kLeastDecades);
+    if (low > high) low = high = 1.0;  // nothing was measured
+    if (chart.from_zero) {
+      linear(high);
+    } else {
+      logarithmic(low, high);
+    }
   }
 
   std::string draw() {
     svg_.text({kLeft, 22}, chart_.title, "font-size=\"15\"");
     y_axis();
     x_axis();
-    double legend = kTop;
+    std::size_t named = 0;
     for (std::size_t k = 0; k < chart_.curves.size(); ++k) {
-      curve(chart_.curves[k], kColours[k % kColours.size()]);
-      svg_.dot({kRight + 24, legend}, 4, kColours[k % kColours.size()]);
-      svg_.text({kRight + 38, legend + kBaseline}, chart_.curves[k].name);
-      legend += kLineHeight;
+      const Curve& curve = chart_.curves[k];
+      const char* const colour = kColours[k % kColours.size()];
+      draw(curve, colour);
+      if (curve.name.empty() || ++named > kMostNames) continue;
+      svg_.dot({kSide, legend_}, 4, colour);
+      explain(named == kMostNames ? curve.name + " and more" : curve.name);
     }
-    if (troubled_) {
-      svg_.cross({kRight + 24, legend}, kTrouble);
-      svg_.text({kRight + 38, legend + kBaseline}, "no result");
+    for (const auto& [name, colour] : misses_) {
+      svg_.cross({kSide, legend_}, colour);
+      explain(name);
+    }
+    if (chart_.ring) {
+      svg_.ring({x(chart_.ring->x), y(chart_.ring->y)}, 8);
+      svg_.ring({kSide, legend_}, 6);
+      for (const std::string& words : chart_.ring->words) explain(words);
     }
     return svg_.document();
   }
 
  private:
-  static constexpr double kLeastDecades = 0.3;
+  static constexpr double kSide = kRight + 24;  // of the legend
 
-  // The nearest of 1, 2, 5, 10, ... that is no more, as a logarithm; of a negative one, its mirror image.
-  static double tick_below(double decades) {
-    const double whole = std::floor(decades), rest = decades - whole + 1e-9;
-    if (decades < 0.0)
-      return whole + (rest >= 1 - std::log10(2.0)   ? 1 - std::log10(2.0)
-                      : rest >= 1 - std::log10(5.0) ? 1 - std::log10(5.0)
-                                                    : 0.0);
-    return whole + (rest >= std::log10(5.0)   ? std::log10(5.0)
-                    : rest >= std::log10(2.0) ? std::log10(2.0)
-                                              : 0.0);
+  void explain(const std::string& words) {
+    svg_.text({kSide + 14, legend_ + kBaseline}, words);
+    legend_ += kLineHeight;
+  }
+
+  void linear(double high) {
+    constexpr double kTicks = 5.0;
+    const double step = round_up(high / kTicks);
+    low_ = 0.0;
+    high_ = step * std::ceil(high / step);
+    for (int k = 0; k <= std::lround(high_ / step); ++k) ticks_.push_back(k * step);
+  }
+
+  void logarithmic(double low, double high) {
+    low_ = round_down(low);
+    high_ = std::max(round_up(high), 2.0 * low_);
+    const bool few = high_ / low_ < 3e3;  // then 2 and 5 have lines too
+    for (double tick = low_; tick <= high_ * (1.0 + kEdge); tick = round_up(1.5 * tick)) {
+      const double decades = std::log10(tick);
+      if (few || std::abs(decades - std::round(decades)) < kEdge) ticks_.push_back(tick);
+    }
   }
 
   double position(const std::string& x) const {
@@ -87,19 +124,14 @@ class Picture {
     return kLeft + kMargin + (kRight - kLeft - 2 * kMargin) * share;
   }
   double y(double value) const {
-    return kBottom - (kBottom - kTop) * (std::log10(value) - low_) / (high_ - low_);
+    const auto height = [&](double at) { return chart_.from_zero ? at : std::log10(at); };
+    return kBottom - (kBottom - kTop) * (height(value) - height(low_)) / (height(high_) - height(low_));
   }
 
   void y_axis() {
-    const bool few = high_ - low_ < 3.5;  // then 2 and 5 have lines too
-    for (int decade = static_cast<int>(std::floor(low_)); decade <= static_cast<int>(std::ceil(high_));
-         ++decade) {
-      for (const double digit : {1.0, 2.0, 5.0}) {
-        const double value = digit * std::pow(10.0, decade), at = std::log10(value);
-        if ((digit > 1.0 && !few) || at < low_ - 1e-6 || at > high_ + 1e-6) continue;
-        svg_.line({kLeft, y(value)}, {kRight, y(value)}, kGrid);
-        svg_.text({kLeft - 8, y(value) + kBaseline}, run::format_count(value), "text-anchor=\"end\"");
-      }
+    for (const double tick : ticks_) {
+      svg_.line({kLeft, y(tick)}, {kRight, y(tick)}, kGrid);
+      svg_.text({kLeft - 8, y(tick) + kBaseline}, run::format_count(tick), "text-anchor=\"end\"");
     }
     svg_.upright({20, 0.5 * (kTop + kBottom)}, chart_.y_label);
   }
@@ -118,17 +150,19 @@ class Picture {
               "text-anchor=\"middle\"");
   }
 
-  void curve(const Curve& curve, const char* colour) {
-    std::vector<Svg::Place> points;
+  void draw(const Curve& curve, const char* colour) {
+    std::map<double, std::vector<double>> values;  // from left to right
     for (const Point& point : curve.points)
-      if (point.y) points.push_back({x(point.x), y(*point.y)});
-    svg_.polyline(points, colour);
+      if (point.y) values[x(point.x)].push_back(*point.y);
+    std::vector<Svg::Place> line;
+    for (const auto& [at, those] : values) line.push_back({at, y(median(those))});
+    svg_.polyline(line, colour);
     for (const Point& point : curve.points) {
       if (point.y) {
         svg_.dot({x(point.x), y(*point.y)}, 4, colour, point.title);
       } else {
-        svg_.cross({x(point.x), kBottom}, kTrouble, point.title);
-        troubled_ = true;
+        svg_.cross({x(point.x), kBottom}, point.miss.colour, point.title);
+        misses_[point.miss.name] = point.miss.colour;
       }
     }
   }
@@ -136,8 +170,11 @@ class Picture {
   const Chart& chart_;
   Svg svg_{kWidth, kHeight};
   std::vector<std::string> settings_;  // along x
-  bool numeric_ = true, troubled_ = false;
-  double low_ = std::numeric_limits<double>::infinity(), high_ = -low_;  // decades
+  bool numeric_ = true;
+  double low_ = 0.0, high_ = 1.0;  // the ends of y
+  std::vector<double> ticks_;      // along y
+  std::map<std::string, const char*> misses_;
+  double legend_ = kTop;  // where its next line goes
 };
 
 }  // namespace

@@ -1,6 +1,4 @@
 // picture_test.cpp: the picture is XML, shows every try, and lets no text out of its place.
-#include "src/autoscale/picture.h"
-
 #include "tests/autoscale/fake_report.h"
 #include "tests/plot/xml_fault.h"
 
