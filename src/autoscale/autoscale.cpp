@@ -12,12 +12,12 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "src/autoscale/budget.h"
 #include "src/autoscale/cache.h"
 #include "src/autoscale/learning.h"
 #include "src/autoscale/prober.h"
 #include "src/autoscale/search.h"
 #include "src/base/files.h"
+#include "src/base/host_memory.h"
 #include "src/config/numbers.h"
 #include "src/config/role_names.h"
 #include "src/launcher/command.h"

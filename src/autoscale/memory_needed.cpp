@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "src/autoscale/budget.h"
+#include "src/base/host_memory.h"
 #include "src/config/role_names.h"
 #include "src/nets/network.h"
 #include "src/report/format.h"

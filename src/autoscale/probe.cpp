@@ -4,14 +4,12 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <new>
 
-#include "src/autoscale/budget.h"
 #include "src/autoscale/json_fields.h"
 #include "src/autoscale/report.h"
 #include "src/base/atomic_file.h"
+#include "src/base/host_memory.h"
 #include "src/base/json.h"
 #include "src/device/device.h"
 #include "src/report/format.h"
@@ -186,17 +184,6 @@ int train_shortly(const ProbeOrder& order, const Config& config, const Environme
 }
 
 }  // namespace
-
-bool is_out_of_memory(const std::exception& error) {
-  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return true;
-  std::string text = error.what();
-  std::ranges::transform(text, text.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  // torch's CPU allocator, CUDA and its libraries, the system.
-  return std::ranges::any_of(std::array{"out of memory", "can't allocate memory", "cannot allocate memory",
-                                        "cublas_status_alloc_failed"},
-                             [&](const char* words) { return text.find(words) != std::string::npos; });
-}
 
 int run_probe(const ProbeOrder& order, const Config& config, const Environment& environment) {
   try {

@@ -30,14 +30,8 @@ std::string order_json(const ProbeOrder& order);
 // Throws std::runtime_error.
 ProbeOrder parse_order(std::string_view text);
 
-// The exit code of a worker that found no memory.
-inline constexpr int kOutOfMemoryCode = 12;  // ENOMEM
-
 // Trains, as one of the workers that it was started with. 0: the answer stands in its file. Throws what
 // training throws, except where memory was lacking.
 int run_probe(const ProbeOrder& order, const Config& config, const Environment& environment);
-
-// Whether an exception says that there is no more memory, on the host or on a device.
-bool is_out_of_memory(const std::exception& error);
 
 }  // namespace wd::scaling

@@ -9,9 +9,9 @@
 #include <chrono>
 #include <ctime>
 
-#include "src/autoscale/budget.h"
 #include "src/autoscale/report.h"
 #include "src/base/files.h"
+#include "src/base/host_memory.h"
 #include "src/launcher/gang.h"
 #include "src/launcher/options.h"
 #include "wd/error.h"
@@ -92,7 +92,7 @@ Outcome Prober::operator()(const Probe& probe, const std::optional<Probe>& besid
                          .memory_bytes = memory_bytes_,
                          .answer = folder_ / "answer.json"};
   std::filesystem::remove(order.answer);
-  const std::optional<std::uint64_t> kills = oom_kills(machine_memory());
+  const OomWatch memory;
   const Clock::time_point start = Clock::now();
   launcher::Signals signals;
   launcher::Console console(true);
@@ -113,9 +113,7 @@ Outcome Prober::operator()(const Probe& probe, const std::optional<Probe>& besid
   if (signals.first() != 0) throw Interrupted(signals.first());
   Outcome outcome;
   if (!ended.failures.empty()) {
-    // Where the kernel does not count its kills, one is the likeliest end by SIGKILL.
-    const std::optional<std::uint64_t> now = oom_kills(machine_memory());
-    outcome = judge(ended.failures, !kills || !now || *now > *kills);
+    outcome = judge(ended.failures, memory.may_have_killed());
   } else if (const std::optional<std::string> answer = read_whole(order.answer);
              answer && ended.exit_code == 0) {
     outcome = parse_outcome(*answer);

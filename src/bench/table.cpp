@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <csignal>
 
-#include "src/autoscale/probe.h"
+#include "src/base/host_memory.h"
 #include "src/base/json.h"
 #include "src/report/chart.h"
 #include "src/report/format.h"
@@ -61,7 +61,7 @@ void Row::take(const Ended& ended, bool killed_for_memory) {
   }
   result = Json();
   const bool killed = ended.exit_code == 128 + SIGKILL && killed_for_memory;
-  status = killed || ended.exit_code == scaling::kOutOfMemoryCode ? "out of memory" : "failed";
+  status = killed || ended.exit_code == kOutOfMemoryCode ? "out of memory" : "failed";
   detail = killed ? "ended by the out-of-memory killer" : cause(ended.err);
 }
 

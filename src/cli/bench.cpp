@@ -3,9 +3,8 @@
 #include <cstdlib>
 #include <optional>
 
-#include "src/autoscale/budget.h"
-#include "src/autoscale/probe.h"
 #include "src/base/atomic_file.h"
+#include "src/base/host_memory.h"
 #include "src/base/json.h"
 #include "src/base/log.h"
 #include "src/base/suggest.h"
@@ -132,7 +131,7 @@ Json measure(Order order, std::optional<bench::Ceilings> ceilings) {
   if (order.memory_gb > 0.0) {
     if (setup.device.is_cuda())
       throw UsageError("--memory_gb is for the CPU: a GPU's memory is its own limit");
-    scaling::limit_memory(static_cast<std::uint64_t>(order.memory_gb * 1e9));
+    limit_memory(static_cast<std::uint64_t>(order.memory_gb * 1e9));
   }
   const std::int64_t replicas = env && !order.num_envs.empty()
                                     ? parse_integer("--num_envs", order.num_envs, kReplicas)
@@ -159,9 +158,9 @@ int measure_setting(Order order, const std::string& variable) {
     print(measure(std::move(order), ceilings).dump() + "\n");
     return 0;
   } catch (const std::exception& error) {
-    if (!scaling::is_out_of_memory(error)) throw;
+    if (!is_out_of_memory(error)) throw;
     logging::error(plain_message(error));
-    return scaling::kOutOfMemoryCode;
+    return kOutOfMemoryCode;
   }
 }
 
@@ -177,10 +176,9 @@ bench::Row measure_apart(const std::vector<bench::Sweep>& sweeps, const std::vec
   for (std::size_t k = 0; k < sweeps.size(); ++k) setting["settings"][sweeps[k].key] = values[k];
   row.values = values;
   if (!ceilings.is_null()) setting["ceilings"] = ceilings;
-  const std::optional<std::uint64_t> kills = scaling::oom_kills(scaling::machine_memory());
+  const OomWatch memory;
   const bench::Ended ended = bench::run_child(launcher::own_command(), {{kSettingVariable, setting.dump()}});
-  const std::optional<std::uint64_t> now = scaling::oom_kills(scaling::machine_memory());
-  row.take(ended, !kills || !now || *now > *kills);
+  row.take(ended, memory.may_have_killed());
   return row;
 }
 

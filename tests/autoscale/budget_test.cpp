@@ -1,15 +1,14 @@
 // budget_test.cpp: the memory that may be used, from trees of files made up here.
-#include "src/autoscale/budget.h"
-
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "src/base/host_memory.h"
 #include "tests/run/temporary_folder.h"
 #include "wd/error.h"
 
-namespace wd::scaling {
+namespace wd {
 namespace {
 
 namespace fs = std::filesystem;
@@ -143,4 +142,4 @@ TEST(MachineMemoryTest, ThisMachineTellsSomethingAndALimitOfThisProcessCounts) {
 }
 
 }  // namespace
-}  // namespace wd::scaling
+}  // namespace wd

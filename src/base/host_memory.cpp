@@ -1,17 +1,20 @@
-// budget.cpp: cgroup v2 and v1, rlimits and /proc/meminfo.
-#include "src/autoscale/budget.h"
+// host_memory.cpp: cgroup v2 and v1, rlimits and /proc/meminfo.
+#include "src/base/host_memory.h"
 
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <fstream>
+#include <new>
 #include <sstream>
 
 #include "src/base/whole_number.h"
 #include "wd/error.h"
 
-namespace wd::scaling {
+namespace wd {
 namespace {
 
 namespace fs = std::filesystem;
@@ -141,6 +144,11 @@ std::optional<std::uint64_t> oom_kills(const MemorySources& sources) {
   return read_field(sources.proc / "vmstat", "oom_kill");
 }
 
+bool OomWatch::may_have_killed() const {
+  const std::optional<std::uint64_t> now = oom_kills({});
+  return !before_ || !now || *now > *before_;
+}
+
 Allowance memory_budget(const MemorySources& sources) {
   const std::vector<Allowance> allowances = memory_allowances(sources);
   if (allowances.empty())
@@ -159,4 +167,15 @@ void limit_memory(std::uint64_t bytes) {
   ::setrlimit(RLIMIT_DATA, &limit);  // where it is refused, the measured peak decides alone
 }
 
-}  // namespace wd::scaling
+bool is_out_of_memory(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return true;
+  std::string text = error.what();
+  std::ranges::transform(text, text.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  // torch's CPU allocator, CUDA and its libraries, the system.
+  return std::ranges::any_of(std::array{"out of memory", "can't allocate memory", "cannot allocate memory",
+                                        "cublas_status_alloc_failed"},
+                             [&](const char* words) { return text.find(words) != std::string::npos; });
+}
+
+}  // namespace wd

@@ -1,13 +1,15 @@
-// budget.h: host memory that this process and its children may still use.
+// host_memory.h: host memory that this process and its children may still use, and how to tell that there is
+// none.
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
-namespace wd::scaling {
+namespace wd {
 
 // Where limits are read; tests make their own.
 struct MemorySources {
@@ -35,7 +37,23 @@ Allowance memory_budget(const MemorySources& sources);
 // Processes that the kernel has ended for want of memory since it started; none where it does not tell.
 std::optional<std::uint64_t> oom_kills(const MemorySources& sources);
 
+// Whether the kernel has ended a process for want of memory since this was made. Where it does not tell, that is
+// the likeliest end by SIGKILL.
+class OomWatch {
+ public:
+  bool may_have_killed() const;
+
+ private:
+  std::optional<std::uint64_t> before_ = oom_kills({});
+};
+
 // From now on this process finds no more than `bytes` on the heap and in anonymous maps, beside what it has.
 void limit_memory(std::uint64_t bytes);
 
-}  // namespace wd::scaling
+// The exit code of a worker that found no memory.
+inline constexpr int kOutOfMemoryCode = 12;  // ENOMEM
+
+// Whether an exception says that there is no more memory, on the host or on a device.
+bool is_out_of_memory(const std::exception& error);
+
+}  // namespace wd
