@@ -1,33 +1,24 @@
-// json.cpp: autoscale.json, written and read; what is read is checked, since anyone may have written it.
+// json.cpp: autoscale.json, and what a probe's process is told and answers. Each field is named once, for
+// writing and for reading; what is read is checked, since anyone may have written it.
 #include "src/base/json.h"
 
+#include <array>
+#include <cmath>
 #include <limits>
 
-#include "src/autoscale/json_fields.h"
+#include "src/autoscale/probe.h"
 #include "src/autoscale/report.h"
 #include "wd/error.h"
 
 namespace wd::scaling {
-
-Json to_json(const Probe& probe) {
-  return {{"num_envs", probe.num_envs},
-          {"rollout_steps", probe.rollout_steps},
-          {"train_batch_size", probe.batch()}};
-}
-
-Probe probe_from(const Json& json) {
-  constexpr std::int64_t kMost = std::int64_t{1}
-                                 << 26;  // their product is whole in JSON too, and no overflow
-  const Probe probe{count(json, "num_envs", 1, kMost), count(json, "rollout_steps", 1)};
-  WD_CHECK(probe.rollout_steps <= kMostCount / probe.num_envs, "num_envs times rollout_steps cannot be");
-  WD_CHECK(count(json, "train_batch_size", 1) == probe.batch(), "train_batch_size is another product");
-  return probe;
-}
-
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 constexpr int kVersion = 3;
-constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
+constexpr std::int64_t kMostCount = std::int64_t{1} << 53;     // whole in JSON
+constexpr std::int64_t kMostReplicas = std::int64_t{1} << 26;  // a batch of them is no overflow
+constexpr double kAny = std::numeric_limits<double>::lowest();
 
 // Each in the order of its enum.
 constexpr std::array kObjectives{"speed", "memory"};
@@ -35,154 +26,230 @@ constexpr std::array kStages{"replicas", "rollout", "smallest"};
 constexpr std::array kStatuses{"chosen", "nothing_fits", "failed"};
 constexpr std::array kKinds{"fits", "out_of_memory", "too_slow", "failed", "skipped", "cut_short"};
 
-// --- probes and outcomes -----------------------------------------------------------------------------------
+// The fields of an object, in their order: of one to be written, or of one that was read. Reading throws
+// std::runtime_error or Json::exception where a value is missing or cannot be.
+class Fields {
+ public:
+  Fields() = default;
+  explicit Fields(const Json& read) : json_(read), reads_(true) {}
 
-Json to_json(const Outcome& outcome) {
-  return {{"outcome", word(outcome.kind, kKinds)},
-          {"bytes", outcome.bytes},
-          {"env_steps_per_s", outcome.env_steps_per_s},
-          {"seconds", outcome.seconds},
-          {"detail", outcome.detail},
-          {"ratios", outcome.ratios}};
+  const Json& json() const { return json_; }
+
+  void count(const char* key, std::int64_t& value, std::int64_t least, std::int64_t most = kMostCount) {
+    if (!reads_) return put(key, value);
+    const Json& read = json_.at(key);
+    WD_CHECK(read.is_number_unsigned(), key, " is no count");
+    const auto number = read.get<std::uint64_t>();
+    WD_CHECK(number >= static_cast<std::uint64_t>(least) && number <= static_cast<std::uint64_t>(most), key,
+             " = ", number, " cannot be");
+    value = static_cast<std::int64_t>(number);
+  }
+  void bytes(const char* key, std::uint64_t& value) {
+    auto number = static_cast<std::int64_t>(value);
+    count(key, number, 0);
+    value = static_cast<std::uint64_t>(number);
+  }
+  void none(const char* key) { put(key, nullptr); }
+  // None is null.
+  void limit(const char* key, std::uint64_t& value) {
+    constexpr auto kNone = std::numeric_limits<std::uint64_t>::max();
+    const bool is_none = reads_ ? json_.at(key).is_null() : value == kNone;
+    if (!is_none) return bytes(key, value);
+    none(key);
+    value = kNone;
+  }
+  void number(const char* key, double& value, double least = 0.0) {
+    if (!reads_) return put(key, value);
+    value = number_of(json_.at(key), key, least);
+  }
+  void numbers(const char* key, std::vector<double>& values) {
+    if (!reads_) return put(key, values);
+    for (const Json& one : list(key)) values.push_back(number_of(one, key, 0.0));
+  }
+  // Of type bool or std::string.
+  template <typename T>
+  void plain(const char* key, T& value) {
+    if (!reads_) return put(key, value);
+    value = json_.at(key).get<T>();
+  }
+  template <typename Enum, std::size_t n>
+  void word(const char* key, Enum& value, const std::array<const char*, n>& words) {
+    if (!reads_) return put(key, words[static_cast<std::size_t>(value)]);
+    const auto found = std::ranges::find(words, json_.at(key).get<std::string>());
+    WD_CHECK(found != words.end(), key, " is none of its words");
+    value = static_cast<Enum>(found - words.begin());
+  }
+  template <typename T>
+  void object(const char* key, T& value) {
+    put(key, inside(reads_ ? json_.at(key) : Json(), value));
+  }
+  // None is null, or was left out.
+  template <typename T>
+  void object(const char* key, std::optional<T>& value) {
+    if (reads_ && !json_.value(key, Json()).is_null()) value.emplace();
+    if (value) return object(key, *value);
+    none(key);
+  }
+  template <typename T>
+  void objects(const char* key, std::vector<T>& values) {
+    Json all = reads_ ? list(key) : Json(Json::array_t(values.size()));
+    values.resize(all.size());
+    for (std::size_t k = 0; k < values.size(); ++k) all[k] = inside(all[k], values[k]);
+    put(key, all);
+  }
+
+ private:
+  template <typename T>
+  void put(const char* key, const T& value) {
+    json_[key] = value;
+  }
+  template <typename T>
+  Json inside(const Json& json, T& value) const {
+    Fields fields;
+    if (reads_) fields = Fields(json);
+    fields_of(fields, value);
+    return fields.json_;
+  }
+  const Json& list(const char* key) const {
+    WD_CHECK(json_.at(key).is_array(), key, " is no list");
+    return json_.at(key);
+  }
+  // Infinite and NaN numbers are dumped as null, which is none.
+  static double number_of(const Json& value, const char* name, double least) {
+    WD_CHECK(value.is_number(), name, " is no number");
+    const auto read = value.get<double>();
+    WD_CHECK(std::isfinite(read) && read >= least, name, " = ", read, " cannot be");
+    return read;
+  }
+
+  Json json_ = Json::object();
+  bool reads_ = false;
+};
+
+void fields_of(Fields& fields, Probe& probe) {
+  fields.count("num_envs", probe.num_envs, 1, kMostReplicas);
+  fields.count("rollout_steps", probe.rollout_steps, 1,
+               kMostCount / std::max<std::int64_t>(probe.num_envs, 1));
+  std::int64_t batch = probe.batch();
+  fields.count("train_batch_size", batch, 1);
+  WD_CHECK(batch == probe.batch(), "train_batch_size is another product");
 }
 
-Outcome outcome_from(const Json& json) {
-  Outcome outcome{.kind = from_word<Kind>(json, "outcome", kKinds),
-                  .bytes = static_cast<std::uint64_t>(count(json, "bytes", 0)),
-                  .env_steps_per_s = number(json, "env_steps_per_s", 0.0),
-                  .seconds = number(json, "seconds", 0.0),
-                  .detail = text(json, "detail")};
-  const Json& ratios = json.at("ratios");
-  WD_CHECK(ratios.is_array(), "ratios is no list");
-  for (const Json& ratio : ratios) outcome.ratios.push_back(number_of(ratio, "a ratio", 0.0));
-  return outcome;
+void fields_of(Fields& fields, Outcome& outcome) {
+  fields.word("outcome", outcome.kind, kKinds);
+  fields.bytes("bytes", outcome.bytes);
+  fields.number("env_steps_per_s", outcome.env_steps_per_s);
+  fields.number("seconds", outcome.seconds);
+  fields.plain("detail", outcome.detail);
+  fields.numbers("ratios", outcome.ratios);
 }
 
-Json to_json(const Try& one) {
-  Json json{{"stage", word(one.stage, kStages)}};
-  json.update(to_json(one.probe));
-  json.update(to_json(one.outcome));
-  json["predicted_bytes"] = one.predicted_bytes;
-  json["beside"] = one.beside ? to_json(*one.beside) : Json(nullptr);
-  return json;
+void fields_of(Fields& fields, Try& one) {
+  fields.word("stage", one.stage, kStages);
+  fields_of(fields, one.probe);
+  fields_of(fields, one.outcome);
+  fields.bytes("predicted_bytes", one.predicted_bytes);
+  fields.object("beside", one.beside);
 }
 
-Try try_from(const Json& json) {
-  return {from_word<Stage>(json, "stage", kStages), probe_from(json), outcome_from(json),
-          static_cast<std::uint64_t>(count(json, "predicted_bytes", 0)),
-          json.at("beside").is_null() ? std::nullopt : std::optional(probe_from(json["beside"]))};
+void fields_of(Fields& fields, Limits& limits) {
+  fields.limit("memory_bytes", limits.memory_bytes);
+  fields.count("max_envs", limits.max_envs, 1);
+  fields.count("max_batch", limits.max_batch, 1);
+  fields.count("min_batch", limits.min_batch, 1);
+  fields.number("max_seconds", limits.max_seconds);
 }
 
-// --- the parts of a report ---------------------------------------------------------------------------------
-
-Json to_json(const Limits& limits) {
-  return {{"memory_bytes", limits.memory_bytes == kNoLimit ? Json(nullptr) : Json(limits.memory_bytes)},
-          {"max_envs", limits.max_envs},
-          {"max_batch", limits.max_batch},
-          {"min_batch", limits.min_batch},
-          {"max_seconds", limits.max_seconds}};
+void fields_of(Fields& fields, MemoryLine& line) {
+  fields.number("fixed_bytes", line.fixed, kAny);
+  fields.number("bytes_per_replica", line.per_replica, kAny);
+  fields.number("bytes_per_replica_step", line.per_replica_step, kAny);
 }
 
-Limits limits_from(const Json& json) {
-  Limits limits;
-  if (!json.at("memory_bytes").is_null())
-    limits.memory_bytes = static_cast<std::uint64_t>(count(json, "memory_bytes", 0));
-  limits.max_envs = count(json, "max_envs", 1);
-  limits.max_batch = count(json, "max_batch", 1);
-  limits.min_batch = count(json, "min_batch", 1);
-  limits.max_seconds = number(json, "max_seconds", 0.0);
-  return limits;
+// Of a search that chose.
+struct Chosen {
+  SearchResult& result;
+};
+
+void fields_of(Fields& fields, Chosen& chosen) {
+  fields_of(fields, chosen.result.chosen);
+  fields.number("env_steps_per_s", chosen.result.env_steps_per_s);
+  fields.bytes("bytes", chosen.result.bytes);
+  std::string flags = set_flags(chosen.result.chosen);
+  fields.plain("flags", flags);
 }
 
-Json to_json(const MemoryLine& line) {
-  return {{"fixed_bytes", line.fixed},
-          {"bytes_per_replica", line.per_replica},
-          {"bytes_per_replica_step", line.per_replica_step}};
+void fields_of(Fields& fields, Report& report) {
+  SearchResult& result = report.result;
+  std::int64_t version = kVersion, workers = report.num_workers;
+  fields.count("version", version, 0);
+  WD_CHECK(version == kVersion, "is a report of another version");
+  fields.plain("env", report.env);
+  fields.plain("device", report.device);
+  fields.count("num_workers", workers, 1, std::numeric_limits<int>::max());
+  report.num_workers = static_cast<int>(workers);
+  fields.word("objective", report.objective, kObjectives);
+  fields.object("limits", report.limits);
+  fields.count("total_steps", report.total_steps, 0);
+  fields.word("status", result.status, kStatuses);
+  fields.plain("reason", result.reason);
+  fields.plain("at_max_batch", result.at_max_batch);
+  fields.object("start", result.start);
+  if (Chosen chosen{result}; result.status == Status::kChosen) {
+    fields.object("chosen", chosen);
+  } else {
+    fields.none("chosen");
+  }
+  fields.object("memory", result.memory);
+  fields.objects("tries", result.tries);
 }
 
-MemoryLine memory_from(const Json& json) {
-  constexpr double kAny = std::numeric_limits<double>::lowest();
-  return {number(json, "fixed_bytes", kAny), number(json, "bytes_per_replica", kAny),
-          number(json, "bytes_per_replica_step", kAny)};
+void fields_of(Fields& fields, ProbeOrder& order) {
+  fields.object("probe", order.probe);
+  fields.number("max_seconds", order.max_seconds);
+  fields.number("max_iteration_seconds", order.max_iteration_seconds);
+  fields.number("measured_seconds", order.measured_seconds);
+  fields.bytes("memory_bytes", order.memory_bytes);
+  std::string answer = order.answer.string();
+  fields.plain("answer", answer);
+  order.answer = answer;
+  fields.object("beside", order.beside);
 }
 
-Json parsed(std::string_view text) {
-  Json json = parse_json<Json>(text);
+// By value: writing and reading have one list of fields, which must be able to change them.
+template <typename T>
+std::string written(T value, int indent = -1) {
+  Fields fields;
+  fields_of(fields, value);
+  return fields.json().dump(indent, ' ', false, Json::error_handler_t::replace);  // what is no UTF-8
+}
+
+template <typename T>
+T parsed(std::string_view text, const char* what) {
+  const Json json = parse_json<Json>(text);
   WD_CHECK(json.is_object(), "is no JSON object");
-  return json;
+  try {
+    T value;
+    Fields fields(json);
+    fields_of(fields, value);
+    return value;
+  } catch (const Json::exception& error) {
+    throw std::runtime_error(concat("is no ", what, ": ", error.what()));
+  }
 }
-
-constexpr auto kReplace = Json::error_handler_t::replace;  // what is no UTF-8
 
 }  // namespace
 
-std::string report_json(const Report& report) {
-  const SearchResult& result = report.result;
-  Json tries = Json::array();
-  for (const Try& one : result.tries) tries.push_back(to_json(one));
-  Json chosen = nullptr;
-  if (result.status == Status::kChosen) {
-    chosen = to_json(result.chosen);
-    chosen["env_steps_per_s"] = result.env_steps_per_s;
-    chosen["bytes"] = result.bytes;
-    chosen["flags"] = set_flags(result.chosen);
-  }
-  const Json json{{"version", kVersion},
-                  {"env", report.env},
-                  {"device", report.device},
-                  {"num_workers", report.num_workers},
-                  {"objective", word(report.objective, kObjectives)},
-                  {"limits", to_json(report.limits)},
-                  {"total_steps", report.total_steps},
-                  {"status", word(result.status, kStatuses)},
-                  {"reason", result.reason},
-                  {"at_max_batch", result.at_max_batch},
-                  {"start", to_json(result.start)},
-                  {"chosen", chosen},
-                  {"memory", to_json(result.memory)},
-                  {"tries", tries}};
-  constexpr int kIndent = 2;
-  return json.dump(kIndent, ' ', false, kReplace) + '\n';
-}
+std::string report_json(const Report& report) { return written(report, 2) + '\n'; }
 
-Report parse_report(std::string_view written) {
-  try {
-    const Json json = parsed(written);
-    WD_CHECK(json.at("version") == kVersion, "is a report of another version");
-    Report report{
-        .env = text(json, "env"),
-        .device = text(json, "device"),
-        .num_workers = static_cast<int>(count(json, "num_workers", 1, std::numeric_limits<int>::max())),
-        .objective = from_word<Objective>(json, "objective", kObjectives),
-        .limits = limits_from(json.at("limits")),
-        .total_steps = count(json, "total_steps", 0)};
-    SearchResult& result = report.result;
-    result.status = from_word<Status>(json, "status", kStatuses);
-    result.reason = text(json, "reason");
-    result.at_max_batch = json.at("at_max_batch").get<bool>();
-    result.start = probe_from(json.at("start"));
-    result.memory = memory_from(json.at("memory"));
-    WD_CHECK(json.at("tries").is_array(), "tries is no list");
-    for (const Json& one : json.at("tries")) result.tries.push_back(try_from(one));
-    if (result.status != Status::kChosen) return report;
-    const Json& chosen = json.at("chosen");
-    result.chosen = probe_from(chosen);
-    result.env_steps_per_s = number(chosen, "env_steps_per_s", 0.0);
-    result.bytes = static_cast<std::uint64_t>(count(chosen, "bytes", 0));
-    return report;
-  } catch (const Json::exception& error) {
-    throw std::runtime_error(concat("is no report: ", error.what()));
-  }
-}
+Report parse_report(std::string_view text) { return parsed<Report>(text, "report"); }
 
-std::string outcome_json(const Outcome& outcome) { return to_json(outcome).dump(-1, ' ', false, kReplace); }
+std::string outcome_json(const Outcome& outcome) { return written(outcome); }
 
-Outcome parse_outcome(std::string_view written) {
-  try {
-    return outcome_from(parsed(written));
-  } catch (const Json::exception& error) {
-    throw std::runtime_error(concat("is no outcome: ", error.what()));
-  }
-}
+Outcome parse_outcome(std::string_view text) { return parsed<Outcome>(text, "outcome"); }
+
+std::string order_json(const ProbeOrder& order) { return written(order); }
+
+ProbeOrder parse_order(std::string_view text) { return parsed<ProbeOrder>(text, "order for a probe"); }
 
 }  // namespace wd::scaling

@@ -6,11 +6,9 @@
 #include <algorithm>
 #include <chrono>
 
-#include "src/autoscale/json_fields.h"
 #include "src/autoscale/report.h"
 #include "src/base/atomic_file.h"
 #include "src/base/host_memory.h"
-#include "src/base/json.h"
 #include "src/device/device.h"
 #include "src/report/format.h"
 #include "src/report/plain_error.h"
@@ -193,33 +191,6 @@ int run_probe(const ProbeOrder& order, const Config& config, const Environment& 
     const std::string message = plain_message(error);
     heartbeat::failed(message.substr(0, message.find(';')), false);
     return kOutOfMemoryCode;
-  }
-}
-
-std::string order_json(const ProbeOrder& order) {
-  Json json{{"probe", to_json(order.probe)},
-            {"max_seconds", order.max_seconds},
-            {"max_iteration_seconds", order.max_iteration_seconds},
-            {"measured_seconds", order.measured_seconds},
-            {"memory_bytes", order.memory_bytes},
-            {"answer", order.answer.string()}};
-  if (order.beside) json["beside"] = to_json(*order.beside);
-  return json.dump();
-}
-
-ProbeOrder parse_order(std::string_view written) {
-  const Json json = parse_json<Json>(written);
-  WD_CHECK(json.is_object(), kProbeVariable, " is set, and holds no order for a probe");
-  try {
-    return {.probe = probe_from(json.at("probe")),
-            .beside = json.contains("beside") ? std::optional(probe_from(json["beside"])) : std::nullopt,
-            .max_seconds = number(json, "max_seconds", 0.0),
-            .max_iteration_seconds = number(json, "max_iteration_seconds", 0.0),
-            .measured_seconds = number(json, "measured_seconds", 0.0),
-            .memory_bytes = static_cast<std::uint64_t>(count(json, "memory_bytes", 0)),
-            .answer = text(json, "answer")};
-  } catch (const Json::exception& error) {
-    throw std::runtime_error(concat(kProbeVariable, ": ", error.what()));
   }
 }
 
