@@ -5,7 +5,6 @@
 #include <cmath>
 #include <set>
 
-#include "src/autoscale/compare.h"
 #include "src/autoscale/search.h"
 #include "wd/error.h"
 
@@ -17,8 +16,7 @@ constexpr double kClearLoss = 0.8, kClearGain = 1.1;
 
 class Climber {
  public:
-  Climber(Tries& tries, const Axis& axis, bool for_speed)
-      : tries_(tries), axis_(axis), for_speed_(for_speed) {}
+  Climber(Tries& tries, const Axis& axis) : tries_(tries), axis_(axis) {}
 
   Climb go(std::int64_t start) {
     const std::optional<Kind> first = look(start);
@@ -66,7 +64,7 @@ class Climber {
   void up(std::int64_t fits) {
     while (fits < axis_.most) {
       const bool last = fits > axis_.most / 2;
-      if (last || !for_speed_) {
+      if (last || !tries_.for_speed()) {
         const std::int64_t next = last ? axis_.most : 2 * fits;
         const std::optional<Kind> kind = look(next);
         if (!kind) return;
@@ -122,7 +120,7 @@ class Climber {
     for (const std::int64_t value : seen_) {
       const Probe probe = axis_.probe(value);
       if (!tries_.fits(probe)) continue;
-      if (for_speed_ && tries_.rate(probe) >= (1.0 - kLeastGain) * fastest) return value;
+      if (tries_.for_speed() && tries_.rate(probe) >= (1.0 - kLeastGain) * fastest) return value;
       found = value;
     }
     return found;
@@ -130,7 +128,6 @@ class Climber {
 
   Tries& tries_;
   const Axis& axis_;
-  const bool for_speed_;
   std::set<std::int64_t> seen_;
   std::string ended_;
   bool at_most_ = false;
@@ -138,8 +135,32 @@ class Climber {
 
 }  // namespace
 
-Climb climb(Tries& tries, const Axis& axis, std::int64_t start, bool for_speed) {
-  return Climber(tries, axis, for_speed).go(start);
+std::int64_t least_steps(const SearchOptions& options) {
+  if (options.min_rollout > 0) return options.min_rollout;
+  return options.objective == Objective::kSpeed ? options.start.rollout_steps : 1;
 }
+
+Axis replicas_axis(const SearchOptions& options, std::int64_t rollout_steps) {
+  const Limits& limits = options.limits;
+  const std::int64_t step = options.num_workers, most = limits.max_batch / rollout_steps;
+  return {round_up((limits.min_batch + rollout_steps - 1) / rollout_steps, step),
+          std::min(limits.max_envs, most) / step * step,
+          step,
+          &Probe::num_envs,
+          {0, rollout_steps},
+          most < limits.max_envs ? options.max_batch_from : "autoscale.max_envs"};
+}
+
+Axis rollout_axis(const SearchOptions& options, std::int64_t replicas) {
+  const Limits& limits = options.limits;
+  return {std::max(least_steps(options), (limits.min_batch + replicas - 1) / replicas),
+          limits.max_batch / replicas,
+          1,
+          &Probe::rollout_steps,
+          {replicas, 0},
+          options.max_batch_from};
+}
+
+Climb climb(Tries& tries, const Axis& axis, std::int64_t start) { return Climber(tries, axis).go(start); }
 
 }  // namespace wd::scaling

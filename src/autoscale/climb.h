@@ -30,14 +30,21 @@ inline std::int64_t round_up(std::int64_t value, std::int64_t step) {
   return std::max<std::int64_t>((value + step - 1) / step, 1) * step;
 }
 
+// The least T that may be looked at.
+std::int64_t least_steps(const SearchOptions& options);
+// All numbers of replicas that the limits allow with rollouts of T steps; none where least > most. All T with so
+// many replicas.
+Axis replicas_axis(const SearchOptions& options, std::int64_t rollout_steps);
+Axis rollout_axis(const SearchOptions& options, std::int64_t replicas);
+
 struct Climb {
   std::optional<std::int64_t> found;
   std::string ended;  // why it went no further
   bool at_most = false;
 };
 
-// From `start`. With `for_speed` a doubling that gains under 2 % ends it too, and of what fits the smallest
-// is found that is within 2 % of the fastest.
-Climb climb(Tries& tries, const Axis& axis, std::int64_t start, bool for_speed);
+// From `start`. For speed, a doubling that gains under 2 % ends it too, and of what fits the smallest is found
+// that is within 2 % of the fastest.
+Climb climb(Tries& tries, const Axis& axis, std::int64_t start);
 
 }  // namespace wd::scaling

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "src/autoscale/climb.h"
-#include "src/autoscale/compare.h"
 #include "src/autoscale/search.h"
 
 namespace wd::scaling {
@@ -23,15 +22,15 @@ constexpr int kComparison = kLeastRatios;  // probes that one takes at most, whe
 
 class Shrinker {
  public:
-  Shrinker(Tries& tries, const Smallest& options) : tries_(tries), options_(options) {}
+  Shrinker(Tries& tries, const Probe& start) : tries_(tries), start_(start) {}
 
   // A setting that stops fitting when it is measured again drops out, and all begins anew without it.
   std::optional<Probe> go() {
     while (const std::optional<Probe> fastest = find_fastest()) {
       settle(cheapest(*fastest));
-      const bool both = rollout_axis(reference_).range() > 1.0;
-      Probe found = shrink(replicas_axis(reference_), reference_, both ? kComparison : 0);
-      found = shrink(rollout_axis(found), found, 0);
+      const bool both = rollouts_to(reference_).range() > 1.0;
+      Probe found = shrink(replicas_to(reference_), both ? kComparison : 0);
+      found = shrink(rollouts_to(found), 0);
       if (tries_.fits(reference_) && tries_.fits(found)) return found;
     }
     return {};
@@ -62,30 +61,30 @@ class Shrinker {
   // What the candidates are compared with. Where the fastest is not clearly faster than the start, it is the
   // start that they must not fall behind; a smaller fastest counts as a candidate.
   void settle(const Probe& fastest) {
-    const Probe& start = options_.start;
     reference_ = fastest;
-    beside_start_ = fastest == start;
-    if (fastest == start || !tries_.fits(start)) return;
-    if (tries_.rate(fastest) * kAsFast >= kClearlyFaster * tries_.rate(start)) return;
-    const Comparison comparison = compare(tries_, fastest, start, 1.0 / kAsFast);
+    beside_start_ = fastest == start_;
+    if (fastest == start_ || !tries_.fits(start_)) return;
+    if (tries_.rate(fastest) * kAsFast >= kClearlyFaster * tries_.rate(start_)) return;
+    const Comparison comparison = compare(tries_, fastest, start_, 1.0 / kAsFast);
     if (comparison.verdict == Verdict::kYes || !comparison.complete) return;
-    if (!tries_.fits(fastest) || !tries_.fits(start)) return;
+    if (!tries_.fits(fastest) || !tries_.fits(start_)) return;
     beside_start_ = true;
-    if (fastest.batch() >= start.batch() || comparison.median < 1.0) reference_ = start;
+    if (fastest.batch() >= start_.batch() || comparison.median < 1.0) reference_ = start_;
   }
 
-  Axis replicas_axis(const Probe& most) const {
-    const std::int64_t step = options_.replicas_step;
-    return {round_up(least_for(most.rollout_steps), step), most.num_envs, step, &Probe::num_envs, most};
+  Axis replicas_to(const Probe& most) const {
+    Axis axis = replicas_axis(tries_.options(), most.rollout_steps);
+    axis.most = most.num_envs;
+    return axis;
   }
-  Axis rollout_axis(const Probe& most) const {
-    return {std::max(options_.least_rollout, least_for(most.num_envs)), most.rollout_steps, 1,
-            &Probe::rollout_steps, most};
+  Axis rollouts_to(const Probe& most) const {
+    Axis axis = rollout_axis(tries_.options(), most.num_envs);
+    axis.most = most.rollout_steps;
+    return axis;
   }
-  std::int64_t least_for(std::int64_t other) const { return (options_.min_batch + other - 1) / other; }
 
-  // `found` is the axis's last. Leaves `reserve` probes to the next axis.
-  Probe shrink(const Axis& axis, Probe found, int reserve) {
+  // From the axis's last. Leaves `reserve` probes to the next axis.
+  Probe shrink(const Axis& axis, int reserve) {
     std::int64_t fails = slow_until(axis);  // or one step below the least
     std::int64_t works = axis.most;
     std::optional<std::int64_t> next = guess(axis);
@@ -101,12 +100,11 @@ class Shrinker {
       const bool keeps_up = !beside_start_ || comparison.median >= 1.0;
       if (comparison.verdict == Verdict::kYes && keeps_up) {
         works = value;
-        found = axis.probe(value);
       } else {
         fails = value;
       }
     }
-    return found;
+    return axis.probe(works);
   }
 
   // The largest number that one timing shows to be far too slow.
@@ -142,7 +140,7 @@ class Shrinker {
   }
 
   Tries& tries_;
-  const Smallest& options_;
+  const Probe start_;
   Probe reference_;
   bool beside_start_ = false;  // the start is about as fast as the reference: candidates must be no slower
 };
@@ -169,16 +167,16 @@ std::optional<double> number_for(const std::vector<IterationTime>& measured, dou
   return wanted * a / (1.0 - wanted * b);
 }
 
-std::optional<Probe> smallest(Tries& tries, const Smallest& options) {
-  std::int64_t most_replicas = options.replicas_step, most_rollout = options.least_rollout;
+std::optional<Probe> smallest(Tries& tries, const Probe& start) {
+  const std::int64_t step = tries.options().num_workers, least = least_steps(tries.options());
+  std::int64_t most_replicas = step, most_rollout = least;
   for (const Probe& probe : tries.fitting()) {
     most_replicas = std::max(most_replicas, probe.num_envs);
     most_rollout = std::max(most_rollout, probe.rollout_steps);
   }
-  tries.begin(Stage::kSmallest,
-              static_cast<double>(most_replicas) / static_cast<double>(options.replicas_step) *
-                  static_cast<double>(most_rollout) / static_cast<double>(options.least_rollout));
-  return Shrinker(tries, options).go();
+  tries.begin(Stage::kSmallest, static_cast<double>(most_replicas) / static_cast<double>(step) *
+                                    static_cast<double>(most_rollout) / static_cast<double>(least));
+  return Shrinker(tries, start).go();
 }
 
 }  // namespace wd::scaling

@@ -5,15 +5,9 @@
 
 namespace wd::scaling {
 
-struct Smallest {
-  Probe start;  // as configured; never to be made slower
-  std::int64_t replicas_step = 1;
-  std::int64_t least_rollout = 1;
-  std::int64_t min_batch = 1;
-};
-
-// Begins the stage. At least one probe must fit. None where none does any more when measured again.
-std::optional<Probe> smallest(Tries& tries, const Smallest& options);
+// Begins the stage. At least one probe must fit. None where none does any more when measured again. What is
+// found is no slower than `start`.
+std::optional<Probe> smallest(Tries& tries, const Probe& start);
 
 // A line t = a + b n fitted to the times of an iteration [s] with n replicas, or n steps, and from it the n
 // at which speed reaches `part` of that at n = most. None where the measurements do not say.

@@ -1,8 +1,9 @@
-// tries.cpp: one probe at a time.
+// tries.cpp: one probe at a time, and pairs of them in alternating order until they agree.
 #include "src/autoscale/tries.h"
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "src/autoscale/search.h"
 #include "src/report/format.h"
@@ -13,6 +14,15 @@ namespace {
 
 // What took this part of the time that was left, and was not done, says nothing about the setting.
 constexpr double kCutShort = 0.95;
+// A pair so far below the threshold decides alone, and two that are both so far: noise is not of this size.
+constexpr double kClearInOne = 0.8, kClearInTwo = 0.92;
+constexpr std::size_t kEnough = 50;  // ratios: more would not bring them to agree
+
+// Whether it says something about its setting: memory that does not hold two settings may hold one.
+bool counts(const Try& one) {
+  const Kind kind = one.outcome.kind;
+  return kind != Kind::kCutShort && !(kind == Kind::kOutOfMemory && one.beside);
+}
 
 }  // namespace
 
@@ -40,42 +50,35 @@ bool Tries::out_of_time() const {
   return options_.limits.max_seconds > 0.0 && seconds_ >= part_ * options_.limits.max_seconds;
 }
 
-double Tries::seconds_left() const {
-  return options_.limits.max_seconds > 0.0 ? options_.limits.max_seconds - seconds_ : 0.0;
-}
-
 std::optional<Outcome> Tries::run(const Probe& probe, const std::optional<Probe>& beside) {
-  if (failed_ || out_of_time()) return {};
+  if (failed() || out_of_time()) return {};
+  const Limits& limits = options_.limits;
   Try one{.stage = stage_, .probe = probe, .predicted_bytes = model_.predict(probe)};
-  if (const std::uint64_t least = model_.at_least(probe); least > options_.limits.memory_bytes) {
-    one.outcome = {.kind = Kind::kSkipped, .detail = "needs at least " + run::format_bytes(least)};
-    keep(one);
-    return one.outcome;
+  Outcome& outcome = one.outcome;
+  if (const std::uint64_t least = model_.at_least(probe); least > limits.memory_bytes) {
+    outcome = {.kind = Kind::kSkipped, .detail = "needs at least " + run::format_bytes(least)};
+    tell(one);
+    return outcome;
   }
   if (made_ >= most_) return {};
   ++made_;
   if (beside && fits(*beside) && together(probe, *beside) < most_together_) one.beside = beside;
-  const double given = seconds_left();
-  one.outcome = measured(probe, one.beside, given);
-  const Outcome& outcome = one.outcome;
+  const double left = limits.max_seconds > 0.0 ? limits.max_seconds - seconds_ : 0.0;  // 0: no limit
+  outcome = measured(one, left);
   seconds_ += std::max(outcome.seconds, 0.0);
-  if (outcome.kind == Kind::kTooSlow && given > 0.0 && outcome.seconds >= kCutShort * given) {
-    seconds_ = options_.limits.max_seconds;
-    one.outcome.kind = Kind::kCutShort;
-    one.outcome.detail = concat("the ", run::format_duration(options_.limits.max_seconds),
-                                " of autoscale.max_seconds are over");
-    tell(one);
-    return {};
+  if (outcome.kind == Kind::kTooSlow && left > 0.0 && outcome.seconds >= kCutShort * left) {
+    seconds_ = limits.max_seconds;
+    outcome.kind = Kind::kCutShort;
+    outcome.detail =
+        concat("the ", run::format_duration(limits.max_seconds), " of autoscale.max_seconds are over");
   }
-  if (outcome.kind == Kind::kOutOfMemory && one.beside) {  // which says nothing of one alone
-    most_together_ = together(probe, *one.beside);
-    tell(one);
-    return run(probe);
-  }
-  keep(one);
-  failed_ = outcome.kind == Kind::kFailed;
-  if (failed_) return {};
-  return outcome;
+  // What was over the budget has been measured too.
+  if (counts(one) && outcome.env_steps_per_s > 0.0 && outcome.bytes > 0) model_.add(probe, outcome.bytes);
+  tell(one);
+  if (outcome.kind == Kind::kCutShort || outcome.kind == Kind::kFailed) return {};
+  if (counts(one)) return outcome;
+  most_together_ = together(probe, *one.beside);
+  return run(probe);
 }
 
 // What both settings need in one process, at most: what the process itself needs counts twice.
@@ -84,37 +87,22 @@ std::uint64_t Tries::together(const Probe& probe, const Probe& beside) const {
 }
 
 // The caller's word, but a success must have a speed and stay within the budget.
-Outcome Tries::measured(const Probe& probe, const std::optional<Probe>& beside, double max_seconds) const {
-  const Limits& limits = options_.limits;
-  Outcome outcome = measure_(probe, beside, max_seconds);
-  if (!outcome.ratios.empty() && beside) outcome.env_steps_per_s = median(outcome.ratios) * rate(*beside);
+Outcome Tries::measured(const Try& one, double max_seconds) const {
+  const std::uint64_t memory = options_.limits.memory_bytes;
+  Outcome outcome = measure_(one.probe, one.beside, max_seconds);
+  double& speed = outcome.env_steps_per_s;
+  if (!outcome.ratios.empty() && one.beside) speed = median(outcome.ratios) * rate(*one.beside);
   if (outcome.kind != Kind::kFits) {
-    outcome.env_steps_per_s = 0.0;
-  } else if (!(std::isfinite(outcome.env_steps_per_s) && outcome.env_steps_per_s > 0.0)) {
-    outcome.detail = concat("it ended without a speed: ", outcome.env_steps_per_s, " env/s");
+    speed = 0.0;
+  } else if (!(std::isfinite(speed) && speed > 0.0)) {
+    outcome.detail = concat("it ended without a speed: ", speed, " env/s");
     outcome.kind = Kind::kFailed;
-    outcome.env_steps_per_s = 0.0;
-  } else if (outcome.bytes > limits.memory_bytes) {
-    outcome.detail =
-        concat("used ", run::format_bytes(outcome.bytes), " of ", run::format_bytes(limits.memory_bytes));
+    speed = 0.0;
+  } else if (outcome.bytes > memory) {
+    outcome.detail = concat("used ", run::format_bytes(outcome.bytes), " of ", run::format_bytes(memory));
     outcome.kind = Kind::kOutOfMemory;
   }
   return outcome;
-}
-
-void Tries::keep(const Try& one) {
-  const Outcome& outcome = one.outcome;
-  Known& known = known_[one.probe];
-  known.bytes = std::max(known.bytes, outcome.bytes);
-  if (outcome.kind == Kind::kFits) {
-    known.rates.push_back(outcome.env_steps_per_s);
-    if (!first_) first_ = one.probe;
-  } else {
-    known.misfit = outcome.kind;
-  }
-  // What was over the budget has been measured too.
-  if (outcome.env_steps_per_s > 0.0 && outcome.bytes > 0) model_.add(one.probe, outcome.bytes);
-  tell(one);
 }
 
 void Tries::tell(const Try& one) {
@@ -123,34 +111,79 @@ void Tries::tell(const Try& one) {
 }
 
 std::optional<Kind> Tries::look(const Probe& probe) {
-  const auto found = known_.find(probe);
-  if (found != known_.end()) return found->second.misfit.value_or(Kind::kFits);
-  const std::optional<Outcome> outcome =
-      run(probe, options_.objective == Objective::kSpeed ? first_ : std::nullopt);
+  if (const std::optional<Kind> kind = known(probe)) return kind;
+  const auto first = std::ranges::find(list_, Kind::kFits, [](const Try& one) { return one.outcome.kind; });
+  const bool in_turns = for_speed() && first != list_.end();
+  const std::optional<Outcome> outcome = run(probe, in_turns ? std::optional(first->probe) : std::nullopt);
   if (!outcome) return {};
   return outcome->kind;
 }
 
-bool Tries::fits(const Probe& probe) const {
-  const auto found = known_.find(probe);
-  return found != known_.end() && !found->second.misfit;
+std::optional<Kind> Tries::known(const Probe& probe) const {
+  std::optional<Kind> kind;
+  for (const Try& one : list_) {
+    if (one.probe != probe || !counts(one)) continue;
+    if (!kind || one.outcome.kind != Kind::kFits) kind = one.outcome.kind;
+  }
+  return kind;
 }
 
-bool Tries::is_misfit(const Probe& probe) const {
-  const auto found = known_.find(probe);
-  return found != known_.end() && found->second.misfit;
+double Tries::rate(const Probe& probe) const {
+  if (!fits(probe)) return 0.0;
+  std::vector<double> rates;
+  for (const Try& one : list_)
+    if (one.probe == probe && counts(one)) rates.push_back(one.outcome.env_steps_per_s);
+  return median(rates);
 }
 
-double Tries::rate(const Probe& probe) const { return fits(probe) ? median(known_.at(probe).rates) : 0.0; }
-
-std::uint64_t Tries::bytes(const Probe& probe) const { return known_.at(probe).bytes; }
+std::uint64_t Tries::bytes(const Probe& probe) const {
+  std::uint64_t most = 0;
+  for (const Try& one : list_)
+    if (one.probe == probe && counts(one)) most = std::max(most, one.outcome.bytes);
+  return most;
+}
 
 std::vector<Probe> Tries::fitting() const {
-  std::vector<Probe> probes;
-  for (const auto& [probe, known] : known_) {
-    if (!known.misfit) probes.push_back(probe);
+  std::set<Probe> probes;
+  for (const Try& one : list_)
+    if (fits(one.probe)) probes.insert(one.probe);
+  return {probes.begin(), probes.end()};
+}
+
+Verdict verdict(std::span<const double> ratios, double threshold) {
+  if (ratios.size() < kLeastRatios) return Verdict::kOpen;
+  constexpr double kHalfNormal = 0.64;  // half of the 90 % quantile
+  const auto count = static_cast<double>(ratios.size());
+  const auto left_out =
+      static_cast<std::ptrdiff_t>(std::max(0.5 * count - kHalfNormal * std::sqrt(count), 0.0));
+  const auto above = std::ranges::count_if(ratios, [&](double ratio) { return ratio >= threshold; });
+  if (above >= std::ssize(ratios) - left_out) return Verdict::kYes;
+  return above <= left_out ? Verdict::kNo : Verdict::kOpen;
+}
+
+Comparison compare(Tries& tries, const Probe& a, const Probe& b, double threshold) {
+  const auto is_misfit = [&](const Probe& probe) { return tries.known(probe) && !tries.fits(probe); };
+  if (is_misfit(a) || is_misfit(b)) return {Verdict::kNo, 0.0, true};
+  std::vector<double> ratios;
+  for (int pair = 0; pair < kMostPairs && ratios.size() < kEnough; ++pair) {
+    // The order alternates, so that a machine that warms up favours neither.
+    const bool swap = pair % 2 == 1;
+    const Probe &one = swap ? b : a, &other = swap ? a : b;
+    const std::optional<Outcome> first = tries.run(one, other);
+    const bool alone = first && first->kind == Kind::kFits && first->ratios.empty();
+    const std::optional<Outcome> second = alone ? tries.run(other) : first;
+    if (!second) return {Verdict::kOpen, ratios.empty() ? 0.0 : median(ratios), false};
+    if (second->kind != Kind::kFits) return {Verdict::kNo, 0.0, true};
+    std::vector<double> measured = first->ratios;
+    if (alone) measured = {first->env_steps_per_s / second->env_steps_per_s};
+    for (const double ratio : measured) ratios.push_back(swap ? 1.0 / ratio : ratio);
+    const double best = *std::ranges::max_element(ratios);
+    if (best < threshold * (ratios.size() == 1 ? kClearInOne : ratios.size() == 2 ? kClearInTwo : 0.0))
+      return {Verdict::kNo, median(ratios), true};
+    const Verdict now = verdict(ratios, threshold);
+    if (now != Verdict::kOpen) return {now, median(ratios), true};
   }
-  return probes;
+  return {Verdict::kOpen, median(ratios), true};
 }
 
 }  // namespace wd::scaling

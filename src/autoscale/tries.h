@@ -1,8 +1,9 @@
-// tries.h: the probes of a search: runs them, keeps them, and says when there may be no more.
+// tries.h: the probes of a search: runs them, keeps them, compares two settings, and says when there may be no
+// more.
 #pragma once
 
-#include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,29 +29,24 @@ class Tries {
   // What is known of it already, else what run() says, beside the first that fitted.
   std::optional<Kind> look(const Probe& probe);
 
-  // Whether it was run, and fitted each time.
-  bool fits(const Probe& probe) const;
-  bool is_misfit(const Probe& probe) const;       // it was run or skipped, and once did not fit
+  // What is known of it: kFits where it fitted each time, else how it last did not. None: it was not tried.
+  std::optional<Kind> known(const Probe& probe) const;
+  bool fits(const Probe& probe) const { return known(probe) == Kind::kFits; }
   double rate(const Probe& probe) const;          // median of its env_steps_per_s; 0 where it does not fit
   std::uint64_t bytes(const Probe& probe) const;  // its highest peak
   std::vector<Probe> fitting() const;             // in order of replicas, then steps
 
-  bool failed() const { return failed_; }
+  bool failed() const { return !list_.empty() && list_.back().outcome.kind == Kind::kFailed; }
   bool out_of_time() const;
+  bool for_speed() const { return options_.objective == Objective::kSpeed; }
+  const SearchOptions& options() const { return options_; }
   const std::vector<Try>& list() const { return list_; }
   const MemoryModel& model() const { return model_; }
 
  private:
-  struct Known {
-    std::vector<double> rates;
-    std::uint64_t bytes = 0;
-    std::optional<Kind> misfit;  // the last outcome that was none that fits
-  };
-  double seconds_left() const;  // 0: no limit
   std::uint64_t together(const Probe& probe, const Probe& beside) const;
-  Outcome measured(const Probe& probe, const std::optional<Probe>& beside, double max_seconds) const;
+  Outcome measured(const Try& one, double max_seconds) const;
   void tell(const Try& one);
-  void keep(const Try& one);
 
   const SearchOptions& options_;
   const Measure& measure_;
@@ -59,11 +55,33 @@ class Tries {
   Stage stage_ = Stage::kReplicas;
   int most_ = 0, made_ = 0;
   double seconds_ = 0.0, part_ = 1.0;
-  bool failed_ = false;
-  std::map<Probe, Known> known_;
-  std::optional<Probe> first_;   // that fitted: what later ones are measured beside
   std::uint64_t most_together_;  // no two settings that need so many bytes share a process
   std::vector<Try> list_;
 };
+
+inline constexpr int kLeastRatios = 3;
+inline constexpr int kMostPairs = 5;  // of processes that take turns, or processes that hold both
+
+enum class Verdict {
+  kYes,
+  kNo,
+  kOpen,  // the pairs disagree, or there are too few
+};
+
+// Whether the median of the ratios is at least `threshold`, by its interval of 80 % (order statistics, with
+// the normal approximation of the binomial distribution: Conover, Practical Nonparametric Statistics, 3.2):
+// over all of three or four ratios, without the lowest and the highest of five.
+Verdict verdict(std::span<const double> ratios, double threshold);
+
+struct Comparison {
+  Verdict verdict = Verdict::kOpen;
+  double median = 0.0;   // of speed(a) / speed(b); 0 where nothing was measured
+  bool complete = true;  // false: the search or the stage ran out of probes
+};
+
+// Runs a and b in turns, in one process where memory holds both, until it is clear whether a has `threshold`
+// times b's speed: one timing is noisier than the difference that matters. A setting that does not fit this
+// time decides against a; Tries knows then which it was.
+Comparison compare(Tries& tries, const Probe& a, const Probe& b, double threshold);
 
 }  // namespace wd::scaling

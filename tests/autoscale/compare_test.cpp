@@ -1,6 +1,4 @@
 // compare_test.cpp: when pairs of measurements decide, and the line that guides the third stage.
-#include "src/autoscale/compare.h"
-
 #include "src/autoscale/smallest.h"
 #include "tests/autoscale/fake_machine.h"
 
