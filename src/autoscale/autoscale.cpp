@@ -14,7 +14,8 @@
 
 #include "src/autoscale/cache.h"
 #include "src/autoscale/learning.h"
-#include "src/autoscale/prober.h"
+#include "src/autoscale/memory_needed.h"
+#include "src/autoscale/probe.h"
 #include "src/autoscale/search.h"
 #include "src/base/files.h"
 #include "src/base/host_memory.h"
@@ -27,7 +28,6 @@
 #include "src/worker/guarded.h"
 #include "wd/detail/parallel.h"
 #include "wd/error.h"
-#include "wd/trajectory.h"
 
 namespace wd {
 namespace scaling {
@@ -112,16 +112,11 @@ Machine describe_gpus(const Config& config, const LaunchOptions& launch) {
 
 // --- what is searched --------------------------------------------------------------------------------------
 
-// From trajectories of one and of two steps.
+// From rollouts of one and of two steps.
 Sizes sizes_of(const Config& config, const Environment& environment) {
-  const Spec spec = environment.spec();
-  const auto bytes = [&](double steps) {
-    return trajectory_bytes(spec, config.policy_of_role, steps, 1, config.trainer.storage(),
-                            state_sizes(config));
-  };
-  const double one = bytes(1), step = bytes(2) - one;
-  return {
-      .fixed = 0.0, .per_replica = one - step + environment.layout().block_bytes, .per_replica_step = step};
+  const double one = rollout_bytes(config, environment, 1, 1);
+  const double step = rollout_bytes(config, environment, 2, 1) - one;
+  return {.fixed = 0.0, .per_replica = one - step, .per_replica_step = step};
 }
 
 // --- the cache ---------------------------------------------------------------------------------------------
@@ -232,6 +227,21 @@ std::vector<std::string> learning_notes(const SearchResult& result, const Config
              "or make networks or environment smaller"));
 }
 
+Report searched(const Config& config, const Machine& machine, const SearchOptions& search_for,
+                const AutoscaleOptions& options) {
+  Report report{.env = config.name,
+                .device = machine.words,
+                .num_workers = search_for.num_workers,
+                .objective = search_for.objective,
+                .limits = search_for.limits};
+  report.result = search(search_for,
+                         prober(options.launch, launcher::own_command(), config.autoscale,
+                                options.launch.gpus ? 0 : machine.memory_bytes),
+                         options.observe);
+  if (report.result.status != Status::kChosen) fail(report.result, search_for.limits);
+  return report;
+}
+
 }  // namespace
 
 SearchOptions search_options(const Config& config, const Environment& environment, int num_workers,
@@ -302,34 +312,20 @@ Autoscaled autoscale(const Config& config, Environment& environment, const Autos
   const SearchOptions search_for = search_options(config, environment, workers, machine.memory_bytes);
   const CacheKey key = key_of(config, environment, machine, search_for);
   const std::filesystem::path folder = cache_folder();
+  Cached cached;
+  if (!options.refresh && !folder.empty()) cached = read_cache(folder, key, workers, search_for.limits);
   std::vector<std::string> notes = machine.notes;
-  if (!options.refresh && !folder.empty()) {
-    const Cached cached = read_cache(folder, key, workers, search_for.limits);
-    if (cached.report) {
-      Autoscaled done = autoscaled(*cached.report, config, environment.spec());
-      done.cached = true;
-      done.notes.insert(done.notes.begin(), notes.begin(), notes.end());
-      return done;
+  if (!cached.warning.empty()) notes.push_back(cached.warning);
+  const Report report = cached.report ? *cached.report : searched(config, machine, search_for, options);
+  if (!cached.report && !folder.empty()) {
+    try {
+      write_cache(folder, key, report);
+    } catch (const std::runtime_error& error) {
+      notes.push_back(concat("not kept for the next time: ", error.what()));
     }
-    if (!cached.warning.empty()) notes.push_back(cached.warning);
-  }
-  Report report{.env = config.name,
-                .device = machine.words,
-                .num_workers = workers,
-                .objective = search_for.objective,
-                .limits = search_for.limits};
-  {
-    Prober prober(options.launch, launcher::own_command(), config.autoscale,
-                  options.launch.gpus ? 0 : machine.memory_bytes);
-    report.result = search(search_for, std::ref(prober), options.observe);
-  }
-  if (report.result.status != Status::kChosen) fail(report.result, search_for.limits);
-  try {
-    if (!folder.empty()) write_cache(folder, key, report);
-  } catch (const std::runtime_error& error) {
-    notes.push_back(concat("not kept for the next time: ", error.what()));
   }
   Autoscaled done = autoscaled(report, config, environment.spec());
+  done.cached = cached.report.has_value();
   done.notes.insert(done.notes.begin(), notes.begin(), notes.end());
   return done;
 }

@@ -22,9 +22,7 @@ constexpr double kAny = std::numeric_limits<double>::lowest();
 
 // Each in the order of its enum.
 constexpr std::array kObjectives{"speed", "memory"};
-constexpr std::array kStages{"replicas", "rollout", "smallest"};
 constexpr std::array kStatuses{"chosen", "nothing_fits", "failed"};
-constexpr std::array kKinds{"fits", "out_of_memory", "too_slow", "failed", "skipped", "cut_short"};
 
 // The fields of an object, in their order: of one to be written, or of one that was read. Reading throws
 // std::runtime_error or Json::exception where a value is missing or cannot be.
@@ -136,7 +134,7 @@ void fields_of(Fields& fields, Probe& probe) {
 }
 
 void fields_of(Fields& fields, Outcome& outcome) {
-  fields.word("outcome", outcome.kind, kKinds);
+  fields.word("outcome", outcome.kind, kKindWords);
   fields.bytes("bytes", outcome.bytes);
   fields.number("env_steps_per_s", outcome.env_steps_per_s);
   fields.number("seconds", outcome.seconds);
@@ -145,7 +143,7 @@ void fields_of(Fields& fields, Outcome& outcome) {
 }
 
 void fields_of(Fields& fields, Try& one) {
-  fields.word("stage", one.stage, kStages);
+  fields.word("stage", one.stage, kStageWords);
   fields_of(fields, one.probe);
   fields_of(fields, one.outcome);
   fields.bytes("predicted_bytes", one.predicted_bytes);

@@ -2,12 +2,12 @@
 #include "src/autoscale/memory_needed.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "src/base/host_memory.h"
 #include "src/config/role_names.h"
 #include "src/nets/network.h"
 #include "src/report/format.h"
+#include "src/report/plain_error.h"
 #include "wd/error.h"
 #include "wd/trajectory.h"
 
@@ -20,17 +20,20 @@ std::string amount(double bytes) {
 
 }  // namespace
 
+double rollout_bytes(const Config& config, const Environment& environment, double steps, double replicas) {
+  return trajectory_bytes(environment.spec(), config.policy_of_role, steps, replicas,
+                          config.trainer.storage(), state_sizes(config)) +
+         replicas * environment.layout().block_bytes;
+}
+
 MemoryNeeded memory_needed(const Config& config, const Environment& environment, int world_size) {
   constexpr double kCopies = 4 * sizeof(float);  // weights, gradients, two moments
-  const Spec spec = environment.spec();
-  const double replicas = static_cast<double>(config.trainer.num_envs) / world_size;
+  const TrainerSettings& trainer = config.trainer;
   MemoryNeeded needed;
-  needed.rollouts =
-      trajectory_bytes(spec, config.policy_of_role, static_cast<double>(config.trainer.rollout_steps()),
-                       replicas, config.trainer.storage(), state_sizes(config)) +
-      replicas * environment.layout().block_bytes;
-  const auto layouts = policy_layouts(spec, policy_names(config), config.policy_of_role,
-                                      config.trainer.storage(), state_sizes(config));
+  needed.rollouts = rollout_bytes(config, environment, static_cast<double>(trainer.rollout_steps()),
+                                  static_cast<double>(trainer.num_envs) / world_size);
+  const auto layouts = policy_layouts(environment.spec(), policy_names(config), config.policy_of_role,
+                                      trainer.storage(), state_sizes(config));
   for (std::size_t p = 0; p < layouts.size(); ++p) {
     const ActorCritic nets = make_networks(layouts[p], config.policies[p].model, {}, kFp32);
     for (const Network* const net : {nets.actor.get(), nets.critic.get()})
@@ -54,9 +57,7 @@ void check_memory(const Config& config, const Environment& environment, Device d
       run::format_bytes(room.bytes), " can be had (", room.source, "): rollouts of ", trainer.num_envs,
       " replicas x ", run::counted(trainer.rollout_steps(), "step"), " x ",
       run::counted(environment.spec().num_agents(), "agent"), " take ", amount(needed.rollouts * world_size),
-      ", networks ", amount(needed.networks), local_workers > 1 ? " a worker" : "",
-      "; lower trainer.num_envs or trainer.train_batch_size, the environment's number of agents, or "
-      "policy.NAME.model.fc_dims; --auto_scale finds replicas and steps that fit"));
+      ", networks ", amount(needed.networks), local_workers > 1 ? " a worker" : "", kLessMemory));
 }
 
 }  // namespace wd::scaling

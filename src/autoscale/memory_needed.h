@@ -7,9 +7,12 @@
 
 namespace wd::scaling {
 
+// [bytes] of the trajectory's buffers and of the replicas, whose number may be a worker's share.
+double rollout_bytes(const Config& config, const Environment& environment, double steps, double replicas);
+
 // [bytes] of one worker, at the very least: what is known for certain, none of it guessed.
 struct MemoryNeeded {
-  double rollouts = 0.0;  // the trajectory's buffers and the replicas
+  double rollouts = 0.0;
   double networks = 0.0;  // weights, gradients and Adam's moments
 };
 MemoryNeeded memory_needed(const Config& config, const Environment& environment, int world_size);

@@ -1,8 +1,10 @@
-// probe.h: one probe, in the process that it may be the end of: a short training, timed and weighed.
+// probe.h: one probe: a short training, timed and weighed, in a process that it may be the end of.
 #pragma once
 
 #include <filesystem>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "wd/autoscale.h"
 #include "wd/config.h"
@@ -26,12 +28,17 @@ struct ProbeOrder {
   bool operator==(const ProbeOrder&) const = default;
 };
 
+// As text, and back, in json.cpp. Throws std::runtime_error.
 std::string order_json(const ProbeOrder& order);
-// Throws std::runtime_error.
 ProbeOrder parse_order(std::string_view text);
 
-// Trains, as one of the workers that it was started with. 0: the answer stands in its file. Throws what
-// training throws, except where memory was lacking.
+// In the process of a probe: trains, as one of the workers that it was started with. 0: the answer stands in its
+// file. Throws what training throws, except where memory was lacking.
 int run_probe(const ProbeOrder& order, const Config& config, const Environment& environment);
+
+// Starts and watches the processes of each probe as the workers of a training. `command`: this program's, which
+// in a process with kProbeVariable runs a probe. memory_bytes: of one worker, on the CPU. Throws Interrupted.
+Measure prober(const LaunchOptions& launch, std::vector<std::string> command,
+               const AutoscaleSettings& settings, std::uint64_t memory_bytes);
 
 }  // namespace wd::scaling

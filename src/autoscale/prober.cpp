@@ -1,6 +1,4 @@
 // prober.cpp: from how a gang of workers ended to the outcome of a probe.
-#include "src/autoscale/prober.h"
-
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,11 +7,13 @@
 #include <chrono>
 #include <ctime>
 
+#include "src/autoscale/probe.h"
 #include "src/autoscale/report.h"
 #include "src/base/files.h"
 #include "src/base/host_memory.h"
 #include "src/launcher/gang.h"
 #include "src/launcher/options.h"
+#include "src/run/lock.h"
 #include "wd/error.h"
 
 namespace wd::scaling {
@@ -63,65 +63,78 @@ Outcome judge(const std::vector<launcher::Failure>& failures, bool killed_for_me
           .detail = by_kernel ? "ended by the out-of-memory killer" : found->message};
 }
 
-}  // namespace
+// A folder for answers, locked while it is in use.
+class Folder {
+ public:
+  Folder() : path_(make_folder()), lock_(path_) {}
+  ~Folder() {
+    std::error_code error;
+    std::filesystem::remove_all(path_, error);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  std::filesystem::path answer() const { return path_ / "answer.json"; }
 
-Prober::Prober(const LaunchOptions& launch, std::vector<std::string> command,
-               const AutoscaleSettings& settings, std::uint64_t memory_bytes)
-    : launch_(launch),
-      command_(std::move(command)),
-      gpus_(launcher::choose_gpus(launch)),
-      measured_seconds_(settings.probe_seconds),
-      max_iteration_seconds_(settings.objective == kObjectiveSpeed ? settings.max_iteration_seconds : 0.0),
-      memory_bytes_(memory_bytes),
-      folder_(make_folder()),
-      lock_(folder_) {
-  launch_.max_restarts = 0;
-}
+ private:
+  std::filesystem::path path_;
+  run::Lock lock_;
+};
 
-Prober::~Prober() {
-  std::error_code error;
-  std::filesystem::remove_all(folder_, error);
-}
-
-Outcome Prober::operator()(const Probe& probe, const std::optional<Probe>& beside, double max_seconds) {
-  const ProbeOrder order{.probe = probe,
-                         .beside = beside,
-                         .max_seconds = max_seconds,
-                         .max_iteration_seconds = max_iteration_seconds_,
-                         .measured_seconds = measured_seconds_,
-                         .memory_bytes = memory_bytes_,
-                         .answer = folder_ / "answer.json"};
-  std::filesystem::remove(order.answer);
-  const OomWatch memory;
-  const Clock::time_point start = Clock::now();
+// How the workers ended.
+launcher::Ending watch(const LaunchOptions& options, const std::vector<std::string>& command,
+                        const ProbeOrder& order) {
   launcher::Signals signals;
   launcher::Console console(true);
-  const std::string run_id = launcher::run_id(launch_);
-  const launcher::Launch launch{.options = launch_,
-                                .command = command_,
-                                .gpus = gpus_,
+  const std::vector<std::string> gpus = launcher::choose_gpus(options);
+  const std::string run_id = launcher::run_id(options);
+  const launcher::Launch launch{.options = options,
+                                .command = command,
+                                .gpus = gpus,
                                 .run_id = run_id,
                                 .signals = signals,
                                 .console = console,
                                 .variables = {{kProbeVariable, order_json(order)}}};
   launcher::Ending ended;
-  if (auto meeting = launcher::make_rendezvous(launch_)->meet(0, signals)) {
+  if (auto meeting = launcher::make_rendezvous(options)->meet(0, signals)) {
     launcher::Gang gang(launch, 0, {});
     gang.start(std::move(*meeting));
     ended = gang.watch([] {});
   }
   if (signals.first() != 0) throw Interrupted(signals.first());
-  Outcome outcome;
-  if (!ended.failures.empty()) {
-    outcome = judge(ended.failures, memory.may_have_killed());
-  } else if (const std::optional<std::string> answer = read_whole(order.answer);
-             answer && ended.exit_code == 0) {
-    outcome = parse_outcome(*answer);
-  } else {
-    outcome.detail = concat("a probe ended with exit code ", ended.exit_code, " and without an answer");
-  }
-  outcome.seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  return outcome;
+  return ended;
+}
+
+Outcome outcome_of(const launcher::Ending& ended, const std::filesystem::path& answer,
+                   const OomWatch& memory) {
+  if (!ended.failures.empty()) return judge(ended.failures, memory.may_have_killed());
+  const std::optional<std::string> text = read_whole(answer);
+  if (text && ended.exit_code == 0) return parse_outcome(*text);
+  return {.detail = concat("a probe ended with exit code ", ended.exit_code, " and without an answer")};
+}
+
+}  // namespace
+
+Measure prober(const LaunchOptions& launch, std::vector<std::string> command,
+               const AutoscaleSettings& settings, std::uint64_t memory_bytes) {
+  LaunchOptions options = launch;
+  options.max_restarts = 0;
+  return [=, folder = std::make_shared<Folder>()](const Probe& probe, const std::optional<Probe>& beside,
+                                                  double max_seconds) {
+    const bool for_speed = settings.objective == kObjectiveSpeed;
+    const ProbeOrder order{.probe = probe,
+                           .beside = beside,
+                           .max_seconds = max_seconds,
+                           .max_iteration_seconds = for_speed ? settings.max_iteration_seconds : 0.0,
+                           .measured_seconds = settings.probe_seconds,
+                           .memory_bytes = memory_bytes,
+                           .answer = folder->answer()};
+    std::filesystem::remove(order.answer);
+    const OomWatch memory;
+    const Clock::time_point start = Clock::now();
+    Outcome outcome = outcome_of(watch(options, command, order), order.answer, memory);
+    outcome.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    return outcome;
+  };
 }
 
 }  // namespace wd::scaling

@@ -1,6 +1,7 @@
 // report.cpp: lines that people read and copy.
 #include "src/autoscale/report.h"
 
+#include <algorithm>
 #include <map>
 
 #include "src/base/printable.h"
@@ -34,23 +35,16 @@ std::string line_of(const std::vector<std::string>& cells) {
   return line;
 }
 
-const char* short_name(Stage stage) {
-  switch (stage) {
-    case Stage::kReplicas:
-      return "replicas";
-    case Stage::kRollout:
-      return "rollout";
-    case Stage::kSmallest:
-      return "smallest";
-  }
-  return "";
+// "fits", "out of memory", ...
+std::string name_of(Kind kind) {
+  std::string name = kKindWords[static_cast<std::size_t>(kind)];
+  std::ranges::replace(name, '_', ' ');
+  return name;
 }
 
 // One line, whatever a probe's process wrote.
 std::string on_one_line(std::string text) {
-  for (char& c : text) {
-    if (c == '\n' || c == '\t') c = ' ';
-  }
+  std::ranges::replace_if(text, [](char c) { return c == '\n' || c == '\t'; }, ' ');
   return without_controls(text);
 }
 
@@ -63,24 +57,6 @@ std::string bytes_text(std::uint64_t bytes) { return bytes > 0 ? run::format_byt
 
 }  // namespace
 
-const char* name_of(Kind kind) {
-  switch (kind) {
-    case Kind::kFits:
-      return "fits";
-    case Kind::kOutOfMemory:
-      return "out of memory";
-    case Kind::kTooSlow:
-      return "too slow";
-    case Kind::kFailed:
-      return "failed";
-    case Kind::kSkipped:
-      return "skipped";
-    case Kind::kCutShort:
-      return "cut short";
-  }
-  return "failed";
-}
-
 std::string table_heading() {
   std::vector<std::string> cells;
   for (const Column& column : kColumns) cells.emplace_back(column.heading);
@@ -92,8 +68,9 @@ std::string table_line(const Try& one, std::int64_t total_steps) {
   const std::int64_t batch = one.probe.batch();
   std::string told = name_of(outcome.kind);
   if (!outcome.detail.empty()) told += ": " + on_one_line(outcome.detail);
-  return line_of({short_name(one.stage), concat(one.probe.num_envs), concat(one.probe.rollout_steps),
-                  concat(batch), total_steps > 0 ? concat((total_steps + batch - 1) / batch) : "-",
+  return line_of({kStageWords[static_cast<std::size_t>(one.stage)], concat(one.probe.num_envs),
+                  concat(one.probe.rollout_steps), concat(batch),
+                  total_steps > 0 ? concat((total_steps + batch - 1) / batch) : "-",
                   bytes_text(outcome.bytes), bytes_text(one.predicted_bytes),
                   outcome.env_steps_per_s > 0.0 ? run::format_count(outcome.env_steps_per_s) : "-", told});
 }

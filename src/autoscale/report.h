@@ -2,6 +2,7 @@
 // as options.
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 
@@ -32,8 +33,9 @@ Report parse_report(std::string_view text);
 std::string outcome_json(const Outcome& outcome);
 Outcome parse_outcome(std::string_view text);
 
-// "fits", "out of memory", ...
-const char* name_of(Kind kind);
+// In autoscale.json and in the table, each in the order of its enum.
+inline constexpr std::array kStageWords{"replicas", "rollout", "smallest"};
+inline constexpr std::array kKindWords{"fits", "out_of_memory", "too_slow", "failed", "skipped", "cut_short"};
 
 // The live table: a heading, then a line for each try, with the iterations that total_steps are. No line
 // ends, no control characters.

@@ -11,10 +11,6 @@
 namespace wd {
 namespace {
 
-constexpr const char* kRemedy =
-    "; lower trainer.num_envs or trainer.train_batch_size, the environment's number of agents, or "
-    "policy.NAME.model.fc_dims; --auto_scale finds replicas and steps that fit";
-
 // "... you tried to allocate 160160000000 bytes. ..." of torch's allocator on the CPU.
 std::optional<std::uint64_t> bytes_asked_for(const std::string& message) {
   constexpr std::string_view kBefore = "you tried to allocate ";
@@ -32,11 +28,12 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 
 std::string plain_message(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr)
-    return concat("out of memory: cannot allocate more", kRemedy);
+    return concat("out of memory: cannot allocate more", kLessMemory);
   const std::string text = error.what(), message = text.substr(0, text.find(kBacktrace));
   if (const auto bytes = bytes_asked_for(message))
-    return concat("out of memory: cannot allocate ", run::format_bytes(*bytes), " more", kRemedy);
-  if (message.find("CUDA out of memory") != std::string::npos) return concat(first_line(message), kRemedy);
+    return concat("out of memory: cannot allocate ", run::format_bytes(*bytes), " more", kLessMemory);
+  if (message.find("CUDA out of memory") != std::string::npos)
+    return concat(first_line(message), kLessMemory);
   return message;
 }
 
