@@ -32,8 +32,8 @@ inline std::int64_t round_up(std::int64_t value, std::int64_t step) {
 
 // The least T that may be looked at.
 std::int64_t least_steps(const SearchOptions& options);
-// All numbers of replicas that the limits allow with rollouts of T steps; none where least > most. All T with so
-// many replicas.
+// All numbers of replicas that the limits allow with rollouts of T steps; none where least > most. All T with
+// so many replicas.
 Axis replicas_axis(const SearchOptions& options, std::int64_t rollout_steps);
 Axis rollout_axis(const SearchOptions& options, std::int64_t replicas);
 
@@ -43,8 +43,8 @@ struct Climb {
   bool at_most = false;
 };
 
-// From `start`. For speed, a doubling that gains under 2 % ends it too, and of what fits the smallest is found
-// that is within 2 % of the fastest.
+// From `start`. For speed, a doubling that gains under 2 % ends it too, and of what fits the smallest is
+// found that is within 2 % of the fastest.
 Climb climb(Tries& tries, const Axis& axis, std::int64_t start);
 
 }  // namespace wd::scaling

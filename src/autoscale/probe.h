@@ -32,12 +32,13 @@ struct ProbeOrder {
 std::string order_json(const ProbeOrder& order);
 ProbeOrder parse_order(std::string_view text);
 
-// In the process of a probe: trains, as one of the workers that it was started with. 0: the answer stands in its
-// file. Throws what training throws, except where memory was lacking.
+// In the process of a probe: trains, as one of the workers that it was started with. 0: the answer stands in
+// its file. Throws what training throws, except where memory was lacking.
 int run_probe(const ProbeOrder& order, const Config& config, const Environment& environment);
 
-// Starts and watches the processes of each probe as the workers of a training. `command`: this program's, which
-// in a process with kProbeVariable runs a probe. memory_bytes: of one worker, on the CPU. Throws Interrupted.
+// Starts and watches the processes of each probe as the workers of a training. `command`: this program's,
+// which in a process with kProbeVariable runs a probe. memory_bytes: of one worker, on the CPU. Throws
+// Interrupted.
 Measure prober(const LaunchOptions& launch, std::vector<std::string> command,
                const AutoscaleSettings& settings, std::uint64_t memory_bytes);
 

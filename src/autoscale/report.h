@@ -42,8 +42,8 @@ inline constexpr std::array kKindWords{"fits", "out_of_memory", "too_slow", "fai
 std::string table_heading();
 std::string table_line(const Try& one, std::int64_t total_steps);
 
-// autoscale.svg: speed over replicas, a curve for each T, with what came of every try. Texts from elsewhere are
-// escaped.
+// autoscale.svg: speed over replicas, a curve for each T, with what came of every try. Texts from elsewhere
+// are escaped.
 std::string svg(const Report& report);
 
 // "--set trainer.num_envs=4096 --set trainer.train_batch_size=131072"

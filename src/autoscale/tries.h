@@ -1,5 +1,5 @@
-// tries.h: the probes of a search: runs them, keeps them, compares two settings, and says when there may be no
-// more.
+// tries.h: the probes of a search: runs them, keeps them, compares two settings, and says when there may be
+// no more.
 #pragma once
 
 #include <optional>

@@ -37,8 +37,8 @@ Allowance memory_budget(const MemorySources& sources);
 // Processes that the kernel has ended for want of memory since it started; none where it does not tell.
 std::optional<std::uint64_t> oom_kills(const MemorySources& sources);
 
-// Whether the kernel has ended a process for want of memory since this was made. Where it does not tell, that is
-// the likeliest end by SIGKILL.
+// Whether the kernel has ended a process for want of memory since this was made. Where it does not tell, that
+// is the likeliest end by SIGKILL.
 class OomWatch {
  public:
   bool may_have_killed() const;
