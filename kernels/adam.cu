@@ -10,7 +10,7 @@ namespace wd::cuda {
 namespace {
 
 __device__ bool is_last_block(std::uint64_t* arrived) {
-  __shared__ bool last;
+  WD_SHARED(bool, last);
   if (threadIdx.x == 0) {
     __threadfence();  // this block's partial sum is seen before its arrival
     last = atomicAdd(reinterpret_cast<unsigned long long*>(arrived), 1ull) == gridDim.x - 1;
@@ -68,13 +68,13 @@ void begin_update(void* stream, const BeginUpdateArgs& args) {
 }
 
 void adam(void* stream, const AdamArgs& args) {
-  const auto queue = static_cast<cudaStream_t>(stream);
   const auto chunks = static_cast<unsigned>(num_chunks(args.n));
   WD_CHECK(args.n > 0 && num_chunks(args.n) <= 0x3fffff, "CUDA kernel adam: ", args.n, " parameters");
-  decide_kernel<<<chunks, kThreads, 0, queue>>>(args);
+  launch(decide_kernel, {chunks, kThreads, stream}, args);
   check_launch("adam");
   constexpr std::int64_t kPerBlock = 4 * kThreads;
-  change_kernel<<<static_cast<unsigned>((args.n + kPerBlock - 1) / kPerBlock), kThreads, 0, queue>>>(args);
+  const auto blocks = static_cast<unsigned>((args.n + kPerBlock - 1) / kPerBlock);
+  launch(change_kernel, {blocks, kThreads, stream}, args);
   check_launch("adam");
 }
 

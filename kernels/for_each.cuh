@@ -1,10 +1,9 @@
 // for_each.cuh: runs a body for every one of n items, a thread each: the one place that computes a grid.
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <cstdint>
 
+#include "wd/detail/launch.cuh"
 #include "wd/error.h"
 
 namespace wd::cuda {
@@ -37,8 +36,7 @@ void for_each(void* stream, const char* name, std::int64_t n, const Args& args) 
   if (n == 0) return;
   const std::int64_t blocks = (n + kThreads - 1) / kThreads;
   WD_CHECK(n > 0 && blocks <= 0x7fffffff, "CUDA kernel ", name, ": ", n, " items");
-  for_each_kernel<kBody, Args>
-      <<<static_cast<unsigned>(blocks), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(args, n);
+  launch(for_each_kernel<kBody, Args>, {static_cast<unsigned>(blocks), kThreads, stream}, args, n);
   check_launch(name);
 }
 

@@ -31,16 +31,15 @@ __global__ void __launch_bounds__(kThreads)
 template <Into kInto, typename Values>
 void reduce(void* stream, const char* name, const Values& values, int rows, std::int64_t n, double* partial,
             double* out) {
-  const auto queue = static_cast<cudaStream_t>(stream);
   const std::int64_t chunks = num_chunks(n);
   WD_CHECK(n >= 0 && chunks <= 0x7fffffff && rows > 0 && rows <= 0xffff, "CUDA kernel ", name, ": [", rows,
            ", ", n, "]");
   if (chunks > 0) {
-    chunk_kernel<<<dim3(static_cast<unsigned>(chunks), static_cast<unsigned>(rows)), kThreads, 0, queue>>>(
-        values, n, partial);
+    const dim3 grid(static_cast<unsigned>(chunks), static_cast<unsigned>(rows));
+    launch(chunk_kernel<Values>, {grid, kThreads, stream}, values, n, partial);
     check_launch(name);
   }
-  total_kernel<kInto><<<static_cast<unsigned>(rows), kThreads, 0, queue>>>(partial, chunks, out);
+  launch(total_kernel<kInto>, {static_cast<unsigned>(rows), kThreads, stream}, partial, chunks, out);
   check_launch(name);
 }
 
@@ -81,8 +80,7 @@ __global__ void __launch_bounds__(kThreads)
 void masked_row_moments(void* stream, const float* x, const std::uint8_t* mask, std::int64_t rows,
                         std::int64_t n, double* out) {
   WD_CHECK(rows > 0 && rows <= 0x7fffffff && n >= 0, "CUDA kernel masked_row_moments: [", rows, ", ", n, "]");
-  row_moments_kernel<<<static_cast<unsigned>(rows), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(
-      Moments{x, mask}, n, out);
+  launch(row_moments_kernel, {static_cast<unsigned>(rows), kThreads, stream}, Moments{x, mask}, n, out);
   check_launch("masked_row_moments");
 }
 

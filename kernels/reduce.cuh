@@ -10,7 +10,7 @@ namespace wd::cuda {
 // threads call it.
 template <typename F>
 __device__ double block_sum(std::int64_t begin, std::int64_t end, F f) {
-  __shared__ double subtotal[kThreads];
+  WD_SHARED(double[kThreads], subtotal);
   double sum = 0.0;
   for (std::int64_t i = begin + threadIdx.x; i < end; i += kThreads) sum += f(i);
   subtotal[threadIdx.x] = sum;

@@ -65,12 +65,12 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor)
 }
 
 template <auto kKernel>
-void launch(void* stream, const char* name, std::int64_t blocks, int rows, const TableLayerArgs& args) {
+void launch_grid(void* stream, const char* name, std::int64_t blocks, int rows, const TableLayerArgs& args) {
   const int columns = (args.shape.width + kThreads - 1) / kThreads;
   WD_CHECK(blocks > 0 && blocks <= 0x7fffffff && rows <= 0xffff && columns <= 0xffff, "CUDA kernel ", name,
            ": [", blocks, ", ", rows, ", ", columns, "] blocks");
   const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(rows), static_cast<unsigned>(columns));
-  kKernel<<<grid, kThreads, 0, static_cast<cudaStream_t>(stream)>>>(args);
+  launch(kKernel, {grid, kThreads, stream}, args);
   check_launch(name);
 }
 
@@ -90,15 +90,15 @@ int pieces(int terms) { return (terms + kTerms - 1) / kTerms; }
 }  // namespace
 
 void table_forward(void* stream, const TableLayerArgs& args) {
-  launch<forward_kernel>(stream, "table_forward", (args.units + kUnits - 1) / kUnits, 1, args);
+  launch_grid<forward_kernel>(stream, "table_forward", (args.units + kUnits - 1) / kUnits, 1, args);
 }
 
 void table_backward(void* stream, const TableLayerArgs& args) {
   const TableShape& shape = args.shape;
-  launch<shared_gradient_kernel>(stream, "shared_gradient", shape.parts, pieces(shape.terms()), args);
-  launch<running_sums_kernel>(stream, "running_sums", args.units, 1, args);
-  launch<others_gradient_kernel>(stream, "others_gradient", shape.agents - 1, pieces(shape.table.features),
-                                 args);
+  launch_grid<shared_gradient_kernel>(stream, "shared_gradient", shape.parts, pieces(shape.terms()), args);
+  launch_grid<running_sums_kernel>(stream, "running_sums", args.units, 1, args);
+  launch_grid<others_gradient_kernel>(stream, "others_gradient", shape.agents - 1,
+                                      pieces(shape.table.features), args);
 }
 
 void table_weights(void* stream, const TableWeightsArgs& args) {

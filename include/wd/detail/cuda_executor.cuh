@@ -2,8 +2,7 @@
 // replicas a block.
 #pragma once
 
-#include <cuda_runtime.h>
-
+#include "wd/detail/launch.cuh"
 #include "wd/detail/layout.h"
 #include "wd/detail/row_packs.h"
 #include "wd/team.h"
@@ -197,8 +196,7 @@ __global__ void __launch_bounds__(kTile == 0 ? kMostThreads : kPackedThreads, kT
                 __grid_constant__ const StateSlots<typename Env::State> slots,
                 __grid_constant__ const StepView view, const ReplicaShape shape,
                 const std::uint32_t scratch_bytes, const std::uint32_t row_bytes, const bool staged) {
-  extern __shared__ uint4 shared_memory[];
-  __shared__ float partial[32];
+  WD_SHARED(float[32], partial);
   const int lane = kTile == 0 ? 0 : threadIdx.x / (kTile == 0 ? 1 : kTile);
   const int replica = blockIdx.x * kPacked<kTile> + lane;
   if (replica >= view.num_replicas) return;  // whole tiles, whole blocks
@@ -208,7 +206,7 @@ __global__ void __launch_bounds__(kTile == 0 ? kMostThreads : kPackedThreads, kT
   std::byte* block = global_block;
   std::byte* scratch = view.scratch + static_cast<std::size_t>(replica) * scratch_bytes;
   if (staged) {
-    block = reinterpret_cast<std::byte*>(shared_memory) +
+    block = cuda::dynamic_shared() +
             static_cast<std::size_t>(lane) * (shape.block_bytes + scratch_bytes + row_bytes);
     scratch = block + shape.block_bytes;
     copy_words<kTile>(block, global_block, shape.block_bytes);
@@ -242,7 +240,7 @@ inline void check_cuda(cudaError_t error, const char* what) {
 
 template <typename Env, int kTile>
 void launch_step(const typename Env::Params& params, const StateLayout& layout, const StepView& view,
-                 cudaStream_t stream) {
+                 void* stream) {
   const int threads =
       kTile == 0 ? clamp((layout.num_agents + 31) / 32 * 32, 256, kMostThreads) : kPackedThreads;
   const int blocks = (view.num_replicas + kPacked<kTile> - 1) / kPacked<kTile>;
@@ -263,9 +261,10 @@ void launch_step(const typename Env::Params& params, const StateLayout& layout, 
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(wanted)),
         "cudaFuncSetAttribute");
   }
-  kernel<<<blocks, threads, staged ? wanted : 0, stream>>>(params, slots_of<Env>(layout), view,
-                                                           shape_of(layout), layout.scratch_bytes,
-                                                           stage_rows ? with_rows - each : 0, staged);
+  cuda::launch(kernel,
+               {static_cast<unsigned>(blocks), static_cast<unsigned>(threads), stream, staged ? wanted : 0},
+               params, slots_of<Env>(layout), view, shape_of(layout), layout.scratch_bytes,
+               static_cast<std::uint32_t>(stage_rows ? with_rows - each : 0), staged);
   check_cuda(cudaGetLastError(), "environment step kernel");
 }
 
@@ -273,11 +272,10 @@ void launch_step(const typename Env::Params& params, const StateLayout& layout, 
 template <typename Env>
 void step_on_cuda(const void* params, const StateLayout& layout, const StepView& view, void* stream) {
   const auto& p = *static_cast<const typename Env::Params*>(params);
-  const auto s = static_cast<cudaStream_t>(stream);
-  if (layout.num_agents > 32) return launch_step<Env, 0>(p, layout, view, s);
-  if (layout.num_agents > 8) return launch_step<Env, 32>(p, layout, view, s);
-  if (layout.num_agents > 1) return launch_step<Env, 8>(p, layout, view, s);
-  launch_step<Env, 1>(p, layout, view, s);
+  if (layout.num_agents > 32) return launch_step<Env, 0>(p, layout, view, stream);
+  if (layout.num_agents > 8) return launch_step<Env, 32>(p, layout, view, stream);
+  if (layout.num_agents > 1) return launch_step<Env, 8>(p, layout, view, stream);
+  launch_step<Env, 1>(p, layout, view, stream);
 }
 
 }  // namespace wd::detail
