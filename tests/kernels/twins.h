@@ -1,0 +1,331 @@
+// twins.h: every CUDA kernel gives its CPU twin's bits; reductions, whose trees differ, the same sums.
+// `Memory` is that of the device which runs the kernels (tests/kernels/memory.h).
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/finite.h"
+#include "tests/kernels/adam_data.h"
+#include "tests/kernels/clock_data.h"
+#include "tests/kernels/deal_data.h"
+#include "tests/kernels/episodes_data.h"
+#include "tests/kernels/gather_data.h"
+#include "tests/kernels/loss_data.h"
+#include "tests/kernels/memory.h"
+#include "tests/kernels/random_actions_data.h"
+#include "tests/kernels/reduce_data.h"
+#include "tests/kernels/returns_data.h"
+#include "tests/kernels/sample_data.h"
+#include "tests/kernels/table_layer_data.h"
+#include "wd/detail/bfloat16.h"
+
+namespace wd {
+
+inline constexpr int kTwinSizes[] = {1,   31,  127,
+                                     128, 129, 4097};  // around a block of threads, and beyond one
+
+inline std::vector<ActionLayout> twin_layouts() {
+  return {categorical({2}),
+          categorical({21, 21}),
+          categorical({4, 1, 7, 2, 9}),
+          {.distribution = Distribution::kGaussian, .components = 3},
+          {.distribution = Distribution::kSquashedGaussian, .components = 3}};
+}
+
+template <typename Memory>
+void twins_of_returns() {
+  Draws draws(1);
+  for (const int num_envs : kTwinSizes) {
+    const Rollout rollout = random_rollout(draws, 37, num_envs, 3);
+    for (const ReturnMethod method : {ReturnMethod::kGae, ReturnMethod::kNStep, ReturnMethod::kMonteCarlo}) {
+      const ReturnsArgs settings{
+          .method = method, .gamma = 0.97f, .lambda = 0.9f, .time_limit = 20, .n_step = 5};
+      const Returns cpu = run_returns(HostMemory(), rollout, settings);
+      const Returns gpu = run_returns(Memory(), rollout, settings);
+      EXPECT_EQ(gpu.advantage, cpu.advantage);
+      EXPECT_EQ(gpu.target, cpu.target);
+      EXPECT_EQ(gpu.mask, cpu.mask);
+    }
+  }
+}
+
+template <typename Memory>
+void twins_of_sample() {
+  Draws draws(2);
+  for (const int replicas : kTwinSizes) {
+    for (const ActionLayout& layout : twin_layouts()) {
+      for (const bool masks : {false, true}) {
+        for (const bool greedy : {false, true}) {
+          SampleData data = random_sample_data(draws, layout, replicas, 3, masks && layout.num_heads > 0);
+          data.settings.greedy = greedy;
+          const Sampled cpu = run_sample(HostMemory(), data), gpu = run_sample(Memory(), data);
+          EXPECT_EQ(gpu.action, cpu.action);
+          EXPECT_EQ(gpu.log_prob, cpu.log_prob);
+          EXPECT_EQ(gpu.value, cpu.value);
+        }
+      }
+    }
+  }
+}
+
+template <typename Memory>
+void twins_of_random_actions() {
+  for (const int rows : kTwinSizes) {
+    const std::vector<std::uint8_t> legal(static_cast<std::size_t>(rows) * 42, 1);
+    for (const ActionSpace& space :
+         {ActionSpace::discrete({2}), ActionSpace::discrete({21, 21}), ActionSpace::box(3, -1.0f, 2.0f)}) {
+      EXPECT_EQ(run_random_actions(Memory(), space, rows, 7),
+                run_random_actions(HostMemory(), space, rows, 7));
+    }
+    const ActionSpace space = ActionSpace::discrete({21, 21});
+    EXPECT_EQ(run_random_actions(Memory(), space, rows, 7, legal),
+              run_random_actions(HostMemory(), space, rows, 7, legal));
+  }
+}
+
+template <typename Memory>
+void twins_of_loss() {
+  Draws draws(3);
+  LossArgs a2c, ppo;
+  a2c.fixed.entropy_coeff = 0.05f;
+  ppo.ppo = true;
+  ppo.fixed.value_clip = 0.5f;
+  ppo.fixed.entropy_coeff = 0.01f;
+  for (const int rows : kTwinSizes) {
+    for (const ActionLayout& layout : twin_layouts()) {
+      for (const LossArgs& settings : {a2c, ppo}) {
+        LossData data = random_loss_data(draws, layout, rows, layout.num_heads > 0);
+        data.norm = {0.25f, 0.75f};
+        const Losses cpu = run_loss(HostMemory(), data, settings), gpu = run_loss(Memory(), data, settings);
+        EXPECT_EQ(gpu.output_grad, cpu.output_grad);
+        EXPECT_EQ(gpu.value_grad, cpu.value_grad);
+        EXPECT_EQ(gpu.log_std_grad, cpu.log_std_grad);
+        EXPECT_EQ(gpu.row_sums, cpu.row_sums);
+      }
+    }
+  }
+}
+
+template <typename Memory>
+void twins_of_episodes() {
+  Draws draws(4);
+  for (const int num_envs : kTwinSizes) {
+    Episodes cpu = fresh(num_envs), gpu = cpu;
+    for (int rollouts = 0; rollouts < 2; ++rollouts) {
+      const Rollout rollout = random_rollout(draws, 37, num_envs, 5);
+      cpu = run_episodes(HostMemory(), rollout, cpu);
+      gpu = run_episodes(Memory(), rollout, gpu);
+      EXPECT_EQ(gpu.running_return, cpu.running_return);
+      EXPECT_EQ(gpu.running_length, cpu.running_length);
+      EXPECT_EQ(gpu.finished_return, cpu.finished_return);
+      EXPECT_EQ(gpu.finished_length, cpu.finished_length);
+    }
+  }
+}
+
+template <typename Memory>
+void twins_of_clock() {
+  Schedule falling;
+  falling.points = {{100.0, 1.0}, {200.0, 0.7}, {1000.0, 1.0 / 3.0}};
+  for (const std::int64_t ticks : {0, 5, 100}) {
+    const Coefficients cpu = run_schedules(HostMemory(), {falling, falling}, ticks, 31),
+                       gpu = run_schedules(Memory(), {falling, falling}, ticks, 31);
+    EXPECT_EQ(gpu.value, cpu.value);
+    EXPECT_EQ(gpu.rounded, cpu.rounded);
+  }
+}
+
+template <typename Memory>
+void twins_of_appended_episodes() {
+  Draws draws(6);
+  for (const int num_envs : kTwinSizes) {
+    const Rollout rollout = random_rollout(draws, 37, num_envs, 2);
+    const Episodes ended = run_episodes(HostMemory(), rollout, fresh(num_envs));
+    const std::int64_t capacity = 40 * num_envs;
+    const auto cpu = run_append(HostMemory(), {ended, ended}, num_envs, {}, capacity, 3),
+               gpu = run_append(Memory(), {ended, ended}, num_envs, {}, capacity, 3);
+    EXPECT_EQ(gpu, cpu);
+  }
+}
+
+template <typename Memory>
+void twins_of_watch() {
+  const auto look = [](auto memory, std::int64_t nan_at, bool as_bfloat16) {
+    std::vector<float> values(100000, 1.0f);
+    values[static_cast<std::size_t>(nan_at)] = std::numeric_limits<float>::infinity();
+    values.back() = std::numeric_limits<float>::infinity();
+    std::vector<std::uint16_t> rounded(values.size());
+    std::transform(values.begin(), values.end(), rounded.begin(), to_bfloat16);
+    WatchArgs args{.num_arrays = 2};
+    args.array[0] = {memory.put(std::vector<float>(1000, 2.0f)), 1000};
+    args.array[1] =
+        as_bfloat16 ? FloatArray{memory.put(rounded), 100000, true} : FloatArray{memory.put(values), 100000};
+    args.first = memory.template make<std::int64_t>(2);
+    args.time = memory.put(std::vector<TrainingTime>{{.iteration = 4}});
+    args.failure = memory.put(std::vector<Failure>{{}});
+    watch(memory.queue(), args);
+    const Failure found = memory.get(args.failure, 1)[0];
+    return std::vector<double>{static_cast<double>(found.iteration), static_cast<double>(found.array),
+                               static_cast<double>(found.index), found.value};
+  };
+  for (const std::int64_t at : {0, 127, 99998})
+    for (const bool as_bfloat16 : {false, true})
+      EXPECT_EQ(look(Memory(), at, as_bfloat16), look(HostMemory(), at, as_bfloat16));
+}
+
+template <typename Memory>
+void twins_of_deal() {
+  for (const int num_envs : kTwinSizes) {
+    for (const int count : {2, 7, 64}) {
+      const DealArgs args{.steps = 37, .num_envs = num_envs, .count = count, .first_replica = num_envs};
+      EXPECT_EQ(run_deal(Memory(), args), run_deal(HostMemory(), args));
+    }
+  }
+}
+
+template <typename Memory>
+void twins_of_gathered_rows() {
+  for (const int rows : kTwinSizes) {
+    const std::vector<std::int64_t> index = gather_index(777, rows);
+    EXPECT_EQ(run_gather(Memory(), 777, index), run_gather(HostMemory(), 777, index));
+  }
+}
+
+template <typename Memory>
+void twins_of_table_layer() {
+  Draws draws(21);
+  for (const TableCase& c : table_cases()) {
+    SCOPED_TRACE(testing::Message() << c.agents << " agents, " << c.rows() << " of them, " << c.width);
+    const TableData data = random_table(draws, c);
+    const TableResult cpu = run_table(HostMemory(), c, data), gpu = run_table(Memory(), c, data),
+                      again = run_table(Memory(), c, data);
+    for (std::size_t i = 0; i < cpu.y.size(); ++i) {
+      if (static_cast<int>(i) % c.y_stride() >= c.width) continue;  // padding: never written
+      ASSERT_EQ(gpu.y[i], cpu.y[i]) << i;
+    }
+    EXPECT_EQ(gpu.weight_grad, cpu.weight_grad);
+    EXPECT_EQ(gpu.bias_grad, cpu.bias_grad);
+    EXPECT_EQ(again.weight_grad, gpu.weight_grad);
+  }
+}
+
+template <typename Memory>
+void twins_of_reductions_of_the_same_bits_every_time() {
+  Draws draws(5);
+  for (const std::int64_t n : {0, 1, 127, 4095, 4096, 4097, 1000003}) {
+    const ReduceData data = random_reduce_data(draws, n);
+    const auto expect_near = [&](double gpu, double cpu) {
+      EXPECT_NEAR(gpu, cpu, 1e-11 * (1.0 + static_cast<double>(n)));
+    };
+    const std::vector<double> moments = run_masked_moments(Memory(), data);
+    const std::vector<double> cpu_moments = run_masked_moments(HostMemory(), data);
+    EXPECT_EQ(moments[0], cpu_moments[0]);
+    expect_near(moments[1], cpu_moments[1]);
+    expect_near(moments[2], cpu_moments[2]);
+
+    for (const std::int64_t count : {1, 2}) {
+      if (n % count != 0) continue;
+      const std::vector<double> by_row = run_masked_row_moments(Memory(), data, count);
+      const std::vector<double> cpu_by_row = run_masked_row_moments(HostMemory(), data, count);
+      for (std::size_t k = 0; k < by_row.size(); ++k) expect_near(by_row[k], cpu_by_row[k]);
+    }
+
+    const std::vector<float> rows = draws.uniforms(6 * n, -1.0f, 2.0f);
+    const std::vector<double> start = {0.5, -7.0, 0.0, 1.0, 2.0, 3.0};
+    const std::vector<double> sums = run_add_row_sums(Memory(), rows, start);
+    const std::vector<double> cpu_sums = run_add_row_sums(HostMemory(), rows, start);
+    for (std::size_t k = 0; k < 6; ++k) expect_near(sums[k], cpu_sums[k]);
+
+    const double squares = run_sum_of_squares(Memory(), data.x);
+    expect_near(squares, run_sum_of_squares(HostMemory(), data.x));
+    for (int again = 0; again < 3; ++again) {
+      EXPECT_EQ(run_masked_moments(Memory(), data), moments);
+      EXPECT_EQ(run_add_row_sums(Memory(), rows, start), sums);
+      EXPECT_EQ(run_sum_of_squares(Memory(), data.x), squares);
+    }
+  }
+}
+
+// The norm's last bits may differ, as its tree does; what follows from them in single precision hardly ever
+// does. The optimizer of `Memory` after the minibatches.
+template <typename Memory>
+Optimizer expect_same_steps(Optimizer start, const std::vector<Minibatch>& minibatches) {
+  const Optimizer cpu = run_adam(HostMemory(), start, minibatches);
+  const Optimizer gpu = run_adam(Memory(), start, minibatches);
+  for (std::size_t i = 0; i < cpu.parameter.size(); ++i) {
+    EXPECT_NEAR(gpu.parameter[i], cpu.parameter[i], 1e-6f);
+    EXPECT_NEAR(gpu.first[i], cpu.first[i], 1e-6f * std::abs(cpu.first[i]));
+    EXPECT_NEAR(gpu.second[i], cpu.second[i], 1e-6f * cpu.second[i]);
+    if (testing::Test::HasFailure()) return gpu;
+  }
+  EXPECT_EQ(gpu.record.arrived, 0u);
+  for (int k = 0; k < kNumLossSums; ++k) EXPECT_EQ(gpu.losses.sums[k], cpu.losses.sums[k]);
+  const Optimizer again = run_adam(Memory(), start, minibatches);
+  EXPECT_EQ(again.parameter, gpu.parameter);
+  EXPECT_EQ(again.shadow, gpu.shadow);
+  // Without anything in the norm's last bits, all bits are those of the CPU.
+  start.record.max_grad_norm = std::numeric_limits<double>::infinity();
+  const Optimizer cpu_free = run_adam(HostMemory(), start, minibatches);
+  const Optimizer gpu_free = run_adam(Memory(), start, minibatches);
+  EXPECT_EQ(gpu_free.parameter, cpu_free.parameter);
+  EXPECT_EQ(gpu_free.second, cpu_free.second);
+  EXPECT_EQ(gpu_free.shadow, cpu_free.shadow);
+  return gpu;
+}
+
+template <typename Memory>
+void twins_of_adam() {
+  Draws draws(6);
+  for (const std::int64_t n : {1, 3, 127, 4096, 4097, 1000003}) {
+    Optimizer start = Optimizer::of(draws.uniforms(n, -1.0f, 1.0f));
+    start.losses.target_kl = 0.01;
+    const Minibatch first = random_minibatch(draws, n), second = random_minibatch(draws, n);
+    const Minibatch empty = {std::vector<float>(static_cast<std::size_t>(n)),
+                             std::vector<double>(kNumLossSums)};
+    Minibatch far = random_minibatch(draws, n), bad = random_minibatch(draws, n);
+    far.totals[kApproxKl] = 0.02 * far.totals[kCount];
+    bad.gradient.back() = std::numeric_limits<float>::infinity();
+
+    const Optimizer kept = expect_same_steps<Memory>(start, {first, empty, second, far, first});
+    EXPECT_EQ(kept.steps, 2.0f);
+    EXPECT_EQ(kept.record.steps, 2.0);
+    EXPECT_EQ(kept.record.refused, 0.0);
+    EXPECT_EQ(kept.record.stopped, 1.0);
+
+    const Optimizer refused = expect_same_steps<Memory>(start, {first, bad, second});
+    EXPECT_EQ(refused.steps, 1.0f);
+    EXPECT_EQ(refused.record.steps, 2.0);
+    EXPECT_EQ(refused.record.refused, 1.0);
+    EXPECT_EQ(refused.record.stopped, 1.0);
+  }
+}
+
+struct Twins {
+  const char* name;
+  void (*compare)();
+};
+
+template <typename Memory>
+std::vector<Twins> all_twins() {
+  return {
+      {"Returns", twins_of_returns<Memory>},
+      {"Sample", twins_of_sample<Memory>},
+      {"RandomActions", twins_of_random_actions<Memory>},
+      {"Loss", twins_of_loss<Memory>},
+      {"Episodes", twins_of_episodes<Memory>},
+      {"Clock", twins_of_clock<Memory>},
+      {"AppendedEpisodes", twins_of_appended_episodes<Memory>},
+      {"Watch", twins_of_watch<Memory>},
+      {"Deal", twins_of_deal<Memory>},
+      {"GatheredRows", twins_of_gathered_rows<Memory>},
+      {"TableLayer", twins_of_table_layer<Memory>},
+      {"ReductionsOfTheSameBitsEveryTime", twins_of_reductions_of_the_same_bits_every_time<Memory>},
+      {"Adam", twins_of_adam<Memory>},
+  };
+}
+
+}  // namespace wd
