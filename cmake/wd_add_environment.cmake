@@ -65,6 +65,9 @@ function(wd_add_environment file)
       list(APPEND flags -std=c++20)  # CMake 3.25 does not know that nvcc has it
     endif()
     wd_environment_unit(${folder}/${ARG_NAME}.env.cu cuda_executor.cuh WD_DEFINE_CUDA_ENVIRONMENT "${flags}")
+  elseif(WD_EMULATED_CUDA)  # flags for a C++ compiler in the place of nvcc (tests/emulation)
+    set(cuda_function cuda_executor_${ARG_NAME})
+    wd_environment_unit(${folder}/${ARG_NAME}.emulated.cpp cuda_executor.cuh WD_DEFINE_CUDA_ENVIRONMENT "${WD_EMULATED_CUDA}")
   endif()
 
   get_target_property(rows ${ARG_TARGET} WD_ENVIRONMENTS)

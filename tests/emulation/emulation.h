@@ -1,0 +1,82 @@
+// emulation.h: a GPU on the CPU: runs the blocks of a grid one after another, the threads of a block as
+// fibers of the calling thread, and refuses what a GPU would refuse, hang in or leave undefined.
+//
+// Device sources see it through the headers in tests/emulation/include, and tests through this one
+// (docs/design/0018-emulated-gpu.md).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <source_location>
+#include <stdexcept>
+
+namespace emulation {
+
+// Of sm_90.
+inline constexpr unsigned kMostThreads = 1024;  // of a block
+inline constexpr unsigned kMostBlocksAcross = 0x7fffffff;
+inline constexpr unsigned kMostBlocksAside = 65535;         // in y and in z
+inline constexpr std::size_t kSharedBytes = 48 << 10;       // of a block, dynamic and static
+inline constexpr std::size_t kMostSharedBytes = 227 << 10;  // of a kernel that asked for them
+
+// The order in which blocks run, and threads between two meetings: by number, against it, or at random.
+enum class Order { kForward, kBackward, kShuffled };
+// For the launches from now on. The seed begins a new sequence of random orders.
+void set_order(Order order, std::uint64_t seed = 1);
+
+// Threads of a block do not meet: on a GPU they would hang, or exchange something undefined. It names who
+// is where.
+class Divergence : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// --- What the emulation's CUDA headers are made of
+// ------------------------------------------------------------------
+
+using Place = std::source_location;
+
+enum class Error { kNone = 0, kInvalidValue = 1, kInvalidConfiguration = 9 };  // numbers of cudaError_t
+
+struct Index {
+  unsigned x = 0, y = 0, z = 0;
+};
+
+struct Grid {
+  Index blocks;
+  unsigned threads;    // of a block
+  std::size_t shared;  // bytes of dynamic shared memory
+};
+
+// The thread that runs.
+struct Here {
+  Index thread, block, block_dim, grid_dim;
+};
+inline Here here;
+
+// Runs body() in every thread of the grid. What the limits forbid is not run but noted for take_error().
+// `kernel` is what allow_shared() was told.
+void run(const void* kernel, const Grid& grid, const std::function<void()>& body);
+Error allow_shared(const void* kernel, std::size_t bytes);
+Error take_error();
+
+// Memory of the block, for the threads that run. All bits are 1 when a block begins: NaN, -1, true.
+std::byte* dynamic_shared();
+std::byte* static_shared(int variable, std::size_t bytes);
+int new_variable();
+
+// The variable that `Tag` stands for.
+template <typename T, typename Tag>
+T& shared(Tag) {
+  static const int variable = new_variable();
+  return *reinterpret_cast<T*>(static_shared(variable, sizeof(T)));
+}
+
+// Returns when all threads of the block, or all lanes of the mask, have come to this place.
+void meet_block(Place place);
+void meet_lanes(unsigned mask, Place place);
+// The value that the lane `from` brought along.
+double exchange(unsigned mask, double value, unsigned from, Place place);
+
+}  // namespace emulation

@@ -1,0 +1,53 @@
+// executor_test.cpp: the executor of CUDA on the emulated GPU beside that of the CPU.
+#include "tests/emulation/orders.h"
+#include "tests/parity/executor_cases.h"
+
+namespace wd::parity {
+namespace {
+
+// An environment whose replicas lie in the memory of the host and are stepped by the executor of CUDA.
+class Emulated final : public Environment {
+ public:
+  Emulated(Environment& of, const CudaExecutor& executor) : of_(of), executor_(executor) {}
+
+  std::string_view name() const override { return of_.name(); }
+  void describe(Fields& fields) override { of_.describe(fields); }
+  Spec spec() const override { return of_.spec(); }
+  StateLayout layout() const override { return of_.layout(); }
+  const void* params() const override { return of_.params(); }
+  // What scratch memory holds before is not to be seen: NaN.
+  void step(const StateLayout& layout, const StepView& view) const override {
+    std::vector<std::max_align_t> scratch(static_cast<std::size_t>(view.num_replicas) * layout.scratch_bytes /
+                                          sizeof(std::max_align_t));
+    std::memset(scratch.data(), 0xff, scratch.size() * sizeof(scratch[0]));
+    StepView with_scratch = view;
+    with_scratch.scratch = reinterpret_cast<std::byte*>(scratch.data());
+    executor_.step(params(), layout, with_scratch, nullptr);
+  }
+  void step_in_order(const StateLayout&, const StepView&, PhaseOrder) const override { FAIL(); }
+  void derive(const StateLayout& layout, std::byte* block) const override { of_.derive(layout, block); }
+  bool scripted(const StateLayout& layout, const std::byte* block, std::int32_t* actions) const override {
+    return of_.scripted(layout, block, actions);
+  }
+  void step_apart(const StateLayout&, const StepView&, const ApartMemory&) const override { FAIL(); }
+
+ private:
+  Environment& of_;
+  const CudaExecutor& executor_;
+};
+
+class Executors : public testing::TestWithParam<Case> {};
+
+TEST_P(Executors, AgreeOverWholeEpisodes) {
+  emulation::set_order(emulation::Order::kShuffled);
+  const std::unique_ptr<Environment> environment = make(GetParam());
+  const Emulated emulated(*environment, *find_environment(GetParam().environment).cuda());
+  Side cpu(GetParam(), *environment, DeviceKind::kCpu), gpu(GetParam(), emulated, DeviceKind::kCpu);
+  expect_same_episodes(cpu, gpu, environment->spec().time_limit);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, Executors, testing::ValuesIn(cases()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace wd::parity

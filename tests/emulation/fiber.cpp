@@ -1,0 +1,47 @@
+// fiber.cpp: fibers made by ucontext, which change by setjmp: swapcontext() asks the kernel for the signal
+// mask, _setjmp() does not and takes a tenth of the time.
+#undef _FORTIFY_SOURCE  // its longjmp() wants to go up a stack only
+
+#include "tests/emulation/fiber.h"
+
+#include <stdexcept>
+
+namespace emulation {
+
+namespace {
+
+std::jmp_buf resumed;
+Fiber* running = nullptr;
+
+}  // namespace
+
+void Fiber::resume() {
+  running = this;
+  if (_setjmp(resumed) != 0) return;
+  if (begun_) _longjmp(paused_, 1);
+  begin();
+}
+
+void Fiber::begin() {
+  begun_ = true;
+  ucontext_t context;
+  if (getcontext(&context) != 0) throw std::runtime_error("getcontext() failed");
+  context.uc_stack.ss_sp = stack_;
+  context.uc_stack.ss_size = bytes_;
+  context.uc_link = nullptr;
+  makecontext(&context, enter, 0);
+  setcontext(&context);
+}
+
+void Fiber::enter() {
+  for (;;) {
+    running->function_();
+    pause();
+  }
+}
+
+void Fiber::pause() {
+  if (_setjmp(running->paused_) == 0) _longjmp(resumed, 1);
+}
+
+}  // namespace emulation

@@ -1,0 +1,291 @@
+// gpu_test.cpp: the emulated GPU itself: what it refuses, and whom it names.
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "tests/emulation/orders.h"
+#include "wd/detail/launch.cuh"
+
+namespace emulation {
+namespace {
+
+using testing::HasSubstr;
+using wd::cuda::launch;
+
+std::string here_at(int line) { return std::string(__FILE__) + ":" + std::to_string(line); }
+
+// What run() says of a divergence.
+template <typename Run>
+std::string divergence(Run run) {
+  try {
+    run();
+  } catch (const Divergence& error) {
+    return error.what();
+  }
+  return "no divergence";
+}
+
+// --- Order ---
+
+__global__ void note_order(std::vector<unsigned>* blocks, std::vector<unsigned>* threads) {
+  if (threadIdx.x == 0) blocks->push_back(blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z));
+  threads->push_back(threadIdx.x);
+  __syncthreads();
+  threads->push_back(threadIdx.x);
+}
+
+struct Noted {
+  std::vector<unsigned> blocks, threads;
+
+  explicit Noted(const NamedOrder& order) {
+    set_order(order);
+    launch(note_order, {dim3(3, 2, 2), 64, nullptr}, &blocks, &threads);
+    EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+  }
+};
+
+TEST(EmulatedGpu, RunsBlocksAndThreadsInTheOrderAskedFor) {
+  const Noted forward(kOrders[0]), backward(kOrders[1]), shuffled(kOrders[2]), again(kOrders[2]),
+      otherwise(kOrders[3]);
+  for (unsigned k = 0; k < 12; ++k) {
+    EXPECT_EQ(forward.blocks[k], k);
+    EXPECT_EQ(backward.blocks[k], 11 - k);
+  }
+  ASSERT_EQ(forward.threads.size(), 12u * 128);
+  for (unsigned k = 0; k < 128; ++k) {
+    EXPECT_EQ(forward.threads[k], k % 64);
+    EXPECT_EQ(backward.threads[k], 63 - k % 64);
+  }
+  EXPECT_EQ(shuffled.threads, again.threads);
+  EXPECT_NE(shuffled.threads, otherwise.threads);
+  EXPECT_NE(shuffled.threads, forward.threads);
+  EXPECT_NE(shuffled.blocks, forward.blocks);
+  // All run, and nobody goes on before everybody has come.
+  EXPECT_EQ(std::set(shuffled.blocks.begin(), shuffled.blocks.end()).size(), 12u);
+  EXPECT_EQ(std::set(shuffled.threads.begin(), shuffled.threads.begin() + 64).size(), 64u);
+}
+
+template <bool kWithBarrier>
+__global__ void rotate(int* out) {
+  WD_SHARED(int[64], mine);
+  mine[threadIdx.x] = static_cast<int>(threadIdx.x);
+  if (kWithBarrier) __syncthreads();
+  out[threadIdx.x] = mine[(threadIdx.x + 1) % 64];
+}
+
+template <bool kWithBarrier>
+std::vector<int> rotated(const NamedOrder& order) {
+  std::vector<int> out(64);
+  set_order(order);
+  launch(rotate<kWithBarrier>, {1, 64, nullptr}, out.data());
+  return out;
+}
+
+TEST(EmulatedGpu, AMissingBarrierShowsInSomeOrder) {
+  std::set<std::vector<int>> with, without;
+  for (const NamedOrder& order : kOrders) {
+    with.insert(rotated<true>(order));
+    without.insert(rotated<false>(order));
+  }
+  EXPECT_EQ(with.size(), 1u);
+  EXPECT_EQ((*with.begin())[63], 0);
+  EXPECT_EQ(without.size(), 4u);
+}
+
+// --- Memory ---
+
+__global__ void read_shared(float* first, double* second, float* dynamic) {
+  WD_SHARED(float, a);
+  WD_SHARED(double, b);
+  float* const c = reinterpret_cast<float*>(wd::cuda::dynamic_shared()) + threadIdx.x;
+  if (threadIdx.x == 0) first[blockIdx.x] = a, second[blockIdx.x] = b;
+  dynamic[blockIdx.x * 2 + threadIdx.x] = *c;
+  __syncthreads();
+  a = 1.0f, b = 2.0, *c = 3.0f;
+}
+
+TEST(EmulatedGpu, SharedMemoryBeginsAsNaN) {
+  set_order(Order::kForward);
+  std::vector<float> first(3, 0.0f), dynamic(6, 0.0f);
+  std::vector<double> second(3, 0.0);
+  for (int launches = 0; launches < 2; ++launches) {
+    launch(read_shared, {3, 2, nullptr, 2 * sizeof(float)}, first.data(), second.data(), dynamic.data());
+    for (const float v : first) EXPECT_TRUE(std::isnan(v));
+    for (const double v : second) EXPECT_TRUE(std::isnan(v));
+    for (const float v : dynamic) EXPECT_TRUE(std::isnan(v));
+  }
+}
+
+// --- Limits ---
+
+__global__ void nothing(int* ran) { *ran = 1; }
+__global__ void nothing_else(int* ran) { *ran = 2; }
+__global__ void with_128_static_bytes(int* ran) {
+  WD_SHARED(float[32], partial);
+  partial[threadIdx.x] = 0.0f;
+  *ran = 1;
+}
+
+// The error, and whether the kernel ran.
+std::pair<cudaError_t, bool> launched(void (*kernel)(int*), const wd::cuda::LaunchShape& shape) {
+  int ran = 0;
+  launch(kernel, shape, &ran);
+  return {cudaGetLastError(), ran != 0};
+}
+
+constexpr std::pair kRuns{cudaSuccess, true}, kNoConfiguration{cudaErrorInvalidConfiguration, false};
+
+TEST(EmulatedGpu, RefusesShapesThatAGpuRefuses) {
+  set_order(Order::kForward);
+  EXPECT_EQ(launched(nothing, {1, 1024, nullptr}), kRuns);
+  EXPECT_EQ(launched(nothing, {1, 1025, nullptr}), kNoConfiguration);
+  EXPECT_EQ(launched(nothing, {1, 0, nullptr}), kNoConfiguration);
+  EXPECT_EQ(launched(nothing, {0, 32, nullptr}), kNoConfiguration);
+  EXPECT_EQ(launched(nothing, {dim3(0x80000000u), 32, nullptr}), kNoConfiguration);
+  EXPECT_EQ(launched(nothing, {dim3(1, 65535), 1, nullptr}), kRuns);
+  EXPECT_EQ(launched(nothing, {dim3(1, 65536), 1, nullptr}), kNoConfiguration);
+  EXPECT_EQ(launched(nothing, {dim3(1, 1, 65536), 1, nullptr}), kNoConfiguration);
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);  // an error is told once
+}
+
+TEST(EmulatedGpu, RefusesSharedMemoryThatWasNotAskedFor) {
+  set_order(Order::kForward);
+  EXPECT_EQ(launched(nothing, {1, 1, nullptr, 49152}), kRuns);
+  EXPECT_EQ(launched(nothing, {1, 1, nullptr, 49153}).first, cudaErrorInvalidValue);
+  EXPECT_EQ(launched(with_128_static_bytes, {1, 32, nullptr, 49024}), kRuns);
+  EXPECT_EQ(launched(with_128_static_bytes, {1, 32, nullptr, 49100}).first, cudaErrorInvalidValue);
+
+  const auto allow = [](void (*kernel)(int*), int bytes) {
+    return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+  };
+  EXPECT_EQ(allow(with_128_static_bytes, 49100), cudaSuccess);
+  EXPECT_EQ(launched(with_128_static_bytes, {1, 32, nullptr, 49100}), kRuns);
+  EXPECT_EQ(launched(with_128_static_bytes, {1, 32, nullptr, 49101}).first, cudaErrorInvalidValue);
+  EXPECT_EQ(launched(nothing, {1, 1, nullptr, 49153}).first, cudaErrorInvalidValue);
+
+  EXPECT_EQ(allow(nothing_else, 227 << 10), cudaSuccess);
+  EXPECT_EQ(launched(nothing_else, {1, 1, nullptr, 227 << 10}), kRuns);
+  EXPECT_EQ(allow(nothing_else, (227 << 10) + 1), cudaErrorInvalidValue);
+  EXPECT_EQ(allow(with_128_static_bytes, 227 << 10), cudaSuccess);
+  EXPECT_EQ(launched(with_128_static_bytes, {1, 32, nullptr, 227 << 10}).first, cudaErrorInvalidValue);
+}
+
+// --- Meetings ---
+
+constexpr int kFirstBarrier = __LINE__ + 3;
+__global__ void two_barriers() {
+  if (threadIdx.x < 40) {
+    __syncthreads();
+  } else {
+    __syncthreads();
+  }
+}
+
+TEST(EmulatedGpu, NamesBothPlacesOfADivergentBarrier) {
+  for (const NamedOrder& order : kOrders) {
+    set_order(order);
+    const std::string message = divergence([] { launch(two_barriers, {2, 64, nullptr}); });
+    EXPECT_THAT(message, HasSubstr(here_at(kFirstBarrier)));
+    EXPECT_THAT(message, HasSubstr(here_at(kFirstBarrier + 2)));
+  }
+}
+
+constexpr int kHalfABarrier = __LINE__ + 4;
+__global__ void half_leave() {
+  __syncthreads();
+  if (threadIdx.x >= 32) return;
+  __syncthreads();
+}
+
+TEST(EmulatedGpu, NamesABarrierThatNotAllReach) {
+  for (const NamedOrder& order : kOrders) {
+    set_order(order);
+    const std::string message = divergence([] { launch(half_leave, {1, 64, nullptr}); });
+    EXPECT_THAT(message, HasSubstr("has ended, after it met others at " + here_at(kHalfABarrier - 2)));
+    EXPECT_THAT(message, HasSubstr("waits at " + here_at(kHalfABarrier)));
+  }
+}
+
+constexpr int kShuffle = __LINE__ + 3;
+__global__ void lane_three_leaves(float* out) {
+  if (threadIdx.x == 3) return;
+  *out = __shfl_xor_sync(0xffffffffu, 1.0f, 1);
+}
+
+TEST(EmulatedGpu, NamesALaneOfAMaskThatHasEnded) {
+  float out = 0.0f;
+  for (const NamedOrder& order : kOrders) {
+    set_order(order);
+    const std::string message = divergence([&] { launch(lane_three_leaves, {1, 32, nullptr}, &out); });
+    EXPECT_THAT(message, HasSubstr("thread 3 has ended"));
+    EXPECT_THAT(message, HasSubstr("waits at " + here_at(kShuffle)));
+  }
+}
+
+constexpr int kWarpBarrier = __LINE__ + 4;
+__global__ void warp_and_block(int) {
+  if (threadIdx.x == 7) {
+    __syncwarp(0xff);
+  } else {
+    __syncthreads();
+  }
+}
+
+TEST(EmulatedGpu, NamesBothPlacesWhereNobodyCanGoOn) {
+  for (const NamedOrder& order : kOrders) {
+    set_order(order);
+    const std::string message = divergence([] { launch(warp_and_block, {1, 32, nullptr}, 0); });
+    EXPECT_THAT(message, HasSubstr("thread 7 waits at " + here_at(kWarpBarrier - 1)));
+    EXPECT_THAT(message, HasSubstr(" waits at " + here_at(kWarpBarrier + 1)));
+  }
+}
+
+constexpr int kMasks = __LINE__ + 1;
+__global__ void masks(unsigned mask, int lanes) { __shfl_xor_sync(mask, 1.0f, lanes); }
+
+TEST(EmulatedGpu, RefusesMasksThatMakeNoSense) {
+  set_order(Order::kForward);
+  const auto with = [](unsigned mask, int lanes, unsigned threads) {
+    return divergence([&] { launch(masks, {1, threads, nullptr}, mask, lanes); });
+  };
+  EXPECT_EQ(with(0xffffffffu, 16, 64), "no divergence");
+  EXPECT_THAT(with(0x7fffffffu, 1, 32), HasSubstr("reads from a lane that is not in the mask"));
+  EXPECT_THAT(with(0x7fffffffu, 0, 32), HasSubstr(here_at(kMasks)));
+  EXPECT_THAT(with(0xffffffffu, 1, 24), HasSubstr("a mask with lanes that the block does not have"));
+  // It is usable after a failure.
+  EXPECT_EQ(with(0xffffffffu, 1, 1024), "no divergence");
+}
+
+// Lanes of tiles meet each other only, and as often as they like.
+__global__ void sum_of_tiles(float* out) {
+  const unsigned mask = 0xffu << (threadIdx.x % 32 / 8 * 8);
+  float sum = static_cast<float>(threadIdx.x);
+  for (unsigned round = 0; round <= threadIdx.x / 8; ++round) {
+    __syncwarp(mask);
+    sum = static_cast<float>(threadIdx.x);
+    for (int d = 1; d < 8; d *= 2) sum += __shfl_xor_sync(mask, sum, d);
+  }
+  out[threadIdx.x] = sum;
+}
+
+TEST(EmulatedGpu, ExchangesWithinTheMask) {
+  for (const NamedOrder& order : kOrders) {
+    set_order(order);
+    std::vector<float> out(64);
+    launch(sum_of_tiles, {1, 64, nullptr}, out.data());
+    for (int k = 0; k < 64; ++k) EXPECT_EQ(out[static_cast<std::size_t>(k)], 28.0f + 64.0f * (k / 8));
+  }
+}
+
+__global__ void throws() { throw std::runtime_error("thrown by a thread"); }
+
+TEST(EmulatedGpu, LetsExceptionsThrough) {
+  set_order(Order::kForward);
+  EXPECT_THROW(launch(throws, {1, 32, nullptr}), std::runtime_error);
+  EXPECT_EQ(launched(nothing, {1, 1, nullptr}), kRuns);
+}
+
+}  // namespace
+}  // namespace emulation

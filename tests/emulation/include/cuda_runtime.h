@@ -1,0 +1,102 @@
+// cuda_runtime.h: what device sources use of CUDA, for a C++ compiler: run by the emulated GPU
+// (tests/emulation/emulation.h).
+#pragma once
+
+#include <math.h>
+
+#include <cstddef>
+
+#include "tests/emulation/emulation.h"
+
+#define __host__
+#define __device__
+#define __global__
+#define __grid_constant__
+#define __launch_bounds__(...)
+
+// Bytes may be copied as words of any of them.
+struct [[gnu::may_alias]] alignas(16) float4 {
+  float x, y, z, w;
+};
+struct [[gnu::may_alias]] alignas(16) uint4 {
+  unsigned x, y, z, w;
+};
+struct [[gnu::may_alias]] alignas(8) ushort4 {
+  unsigned short x, y, z, w;
+};
+inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
+inline ushort4 make_ushort4(unsigned short x, unsigned short y, unsigned short z, unsigned short w) {
+  return {x, y, z, w};
+}
+
+struct dim3 {
+  dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
+  unsigned x, y, z;
+};
+
+inline const emulation::Index& threadIdx = emulation::here.thread;
+inline const emulation::Index& blockIdx = emulation::here.block;
+inline const emulation::Index& blockDim = emulation::here.block_dim;
+inline const emulation::Index& gridDim = emulation::here.grid_dim;
+
+inline void __syncthreads(emulation::Place place = emulation::Place::current()) {
+  emulation::meet_block(place);
+}
+inline void __syncwarp(unsigned mask = ~0u, emulation::Place place = emulation::Place::current()) {
+  emulation::meet_lanes(mask, place);
+}
+inline float __shfl_xor_sync(unsigned mask, float value, int lanes,
+                             emulation::Place place = emulation::Place::current()) {
+  const unsigned from = emulation::here.thread.x % 32 ^ static_cast<unsigned>(lanes);
+  return static_cast<float>(emulation::exchange(mask, value, from, place));
+}
+
+// Threads change places only where they meet, so that nothing comes between.
+inline int atomicAdd(int* target, int amount) {
+  const int before = *target;
+  *target = before + amount;
+  return before;
+}
+inline unsigned long long atomicAdd(unsigned long long* target, unsigned long long amount) {
+  const unsigned long long before = *target;
+  *target = before + amount;
+  return before;
+}
+inline long long atomicMin(long long* target, long long value) {
+  const long long before = *target;
+  if (value < before) *target = value;
+  return before;
+}
+inline void __threadfence() {}
+inline double __ldcg(const double* from) { return *from; }
+
+using cudaStream_t = struct CUstream_st*;  // there is but one: launches return when they are done
+
+enum cudaError_t { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorInvalidConfiguration = 9 };
+inline cudaError_t cudaGetLastError() { return static_cast<cudaError_t>(emulation::take_error()); }
+inline const char* cudaGetErrorName(cudaError_t error) {
+  return error == cudaSuccess             ? "cudaSuccess"
+         : error == cudaErrorInvalidValue ? "cudaErrorInvalidValue"
+                                          : "cudaErrorInvalidConfiguration";
+}
+inline const char* cudaGetErrorString(cudaError_t error) {
+  return error == cudaSuccess             ? "no error"
+         : error == cudaErrorInvalidValue ? "invalid argument"
+                                          : "invalid configuration argument";
+}
+
+inline cudaError_t cudaGetDevice(int* device) {
+  *device = 0;
+  return cudaSuccess;
+}
+enum cudaDeviceAttr { cudaDevAttrMaxSharedMemoryPerBlockOptin };
+inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
+  *value = emulation::kMostSharedBytes;
+  return cudaSuccess;
+}
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
+template <typename... Parameters>
+cudaError_t cudaFuncSetAttribute(void (*kernel)(Parameters...), cudaFuncAttribute, int bytes) {
+  return static_cast<cudaError_t>(
+      emulation::allow_shared(reinterpret_cast<const void*>(kernel), static_cast<std::size_t>(bytes)));
+}

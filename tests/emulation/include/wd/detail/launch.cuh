@@ -1,0 +1,31 @@
+// launch.cuh: launches and shared memory on the emulated GPU: found before the library's header of the
+// same name.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <type_traits>
+
+#define WD_SHARED(Type, name) auto& name = ::emulation::shared<std::type_identity_t<Type>>([] {})
+
+namespace wd::cuda {
+
+struct LaunchShape {
+  dim3 grid;
+  unsigned threads;
+  void* stream;
+  std::size_t shared = 0;
+};
+
+// Runs the kernel. Throws emulation::Divergence.
+template <typename... Parameters>
+void launch(void (*kernel)(Parameters...), const LaunchShape& shape,
+            const std::type_identity_t<Parameters>&... args) {
+  const dim3& grid = shape.grid;
+  emulation::run(reinterpret_cast<const void*>(kernel),
+                 {{grid.x, grid.y, grid.z}, shape.threads, shape.shared}, [&] { kernel(args...); });
+}
+
+using emulation::dynamic_shared;
+
+}  // namespace wd::cuda

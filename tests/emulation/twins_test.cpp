@@ -1,0 +1,29 @@
+// twins_test.cpp: every kernel on the emulated GPU beside its CPU twin, whatever the order of blocks and
+// threads.
+#include "tests/kernels/twins.h"
+
+#include "tests/emulation/emulated_memory.h"
+#include "tests/emulation/orders.h"
+
+namespace wd {
+namespace {
+
+using Case = std::tuple<Twins, emulation::NamedOrder>;
+
+class OnEmulatedGpu : public testing::TestWithParam<Case> {};
+
+TEST_P(OnEmulatedGpu, TwinsAgree) {
+  const auto& [twins, order] = GetParam();
+  emulation::set_order(order);
+  twins.compare();
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, OnEmulatedGpu,
+                         testing::Combine(testing::ValuesIn(all_twins<EmulatedMemory>()),
+                                          testing::ValuesIn(emulation::kOrders)),
+                         [](const auto& info) {
+                           return std::string(std::get<0>(info.param).name) + std::get<1>(info.param).name;
+                         });
+
+}  // namespace
+}  // namespace wd
