@@ -32,7 +32,8 @@ constexpr unsigned kWarp = 32;
 constexpr std::size_t kStackBytes = 64 << 10;
 
 bool same(const Place& a, const Place& b) {
-  return a.line() == b.line() && a.column() == b.column() && std::string_view(a.file_name()) == b.file_name();
+  if (a.line() != b.line() || a.column() != b.column()) return false;
+  return a.file_name() == b.file_name() || std::string_view(a.file_name()) == b.file_name();
 }
 
 // What a launch is refused with.
@@ -90,6 +91,11 @@ struct Meeting {
   int expected = 0;
   Place place{};
   std::vector<unsigned> arrived{};  // threads
+};
+
+struct Warp {
+  unsigned present = 0, ended = 0;  // lanes
+  std::vector<Meeting> meetings{};  // one a mask
 };
 
 struct Thread {
@@ -155,19 +161,17 @@ class Gpu {
   }
 
   void meet_lanes(unsigned mask, Place place) {
-    const unsigned first = current_ / kWarp * kWarp;
+    Warp& warp = warps_[current_ / kWarp];
     threads_[current_].place = place;
     if ((mask >> current_ % kWarp & 1) == 0) complain("is not in its own mask");
-    for (unsigned lane = 0; lane < kWarp; ++lane) {
-      if ((mask >> lane & 1) == 0) continue;
-      if (first + lane >= threads_.size()) complain("has a mask with lanes that the block does not have");
-      if (threads_[first + lane].ended) diverge(current_, first + lane);
-    }
+    if ((mask & ~warp.present) != 0) complain("has a mask with lanes that the block does not have");
+    if ((mask & warp.ended) != 0)
+      diverge(current_,
+              current_ / kWarp * kWarp + static_cast<unsigned>(std::countr_zero(mask & warp.ended)));
     if (std::has_single_bit(mask)) return;
-    std::vector<Meeting>& warp = lane_meetings_[current_ / kWarp];
-    const auto found =
-        std::find_if(warp.begin(), warp.end(), [&](const Meeting& m) { return m.mask == mask; });
-    arrive(found != warp.end() ? *found : warp.emplace_back(mask, std::popcount(mask)), place);
+    std::vector<Meeting>& all = warp.meetings;
+    const auto found = std::find_if(all.begin(), all.end(), [&](const Meeting& m) { return m.mask == mask; });
+    arrive(found != all.end() ? *found : all.emplace_back(mask, std::popcount(mask)), place);
   }
 
   double exchange(unsigned mask, double value, unsigned from, Place place) {
@@ -224,8 +228,13 @@ class Gpu {
     num_ended_ = 0;
     block_meeting_.expected = static_cast<int>(num_threads);
     block_meeting_.arrived.clear();
-    lane_meetings_.resize((num_threads + kWarp - 1) / kWarp);
-    for (std::vector<Meeting>& warp : lane_meetings_) warp.clear();
+    warps_.resize((num_threads + kWarp - 1) / kWarp);
+    for (unsigned warp = 0; warp < warps_.size(); ++warp) {
+      const unsigned lanes = std::min(num_threads - warp * kWarp, kWarp);
+      warps_[warp].present = lanes == kWarp ? ~0u : (1u << lanes) - 1;
+      warps_[warp].ended = 0;
+      for (Meeting& meeting : warps_[warp].meetings) meeting.arrived.clear();
+    }
     order_.fill(ready_, num_threads);
     while (!ready_.empty()) {
       for (const unsigned thread : ready_) go_on(thread);
@@ -272,8 +281,8 @@ class Gpu {
       for (unsigned k = 0; k < threads_.size(); ++k)
         if (missing(block_meeting_, k)) return text(block_meeting_.arrived.front(), k);
     }
-    for (unsigned warp = 0; warp < lane_meetings_.size(); ++warp) {
-      for (const Meeting& meeting : lane_meetings_[warp]) {
+    for (unsigned warp = 0; warp < warps_.size(); ++warp) {
+      for (const Meeting& meeting : warps_[warp].meetings) {
         if (meeting.arrived.empty()) continue;
         for (unsigned lane = 0; lane < kWarp; ++lane)
           if ((meeting.mask >> lane & 1) != 0 && missing(meeting, warp * kWarp + lane))
@@ -295,7 +304,9 @@ class Gpu {
     me.ended = true;
     ++num_ended_;
     if (!block_meeting_.arrived.empty()) diverge(block_meeting_.arrived.front(), current_);
-    for (const Meeting& meeting : lane_meetings_[current_ / kWarp])
+    Warp& warp = warps_[current_ / kWarp];
+    warp.ended |= 1u << current_ % kWarp;
+    for (const Meeting& meeting : warp.meetings)
       if (!meeting.arrived.empty() && (meeting.mask >> current_ % kWarp & 1) != 0)
         diverge(meeting.arrived.front(), current_);
   }
@@ -366,7 +377,7 @@ class Gpu {
   std::vector<unsigned> ready_, next_;  // threads that can go on, now and when all of these have
   unsigned current_ = 0, num_ended_ = 0;
   Meeting block_meeting_;
-  std::vector<std::vector<Meeting>> lane_meetings_;  // by warp, one a mask
+  std::vector<Warp> warps_;
 };
 
 }  // namespace

@@ -29,62 +29,64 @@ class CudaTeam {
   __device__ int t() const { return t_; }
 
   template <typename F>
-  __device__ void each(int n, F f) {
+  __device__ void each(int n, F f, cuda::Place place = cuda::Place::current()) {
     for (int i = rank(); i < n; i += team_size()) f(i);
-    sync();
+    sync(place);
   }
   template <typename F>
-  __device__ void each_pair(int n, int m, F f) {
+  __device__ void each_pair(int n, int m, F f, cuda::Place place = cuda::Place::current()) {
     if (m > 0) strided_pairs(n, m, f);
-    sync();
+    sync(place);
   }
   template <typename Rows, typename F>
-  __device__ void write_parts(const Rows& observations, int n, int m, int size, F f) {
+  __device__ void write_parts(const Rows& observations, int n, int m, int size, F f,
+                              cuda::Place place = cuda::Place::current()) {
     if (observations.type() == ObservationType::kFloat32) {
       write_packs<4>(rank(), team_size(), observations, n, m, size, f);
     } else {
       write_packs<8>(rank(), team_size(), observations, n, m, size, f);
     }
-    sync();
+    sync(place);
   }
   template <typename Rows, typename F>
-  __device__ void write_others(const Rows& observations, int n, int m, F f) {
-    write_parts(observations, n, m, n - 1, others_of(f));
+  __device__ void write_others(const Rows& observations, int n, int m, F f,
+                               cuda::Place place = cuda::Place::current()) {
+    write_parts(observations, n, m, n - 1, others_of(f), place);
   }
   template <typename F>
-  __device__ void once(F f) {
+  __device__ void once(F f, cuda::Place place = cuda::Place::current()) {
     if (rank() == 0) f();
-    sync();
+    sync(place);
   }
   // The tree of wd/team.h: a power-of-two run of leaves a thread, then neighbours first; -0 is the absent
   // leaf.
   template <typename F>
-  __device__ float sum(int n, F f) {
+  __device__ float sum(int n, F f, cuda::Place place = cuda::Place::current()) {
     if (n <= 0) return 0.0f;
     const int leaves = next_power_of_two(n);
     int run = 1;
     while (leaves / run > team_size()) run *= 2;
     const int first = rank() * run;
     const float mine = run == 1 ? (first < n ? f(first) : -0.0f) : run_sum(first, run, n, f);
-    return combine(mine, -0.0f, [](float a, float b) { return a + b; });
+    return combine(mine, -0.0f, [](float a, float b) { return a + b; }, place);
   }
   template <typename F>
-  __device__ float min(int n, F f) {
+  __device__ float min(int n, F f, cuda::Place place = cuda::Place::current()) {
     float least = __builtin_inff();
     for (int i = rank(); i < n; i += team_size()) least = wd::min(f(i), least);
-    return combine(least, __builtin_inff(), [](float a, float b) { return wd::min(a, b); });
+    return combine(least, __builtin_inff(), [](float a, float b) { return wd::min(a, b); }, place);
   }
   template <typename F>
-  __device__ bool any(int n, F f) {
-    return min(n, [&](int i) { return f(i) ? 0.0f : 1.0f; }) == 0.0f;
+  __device__ bool any(int n, F f, cuda::Place place = cuda::Place::current()) {
+    return min(n, [&](int i) { return f(i) ? 0.0f : 1.0f; }, place) == 0.0f;
   }
   __device__ void add(std::int32_t& target, std::int32_t amount) { atomicAdd(&target, amount); }
 
-  __device__ void sync() const {
+  __device__ void sync(cuda::Place place = cuda::Place::current()) const {
     if constexpr (kTile == 0) {
-      __syncthreads();
+      cuda::meet(place);
     } else {
-      __syncwarp(mask());
+      cuda::meet(mask(), place);
     }
   }
 
@@ -140,18 +142,18 @@ class CudaTeam {
 
   // One value a thread to one value for all, neighbours first.
   template <typename Op>
-  __device__ float combine(float mine, float absent, Op op) {
+  __device__ float combine(float mine, float absent, Op op, cuda::Place place) {
     constexpr int kLanes = kTile == 0 ? 32 : kTile;
 #pragma unroll
-    for (int d = 1; d < kLanes; d *= 2) mine = op(mine, __shfl_xor_sync(mask(), mine, d));
+    for (int d = 1; d < kLanes; d *= 2) mine = op(mine, cuda::exchange_xor(mask(), mine, d, place));
     if constexpr (kTile == 0) {
       if (threadIdx.x % 32 == 0) partial_[threadIdx.x / 32] = mine;
-      __syncthreads();
+      cuda::meet(place);
       const int warps = blockDim.x / 32;
       mine = threadIdx.x % 32 < warps ? partial_[threadIdx.x % 32] : absent;
 #pragma unroll
-      for (int d = 1; d < 32; d *= 2) mine = op(mine, __shfl_xor_sync(0xffffffffu, mine, d));
-      __syncthreads();
+      for (int d = 1; d < 32; d *= 2) mine = op(mine, cuda::exchange_xor(0xffffffffu, mine, d, place));
+      cuda::meet(place);
     }
     return mine;
   }

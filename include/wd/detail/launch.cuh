@@ -28,6 +28,18 @@ void launch(void (*kernel)(Parameters...), const LaunchShape& shape,
   kernel<<<shape.grid, shape.threads, shape.shared, static_cast<cudaStream_t>(shape.stream)>>>(args...);
 }
 
+// Where in a source threads meet, for the emulated GPU, which tells it where they do not.
+struct Place {
+  __device__ static constexpr Place current() { return {}; }
+};
+
+// All threads of the block, or all lanes of the mask, meet here.
+__device__ inline void meet(Place) { __syncthreads(); }
+__device__ inline void meet(unsigned mask, Place) { __syncwarp(mask); }
+__device__ inline float exchange_xor(unsigned mask, float value, int lanes, Place) {
+  return __shfl_xor_sync(mask, value, lanes);
+}
+
 // Shared memory of the block, as much as the launch asked for; aligned to 16 bytes.
 __device__ inline std::byte* dynamic_shared() {
   extern __shared__ uint4 shared_memory[];

@@ -4,6 +4,7 @@
 
 #include <cuda_runtime.h>
 
+#include <source_location>
 #include <type_traits>
 
 #define WD_SHARED(Type, name) auto& name = ::emulation::shared<std::type_identity_t<Type>>([] {})
@@ -24,6 +25,14 @@ void launch(void (*kernel)(Parameters...), const LaunchShape& shape,
   const dim3& grid = shape.grid;
   emulation::run(reinterpret_cast<const void*>(kernel),
                  {{grid.x, grid.y, grid.z}, shape.threads, shape.shared}, [&] { kernel(args...); });
+}
+
+using Place = std::source_location;
+
+inline void meet(Place place) { __syncthreads(place); }
+inline void meet(unsigned mask, Place place) { __syncwarp(mask, place); }
+inline float exchange_xor(unsigned mask, float value, int lanes, Place place) {
+  return __shfl_xor_sync(mask, value, lanes, place);
 }
 
 using emulation::dynamic_shared;
