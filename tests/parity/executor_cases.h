@@ -61,6 +61,7 @@ struct Case {
   int num_envs;
   ResetMode reset = ResetMode::kRandom;
   ObservationStorage stored = {};
+  std::string starts = {};
 };
 
 inline std::unique_ptr<Environment> make(const Case& c) {
@@ -77,6 +78,8 @@ inline std::vector<Case> cases() {
     all.push_back({std::string(row.name) + "_fixed", row.name, {}, 3, ResetMode::kFixed});
     all.push_back({std::string(row.name) + "_pool", row.name, {}, 129, ResetMode::kPool});
   }
+  all.push_back({"cartpole_given", "cartpole", {}, 129, ResetMode::kGiven});
+  all.back().starts = R"([{"x": 0.5}, {"theta": 0.1}, {"x": -0.5, "x_dot": 0.1}])";
   const std::string tag = "tag_continuous";
   using Params = std::map<std::string, double>;
   const Params game = {
@@ -95,6 +98,11 @@ inline std::vector<Case> cases() {
   };
   all.push_back({"tag_warp_nearest", tag, sized(5, 20), 33});
   all.push_back({"tag_block_nearest", tag, sized(5, 100), 7});
+  // Shared memory of a block: more than is given unasked less what the kernel has of its own, and much more.
+  Params edge = sized(5, 128);
+  edge["num_other_agents_observed"] = 9;
+  all.push_back({"tag_almost_48_KiB", tag, edge, 2});
+  all.push_back({"tag_120_KiB", tag, sized(5, 315), 2});
   Params many = sized(60, 1200);
   many["episode_length"] = 10;
   all.push_back({"tag_more_agents_than_threads", tag, many, 2});
@@ -124,6 +132,7 @@ struct Side {
                                .seed = 5,
                                .reset = c.reset,
                                .pool_size = 7,
+                               .starts = c.starts,
                                .device = {kind}}),
         trajectory(environment.spec(), role_names(environment.spec()),
                    one_policy_per_role(environment.spec()), kSteps, c.num_envs, {kind}, c.stored) {

@@ -17,6 +17,9 @@ inline constexpr int kPackedBlocks =
     4;  // that a multiprocessor has registers for: 128 a thread; asked for nothing, ptxas spills
 inline constexpr std::size_t kMostWithRows =
     48 << 10;  // bytes of shared memory that such a block takes to stage rows too
+// Dynamic shared memory that a block surely has without asking: of 48 KiB, what a kernel has of its own goes off,
+// and what the driver keeps.
+inline constexpr std::size_t kUnasked = 40 << 10;
 template <int kTile>
 inline constexpr int kPacked = kTile == 0 ? 1 : kPackedThreads / (kTile == 0 ? 1 : kTile);
 
@@ -258,7 +261,7 @@ void launch_step(const typename Env::Params& params, const StateLayout& layout, 
   if (!staged && view.scratch == nullptr)
     throw std::runtime_error("step: the replica needs scratch memory in StepView::scratch");
   const auto kernel = step_kernel<Env, kTile>;
-  if (staged && wanted > 48 * 1024) {
+  if (staged && wanted > kUnasked) {
     check_cuda(
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(wanted)),
         "cudaFuncSetAttribute");
