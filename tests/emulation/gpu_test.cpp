@@ -6,7 +6,7 @@
 #include <set>
 
 #include "tests/emulation/orders.h"
-#include "wd/detail/launch.cuh"
+#include "wd/detail/cuda_executor.cuh"
 
 namespace emulation {
 namespace {
@@ -239,6 +239,30 @@ TEST(EmulatedGpu, NamesBothPlacesWhereNobodyCanGoOn) {
     const std::string message = divergence([] { launch(warp_and_block, {1, 32, nullptr}, 0); });
     EXPECT_THAT(message, HasSubstr("thread 7 waits at " + here_at(kWarpBarrier - 1)));
     EXPECT_THAT(message, HasSubstr(" waits at " + here_at(kWarpBarrier + 1)));
+  }
+}
+
+constexpr int kPhase = __LINE__ + 6;
+template <int kTile>
+__global__ void two_phases(int* out) {
+  WD_SHARED(float[32], partial);
+  wd::detail::CudaTeam<kTile> team(0, partial);
+  if (threadIdx.x % 2 == 0) {
+    team.each(64, [&](int i) { out[i] = 1; });
+  } else {
+    team.sum(64, [&](int i) { return static_cast<float>(i); });
+  }
+}
+
+TEST(EmulatedGpu, NamesThePhasesOfAnEnvironment) {
+  std::vector<int> out(64);
+  for (const NamedOrder& order : kOrders) {
+    set_order(order);
+    for (const auto kernel : {two_phases<0>, two_phases<8>}) {
+      const std::string message = divergence([&] { launch(kernel, {1, 64, nullptr}, out.data()); });
+      EXPECT_THAT(message, HasSubstr(" waits at " + here_at(kPhase)));
+      EXPECT_THAT(message, HasSubstr(" waits at " + here_at(kPhase + 2)));
+    }
   }
 }
 
