@@ -269,8 +269,11 @@ TEST(EmulatedGpu, NamesThePhasesOfAnEnvironment) {
 constexpr int kMasks = __LINE__ + 1;
 __global__ void masks(unsigned mask, int lanes) { __shfl_xor_sync(mask, 1.0f, lanes); }
 
+__global__ void half_a_mask() { __syncwarp(0xffff); }
+
 TEST(EmulatedGpu, RefusesMasksThatMakeNoSense) {
   set_order(Order::kForward);
+  EXPECT_THAT(divergence([] { launch(half_a_mask, {1, 32, nullptr}); }), HasSubstr("is not in its own mask"));
   const auto with = [](unsigned mask, int lanes, unsigned threads) {
     return divergence([&] { launch(masks, {1, threads, nullptr}, mask, lanes); });
   };
