@@ -15,7 +15,8 @@ class Emulated final : public Environment {
   Spec spec() const override { return of_.spec(); }
   StateLayout layout() const override { return of_.layout(); }
   const void* params() const override { return of_.params(); }
-  // Each step has another order of blocks and threads. What scratch memory held before is not to be seen: NaN.
+  // Each step has another order of blocks and threads. What scratch memory held before is not to be seen:
+  // NaN.
   void step(const StateLayout& layout, const StepView& view) const override {
     emulation::set_order(emulation::kOrders[steps_ % std::size(emulation::kOrders)].order, steps_);
     ++steps_;

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "kernels/finite.h"
+#include "kernels/sequences.h"
 #include "tests/kernels/adam_data.h"
 #include "tests/kernels/clock_data.h"
 #include "tests/kernels/deal_data.h"
@@ -304,6 +305,27 @@ void twins_of_adam() {
   }
 }
 
+template <typename Memory>
+std::vector<std::int64_t> run_sequences(Memory memory, const std::vector<std::int64_t>& order, int length,
+                                        int per_block) {
+  SequenceArgs args{static_cast<std::int64_t>(order.size()) * length, length, per_block, 50};
+  args.order = memory.put(order);
+  args.steps = memory.template make<std::int64_t>(static_cast<std::size_t>(args.rows));
+  sequence_steps(memory.queue(), args);
+  return memory.get(args.steps, static_cast<std::size_t>(args.rows));
+}
+
+template <typename Memory>
+void twins_of_sequences() {
+  Draws draws(14);
+  for (const int sequences : kTwinSizes) {
+    std::vector<std::int64_t> order;
+    for (int s = 0; s < sequences; ++s) order.push_back(draws.below(200));
+    for (const int length : {1, 25})
+      EXPECT_EQ(run_sequences(Memory(), order, length, 7), run_sequences(HostMemory(), order, length, 7));
+  }
+}
+
 struct Twins {
   const char* name;
   void (*compare)();
@@ -321,6 +343,7 @@ std::vector<Twins> all_twins() {
       {"AppendedEpisodes", twins_of_appended_episodes<Memory>},
       {"Watch", twins_of_watch<Memory>},
       {"Deal", twins_of_deal<Memory>},
+      {"Sequences", twins_of_sequences<Memory>},
       {"GatheredRows", twins_of_gathered_rows<Memory>},
       {"TableLayer", twins_of_table_layer<Memory>},
       {"ReductionsOfTheSameBitsEveryTime", twins_of_reductions_of_the_same_bits_every_time<Memory>},

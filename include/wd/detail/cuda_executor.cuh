@@ -17,8 +17,8 @@ inline constexpr int kPackedBlocks =
     4;  // that a multiprocessor has registers for: 128 a thread; asked for nothing, ptxas spills
 inline constexpr std::size_t kMostWithRows =
     48 << 10;  // bytes of shared memory that such a block takes to stage rows too
-// Dynamic shared memory that a block surely has without asking: of 48 KiB, what a kernel has of its own goes off,
-// and what the driver keeps.
+// Dynamic shared memory that a block surely has without asking: of 48 KiB, what a kernel has of its own goes
+// off, and what the driver keeps.
 inline constexpr std::size_t kUnasked = 40 << 10;
 template <int kTile>
 inline constexpr int kPacked = kTile == 0 ? 1 : kPackedThreads / (kTile == 0 ? 1 : kTile);
