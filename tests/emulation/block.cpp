@@ -52,16 +52,18 @@ void Orderly::set(Order order, std::uint64_t seed) {
   random_.seed(seed);
 }
 
-std::vector<unsigned> Orderly::first(unsigned n) {
+std::vector<unsigned> Orderly::all(unsigned n) {
   std::vector<unsigned> numbers(n);
   std::iota(numbers.begin(), numbers.end(), 0u);
   if (order_ == Order::kBackward) std::reverse(numbers.begin(), numbers.end());
-  next(numbers);
+  if (order_ == Order::kShuffled) std::shuffle(numbers.begin(), numbers.end(), random_);
   return numbers;
 }
 
-void Orderly::next(std::vector<unsigned>& numbers) {
-  if (order_ == Order::kShuffled) std::shuffle(numbers.begin(), numbers.end(), random_);
+void Orderly::add(std::vector<unsigned>& met, std::vector<unsigned>& ready) {
+  if (order_ == Order::kShuffled) std::shuffle(met.begin(), met.end(), random_);
+  const bool after_others = order_ == Order::kShuffled && random_() % 2 == 0;
+  ready.insert(after_others ? ready.begin() : ready.end(), met.rbegin(), met.rend());
 }
 
 Block::Block() : fibers_(make_fibers([] { running->run_thread(); })) { forget_fibers(); }
@@ -71,13 +73,14 @@ Block::Block() : fibers_(make_fibers([] { running->run_thread(); })) { forget_fi
 void Block::run(unsigned num_threads, const std::function<void()>& body, Orderly& order) {
   running = this;
   body_ = &body;
+  order_ = &order;
   begin(num_threads);
-  std::vector<unsigned> ready = order.first(num_threads);
-  while (!ready.empty()) {
-    for (const unsigned thread : ready) go_on(thread);
-    ready.clear();
-    ready.swap(next_);
-    order.next(ready);
+  ready_ = order.all(num_threads);
+  std::reverse(ready_.begin(), ready_.end());
+  while (!ready_.empty()) {
+    const unsigned thread = ready_.back();
+    ready_.pop_back();
+    go_on(thread);
   }
   if (num_ended_ == num_threads) return;
   complain_of_waiting(all_, 0, num_threads);
@@ -87,7 +90,6 @@ void Block::run(unsigned num_threads, const std::function<void()>& body, Orderly
 
 void Block::begin(unsigned num_threads) {
   if (idle_.size() < fibers_.size()) forget_fibers();  // threads of a block that failed
-  next_.clear();
   threads_.assign(num_threads, {});
   num_ended_ = 0;
   all_.expected = num_threads;
@@ -179,10 +181,8 @@ void Block::arrive(Meeting& meeting, Place place) {
 }
 
 void Block::release(Meeting& meeting) {
-  for (const unsigned k : meeting.arrived) {
-    threads_[k].got = threads_[threads_[k].from].brought;
-    next_.push_back(k);
-  }
+  for (const unsigned k : meeting.arrived) threads_[k].got = threads_[threads_[k].from].brought;
+  order_->add(meeting.arrived, ready_);
   meeting.arrived.clear();
 }
 

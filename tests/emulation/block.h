@@ -12,12 +12,15 @@
 
 namespace emulation {
 
-// Numbers 0 .. n - 1 in the order that was asked for.
+// What comes next, in the order that was asked for.
 class Orderly {
  public:
   void set(Order order, std::uint64_t seed);
-  std::vector<unsigned> first(unsigned n);
-  void next(std::vector<unsigned>& numbers);  // of those that come in an order of their own
+  // Numbers 0 .. n - 1.
+  std::vector<unsigned> all(unsigned n);
+  // Adds threads that have met to those that can go on, of which the last goes first: so they go as far as they
+  // can before others move at all. Shuffled, they may also come after all others.
+  void add(std::vector<unsigned>& met, std::vector<unsigned>& ready);
 
  private:
   Order order_ = Order::kForward;
@@ -72,9 +75,10 @@ class Block {
   std::vector<Fiber> fibers_;
   std::vector<Fiber*> idle_;
   const std::function<void()>* body_ = nullptr;
+  Orderly* order_ = nullptr;
   std::exception_ptr failure_;
   std::vector<Thread> threads_;
-  std::vector<unsigned> next_;  // threads that go on when those have which can go on now
+  std::vector<unsigned> ready_;  // threads that can go on, the next one last
   unsigned current_ = 0, num_ended_ = 0;
   Meeting all_;
   std::vector<Warp> warps_;

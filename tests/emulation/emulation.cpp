@@ -44,7 +44,7 @@ class Gpu {
       const auto [x, y, z] = grid.blocks;
       WD_CHECK(std::uint64_t{x} * y * z <= ~0u, "the emulated GPU does not run ", x, " x ", y, " x ", z,
                " blocks");
-      for (const unsigned b : order_.first(x * y * z)) {
+      for (const unsigned b : order_.all(x * y * z)) {
         here.block = {b % x, b / x % y, b / x / y};
         std::memset(shared_, 0xff, used_);
         block_.run(grid.threads, body, order_);

@@ -1,4 +1,4 @@
-// fiber.h: a function with a stack of its own, that runs until it pauses and goes on from there.
+// fiber.h: a function with a stack of its own, which runs until it pauses, and later goes on from there.
 #pragma once
 
 #include <ucontext.h>
@@ -8,20 +8,20 @@
 
 namespace emulation {
 
-// Of threads that never go on, stacks are simply forgotten: their frames must not own anything.
+// What a fiber that is forgotten had on its stack is not destroyed.
 class Fiber {
  public:
-  // run(), again and again; each time it returns, it must have been told by resume() to begin.
   using Function = void (*)();
 
   Fiber(std::byte* stack, std::size_t bytes, Function function)
       : stack_(stack), bytes_(bytes), function_(function) {}
 
-  // Goes on where the fiber paused, or begins. Returns when it pauses. Not called on a fiber.
+  // Goes on where the fiber paused; calls the function if that has returned, or never began. Returns when the
+  // fiber pauses or the function returns. Not to be called on a fiber.
   void resume();
-  // Goes back to resume(), and returns with the next one. Called on the fiber that runs.
+  // Goes back to resume(), and returns with the next resume(). Called on the fiber that runs.
   static void pause();
-  // The next resume() begins anew.
+  // The next resume() begins anew, whatever the fiber was about.
   void forget() { begun_ = false; }
 
  private:

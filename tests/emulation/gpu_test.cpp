@@ -1,6 +1,7 @@
 // gpu_test.cpp: the emulated GPU itself: what it refuses, and whom it names.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -92,6 +93,26 @@ TEST(EmulatedGpu, AMissingBarrierShowsInSomeOrder) {
   EXPECT_EQ(with.size(), 1u);
   EXPECT_EQ((*with.begin())[63], 0);
   EXPECT_EQ(without.size(), 4u);
+}
+
+__global__ void warps_overwrite_each_other(int* out) {
+  WD_SHARED(int[64], mine);
+  mine[threadIdx.x] = static_cast<int>(threadIdx.x);
+  __syncthreads();
+  out[threadIdx.x] = mine[(threadIdx.x + 32) % 64];
+  __syncwarp();
+  mine[threadIdx.x] = -1;  // the other warp may have read it, or not
+}
+
+TEST(EmulatedGpu, AWarpRunsAhead) {
+  int wrong = 0;
+  for (const NamedOrder& order : kOrders) {
+    std::vector<int> out(64);
+    set_order(order);
+    launch(warps_overwrite_each_other, {1, 64, nullptr}, out.data());
+    wrong += std::find(out.begin(), out.end(), -1) != out.end() ? 1 : 0;
+  }
+  EXPECT_GE(wrong, 2);  // of the orders by number and against it, at least
 }
 
 // --- Memory ---
@@ -262,6 +283,28 @@ TEST(EmulatedGpu, NamesThePhasesOfAnEnvironment) {
       const std::string message = divergence([&] { launch(kernel, {1, 64, nullptr}, out.data()); });
       EXPECT_THAT(message, HasSubstr(" waits at " + here_at(kPhase)));
       EXPECT_THAT(message, HasSubstr(" waits at " + here_at(kPhase + 2)));
+    }
+  }
+}
+
+template <int kTile>
+__global__ void two_sums(float* out) {
+  WD_SHARED(float[32], partial);
+  wd::detail::CudaTeam<kTile> team(0, partial);
+  const float ascending = team.sum(300, [](int i) { return 0.1f * static_cast<float>(i); });
+  const float least = team.min(300, [](int i) { return 500.0f - static_cast<float>(i); });
+  out[threadIdx.x] = ascending + least;
+}
+
+TEST(EmulatedGpu, TeamsSumAsOneThreadDoes) {
+  wd::SerialTeam serial(0);
+  const float ascending = serial.sum(300, [](int i) { return 0.1f * static_cast<float>(i); });
+  for (const NamedOrder& order : kOrders) {
+    set_order(order);
+    for (const auto kernel : {two_sums<0>, two_sums<32>, two_sums<8>, two_sums<1>}) {
+      std::vector<float> out(128);
+      launch(kernel, {1, 128, nullptr}, out.data());
+      for (const float sum : out) EXPECT_EQ(sum, ascending + 201.0f);
     }
   }
 }
