@@ -18,8 +18,8 @@ class Orderly {
   void set(Order order, std::uint64_t seed);
   // Numbers 0 .. n - 1.
   std::vector<unsigned> all(unsigned n);
-  // Adds threads that have met to those that can go on, of which the last goes first: so they go as far as they
-  // can before others move at all. Shuffled, they may also come after all others.
+  // Adds threads that have met to those that can go on, of which the last goes first: so they go as far
+  // as they can before others move at all. Shuffled, they may also come after all others.
   void add(std::vector<unsigned>& met, std::vector<unsigned>& ready);
 
  private:

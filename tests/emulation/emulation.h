@@ -20,8 +20,8 @@ inline constexpr unsigned kMostBlocksAside = 65535;         // in y and in z
 inline constexpr std::size_t kSharedBytes = 48 << 10;       // of a block, dynamic and static
 inline constexpr std::size_t kMostSharedBytes = 227 << 10;  // of a kernel that asked for them
 
-// The order in which blocks run, and threads between two meetings: by number, against it, or at random. Threads
-// that have met go on at once where others have not begun: a warp runs ahead as far as it can.
+// The order in which blocks run, and threads between two meetings: by number, against it, or at random.
+// Threads that have met go on at once where others have not begun: a warp runs ahead as far as it can.
 enum class Order { kForward, kBackward, kShuffled };
 // For the launches from now on. The seed begins a new sequence of random orders.
 void set_order(Order order, std::uint64_t seed = 1);

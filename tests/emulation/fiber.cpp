@@ -1,5 +1,6 @@
-// fiber.cpp: fibers made by ucontext, which change by setjmp: swapcontext() makes a system call for the signal
-// mask each time, and takes 700 ns there and back in place of 50 (measured on the machine of design/0018).
+// fiber.cpp: fibers made by ucontext, which change by setjmp: swapcontext() makes a system call for the
+// signal mask each time, and takes 700 ns there and back in place of 50 (measured on the machine of
+// design/0018).
 #undef _FORTIFY_SOURCE  // its longjmp() wants to go up a stack only
 
 #include "tests/emulation/fiber.h"
