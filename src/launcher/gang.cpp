@@ -25,7 +25,6 @@ Gang::Gang(const Launch& launch, int restart, std::filesystem::path restart_fold
       restart_folder_(std::move(restart_folder)),
       memory_(launch.options.num_workers),
       hangs_(launch.options, memory_.slots(), now_ns()) {
-  ending_.began = utc(now_ns());
   for (int k = 0; k < launch.options.num_workers; ++k)
     workers_.push_back({.output = WorkerOutput(rank_of(k), launch.console)});
 }

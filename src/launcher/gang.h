@@ -37,7 +37,6 @@ struct Ending {
   std::int64_t iteration = 0;        // the furthest that a worker has begun
   int exit_code = 0;                 // of workers that ended in good order; the first that is not 0
   bool interrupted = false;          // a worker was ended by a signal that this process was told to pass on
-  std::string began;                 // UTC
 };
 
 class Gang {

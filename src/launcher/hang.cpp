@@ -59,7 +59,6 @@ std::optional<Hang> HangWatch::look(std::int64_t now, const std::vector<bool>& a
     if (waits) hang.waiting.push_back(static_cast<int>(k));
     if (waits || !silent) continue;
     hang.culprits.push_back(static_cast<int>(k));
-    hang.silent_ns = std::max(hang.silent_ns, silence(k, now));
   }
   if (!hang.culprits.empty()) return hang;
   return look_at_waiting(now, alive);
@@ -75,7 +74,6 @@ std::optional<Hang> HangWatch::look_at_waiting(std::int64_t now, const std::vect
     if (!alive[k]) continue;
     if (!is_inside(slots_[k]) || silence(k, now) <= 2 * limit(k) + longer) return {};
     hang.culprits.push_back(static_cast<int>(k));
-    hang.silent_ns = std::max(hang.silent_ns, silence(k, now));
   }
   if (hang.culprits.empty()) return {};
   return hang;

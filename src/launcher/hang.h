@@ -13,10 +13,9 @@
 namespace wd::launcher {
 
 struct Hang {
-  std::vector<int> culprits;   // local ranks
-  std::vector<int> waiting;    // local ranks that wait in a collective operation for the culprits
-  bool all_wait = false;       // the culprits all wait in the same one: whom they wait for is not known here
-  std::int64_t silent_ns = 0;  // of the culprit that is silent longest
+  std::vector<int> culprits;  // local ranks
+  std::vector<int> waiting;   // local ranks that wait in a collective operation for the culprits
+  bool all_wait = false;      // the culprits all wait in the same one: whom they wait for is not known here
 };
 
 class HangWatch {
