@@ -125,7 +125,7 @@ Sizes sizes_of(const Config& config, const Environment& environment) {
 std::string build_hash() {
   Dl_info info{};
   const bool found =
-      ::dladdr(reinterpret_cast<const void*>(&settings_of), &info) != 0 && info.dli_fname != nullptr;
+      ::dladdr(reinterpret_cast<const void*>(&search_options), &info) != 0 && info.dli_fname != nullptr;
   std::string text;
   for (const std::string& path : {std::string("/proc/self/exe"), std::string(found ? info.dli_fname : "")}) {
     const std::string all = read_whole(path).value_or("");
@@ -161,6 +161,21 @@ std::string scaled(const Schedule& schedule, double factor) {
                    config::format(factor * point.value), "]");
   }
   return "[" + text + "]";
+}
+
+// The settings that a choice stands for: replicas, batch and, with autoscale.scale_lr, learning rates.
+std::vector<Override> settings_of(const SearchResult& result, const Config& config) {
+  constexpr const char* kOption = "--auto_scale";
+  std::vector<Override> settings = {{"trainer.num_envs", concat(result.chosen.num_envs), kOption},
+                                    {"trainer.train_batch_size", concat(result.chosen.batch()), kOption}};
+  const double growth =
+      static_cast<double>(result.chosen.batch()) / static_cast<double>(config.trainer.train_batch_size);
+  if (config.autoscale.scale_lr == kScaleLrNone || growth == 1.0) return settings;
+  const double factor = config.autoscale.scale_lr == kScaleLrSqrt ? std::sqrt(growth) : growth;
+  for (const PolicySettings& policy : config.policies)
+    settings.push_back(
+        {concat("policy.", policy.name, ".lr"), scaled(policy.algorithm->learning_rate(), factor), kOption});
+  return settings;
 }
 
 std::string batch_note(const SearchResult& result, const Config& config) {
@@ -265,20 +280,6 @@ SearchOptions search_options(const Config& config, const Environment& environmen
     options.limits.min_batch = std::max(options.limits.min_batch, policy.algorithm->min_batch());
   options.sizes = sizes_of(config, environment);
   return options;
-}
-
-std::vector<Override> settings_of(const SearchResult& result, const Config& config) {
-  constexpr const char* kOption = "--auto_scale";
-  std::vector<Override> settings = {{"trainer.num_envs", concat(result.chosen.num_envs), kOption},
-                                    {"trainer.train_batch_size", concat(result.chosen.batch()), kOption}};
-  const double growth =
-      static_cast<double>(result.chosen.batch()) / static_cast<double>(config.trainer.train_batch_size);
-  if (config.autoscale.scale_lr == kScaleLrNone || growth == 1.0) return settings;
-  const double factor = config.autoscale.scale_lr == kScaleLrSqrt ? std::sqrt(growth) : growth;
-  for (const PolicySettings& policy : config.policies)
-    settings.push_back(
-        {concat("policy.", policy.name, ".lr"), scaled(policy.algorithm->learning_rate(), factor), kOption});
-  return settings;
 }
 
 Autoscaled autoscaled(Report report, const Config& config, const Spec& spec) {

@@ -16,7 +16,4 @@ SearchOptions search_options(const Config& config, const Environment& environmen
 // `report` has chosen.
 Autoscaled autoscaled(Report report, const Config& config, const Spec& spec);
 
-// The settings that a choice stands for: replicas, batch and, with autoscale.scale_lr, learning rates.
-std::vector<Override> settings_of(const SearchResult& result, const Config& config);
-
 }  // namespace wd::scaling

@@ -16,8 +16,6 @@ struct CacheKey {
   std::string device, driver;   // which device (its UUID, the CPU's model), and its driver
   std::string build;            // version and flags of this program
   std::string search;           // start, workers, objective and limits
-
-  bool operator==(const CacheKey&) const = default;
 };
 
 // XXH3 of a canonical text of all fields, as 16 hexadecimal digits.

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <set>
 
-#include "src/autoscale/search.h"
 #include "wd/error.h"
 
 namespace wd::scaling {

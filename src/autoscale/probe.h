@@ -24,8 +24,6 @@ struct ProbeOrder {
   std::uint64_t memory_bytes =
       0;  // on the CPU: a worker that asks for more finds that there is none; 0: no limit
   std::filesystem::path answer;  // where rank 0 writes its Outcome
-
-  bool operator==(const ProbeOrder&) const = default;
 };
 
 // As text, and back, in json.cpp. Throws std::runtime_error.

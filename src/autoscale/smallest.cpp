@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "src/autoscale/climb.h"
-#include "src/autoscale/search.h"
 
 namespace wd::scaling {
 namespace {

@@ -5,13 +5,15 @@
 #include <cmath>
 #include <set>
 
-#include "src/autoscale/search.h"
 #include "src/report/format.h"
 #include "wd/error.h"
 
 namespace wd::scaling {
 namespace {
 
+constexpr double kProbesPerDoubling = 2.0;
+constexpr int kMoreProbes = 4;
+constexpr int kMostPairs = 5;  // of processes that take turns, or processes that hold both
 // What took this part of the time that was left, and was not done, says nothing about the setting.
 constexpr double kCutShort = 0.95;
 // A pair so far below the threshold decides alone, and two that are both so far: noise is not of this size.
@@ -26,12 +28,6 @@ bool counts(const Try& one) {
 
 }  // namespace
 
-int most_probes(double range) {
-  constexpr double kEach = 2.0;
-  constexpr int kMore = 4;
-  return static_cast<int>(kEach * std::log2(std::max(range, 1.0))) + kMore;
-}
-
 Tries::Tries(const SearchOptions& options, const Measure& measure, const Observe& observe)
     : options_(options),
       measure_(measure),
@@ -42,7 +38,7 @@ Tries::Tries(const SearchOptions& options, const Measure& measure, const Observe
 void Tries::begin(Stage stage, double range, double part) {
   stage_ = stage;
   part_ = part;
-  most_ = most_probes(range);
+  most_ = static_cast<int>(kProbesPerDoubling * std::log2(std::max(range, 1.0))) + kMoreProbes;
   made_ = 0;
 }
 

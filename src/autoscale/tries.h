@@ -13,12 +13,16 @@
 
 namespace wd::scaling {
 
+// Gains below this do not count, here and there: what a doubling must bring, how close a bisection comes, how
+// much slower than the fastest the smallest may be.
+inline constexpr double kLeastGain = 0.02;
+
 class Tries {
  public:
   Tries(const SearchOptions& options, const Measure& measure, const Observe& observe);
 
-  // The next stage, which looks at numbers that differ by a factor of at most `range`, and ends when `part`
-  // of the time of all stages is over.
+  // The next stage, which looks at numbers that differ by a factor of at most `range`, makes 2
+  // log2(range) + 4 probes at most, and ends when `part` of the time of all stages is over.
   void begin(Stage stage, double range, double part = 1.0);
   int left() const { return most_ - made_; }  // probes of this stage
 
@@ -60,7 +64,6 @@ class Tries {
 };
 
 inline constexpr int kLeastRatios = 3;
-inline constexpr int kMostPairs = 5;  // of processes that take turns, or processes that hold both
 
 enum class Verdict {
   kYes,
