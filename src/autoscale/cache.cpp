@@ -7,12 +7,12 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "src/base/atomic_file.h"
 #include "src/base/files.h"
+#include "src/base/hex.h"
 #include "src/base/json.h"
 #include "wd/error.h"
 
@@ -24,24 +24,17 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 20;  // of an entry
 
-std::string xxh3(std::string_view text) {
-  char digits[17];
-  std::snprintf(digits, sizeof(digits), "%016llx",
-                static_cast<unsigned long long>(XXH3_64bits(text.data(), text.size())));
-  return digits;
-}
-
-std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string xxh3(std::string_view text) { return hex(XXH3_64bits(text.data(), text.size())); }
 
 // JSON quotes its texts, so that no two keys have one text.
 std::string canonical(const CacheKey& key) {
-  return dump({{"env", key.env},
-               {"parameters", key.parameters},
-               {"model", key.model},
-               {"device", key.device},
-               {"driver", key.driver},
-               {"build", key.build},
-               {"search", key.search}});
+  return dump(Json{{"env", key.env},
+                   {"parameters", key.parameters},
+                   {"model", key.model},
+                   {"device", key.device},
+                   {"driver", key.driver},
+                   {"build", key.build},
+                   {"search", key.search}});
 }
 
 // Throws where the file is not one that this program, run by this user, would have written.
@@ -115,7 +108,7 @@ void write_cache(const fs::path& folder, const CacheKey& key, const Report& repo
   const std::string text = report_json(report);
   // Two programs that write one entry at once may leave a mixture, which its checksum gives away.
   write_file_atomically(folder / (hash_of(key) + ".json"),
-                        dump({{"key", canonical(key)}, {"report", text}, {"xxh3", xxh3(text)}}) + '\n',
+                        dump(Json{{"key", canonical(key)}, {"report", text}, {"xxh3", xxh3(text)}}) + '\n',
                         Durability::kReplace);
 }
 

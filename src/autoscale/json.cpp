@@ -219,7 +219,7 @@ template <typename T>
 std::string written(T value, int indent = -1) {
   Fields fields;
   fields_of(fields, value);
-  return fields.json().dump(indent, ' ', false, Json::error_handler_t::replace);  // what is no UTF-8
+  return dump(fields.json(), indent);
 }
 
 template <typename T>

@@ -4,11 +4,11 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "src/autoscale/report.h"
 #include "src/base/atomic_file.h"
 #include "src/base/host_memory.h"
+#include "src/base/stopwatch.h"
 #include "src/device/device.h"
 #include "src/report/format.h"
 #include "src/report/plain_error.h"
@@ -21,8 +21,6 @@
 namespace wd::scaling {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 // An iteration that warms up and lasts so long is itself what is timed of a setting alone: what warming up
 // costs (a tenth of 7 s, where pages are touched for the first time) is worth less than a second one.
 constexpr double kLongSeconds = 10.0;
@@ -32,10 +30,6 @@ constexpr std::size_t kMostTurns = 200;
 constexpr double kTurnSeconds = 0.1;
 constexpr double kPartOfOther = 0.25;   // a turn is no shorter than this part of the other setting's
 constexpr std::size_t kLeastTurns = 3;  // so that it is not warming up that takes most of the time
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // Thrown where a probe is too slow; the text is for people.
 struct TooSlow {
@@ -49,11 +43,11 @@ struct Worker {
   Device device;
   ProcessGroup group;
   double max_seconds;  // 0: as long as it takes
-  Clock::time_point start = Clock::now();
+  Stopwatch watch = {};
 
   // On a GPU nobody can look at the clock within an iteration that is replayed.
   bool replays() const { return device.is_cuda() && config.trainer.cuda_graphs; }
-  bool out_of_time() const { return max_seconds > 0.0 && seconds_since(start) > max_seconds; }
+  bool out_of_time() const { return max_seconds > 0.0 && watch.seconds() > max_seconds; }
 };
 
 // One rank's part of a training with one setting.
@@ -80,15 +74,14 @@ class Training {
 
   // Seconds of the slowest rank.
   double iterate(double max_seconds = 0.0) {
-    const Clock::time_point start = Clock::now();
+    const Stopwatch watch;
     heartbeat::iteration(trainer_.counts().iteration + 1);
     Trainer::IterateOptions options;
-    const auto too_long = [&] { return max_seconds > 0.0 && seconds_since(start) > max_seconds; };
+    const auto too_long = [&] { return max_seconds > 0.0 && watch.seconds() > max_seconds; };
     if (!worker_.replays()) options.give_up = [&] { return worker_.out_of_time() || too_long(); };
     const bool complete = trainer_.iterate(options);
     synchronize(worker_.device);
-    const at::Tensor told =
-        at::tensor({seconds_since(start), worker_.out_of_time() ? 1.0 : 0.0}, at::kDouble);
+    const at::Tensor told = at::tensor({watch.seconds(), worker_.out_of_time() ? 1.0 : 0.0}, at::kDouble);
     trainer_.group().all_reduce(told, ReduceOp::kMax);
     const auto seconds = told[0].item<double>();
     if (told[1].item<double>() != 0.0 && (!complete || worker_.replays()))

@@ -4,13 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <ctime>
 
 #include "src/autoscale/probe.h"
 #include "src/autoscale/report.h"
 #include "src/base/files.h"
 #include "src/base/host_memory.h"
+#include "src/base/stopwatch.h"
 #include "src/launcher/gang.h"
 #include "src/launcher/options.h"
 #include "src/run/lock.h"
@@ -18,8 +18,6 @@
 
 namespace wd::scaling {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr std::string_view kPrefix = "wd-autoscale-";
 
@@ -81,8 +79,8 @@ class Folder {
 };
 
 // How the workers ended.
-launcher::Ending watch(const LaunchOptions& options, const std::vector<std::string>& command,
-                       const ProbeOrder& order) {
+launcher::Ending run_workers(const LaunchOptions& options, const std::vector<std::string>& command,
+                              const ProbeOrder& order) {
   launcher::Signals signals;
   launcher::Console console(true);
   const std::vector<std::string> gpus = launcher::choose_gpus(options);
@@ -130,9 +128,9 @@ Measure prober(const LaunchOptions& launch, std::vector<std::string> command,
                            .answer = folder->answer()};
     std::filesystem::remove(order.answer);
     const OomWatch memory;
-    const Clock::time_point start = Clock::now();
-    Outcome outcome = outcome_of(watch(options, command, order), order.answer, memory);
-    outcome.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    const Stopwatch watch;
+    Outcome outcome = outcome_of(run_workers(options, command, order), order.answer, memory);
+    outcome.seconds = watch.seconds();
     return outcome;
   };
 }

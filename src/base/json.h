@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
 
 #include "wd/error.h"
@@ -25,5 +26,11 @@ Json parse_json(std::string_view text) {
 
 // The same of what a person wrote: throws std::runtime_error that says what is wrong, and where.
 nlohmann::json parse_written_json(std::string_view text);
+
+// As text, with what is no UTF-8 replaced.
+template <typename Json>
+std::string dump(const Json& json, int indent = -1) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
 
 }  // namespace wd

@@ -15,4 +15,6 @@ inline std::string without_controls(std::string_view message) {
   return text;
 }
 
+inline std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
 }  // namespace wd

@@ -4,18 +4,16 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <functional>
 
 #include "kernels/matmul.h"
+#include "src/base/stopwatch.h"
 #include "src/device/device.h"
 #include "wd/detail/parallel.h"
 
 namespace wd::bench {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr double kSeconds = 0.1;                           // for each kind of work
 constexpr std::int64_t kCopied = std::int64_t{256} << 20;  // bytes
@@ -26,10 +24,10 @@ double shortest(Device device, const std::function<void()>& work) {
   double best = 0.0, sum = 0.0;
   for (int call = 0; call < 4 || sum < kSeconds; ++call) {
     synchronize(device);
-    const Clock::time_point start = Clock::now();
+    const Stopwatch watch;
     work();
     synchronize(device);
-    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    const double seconds = watch.seconds();
     if (call == 0) continue;
     best = best == 0.0 ? seconds : std::min(best, seconds);
     sum += seconds;

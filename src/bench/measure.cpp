@@ -2,29 +2,23 @@
 #include "src/bench/measure.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "src/base/median.h"
+#include "src/base/stopwatch.h"
 #include "src/device/device.h"
 #include "wd/error.h"
 
 namespace wd::bench {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
 Window take(const Workload& workload, double least_seconds) {
   Window window;
-  const Clock::time_point start = Clock::now();
+  const Stopwatch watch;
   do {
     workload.round();
     synchronize(workload.device);
     ++window.rounds;
-    window.seconds = seconds_since(start);
+    window.seconds = watch.seconds();
   } while (window.seconds < least_seconds);
   window.phases = workload.phases();
   return window;

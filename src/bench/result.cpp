@@ -28,17 +28,11 @@ Json rate(double seconds, const Work& work, double steps, const Ceilings& ceilin
   return json;
 }
 
-std::string number(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.4g", value);
-  return text.data();
-}
+std::string number(double value) { return run::format_number("%.4g", value); }
 
 std::string percent(const Json& json, const char* key) {
   if (!json.contains(key)) return "-";
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.1f %%", 100.0 * json[key].get<double>());
-  return text.data();
+  return run::format_number("%.1f %%", 100.0 * json[key].get<double>());
 }
 
 std::string cell(const Json& json, const char* key) {

@@ -31,10 +31,7 @@ std::string cause(std::string_view text) {
 }
 
 std::string number(const Json& json, const char* key) {
-  if (!json.contains(key)) return "-";
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.3g", json[key].get<double>());
-  return text.data();
+  return json.contains(key) ? run::format_number("%.3g", json[key].get<double>()) : "-";
 }
 
 // What the columns behind the settings are called, and how wide they are.

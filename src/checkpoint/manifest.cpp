@@ -5,13 +5,13 @@
 #include <fcntl.h>
 #include <xxhash.h>
 
-#include <array>
 #include <cmath>
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "src/base/files.h"
+#include "src/base/hex.h"
 #include "src/base/json.h"
 #include "src/base/name.h"
 #include "src/base/whole_number.h"
@@ -25,14 +25,7 @@ using Json = nlohmann::json;                 // for reading: as quick for many k
 using OrderedJson = nlohmann::ordered_json;  // for writing
 
 constexpr std::string_view kHead = "{\"checkpoint\":", kMiddle = ",\"xxh3\":\"", kTail = "\"}\n";
-constexpr std::size_t kHexDigits = 16;
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 53;  // whole in JSON
-
-std::string hex(std::uint64_t value) {
-  std::array<char, kHexDigits + 1> text;
-  std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(value));
-  return text.data();
-}
 
 std::uint64_t from_hex(const std::string& text, const std::string& what) {
   const auto value = whole_number<std::uint64_t>(text, 16);

@@ -30,8 +30,7 @@ std::string chosen_text(const Autoscaled& done, const Config& config) {
                             scaling::iterations_of(config, result.chosen.batch()), " iterations, ",
                             run::format_count(result.env_steps_per_s), " env/s");
   if (before > 0.0 && result.chosen != result.start) {
-    char gain[32];
-    std::snprintf(gain, sizeof(gain), "%.2f", result.env_steps_per_s / before);
+    const std::string gain = run::format_number("%.2f", result.env_steps_per_s / before);
     const bool configured =
         result.start == scaling::Probe{config.trainer.num_envs, config.trainer.rollout_steps()};
     text += concat(" (", gain, configured ? " x the configured " : " x the first, ", result.start.num_envs,

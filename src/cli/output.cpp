@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "wd/atomic_file.h"
 #include "wd/error.h"
 
 namespace wd::cli {
@@ -16,10 +17,9 @@ void print(std::string_view text) {
   WD_CHECK(written || errno == EPIPE, "cannot write to stdout: ", std::strerror(errno));
 }
 
-std::string join(const std::vector<std::string>& words, std::string_view between) {
-  std::string text;
-  for (const std::string& word : words) text.append(text.empty() ? "" : between).append(word);
-  return text;
+void write_result(const std::string& file, const std::string& text) {
+  if (file == "-") return print(text);
+  write_named_file(file, text);
 }
 
 }  // namespace wd::cli

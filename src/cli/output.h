@@ -3,8 +3,8 @@
 
 #include <string>
 #include <string_view>
-#include <vector>
 
+#include "src/base/join.h"
 #include "src/report/table.h"
 
 namespace wd::cli {
@@ -13,9 +13,9 @@ namespace wd::cli {
 // std::runtime_error.
 void print(std::string_view text);
 
-using run::table;
+// To a file, or for "-" to stdout.
+void write_result(const std::string& file, const std::string& text);
 
-// "a, b, c".
-std::string join(const std::vector<std::string>& words, std::string_view between = ", ");
+using run::table;
 
 }  // namespace wd::cli

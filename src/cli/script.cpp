@@ -16,7 +16,7 @@ namespace {
 using Json = nlohmann::json;
 
 std::string excerpt(const Json& value) {
-  const std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string text = dump(value);
   return text.size() > 40 ? text.substr(0, 40) + "..." : text;
 }
 

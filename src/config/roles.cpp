@@ -1,6 +1,7 @@
 // roles.cpp: every role gets exactly one policy.
 #include <algorithm>
 
+#include "src/base/join.h"
 #include "src/base/suggest.h"
 #include "src/config/layers.h"
 #include "src/config/role_names.h"
@@ -14,18 +15,12 @@ bool has(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-std::string list(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
-}
-
 // Roles by the policy's name, where it lists none.
 void name_roles(PolicySettings& policy, const Spec& spec, Problems& problems, const Places& places) {
   policy.roles = roles_of(policy, spec);
   if (!policy.roles.empty()) return;
   report(problems, places, "policy." + policy.name, "",
-         "no role of that name; name it " + list(role_names(spec)) + " or " + kShared +
+         "no role of that name; name it " + join(role_names(spec)) + " or " + kShared +
              ", or give it roles: [...]");
 }
 
@@ -69,7 +64,7 @@ void claim(const Spec& spec, Config& config, std::size_t index, Problems& proble
     if (first == nullptr) first = &spec.roles[role];
     if (same_spaces(*first, spec.roles[role])) continue;
     report(
-        problems, places, path, list(policy.roles),
+        problems, places, path, join(policy.roles),
         "one policy needs equal spaces, but " + spaces_text(*first) + ", " + spaces_text(spec.roles[role]));
   }
 }

@@ -13,6 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
+constexpr int kIndent = 2;
 constexpr std::string_view kStem = "error_rank_";
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 20;
 
@@ -25,8 +26,7 @@ std::string encode(const Failure& failure) {
       {"time", failure.time},   {"restart", failure.restart},       {"launcher_exit_code", failure.code}};
   if (!failure.signal.empty()) json["signal"] = failure.signal;
   if (failure.exit_code) json["exit_code"] = *failure.exit_code;
-  constexpr int kIndent = 2;
-  return json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + '\n';
+  return dump(json, kIndent) + '\n';
 }
 
 // Of what another launcher of ours wrote; none where the file is something else.
@@ -70,9 +70,7 @@ void mark_failed(const fs::path& run_folder, const std::string& reason) {
   if (!json.is_object() || json.value("status", Json()) != "running") return;
   json["status"] = "failed";
   json["stop_reason"] = reason;
-  constexpr int kIndent = 2;
-  write_file_atomically(path, json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + '\n',
-                        Durability::kReplace);
+  write_file_atomically(path, dump(json, kIndent) + '\n', Durability::kReplace);
 }
 
 // Times are compared as texts: all are UTC of the same length.

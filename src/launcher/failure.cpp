@@ -15,6 +15,7 @@
 #include <tuple>
 
 #include "src/base/host.h"
+#include "src/base/printable.h"
 #include "src/launcher/hang.h"
 #include "src/worker/monotonic.h"
 #include "wd/error.h"
@@ -38,8 +39,6 @@ std::vector<std::string> readable_backtrace(const std::string& text) {
   for (std::string line; std::getline(lines, line);) frames.push_back(readable_frame(line));
   return frames;
 }
-
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "src/base/join.h"
 #include "src/base/name.h"
 #include "src/launcher/devices.h"
 #include "src/launcher/rendezvous.h"
@@ -68,9 +69,7 @@ std::vector<std::string> choose_gpus(const LaunchOptions& options) {
   }
   const int there = static_cast<int>(gpus.names.size());
   if (wanted > there) {
-    std::string list;
-    for (const std::string& name : gpus.names) list += (list.empty() ? "" : ", ") + name;
-    throw UsageError(concat("--num_gpus ", wanted, ": this machine shows ", there, " (", list,
+    throw UsageError(concat("--num_gpus ", wanted, ": this machine shows ", there, " (", join(gpus.names),
                             "); use --num_gpus ", there));
   }
   gpus.names.resize(static_cast<std::size_t>(wanted));

@@ -17,6 +17,8 @@ std::string print(const char* pattern, Values... values) {
 
 }  // namespace
 
+std::string format_number(const char* pattern, double value) { return print(pattern, value); }
+
 std::string format_count(double value) {
   constexpr std::array kUnits{"", "k", "M", "G", "T", "P"};
   std::size_t unit = 0;

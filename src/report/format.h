@@ -6,6 +6,7 @@
 
 namespace wd::run {
 
+std::string format_number(const char* pattern, double value);  // as printf has it
 std::string format_count(double value);                        // 999, 12.3k, 1.23M
 std::string format_duration(double seconds);                   // 9s, 1m05s, 2h03m, 4d01h
 std::string format_bytes(std::uint64_t bytes);                 // 812 MiB, 1.2 GiB

@@ -4,6 +4,7 @@
 #include <new>
 #include <optional>
 
+#include "src/base/printable.h"
 #include "src/base/whole_number.h"
 #include "src/report/format.h"
 #include "wd/error.h"
@@ -21,8 +22,6 @@ std::optional<std::uint64_t> bytes_asked_for(const std::string& message) {
 
 // What torch puts behind the message of an error of its own.
 constexpr const char* kBacktrace = "\nException raised from ";
-
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 }  // namespace
 

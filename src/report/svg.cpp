@@ -1,19 +1,14 @@
 // svg.cpp: one element a call.
 #include "src/report/svg.h"
 
-#include <cstdio>
-
+#include "src/report/format.h"
 #include "src/report/xml.h"
 #include "wd/error.h"
 
 namespace wd::plot {
 namespace {
 
-std::string fixed(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.1f", value);
-  return text.data();
-}
+std::string fixed(double value) { return run::format_number("%.1f", value); }
 
 }  // namespace
 

@@ -1,7 +1,7 @@
 // summary.cpp: summary.json.
 #include "src/run/summary.h"
 
-#include <nlohmann/json.hpp>
+#include "src/base/json.h"
 
 namespace wd::run {
 namespace {
@@ -46,7 +46,7 @@ std::string summary_json(const RunOptions& options, RunStatus status, std::strin
                   {"mean_return", returns},
                   {"stop_reason", stop_reason}};
   constexpr int kIndent = 2;
-  return json.dump(kIndent, ' ', false, Json::error_handler_t::replace) + '\n';
+  return dump(json, kIndent) + '\n';
 }
 
 }  // namespace wd::run

@@ -1,6 +1,5 @@
 // bounds.cpp: play in guarded memory, once for each side of it.
-#include <chrono>
-
+#include "src/base/stopwatch.h"
 #include "src/replicas/check/checks.h"
 #include "src/replicas/check/guarded_replica.h"
 #include "src/replicas/check/watchdog.h"
@@ -25,12 +24,10 @@ CheckResult check_bounds(const Environment& environment, const CheckOptions& opt
                             GuardedReplica(environment, Edge::kEnd)};
   World worlds[] = {World(environment, 1, options.seed), World(environment, 1, options.seed)};
   const std::size_t roles = worlds[0].spec().roles.size();
-  const auto start = std::chrono::steady_clock::now();
-  const auto in_time = [&] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < options.seconds;
-  };
+  const Stopwatch watch;
   int step = 0, resets = 0;
-  for (bool alike = true; step < options.steps && (step < kLeastSteps || in_time()); ++step) {
+  for (bool alike = true; step < options.steps && (step < kLeastSteps || watch.seconds() < options.seconds);
+       ++step) {
     const std::size_t role = static_cast<std::size_t>(step) % roles;
     worlds[0].draw_actions(static_cast<std::uint64_t>(step));
     for (std::size_t r = 0; r < roles; ++r) worlds[1].rows[r].action = worlds[0].rows[r].action;

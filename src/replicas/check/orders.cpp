@@ -1,6 +1,5 @@
 // orders.cpp: several worlds in lockstep, each running its phases in another order, must agree in every bit.
-#include <chrono>
-
+#include "src/base/stopwatch.h"
 #include "src/replicas/check/checks.h"
 #include "src/replicas/check/world.h"
 #include "wd/error.h"
@@ -56,13 +55,10 @@ std::vector<CheckResult> check_orders(const Environment& environment, const Chec
                      {},
                      World(environment, 1, options.seed, kReplicas - 1),
                      {}}};
-  const auto start = std::chrono::steady_clock::now();
-  const auto seconds = [&] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  };
+  const Stopwatch watch;
   std::string fault;
   int step = 0, resets = 0;
-  for (; step < options.steps && (step < kLeastSteps || seconds() < options.seconds); ++step) {
+  for (; step < options.steps && (step < kLeastSteps || watch.seconds() < options.seconds); ++step) {
     const int victim = step % kResetEvery == kResetEvery / 2 ? step / kResetEvery % kReplicas : -1;
     force_reset(reference, victim);
     reference.draw_actions(static_cast<std::uint64_t>(step));
