@@ -132,4 +132,12 @@ double parse_number(const std::string& option, const std::string& text, Range ra
   return value;
 }
 
+std::size_t parse_word(const std::string& option, const std::string& text,
+                       const std::vector<std::string>& words) {
+  const auto found = std::ranges::find(words, text);
+  if (found == words.end())
+    throw UsageError(option + " " + text + ": must be one of " + join(words) + suggestion(text, words));
+  return static_cast<std::size_t>(found - words.begin());
+}
+
 }  // namespace wd::cli

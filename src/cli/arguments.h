@@ -49,5 +49,8 @@ class Arguments {
 // A number in the range; 10k and 1e6 are whole. Throws UsageError naming the option.
 std::int64_t parse_integer(const std::string& option, const std::string& text, Range range);
 double parse_number(const std::string& option, const std::string& text, Range range);
+// Which of the words it is. Throws UsageError with the nearest.
+std::size_t parse_word(const std::string& option, const std::string& text,
+                       const std::vector<std::string>& words);
 
 }  // namespace wd::cli

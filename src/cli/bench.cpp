@@ -29,7 +29,7 @@ constexpr Range kReplicas = {1, 1e7}, kSteps = {1, 1e6};
 
 struct BenchArguments {
   ConfigOptions config;
-  std::string mode = "env", seconds = "5", num_envs, rollout_steps, json, svg, memory_gb;
+  std::string mode = "env", seconds = "5", num_envs, rollout_steps, json = "-", svg, memory_gb;
   std::vector<std::string> sweep;
   bool to_json = false;
 
@@ -164,11 +164,6 @@ int measure_setting(Order order, const std::string& variable) {
   }
 }
 
-void write(const std::string& file, const std::string& text) {
-  if (file.empty() || file == "-") return print(text);
-  write_named_file(file, text);
-}
-
 bench::Row measure_apart(const std::vector<bench::Sweep>& sweeps, const std::vector<std::string>& values,
                          const Json& ceilings) {
   bench::Row row;
@@ -198,7 +193,7 @@ int sweep(const BenchArguments& arguments, const Order& order) {
     if (one.mode != "env") one.shape_batch();
     load_environment(one.sources);
   }
-  const bool table = !arguments.to_json || (!arguments.json.empty() && arguments.json != "-");
+  const bool table = !arguments.to_json || arguments.json != "-";
   const bench::Table columns(sweeps);
   if (table) print(columns.heading());
   std::vector<bench::Row> rows;
@@ -208,8 +203,8 @@ int sweep(const BenchArguments& arguments, const Order& order) {
     if (rows.back().measured() && ceilings.is_null()) ceilings = rows.back().result["ceilings"];
     if (table) print(columns.line(rows.back()));
   }
-  if (arguments.to_json) write(arguments.json, bench::sweep_json(sweeps, rows).dump(1) + "\n");
-  if (!arguments.svg.empty()) write(arguments.svg, bench::sweep_svg(sweeps, rows));
+  if (arguments.to_json) write_result(arguments.json, bench::sweep_json(sweeps, rows).dump(1) + "\n");
+  if (!arguments.svg.empty()) write_result(arguments.svg, bench::sweep_svg(sweeps, rows));
   const bool any = std::ranges::any_of(rows, &bench::Row::measured);
   if (!any) logging::error("no setting could be measured");
   return any ? 0 : 1;
@@ -226,8 +221,8 @@ int bench(const CommandLine& line) {
   if (!arguments.svg.empty() || !arguments.memory_gb.empty())
     throw UsageError("--svg and --memory_gb are for --sweep");
   const Json result = measure(order, {});
-  if (arguments.to_json) write(arguments.json, result.dump() + "\n");
-  if (!arguments.to_json || (!arguments.json.empty() && arguments.json != "-")) print(bench::to_text(result));
+  if (arguments.to_json) write_result(arguments.json, result.dump() + "\n");
+  if (!arguments.to_json || arguments.json != "-") print(bench::to_text(result));
   return 0;
 }
 

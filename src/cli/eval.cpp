@@ -21,10 +21,7 @@ const std::vector<std::string> kPlayers = {"trained", "random", "scripted"};  //
 
 Player parse_player(const std::string& option, const std::string& word, std::size_t first = 0) {
   const std::vector<std::string> words(kPlayers.begin() + static_cast<std::ptrdiff_t>(first), kPlayers.end());
-  for (std::size_t k = first; k < kPlayers.size(); ++k) {
-    if (word == kPlayers[k]) return static_cast<Player>(k);
-  }
-  throw UsageError(option + " " + word + ": must be one of " + join(words) + suggestion(word, words));
+  return static_cast<Player>(first + parse_word(option, word, words));
 }
 
 // ROLE=PLAYER, over players that are all trained.
@@ -138,10 +135,7 @@ const std::vector<std::string> kStarts = {"training", "fresh"};  // in the order
 
 Starts parse_starts(const std::string& word, const EnvSettings& env) {
   if (word.empty()) return usual_starts(env);
-  const auto found = std::find(kStarts.begin(), kStarts.end(), word);
-  if (found == kStarts.end())
-    throw UsageError("--starts " + word + ": must be one of " + join(kStarts) + suggestion(word, kStarts));
-  const auto starts = static_cast<Starts>(found - kStarts.begin());
+  const auto starts = static_cast<Starts>(parse_word("--starts", word, kStarts));
   if (starts == Starts::kFresh && env.reset == ResetMode::kGiven)
     throw UsageError(
         "--starts fresh: env.reset = given takes its starts from a file, and there are no others; --set "

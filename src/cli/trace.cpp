@@ -181,12 +181,7 @@ int trace(const CommandLine& line) {
       false;  // a trace is about the rules: what it is not told, it takes from the environment itself
   const Experiment setup = load_setup(sources);
   const Script script = read_script(script_path, setup.environment->spec());
-  const std::string json = player(setup, script, script_path).play(script);
-  if (out == "-") {
-    print(json);
-  } else {
-    write_named_file(out, json);
-  }
+  write_result(out, player(setup, script, script_path).play(script));
   return 0;
 }
 
