@@ -80,7 +80,7 @@ class Folder {
 
 // How the workers ended.
 launcher::Ending run_workers(const LaunchOptions& options, const std::vector<std::string>& command,
-                              const ProbeOrder& order) {
+                             const ProbeOrder& order) {
   launcher::Signals signals;
   launcher::Console console(true);
   const std::vector<std::string> gpus = launcher::choose_gpus(options);

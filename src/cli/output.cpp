@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "wd/atomic_file.h"
+#include "src/base/atomic_file.h"
 #include "wd/error.h"
 
 namespace wd::cli {

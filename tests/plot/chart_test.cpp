@@ -34,6 +34,36 @@ TEST(ChartTest, BothAxesAreLogarithmic) {
   EXPECT_LT(p[1].second, p[0].second);                                       // upwards
 }
 
+TEST(ChartTest, AnAxisFromZeroIsLinear) {
+  const Chart chart{"t", "x", "y", {{"c", {{"1", 100.0, ""}, {"2", 200.0, ""}, {"4", 400.0, ""}}}}, true};
+  const std::string picture = svg(chart);
+  const auto p = points(picture);
+  ASSERT_EQ(p.size(), 3u);
+  EXPECT_NEAR(p[0].second - p[1].second, 0.5 * (p[1].second - p[2].second), 0.2);
+  EXPECT_NEAR(p[2].second, 52.0, 0.1) << "400 is a tick, and the top";
+  EXPECT_THAT(picture, HasSubstr(">0</text>"));
+}
+
+TEST(ChartTest, ALineGoesThroughTheMedianOfEachSettingFromLeftToRight) {
+  const Chart chart{
+      "t", "x", "y", {{"c", {{"4", 8.0, ""}, {"1", 1.0, ""}, {"1", 9.0, ""}, {"1", 2.0, ""}}}}, true};
+  const Chart medians{"t", "x", "y", {{"c", {{"1", 2.0, ""}, {"4", 8.0, ""}}}, {"", {{"1", 9.0, ""}}}}, true};
+  EXPECT_EQ(points(svg(chart)), points(svg(medians)));
+}
+
+TEST(ChartTest, TheLegendNamesTwelveCurvesAndTheRing) {
+  Chart chart{"t", "x", "y", {}};
+  for (int k = 1; k <= 14; ++k) chart.curves.push_back({"c" + std::to_string(k), {{"1", 1.0 * k, ""}}});
+  chart.ring = {"1", 3.0, {"here", "it is"}};
+  const std::string picture = svg(chart);
+  EXPECT_EQ(xml_fault(picture), "");
+  EXPECT_THAT(picture, HasSubstr(">c11</text>"));
+  EXPECT_THAT(picture, HasSubstr(">c12 and more</text>"));
+  EXPECT_THAT(picture, Not(HasSubstr(">c13")));
+  EXPECT_THAT(picture, HasSubstr(">here</text>"));
+  EXPECT_THAT(picture, HasSubstr(">it is</text>"));
+}
+
 TEST(ChartTest, WordsStandSideBySide) {
   const Chart chart{"t", "x", "y", {{"c", {{"relu", 1.0, ""}, {"tanh", 3.0, ""}, {"none", 2.0, ""}}}}};
   const auto p = points(svg(chart));
@@ -61,6 +91,9 @@ TEST(ChartTest, WhatCameToNothingIsACross) {
   const std::string picture = svg(chart);
   EXPECT_THAT(picture, HasSubstr("<title>out of &lt;memory&gt;</title></path>"));
   EXPECT_THAT(picture, HasSubstr("no result"));
+  const Chart named{"t", "x", "y", {{"c", {{"1", {}, "", {"too slow", "#999"}}}}}};
+  EXPECT_THAT(svg(named), HasSubstr("too slow"));
+  EXPECT_THAT(svg(named), Not(HasSubstr("no result")));
 }
 
 TEST(ChartTest, ChartsOfNothingAreDrawnToo) {
