@@ -2,5 +2,5 @@
 #include "kernels/clock_body.h"
 #include "kernels/kernel.h"
 
-WD_SMALL_KERNEL(advance_clock, AdvanceArgs, tick, 1)
-WD_SMALL_KERNEL(schedules, SchedulesArgs, schedule_now, args.count)
+WD_SMALL_KERNEL(advance_clock, AdvanceArgs, advance_clock_once, 1)
+WD_SMALL_KERNEL(schedules, SchedulesArgs, evaluate_schedule, args.count)

@@ -1,4 +1,5 @@
-// clock_body.h: the clock's next tick, and a coefficient at this moment, the same code on both devices.
+// clock_body.h: the clock's next advance_clock_once, and a coefficient at this moment, the same code on both
+// devices.
 #pragma once
 
 #include "kernels/clock.h"
@@ -6,7 +7,7 @@
 
 namespace wd {
 
-WD_FN void tick(const AdvanceArgs& args, std::int64_t) {
+WD_FN void advance_clock_once(const AdvanceArgs& args, std::int64_t) {
   ++args.time->iteration;
   args.time->env_steps += args.env_steps;
 }
@@ -21,7 +22,7 @@ WD_FN double interpolate(const double* points, std::int64_t n, double step) {
   return points[2 * n - 1];
 }
 
-WD_FN void schedule_now(const SchedulesArgs& args, std::int64_t k) {
+WD_FN void evaluate_schedule(const SchedulesArgs& args, std::int64_t k) {
   const std::int64_t first = args.first[k];
   const double value = interpolate(args.points + 2 * first, args.first[k + 1] - first,
                                    static_cast<double>(args.time->env_steps));

@@ -191,14 +191,14 @@ struct Gaussian {
 // log(1 - a^2) of the row's own action is an estimate, and so is its gradient, in which the action moves with
 // the mean and the deviation as if it were drawn again with the same random number.
 struct SquashedGaussian {
-  static constexpr float kMost = 1.0f - 0x1p-22f;  // of |a|: beyond it u cannot be told from a
+  static constexpr float kMax = 1.0f - 0x1p-22f;  // of |a|: beyond it u cannot be told from a
 
   template <typename Bits>
   WD_FN static float sample(const DistributionRow& row, bool greedy, const Bits& bits, std::int32_t* action) {
     for (int k = 0; k < row.layout.components; ++k) {
       const float z = greedy ? 0.0f : Random::normal_of(bits(k));
       const float u = row.output[k] + exp(row.layout.log_std[k]) * z;
-      detail::store_word(action, k, clamp(tanh(u), -kMost, kMost));
+      detail::store_word(action, k, clamp(tanh(u), -kMax, kMax));
     }
     // From the stored action, as the update has it: the ratio of equal policies is 1.
     return evaluate(row, action, nullptr).log_prob;

@@ -14,14 +14,14 @@ struct ScalarLoss {
   float loss, gradient;
 };
 
-// r = pi / pi_old. Its logarithm is kept within kMost, beyond which r is constant: one row whose old
+// r = pi / pi_old. Its logarithm is kept within kMax, beyond which r is constant: one row whose old
 // probability was next to nothing cannot make the loss infinite.
 struct Ratio {
-  static constexpr float kMost = 20.0f;
+  static constexpr float kMax = 20.0f;
   float log, value;
 
-  WD_FN static Ratio of(float log_ratio) { return {log_ratio, exp(clamp(log_ratio, -kMost, kMost))}; }
-  WD_FN bool moves() const { return abs(log) <= kMost; }
+  WD_FN static Ratio of(float log_ratio) { return {log_ratio, exp(clamp(log_ratio, -kMax, kMax))}; }
+  WD_FN bool moves() const { return abs(log) <= kMax; }
 };
 
 // -min(r A, clip(r) A) and its derivative with respect to log pi.

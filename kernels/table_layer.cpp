@@ -29,7 +29,7 @@ void for_outputs(int width, F f) {
 
 // f(std::integral_constant<int, n>, first) for pieces of n <= 3 of `count`.
 template <typename F>
-void in_threes(std::int64_t count, F f) {
+void for_groups_of_3(std::int64_t count, F f) {
   std::int64_t first = 0;
   for (; first + 3 <= count; first += 3) f(std::integral_constant<int, 3>{}, first);
   if (count - first == 2) f(std::integral_constant<int, 2>{}, first);
@@ -51,7 +51,7 @@ void table_forward(Queue queue, const TableLayerArgs& args) {
   const profile::Scope scope("layer over a table");
   for_outputs(args.shape.width, [&](auto tile, int h) {
     using T = decltype(tile);
-    in_threes(args.units, [&](auto units, std::int64_t unit) {
+    for_groups_of_3(args.units, [&](auto units, std::int64_t unit) {
       forward_tile<typename T::Lane, units(), T::kVectors>(args, unit, units(), h);
     });
   });
@@ -65,13 +65,13 @@ void table_backward(Queue queue, const TableLayerArgs& args) {
     using T = decltype(tile);
     using Lane = typename T::Lane;
     for (int part = 0; part < shape.parts; ++part) {
-      in_threes(shape.terms(), [&](auto terms, std::int64_t term) {
+      for_groups_of_3(shape.terms(), [&](auto terms, std::int64_t term) {
         shared_gradient_tile<Lane, terms(), T::kVectors>(args, part, static_cast<int>(term), h);
       });
     }
     for (std::int64_t unit = 0; unit < args.units; ++unit) running_sums<Lane, T::kVectors>(args, unit, h);
     for (int k = 0; k + 1 < shape.agents; ++k) {
-      in_threes(shape.table.features, [&](auto terms, std::int64_t f) {
+      for_groups_of_3(shape.table.features, [&](auto terms, std::int64_t f) {
         others_gradient_tile<Lane, terms(), T::kVectors>(args, k, static_cast<int>(f), h);
       });
     }

@@ -42,16 +42,16 @@ struct Outcome {
   double env_steps_per_s = 0.0;     // of the whole job, warm-up excluded; > 0 where it fits and has no ratios
   double seconds = 0.0;             // that the probe took, start and end included
   std::string detail = {};          // for people: why it does not fit
-  std::vector<double> ratios = {};  // speeds over those of the setting beside it, turn by turn; > 0
+  std::vector<double> ratios = {};  // speeds over those of the reference setting, turn by turn; > 0
 
   bool operator==(const Outcome&) const = default;
 };
 
 // Runs a short training for at most max_seconds (0: as long as it takes), in a process that may die of it.
-// With `beside`, a second setting trains in the same process, the two in turns: what slows the machine slows
-// both, and the outcome holds their ratios. May throw, which ends the search: an interruption, say.
+// With `reference`, a second setting trains in the same process, the two in turns: what slows the machine
+// slows both, and the outcome holds their ratios. May throw, which ends the search: an interruption, say.
 using Measure =
-    std::function<Outcome(const Probe& probe, const std::optional<Probe>& beside, double max_seconds)>;
+    std::function<Outcome(const Probe& probe, const std::optional<Probe>& reference, double max_seconds)>;
 
 enum class Objective {
   kSpeed,   // replicas with min_rollout steps kept free, then T, then the smallest setting that is as fast
@@ -87,17 +87,17 @@ struct SearchOptions {
 enum class Stage { kReplicas, kRollout, kSmallest };
 
 // One line of the table that people watch.
-struct Try {
+struct Trial {
   Stage stage = Stage::kReplicas;
   Probe probe;
   Outcome outcome;  // its env_steps_per_s, where it has ratios: the median times the other's speed
-  std::uint64_t predicted_bytes = 0;  // by the memory model, before the probe
-  std::optional<Probe> beside = {};   // in the same process
+  std::uint64_t predicted_bytes = 0;    // by the memory model, before the probe
+  std::optional<Probe> reference = {};  // in the same process
 
-  bool operator==(const Try&) const = default;
+  bool operator==(const Trial&) const = default;
 };
 
-using Observe = std::function<void(const Try&)>;
+using Observe = std::function<void(const Trial&)>;
 
 // a + b E + c E T bytes of one worker, E being the whole job's replicas.
 struct MemoryLine {
@@ -121,7 +121,7 @@ struct SearchResult {
   std::string reason;            // why each search ended; otherwise what went wrong
   bool at_max_batch = false;     // a search ended at Limits::max_batch: a larger one was not looked at
   MemoryLine memory;             // as measured
-  std::vector<Try> tries;        // in their order
+  std::vector<Trial> trials;     // in their order
 
   bool operator==(const SearchResult&) const = default;
 };

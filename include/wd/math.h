@@ -230,8 +230,8 @@ WD_FN float log(float v) {
 // Hyperbolic tangent; error below 3e-7. NaN stays NaN. A rational function without branches, so that loops
 // over it become vector instructions; its coefficients are Eigen's (MathFunctionsImpl.h).
 WD_FN float tanh(float v) {
-  constexpr float kMost = 7.90531110763549805f;  // beyond it is 1
-  const float x = v < -kMost ? -kMost : v > kMost ? kMost : v;
+  constexpr float kMax = 7.90531110763549805f;  // beyond it is 1
+  const float x = v < -kMax ? -kMax : v > kMax ? kMax : v;
   const float s = x * x;
   float p = -2.76076847742355e-16f;
   p = fma(p, s, 2.00018790482477e-13f);
@@ -244,7 +244,7 @@ WD_FN float tanh(float v) {
   q = fma(q, s, 1.18534705686654e-04f);
   q = fma(q, s, 2.26843463243900e-03f);
   q = fma(q, s, 4.89352518554385e-03f);
-  return v < -kMost ? -1.0f : v > kMost ? 1.0f : x * p / q;
+  return v < -kMax ? -1.0f : v > kMax ? 1.0f : x * p / q;
 }
 
 // Remainder of v / period for period > 0 and |v| < 2^22 periods, bit for bit Python's % (numpy's too): in [0,

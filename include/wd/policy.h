@@ -78,10 +78,10 @@ class Policy {
 
   // gradients() = gradient of the summed loss over the batch, in an order fixed by N alone. The sums by
   // LossSum (kernels/loss.h), float64 on the policy's device, come back; they are valid until the next call.
-  // Enqueues on CUDA. `give_up` is asked before each chunk, from any thread; once it says yes the remaining
-  // chunks are left out and the result is worthless.
+  // Enqueues on CUDA. `should_stop` is asked before each chunk, from any thread; once it says yes the
+  // remaining chunks are left out and the result is worthless.
   at::Tensor accumulate(const Batch& batch, const LossSettings& settings,
-                        const std::function<bool()>& give_up = {});
+                        const std::function<bool()>& should_stop = {});
 
  private:
   struct Impl;

@@ -39,17 +39,17 @@ class Trainer {
   void synchronize();
 
   struct IterateOptions {
-    std::function<bool()> give_up = {};       // asked at every step and chunk
+    std::function<bool()> should_stop = {};   // asked at every step and chunk
     std::chrono::microseconds step_delay{0};  // for tests: waited before every step of the rollout
     // For tests: "observation", "reward", "loss", "gradient" or "weight" gets a NaN; "drift": a weight
     // changes a little.
     std::string poison = {};
   };
-  // One rollout and the update of every policy. False when give_up said yes on any rank: all is then as it
-  // was before the call. All ranks, all with give_up or all without. On the CPU it throws std::runtime_error,
-  // before anything is learned from it, where a number is NaN or infinite; on a GPU nothing is learned from
-  // it or after it, and check() throws. With trainer.cuda_graphs a GPU replays what it did before, unless an
-  // option asks the host to do something within the iteration.
+  // One rollout and the update of every policy. False when should_stop said yes on any rank: all is then as
+  // it was before the call. All ranks, all with should_stop or all without. On the CPU it throws
+  // std::runtime_error, before anything is learned from it, where a number is NaN or infinite; on a GPU
+  // nothing is learned from it or after it, and check() throws. With trainer.cuda_graphs a GPU replays what
+  // it did before, unless an option asks the host to do something within the iteration.
   bool iterate(const IterateOptions& options);
   bool iterate() { return iterate({}); }
 

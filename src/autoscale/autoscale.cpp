@@ -196,7 +196,7 @@ std::vector<std::string> learning_notes(const SearchResult& result, const Config
   const std::int64_t batch = result.chosen.batch(), steps = result.chosen.rollout_steps,
                      iterations = iterations_of(config, batch);
   std::vector<std::string> notes;
-  const auto most = most_batch(config);
+  const auto most = max_batch_of(config);
   const bool bound = most && *most < settings.max_batch && result.at_max_batch && 2 * batch > *most;
   if (bound) {
     const bool configured = *most == config.trainer.train_batch_size;
@@ -229,7 +229,7 @@ std::vector<std::string> learning_notes(const SearchResult& result, const Config
   if (result.status == Status::kFailed)
     throw std::runtime_error("autoscale: a probe failed: " + result.reason);
   std::string why;
-  for (const Try& one : result.tries) {
+  for (const Trial& one : result.trials) {
     if (one.outcome.kind != Kind::kFits && !one.outcome.detail.empty())
       why = concat(" (", one.probe.num_envs, " replicas of ", one.probe.rollout_steps,
                    " steps: ", one.outcome.detail, ")");
@@ -270,12 +270,12 @@ SearchOptions search_options(const Config& config, const Environment& environmen
                     .max_envs = settings.max_envs,
                     .max_batch = settings.max_batch,
                     .max_seconds = settings.max_seconds};
-  if (const auto most = most_batch(config); most && *most < settings.max_batch) {
+  if (const auto most = max_batch_of(config); most && *most < settings.max_batch) {
     options.limits.max_batch = *most;
     options.max_batch_from = concat("autoscale.min_iterations = ", settings.min_iterations);
   }
   options.min_rollout =
-      least_rollout(config, environment.spec().time_limit, num_workers, options.limits.max_batch);
+      min_rollout_of(config, environment.spec().time_limit, num_workers, options.limits.max_batch);
   for (const PolicySettings& policy : config.policies)
     options.limits.min_batch = std::max(options.limits.min_batch, policy.algorithm->min_batch());
   options.sizes = sizes_of(config, environment);

@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 20;  // of an entry
+constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 20;  // of an entry
 
 std::string xxh3(std::string_view text) { return hex(XXH3_64bits(text.data(), text.size())); }
 
@@ -43,7 +43,7 @@ std::string read_own(const fs::path& path) {
   WD_CHECK(file.is_regular(), "is not a regular file");
   struct stat status{};
   WD_CHECK(::lstat(path.c_str(), &status) == 0 && status.st_uid == ::geteuid(), "belongs to another user");
-  WD_CHECK(file.size() <= kMostBytes, "is too large");
+  WD_CHECK(file.size() <= kMaxBytes, "is too large");
   std::string text(file.size(), '\0');
   file.read_at(0, std::as_writable_bytes(std::span(text)));
   return text;

@@ -15,7 +15,7 @@ constexpr double kClearLoss = 0.8, kClearGain = 1.1;
 
 class Climber {
  public:
-  Climber(Tries& tries, const Axis& axis) : tries_(tries), axis_(axis) {}
+  Climber(Trials& trials, const Axis& axis) : trials_(trials), axis_(axis) {}
 
   Climb go(std::int64_t start) {
     const std::optional<Kind> first = look(start);
@@ -25,7 +25,7 @@ class Climber {
       down(start);
     }
     if (ended_.empty()) {
-      ended_ = tries_.out_of_time() ? "its part of autoscale.max_seconds is over" : "its probes are used up";
+      ended_ = trials_.out_of_time() ? "its part of autoscale.max_seconds is over" : "its probes are used up";
     }
     return {best(), ended_, at_most_};
   }
@@ -33,7 +33,7 @@ class Climber {
  private:
   std::optional<Kind> look(std::int64_t value) {
     seen_.insert(value);
-    const std::optional<Kind> kind = tries_.look(axis_.probe(value));
+    const std::optional<Kind> kind = trials_.look(axis_.probe(value));
     if (kind && *kind != Kind::kFits)
       ended_ = concat(*kind == Kind::kTooSlow ? "too slow" : "memory is full", " at ", value);
     return kind;
@@ -42,7 +42,7 @@ class Climber {
   // The first is known to fit, the second is known not to.
   void bisect(std::int64_t fits, std::int64_t fails) {
     const auto apart = [&] { return static_cast<double>(fails - fits); };
-    while (fails - fits > axis_.step && apart() > kLeastGain * static_cast<double>(fits)) {
+    while (fails - fits > axis_.step && apart() > kMinGain * static_cast<double>(fits)) {
       const std::int64_t middle = fits + (fails - fits) / axis_.step / 2 * axis_.step;
       const std::optional<Kind> kind = look(middle);
       if (!kind) return;
@@ -63,7 +63,7 @@ class Climber {
   void up(std::int64_t fits) {
     while (fits < axis_.most) {
       const bool last = fits > axis_.most / 2;
-      if (last || !tries_.for_speed()) {
+      if (last || !trials_.for_speed()) {
         const std::int64_t next = last ? axis_.most : 2 * fits;
         const std::optional<Kind> kind = look(next);
         if (!kind) return;
@@ -75,7 +75,7 @@ class Climber {
         return;
       }
     }
-    ended_ = concat("the limit is ", axis_.most, " (", axis_.most_from, ")");
+    ended_ = concat("the limit is ", axis_.most, " (", axis_.max_from, ")");
     at_most_ = true;
   }
 
@@ -104,28 +104,28 @@ class Climber {
   // the median of pairs decides.
   bool may_gain(std::int64_t from, std::int64_t to, int doublings) {
     const Probe a = axis_.probe(from), b = axis_.probe(to);
-    const double wanted = std::pow(1.0 + kLeastGain, doublings), gain = tries_.rate(b) / tries_.rate(a);
+    const double wanted = std::pow(1.0 + kMinGain, doublings), gain = trials_.rate(b) / trials_.rate(a);
     if (gain >= kClearGain) return true;
     if (gain < kClearLoss) return false;
-    const Comparison pairs = compare(tries_, b, a, wanted);
+    const Comparison pairs = compare(trials_, b, a, wanted);
     return pairs.verdict != Verdict::kNo && pairs.median >= wanted;
   }
 
   // The largest that fits; for speed the smallest within 2 % of the fastest.
   std::optional<std::int64_t> best() const {
     double fastest = 0.0;
-    for (const std::int64_t value : seen_) fastest = std::max(fastest, tries_.rate(axis_.probe(value)));
+    for (const std::int64_t value : seen_) fastest = std::max(fastest, trials_.rate(axis_.probe(value)));
     std::optional<std::int64_t> found;
     for (const std::int64_t value : seen_) {
       const Probe probe = axis_.probe(value);
-      if (!tries_.fits(probe)) continue;
-      if (tries_.for_speed() && tries_.rate(probe) >= (1.0 - kLeastGain) * fastest) return value;
+      if (!trials_.fits(probe)) continue;
+      if (trials_.for_speed() && trials_.rate(probe) >= (1.0 - kMinGain) * fastest) return value;
       found = value;
     }
     return found;
   }
 
-  Tries& tries_;
+  Trials& trials_;
   const Axis& axis_;
   std::set<std::int64_t> seen_;
   std::string ended_;
@@ -134,7 +134,7 @@ class Climber {
 
 }  // namespace
 
-std::int64_t least_steps(const SearchOptions& options) {
+std::int64_t min_steps(const SearchOptions& options) {
   if (options.min_rollout > 0) return options.min_rollout;
   return options.objective == Objective::kSpeed ? options.start.rollout_steps : 1;
 }
@@ -152,7 +152,7 @@ Axis replicas_axis(const SearchOptions& options, std::int64_t rollout_steps) {
 
 Axis rollout_axis(const SearchOptions& options, std::int64_t replicas) {
   const Limits& limits = options.limits;
-  return {std::max(least_steps(options), (limits.min_batch + replicas - 1) / replicas),
+  return {std::max(min_steps(options), (limits.min_batch + replicas - 1) / replicas),
           limits.max_batch / replicas,
           1,
           &Probe::rollout_steps,
@@ -160,6 +160,6 @@ Axis rollout_axis(const SearchOptions& options, std::int64_t replicas) {
           options.max_batch_from};
 }
 
-Climb climb(Tries& tries, const Axis& axis, std::int64_t start) { return Climber(tries, axis).go(start); }
+Climb climb(Trials& trials, const Axis& axis, std::int64_t start) { return Climber(trials, axis).go(start); }
 
 }  // namespace wd::scaling

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "src/autoscale/tries.h"
+#include "src/autoscale/trials.h"
 
 namespace wd::scaling {
 
@@ -14,7 +14,7 @@ struct Axis {
   std::int64_t least = 1, most = 1, step = 1;  // multiples of step
   std::int64_t Probe::* number = &Probe::num_envs;
   Probe at;
-  std::string most_from = {};  // the setting that `most` follows from, for people
+  std::string max_from = {};  // the setting that `most` follows from, for people
 
   Probe probe(std::int64_t value) const {
     Probe moved = at;
@@ -31,7 +31,7 @@ inline std::int64_t round_up(std::int64_t value, std::int64_t step) {
 }
 
 // The least T that may be looked at.
-std::int64_t least_steps(const SearchOptions& options);
+std::int64_t min_steps(const SearchOptions& options);
 // All numbers of replicas that the limits allow with rollouts of T steps; none where least > most. All T with
 // so many replicas.
 Axis replicas_axis(const SearchOptions& options, std::int64_t rollout_steps);
@@ -45,6 +45,6 @@ struct Climb {
 
 // From `start`. For speed, a doubling that gains under 2 % ends it too, and of what fits the smallest is
 // found that is within 2 % of the fastest.
-Climb climb(Tries& tries, const Axis& axis, std::int64_t start);
+Climb climb(Trials& trials, const Axis& axis, std::int64_t start);
 
 }  // namespace wd::scaling

@@ -16,8 +16,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kVersion = 3;
-constexpr std::int64_t kMostCount = std::int64_t{1} << 53;     // whole in JSON
-constexpr std::int64_t kMostReplicas = std::int64_t{1} << 26;  // a batch of them is no overflow
+constexpr std::int64_t kMaxCount = std::int64_t{1} << 53;     // whole in JSON
+constexpr std::int64_t kMaxReplicas = std::int64_t{1} << 26;  // a batch of them is no overflow
 constexpr double kAny = std::numeric_limits<double>::lowest();
 
 // Each in the order of its enum.
@@ -33,7 +33,7 @@ class Fields {
 
   const Json& json() const { return json_; }
 
-  void count(const char* key, std::int64_t& value, std::int64_t least, std::int64_t most = kMostCount) {
+  void count(const char* key, std::int64_t& value, std::int64_t least, std::int64_t most = kMaxCount) {
     if (!reads_) return put(key, value);
     const Json& read = json_.at(key);
     WD_CHECK(read.is_number_unsigned(), key, " is no count");
@@ -125,9 +125,9 @@ class Fields {
 };
 
 void fields_of(Fields& fields, Probe& probe) {
-  fields.count("num_envs", probe.num_envs, 1, kMostReplicas);
+  fields.count("num_envs", probe.num_envs, 1, kMaxReplicas);
   fields.count("rollout_steps", probe.rollout_steps, 1,
-               kMostCount / std::max<std::int64_t>(probe.num_envs, 1));
+               kMaxCount / std::max<std::int64_t>(probe.num_envs, 1));
   std::int64_t batch = probe.batch();
   fields.count("train_batch_size", batch, 1);
   WD_CHECK(batch == probe.batch(), "train_batch_size is another product");
@@ -142,12 +142,12 @@ void fields_of(Fields& fields, Outcome& outcome) {
   fields.numbers("ratios", outcome.ratios);
 }
 
-void fields_of(Fields& fields, Try& one) {
+void fields_of(Fields& fields, Trial& one) {
   fields.word("stage", one.stage, kStageWords);
   fields_of(fields, one.probe);
   fields_of(fields, one.outcome);
   fields.bytes("predicted_bytes", one.predicted_bytes);
-  fields.object("beside", one.beside);
+  fields.object("beside", one.reference);
 }
 
 void fields_of(Fields& fields, Limits& limits) {
@@ -199,7 +199,7 @@ void fields_of(Fields& fields, Report& report) {
     fields.none("chosen");
   }
   fields.object("memory", result.memory);
-  fields.objects("tries", result.tries);
+  fields.objects("tries", result.trials);
 }
 
 void fields_of(Fields& fields, ProbeOrder& order) {
@@ -211,7 +211,7 @@ void fields_of(Fields& fields, ProbeOrder& order) {
   std::string answer = order.answer.string();
   fields.plain("answer", answer);
   order.answer = answer;
-  fields.object("beside", order.beside);
+  fields.object("beside", order.reference);
 }
 
 // By value: writing and reading have one list of fields, which must be able to change them.

@@ -10,7 +10,7 @@ std::int64_t iterations_of(const Config& config, std::int64_t batch) {
   return steps / batch + (steps % batch != 0 ? 1 : 0);
 }
 
-std::optional<std::int64_t> most_batch(const Config& config) {
+std::optional<std::int64_t> max_batch_of(const Config& config) {
   const std::int64_t iterations = config.autoscale.min_iterations;
   if (iterations == 0) return {};
   return std::max(config.trainer.total_steps / iterations, config.trainer.train_batch_size);
@@ -23,7 +23,7 @@ std::int64_t enough_steps(const Config& config, int time_limit) {
   return steps;
 }
 
-std::int64_t least_rollout(const Config& config, int time_limit, int num_workers, std::int64_t max_batch) {
+std::int64_t min_rollout_of(const Config& config, int time_limit, int num_workers, std::int64_t max_batch) {
   const AutoscaleSettings& settings = config.autoscale;
   if (settings.min_rollout > 0) return settings.min_rollout;
   std::int64_t steps = enough_steps(config, time_limit);

@@ -10,12 +10,12 @@ namespace {
 // Two measurements of one size differ by a few percent: allocators round, and start-up has peaks of its own.
 constexpr double kTrust = 0.95;
 // A slope between near neighbours is one of rounding, not of growth.
-constexpr double kLeastSpan = 1.5;
+constexpr double kMinSpan = 1.5;
 constexpr double kSlopeTrust = 0.9;
 
 std::uint64_t saturate(double bytes) {
-  constexpr double kMost = 0x1p53;  // whole in JSON
-  return static_cast<std::uint64_t>(std::clamp(bytes, 0.0, kMost));
+  constexpr double kMax = 0x1p53;  // whole in JSON
+  return static_cast<std::uint64_t>(std::clamp(bytes, 0.0, kMax));
 }
 
 // Whether one of the two numbers is the same: then the slope between them holds for others on that line.
@@ -60,7 +60,7 @@ std::uint64_t MemoryModel::predict(const Probe& probe) const {
 
 // Bytes that are added for each byte of our buffers, by the widest pair of measurements on the probe's line.
 double MemoryModel::growth(const Probe& probe) const {
-  double widest = kLeastSpan, slope = 1.0;
+  double widest = kMinSpan, slope = 1.0;
   for (const Point& a : points_) {
     for (const Point& b : points_) {
       if (b.exact < widest * a.exact || b.exact <= a.exact || !on_one_line(a.probe, b.probe, probe)) continue;

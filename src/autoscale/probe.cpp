@@ -24,12 +24,12 @@ namespace {
 // An iteration that warms up and lasts so long is itself what is timed of a setting alone: what warming up
 // costs (a tenth of 7 s, where pages are touched for the first time) is worth less than a second one.
 constexpr double kLongSeconds = 10.0;
-constexpr std::size_t kMostTurns = 200;
-// Of two settings beside each other: short, so that whatever slows the machine slows both; long enough for a
+constexpr std::size_t kMaxTurns = 200;
+// Of two settings that take turns: short, so that whatever slows the machine slows both; long enough for a
 // clock and for caches to fill.
 constexpr double kTurnSeconds = 0.1;
-constexpr double kPartOfOther = 0.25;   // a turn is no shorter than this part of the other setting's
-constexpr std::size_t kLeastTurns = 3;  // so that it is not warming up that takes most of the time
+constexpr double kPartOfOther = 0.25;  // a turn is no shorter than this part of the other setting's
+constexpr std::size_t kMinTurns = 3;   // so that it is not warming up that takes most of the time
 
 // Thrown where a probe is too slow; the text is for people.
 struct TooSlow {
@@ -78,7 +78,7 @@ class Training {
     heartbeat::iteration(trainer_.counts().iteration + 1);
     Trainer::IterateOptions options;
     const auto too_long = [&] { return max_seconds > 0.0 && watch.seconds() > max_seconds; };
-    if (!worker_.replays()) options.give_up = [&] { return worker_.out_of_time() || too_long(); };
+    if (!worker_.replays()) options.should_stop = [&] { return worker_.out_of_time() || too_long(); };
     const bool complete = trainer_.iterate(options);
     synchronize(worker_.device);
     const at::Tensor told = at::tensor({watch.seconds(), worker_.out_of_time() ? 1.0 : 0.0}, at::kDouble);
@@ -116,10 +116,10 @@ struct Turn {
   double seconds = 0.0, rate = 0.0;
 };
 
-Turn take_turn(Training& training, double least_seconds) {
+Turn take_turn(Training& training, double min_seconds) {
   Turn turn;
   int iterations = 0;
-  for (; turn.seconds < least_seconds; ++iterations) turn.seconds += training.iterate();
+  for (; turn.seconds < min_seconds; ++iterations) turn.seconds += training.iterate();
   turn.rate = training.rate(turn.seconds, iterations);
   return turn;
 }
@@ -139,7 +139,7 @@ std::vector<double> in_turns(Training& a, Training& b, double measured_seconds) 
     if (!a_first) take_a();
     ratios.push_back(of_a.rate / of_b.rate);
     sum += of_a.seconds + of_b.seconds;
-  } while (ratios.size() < kLeastTurns || (ratios.size() < kMostTurns && sum < 2.0 * measured_seconds));
+  } while (ratios.size() < kMinTurns || (ratios.size() < kMaxTurns && sum < 2.0 * measured_seconds));
   return ratios;
 }
 
@@ -147,8 +147,8 @@ Outcome measure(const Worker& worker, const ProbeOrder& order) {
   try {
     Training training(worker, order.probe, order.max_iteration_seconds);
     Outcome outcome{.kind = Kind::kFits, .bytes = peak(worker)};
-    if (order.beside) {
-      Training other(worker, *order.beside, 0.0);
+    if (order.reference) {
+      Training other(worker, *order.reference, 0.0);
       outcome.ratios = in_turns(training, other, order.measured_seconds);
     } else {
       const double warm_up = training.warm_up();

@@ -17,9 +17,9 @@ inline constexpr const char* kProbeVariable = "WD_PROBE";
 
 struct ProbeOrder {
   Probe probe;
-  std::optional<Probe> beside = {};    // a second setting in the same process: the two are timed in turns
-  double max_seconds = 0.0;            // 0: as long as it takes
-  double max_iteration_seconds = 0.0;  // of the probe's, likewise
+  std::optional<Probe> reference = {};  // a second setting in the same process: the two are timed in turns
+  double max_seconds = 0.0;             // 0: as long as it takes
+  double max_iteration_seconds = 0.0;   // of the probe's, likewise
   double measured_seconds = 1.0;  // of the probe that are timed at least, after an iteration that warms up
   std::uint64_t memory_bytes =
       0;  // on the CPU: a worker that asks for more finds that there is none; 0: no limit

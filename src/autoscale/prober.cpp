@@ -116,11 +116,11 @@ Measure prober(const LaunchOptions& launch, std::vector<std::string> command,
                const AutoscaleSettings& settings, std::uint64_t memory_bytes) {
   LaunchOptions options = launch;
   options.max_restarts = 0;
-  return [=, folder = std::make_shared<Folder>()](const Probe& probe, const std::optional<Probe>& beside,
+  return [=, folder = std::make_shared<Folder>()](const Probe& probe, const std::optional<Probe>& reference,
                                                   double max_seconds) {
     const bool for_speed = settings.objective == kObjectiveSpeed;
     const ProbeOrder order{.probe = probe,
-                           .beside = beside,
+                           .reference = reference,
                            .max_seconds = max_seconds,
                            .max_iteration_seconds = for_speed ? settings.max_iteration_seconds : 0.0,
                            .measured_seconds = settings.probe_seconds,

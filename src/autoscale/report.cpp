@@ -63,7 +63,7 @@ std::string table_heading() {
   return line_of(cells);
 }
 
-std::string table_line(const Try& one, std::int64_t total_steps) {
+std::string table_line(const Trial& one, std::int64_t total_steps) {
   const Outcome& outcome = one.outcome;
   const std::int64_t batch = one.probe.batch();
   std::string told = name_of(outcome.kind);
@@ -83,7 +83,7 @@ std::string svg(const Report& report) {
                     .from_zero = true};
   std::map<std::int64_t, plot::Curve> by_rollout;
   plot::Curve misses;
-  for (const Try& one : result.tries) {
+  for (const Trial& one : result.trials) {
     const Outcome& outcome = one.outcome;
     plot::Point point{concat(one.probe.num_envs), {}, table_line(one, report.total_steps), {}};
     if (outcome.kind == Kind::kFits) {

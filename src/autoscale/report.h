@@ -40,7 +40,7 @@ inline constexpr std::array kKindWords{"fits", "out_of_memory", "too_slow", "fai
 // The live table: a heading, then a line for each try, with the iterations that total_steps are. No line
 // ends, no control characters.
 std::string table_heading();
-std::string table_line(const Try& one, std::int64_t total_steps);
+std::string table_line(const Trial& one, std::int64_t total_steps);
 
 // autoscale.svg: speed over replicas, a curve for each T, with what came of every try. Texts from elsewhere
 // are escaped.

@@ -33,31 +33,31 @@ Probe start_within_limits(const SearchOptions& options, const Axis& replicas) {
 }
 
 // Search 1, search 2 and, for speed, the third stage. Tells in `result` where it began and why each ended.
-std::optional<Probe> choose(Tries& tries, SearchResult& result) {
-  const SearchOptions& options = tries.options();
-  const bool for_speed = tries.for_speed();
-  const Axis replicas = replicas_axis(options, least_steps(options));
+std::optional<Probe> choose(Trials& trials, SearchResult& result) {
+  const SearchOptions& options = trials.options();
+  const bool for_speed = trials.for_speed();
+  const Axis replicas = replicas_axis(options, min_steps(options));
   check_limits(options, replicas);
   result.start = start_within_limits(options, replicas);
-  tries.begin(Stage::kReplicas, replicas.range(), kTimeOfReplicas);
+  trials.begin(Stage::kReplicas, replicas.range(), kTimeOfReplicas);
   // Later settings are compared with it, where search 1 looks at shorter rollouts.
-  if (for_speed) tries.look(result.start);
-  const Climb first = climb(tries, replicas, result.start.num_envs);
+  if (for_speed) trials.look(result.start);
+  const Climb first = climb(trials, replicas, result.start.num_envs);
   result.reason = "replicas: " + first.ended;
-  result.at_max_batch = first.at_most && replicas.most_from == options.max_batch_from;
+  result.at_max_batch = first.at_most && replicas.max_from == options.max_batch_from;
   if (!first.found) return {};
 
   const Axis rollout = rollout_axis(options, *first.found);
-  tries.begin(Stage::kRollout, rollout.range(), for_speed ? kTimeOfBoth : 1.0);
-  const Climb second = climb(tries, rollout, rollout.least);
+  trials.begin(Stage::kRollout, rollout.range(), for_speed ? kTimeOfBoth : 1.0);
+  const Climb second = climb(trials, rollout, rollout.least);
   result.reason += "; rollout: " + second.ended;
   result.at_max_batch = result.at_max_batch || second.at_most;
   if (!second.found) return {};
   if (!for_speed) return rollout.probe(*second.found);
 
-  const std::optional<Probe> found = smallest(tries, result.start);
+  const std::optional<Probe> found = smallest(trials, result.start);
   // Measurements may contradict each other: what counts in the end is that the choice has not been slower.
-  if (found && tries.rate(result.start) > tries.rate(*found)) return result.start;
+  if (found && trials.rate(result.start) > trials.rate(*found)) return result.start;
   return found;
 }
 
@@ -67,21 +67,21 @@ SearchResult search(const SearchOptions& options, const Measure& measure, const 
   WD_CHECK(options.num_workers >= 1 && options.start.num_envs >= 1 && options.start.rollout_steps >= 1 &&
                options.limits.min_batch >= 1,
            "autoscale: workers, replicas, steps and the least batch must be at least 1");
-  Tries tries(options, measure, observe);
+  Trials trials(options, measure, observe);
   SearchResult result;
-  const std::optional<Probe> chosen = choose(tries, result);
-  result.tries = tries.list();
-  result.memory = tries.model().line();
-  if (tries.failed()) {
-    const Try& last = result.tries.back();
+  const std::optional<Probe> chosen = choose(trials, result);
+  result.trials = trials.list();
+  result.memory = trials.model().line();
+  if (trials.failed()) {
+    const Trial& last = result.trials.back();
     result.status = Status::kFailed;
     result.reason = concat(last.probe.num_envs, " replicas of ", last.probe.rollout_steps,
                            " steps: ", last.outcome.detail);
   } else if (chosen) {
     result.status = Status::kChosen;
     result.chosen = *chosen;
-    result.env_steps_per_s = tries.rate(*chosen);
-    result.bytes = tries.bytes(*chosen);
+    result.env_steps_per_s = trials.rate(*chosen);
+    result.bytes = trials.bytes(*chosen);
   }
   return result;
 }

@@ -10,18 +10,18 @@
 namespace wd::scaling {
 namespace {
 
-constexpr double kAsFast = 1.0 - kLeastGain;
+constexpr double kAsFast = 1.0 - kMinGain;
 constexpr double kCloseEnough =
     1.125;  // how near to the smallest it comes: a comparison costs six probes or more
-constexpr double kHardlySlower = 0.95;
+constexpr double kAcceptableSlowdown = 0.95;
 constexpr double kClearlySlower = 0.9;  // in one timing, against one of the fastest
 constexpr double kClearlyFaster = 1.1;
-constexpr std::int64_t kDaring = 16;  // a candidate is this number's root smaller than what works, at most
-constexpr int kComparison = kLeastRatios;  // probes that one takes at most, where memory holds both settings
+constexpr std::int64_t kMaxShrink = 16;  // a candidate is this number's root smaller than what works, at most
+constexpr int kComparison = kMinRatios;  // probes that one takes at most, where memory holds both settings
 
 class Shrinker {
  public:
-  Shrinker(Tries& tries, const Probe& start) : tries_(tries), start_(start) {}
+  Shrinker(Trials& trials, const Probe& start) : trials_(trials), start_(start) {}
 
   // A setting that stops fitting when it is measured again drops out, and all begins anew without it.
   std::optional<Probe> go() {
@@ -30,7 +30,7 @@ class Shrinker {
       const bool both = rollouts_to(reference_).range() > 1.0;
       Probe found = shrink(replicas_to(reference_), both ? kComparison : 0);
       found = shrink(rollouts_to(found), 0);
-      if (tries_.fits(reference_) && tries_.fits(found)) return found;
+      if (trials_.fits(reference_) && trials_.fits(found)) return found;
     }
     return {};
   }
@@ -38,8 +38,8 @@ class Shrinker {
  private:
   std::optional<Probe> find_fastest() const {
     std::optional<Probe> fastest;
-    for (const Probe& probe : tries_.fitting()) {
-      if (!fastest || tries_.rate(probe) > tries_.rate(*fastest)) fastest = probe;
+    for (const Probe& probe : trials_.fitting()) {
+      if (!fastest || trials_.rate(probe) > trials_.rate(*fastest)) fastest = probe;
     }
     return fastest;
   }
@@ -48,12 +48,12 @@ class Shrinker {
   // is smaller is sooner measured.
   Probe cheapest(const Probe& fastest) {
     Probe found = fastest;
-    for (const Probe& probe : tries_.fitting()) {
-      if (probe.batch() < found.batch() && tries_.rate(probe) >= kHardlySlower * tries_.rate(fastest))
+    for (const Probe& probe : trials_.fitting()) {
+      if (probe.batch() < found.batch() && trials_.rate(probe) >= kAcceptableSlowdown * trials_.rate(fastest))
         found = probe;
     }
     if (found == fastest) return fastest;
-    const Comparison comparison = compare(tries_, found, fastest, kAsFast);
+    const Comparison comparison = compare(trials_, found, fastest, kAsFast);
     return comparison.verdict != Verdict::kNo && comparison.median >= kAsFast ? found : fastest;
   }
 
@@ -62,22 +62,22 @@ class Shrinker {
   void settle(const Probe& fastest) {
     reference_ = fastest;
     beside_start_ = fastest == start_;
-    if (fastest == start_ || !tries_.fits(start_)) return;
-    if (tries_.rate(fastest) * kAsFast >= kClearlyFaster * tries_.rate(start_)) return;
-    const Comparison comparison = compare(tries_, fastest, start_, 1.0 / kAsFast);
+    if (fastest == start_ || !trials_.fits(start_)) return;
+    if (trials_.rate(fastest) * kAsFast >= kClearlyFaster * trials_.rate(start_)) return;
+    const Comparison comparison = compare(trials_, fastest, start_, 1.0 / kAsFast);
     if (comparison.verdict == Verdict::kYes || !comparison.complete) return;
-    if (!tries_.fits(fastest) || !tries_.fits(start_)) return;
+    if (!trials_.fits(fastest) || !trials_.fits(start_)) return;
     beside_start_ = true;
     if (fastest.batch() >= start_.batch() || comparison.median < 1.0) reference_ = start_;
   }
 
   Axis replicas_to(const Probe& most) const {
-    Axis axis = replicas_axis(tries_.options(), most.rollout_steps);
+    Axis axis = replicas_axis(trials_.options(), most.rollout_steps);
     axis.most = most.num_envs;
     return axis;
   }
   Axis rollouts_to(const Probe& most) const {
-    Axis axis = rollout_axis(tries_.options(), most.num_envs);
+    Axis axis = rollout_axis(trials_.options(), most.num_envs);
     axis.most = most.rollout_steps;
     return axis;
   }
@@ -89,12 +89,12 @@ class Shrinker {
     std::optional<std::int64_t> next = guess(axis);
     while (works > axis.least && works > fails + axis.step &&
            static_cast<double>(works) > kCloseEnough * static_cast<double>(fails) &&
-           tries_.left() >= kComparison + reserve) {
-      const auto low = static_cast<double>(std::max({fails, axis.least, works / kDaring}));
+           trials_.left() >= kComparison + reserve) {
+      const auto low = static_cast<double>(std::max({fails, axis.least, works / kMaxShrink}));
       std::int64_t value = next.value_or(std::llround(std::sqrt(low * static_cast<double>(works))));
       value = std::clamp(round_up(value, axis.step), fails + axis.step, works - axis.step);
       next.reset();
-      const Comparison comparison = compare(tries_, axis.probe(value), reference_, kAsFast);
+      const Comparison comparison = compare(trials_, axis.probe(value), reference_, kAsFast);
       if (!comparison.complete) break;
       const bool keeps_up = !beside_start_ || comparison.median >= 1.0;
       if (comparison.verdict == Verdict::kYes && keeps_up) {
@@ -109,26 +109,26 @@ class Shrinker {
   // The largest number that one timing shows to be far too slow.
   std::int64_t slow_until(const Axis& axis) const {
     std::int64_t slow = axis.least - axis.step;
-    for (const Probe& probe : tries_.fitting()) {
-      const bool is_slow = tries_.rate(probe) < kClearlySlower * tries_.rate(reference_);
+    for (const Probe& probe : trials_.fitting()) {
+      const bool is_slow = trials_.rate(probe) < kClearlySlower * trials_.rate(reference_);
       if (axis.holds(probe) && probe.*axis.number < axis.most && is_slow)
         slow = std::max(slow, probe.*axis.number);
     }
     return slow;
   }
 
-  // From the line along this axis, or beside it, on which most was measured: the shape of the curve is much
-  // the same.
+  // From the line along this axis, or a parallel one, on which most was measured: the shape of the curve is
+  // much the same.
   std::optional<std::int64_t> guess(const Axis& axis) const {
     std::vector<IterationTime> measured;
-    for (const Probe& base : tries_.fitting()) {
-      Axis beside = axis;
-      beside.at = base;
+    for (const Probe& base : trials_.fitting()) {
+      Axis parallel = axis;
+      parallel.at = base;
       std::vector<IterationTime> line;
-      for (const Probe& probe : tries_.fitting()) {
-        if (beside.holds(probe))
+      for (const Probe& probe : trials_.fitting()) {
+        if (parallel.holds(probe))
           line.push_back({static_cast<double>(probe.*axis.number),
-                          static_cast<double>(probe.batch()) / tries_.rate(probe)});
+                          static_cast<double>(probe.batch()) / trials_.rate(probe)});
       }
       if (line.size() > measured.size()) measured = line;
     }
@@ -138,7 +138,7 @@ class Shrinker {
     return std::llround(*value);
   }
 
-  Tries& tries_;
+  Trials& trials_;
   const Probe start_;
   Probe reference_;
   bool beside_start_ = false;  // the start is about as fast as the reference: candidates must be no slower
@@ -166,16 +166,16 @@ std::optional<double> number_for(const std::vector<IterationTime>& measured, dou
   return wanted * a / (1.0 - wanted * b);
 }
 
-std::optional<Probe> smallest(Tries& tries, const Probe& start) {
-  const std::int64_t step = tries.options().num_workers, least = least_steps(tries.options());
-  std::int64_t most_replicas = step, most_rollout = least;
-  for (const Probe& probe : tries.fitting()) {
-    most_replicas = std::max(most_replicas, probe.num_envs);
-    most_rollout = std::max(most_rollout, probe.rollout_steps);
+std::optional<Probe> smallest(Trials& trials, const Probe& start) {
+  const std::int64_t step = trials.options().num_workers, least = min_steps(trials.options());
+  std::int64_t max_replicas = step, max_rollout = least;
+  for (const Probe& probe : trials.fitting()) {
+    max_replicas = std::max(max_replicas, probe.num_envs);
+    max_rollout = std::max(max_rollout, probe.rollout_steps);
   }
-  tries.begin(Stage::kSmallest, static_cast<double>(most_replicas) / static_cast<double>(step) *
-                                    static_cast<double>(most_rollout) / static_cast<double>(least));
-  return Shrinker(tries, start).go();
+  trials.begin(Stage::kSmallest, static_cast<double>(max_replicas) / static_cast<double>(step) *
+                                     static_cast<double>(max_rollout) / static_cast<double>(least));
+  return Shrinker(trials, start).go();
 }
 
 }  // namespace wd::scaling

@@ -30,18 +30,18 @@ int open_as(const std::filesystem::path& path, int flags, FileKind kind) {
 }
 
 // The rest of a descriptor; it is closed.
-std::optional<std::string> read_rest(int descriptor, std::uint64_t most_bytes) {
+std::optional<std::string> read_rest(int descriptor, std::uint64_t max_bytes) {
   std::string text;
   std::array<char, 1 << 16> part{};
   ssize_t got = 0;
   do {
     got = ::read(descriptor, part.data(), part.size());
     if (got > 0) text.append(part.data(), static_cast<std::size_t>(got));
-  } while (text.size() <= most_bytes && (got > 0 || (got < 0 && errno == EINTR)));
-  const int cause = text.size() > most_bytes ? EFBIG : errno;
+  } while (text.size() <= max_bytes && (got > 0 || (got < 0 && errno == EINTR)));
+  const int cause = text.size() > max_bytes ? EFBIG : errno;
   ::close(descriptor);
   errno = cause;
-  if (got < 0 || text.size() > most_bytes) return {};
+  if (got < 0 || text.size() > max_bytes) return {};
   return text;
 }
 
@@ -116,17 +116,17 @@ void File::truncate(std::uint64_t size) {
 
 std::uint64_t File::size() const { return static_cast<std::uint64_t>(status_of(descriptor_, path_).st_size); }
 
-std::optional<std::string> read_whole(const std::filesystem::path& path, std::uint64_t most_bytes) {
+std::optional<std::string> read_whole(const std::filesystem::path& path, std::uint64_t max_bytes) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return {};
-  return read_rest(descriptor, most_bytes);
+  return read_rest(descriptor, max_bytes);
 }
 
-std::optional<std::string> read_regular(const std::filesystem::path& path, std::uint64_t most_bytes) {
+std::optional<std::string> read_regular(const std::filesystem::path& path, std::uint64_t max_bytes) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (descriptor < 0) return {};
   struct stat status{};
-  if (::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode)) return read_rest(descriptor, most_bytes);
+  if (::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode)) return read_rest(descriptor, max_bytes);
   ::close(descriptor);
   errno = EINVAL;
   return {};

@@ -46,11 +46,11 @@ class File {
 // All of a file, or of what reads like one; none where it cannot be read, and errno says why: EFBIG where it
 // has more bytes.
 inline constexpr std::uint64_t kAnySize = ~std::uint64_t{0};
-inline constexpr std::uint64_t kMostInput =
-    std::uint64_t{1} << 28;  // of a script or of start states that a user gives [bytes]
-std::optional<std::string> read_whole(const std::filesystem::path& path, std::uint64_t most_bytes = kAnySize);
+inline constexpr std::uint64_t kMaxInput = std::uint64_t{1}
+                                           << 28;  // of a script or of start states that a user gives [bytes]
+std::optional<std::string> read_whole(const std::filesystem::path& path, std::uint64_t max_bytes = kAnySize);
 // The same of a regular file alone, which is not waited for; errno is EINVAL where it is something else.
-std::optional<std::string> read_regular(const std::filesystem::path& path, std::uint64_t most_bytes);
+std::optional<std::string> read_regular(const std::filesystem::path& path, std::uint64_t max_bytes);
 
 // rename(2), or throws.
 void rename_file(const std::filesystem::path& from, const std::filesystem::path& to);

@@ -22,7 +22,7 @@ namespace wd::logging {
 namespace {
 
 constexpr const char* kFilePattern = "%Y-%m-%d %H:%M:%S.%e %l: %v";
-constexpr std::size_t kMostEarly = 1000;  // messages before a run has its folder
+constexpr std::size_t kMaxEarly = 1000;  // messages before a run has its folder
 
 // "warning: " before a message that needs attention, nothing before the others.
 class Prefix : public spdlog::custom_flag_formatter {
@@ -79,7 +79,7 @@ struct Logger {
   Logger()
       : console(std::make_shared<Console>()),
         sinks(std::make_shared<spdlog::sinks::dist_sink_mt>()),
-        early(std::make_shared<spdlog::sinks::ringbuffer_sink_mt>(kMostEarly)) {
+        early(std::make_shared<spdlog::sinks::ringbuffer_sink_mt>(kMaxEarly)) {
     const bool colours = run::shows_colours(STDERR_FILENO);
     console->set_color_mode(colours ? spdlog::color_mode::always : spdlog::color_mode::never);
     auto formatter = std::make_unique<spdlog::pattern_formatter>();

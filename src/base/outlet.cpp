@@ -21,8 +21,7 @@ constexpr int kLastWait = 1000;       // [ms]
 }  // namespace
 
 // Pipes and terminals are opened anew, because O_NONBLOCK on the old ones would hold for other processes too.
-Outlet::Outlet(int descriptor, std::size_t most_waiting)
-    : descriptor_(descriptor), most_waiting_(most_waiting) {
+Outlet::Outlet(int descriptor, std::size_t max_waiting) : descriptor_(descriptor), max_waiting_(max_waiting) {
   struct stat status{};
   if (::fstat(descriptor, &status) != 0) return;
   is_socket_ = S_ISSOCK(status.st_mode);
@@ -42,7 +41,7 @@ void Outlet::write(std::string_view text) {
     waiting_ = concat("(", left_out_, " bytes left out here: nobody took them)\n");
     left_out_ = 0;
   }
-  if (waiting_.size() + text.size() > most_waiting_) {
+  if (waiting_.size() + text.size() > max_waiting_) {
     left_out_ += static_cast<std::int64_t>(text.size());
     return;
   }

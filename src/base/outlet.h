@@ -11,8 +11,8 @@ namespace wd::run {
 // then left out, and a line says how much.
 class Outlet {
  public:
-  // `most_waiting`: bytes that are kept.
-  Outlet(int descriptor, std::size_t most_waiting);
+  // `max_waiting`: bytes that are kept.
+  Outlet(int descriptor, std::size_t max_waiting);
   ~Outlet();
   Outlet(const Outlet&) = delete;
   Outlet& operator=(const Outlet&) = delete;
@@ -33,7 +33,7 @@ class Outlet {
 
   int descriptor_;
   int reopened_ = -1;
-  std::size_t most_waiting_;
+  std::size_t max_waiting_;
   bool is_socket_ = false, closed_ = false;
   std::string waiting_;
   std::int64_t left_out_ = 0;  // [bytes]

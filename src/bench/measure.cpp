@@ -11,7 +11,7 @@
 namespace wd::bench {
 namespace {
 
-Window take(const Workload& workload, double least_seconds) {
+Window take(const Workload& workload, double min_seconds) {
   Window window;
   const Stopwatch watch;
   do {
@@ -19,7 +19,7 @@ Window take(const Workload& workload, double least_seconds) {
     synchronize(workload.device);
     ++window.rounds;
     window.seconds = watch.seconds();
-  } while (window.seconds < least_seconds);
+  } while (window.seconds < min_seconds);
   window.phases = workload.phases();
   return window;
 }
@@ -31,7 +31,7 @@ std::vector<Window> measure(const Workload& workload, double seconds) {
   take(workload, length);
   std::vector<Window> windows;
   double sum = 0.0;
-  while (sum < seconds || (windows.size() < kLeastWindows && sum < 3.0 * seconds)) {
+  while (sum < seconds || (windows.size() < kMinWindows && sum < 3.0 * seconds)) {
     windows.push_back(take(workload, length));
     sum += windows.back().seconds;
   }

@@ -26,10 +26,10 @@ struct Workload {
   Device device;
 };
 
-inline constexpr int kWindows = 10, kLeastWindows = 3;
+inline constexpr int kWindows = 10, kMinWindows = 3;
 
 // A warm-up of a tenth of `seconds` and at least one round, then windows of a tenth each, until `seconds` are
-// over. Where rounds are long, each is a window: then there are kLeastWindows of them, unless that takes
+// over. Where rounds are long, each is a window: then there are kMinWindows of them, unless that takes
 // three times `seconds`.
 std::vector<Window> measure(const Workload& workload, double seconds);
 

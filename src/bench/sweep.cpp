@@ -11,7 +11,7 @@ namespace wd::bench {
 namespace {
 
 constexpr std::array<std::string_view, 3> kOptions = {"num_envs", "rollout_steps", "mode"};
-constexpr std::size_t kMostSettings = 1000;
+constexpr std::size_t kMaxSettings = 1000;
 
 [[noreturn]] void refuse(std::string_view text, std::string_view why) {
   throw UsageError(
@@ -69,8 +69,7 @@ std::vector<std::vector<std::string>> combinations(const std::vector<Sweep>& swe
       }
     }
     all = std::move(longer);
-    if (all.size() > kMostSettings)
-      throw UsageError(concat("--sweep: more than ", kMostSettings, " settings"));
+    if (all.size() > kMaxSettings) throw UsageError(concat("--sweep: more than ", kMaxSettings, " settings"));
   }
   return all;
 }

@@ -14,10 +14,10 @@
 namespace wd::bench {
 namespace {
 
-constexpr std::int64_t kLastLevelCaches = 4;                // the buffers are this many times the cache,
-constexpr std::int64_t kLeastBytes = 64 << 20;              // but never less than this,
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 30;  // and never more
-constexpr int kLeastSteps = 8, kMostSteps = 4096;
+constexpr std::int64_t kLastLevelCaches = 4;               // the buffers are this many times the cache,
+constexpr std::int64_t kMinBytes = 64 << 20;               // but never less than this,
+constexpr std::int64_t kMaxBytes = std::int64_t{1} << 30;  // and never more
+constexpr int kMinSteps = 8, kMaxSteps = 4096;
 
 std::int64_t last_level_cache() {
   const long bytes = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
@@ -26,11 +26,11 @@ std::int64_t last_level_cache() {
 
 int buffer_steps(const Spec& spec, const std::vector<int>& policy_of_role, int num_envs,
                  ObservationStorage storage) {
-  const std::int64_t bytes = std::clamp(kLastLevelCaches * last_level_cache(), kLeastBytes, kMostBytes);
+  const std::int64_t bytes = std::clamp(kLastLevelCaches * last_level_cache(), kMinBytes, kMaxBytes);
   const double step = trajectory_bytes(spec, policy_of_role, 2, num_envs, storage) -
                       trajectory_bytes(spec, policy_of_role, 1, num_envs, storage);
   return static_cast<int>(
-      std::clamp<std::int64_t>(bytes / static_cast<std::int64_t>(step) + 1, kLeastSteps, kMostSteps));
+      std::clamp<std::int64_t>(bytes / static_cast<std::int64_t>(step) + 1, kMinSteps, kMaxSteps));
 }
 
 Result describe(const Setting& setting, const char* mode) {

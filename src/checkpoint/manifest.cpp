@@ -25,7 +25,7 @@ using Json = nlohmann::json;                 // for reading: as quick for many k
 using OrderedJson = nlohmann::ordered_json;  // for writing
 
 constexpr std::string_view kHead = "{\"checkpoint\":", kMiddle = ",\"xxh3\":\"", kTail = "\"}\n";
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 53;  // whole in JSON
+constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 53;  // whole in JSON
 
 std::uint64_t from_hex(const std::string& text, const std::string& what) {
   const auto value = whole_number<std::uint64_t>(text, 16);
@@ -38,7 +38,7 @@ std::uint64_t xxh3(std::string_view text) { return XXH3_64bits(text.data(), text
 // NaN is dumped as null.
 double number_or_nan(const Json& json) { return json.is_null() ? std::nan("") : json.get<double>(); }
 
-std::uint64_t count(const Json& json, const char* key, std::uint64_t most = kMostBytes - 1) {
+std::uint64_t count(const Json& json, const char* key, std::uint64_t most = kMaxBytes - 1) {
   const Json& value = json.at(key);
   WD_CHECK(value.is_number_unsigned() && value.get<std::uint64_t>() <= most, key, " is no count");
   return value.get<std::uint64_t>();

@@ -23,7 +23,7 @@ constexpr const char* kRefresh = "refresh";
 std::string chosen_text(const Autoscaled& done, const Config& config) {
   const scaling::SearchResult& result = done.result;
   double before = 0.0;
-  for (const scaling::Try& one : result.tries)
+  for (const scaling::Trial& one : result.tries)
     if (one.probe == result.start && before == 0.0) before = one.outcome.env_steps_per_s;
   std::string text = concat("chosen: ", result.chosen.num_envs, " replicas x ", result.chosen.rollout_steps,
                             " steps = ", result.chosen.batch(), " a batch, ",
@@ -73,7 +73,7 @@ void AutoscaleArguments::choose(LaunchArguments& launch, ConfigSources& sources,
     AutoscaleOptions options{.launch = launch.options(setup.config.trainer.device),
                              .refresh = how_ == kRefresh};
     bool heading = false;
-    options.observe = [&](const scaling::Try& one) {
+    options.observe = [&](const scaling::Trial& one) {
       if (quiet) return;
       if (!std::exchange(heading, true)) print(scaling::table_heading() + '\n');
       print(scaling::table_line(one, setup.config.trainer.total_steps) + '\n');

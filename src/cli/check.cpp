@@ -20,7 +20,7 @@ std::string line_of(const char* verdict, const CheckResult& result) {
                 result.detail, "\n");
 }
 
-constexpr double kLeastPatience = 5.0;  // [s] a slow machine must not look like an endless loop
+constexpr double kMinPatience = 5.0;  // [s] a slow machine must not look like an endless loop
 constexpr const char* kEnding = "every call ends";
 std::string crashed_name;  // of the environment
 
@@ -39,7 +39,7 @@ bool run_checks(const Experiment& setup, const CheckOptions& options) {
   const Environment& environment = *setup.environment;
   show(check_spec(environment));
   if (!passed) return false;
-  const double patience = std::max(options.seconds, kLeastPatience);
+  const double patience = std::max(options.seconds, kMinPatience);
   const Watchdog watchdog(patience, [&](const std::string& what) {
     end_now({kEnding,
              concat(what, ": has not ended for ", patience,

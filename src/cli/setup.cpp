@@ -95,7 +95,7 @@ Experiment load_setup(const ConfigSources& sources, const Membership& self) {
 }
 
 std::string read_text(const std::string& path) {
-  const std::optional<std::string> text = read_whole(path, kMostInput);
+  const std::optional<std::string> text = read_whole(path, kMaxInput);
   if (!text) throw UsageError(path + ": cannot read: " + std::strerror(errno));
   return *text;
 }

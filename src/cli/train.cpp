@@ -252,8 +252,8 @@ struct Summary {
 };
 
 Summary read_summary(const std::filesystem::path& run) {
-  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 20;
-  const nlohmann::json json = parse_json(read_regular(run / "summary.json", kMostBytes).value_or(""));
+  constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 20;
+  const nlohmann::json json = parse_json(read_regular(run / "summary.json", kMaxBytes).value_or(""));
   const auto field = [&](const char* key) {
     return json.is_object() ? json.value(key, nlohmann::json()) : json;
   };

@@ -57,7 +57,7 @@ void Problems::add(const Place& place, std::string_view what, std::string_view r
 
 void Problems::add(std::string line) {
   ++count_;
-  if (lines_.size() < kMost) lines_.push_back(std::move(line));
+  if (lines_.size() < kMax) lines_.push_back(std::move(line));
 }
 
 std::vector<std::string> Problems::lines() const {

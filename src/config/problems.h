@@ -20,17 +20,17 @@ struct Place {
 // Printable and short: control characters and what is not UTF-8 escaped, long text cut.
 std::string printable(std::string_view text, std::size_t limit = 60);
 
-// Problems in the order in which they were found. Only the first kMost are kept: one slip can cause many.
+// Problems in the order in which they were found. Only the first kMax are kept: one slip can cause many.
 class Problems {
  public:
-  static constexpr std::size_t kMost = 50;
+  static constexpr std::size_t kMax = 50;
 
   // "PLACE: WHAT: REASON"; `what` may be empty.
   void add(const Place& place, std::string_view what, std::string_view reason);
   void add(std::string line);
 
   bool empty() const { return lines_.empty(); }
-  bool full() const { return lines_.size() >= kMost; }  // what is added is counted, not kept
+  bool full() const { return lines_.size() >= kMax; }  // what is added is counted, not kept
   std::size_t count() const { return count_; }
   std::vector<std::string> lines() const;
   void throw_if_any() const;  // ConfigError

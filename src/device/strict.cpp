@@ -20,14 +20,14 @@ std::atomic<bool> counts = false;
 std::atomic<int> excused = 0;
 std::atomic<bool> taken = false;
 std::mutex mutex;
-std::int64_t offences = 0;  // under the mutex, as is the next
+std::int64_t violations = 0;  // under the mutex, as is the next
 std::string first;
 
 // The host's allocator of tensors, counted.
 class CountingAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t bytes) override {
-    if (bytes > 0 && armed()) offence(concat("an allocation of ", bytes, " bytes of host memory"));
+    if (bytes > 0 && armed()) violation(concat("an allocation of ", bytes, " bytes of host memory"));
     return inner_->allocate(bytes);
   }
   c10::DeleterFnPtr raw_deleter() const override { return inner_->raw_deleter(); }
@@ -52,10 +52,10 @@ CountingAllocator
 
 bool armed() { return counts && excused == 0; }
 
-void offence(const std::string& what) {
+void violation(const std::string& what) {
   const NotStrict the_message_itself;
   const std::lock_guard lock(mutex);
-  if (offences++ == 0) first = what + "\n" + c10::get_backtrace(1, 24);
+  if (violations++ == 0) first = what + "\n" + c10::get_backtrace(1, 24);
 }
 
 }  // namespace strict
@@ -76,7 +76,7 @@ StrictDevice::StrictDevice(Device device) : impl_(std::make_unique<Impl>()) {
     strict::taken = false;
     throw;
   }
-  strict::offences = 0;
+  strict::violations = 0;
   strict::allocator.install();
 }
 
@@ -91,9 +91,9 @@ void StrictDevice::disarm() { strict::counts = false; }
 
 void StrictDevice::check() const {
   const std::lock_guard lock(strict::mutex);
-  if (strict::offences == 0) return;
+  if (strict::violations == 0) return;
   throw std::runtime_error(concat("strict_device: the training loop is warm, and yet it met ",
-                                  strict::offences, strict::offences == 1 ? " offence" : " offences",
+                                  strict::violations, strict::violations == 1 ? " violation" : " violations",
                                   ", the first being ", strict::first));
 }
 

@@ -22,10 +22,10 @@ class StrictDevice {
   StrictDevice(const StrictDevice&) = delete;
   StrictDevice& operator=(const StrictDevice&) = delete;
 
-  // From here on offences count, until disarm().
+  // From here on violations count, until disarm().
   void arm();
   void disarm();
-  // Throws std::runtime_error that names the first offence so far and says how many there were.
+  // Throws std::runtime_error that names the first violation so far and says how many there were.
   void check() const;
 
  private:
@@ -44,12 +44,12 @@ class NotStrict {
 
 namespace strict {
 
-// Whether offences count now.
+// Whether violations count now.
 bool armed();
 // One that counts: "an allocation of 8 bytes".
-void offence(const std::string& what);
+void violation(const std::string& what);
 
-// Calls offence() from calls of the CUDA runtime until it is destroyed. Throws UsageError where it cannot.
+// Calls violation() from calls of the CUDA runtime until it is destroyed. Throws UsageError where it cannot.
 class CudaCalls {
  public:
   CudaCalls();

@@ -56,7 +56,7 @@ const char* name_of(cudaMemcpyKind kind) {
 }
 
 void look_at_copy(std::string_view name, cudaMemcpyKind kind, std::size_t bytes) {
-  if (kind != cudaMemcpyDeviceToDevice) offence(concat(name, " of ", bytes, " bytes ", name_of(kind)));
+  if (kind != cudaMemcpyDeviceToDevice) violation(concat(name, " of ", bytes, " bytes ", name_of(kind)));
 }
 
 void CUPTIAPI on_call(void*, CUpti_CallbackDomain, CUpti_CallbackId id, const CUpti_CallbackData* call) {
@@ -71,7 +71,7 @@ void CUPTIAPI on_call(void*, CUpti_CallbackDomain, CUpti_CallbackId id, const CU
     return look_at_copy(name, args->kind, args->count);
   }
   for (const std::string_view forbidden : kForbidden)
-    if (name.starts_with(forbidden)) return offence(std::string(name));
+    if (name.starts_with(forbidden)) return violation(std::string(name));
 }
 
 }  // namespace

@@ -40,10 +40,10 @@ constexpr Names kSlurm = {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLUR
 constexpr Names kOpenMpi = {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
                             "OMPI_COMM_WORLD_LOCAL_SIZE"};
 
-constexpr int kMostRanks = 1 << 20;
+constexpr int kMaxRanks = 1 << 20;
 
 void read_ranks(const Names& names, Membership& self) {
-  self.world_size = number(names.size, 1, kMostRanks);
+  self.world_size = number(names.size, 1, kMaxRanks);
   self.rank = number(names.rank, 0, self.world_size - 1);
   // A loop in a shell that sets RANK and WORLD_SIZE alone means ranks on one machine.
   self.local_rank = number_or(names.local_rank, 0, self.world_size - 1, self.rank);
@@ -75,7 +75,7 @@ Membership read_membership() {
   Membership self;
   const bool torchrun = !variable("RANK").empty() || !variable("WORLD_SIZE").empty();
   const bool slurm =
-      !torchrun && !variable("SLURM_PROCID").empty() && number_or("SLURM_NTASKS", 1, kMostRanks, 1) > 1;
+      !torchrun && !variable("SLURM_PROCID").empty() && number_or("SLURM_NTASKS", 1, kMaxRanks, 1) > 1;
   const bool open_mpi = !torchrun && !slurm && !variable("OMPI_COMM_WORLD_RANK").empty();
   if (!torchrun && !slurm && !open_mpi) return self;
   read_ranks(torchrun ? kTorchrun : slurm ? kSlurm : kOpenMpi, self);

@@ -15,7 +15,7 @@
 namespace wd {
 namespace {
 
-constexpr int kMostReplicas = 256;
+constexpr int kMaxReplicas = 256;
 constexpr std::uint64_t kEvaluation = std::uint64_t{1} << 63;  // seeds of training are below 2^53
 
 }  // namespace
@@ -115,7 +115,7 @@ void Evaluator::count_step(Game& game, std::vector<Episode>& episodes) {
 }
 
 std::vector<Episode> Evaluator::play(const Match& match) {
-  const int E = std::min(match.episodes, kMostReplicas);
+  const int E = std::min(match.episodes, kMaxReplicas);
   ReplicasOptions options = replicas_options(config_, device_);
   options.num_envs = E;
   if (match.starts == Starts::kTraining) options.start_seed = options.seed;

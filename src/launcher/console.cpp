@@ -9,8 +9,8 @@
 namespace wd::launcher {
 namespace {
 
-constexpr std::size_t kMostWaiting = std::size_t{1} << 20;  // [bytes]
-constexpr std::size_t kLongestMessage = 3000;               // a pipe that takes a byte takes 4096
+constexpr std::size_t kMaxWaiting = std::size_t{1} << 20;  // [bytes]
+constexpr std::size_t kLongestMessage = 3000;              // a pipe that takes a byte takes 4096
 
 const char* prefix_of(Level level) {
   return level == Level::kError ? "error: " : level == Level::kWarning ? "warning: " : "";
@@ -30,7 +30,7 @@ void log(Level level, std::string_view message) {
 }  // namespace
 
 Console::Console(bool mute)
-    : out_(STDERR_FILENO, kMostWaiting), live_(!mute && run::is_live_terminal(STDERR_FILENO)), mute_(mute) {}
+    : out_(STDERR_FILENO, kMaxWaiting), live_(!mute && run::is_live_terminal(STDERR_FILENO)), mute_(mute) {}
 
 void Console::lines(std::string_view text) {
   if (live_) write(run::kEraseLine);

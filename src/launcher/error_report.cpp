@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kIndent = 2;
 constexpr std::string_view kStem = "error_rank_";
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 20;
+constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 20;
 
 std::string encode(const Failure& failure) {
   Json json{
@@ -31,7 +31,7 @@ std::string encode(const Failure& failure) {
 
 // Of what another launcher of ours wrote; none where the file is something else.
 std::optional<Failure> decode(const fs::path& path) {
-  const Json json = parse_json<Json>(read_regular(path, kMostBytes).value_or(""));
+  const Json json = parse_json<Json>(read_regular(path, kMaxBytes).value_or(""));
   if (!json.is_object()) return {};
   try {
     Failure failure;
@@ -66,7 +66,7 @@ void write_failures(const fs::path& run_folder, const std::vector<Failure>& fail
 
 void mark_failed(const fs::path& run_folder, const std::string& reason) {
   const fs::path path = run_folder / "summary.json";
-  Json json = parse_json<Json>(read_regular(path, kMostBytes).value_or(""));
+  Json json = parse_json<Json>(read_regular(path, kMaxBytes).value_or(""));
   if (!json.is_object() || json.value("status", Json()) != "running") return;
   json["status"] = "failed";
   json["stop_reason"] = reason;

@@ -25,8 +25,8 @@ constexpr int kPollMilliseconds = 50;
 // An object, or null where there is none that is complete. Throws UsageError where something stands there
 // that is no file: it would never become one.
 Json read_object(const fs::path& path) {
-  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 24;  // 65,536 nodes
-  const std::optional<std::string> text = read_regular(path, kMostBytes);
+  constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 24;  // 65,536 nodes
+  const std::optional<std::string> text = read_regular(path, kMaxBytes);
   if (!text && (errno == EINVAL || errno == EISDIR || errno == ELOOP))
     throw UsageError(concat("--rendezvous: ", path.string(), " is not a regular file: remove it"));
   Json json = parse_json(text.value_or(""));

@@ -97,7 +97,7 @@ Ending Gang::watch(const std::function<void()>& while_starting) {
     for (Worker& worker : workers_) worker.output.read();
     find_folder();
     const std::int64_t now = now_ns();
-    if (now - turned_at_ > kGap) forgive(now - turned_at_);
+    if (now - turned_at_ > kGap) ignore_gap(now - turned_at_);
     turned_at_ = now;
     if (state_ == State::kKilling && now > deadline_) break;
     act(now);
@@ -126,16 +126,16 @@ void Gang::reap() {
   for (std::size_t k = 0; k < workers_.size(); ++k) {
     int status = 0;
     if (workers_[k].alive && ::waitpid(workers_[k].pid, &status, WNOHANG) == workers_[k].pid)
-      bury(static_cast<int>(k), status);
+      on_exit(static_cast<int>(k), status);
   }
 }
 
-void Gang::bury(int local_rank, int status) {
+void Gang::on_exit(int local_rank, int status) {
   Worker& worker = workers_[static_cast<std::size_t>(local_rank)];
   worker.alive = false;
   find_folder();
   worker.output.close();
-  judge(local_rank, status);
+  classify_exit(local_rank, status);
 }
 
 // The first folder that a worker names is the run's.

@@ -66,12 +66,12 @@ class Gang {
   ChildPlan plan_for(int local_rank, const Meeting& meeting) const;
   int rank_of(int local_rank) const;
   void wait();
-  void forgive(std::int64_t gap);
+  void ignore_gap(std::int64_t gap);
   void take_signals();
   void reap();
-  void bury(int local_rank, int status);
-  void judge(int local_rank, int status);
-  void blame(int local_rank, const Failure& failure);
+  void on_exit(int local_rank, int status);
+  void classify_exit(int local_rank, int status);
+  void record_failure(int local_rank, const Failure& failure);
   void find_folder();
   void act(std::int64_t now);
   void look_for_hang(std::int64_t now);

@@ -46,8 +46,8 @@ std::string describe_end(int status) {
 }  // namespace
 
 // A launcher that was stopped, or whose machine slept, has seen nothing: no time limit ran meanwhile.
-void Gang::forgive(std::int64_t gap) {
-  hangs_.forgive(gap);
+void Gang::ignore_gap(std::int64_t gap) {
+  hangs_.ignore_gap(gap);
   deadline_ += gap;
   for (Worker& worker : workers_) {
     if (worker.report_seen_ns > 0) worker.report_seen_ns += gap;
@@ -70,7 +70,7 @@ void Gang::take_signals() {
 }
 
 // Whether an end is a failure, or what was asked for.
-void Gang::judge(int local_rank, int status) {
+void Gang::classify_exit(int local_rank, int status) {
   const WorkerStatus& slot = memory_.slots()[static_cast<std::size_t>(local_rank)];
   if (workers_[static_cast<std::size_t>(local_rank)].failed) return;  // a hang
   const bool told_to_end = state_ == State::kTerminating || state_ == State::kKilling;
@@ -94,10 +94,10 @@ void Gang::judge(int local_rank, int status) {
   if (signal > 0 && !by_us) failure.signal = signal_name(signal);
   if (code >= 0) failure.exit_code = code;
   failure.code = code > 0 ? code : signal > 0 && !by_us ? 128 + signal : 1;
-  blame(local_rank, failure);
+  record_failure(local_rank, failure);
 }
 
-void Gang::blame(int local_rank, const Failure& failure) {
+void Gang::record_failure(int local_rank, const Failure& failure) {
   Worker& worker = workers_[static_cast<std::size_t>(local_rank)];
   worker.failed = true;
   ending_.failures.push_back(failure);
@@ -183,7 +183,7 @@ void Gang::end_hang() {
           ": all workers of this node wait in the same collective, for one that has ended or another node's";
     failure.secondary = hang_.all_wait && launch_.options.num_nodes > 1;
     failure.code = kHangCode;
-    blame(culprit, failure);
+    record_failure(culprit, failure);
     send(culprit, SIGKILL);
   }
   enter(State::kTerminating, launch_.options.grace_seconds);

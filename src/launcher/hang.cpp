@@ -79,7 +79,7 @@ std::optional<Hang> HangWatch::look_at_waiting(std::int64_t now, const std::vect
   return hang;
 }
 
-void HangWatch::forgive(std::int64_t gap) {
+void HangWatch::ignore_gap(std::int64_t gap) {
   for (std::int64_t& time : changed_) time += gap;
 }
 

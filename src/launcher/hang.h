@@ -28,7 +28,7 @@ class HangWatch {
                            const std::function<bool(int)>& is_stopped);
 
   // The launcher itself did not run for this long: nobody is to blame for it.
-  void forgive(std::int64_t gap);
+  void ignore_gap(std::int64_t gap);
 
   std::int64_t last_progress(int local_rank) const;
 

@@ -14,9 +14,9 @@ namespace wd {
 namespace launcher {
 namespace {
 
-constexpr int kMostWorkers = 1024;  // on a node
-constexpr int kMostNodes = 65536;
-constexpr int kMostRestarts = 1'000'000;
+constexpr int kMaxWorkers = 1024;  // on a node
+constexpr int kMaxNodes = 65536;
+constexpr int kMaxRestarts = 1'000'000;
 
 void check_range(std::string_view option, int value, int least, int most) {
   if (value < least || value > most)
@@ -31,7 +31,7 @@ void check_seconds(std::string_view option, double value, bool may_be_zero) {
 }
 
 void check_nodes(const LaunchOptions& options) {
-  check_range("num_nodes", options.num_nodes, 1, kMostNodes);
+  check_range("num_nodes", options.num_nodes, 1, kMaxNodes);
   if (options.node_index < 0 || options.node_index >= options.num_nodes) {
     throw UsageError(concat("--node_index ", options.node_index, ": must be from 0 to ",
                             options.num_nodes - 1, ", another on each of the ", options.num_nodes, " nodes"));
@@ -49,9 +49,9 @@ void check_nodes(const LaunchOptions& options) {
 }  // namespace
 
 void check_settings(const LaunchOptions& options) {
-  check_range(options.gpus ? "num_gpus" : "num_workers", options.num_workers, 1, kMostWorkers);
+  check_range(options.gpus ? "num_gpus" : "num_workers", options.num_workers, 1, kMaxWorkers);
   check_nodes(options);
-  check_range("max_restarts", options.max_restarts, 0, kMostRestarts);
+  check_range("max_restarts", options.max_restarts, 0, kMaxRestarts);
   check_seconds("grace_seconds", options.grace_seconds, true);
   check_seconds("start_seconds", options.start_seconds, false);
   check_seconds("step_seconds", options.step_seconds, false);

@@ -13,9 +13,9 @@ namespace wd::launcher {
 namespace {
 
 constexpr std::size_t kLongestLine = 4096;
-constexpr std::size_t kMostBeforeLog = std::size_t{1}
-                                       << 20;  // [bytes] of a worker, before the run has a folder
-constexpr int kLastReads = 64;                 // a child of the worker may hold the pipe open and write on
+constexpr std::size_t kMaxBeforeLog = std::size_t{1}
+                                      << 20;  // [bytes] of a worker, before the run has a folder
+constexpr int kLastReads = 64;                // a child of the worker may hold the pipe open and write on
 
 // Where to cut a line that is too long: not inside a character of UTF-8.
 std::size_t piece_of(std::string_view line) {
@@ -120,7 +120,7 @@ void WorkerOutput::emit(const std::vector<std::string>& lines) {
 
 void WorkerOutput::log(const std::string& text) {
   if (!log_known_) {
-    const bool fits = before_log_.size() + text.size() <= kMostBeforeLog && left_out_ == 0;
+    const bool fits = before_log_.size() + text.size() <= kMaxBeforeLog && left_out_ == 0;
     if (fits) before_log_ += text;
     if (!fits) left_out_ += text.size();
     return;

@@ -13,7 +13,7 @@ namespace wd {
 
 namespace {
 
-constexpr int kMostParts =
+constexpr int kMaxParts =
     128;  // of the gradients that all rows share, on a GPU: about as many as multiprocessors
 
 at::Tensor ints(const std::vector<int>& values, at::Device place) {
@@ -28,7 +28,7 @@ TableLayer::TableLayer(const PolicyLayout& layout, std::int64_t width, Device de
   shape_.agents = layout.all_agents;
   shape_.rows = layout.num_agents;
   shape_.width = static_cast<int>(width);
-  shape_.parts = device.is_cuda() ? std::min(shape_.rows, kMostParts) : 1;
+  shape_.parts = device.is_cuda() ? std::min(shape_.rows, kMaxParts) : 1;
   std::vector<int> upto;
   for (int k = 0; k < shape_.agents; ++k)
     upto.push_back(static_cast<int>(std::upper_bound(layout.agent.begin(), layout.agent.end(), k) -

@@ -114,7 +114,7 @@ void Policy::Impl::reduce_lanes(std::vector<Lane>& lanes, std::int64_t count) {
 }
 
 at::Tensor Policy::accumulate(const Batch& batch, const LossSettings& settings,
-                              const std::function<bool()>& give_up) {
+                              const std::function<bool()>& should_stop) {
   Impl& self = *impl_;
   if (batch.mask.size(0) == 0) {
     self.gradients.zero_();
@@ -130,7 +130,7 @@ at::Tensor Policy::accumulate(const Batch& batch, const LossSettings& settings,
       if (*network && (*network)->derived.defined()) (*network)->derived.zero_();
   }
   blocks.each([&](std::int64_t l, std::int64_t begin, std::int64_t end) {
-    if (give_up && give_up()) return;
+    if (should_stop && should_stop()) return;
     heartbeat::beat();
     self.accumulate_block(lanes[static_cast<std::size_t>(l)], batch, settings, begin, end);
   });

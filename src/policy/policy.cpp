@@ -236,12 +236,12 @@ void Policy::keep_activations(PolicyBuffers& buffers) const {
 }
 
 Sequences Policy::sequences(int rollout_steps) const {
-  constexpr std::int64_t kLeastRows = 16;  // of a step: fewer make products of matrices slow
+  constexpr std::int64_t kMinRows = 16;  // of a step: fewer make products of matrices slow
   const Impl& self = *impl_;
   if (self.actor->state_size() == 0) return {};
   const int length = self.sequence_length > 0 ? self.sequence_length : rollout_steps;
   const std::int64_t rows = self.device.is_cuda() ? self.chunk_rows : std::min(kMaxBlock, self.chunk_rows);
-  const std::int64_t per_step = std::max(rows / length, kLeastRows);
+  const std::int64_t per_step = std::max(rows / length, kMinRows);
   return {length, static_cast<int>(std::max(per_step / self.num_agents, std::int64_t{1}))};
 }
 

@@ -17,9 +17,9 @@ namespace {
 constexpr double kWidth = 760, kHeight = 440;
 constexpr double kLeft = 84, kRight = 560, kTop = 52, kBottom = 366;  // the plot
 constexpr double kLineHeight = 18, kBaseline = 4;
-constexpr double kTickRoom = 44;        // pixels that a number below the axis takes
-constexpr std::size_t kMostNames = 12;  // of curves, in the legend
-constexpr double kEdge = 1e-9;          // of rounding: a tick there is within the plot
+constexpr double kTickRoom = 44;       // pixels that a number below the axis takes
+constexpr std::size_t kMaxNames = 12;  // of curves, in the legend
+constexpr double kEdge = 1e-9;         // of rounding: a tick there is within the plot
 
 std::optional<double> number(const std::string& text) {
   double value = 0.0;
@@ -71,9 +71,9 @@ class Picture {
       const Curve& curve = chart_.curves[k];
       const char* const colour = kColours[k % kColours.size()];
       draw(curve, colour);
-      if (curve.name.empty() || ++named > kMostNames) continue;
+      if (curve.name.empty() || ++named > kMaxNames) continue;
       svg_.dot({kSide, legend_}, 4, colour);
-      explain(named == kMostNames ? curve.name + " and more" : curve.name);
+      explain(named == kMaxNames ? curve.name + " and more" : curve.name);
     }
     for (const auto& [name, colour] : misses_) {
       svg_.cross({kSide, legend_}, colour);

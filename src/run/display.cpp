@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kRedrawSeconds = 0.1;
 constexpr std::string_view kSeparator = " | ";
-constexpr std::size_t kMostWaiting = std::size_t{1} << 14;  // [bytes], some hundred lines
+constexpr std::size_t kMaxWaiting = std::size_t{1} << 14;  // [bytes], some hundred lines
 
 // Resident memory of this process; 0 where Linux does not tell.
 std::uint64_t resident_bytes() {
@@ -69,9 +69,7 @@ std::string fit_line(std::vector<DisplayField> fields, std::size_t width) {
 }
 
 Display::Display(const DisplayOptions& options)
-    : options_(options),
-      out_(options.descriptor, kMostWaiting),
-      live_(is_live_terminal(options.descriptor)) {}
+    : options_(options), out_(options.descriptor, kMaxWaiting), live_(is_live_terminal(options.descriptor)) {}
 
 void Display::show(const Progress& progress) {
   if (live_ && line_open_ && progress.wall_s - drawn_at_s_ < kRedrawSeconds) return;

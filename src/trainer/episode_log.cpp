@@ -42,11 +42,10 @@ EpisodeLog::EpisodeLog(const Trajectory& trajectory, Device device, ProcessGroup
   }
   // An episode that ends is followed by a step that resets. On a GPU the record holds some more rollouts.
   constexpr std::int64_t kRoom = 65536;
-  most_ = (T + 1) / 2 * E;
+  max_ = (T + 1) / 2 * E;
   const auto longs = trajectory.terminated().options().dtype(at::kLong);
   const auto width = static_cast<std::int64_t>(2 + policies_.size() + statistics_.size());
-  record_ =
-      at::zeros({device.is_cuda() ? std::max(kRoom, 2 * most_) : most_, width}, longs.dtype(at::kDouble));
+  record_ = at::zeros({device.is_cuda() ? std::max(kRoom, 2 * max_) : max_, width}, longs.dtype(at::kDouble));
   count_ = at::zeros({1}, longs);
   offset_ = at::zeros({episode_chunks(T * E)}, longs);
 }
@@ -101,7 +100,7 @@ void EpisodeLog::follow(const TrainingClock& clock) {
 
 void EpisodeLog::read_if_due() {
   ++unread_;
-  if (!device_.is_cuda() || (unread_ + 1) * most_ > record_.size(0)) read();
+  if (!device_.is_cuda() || (unread_ + 1) * max_ > record_.size(0)) read();
 }
 
 // Episodes that ended on this rank: [n, 2 + policies + statistics] float64, on the host: place in the order

@@ -60,7 +60,7 @@ class EpisodeLog {
   std::vector<std::vector<double>> statistics_;  // by statistic, of the interval
   // Episodes that ended since the last read, on the device (kernels/episodes.h).
   at::Tensor record_, count_, offset_;
-  std::int64_t most_ = 0;    // episodes that one rollout can end
+  std::int64_t max_ = 0;     // episodes that one rollout can end
   std::int64_t unread_ = 0;  // rollouts in the record
 };
 

@@ -77,8 +77,8 @@ struct Trainer::Impl {
   bool rollout(const IterateOptions& options);
   bool step_through(const IterateOptions& options, bool with_marks);
   bool update(const IterateOptions& options);
-  bool learn(const std::function<bool()>& give_up);
-  bool update_policies(const std::function<bool()>& give_up);
+  bool learn(const std::function<bool()>& should_stop);
+  bool update_policies(const std::function<bool()>& should_stop);
   void check() const;
   void add_policy_metrics(MetricsRow& row, std::size_t p);
   double reward_mean(const PolicyBuffers& buffers) const;

@@ -10,9 +10,9 @@ namespace wd {
 
 ReturnWindow::ReturnWindow(std::int64_t replicas)
     : replicas_(replicas),
-      size_(std::max(kLeast, kLeastOfReplica * replicas)),
-      most_((size_ + replicas - 1) / replicas),
-      values_(static_cast<std::size_t>(replicas * most_), std::nan("")) {}
+      size_(std::max(kMin, kMinOfReplica * replicas)),
+      max_((size_ + replicas - 1) / replicas),
+      values_(static_cast<std::size_t>(replicas * max_), std::nan("")) {}
 
 // Of this replica's row the last so many count.
 std::int64_t ReturnWindow::share(std::int64_t replica) const {
@@ -21,7 +21,7 @@ std::int64_t ReturnWindow::share(std::int64_t replica) const {
 
 void ReturnWindow::add(std::int64_t replica, double value) {
   WD_CHECK(replica >= 0 && replica < replicas_, "replica ", replica, " is not in [0, ", replicas_, ")");
-  const auto end = values_.begin() + (replica + 1) * most_, begin = end - share(replica);
+  const auto end = values_.begin() + (replica + 1) * max_, begin = end - share(replica);
   if (std::isnan(*begin)) ++count_;
   std::move(begin + 1, end, begin);
   *(end - 1) = value;

@@ -13,7 +13,7 @@ namespace wd {
 // of the same policy (docs/design/0014-which-episodes-count.md).
 class ReturnWindow {
  public:
-  static constexpr std::int64_t kLeast = 100, kLeastOfReplica = 2;
+  static constexpr std::int64_t kMin = 100, kMinOfReplica = 2;
 
   explicit ReturnWindow(std::int64_t replicas);
 
@@ -25,7 +25,7 @@ class ReturnWindow {
   double mean() const;
 
   std::int64_t replicas() const { return replicas_; }
-  std::int64_t most() const { return most_; }
+  std::int64_t most() const { return max_; }
   // [replicas, most]: the oldest of a replica first; NaN where there is none.
   const std::vector<double>& values() const { return values_; }
   // Takes over what another's values() were: as many numbers as this one's.
@@ -34,7 +34,7 @@ class ReturnWindow {
  private:
   std::int64_t share(std::int64_t replica) const;
 
-  std::int64_t replicas_, size_, most_;
+  std::int64_t replicas_, size_, max_;
   std::int64_t count_ = 0;
   std::vector<double> values_;
   mutable std::optional<double> mean_;  // where it has been asked for since the last add()

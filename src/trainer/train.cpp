@@ -53,7 +53,7 @@ class Session {
   bool save_checkpoint(Snapshot snapshot);
   void begin();
   void end();
-  void tell_about_graphs() const;
+  void warn_if_graphs_disabled() const;
 
   static constexpr std::int64_t kWarmUp =
       2;  // iterations, in which everything is allocated, and graphs are captured
@@ -68,7 +68,7 @@ class Session {
   Profiler profiler_;
   Clock::time_point start_ = Clock::now();
   std::int64_t reported_ = 0;  // iteration
-  at::Tensor told_ = at::zeros({3}, at::kLong);
+  at::Tensor stop_flags_ = at::zeros({3}, at::kLong);
   Clock::time_point saved_ = Clock::now();  // when the newest checkpoint was begun
   bool save_by_time_ = false;               // on all ranks, as rank 0's clock says
   double checkpoint_seconds_ = 0.0;         // that training waited for checkpoints, since the last report
@@ -90,11 +90,11 @@ Progress Session::progress() const {
 // An empty reason while training goes on. The ranks decide together: what one of them is told, all obey.
 TrainEnd Session::reason_to_stop() {
   const double every = config_.saving.checkpoint_seconds;
-  auto* const told = told_.mutable_data_ptr<std::int64_t>();
+  auto* const told = stop_flags_.mutable_data_ptr<std::int64_t>();
   told[0] = options_.interrupted ? options_.interrupted() : 0;
   told[1] = out_of_time() ? 1 : 0;
   told[2] = checkpoints_ != nullptr && every > 0.0 && seconds_since(saved_) >= every ? 1 : 0;
-  trainer_.group().all_reduce(told_, ReduceOp::kMax);
+  trainer_.group().all_reduce(stop_flags_, ReduceOp::kMax);
   save_by_time_ = told[2] != 0;
   if (const std::string done = finished(config_, trainer_); !done.empty()) return {done};
   if (told[0] != 0) return {"signal", static_cast<int>(told[0])};
@@ -180,7 +180,7 @@ void Session::tell(std::optional<ProfileReport> report) {
 }
 
 // Where graphs were asked for and cannot be, somebody wonders why it is slow.
-void Session::tell_about_graphs() const {
+void Session::warn_if_graphs_disabled() const {
   const TrainerSettings& trainer = config_.trainer;
   if (!trainer_.replicas().device().is_cuda() || !trainer.cuda_graphs || run_ == nullptr) return;
   const auto warn = [](const std::string& why) {
@@ -198,8 +198,8 @@ TrainEnd Session::go_on_to_the_end() {
   const SavingSettings& saving = config_.saving;
   const auto due = [&](std::int64_t every) { return every > 0 && trainer_.counts().iteration % every == 0; };
   Trainer::IterateOptions iterate;
-  if (config_.trainer.max_seconds > 0.0) iterate.give_up = [this] { return out_of_time(); };
-  tell_about_graphs();
+  if (config_.trainer.max_seconds > 0.0) iterate.should_stop = [this] { return out_of_time(); };
+  warn_if_graphs_disabled();
   std::optional<StrictDevice> strict;
   if (options_.strict_device) strict.emplace(trainer_.replicas().device());
   const std::int64_t first = reported_;
@@ -208,7 +208,7 @@ TrainEnd Session::go_on_to_the_end() {
     const std::int64_t iteration = trainer_.counts().iteration + 1;
     heartbeat::enter(heartbeat::Phase::kRollout);  // whatever was saved or logged before is over
     heartbeat::iteration(iteration);
-    options_.fault.strike(iteration);
+    options_.fault.inject(iteration);
     iterate.poison = options_.fault.tensor_in(iteration);
     iterate.step_delay = options_.fault.delay(iteration, config_.trainer.rollout_steps());
     profiler_.before(trainer_);

@@ -22,7 +22,7 @@ namespace wd {
 namespace {
 
 std::string read_starts(const std::string& path) {
-  const std::optional<std::string> text = read_whole(path, kMostInput);
+  const std::optional<std::string> text = read_whole(path, kMaxInput);
   if (!text) throw UsageError(concat("env.starts = ", path, ": cannot be read: ", std::strerror(errno)));
   return *text;
 }
@@ -143,7 +143,7 @@ void Trainer::Impl::parameters_changed() {
 
 // Whether the host has nothing to do or to decide within the iteration.
 bool Trainer::Impl::replays(const IterateOptions& options) const {
-  return device.is_cuda() && config.trainer.cuda_graphs && !preempts() && !options.give_up &&
+  return device.is_cuda() && config.trainer.cuda_graphs && !preempts() && !options.should_stop &&
          options.step_delay.count() == 0 && options.poison.empty();
 }
 
@@ -175,7 +175,7 @@ bool Trainer::Impl::step_through(const IterateOptions& options, bool with_marks)
   act.rollout_steps = steps;
   int t = 0;
   for (; t < steps; ++t) {
-    if (options.give_up && options.give_up()) return false;
+    if (options.should_stop && options.should_stop()) return false;
     if (options.step_delay.count() > 0) std::this_thread::sleep_for(options.step_delay);
     if (preempts() && 4 * t >= steps && enough_ranks_done()) break;
     heartbeat::beat();
@@ -225,7 +225,7 @@ bool Trainer::Impl::update(const IterateOptions& options) {
   if (replays(options)) {
     update_graph.run([&] { learn({}); });
   } else {
-    complete = learn(options.give_up);
+    complete = learn(options.should_stop);
   }
   timeline.mark(Phase::kUpdate);
   return complete;
@@ -233,10 +233,10 @@ bool Trainer::Impl::update(const IterateOptions& options) {
 
 // The update of every policy. What it finds not to be finite it throws on the CPU; on a GPU it stands there
 // until check().
-bool Trainer::Impl::learn(const std::function<bool()>& give_up) {
+bool Trainer::Impl::learn(const std::function<bool()>& should_stop) {
   guard.watch_rollout(policies, clock);
   prepare(learners);
-  if (!update_policies(give_up)) return false;
+  if (!update_policies(should_stop)) return false;
   if (!device.is_cuda())
     for (const Policy& policy : policies) guard.check_weights(policy);
   episodes.follow(clock);
@@ -244,11 +244,11 @@ bool Trainer::Impl::learn(const std::function<bool()>& give_up) {
 }
 
 // Policies that wait for other ranks fill one another's waiting; where nobody waits each is a branch.
-bool Trainer::Impl::update_policies(const std::function<bool()>& give_up) {
-  if (group.size() > 1) return wd::update(learners, clock, give_up);
+bool Trainer::Impl::update_policies(const std::function<bool()>& should_stop) {
+  if (group.size() > 1) return wd::update(learners, clock, should_stop);
   bool complete = true;
   branches.each(learners.size(), [&](std::size_t p) {
-    complete = complete && wd::update(std::span(learners).subspan(p, 1), clock, give_up);
+    complete = complete && wd::update(std::span(learners).subspan(p, 1), clock, should_stop);
   });
   return complete;
 }
@@ -265,11 +265,11 @@ Trainer::~Trainer() = default;
 bool Trainer::iterate(const IterateOptions& options) {
   const at::AutoDispatchBelowADInplaceOrView no_autograd;  // nothing here is differentiated by torch
   Impl& self = *impl_;
-  const auto& give_up = options.give_up;
+  const auto& should_stop = options.should_stop;
   const bool was_started = self.started;
-  if (give_up) self.backup.keep(self.changing());
+  if (should_stop) self.backup.keep(self.changing());
   bool complete = self.rollout(options);
-  if (give_up) complete = !any(self.group, self.flag, !complete);
+  if (should_stop) complete = !any(self.group, self.flag, !complete);
   if (!complete || !self.update(options)) {
     self.backup.put_back(self.changing());
     self.parameters_changed();

@@ -24,7 +24,7 @@ namespace {
 using launcher::Text;
 using launcher::WorkerStatus;
 
-constexpr int kMostFrames = 64;
+constexpr int kMaxFrames = 64;
 constexpr std::size_t kStackBytes = 64 * 1024;  // for overflows of the main thread's own
 
 WorkerStatus* slot = nullptr;
@@ -62,8 +62,8 @@ std::uintptr_t interrupted_at([[maybe_unused]] const void* context) {
 
 // The frames below the handler's own.
 void write_backtrace(const void* context) {
-  std::array<void*, kMostFrames> frames{};
-  const int count = ::backtrace(frames.data(), kMostFrames);
+  std::array<void*, kMaxFrames> frames{};
+  const int count = ::backtrace(frames.data(), kMaxFrames);
   auto* const end = frames.begin() + count;
   const std::uintptr_t there = interrupted_at(context);
   auto* first = std::find_if(

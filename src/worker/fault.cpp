@@ -71,7 +71,7 @@ std::chrono::microseconds Fault::delay(std::int64_t now, std::int64_t steps) con
   return std::chrono::microseconds(slow ? 1000 * number(argument) / steps : 0);
 }
 
-void Fault::strike(std::int64_t now) const {
+void Fault::inject(std::int64_t now) const {
   if (now != iteration) return;
   if (kind == "throw") throw std::runtime_error(concat("fault on purpose in iteration ", now));
   if (kind == "kill") std::raise(SIGKILL);

@@ -21,7 +21,7 @@ struct Fault {
     return kind == "nan" ? argument : kind == "drift" ? kind : "";
   }
   // Strikes at the beginning of this iteration, where it is due.
-  void strike(std::int64_t iteration) const;
+  void inject(std::int64_t iteration) const;
   // The slow kind, from its iteration on: what a rollout of `steps` steps waits at each, MS in all; else 0.
   std::chrono::microseconds delay(std::int64_t iteration, std::int64_t steps) const;
 };

@@ -25,7 +25,7 @@ class CacheTest : public testing::Test {
     report_.result.chosen = {4096, 32};
     report_.result.env_steps_per_s = 1e6;
     report_.result.bytes = 1000;
-    report_.result.tries.push_back(
+    report_.result.trials.push_back(
         {Stage::kReplicas, {4096, 32}, {.kind = Kind::kFits, .bytes = 1000, .env_steps_per_s = 1e6}, 900});
   }
   fs::path entry() const { return place_ / (hash_of(key_) + ".json"); }

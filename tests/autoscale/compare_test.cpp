@@ -29,20 +29,20 @@ struct Compared {
   std::vector<Probe> order;
 };
 
-// kSlow beside kFast, or one after the other where memory does not hold both.
+// kSlow and kFast in turns, or one after the other where memory does not hold both.
 Compared run(FakeMachine machine, double threshold, bool together = false, double range = 1e6) {
   SearchOptions options;
   if (!together) options.limits.memory_bytes = static_cast<std::uint64_t>(machine.bytes(kFast));
   Compared compared;
-  const Measure measure = [&](const Probe& probe, const std::optional<Probe>& beside, double seconds) {
+  const Measure measure = [&](const Probe& probe, const std::optional<Probe>& reference, double seconds) {
     compared.order.push_back(probe);
-    return machine(probe, beside, seconds);
+    return machine(probe, reference, seconds);
   };
   const Observe silent;
-  Tries tries(options, measure, silent);
-  tries.begin(Stage::kSmallest, range);
-  if (together) tries.run(kSlow), tries.run(kFast), compared.order.clear();
-  compared.comparison = compare(tries, kSlow, kFast, threshold);
+  Trials trials(options, measure, silent);
+  trials.begin(Stage::kSmallest, range);
+  if (together) trials.run(kSlow), trials.run(kFast), compared.order.clear();
+  compared.comparison = compare(trials, kSlow, kFast, threshold);
   return compared;
 }
 

@@ -9,7 +9,7 @@
 #include <set>
 
 #include "src/autoscale/search.h"
-#include "src/autoscale/tries.h"
+#include "src/autoscale/trials.h"
 
 namespace wd::scaling {
 
@@ -44,16 +44,16 @@ struct FakeMachine {
 
   static constexpr int kTurns = 10;
 
-  Outcome operator()(const Probe& probe, const std::optional<Probe>& beside, double) {
+  Outcome operator()(const Probe& probe, const std::optional<Probe>& reference, double) {
     const int n = calls++;
     Outcome outcome{.kind = Kind::kFits, .seconds = seconds};
     if (trouble) outcome.kind = trouble(probe, n).value_or(Kind::kFits);
-    if (bytes(probe) + (beside ? bytes(*beside) : 0.0) > memory) outcome.kind = Kind::kOutOfMemory;
+    if (bytes(probe) + (reference ? bytes(*reference) : 0.0) > memory) outcome.kind = Kind::kOutOfMemory;
     if (outcome.kind != Kind::kFits) return outcome.detail = "as told", outcome;
     outcome.bytes = static_cast<std::uint64_t>(bytes(probe));
-    if (!beside) outcome.env_steps_per_s = rate(probe) * (1.0 + noise * draw());
-    for (int k = 0; beside && k < kTurns; ++k)
-      outcome.ratios.push_back(rate(probe) / rate(*beside) * (1.0 + noise * draw()));
+    if (!reference) outcome.env_steps_per_s = rate(probe) * (1.0 + noise * draw());
+    for (int k = 0; reference && k < kTurns; ++k)
+      outcome.ratios.push_back(rate(probe) / rate(*reference) * (1.0 + noise * draw()));
     return outcome;
   }
 };
@@ -68,7 +68,7 @@ inline double bound(const SearchOptions& options, const SearchResult& result, St
   const Limits& limits = options.limits;
   const double t = least_rollout_of(options), step = options.num_workers;
   double envs = 1.0, steps = 1.0;
-  for (const Try& one : result.tries) {
+  for (const Trial& one : result.trials) {
     envs = std::max(envs, static_cast<double>(one.probe.num_envs) / step);
     steps = std::max(steps, static_cast<double>(one.probe.rollout_steps) / t);
   }
@@ -79,20 +79,20 @@ inline double bound(const SearchOptions& options, const SearchResult& result, St
   return 2.0 * std::log2(envs * steps) + 4.0;
 }
 
-inline bool lacked_memory_together(const Try& one) {
-  return one.outcome.kind == Kind::kOutOfMemory && one.beside;
+inline bool lacked_memory_together(const Trial& one) {
+  return one.outcome.kind == Kind::kOutOfMemory && one.reference;
 }
 
 // Searches, and checks what holds for every search.
 inline SearchResult search_and_check(const SearchOptions& options, FakeMachine& machine) {
-  std::vector<Try> told;
+  std::vector<Trial> told;
   const SearchResult result =
-      search(options, std::ref(machine), [&](const Try& one) { told.push_back(one); });
-  EXPECT_EQ(told, result.tries);
+      search(options, std::ref(machine), [&](const Trial& one) { told.push_back(one); });
+  EXPECT_EQ(told, result.trials);
   std::map<Stage, int> probes;
   std::set<Probe> misfits;
   int run = 0;
-  for (const Try& one : result.tries) {
+  for (const Trial& one : result.trials) {
     const Probe& probe = one.probe;
     EXPECT_EQ(probe.num_envs % options.num_workers, 0);
     EXPECT_GE(probe.num_envs, 1);
@@ -115,7 +115,7 @@ inline SearchResult search_and_check(const SearchOptions& options, FakeMachine& 
   EXPECT_GE(result.chosen.rollout_steps, least_rollout_of(options));
   bool chosen_fits = false, start_fits = true;
   std::vector<double> start_rates;
-  for (const Try& one : result.tries) {
+  for (const Trial& one : result.trials) {
     const bool fits = one.outcome.kind == Kind::kFits;
     if (lacked_memory_together(one)) continue;
     if (one.probe == result.chosen) {

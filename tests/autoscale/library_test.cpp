@@ -35,8 +35,8 @@ TEST(Autoscale, FromAProgramOfOnesOwn) {
   EXPECT_EQ(config.trainer.num_envs, scaled.result.chosen.num_envs);
   EXPECT_EQ(config.trainer.train_batch_size, scaled.result.chosen.batch());
   EXPECT_LE(config.trainer.num_envs, 32);
-  EXPECT_GE(scaled.result.tries.size(), 2u);
-  for (const wd::scaling::Try& one : scaled.result.tries)
+  EXPECT_GE(scaled.result.trials.size(), 2u);
+  for (const wd::scaling::Trial& one : scaled.result.trials)
     EXPECT_TRUE(one.outcome.kind == wd::scaling::Kind::kFits ||
                 one.outcome.kind == wd::scaling::Kind::kCutShort);
 

@@ -23,14 +23,14 @@ TEST(PictureTest, IsXmlWithEveryTryAndNothingThatRuns) {
   };
   Report report = report_of(machine, 1 << 28);
   report.env = "</text><script>alert(1)</script>";
-  report.result.tries.front().outcome.detail = "\x01 <b> & \xff";
+  report.result.trials.front().outcome.detail = "\x01 <b> & \xff";
   const std::string picture = svg(report);
   EXPECT_EQ(xml_fault(picture), "");
   EXPECT_THAT(picture, Not(HasSubstr("<script")));
   EXPECT_THAT(picture, HasSubstr("&lt;script&gt;"));
   EXPECT_THAT(picture, HasSubstr("a &lt;fake&gt; &quot;machine&quot; &amp; more"));
   EXPECT_THAT(picture, HasSubstr("? &lt;b&gt; &amp; ?"));
-  EXPECT_EQ(occurrences(picture, "<title>"), report.result.tries.size());
+  EXPECT_EQ(occurrences(picture, "<title>"), report.result.trials.size());
   EXPECT_THAT(picture, HasSubstr("[1/s]"));
   EXPECT_THAT(picture, HasSubstr("chosen:"));
   EXPECT_THAT(picture, HasSubstr("too slow"));

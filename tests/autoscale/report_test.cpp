@@ -37,7 +37,7 @@ TEST(ReportTest, JsonSaysWhatProgramsLookFor) {
   const Probe& chosen = report.result.chosen;
   EXPECT_EQ(json["chosen"]["num_envs"], chosen.num_envs);
   EXPECT_EQ(json["chosen"]["train_batch_size"], chosen.num_envs * chosen.rollout_steps);
-  EXPECT_EQ(json["tries"].size(), report.result.tries.size());
+  EXPECT_EQ(json["tries"].size(), report.result.trials.size());
   EXPECT_EQ(json["status"], "chosen");
 }
 

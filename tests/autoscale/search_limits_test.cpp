@@ -35,7 +35,7 @@ TEST(SearchLimitsTest, NothingFits) {
   machine.memory = 0.0;
   const SearchResult result = search_and_check(from({1000, 32}), machine);
   EXPECT_EQ(result.status, Status::kNothingFits);
-  EXPECT_EQ(result.tries.back().probe, (Probe{1, 32}));
+  EXPECT_EQ(result.trials.back().probe, (Probe{1, 32}));
   EXPECT_THAT(result.reason, testing::HasSubstr("memory is full at 1"));
 }
 
@@ -82,7 +82,7 @@ TEST(SearchLimitsTest, TimeEndsItWithTheFastestSoFar) {
   EXPECT_EQ(machine.calls, 10);
   ASSERT_EQ(result.status, Status::kChosen);
   std::map<Stage, int> probes;
-  for (const Try& one : result.tries) ++probes[one.stage];
+  for (const Trial& one : result.trials) ++probes[one.stage];
   EXPECT_EQ(probes,
             (std::map<Stage, int>{{Stage::kReplicas, 5}, {Stage::kRollout, 3}, {Stage::kSmallest, 2}}));
   EXPECT_GE(machine.rate(result.chosen), 0.98 * machine.rate({256, 32}));
@@ -95,9 +95,9 @@ TEST(SearchLimitsTest, EachProbeIsGivenTheTimeThatIsLeftAndWhatThatCutShortIsNoM
   options.limits.max_seconds = 45.0;
   std::vector<double> given;
   const SearchResult result =
-      search(options, [&](const Probe& probe, const std::optional<Probe>& beside, double seconds) {
+      search(options, [&](const Probe& probe, const std::optional<Probe>& reference, double seconds) {
         given.push_back(seconds);
-        Outcome outcome = machine(probe, beside, seconds);
+        Outcome outcome = machine(probe, reference, seconds);
         if (seconds < outcome.seconds) outcome = {.kind = Kind::kTooSlow, .seconds = seconds};
         return outcome;
       });
@@ -105,8 +105,8 @@ TEST(SearchLimitsTest, EachProbeIsGivenTheTimeThatIsLeftAndWhatThatCutShortIsNoM
   EXPECT_EQ(result.chosen, (Probe{64, 64})) << "the last of search 2";
   EXPECT_THAT(result.reason, testing::HasSubstr("its part of autoscale.max_seconds is over"));
   // What ran out of the search's time is not called slow.
-  EXPECT_EQ(result.tries.back().outcome.kind, Kind::kCutShort);
-  EXPECT_EQ(result.tries.back().outcome.detail, "the 45s of autoscale.max_seconds are over");
+  EXPECT_EQ(result.trials.back().outcome.kind, Kind::kCutShort);
+  EXPECT_EQ(result.trials.back().outcome.detail, "the 45s of autoscale.max_seconds are over");
 }
 
 TEST(SearchLimitsTest, TimeMayEndAnywhere) {
@@ -120,8 +120,8 @@ TEST(SearchLimitsTest, TimeMayEndAnywhere) {
     options.limits.max_seconds = limit;
     double fastest = 0.0;
     const SearchResult result =
-        search(options, [&](const Probe& probe, const std::optional<Probe>& beside, double seconds) {
-          Outcome outcome = machine(probe, beside, seconds);
+        search(options, [&](const Probe& probe, const std::optional<Probe>& reference, double seconds) {
+          Outcome outcome = machine(probe, reference, seconds);
           if (seconds < outcome.seconds) return Outcome{.kind = Kind::kTooSlow, .seconds = seconds};
           fastest = std::max(fastest, outcome.env_steps_per_s);
           return outcome;
@@ -179,7 +179,7 @@ TEST(SearchLimitsTest, TheMemoryModelSavesProbes) {
   EXPECT_NEAR(static_cast<double>(result.chosen.num_envs), static_cast<double>(found.num_envs),
               0.05 * static_cast<double>(found.num_envs));
   EXPECT_TRUE(
-      std::ranges::any_of(result.tries, [](const Try& t) { return t.outcome.kind == Kind::kSkipped; }));
+      std::ranges::any_of(result.trials, [](const Trial& t) { return t.outcome.kind == Kind::kSkipped; }));
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ TEST(SearchTest, ChoosesTheSmallestThatIsWithinTwoPercentOfTheFastestMeasured) {
   const SearchResult result = search_and_check(from({16, 32}), machine);
   ASSERT_EQ(result.status, Status::kChosen);
   double fastest = 0.0;
-  for (const Try& one : result.tries) fastest = std::max(fastest, one.outcome.env_steps_per_s);
+  for (const Trial& one : result.trials) fastest = std::max(fastest, one.outcome.env_steps_per_s);
   EXPECT_GE(result.env_steps_per_s, 0.98 * fastest);
   EXPECT_EQ(result.chosen.rollout_steps, 32);
   const double part = 0.98 * fastest / 1e6, smallest = part * 100.0 / (1.0 - part);
@@ -81,7 +81,7 @@ TEST(SearchTest, SlownessOfShortRolloutsIsNoneOfFewReplicas) {
   machine.rate = [](const Probe& p) { return FakeMachine::saturating(p, 50.0, 500.0); };
   const SearchResult result = search_and_check(from({16, 32}), machine);
   std::int64_t most = 0;
-  for (const Try& one : result.tries) most = std::max(most, one.probe.num_envs);
+  for (const Trial& one : result.trials) most = std::max(most, one.probe.num_envs);
   EXPECT_EQ(most, 32'768);  // no gain at 4096, nor further ahead
   EXPECT_LE(result.chosen.num_envs, 2000);
 }
@@ -92,7 +92,7 @@ TEST(SearchTest, RolloutsAreTriedWithReplicasOfFullSpeed) {
     return p.num_envs == 1024 ? 1e6 : 1e3 * static_cast<double>(std::min<std::int64_t>(p.num_envs, 500));
   };
   const SearchResult result = search_and_check(from({64, 8}), machine);
-  for (const Try& one : result.tries) {
+  for (const Trial& one : result.trials) {
     EXPECT_TRUE(one.stage != Stage::kRollout || one.probe.num_envs == 1024) << one.probe.num_envs;
   }
   EXPECT_EQ(result.chosen.num_envs, 1024);
@@ -118,7 +118,7 @@ TEST(SearchTest, MemoryThatReplicasAloneWouldFillKeepsRoomForARollout) {
   const SearchResult result = search_and_check(options, machine);
   ASSERT_EQ(result.status, Status::kChosen);
   EXPECT_GE(result.chosen.rollout_steps, 16);
-  for (const Try& one : result.tries) EXPECT_GE(one.probe.rollout_steps, 16);
+  for (const Trial& one : result.trials) EXPECT_GE(one.probe.rollout_steps, 16);
 }
 
 TEST(SearchTest, ObjectiveMemoryFillsItWithReplicasThenWithSteps) {
@@ -130,7 +130,7 @@ TEST(SearchTest, ObjectiveMemoryFillsItWithReplicasThenWithSteps) {
   ASSERT_EQ(result.status, Status::kChosen);
   EXPECT_GE(static_cast<double>(result.chosen.num_envs), 924 * kMiB / 1100.0 * 0.96);
   EXPECT_EQ(result.chosen.rollout_steps, 1);
-  for (const Try& one : result.tries) EXPECT_FALSE(one.beside) << "no speed decides here";
+  for (const Trial& one : result.trials) EXPECT_FALSE(one.reference) << "no speed decides here";
 
   machine.calls = 0;
   options.limits.max_envs = 1000;  // then there is room for steps

@@ -31,11 +31,11 @@ bool same(const Place& a, const Place& b) {
 std::vector<Fiber> make_fibers(Fiber::Function function) {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   const std::size_t each = page + kStackBytes;
-  void* const memory = mmap(nullptr, kMostThreads * each, PROT_READ | PROT_WRITE,
+  void* const memory = mmap(nullptr, kMaxThreads * each, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   WD_CHECK(memory != MAP_FAILED, "no memory for the stacks of the emulated GPU");
   std::vector<Fiber> fibers;
-  for (unsigned k = 0; k < kMostThreads; ++k) {
+  for (unsigned k = 0; k < kMaxThreads; ++k) {
     std::byte* const guard = static_cast<std::byte*>(memory) + k * each;
     mprotect(guard, page, PROT_NONE);
     fibers.emplace_back(guard + page, kStackBytes - k % 64 * 64, function);

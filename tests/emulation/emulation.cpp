@@ -31,7 +31,7 @@ class Gpu {
   Block& block() { return block_; }
 
   Error allow_shared(const void* kernel, std::size_t bytes) {
-    if (bytes > kMostSharedBytes) return Error::kInvalidValue;
+    if (bytes > kMaxSharedBytes) return Error::kInvalidValue;
     allowed_[kernel] = bytes;
     return Error::kNone;
   }
@@ -71,20 +71,20 @@ class Gpu {
   static constexpr std::size_t kNowhere = ~std::size_t{0};
   static std::size_t rounded_up(std::size_t bytes) { return (bytes + 15) / 16 * 16; }
 
-  Gpu() : shared_(static_cast<std::byte*>(std::aligned_alloc(1024, kMostSharedBytes))) {}
+  Gpu() : shared_(static_cast<std::byte*>(std::aligned_alloc(1024, kMaxSharedBytes))) {}
 
   void begin(const void* kernel, const Grid& grid) {
     const auto within = [](unsigned n, unsigned most) { return n > 0 && n <= most; };
-    if (!within(grid.threads, kMostThreads) || !within(grid.blocks.x, kMostBlocksAcross) ||
-        !within(grid.blocks.y, kMostBlocksAside) || !within(grid.blocks.z, kMostBlocksAside))
+    if (!within(grid.threads, kMaxThreads) || !within(grid.blocks.x, kMaxBlocksAcross) ||
+        !within(grid.blocks.y, kMaxBlocksAside) || !within(grid.blocks.z, kMaxBlocksAside))
       throw Refusal{Error::kInvalidConfiguration};
     const auto asked = allowed_.find(kernel);
-    most_shared_ = asked == allowed_.end() ? kSharedBytes : kMostSharedBytes;
+    most_shared_ = asked == allowed_.end() ? kSharedBytes : kMaxSharedBytes;
     if (grid.shared > (asked == allowed_.end() ? kSharedBytes : asked->second))
       throw Refusal{Error::kInvalidValue};
     used_ = rounded_up(grid.shared);
     offset_.assign(offset_.size(), kNowhere);
-    std::memset(shared_, 0xff, kMostSharedBytes);
+    std::memset(shared_, 0xff, kMaxSharedBytes);
     here.block_dim = {grid.threads, 1, 1};
     here.grid_dim = grid.blocks;
   }

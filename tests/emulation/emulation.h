@@ -14,11 +14,11 @@
 namespace emulation {
 
 // Of sm_90.
-inline constexpr unsigned kMostThreads = 1024;  // of a block
-inline constexpr unsigned kMostBlocksAcross = 0x7fffffff;
-inline constexpr unsigned kMostBlocksAside = 65535;         // in y and in z
-inline constexpr std::size_t kSharedBytes = 48 << 10;       // of a block, dynamic and static
-inline constexpr std::size_t kMostSharedBytes = 227 << 10;  // of a kernel that asked for them
+inline constexpr unsigned kMaxThreads = 1024;  // of a block
+inline constexpr unsigned kMaxBlocksAcross = 0x7fffffff;
+inline constexpr unsigned kMaxBlocksAside = 65535;         // in y and in z
+inline constexpr std::size_t kSharedBytes = 48 << 10;      // of a block, dynamic and static
+inline constexpr std::size_t kMaxSharedBytes = 227 << 10;  // of a kernel that asked for them
 
 // The order in which blocks run, and threads between two meetings: by number, against it, or at random.
 // Threads that have met go on at once where others have not begun: a warp runs ahead as far as it can.

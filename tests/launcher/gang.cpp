@@ -218,7 +218,7 @@ int work(const Arguments& arguments) {
     heartbeat::iteration(iteration);
     heartbeat::enter(Phase::kRollout);
     be_silent(arguments.of_rank("silent", rank), iteration);
-    for (const wd::Fault& fault : faults) fault.strike(iteration);
+    for (const wd::Fault& fault : faults) fault.inject(iteration);
     if (usage == std::to_string(iteration)) throw wd::UsageError("this cannot be");
     if (leave == std::to_string(iteration)) return 0;
     sleep_ms(arguments.integer("ms", 5));

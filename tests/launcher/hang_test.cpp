@@ -136,7 +136,7 @@ TEST_F(HangTest, EndedWorkersAreNotBlamed) {
 }
 
 TEST_F(HangTest, TimeInWhichTheLauncherDidNotRunDoesNotCount) {
-  watch_.forgive(nanoseconds(1000));
+  watch_.ignore_gap(nanoseconds(1000));
   EXPECT_FALSE(look(1010));
   EXPECT_TRUE(look(1010.1));
 }

@@ -36,14 +36,15 @@ TEST(StrictDevice, NamesTheFirstAllocationWhileItIsArmed) {
   const at::Tensor first = at::zeros({7}), second = at::zeros({8});
   strict.disarm();
   const at::Tensor after = at::zeros({9});
-  EXPECT_THAT(complaint(strict), testing::HasSubstr("2 offences, the first being an allocation of 28 bytes"));
+  EXPECT_THAT(complaint(strict),
+              testing::HasSubstr("2 violations, the first being an allocation of 28 bytes"));
 }
 
 TEST(StrictDevice, SeesAllocationsOfOtherThreads) {
   StrictDevice strict({});
   strict.arm();
   std::thread([] { at::zeros({7}); }).join();
-  EXPECT_THAT(complaint(strict), testing::HasSubstr("1 offence"));
+  EXPECT_THAT(complaint(strict), testing::HasSubstr("1 violation"));
 }
 
 TEST(StrictDevice, HasOnePlace) {
@@ -74,7 +75,7 @@ TEST_P(WarmLoop, AllocatesNothing) {
   Trainer trainer(setup.config, *setup.environment, {});
   for (const bool may_give_up : {false, true}) {
     Trainer::IterateOptions options;
-    if (may_give_up) options.give_up = [] { return false; };
+    if (may_give_up) options.should_stop = [] { return false; };
     for (int i = 0; i < 2; ++i) trainer.iterate(options);
     StrictDevice strict({});
     strict.arm();

@@ -11,11 +11,11 @@ namespace wd::detail {
 
 // Threads of a block that one replica has to itself, at most; of a block that packs replicas, and how many
 // that makes.
-inline constexpr int kMostThreads = 1024;
+inline constexpr int kMaxThreads = 1024;
 inline constexpr int kPackedThreads = 128;
 inline constexpr int kPackedBlocks =
     4;  // that a multiprocessor has registers for: 128 a thread; asked for nothing, ptxas spills
-inline constexpr std::size_t kMostWithRows =
+inline constexpr std::size_t kMaxWithRows =
     48 << 10;  // bytes of shared memory that such a block takes to stage rows too
 // Dynamic shared memory that a block surely has without asking: of 48 KiB, what a kernel has of its own goes
 // off, and what the driver keeps.
@@ -196,7 +196,7 @@ __device__ void write_rows(const StepView& view, int replica, const std::byte* r
 }
 
 template <typename Env, int kTile>
-__global__ void __launch_bounds__(kTile == 0 ? kMostThreads : kPackedThreads, kTile == 0 ? 1 : kPackedBlocks)
+__global__ void __launch_bounds__(kTile == 0 ? kMaxThreads : kPackedThreads, kTile == 0 ? 1 : kPackedBlocks)
     step_kernel(__grid_constant__ const typename Env::Params params,
                 __grid_constant__ const StateSlots<typename Env::State> slots,
                 __grid_constant__ const StepView view, const ReplicaShape shape,
@@ -247,11 +247,11 @@ template <typename Env, int kTile>
 void launch_step(const typename Env::Params& params, const StateLayout& layout, const StepView& view,
                  void* stream) {
   const int threads =
-      kTile == 0 ? clamp((layout.num_agents + 31) / 32 * 32, 256, kMostThreads) : kPackedThreads;
+      kTile == 0 ? clamp((layout.num_agents + 31) / 32 * 32, 256, kMaxThreads) : kPackedThreads;
   const int blocks = (view.num_replicas + kPacked<kTile> - 1) / kPacked<kTile>;
   // Small rows are staged too and leave together, 16 bytes a thread; large ones would keep other blocks away.
   const std::size_t each = layout.block_bytes + layout.scratch_bytes, with_rows = each + bytes_of_rows(view);
-  const bool stage_rows = kTile != 0 && kPacked<kTile> * with_rows <= kMostWithRows;
+  const bool stage_rows = kTile != 0 && kPacked<kTile> * with_rows <= kMaxWithRows;
   const std::size_t wanted = kPacked<kTile> * (stage_rows ? with_rows : each);
   int device = 0, limit = 0;
   check_cuda(cudaGetDevice(&device), "cudaGetDevice");

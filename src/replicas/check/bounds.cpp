@@ -8,7 +8,7 @@
 namespace wd {
 namespace {
 
-constexpr int kLeastSteps = 20;
+constexpr int kMinSteps = 20;
 constexpr int kResetEvery = 41;
 
 using Edge = GuardedReplica::Edge;
@@ -26,7 +26,7 @@ CheckResult check_bounds(const Environment& environment, const CheckOptions& opt
   const std::size_t roles = worlds[0].spec().roles.size();
   const Stopwatch watch;
   int step = 0, resets = 0;
-  for (bool alike = true; step < options.steps && (step < kLeastSteps || watch.seconds() < options.seconds);
+  for (bool alike = true; step < options.steps && (step < kMinSteps || watch.seconds() < options.seconds);
        ++step) {
     const std::size_t role = static_cast<std::size_t>(step) % roles;
     worlds[0].draw_actions(static_cast<std::uint64_t>(step));

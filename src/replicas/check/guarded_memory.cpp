@@ -19,7 +19,7 @@ constexpr std::size_t kReach = std::size_t{1} << 28;
 #else
 constexpr std::size_t kReach = std::size_t{1} << 34;
 #endif
-constexpr std::size_t kLeastReach = std::size_t{1} << 20;  // where address space is limited (ulimit -v)
+constexpr std::size_t kMinReach = std::size_t{1} << 20;  // where address space is limited (ulimit -v)
 
 std::byte* reserve(std::size_t bytes) {
   constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
@@ -42,7 +42,7 @@ GuardedMemory::GuardedMemory(std::size_t bytes, std::size_t at_page) {
   const std::size_t inside = whole_pages(bytes) + 2 * page_bytes();
   std::size_t reach = kReach;
   for (; map_ == nullptr; reach /= 16) {
-    WD_CHECK(reach >= kLeastReach, "no address space for the check of indices: ", std::strerror(errno));
+    WD_CHECK(reach >= kMinReach, "no address space for the check of indices: ", std::strerror(errno));
     map_bytes_ = inside + 2 * reach;
     map_ = reserve(map_bytes_);
     if (map_ != nullptr) break;

@@ -11,8 +11,8 @@
 namespace wd {
 namespace {
 
-constexpr std::size_t kWord = 4;              // bytes of a float, of an action
-constexpr std::size_t kMostRowsApart = 4096;  // each takes two of the kernel's areas of memory, of 65530
+constexpr std::size_t kWord = 4;             // bytes of a float, of an action
+constexpr std::size_t kMaxRowsApart = 4096;  // each takes two of the kernel's areas of memory, of 65530
 
 std::size_t size(int n) { return static_cast<std::size_t>(n); }
 
@@ -56,7 +56,7 @@ GuardedMemory GuardedReplica::array(std::size_t bytes) const {
 
 // Every row alone between pages, where they are not too many.
 GuardedMemory GuardedReplica::rows(std::size_t count, std::size_t bytes, std::size_t& pitch) const {
-  if (count > kMostRowsApart) {
+  if (count > kMaxRowsApart) {
     pitch = bytes;
     return array(count * bytes);
   }

@@ -8,13 +8,13 @@ namespace wd {
 namespace {
 
 constexpr int kReplicas = 3;
-constexpr int kLeastSteps = 20;
+constexpr int kMinSteps = 20;
 constexpr int kResetEvery = 41;  // one replica at a time is made to reset in mid-episode
 
 constexpr const char* kOrder = "; a phase reads or writes what another of its iterations writes";
 constexpr const char* kOutside = "; or code outside of phases, which all threads run, writes to the state";
 
-struct Rival {
+struct Variant {
   const char* name;
   std::string cause;  // that such a difference has as a rule
   std::optional<PhaseOrder> order;
@@ -22,18 +22,18 @@ struct Rival {
   std::string fault;
 };
 
-// Steps a rival as the reference was stepped, and compares. A rival of one replica plays the reference's
+// Steps a variant as the reference was stepped, and compares. A variant of one replica plays the reference's
 // last.
-void follow(const World& reference, Rival& rival) {
-  const int first = reference.num_envs() - rival.world.num_envs();
+void follow(const World& reference, Variant& variant) {
+  const int first = reference.num_envs() - variant.world.num_envs();
   for (std::size_t r = 0; r < reference.rows.size(); ++r) {
     const std::vector<std::int32_t>& action = reference.rows[r].action;
     const auto skipped = static_cast<std::ptrdiff_t>(action.size() / kReplicas) * first;
-    rival.world.rows[r].action.assign(action.begin() + skipped, action.end());
+    variant.world.rows[r].action.assign(action.begin() + skipped, action.end());
   }
-  rival.world.step(rival.order);
-  for (int e = 0; e < rival.world.num_envs() && rival.fault.empty(); ++e) {
-    rival.fault = difference(reference, first + e, rival.world, e);
+  variant.world.step(variant.order);
+  for (int e = 0; e < variant.world.num_envs() && variant.fault.empty(); ++e) {
+    variant.fault = difference(reference, first + e, variant.world, e);
   }
 }
 
@@ -46,28 +46,29 @@ void force_reset(World& world, int replica) {
 std::vector<CheckResult> check_orders(const Environment& environment, const CheckOptions& options) {
   World reference(environment, kReplicas, options.seed);
   const auto world = [&] { return World(environment, kReplicas, options.seed); };
-  Rival rivals[] = {{"phases forward", "", PhaseOrder::kForward, world(), {}},
-                    {"phases backward", kOrder, PhaseOrder::kBackward, world(), {}},
-                    {"phases shuffled", kOrder, PhaseOrder::kShuffled, world(), {}},
-                    {"phases on three threads", concat(kOrder, kOutside), PhaseOrder::kThreads, world(), {}},
-                    {"a replica by itself",
-                     "; something outside of the state is shared",
-                     {},
-                     World(environment, 1, options.seed, kReplicas - 1),
-                     {}}};
+  Variant variants[] = {
+      {"phases forward", "", PhaseOrder::kForward, world(), {}},
+      {"phases backward", kOrder, PhaseOrder::kBackward, world(), {}},
+      {"phases shuffled", kOrder, PhaseOrder::kShuffled, world(), {}},
+      {"phases on three threads", concat(kOrder, kOutside), PhaseOrder::kThreads, world(), {}},
+      {"a replica by itself",
+       "; something outside of the state is shared",
+       {},
+       World(environment, 1, options.seed, kReplicas - 1),
+       {}}};
   const Stopwatch watch;
   std::string fault;
   int step = 0, resets = 0;
-  for (; step < options.steps && (step < kLeastSteps || watch.seconds() < options.seconds); ++step) {
+  for (; step < options.steps && (step < kMinSteps || watch.seconds() < options.seconds); ++step) {
     const int victim = step % kResetEvery == kResetEvery / 2 ? step / kResetEvery % kReplicas : -1;
     force_reset(reference, victim);
     reference.draw_actions(static_cast<std::uint64_t>(step));
     reference.step();
-    for (Rival& rival : rivals) {
-      if (!rival.fault.empty()) continue;
-      force_reset(rival.world, victim - (kReplicas - rival.world.num_envs()));
-      follow(reference, rival);
-      if (!rival.fault.empty()) rival.fault = concat("step ", step, ": ", rival.fault);
+    for (Variant& variant : variants) {
+      if (!variant.fault.empty()) continue;
+      force_reset(variant.world, victim - (kReplicas - variant.world.num_envs()));
+      follow(reference, variant);
+      if (!variant.fault.empty()) variant.fault = concat("step ", step, ": ", variant.fault);
     }
     if (fault.empty()) {
       fault = reference.fault();
@@ -77,9 +78,10 @@ std::vector<CheckResult> check_orders(const Environment& environment, const Chec
   }
   const std::string extent = concat(step, " steps of ", kReplicas, " replicas, ", resets, " resets");
   std::vector<CheckResult> results;
-  for (const Rival& rival : rivals) {
-    const std::string name = concat("same bits: ", rival.name);
-    results.push_back({name, rival.fault.empty() ? extent : rival.fault + rival.cause, rival.fault.empty()});
+  for (const Variant& variant : variants) {
+    const std::string name = concat("same bits: ", variant.name);
+    results.push_back(
+        {name, variant.fault.empty() ? extent : variant.fault + variant.cause, variant.fault.empty()});
   }
   results.push_back({"rows are complete and finite", fault.empty() ? extent : fault, fault.empty()});
   return results;

@@ -91,7 +91,7 @@ inline cudaError_t cudaGetDevice(int* device) {
 }
 enum cudaDeviceAttr { cudaDevAttrMaxSharedMemoryPerBlockOptin };
 inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
-  *value = emulation::kMostSharedBytes;
+  *value = emulation::kMaxSharedBytes;
   return cudaSuccess;
 }
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };

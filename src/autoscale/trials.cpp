@@ -1,5 +1,5 @@
-// tries.cpp: one probe at a time, and pairs of them in alternating order until they agree.
-#include "src/autoscale/tries.h"
+// trials.cpp: one probe at a time, and pairs of them in alternating order until they agree.
+#include "src/autoscale/trials.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kProbesPerDoubling = 2.0;
 constexpr int kMoreProbes = 4;
-constexpr int kMostPairs = 5;  // of processes that take turns, or processes that hold both
+constexpr int kMaxPairs = 5;  // of processes that take turns, or processes that hold both
 // What took this part of the time that was left, and was not done, says nothing about the setting.
 constexpr double kCutShort = 0.95;
 // A pair so far below the threshold decides alone, and two that are both so far: noise is not of this size.
@@ -21,44 +21,44 @@ constexpr double kClearInOne = 0.8, kClearInTwo = 0.92;
 constexpr std::size_t kEnough = 50;  // ratios: more would not bring them to agree
 
 // Whether it says something about its setting: memory that does not hold two settings may hold one.
-bool counts(const Try& one) {
+bool counts(const Trial& one) {
   const Kind kind = one.outcome.kind;
-  return kind != Kind::kCutShort && !(kind == Kind::kOutOfMemory && one.beside);
+  return kind != Kind::kCutShort && !(kind == Kind::kOutOfMemory && one.reference);
 }
 
 }  // namespace
 
-Tries::Tries(const SearchOptions& options, const Measure& measure, const Observe& observe)
+Trials::Trials(const SearchOptions& options, const Measure& measure, const Observe& observe)
     : options_(options),
       measure_(measure),
       observe_(observe),
       model_(options.sizes, options.num_workers),
-      most_together_(options.limits.memory_bytes) {}
+      max_together_(options.limits.memory_bytes) {}
 
-void Tries::begin(Stage stage, double range, double part) {
+void Trials::begin(Stage stage, double range, double part) {
   stage_ = stage;
   part_ = part;
-  most_ = static_cast<int>(kProbesPerDoubling * std::log2(std::max(range, 1.0))) + kMoreProbes;
+  max_ = static_cast<int>(kProbesPerDoubling * std::log2(std::max(range, 1.0))) + kMoreProbes;
   made_ = 0;
 }
 
-bool Tries::out_of_time() const {
+bool Trials::out_of_time() const {
   return options_.limits.max_seconds > 0.0 && seconds_ >= part_ * options_.limits.max_seconds;
 }
 
-std::optional<Outcome> Tries::run(const Probe& probe, const std::optional<Probe>& beside) {
+std::optional<Outcome> Trials::run(const Probe& probe, const std::optional<Probe>& reference) {
   if (failed() || out_of_time()) return {};
   const Limits& limits = options_.limits;
-  Try one{.stage = stage_, .probe = probe, .predicted_bytes = model_.predict(probe)};
+  Trial one{.stage = stage_, .probe = probe, .predicted_bytes = model_.predict(probe)};
   Outcome& outcome = one.outcome;
   if (const std::uint64_t least = model_.at_least(probe); least > limits.memory_bytes) {
     outcome = {.kind = Kind::kSkipped, .detail = "needs at least " + run::format_bytes(least)};
     tell(one);
     return outcome;
   }
-  if (made_ >= most_) return {};
+  if (made_ >= max_) return {};
   ++made_;
-  if (beside && fits(*beside) && together(probe, *beside) < most_together_) one.beside = beside;
+  if (reference && fits(*reference) && together(probe, *reference) < max_together_) one.reference = reference;
   const double left = limits.max_seconds > 0.0 ? limits.max_seconds - seconds_ : 0.0;  // 0: no limit
   outcome = measured(one, left);
   seconds_ += std::max(outcome.seconds, 0.0);
@@ -73,21 +73,21 @@ std::optional<Outcome> Tries::run(const Probe& probe, const std::optional<Probe>
   tell(one);
   if (outcome.kind == Kind::kCutShort || outcome.kind == Kind::kFailed) return {};
   if (counts(one)) return outcome;
-  most_together_ = together(probe, *one.beside);
+  max_together_ = together(probe, *one.reference);
   return run(probe);
 }
 
 // What both settings need in one process, at most: what the process itself needs counts twice.
-std::uint64_t Tries::together(const Probe& probe, const Probe& beside) const {
-  return (fits(probe) ? bytes(probe) : model_.predict(probe)) + bytes(beside);
+std::uint64_t Trials::together(const Probe& probe, const Probe& reference) const {
+  return (fits(probe) ? bytes(probe) : model_.predict(probe)) + bytes(reference);
 }
 
 // The caller's word, but a success must have a speed and stay within the budget.
-Outcome Tries::measured(const Try& one, double max_seconds) const {
+Outcome Trials::measured(const Trial& one, double max_seconds) const {
   const std::uint64_t memory = options_.limits.memory_bytes;
-  Outcome outcome = measure_(one.probe, one.beside, max_seconds);
+  Outcome outcome = measure_(one.probe, one.reference, max_seconds);
   double& speed = outcome.env_steps_per_s;
-  if (!outcome.ratios.empty() && one.beside) speed = median(outcome.ratios) * rate(*one.beside);
+  if (!outcome.ratios.empty() && one.reference) speed = median(outcome.ratios) * rate(*one.reference);
   if (outcome.kind != Kind::kFits) {
     speed = 0.0;
   } else if (!(std::isfinite(speed) && speed > 0.0)) {
@@ -101,53 +101,53 @@ Outcome Tries::measured(const Try& one, double max_seconds) const {
   return outcome;
 }
 
-void Tries::tell(const Try& one) {
+void Trials::tell(const Trial& one) {
   list_.push_back(one);
   if (observe_) observe_(one);
 }
 
-std::optional<Kind> Tries::look(const Probe& probe) {
+std::optional<Kind> Trials::look(const Probe& probe) {
   if (const std::optional<Kind> kind = known(probe)) return kind;
-  const auto first = std::ranges::find(list_, Kind::kFits, [](const Try& one) { return one.outcome.kind; });
+  const auto first = std::ranges::find(list_, Kind::kFits, [](const Trial& one) { return one.outcome.kind; });
   const bool in_turns = for_speed() && first != list_.end();
   const std::optional<Outcome> outcome = run(probe, in_turns ? std::optional(first->probe) : std::nullopt);
   if (!outcome) return {};
   return outcome->kind;
 }
 
-std::optional<Kind> Tries::known(const Probe& probe) const {
+std::optional<Kind> Trials::known(const Probe& probe) const {
   std::optional<Kind> kind;
-  for (const Try& one : list_) {
+  for (const Trial& one : list_) {
     if (one.probe != probe || !counts(one)) continue;
     if (!kind || one.outcome.kind != Kind::kFits) kind = one.outcome.kind;
   }
   return kind;
 }
 
-double Tries::rate(const Probe& probe) const {
+double Trials::rate(const Probe& probe) const {
   if (!fits(probe)) return 0.0;
   std::vector<double> rates;
-  for (const Try& one : list_)
+  for (const Trial& one : list_)
     if (one.probe == probe && counts(one)) rates.push_back(one.outcome.env_steps_per_s);
   return median(rates);
 }
 
-std::uint64_t Tries::bytes(const Probe& probe) const {
+std::uint64_t Trials::bytes(const Probe& probe) const {
   std::uint64_t most = 0;
-  for (const Try& one : list_)
+  for (const Trial& one : list_)
     if (one.probe == probe && counts(one)) most = std::max(most, one.outcome.bytes);
   return most;
 }
 
-std::vector<Probe> Tries::fitting() const {
+std::vector<Probe> Trials::fitting() const {
   std::set<Probe> probes;
-  for (const Try& one : list_)
+  for (const Trial& one : list_)
     if (fits(one.probe)) probes.insert(one.probe);
   return {probes.begin(), probes.end()};
 }
 
 Verdict verdict(std::span<const double> ratios, double threshold) {
-  if (ratios.size() < kLeastRatios) return Verdict::kOpen;
+  if (ratios.size() < kMinRatios) return Verdict::kOpen;
   constexpr double kHalfNormal = 0.64;  // half of the 90 % quantile
   const auto count = static_cast<double>(ratios.size());
   const auto left_out =
@@ -157,17 +157,17 @@ Verdict verdict(std::span<const double> ratios, double threshold) {
   return above <= left_out ? Verdict::kNo : Verdict::kOpen;
 }
 
-Comparison compare(Tries& tries, const Probe& a, const Probe& b, double threshold) {
-  const auto is_misfit = [&](const Probe& probe) { return tries.known(probe) && !tries.fits(probe); };
+Comparison compare(Trials& trials, const Probe& a, const Probe& b, double threshold) {
+  const auto is_misfit = [&](const Probe& probe) { return trials.known(probe) && !trials.fits(probe); };
   if (is_misfit(a) || is_misfit(b)) return {Verdict::kNo, 0.0, true};
   std::vector<double> ratios;
-  for (int pair = 0; pair < kMostPairs && ratios.size() < kEnough; ++pair) {
+  for (int pair = 0; pair < kMaxPairs && ratios.size() < kEnough; ++pair) {
     // The order alternates, so that a machine that warms up favours neither.
     const bool swap = pair % 2 == 1;
     const Probe &one = swap ? b : a, &other = swap ? a : b;
-    const std::optional<Outcome> first = tries.run(one, other);
+    const std::optional<Outcome> first = trials.run(one, other);
     const bool alone = first && first->kind == Kind::kFits && first->ratios.empty();
-    const std::optional<Outcome> second = alone ? tries.run(other) : first;
+    const std::optional<Outcome> second = alone ? trials.run(other) : first;
     if (!second) return {Verdict::kOpen, ratios.empty() ? 0.0 : median(ratios), false};
     if (second->kind != Kind::kFits) return {Verdict::kNo, 0.0, true};
     std::vector<double> measured = first->ratios;

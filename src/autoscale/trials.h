@@ -1,4 +1,4 @@
-// tries.h: the probes of a search: runs them, keeps them, compares two settings, and says when there may be
+// trials.h: the probes of a search: runs them, keeps them, compares two settings, and says when there may be
 // no more.
 #pragma once
 
@@ -15,22 +15,22 @@ namespace wd::scaling {
 
 // Gains below this do not count, here and there: what a doubling must bring, how close a bisection comes, how
 // much slower than the fastest the smallest may be.
-inline constexpr double kLeastGain = 0.02;
+inline constexpr double kMinGain = 0.02;
 
-class Tries {
+class Trials {
  public:
-  Tries(const SearchOptions& options, const Measure& measure, const Observe& observe);
+  Trials(const SearchOptions& options, const Measure& measure, const Observe& observe);
 
   // The next stage, which looks at numbers that differ by a factor of at most `range`, makes 2
   // log2(range) + 4 probes at most, and ends when `part` of the time of all stages is over.
   void begin(Stage stage, double range, double part = 1.0);
-  int left() const { return most_ - made_; }  // probes of this stage
+  int left() const { return max_ - made_; }  // probes of this stage
 
-  // Runs a probe, or skips it where the memory model leaves no hope; beside a second setting that has fitted,
-  // unless memory does not hold both: then the outcome has no ratios. None: the search must end, or this
-  // stage.
-  std::optional<Outcome> run(const Probe& probe, const std::optional<Probe>& beside = {});
-  // What is known of it already, else what run() says, beside the first that fitted.
+  // Runs a probe, or skips it where the memory model leaves no hope; in turns with a second setting that has
+  // fitted, unless memory does not hold both: then the outcome has no ratios. None: the search must end, or
+  // this stage.
+  std::optional<Outcome> run(const Probe& probe, const std::optional<Probe>& reference = {});
+  // What is known of it already, else what run() says, in turns with the first that fitted.
   std::optional<Kind> look(const Probe& probe);
 
   // What is known of it: kFits where it fitted each time, else how it last did not. None: it was not tried.
@@ -44,26 +44,26 @@ class Tries {
   bool out_of_time() const;
   bool for_speed() const { return options_.objective == Objective::kSpeed; }
   const SearchOptions& options() const { return options_; }
-  const std::vector<Try>& list() const { return list_; }
+  const std::vector<Trial>& list() const { return list_; }
   const MemoryModel& model() const { return model_; }
 
  private:
-  std::uint64_t together(const Probe& probe, const Probe& beside) const;
-  Outcome measured(const Try& one, double max_seconds) const;
-  void tell(const Try& one);
+  std::uint64_t together(const Probe& probe, const Probe& reference) const;
+  Outcome measured(const Trial& one, double max_seconds) const;
+  void tell(const Trial& one);
 
   const SearchOptions& options_;
   const Measure& measure_;
   const Observe& observe_;
   MemoryModel model_;
   Stage stage_ = Stage::kReplicas;
-  int most_ = 0, made_ = 0;
+  int max_ = 0, made_ = 0;
   double seconds_ = 0.0, part_ = 1.0;
-  std::uint64_t most_together_;  // no two settings that need so many bytes share a process
-  std::vector<Try> list_;
+  std::uint64_t max_together_;  // no two settings that need so many bytes share a process
+  std::vector<Trial> list_;
 };
 
-inline constexpr int kLeastRatios = 3;
+inline constexpr int kMinRatios = 3;
 
 enum class Verdict {
   kYes,
@@ -84,7 +84,7 @@ struct Comparison {
 
 // Runs a and b in turns, in one process where memory holds both, until it is clear whether a has `threshold`
 // times b's speed: one timing is noisier than the difference that matters. A setting that does not fit this
-// time decides against a; Tries knows then which it was.
-Comparison compare(Tries& tries, const Probe& a, const Probe& b, double threshold);
+// time decides against a; Trials knows then which it was.
+Comparison compare(Trials& trials, const Probe& a, const Probe& b, double threshold);
 
 }  // namespace wd::scaling
