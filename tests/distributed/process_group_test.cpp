@@ -89,6 +89,7 @@ TEST_P(Group, CountsWithoutWaiting) {
     group.add("steps", 2);
     group.barrier();
     EXPECT_EQ(group.add("steps", 0), 2 * group.size());
+    group.barrier();  // rank 0 keeps the counter: it must not leave before the others have read it
   });
 }
 
