@@ -23,7 +23,7 @@ struct TagGridworld {
             "cost of a step without a tag; the runner's gain");
       field("use_full_observation", use_full_observation, "see all agents, or only the nearest opponent");
       field.choice("start", start, {"corner", "random"},
-                   "taggers begin at the centre, or on any inner cell; the runner at (0, 0)");
+                   "taggers begin at the center, or on any inner cell; the runner at (0, 0)");
     }
   };
 
