@@ -1,10 +1,12 @@
-# wd_add_environment.cmake: wd_add_environment() adds an environment to a program, for every device of this build.
+# wd_add_environment.cmake: wd_add_environment() adds an environment to a program, for every device of this
+# build.
 #
 #   wd_add_environment(chase.cu [NAME chase] [STRUCT Chase] [TARGET ${PROJECT_NAME}] [CONFIG chase.yaml])
 #
-# The file holds `struct Chase` (include/wd/env.h). It is compiled by the C++ compiler and, where there is a CUDA toolkit,
-# by nvcc. CONFIG, the settings that `--env chase` starts from, is NAME.yaml beside the file where there is one. The program
-# lists its own environments before those of the library.
+# The file defines `struct Chase` (include/wd/env.h). It is compiled by the C++ compiler and, if there is a
+# CUDA toolkit, by nvcc. CONFIG is the file of settings that `--env chase` starts from; the default is
+# NAME.yaml next to the source, if that exists. The program lists its own environments before those of the
+# library.
 include(${CMAKE_CURRENT_LIST_DIR}/wd_flags.cmake)
 
 function(wd_add_environment file)
@@ -34,7 +36,8 @@ function(wd_add_environment file)
   endif()
   file(STRINGS ${file} declaration REGEX "struct +${ARG_STRUCT}([^A-Za-z0-9_]|$)")
   if(NOT declaration)
-    message(FATAL_ERROR "wd_add_environment(${file}): it has no 'struct ${ARG_STRUCT}'; name its struct with STRUCT")
+    message(FATAL_ERROR
+      "wd_add_environment(${file}): it has no 'struct ${ARG_STRUCT}'; name its struct with STRUCT")
   endif()
   wd_check_device_functions(${file})
 
@@ -42,7 +45,8 @@ function(wd_add_environment file)
     set(ARG_TARGET ${PROJECT_NAME})
   endif()
   if(NOT TARGET ${ARG_TARGET})
-    message(FATAL_ERROR "wd_add_environment(${file}): no target '${ARG_TARGET}'; add it before, or name one with TARGET")
+    message(FATAL_ERROR
+      "wd_add_environment(${file}): no target '${ARG_TARGET}'; add it before, or name one with TARGET")
   endif()
   cmake_path(REPLACE_FILENAME file ${ARG_NAME}.yaml OUTPUT_VARIABLE beside)
   if(ARG_CONFIG)
@@ -56,18 +60,20 @@ function(wd_add_environment file)
 
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/environments_${ARG_TARGET})
   set(cuda_function nullptr)
-  wd_environment_unit(${folder}/${ARG_NAME}.env.cpp cpu_executor.h WD_DEFINE_CPU_ENVIRONMENT "${WD_FLAGS_CXX}")
+  wd_environment_unit(${folder}/${ARG_NAME}.env.cpp cpu_executor.h WD_DEFINE_CPU_ENVIRONMENT
+    "${WD_FLAGS_CXX}")
   if(WD_CUDA)
     set(cuda_function cuda_executor_${ARG_NAME})
     set_property(TARGET ${ARG_TARGET} APPEND PROPERTY BUILD_RPATH ${WD_CUDART_DIR})
     set(flags ${WD_FLAGS_CUDA})
     if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
-      list(APPEND flags -std=c++20)  # CMake 3.25 does not know that nvcc has it
+      list(APPEND flags -std=c++20)  # CMake 3.25 does not know that nvcc supports it
     endif()
     wd_environment_unit(${folder}/${ARG_NAME}.env.cu cuda_executor.cuh WD_DEFINE_CUDA_ENVIRONMENT "${flags}")
-  elseif(WD_EMULATED_CUDA)  # flags for a C++ compiler in the place of nvcc (tests/emulation)
+  elseif(WD_EMULATED_CUDA)  # flags for a C++ compiler instead of nvcc (tests/emulation)
     set(cuda_function cuda_executor_${ARG_NAME})
-    wd_environment_unit(${folder}/${ARG_NAME}.emulated.cpp cuda_executor.cuh WD_DEFINE_CUDA_ENVIRONMENT "${WD_EMULATED_CUDA}")
+    wd_environment_unit(${folder}/${ARG_NAME}.emulated.cpp cuda_executor.cuh WD_DEFINE_CUDA_ENVIRONMENT
+      "${WD_EMULATED_CUDA}")
   endif()
 
   get_target_property(rows ${ARG_TARGET} WD_ENVIRONMENTS)
@@ -75,15 +81,16 @@ function(wd_add_environment file)
     target_sources(${ARG_TARGET} PRIVATE ${folder}/table.cpp)
     set_source_files_properties(${folder}/table.cpp TARGET_DIRECTORY ${ARG_TARGET}
       PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
-    cmake_language(EVAL CODE "cmake_language(DEFER CALL wd_write_environment_table [[${ARG_TARGET}]] [[${folder}]])")
+    cmake_language(EVAL CODE
+      "cmake_language(DEFER CALL wd_write_environment_table [[${ARG_TARGET}]] [[${folder}]])")
   endif()
   set_property(TARGET ${ARG_TARGET} APPEND PROPERTY WD_ENVIRONMENTS ${ARG_NAME})
   set_property(TARGET ${ARG_TARGET} APPEND_STRING PROPERTY WD_ENVIRONMENT_ROWS
     "      {\"${ARG_NAME}\", make_environment_${ARG_NAME}, ${cuda_function}, \"${ARG_CONFIG}\"},\n")
 endfunction()
 
-# Refuses an environment with a function that the device calls and that lacks WD_FN: nvcc says so too, a C++ compiler alone cannot see
-# it. A macro of one's own, in capital letters, may stand for WD_FN.
+# Rejects an environment in which a function that the device calls lacks WD_FN. nvcc reports this too, but a
+# C++ compiler alone cannot. A user-defined macro in capital letters may replace WD_FN.
 function(wd_check_device_functions file)
   if(NOT WD_CUDA)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
@@ -92,17 +99,20 @@ function(wd_check_device_functions file)
   string(REGEX REPLACE "//[^\n]*|\\[\\[[^]]*\\]\\]" "" text "${text}")
   string(REPLACE ";" "}" text "${text}")
   set(blank "[a-z_ \t\n]*[ \t\n]")
-  string(REGEX MATCHALL "[^a-z_ \t\n]?${blank}static${blank}(reset|derive|step|observe|in_game)\\(" functions "${text}")
+  string(REGEX MATCHALL
+    "[^a-z_ \t\n]?${blank}static${blank}(reset|derive|step|observe|in_game)\\(" functions "${text}")
   foreach(function IN LISTS functions)
     if(NOT function MATCHES "^[A-Z0-9]|__device__")
       string(REGEX REPLACE ".*[ \t\n]([a-z_]+)\\($" "\\1" name "${function}")
-      message(FATAL_ERROR "wd_add_environment(${file}): ${name}() lacks WD_FN, without which no GPU can call it: "
+      message(FATAL_ERROR
+        "wd_add_environment(${file}): ${name}() lacks WD_FN, without which no GPU can call it: "
         "write it before 'static'")
     endif()
   endforeach()
 endfunction()
 
-# One unit of an environment: its file, one executor's header, and the macro that joins them.
+# Adds one generated source of an environment: it includes the environment's file and one executor's header,
+# and invokes the macro that joins them.
 function(wd_environment_unit unit header macro flags)
   file(CONFIGURE OUTPUT ${unit} @ONLY CONTENT [[
 // @ARG_NAME@: generated by wd_add_environment().
@@ -115,7 +125,7 @@ function(wd_environment_unit unit header macro flags)
     PROPERTIES COMPILE_OPTIONS "${flags}" SKIP_PRECOMPILE_HEADERS ON)
 endfunction()
 
-# Runs at the end of the folder that called wd_add_environment(), when all rows are known.
+# Runs at the end of the directory that called wd_add_environment(), when all rows are known.
 function(wd_write_environment_table target folder)
   get_target_property(names ${target} WD_ENVIRONMENTS)
   get_target_property(rows ${target} WD_ENVIRONMENT_ROWS)

@@ -1,17 +1,20 @@
-# wd_dependencies.cmake: torch as the target wd_torch, its CUDA part as wd_torch_cuda, all else that the library uses as wd_private.
+# wd_dependencies.cmake: torch as the target wd_torch, its CUDA part as wd_torch_cuda, and all other
+# dependencies of the library as wd_private.
 
-# LibTorch is the Python wheel. Its own CMake package wants a CUDA toolkit even for CPU programs and overrules our GPU
-# architectures, so its headers and libraries are named here.
+# LibTorch comes from the Python wheel. Its CMake package requires a CUDA toolkit even for CPU programs and
+# overrides our GPU architectures, so its headers and libraries are listed here.
 set(WD_PYTHON_HINT ${PROJECT_SOURCE_DIR}/.venv/bin)
 find_program(WD_PYTHON python3 HINTS ${WD_PYTHON_HINT} DOC "Python that has torch and runs the tests")
 if(NOT WD_TORCH_DIR)
   execute_process(
-    COMMAND ${WD_PYTHON} -c "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])"
+    COMMAND ${WD_PYTHON} -c
+      "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])"
     OUTPUT_VARIABLE torch_dir OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
   set(WD_TORCH_DIR "${torch_dir}" CACHE PATH "Folder of the Python package torch" FORCE)
 endif()
 if(NOT EXISTS "${WD_TORCH_DIR}/include/ATen/ATen.h")
-  message(FATAL_ERROR "No torch found by ${WD_PYTHON}: run ./wd setup, or set WD_TORCH_DIR to the package's folder")
+  message(FATAL_ERROR
+    "No torch found by ${WD_PYTHON}: run ./wd setup, or set WD_TORCH_DIR to the package's folder")
 endif()
 message(STATUS "torch: ${WD_TORCH_DIR}")
 
@@ -25,20 +28,21 @@ if(WD_CUDA)
     message(FATAL_ERROR "${WD_TORCH_DIR} is a torch without CUDA: configure with --preset cpu")
   endif()
   cmake_path(GET WD_TORCH_DIR PARENT_PATH site_packages)
-  set(WD_CUDART_DIR ${site_packages}/nvidia/cu13/lib)  # the runtime that torch brings
+  set(WD_CUDART_DIR ${site_packages}/nvidia/cu13/lib)  # the runtime that comes with torch
   add_library(wd_torch_cuda INTERFACE)
-  # Kept although no symbol may be named: loading the library registers its kernels.
-  target_link_libraries(wd_torch_cuda INTERFACE wd_torch -Wl,--push-state,--no-as-needed ${WD_TORCH_DIR}/lib/libtorch_cuda.so
+  # Linked even if no symbol is referenced: loading the library registers its kernels.
+  target_link_libraries(wd_torch_cuda INTERFACE wd_torch
+    -Wl,--push-state,--no-as-needed ${WD_TORCH_DIR}/lib/libtorch_cuda.so
     ${WD_TORCH_DIR}/lib/libc10_cuda.so -Wl,--pop-state CUDA::cudart)
   target_include_directories(wd_torch_cuda SYSTEM INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:${site_packages}/nvidia/nccl/include>)
   target_compile_definitions(wd_torch_cuda INTERFACE USE_C10D_NCCL)
-  # CUPTI, which torch brings and loads: only its header is needed here.
+  # CUPTI comes with torch, which loads it: only its header is needed here.
   find_path(WD_CUPTI_INCLUDE cupti.h REQUIRED HINTS ${site_packages}/nvidia/cu13/include
     ${CUDAToolkit_LIBRARY_ROOT}/extras/CUPTI/include)
 endif()
 
-# cuBLASLt: torch's, by its name in a folder, since as a full path CMake would order it among other folders of CUDA.
+# torch's cuBLASLt, by name within a folder: CMake would reorder a full path among the other folders of CUDA.
 set(WD_CUBLASLT "")
 if(WD_CUDA)
   file(GLOB cublaslt RELATIVE ${WD_CUDART_DIR} ${WD_CUDART_DIR}/libcublasLt.so.*)
@@ -53,18 +57,21 @@ find_package(CLI11 REQUIRED)
 find_library(WD_XXHASH xxhash REQUIRED)
 add_library(wd_private INTERFACE)
 target_link_libraries(wd_private INTERFACE
-  Threads::Threads yaml-cpp spdlog::spdlog nlohmann_json::nlohmann_json CLI11::CLI11 ${WD_XXHASH} ${CMAKE_DL_LIBS})
+  Threads::Threads yaml-cpp spdlog::spdlog nlohmann_json::nlohmann_json CLI11::CLI11 ${WD_XXHASH}
+  ${CMAKE_DL_LIBS})
 
-# torch's wheel has fmt headers of another version beside its own. Sources that log, src/**/log*.cpp, see the system's.
+# torch's wheel contains fmt headers of another version. Sources that log (src/**/log*.cpp) use the system's
+# headers.
 set(WD_FMT_DIR ${PROJECT_BINARY_DIR}/fmt_first)
 find_path(fmt_include fmt/format.h REQUIRED NO_CACHE)
 file(MAKE_DIRECTORY ${WD_FMT_DIR})
 file(CREATE_LINK ${fmt_include}/fmt ${WD_FMT_DIR}/fmt SYMBOLIC)
 
-# Precompiles torch's headers, or takes them from another target (REUSE_FROM TARGET), for those sources of the target that name them,
-# directly or through a header of ours.
+# Precompiles torch's headers, or reuses them from another target (REUSE_FROM TARGET), for those sources of
+# the target that include them, directly or through one of our headers.
 function(wd_precompile_torch target)
-  file(GLOB_RECURSE headers ${PROJECT_SOURCE_DIR}/include/*.h ${PROJECT_SOURCE_DIR}/src/*.h ${PROJECT_SOURCE_DIR}/tests/*.h)
+  file(GLOB_RECURSE headers
+    ${PROJECT_SOURCE_DIR}/include/*.h ${PROJECT_SOURCE_DIR}/src/*.h ${PROJECT_SOURCE_DIR}/tests/*.h)
   set(torch_headers "(ATen|c10|torch)/[^>\"]+")
   set(known "")
   foreach(depth RANGE 4)
@@ -95,7 +102,7 @@ function(wd_precompile_torch target)
   endif()
 endfunction()
 
-# result = those files that include a header whose name matches.
+# Sets `result` to those of `files` that include a header whose name matches.
 function(wd_filter_including header_regex files result)
   set(matching "")
   foreach(file IN LISTS files)

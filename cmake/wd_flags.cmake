@@ -1,23 +1,24 @@
-# wd_flags.cmake: compiler flags: those on which results depend, for the library and every environment, and our warnings.
+# wd_flags.cmake: the compiler flags on which results depend, for the library and every environment, and our
+# warnings.
 
-# CPU and GPU give the same bits only without contraction. The two -fno flags let loops with sqrt and floor be vectorised.
-# A project that names no build type gets -O3 for its environments all the same.
+# CPU and GPU give the same bits only without contraction. The two -fno flags allow loops with sqrt and floor
+# to be vectorized. A project that sets no build type still gets -O3 for its environments.
 set(WD_FLAGS_CXX -ffp-contract=off -fno-math-errno -fno-trapping-math $<$<CONFIG:>:-O3>)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
   list(APPEND WD_FLAGS_CXX -march=x86-64-v3)
 endif()
-# A function without WD_FN that a kernel calls would be left out of it, with a warning.
+# If a kernel calls a function without WD_FN, nvcc leaves out the call and only warns: make that an error.
 set(WD_FLAGS_CUDA -fmad=false --expt-relaxed-constexpr -Xcompiler=-ffp-contract=off -Xptxas=-warn-spills
   -Werror=cross-execution-space-call)
 
-# A designated initialiser leaves members at their defaults on purpose. GCC 12 sees overlaps and overflows inside
-# std::string (its bug 105651) that are not there.
+# Designated initializers leave members at their defaults on purpose. GCC 12 reports overlaps and overflows
+# inside std::string that do not exist (GCC bug 105651).
 set(WD_WARNINGS -Wall -Wextra -Werror -Wno-missing-field-initializers)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   list(APPEND WD_WARNINGS -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds)
 endif()
 
-# Flags of a target of this project. Warnings are errors, spilled registers among them.
+# Adds the flags of this project to one of its targets. Warnings are errors, including register spills.
 function(wd_own_flags target)
   target_compile_options(${target} PRIVATE
     "$<$<COMPILE_LANGUAGE:CXX>:${WD_FLAGS_CXX};-fno-semantic-interposition;${WD_WARNINGS}>"

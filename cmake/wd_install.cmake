@@ -1,7 +1,7 @@
-# wd_install.cmake: headers, library, program, configurations and the package for find_package(wd).
+# wd_install.cmake: installs headers, library, program, configurations and the package for find_package(wd).
 include(CMakePackageConfigHelpers)
 
-# torch is found where it was at build time; its libraries find their own beside them.
+# torch is found where it was at build time; its libraries find their dependencies in their own folder.
 set_target_properties(wd PROPERTIES INSTALL_RPATH "$ORIGIN;${WD_TORCH_DIR}/lib;${WD_CUDART_DIR}")
 set_target_properties(wdtrain PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
 

@@ -1,8 +1,8 @@
 // cartpole.cu: balance a pole on a cart by pushing the cart left or right.
 //
 // Barto, Sutton and Anderson, "Neuronlike adaptive elements that can solve difficult learning control
-// problems", 1983, with the constants of Gymnasium's CartPole-v1. A balanced pole amplifies rounding e^40
-// times in an episode: the state is double, and operations come in Gymnasium's order
+// problems", 1983, with the constants of Gymnasium's CartPole-v1. A balanced pole amplifies rounding errors
+// by a factor of e^40 within an episode, so the state is double and operations follow Gymnasium's order
 // (tests/envs/cartpole_oracle_test.py).
 #include <wd/env.h>
 
@@ -26,7 +26,7 @@ struct Cartpole {
     }
   };
 
-  enum Purpose { kX, kXDot, kTheta, kThetaDot };  // of random draws
+  enum Purpose { kX, kXDot, kTheta, kThetaDot };  // what each random draw is for
 
   struct State {
     wd::PerAgent<double> x, x_dot, theta, theta_dot;  // [m], [m/s], [rad] from upright, [rad/s]

@@ -1,7 +1,7 @@
 // pendulum.cu: swing a pendulum up and hold it upright with a weak motor. Gymnasium's Pendulum-v1.
 //
-// The state is double and operations come in Gymnasium's order. The torque is float32, as is what Gymnasium
-// computes from the torque alone (tests/envs/pendulum_oracle_test.py).
+// The state is double and operations follow Gymnasium's order. The torque is float32, like everything that
+// Gymnasium computes from the torque alone (tests/envs/pendulum_oracle_test.py).
 #include <wd/env.h>
 
 struct Pendulum {
@@ -21,7 +21,7 @@ struct Pendulum {
     }
   };
 
-  enum Purpose { kTheta, kThetaDot };  // of random draws
+  enum Purpose { kTheta, kThetaDot };  // what each random draw is for
 
   struct State {
     wd::PerAgent<double> theta, theta_dot;  // [rad] from upright, not wrapped; [rad/s]

@@ -1,10 +1,10 @@
 // simple_tag.cu: adversaries chase a faster good agent between round landmarks. Each agent accelerates in one
-// of four directions; bodies that overlap push one another apart.
+// of four directions; overlapping bodies push each other apart.
 //
-// The game is the multi-agent particle environments' "simple tag" (Lowe et al., "Multi-agent actor-critic for
-// mixed cooperative-competitive environments", NeurIPS 2017). Constants, order of operations and layout of
-// observations are those of JaxMARL's MPE_simple_tag_v3 (tests/envs/simple_tag_oracle_test.py);
-// docs/environments.md says where PettingZoo's differs.
+// The game is "simple tag" of the multi-agent particle environments (Lowe et al., "Multi-agent actor-critic
+// for mixed cooperative-competitive environments", NeurIPS 2017). The constants, the order of operations and
+// the observation layout are those of JaxMARL's MPE_simple_tag_v3 (tests/envs/simple_tag_oracle_test.py).
+// docs/environments.md lists the differences from PettingZoo's version.
 #include <wd/env.h>
 
 struct SimpleTag {
@@ -41,14 +41,14 @@ struct SimpleTag {
     }
   };
 
-  enum Purpose { kX, kY, kLandmarkX, kLandmarkY };  // of random draws
+  enum Purpose { kX, kY, kLandmarkX, kLandmarkY };  // what each random draw is for
 
   struct State {
     wd::PerAgent<float> x, y, vx, vy;
-    wd::PerAgent<float> landmark_x, landmark_y;  // entry l is of landmark l; the rest is 0
-    wd::PerReplica<int> tags;                    // touches, counted in every step
+    wd::PerAgent<float> landmark_x, landmark_y;  // entry l belongs to landmark l; further entries are 0
+    wd::PerReplica<int> tags;                    // touches, summed over steps
     wd::Scratch<float> force_x, force_y;         // [agents]
-    wd::Scratch<int> touches;                    // [good agents] adversaries that touch it
+    wd::Scratch<int> touches;                    // [good agents]: number of adversaries that touch each
 
     void describe(auto&& field, const Params& p) {
       field("x", x), field("y", y), field("vx", vx), field("vy", vy);
@@ -93,7 +93,7 @@ struct SimpleTag {
 
   WD_FN static void step(auto& team, const Params& p, State& s, wd::Actions a, wd::Random, wd::Outcome& out) {
     const int agents = p.num_adversaries + p.num_good_agents;
-    team.each(agents, [=, &s](int i) {  // stay, left, right, down, up; then pushes of all that it touches
+    team.each(agents, [=, &s](int i) {  // own acceleration (stay, left, right, down, up), then contacts
       const int move = a.discrete(i, 0);
       const float acceleration = i < p.num_adversaries ? p.adversary_acceleration : p.good_agent_acceleration;
       float force_x = ((move == 2 ? 1.0f : 0.0f) - (move == 1 ? 1.0f : 0.0f)) * acceleration,
@@ -133,15 +133,16 @@ struct SimpleTag {
       out.reward(i) = -p.tag_penalty_for_good_agent * static_cast<float>(touches) -
                       (cost_outside(wd::abs(s.x[i])) + cost_outside(wd::abs(s.y[i])));
     });
-    team.each(p.num_adversaries, [=, &s, &out](int k) {  // pay: all adversaries share
+    team.each(p.num_adversaries, [=, &s, &out](int k) {  // rewards, shared by all adversaries
       int touches = 0;
       for (int g = 0; g < p.num_good_agents; ++g) touches += s.touches[g];
       out.reward(k) = p.tag_reward_for_adversary * static_cast<float>(touches);
     });
   }
 
-  // Adversaries accelerate towards the nearest good agent, good agents away from the nearest adversary, and
-  // back where they would pay for being outside; along the axis that counts more.
+  // Adversaries accelerate toward the nearest good agent. Good agents accelerate away from the nearest
+  // adversary, or back toward the center if being outside would cost them. Both move along the axis with the
+  // larger difference.
   static void scripted(const Params& p, const State& s, int agent, wd::ScriptedAction& action) {
     const bool flees = agent >= p.num_adversaries;
     const int begin = flees ? 0 : p.num_adversaries,
@@ -181,16 +182,17 @@ struct SimpleTag {
   }
 
  private:
-  // Coordinates where being outside begins to cost, and where it costs 1.
+  // Absolute coordinates at which the cost of being outside begins, and at which it reaches 1.
   static constexpr float kFree = 0.9f, kEdge = 1.0f;
 
   WD_FN static float size(const Params& p, int agent) {
     return agent < p.num_adversaries ? p.adversary_size : p.good_agent_size;
   }
 
-  // Force between two bodies, divided by their distance: a soft maximum of their overlap and 0, log(1 +
-  // e^overlap) in margins. 17 margins apart the sum is 1 in float, and the force 0. In the very same place a
-  // force has no direction: there is none.
+  // Force between two bodies, divided by their distance. The force is proportional to a soft maximum of the
+  // overlap and 0, which is log(1 + e^overlap) in units of the margin. At 17 margins apart, 1 + e^-17 rounds
+  // to 1 in float and the force is 0. Two bodies at the same position have no direction to push in, so the
+  // force is 0.
   WD_FN static float contact(const Params& p, float square, float touching) {
     const float reach = touching + 17.0f * p.contact_margin;
     if (square > reach * reach || square == 0.0f) return 0.0f;
@@ -200,7 +202,7 @@ struct SimpleTag {
     return p.contact_force * (softened * p.contact_margin) / distance;
   }
 
-  // What a good agent pays for a coordinate [absolute value].
+  // Cost of one coordinate to a good agent, by its absolute value.
   WD_FN static float cost_outside(float v) {
     if (v < kEdge) return v < kFree ? 0.0f : (v - kFree) * 10.0f;
     return wd::min(wd::exp(2.0f * v - 2.0f), 10.0f);

@@ -1,8 +1,8 @@
-// tag_continuous.cu: taggers chase runners on a square plane; everybody steers by choosing an acceleration
+// tag_continuous.cu: taggers chase runners on a square plane; all agents steer by choosing an acceleration
 // and a turn.
 //
-// The rules are those of WarpDrive's TagContinuous; operations and their order follow its float32 arithmetic,
-// so that whole episodes agree with it (tests/envs/tag_continuous_oracle_test.py).
+// The rules are those of WarpDrive's TagContinuous. The operations and their order follow its float32
+// arithmetic, so that whole episodes agree with it (tests/envs/tag_continuous_oracle_test.py).
 #include <wd/env.h>
 #include <wd/others.h>
 
@@ -54,14 +54,14 @@ struct TagContinuous {
     }
   };
 
-  enum Purpose { kX, kY, kDirection };  // of random draws
+  enum Purpose { kX, kY, kDirection };  // what each random draw is for
 
   struct State {
     wd::PerAgent<float> x, y, speed, direction, acceleration;
-    wd::PerAgent<int> in_game, seen;  // now, and as last observed: tags come after the observation
+    wd::PerAgent<int> in_game, seen;  // current, and as last observed, before tags take effect
     wd::PerAgent<int> survival;       // steps in the game
     wd::PerReplica<int> tags;
-    wd::Scratch<int> captures, neighbor;     // [taggers] tags of this step; [observed, agents]
+    wd::Scratch<int> captures, neighbor;     // [taggers]: tags in this step; [observed, agents]
     wd::Scratch<float> features, distances;  // [kFeatures, agents]; for wd::find_nearest()
 
     void describe(auto&& field, const Params& p) {
@@ -157,14 +157,14 @@ struct TagContinuous {
         least = wd::min(d, least);
       }
       if (least < reach) {
-        team.add(s.captures[tagger], 1);  // integers: exact, whatever the order
+        team.add(s.captures[tagger], 1);  // integers: exact in any order
         team.add(s.tags.get(), 1);
         out.reward(runner) += p.tag_penalty_for_runner;
         if (p.runner_exits_game_after_tagged) s.in_game[runner] = 0;
       }
       if (last && s.in_game[runner] != 0) out.reward(runner) += p.end_of_game_reward_for_runner;
     });
-    team.each(p.num_taggers, [=, &s, &out](int k) {  // pay
+    team.each(p.num_taggers, [=, &s, &out](int k) {  // rewards for tags
       out.reward(k) += static_cast<float>(s.captures[k]) * p.tag_reward_for_tagger;
     });
     const bool left = team.any(p.num_runners, [=, &s](int r) { return s.in_game[p.num_taggers + r] != 0; });
@@ -173,7 +173,7 @@ struct TagContinuous {
     });
   }
 
-  // Taggers run at the nearest runner, runners away from the nearest tagger, all as fast as they can.
+  // Taggers run toward the nearest runner, and runners away from the nearest tagger, at full acceleration.
   static void scripted(const Params& p, const State& s, int agent, wd::ScriptedAction& action) {
     const bool is_tagger = agent < p.num_taggers;
     const int begin = is_tagger ? p.num_taggers : 0,
@@ -212,7 +212,7 @@ struct TagContinuous {
       s.features[5 * agents + i] = i < p.num_taggers ? 1.0f : 0.0f;
       s.features[6 * agents + i] = static_cast<float>(s.seen[i]);
     });
-    const auto sees = [=](int i) { return s.seen[i] != 0; };  // those out of the game see no positions
+    const auto sees = [=](int i) { return s.seen[i] != 0; };  // agents out of the game see no positions
     if (p.use_full_observation) {
       wd::observe_others(team, obs, agents, table(), &s.features[0], sees,
                          [=](int i, int) { return sees(i) ? time : 0.0f; });
@@ -234,13 +234,14 @@ struct TagContinuous {
   }
 
  private:
-  static constexpr int kFeatures = 7,
-                       kRelative = 5;  // seen of every other agent; the first five relative to oneself
+  // Number of features that each agent sees of every other agent; the first kRelative are relative to its
+  // own.
+  static constexpr int kFeatures = 7, kRelative = 5;
   WD_FN static wd::ObservationTable table() {
     return {.features = kFeatures, .relative = kRelative, .own = 1};
   }
 
-  // Value of a choice: 0 is none, then `levels` values from low to high.
+  // Value of a choice: choice 0 gives 0, choices 1 to `levels` give evenly spaced values from low to high.
   WD_FN static float level(int choice, int levels, float low, float high) {
     const float step = (high - low) / static_cast<float>(wd::max(levels - 1, 1));
     const float value = choice == levels && levels > 1 ? high : static_cast<float>(choice - 1) * step + low;

@@ -23,11 +23,11 @@ struct TagGridworld {
             "cost of a step without a tag; the runner's gain");
       field("use_full_observation", use_full_observation, "see all agents, or only the nearest opponent");
       field.choice("start", start, {"corner", "random"},
-                   "taggers begin at the centre, or on any inner cell; the runner at (0, 0)");
+                   "taggers begin at the center, or on any inner cell; the runner at (0, 0)");
     }
   };
 
-  enum Purpose { kX, kY };  // of random draws
+  enum Purpose { kX, kY };  // what each random draw is for
 
   struct State {
     wd::PerAgent<int> x, y;
@@ -85,7 +85,7 @@ struct TagGridworld {
     });
   }
 
-  // Taggers step towards the runner, the runner away from its nearest tagger; of equal moves the first.
+  // Taggers step toward the runner, and the runner away from its nearest tagger. Ties go to the first move.
   static void scripted(const Params& p, const State& s, int agent, wd::ScriptedAction& action) {
     const bool is_runner = agent == p.num_taggers;
     const int other = is_runner ? nearest_tagger(p, s) : p.num_taggers;
@@ -116,7 +116,7 @@ struct TagGridworld {
         write_place(row, agents, j);
         row[2 * agents] = j == runner ? 1.0f : 0.0f;
         row[3 * agents] = j == i ? 1.0f : 0.0f;
-        if (j == runner) row[3 * agents + 1] = time;  // the element after the runner's
+        if (j == runner) row[3 * agents + 1] = time;  // the entry after the runner's
       });
     } else {
       team.each(agents, [=](int i) {
@@ -130,7 +130,7 @@ struct TagGridworld {
   }
 
  private:
-  // By squared distance, ties to the lower id.
+  // Nearest by squared distance; ties go to the lower id.
   WD_FN static int nearest_tagger(const Params& p, const State& s) {
     const int runner = p.num_taggers;
     int nearest = 0;

@@ -1,4 +1,4 @@
-// action_layout.h: what a row of a policy's output stands for.
+// action_layout.h: the meaning of one row of a policy's output.
 #pragma once
 
 #include "wd/math.h"
@@ -6,9 +6,10 @@
 namespace wd {
 
 inline constexpr int kMaxHeads = 16;
-inline constexpr int kMaxComponents = 256;  // each has a random number of its own, by 8 bits of the counter
+// Each component has its own random number, selected by 8 bits of the counter.
+inline constexpr int kMaxComponents = 256;
 
-// kernels/distribution.h has a struct for each.
+// kernels/distribution.h defines a struct for each.
 enum class Distribution : int { kCategorical, kGaussian, kSquashedGaussian };
 
 // Logits of categorical heads side by side, or means of continuous components.

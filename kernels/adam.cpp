@@ -1,4 +1,4 @@
-// adam.cpp: the step on the CPU.
+// adam.cpp: the optimizer step on the CPU.
 #include "kernels/adam_body.h"
 #include "kernels/reduce.h"
 #include "src/base/profile.h"

@@ -1,5 +1,5 @@
-// adam.cu: the step on the GPU: a block a chunk for the norm, whose last block decides; then a thread four
-// parameters.
+// adam.cu: the optimizer step on the GPU: one block per chunk for the norm, the last of which decides the
+// step; then one thread per four parameters.
 #include "kernels/adam_body.h"
 #include "kernels/for_each.cuh"
 #include "kernels/reduce.cuh"
@@ -12,7 +12,8 @@ namespace {
 __device__ bool is_last_block(std::uint64_t* arrived) {
   WD_SHARED(bool, last);
   if (threadIdx.x == 0) {
-    __threadfence();  // this block's partial sum is seen before its arrival
+    // Makes this block's partial sum visible before its arrival.
+    __threadfence();
     last = atomicAdd(reinterpret_cast<unsigned long long*>(arrived), 1ull) == gridDim.x - 1;
   }
   __syncthreads();

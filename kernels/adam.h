@@ -1,5 +1,5 @@
-// adam.h: a step of the optimizer: mean gradient, its norm, clipping, refusal of what is not finite, Adam
-// (Kingma and Ba 2015).
+// adam.h: one optimizer step: mean gradient, its norm, clipping, refusal of non-finite values, Adam (Kingma
+// and Ba 2015).
 #pragma once
 
 #include <cstdint>
@@ -9,44 +9,44 @@
 
 namespace wd {
 
-// What an algorithm says about a minibatch, in the device's memory.
+// An algorithm's input for the step of a minibatch, in device memory.
 struct StepInput {
-  double count;  // rows that the gradient is a sum over; 0: no step is made
-  double check;  // any number that is not finite if the losses are not
+  double count;  // number of rows that the gradient sums over; 0: no step is made
+  double check;  // not finite if the losses are not; otherwise any number
   double stop;   // not 0: the update ends before this step
 };
 inline constexpr std::int64_t kStepInputNumbers = sizeof(StepInput) / sizeof(double);
 
-// What the steps of an update read and leave, in the device's memory, where a captured graph finds it:
+// What the steps of an update read and write, in device memory, where a captured graph finds it:
 // [kStepNumbers] float64.
 struct StepRecord {
   // Set before the update.
   double lr;
   double max_grad_norm;  // infinity: no limit
-  // Over the update; 0 before it.
-  double norm_sum;  // of the mean gradients' norms, before clipping
-  double steps;     // made or refused
-  double refused;   // because losses or norm were not finite
-  double empty;     // minibatches without a row that counts, which make no step
+  // Sums over the update; 0 before it.
+  double norm_sum;  // norms of the mean gradients, before clipping
+  double steps;     // steps made or refused
+  double refused;   // steps refused because losses or norm were not finite
+  double empty;     // minibatches in which no row counts, which make no step
   double stopped;   // 1: ended by the algorithm or by a refusal; further steps do nothing
-  // Of the last step.
+  // The last step.
   double norm;
   double made;  // 1: it changed the parameters
   double scale, step_size, inverse_root;
-  std::uint64_t arrived;  // blocks whose sum is there; 0 between steps
+  std::uint64_t arrived;  // number of blocks whose partial sum is written; 0 between steps
 };
 inline constexpr std::int64_t kStepNumbers = sizeof(StepRecord) / sizeof(double);
 
-// Where an update's record begins. What it refers to lies on the device.
+// The initial values of an update's record. Pointers are to device memory.
 struct BeginUpdateArgs {
   StepRecord* record = nullptr;
   const double* lr = nullptr;
   const double* max_grad_norm = nullptr;  // null: no limit
-  const std::int64_t* failed = nullptr;   // where it is not 0, the update does nothing; or null
+  const std::int64_t* failed = nullptr;   // if it is not 0, the update does nothing; or null
 };
 
-// Forgets the numbers of the last update, unless it refused a step: then its record stays, and nothing more
-// is learned. Enqueues.
+// Clears the numbers of the last update, unless that update refused a step: then its record stays, and
+// nothing more is learned. Enqueues.
 void begin_update(Queue queue, const BeginUpdateArgs& args);
 
 struct AdamArgs {
@@ -57,16 +57,16 @@ struct AdamArgs {
   float* second_moment = nullptr;   // [n]
   std::uint16_t* shadow = nullptr;  // [n]: the parameters in bfloat16, rounded to nearest even; or null
   const StepInput* input = nullptr;
-  float* steps = nullptr;  // [1], made since training began
+  float* steps = nullptr;  // [1]: steps made since training began
   StepRecord* record = nullptr;
   double* partial = nullptr;  // working memory, num_chunks(n)
   double beta1 = 0.9, beta2 = 0.999;
   float epsilon = 1e-8f;
 };
 
-// A minibatch changes nothing if its losses or norm are not finite, or if no row counts. Arrays of n start at
-// multiples of 16 bytes. On CUDA two launches. The order of the norm's sum is that of sum_of_squares()
-// (reduce.h). Enqueues.
+// A minibatch changes nothing if its losses or norm are not finite, or if no row counts. Arrays of n elements
+// start at multiples of 16 bytes. Takes two launches on CUDA. Sums the norm in the same order as
+// sum_of_squares() (reduce.h). Enqueues.
 void adam(Queue queue, const AdamArgs& args);
 
 WD_CUDA_KERNEL(begin_update, const BeginUpdateArgs& args)

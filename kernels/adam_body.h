@@ -1,4 +1,4 @@
-// adam_body.h: what a step decides, and the change of one parameter, the same code on both devices.
+// adam_body.h: decides a step, and changes one parameter, the same code on both devices.
 #pragma once
 
 #include "kernels/adam.h"
@@ -26,8 +26,8 @@ WD_FN void begin_record(const BeginUpdateArgs& args, std::int64_t) {
   args.record->stopped = args.failed != nullptr && *args.failed != 0 ? 1.0 : 0.0;
 }
 
-// The record after the minibatch whose summed gradient has this sum of squares: whether it makes a step, and
-// the step's factors.
+// Updates the record for the minibatch whose summed gradient has this sum of squares: whether it makes a
+// step, and the factors of the step.
 WD_FN void decide_step(const AdamArgs& args, double squares) {
   StepRecord& record = *args.record;
   const StepInput& input = *args.input;

@@ -1,4 +1,4 @@
-// clock.cu: the clock, and one schedule per item.
+// clock.cu: advances the clock, and evaluates one schedule per item.
 #include "kernels/clock_body.h"
 #include "kernels/kernel.h"
 

@@ -1,4 +1,4 @@
-// clock_body.h: the clock's next advance_clock_once, and a coefficient at this moment, the same code on both
+// clock_body.h: advances the clock, and evaluates a coefficient at the current time, the same code on both
 // devices.
 #pragma once
 

@@ -8,23 +8,23 @@
 
 namespace wd {
 
-// A unit is one step t of one replica e. Replica e of the whole job (e counted over all ranks) shuffles its T
+// A unit is one step t of one replica e, where e counts over all ranks of the job. Replica e shuffles its T
 // steps; the p-th of them goes to minibatch (e T + p) mod M. So any range of replicas, and with it each rank,
-// has a share of every minibatch that is known beforehand and differs by one unit at most, whatever the
-// random numbers are.
+// has a share of every minibatch that is known in advance and varies by at most one unit, whatever the random
+// numbers are.
 struct DealArgs {
   int steps = 0, num_envs = 0;         // T, E of this rank
   int count = 1;                       // M
-  std::int64_t first_replica = 0;      // of this rank, in the whole job
-  std::int64_t capacity = 0;           // units of this rank for one minibatch at most: ceil(T E / M)
-  RandomKey key = {};                  // of Stream::kShuffle
+  std::int64_t first_replica = 0;      // first replica of this rank, in the whole job
+  std::int64_t capacity = 0;           // max units of this rank per minibatch: ceil(T E / M)
+  RandomKey key = {};                  // for Stream::kShuffle
   std::uint64_t iteration = 0;         // below 2^48
-  const TrainingTime* time = nullptr;  // where not null, its iteration is added
+  const TrainingTime* time = nullptr;  // if not null, its iteration is added
   std::uint32_t epoch = 0;             // below 2^16
-  std::int64_t* order = nullptr;       // [M, capacity]: units as t E + e; a last column may stay as it is
+  std::int64_t* order = nullptr;       // [M, capacity]: units as t E + e; a last column may stay unwritten
 };
 
-// The minibatch of this rank's first unit; the others follow in turn.
+// The minibatch of this rank's first unit; the others are dealt in turn.
 WD_FN std::int64_t first_minibatch(const DealArgs& args) {
   const std::int64_t M = args.count;
   return args.first_replica % M * (args.steps % M) % M;

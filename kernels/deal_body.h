@@ -5,11 +5,11 @@
 
 namespace wd {
 
-// Fisher and Yates, inside out, in the very places where the units end up.
+// Fisher-Yates shuffle, inside-out variant, at the final positions of the units.
 WD_FN void deal_replica(const DealArgs& args, std::int64_t e) {
   const std::int64_t T = args.steps, M = args.count, E = args.num_envs, first = first_minibatch(args);
   const auto place = [&](std::int64_t p) {
-    const std::int64_t unit = e * T + p;  // of this rank
+    const std::int64_t unit = e * T + p;  // counted on this rank
     return (first + unit) % M * args.capacity + unit / M;
   };
   const std::uint64_t iteration =
@@ -24,7 +24,7 @@ WD_FN void deal_replica(const DealArgs& args, std::int64_t e) {
     }
     const auto q =
         static_cast<std::int64_t>((std::uint64_t{bits.word[0]} * static_cast<std::uint64_t>(p + 1)) >> 32);
-    bits = {{bits.word[1], bits.word[2], bits.word[3], 0}};  // indexed by p they would lie in local memory
+    bits = {{bits.word[1], bits.word[2], bits.word[3], 0}};  // indexed by p, they would be in local memory
     args.order[place(p)] = args.order[place(q)];
     args.order[place(q)] = p * E + e;
   }

@@ -7,7 +7,7 @@
 //   gradient(row, action, d_log_prob, entropy_coeff, grad, log_std_grad)
 //       writes the gradient of d_log_prob * log_prob - entropy_coeff * entropy, with respect to the columns
 //       of the output and to log_std; grad holds the scratch of evaluate()
-// A new one also has a row in with_distribution().
+// A new distribution also needs a case in with_distribution().
 #pragma once
 
 #include "kernels/action_layout.h"
@@ -16,7 +16,7 @@
 
 namespace wd {
 
-// What a distribution reads of one row.
+// A distribution's input for one row.
 struct DistributionRow {
   const ActionLayout& layout;
   const float* output;        // [columns]: logits or means
@@ -28,7 +28,7 @@ struct LogProbEntropy {
   float log_prob = 0.0f, entropy = 0.0f;
 };
 
-// A categorical head: softmax of `logits` over the choices that `legal` (null: all) permits.
+// A categorical head: softmax of `logits` over the choices that `legal` allows (null: all).
 struct Softmax {
   float highest = -3.0e38f;
   float sum = 0.0f;
@@ -38,7 +38,7 @@ struct Softmax {
     for (int i = 0; i < n; ++i) s.sum += s.weight(logits, legal, i);
     return s;
   }
-  // Keeps the weights.
+  // Also stores the weights.
   WD_FN static Softmax of(const float* logits, const std::uint8_t* legal, int n, float* weights) {
     Softmax s = highest_of(logits, legal, n);
     for (int i = 0; i < n; ++i) s.sum += weights[i] = s.weight(logits, legal, i);
@@ -50,13 +50,14 @@ struct Softmax {
       s.highest = legal != nullptr && legal[i] == 0 ? s.highest : max(s.highest, logits[i]);
     return s;
   }
-  // Probability times sum.
+  // The probability times `sum`.
   WD_FN float weight(const float* logits, const std::uint8_t* legal, int i) const {
     return legal != nullptr && legal[i] == 0 ? 0.0f : exp(logits[i] - highest);
   }
   WD_FN float log_prob(float logit) const { return (logit - highest) - log(sum); }
 
-  // The first choice whose cumulative weight passes u (the last legal one where rounding lets none pass).
+  // The first choice whose cumulative weight exceeds u times the sum (the last legal one if rounding lets
+  // none exceed it).
   WD_FN int draw(const float* logits, const std::uint8_t* legal, int n, float u) const {
     float cumulative = 0.0f;
     int last = 0;
@@ -81,7 +82,7 @@ struct Softmax {
 
 // Independent categorical heads side by side.
 struct Categorical {
-  // bits(group): four random words for draws 4 group .. 4 group + 3.
+  // bits(group) returns four random words, for draws 4 group .. 4 group + 3.
   template <typename Bits>
   WD_FN static float sample(const DistributionRow& row, bool greedy, const Bits& bits, std::int32_t* action) {
     const float* logits = row.output;
@@ -95,7 +96,7 @@ struct Categorical {
       const int choice = greedy ? Softmax::likeliest(logits, legal, n)
                                 : softmax.draw(logits, legal, n, uniform_of(words.word[h % 4]));
       action[h] = choice;
-      // Where no choice is legal this is not a number, which the guard of the update finds.
+      // If no choice is legal this is NaN, which the check of the update detects.
       log_prob += softmax.sum > 0.0f ? softmax.log_prob(logits[choice]) : __builtin_nanf("");
       logits += n;
       legal = legal == nullptr ? nullptr : legal + n;
@@ -125,8 +126,9 @@ struct Categorical {
     return sum;
   }
 
-  // d log_prob / dl_i = 1[i = a] - p_i and dH / dl_i = -p_i (log p_i + H), head by head; `grad` has the
-  // probabilities. Their logarithms are logits less a constant of the head, which the likeliest choice tells.
+  // d log_prob / dl_i = 1[i = a] - p_i and dH / dl_i = -p_i (log p_i + H), head by head. `grad` holds the
+  // probabilities. Their logarithms are the logits minus a constant of the head, which follows from the
+  // likeliest choice.
   WD_FN static void gradient(const DistributionRow& row, const std::int32_t* action, float d_log_prob,
                              float entropy_coeff, float* grad, float*) {
     const float* logits = row.output;
@@ -148,10 +150,10 @@ struct Categorical {
   }
 };
 
-// log of the standard normal density's constant, 0.5 log(2 pi).
+// The constant of the standard normal log-density: 0.5 log(2 pi).
 inline constexpr float kHalfLogTwoPi = 0.918938533204673f;
 
-// A diagonal Gaussian whose standard deviations are the same in all states.
+// A diagonal Gaussian whose standard deviations do not depend on the state.
 struct Gaussian {
   template <typename Bits>
   WD_FN static float sample(const DistributionRow& row, bool greedy, const Bits& bits, std::int32_t* action) {
@@ -186,12 +188,13 @@ struct Gaussian {
   }
 };
 
-// a = tanh(u) of a diagonal Gaussian u: never outside of (-1, 1), which are the bounds of a box in
-// half-widths (Haarnoja et al. 2018, appendix C). Its entropy has no closed form: that of u plus
-// log(1 - a^2) of the row's own action is an estimate, and so is its gradient, in which the action moves with
-// the mean and the deviation as if it were drawn again with the same random number.
+// a = tanh(u), where u has a diagonal Gaussian distribution: always within (-1, 1), the bounds of a box in
+// half-widths (Haarnoja et al. 2018, appendix C). The entropy has no closed form. It is estimated by the
+// entropy of u plus log(1 - a^2) of the row's own action. The gradient of this estimate is an estimate too:
+// the action moves with the mean and the standard deviation, as if it were drawn again with the same random
+// number.
 struct SquashedGaussian {
-  static constexpr float kMax = 1.0f - 0x1p-22f;  // of |a|: beyond it u cannot be told from a
+  static constexpr float kMax = 1.0f - 0x1p-22f;  // max |a|: u cannot be recovered from values beyond it
 
   template <typename Bits>
   WD_FN static float sample(const DistributionRow& row, bool greedy, const Bits& bits, std::int32_t* action) {
@@ -200,7 +203,7 @@ struct SquashedGaussian {
       const float u = row.output[k] + exp(row.layout.log_std[k]) * z;
       detail::store_word(action, k, clamp(tanh(u), -kMax, kMax));
     }
-    // From the stored action, as the update has it: the ratio of equal policies is 1.
+    // Uses the stored action, as the update does, so that the ratio of equal policies is 1.
     return evaluate(row, action, nullptr).log_prob;
   }
 
@@ -230,7 +233,7 @@ struct SquashedGaussian {
   WD_FN static float before_tanh(float a) { return 0.5f * (log(1.0f + a) - log(1.0f - a)); }
 };
 
-// use(D()) of the layout's distribution D.
+// Calls use(D()) with the layout's distribution D.
 template <typename Use>
 WD_FN void with_distribution(const ActionLayout& layout, const Use& use) {
   switch (layout.distribution) {

@@ -1,4 +1,4 @@
-// episodes.cpp: episode statistics on the CPU, replicas spread over threads.
+// episodes.cpp: episode statistics on the CPU, with replicas divided among threads.
 #include "kernels/episodes_body.h"
 #include "src/base/profile.h"
 #include "wd/detail/parallel.h"

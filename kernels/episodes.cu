@@ -1,4 +1,4 @@
-// episodes.cu: episode statistics on the GPU: all steps at once, then a thread a replica.
+// episodes.cu: episode statistics on the GPU: all steps at once, then one thread per replica.
 #include "kernels/episodes_body.h"
 #include "kernels/for_each.cuh"
 

@@ -1,4 +1,5 @@
-// episodes.h: returns and lengths of the episodes that ended in a rollout, kept on across rollouts.
+// episodes.h: returns and lengths of the episodes that ended in a rollout; unfinished episodes continue in
+// the next.
 #pragma once
 
 #include "kernels/clock.h"
@@ -14,35 +15,36 @@ struct EpisodesArgs {
   const std::uint8_t* terminated = nullptr;     // [T, E]
   const std::uint8_t* truncated = nullptr;      // [T, E]
   const std::uint8_t* reset_step = nullptr;     // [T, E]
-  float* running_return = nullptr;              // [E]: of the episode under way
-  std::int32_t* running_length =
-      nullptr;                       // [E]: negative where the episode does not count, from kUncounted on
-  float* finished_return = nullptr;  // [T, E]: where an episode that counts ended; elsewhere 0
-  std::int32_t* finished_length = nullptr;  // [T, E]: its steps; 0 where none ended
+  float* running_return = nullptr;              // [E]: of the current episode
+  // [E]: of the current episode; negative, starting at kUncounted, if the episode does not count.
+  std::int32_t* running_length = nullptr;
+  float* finished_return = nullptr;         // [T, E]: if an episode that counts ended; otherwise 0
+  std::int32_t* finished_length = nullptr;  // [T, E]: number of its steps; 0 if none ended
 };
 
-// The length of an episode that does not count, before its first step: no episode is long enough to get from
-// here to 0.
+// Initial length of an episode that does not count: no episode is long enough to reach 0 from here.
 inline constexpr std::int32_t kUncounted = -(1 << 30);
 
 // Enqueues.
 void episodes(Queue queue, const EpisodesArgs& args);
 
-// The record of finished episodes: a row of doubles each, in the order of step and then replica, whoever
-// reads it being free to come after several rollouts.
+// The record of finished episodes: one row of doubles per episode, ordered by step and then by replica. It
+// may be read after several rollouts.
 struct AppendArgs {
-  int steps = 0, num_envs = 0;                    // T, E of this rank
-  std::int64_t first_replica = 0, all_envs = 0;   // of this rank; replicas of the whole job
-  const TrainingTime* time = nullptr;             // on the device
-  std::int64_t rollout_steps = 0;                 // a whole rollout's: what the clock's iterations count
+  int steps = 0, num_envs = 0;                   // T, E of this rank
+  std::int64_t first_replica = 0, all_envs = 0;  // first one of this rank; replicas of the whole job
+  const TrainingTime* time = nullptr;            // on the device
+  // Steps of a whole rollout, which the clock's iterations count.
+  std::int64_t rollout_steps = 0;
   const std::int32_t* finished_length = nullptr;  // [T, E]
   int num_policies = 0, num_statistics = 0;
   const float* finished_return[kMaxRoles] = {};  // [T, E] each
   const float* statistics = nullptr;             // [T, E, num_statistics]
   std::int64_t* offset = nullptr;                // [episode_chunks(T E)], working memory
-  std::int64_t* count = nullptr;                 // rows so far
-  std::int64_t capacity = 0;                     // rows; episodes beyond it are left out
-  double* row = nullptr;  // [capacity, 2 + policies + statistics]: place in time, length, returns, statistics
+  std::int64_t* count = nullptr;                 // number of rows so far
+  std::int64_t capacity = 0;                     // max rows; further episodes are left out
+  // [capacity, 2 + policies + statistics]: position in time, length, returns, statistics.
+  double* row = nullptr;
 };
 
 inline constexpr std::int64_t kEpisodeChunk = 256;

@@ -1,4 +1,4 @@
-// episodes_body.h: follows the episodes of one replica through a rollout, the same code on both devices.
+// episodes_body.h: tracks the episodes of one replica through a rollout, the same code on both devices.
 #pragma once
 
 #include "kernels/episodes.h"
@@ -6,8 +6,8 @@
 
 namespace wd {
 
-// Mean over the policy's agents of one step's rewards, kept in finished_return until the episodes are
-// followed: all steps of all replicas can do this at once, while episodes have to be followed in order.
+// Mean reward of one step over the policy's agents, stored in finished_return until the episodes are tracked:
+// this can run for all steps of all replicas at once, whereas episodes must be tracked in order.
 WD_FN void mean_reward(const EpisodesArgs& args, std::int64_t step) {
   const float* const reward = args.reward + step * args.num_agents;
   float sum = 0.0f;
@@ -44,7 +44,7 @@ WD_FN void count_ended(const AppendArgs& args, std::int64_t chunk) {
   args.offset[chunk] = count;
 }
 
-// Counts become the places of each chunk's first row.
+// Converts counts to the position of each chunk's first row.
 WD_FN void place_chunks(const AppendArgs& args, std::int64_t) {
   std::int64_t place = *args.count;
   for (std::int64_t c = 0; c < episode_chunks(static_cast<std::int64_t>(args.steps) * args.num_envs); ++c) {

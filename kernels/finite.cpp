@@ -1,4 +1,4 @@
-// finite.cpp: the search on the CPU: whole pieces are passed over at the speed of memory.
+// finite.cpp: the search on the CPU: blocks without a hit are skipped at the speed of memory.
 #include <algorithm>
 #include <atomic>
 

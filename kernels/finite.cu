@@ -1,4 +1,5 @@
-// finite.cu: the search on the GPU: a thread a number; only what is found touches shared memory of others.
+// finite.cu: the search on the GPU: one thread per number; only numbers that are found cause atomic
+// operations.
 #include "kernels/finite_body.h"
 #include "kernels/for_each.cuh"
 

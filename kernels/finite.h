@@ -1,4 +1,4 @@
-// finite.h: the search for numbers that are NaN or infinite, and the record of the first one found.
+// finite.h: searches for numbers that are NaN or infinite, and records the first one found.
 #pragma once
 
 #include "kernels/clock.h"
@@ -13,15 +13,15 @@ struct FloatArray {
   bool bfloat16 = false;
 };
 
-// *first = the least i with x[i] NaN or infinite, where that is less than *first was. Enqueues.
+// Sets *first to the smallest i with x[i] NaN or infinite, if that is less than *first. Enqueues.
 void first_not_finite(Queue queue, const FloatArray& x, std::int64_t* first);
 
 inline constexpr int kMaxWatched = 32;
 
-// On the device: the first of all that were found. Once there is one, nothing more is learned.
+// The first non-finite number found, in device memory. Once there is one, nothing more is learned.
 struct Failure {
-  std::int64_t iteration = 0;  // that found it, counted from 1; 0: all was finite so far
-  std::int64_t array = 0;      // among those watched
+  std::int64_t iteration = 0;  // in which it was found, counted from 1; 0: all was finite so far
+  std::int64_t array = 0;      // index among the arrays watched
   std::int64_t index = 0;
   double value = 0.0;
 };
@@ -34,8 +34,7 @@ struct WatchArgs {
   Failure* failure = nullptr;          // on the device
 };
 
-// Looks through the arrays; a failure that stands is left alone. Of several arrays the first counts.
-// Enqueues.
+// Searches the arrays. An existing failure is not overwritten; of several arrays the first counts. Enqueues.
 void watch(Queue queue, const WatchArgs& args);
 
 WD_CUDA_KERNEL(first_not_finite, const FloatArray& x, std::int64_t* first)

@@ -1,4 +1,4 @@
-// finite_body.h: the test of one number, and what is made of a search, the same code on both devices.
+// finite_body.h: tests one number, and records the result of a search, the same code on both devices.
 #pragma once
 
 #include "kernels/finite.h"
@@ -6,7 +6,7 @@
 
 namespace wd {
 
-// All bits of the exponent are set: of a float32, of a bfloat16.
+// Whether all bits of the exponent are set, of a float32 and of a bfloat16.
 WD_FN bool is_not_finite(std::uint32_t bits) { return (bits & 0x7f800000u) == 0x7f800000u; }
 WD_FN bool is_not_finite(std::uint16_t bits) { return (bits & 0x7f80u) == 0x7f80u; }
 

@@ -1,4 +1,4 @@
-// for_each.cuh: runs a body for every one of n items, a thread each: the one place that computes a grid.
+// for_each.cuh: runs a body for each of n items, one thread per item.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 
 namespace wd::cuda {
 
-// Of a block. With the number of blocks that must fit on a multiprocessor it leaves a thread 64 registers:
-// left alone, ptxas cuts the loss to 40 and spills.
+// Threads per block. Together with the number of blocks that must fit on a multiprocessor this leaves 64
+// registers per thread: without it, ptxas limits the loss to 40 and spills.
 inline constexpr int kThreads = 128;
 inline constexpr int kBlocksPerMultiprocessor = 8;
 
-// Throws std::runtime_error naming the kernel when its launch was refused. What goes wrong while it runs is
-// seen by whoever next synchronises with the stream.
+// Throws std::runtime_error naming the kernel if its launch was refused. Errors while it runs appear at the
+// next synchronization with the stream.
 inline void check_launch(const char* kernel) {
   const cudaError_t error = cudaGetLastError();
   WD_CHECK(error == cudaSuccess, "CUDA kernel ", kernel, ": ", cudaGetErrorName(error), ": ",
@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor)
   if (i < n) kBody(args, i);
 }
 
-// kBody(args, 0) .. kBody(args, n - 1), in any order. Enqueues.
+// Runs kBody(args, 0) .. kBody(args, n - 1), in any order. Enqueues.
 template <auto kBody, typename Args>
 void for_each(void* stream, const char* name, std::int64_t n, const Args& args) {
   if (n == 0) return;

@@ -1,4 +1,4 @@
-// gather.cpp: gathering on the CPU, rows spread over threads.
+// gather.cpp: gathering on the CPU, with rows divided among threads.
 #include "kernels/gather.h"
 
 #include <cstring>
@@ -10,7 +10,7 @@
 namespace wd {
 namespace {
 
-// Short rows are moved by a few instructions: the call of a general copy would cost more than they do.
+// Short rows are copied by a few instructions, which cost less than the call of a general copy.
 template <std::size_t kBytes>
 void copy_rows(const GatheredArray& array, const std::int64_t* index, std::int64_t begin, std::int64_t end) {
   for (std::int64_t i = begin; i < end; ++i)

@@ -1,4 +1,4 @@
-// gather.cu: gathering on the GPU, a thread a word.
+// gather.cu: gathering on the GPU, one thread per word.
 #include "kernels/for_each.cuh"
 #include "kernels/gather_body.h"
 

@@ -1,4 +1,4 @@
-// gather.h: rows of several arrays by one list of indices, in one kernel.
+// gather.h: gathers rows of several arrays by one list of indices, in one kernel.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,12 @@ namespace wd {
 
 inline constexpr int kMaxGathered = 10;
 
-// Rows of one array; both ends begin at a multiple of word_bytes.
+// Rows of one array. `from` and `to` are aligned to word_bytes, of which row_bytes is a multiple.
 struct GatheredArray {
   const std::byte* from = nullptr;
   std::byte* to = nullptr;
   std::int64_t row_bytes = 0;
-  int word_bytes = 0;  // 16, 4 or 1: what a thread of a GPU copies
+  int word_bytes = 0;  // 16, 4 or 1: size of the words that GPU threads copy
 };
 
 struct GatherArgs {
@@ -24,11 +24,11 @@ struct GatherArgs {
   int num_arrays = 0;
   GatheredArray arrays[kMaxGathered];
 
-  // Throws where there are too many.
+  // Throws std::runtime_error if there are too many.
   void add(const void* from, void* to, std::int64_t row_bytes);
 };
 
-// to[i] = from[index[i]] of every array. Enqueues.
+// Sets to[i] = from[index[i]] for every array. Enqueues.
 void gather(Queue queue, const GatherArgs& args);
 
 WD_CUDA_KERNEL(gather, const GatherArgs& args)

@@ -1,4 +1,4 @@
-// gather_body.h: one word of the rows that are gathered, array by array.
+// gather_body.h: copies one word of the gathered rows, array by array.
 #pragma once
 
 #include "kernels/gather.h"
@@ -9,7 +9,7 @@ struct alignas(16) Word16 {
   std::uint32_t part[4];
 };
 
-// Words of one row of all arrays.
+// Number of words in one row of all arrays together.
 WD_FN std::int64_t words_of_row(const GatherArgs& args) {
   std::int64_t words = 0;
   for (int k = 0; k < args.num_arrays; ++k) words += args.arrays[k].row_bytes / args.arrays[k].word_bytes;
@@ -23,7 +23,7 @@ WD_FN void copy_word(const GatheredArray& array, std::int64_t from_row, std::int
       reinterpret_cast<const Word*>(array.from + from_row * array.row_bytes)[word];
 }
 
-// Word i of rows * words_of_row(): the first array's of all rows, then the second's.
+// Copies word i of rows * words_of_row(): first come all rows of the first array, then those of the second.
 WD_FN void gather_word(const GatherArgs& args, std::int64_t i) {
   for (int k = 0; k < args.num_arrays; ++k) {
     const GatheredArray& array = args.arrays[k];

@@ -1,14 +1,14 @@
 // kernel.h: one source for both devices: a kernel that runs a body for each of its items.
 //
-// A source NAME.cu that says WD_KERNEL is compiled as C++, where it defines wd::NAME(queue, args), and as
+// A source NAME.cu that uses WD_KERNEL is compiled as C++, where it defines wd::NAME(queue, args), and as
 // CUDA, where it defines wd::cuda::NAME(stream, args) with one thread per item (CMakeLists.txt). Use it at
 // global scope:
 //
 //   WD_KERNEL(name, Args, body, items, grain, label)
-//       body(args, i) runs for i in [0, items), on the CPU in pieces of at least `grain`; both may use
-//       `args`. `label` names the kernel in profiles.
+//       runs body(args, i) for i in [0, items), on the CPU in pieces of at least `grain` items; `items` and
+//       `grain` may use `args`. `label` names the kernel in profiles.
 //   WD_SMALL_KERNEL(name, Args, body, items)
-//       so few items that the CPU takes them one after another
+//       is for so few items that the CPU runs them one after another.
 #pragma once
 
 #include "kernels/queue.h"

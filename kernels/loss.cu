@@ -1,5 +1,5 @@
-// loss.cu: the loss, one row per item; on the CPU on the calling thread, as blocks of rows run in parallel
-// above it.
+// loss.cu: the loss, one row per item; on the CPU it runs on the calling thread, because blocks of rows
+// already run in parallel.
 #include "kernels/kernel.h"
 #include "kernels/loss_body.h"
 

@@ -1,4 +1,4 @@
-// loss.h: policy, value and entropy losses of a chunk of rows, with their gradients with respect to the
+// loss.h: policy, value and entropy losses of a chunk of rows, and their gradients with respect to the
 // network's output.
 #pragma once
 
@@ -6,10 +6,10 @@
 
 namespace wd {
 
-// Sums over the rows that count; divide by kCount.
+// Sums over the rows that count; divide by kCount for means.
 enum LossSum { kCount, kPolicyLoss, kValueLoss, kEntropy, kApproxKl, kClipped, kNumLossSums };
 
-// Of the loss at one moment of training.
+// The coefficients of the loss at one time of training.
 struct LossCoefficients {
   float clip = 0.2f;
   float value_clip = 0.0f;   // 0: off
@@ -20,12 +20,12 @@ struct LossCoefficients {
 struct LossArgs {
   std::int64_t rows = 0;
   ActionLayout layout{};
-  // Clipped surrogate (Schulman et al. 2017, eq. 7), the logarithm of the ratio kept within 20 of 0, where
-  // the gradient ends; else -log_prob * advantage.
+  // Clipped surrogate (Schulman et al. 2017, eq. 7), with the logarithm of the ratio clamped to [-20, 20],
+  // beyond which the gradient is 0. If false: -log_prob * advantage.
   bool ppo = false;
   bool with_value = true;  // REINFORCE has no value loss
   LossCoefficients fixed{};
-  const LossCoefficients* scheduled = nullptr;  // on the device, in place of `fixed`; or null
+  const LossCoefficients* scheduled = nullptr;  // on the device, used instead of `fixed`; or null
   const float* output = nullptr;                // [rows, output_stride]
   const float* value = nullptr;                 // [rows], value_stride apart
   int output_stride = 0, value_stride = 0;
@@ -36,8 +36,8 @@ struct LossArgs {
   const float* advantage = nullptr;           // [rows]
   const float* advantage_norm = nullptr;      // {mean, 1 / standard deviation}, or null
   const float* target = nullptr;              // [rows]
-  const std::uint8_t* mask = nullptr;         // [rows]: rows with 0 get gradient 0 and count nothing
-  float* output_grad = nullptr;               // [rows, grad_stride]: of the sum, not the mean
+  const std::uint8_t* mask = nullptr;         // [rows]: rows with 0 get gradient 0 and do not count
+  float* output_grad = nullptr;               // [rows, grad_stride]: gradient of the sum, not of the mean
   float* value_grad = nullptr;                // [rows], value_grad_stride apart
   float* log_std_grad = nullptr;              // [rows, components]; Gaussian only
   int grad_stride = 0, value_grad_stride = 0;

@@ -14,8 +14,8 @@ struct ScalarLoss {
   float loss, gradient;
 };
 
-// r = pi / pi_old. Its logarithm is kept within kMax, beyond which r is constant: one row whose old
-// probability was next to nothing cannot make the loss infinite.
+// r = pi / pi_old. Its logarithm is clamped to [-kMax, kMax], beyond which r is constant: one row with a tiny
+// old probability cannot make the loss infinite.
 struct Ratio {
   static constexpr float kMax = 20.0f;
   float log, value;
@@ -33,7 +33,7 @@ WD_FN ScalarLoss policy_loss(const LossArgs& args, float log_prob, const Ratio& 
   return {-min(ratio * advantage, clipped * advantage), inside ? -ratio * advantage : 0.0f};
 }
 
-// (v - target)^2, pessimistic under value clipping: the larger of it and the loss at v_old + clip(v - v_old).
+// (v - target)^2; with value clipping, the larger of this and the loss at v_old + clip(v - v_old).
 WD_FN ScalarLoss value_loss(const LossArgs& args, float value, float old_value, float target) {
   const float error = value - target;
   if (coefficients(args).value_clip <= 0.0f) return {error * error, 2.0f * error};

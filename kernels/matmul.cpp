@@ -1,9 +1,9 @@
-// matmul.cpp: tiles of six rows by sixteen columns in registers, against panels of b that stay in the first
-// cache.
+// matmul.cpp: tiles of six rows by sixteen columns in registers, multiplied with panels of b that stay in the
+// L1 cache.
 //
-// The plan is that of Goto and van de Geijn, "Anatomy of high-performance matrix multiplication" (2008), less
-// the packing of a, which is short here. What it saves against a library is the way there: a layer of 64
-// takes less time than MKL's dispatch.
+// The algorithm is that of Goto and van de Geijn, "Anatomy of high-performance matrix multiplication" (2008),
+// without packing of a, which is small here. Compared with a library it saves the overhead of the call: a
+// layer of 64 takes less time than MKL's dispatch.
 #include "kernels/matmul.h"
 
 #include <algorithm>
@@ -16,8 +16,8 @@ namespace {
 
 using Vector = float __attribute__((vector_size(32)));
 
-constexpr int kLanes = 8;                       // floats of a vector
-constexpr int kTileRows = 6, kTileVectors = 2;  // twelve sums in registers, of sixteen
+constexpr int kLanes = 8;                       // floats per vector
+constexpr int kTileRows = 6, kTileVectors = 2;  // twelve sums, of sixteen registers
 constexpr int kPanelColumns = kTileVectors * kLanes;
 constexpr std::int64_t kPanelRows = 256;  // 16 KiB
 
@@ -28,7 +28,8 @@ Vector load(const float* from) {
 }
 void store(float* to, Vector v) { std::memcpy(to, &v, sizeof(v)); }
 
-// [rows, columns] of b from (first, column) on, into rows of `width` columns: zero where b has none.
+// Packs [rows, columns] of b, from (first, column) on, into rows of `width` columns, with zeros where b has
+// none.
 void pack(const MatmulArgs& args, std::int64_t first, std::int64_t rows, std::int64_t column, int columns,
           int width, float* panel) {
   const ConstMatrix& b = args.b;
@@ -43,8 +44,8 @@ void pack(const MatmulArgs& args, std::int64_t first, std::int64_t rows, std::in
   }
 }
 
-// c[0 : kRows, 0 : kVectors * kLanes] = start + a panel, where start is a row for all rows, or null: what
-// stands in c.
+// c[0 : kRows, 0 : kVectors * kLanes] = start + a panel, where start is one row for all rows, or null to
+// start from the contents of c.
 template <int kRows, int kVectors>
 void multiply(const ConstMatrix& a, const float* panel, std::int64_t k, const float* start, float* c,
               std::int64_t c_row) {
@@ -76,7 +77,7 @@ Multiply multiply_of(std::int64_t rows) {
   return kAll[rows - 1];
 }
 
-// All rows of c against one panel: columns [column, column + columns), terms [first, first + k).
+// Multiplies all rows of c with one panel: columns [column, column + columns), terms [first, first + k).
 template <int kVectors>
 void multiply_panel(const MatmulArgs& args, const float* panel, std::int64_t first, std::int64_t k,
                     std::int64_t column, int columns) {
@@ -92,7 +93,7 @@ void multiply_panel(const MatmulArgs& args, const float* panel, std::int64_t fir
       multiply_of<kVectors>(rows)(a, panel, k, start, c, args.c_row);
       continue;
     }
-    // c is narrower than the tile: by way of one that is not.
+    // c is narrower than the tile: compute in a temporary tile.
     float tile[kTileRows * kWidth] = {};
     for (std::int64_t r = 0; start == nullptr && r < rows; ++r)
       std::copy_n(c + r * args.c_row, columns, tile + r * kWidth);

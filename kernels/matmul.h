@@ -5,10 +5,10 @@
 
 namespace wd {
 
-// A matrix of floats by its strides, so that a transposed one is no copy.
+// A matrix of floats given by its strides, so that transposing needs no copy.
 struct ConstMatrix {
   const float* data = nullptr;
-  std::int64_t row = 0, column = 1;  // floats from one row, one column, to the next
+  std::int64_t row = 0, column = 1;  // floats from one row or column to the next
 
   ConstMatrix transposed() const { return {data, column, row}; }
 };

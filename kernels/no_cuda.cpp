@@ -1,4 +1,4 @@
-// no_cuda.cpp: the CUDA side of every kernel in a build without CUDA: the headers' declarations, made into
+// no_cuda.cpp: the CUDA side of every kernel in a build without CUDA: the declarations of the headers become
 // definitions that throw.
 #include <stdexcept>
 

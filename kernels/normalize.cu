@@ -1,4 +1,4 @@
-// normalize.cu: the steps between sums: one row per item, or single numbers.
+// normalize.cu: the steps between sums, on one row per item or on single numbers.
 #include "kernels/kernel.h"
 #include "kernels/normalize_body.h"
 

@@ -1,4 +1,5 @@
-// normalize.h: small steps between the sums of an update, so that no number of them has to visit the host.
+// normalize.h: small steps between the sums of an update, so that none of its numbers has to go through the
+// host.
 #pragma once
 
 #include "kernels/adam.h"
@@ -6,7 +7,7 @@
 
 namespace wd {
 
-// What masked_moments() (reduce.h) leaves: {count, sum, sum of squares}.
+// The output of masked_moments() (reduce.h): {count, sum, sum of squares}.
 enum Moment { kMomentCount, kMomentSum, kMomentSquares, kNumMoments };
 
 // norm = {mean, 1 / (standard deviation + 1e-8)}.
@@ -15,40 +16,42 @@ struct NormalizationArgs {
   float* norm = nullptr;            // [2]
 };
 
-// Targets of mean 0 and deviation 1 (that of n - 1 degrees of freedom, plus 1e-10) in every step; the
-// advantage is what they exceed the value by, or all of it. 0 where the mask is 0.
+// Normalizes the targets of every step to mean 0 and standard deviation 1 (with n - 1 degrees of freedom,
+// plus 1e-10). The advantage is the target minus the value, or the target if there is no value. Both are 0 if
+// the mask is 0.
 struct NormalizeTargetsArgs {
   std::int64_t n = 0;
-  std::int64_t per_step = 1;           // elements of one step
-  const double* moments = nullptr;     // [n / per_step, kNumMoments], of each step's targets
+  std::int64_t per_step = 1;           // elements per step
+  const double* moments = nullptr;     // [n / per_step, kNumMoments]: moments of each step's targets
   const std::uint8_t* mask = nullptr;  // [n]
   const float* value = nullptr;        // [n], or null
   float* target = nullptr;             // [n]
   float* advantage = nullptr;          // [n]
 };
 
-// *finite = 0 where one of these numbers is NaN or infinite.
+// Sets *finite to 0 if one of these numbers is NaN or infinite.
 struct NoteFiniteArgs {
   const double* squares = nullptr;  // [1]
   const double* totals = nullptr;   // [kNumLossSums]
   std::int64_t* finite = nullptr;
 };
 
-// The losses of an update under way, in the device's memory: [kLossRecordNumbers] float64.
+// The losses of the current update, in device memory: [kLossRecordNumbers] float64.
 struct LossRecord {
-  double target_kl;  // a minibatch whose KL estimate is above 1.5 times this ends the update; 0: none does
+  // A minibatch whose KL estimate is above 1.5 times this value ends the update; 0: off.
+  double target_kl;
   double sums[kNumLossSums];  // of all minibatches, including the one that ended the update
 };
 inline constexpr std::int64_t kLossRecordNumbers = sizeof(LossRecord) / sizeof(double);
 
-// Forgets the losses of the last update, unless the optimizer refused a step of it.
+// Clears the losses of the last update, unless the optimizer refused one of its steps.
 struct BeginLossRecordArgs {
   LossRecord* record = nullptr;
   const StepRecord* optimizer = nullptr;
-  const double* target_kl = nullptr;  // null: none
+  const double* target_kl = nullptr;  // null: off
 };
 
-// Adds a minibatch to the record, and tells the optimizer what to do with it.
+// Adds a minibatch to the record, and writes the optimizer's input for it.
 struct RecordLossArgs {
   LossRecord* record = nullptr;
   const StepRecord* optimizer = nullptr;

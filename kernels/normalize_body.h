@@ -1,5 +1,5 @@
-// normalize_body.h: means and deviations from moments, and one row of what they normalise, the same code on
-// both devices.
+// normalize_body.h: means and standard deviations from moments, and the normalization of one row, the same
+// code on both devices.
 #pragma once
 
 #include "kernels/normalize.h"

@@ -1,4 +1,4 @@
-// queue.h: where a kernel runs: on the CPU at once, or on a CUDA stream.
+// queue.h: where a kernel runs: immediately on the CPU, or on a CUDA stream.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ struct Queue {
 
 }  // namespace wd
 
-// Declares wd::cuda::NAME, the CUDA side of a kernel, within namespace wd. For a build without CUDA
-// no_cuda.cpp makes definitions of these declarations.
+// Declares wd::cuda::NAME, the CUDA side of a kernel; use it within namespace wd. In a build without CUDA,
+// no_cuda.cpp turns these declarations into definitions.
 #ifndef WD_CUDA_KERNEL
 #define WD_CUDA_KERNEL(name, ...)       \
   namespace cuda {                      \

@@ -1,4 +1,4 @@
-// random_actions.cpp: random actions on the CPU, rows spread over threads.
+// random_actions.cpp: random actions on the CPU, with rows divided among threads.
 #include "kernels/random_actions_body.h"
 #include "src/base/profile.h"
 #include "wd/detail/parallel.h"
@@ -7,7 +7,8 @@
 namespace wd {
 namespace {
 
-// The numbers of random_action_row() for kHeads heads without masks, in a loop that the compiler vectorises.
+// The same numbers as random_action_row() for kHeads heads without masks, in a loop that the compiler
+// vectorizes.
 template <int kHeads>
 void fill(const RandomActionsArgs& all, std::int64_t begin, std::int64_t end) {
   const RandomActionsArgs args = all;  // a copy that the stores below cannot alias

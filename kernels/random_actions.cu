@@ -1,4 +1,4 @@
-// random_actions.cu: random actions on the GPU, a thread a row.
+// random_actions.cu: random actions on the GPU, one thread per row.
 #include "kernels/for_each.cuh"
 #include "kernels/random_actions_body.h"
 

@@ -5,8 +5,8 @@
 
 namespace wd {
 
-// Mixes 32 bits (lowbias32: C. Wellons, "Prospecting for hash functions", 2018). Ten instructions, which
-// vectorise.
+// Mixes 32 bits (lowbias32: C. Wellons, "Prospecting for hash functions", 2018). Takes ten instructions,
+// which vectorize.
 WD_FN std::uint32_t mix_bits(std::uint32_t x) {
   x ^= x >> 16;
   x *= 0x7feb352du;
@@ -24,7 +24,7 @@ WD_FN std::int32_t below(std::uint32_t word, int n) {
   return static_cast<std::int32_t>((std::uint64_t{word} * static_cast<std::uint32_t>(n)) >> 32);
 }
 
-// The k-th legal choice for a random k; 0 where nothing is legal.
+// The k-th legal choice for a random k; 0 if no choice is legal.
 WD_FN std::int32_t legal_choice(std::uint32_t word, const std::uint8_t* legal, int n) {
   int count = 0;
   for (int i = 0; i < n; ++i) count += legal[i] != 0 ? 1 : 0;
@@ -35,7 +35,8 @@ WD_FN std::int32_t legal_choice(std::uint32_t word, const std::uint8_t* legal, i
   return 0;
 }
 
-// Uniform within the bounds. Where one is infinite, on a stretch of length 2 at the other one, or around 0.
+// Uniform within the bounds. If one is infinite, uniform on a range of length 2 that starts or ends at the
+// other; if both are, on a range of length 2 around 0.
 WD_FN float uniform_within(const Bounds& bounds, float u) {
   const bool has_low = bounds.low > -__builtin_inff(), has_high = bounds.high < __builtin_inff();
   const float low = has_low ? bounds.low : has_high ? bounds.high - 2.0f : -1.0f;

@@ -19,8 +19,7 @@ void each_chunk(std::int64_t n, F chunk) {
   });
 }
 
-// f(begin) + .. + f(end - 1): running sums of every eighth, which fill vectors, then those one after the
-// other.
+// f(begin) + .. + f(end - 1): eight interleaved running sums, which fill vectors, are then added in order.
 template <typename F>
 double sum(std::int64_t begin, std::int64_t end, F f) {
   constexpr int kLanes = 8;

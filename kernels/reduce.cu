@@ -1,4 +1,4 @@
-// reduce.cu: fixed-order sums on the GPU: a block a chunk, then a block for all chunks of a row.
+// reduce.cu: fixed-order sums on the GPU: one block per chunk, then one block for all chunks of a row.
 #include "kernels/reduce.cuh"
 #include "kernels/reduce.h"
 
@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(kThreads)
   for (int power = 0; power < 3; ++power) {
     const double sum = block_sum(row * n, (row + 1) * n, [&](std::int64_t i) { return moments(power, i); });
     if (threadIdx.x == 0) out[3 * row + power] = sum;
-    __syncthreads();  // the next sum takes the same memory
+    __syncthreads();  // the next sum reuses the same shared memory
   }
 }
 

@@ -1,13 +1,13 @@
-// reduce.cuh: a sum over a block whose order follows from the range alone.
+// reduce.cuh: a sum over a block in an order that depends only on the range.
 #pragma once
 
 #include "kernels/for_each.cuh"
 
 namespace wd::cuda {
 
-// Sum of f(begin) .. f(end - 1) over the kThreads threads of the block, in thread 0: every thread adds up its
-// stride, then a fixed tree. The order never depends on the number of blocks or which of them runs first. All
-// threads call it.
+// Sum of f(begin) .. f(end - 1) over the kThreads threads of the block, returned in thread 0: every thread
+// sums its stride, then a fixed tree combines the threads. The order never depends on the number of blocks or
+// on which of them runs first. All threads must call it.
 template <typename F>
 __device__ double block_sum(std::int64_t begin, std::int64_t end, F f) {
   WD_SHARED(double[kThreads], subtotal);

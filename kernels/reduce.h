@@ -1,4 +1,4 @@
-// reduce.h: sums whose order is fixed by the data's size alone: the same bits for any number of threads or
+// reduce.h: sums in an order fixed only by the size of the data: the same bits for any number of threads or
 // blocks.
 #pragma once
 
@@ -6,23 +6,23 @@
 
 namespace wd {
 
-// Moments of the elements of x whose mask is not 0: out = {count, sum, sum of squares}. Order: chunks of
-// 4,096 elements, then the chunks, all in double; on the CPU one after the other, every eighth element of a
-// chunk for itself; on the GPU by a tree, which gives other bits. `partial` holds 3 * num_chunks(n) doubles
-// of working memory. Enqueues.
+// Moments of the elements of x whose mask is not 0: out = {count, sum, sum of squares}. Sums in double, first
+// over chunks of 4,096 elements, then over the chunks. The CPU adds in sequence, with eight interleaved sums
+// per chunk; the GPU adds by a tree, which gives other bits. `partial` holds 3 * num_chunks(n) doubles of
+// working memory. Enqueues.
 void masked_moments(Queue queue, const float* x, const std::uint8_t* mask, std::int64_t n, double* partial,
                     double* out);
 
-// The same of every row of x, [rows, n] contiguous: out[row] = {count, sum, sum of squares}, [rows, 3]; a row
-// is one chunk. Enqueues.
+// The same for every row of x, [rows, n] contiguous: out[row] = {count, sum, sum of squares}, [rows, 3]. Each
+// row is one chunk. Enqueues.
 void masked_row_moments(Queue queue, const float* x, const std::uint8_t* mask, std::int64_t rows,
                         std::int64_t n, double* out);
 
-// total[k] += sum of row k of x, [rows, n] contiguous, in the same order. `partial`: rows * num_chunks(n)
-// doubles. Enqueues.
+// total[k] += sum of row k of x, [rows, n] contiguous, in the same order. `partial` holds rows *
+// num_chunks(n) doubles. Enqueues.
 void add_row_sums(Queue queue, const float* x, int rows, std::int64_t n, double* partial, double* total);
 
-// Sum of squares of x, the same way, into out[0]. Enqueues.
+// out[0] = sum of squares of x, in the same order. Enqueues.
 void sum_of_squares(Queue queue, const float* x, std::int64_t n, double* partial, double* out);
 
 inline constexpr std::int64_t kReduceChunk = 4096;

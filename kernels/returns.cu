@@ -1,4 +1,4 @@
-// returns.cu: one column per item: on a GPU neighboring threads read neighboring addresses at every step.
+// returns.cu: one column per item: on a GPU, neighboring threads read neighboring addresses at every step.
 #include "kernels/kernel.h"
 #include "kernels/returns_body.h"
 

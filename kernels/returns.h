@@ -7,14 +7,14 @@ namespace wd {
 
 enum class ReturnMethod : std::int32_t { kGae, kNStep, kMonteCarlo };
 
-// Flags mean what docs/architecture.md says of a transition. mask = active and not reset_step; where it is 0,
+// docs/architecture.md defines the flags of a transition. mask = active and not reset_step; if it is 0,
 // outputs are 0.
 struct ReturnsArgs {
   ReturnMethod method = ReturnMethod::kGae;
   int steps = 0, num_envs = 0, num_agents = 0;  // T, E, A of the policy
   float gamma = 0.99f;
   float lambda = 1.0f;                             // of GAE (Schulman et al. 2016, eq. 16)
-  int time_limit = 1 << 24;                        // steps of the longest episode; for Monte Carlo
+  int time_limit = 1 << 24;                        // max steps per episode; for Monte Carlo
   int n_step = 1;                                  // of n-step returns (Sutton and Barto 2018, eq. 7.1)
   const float* reward = nullptr;                   // [T, E, A]
   const float* value = nullptr;                    // [T + 1, E, A]
@@ -25,14 +25,14 @@ struct ReturnsArgs {
   const std::uint8_t* reset_step = nullptr;        // [T, E]
   float* advantage = nullptr;                      // [T, E, A]
   float* target = nullptr;                         // [T, E, A]: advantage + value
-  std::uint8_t* mask = nullptr;                    // [T, E, A]: 1 where the transition is in the loss
+  std::uint8_t* mask = nullptr;                    // [T, E, A]: 1 if the transition is in the loss
 };
 
-// Enqueues; reads and writes the arrays of `args` only.
-// kMonteCarlo keeps the transitions of episodes that must end within the rollout whatever happens, by the
-// time limit at the latest: nothing bootstraps the others, and to keep those of them that happen to end would
-// be to choose by what the actions led to. Where the rollout is at least time_limit long, an episode under
-// way when it begins is kept.
+// Enqueues. Reads and writes only the arrays of `args`.
+// kMonteCarlo keeps only transitions of episodes that are certain to end within the rollout, by the time
+// limit at the latest. The others have no bootstrap value, and keeping those that happen to end would be a
+// selection by the outcome of the actions. If the rollout is at least time_limit long, an episode in progress
+// at its start is kept.
 void returns(Queue queue, const ReturnsArgs& args);
 
 WD_CUDA_KERNEL(returns, const ReturnsArgs& args)

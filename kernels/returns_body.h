@@ -6,11 +6,12 @@
 
 namespace wd {
 
-// What transition t of column (e, a) is worth to the recursion.
+// What the recursion needs of transition t of column (e, a).
 struct Transition {
   bool valid;  // in the loss
-  bool ended;  // nothing of later steps belongs to it
-  // Bootstrap: 0 where the agent or the rules ended, the true last observation's value at a truncation.
+  bool ended;  // later steps do not contribute to its return
+  // Bootstrap value: 0 if the agent or the episode terminated; at a truncation, the value of the true last
+  // observation.
   float next_value;
 };
 
@@ -42,7 +43,8 @@ WD_FN void gae_column(const ReturnsArgs& args, int e, std::int64_t column) {
   }
 }
 
-// G_t = r_t + ... + gamma^{n-1} r_{t+n-1} + gamma^n V_{t+n}, cut at an end and at the rollout's.
+// G_t = r_t + ... + gamma^{n-1} r_{t+n-1} + gamma^n V_{t+n}, cut at the end of the episode and of the
+// rollout.
 WD_FN void n_step_column(const ReturnsArgs& args, int e, std::int64_t column) {
   const std::int64_t stride = static_cast<std::int64_t>(args.num_envs) * args.num_agents;
   for (int t = 0; t < args.steps; ++t) {
@@ -60,15 +62,15 @@ WD_FN void n_step_column(const ReturnsArgs& args, int e, std::int64_t column) {
   }
 }
 
-// The first row of replica e whose episode might go on past the rollout: that which resets it with fewer than
-// time_limit rows to come. It depends on what was before it alone.
+// The first row of replica e whose episode might continue past the rollout: the one that resets it with fewer
+// than time_limit rows left. It depends only on what came before it.
 WD_FN int first_open_row(const ReturnsArgs& args, int e) {
   for (int t = max(args.steps - args.time_limit, 0); t < args.steps; ++t)
     if (args.reset_step[static_cast<std::int64_t>(t) * args.num_envs + e] != 0) return t;
   return args.steps;
 }
 
-// The discounted sum of rewards up to the episode's end, without any value.
+// The discounted sum of rewards up to the end of the episode, without any value estimate.
 WD_FN void monte_carlo_column(const ReturnsArgs& args, int e, std::int64_t column) {
   const std::int64_t stride = static_cast<std::int64_t>(args.num_envs) * args.num_agents;
   const int open = first_open_row(args, e);

@@ -1,5 +1,5 @@
-// sample.h: draws actions from the policy's output and keeps their log-probabilities and values: one kernel
-// for all heads.
+// sample.h: draws actions from the policy's output and stores their log-probabilities and values, in one
+// kernel for all heads.
 #pragma once
 
 #include "kernels/action_layout.h"
@@ -21,13 +21,14 @@ struct SampleArgs {
   int value_stride = 0;
   const std::uint8_t* action_mask = nullptr;  // [rows, columns], or null
   RandomKey key{};                            // Stream::kAction
-  std::uint64_t step = 0;                     // of training or evaluation: below 2^56
-  const TrainingTime* time = nullptr;         // where not null, step counts on from iteration * rollout_steps
+  std::uint64_t step = 0;                     // of training or evaluation; below 2^56
+  // If not null, steps are counted from iteration * rollout_steps.
+  const TrainingTime* time = nullptr;
   std::int64_t rollout_steps = 0;
   std::uint32_t first_replica = 0;  // global id of replica 0
   std::uint32_t policy = 0;         // below 256
-  bool greedy = false;              // the likeliest action instead of a draw
-  std::int32_t* action = nullptr;   // [rows, action_width]; floats where continuous
+  bool greedy = false;              // take the likeliest action instead of a draw
+  std::int32_t* action = nullptr;   // [rows, action_width]; floats if continuous
   float* log_prob = nullptr;        // [rows]: the sum over heads or components
   float* value = nullptr;           // [rows]
 };

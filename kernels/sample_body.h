@@ -16,7 +16,7 @@ struct RowBits {
   const SampleArgs& args;
   std::int64_t row;
 
-  // For draws 4 group .. 4 group + 3.
+  // The words for draws 4 group .. 4 group + 3.
   WD_FN Philox operator()(int group) const {
     const auto replica =
         args.first_replica + static_cast<std::uint32_t>((args.first_row + row) / args.num_agents);

@@ -1,4 +1,4 @@
-// sequences.h: the rows of a minibatch of sequences, in the order in which gradients go back through time.
+// sequences.h: the rows of a minibatch of sequences, in the order of back-propagation through time.
 #pragma once
 
 #include <cstdint>
@@ -7,16 +7,16 @@
 
 namespace wd {
 
-// Sequence s = k E + e of `order` is steps k L .. (k + 1) L - 1 of replica e. They are cut into blocks of
-// per_block sequences, the last block of what is left; within a block all steps t come before all steps t +
-// 1.
+// Sequence s = k E + e of `order` consists of steps k L .. (k + 1) L - 1 of replica e. The sequences are
+// divided into blocks of per_block sequences; the last block has the rest. Within a block, all steps t come
+// before all steps t + 1.
 struct SequenceArgs {
-  std::int64_t rows = 0;  // L for each sequence
+  std::int64_t rows = 0;  // L per sequence
   int length = 1;         // L
   int per_block = 1;
   int num_envs = 1;                     // E
   const std::int64_t* order = nullptr;  // [rows / L]
-  std::int64_t* steps = nullptr;        // [rows]: step and replica as t E + e
+  std::int64_t* steps = nullptr;        // [rows]: step and replica, as t E + e
 };
 
 // Enqueues.

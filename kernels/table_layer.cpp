@@ -1,5 +1,5 @@
-// table_layer.cpp: the layer over a table on the CPU: tiles of three units by thirty-two outputs, whose sums
-// stay in registers.
+// table_layer.cpp: the layer over a table on the CPU: tiles of three units by 32 outputs, whose sums stay in
+// registers.
 #include "kernels/table_layer.h"
 
 #include <type_traits>
@@ -18,7 +18,7 @@ struct Tile {
   using Lane = LaneType;
   static constexpr int kVectors = kCount;
 };
-// f(tile, h) for all outputs; tile says how many, from h on.
+// Calls f(tile, h) for all outputs; `tile` gives the number of outputs, from h on.
 template <typename F>
 void for_outputs(int width, F f) {
   int h = 0;
@@ -27,7 +27,7 @@ void for_outputs(int width, F f) {
   for (; h < width; ++h) f(Tile<float, 1>{}, h);
 }
 
-// f(std::integral_constant<int, n>, first) for pieces of n <= 3 of `count`.
+// Calls f(std::integral_constant<int, n>, first) for consecutive groups of n <= 3 out of `count`.
 template <typename F>
 void for_groups_of_3(std::int64_t count, F f) {
   std::int64_t first = 0;

@@ -1,4 +1,4 @@
-// table_layer.cu: the layer over a table on the GPU: neighbouring threads have neighbouring outputs.
+// table_layer.cu: the layer over a table on the GPU: neighboring threads compute neighboring outputs.
 #include "kernels/for_each.cuh"
 #include "kernels/table_layer_body.h"
 
@@ -6,10 +6,10 @@ namespace wd::cuda {
 
 namespace {
 
-constexpr int kUnits = 8;  // that a thread multiplies each weight with
+constexpr int kUnits = 8;  // units for which a thread uses each weight that it loads
 constexpr int kTerms = 4;  // gradients that a thread sums at once
 
-// A block has kThreads outputs of blockIdx.z; the rest of its place says of what.
+// A block computes kThreads outputs, selected by blockIdx.z; blockIdx.x and blockIdx.y select the rest.
 __device__ int output() { return static_cast<int>(blockIdx.z * kThreads + threadIdx.x); }
 
 __global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor)
@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerMultiprocessor)
     forward_tile<float, kUnits, 1>(args, unit, static_cast<int>(left < kUnits ? left : kUnits), output());
 }
 
-// Sum<n>::run(args, index, first, output) of the n <= kTerms terms that this block has, of `terms`.
+// Calls Sum<n>::run(args, index, first, output) for this block's n <= kTerms terms out of `terms`.
 template <template <int> typename Sum>
 __device__ void sum_terms(const TableLayerArgs& args, int terms) {
   if (output() >= args.shape.width) return;

@@ -1,14 +1,14 @@
-// table_layer.h: the first layer of a network whose input rows follow from one table of all agents, without
-// those rows.
+// table_layer.h: the first layer of a network whose input rows follow from one table of all agents, computed
+// without those rows.
 //
-// Agent i's row holds, for every feature f and every other agent j, v[j, f] - v[i, f] (v[j, f] where f is not
-// relative), then what it alone knows. With W[k, f] the weights of the k-th other agent, rows of neighbours
-// differ in one entry a feature and in what they are relative to:
-//   y[i + 1] = y[i] + sum_f (W[i, f] + sum_k W[k, f]) (v[i, f] - v[i + 1, f])      (W[i, f] alone where f is
-//   not relative)
-// so that N rows take 2 N F products an output, not N N F. The gradient of W[k, f] is
-//   sum_(i <= k) g[i] v[k + 1, f] + sum_(i > k) g[i] v[k, f] - sum_i g[i] v[i, f]
-// of which the first two need running sums of g, and the last is the same for all k.
+// Agent i's row holds, for every feature f and every other agent j, v[j, f] - v[i, f] (v[j, f] if f is not
+// relative), then the entries that only i knows. With W[k, f] the weights of the k-th other agent, the rows
+// of neighbors i and i + 1 differ in one entry per feature and in the agent that they are relative to:
+//  y[i + 1] = y[i] + sum_f (W[i, f] + sum_k W[k, f]) (v[i, f] - v[i + 1, f])
+// with W[i, f] alone as the factor if f is not relative. N rows thus take 2 N F products per output instead
+// of N N F. The gradient of W[k, f] is
+//  sum_(i <= k) g[i] v[k + 1, f] + sum_(i > k) g[i] v[k, f] - sum_i g[i] v[i, f]
+// The first two sums need running sums of g, and the last one is the same for all k.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +19,17 @@
 
 namespace wd {
 
-// A unit is one step of one replica: N rows of a table, of which this network reads all and answers for A
-// agents.
+// A unit is one step of one replica: N rows of a table. The network reads all of them and acts for A agents.
 struct TableShape {
   ObservationTable table;
   int agents = 0;                       // N
   int rows = 0;                         // A
   int width = 0;                        // H, the layer's outputs
-  const std::int32_t* agent = nullptr;  // [A] ascending: for which agents
-  const std::int32_t* upto = nullptr;   // [N]: how many of these have an id <= k
-  int parts = 1;  // into which gradients of what all rows share are split: on a GPU, so that nobody waits
+  const std::int32_t* agent = nullptr;  // [A] ascending: ids of the agents it acts for
+  const std::int32_t* upto = nullptr;   // [N]: how many of these ids are <= k
+  // Number of parts into which the gradients shared by all rows are split, so that a GPU sums them in
+  // parallel.
+  int parts = 1;
 
   WD_FN int terms() const { return table.relative + table.own + 1; }  // sums of W, own entries, bias
   // Rows of the weights [weight_rows, H]: W[k, f] at k F + f, then sum_k W[k, f] of relative features, own
@@ -44,23 +45,23 @@ struct TableLayerArgs {
   std::int64_t units = 0;
   const float* table = nullptr;   // [units, N, table_stride]
   const float* weight = nullptr;  // [weight_rows, H]
-  float* y = nullptr;             // [units, A, y_stride]; backward: the gradient of y, which is lost
+  float* y = nullptr;             // [units, A, y_stride]; backward: the gradient of y, which is overwritten
   std::int64_t table_stride = 0, y_stride = 0;
-  bool relu = false;          // forward: nothing below 0
-  float* gradient = nullptr;  // backward: [gradient_rows, H], added to
+  bool relu = false;          // forward: negative outputs become 0
+  float* gradient = nullptr;  // backward: [gradient_rows, H], accumulated
 };
 
-// A layer's own weight [H, F (N - 1) + own], rows `stride` apart, and bias [H].
+// A layer's own weight [H, F (N - 1) + own], with rows `stride` apart, and bias [H].
 struct TableWeightsArgs {
   TableShape shape;
   float* layer_weight = nullptr;
   float* layer_bias = nullptr;
   std::int64_t stride = 0;
-  float* weight = nullptr;    // [weight_rows, H], written from the layer's
-  float* gradient = nullptr;  // [gradient_rows, H], from which the layer's are written
+  float* weight = nullptr;    // [weight_rows, H], computed from the layer's weight and bias
+  float* gradient = nullptr;  // [gradient_rows, H], from which the layer's gradients are computed
 };
 
-// On the CPU the first two run on the calling thread. All enqueue on CUDA.
+// On the CPU, the first two run on the calling thread. All of them enqueue on CUDA.
 void table_forward(Queue queue, const TableLayerArgs& args);
 void table_backward(Queue queue, const TableLayerArgs& args);
 void table_weights(Queue queue, const TableWeightsArgs& args);   // weight from layer_weight and layer_bias

@@ -1,5 +1,5 @@
-// table_layer_body.h: the layer over a table for a few units and a few outputs: a thread's share on a GPU, a
-// tile of registers on a CPU.
+// table_layer_body.h: the layer over a table for a few units and a few outputs: one thread's share on a GPU,
+// a tile of registers on a CPU.
 #pragma once
 
 #include <cstring>
@@ -9,7 +9,7 @@
 
 namespace wd {
 
-// Neighbouring outputs: a float, or a vector of them.
+// Neighboring outputs: a float, or a vector of them.
 template <typename Lane>
 inline constexpr int kFloats = sizeof(Lane) / 4;
 
@@ -35,7 +35,7 @@ WD_FN Lane positive_part(Lane v) {
   return v < 0.0f ? Lane{} : v;  // NaN stays NaN
 }
 
-// Rows y of `units` <= kUnits units from `unit` on, kVectors lanes of outputs from h on.
+// Computes rows y of `units` <= kUnits units from `unit` on, kVectors lanes of outputs from h on.
 template <typename Lane, int kUnits, int kVectors>
 WD_FN void forward_tile(const TableLayerArgs& args, std::int64_t unit, int units, int h) {
   const TableShape& s = args.shape;
@@ -84,7 +84,7 @@ WD_FN void forward_tile(const TableLayerArgs& args, std::int64_t unit, int units
     }
   }
   write(0, first);
-  for (int i = first, slot = 1; slot < s.rows; ++i) {  // from row to row
+  for (int i = first, slot = 1; slot < s.rows; ++i) {  // each further row from the one before
     for (int f = 0; f < F; ++f) {
       const float* const from = weight + (static_cast<std::int64_t>(i) * F + f) * H;
       for (int q = 0; q < kVectors; ++q) {
@@ -97,7 +97,7 @@ WD_FN void forward_tile(const TableLayerArgs& args, std::int64_t unit, int units
   }
 }
 
-// gradient[row ...] += the sums of kRows of them.
+// Adds the sums of kRows rows to the gradient.
 template <typename Lane, int kRows, int kVectors>
 WD_FN void add_to_rows(const Lane (&sum)[kRows][kVectors], float* gradient, int width) {
   for (int r = 0; r < kRows; ++r) {
@@ -108,8 +108,8 @@ WD_FN void add_to_rows(const Lane (&sum)[kRows][kVectors], float* gradient, int 
   }
 }
 
-// What all rows share, from the slots of one part: kTerms gradients from `term` on, over all units. Before
-// running_sums().
+// Gradients that all rows share, from the slots of one part: kTerms gradients from `term` on, over all units.
+// Call it before running_sums().
 template <typename Lane, int kTerms, int kVectors>
 WD_FN void shared_gradient_tile(const TableLayerArgs& args, int part, int term, int h) {
   const TableShape& s = args.shape;
@@ -133,7 +133,7 @@ WD_FN void shared_gradient_tile(const TableLayerArgs& args, int part, int term, 
   add_to_rows(sum, to, s.width);
 }
 
-// y[slot] = sum of y up to it, of one unit.
+// Replaces y[slot] by the sum of y[0] .. y[slot], for one unit.
 template <typename Lane, int kVectors>
 WD_FN void running_sums(const TableLayerArgs& args, std::int64_t unit, int h) {
   float* y = args.y + unit * args.shape.rows * args.y_stride + h;
@@ -148,14 +148,14 @@ WD_FN void running_sums(const TableLayerArgs& args, std::int64_t unit, int h) {
   }
 }
 
-// W[k, f] of kTerms features from f on, over all units, but for the part that is the same for all k. After
-// running_sums().
+// Gradients of W[k, f] for kTerms features from f on, over all units, except the part that is the same for
+// all k. Call it after running_sums().
 template <typename Lane, int kTerms, int kVectors>
 WD_FN void others_gradient_tile(const TableLayerArgs& args, int k, int f, int h) {
   const TableShape& s = args.shape;
   const std::int64_t row = args.table_stride;
-  const int below =
-      s.upto[k];  // rows of agents 0 .. k, who see agent k + 1 in this place; the others see agent k
+  // Rows of agents 0 .. k, which see agent k + 1 in this place; the others see agent k.
+  const int below = s.upto[k];
   Lane sum[kTerms][kVectors] = {};
   for (std::int64_t unit = 0; unit < args.units; ++unit) {
     const float* const y = args.y + unit * s.rows * args.y_stride + h;
@@ -176,7 +176,7 @@ WD_FN void others_gradient_tile(const TableLayerArgs& args, int k, int f, int h)
               s.width);
 }
 
-// Entry h of row r of the weights, from those of the layer.
+// Computes entry h of row r of the weights from those of the layer.
 WD_FN void weight_entry(const TableWeightsArgs& args, std::int64_t r, int h) {
   const TableShape& s = args.shape;
   const int F = s.table.features, others = s.agents - 1;
@@ -195,7 +195,7 @@ WD_FN void weight_entry(const TableWeightsArgs& args, std::int64_t r, int h) {
   args.weight[r * s.width + h] = value;
 }
 
-// Part 0 of entry h of a gradient that all rows share becomes the sum of all parts.
+// Sets part 0 of entry h of a shared gradient to the sum of all parts.
 WD_FN void sum_parts(const TableWeightsArgs& args, std::int64_t term, int h) {
   const TableShape& s = args.shape;
   float* const first = args.gradient + (s.others() + term) * s.width + h;
@@ -205,8 +205,8 @@ WD_FN void sum_parts(const TableWeightsArgs& args, std::int64_t term, int h) {
   *first = sum;
 }
 
-// The layer's gradient that belongs to entry h of row r of the weights; each W[k, f] takes that of their sum
-// too. After sum_parts().
+// Writes the layer's gradient that belongs to entry h of row r of the weights; each W[k, f] also receives the
+// gradient of their sum. Call it after sum_parts().
 WD_FN void gradient_entry(const TableWeightsArgs& args, std::int64_t r, int h) {
   const TableShape& s = args.shape;
   const int F = s.table.features, others = s.agents - 1;

@@ -1,5 +1,5 @@
-// chase.cu: chasers and runners glide over a torus at constant speed and steer by turning; closeness pays
-// chasers, costs runners.
+// chase.cu: chasers and runners move over a torus at constant speed and steer by turning. Closeness rewards
+// chasers and costs runners.
 #include <wd/env.h>
 
 struct Chase {
@@ -18,12 +18,12 @@ struct Chase {
     }
   };
 
-  enum Purpose { kX, kY, kHeading };  // of random draws
+  enum Purpose { kX, kY, kHeading };  // what each random draw is for
 
   struct State {
     wd::PerAgent<float> x, y, heading;
     wd::PerAgent<int> target;      // id of the nearest opponent
-    wd::PerAgent<float> distance;  // to it [m]
+    wd::PerAgent<float> distance;  // to the target [m]
 
     void describe(auto&& field) {
       field("x", x), field("y", y), field("heading", heading);
@@ -50,7 +50,8 @@ struct Chase {
     });
   }
 
-  // What follows from positions: after reset, after moving, and after positions that were given from outside.
+  // Recomputes the fields that follow from positions: after reset, after moving, and after positions are set
+  // from outside.
   WD_FN static void derive(auto& team, const Params& p, State& s) {
     team.each(p.chasers + p.runners, [&](int i) {
       const bool chaser = i < p.chasers;
@@ -96,6 +97,6 @@ struct Chase {
   }
 
  private:
-  // The shorter way around the torus.
+  // Offset along the shorter way around the torus.
   WD_FN static float offset(const Params& p, float d) { return d - p.arena * wd::floor(d / p.arena + 0.5f); }
 };

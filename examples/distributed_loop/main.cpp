@@ -1,8 +1,9 @@
-// main.cpp: a training loop of one's own on several workers: `distributed_loop 4` starts four, and so do
-// torchrun and Slurm.
+// main.cpp: a custom training loop on several workers. `distributed_loop 4` starts four workers; torchrun and
+// Slurm can start them too.
 //
-// Linear regression: each worker draws data of its own, gradients are summed over all of them, and so every
-// worker takes the same steps. Kill one while it runs: the others end, and the one that was killed is named.
+// Linear regression: each worker draws its own data, and gradients are summed over all workers, so that all
+// workers take the same steps. If you kill one worker while it runs, the others end and the error message
+// names the killed one.
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 #include <wd/heartbeat.h>
@@ -20,10 +21,10 @@ int work(wd::ProcessGroup& group) {
   at::Tensor weights = at::zeros({kFeatures});
   at::Generator generator =
       at::make_generator<at::CPUGeneratorImpl>(static_cast<std::uint64_t>(group.rank()));
-  at::Tensor gradient_and_loss = at::empty({kFeatures + 1});  // one tensor, one operation
+  at::Tensor gradient_and_loss = at::empty({kFeatures + 1});  // one tensor, so one all_reduce
   for (int step = 1; step <= kSteps; ++step) {
-    wd::heartbeat::iteration(
-        step);  // the launcher sees where each worker stands, and that it stands nowhere for too long
+    // The launcher sees how far each worker is, and detects a worker that hangs.
+    wd::heartbeat::iteration(step);
     const at::Tensor x = at::randn({kRows, kFeatures}, generator);
     const at::Tensor error = x.matmul(weights - truth);
     gradient_and_loss.narrow(0, 0, kFeatures).copy_(x.t().matmul(error));

@@ -1,9 +1,9 @@
-// main.cpp: a training loop on the public API, from top to bottom.
+// main.cpp: a complete training loop on the public API.
 //
 //   training_loop cartpole policy.shared.lr=1e-3
 //
 // wd::Trainer does the same, with checkpoints, metrics, several workers and CUDA graphs. Write a loop like
-// this one to change what an iteration is: another order of phases, rewards of your own, a curriculum.
+// this one to change what an iteration does: another order of phases, your own rewards, a curriculum.
 #include <ATen/ATen.h>
 #include <wd/algorithm.h>
 #include <wd/error.h>
@@ -19,7 +19,7 @@
 
 namespace {
 
-// Follows the episodes of every replica through the rollouts.
+// Tracks the episodes of every replica across rollouts.
 class Episodes {
  public:
   explicit Episodes(int num_envs) : running_(at::zeros({num_envs})) {}
@@ -45,7 +45,7 @@ class Episodes {
 };
 
 int train(const std::string& env, const std::vector<std::string>& settings) {
-  // An environment and its configuration: configs/ENV.yaml, with the settings over it.
+  // An environment and its configuration: configs/ENV.yaml, overridden by `settings`.
   const wd::Experiment experiment = wd::load_experiment(env, settings);
   const wd::Config& config = experiment.config;
   const wd::Device device = experiment.device;
@@ -58,7 +58,7 @@ int train(const std::string& env, const std::vector<std::string>& settings) {
                             replicas.num_envs(), device, config.trainer.storage());
   std::vector<wd::PolicyBuffers>& buffers = trajectory.policies();
 
-  // A network for each policy, and what teaches it.
+  // A network for each policy, and a learner that trains it.
   std::vector<wd::Policy> policies;
   policies.reserve(config.policies.size());
   for (std::size_t p = 0; p < config.policies.size(); ++p)
@@ -68,13 +68,13 @@ int train(const std::string& env, const std::vector<std::string>& settings) {
   for (std::size_t p = 0; p < policies.size(); ++p)
     learners.emplace_back(policies[p], trajectory, static_cast<int>(p), config.policies[p], seed);
 
-  wd::TrainingClock clock(device);  // schedules and random numbers follow it
+  wd::TrainingClock clock(device);  // drives schedules and random numbers
   Episodes episodes(replicas.num_envs());
-  replicas.step(trajectory.first_rows());  // the very first reset writes row 0
+  replicas.step(trajectory.first_rows());  // the first reset writes row 0
   const std::int64_t iterations = config.trainer.total_steps / config.trainer.train_batch_size;
   for (std::int64_t iteration = 1; iteration <= iterations; ++iteration) {
-    // Rollout: every policy acts on row t, the environments write rewards to row t and observations to row t
-    // + 1.
+    // Rollout: every policy acts on row t; the environments write rewards to row t and observations to row
+    // t + 1.
     wd::Policy::ActOptions act;
     act.seed = seed;
     act.time = clock.time();
@@ -84,15 +84,15 @@ int train(const std::string& env, const std::vector<std::string>& settings) {
       for (std::size_t p = 0; p < policies.size(); ++p) policies[p].act(buffers[p], t, act);
       replicas.step(trajectory.rows(t));
     }
-    // The value of the last observation, from which the returns of the rollout go on.
+    // The value of the last observation, which bootstraps the returns of the rollout.
     for (std::size_t p = 0; p < policies.size(); ++p) policies[p].evaluate(buffers[p], steps);
     episodes.follow(trajectory, buffers[0]);
 
-    // Update: advantages, then steps of the optimizer over minibatches.
+    // Update: advantages, then optimizer steps over minibatches.
     wd::prepare(learners);
     wd::update(learners, clock);
     clock.advance(config.trainer.train_batch_size);
-    trajectory.carry_over();  // the last observation is the first of the next rollout
+    trajectory.carry_over();  // the last observation becomes the first of the next rollout
 
     if (iteration % 20 == 0 || iteration == iterations)
       std::printf("%lld steps, mean return %.2f\n",

@@ -1,4 +1,5 @@
-// algorithm.h: learning from a rollout, by the algorithm of each policy's settings: one learner per policy.
+// algorithm.h: learns from a rollout with the algorithm that each policy's settings select; one learner per
+// policy.
 #pragma once
 
 #include <functional>
@@ -18,28 +19,28 @@ namespace wd {
 
 class Learner {
  public:
-  // Keeps references to policy and trajectory; allocates what updates need once.
-  // Ranks of the group learn from all their rollouts together: what comes out is that of one rank with all
+  // Keeps references to policy and trajectory. Allocates everything that updates need, once. The ranks of the
+  // group learn from all their rollouts together: the result is the same as that of one rank with all
   // replicas.
   Learner(Policy& policy, const Trajectory& trajectory, int index, const PolicySettings& settings,
           std::uint64_t seed, ProcessGroup group = {});
   ~Learner();
   Learner(Learner&&) noexcept;
 
-  // Updates do nothing if this number, on the device, is not 0 when they begin.
+  // Updates do nothing if *failed, on the device, is not 0 when they begin.
   void set_skip_flag(const std::int64_t* failed);
-  // Throws std::runtime_error where an update met losses or a gradient that were not finite; it made no step
-  // with them, and none was made since. On ranks that had no part in it a PeerError. On the CPU update()
-  // itself throws so. Synchronises on CUDA. All ranks.
+  // Throws std::runtime_error if an update met losses or a gradient that were not finite; neither that update
+  // nor a later one made a step with them. Throws PeerError on ranks that had no part in it. On the CPU,
+  // update() itself throws in the same way. Synchronizes on CUDA. All ranks.
   void check() const;
 
-  // For tests: the next update finds NaN in its "loss" or "gradient".
+  // For tests: the next update finds NaN in the tensor named "loss" or "gradient".
   void poison_next(const std::string& tensor);
 
-  // The optimizer's moments and steps: tensors of the learner itself.
+  // The optimizer's moments and step counts: the learner's own tensors, not copies.
   std::vector<NamedTensor> optimizer() const;
 
-  // What the last update measured, by the names of metrics.h. Synchronises on CUDA.
+  // Measurements of the last update, under the names of metrics.h. Synchronizes on CUDA.
   std::vector<std::pair<std::string, double>> metrics() const;
 
  private:
@@ -50,15 +51,16 @@ class Learner {
   std::unique_ptr<Impl> impl_;
 };
 
-// Both go through the learners in turn, so that what one of them sums over ranks travels while another
-// computes. All ranks.
+// Both functions process the learners in turn, so that the sums of one learner over ranks are transferred
+// while another computes. All ranks.
 
-// Advantages, targets and masks of the rollout, into its buffers; the value of the last observation must be
-// there.
+// Writes advantages, targets and masks of the rollout to its buffers. The value of the last observation must
+// be there already.
 void prepare(std::span<Learner> learners);
-// Epochs and minibatches over the prepared rollout. `should_stop` is asked at every chunk; when it says yes
-// on any rank, no more steps are begun, and false comes back on all ranks. All ranks with should_stop or all
-// without. Schedules and the order of minibatches follow the clock, which shows the time before this rollout.
+// Runs epochs and minibatches over the prepared rollout. Calls should_stop at every chunk; once it returns
+// true on any rank, no more steps begin, and update() returns false on all ranks. Either all ranks pass
+// should_stop or none does. Schedules and the order of minibatches follow the clock, which shows the time
+// before this rollout.
 bool update(std::span<Learner> learners, const TrainingClock& clock,
             const std::function<bool()>& should_stop = {});
 

@@ -1,5 +1,5 @@
-// algorithms.h: how a policy can learn, and the settings of each way. An algorithm is one file in
-// src/algorithm.
+// algorithms.h: the algorithms that a policy can learn with, and the settings of each. Every algorithm is one
+// file in src/algorithm.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +16,17 @@ namespace wd {
 class Algorithm;          // src/algorithm/algorithm.h
 struct AlgorithmContext;  // src/algorithm/algorithm.h
 
-// The shape of training that settings of an algorithm have to fit.
+// The shape of a training run, which the settings of an algorithm must fit.
 struct TrainingShape {
   std::int64_t num_envs = 0;
   std::int64_t rollout_steps = 0;  // T
-  std::int64_t time_limit = 0;     // of an episode, in steps
+  std::int64_t time_limit = 0;     // max steps per episode
   bool cuts_rollouts = false;      // trainer.straggler_preempt may end a rollout early
 
   std::int64_t batch() const { return num_envs * rollout_steps; }
 };
 
-// The settings of one algorithm, and what the rest of the program asks about it.
+// The settings of one algorithm, and its properties that the rest of the program needs.
 class AlgorithmSettings {
  public:
   virtual ~AlgorithmSettings() = default;
@@ -35,7 +35,8 @@ class AlgorithmSettings {
   virtual std::unique_ptr<AlgorithmSettings> copy() const = 0;
   virtual void describe(Fields& field) = 0;
 
-  // Calls problem(key, value, reason) for every setting that contradicts another or the shape of training.
+  // Calls problem(key, value, reason) for every setting that contradicts another one or the shape of
+  // training.
   using Problem =
       std::function<void(const std::string& key, const std::string& value, const std::string& reason)>;
   virtual void check(const TrainingShape&, const Problem&) const {}
@@ -44,29 +45,29 @@ class AlgorithmSettings {
   virtual Schedule& learning_rate() = 0;
   // Optimizer steps per rollout, unless something ends them early.
   virtual int updates_per_rollout() const { return 1; }
-  // How often every row of a rollout is learned from, and whether minibatches are copied for that.
+  // How many times each row of a rollout is learned from, and whether minibatches are copied for that.
   virtual int epochs() const { return 1; }
   virtual bool copies_minibatches() const { return false; }
-  // Steps of a rollout from which the algorithm can learn well, for episodes of this length.
+  // Steps per rollout from which the algorithm learns well, for episodes of this length.
   virtual std::int64_t wanted_rollout(std::int64_t time_limit) const = 0;
-  // Environment steps that one iteration needs at least.
+  // Minimum number of environment steps per iteration.
   virtual std::int64_t min_batch() const { return 1; }
   // False if a rollout must not begin in the middle of an episode whose beginning was cut off.
   virtual bool allows_staggered_resets() const { return true; }
-  // Whether the rollout's activations serve the update.
+  // Whether the update uses activations kept from the rollout.
   virtual bool keeps_activations() const { return false; }
 
   virtual std::unique_ptr<Algorithm> make(const AlgorithmContext& context) const = 0;
 };
 
-// Settings of the algorithms that learn from one rollout and then forget it.
+// Settings of the algorithms that learn from one rollout and then discard it.
 class OnPolicySettings : public AlgorithmSettings {
  public:
   Schedule lr = 1e-3;
   Schedule vf_loss_coeff = 0.5;
   Schedule entropy_coeff = 0.01;
   double gamma = 0.99;
-  double gae_lambda = 1.0;  // 1: the return up to the end of the rollout, as WarpDrive's
+  double gae_lambda = 1.0;  // 1: the return up to the end of the rollout, as in WarpDrive
   int n_step = 0;
   bool clip_grad_norm = true;
   Schedule max_grad_norm = 0.5;
@@ -82,7 +83,7 @@ class OnPolicySettings : public AlgorithmSettings {
   bool keeps_activations() const override { return reuse_activations; }
 
  protected:
-  // Whether vf_loss_coeff, gae_lambda and n_step mean anything.
+  // Whether vf_loss_coeff, gae_lambda and n_step have an effect.
   virtual bool has_value_function() const { return true; }
 };
 
@@ -131,19 +132,19 @@ class ReinforceSettings final : public OnPolicySettings {
   bool has_value_function() const override { return false; }
 };
 
-// An algorithm by its name in YAML.
+// An algorithm and its name in YAML.
 struct AlgorithmRow {
   const char* name;
-  std::unique_ptr<AlgorithmSettings> (*settings)();  // with the defaults of the algorithm
+  std::unique_ptr<AlgorithmSettings> (*settings)();  // with the algorithm's defaults
 };
 std::span<const AlgorithmRow> algorithms();
 
-// The settings of some algorithm, as a value that can be copied.
+// The settings of one algorithm, as a copyable value.
 class AlgorithmChoice {
  public:
   AlgorithmChoice() : AlgorithmChoice(A2cSettings()) {}
-  AlgorithmChoice(const AlgorithmSettings& settings)
-      : settings_(settings.copy()) {}  // implicit: settings are a choice
+  // Implicit: settings select their algorithm.
+  AlgorithmChoice(const AlgorithmSettings& settings) : settings_(settings.copy()) {}
   AlgorithmChoice(const AlgorithmChoice& other) : settings_(other.settings_->copy()) {}
   AlgorithmChoice(AlgorithmChoice&&) noexcept = default;
   AlgorithmChoice& operator=(const AlgorithmChoice& other) {
@@ -153,12 +154,12 @@ class AlgorithmChoice {
   AlgorithmChoice& operator=(AlgorithmChoice&&) noexcept = default;
   ~AlgorithmChoice() = default;
 
-  // The defaults of an algorithm of the table. Throws UsageError for a name that is none.
+  // The defaults of the algorithm with this name. Throws UsageError if there is none.
   static AlgorithmChoice named(const std::string& name);
 
   AlgorithmSettings& operator*() const { return *settings_; }
   AlgorithmSettings* operator->() const { return settings_.get(); }
-  // The settings of this type. Throws std::bad_cast if the policy has another algorithm.
+  // The settings as this type. Throws std::bad_cast if the policy has another algorithm.
   template <typename Settings>
   Settings& as() const {
     return dynamic_cast<Settings&>(*settings_);

@@ -1,5 +1,5 @@
-// autoscale.h: how many replicas and how long a rollout, for this machine: what is looked for, and what was
-// found.
+// autoscale.h: finds the number of replicas and the rollout length that suit this machine: search options and
+// results.
 #pragma once
 
 #include <compare>
@@ -17,7 +17,7 @@
 
 namespace wd::scaling {
 
-// The two numbers that are looked for. Both are of the whole job, over all workers.
+// The two numbers that the search chooses, both for the whole job over all workers.
 struct Probe {
   std::int64_t num_envs = 0;       // replicas: E
   std::int64_t rollout_steps = 0;  // T
@@ -29,56 +29,58 @@ struct Probe {
 enum class Kind {
   kFits,
   kOutOfMemory,  // CUDA, a host allocation, the OOM killer, or a peak beyond Limits::memory_bytes
-  kTooSlow,      // not done within the time that it was given
-  kFailed,       // anything else: ends the search, and never counts as "too big"
-  kSkipped,      // not run, since the memory model leaves no hope
-  kCutShort,     // the search's time was over before it was done: says nothing about the setting
+  kTooSlow,      // not finished within its time limit
+  kFailed,       // any other reason: ends the search, and never counts as "too big"
+  kSkipped,      // not run, because the memory model predicts that it cannot fit
+  kCutShort,     // the search ran out of time before it finished: says nothing about the setting
 };
 
-// What came of a probe.
+// The result of a probe.
 struct Outcome {
   Kind kind = Kind::kFailed;
-  std::uint64_t bytes = 0;          // peak of the fullest worker; 0: not known
-  double env_steps_per_s = 0.0;     // of the whole job, warm-up excluded; > 0 where it fits and has no ratios
-  double seconds = 0.0;             // that the probe took, start and end included
-  std::string detail = {};          // for people: why it does not fit
-  std::vector<double> ratios = {};  // speeds over those of the reference setting, turn by turn; > 0
+  std::uint64_t bytes = 0;          // highest peak of any worker; 0: unknown
+  double env_steps_per_s = 0.0;     // of the whole job, without warm-up; > 0 if it fits and has no ratios
+  double seconds = 0.0;             // duration of the probe, including start and end
+  std::string detail = {};          // for users: why it does not fit
+  std::vector<double> ratios = {};  // speed relative to the reference setting, per turn; > 0
 
   bool operator==(const Outcome&) const = default;
 };
 
-// Runs a short training for at most max_seconds (0: as long as it takes), in a process that may die of it.
-// With `reference`, a second setting trains in the same process, the two in turns: what slows the machine
-// slows both, and the outcome holds their ratios. May throw, which ends the search: an interruption, say.
+// Runs a short training for at most max_seconds (0: no limit), in a process that the probe may crash. With
+// `reference`, a second setting trains in the same process, and the two take turns: whatever slows down the
+// machine slows down both, and the outcome holds the ratios of their speeds. May throw, for example when
+// interrupted, which ends the search.
 using Measure =
     std::function<Outcome(const Probe& probe, const std::optional<Probe>& reference, double max_seconds)>;
 
 enum class Objective {
-  kSpeed,   // replicas with min_rollout steps kept free, then T, then the smallest setting that is as fast
-  kMemory,  // the same, to where memory is full, and no third stage
+  // Replicas with memory left for min_rollout steps, then T, then the smallest setting that is as fast.
+  kSpeed,
+  // The same until memory is full, without the third stage.
+  kMemory,
 };
 
 struct Limits {
-  std::uint64_t memory_bytes = std::numeric_limits<std::uint64_t>::max();  // of one worker
+  std::uint64_t memory_bytes = std::numeric_limits<std::uint64_t>::max();  // per worker
   std::int64_t max_envs = 10'000'000;
   std::int64_t max_batch = 10'000'000'000;
   std::int64_t min_batch = 1;  // so that every minibatch has a row
-  double max_seconds = 0.0;    // of all probes together; 0: no limit
+  double max_seconds = 0.0;    // for all probes together; 0: no limit
 
   bool operator==(const Limits&) const = default;
 };
 
-// Bytes that one worker allocates for certain: what its buffers add up to, none of it guessed. Zeros: nothing
-// is known.
+// Bytes that one worker certainly allocates: the sum of its buffers, without any estimate. All zero: unknown.
 struct Sizes {
   double fixed = 0.0, per_replica = 0.0, per_replica_step = 0.0;
 };
 
 struct SearchOptions {
   Probe start;                                         // the configured setting
-  int num_workers = 1;                                 // replicas come in multiples of it
-  std::int64_t min_rollout = 0;                        // least T; 0: start's for kSpeed, 1 for kMemory
-  std::string max_batch_from = "autoscale.max_batch";  // what Limits::max_batch follows from, for people
+  int num_workers = 1;                                 // the number of replicas is a multiple of it
+  std::int64_t min_rollout = 0;                        // minimum T; 0: start's T for kSpeed, 1 for kMemory
+  std::string max_batch_from = "autoscale.max_batch";  // for messages: the origin of Limits::max_batch
   Objective objective = Objective::kSpeed;
   Limits limits = {};
   Sizes sizes = {};
@@ -86,20 +88,21 @@ struct SearchOptions {
 
 enum class Stage { kReplicas, kRollout, kSmallest };
 
-// One line of the table that people watch.
+// One row of the table that is shown during the search.
 struct Trial {
   Stage stage = Stage::kReplicas;
   Probe probe;
-  Outcome outcome;  // its env_steps_per_s, where it has ratios: the median times the other's speed
-  std::uint64_t predicted_bytes = 0;    // by the memory model, before the probe
-  std::optional<Probe> reference = {};  // in the same process
+  // If it has ratios, its env_steps_per_s is their median times the speed of the reference.
+  Outcome outcome;
+  std::uint64_t predicted_bytes = 0;    // predicted by the memory model before the probe
+  std::optional<Probe> reference = {};  // ran in the same process
 
   bool operator==(const Trial&) const = default;
 };
 
 using Observe = std::function<void(const Trial&)>;
 
-// a + b E + c E T bytes of one worker, E being the whole job's replicas.
+// Bytes of one worker: a + b E + c E T, where E is the number of replicas of the whole job.
 struct MemoryLine {
   double fixed = 0.0, per_replica = 0.0, per_replica_step = 0.0;
 
@@ -108,25 +111,25 @@ struct MemoryLine {
 
 enum class Status {
   kChosen,
-  kNothingFits,  // nor does the smallest setting
-  kFailed,       // a probe failed for a reason that a smaller setting does not mend
+  kNothingFits,  // not even the smallest setting fits
+  kFailed,       // a probe failed for a reason that a smaller setting does not fix
 };
 
 struct SearchResult {
   Status status = Status::kNothingFits;
   Probe start;                   // as configured, within the limits
-  Probe chosen;                  // where status is kChosen, as the next two
-  double env_steps_per_s = 0.0;  // median of its probes
+  Probe chosen;                  // valid if status is kChosen, as are the next two
+  double env_steps_per_s = 0.0;  // median over its probes
   std::uint64_t bytes = 0;       // its highest peak
-  std::string reason;            // why each search ended; otherwise what went wrong
-  bool at_max_batch = false;     // a search ended at Limits::max_batch: a larger one was not looked at
+  std::string reason;            // why each search ended, or what went wrong
+  bool at_max_batch = false;     // a search ended at Limits::max_batch and did not try larger ones
   MemoryLine memory;             // as measured
-  std::vector<Trial> trials;     // in their order
+  std::vector<Trial> trials;     // in the order they ran
 
   bool operator==(const SearchResult&) const = default;
 };
 
-// A search that a signal ended.
+// Thrown if a signal ends a search.
 class Interrupted : public std::runtime_error {
  public:
   explicit Interrupted(int signal) : std::runtime_error("the search was interrupted"), signal_(signal) {}
@@ -142,25 +145,25 @@ namespace wd {
 
 struct AutoscaleOptions {
   LaunchOptions launch = {};      // the workers that will train, all on this machine
-  bool refresh = false;           // search, whatever was found before
-  scaling::Observe observe = {};  // told of each probe
+  bool refresh = false;           // search even if a result is cached
+  scaling::Observe observe = {};  // called for each probe
 };
 
 struct Autoscaled {
   scaling::SearchResult result;
-  bool cached = false;             // it was found before
-  std::vector<Override> settings;  // for ConfigSources::overrides, behind all others
-  std::vector<std::string> notes;  // what people should know
-  std::string json, svg;           // autoscale.json and autoscale.svg, for the run's folder
+  bool cached = false;             // the result comes from the cache
+  std::vector<Override> settings;  // append to ConfigSources::overrides
+  std::vector<std::string> notes;  // messages for the user
+  std::string json, svg;           // contents of autoscale.json and autoscale.svg, for the run's folder
 };
 
 // Finds trainer.num_envs and trainer.train_batch_size by short trainings with the settings in
-// config.autoscale. Each of these probes runs in copies of this program: they do what main() does up to this
-// call, make their probe, and end here. So call it in main(), before anything that starts a thread or touches
-// CUDA, on the same path for the same command line. What was found is kept in $XDG_CACHE_HOME/wd/autoscale,
-// else ~/.cache/wd/autoscale, for the next time that all is the same. Throws UsageError where nothing fits or
-// the limits leave nothing to try, std::runtime_error where a probe failed for another reason than memory or
-// time, scaling::Interrupted.
+// config.autoscale. Each probe runs in copies of this program: a copy does what main() does up to this call,
+// runs its probe, and exits here. So call it in main(), before anything that starts a thread or touches CUDA,
+// and on the same code path for the same command line. The result is cached in $XDG_CACHE_HOME/wd/autoscale,
+// or else ~/.cache/wd/autoscale, and reused when everything is the same. Throws UsageError if nothing fits or
+// the limits leave nothing to try, std::runtime_error if a probe failed for a reason other than memory or
+// time, and scaling::Interrupted.
 Autoscaled autoscale(const Config& config, Environment& environment, const AutoscaleOptions& options = {});
 
 }  // namespace wd

@@ -1,11 +1,12 @@
-// checkpoint.h: everything that training goes on from, in folders that are complete or absent.
+// checkpoint.h: the full state that training resumes from, in folders that are either complete or absent.
 //
 //   RUN/checkpoints/00000100/   manifest.json, config.yaml, weights/POLICY.safetensors,
 //                               optimizer/POLICY.safetensors, replicas.safetensors, episodes.safetensors
 //   RUN/checkpoints/latest      link to the newest;  best: link to the one with the highest mean return
 //
-// A checkpoint is written in a folder whose name begins with a dot, brought to disk, and then renamed. Its
-// manifest has size and XXH3 of every file, and its own: a change of any byte is noticed.
+// A checkpoint is written to a folder whose name begins with a dot, flushed to disk, and then renamed. Its
+// manifest holds the size and the XXH3 hash of every file, and a hash of itself, so that a change of any byte
+// is detected.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -22,17 +23,17 @@
 
 namespace wd {
 
-// Training between two iterations, in host memory.
+// The state of training between two iterations, in host memory.
 struct Snapshot {
   StepCounts counts;
-  double wall_s = 0.0;  // spent on training
-  std::map<std::string, std::vector<NamedTensor>>
-      files;  // by path without its ending: "weights/tagger", "replicas"
+  double wall_s = 0.0;  // time spent on training
+  // By path without the extension: "weights/tagger", "replicas".
+  std::map<std::string, std::vector<NamedTensor>> files;
 
   std::uint64_t bytes() const;
 };
 
-// A checkpoint as it was read.
+// A checkpoint that has been read.
 struct Checkpoint {
   std::filesystem::path folder;
   CheckpointInfo info;
@@ -41,54 +42,53 @@ struct Checkpoint {
   std::string name() const { return folder.filename().string(); }
 };
 
-// Whether a folder is one, be it damaged.
+// Whether a folder is a checkpoint, even a damaged one.
 bool is_checkpoint(const std::filesystem::path& folder);
 
-enum class CheckpointParts {
-  kAll,
-  kWeights
-};  // kWeights: configuration and parameters, which is what playing needs
+// kWeights: configuration and parameters, which are enough for playing.
+enum class CheckpointParts { kAll, kWeights };
 
-// Reads and verifies every byte of a checkpoint, or of these parts. Throws std::runtime_error naming the file
-// and what is wrong with it.
+// Reads and verifies every byte of a checkpoint, or of the given parts. Throws std::runtime_error naming the
+// file and what is wrong with it.
 Checkpoint open_checkpoint(const std::filesystem::path& folder,
                            CheckpointParts parts = CheckpointParts::kAll);
-// What a snapshot must hold, by path as in Snapshot::files.
+// The tensors that a snapshot must hold, by path as in Snapshot::files.
 using SnapshotForms = std::map<std::string, std::vector<TensorForm>>;
-// The tensors of a checkpoint that was opened. Throws std::runtime_error where it lacks one of these, or has
-// another one, or one of another type or shape: before memory is taken for it.
+// Reads the tensors of an opened checkpoint. Throws std::runtime_error if it lacks one of these, has an
+// additional one, or has one of another type or shape; it checks this before allocating memory for the
+// tensor.
 Snapshot read_snapshot(const Checkpoint& checkpoint, const SnapshotForms& forms);
 
-// Throws std::runtime_error where a checkpoint's folder is not named after its iteration: among others it
-// would take a wrong place.
+// Throws std::runtime_error if the folder of a checkpoint is not named after its iteration: it would be in
+// the wrong place in the order of checkpoints.
 void check_name_of(const Checkpoint& checkpoint);
 
-// Folders that call themselves checkpoints, newest first.
+// Folders with the name of a checkpoint, newest first.
 std::vector<std::filesystem::path> list_checkpoints(const std::filesystem::path& folder);
 
-// The newest checkpoint of a run that verifies, with a warning for each that does not. Throws UsageError
-// where there is none at all, std::runtime_error where none verifies.
+// Returns the newest checkpoint of a run that passes verification, and warns about each one that does not.
+// Throws UsageError if there is no checkpoint at all, std::runtime_error if none passes.
 Checkpoint newest_checkpoint(const std::filesystem::path& run);
 
-// RUN/checkpoints of a run that is under way. One process at a time (the run's lock).
+// RUN/checkpoints of a run in progress. Only one process at a time may use it (the run's lock).
 class Checkpoints {
  public:
-  // Clears away what a killed process left half made. A save that fails clears away its own.
+  // Removes what a killed process left unfinished. A save that fails removes its own files.
   Checkpoints(std::filesystem::path folder, int keep_last);
-  ~Checkpoints();  // waits
+  ~Checkpoints();  // waits for the save in progress
 
-  // Writes in the background, after the save before has ended. `config`: the effective configuration.
-  // `growing`: files whose offsets the checkpoint names; they are brought to disk first. False: the save
-  // before has failed, as the log says; older checkpoints are as they were.
+  // Writes in the background, after the previous save has ended. `config`: the effective configuration.
+  // `growing`: files whose offsets the checkpoint records; they are flushed to disk first. Returns false if
+  // the previous save failed, as the log says; older checkpoints are unchanged.
   bool save(Snapshot snapshot, CheckpointInfo info, std::string config,
             std::vector<std::filesystem::path> growing = {});
-  // Whether the newest checkpoint is of this iteration. Waits for the save under way.
+  // Whether the newest checkpoint is of this iteration. Waits for the save in progress.
   bool holds(std::int64_t iteration);
-  // Waits for the save under way; false where it failed.
+  // Waits for the save in progress; returns false if it failed.
   bool wait();
 
-  // Goes on after this checkpoint: it keeps the best so far, and newer ones, which cannot be read or whose
-  // future is given up, are set aside under names that begin with a dot.
+  // Continues after this checkpoint. The best checkpoint so far is kept. Newer checkpoints are unreadable or
+  // belong to an abandoned continuation, and are renamed to names that begin with a dot.
   void continue_from(const Checkpoint& checkpoint);
 
  private:

@@ -1,4 +1,4 @@
-// checkpoint_info.h: what a checkpoint says of itself, without its tensors.
+// checkpoint_info.h: the metadata of a checkpoint, without its tensors.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,16 @@
 
 namespace wd {
 
-// How far the files of a run go that grow line by line.
+// Lengths of those files of a run that grow line by line.
 struct RunOffsets {
   std::uint64_t metrics_bytes = 0;
-  std::string events_file;  // its name
+  std::string events_file;  // file name
   std::uint64_t events_bytes = 0;
 };
 
 inline constexpr int kCheckpointFormat = 1;
 
-// The name of a checkpoint is its iteration.
+// A checkpoint is named after its iteration.
 struct CheckpointInfo {
   StepCounts counts;
   std::string environment;
@@ -27,12 +27,12 @@ struct CheckpointInfo {
   int world_size = 1;
   double wall_s = 0.0;
   double mean_return = 0.0;           // of the first policy (Trainer::mean_return); NaN: not known yet
-  std::optional<double> best_return;  // of all checkpoints of the run so far
-  std::string best;                   // that checkpoint's name; while no return is known, the newest's
-  RunOffsets offsets;                 // how far the run's files went
+  std::optional<double> best_return;  // highest over all checkpoints of the run so far
+  std::string best;                   // name of that checkpoint; the newest one while no return is known
+  RunOffsets offsets;                 // lengths of the run's files at this point
 };
 
-// One of its files.
+// Size and hash of one file of a checkpoint.
 struct FileDigest {
   std::uint64_t bytes = 0;
   std::uint64_t xxh3 = 0;

@@ -1,5 +1,5 @@
-// clock.h: the training clock: iterations and environment steps so far, kept where the kernels that need them
-// run.
+// clock.h: the training clock: iterations and environment steps so far, stored where the kernels that read
+// them run.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,11 +16,11 @@ class TrainingClock {
  public:
   explicit TrainingClock(Device device);
 
-  // Complete iterations, and environment steps of the whole job. Copies to the device.
+  // Sets the number of complete iterations, and of environment steps of the whole job. Copies to the device.
   void set(std::int64_t iteration, std::int64_t env_steps);
-  // An iteration of so many environment steps is over. Enqueues.
+  // Counts a finished iteration of `env_steps` environment steps. Enqueues.
   void advance(std::int64_t env_steps);
-  // What kernels read, on the device; it stays where it is.
+  // The time that kernels read, on the device; the pointer stays valid and constant.
   const TrainingTime* time() const;
 
  private:

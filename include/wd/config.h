@@ -1,5 +1,5 @@
-// config.h: every setting of a training run, where each value came from, and how files and command line
-// become it.
+// config.h: every setting of a training run, the origin of each value, and how files and the command line are
+// merged.
 #pragma once
 
 #include <cstdint>
@@ -31,20 +31,21 @@ enum ScaleLr : int { kScaleLrNone, kScaleLrSqrt, kScaleLrLinear };
 
 // policy.NAME.model: the network.
 struct ModelSettings {
-  NetworkChoice network;  // settings of a registered network; none for fully_connected, whose settings follow
+  // Settings of a registered network; empty for fully_connected, whose settings follow.
+  NetworkChoice network;
   std::vector<int> fc_dims = {256, 256};
   Activation activation = kRelu;
   bool separate_value = false;
   InitMethod init_method = kOrthogonal;
-  ContinuousDistribution distribution = kGaussianActions;  // of continuous actions
+  ContinuousDistribution distribution = kGaussianActions;  // for continuous actions
   double initial_log_std = 0.0;
   std::string model_ckpt_filepath;
-  int sequence_length = 0;  // of networks with a state: steps of one gradient; 0: the whole rollout
+  int sequence_length = 0;  // for networks with a state: steps per gradient; 0: the whole rollout
 
-  // Numbers that an agent carries from one step to the next.
+  // Size of the state that an agent carries from one step to the next.
   int state_size() const { return network ? network->state_size() * (separate_value ? 2 : 1) : 0; }
 
-  // The type first; naming another one replaces its settings by their defaults.
+  // Describes the type first; selecting another type resets its settings to their defaults.
   void describe(Fields& field);
 };
 
@@ -53,14 +54,14 @@ struct PolicySettings {
   std::string name;                // the key of its section
   std::vector<std::string> roles;  // never empty after load_config
   bool to_train = true;
-  AlgorithmChoice algorithm;  // with its settings
+  AlgorithmChoice algorithm;  // including its settings
   ModelSettings model;
 
-  // All but name and model; naming another algorithm replaces the settings by its defaults.
+  // All fields but name and model; selecting another algorithm resets the settings to its defaults.
   void describe(Fields& field);
 };
 
-// env: what every environment understands; its own parameters live in the same section.
+// env: settings of every environment; an environment's own parameters are in the same section.
 struct EnvSettings {
   ResetMode reset = ResetMode::kRandom;
   int reset_pool_size = 0;
@@ -70,13 +71,13 @@ struct EnvSettings {
 };
 
 struct TrainerSettings {
-  static constexpr Range kSeeds = {0, 9'007'199'254'740'992};  // 2^53: whole in a double and in JSON
+  static constexpr Range kSeeds = {0, 9'007'199'254'740'992};  // 2^53: exact in a double and in JSON
   static constexpr Range kSteps = {0, 1e15};
 
   std::int64_t num_envs = 64;
   std::int64_t train_batch_size = 8192;
   std::int64_t num_episodes = 10'000;
-  std::int64_t total_steps = 0;  // after load_config: never 0, whole iterations
+  std::int64_t total_steps = 0;  // after load_config: never 0, and a multiple of an iteration
   std::int64_t seed = 1;
   DeviceChoice device = kDeviceAuto;
   int threads = 0;
@@ -90,10 +91,10 @@ struct TrainerSettings {
   double straggler_preempt = 0.0;
   std::int64_t canary_freq = 100;
 
-  // Steps of one rollout: T.
+  // Steps per rollout: T.
   std::int64_t rollout_steps() const { return train_batch_size / num_envs; }
   ObservationStorage storage() const {
-    const bool table = observations == kTable;  // which is float32 in any precision
+    const bool table = observations == kTable;  // always float32
     return {precision == kBf16 && !table ? ObservationType::kBfloat16 : ObservationType::kFloat32, table};
   }
 
@@ -111,7 +112,7 @@ struct SavingSettings {
   std::string tag;
   std::string run_dir;
 
-  // Where runs are gathered: basedir, then name and tag where they are given.
+  // The folder that contains runs: basedir, then name and tag if they are given.
   std::filesystem::path base() const;
 
   void describe(Fields& field);
@@ -136,22 +137,22 @@ struct AutoscaleSettings {
 
 struct Config {
   std::string name;  // of the environment
-  EnvSettings env;   // the environment holds its own parameters
+  EnvSettings env;   // the environment object holds its own parameters
   TrainerSettings trainer;
   std::vector<PolicySettings> policies;  // in the order of the file
   std::vector<int> policy_of_role;       // index into policies, by role as in Spec::roles
   SavingSettings saving;
   AutoscaleSettings autoscale;
 
-  // Whether first episodes of an environment with this time limit are cut short, each after other steps.
+  // Whether first episodes of an environment with this time limit are cut short, each at a different step.
   bool staggers(int time_limit) const;
 
-  std::map<std::string, std::string> origins;  // "trainer.num_envs" to "FILE:LINE", "--set"; absent: default
-  std::vector<std::string> notes;              // what people should be told: rounding, keys without effect
+  // "trainer.num_envs" to "FILE:LINE" or "--set"; absent: default.
+  std::map<std::string, std::string> origins;
+  std::vector<std::string> notes;  // messages for the user: rounding, keys without effect
 };
 
-// Everything that is wrong with a configuration, one line a problem: `FILE:LINE:COL: section.key = value:
-// reason`.
+// All problems of a configuration, one per line: `FILE:LINE:COL: section.key = value: reason`.
 class ConfigError : public UsageError {
  public:
   explicit ConfigError(std::vector<std::string> problems);
@@ -168,46 +169,47 @@ struct Override {
   std::string option = "--set";  // for messages and --print_config
 };
 
-// "section.key=value", the argument of --set. Throws ConfigError when it has another shape.
+// Parses "section.key=value", the argument of --set. Throws ConfigError if it has another form.
 Override parse_override(std::string_view argument);
 
-// Layers, each over the one before: struct defaults, SEARCH/NAME.yaml (the first found), file, overrides in
-// their order. Where the file is WarpDrive's, WarpDrive's defaults take the place of SEARCH/NAME.yaml.
+// Layers, each overriding the one before: struct defaults, SEARCH/NAME.yaml (the first found), file,
+// overrides in order. If the file is one of WarpDrive's, WarpDrive's defaults replace SEARCH/NAME.yaml.
 struct ConfigSources {
   std::string env = {};   // --env; empty: the file's `name`
   std::string file = {};  // --config; empty: none
   std::vector<Override> overrides = {};
   std::vector<std::filesystem::path> search = {};  // folders that may hold NAME.yaml
-  bool shipped = true;  // false: the environment's own defaults take the place of NAME.yaml
+  bool shipped = true;                             // false: the environment's own defaults replace NAME.yaml
 };
 
 using Describe = std::function<void(Fields&)>;
 
-// What the loader asks of an environment: its parameters, which it writes, and its roles, which follow from
-// them.
+// What the loader needs of an environment: its parameters, which the loader writes, and its roles, which
+// depend on them.
 struct EnvironmentAccess {
   Describe describe;
   std::function<Spec()> spec;
-  std::string config = {};  // a YAML file of its own, read where the search finds no NAME.yaml
+  std::string config = {};  // the environment's own YAML file, read if the search finds no NAME.yaml
 };
 
-// Finds an environment by its own name (no alias); throws UsageError for a name that is none.
+// Finds an environment by its own name (not an alias). Throws UsageError if there is none.
 using EnvironmentLookup = std::function<EnvironmentAccess(const std::string& name)>;
 
 // Reads and checks all layers. Throws ConfigError with all problems found.
 Config load_config(const ConfigSources& sources, const EnvironmentLookup& lookup);
 
-// The environment's own name behind WarpDrive's ("single_cartpole" is cartpole).
+// Converts WarpDrive's name of an environment to ours ("single_cartpole" to "cartpole"); leaves other names
+// unchanged.
 std::string canonical_environment(std::string_view name);
 
-// Effective values as YAML; loads back to the same values. With origins, a comment at each value says where
-// it came from.
+// Returns the effective values as YAML, which loads back to the same values. With origins, a comment at each
+// value gives its origin.
 std::string print_config(Config config, const Describe& environment, bool with_origins = true);
 
-// Every value by its path, in print_config()'s order and words.
+// Every value by its path, in the order and format of print_config().
 std::vector<std::pair<std::string, std::string>> config_values(Config config, const Describe& environment);
 
-// 64 bits that differ when any effective value does (FNV-1a of the printed text without comments).
+// A 64-bit hash of all effective values (FNV-1a of the printed text without comments).
 std::uint64_t config_hash(const Config& config, const Describe& environment);
 std::uint64_t config_hash(std::string_view printed_without_origins);
 
@@ -216,11 +218,11 @@ struct FieldInfo {
   std::string name;
   std::string type;   // "int", "number", "bool", "text", "list of int", "schedule", "a | b | c"
   std::string value;  // as YAML
-  std::string range;  // "[1, 1024]", "> 0"; empty where any value will do
+  std::string range;  // "[1, 1024]", "> 0"; empty if any value is allowed
   std::string help;
 };
 
-// The fields that a describe function names, in its order.
+// The fields that a describe function names, in order.
 std::vector<FieldInfo> list_fields(const Describe& describe);
 
 }  // namespace wd

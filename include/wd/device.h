@@ -1,4 +1,4 @@
-// device.h: the device that a run uses, and what it says of itself.
+// device.h: the device that a run uses, and its description.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@ namespace wd {
 
 enum class DeviceKind { kCpu, kCuda };
 
-// What --device asks for.
+// The value of --device.
 enum class DeviceRequest { kAuto, kCpu, kCuda };
 
 struct Device {
@@ -17,14 +17,14 @@ struct Device {
   bool is_cuda() const { return kind == DeviceKind::kCuda; }
 };
 
-// auto: a GPU where this build and this machine have one, else the CPU. Of several GPUs the local_rank-th; a
-// worker that sees one alone takes it. Throws UsageError, saying what was found, when a GPU is asked for and
-// there is none. The GPU is the calling thread's from here on.
+// kAuto: a GPU if this build and this machine have one, else the CPU. Selects the GPU with index local_rank;
+// a worker that sees only one GPU takes that one. Throws UsageError, with what was found, if a GPU is
+// requested and there is none. Makes the GPU current for the calling thread.
 Device select_device(DeviceRequest request, int local_rank = 0);
 
 // "cpu", "cuda:0".
 std::string to_string(Device device);
-// For people: "CPU, 2 threads", "NVIDIA H200 (cuda:0)".
+// For users: "CPU, 2 threads", "NVIDIA H200 (cuda:0)".
 std::string describe(Device device);
 
 }  // namespace wd

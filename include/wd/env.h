@@ -1,26 +1,34 @@
-// env.h: the contract of an environment: all that an environment's author includes. No torch, no allocation.
+// env.h: the interface of an environment, and all that its author includes. No torch, no allocation.
 //
 // An environment is one struct, written once and compiled for host and device (docs/environments.md has a
 // walk-through):
 //
 //   struct Chase {
-//     struct Params { int chasers = 4; void describe(auto&& field) { field("chasers", chasers, {1, 1024},
-//     "..."); } }; struct State  { wd::PerAgent<float> x; wd::PerReplica<int> caught; void describe(auto&&
-//     field) { field("x", x); ... } }; static wd::Spec spec(const Params&);
+//     struct Params {
+//       int chasers = 4;
+//       void describe(auto&& field) { field("chasers", chasers, {1, 1024}, "..."); }
+//     };
+//     struct State {
+//       wd::PerAgent<float> x;
+//       wd::PerReplica<int> caught;
+//       void describe(auto&& field) { field("x", x), field("caught", caught); }
+//     };
+//     static wd::Spec spec(const Params&);
 //     WD_FN static void reset  (auto& team, const Params&, State&, wd::Random);
 //     WD_FN static void step   (auto& team, const Params&, State&, wd::Actions, wd::Random, wd::Outcome&);
 //     WD_FN static void observe(auto& team, const Params&, const State&, wd::Observations);
-//     // Optional. Who is in the game now (default: everybody), and what follows from fields that were given
-//     from outside. WD_FN static bool in_game(const Params&, const State&, int agent);
+//     // Optional: whether an agent is in the game now (default: true).
+//     WD_FN static bool in_game(const Params&, const State&, int agent);
+//     // Optional: recomputes fields that follow from others, after these were set from outside.
 //     WD_FN static void derive (auto& team, const Params&, State&);
-//     // Optional. A player to compare policies with (wdtrain eval --opponent scripted); it runs on the host.
+//     // Optional: a player to compare policies with (wdtrain eval --opponent scripted); runs on the host.
 //     static void scripted(const Params&, const State&, int agent, wd::ScriptedAction& action);
 //   };
 //
 // `team` runs phases (wd/team.h): each(n, f), each_pair(n, m, f), once(f), sum/min/any(n, f), add(target, k),
-// t(), and write_parts(observations, n, m, size, f), write_others(observations, n, m, f).
-// A phase writes nothing that another iteration of the same phase reads; code between phases runs in every
-// thread.
+// t(), and write_parts(observations, n, m, size, f), write_others(observations, n, m, f). An iteration of a
+// phase must not write anything that another iteration of the same phase reads. Code between phases runs in
+// every thread.
 #pragma once
 
 #include <cstddef>
@@ -38,13 +46,13 @@
 
 namespace wd {
 
-// Types that a state may hold. No 8-bit types: their stores may alias anything, which keeps loops from being
-// vectorised.
+// Types that a state may hold. There are no 8-bit types: their stores may alias anything, which prevents
+// loops from being vectorized.
 template <typename T>
 concept StateValue = std::is_same_v<T, float> || std::is_same_v<T, double> ||
                      std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::uint32_t>;
 
-// One value an agent, indexed by the agent's id.
+// One value per agent, indexed by the agent's id.
 template <typename T>
 class PerAgent {
   static_assert(StateValue<T>, "a state holds float, double, std::int32_t or std::uint32_t: flags are int");
@@ -58,7 +66,7 @@ class PerAgent {
   T* data_;
 };
 
-// One value a replica. Assign it inside a phase only.
+// One value per replica. Assign it only inside a phase.
 template <typename T>
 class PerReplica {
   static_assert(StateValue<T>, "a state holds float, double, std::int32_t or std::uint32_t: flags are int");
@@ -87,8 +95,8 @@ class PerReplica {
   T* data_;
 };
 
-// Working memory of one call: as many values as describe() says (`field("name", scratch, count)`), never
-// saved or compared.
+// Working memory of one call, with as many values as describe() declares (`field("name", scratch, count)`).
+// It is never saved or compared.
 template <typename T>
 class Scratch {
   static_assert(StateValue<T>, "a state holds float, double, std::int32_t or std::uint32_t: flags are int");
@@ -101,30 +109,30 @@ class Scratch {
   T* data_;
 };
 
-// What the agents do in this step.
+// The actions of all agents in this step.
 class Actions {
  public:
   WD_FN Actions(const std::int32_t* staged, int num_agents) : Actions(staged, staged, num_agents) {}
-  // Choices and components (floats' bits) in different memory, so that wdtrain check sees which of them is
+  // Choices and components (floats' bits) in separate memory, so that wdtrain check sees which of them is
   // read.
   WD_FN Actions(const std::int32_t* discrete, const std::int32_t* continuous, int pitch)
       : discrete_(discrete), continuous_(continuous), pitch_(pitch) {}
 
   // Index of the choice of a categorical head.
   WD_FN int discrete(int agent, int head) const { return discrete_[head * pitch_ + agent]; }
-  // Component k of a continuous action: of a policy or a random player within the bounds, where they are
-  // finite; of a script as given.
+  // Component k of a continuous action. From a policy or a random player, it is within the bounds if they are
+  // finite; from a script, it is unchanged.
   WD_FN float continuous(int agent, int k) const {
     return detail::load_word<float>(continuous_, k * pitch_ + agent);
   }
 
  private:
-  const std::int32_t* discrete_;  // [width, pitch], of which num_agents are used
+  const std::int32_t* discrete_;  // [width, pitch], of which num_agents columns are used
   const std::int32_t* continuous_;
   int pitch_;  // numbers from one head to the next
 };
 
-// What a scripted player does with one agent. Heads and components that it leaves alone are 0.
+// A scripted player's action for one agent. Heads and components that are not set are 0.
 class ScriptedAction {
  public:
   explicit ScriptedAction(std::int32_t* numbers) : numbers_(numbers) {}
@@ -133,16 +141,16 @@ class ScriptedAction {
   void continuous(int k, float value) { std::memcpy(&numbers_[k], &value, sizeof(value)); }
 
  private:
-  std::int32_t* numbers_;  // of this agent
+  std::int32_t* numbers_;  // this agent's
 };
 
-// What the step leads to. Rewards start at 0; who leaves is told by in_game().
+// The outcome of a step. Rewards start at 0; in_game() tells which agents have left.
 class Outcome {
  public:
   WD_FN Outcome(float* reward, std::int32_t* terminated) : reward_(reward), terminated_(terminated) {}
 
   WD_FN float& reward(int agent) { return reward_[agent]; }
-  // The rules end the episode with this step. Call it inside a phase.
+  // Ends the episode with this step. Call it inside a phase.
   WD_FN void terminate() { *terminated_ = 1; }
 
  private:
@@ -150,7 +158,7 @@ class Outcome {
   std::int32_t* terminated_;
 };
 
-// One entry of an observation row: assign it a float, which is rounded to what the buffer holds.
+// One entry of an observation row: assign it a float, which is rounded to the type of the buffer.
 class ObservationEntry {
  public:
   WD_FN ObservationEntry(void* entry, ObservationType type) : entry_(entry), type_(type) {}
@@ -171,7 +179,7 @@ class ObservationEntry {
   ObservationType type_;
 };
 
-// An agent's row, or what is left of it from some entry on: used as a float* would be, to write only.
+// An agent's row, or the rest of it from some entry on: used like a write-only float*.
 class ObservationRow {
  public:
   WD_FN ObservationRow(void* row, ObservationType type) : row_(row), type_(type) {}
@@ -188,8 +196,8 @@ class ObservationRow {
   ObservationType type_;
 };
 
-// Where observe() writes: rows of the trajectory buffers themselves; or `staged`, where all rows of this
-// replica lie role after role, on their way there.
+// Where observe() writes: rows of the trajectory buffers themselves, or `staged`, which holds all rows of
+// this replica, role after role, until they are copied there.
 class Observations {
  public:
   WD_FN Observations(const RoleView* roles, int num_roles, int replica, ObservationType type, bool as_table,
@@ -202,10 +210,10 @@ class Observations {
         as_table_(as_table) {}
 
   WD_FN ObservationType type() const { return type_; }
-  // Whether Spec::table is wanted, whose rows have table.columns() entries, in place of what each agent sees:
-  // see wd/others.h.
+  // Whether observe() must write rows of Spec::table, of table.columns() entries, instead of what each agent
+  // sees: see wd/others.h.
   WD_FN bool as_table() const { return as_table_; }
-  // The agent's row, observation_size() entries. Its contents are undefined before: write all of it.
+  // The agent's row, observation_size() entries. It is uninitialized: write all of it.
   WD_FN ObservationRow row(int agent) const {
     const RoleView& role = role_of(agent);
     if (staged_ == nullptr)
@@ -217,7 +225,7 @@ class Observations {
     return ObservationRow(staged_, type_) + entries;
   }
   WD_FN ObservationEntry operator()(int agent, int feature) const { return row(agent)[feature]; }
-  // Legal choices of the agent, head after head: 1 legal, 0 not. Null where the role declared no action_mask.
+  // Legal choices of the agent, head after head: 1 legal, 0 not. Null if the role declares no action_mask.
   WD_FN std::uint8_t* action_mask(int agent) const {
     const RoleView& role = role_of(agent);
     return role.action_mask == nullptr

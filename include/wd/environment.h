@@ -1,5 +1,5 @@
-// environment.h: an environment as the rest of the program sees it: a name, parameters, a specification, a
-// way to step replicas.
+// environment.h: an environment as the rest of the program sees it: name, parameters, specification, and
+// stepping of replicas.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@
 
 namespace wd {
 
-// One state field of one replica. `offset` counts from the replica's block (from its scratch memory for
-// scratch fields).
+// One state field of one replica. `offset` is relative to the replica's block, for scratch fields to its
+// scratch memory.
 struct StateField {
   std::string name;
   FieldType type = FieldType::kFloat;
@@ -28,35 +28,35 @@ struct StateField {
 
 inline constexpr std::uint32_t kScratchSlot = 0x80000000u;
 
-// Memory of one replica: a persistent block (16-byte header, then fields), and scratch (fields, then the
-// executor's staging).
+// The memory of one replica: a persistent block (16-byte header, then fields) and scratch memory (fields,
+// then the executor's staging memory).
 struct StateLayout {
   std::vector<StateField> fields;
-  std::vector<std::uint32_t>
-      slots;  // offset of each pointer of the State struct; kScratchSlot marks scratch memory
+  // Offset of each pointer of the State struct; kScratchSlot marks scratch memory.
+  std::vector<std::uint32_t> slots;
   std::uint32_t block_bytes = 0;    // multiple of 16
   std::uint32_t scratch_bytes = 0;  // multiple of 16
   int num_agents = 0;
-  int action_width = 0;  // the widest role's
+  int action_width = 0;  // of the widest role
 
   const StateField& field(std::string_view name) const;  // throws UsageError with the nearest name
 };
 
-// At the head of every replica's block.
+// At the start of every replica's block.
 struct ReplicaHeader {
   std::int32_t t = 0;              // step of the episode
-  std::uint32_t episode = ~0u;     // counts from 0; the first reset makes it so
-  std::int32_t reset_pending = 1;  // the next step only resets
-  std::int32_t first_steps = 0;    // of the replica's first episode, where it is cut short; 0: it is not
+  std::uint32_t episode = ~0u;     // counts from 0: the first reset increments it to 0
+  std::int32_t reset_pending = 1;  // the next step is a reset
+  std::int32_t first_steps = 0;    // length of the first episode if it is cut short, else 0
 };
 
-// How phases are run when an environment is checked (wdtrain check).
+// The order in which phases run when an environment is checked (wdtrain check).
 enum class PhaseOrder { kForward, kBackward, kShuffled, kThreads };
 
 struct ApartMemory;  // wd/detail/apart.h
 struct EnvironmentRow;
 
-// The CUDA side of one environment; step() enqueues on the stream and throws std::runtime_error when the
+// The CUDA side of one environment. step() enqueues on the stream, and throws std::runtime_error if the
 // launch fails.
 struct CudaExecutor {
   void (*step)(const void* params, const StateLayout& layout, const StepView& view, void* cuda_stream);
@@ -68,7 +68,7 @@ class Environment {
 
   virtual std::string_view name() const = 0;
   virtual void describe(Fields& fields) = 0;  // the parameters, to read or set
-  virtual Spec spec() const = 0;              // throws UsageError where parameters contradict each other
+  virtual Spec spec() const = 0;              // throws UsageError if parameters contradict each other
   virtual StateLayout layout() const = 0;
   virtual const void* params() const = 0;  // the Params struct, for the CUDA executor
 
@@ -76,13 +76,13 @@ class Environment {
   virtual void step(const StateLayout& layout, const StepView& view) const = 0;
   // The same, one replica after another, with the phases in the given order.
   virtual void step_in_order(const StateLayout& layout, const StepView& view, PhaseOrder order) const = 0;
-  // Recomputes what follows from fields that were set from outside, in one block.
+  // Recomputes the derived fields of one block, after other fields were set from outside.
   virtual void derive(const StateLayout& layout, std::byte* block) const = 0;
-  // The scripted player's actions in one block's state, [num_agents, action_width], floats' bits where
-  // continuous. False where the environment has no such player.
+  // Writes the scripted player's actions for the state of one block, [num_agents, action_width], floats' bits
+  // if continuous. Returns false if the environment has no scripted player.
   virtual bool scripted(const StateLayout& layout, const std::byte* block, std::int32_t* actions) const = 0;
-  // Steps one replica, whose arrays lie apart: `view` has its header in blocks, and rows that may have gaps
-  // between them.
+  // Steps one replica whose arrays are in separate memory: `view` has its header in `blocks`, and rows that
+  // may have gaps between them.
   virtual void step_apart(const StateLayout& layout, const StepView& view,
                           const ApartMemory& memory) const = 0;
 
@@ -98,17 +98,17 @@ class Environment {
 struct EnvironmentRow {
   const char* name;
   std::unique_ptr<Environment> (*make)();
-  const CudaExecutor* (*cuda)();  // null pointer in a build without CUDA
-  const char* config;             // YAML beside the environment's source, or ""
+  const CudaExecutor* (*cuda)();  // null in a build without CUDA
+  const char* config;             // YAML file next to the environment's source, or ""
 };
 
 namespace detail {
 const std::vector<EnvironmentRow>& environment_table();  // generated
 }
 
-// The row of a name; throws UsageError with the nearest name.
+// The row with this name. Throws UsageError with the nearest name.
 const EnvironmentRow& find_environment(std::string_view name);
-// With the parameters' defaults.
+// Creates the environment with the defaults of its parameters.
 std::unique_ptr<Environment> make_environment(const EnvironmentRow& row);
 
 }  // namespace wd

@@ -1,5 +1,5 @@
-// error.h: the kinds of failure: what the user can mend (exit 2), what another worker's failure brings about,
-// and everything else (exit 1).
+// error.h: the kinds of errors: those that the user can fix (exit 2), consequences of another worker's
+// failure, and all others (exit 1).
 #pragma once
 
 #include <sstream>
@@ -8,20 +8,20 @@
 
 namespace wd {
 
-// Bad input: a configuration, an option, a file. The message names place, reason and remedy; the program
+// Bad input: a configuration, an option, a file. The message gives place, reason and remedy; the program
 // exits with 2.
 class UsageError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// This worker ends because another one ended, hangs, or found something wrong: not the cause, a consequence.
+// This worker ends because another one ended, hangs, or found an error: a consequence, not the cause.
 class PeerError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// "a = 3 b" from ("a = ", 3, " b").
+// concat("a = ", 3, " b") returns "a = 3 b".
 template <typename... Values>
 std::string concat(const Values&... values) {
   std::ostringstream text;
@@ -31,7 +31,7 @@ std::string concat(const Values&... values) {
 
 }  // namespace wd
 
-// Throws std::runtime_error with a message made of the values, when the condition does not hold.
+// Throws std::runtime_error with a message made of the values if the condition is false.
 #define WD_CHECK(condition, ...)                                           \
   do {                                                                     \
     if (!(condition)) throw std::runtime_error(::wd::concat(__VA_ARGS__)); \

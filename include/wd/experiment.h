@@ -1,4 +1,4 @@
-// experiment.h: from an environment's name and settings to all that a training is made of.
+// experiment.h: from the name of an environment and settings to everything that a training run consists of.
 #pragma once
 
 #include <filesystem>
@@ -12,7 +12,7 @@
 
 namespace wd {
 
-// An environment with its parameters set, and everything that was configured.
+// An environment with its parameters set, and the complete configuration.
 struct Experiment {
   std::unique_ptr<Environment> environment;
   Config config;
@@ -24,13 +24,13 @@ struct Experiment {
   std::vector<std::string> policy_names() const;
 };
 
-// Loads the configuration of an environment and selects the device that it asks for. `settings` are as for
-// --set: load_experiment("cartpole", {"trainer.num_envs=64", "policy.shared.lr=1e-3"}). They lie over
-// configs/NAME.yaml, if there is one. Throws UsageError, ConfigError with all problems at once.
+// Loads the configuration of an environment and selects the device that it asks for. `settings` have the form
+// of --set: load_experiment("cartpole", {"trainer.num_envs=64", "policy.shared.lr=1e-3"}). They override
+// configs/NAME.yaml, if there is one. Throws UsageError, or ConfigError with all problems at once.
 Experiment load_experiment(const std::string& env, const std::vector<std::string>& settings = {});
 
-// The same from other sources, without selecting a device. Folders to search for NAME.yaml are taken from the
-// sources alone.
+// The same from other sources, without selecting a device. Searches for NAME.yaml only in the folders that
+// the sources list.
 Experiment load_environment(const ConfigSources& sources);
 
 // Folders that may hold NAME.yaml: ./configs, then those of the build and of the installation.

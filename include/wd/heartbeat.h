@@ -1,4 +1,4 @@
-// heartbeat.h: what a worker says of itself while it works, where its launcher can read it even after a
+// heartbeat.h: the status that a worker reports while it works, which its launcher can read even after a
 // SIGKILL.
 #pragma once
 
@@ -7,16 +7,16 @@
 
 namespace wd::heartbeat {
 
-// Each phase has its own limit of silence (LaunchOptions).
+// Each phase has its own limit on the time without a report (LaunchOptions).
 enum class Phase : int { kStarting, kRollout, kUpdate, kCheckpoint, kEvaluation, kDone };
 
-// All of these write to memory shared with the launcher, or to this process's own where there is none. They
-// cost some atomic stores, never fail, and are safe from any thread.
-void beat();  // progress was made
+// All of these write to memory shared with the launcher, or to private memory if there is no launcher. They
+// cost a few atomic stores, never fail, and are safe from any thread.
+void beat();  // reports progress
 void enter(Phase phase);
-void iteration(std::int64_t number);  // counted from 1: the one that begins
+void iteration(std::int64_t number);  // the iteration that begins, counted from 1
 
-// Around every collective operation: a silent rank that is inside one waits for others.
+// Create one around every collective operation: a silent rank inside one is waiting for others.
 class Collective {
  public:
   Collective();
@@ -27,18 +27,19 @@ class Collective {
 
 // "cpu", "cuda:0"
 void device(std::string_view name);
-// Absolute. From here on the launcher keeps logs and error reports there.
+// An absolute path. From then on, the launcher keeps logs and error reports there.
 void run_folder(std::string_view path);
 
-// Why this worker is about to end. `secondary`: only because another one did. The first report counts.
+// Reports why this worker is about to end. `secondary`: only because another one ended. The first report
+// counts.
 void failed(std::string_view message, bool secondary);
-// This worker ends in good order with this exit code.
+// Reports that this worker ends normally, with this exit code.
 void finished(int exit_code);
 
-// A crash (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT) leaves its cause and a backtrace before it ends the
-// process as ever: with the launcher, or, where none started this process, on stderr and in error.json of the
-// run's folder. SIGQUIT, by which a launcher asks a hung worker where it stands, leaves a backtrace and ends
-// nothing. For the main thread, once, before others are started.
+// Installs signal handlers. A crash (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT) then leaves its cause and a
+// backtrace before it ends the process as usual: with the launcher, or, if no launcher started this process,
+// on stderr and in error.json of the run's folder. SIGQUIT, which a launcher sends to find out where a worker
+// hangs, leaves a backtrace and ends nothing. Call it once in the main thread, before other threads start.
 void watch_crashes();
 
 }  // namespace wd::heartbeat

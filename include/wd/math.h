@@ -1,8 +1,8 @@
-// math.h: elementary functions made of IEEE operations alone, so that CPU and GPU give the same bits.
+// math.h: elementary functions built only from IEEE operations, so that CPU and GPU give the same bits.
 //
-// Compile with -ffp-contract=off / -fmad=false and without fast-math. The float functions have no branch on
-// their value and vectorise. Errors are measured by tests/env/math_test.cpp over every exponent of the stated
-// domain.
+// Compile with -ffp-contract=off / -fmad=false and without fast-math. The float functions do not branch on
+// their argument, so loops over them vectorize. tests/env/math_test.cpp measures the errors over every
+// exponent of the stated domain.
 #pragma once
 
 #include <cmath>
@@ -14,8 +14,8 @@
 #else
 #define WD_FN inline
 #endif
-// On the host: WD_FLATTEN: whatever the function calls becomes part of it. WD_INLINE: it becomes part of its
-// caller.
+// On the host, WD_FLATTEN inlines everything that the function calls, and WD_INLINE inlines the function into
+// its callers.
 #if defined(__CUDACC__)
 #define WD_FLATTEN
 #define WD_INLINE
@@ -61,8 +61,8 @@ WD_FN std::uint32_t bits_of(float value) {
   std::memcpy(&bits, &value, sizeof(bits));
   return bits;
 }
-// Word i of a buffer whose 4-byte words are integers or floats, as actions are. No float is read through a
-// pointer to integers or the other way round: compilers take such pointers for apart.
+// Word i of a buffer whose 4-byte words are integers or floats, as actions are. A float must not be read
+// through a pointer to integers, or the other way round: compilers assume that such pointers do not alias.
 template <typename Word>
 WD_FN Word load_word(const std::int32_t* words, std::int64_t i) {
   static_assert(sizeof(Word) == sizeof(*words));
@@ -81,12 +81,13 @@ WD_FN double double_of(std::uint64_t bits) {
   return value;
 }
 
-// Nearest integer by adding and subtracting 1.5 * 2^23: |v| < 2^22, ties to even.
+// Rounds to the nearest integer by adding and subtracting 1.5 * 2^23 (double: 2^52). Requires |v| < 2^22
+// (2^51). Ties go to even.
 WD_FN float nearest(float v) { return (v + 12582912.0f) - 12582912.0f; }
 WD_FN double nearest(double v) { return (v + 6755399441055744.0) - 6755399441055744.0; }
 
-// sin and cos on [-pi/4, pi/4]: the minimax polynomials that numpy evaluates for float32, in its order: the
-// same bits.
+// sin and cos on [-pi/4, pi/4]: the minimax polynomials that numpy uses for float32, evaluated in the same
+// order, so that the bits are the same.
 WD_FN float sin_poly(float r) {
   const float z = r * r;
   float p = fma(0x1.7d3bbcp-19f, z, -0x1.a06bbap-13f);
@@ -101,9 +102,9 @@ WD_FN float cos_poly(float r) {
   p = fma(p, z, -0.5f);
   return fma(p, z, 1.0f);
 }
-// sin and cos of r + tail in double, where tail is what r was rounded by. Taylor series; their leading terms
-// carry their rounding errors along, so that the sum is rounded about once: few bits differ from those of
-// other good libraries.
+// sin and cos of r + tail in double, where tail is the rounding error of r. These are Taylor series whose
+// leading terms carry their rounding errors along, so that the sum is rounded about once: few results differ
+// from those of other good libraries.
 WD_FN double sin_poly(double r, double tail) {
   constexpr double kThird = -1.0 / 6.0, kThirdError = -0x1.5555555555555p-57;  // -1/6 in two pieces
   const double z = r * r, z_error = fma(r, r, -z);
@@ -140,17 +141,17 @@ WD_FN double cos_poly(double r, double tail) {
 
 }  // namespace detail
 
-// The bit pattern. Of numbers from +0 up it is ordered as they are, and minima of integers vectorise.
+// The bit pattern. From +0 up it has the same order as the numbers, and minima of integers vectorize.
 WD_FN std::int32_t float_bits(float v) { return static_cast<std::int32_t>(detail::bits_of(v)); }
 
-// Sine and cosine [rad] together. |v| <= 1e4; error below 7e-8. For |v| <= 10 the bits are those of numpy's
+// Sine and cosine of v [rad]. |v| <= 1e4; error below 7e-8. For |v| <= 10 the bits are those of numpy's
 // float32 functions.
 struct SinCos {
   float sin, cos;
 };
 WD_FN SinCos sincos(float v) {
   const float q = detail::nearest(v * 0.636619772367581f);
-  // Cody and Waite: v - q pi/2, with pi/2 in three pieces.
+  // Reduction of Cody and Waite: v - q pi/2, with pi/2 in three pieces.
   float r = fma(q, -0x1.921fb0p+00f, v);
   r = fma(q, -0x1.5110b4p-22f, r);
   r = fma(q, -0x1.846988p-48f, r);
@@ -184,7 +185,7 @@ WD_FN SinCosDouble sincos(double v) {
 WD_FN double sin(double v) { return sincos(v).sin; }
 WD_FN double cos(double v) { return sincos(v).cos; }
 
-// e^v. Below -87.3 it is 0, above 88.3 it is 2.4e38 (the argument is clamped); error below 2 ulp.
+// e^v; error below 2 ulp. The result is 0 below -87.3 and 2.4e38 above 88.3 (the argument is clamped).
 WD_FN float exp(float v) {
   const float x = clamp(v, -87.33f, 88.37f);
   const float n = detail::nearest(x * 1.44269504088896341f);
@@ -202,7 +203,7 @@ WD_FN float exp(float v) {
 }
 
 // Natural logarithm of a positive normal number; error below 2 ulp. Zero, negative and subnormal numbers give
-// a large negative number (about -88): callers that may meet them test first.
+// a large negative number (about -88); callers that may pass them must test first.
 WD_FN float log(float v) {
   const std::uint32_t bits = detail::bits_of(max(v, 1.17549435e-38f));
   int exponent = static_cast<int>(bits >> 23) - 126;
@@ -228,9 +229,9 @@ WD_FN float log(float v) {
 }
 
 // Hyperbolic tangent; error below 3e-7. NaN stays NaN. A rational function without branches, so that loops
-// over it become vector instructions; its coefficients are Eigen's (MathFunctionsImpl.h).
+// over it vectorize; its coefficients are Eigen's (MathFunctionsImpl.h).
 WD_FN float tanh(float v) {
-  constexpr float kMax = 7.90531110763549805f;  // beyond it is 1
+  constexpr float kMax = 7.90531110763549805f;  // beyond it the result is 1
   const float x = v < -kMax ? -kMax : v > kMax ? kMax : v;
   const float s = x * x;
   float p = -2.76076847742355e-16f;
@@ -247,9 +248,9 @@ WD_FN float tanh(float v) {
   return v < -kMax ? -1.0f : v > kMax ? 1.0f : x * p / q;
 }
 
-// Remainder of v / period for period > 0 and |v| < 2^22 periods, bit for bit Python's % (numpy's too): in [0,
-// period], the upper end where a tiny negative v rounds to it. The exact remainder is rounded once: where the
-// quotient was rounded up, from anew.
+// Remainder of v / period for period > 0 and |v| < 2^22 periods, bit for bit the same as Python's and numpy's
+// %. The result is in [0, period]; it is `period` if a tiny negative v rounds to it. The exact remainder is
+// rounded only once: if the quotient was rounded up, the remainder is computed again with the quotient below.
 WD_FN float wrap(float v, float period) {
   const float n = floor(v / period);
   const float r = fma(-n, period, v);

@@ -12,39 +12,40 @@ namespace wd {
 
 enum class Reduce { kSum, kMean /* weighted by count */, kMin, kMax };
 
-// "env" and "time" are the first word of logged names: no policy can have that name.
+// "env" and "time" are the first words of logged names, so no policy can have these names.
 inline constexpr std::string_view kEnvironmentGroup = "env", kTimeGroup = "time";
 
-// One metric. A policy's are logged as POLICY/NAME, those that exist once a head as POLICY/NAME/HEAD, an
-// environment's own statistics as env/FIELD, everything that depends on the clock as time/NAME.
+// One metric. A policy's metrics are logged as POLICY/NAME, or as POLICY/NAME/HEAD if there is one per head.
+// An environment's own statistics are logged as env/FIELD, and everything that depends on wall-clock time as
+// time/NAME.
 struct Metric {
   std::string_view group;  // "", "time", "POLICY", "env"
-  std::string_view name;   // of env: "FIELD"
+  std::string_view name;   // in group "env": "FIELD"
   Reduce reduce;           // over ranks
   std::string_view help;
 };
 
-// Every metric there is, in the order of docs/metrics.md.
+// All metrics, in the order of docs/metrics.md.
 std::span<const Metric> metrics();
 
-// How a logged name ("iteration", "tagger/entropy", "env/tags", "time/update_s") is reduced.
-// Throws std::runtime_error when nothing declares it: declare it in src/metrics/registry.cpp.
+// How a logged name ("iteration", "tagger/entropy", "env/tags", "time/update_s") is reduced. Throws
+// std::runtime_error if the name is not declared: declare it in src/metrics/registry.cpp.
 Reduce reduce_of(std::string_view logged_name);
 
-// Counted over the whole job since its first iteration.
+// Counts over the whole job since its first iteration.
 struct StepCounts {
   std::int64_t iteration = 0;
   std::int64_t env_steps = 0;
   std::int64_t agent_steps = 0;
 };
 
-// One line of metrics.jsonl: iteration, env_steps, agent_steps, then what was added, in that order.
+// One line of metrics.jsonl: iteration, env_steps, agent_steps, then the added values in order.
 class MetricsRow {
  public:
   explicit MetricsRow(const StepCounts& counts);
 
-  // A value that is not finite means "nothing was measured" and is written as null.
-  // Throws std::runtime_error for a name that is undeclared or already there.
+  // A value that is not finite means "not measured" and is written as null. Throws std::runtime_error for a
+  // name that is not declared or is already present.
   void add(std::string_view name, double value);
 
   const StepCounts& counts() const { return counts_; }

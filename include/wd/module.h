@@ -1,5 +1,5 @@
-// module.h: networks of your own: any torch::nn::Module, trained through LibTorch's autograd, by a name that
-// YAML can use.
+// module.h: custom networks: any torch::nn::Module, trained with LibTorch's autograd and selected by its name
+// in YAML.
 //
 //   struct Mine : wd::Module {
 //     struct Settings {
@@ -18,7 +18,7 @@
 //
 // and in YAML:  policy: {tagger: {model: {type: mine, width: 128}}}
 //
-// A module that remembers declares `int state_size() const` in its Settings, and overrides step() in place of
+// A module with a state declares `int state_size() const` in its Settings, and overrides step() instead of
 // forward() (src/nets/gru.cpp is one).
 #pragma once
 
@@ -31,21 +31,21 @@
 
 namespace wd {
 
-// The module's parameters are float32. It has no buffers (torch::nn::Module::register_buffer), whose updates
-// would depend on the order of blocks, and its forward() draws no random numbers.
+// The module's parameters must be float32. It must have no buffers (torch::nn::Module::register_buffer),
+// whose updates would depend on the order of blocks, and its forward() must draw no random numbers.
 class Module : public torch::nn::Module {
  public:
   struct Step {
-    at::Tensor output;  // as forward() returns it
-    at::Tensor state;   // [n, state_size] float32: for the next step
+    at::Tensor output;  // as returned by forward()
+    at::Tensor state;   // [n, state_size] float32, for the next step
   };
 
-  // observation [n, inputs] float32. Returns [n, outputs] float32: what the policy's distribution needs
-  // (logits of all heads, or means), then the value, unless model.separate_value gives the value a module of
-  // its own. The rows are independent of one another. Called from several threads at a time.
+  // observation: [n, inputs] float32. Returns [n, outputs] float32: the input of the policy's distribution
+  // (logits of all heads, or means), then the value, unless model.separate_value gives the value its own
+  // module. Rows must be independent of one another. Called from several threads at the same time.
   virtual at::Tensor forward(const at::Tensor& observation);
-  // The same of one step of a module with a state, [n, state_size] float32: 0 where an episode begins. The
-  // gradient reaches back over model.sequence_length steps.
+  // The same for one step of a module with a state, [n, state_size] float32, which is 0 at the start of an
+  // episode. The gradient reaches back over model.sequence_length steps.
   virtual Step step(const at::Tensor& observation, const at::Tensor& state);
 };
 
@@ -73,7 +73,7 @@ class ModuleSettings final : public NetworkSettings {
 
 }  // namespace detail
 
-// Makes a module known under a name. Throws UsageError if the name is taken.
+// Registers a type of module under a name. Throws UsageError if the name is taken.
 template <typename M>
 void register_module_type(const char* name) {
   register_network(std::make_unique<detail::ModuleSettings<M>>(name));

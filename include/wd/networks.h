@@ -11,33 +11,33 @@ namespace wd {
 
 class Module;  // wd/module.h
 
-// What a module is made for.
+// The sizes that a module is made for.
 struct ModuleShape {
   int inputs = 0;   // entries of an observation
   int outputs = 0;  // columns of the distribution, and the value if the module computes it
 };
 
-// The settings of a registered network; they stand in the model's section of YAML.
+// The settings of a registered network; in YAML they are in the section of the model.
 class NetworkSettings {
  public:
   virtual ~NetworkSettings() = default;
   virtual const char* name() const = 0;
   virtual std::unique_ptr<NetworkSettings> copy() const = 0;
   virtual void describe(Fields& field) = 0;
-  // Numbers that a row carries from one step to the next; 0: a row depends on its observation alone.
+  // Size of the state that a row carries from one step to the next; 0: a row depends only on its observation.
   virtual int state_size() const = 0;
-  // With parameters drawn from torch's default generator.
+  // Creates a module with parameters drawn from torch's default generator.
   virtual std::shared_ptr<Module> make(const ModuleShape& shape) const = 0;
 };
 
-// Throws UsageError if the name is taken. Not thread-safe: call it before main() or at its beginning.
+// Throws UsageError if the name is taken. Not thread-safe: call it before main() or at its start.
 void register_network(std::unique_ptr<NetworkSettings> defaults);
-// "fully_connected", then the registered ones in their order.
+// "fully_connected", then the registered names in order of registration.
 std::vector<std::string> network_names();
-// A copy of the defaults; null for "fully_connected". Throws UsageError for a name that is none.
+// A copy of the defaults; null for "fully_connected". Throws UsageError for an unknown name.
 std::unique_ptr<NetworkSettings> network_settings(const std::string& name);
 
-// Settings of a registered network as a value; empty for fully_connected.
+// Settings of a registered network, as a copyable value; empty for fully_connected.
 class NetworkChoice {
  public:
   NetworkChoice() = default;

@@ -1,5 +1,5 @@
-// others.h: for games in which everybody sees everybody else: observation rows, or the one table that they
-// follow from.
+// others.h: for games in which every agent sees all others: writes observation rows, or the one table that
+// they follow from.
 #pragma once
 
 #include "wd/env.h"
@@ -7,11 +7,10 @@
 namespace wd {
 
 // Writes all rows of a replica whose environment declares Spec::table:
-//   values [features, agents]: of every agent what the others see;
-//   sees(i): false of agents out of the game alone: what is relative is 0 in their rows, from which nothing
-//   is learned. A table does not
-//            show it;
-//   own(i, k): entry k of what i alone knows.
+//  values [features, agents]: what the others see of each agent;
+//  sees(i): false only for agents out of the game: relative features are 0 in their rows, from which nothing
+//  is learned (in a table they are not 0);
+//  own(i, k): entry k that only agent i knows.
 template <typename Team, typename Sees, typename Own>
 WD_FN void observe_others(Team& team, const Observations& observations, int agents, ObservationTable table,
                           const float* values, Sees sees, Own own) {

@@ -1,4 +1,4 @@
-// params.h: how a struct of settings describes itself: one line a field gives key, range, default and help
+// params.h: how a struct of settings describes itself: one line per field gives key, range, default and help
 // text.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace wd {
 
-// The values a number may take; a bound is inclusive unless it is said to be open.
+// The values that a number may have; a bound is inclusive unless marked as open.
 struct Range {
   double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();
@@ -22,12 +22,13 @@ struct Range {
   bool contains(double value) const { return (low_open ? value > low : value >= low) && value <= high; }
 };
 
-// (low, high]: a range that does not hold its lower bound.
+// (low, high]: a range without its lower bound.
 constexpr Range above(double low, double high = std::numeric_limits<double>::infinity()) {
   return {low, high, true};
 }
 
-// A coefficient that follows training: constant, or piecewise linear over [environment step, value] points.
+// A coefficient that depends on training progress: constant, or piecewise linear over [environment step,
+// value] points.
 struct Schedule {
   struct Point {
     double step = 0.0;
@@ -37,17 +38,17 @@ struct Schedule {
   std::vector<Point> points;
 
   Schedule() = default;
-  Schedule(double constant) : points{{0.0, constant}} {}  // implicit: a number is a schedule
+  Schedule(double constant) : points{{0.0, constant}} {}  // implicit: a number is a constant schedule
 
-  // Value at a number of environment steps: linear between points, constant before the first and after the
+  // Value after `step` environment steps: linear between points, constant before the first and after the
   // last.
   double at(double step) const;
   bool operator==(const Schedule&) const = default;
 };
 
-// What a describe() function talks to. Each call names one field of the struct; the visitor reads the field
-// (help, printing), writes it (files, overrides) or checks it. Calls come in the order in which people should
-// read the fields.
+// The visitor that a describe() function calls. Each call names one field of the struct; the visitor reads
+// the field (help, printing), writes it (files, overrides) or checks it. The order of calls is the order in
+// which users see the fields.
 class Fields {
  public:
   virtual ~Fields() = default;
@@ -57,12 +58,12 @@ class Fields {
   virtual void operator()(const char* name, std::int64_t& value, Range range, const char* help) = 0;
   virtual void operator()(const char* name, float& value, Range range, const char* help) = 0;
   virtual void operator()(const char* name, double& value, Range range, const char* help) = 0;
-  // One of several words, kept as its index.
+  // One of several words, stored as its index.
   void choice(const char* name, int& value, std::initializer_list<const char*> words, const char* help) {
     choice(name, value, std::span(words.begin(), words.size()), help);
   }
   virtual void choice(const char* name, int& value, std::span<const char* const> words, const char* help) = 0;
-  // An enumeration whose values are 0, 1, ... in the order of the words.
+  // An enumeration with values 0, 1, ... in the order of the words.
   template <typename E>
     requires std::is_enum_v<E>
   void choice(const char* name, E& value, std::initializer_list<const char*> words, const char* help) {
@@ -76,13 +77,14 @@ class Fields {
     value = static_cast<E>(index);
   }
 
-  // Settings of the program itself. An environment's Params are copied to the device and hold none of these.
+  // Only for settings of the program itself. An environment's Params are copied to the device and hold none
+  // of these.
   virtual void operator()(const char* name, std::string& value, const char* help) = 0;
   virtual void operator()(const char* name, std::vector<int>& value, Range range, const char* help) = 0;
   virtual void operator()(const char* name, Schedule& value, Range range, const char* help) = 0;
   virtual void operator()(const char* name, std::vector<std::string>& value, const char* help) = 0;
-  virtual void operator()(const char* name, std::optional<double>& value, Range range,
-                          const char* help) = 0;  // none: off
+  // An empty value means off.
+  virtual void operator()(const char* name, std::optional<double>& value, Range range, const char* help) = 0;
 };
 
 }  // namespace wd

@@ -5,7 +5,7 @@
 
 namespace wd {
 
-// kRollout: environment and inference in one piece, where a GPU replays them together.
+// kRollout: environment and inference together, if a GPU replays them as one.
 enum class Phase { kEnvironment, kInference, kUpdate, kOther, kRollout };
 inline constexpr int kNumPhases = 5;
 inline constexpr std::array<const char*, kNumPhases> kPhaseNames = {"environment", "inference", "update",

@@ -1,4 +1,4 @@
-// process_group.h: the workers of one job: who this one is, and the operations that all of them do together.
+// process_group.h: the workers of one job: the place of this one among them, and their collective operations.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,55 +17,57 @@ namespace wd {
 
 enum class ReduceOp { kSum, kMax, kMin };
 
-// A handle that is cheap to copy. Every operation must be called by all ranks in the same order, from one
-// thread at a time; tensors are contiguous, of the same shape and type everywhere. CUDA tensors travel over
-// NCCL and only enqueue, CPU tensors over Gloo. A group of one does nothing. Throws PeerError where another
-// rank does not answer.
+// A handle that is cheap to copy. All ranks must call every operation in the same order, from one thread at a
+// time, with contiguous tensors of the same shape and type on all ranks. CUDA tensors use NCCL and only
+// enqueue; CPU tensors use Gloo. In a group of one, operations do nothing. Throws PeerError if another rank
+// does not respond.
 class ProcessGroup {
  public:
-  // This process alone.
+  // A group of this process alone.
   ProcessGroup();
-  // Meets the others. Throws UsageError where they belong to another run or job, or two ranks would share one
-  // GPU; std::runtime_error naming those that do not come within `start_s`; PeerError where rank 0 ends the
-  // start for such a reason. From then on `timeout_s` bounds the wait in every operation.
+  // Connects to the other workers. Throws UsageError if they belong to another run or job, or if two ranks
+  // would share one GPU; std::runtime_error naming those that do not arrive within `start_s` seconds;
+  // PeerError if rank 0 aborts the start for such a reason. From then on `timeout_s` bounds the wait in every
+  // operation.
   ProcessGroup(const Membership& membership, Device device, double timeout_s, double start_s);
 
   int rank() const;
   int size() const;
-  bool leads() const { return rank() == 0; }  // writes files, talks to people
+  bool leads() const { return rank() == 0; }  // writes files and messages
   Device device() const;
 
   void all_reduce(const at::Tensor& tensor, ReduceOp op = ReduceOp::kSum) const;
-  // The same in the background: the tensor must be left alone until what comes back was called, which waits
-  // (on CUDA: lets the current stream wait).
+  // The same in the background. Do not touch the tensor until the returned function has been called, which
+  // waits (on CUDA: makes the current stream wait).
   [[nodiscard]] std::function<void()> begin_all_reduce(const at::Tensor& tensor,
                                                        ReduceOp op = ReduceOp::kSum) const;
   void broadcast(const at::Tensor& tensor, int root = 0) const;
   void barrier() const;
 
-  // A host tensor [n, ...] of each rank, n free: all rows in the order of ranks, on every rank.
+  // Takes a host tensor [n, ...] of each rank, where n may differ. Returns all rows in rank order, on every
+  // rank.
   at::Tensor all_gather_rows(const at::Tensor& rows) const;
-  // A host tensor [n, ...] of each rank, n the same: all rows in the order of ranks on rank 0, undefined
-  // elsewhere.
+  // Takes a host tensor [n, ...] of each rank, with the same n. Returns all rows in rank order on rank 0, an
+  // undefined tensor elsewhere.
   at::Tensor gather_rows(const at::Tensor& rows) const;
-  // The way back: rank 0 gives [size() * n, ...], `rows` [n, ...] on the host receives this rank's part.
+  // The reverse: rank 0 passes [size() * n, ...], and `rows` [n, ...] on the host receives this rank's part.
   void scatter_rows(const at::Tensor& all, const at::Tensor& rows) const;
 
-  // Every rank's text, in the order of ranks.
+  // Every rank's text, in rank order.
   std::vector<std::string> all_gather(const std::string& text) const;
   // Rank 0's text.
   std::string broadcast(const std::string& text) const;
 
-  // Adds to a counter that all ranks share, at once and without waiting for anybody; the new value.
-  // `add(name, 0)` looks.
+  // Adds to a counter that all ranks share, immediately and without waiting for another rank, and returns the
+  // new value. `add(name, 0)` only reads.
   std::int64_t add(const std::string& counter, std::int64_t value) const;
 
-  // Gives up what NCCL has under way, so that a rank that has failed can end; only destruction is left for
-  // the group. Not collective.
+  // Aborts the operations that NCCL has in progress, so that a rank that has failed can end. Afterwards the
+  // group can only be destroyed. Not collective.
   void abort() const;
 
-  // Seconds that this process has spent in operations since the last call: the wait for the slowest, and the
-  // transfer. CUDA operations, which are only enqueued, do not show here.
+  // Seconds that this process has spent in operations since the last call: waiting for the slowest rank, and
+  // transfer. Excludes CUDA operations, which are only enqueued.
   double take_seconds() const;
 
  private:

@@ -1,8 +1,8 @@
-// random.h: counter-based random numbers (Philox 4x32-10): a pure function of who asks, when, and what for.
+// random.h: counter-based random numbers (Philox 4x32-10): a pure function of agent, time and purpose.
 //
 // Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011. There is no generator state: the
-// same (seed, replica, agent, episode, step, purpose) gives the same number on CPU and GPU, in any order, on
-// any rank.
+// same (seed, replica, agent, episode, step, purpose) gives the same number on CPU and GPU, in any order and
+// on any rank.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ struct Philox {
   std::uint32_t word[4];
 };
 
-// Ten rounds of Philox 4x32. Known answers from the Random123 distribution are checked by
-// tests/env/random_test.cpp.
+// Ten rounds of Philox 4x32. tests/env/random_test.cpp checks the known answers of the Random123
+// distribution.
 WD_FN Philox philox(Philox counter, std::uint32_t key0, std::uint32_t key1) {
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t p0 = std::uint64_t{0xD2511F53u} * counter.word[0];
@@ -30,10 +30,10 @@ WD_FN Philox philox(Philox counter, std::uint32_t key0, std::uint32_t key1) {
   return counter;
 }
 
-// 24 bits to [0, 1): every value is a multiple of 2^-24.
+// Maps 24 bits to [0, 1): every value is a multiple of 2^-24.
 WD_FN float uniform_of(std::uint32_t bits) { return static_cast<float>(bits >> 8) * 5.9604644775390625e-8f; }
 
-// Independent streams under one seed. An environment's own purposes all live in kEnvironment.
+// Independent streams under one seed. All draws of environments are in kEnvironment.
 enum class Stream : std::uint32_t {
   kEnvironment = 0,
   kAction = 1,
@@ -52,7 +52,8 @@ struct RandomKey {
   }
 };
 
-// What an environment draws from. `purpose` [0, 256) tells apart the draws that one agent makes in one step.
+// The random numbers of an environment. `purpose`, in [0, 256), distinguishes the draws of one agent in one
+// step.
 class Random {
  public:
   WD_FN Random(RandomKey key, std::uint32_t replica, std::uint32_t episode, std::uint32_t step)

@@ -1,5 +1,5 @@
 // safetensors.h: named tensors in a file: 8 bytes of header length, a JSON header, raw little-endian data.
-// Python's `safetensors` reads what this writes, and the reverse.
+// Python's `safetensors` reads these files, and this code reads Python's.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace wd {
 
 class File;
 
-// A tensor to be written; the bytes are the caller's, row-major.
+// A tensor to be written. The caller owns the bytes, which are row-major.
 struct TensorView {
   std::string name;
   std::string dtype;  // F64 F32 F16 BF16 I64 I32 I16 I8 U64 U32 U16 U8 BOOL
@@ -30,7 +30,7 @@ struct TensorInfo {
   std::string name;
   std::string dtype;
   std::vector<std::int64_t> shape;
-  std::uint64_t begin = 0;  // within the data, in bytes
+  std::uint64_t begin = 0;  // within the data section, in bytes
   std::uint64_t bytes = 0;
 };
 
@@ -39,14 +39,15 @@ using TensorMetadata = std::map<std::string, std::string>;
 // Bytes of one element. Throws std::runtime_error for an unknown dtype.
 std::size_t dtype_bytes(std::string_view dtype);
 
-// Writes atomically and durably. Throws std::runtime_error when names repeat, bytes do not fit dtype and
-// shape, or the disk refuses. Data lie in descending element size, so each tensor is aligned.
+// Writes atomically and durably. Throws std::runtime_error if names repeat, if bytes do not match dtype and
+// shape, or if writing to disk fails. Data are in descending order of element size, so that each tensor is
+// aligned.
 void write_safetensors(const std::filesystem::path& path, std::span<const TensorView> tensors,
                        const TensorMetadata& metadata = {});
 
-// An open file whose header has been checked in full: lengths, types, shapes, and that the tensors cover the
-// data exactly, without overlap. Nothing in a header is trusted with an allocation: data go where the caller
-// says.
+// An open file whose header has been checked completely: lengths, types, shapes, and that the tensors cover
+// the data exactly, without overlap. No number in a header leads to an allocation: the caller provides the
+// memory for data.
 class SafetensorsReader {
  public:
   // Throws std::runtime_error naming the file and what is wrong with it.
@@ -55,10 +56,10 @@ class SafetensorsReader {
 
   const std::vector<TensorInfo>& tensors() const { return tensors_; }  // in the order of their data
   const TensorMetadata& metadata() const { return metadata_; }
-  const TensorInfo* find(std::string_view name) const;  // null where there is none
+  const TensorInfo* find(std::string_view name) const;  // null if there is none
 
-  // Reads one tensor. Throws where it is missing, or has another dtype or shape than expected: the message
-  // names both.
+  // Reads one tensor. Throws if it is missing, or has another dtype or shape than expected; the message gives
+  // both.
   void read(const std::string& name, std::string_view dtype, std::span<const std::int64_t> shape,
             std::span<std::byte> into) const;
 

@@ -1,4 +1,4 @@
-// spec.h: what an environment tells the rest of the program about itself: roles, spaces, time limit.
+// spec.h: an environment's description of itself: roles, spaces, time limit.
 #pragma once
 
 #include <algorithm>
@@ -10,19 +10,19 @@ namespace wd {
 
 enum class AtTimeLimit { kTerminates, kTruncates };
 
-// Where episodes start: drawn anew, one start for all, from a pool of drawn ones, from a file.
+// How episodes start: drawn anew, one start for all, from a pool of drawn ones, or from a file.
 enum class ResetMode : int { kRandom, kFixed, kPool, kGiven };
 
-// How the trajectory buffers hold observations. Environments write floats, whatever it is.
+// How the trajectory buffers store observations. Environments always write floats.
 enum class ObservationType { kFloat32, kBfloat16 };
 constexpr int bytes_of(ObservationType type) { return type == ObservationType::kFloat32 ? 4 : 2; }
 
 struct ObservationStorage {
   ObservationType type = ObservationType::kFloat32;
-  bool as_table = false;  // Spec::table in place of rows; float32 only
+  bool as_table = false;  // Spec::table instead of rows; float32 only
 };
 
-// Of one continuous component of an action. Either may be infinite.
+// Bounds of one continuous component of an action. Either may be infinite.
 struct Bounds {
   float low = -1.0f, high = 1.0f;
 
@@ -33,7 +33,7 @@ struct Bounds {
 // Either several categorical heads, or a continuous vector; never both.
 struct ActionSpace {
   std::vector<int> heads;          // number of choices of each categorical head
-  std::vector<std::string> names;  // one word a head or component, for people
+  std::vector<std::string> names;  // one word per head or component, for display
   std::vector<Bounds> bounds;      // of each continuous component
 
   static ActionSpace discrete(std::vector<int> heads, std::vector<std::string> names = {}) {
@@ -48,24 +48,24 @@ struct ActionSpace {
   }
   bool is_continuous() const { return !bounds.empty(); }
   int components() const { return static_cast<int>(bounds.size()); }
-  // Policies act in half-widths from the middle of bounded components, and these actions reach the
-  // environment within the bounds. Other components are as the policy has them.
+  // Whether a component has finite bounds. For such components, policies act in half-widths from the middle,
+  // and the environment receives actions within the bounds. Other components are passed on unchanged.
   bool has_bounds() const { return std::ranges::any_of(bounds, &Bounds::are_finite); }
   bool is_bounded() const { return is_continuous() && std::ranges::all_of(bounds, &Bounds::are_finite); }
-  // Numbers that make one action: heads, or components.
+  // Numbers per action: heads, or components.
   int width() const { return is_continuous() ? components() : static_cast<int>(heads.size()); }
-  // Columns of logits: the number of choices of all heads together. 0 for a box.
+  // Columns of logits: the total number of choices of all heads. 0 for a box.
   int choices() const {
     int sum = 0;
     for (const int n : heads) sum += n;
     return sum;
   }
-  // Of head or component k: its name, or its number where names are not given.
+  // Name of head or component k, or its number if there are no names.
   std::string name(std::size_t k) const { return names.empty() ? std::to_string(k) : names.at(k); }
   bool operator==(const ActionSpace&) const = default;
 };
 
-// A named stretch of the observation row, in order.
+// A named range of the observation row; parts are in order.
 struct ObservationPart {
   std::string name;
   int size = 1;
@@ -86,21 +86,21 @@ struct Role {
   }
 };
 
-// A state field whose value at the end of an episode is worth reporting: per replica, or the mean over a
-// role's agents.
+// A state field whose value at the end of an episode is reported: per replica, or as the mean over a role's
+// agents.
 struct Statistic {
   std::string field;
   std::string help;
   std::string role;  // empty: the field is per replica
 };
 
-// Where everybody sees everybody else, rows follow from one table of all agents: of agent i, for every
-// feature f and every other agent j in order, v[j, f] - v[i, f] (v[j, f] from feature `relative` on), then
-// what i alone knows. wd::observe_others() writes either.
+// If every agent sees all others, rows follow from one table of all agents. The row of agent i holds, for
+// every feature f and every other agent j in order, v[j, f] - v[i, f] (v[j, f] from feature `relative` on),
+// then the entries that only i knows. wd::observe_others() writes either form.
 struct ObservationTable {
-  int features = 0;  // of every agent; 0: there is no such table
-  int relative = 0;  // the first of them are seen relative to one's own
-  int own = 0;       // entries that an agent alone knows
+  int features = 0;  // per agent; 0: there is no table
+  int relative = 0;  // the first `relative` features are relative to the observer's own
+  int own = 0;       // entries that only the agent itself knows
 
   int columns() const { return features + own; }
   int row_size(int agents) const { return features * (agents - 1) + own; }

@@ -1,4 +1,4 @@
-// step_view.h: the arguments of one step of all replicas: pointers into the trajectory buffers and the
+// step_view.h: the arguments of one step of all replicas: pointers into the trajectory buffers and to the
 // replicas' state.
 #pragma once
 
@@ -13,33 +13,33 @@ namespace wd {
 inline constexpr int kMaxRoles = 8;
 inline constexpr int kMaxStatistics = 16;
 
-// Where the rows of one role are in the buffers of its policy. Pointers are those of replica 0 and the role's
+// The location of one role's rows in the buffers of its policy. Pointers point to replica 0 and the role's
 // first agent.
 struct RoleView {
   int first_agent = 0;
   int count = 0;
-  int policy_agents = 0;  // agents of the whole policy: rows from one replica to the next
-  int observed_agents =
-      0;  // the same for observations: all agents of the replica if observations are a table
+  int policy_agents = 0;  // agents of the whole policy: number of rows per replica
+  // The same for observations: all agents of the replica if observations are a table.
+  int observed_agents = 0;
   int action_width = 0;
-  int observation_stride =
-      0;  // entries from one agent's row to the next: rows start at multiples of 16 bytes
+  // Entries from one agent's row to the next: rows start at multiples of 16 bytes.
+  int observation_stride = 0;
   int mask_width = 0;
-  // Not null if the actions come from a policy: those of components with finite bounds are in half-widths
-  // from the middle. [action_width]
+  // [action_width]. Not null if the actions come from a policy: components with finite bounds are then in
+  // half-widths from the middle.
   const Bounds* bounds = nullptr;
-  const std::int32_t* action = nullptr;  // [E, policy_agents, action_width], row t; floats where continuous
-  float* reward = nullptr;               // [E, policy_agents], row t
+  const std::int32_t* action = nullptr;      // [E, policy_agents, action_width], row t; floats if continuous
+  float* reward = nullptr;                   // [E, policy_agents], row t
   std::uint8_t* agent_terminated = nullptr;  // [E, policy_agents], row t
   std::uint8_t* active = nullptr;            // [E, policy_agents], row t + 1
-  std::uint8_t* restarted =
-      nullptr;  // [E, policy_agents], row t + 1: an episode begins there; null: not wanted
+  // [E, policy_agents], row t + 1: an episode begins there; null: not wanted.
+  std::uint8_t* restarted = nullptr;
   // [E, observed_agents, observation_stride] of StepView::observation_type, row t + 1
   void* observation = nullptr;
-  std::uint8_t* action_mask =
-      nullptr;  // [E, policy_agents, mask_width], row t + 1; null if the role has no mask
+  // [E, policy_agents, mask_width], row t + 1; null if the role has no mask.
+  std::uint8_t* action_mask = nullptr;
 
-  // A role whose buffers hold its own agents only. Pointers are null; observation rows have no padding.
+  // A role whose buffers hold only its own agents. Pointers are null; observation rows have no padding.
   static RoleView of(const Role& role, int first_agent) {
     RoleView view;
     view.first_agent = first_agent;
@@ -53,16 +53,16 @@ struct RoleView {
 
 enum class FieldType { kFloat, kDouble, kInt, kUnsigned };
 
-// Where one of Spec::statistics is in a replica's block.
+// The location of one of Spec::statistics in a replica's block.
 struct StatisticView {
   std::uint32_t offset = 0;
-  std::int32_t count = 1;  // values to average
+  std::int32_t count = 1;  // number of values to average
   FieldType type = FieldType::kFloat;
 };
 
-// Everything that one call to step all replicas needs. Plain data: it is passed to kernels by value.
+// The arguments of one step of all replicas. Plain data: it is passed to kernels by value.
 struct StepView {
-  int num_replicas = 0;             // of this worker
+  int num_replicas = 0;             // on this worker
   std::uint32_t first_replica = 0;  // global id of replica 0
   int time_limit = 0;
   AtTimeLimit at_time_limit = AtTimeLimit::kTruncates;
@@ -70,7 +70,7 @@ struct StepView {
   RandomKey start_key{};  // the same, for reset()
   RandomKey pool_key{};   // Stream::kPool
   ResetMode reset = ResetMode::kRandom;
-  std::uint32_t pool_size = 0;        // kPool: starts drawn from; kGiven: images
+  std::uint32_t pool_size = 0;        // kPool: number of starts; kGiven: number of images
   const std::byte* images = nullptr;  // kGiven: [pool_size, block_bytes]
   std::byte* blocks = nullptr;        // [E, block_bytes]
   std::byte* scratch = nullptr;       // CUDA, if shared memory cannot hold a replica: [E, scratch_bytes]
@@ -81,11 +81,11 @@ struct StepView {
   int num_statistics = 0;
   StatisticView statistics[kMaxStatistics];
   float* statistic = nullptr;  // [E, num_statistics], row t: written where an episode ends; null: not wanted
-  std::uint8_t* terminated = nullptr;  // [E], row t; null in the very first reset, as all of row t
+  std::uint8_t* terminated = nullptr;  // [E], row t; null in the very first reset, like everything of row t
   std::uint8_t* truncated = nullptr;   // [E], row t
   std::uint8_t* reset_step = nullptr;  // [E], row t
 
-  // The roles of an environment, each with buffers that hold its own agents only.
+  // Adds the roles of an environment, each with buffers that hold only its own agents.
   void add_roles(const Spec& spec) {
     time_limit = spec.time_limit;
     at_time_limit = spec.at_time_limit;

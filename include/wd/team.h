@@ -1,4 +1,4 @@
-// team.h: the CPU team that runs an environment's phases one after the other. The CUDA team is in
+// team.h: the CPU team that runs an environment's phases one after another. The CUDA team is in
 // detail/cuda_executor.cuh.
 #pragma once
 
@@ -6,9 +6,9 @@
 
 namespace wd {
 
-// Sum of f(first) .. f(first + size - 1) by the fixed binary tree that every team uses: neighbours first, and
-// leaves from n on absent (-0, which changes nothing). `size` is a power of two. Sums of finished subtrees
-// wait on a stack, one a level.
+// Sum of f(first) .. f(first + size - 1) by the fixed binary tree that every team uses: neighbors first;
+// leaves from n on are absent (-0, which changes nothing). `size` is a power of two. Sums of finished
+// subtrees wait on a stack, one per level.
 template <typename F>
 WD_FN float tree_sum(int first, int size, int n, F& f) {
   float waiting[32];
@@ -22,7 +22,7 @@ WD_FN float tree_sum(int first, int size, int n, F& f) {
   return value;
 }
 
-// f(i, c) of write_others(), as write_parts() takes it: entry k is that of the k-th other agent.
+// Converts f(i, c) of write_others() to the form of write_parts(): entry k is that of the k-th other agent.
 template <typename F>
 WD_FN auto others_of(F f) {
   return [f](int i, int c) {
@@ -45,13 +45,13 @@ class SerialTeam {
   // Step of the episode: 0 in reset and in the observation after it, 1 in the first step.
   int t() const { return t_; }
 
-  // f(0) .. f(n - 1).
+  // Calls f(0) .. f(n - 1).
   template <typename F>
   void each(int n, F f) {
 #pragma GCC ivdep
     for (int i = 0; i < n; ++i) f(i);
   }
-  // f(i, j) for all i < n, j < m; neighbouring j are neighbouring threads.
+  // Calls f(i, j) for all i < n, j < m; neighboring j run on neighboring threads.
   template <typename F>
   void each_pair(int n, int m, F f) {
     for (int i = 0; i < n; ++i) {
@@ -59,9 +59,9 @@ class SerialTeam {
       for (int j = 0; j < m; ++j) f(i, j);
     }
   }
-  // Observation rows of agents i < n from entry 0 on: m parts of `size` entries each, of which f(i, c)(k) is
-  // entry k of part c. f returns a function, so that what depends on i and c alone is found once, not for
-  // every k.
+  // Writes observation rows of agents i < n from entry 0 on: m parts of `size` entries each, where f(i, c)(k)
+  // is entry k of part c. f returns a function, so that whatever depends only on i and c is computed once,
+  // not for every k.
   template <typename Rows, typename F>
   void write_parts(const Rows& observations, int n, int m, int size, F f) {
     for (int i = 0; i < n; ++i) {
@@ -74,7 +74,7 @@ class SerialTeam {
       }
     }
   }
-  // The same of n - 1 entries, one for each other agent: f(i, c)(j) for j = 0 .. n - 1 but i.
+  // The same with n - 1 entries per part, one for each other agent: f(i, c)(j) for all j < n except i.
   template <typename Rows, typename F>
   void write_others(const Rows& observations, int n, int m, F f) {
     for (int i = 0; i < n; ++i) {
@@ -89,7 +89,7 @@ class SerialTeam {
       }
     }
   }
-  // f() one time.
+  // Calls f() once.
   template <typename F>
   void once(F f) {
     f();
@@ -99,7 +99,7 @@ class SerialTeam {
   float sum(int n, F f) {
     return n > 0 ? tree_sum(0, next_power_of_two(n), n, f) : 0.0f;
   }
-  // The smallest f(i), +inf of an empty range.
+  // The smallest f(i); +inf for an empty range.
   template <typename F>
   float min(int n, F f) {
     float least = __builtin_inff();
@@ -112,7 +112,7 @@ class SerialTeam {
       if (f(i)) return true;
     return false;
   }
-  // Adds to an integer from any iteration of a phase.
+  // Adds to an integer, from any iteration of a phase.
   void add(std::int32_t& target, std::int32_t amount) { target += amount; }
 
  private:

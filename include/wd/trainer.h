@@ -20,78 +20,79 @@
 
 namespace wd {
 
-// The replicas that a configuration asks for, of this rank's share. Throws UsageError when its file of starts
-// cannot be read, or its replicas cannot be shared equally.
+// The options of this rank's share of the replicas. Throws UsageError if the file of starts cannot be read,
+// or if the replicas cannot be shared equally.
 ReplicasOptions replicas_options(const Config& config, Device device, int rank = 0, int world_size = 1);
 
-// Throws UsageError, naming numbers that would do, where num_envs is no multiple of world_size.
+// Throws UsageError, naming numbers that work, if num_envs is not a multiple of world_size.
 void check_shares(const Config& config, int world_size);
 
-// One rank's part of a training. Calls marked "all ranks" are collective.
+// One rank's part of a training run. Calls marked "All ranks" are collective.
 class Trainer {
  public:
-  // Allocates everything that training needs. Environment and row must outlive the trainer. Throws UsageError
-  // where configuration and environment contradict each other.
+  // Allocates everything that training needs. The environment must outlive the trainer. Throws UsageError if
+  // configuration and environment contradict each other.
   Trainer(const Config& config, const Environment& environment, Device device, ProcessGroup group = {});
   ~Trainer();
 
-  // Gives all ranks the parameters and moments of rank 0. All ranks.
+  // Copies parameters and moments from rank 0 to all ranks. All ranks.
   void synchronize();
 
   struct IterateOptions {
-    std::function<bool()> should_stop = {};   // asked at every step and chunk
-    std::chrono::microseconds step_delay{0};  // for tests: waited before every step of the rollout
-    // For tests: "observation", "reward", "loss", "gradient" or "weight" gets a NaN; "drift": a weight
-    // changes a little.
+    std::function<bool()> should_stop = {};   // called at every step and chunk
+    std::chrono::microseconds step_delay{0};  // for tests: delay before every step of the rollout
+    // For tests: "observation", "reward", "loss", "gradient" or "weight" gets a NaN; "drift" changes a weight
+    // slightly.
     std::string poison = {};
   };
-  // One rollout and the update of every policy. False when should_stop said yes on any rank: all is then as
-  // it was before the call. All ranks, all with should_stop or all without. On the CPU it throws
-  // std::runtime_error, before anything is learned from it, where a number is NaN or infinite; on a GPU
-  // nothing is learned from it or after it, and check() throws. With trainer.cuda_graphs a GPU replays what
-  // it did before, unless an option asks the host to do something within the iteration.
+  // Runs one rollout and the update of every policy. Returns false if should_stop returned true on any rank;
+  // the state is then the same as before the call. All ranks, either all with should_stop or all without. If
+  // a number is NaN or infinite: on the CPU, iterate() throws std::runtime_error before anything is learned
+  // from it; on a GPU, nothing is learned from it or after it, and check() throws. With trainer.cuda_graphs,
+  // a GPU replays what it did before, unless an option requires the host to act within the iteration.
   bool iterate(const IterateOptions& options);
   bool iterate() { return iterate({}); }
 
-  // Everything that the next iteration depends on, in host memory: on rank 0, for all. Synchronises on CUDA.
-  // All ranks.
+  // Everything that the next iteration depends on, in host memory; rank 0 gets it for all ranks. Synchronizes
+  // on CUDA. All ranks.
   Snapshot snapshot() const;
-  // What restore() asks of rank 0's snapshot.
+  // The tensors that restore() needs in rank 0's snapshot.
   SnapshotForms snapshot_forms() const;
-  // Goes on from there: the same bits as if training had never stopped (on the CPU). Throws
-  // std::runtime_error where the snapshot is of another training. All ranks; rank 0's snapshot counts,
-  // written by any number of ranks.
+  // Continues from a snapshot: with the same bits as if training had never stopped (on the CPU). Throws
+  // std::runtime_error if the snapshot is of another training run. All ranks; only rank 0's snapshot counts,
+  // which may have been written by any number of ranks.
   void restore(const Snapshot& snapshot);
 
-  // Throws std::runtime_error naming the first number that was NaN or infinite: nothing has been learned
-  // since. On the CPU iterate() has thrown so already; on a GPU take_metrics() and snapshot() look first, and
-  // nobody else before this call. Synchronises on CUDA. All ranks.
+  // Throws std::runtime_error naming the first number that was NaN or infinite; nothing has been learned
+  // since. On the CPU, iterate() has already thrown. On a GPU, only this call, take_metrics() and snapshot()
+  // detect it. Synchronizes on CUDA. All ranks.
   void check() const;
 
   // Throws std::runtime_error naming the ranks whose parameters, moments or counters differ from rank 0's.
   // All ranks.
   void check_ranks_agree() const;
 
-  // The rollout alone, for measurements.
+  // Runs only the rollout, for measurements.
   void rollout();
 
   const StepCounts& counts() const;
-  double wall_s() const;  // since training began, sessions before a restore() included
+  double wall_s() const;  // since training began, including the time before a restore()
   Trajectory& trajectory();
   Replicas& replicas();
   std::vector<Policy>& policies();
 
-  // Mean episodic return of a policy over the last episodes of every replica, of each a share of at least 100
-  // in all and at least two (docs/design/0014-which-episodes-count.md); NaN before the first has ended.
+  // Mean episodic return of a policy over the last episodes of every replica. Each replica contributes an
+  // equal share: at least 100 episodes in total and at least two per replica
+  // (docs/design/0014-which-episodes-count.md). NaN before the first episode has ended.
   double mean_return(std::size_t policy) const;
-  // Whether every replica has played its share: only then does mean_return() stand for the policy.
+  // Whether every replica has played its share; only then is mean_return() representative of the policy.
   bool return_known() const;
-  // Whether stop_return is reached: the first policy's mean return, once it is known.
+  // Whether the first policy's mean return is known and has reached stop_return.
   bool return_reached() const;
-  // Seconds that this rank spent in each phase since construction. Synchronises on CUDA.
+  // Seconds that this rank has spent in each phase since construction. Synchronizes on CUDA.
   std::array<double, kNumPhases> phase_seconds();
   const ProcessGroup& group() const;
-  // Everything measured since the last call, over all ranks. Synchronises on CUDA. All ranks.
+  // All measurements since the last call, over all ranks. Synchronizes on CUDA. All ranks.
   MetricsRow take_metrics();
 
  private:

@@ -20,11 +20,11 @@ struct Activations;
 struct NamedTensor {
   std::string name;
   at::Tensor tensor;
-  bool per_replica =
-      false;  // its rows are replicas, which ranks share out; all ranks hold other tensors whole
+  // Its rows are replicas, which are divided among ranks; every rank holds other tensors whole.
+  bool per_replica = false;
 };
 
-// The roles of one policy, and where the rows of their agents are in its buffers.
+// The roles of one policy, and the location of their agents' rows in its buffers.
 struct PolicyLayout {
   std::string name;
   std::vector<int> roles;       // indices into Spec::roles
@@ -36,8 +36,8 @@ struct PolicyLayout {
   bool has_action_mask = false;
   ActionSpace action_space;
   ObservationType observation_type = ObservationType::kFloat32;
-  ObservationTable table;  // if observations are stored as a table, else without features
-  int state_size = 0;      // numbers that the network of an agent carries from step to step
+  ObservationTable table;  // if observations are stored as a table; otherwise without features
+  int state_size = 0;      // size of the state that an agent's network carries from step to step
 
   bool as_table() const { return table.features > 0; }
   // Entries of a stored observation row, without padding.
@@ -45,61 +45,62 @@ struct PolicyLayout {
 };
 
 // One layout per policy. policy_of_role: index of the policy of each role. Throws UsageError if roles of one
-// policy have different spaces, if a policy has no role, or if a table is asked for that the environment does
-// not declare or that is not float32. state_sizes: by policy; empty: no network carries a state.
+// policy have different spaces, if a policy has no role, or if a table is requested that the environment does
+// not declare or that is not float32. state_sizes: by policy; empty: no network has a state.
 std::vector<PolicyLayout> policy_layouts(const Spec& spec, const std::vector<std::string>& policies,
                                          const std::vector<int>& policy_of_role, ObservationStorage storage,
                                          const std::vector<int>& state_sizes = {});
 
-// What the loss reads: the transitions of a rollout, [T or T + 1, E, A, ...], or N rows of a batch, [N, ...].
+// The input of the loss: the transitions of a rollout, [T or T + 1, E, A, ...], or N rows of a batch, [N,
+// ...].
 struct Transitions {
-  // [.., observation_size padded to 16 bytes] float32 or bfloat16; padding is 0. A table: [T + 1, E, all
+  // [.., observation_size padded to 16 bytes] float32 or bfloat16; padding is 0. As a table: [T + 1, E, all
   // agents, columns padded] float32, one tensor for all policies.
   at::Tensor observation;
   at::Tensor action_mask;        // [.., choices of all heads] uint8, undefined without masks
   at::Tensor value;              // float32
-  at::Tensor action;             // [.., width] int32, float32 where continuous
+  at::Tensor action;             // [.., width] int32, or float32 if continuous
   at::Tensor log_prob;           // float32
   at::Tensor advantage, target;  // float32
   at::Tensor mask;               // uint8: 1 if the transition is in the loss
-  // Of networks that carry a state: the state before the step, [.., state_size] float32, and whether the step
-  // is the first of an episode, uint8, at which the state is 0 instead.
+  // For networks with a state: the state before the step, [.., state_size] float32, and whether the step is
+  // the first of an episode, uint8, where the state is 0 instead.
   at::Tensor state, restarted;
 };
 
-// The buffers of one policy: T steps, E replicas, A agents of its roles; buffer_fields() says which have a
+// The buffers of one policy: T steps, E replicas, A agents of its roles; buffer_fields() tells which have a
 // row T.
 struct PolicyBuffers : PolicyLayout, Transitions {
   at::Tensor active;            // [T + 1, E, A] uint8
   at::Tensor reward;            // [T, E, A] float32
   at::Tensor agent_terminated;  // [T, E, A] uint8
   at::Tensor bounds;            // [components, 2] float32: low and high; undefined without components
-  // True if the actions were chosen by a policy: those of bounded components are in half-widths from the
-  // middle. Otherwise the environment takes them as they are. Set by whoever writes actions.
+  // True if a policy chose the actions: bounded components are then in half-widths from the middle. Otherwise
+  // the environment takes the actions unchanged. Set by the code that writes actions.
   bool in_half_widths = false;
   std::shared_ptr<Activations> activations;  // of T * E * A rows, or null: see Policy::keep_activations
 
-  // Observations [rows, observation_size] of steps [begin, end): a view, no copy. A table: [E * all agents *
-  // steps, its columns].
+  // Observations [rows, observation_size] of steps [begin, end): a view, not a copy. As a table: [E * all
+  // agents * steps, columns of the table].
   at::Tensor observation_rows(std::int64_t begin, std::int64_t end) const;
 };
 
-// Rows for back-propagation through time: sequences of `length` steps of all agents of a replica, in blocks
-// of `per_block` sequences. Within a block all rows of one step come before those of the next. length 0: no
-// sequences, rows in any order.
+// Row order for back-propagation through time: sequences of `length` steps of all agents of a replica, in
+// blocks of `per_block` sequences. Within a block, all rows of one step come before those of the next. length
+// 0: no sequences, rows in any order.
 struct Sequences {
   int length = 0, per_block = 0;
 };
 
 // N rows to learn from: views of the trajectory, or a gathered minibatch. The row stride of observations is
-// free.
+// arbitrary.
 struct Batch : Transitions {
   const Activations* activations = nullptr;  // of these rows under the current parameters, or null
   Sequences sequences;
 };
 
-// One buffer of a policy. Everything that handles all buffers loops over this table: allocation, the way from
-// one rollout to the next, checkpoints, minibatches, the memory model and the benchmark.
+// One buffer of a policy. All code that handles every buffer loops over this table: allocation, the
+// transition from one rollout to the next, checkpoints, minibatches, the memory model and the benchmark.
 struct BufferField {
   enum Phase : unsigned { kEnvironment = 1, kInference = 2, kReturns = 4, kLoss = 8 };
   struct Form {
@@ -116,7 +117,7 @@ struct BufferField {
   unsigned phases;  // in which every row is read or written once
 };
 std::span<const BufferField> buffer_fields();
-// Whether the tensor of this policy is that of all policies: a table of observations.
+// Whether all policies share this tensor of the policy: a table of observations.
 bool is_shared(const BufferField& field, const PolicyLayout& policy);
 
 class Trajectory {
@@ -127,8 +128,8 @@ class Trajectory {
              ObservationStorage storage = {}, const std::vector<int>& state_sizes = {});
 
   int steps() const { return steps_; }    // T
-  int length() const { return length_; }  // steps of the rollout at hand: T, or fewer where it was cut short
-  // The rollout ends before step t: rows from t on hold nothing, but for row t of what is observed.
+  int length() const { return length_; }  // steps of the current rollout: T, or fewer if it was cut short
+  // Ends the rollout before step t: rows from t on hold nothing, except row t of observations.
   void end_at(int t);
   int num_envs() const { return num_envs_; }
   int time_limit() const { return time_limit_; }  // of the environment
@@ -137,7 +138,7 @@ class Trajectory {
   const at::Tensor& terminated() const { return terminated_; }  // [T, E] uint8
   const at::Tensor& truncated() const { return truncated_; }
   const at::Tensor& reset_step() const { return reset_step_; }
-  // [T, E, K] float32: the environment's K statistics, written where an episode ends; undefined where it has
+  // [T, E, K] float32: the environment's K statistics, written where an episode ends; undefined if it has
   // none.
   const at::Tensor& statistics() const { return statistics_; }
 
@@ -146,16 +147,17 @@ class Trajectory {
   StepView rows(int t) const;
   // Pointers for the very first reset, which writes row 0.
   StepView first_rows() const;
-  // What the next rollout begins with: views of the last row, "POLICY/FIELD".
+  // Views of the last rows, with which the next rollout begins, named "POLICY/FIELD".
   std::vector<NamedTensor> last_rows() const;
-  // Row 0 becomes the last row again, before the next carry_over(): undoes a rollout that was begun.
+  // Copies row 0 back to the last row, before the next carry_over(): undoes a rollout that was begun.
   void carry_back();
-  // The last row becomes row 0 of the next rollout, of T steps again: the one copy of observations.
+  // Copies the last row to row 0 of the next rollout, which has T steps again: the only copy of observations.
   void carry_over();
 
-  // Every tensor that was allocated, once.
+  // Every allocated tensor, once.
   std::vector<at::Tensor> buffers() const;
-  // f(field, tensor) for the buffers of all policies; a tensor that policies share counts as the first one's.
+  // Calls f(field, tensor) for the buffers of all policies; a tensor that policies share counts as that of
+  // the first.
   void each_buffer(const std::function<void(const BufferField&, const at::Tensor&)>& f) const;
 
  private:
@@ -169,7 +171,7 @@ class Trajectory {
   at::Tensor terminated_, truncated_, reset_step_, statistics_;
 };
 
-// Bytes of all buffers of a Trajectory with these shapes. A double, as the sizes may be more than could be
+// Bytes of all buffers of a Trajectory with these shapes. A double, since the sizes may exceed what can be
 // allocated.
 double trajectory_bytes(const Spec& spec, const std::vector<int>& policy_of_role, double steps,
                         double num_envs, ObservationStorage storage,

@@ -1,4 +1,4 @@
-// weights.h: named tensors in host memory, as safetensors files hold them, and a policy's parameters among
+// weights.h: named tensors in host memory, as in safetensors files, and the parameters of a policy among
 // them.
 #pragma once
 
@@ -13,32 +13,32 @@
 
 namespace wd {
 
-// Copies in host memory, contiguous. Synchronises on CUDA.
+// Contiguous copies in host memory. Synchronizes on CUDA.
 std::vector<NamedTensor> host_copies(const std::vector<NamedTensor>& tensors);
 
 // For write_safetensors(): views of contiguous host tensors, which must outlive them.
 std::vector<TensorView> views_of(const std::vector<NamedTensor>& tensors);
 
-inline constexpr std::int64_t kAnyLength = -1;  // in place of a list's only size
+inline constexpr std::int64_t kAnyLength = -1;  // instead of the only size of a list
 
-// What is expected of a tensor in a file.
+// The form that a tensor in a file must have.
 struct TensorForm {
   std::string name;
   at::ScalarType type = at::kFloat;
   std::vector<std::int64_t> shape;  // or {kAnyLength}
-  bool or_list = false;             // a list of any length will do too
+  bool or_list = false;             // a list of any length is accepted too
 };
 TensorForm form_of(const NamedTensor& named);
 
-// Reads the tensors of these forms, in their order. Throws std::runtime_error naming the file and the tensor
-// where one is missing, has another type or shape, or is none of these: before any is read, or memory for it
-// is taken.
+// Reads the tensors of these forms, in order. Throws std::runtime_error naming the file and the tensor if one
+// is missing, has another type or shape, or is not among these forms. It checks this before it reads any
+// tensor or allocates memory for it.
 std::vector<NamedTensor> read_tensors(const std::filesystem::path& path,
                                       const std::vector<TensorForm>& forms);
 
-// Reads all parameters of the policy. Throws UsageError naming the file where it does not exist or holds
-// other tensors than the policy has, std::runtime_error where it is damaged or a number in it is not finite;
-// the policy is then as it was.
+// Reads all parameters of the policy. Throws UsageError naming the file if it does not exist or holds other
+// tensors than the policy has, std::runtime_error if it is damaged or a number in it is not finite; the
+// policy is then unchanged.
 void load_weights(Policy& policy, const std::filesystem::path& path);
 
 }  // namespace wd

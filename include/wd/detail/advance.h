@@ -10,7 +10,7 @@
 
 namespace wd::detail {
 
-// The pointers of a State struct, as offsets; passed to kernels by value.
+// The pointers of a State struct as offsets, which are passed to kernels by value.
 template <typename State>
 struct StateSlots {
   static_assert(sizeof(State) % sizeof(void*) == 0);
@@ -18,7 +18,7 @@ struct StateSlots {
   std::uint32_t offset[kCount];
 };
 
-// A State whose fields point into the given block and scratch memory.
+// Returns a State whose fields point into the given block and scratch memory.
 template <typename State>
 WD_FN State bind_state(const StateSlots<State>& slots, std::byte* block, std::byte* scratch) {
   State state;
@@ -28,15 +28,15 @@ WD_FN State bind_state(const StateSlots<State>& slots, std::byte* block, std::by
         (offset & kScratchSlot) != 0 ? scratch + (offset & ~kScratchSlot) : block + offset;
     std::memcpy(reinterpret_cast<std::byte*>(&state) + k * sizeof(field), &field, sizeof(field));
   };
-  // A fold, not a loop: with constant indices the pointers stay in registers.
+  // A fold instead of a loop: with constant indices the pointers stay in registers.
   [&]<int... k>(std::integer_sequence<int, k...>) {
     (bind(k), ...);
   }(std::make_integer_sequence<int, StateSlots<State>::kCount>());
   return state;
 }
 
-// The executor's own working memory of one replica: actions by head, so that loops over agents read
-// neighbours; rewards; flags.
+// The executor's own working memory for one replica: actions by head, so that loops over agents read
+// consecutive words; rewards; flags.
 struct Staging {
   std::int32_t* actions;      // [action_width, num_agents]
   float* rewards;             // [num_agents]
@@ -53,19 +53,19 @@ struct Staging {
   }
 };
 
-// Sizes that advance() needs besides the view.
+// Sizes that advance() needs in addition to the view.
 struct ReplicaShape {
   std::uint32_t block_bytes, staging_offset;
   int num_agents, action_width;
 };
 
-// A team that checks an environment notes which of its functions runs.
+// Tells the team which function of the environment runs next, if it is a team that checks environments.
 template <typename Team>
 WD_FN void enter(Team& team, EnvFunction function) {
   if constexpr (requires { team.enter(function); }) team.enter(function);
 }
 
-// Such a team may have actions that lie apart.
+// The actions of the step. A team that checks environments may hold them in separate memory.
 template <typename Team>
 WD_FN Actions actions_of(Team& team, const Staging& staging, int num_agents) {
   if constexpr (requires { team.apart(); }) {
@@ -89,7 +89,7 @@ WD_FN void derive(Team& team, const typename Env::Params& params, typename Env::
   if constexpr (requires { Env::derive(team, params, state); }) Env::derive(team, params, state);
 }
 
-// The fields of a new episode: drawn by the environment, or copied from a given image.
+// Sets the fields of a new episode: drawn by the environment, or copied from a given image.
 template <typename Env, typename Team>
 WD_FN void start_episode(Team& team, const typename Env::Params& params, typename Env::State& state,
                          const StepView& view, const ReplicaShape& shape, std::byte* block,
@@ -117,15 +117,15 @@ WD_FN void start_episode(Team& team, const typename Env::Params& params, typenam
   derive<Env>(team, params, state);
 }
 
-// The number so many half-widths from the middle, or the bound that is nearest to it. Without two finite
-// bounds there is no middle: the number itself.
+// Converts a number of half-widths from the middle to a value, clamped to the bounds. Without two finite
+// bounds there is no middle, and the number is returned unchanged.
 WD_FN float within_bounds(float half_widths, const Bounds& bounds) {
   const float low = bounds.low, high = bounds.high;
   if (!(0.5f * high - 0.5f * low < __builtin_inff())) return half_widths;
   return clamp((0.5f * low + 0.5f * high) + half_widths * (0.5f * high - 0.5f * low), low, high);
 }
 
-// Gathers the replica's actions from the policies' buffers and clears what the step adds to.
+// Gathers the replica's actions from the policies' buffers and clears what the step accumulates.
 template <typename Env, typename Team>
 WD_FN void stage(Team& team, const typename Env::Params& params, const typename Env::State& state,
                  const StepView& view, const ReplicaShape& shape, const Staging& staging, int replica) {
@@ -154,7 +154,7 @@ WD_FN void stage(Team& team, const typename Env::Params& params, const typename 
   });
 }
 
-// Writes the per-agent rows: what the step paid, who left with it, who is in the game now.
+// Writes the per-agent rows: rewards of the step, which agents left in it, and which are in the game now.
 template <typename Env, typename Team>
 WD_FN void scatter(Team& team, const typename Env::Params& params, const typename Env::State& state,
                    const StepView& view, const Staging& staging, int replica, bool resetting) {
@@ -202,8 +202,8 @@ WD_FN void report_statistics(Team& team, const StepView& view, const std::byte* 
   }
 }
 
-// Environment and team are compiled into it, once for each type: what an entry is stored as is no question to
-// ask for each of them.
+// Inlines the environment and the team, once per observation type, so that the type is not tested for every
+// entry.
 template <typename Env, ObservationType kType, typename Team>
 WD_FLATTEN WD_FN void observe(Team& team, const typename Env::Params& params,
                               const typename Env::State& state, const StepView& view, int replica,
@@ -213,14 +213,14 @@ WD_FLATTEN WD_FN void observe(Team& team, const typename Env::Params& params,
                Observations(view.roles, view.num_roles, replica, kType, view.as_table, rows));
 }
 
-// Moves one replica on by one step. `team.t()` is 0 where the replica resets, else the number of the step.
-// Observation rows go to `rows` (class Observations) where it is not null.
+// Advances one replica by one step. `team.t()` is 0 if the replica resets, else the number of the step.
+// Observation rows go to `rows` (see class Observations) if it is not null.
 template <typename Env, typename Team>
 WD_INLINE WD_FN void advance(Team& team, const typename Env::Params& params, const typename Env::State& bound,
                              const StepView& view, const ReplicaShape& shape, const Staging& staging,
                              int replica, std::byte* block, void* rows = nullptr) {
   auto* const header = reinterpret_cast<ReplicaHeader*>(block);
-  typename Env::State state = bound;  // of our own: its pointers stay in registers
+  typename Env::State state = bound;  // a local copy, whose pointers stay in registers
   const std::uint32_t id = view.first_replica + static_cast<std::uint32_t>(replica);
   const bool resetting = team.t() == 0;
   const std::uint32_t episode = header->episode + (resetting ? 1u : 0u);
@@ -257,7 +257,7 @@ WD_INLINE WD_FN void advance(Team& team, const typename Env::Params& params, con
   });
 }
 
-// The same of a replica whose fields follow one another in `block` and `scratch`.
+// The same for a replica whose fields are contiguous in `block` and `scratch`.
 template <typename Env, typename Team>
 WD_FN void advance(Team& team, const typename Env::Params& params,
                    const StateSlots<typename Env::State>& slots, const StepView& view,
@@ -268,7 +268,7 @@ WD_FN void advance(Team& team, const typename Env::Params& params,
   advance<Env>(team, params, state, view, shape, staging, replica, block, rows);
 }
 
-// The step that a replica's team is about to make.
+// The number of the replica's next step; 0 is a reset.
 WD_FN int next_t(const ReplicaHeader& header) { return header.reset_pending != 0 ? 0 : header.t + 1; }
 
 }  // namespace wd::detail

@@ -1,5 +1,5 @@
-// bfloat16.h: rounding to bfloat16, the upper half of a float32: to nearest, ties to even, the same bits on
-// every device.
+// bfloat16.h: rounding to bfloat16, the upper half of a float32: to nearest, ties to even, with the same bits
+// on every device.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace wd {
 
-// The 16 bits of the nearest bfloat16; too large becomes infinite, not-a-number becomes 0x7fc0, as torch's.
+// The 16 bits of the nearest bfloat16. Overflow gives infinity and NaN gives 0x7fc0, as in torch.
 WD_FN std::uint16_t to_bfloat16(float value) {
   const auto bits = detail::bits_of(value);
   const std::uint32_t rounded = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
@@ -17,7 +17,7 @@ WD_FN std::uint16_t to_bfloat16(float value) {
 
 WD_FN float from_bfloat16(std::uint16_t bits) { return detail::float_of(std::uint32_t{bits} << 16); }
 
-// The nearest number that a bfloat16 can hold.
+// The nearest number that bfloat16 can represent.
 WD_FN float round_to_bfloat16(float value) { return from_bfloat16(to_bfloat16(value)); }
 
 }  // namespace wd

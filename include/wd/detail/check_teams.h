@@ -1,5 +1,5 @@
-// check_teams.h: teams that run phases in unusual orders, to prove that an environment does not depend on the
-// order.
+// check_teams.h: teams that run phases in unusual orders, to verify that an environment does not depend on
+// the order.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 
 namespace wd::detail {
 
-// One thread; the iterations of every phase forward, backward, or shuffled (differently in each phase). Where
-// arrays lie apart it notes each iteration before it runs.
+// One thread. It runs the iterations of every phase forward, backward, or shuffled (differently in each
+// phase). If arrays are in separate memory, it records each iteration before running it.
 class OrderedTeam {
  public:
   OrderedTeam(int t, PhaseOrder order, const ApartMemory* apart = nullptr)
@@ -94,7 +94,7 @@ class OrderedTeam {
     if (apart_ == nullptr) return;
     apart_->place->i = i;
     apart_->place->j = j;
-    std::atomic_signal_fence(std::memory_order_seq_cst);  // a fault finds it written
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // so that a fault handler sees it
   }
   template <typename F>
   auto noted(F& f) {
@@ -111,7 +111,7 @@ class OrderedTeam {
   std::uint32_t phase_ = 0;
 };
 
-// What the threads of one ThreadTeam share.
+// State that the threads of one ThreadTeam share.
 struct ThreadTeamMemory {
   explicit ThreadTeamMemory(int threads) : barrier(threads) {}
   std::barrier<> barrier;
@@ -148,7 +148,8 @@ class ThreadTeam {
     if (rank_ == 0) f();
     memory_.barrier.arrive_and_wait();
   }
-  // Every thread computes the whole reduction; the barrier keeps later writes away from slower readers.
+  // Every thread computes the whole reduction; the barrier keeps later writes from racing with slower
+  // readers.
   template <typename F>
   float sum(int n, F f) {
     return together([&] { return SerialTeam(t_).sum(n, f); });

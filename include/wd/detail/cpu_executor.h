@@ -1,4 +1,4 @@
-// cpu_executor.h: steps the replicas of one environment on the CPU; instantiated once an environment by
+// cpu_executor.h: steps the replicas of one environment on the CPU; instantiated once per environment by
 // wd_add_environment().
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace wd::detail {
 
-// Rejects a struct that is no environment, one message a rule.
+// Rejects a struct that is not an environment, with one message per rule.
 template <typename Env>
 constexpr bool check_contract() {
   static_assert(
@@ -85,8 +85,8 @@ class CpuEnvironment final : public Environment {
     for (int e = 0; e < view.num_replicas; ++e) {
       std::byte* const block = view.blocks + static_cast<std::size_t>(e) * layout.block_bytes;
       const int t = next_t(*reinterpret_cast<const ReplicaHeader*>(block));
-      // Zeros for one order, not-a-number for the others: scratch memory that is read before it is written
-      // shows.
+      // Zeros for one order, NaN for the others, so that scratch memory read before it is written gives
+      // different results.
       std::memset(scratch.data(), order == PhaseOrder::kForward ? 0 : 0xff,
                   scratch.size() * sizeof(scratch[0]));
       const auto go = [&](auto team) {
@@ -144,7 +144,8 @@ class CpuEnvironment final : public Environment {
   }
 
  private:
-  // Replicas that are worth a thread: a few microseconds of work, judged by what a step writes.
+  // Number of replicas worth a thread: a few microseconds of work, estimated by the size of what a step
+  // writes.
   static std::int64_t grain(const StepView& view) {
     std::int64_t floats = 64;
     for (int r = 0; r < view.num_roles; ++r)
@@ -158,7 +159,7 @@ class CpuEnvironment final : public Environment {
 
 }  // namespace wd::detail
 
-// Defines the factory that the generated environment table names.
+// Defines the factory that the generated environment table refers to.
 #define WD_DEFINE_CPU_ENVIRONMENT(name, Struct)               \
   namespace wd::detail {                                      \
   std::unique_ptr<Environment> make_environment_##name();     \

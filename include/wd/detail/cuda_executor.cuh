@@ -1,5 +1,5 @@
-// cuda_executor.cuh: steps the replicas of one environment on the GPU: a block a replica, or several small
-// replicas a block.
+// cuda_executor.cuh: steps the replicas of one environment on the GPU: one block per replica, or several
+// small replicas per block.
 #pragma once
 
 #include "wd/detail/launch.cuh"
@@ -9,22 +9,23 @@
 
 namespace wd::detail {
 
-// Threads of a block that one replica has to itself, at most; of a block that packs replicas, and how many
-// that makes.
+// Max threads of a block that runs one replica, and threads of a block that packs several.
 inline constexpr int kMaxThreads = 1024;
 inline constexpr int kPackedThreads = 128;
-inline constexpr int kPackedBlocks =
-    4;  // that a multiprocessor has registers for: 128 a thread; asked for nothing, ptxas spills
-inline constexpr std::size_t kMaxWithRows =
-    48 << 10;  // bytes of shared memory that such a block takes to stage rows too
-// Dynamic shared memory that a block surely has without asking: of 48 KiB, what a kernel has of its own goes
-// off, and what the driver keeps.
+// Packed blocks that must fit on a multiprocessor, with 128 registers per thread; without this bound ptxas
+// spills.
+inline constexpr int kPackedBlocks = 4;
+// Max bytes of shared memory of a packed block that also stages rows.
+inline constexpr std::size_t kMaxWithRows = 48 << 10;
+// Dynamic shared memory that a block has for certain without opting in: 48 KiB less the kernel's static
+// shared memory and what the driver reserves.
 inline constexpr std::size_t kUnasked = 40 << 10;
+// Replicas per block.
 template <int kTile>
 inline constexpr int kPacked = kTile == 0 ? 1 : kPackedThreads / (kTile == 0 ? 1 : kTile);
 
-// The threads that run one replica: a tile of a warp (kTile lanes, a power of two), or the whole block (kTile
-// = 0).
+// The threads that run one replica: a tile of a warp (kTile lanes, a power of two), or the whole block
+// (kTile = 0).
 template <int kTile>
 class CudaTeam {
  public:
@@ -61,8 +62,8 @@ class CudaTeam {
     if (rank() == 0) f();
     sync(place);
   }
-  // The tree of wd/team.h: a power-of-two run of leaves a thread, then neighbours first; -0 is the absent
-  // leaf.
+  // The tree of wd/team.h: each thread sums a run of leaves whose length is a power of two, then neighbors
+  // are combined first; -0 is the absent leaf.
   template <typename F>
   __device__ float sum(int n, F f, cuda::Place place = cuda::Place::current()) {
     if (n <= 0) return 0.0f;
@@ -104,7 +105,7 @@ class CudaTeam {
     }
   }
 
-  // f(k / m, k % m) for this thread's k, without a division in the loop.
+  // Calls f(k / m, k % m) for this thread's k, without a division in the loop.
   template <typename F>
   __device__ static void strided_pairs(int n, int m, F f) {
     const int step_i = team_size() / m, step_j = team_size() % m;
@@ -120,8 +121,8 @@ class CudaTeam {
     }
   }
 
-  // tree_sum() of runs shorter than 2^kLevels with what waits in registers: an array indexed at run time
-  // would be local memory.
+  // tree_sum() for runs shorter than 2^kLevels, with the waiting sums in registers: an array indexed at run
+  // time would be in local memory.
   template <typename F>
   __device__ static float run_sum(int first, int run, int n, F& f) {
     constexpr int kLevels = 24;
@@ -143,7 +144,7 @@ class CudaTeam {
     return value;
   }
 
-  // One value a thread to one value for all, neighbours first.
+  // Combines one value per thread to one value for all, neighbors first.
   template <typename Op>
   __device__ float combine(float mine, float absent, Op op, cuda::Place place) {
     constexpr int kLanes = kTile == 0 ? 32 : kTile;
@@ -162,15 +163,16 @@ class CudaTeam {
   }
 
   int t_;
-  float* partial_;  // [32], shared, of block teams
+  float* partial_;  // [32], in shared memory; only for block teams
 };
 
-// Bytes between global and shared memory, 16 at a time.
+// Copies bytes between global and shared memory, 16 at a time.
 template <int kTile>
 __device__ void copy_words(void* to, const void* from, std::uint32_t bytes) {
   const int rank = kTile == 0 ? threadIdx.x : threadIdx.x % kTile;
   const int size = kTile == 0 ? blockDim.x : kTile;
-#pragma unroll 1  // few words a thread: unrolled, the copies took cartpole's kernel from 64 registers to 95
+// Few words per thread: unrolling these copies raised cartpole's kernel from 64 registers to 95.
+#pragma unroll 1
   for (std::uint32_t i = rank; i < bytes / 16; i += size)
     static_cast<uint4*>(to)[i] = static_cast<const uint4*>(from)[i];
 }
@@ -181,7 +183,7 @@ __device__ void clear_words(void* to, std::uint32_t bytes) {
     static_cast<uint4*>(to)[i] = make_uint4(0, 0, 0, 0);
 }
 
-// Staged rows to where they belong.
+// Copies staged rows to their destination.
 template <int kTile>
 __device__ void write_rows(const StepView& view, int replica, const std::byte* rows) {
   const int entry_bytes = bytes_of(view.observation_type);
@@ -204,7 +206,7 @@ __global__ void __launch_bounds__(kTile == 0 ? kMaxThreads : kPackedThreads, kTi
   WD_SHARED(float[32], partial);
   const int lane = kTile == 0 ? 0 : threadIdx.x / (kTile == 0 ? 1 : kTile);
   const int replica = blockIdx.x * kPacked<kTile> + lane;
-  if (replica >= view.num_replicas) return;  // whole tiles, whole blocks
+  if (replica >= view.num_replicas) return;  // exits in whole tiles or whole blocks
   std::byte* const global_block = view.blocks + static_cast<std::size_t>(replica) * shape.block_bytes;
   const int t = next_t(*reinterpret_cast<const ReplicaHeader*>(global_block));
   CudaTeam<kTile> team(t, partial);
@@ -220,7 +222,7 @@ __global__ void __launch_bounds__(kTile == 0 ? kMaxThreads : kPackedThreads, kTi
   if constexpr (kTile != 0) {
     if (row_bytes > 0) {
       rows = scratch + scratch_bytes;
-      clear_words<kTile>(rows, row_bytes);  // the padding between rows is 0
+      clear_words<kTile>(rows, row_bytes);  // padding between rows is 0
     }
   }
   team.sync();
@@ -231,7 +233,7 @@ __global__ void __launch_bounds__(kTile == 0 ? kMaxThreads : kPackedThreads, kTi
   }
 }
 
-// What all rows of a replica take.
+// Bytes of all rows of a replica.
 inline std::size_t bytes_of_rows(const StepView& view) {
   std::size_t entries = 0;
   for (int r = 0; r < view.num_roles; ++r)
@@ -249,7 +251,8 @@ void launch_step(const typename Env::Params& params, const StateLayout& layout, 
   const int threads =
       kTile == 0 ? clamp((layout.num_agents + 31) / 32 * 32, 256, kMaxThreads) : kPackedThreads;
   const int blocks = (view.num_replicas + kPacked<kTile> - 1) / kPacked<kTile>;
-  // Small rows are staged too and leave together, 16 bytes a thread; large ones would keep other blocks away.
+  // Small rows are staged too and written together, 16 bytes per thread; large ones would limit the resident
+  // blocks.
   const std::size_t each = layout.block_bytes + layout.scratch_bytes, with_rows = each + bytes_of_rows(view);
   const bool stage_rows = kTile != 0 && kPacked<kTile> * with_rows <= kMaxWithRows;
   const std::size_t wanted = kPacked<kTile> * (stage_rows ? with_rows : each);
@@ -285,7 +288,7 @@ void step_on_cuda(const void* params, const StateLayout& layout, const StepView&
 
 }  // namespace wd::detail
 
-// Defines the CUDA executor that the generated environment table names.
+// Defines the CUDA executor that the generated environment table refers to.
 #define WD_DEFINE_CUDA_ENVIRONMENT(name, Struct)                \
   namespace wd::detail {                                        \
   const CudaExecutor* cuda_executor_##name();                   \

@@ -1,7 +1,6 @@
-// launch.cuh: launches and shared memory: what of CUDA is no C++, so that device sources have nothing of
-// it but this.
+// launch.cuh: launches and shared memory: the parts of CUDA that are not C++; device sources use only these.
 //
-// The emulated GPU (tests/emulation) has a header of the same name, which its compiler finds before this one.
+// The emulated GPU (tests/emulation) has a header of the same name, which its compiler finds first.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -16,31 +15,32 @@ namespace wd::cuda {
 
 struct LaunchShape {
   dim3 grid;
-  unsigned threads;        // of a block
+  unsigned threads;        // per block
   void* stream;            // cudaStream_t
   std::size_t shared = 0;  // bytes that dynamic_shared() points to
 };
 
-// Enqueues kernel(args...). Whether it was refused, cudaGetLastError() tells.
+// Enqueues kernel(args...). cudaGetLastError() tells whether the launch was refused.
 template <typename... Parameters>
 void launch(void (*kernel)(Parameters...), const LaunchShape& shape,
             const std::type_identity_t<Parameters>&... args) {
   kernel<<<shape.grid, shape.threads, shape.shared, static_cast<cudaStream_t>(shape.stream)>>>(args...);
 }
 
-// Where in a source threads meet, for the emulated GPU, which tells it where they do not.
+// The place in the source of a barrier, by which the emulated GPU detects threads that do not reach the same
+// barrier.
 struct Place {
   __device__ static constexpr Place current() { return {}; }
 };
 
-// All threads of the block, or all lanes of the mask, meet here.
+// Barriers of all threads of the block, or of all lanes of the mask.
 __device__ inline void meet(Place) { __syncthreads(); }
 __device__ inline void meet(unsigned mask, Place) { __syncwarp(mask); }
 __device__ inline float exchange_xor(unsigned mask, float value, int lanes, Place) {
   return __shfl_xor_sync(mask, value, lanes);
 }
 
-// Shared memory of the block, as much as the launch asked for; aligned to 16 bytes.
+// Shared memory of the block, as much as the launch requested, aligned to 16 bytes.
 __device__ inline std::byte* dynamic_shared() {
   extern __shared__ uint4 shared_memory[];
   return reinterpret_cast<std::byte*>(shared_memory);

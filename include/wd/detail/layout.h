@@ -1,4 +1,4 @@
-// layout.h: where the fields of a State struct lie in a replica's memory, found by asking describe().
+// layout.h: the location of a State struct's fields in a replica's memory, found by calling describe().
 #pragma once
 
 #include <stdexcept>
@@ -37,7 +37,7 @@ class LayoutVisitor {
     add<T>(name, &field, count, false, true);
   }
 
-  // Whatever else describe() may name.
+  // Rejects anything else that describe() may name.
   template <typename Other, typename... More>
   void operator()(const char*, const Other&, const More&...) {
     static_assert(

@@ -1,11 +1,11 @@
-// row_packs.h: the share of one thread in writing observation rows together, 16 bytes at a time.
+// row_packs.h: one thread's share of writing observation rows together with others, 16 bytes at a time.
 #pragma once
 
 #include "wd/env.h"
 
 namespace wd::detail {
 
-// Entries of a row that lie in 16 bytes.
+// Entries of a row that fill 16 bytes.
 template <int kEntries>
 struct alignas(16) Pack {
   float entry[kEntries];
@@ -23,7 +23,7 @@ WD_FN void store(ObservationRow to, const Pack<8>& pack) {
   *static_cast<Halves*>(to.data()) = halves;
 }
 
-// Entries from k of part c on that reach into the next parts; 0 past the last.
+// Entries from k of part c on that reach into the next parts; 0 past the last part.
 template <int kEntries, typename F>
 WD_FN Pack<kEntries> pack_across(int i, int m, int size, int c, int k, F f) {
   Pack<kEntries> pack;
@@ -34,9 +34,9 @@ WD_FN Pack<kEntries> pack_across(int i, int m, int size, int c, int k, F f) {
   return pack;
 }
 
-// What thread `rank` of `threads`, a power of two or a multiple of 32, writes of team.write_parts(rows, n, m,
-// size, f) (wd/team.h). Up to 32 neighbouring threads share a row, so that they write neighbouring packs. No
-// division in the loops.
+// Writes the share of thread `rank` of `threads`, a power of two or a multiple of 32, in
+// team.write_parts(rows, n, m, size, f) (wd/team.h). Up to 32 neighboring threads share a row, so that they
+// write neighboring packs. The loops contain no division.
 template <int kEntries, typename Rows, typename F>
 WD_FN void write_packs(int rank, int threads, const Rows& rows, int n, int m, int size, F f) {
   const int entries = m * size;
@@ -59,7 +59,7 @@ WD_FN void write_packs(int rank, int threads, const Rows& rows, int n, int m, in
       }
       if (at + kEntries <= entries) {
         store(row + at, pack);
-      } else {  // what follows the parts is not ours
+      } else {  // entries after the parts must not be written
         for (int q = 0; q < kEntries; ++q) {
           if (at + q < entries) row[at + q] = pack.entry[q];
         }
