@@ -1,5 +1,5 @@
-// a2c.cpp: advantage actor-critic (Mnih et al. 2016), synchronous: one step per rollout, down the gradient of
-// -log_prob * advantage + vf_loss_coeff * (value - target)^2 - entropy_coeff * entropy.
+// a2c.cpp: synchronous advantage actor-critic (Mnih et al. 2016): one gradient descent step per rollout on
+// the loss -log_prob * advantage + vf_loss_coeff * (value - target)^2 - entropy_coeff * entropy.
 #include "src/algorithm/on_policy.h"
 
 namespace wd {

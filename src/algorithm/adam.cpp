@@ -1,4 +1,4 @@
-// adam.cpp: the optimizer's memory around its kernel.
+// adam.cpp: the state of the Adam optimizer, and the calls of its kernel.
 #include "src/algorithm/adam.h"
 
 #include <ATen/ATen.h>

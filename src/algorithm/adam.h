@@ -1,4 +1,4 @@
-// adam.h: the optimizer of one policy: its moments, and the numbers of the update under way.
+// adam.h: the Adam optimizer of one policy: its moments, and the record of the current update.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,19 +10,19 @@ namespace wd {
 
 class Adam {
  public:
-  // `shadow`: a bfloat16 tensor that every step writes the parameters to as well, or undefined.
+  // `shadow`: a bfloat16 tensor to which every step also writes the parameters, or undefined.
   Adam(const at::Tensor& parameters, const at::Tensor& shadow, double epsilon);
 
-  // Begins an update, and forgets the numbers of the last one unless that refused a step. lr and
-  // max_grad_norm (null: no limit) are on the device. If `failed`, on the device, is neither null nor 0, the
-  // steps of the update do nothing. Enqueues.
+  // Begins an update. Resets the record of the last update unless that update refused a step. lr and
+  // max_grad_norm (null: no limit) are in device memory. If `failed` is not null and the number there (in
+  // device memory) is not 0, the steps of the update do nothing. Enqueues.
   void begin_update(const double* lr, const double* max_grad_norm, const std::int64_t* failed);
-  // One step down the summed gradient of a minibatch, of which `input` [kStepInputNumbers] float64 says the
-  // rest. Enqueues.
+  // Makes one step along the negative summed gradient of a minibatch. `input` [kStepInputNumbers] float64
+  // holds the other inputs of the step (a StepInput). Enqueues.
   void step(const at::Tensor& gradients, const at::Tensor& input);
-  // On the device.
+  // In device memory.
   const StepRecord* live_record() const;
-  // The numbers of the update so far. Waits for the device.
+  // Returns the record of the update so far. Waits for the device.
   StepRecord record() const;
 
   const at::Tensor& first_moment() const { return first_moment_; }
@@ -33,7 +33,7 @@ class Adam {
   Device device_;
   at::Tensor parameters_, shadow_, first_moment_, second_moment_;  // [P]
   at::Tensor steps_;                                               // [] float32
-  at::Tensor record_, partial_;                                    // [kStepNumbers], working memory, float64
+  at::Tensor record_, partial_;  // [kStepNumbers] and working memory, float64
   double epsilon_;
 };
 

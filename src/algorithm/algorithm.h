@@ -1,4 +1,4 @@
-// algorithm.h: the interface of an algorithm that teaches one policy.
+// algorithm.h: the interface of an algorithm that trains one policy.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@ namespace wd {
 struct AlgorithmContext {
   Policy& policy;
   const Trajectory& trajectory;
-  int index = 0;  // of the policy in the trajectory
+  int index = 0;  // the policy's position in the trajectory
   bool to_train = true;
   std::uint64_t seed = 1;
   ProcessGroup group;
@@ -25,30 +25,30 @@ struct AlgorithmContext {
   const PolicyBuffers& buffers() const { return trajectory.policies()[static_cast<std::size_t>(index)]; }
 };
 
-// Pairs of begin and end: what begin() sums over ranks travels while another policy computes. All ranks call
-// them in the same order.
+// Each phase has a begin and an end, so that the sums over ranks that begin() starts are in transit while
+// another policy computes. All ranks call these functions in the same order.
 class Algorithm {
  public:
   virtual ~Algorithm() = default;
 
-  // Makes ready what the update reads, from a rollout whose last value is there.
+  // Computes what the update reads from a rollout, whose last value must already be there.
   virtual void begin_prepare() = 0;
   virtual void end_prepare() = 0;
 
   virtual void begin_update(const TrainingClock& clock) = 0;
-  // Whether the update has no step left to begin.
+  // Returns true if the update has no step left to begin.
   virtual bool is_done() const = 0;
   virtual void begin_step(const TrainingClock& clock, const std::function<bool()>& should_stop) = 0;
-  // False if should_stop() said yes on any rank.
+  // Returns false if should_stop() returned true on any rank.
   virtual bool end_step() = 0;
 
-  // Updates do nothing if this number, on the device, is not 0 when they begin.
+  // Updates do nothing if this number, in device memory, is not 0 when they begin.
   virtual void set_skip_flag(const std::int64_t* failed) = 0;
-  // Throws as Learner::check().
+  // Throws like Learner::check().
   virtual void check() const = 0;
   virtual std::vector<NamedTensor> optimizer() const = 0;
   virtual std::vector<std::pair<std::string, double>> metrics() const = 0;
-  // For tests: the next step finds NaN in its "loss" or "gradient".
+  // For tests: makes the "loss" or the "gradient" of the next step NaN.
   virtual void poison_next(const std::string& tensor) = 0;
 };
 

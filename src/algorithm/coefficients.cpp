@@ -1,4 +1,4 @@
-// coefficients.cpp: schedules as arrays of points.
+// coefficients.cpp: stores schedules as arrays of points and evaluates them on the device.
 #include "src/algorithm/coefficients.h"
 
 #include <ATen/ATen.h>

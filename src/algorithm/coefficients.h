@@ -1,5 +1,5 @@
-// coefficients.h: the current values of schedules, in the memory of the device, where the kernels of an
-// update read them.
+// coefficients.h: the current values of schedules, in device memory, where the kernels of an update read
+// them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,12 +17,12 @@ class Coefficients {
   // A schedule without points is always 0.
   Coefficients(std::span<const Schedule* const> schedules, Device device);
 
-  // At the clock's time. Enqueues.
+  // Evaluates the schedules at the clock's time. Enqueues.
   void update(const TrainingClock& clock);
-  // [schedules] float64: as of the last update().
+  // [schedules] float64, as of the last update().
   const at::Tensor& value() const { return value_; }
   const double* value(int k) const { return value_.const_data_ptr<double>() + k; }
-  // [schedules] float32: the same, rounded.
+  // [schedules] float32: the same values, rounded.
   const at::Tensor& rounded() const { return rounded_; }
 
  private:

@@ -1,4 +1,4 @@
-// guard.cpp: a search, and the way from an index to a name.
+// guard.cpp: searches for numbers that are not finite, and translates their indices to names.
 #include "src/algorithm/guard.h"
 
 #include <ATen/ATen.h>
@@ -47,7 +47,8 @@ std::string parameter_at(const Policy& policy, std::int64_t index) {
 
 namespace {
 
-// Where no choice is legal the probability of what was drawn is 0 / 0. `row`: of [T, E, A].
+// If no choice is legal, the probability of the drawn action is 0 / 0. `row`: index into [T, E, A],
+// flattened.
 std::string mask_fault(const PolicyBuffers& buffers, std::int64_t row, float log_prob) {
   const at::Tensor legal = buffers.action_mask.flatten(0, 2)[row].cpu();
   std::int64_t first = 0;
@@ -71,7 +72,7 @@ Guard::Guard(const Trajectory& trajectory, Device device, std::uint32_t first_re
 
 const std::int64_t* Guard::failed() const { return &failure_in(failure_)->iteration; }
 
-// What is watched, in order: of several that are not finite the first is told of.
+// The watched arrays, in order: if several contain numbers that are not finite, the first one is reported.
 std::vector<Guard::Watched> Guard::watched() const {
   static_assert(4 * kMaxRoles <= kMaxWatched);
   std::vector<Watched> all;
@@ -113,7 +114,7 @@ void Guard::check_weights(const Policy& policy) const {
   throw std::runtime_error(
       concat("policy '", policy.name(), "': weight ", parameter_at(policy, *found), " is ",
              policy.parameters()[*found].item<float>(),
-             "; nothing more is learned: lower the learning rate, or go on from a checkpoint before"));
+             "; training stops: lower the learning rate, or resume from an earlier checkpoint"));
 }
 
 void Guard::report(const std::vector<Policy>& policies, const Failure& failure) const {
@@ -123,7 +124,7 @@ void Guard::report(const std::vector<Policy>& policies, const Failure& failure) 
     throw std::runtime_error(
         concat("policy '", policies[p].name(), "': weight ", parameter_at(policies[p], failure.index), " is ",
                value, " in iteration ", failure.iteration,
-               "; nothing more is learned: lower the learning rate, or go on from a checkpoint before"));
+               "; training stops: lower the learning rate, or resume from an earlier checkpoint"));
   }
   const PolicyBuffers& buffers = trajectory_.policies()[p];
   const bool observed = what == Watched::kObservation;

@@ -1,4 +1,4 @@
-// guard.h: nothing is learned from a number that is NaN or infinite.
+// guard.h: prevents learning from numbers that are NaN or infinite.
 #pragma once
 
 #include "kernels/finite.h"
@@ -9,27 +9,27 @@
 namespace wd {
 
 // Watches the weights of the policies, and the observations, rewards and action masks that they are about to
-// learn from. What it finds stands in the device's memory, where updates heed it (failed()); the host hears
-// of it from check().
+// learn from. It records what it finds in device memory, where updates read it (failed()); check() reports it
+// to the host.
 class Guard {
  public:
-  // first_replica: the number of replica 0 among those of all ranks.
+  // first_replica: the number of this rank's replica 0 among the replicas of all ranks.
   Guard(const Trajectory& trajectory, Device device, std::uint32_t first_replica);
 
-  // Looks at the rollout that is about to be learned from. On the CPU it throws as check() does. Enqueues on
+  // Examines the rollout that is about to be learned from. On the CPU it throws like check(). Enqueues on
   // CUDA.
   void watch_rollout(const std::vector<Policy>& policies, const TrainingClock& clock);
-  // Throws std::runtime_error naming tensor, policy, step of the rollout, replica and agent of the first
-  // number that a watch found, or of a weight as it is now. Synchronises on CUDA.
+  // Throws std::runtime_error that names the tensor, policy, step of the rollout, replica and agent of the
+  // first number that a watch found, or a weight that is not finite now. Synchronizes on CUDA.
   void check(const std::vector<Policy>& policies) const;
   void check_weights(const Policy& policy) const;
 
-  // On the device: not 0 once something was found.
+  // In device memory: not 0 once something was found.
   const std::int64_t* failed() const;
 
  private:
   struct Watched {
-    enum What { kWeights, kObservation, kReward, kLogProb } what;  // the last where there are action masks
+    enum What { kWeights, kObservation, kReward, kLogProb } what;  // kLogProb only with action masks
     std::size_t policy;
   };
   std::vector<Watched> watched() const;
@@ -39,14 +39,14 @@ class Guard {
   Device device_;
   std::int64_t first_replica_;
   at::Tensor first_;    // [kMaxWatched] int64
-  at::Tensor failure_;  // a Failure, as int64
+  at::Tensor failure_;  // a Failure, stored as int64
 };
 
-// "NAME[5]": element `index` of the flat parameters, by the name of its tensor.
+// Returns "'NAME'[5]", the tensor and position of element `index` of the flat parameters.
 std::string parameter_at(const Policy& policy, std::int64_t index);
 
-// Index of the first number of a contiguous float32 or bfloat16 tensor that is not finite, or none.
-// Synchronises on CUDA.
+// Returns the index of the first number that is not finite in a contiguous float32 or bfloat16 tensor, if
+// there is one. `first`: working memory, [1] int64. Synchronizes on CUDA.
 std::optional<std::int64_t> not_finite(const at::Tensor& tensor, const at::Tensor& first, Device device);
 
 }  // namespace wd

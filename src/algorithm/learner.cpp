@@ -1,4 +1,4 @@
-// learner.cpp: the learners of all policies in turn.
+// learner.cpp: runs the algorithms of all policies in turn.
 #include <deque>
 
 #include "src/algorithm/algorithm.h"
@@ -27,7 +27,7 @@ void prepare(std::span<Learner> learners) {
 
 bool update(std::span<Learner> learners, const TrainingClock& clock,
             const std::function<bool()>& should_stop) {
-  std::deque<Algorithm*> under_way;  // in the order in which their steps were begun
+  std::deque<Algorithm*> under_way;  // in the order in which their steps began
   const auto begin_step = [&](Algorithm& algorithm) {
     if (algorithm.is_done()) return;
     algorithm.begin_step(clock, should_stop);
@@ -37,7 +37,7 @@ bool update(std::span<Learner> learners, const TrainingClock& clock,
     learner.impl_->algorithm->begin_update(clock);
     begin_step(*learner.impl_->algorithm);
   }
-  bool complete = true;  // once it is false, what travels has yet to arrive
+  bool complete = true;  // once false, no further step begins, but sums in transit must still arrive
   while (!under_way.empty()) {
     Algorithm& algorithm = *under_way.front();
     under_way.pop_front();

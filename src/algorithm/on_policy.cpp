@@ -1,4 +1,4 @@
-// on_policy.cpp: advantages, then epochs over minibatches: loss, gradient, clipping, Adam.
+// on_policy.cpp: computes advantages, then runs epochs over minibatches: loss, gradient, clipping, Adam.
 #include "src/algorithm/on_policy.h"
 
 #include <ATen/ATen.h>
@@ -101,10 +101,11 @@ ReturnsArgs OnPolicy::returns_args() const {
   return args;
 }
 
-// Targets of mean 0 and standard deviation 1 over all agents of all replicas, step by step, as WarpDrive's;
-// the advantage is what they exceed the value by (REINFORCE: all of it). What one step's mean takes away is
-// the same for all who acted in it: of returns that bootstrap a value which was itself taught normalized
-// ones, this removes what depends on the place in the rollout alone.
+// Normalizes the targets of each step to mean 0 and standard deviation 1 over all agents of all replicas, as
+// WarpDrive does; the advantage is the target minus the value (REINFORCE: the whole target). The mean of one
+// step is the same for all agents that acted in it. So if returns bootstrap from a value that was itself
+// trained on normalized returns, subtracting that mean removes only what depends on the position in the
+// rollout.
 void OnPolicy::normalize_targets() {
   NormalizeTargetsArgs args;
   args.n = buffers_.mask.numel();
@@ -129,9 +130,9 @@ LossSettings OnPolicy::loss_settings() const {
   return loss;
 }
 
-// Gradients and totals begin to become the sums over ranks, in one operation, and so does whether any rank
-// wants to stop. They travel as float32: the number of rows is exact to 2^24 in a minibatch, and beyond that
-// right to 6e-8 of itself; none stays none.
+// Begins to sum gradients and totals over ranks, in one operation, together with the number of ranks that
+// want to stop. All are sent as float32: the number of rows in a minibatch is exact up to 2^24, and has a
+// relative error of at most 6e-8 above that; zero stays zero.
 void OnPolicy::begin_sum_over_ranks() {
   const at::Tensor flat = policy_.all_reduce_buffer();
   const std::int64_t P = policy_.parameters().numel();
@@ -143,13 +144,13 @@ void OnPolicy::begin_sum_over_ranks() {
   sum_arrives_ = group_.begin_all_reduce(flat);
 }
 
-// Whether any rank wants to stop.
+// Returns true if any rank wants to stop.
 bool OnPolicy::end_sum_over_ranks() {
   std::exchange(sum_arrives_, {})();
   const at::Tensor flat = policy_.all_reduce_buffer();
   const std::int64_t P = policy_.parameters().numel();
   totals_.copy_(flat.narrow(0, P, kNumLossSums));
-  return stopping_ && flat[P + kNumLossSums].item<float>() > 0.0f;  // looking waits for the device
+  return stopping_ && flat[P + kNumLossSums].item<float>() > 0.0f;  // item() waits for the device
 }
 
 LossRecord OnPolicy::losses() const {
@@ -159,8 +160,8 @@ LossRecord OnPolicy::losses() const {
   return record;
 }
 
-// Throws where a step was refused, because the losses or the gradient's norm were NaN or infinite: on ranks
-// that had no part in it a PeerError. All ranks.
+// Throws if a step was refused because the losses or the norm of the gradient were NaN or infinite. Throws
+// PeerError on a rank whose own gradient was finite if another rank's was not. All ranks.
 void OnPolicy::check_finite(const StepRecord& record) const {
   if (record.refused == 0.0) return;
   const at::Tensor bad_ranks = group_.all_gather_rows(1 - finite_here_.cpu());
@@ -183,7 +184,7 @@ void OnPolicy::check_finite(const StepRecord& record) const {
                            program_name() + " check`");
 }
 
-// The gradient of the next minibatch, on its way to the other ranks.
+// Computes the gradient of the next minibatch and begins to sum it over ranks.
 void OnPolicy::begin_step(const TrainingClock& clock, const std::function<bool()>& should_stop) {
   if (minibatch_ == 0) minibatches_.shuffle(seed_, clock.time(), epoch_);
   totals_ = policy_.accumulate(minibatches_.gather(minibatch_), loss_settings(), should_stop);
@@ -198,8 +199,8 @@ void OnPolicy::begin_step(const TrainingClock& clock, const std::function<bool()
   done_ = epoch_ == plan_.epochs;
 }
 
-// The optimizer's step, unless the policy has moved target_kl too far, which ends the update (on CUDA the
-// steps left to begin do nothing).
+// Makes the optimizer's step, unless the policy has moved further than target_kl allows; that ends the update
+// (on CUDA the remaining steps do nothing).
 bool OnPolicy::end_step() {
   if (group_.size() > 1) stopping_ = end_sum_over_ranks();
   if (stopping_ == true) return false;
@@ -208,7 +209,7 @@ bool OnPolicy::end_step() {
                                        reinterpret_cast<StepInput*>(step_input_.mutable_data_ptr<double>())});
   adam_.step(policy_.gradients(), step_input_);
   policy_.shadow_is_written();
-  if (device_.is_cuda()) return true;  // check() looks when it is time, so as not to wait here
+  if (device_.is_cuda()) return true;  // check() looks later, to avoid waiting here
   const StepRecord record = adam_.record();
   check_finite(record);
   done_ = done_ || record.stopped != 0.0;

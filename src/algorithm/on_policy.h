@@ -1,5 +1,5 @@
-// on_policy.h: what A2C, PPO and REINFORCE share: advantages of a rollout, then steps down the gradient of a
-// loss over its minibatches.
+// on_policy.h: the common part of A2C, PPO and REINFORCE: computes the advantages of a rollout, then makes
+// gradient descent steps on a loss over its minibatches.
 #pragma once
 
 #include <optional>
@@ -15,10 +15,10 @@ namespace wd {
 
 class OnPolicy : public Algorithm {
  public:
-  // How the algorithms differ.
+  // The differences between the algorithms.
   struct Plan {
     ReturnMethod returns = ReturnMethod::kGae;
-    bool with_value = true;   // a value function is learned, and is the baseline of advantages
+    bool with_value = true;   // a value function is learned and is the baseline of the advantages
     bool clip_ratio = false;  // PPO's surrogate; otherwise -log_prob * advantage
     const Schedule* clip_param = nullptr;
     const Schedule* vf_clip_param = nullptr;
@@ -42,7 +42,7 @@ class OnPolicy : public Algorithm {
   void poison_next(const std::string& tensor) override { poisoned_ = tensor; }
 
  private:
-  // The order of the first four is that of LossCoefficients (kernels/loss.h).
+  // The first four are in the order of LossCoefficients (kernels/loss.h).
   enum Coefficient {
     kClipParam,
     kValueClip,
@@ -76,24 +76,24 @@ class OnPolicy : public Algorithm {
   Device device_;
   Adam adam_;
   Minibatches minibatches_;
-  Coefficients coefficients_;     // of the last update
+  Coefficients coefficients_;     // values for the last update
   at::Tensor partial_;            // working memory of reductions, float64
-  at::Tensor moments_;            // those below, one after the other
+  at::Tensor moments_;            // the moments below, one after the other
   at::Tensor advantage_moments_;  // [kNumMoments] float64
-  at::Tensor taught_moments_;     // of what the value is taught, if that is not the target as it was
+  at::Tensor taught_moments_;     // of the targets after normalization, with normalize_return
   at::Tensor target_moments_, value_moments_;
-  at::Tensor step_moments_;               // [T, kNumMoments], of each step's targets, with normalize_return
-  at::Tensor advantage_norm_;             // [2] float32
-  at::Tensor squares_;                    // [1] float64
-  at::Tensor finite_here_;                // [1] int64: 0 once a gradient of this rank was not finite
-  at::Tensor loss_record_, step_input_;   // a LossRecord and a StepInput, float64
-  const std::int64_t* failed_ = nullptr;  // on the device: not 0 if nothing may be learned; or null
-  int epoch_ = 0, minibatch_ = 0;         // of the update under way: the next to begin
+  at::Tensor step_moments_;    // [T, kNumMoments]: of the targets of each step, with normalize_return
+  at::Tensor advantage_norm_;  // [2] float32
+  at::Tensor squares_;         // [1] float64
+  at::Tensor finite_here_;     // [1] int64: 0 once a gradient of this rank was not finite
+  at::Tensor loss_record_, step_input_;   // a LossRecord and a StepInput, as float64
+  const std::int64_t* failed_ = nullptr;  // in device memory: not 0 if nothing may be learned; may be null
+  int epoch_ = 0, minibatch_ = 0;         // of the current update: the next to begin
   bool done_ = true;                      // no step is left to begin
   std::string poisoned_;                  // for tests
-  std::function<void()> sum_arrives_;     // of what was begun
+  std::function<void()> sum_arrives_;     // waits for the sum that was begun
   at::Tensor totals_;
-  std::optional<bool> stopping_;  // should_stop() of this rank; none if nobody may stop
+  std::optional<bool> stopping_;  // should_stop() of this rank; empty if stopping is not possible
 };
 
 }  // namespace wd

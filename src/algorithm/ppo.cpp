@@ -1,6 +1,6 @@
-// ppo.cpp: proximal policy optimization (Schulman et al. 2017): epochs over minibatches of the rollout, down
-// the gradient of -min(r A, clip(r, 1 - clip_param, 1 + clip_param) A) + vf_loss_coeff * value loss -
-// entropy_coeff * entropy, where r = pi(a|s) / pi_old(a|s). An update ends early once the mean of the
+// ppo.cpp: proximal policy optimization (Schulman et al. 2017): epochs of gradient descent over minibatches
+// of the rollout, on the loss -min(r A, clip(r, 1 - clip_param, 1 + clip_param) A) + vf_loss_coeff * value
+// loss - entropy_coeff * entropy, where r = pi(a|s) / pi_old(a|s). An update ends early once the mean of the
 // estimated KL divergence exceeds 1.5 target_kl.
 #include "src/algorithm/on_policy.h"
 

@@ -1,5 +1,5 @@
-// reinforce.cpp: Monte Carlo policy gradient (Williams 1992): one step per rollout, down the gradient of
-// -log_prob * return - entropy_coeff * entropy, over the episodes that must end within the rollout.
+// reinforce.cpp: Monte Carlo policy gradient (Williams 1992): one gradient descent step per rollout on the
+// loss -log_prob * return - entropy_coeff * entropy, over the episodes that must end within the rollout.
 #include "src/algorithm/on_policy.h"
 #include "wd/error.h"
 

@@ -1,4 +1,4 @@
-// table.cpp: all algorithms by name, and the settings that the on-policy ones share.
+// table.cpp: all algorithms by name, and the settings that the on-policy algorithms share.
 #include <algorithm>
 #include <cmath>
 
@@ -76,11 +76,12 @@ void OnPolicySettings::check(const TrainingShape&, const Problem& problem) const
   }
 }
 
-// Three horizons: an advantage gives a temporal difference n steps ahead the weight (gamma * lambda)^n, so
-// that its horizon is h = 1 / (1 - gamma * lambda) steps; with n-step returns it is n. Of a rollout of k h
-// steps the part 1 - (1 - e^-k) / k of all weights is within the rollout, 0.68 for k = 3.
+// Three horizons: an advantage weights the temporal difference n steps ahead by (gamma * lambda)^n, so its
+// horizon is h = 1 / (1 - gamma * lambda) steps; with n-step returns it is n. In a rollout of k h steps, the
+// fraction 1 - (1 - e^-k) / k of all weights is within the rollout: 0.68 for k = 3.
 std::int64_t OnPolicySettings::wanted_rollout(std::int64_t time_limit) const {
-  constexpr double kHorizons = 3.0, kRounding = 1e-9;  // 1 / (1 - 0.9) is a little more than 10
+  // kRounding: in floating point, 1 / (1 - 0.9) is slightly more than 10.
+  constexpr double kHorizons = 3.0, kRounding = 1e-9;
   const auto limit = static_cast<double>(time_limit);
   const double left = 1.0 - gamma * gae_lambda;
   const double horizon = n_step > 0 ? n_step : left * limit > 1.0 ? 1.0 / left : limit;

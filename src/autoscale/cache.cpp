@@ -55,7 +55,7 @@ Report checked_report(const std::string& text, const CacheKey& key) {
   WD_CHECK(json.contains("key") && json["key"] == canonical(key), "is of another key");
   WD_CHECK(json.contains("report") && json["report"].is_string(), "holds no report");
   const auto& report = json["report"].get_ref<const std::string&>();
-  WD_CHECK(json.contains("xxh3") && json["xxh3"] == xxh3(report), "is damaged: its checksum is another");
+  WD_CHECK(json.contains("xxh3") && json["xxh3"] == xxh3(report), "is damaged: its checksum is wrong");
   return parse_report(report);
 }
 

@@ -1,4 +1,4 @@
-// checkpoints.cpp: the protocol by which a checkpoint comes into being, and by which old ones go.
+// checkpoints.cpp: how a checkpoint is written, and how old ones are removed.
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -26,8 +26,8 @@ constexpr const char* kManifest = "manifest.json";
 constexpr const char* kConfig = "config.yaml";
 constexpr const char* kWeights = "weights/";
 constexpr const char* kEnding = ".safetensors";
-constexpr const char* kStage = ".stage-";  // half made, or half removed: anybody may clear it away
-constexpr const char* kAside = ".aside-";  // set aside on resuming: for people to look at
+constexpr const char* kStage = ".stage-";  // half written or half removed: safe to delete
+constexpr const char* kAside = ".aside-";  // set aside on resuming, for users to inspect
 constexpr std::uintmax_t kLongestManifest = 1 << 20;
 
 std::string name_of(std::int64_t iteration) {
@@ -35,23 +35,23 @@ std::string name_of(std::int64_t iteration) {
   return std::string(digits.size() < 8 ? 8 - digits.size() : 0, '0') + digits;
 }
 
-// The iteration in a checkpoint's name; none where it is no such name.
+// Returns the iteration in the name of a checkpoint, or nothing if the name does not have that form.
 std::optional<std::int64_t> iteration_of(const std::string& name) {
   const auto iteration = whole_number<std::int64_t>(name);
   return iteration && name == name_of(*iteration) ? iteration : std::nullopt;
 }
 
-// Without its ending.
+// The name without its ending.
 std::string stem_of(const std::string& name) { return name.substr(0, name.size() - std::strlen(kEnding)); }
 
-// With the rights that the umask leaves, as weights and metrics have them.
+// Creates the folder with the permissions that the umask leaves, as for weights and metrics.
 void make_folder(const fs::path& folder) {
   constexpr mode_t kMode = 0777;
   if (::mkdir(folder.c_str(), kMode) != 0) throw_file_error(folder, "make it");
 }
 
-// Makes a checkpoint no checkpoint before its files go. The name is none that a save of the same iteration
-// uses.
+// Renames a checkpoint before it removes the files, so that it no longer counts as a checkpoint. A save of
+// the same iteration uses a different name.
 void remove_checkpoint(const fs::path& folder) {
   const fs::path stage = folder.parent_path() / concat(kStage, "old-", folder.filename().string());
   fs::remove_all(stage);
@@ -60,7 +60,8 @@ void remove_checkpoint(const fs::path& folder) {
   fs::remove_all(stage);
 }
 
-// What has the name of a checkpoint that is to be written, or that training has left behind.
+// Renames a path that has the name of a checkpoint to be written, or a checkpoint that is newer than the one
+// that training resumes from. Returns the new path.
 fs::path set_aside(const fs::path& path) {
   const fs::path aside = path.parent_path() / (kAside + path.filename().string());
   fs::remove_all(aside);
@@ -78,7 +79,8 @@ std::uint64_t Snapshot::bytes() const {
   return sum;
 }
 
-// Also where it cannot be looked at, as in another user's folder: opening it says why.
+// Also returns true if the folder cannot be examined (another user's folder, for example): opening it reports
+// the reason.
 bool is_checkpoint(const fs::path& folder) {
   std::error_code error;
   return fs::exists(folder / kManifest, error) || error == std::errc::permission_denied ||
@@ -110,7 +112,7 @@ Checkpoint open_checkpoint(const fs::path& folder, CheckpointParts parts) {
     const std::uint64_t bytes = fs::file_size(file);
     WD_CHECK(bytes == digest.bytes, file.string(), ": has ", bytes, " bytes where its manifest says ",
              digest.bytes);
-    WD_CHECK(checkpoint::digest_of(file) == digest, file.string(), ": is damaged: its checksum is another");
+    WD_CHECK(checkpoint::digest_of(file) == digest, file.string(), ": is damaged: its checksum is wrong");
   }
   return {folder, manifest.info, manifest.files};
 }
@@ -211,18 +213,17 @@ bool Checkpoints::save(Snapshot snapshot, CheckpointInfo info, std::string confi
           return true;
         } catch (const std::exception& error) {
           std::tie(best_return_, best_) = before;
-          std::error_code left;  // what it took of a full disk is needed
+          std::error_code left;  // on a full disk, the space that it took is needed
           fs::remove_all(folder_ / (kStage + name_of(snapshot.counts.iteration)), left);
           logging::error(concat("checkpoint ", name_of(snapshot.counts.iteration), ": ", error.what(),
-                                ": older checkpoints are as they were"));
+                                ": older checkpoints are unchanged"));
           return false;
         }
       });
   return good;
 }
 
-// Somebody deleted the folder, or moved it: the run goes on and keeps checkpoints in a new one, with a best
-// one of its own.
+// The folder was deleted or moved: the run continues and keeps checkpoints in a new one, with a new best one.
 void Checkpoints::forget() {
   logging::warn(concat(folder_.string(), " was deleted while training (or moved); it is made again"));
   best_return_.reset();
@@ -265,7 +266,7 @@ void Checkpoints::write(const Snapshot& snapshot, const CheckpointInfo& info, co
   prune();
 }
 
-// A link is replaced by a rename, as files are.
+// Replaces a link by renaming, as files are replaced.
 void Checkpoints::point(const char* link, const std::string& name) const {
   if (!fs::exists(folder_ / name)) return;
   const fs::path stage = folder_ / concat(kStage, link);
@@ -275,7 +276,7 @@ void Checkpoints::point(const char* link, const std::string& name) const {
   sync_folder(folder_);
 }
 
-// The newest was just written: it is among those kept.
+// The newest was just written, so it is among those kept.
 void Checkpoints::prune() const {
   const std::vector<fs::path> all = list_checkpoints(folder_);
   for (std::size_t k = static_cast<std::size_t>(keep_last_); k < all.size(); ++k) {

@@ -1,5 +1,5 @@
-// manifest.cpp: JSON of one fixed shape: {"checkpoint":{...},"xxh3":"0123456789abcdef"}, the checksum being
-// that of {...}.
+// manifest.cpp: JSON of one fixed form: {"checkpoint":{...},"xxh3":"0123456789abcdef"}, where xxh3 is the
+// checksum of {...}.
 #include "src/checkpoint/manifest.h"
 
 #include <fcntl.h>
@@ -21,11 +21,11 @@
 namespace wd::checkpoint {
 namespace {
 
-using Json = nlohmann::json;                 // for reading: as quick for many keys as for few
+using Json = nlohmann::json;                 // for reading: as fast for many keys as for few
 using OrderedJson = nlohmann::ordered_json;  // for writing
 
 constexpr std::string_view kHead = "{\"checkpoint\":", kMiddle = ",\"xxh3\":\"", kTail = "\"}\n";
-constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 53;  // whole in JSON
+constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 53;  // smaller integers are exact in JSON
 
 std::uint64_t from_hex(const std::string& text, const std::string& what) {
   const auto value = whole_number<std::uint64_t>(text, 16);
@@ -35,7 +35,7 @@ std::uint64_t from_hex(const std::string& text, const std::string& what) {
 
 std::uint64_t xxh3(std::string_view text) { return XXH3_64bits(text.data(), text.size()); }
 
-// NaN is dumped as null.
+// NaN is written as null.
 double number_or_nan(const Json& json) { return json.is_null() ? std::nan("") : json.get<double>(); }
 
 std::uint64_t count(const Json& json, const char* key, std::uint64_t most = kMaxBytes - 1) {
@@ -46,7 +46,7 @@ std::uint64_t count(const Json& json, const char* key, std::uint64_t most = kMax
 
 std::int64_t steps(const Json& json, const char* key) { return static_cast<std::int64_t>(count(json, key)); }
 
-// "manifest.json" itself, absolute paths and paths through ".." are none.
+// Returns false for "manifest.json" itself, absolute paths and paths through "..".
 bool is_file_of_a_checkpoint(const std::string& path) {
   const std::size_t slash = path.find('/');
   if (slash == std::string::npos) return is_name(path) && path != "manifest.json";
@@ -126,15 +126,14 @@ Manifest decode(std::string_view text) {
   const std::string_view behind = text.substr(kHead.size() + body.size());
   WD_CHECK(behind.starts_with(kMiddle), "is no manifest");
   const Json json = parse_json(body);
-  // Before the checksum: an older or newer program may have another one.
+  // Checked before the checksum, which may be different in an older or newer program.
   const Json none;
   const Json& version = json.contains("format_version") ? json["format_version"] : none;
   if (version.is_number_integer() && version != kCheckpointFormat) {
     throw std::runtime_error(concat("has checkpoint format ", version.dump(),
                                     " where this program reads format ", kCheckpointFormat));
   }
-  WD_CHECK(behind.substr(kMiddle.size(), kHexDigits) == hex(xxh3(body)),
-           "is damaged: its checksum is another");
+  WD_CHECK(behind.substr(kMiddle.size(), kHexDigits) == hex(xxh3(body)), "is damaged: its checksum is wrong");
   Manifest manifest;
   try {
     WD_CHECK(version == kCheckpointFormat, "names no format_version");

@@ -1,5 +1,5 @@
-// manifest.h: manifest.json: what a checkpoint says of itself, size and checksum of each file, and a checksum
-// of all that.
+// manifest.h: manifest.json: the metadata of a checkpoint, the size and checksum of each file, and a checksum
+// of all of these.
 #pragma once
 
 #include <filesystem>
@@ -15,11 +15,11 @@ struct Manifest {
   std::map<std::string, FileDigest> files;  // by path within the checkpoint
 };
 
-// Of a file as it can be read now. Throws std::runtime_error.
+// Size and checksum of the file's current content. Throws std::runtime_error if it cannot be read.
 FileDigest digest_of(const std::filesystem::path& path);
 
 std::string encode(const Manifest& manifest);
-// Throws std::runtime_error saying what is wrong: damage, another format, a path that leads out of the
+// Throws std::runtime_error that says what is wrong: damage, another format, a path that leads out of the
 // checkpoint.
 Manifest decode(std::string_view text);
 

@@ -1,4 +1,4 @@
-// safetensors.cpp: files of named tensors.
+// safetensors.cpp: writes and reads files of named tensors.
 #include "wd/safetensors.h"
 
 #include <fcntl.h>
@@ -16,10 +16,10 @@ static_assert(std::endian::native == std::endian::little, "the format is little-
 namespace wd {
 namespace {
 
-// A header describes a few hundred bytes a tensor; parsed JSON takes many times its text.
+// A header has a few hundred bytes per tensor; the parsed JSON takes many times the size of its text.
 constexpr std::uint64_t kLongestHeader = std::uint64_t{4} << 20;
 
-// Opening a named pipe would wait for a writer: O_NONBLOCK, and then only a regular file will do.
+// Opening a named pipe would wait for a writer: hence O_NONBLOCK, and only regular files are accepted.
 std::unique_ptr<File> open_regular(const std::filesystem::path& path) {
   auto file = std::make_unique<File>(path, O_RDONLY | O_NONBLOCK);
   WD_CHECK(file->is_regular(), path.string(), ": is not a regular file");

@@ -1,4 +1,4 @@
-// safetensors_header.cpp: a header is checked here, in full, before anything is done with it.
+// safetensors_header.cpp: encodes headers, and checks a header in full before it is used.
 #include "src/checkpoint/safetensors_header.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ constexpr const char* kMetadataKey = "__metadata__";
 constexpr std::size_t kDeepestHeader = 3;  // {name: {shape: [..]}}
 constexpr std::uint64_t kLargest = std::numeric_limits<std::int64_t>::max();
 
-// Refuses what the format has no use for: deep nesting (memory) and a key given twice (which one counts?).
+// Refuses what the format does not need: deep nesting (memory), and a key given twice (ambiguous).
 class Inspector : public nlohmann::json_sax<Json> {
  public:
   bool start_object(std::size_t) override { return start(); }
@@ -50,10 +50,10 @@ class Inspector : public nlohmann::json_sax<Json> {
     return true;
   }
 
-  std::vector<std::set<std::string>> keys_;  // of what is open; none in a list
+  std::vector<std::set<std::string>> keys_;  // of each open object; empty for a list
 };
 
-// Twice over the text: a parser that asks back looks through all of an object after each of its members.
+// Parses the text twice: a parser with a callback would scan the whole object after each of its members.
 Json parse_strictly(std::string_view text) {
   Inspector inspector;
   Json::sax_parse(text, &inspector);

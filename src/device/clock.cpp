@@ -1,4 +1,4 @@
-// clock.cpp: two numbers in the device's memory.
+// clock.cpp: the iteration and the number of environment steps, in device memory.
 #include "wd/clock.h"
 
 #include <ATen/ATen.h>

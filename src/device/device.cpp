@@ -1,4 +1,4 @@
-// device.cpp: choice of the device.
+// device.cpp: selects the device.
 #include "src/device/device.h"
 
 #include "wd/detail/parallel.h"

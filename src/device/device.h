@@ -1,4 +1,4 @@
-// device.h: what builds with and without CUDA answer differently.
+// device.h: functions that builds with and without CUDA implement differently.
 #pragma once
 
 #include <string>
@@ -8,24 +8,25 @@
 
 namespace wd {
 
-// What stands between this program and a GPU, for people: "no CUDA-capable device is detected". Empty where
-// there is one.
+// The reason why no GPU can be used, for users: "no CUDA-capable device is detected". Empty if one can be
+// used.
 std::string why_no_gpu();
 std::string gpu_name(int index);
 // The same for the same GPU in every process: "GPU 0000:3B:00.0 of HOST".
 std::string gpu_identity(int index);
-// Makes it the calling thread's device.
+// Makes the GPU the calling thread's device.
 void use_gpu(int index);
 int count_gpus();
 
-// Current stream of the device, on which torch's own operations run too.
+// The current stream of the device, which torch's own operations also use.
 Queue current_queue(Device device);
-// Waits for all that was enqueued.
+// Waits for all work that was enqueued on the current stream.
 void synchronize(Device device);
-// Bytes of device memory that torch holds at most so far; on the CPU the peak resident size of the process.
+// The maximum number of bytes of device memory that torch has held so far; on the CPU the peak resident size
+// of the process.
 std::int64_t peak_memory(Device device);
-// What counts against the device's limit: of a GPU all that is in use there now, contexts, libraries and
-// other processes included; on the CPU peak_memory().
+// Memory that counts against the device's limit: on a GPU everything in use there now, including contexts,
+// libraries and other processes; on the CPU peak_memory().
 std::int64_t used_memory(Device device);
 
 }  // namespace wd

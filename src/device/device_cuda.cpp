@@ -16,7 +16,7 @@ namespace wd {
 std::string why_no_gpu() {
   int count = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);
-  cudaGetLastError();  // a failed count must not fail a later check
+  cudaGetLastError();  // clears the error, so that a later check does not see it
   if (error != cudaSuccess) return std::string("the CUDA runtime says: ") + cudaGetErrorString(error);
   return count > 0 ? "" : "the CUDA driver lists no device (is CUDA_VISIBLE_DEVICES empty?)";
 }
@@ -61,7 +61,7 @@ std::int64_t used_memory(Device device) {
   if (!device.is_cuda()) return peak_memory(device);
   std::size_t free = 0, total = 0;
   const cudaError_t error = cudaMemGetInfo(&free, &total);
-  WD_CHECK(error == cudaSuccess, "the GPU does not tell its free memory: ", cudaGetErrorString(error));
+  WD_CHECK(error == cudaSuccess, "the GPU's free memory cannot be read: ", cudaGetErrorString(error));
   return static_cast<std::int64_t>(total - free);
 }
 

@@ -1,5 +1,5 @@
-// graph.h: work for the device that is enqueued by the host once, and from then on done again at one call;
-// work in branches.
+// graph.h: device work that the host enqueues once and then repeats with a single call; device work in
+// branches.
 #pragma once
 
 #include <functional>
@@ -9,18 +9,18 @@
 
 namespace wd {
 
-// On a GPU a CUDA graph: run() calls `enqueue` the first time, so that all is allocated and chosen that it
-// needs; the second time it captures what `enqueue` enqueues; from then on it replays that, and `enqueue` is
-// not called. What changes from run to run must lie in device memory. On the CPU, or where it is not enabled,
-// run() calls `enqueue` every time.
+// On a GPU this is a CUDA graph. The first run() calls `enqueue`, so that everything it needs is allocated
+// and selected; the second run() captures what `enqueue` enqueues; from then on run() replays the capture
+// without calling `enqueue`. Whatever changes from run to run must be in device memory. On the CPU, or if it
+// is not enabled, run() calls `enqueue` every time.
 class Graph {
  public:
   Graph(Device device, bool enabled);
   ~Graph();
   Graph(Graph&&) noexcept;
 
-  // Throws std::runtime_error saying so where the work cannot be captured: it waited for the device, or
-  // allocated from outside.
+  // Throws std::runtime_error if the work cannot be captured, because it waited for the device or allocated
+  // memory outside torch's allocator.
   void run(const std::function<void()>& enqueue);
 
  private:
@@ -28,16 +28,16 @@ class Graph {
   std::unique_ptr<Impl> impl_;
 };
 
-// Pieces of work that do not touch one another, and may fill a GPU together where one alone does not: each on
-// a stream of its own, within a Graph a branch of it. On the CPU, one after the other.
+// Independent pieces of work that may fill a GPU together if one alone does not. Each has its own stream,
+// which is a branch of the graph within a Graph. On the CPU they run one after the other.
 class Branches {
  public:
   explicit Branches(Device device);
   ~Branches();
   Branches(Branches&&) noexcept;
 
-  // enqueue(0), ... enqueue(count - 1) follow what the current stream has, and it goes on after all of them.
-  // They are called in turn.
+  // enqueue(0), ... enqueue(count - 1) are called in turn. Their work starts after what is already on the
+  // current stream, and the current stream continues after all of them.
   void each(std::size_t count, const std::function<void(std::size_t)>& enqueue);
 
  private:

@@ -1,4 +1,4 @@
-// graph_cuda.cpp: graphs in a build with CUDA: capture on a stream of their own, replay on the caller's.
+// graph_cuda.cpp: graphs in a build with CUDA: captured on a separate stream, replayed on the caller's.
 #include <ATen/cuda/CUDAEvent.h>
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDAGuard.h>
@@ -32,7 +32,7 @@ struct Graph::Impl {
 
   explicit Impl(Device device) : stream(new_stream(device)) {}
 
-  // On the stream of the capture to come: libraries allocate a workspace for each stream that they meet.
+  // Runs on the stream of the later capture: libraries allocate a workspace for each stream that they see.
   void warm_up(const std::function<void()>& enqueue) {
     const c10::cuda::CUDAStream caller = c10::cuda::getCurrentCUDAStream(stream.device_index());
     wait(stream, caller);
@@ -44,7 +44,7 @@ struct Graph::Impl {
     warm = true;
   }
 
-  // Thread-local: NCCL's watchdog queries events from a thread of its own.
+  // The capture mode is thread-local because NCCL's watchdog queries events from another thread.
   void capture(const std::function<void()>& enqueue) {
     const c10::cuda::CUDAStreamGuard guard(stream);
     graph.emplace();
@@ -79,7 +79,7 @@ void Graph::run(const std::function<void()>& enqueue) {
 
 struct Branches::Impl {
   Device device;
-  std::vector<c10::cuda::CUDAStream> side = {};  // of enqueue(1), enqueue(2), ...
+  std::vector<c10::cuda::CUDAStream> side = {};  // streams of enqueue(1), enqueue(2), ...
 };
 
 Branches::Branches(Device device) {

@@ -1,4 +1,4 @@
-// profile_kernels.cpp: torch's Kineto, which speaks with CUPTI.
+// profile_kernels.cpp: traces kernels with torch's Kineto, which uses CUPTI.
 #include "src/device/profile_kernels.h"
 
 #include <torch/csrc/autograd/profiler_kineto.h>
@@ -13,8 +13,8 @@ namespace {
 namespace impl = torch::profiler::impl;
 namespace kineto = torch::autograd::profiler;
 
-// What sets the device to work: of the runtime, and of the driver below it, which libraries call on their
-// own.
+// Calls that start work on the device: of the runtime, and of the driver below it, which libraries call
+// directly.
 constexpr std::array<std::string_view, 7> kLaunching = {"cudaLaunchKernel",
                                                         "cudaGraphLaunch",
                                                         "cudaMemcpyAsync",

@@ -1,4 +1,4 @@
-// profile_kernels.h: every kernel that runs on the GPU, torch's and ours, by CUPTI through torch's own
+// profile_kernels.h: traces every kernel that runs on the GPU, torch's and ours, with CUPTI through torch's
 // profiler.
 #pragma once
 
@@ -11,30 +11,30 @@
 namespace wd::profile {
 
 struct KernelTotal {
-  std::string name;  // copies and fills included: "Memcpy DtoD (Device -> Device)"
+  std::string name;  // includes copies and fills: "Memcpy DtoD (Device -> Device)"
   std::int64_t calls = 0;
   double seconds = 0.0;  // on the device
 };
 
 struct KernelTrace {
-  std::vector<KernelTotal> kernels;  // the longest first
-  std::int64_t launches = 0;         // calls of the host: kernels one by one, copies, fills, and whole graphs
+  std::vector<KernelTotal> kernels;  // longest first
+  std::int64_t launches = 0;         // calls by the host: single kernels, copies, fills, and whole graphs
 
   std::int64_t kernel_calls() const;
 };
 
-// One thing that CUPTI saw.
+// One event that CUPTI reported.
 struct KernelEvent {
   std::string name;
-  bool on_device = false;  // else a call of the CUDA runtime or driver
+  bool on_device = false;  // otherwise a call of the CUDA runtime or driver
   double seconds = 0.0;
 };
 KernelTrace summarize(std::span<const KernelEvent> events);
 
-// "void at::native::kernel<float>(int)" is "at::native::kernel": what people look for.
+// Shortens "void at::native::kernel<float>(int)" to "at::native::kernel", which is what users look for.
 std::string short_name(std::string_view name);
 
-// Traces all that this process does on CUDA from construction to stop(). One at a time.
+// Traces all CUDA work of this process from construction to stop(). Only one may exist at a time.
 class KernelTracer {
  public:
   KernelTracer();
@@ -42,7 +42,7 @@ class KernelTracer {
   KernelTracer(const KernelTracer&) = delete;
   KernelTracer& operator=(const KernelTracer&) = delete;
 
-  // The device must be done with what is to be in it.
+  // The device must have finished all work that the trace should contain.
   KernelTrace stop();
 
  private:

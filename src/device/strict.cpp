@@ -1,4 +1,4 @@
-// strict.cpp: the count, and the allocator that reports to it.
+// strict.cpp: the count of violations, and the allocator that reports to it.
 #include "src/device/strict.h"
 
 #include <c10/core/CPUAllocator.h>
@@ -20,10 +20,10 @@ std::atomic<bool> counts = false;
 std::atomic<int> excused = 0;
 std::atomic<bool> taken = false;
 std::mutex mutex;
-std::int64_t violations = 0;  // under the mutex, as is the next
+std::int64_t violations = 0;  // guarded by the mutex, like `first`
 std::string first;
 
-// The host's allocator of tensors, counted.
+// The host allocator of tensors, with a count of its allocations.
 class CountingAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t bytes) override {
@@ -45,8 +45,8 @@ class CountingAllocator final : public c10::Allocator {
   c10::Allocator* inner_ = nullptr;
 };
 
-CountingAllocator
-    allocator;  // tensors keep no reference to it: their memory is freed by the inner one's function
+// Tensors keep no reference to it: the inner allocator's function frees their memory.
+CountingAllocator allocator;
 
 }  // namespace
 
@@ -69,7 +69,7 @@ struct StrictDevice::Impl {
 
 StrictDevice::StrictDevice(Device device) : impl_(std::make_unique<Impl>()) {
   if (strict::taken.exchange(true))
-    throw UsageError("strict_device: another training of this process counts already");
+    throw UsageError("strict_device: another training of this process uses it already");
   try {
     if (device.is_cuda()) impl_->cuda.emplace();
   } catch (...) {

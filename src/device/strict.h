@@ -1,5 +1,5 @@
-// strict.h: counts what a training loop must not do once it is warm: allocate, and on a GPU copy to or from
-// the host, or wait.
+// strict.h: counts operations that a training loop must not do after warm-up: allocate, and on a GPU copy to
+// or from the host, or wait.
 #pragma once
 
 #include <cstddef>
@@ -11,18 +11,18 @@
 
 namespace wd {
 
-// One at a time. On the CPU it counts allocations of tensors' storage, by any thread; on a GPU, through
-// CUPTI, also calls of the CUDA runtime, by any library, that copy between host and device, wait for the
-// device, allocate or free.
+// Only one may exist at a time. On the CPU it counts allocations of tensor storage by any thread; on a GPU,
+// through CUPTI, it also counts calls of the CUDA runtime, by any library, that copy between host and device,
+// wait for the device, allocate or free.
 class StrictDevice {
  public:
-  // Throws UsageError where another has the place, or CUPTI cannot be used.
+  // Throws UsageError if another one exists or CUPTI cannot be used.
   explicit StrictDevice(Device device);
   ~StrictDevice();
   StrictDevice(const StrictDevice&) = delete;
   StrictDevice& operator=(const StrictDevice&) = delete;
 
-  // From here on violations count, until disarm().
+  // Starts to count violations, until disarm().
   void arm();
   void disarm();
   // Throws std::runtime_error that names the first violation so far and says how many there were.
@@ -33,7 +33,7 @@ class StrictDevice {
   std::unique_ptr<Impl> impl_;
 };
 
-// In its scope nothing counts: for what is due between ranks, and for reads of metrics.
+// Suspends counting in its scope, for communication between ranks and for reads of metrics.
 class NotStrict {
  public:
   NotStrict();
@@ -44,12 +44,13 @@ class NotStrict {
 
 namespace strict {
 
-// Whether violations count now.
+// Returns true if violations count now.
 bool armed();
-// One that counts: "an allocation of 8 bytes".
+// Records a violation: "an allocation of 8 bytes".
 void violation(const std::string& what);
 
-// Calls violation() from calls of the CUDA runtime until it is destroyed. Throws UsageError where it cannot.
+// Calls violation() on forbidden calls of the CUDA runtime until it is destroyed. Throws UsageError if it
+// cannot.
 class CudaCalls {
  public:
   CudaCalls();

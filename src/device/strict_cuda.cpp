@@ -1,4 +1,4 @@
-// strict_cuda.cpp: calls of the CUDA runtime, as CUPTI sees them, whichever library makes them.
+// strict_cuda.cpp: observes calls of the CUDA runtime through CUPTI, whichever library makes them.
 #include <cuda_runtime_api.h>
 #include <cupti.h>
 #include <dlfcn.h>
@@ -13,7 +13,7 @@ namespace wd::strict {
 
 namespace {
 
-// By the beginning of their names, so that variants (_v2, _ptsz, 2DAsync, FromPoolAsync) are among them.
+// Prefixes of names, so that variants (_v2, _ptsz, 2DAsync, FromPoolAsync) match too.
 constexpr std::array<std::string_view, 10> kForbidden = {"cudaDeviceSynchronize",
                                                          "cudaStreamSynchronize",
                                                          "cudaEventSynchronize",
@@ -25,7 +25,7 @@ constexpr std::array<std::string_view, 10> kForbidden = {"cudaDeviceSynchronize"
                                                          "cudaMemcpyTo",
                                                          "cudaMemcpyFrom"};
 
-// CUPTI as torch has loaded it.
+// A function of CUPTI as torch has loaded it.
 template <typename Function>
 Function* cupti(const char* name) {
   void* const library = ::dlopen("libcupti.so.13", RTLD_NOW | RTLD_NOLOAD);
@@ -39,7 +39,7 @@ void check(CUptiResult result, const char* call) {
   const char* text = nullptr;
   cupti<decltype(cuptiGetResultString)>("cuptiGetResultString")(result, &text);
   throw UsageError(concat("strict_device: ", call, ": ", text != nullptr ? text : "unknown error",
-                          " (does a profiler run already?)"));
+                          " (is a profiler running already?)"));
 }
 
 const char* name_of(cudaMemcpyKind kind) {

@@ -1,4 +1,4 @@
-// strict_no_cuda.cpp: no CUDA runtime, no calls of it.
+// strict_no_cuda.cpp: CudaCalls in a build without CUDA.
 #include "src/device/strict.h"
 #include "wd/error.h"
 

@@ -1,4 +1,4 @@
-// tensor_device.h: where a tensor is, in our words and in torch's.
+// tensor_device.h: the device of a tensor, in our type and in torch's.
 #pragma once
 
 #include <ATen/core/Tensor.h>

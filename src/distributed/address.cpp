@@ -1,4 +1,4 @@
-// address.cpp: getaddrinfo, and what comes of it.
+// address.cpp: host names, addresses and sockets, with getaddrinfo.
 #include "src/distributed/address.h"
 
 #include <fcntl.h>

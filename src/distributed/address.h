@@ -5,19 +5,19 @@
 
 namespace wd {
 
-// The numeric address by which this machine speaks to that one: 127.0.0.1 to itself. Throws UsageError where
-// the host is unknown or out of reach.
+// Returns the numeric address that this machine uses to reach the host: 127.0.0.1 for itself. Throws
+// UsageError if the host is unknown or unreachable.
 std::string address_towards(const std::string& host, int port);
 
-// A TCP socket that listens on that address of this machine, and on no other; port 0: a free one. Throws
-// UsageError where it cannot: the address is another machine's, or the port is taken.
+// Opens a TCP socket that listens on that address of this machine only; port 0: any free port. Throws
+// UsageError if it cannot: the address belongs to another machine, or the port is taken.
 int listen_on(const std::string& host, int port);
 
-// Whether somebody accepts connections there, asked for half a second at most. Throws UsageError where the
-// host is unknown.
+// Returns true if a process accepts connections there. Waits at most half a second per address. Throws
+// UsageError if the host is unknown.
 bool is_listened_on(const std::string& host, int port);
 
-// The port of a listening socket.
+// Returns the port of a listening socket.
 int port_of(int socket);
 
 }  // namespace wd

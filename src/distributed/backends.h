@@ -1,4 +1,4 @@
-// backends.h: the two ways by which tensors travel, each made in a source of its own.
+// backends.h: the two backends that move tensors between ranks, each created in its own source file.
 #pragma once
 
 #include <chrono>
@@ -13,8 +13,8 @@ namespace wd {
 using Backend = c10::intrusive_ptr<c10d::Backend>;
 using Store = c10::intrusive_ptr<c10d::Store>;
 
-// `address`: this machine's, on the network that leads to rank 0; the interface in GLOO_SOCKET_IFNAME takes
-// its place.
+// `address`: the address of this machine on the network that leads to rank 0. If GLOO_SOCKET_IFNAME names an
+// interface, that one is used instead.
 Backend make_gloo(const Store& store, const Membership& self, const std::string& address,
                   std::chrono::milliseconds timeout);
 

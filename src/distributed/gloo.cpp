@@ -1,5 +1,5 @@
-// gloo.cpp: the only file that sees Gloo's headers. They are Debian's, older than the Gloo within torch:
-// nothing of Gloo's own may be instantiated here.
+// gloo.cpp: the only file that includes Gloo's headers. They are Debian's, older than the Gloo within torch,
+// so nothing of Gloo itself may be instantiated here.
 #include <cstdlib>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 

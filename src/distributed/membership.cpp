@@ -1,4 +1,4 @@
-// membership.cpp: the environment variables of torchrun, Slurm and OpenMPI.
+// membership.cpp: reads the environment variables of torchrun, Slurm and OpenMPI.
 #include "wd/membership.h"
 
 #include <algorithm>
@@ -45,13 +45,13 @@ constexpr int kMaxRanks = 1 << 20;
 void read_ranks(const Names& names, Membership& self) {
   self.world_size = number(names.size, 1, kMaxRanks);
   self.rank = number(names.rank, 0, self.world_size - 1);
-  // A loop in a shell that sets RANK and WORLD_SIZE alone means ranks on one machine.
+  // A shell loop that sets only RANK and WORLD_SIZE means ranks on one machine.
   self.local_rank = number_or(names.local_rank, 0, self.world_size - 1, self.rank);
   self.local_world_size = number_or(names.local_size, 1, self.world_size,
                                     variable(names.local_rank).empty() ? self.world_size : 1);
 }
 
-// The first name of "node[03-07,12],other5": "node03".
+// Returns the first name of a node list: "node03" for "node[03-07,12],other5".
 std::string first_host(const std::string& list) {
   const std::size_t bracket = list.find('[');
   if (bracket == std::string::npos || list.find(',') < bracket) return list.substr(0, list.find(','));
@@ -59,7 +59,8 @@ std::string first_host(const std::string& list) {
   return list.substr(0, bracket) + list.substr(bracket + 1, end - bracket - 1);
 }
 
-// Slurm names the nodes, and a job's number gives a port that two jobs on one node do not share by chance.
+// Slurm names the nodes. The port comes from the job's number, so that two jobs on one node do not share it
+// by chance.
 void read_slurm_master(Membership& self) {
   const std::string nodes =
       variable(variable("SLURM_STEP_NODELIST").empty() ? "SLURM_JOB_NODELIST" : "SLURM_STEP_NODELIST");

@@ -1,4 +1,4 @@
-// nccl_cuda.cpp: NCCL, in a build with CUDA.
+// nccl_cuda.cpp: creates the NCCL backend, in a build with CUDA.
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
 #include "src/distributed/backends.h"

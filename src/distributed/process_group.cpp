@@ -1,4 +1,4 @@
-// process_group.cpp: meeting the others through c10d's store, and c10d's collectives.
+// process_group.cpp: connects the ranks through c10d's store, and wraps c10d's collectives.
 #include "wd/process_group.h"
 
 #include <ATen/ATen.h>
@@ -31,7 +31,7 @@ Store open_store(const Membership& self, std::chrono::milliseconds timeout) {
   options.isServer = self.rank == 0 && !self.store_exists;
   options.waitWorkers = false;
   options.timeout = timeout;
-  // c10d would listen on all interfaces.
+  // The socket is opened here because c10d would listen on all interfaces.
   if (self.store_fd >= 0) ::fcntl(self.store_fd, F_SETFD, FD_CLOEXEC);
   if (options.isServer)
     options.masterListenFd =
@@ -39,8 +39,8 @@ Store open_store(const Membership& self, std::chrono::milliseconds timeout) {
   return c10::make_intrusive<c10d::TCPStore>(self.master_addr, options);
 }
 
-// Every connection takes a descriptor, and whoever reaches the ports may open some: at the usual limit of
-// 1024 a thousand of them would end this process.
+// Every connection takes a file descriptor, and anyone who can reach the ports may open connections: at the
+// usual limit of 1024, a thousand of them would end this process.
 void raise_descriptor_limit() {
   constexpr rlim_t kEnough = rlim_t{1} << 20;
   rlimit limit{};
@@ -55,16 +55,16 @@ struct ProcessGroup::Impl {
   Membership self;
   Device device;
   Store store;
-  Backend host, accelerator;  // null: alone
+  Backend host, accelerator;  // null if this is the only rank
   double seconds = 0.0;
-  std::unordered_map<std::string, std::int64_t> own_counters;  // alone
+  std::unordered_map<std::string, std::int64_t> own_counters;  // used if this is the only rank
 
   const Backend& backend(const at::Tensor& tensor) const {
     WD_CHECK(!tensor.is_cuda() || accelerator, "no NCCL for a tensor on ", tensor.device(),
              " in a group of the CPU");
     return tensor.is_cuda() ? accelerator : host;
   }
-  // Part of an operation: others may have to do theirs.
+  // Runs this rank's part of an operation, which may wait for the parts of other ranks.
   template <typename Part>
   auto run(const char* what, Part part) {
     const heartbeat::Collective inside;
@@ -195,7 +195,7 @@ at::Tensor ProcessGroup::all_gather_rows(const at::Tensor& rows) const {
 
 at::Tensor ProcessGroup::gather_rows(const at::Tensor& rows) const {
   if (!impl_->host) return rows;
-  if (rows.scalar_type() == at::kBFloat16) {  // which Gloo does not know
+  if (rows.scalar_type() == at::kBFloat16) {  // Gloo does not support bfloat16
     const at::Tensor all = gather_rows(rows.view(at::kByte));
     return all.defined() ? all.view(at::kBFloat16) : all;
   }

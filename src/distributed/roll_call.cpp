@@ -1,5 +1,4 @@
-// roll_call.cpp: keys of c10d's store, looked at again and again: a wait inside of c10d says nothing of whom
-// it waits for.
+// roll_call.cpp: polls keys of c10d's store, because a wait inside c10d does not say which rank it waits for.
 #include "src/distributed/roll_call.h"
 
 #include <unistd.h>
@@ -22,7 +21,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kPause(10);
-constexpr double kMoreSeconds = 10;  // for rank 0, which may have begun to wait later, to say what is wrong
+// Rank 0 may have begun to wait later; this is its time to report what is wrong.
+constexpr double kMoreSeconds = 10;
 constexpr std::string_view kGo = "go", kNo = "no";
 constexpr const char* kRemedy =
     "; all machines need the same --rendezvous, --num_nodes, --num_workers, --run_id and WD_TOKEN, and a "
@@ -56,8 +56,8 @@ class RollCall {
       }
     } catch (const std::exception& error) {
       set("verdict", concat(kNo, ' ', error.what()));
-      std::this_thread::sleep_for(
-          10 * kPause);  // for the others to read it, before the store ends with this process
+      // The others read it before the store ends with this process.
+      std::this_thread::sleep_for(10 * kPause);
       throw;
     }
     set("verdict", concat(kGo, ' ', sealed(kGo)));
@@ -99,7 +99,7 @@ class RollCall {
   }
   std::string sealed(std::string_view text) const { return seal(self_.token, concat(nonce_, ' ', text)); }
 
-  // False where so many seconds have passed since the beginning.
+  // Waits briefly. Returns false if `limit_s` seconds have already passed since the beginning.
   bool pause(double limit_s) const {
     if (std::chrono::duration<double>(Clock::now() - begin_).count() >= limit_s) return false;
     heartbeat::beat();
@@ -172,7 +172,7 @@ void wait_for_rank_0(const Membership& self, double start_s) {
     heartbeat::beat();
     try {
       if (is_listened_on(self.master_addr, self.master_port)) return;
-    } catch (const UsageError& unknown_yet) {  // names may come with the machine
+    } catch (const UsageError& unknown_yet) {  // the name may become known when the machine starts
       why = unknown_yet.what();
     }
     std::this_thread::sleep_for(5 * kPause);

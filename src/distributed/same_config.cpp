@@ -1,4 +1,4 @@
-// same_config.cpp: hashes are compared, and texts where these differ.
+// same_config.cpp: compares hashes, and the texts if the hashes differ.
 #include "src/distributed/same_config.h"
 
 #include <sstream>
@@ -17,7 +17,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// Effective configurations of one environment have the same keys line by line.
+// Effective configurations of one environment have the same key in each line.
 std::string difference(const std::string& first, const std::string& other) {
   const std::vector<std::string> a = lines_of(first), b = lines_of(other);
   std::string text;

@@ -1,4 +1,4 @@
-// same_config.h: every rank must have been given the same settings.
+// same_config.h: checks that every rank was given the same settings.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace wd {
 
-// `config`: this rank's effective configuration, as print_config() writes it. Throws UsageError listing the
-// lines that differ from rank 0's. All ranks.
+// `config`: this rank's effective configuration, as print_config() writes it. Throws UsageError that lists
+// the lines that differ from rank 0's. All ranks.
 void check_same_config(const ProcessGroup& group, const std::string& config);
 
 }  // namespace wd

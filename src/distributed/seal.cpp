@@ -1,4 +1,4 @@
-// seal.cpp: SHA-256 and HMAC, as their standards write them.
+// seal.cpp: SHA-256 and HMAC, written as in their standards.
 #include "src/distributed/seal.h"
 
 #include <array>

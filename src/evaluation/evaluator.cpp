@@ -1,4 +1,4 @@
-// evaluator.cpp: one step at a time: players act, replicas step, finished episodes are taken down.
+// evaluator.cpp: one step at a time: players act, replicas step, finished episodes are recorded.
 #include "src/evaluation/evaluator.h"
 
 #include <ATen/ATen.h>
@@ -24,14 +24,14 @@ Starts usual_starts(const EnvSettings& settings) {
   return settings.reset == ResetMode::kRandom ? Starts::kFresh : Starts::kTraining;
 }
 
-// One match being played. Every role has buffers and a player of its own.
+// One match in progress. Each role has its own buffers and its own player.
 struct Evaluator::Game {
   const Match& match;
   std::uint64_t seed;
   Replicas replicas;
   Trajectory trajectory;
-  std::vector<std::optional<Policy>> policies;  // by role, of trained players
-  std::vector<int> remaining;                   // episodes, by replica
+  std::vector<std::optional<Policy>> policies;  // by role, for trained players
+  std::vector<int> remaining;                   // episodes left to play, by replica
   std::vector<Episode> running;                 // by replica
 
   bool over() const { return std::accumulate(remaining.begin(), remaining.end(), 0) == 0; }

@@ -1,5 +1,4 @@
-// evaluator.h: plays fresh episodes with a run's policies, or with random and scripted players in their
-// place.
+// evaluator.h: plays fresh episodes with a run's policies, or with random and scripted players instead.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +15,12 @@ namespace wd {
 
 enum class Player { kTrained, kRandom, kScripted };
 
-// Where episodes start: as in training (for env.reset: random, as its first episodes did), or where the
-// match's own seed says.
+// Where episodes start: as in training (for env.reset: random, as the first episodes of training did), or as
+// the match's own seed determines.
 enum class Starts { kTraining, kFresh };
 
-// What tells how good a policy is: the starts that it was trained on where those are few, else fresh ones.
+// The starts that show how good a policy is: those that it was trained on if they are few, otherwise fresh
+// ones.
 Starts usual_starts(const EnvSettings& settings);
 
 struct Match {
@@ -28,28 +28,28 @@ struct Match {
   Starts starts = Starts::kFresh;
   int episodes = 100;
   std::uint64_t seed = 1;
-  bool greedy = false;  // trained players take their likeliest action
+  bool greedy = false;  // trained players take their most probable action
 };
 
-// What one episode came to.
+// The result of one episode.
 struct Episode {
   int length = 0;
   std::vector<double> returns;     // by role: sum over steps of the mean reward of its agents
-  std::vector<double> statistics;  // as Spec::statistics; of a role's field the mean over its agents
+  std::vector<double> statistics;  // as Spec::statistics; for a role's field, the mean over its agents
 };
 
 class Evaluator {
  public:
-  // The environment must outlive it. Reads weights/POLICY.safetensors of the run as roles need them.
+  // The environment must outlive it. Reads weights/POLICY.safetensors of the run when a role needs it.
   Evaluator(const Config& config, const Environment& environment, std::filesystem::path run, Device device);
 
-  // Plays exactly `episodes` of them. Every replica plays a number that is fixed beforehand: to take the
-  // first to finish would favour short ones. Actions, and what an environment draws after a start, are apart
-  // from those of every training, and the same seed gives every match the same starts. Throws UsageError
-  // where a scripted player is asked for and there is none.
+  // Plays exactly match.episodes episodes. The number that each replica plays is fixed beforehand, because
+  // taking the first ones to finish would favor short episodes. Actions, and what an environment draws after
+  // a start, use random numbers that no training uses, and the same seed gives every match the same starts.
+  // Throws UsageError if a scripted player is requested and the environment has none.
   std::vector<Episode> play(const Match& match);
 
-  // What policies compute in: the run's precision, but fp32 where that is tf32 and this is a CPU.
+  // The precision in which policies compute: the run's, but fp32 if that is tf32 and the device is a CPU.
   Precision precision() const;
 
  private:

@@ -1,12 +1,12 @@
-// interval.h: a mean and how far it can be trusted.
+// interval.h: a mean and its confidence interval.
 #pragma once
 
 #include <span>
 
 namespace wd {
 
-// The mean, Student's 95 % interval of it, and the standard deviation of the values (of a sample: n - 1). NaN
-// but for the mean for fewer than two values, NaN throughout for none.
+// The mean, its 95 % confidence interval by Student's t distribution, and the sample standard deviation of
+// the values (n - 1). For one value, all but the mean are NaN; for no values, all are NaN.
 struct Interval {
   double mean, low, high, deviation;
 };

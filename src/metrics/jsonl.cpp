@@ -1,4 +1,4 @@
-// jsonl.cpp: metrics.jsonl.
+// jsonl.cpp: writes metrics.jsonl.
 #include "src/metrics/jsonl.h"
 
 #include <fcntl.h>
@@ -11,7 +11,7 @@ std::string json_line(const MetricsRow& row) {
   std::string line = "{";
   for (const auto& [name, value] : row.values()) {
     if (line.size() > 1) line += ',';
-    line += '"' + name + "\":" + json_number(value);  // MetricsRow takes no name that would need escapes
+    line += '"' + name + "\":" + json_number(value);  // MetricsRow accepts no name that needs escapes
   }
   return line + "}\n";
 }

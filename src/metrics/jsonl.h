@@ -1,4 +1,4 @@
-// jsonl.h: metrics.jsonl: one JSON object a line, each on its way to disk when append() returns.
+// jsonl.h: metrics.jsonl: one JSON object per line, each written when append() returns.
 #pragma once
 
 #include "src/base/files.h"
@@ -11,14 +11,14 @@ std::string json_line(const MetricsRow& row);
 
 class MetricsFile {
  public:
-  // Makes the file. Throws std::runtime_error, also where there is one already.
+  // Creates the file. Throws std::runtime_error, also if the file exists.
   explicit MetricsFile(const std::filesystem::path& path);
-  // Goes on with a file, cut back to `size`; makes it where it is gone. Throws std::runtime_error.
+  // Continues a file, truncated to `size`; creates it if it does not exist. Throws std::runtime_error.
   MetricsFile(const std::filesystem::path& path, std::uint64_t size);
 
   std::uint64_t size() const { return size_; }
 
-  // Throws std::runtime_error when the disk refuses; what was written of the line is taken back.
+  // Throws std::runtime_error if writing fails; a partly written line is removed.
   void append(const MetricsRow& row);
 
  private:

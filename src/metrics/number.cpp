@@ -1,4 +1,4 @@
-// number.cpp: numbers as JSON text.
+// number.cpp: writes numbers as JSON text.
 #include "src/metrics/number.h"
 
 #include <array>

@@ -9,9 +9,9 @@ namespace {
 
 constexpr std::string_view kPolicy = "POLICY";
 
-// Counts are of the whole job already, equal on all ranks: the maximum is that number. So are values computed
-// from reduced sums (standard deviations, explained variance, gradient norm, learning rate): a mean leaves
-// them as they are.
+// Counts cover the whole job and are equal on all ranks, so their maximum is that number. Values computed
+// from reduced sums (standard deviations, explained variance, gradient norm, learning rate) are equal on all
+// ranks too, so a mean leaves them unchanged.
 constexpr std::array kMetrics{
     Metric{"", "iteration", Reduce::kMax, "iterations (rollout and update) so far"},
     Metric{"", "env_steps", Reduce::kMax,
@@ -80,7 +80,7 @@ constexpr std::array kMetrics{
     Metric{kTimeGroup, "agent_steps_per_s", Reduce::kSum, ""},
 };
 
-// "GROUP/name/head" to its group and its name.
+// Splits "GROUP/name/head" into its group and its name.
 std::pair<std::string_view, std::string_view> split(std::string_view logged) {
   const std::size_t first = logged.find('/');
   if (first == std::string_view::npos) return {"", logged};

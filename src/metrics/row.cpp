@@ -1,4 +1,4 @@
-// row.cpp: the numbers of one interval.
+// row.cpp: one row of metrics: the numbers of one interval.
 #include <algorithm>
 
 #include "wd/error.h"

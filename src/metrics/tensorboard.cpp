@@ -1,4 +1,4 @@
-// tensorboard.cpp: record framing and the few protobuf fields that scalars need.
+// tensorboard.cpp: the record framing, and the few protobuf fields that scalars need.
 // Event { double wall_time = 1; int64 step = 2; string file_version = 3; Summary summary = 5; }
 // Summary { repeated Value value = 1; }   Value { string tag = 1; float simple_value = 2; }
 #include "src/metrics/tensorboard.h"
@@ -33,7 +33,7 @@ constexpr std::array<std::uint32_t, 256> make_crc_table() {
   return table;
 }
 
-// A checksum of data that hold checksums is weak; the format therefore stores it rotated and shifted.
+// A checksum of data that contain checksums is weak, so the format stores it rotated and offset.
 std::uint32_t masked(std::uint32_t crc) {
   constexpr std::uint32_t kMaskDelta = 0xa282ead8;
   return ((crc >> 15) | (crc << 17)) + kMaskDelta;
@@ -82,8 +82,8 @@ std::string encode_values(const MetricsRow& row) {
   return summary;
 }
 
-// The last number tells files of one process apart: a folder that was deleted gets another in the same
-// second.
+// The last number distinguishes files of one process: a run whose folder was deleted may create another in
+// the same second.
 std::filesystem::path event_path(const std::filesystem::path& folder) {
   static std::atomic<int> made{0};
   const auto now = std::chrono::system_clock::now().time_since_epoch();

@@ -1,4 +1,4 @@
-// tensorboard.h: an event file that TensorBoard reads, written without protobuf.
+// tensorboard.h: writes an event file for TensorBoard, without protobuf.
 #pragma once
 
 #include "src/base/files.h"
@@ -13,16 +13,16 @@ inline constexpr std::string_view kEventFilePrefix = "events.out.tfevents.";
 
 class EventFile {
  public:
-  // Makes events.out.tfevents.TIME.HOST.PID.COUNT in the folder. Throws std::runtime_error.
+  // Creates events.out.tfevents.TIME.HOST.PID.COUNT in the folder. Throws std::runtime_error.
   explicit EventFile(const std::filesystem::path& folder);
-  // Goes on with a file, cut back to `size`; makes it where it is gone. Throws std::runtime_error.
+  // Continues a file, truncated to `size`; creates it if it does not exist. Throws std::runtime_error.
   EventFile(const std::filesystem::path& path, std::uint64_t size);
 
   std::string name() const { return file_.path().filename().string(); }
   std::uint64_t size() const { return size_; }
 
-  // One point for each finite value, at step env_steps. Throws std::runtime_error when the disk refuses; what
-  // was written of the record is taken back.
+  // Writes one point per finite value, at step env_steps. Throws std::runtime_error if writing fails; a
+  // partly written record is removed.
   void append(const MetricsRow& row);
 
  private:

@@ -1,5 +1,5 @@
-// activation.cpp: a struct for each activation, and the loops over them. A new one has a struct here, and a
-// name in wd/config.h.
+// activation.cpp: one struct per activation, and the loops over them. A new activation needs a struct here
+// and a name in wd/config.h.
 #include "src/nets/activation.h"
 
 #include <ATen/ATen.h>
@@ -31,7 +31,7 @@ struct Tanh {
   }
 };
 
-// f(value, index) becomes the value: a loop that the compiler makes vectors of.
+// value[i] = f(value[i], i): a loop that the compiler can vectorize.
 template <typename F>
 void each(float* value, std::int64_t n, F f) {
   for (std::int64_t i = 0; i < n; ++i) value[i] = f(value[i], i);

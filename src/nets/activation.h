@@ -1,4 +1,4 @@
-// activation.h: what a hidden layer does with its sums, on every device and in every precision.
+// activation.h: the activation functions of hidden layers, on every device and in every precision.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,14 +9,14 @@
 
 namespace wd {
 
-// Derivatives are told from the activated values.
+// Derivatives are computed from the activated values.
 struct ActivationFunctions {
-  bool fused;  // on a GPU a part of the product
-  // On n numbers in place, on the CPU.
+  bool fused;  // on a GPU: computed as part of the matrix product
+  // On the CPU, in place on n numbers.
   void (*forward)(float* x, std::int64_t n);
   void (*backward)(const float* activated, float* grad, std::int64_t n);
-  // The same where results are stored in bfloat16, and sums and gradients that come in are, too, unless they
-  // are fused or `exact`.
+  // The same with results stored in bfloat16. Incoming sums are rounded to bfloat16 first unless `fused`,
+  // incoming gradients unless `exact`.
   void (*forward_bf16)(float* x, std::int64_t n);
   void (*backward_bf16)(const float* activated, float* grad, std::int64_t n, bool exact);
   // On a GPU, in place.

@@ -1,4 +1,4 @@
-// gru.cpp: a network that remembers: gated recurrent units (Cho et al. 2014) between linear layers.
+// gru.cpp: a recurrent network: gated recurrent units (Cho et al. 2014) between linear layers.
 #include <ATen/ATen.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/modules/rnn.h>

@@ -1,4 +1,4 @@
-// linear.h: the products of a linear layer on the GPU, through cuBLASLt.
+// linear.h: the matrix products of a linear layer on the GPU, with cuBLASLt.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,17 +7,17 @@
 
 namespace wd {
 
-// Matrices are [rows, columns] tensors on the GPU with neighbouring columns, float32 or bfloat16; sums are
-// float32. Descriptors and algorithms are chosen when a shape is first met, so a captured graph must have
-// been run once before. One object a stream: its workspace serves one product after another.
+// Matrices are [rows, columns] tensors on the GPU with adjacent columns, float32 or bfloat16; sums are
+// float32. Descriptors and algorithms are chosen when a shape is first used, so work must have run once
+// before it is captured as a graph. Use one object per stream: all of its products share one workspace.
 class CudaLinear {
  public:
-  // tf32: products of float32 may round their factors to 10 bits of mantissa.
+  // tf32: float32 products may round their factors to a mantissa of 10 bits.
   CudaLinear(at::Device device, bool tf32);
   ~CudaLinear();
 
-  // y [n, out] = x [n, in] weight^T + bias, and nothing below 0 where `relu`. weight [out, in] and x are of
-  // one type, bias and y too. Enqueues.
+  // y [n, out] = x [n, in] weight^T + bias; results below 0 become 0 if `relu`. weight [out, in] and x have
+  // the same dtype, and so do bias and y. Enqueues.
   void forward(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::Tensor& y,
                bool relu);
   // below [n, in] = grad [n, out] weight. Enqueues.

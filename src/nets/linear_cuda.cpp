@@ -1,5 +1,5 @@
-// linear_cuda.cpp: cuBLASLt sees matrices column by column, so every row-major product here is that of the
-// transposed.
+// linear_cuda.cpp: cuBLASLt reads matrices in column-major order, so every row-major product here is computed
+// as the product of the transposes.
 #include <ATen/ATen.h>
 #include <cublasLt.h>
 
@@ -15,7 +15,7 @@ namespace wd {
 
 namespace {
 
-constexpr std::int64_t kWorkspaceBytes = std::int64_t{32} << 20;  // what cuBLAS recommends for Hopper
+constexpr std::int64_t kWorkspaceBytes = std::int64_t{32} << 20;  // recommended by cuBLAS for Hopper
 
 void check(cublasStatus_t status, const char* call) {
   WD_CHECK(status == CUBLAS_STATUS_SUCCESS, call, ": ", cublasLtGetStatusName(status), ": ",
@@ -28,7 +28,8 @@ cudaDataType type_of(const at::Tensor& tensor) {
   return CUDA_R_16BF;
 }
 
-// Largest power of two up to 16 that divides a pointer: no instruction moves more bytes at once.
+// Returns the largest power of two up to 16 that divides the address: no instruction moves more than 16 bytes
+// at once.
 std::int64_t alignment_of(const void* data) {
   const auto address = reinterpret_cast<std::uintptr_t>(data);
   std::int64_t bytes = 16;
@@ -36,20 +37,20 @@ std::int64_t alignment_of(const void* data) {
   return bytes;
 }
 
-// A column-major matrix: the transpose of a row-major tensor, to be transposed back where asked.
+// A column-major matrix: the transpose of a row-major tensor, transposed back if `transposed`.
 struct Operand {
   const at::Tensor& tensor;
   bool transposed = false;
 };
 
-// d [m, n] = a [m, k] b [k, n], column-major; plus d itself where `add`.
+// d [m, n] = a [m, k] b [k, n], column-major; plus d itself if `add`.
 struct Product {
   Operand a, b;
   at::Tensor& d;
   std::int64_t m, n, k;
   bool add = false;
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-  const at::Tensor* bias = nullptr;  // what the epilogue adds, or writes
+  const at::Tensor* bias = nullptr;  // the epilogue adds it, or writes to it
 };
 
 using Key = std::array<std::int64_t, 16>;
@@ -73,7 +74,7 @@ Key key_of(const Product& p) {
           alignment_of(p.d.const_data_ptr())};
 }
 
-// What cuBLASLt needs to know about one product.
+// The descriptors and the algorithm of one product.
 struct Plan {
   cublasLtMatmulDesc_t product = nullptr;
   cublasLtMatrixLayout_t a = nullptr, b = nullptr, d = nullptr;
@@ -103,7 +104,7 @@ void lay_out(cublasLtMatrixLayout_t& layout, const at::Tensor& tensor, std::int6
         "cublasLtMatrixLayoutCreate");
 }
 
-// How an algorithm is to be searched for.
+// The criteria of the search for an algorithm.
 class Preference {
  public:
   Preference() { check(cublasLtMatmulPreferenceCreate(&handle_), "cublasLtMatmulPreferenceCreate"); }
@@ -129,7 +130,7 @@ struct CudaLinear::Impl {
   cublasComputeType_t of_floats = CUBLAS_COMPUTE_32F;
   at::Tensor workspace;  // [kWorkspaceBytes]
   at::Tensor bias_sum;   // [widest layer so far] float32
-  at::Tensor ones[2];    // [1, most rows so far] float32, bfloat16: for column sums without an epilogue
+  at::Tensor ones[2];    // [1, max rows so far] float32, bfloat16: for column sums without an epilogue
   std::map<Key, Plan> plans;
 
   ~Impl() {
@@ -177,7 +178,7 @@ void CudaLinear::Impl::make(const Product& p, Plan& plan) const {
   plan.algorithm = result.algo;
 }
 
-// Nothing is done where cuBLASLt has no algorithm: the status says why.
+// Does nothing if cuBLASLt has no algorithm: the status says why.
 cublasStatus_t CudaLinear::Impl::try_to_run(const Product& p) {
   const auto [at, is_new] = plans.try_emplace(key_of(p));
   Plan& plan = at->second;
@@ -200,7 +201,7 @@ void CudaLinear::Impl::run(const Product& p) {
            p.a.tensor.sizes(), " and ", p.b.tensor.sizes(), ": ", cublasLtGetStatusName(status));
 }
 
-// [1, n] of the type of `like`.
+// Returns at least n ones, as one row, with the dtype of `like`.
 const at::Tensor& CudaLinear::Impl::row_of_ones(const at::Tensor& like, std::int64_t n) {
   at::Tensor& row = ones[like.scalar_type() == at::kFloat ? 0 : 1];
   if (!row.defined() || row.size(1) < n) row = at::ones({1, n}, like.options());
@@ -231,8 +232,8 @@ void CudaLinear::backward_input(const at::Tensor& grad, const at::Tensor& weight
       {.a = {weight}, .b = {grad}, .d = below, .m = weight.size(1), .n = grad.size(0), .k = weight.size(0)});
 }
 
-// The epilogue writes sums, it does not add to them. Where there is none for these types, a product with ones
-// stands in.
+// The epilogue overwrites the column sums, it does not add to them. If these dtypes have no such epilogue, a
+// product with ones computes the sums.
 void CudaLinear::backward_weight(const at::Tensor& grad, const at::Tensor& x, at::Tensor& weight_grad,
                                  at::Tensor& bias_grad) {
   Impl& self = *impl_;

@@ -1,4 +1,4 @@
-// linear_no_cuda.cpp: stands in for cuBLASLt in a build without CUDA.
+// linear_no_cuda.cpp: CudaLinear in a build without CUDA.
 #include <stdexcept>
 
 #include "src/nets/linear.h"

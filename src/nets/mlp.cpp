@@ -1,4 +1,4 @@
-// mlp.cpp: what the perceptrons of all devices and precisions have in common: shapes, memory, first weights.
+// mlp.cpp: the common part of the perceptrons of all devices and precisions: shapes, memory, initial weights.
 #include "src/nets/mlp.h"
 
 #include <ATen/ATen.h>
@@ -15,10 +15,10 @@ namespace {
 
 std::int64_t aligned(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
 
-// Entries that make 16 bytes: every view starts at a multiple.
+// Number of entries in 16 bytes: every view starts at a multiple of it.
 std::int64_t alignment(Precision precision) { return precision == kBf16 ? 8 : 4; }
 
-// Rows (or columns, where there are more rows) orthonormal, times gain (Saxe et al. 2014).
+// Rows (or columns, if there are more rows than columns) are orthonormal, times gain (Saxe et al. 2014).
 at::Tensor orthogonal(std::int64_t out, std::int64_t in, double gain, const at::Generator& generator) {
   const at::Tensor normal =
       at::randn({std::max(out, in), std::min(out, in)}, generator, at::TensorOptions().dtype(at::kFloat));
@@ -27,7 +27,7 @@ at::Tensor orthogonal(std::int64_t out, std::int64_t in, double gain, const at::
   return (out < in ? unique.t() : unique) * gain;
 }
 
-// 2 m n k summed over layers, per row.
+// Floating-point operations per row: 2 * inputs * outputs, summed over layers from `first` on.
 double products(const std::vector<std::int64_t>& widths, std::size_t first) {
   double flop = 0.0;
   for (std::size_t l = first; l + 1 < widths.size(); ++l)
@@ -132,7 +132,7 @@ std::unique_ptr<Network::Workspace> Mlp::make_workspace(std::int64_t rows, bool 
   for (std::size_t l = 0; l < shape_.hidden.size(); ++l) {
     const bool last = l + 1 == shape_.hidden.size();
     const std::int64_t width = cuda ? shape_.padded(shape_.hidden[l]) : shape_.hidden[l];
-    // Padding stays 0, and rows that are never written meet a gradient of 0, not NaN.
+    // Padding stays 0. Rows that are never written hold 0, because NaN times a gradient of 0 would be NaN.
     memory->hidden.push_back(at::zeros({rows, width}, last ? floats : halves));
     if (with_gradients) memory->hidden_grad.push_back(at::zeros({rows, width}, halves));
     if (with_gradients && last && cuda && rounded) memory->last_grad = at::zeros({rows, width}, floats);
@@ -182,7 +182,7 @@ double Mlp::forward_flop() const {
                         : agents_ * products(widths, 0);
 }
 
-// Twice the products of the forward pass, except that nobody needs the gradient of the network's own input.
+// Twice the products of the forward pass, except that the gradient of the network's own input is not needed.
 double Mlp::backward_flop() const {
   const auto widths = shape_.widths();
   const double first = agents_ * (products(widths, 0) - products(widths, 1));

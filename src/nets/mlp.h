@@ -1,5 +1,5 @@
-// mlp.h: a multilayer perceptron over views of flat memory, with its backward pass written out. The first
-// layer may read tables.
+// mlp.h: a multilayer perceptron over views of flat memory, with an explicit backward pass. The first layer
+// may read tables.
 #pragma once
 
 #include <vector>
@@ -18,28 +18,28 @@ struct MlpShape {
   Activation activation = kRelu;
   Precision precision = kFp32;
 
-  // Entries from one row of `columns` to the next, in weights and on a GPU in activations: rows that tensor
-  // cores read start at 16 bytes. In fp32 rows have no padding.
+  // The row stride of a matrix with `columns` columns, in weights and, on a GPU, in activations: rows that
+  // tensor cores read start at multiples of 16 bytes. In fp32 rows have no padding.
   std::int64_t padded(std::int64_t columns) const;
   std::int64_t num_parameters() const;
-  // From input to output.
+  // The widths of all layers, from input to output.
   std::vector<std::int64_t> widths() const;
-  // Views of flat (parameters or gradients), in the order of layers.
+  // Views of `flat` (parameters or gradients), in the order of layers.
   std::vector<Layer> bind(const at::Tensor& flat) const;
 };
 
-// What the perceptrons of all devices and precisions have in common.
+// The common part of the perceptrons of all devices and precisions.
 class Mlp : public Network {
  public:
-  // On a GPU rows are padded, and in bf16 all but the last hidden layer's activations and all of their
-  // gradients are bfloat16.
+  // On a GPU rows are padded. In bf16 on a GPU, the activations of all hidden layers except the last are
+  // bfloat16, and so are the gradients of all of them.
   struct Memory final : Workspace {
-    at::Tensor input;  // [rows, padded inputs] float32: observations that were stored in bfloat16
+    at::Tensor input;  // [rows, padded inputs] float32: observations that are stored in bfloat16
     at::Tensor first;  // [rows, width] float32: a table layer's output, if hidden[0] is bfloat16
     std::vector<at::Tensor> hidden;  // [rows, width] per layer, after the activation
     std::vector<at::Tensor> hidden_grad;
-    at::Tensor
-        last_grad;  // [rows, width] float32, bf16 on a GPU: the last hidden layer's, before it is rounded
+    // [rows, width] float32, in bf16 on a GPU: the gradient of the last hidden layer, before rounding.
+    at::Tensor last_grad;
 
     std::unique_ptr<Workspace> view(std::int64_t begin, std::int64_t n,
                                     const Workspace& scratch) const override;
@@ -84,10 +84,10 @@ class Mlp : public Network {
   int agents_;  // rows per replica and step
   std::vector<Layer> layers_;
   std::vector<Layer> shadow_;          // bf16: the layers in bfloat16
-  std::unique_ptr<TableLayer> first_;  // the first layer if observations are tables, else null
+  std::unique_ptr<TableLayer> first_;  // the first layer if observations are tables, otherwise null
 };
 
-// On the CPU, in float32. Precisions differ in what a layer multiplies with and in how its results are
+// On the CPU, in float32. Precisions differ in the numbers that a layer multiplies and in how its results are
 // stored.
 class MlpCpu : public Mlp {
  public:
@@ -95,11 +95,11 @@ class MlpCpu : public Mlp {
 
  protected:
   const ActivationFunctions& activation() const { return functions_of(shape_.activation); }
-  // What the first layer reads, where it reads rows.
+  // The input of the first layer, if it reads rows.
   virtual const at::Tensor& input_of(const at::Tensor& observation, Memory&) const { return observation; }
   virtual const at::Tensor& weight_of(std::size_t l) const { return layers_[l].weight; }
   virtual const at::Tensor& bias_of(std::size_t l) const { return layers_[l].bias; }
-  // The activation of hidden layer l, on n sums in place.
+  // Applies the activation of hidden layer l to n sums in place.
   virtual void activate(std::size_t, float* x, std::int64_t n) const { activation().forward(x, n); }
   // grad *= derivative of the activation of hidden layer l.
   virtual void activate_backward(std::size_t, const float* activated, float* grad, std::int64_t n) const {
@@ -112,13 +112,13 @@ class MlpCpu : public Mlp {
                     LayerGradients& gradient) const final;
 };
 
-// On the CPU, hidden layers in bfloat16.
+// On the CPU, with hidden layers in bfloat16.
 //
-// The GPU multiplies bfloat16 numbers into float32 sums. The product of two such numbers is exact in float32,
-// so float32 products of rounded numbers give the same result, up to the order of sums. Rounded are:
-// observations, the weights of hidden layers and their biases, their activations except for those of the last
-// hidden layer, which the heads read, and the gradients of all activations. Heads, sums, gradients of weights
-// and a first layer that reads tables are float32.
+// The GPU multiplies bfloat16 numbers and sums in float32. The product of two such numbers is exact in
+// float32, so float32 products of rounded numbers give the same result, up to the order of summation. These
+// numbers are rounded: observations; the weights of hidden layers; the biases and activations of hidden
+// layers except the last, which the heads read; and the gradients of all activations. Heads, sums, gradients
+// of weights and a first layer that reads tables are float32.
 class MlpBf16 final : public MlpCpu {
  public:
   using MlpCpu::MlpCpu;
@@ -137,11 +137,11 @@ class MlpBf16 final : public MlpCpu {
   void activate_backward(std::size_t l, const float* activated, float* grad, std::int64_t n) const override;
   bool is_stored_as_bf16(std::size_t l) const { return l + 2 < layers_.size(); }
 
-  at::Tensor rounded_shadow_, rounded_;  // the shadow, and the same numbers in float32
+  at::Tensor rounded_shadow_, rounded_;  // the bfloat16 shadow, and the same numbers in float32
   std::vector<Layer> rounded_layers_;
 };
 
-// On a GPU, in any precision, through cuBLASLt.
+// On a GPU, in any precision, with cuBLASLt.
 class MlpGpu final : public Mlp {
  public:
   MlpGpu(MlpShape shape, const PolicyLayout& layout, Device device);
@@ -156,7 +156,7 @@ class MlpGpu final : public Mlp {
   std::unique_ptr<CudaLinear> linear_;
 };
 
-// sum[columns] += x[n, columns] over its rows, in order. On the CPU.
+// sum[columns] += the rows of x[n, columns], in order. On the CPU.
 void add_columns(const float* x, std::int64_t n, std::int64_t columns, float* sum);
 
 }  // namespace wd

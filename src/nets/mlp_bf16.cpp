@@ -1,4 +1,4 @@
-// mlp_bf16.cpp: the layers one by one, rounding what a GPU would store in bfloat16.
+// mlp_bf16.cpp: the layers one by one, rounding the numbers that a GPU would store in bfloat16.
 #include <ATen/ATen.h>
 
 #include "src/nets/mlp.h"
@@ -8,7 +8,7 @@ namespace wd {
 
 namespace {
 
-// widened[i] = the float32 of bfloat16 x[i].
+// widened[i] = x[i], converted from bfloat16 to float32.
 void widen(const std::uint16_t* x, float* widened, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) widened[i] = from_bfloat16(x[i]);
 }

@@ -1,5 +1,4 @@
-// mlp_cpu.cpp: forward and backward passes of a multilayer perceptron on the CPU, into memory that was
-// allocated before.
+// mlp_cpu.cpp: forward and backward passes of a multilayer perceptron on the CPU, in preallocated memory.
 #include <ATen/ATen.h>
 
 #include "kernels/matmul.h"
@@ -52,7 +51,7 @@ void MlpCpu::run_backward(const at::Tensor& observation, const at::Tensor& outpu
     const at::Tensor& weight = weight_of(l);
     const std::int64_t in = weight.size(1), out = weight.size(0);
     const auto* const grad = of_y.const_data_ptr<float>();
-    // Observations that were stored in bfloat16 are in float32 since the forward pass.
+    // The forward pass has converted observations stored in bfloat16 to float32.
     const ConstMatrix x = matrix(l > 0                    ? memory.hidden[l - 1]
                                  : memory.input.defined() ? memory.input
                                                           : observation);

@@ -1,4 +1,4 @@
-// mlp_gpu.cpp: the layers one by one, through cuBLASLt. Rows are multiplied whole, with the zeros of their
+// mlp_gpu.cpp: the layers one by one, with cuBLASLt. Products use whole rows, including the zeros of their
 // padding.
 #include <ATen/ATen.h>
 
@@ -11,7 +11,7 @@ namespace {
 
 at::Tensor top(const at::Tensor& tensor, std::int64_t rows) { return tensor.narrow(0, 0, rows); }
 
-// A view of rows with some of what lies behind their ends.
+// A view of rows that may include some of the padding behind their ends.
 at::Tensor with_columns(const at::Tensor& x, std::int64_t columns) {
   return x.as_strided({x.size(0), columns}, {x.stride(0), 1});
 }
@@ -22,7 +22,7 @@ MlpGpu::MlpGpu(MlpShape shape, const PolicyLayout& layout, Device device)
     : Mlp(std::move(shape), layout, device),
       linear_(std::make_unique<CudaLinear>(torch_device(device), shape_.precision == kTf32)) {}
 
-// What layer l reads: rows as long as those of its weight.
+// The input of layer l, with rows as long as those of its weight.
 at::Tensor MlpGpu::input_of(std::size_t l, const at::Tensor& observation, const Memory& memory) const {
   const std::int64_t n = rows_of(observation);
   const at::Tensor x = l > 0                    ? top(memory.hidden[l - 1], n)
@@ -31,7 +31,7 @@ at::Tensor MlpGpu::input_of(std::size_t l, const at::Tensor& observation, const 
   return with_columns(x, layers_[l].weight.stride(0));
 }
 
-// The weight that a layer multiplies with, whole rows.
+// The weight that layer l multiplies by, as whole rows.
 at::Tensor MlpGpu::weight_of(std::size_t l) const {
   const bool rounded = shape_.precision == kBf16 && l + 1 < layers_.size();
   const at::Tensor& weight = (rounded ? shadow_ : layers_)[l].weight;

@@ -1,4 +1,4 @@
-// module_network.cpp: forward passes that record a graph, and gradients that are added up by lane.
+// module_network.cpp: forward passes that record an autograd graph, and gradients that are summed per lane.
 #include "src/nets/module_network.h"
 
 #include <ATen/ATen.h>
@@ -12,12 +12,12 @@ namespace wd {
 
 namespace {
 
-// In the order of the parameters' names, which is the order of their memory.
+// Parameters are in memory in the order of named_parameters().
 constexpr std::int64_t kAlignment = 4;  // floats that make 16 bytes
 
 std::int64_t aligned(std::int64_t n) { return (n + kAlignment - 1) / kAlignment * kAlignment; }
 
-// Threads of the trainer dispatch below autograd. A module's own operations need all of it.
+// Threads of the trainer dispatch below autograd, but a module's own operations need the full dispatch.
 class WithAutograd {
  public:
   explicit WithAutograd(bool record)

@@ -1,4 +1,4 @@
-// module_network.h: any module of LibTorch as a network: its backward pass is autograd's.
+// module_network.h: any LibTorch module as a network, with autograd's backward pass.
 #pragma once
 
 #include "src/nets/network.h"
@@ -8,15 +8,15 @@ namespace wd {
 
 class ModuleNetwork final : public Network {
  public:
-  // Throws UsageError if the module has buffers or parameters that are not float32, or if its output has
-  // another shape.
+  // Throws UsageError if the module has buffers, has parameters that are not float32, or returns an output of
+  // the wrong shape.
   ModuleNetwork(const NetworkSettings& settings, const PolicyLayout& layout, ModuleShape shape,
                 Device device);
 
   int outputs() const override { return shape_.outputs; }
   int state_size() const override { return settings_->state_size(); }
   std::int64_t num_parameters() const override;
-  // As the module's own constructor draws its parameters, whatever `method` and `gain` are.
+  // The module's own constructor draws the parameters; `method` and `gain` are ignored.
   void initialize(const at::Tensor& flat, InitMethod method, double gain, std::uint64_t seed) const override;
   void bind(const at::Tensor& parameters, const at::Tensor& shadow) override;
   std::vector<NamedTensor> hidden_parameters() const override;
@@ -25,7 +25,7 @@ class ModuleNetwork final : public Network {
   void forward(const NetworkInput& input, Workspace& workspace) const override;
   void backward(const NetworkInput& input, const at::Tensor& output_grad, Workspace& workspace,
                 Gradient& gradient) const override;
-  // Of the weight matrices alone: two operations per weight and row.
+  // Counts only the weight matrices: two operations per weight and row.
   double forward_flop() const override;
   double backward_flop() const override { return 2.0 * forward_flop(); }
   std::int64_t activation_size() const override { return shape_.outputs; }
@@ -34,7 +34,7 @@ class ModuleNetwork final : public Network {
   struct Memory;
   struct Sums;
   void check() const;
-  // The output of these rows, step by step, from the state of the input on.
+  // The output for these rows, computed step by step from the state of the input.
   at::Tensor unroll(const at::Tensor& rows, const NetworkInput& input) const;
   // Views of the parameters in flat memory, each at a multiple of 16 bytes.
   std::vector<at::Tensor> views(const at::Tensor& flat) const;

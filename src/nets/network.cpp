@@ -1,4 +1,4 @@
-// network.cpp: which networks a configuration asks for.
+// network.cpp: creates the networks that a configuration asks for.
 #include "src/nets/network.h"
 
 #include "src/nets/mlp.h"

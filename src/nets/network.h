@@ -1,5 +1,5 @@
-// network.h: a function of observations with parameters: the interface between a policy and what computes its
-// outputs.
+// network.h: a parameterized function of observations: the interface between a policy and the networks that
+// compute its outputs.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,18 +19,20 @@ struct Layer {
   at::Tensor weight, bias;
 };
 
-// What a network reads of some rows.
+// The input of a network for some rows.
 struct NetworkInput {
-  at::Tensor observation;  // [n, inputs], or tables from which n rows follow
-  // Of a network that carries a state. The rows are c sequences, all rows of a step before those of the next.
-  at::Tensor state;            // [c, state_size] before the first step
-  at::Tensor restarted;        // [n] uint8: the state is 0 before this row
-  at::Tensor next_state = {};  // [c, state_size], written: after the last step; undefined: not wanted
+  at::Tensor observation;  // [n, inputs], or tables that describe n rows
+  // For a network that carries a state. The rows are c sequences, with all rows of a step before those of the
+  // next step.
+  at::Tensor state;      // [c, state_size] before the first step
+  at::Tensor restarted;  // [n] uint8: the state is 0 before this row
+  // Output, [c, state_size]: the state after the last step; undefined: not wanted.
+  at::Tensor next_state = {};
 };
 
-// One network. Its parameters are a stretch of a flat tensor that the policy owns, and so are their
-// gradients. forward() and backward() may run in several threads at a time, each with a workspace and a
-// gradient of its own. They enqueue on CUDA.
+// One network. Its parameters are a section of a flat tensor that the policy owns, and so are their
+// gradients. forward() and backward() may run in several threads at a time, each with its own workspace and
+// gradient. They enqueue on CUDA.
 class Network {
  public:
   // Activations of up to a fixed number of rows, and working memory. Allocated once and reused.
@@ -42,8 +44,8 @@ class Network {
     virtual std::unique_ptr<Workspace> view(std::int64_t first, std::int64_t n,
                                             const Workspace& scratch) const = 0;
   };
-  // Where backward() adds up gradients: `flat` [num_parameters()] holds those of the parameters, or
-  // `derived`, if it is defined, those of other numbers, from which finish_gradient() makes the missing ones.
+  // Where backward() sums gradients: `flat` [num_parameters()] holds those of the parameters. If `derived` is
+  // defined, it holds those of other numbers, from which finish_gradient() computes the missing ones.
   struct Gradient {
     at::Tensor flat, derived;
 
@@ -53,32 +55,32 @@ class Network {
   virtual ~Network() = default;
 
   virtual int outputs() const = 0;
-  // Numbers that a row carries from one step to the next.
+  // Numbers of state that a row carries from one step to the next.
   virtual int state_size() const { return 0; }
-  // Floats of all parameters. Each tensor starts at a multiple of 16 bytes, in bf16 its shadow too; padding
-  // stays 0.
+  // Number of floats of all parameters. Each tensor starts at a multiple of 16 bytes, and in bf16 so does its
+  // shadow; padding stays 0.
   virtual std::int64_t num_parameters() const = 0;
-  // Fills `flat` [num_parameters()], which may be on another device than the network's. `gain` is that of the
+  // Fills `flat` [num_parameters()], which may be on a different device than the network. `gain` is for the
   // output layer.
   virtual void initialize(const at::Tensor& flat, InitMethod method, double gain,
                           std::uint64_t seed) const = 0;
   // Multiplies the weights of one output in `flat`, if there is an output layer.
   virtual void scale_output(const at::Tensor& flat, int output, double factor) const;
-  // From now on the parameters are these, [num_parameters()]; shadow: the same in bfloat16, or undefined.
+  // Makes these the parameters, [num_parameters()]; shadow: the same in bfloat16, or undefined.
   virtual void bind(const at::Tensor& parameters, const at::Tensor& shadow) = 0;
   // Call this after the bound tensors have changed. Enqueues.
   virtual void parameters_changed() {}
-  // Views of what was bound, under names for people: all tensors but the output layer's.
+  // Views of the bound parameters under readable names: all tensors except the output layer's.
   virtual std::vector<NamedTensor> hidden_parameters() const = 0;
   // The output layer, whose rows are the outputs; nullptr if there is no such layer.
   virtual const Layer* head() const { return nullptr; }
 
   virtual std::unique_ptr<Workspace> make_workspace(std::int64_t rows, bool with_gradients) const = 0;
   virtual std::unique_ptr<Gradient> make_gradient(const at::Tensor& flat) const = 0;
-  // workspace.output of these rows.
+  // Computes workspace.output for these rows.
   virtual void forward(const NetworkInput& input, Workspace& workspace) const = 0;
-  // Adds to the gradient, given that of the output [n, outputs], which may be overwritten. Call it after
-  // forward() of the same rows in the same workspace.
+  // Adds to the gradient. `output_grad` [n, outputs] is the gradient of the output and may be overwritten.
+  // Call it after forward() of the same rows in the same workspace.
   virtual void backward(const NetworkInput& input, const at::Tensor& output_grad, Workspace& workspace,
                         Gradient& gradient) const = 0;
   // Completes `flat` from `derived`, which is overwritten.
@@ -91,8 +93,8 @@ class Network {
   virtual std::int64_t activation_size() const = 0;
 };
 
-// The networks of a policy. The actor's outputs are what its distribution needs, and the value if there is no
-// critic.
+// The networks of a policy. The actor's outputs are the parameters of its distribution, and the value if
+// there is no critic.
 struct ActorCritic {
   std::unique_ptr<Network> actor, critic;
 

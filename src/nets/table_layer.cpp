@@ -1,4 +1,4 @@
-// table_layer.cpp: the tensors behind the kernels' arguments.
+// table_layer.cpp: the tensors that the kernels' arguments point to.
 #include "src/nets/table_layer.h"
 
 #include <ATen/ATen.h>
@@ -13,8 +13,8 @@ namespace wd {
 
 namespace {
 
-constexpr int kMaxParts =
-    128;  // of the gradients that all rows share, on a GPU: about as many as multiprocessors
+// Parts of the gradients that all rows share, on a GPU: about the number of multiprocessors.
+constexpr int kMaxParts = 128;
 
 at::Tensor ints(const std::vector<int>& values, at::Device place) {
   return at::tensor(values, at::TensorOptions().dtype(at::kInt)).to(place);
@@ -45,8 +45,9 @@ void TableLayer::bind(const Layer& layer) {
   weight_ = at::zeros({shape_.weight_rows(), shape_.width}, layer.weight.options());
 }
 
-// The first row has N - 1 entries of each feature, and from row to row one entry changes. The gradient has as
-// many terms: of each agent, those of the rows that see it from before and from behind its own place.
+// The first row has N - 1 entries of each feature, and one entry changes from each row to the next. The
+// gradient has as many terms: for each agent, those of the rows before its own place and of the rows behind
+// it.
 double TableLayer::forward_flop() const {
   const double entries = shape_.agents - 1.0 + between_;
   return 2.0 * shape_.width * (shape_.table.features * entries + shape_.table.own * shape_.rows);

@@ -1,4 +1,5 @@
-// blocks.h: N rows cut into blocks, which lanes work through. Neither number nor order depends on threads.
+// blocks.h: divides N rows into blocks that lanes work through. Neither the number of lanes nor their order
+// depends on threads.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +10,8 @@
 namespace wd {
 
 inline constexpr std::int64_t kMaxLanes = 16;   // at most this many threads share a gradient
-inline constexpr std::int64_t kMinBlock = 32;   // rows, CPU: fewer are not worth waking a thread for
-inline constexpr std::int64_t kMaxBlock = 512;  // rows, CPU: activations of 256 floats stay in a core's cache
+inline constexpr std::int64_t kMinBlock = 32;   // rows, CPU: fewer are not worth waking a thread
+inline constexpr std::int64_t kMaxBlock = 512;  // rows, CPU: activations of 256 floats fit in a core's cache
 inline constexpr std::int64_t kTileRows = 12;   // two tiles of kernels/matmul.cpp
 
 inline std::int64_t round_up(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
@@ -18,17 +19,17 @@ inline std::int64_t round_up(std::int64_t n, std::int64_t unit) { return (n + un
 // N rows in blocks; lane l works through its blocks in order.
 struct Blocks {
   std::int64_t rows, block, count, lanes;
-  std::int64_t most;  // rows of a block, whatever `rows` is
+  std::int64_t most;  // max rows per block, whatever `rows` is
 
-  // `unit` rows stay together.
+  // Groups of `unit` rows stay together.
   static Blocks of(std::int64_t rows, bool cuda, std::int64_t chunk_rows, std::int64_t unit) {
     const auto whole_units = [&](std::int64_t n) { return std::max(n / unit, std::int64_t{1}) * unit; };
     if (cuda) {
       const std::int64_t chunk = whole_units(chunk_rows);
       return {rows, chunk, round_up(rows, chunk) / chunk, 1, chunk};
     }
-    // Equal blocks, as many for each lane and for each of 2 or 4 threads: nobody waits for another's
-    // remainder.
+    // Equal blocks, with equal numbers of them for each lane and for each of 2 or 4 threads, so that no
+    // thread waits for another's remainder.
     const std::int64_t most = whole_units(std::min(kMaxBlock, chunk_rows)),
                        tile = unit > 1 ? unit : kTileRows;
     const std::int64_t least = round_up(rows, most) / most;
@@ -40,12 +41,12 @@ struct Blocks {
     const std::int64_t count = round_up(rows, block) / block;
     return {rows, block, count, std::min(count, kMaxLanes), most};
   }
-  // Blocks of so many rows, the last one of what is left.
+  // Blocks of `block` rows; the last one has the rows that are left.
   static Blocks of_size(std::int64_t rows, std::int64_t block, bool cuda) {
     const std::int64_t count = round_up(rows, block) / block;
     return {rows, block, count, cuda ? 1 : std::min(count, kMaxLanes), block};
   }
-  // f(lane, begin, end) for every block.
+  // Calls f(lane, begin, end) for every block.
   template <typename F>
   void each(F f) const {
     const auto run = [&](std::int64_t lane) {

@@ -1,4 +1,4 @@
-// gradient.cpp: the gradient of a batch, block by block, in lanes whose sums are added in their order.
+// gradient.cpp: the gradient of a batch, block by block, in lanes whose sums are added in lane order.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -72,7 +72,8 @@ void Policy::Impl::accumulate_block(Lane& lane, const Batch& batch, const LossSe
   }
 }
 
-// sum of `tensor` of so many lanes, in their order; the first lane's may be it already.
+// sum = the sum of `tensor` over the first `count` lanes, in lane order; the first lane's tensor may be `sum`
+// itself.
 void Policy::Impl::sum_lanes(std::vector<Lane>& lanes, std::int64_t count, at::Tensor& sum,
                              const std::function<const at::Tensor&(const Lane&)>& tensor) {
   if (device.is_cuda()) {  // there is one lane
@@ -90,7 +91,7 @@ void Policy::Impl::sum_lanes(std::vector<Lane>& lanes, std::int64_t count, at::T
   });
 }
 
-// gradients and totals = the lanes' in their order.
+// gradients and totals = the sums over lanes, in lane order.
 void Policy::Impl::reduce_lanes(std::vector<Lane>& lanes, std::int64_t count) {
   sum_lanes(lanes, count, gradients, [](const Lane& lane) -> const at::Tensor& { return lane.gradients; });
   const auto finish = [&](const Network& network, auto member, std::int64_t begin, std::int64_t end) {

@@ -15,7 +15,7 @@
 
 namespace wd {
 
-// What the networks of a policy computed for some rows.
+// The activations of a policy's networks for some rows.
 struct Activations {
   std::unique_ptr<Network::Workspace> actor, critic;
 
@@ -48,7 +48,8 @@ struct Policy::Impl {
   std::int64_t chunk_rows = 0;
   ActionLayout layout;
   std::unique_ptr<Network> actor, critic;  // without a critic the value is the last column of the actor
-  // Rows that follow from one unit of observations, and the unit's own rows: 1 and 1, or those of one table.
+  // Observations come in units: one row, or one table. Numbers of rows that a unit describes, and that it has
+  // itself: 1 and 1, or those of one table.
   std::int64_t rows_per_unit = 1, observed_per_unit = 1;
   int num_agents = 0;
   int sequence_length = 0;  // as configured
@@ -66,13 +67,13 @@ struct Policy::Impl {
   void make_lane(Lane& lane, std::int64_t rows, bool with_gradients) const;
   Blocks blocks_of(std::int64_t rows, std::int64_t chunk_rows) const;
   Blocks blocks_of(const Batch& batch) const;
-  // The observations that rows [begin, end) follow from.
+  // The observations that describe rows [begin, end).
   at::Tensor observed(const at::Tensor& observation, std::int64_t begin, std::int64_t end) const;
-  // What the actor reads of it, or the critic.
+  // The part of the input that the actor reads, or the critic.
   NetworkInput part(const NetworkInput& input, bool of_critic) const;
   void forward_block(Activations& nets, const NetworkInput& input) const;
-  // Row t of the state of rows [begin, end), as what a network reads; with the row after it, which is
-  // written.
+  // The input of a network in step t for rows [begin, end). If `writes`, the network writes its next state to
+  // row t + 1.
   NetworkInput step_input(const PolicyBuffers& buffers, int t, std::int64_t begin, std::int64_t end,
                           bool writes) const;
   NetworkInput batch_input(const Batch& batch, std::int64_t begin, std::int64_t end) const;

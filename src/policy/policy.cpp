@@ -1,5 +1,5 @@
-// policy.cpp: parameters and inference, in blocks of rows spread over lanes whose number and order do not
-// depend on threads.
+// policy.cpp: parameters and inference, in blocks of rows distributed over lanes. Neither the number of lanes
+// nor their order depends on threads.
 #include "wd/policy.h"
 
 #include <ATen/ATen.h>
@@ -59,8 +59,8 @@ void Policy::Impl::make_lane(Lane& lane, std::int64_t rows, bool with_gradients)
   lane.log_std_total = lane.gradients.narrow(0, log_std_offset, layout.components);
 }
 
-// Lanes for these blocks; allocates if more or larger ones are needed than ever before. More rows never make
-// fewer lanes, so that the first is as large as any.
+// Returns lanes for these blocks; allocates if more or larger ones are needed than ever before. More rows
+// never mean fewer lanes, so the first lane is as large as any.
 std::vector<Lane>& Policy::Impl::lanes(std::vector<Lane>& all, const Blocks& blocks, bool with_gradients) {
   if (!all.empty() && all[0].own.actor->output.size(0) < std::min(blocks.most, blocks.rows)) all.clear();
   while (static_cast<std::int64_t>(all.size()) < blocks.lanes) {
@@ -135,8 +135,8 @@ void Policy::Impl::make_networks(const PolicyBuffers& buffers, const ModelSettin
 at::Tensor Policy::Impl::first_parameters(const ModelSettings& model, std::uint64_t seed) const {
   at::Tensor initial = at::zeros({log_std_offset + (layout.components + 3) / 4 * 4}, at::kFloat);
   const InitMethod method = model.init_method;
-  // Heads of the policy begin near 0, so that all actions are about as likely; the value's begins with gain
-  // 1.
+  // Heads of the policy start near 0, so that all actions are about equally probable; the value head starts
+  // with gain 1.
   constexpr double kPolicyGain = 0.01;
   actor->initialize(initial.narrow(0, 0, critic_offset), method, kPolicyGain, seed);
   if (critic) {
@@ -175,7 +175,7 @@ Policy::Policy(const PolicyBuffers& buffers, const ModelSettings& model, int ind
   const at::ScalarType stored = precision == kBf16 && !buffers.as_table() ? at::kBFloat16 : at::kFloat;
   WD_CHECK(buffers.observation.scalar_type() == stored, "policy '", buffers.name, "' would compute from ",
            stored, ", but observations are stored as ", buffers.observation.scalar_type());
-  num_threads();  // sets up the pool, and leaves torch with one thread in each of ours
+  num_threads();  // sets up the pool, and restricts torch to one thread in each of ours
   self.name = buffers.name;
   self.device = device;
   self.place = buffers.observation.device();
@@ -236,7 +236,7 @@ void Policy::keep_activations(PolicyBuffers& buffers) const {
 }
 
 Sequences Policy::sequences(int rollout_steps) const {
-  constexpr std::int64_t kMinRows = 16;  // of a step: fewer make products of matrices slow
+  constexpr std::int64_t kMinRows = 16;  // per step: with fewer, matrix products are slow
   const Impl& self = *impl_;
   if (self.actor->state_size() == 0) return {};
   const int length = self.sequence_length > 0 ? self.sequence_length : rollout_steps;

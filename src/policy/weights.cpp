@@ -1,4 +1,4 @@
-// weights.cpp: tensors between device memory and safetensors.
+// weights.cpp: copies tensors between device memory and safetensors.
 #include "wd/weights.h"
 
 #include <ATen/ATen.h>
@@ -32,13 +32,13 @@ std::string name_of(at::ScalarType type) {
   throw std::logic_error(concat("tensors of type ", at::toString(type), " are not written"));
 }
 
-// The file is whole, and not the one that is wanted.
+// The file is intact, but it is not the one that is wanted.
 class OtherTensors : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// Of each form the shape that the file has, from its header alone.
+// Returns the shape that the file has for each form, from its header alone.
 std::vector<std::vector<std::int64_t>> shapes_in(const SafetensorsReader& reader,
                                                  const std::filesystem::path& path,
                                                  const std::vector<TensorForm>& forms) {

@@ -1,11 +1,11 @@
-// environment_table.cpp: every environment that this program knows: its own first, then the library's.
+// environment_table.cpp: every environment that this program knows: the program's own, then the library's.
 #include "wd/environment.h"
 
 namespace wd::detail {
 
 std::vector<EnvironmentRow> bundled_environments();  // generated: envs/*.cu
 
-// Generated in a program that calls wd_add_environment(), absent (null) in all others.
+// Generated in a program that calls wd_add_environment(); null in all others.
 [[gnu::weak]] std::vector<EnvironmentRow> program_environments();
 
 const std::vector<EnvironmentRow>& environment_table() {

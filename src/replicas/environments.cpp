@@ -1,4 +1,4 @@
-// environments.cpp: look-up by name, of environments and of their state fields.
+// environments.cpp: finds environments, and their state fields, by name.
 #include "src/base/program_name.h"
 #include "src/base/suggest.h"
 #include "wd/environment.h"

@@ -1,4 +1,4 @@
-// random_play.cpp: from the buffers of a policy to the kernel that draws its actions.
+// random_play.cpp: runs the kernel that draws random actions on the buffers of a policy.
 #include "src/replicas/random_play.h"
 
 #include "kernels/random_actions.h"

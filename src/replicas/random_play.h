@@ -1,4 +1,4 @@
-// random_play.h: a policy that draws among the legal actions.
+// random_play.h: a policy that draws at random among the legal actions.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace wd {
 
-// Which draws: every (seed, policy, step) has its own.
+// Selects the random numbers: every (seed, policy, step) has different ones.
 struct RandomPlay {
   std::uint64_t seed = 1;
   std::uint32_t policy = 0;
   std::uint64_t step = 0;
 };
 
-// Writes row `action_row` of actions; what is legal stands in row `mask_row` of the action masks. Enqueues.
+// Writes row `action_row` of the actions; row `mask_row` of the action masks says what is legal. Enqueues.
 void play_at_random(Queue queue, PolicyBuffers& buffers, int mask_row, int action_row,
                     const RandomPlay& play);
 

@@ -1,4 +1,5 @@
-// replicas.cpp: memory of the replicas, their starts, and the call that steps them on either device.
+// replicas.cpp: the memory of the replicas, their start states, and the call that steps them on either
+// device.
 #include "wd/replicas.h"
 
 #include <ATen/ops/from_blob.h>
@@ -26,8 +27,8 @@ at::TensorOptions bytes_on(Device device) {
 
 std::byte* bytes_of(const at::Tensor& tensor) { return static_cast<std::byte*>(tensor.data_ptr()); }
 
-// Start states given as a JSON list: the environment's own start (replica 0, episode 0), then the given
-// fields over it.
+// Start states given as a JSON list: the environment's own start (replica 0, episode 0), overwritten with the
+// given fields.
 at::Tensor make_images(const Environment& environment, const StateLayout& layout,
                        const ReplicasOptions& options, StepView view) {
   nlohmann::json starts = parse_json(options.starts);
@@ -49,7 +50,7 @@ at::Tensor make_images(const Environment& environment, const StateLayout& layout
   return images;
 }
 
-// A view of one replica that writes its rows to memory nobody reads.
+// A view of one replica that writes its rows to memory that is never read.
 struct BlindRows {
   std::vector<std::vector<float>> observations;
   std::vector<std::vector<std::uint8_t>> flags;
@@ -70,8 +71,7 @@ struct BlindRows {
   }
 };
 
-// Bits in reverse order: numbers that follow one another go to places far from one another (van der Corput
-// 1935).
+// Reverses the order of the bits, so that consecutive numbers have distant results (van der Corput 1935).
 std::uint32_t reversed(std::uint32_t bits) {
   std::uint32_t result = 0;
   for (int k = 0; k < 32; ++k) result |= (bits >> k & 1u) << (31 - k);
@@ -105,8 +105,8 @@ Replicas::Replicas(const Environment& environment, ReplicasOptions options)
     std::memcpy(bytes_of(blocks) + static_cast<std::size_t>(e) * layout_.block_bytes, &fresh, sizeof(fresh));
   }
   blocks_ = blocks.to(bytes);
-  constexpr std::uint64_t kSharedMemory = 90 * 1024,
-                          kPackedAtMost = 128;  // a block's memory on any GPU of today, its replicas
+  // Shared memory of a block on any current GPU, and max replicas per block.
+  constexpr std::uint64_t kSharedMemory = 90 * 1024, kPackedAtMost = 128;
   if (options_.device.is_cuda() &&
       (layout_.block_bytes + layout_.scratch_bytes) * kPackedAtMost > kSharedMemory) {
     scratch_ = at::zeros({options_.num_envs, layout_.scratch_bytes}, bytes);
@@ -119,7 +119,7 @@ Replicas::Replicas(const Environment& environment, ReplicasOptions options)
   }
 }
 
-// 0 where it is a whole episode.
+// Returns 0 if the first episode is a whole one.
 int Replicas::first_steps(int replica) const {
   if (!options_.staggered) return 0;
   const int steps = staggered_steps(

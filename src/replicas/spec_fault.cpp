@@ -1,4 +1,4 @@
-// spec_fault.cpp: what may be wrong with a specification, by itself and against the state.
+// spec_fault.cpp: the faults that a specification may have, by itself and against the state.
 #include "src/replicas/spec_fault.h"
 
 #include <set>

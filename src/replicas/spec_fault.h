@@ -1,4 +1,4 @@
-// spec_fault.h: finds what contradicts itself in an environment's specification before anything runs on it.
+// spec_fault.h: finds contradictions in an environment's specification before anything runs on it.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace wd {
 
-// What is wrong, in words; empty where all is well.
+// Says what is wrong; empty if nothing is.
 std::string spec_fault(const Spec& spec, const StateLayout& layout);
 
 }  // namespace wd

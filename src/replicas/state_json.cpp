@@ -1,4 +1,4 @@
-// state_json.cpp: state fields as numbers.
+// state_json.cpp: writes and reads state fields as numbers.
 #include "src/replicas/state_json.h"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// state_json.h: state fields as JSON numbers, in and out of a replica's block.
+// state_json.h: writes state fields, given as JSON numbers, to a replica's block.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -7,8 +7,8 @@
 
 namespace wd {
 
-// Overwrites the fields that the object names; a per-agent field takes a list of one number an agent. Throws
-// UsageError.
+// Overwrites the fields that the object names; a per-agent field takes a list with one number per agent.
+// Throws UsageError.
 void write_fields(std::byte* block, const StateLayout& layout, const nlohmann::json& object);
 
 }  // namespace wd

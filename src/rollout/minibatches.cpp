@@ -1,4 +1,4 @@
-// minibatches.cpp: the shuffle and the gather of minibatches.
+// minibatches.cpp: shuffles transitions and gathers minibatches.
 #include "src/rollout/minibatches.h"
 
 #include <ATen/ATen.h>
@@ -59,7 +59,7 @@ void Minibatches::shuffle(std::uint64_t seed, const TrainingTime* time, int epoc
   deal(current_queue(device_holding(order_)), deal_);
 }
 
-// Of all units, which are dealt in turn.
+// Number of units of minibatch m; all units are dealt to the minibatches in turn.
 std::int64_t Minibatches::size_of(int m) const {
   const std::int64_t first =
       (m - first_minibatch(deal_) + count()) % count();  // the first unit that m is dealt

@@ -1,4 +1,4 @@
-// trajectory.cpp: allocates a rollout's buffers once, and hands out the rows of each step.
+// trajectory.cpp: allocates a rollout's buffers once, and provides the rows of each step.
 #include "wd/trajectory.h"
 
 #include <ATen/ops/zeros.h>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kRowAlignment = 16;  // bytes
 
-// Entries from one row to the next.
+// The row stride, in entries.
 std::int64_t padded(int size, at::ScalarType type) {
   const std::int64_t unit = kRowAlignment / static_cast<std::int64_t>(at::elementSize(type));
   return (size + unit - 1) / unit * unit;

@@ -1,4 +1,4 @@
-// display.cpp: the line that people watch.
+// display.cpp: the progress line that users watch.
 #include "src/run/display.h"
 
 #include <unistd.h>
@@ -16,9 +16,9 @@ namespace {
 
 constexpr double kRedrawSeconds = 0.1;
 constexpr std::string_view kSeparator = " | ";
-constexpr std::size_t kMaxWaiting = std::size_t{1} << 14;  // [bytes], some hundred lines
+constexpr std::size_t kMaxWaiting = std::size_t{1} << 14;  // [bytes], more than a hundred lines
 
-// Resident memory of this process; 0 where Linux does not tell.
+// Resident memory of this process; 0 if Linux does not report it.
 std::uint64_t resident_bytes() {
   std::ifstream statm("/proc/self/statm");
   std::uint64_t all = 0, resident = 0;
@@ -38,7 +38,7 @@ std::string return_text(const Progress& progress) {
   return text;
 }
 
-// The nearer of the two ends, by the mean speed so far; negative where there is none.
+// Seconds until the nearer of the two limits, at the mean speed so far; negative if there is no limit.
 double seconds_left(const Progress& progress, const DisplayOptions& options) {
   double left = std::numeric_limits<double>::infinity();
   if (options.max_seconds > 0.0) left = options.max_seconds - progress.wall_s;
@@ -77,7 +77,7 @@ void Display::show(const Progress& progress) {
 }
 
 void Display::end(const Progress& progress) {
-  // An interval that has its plain line already gets no second one.
+  // An interval that already has its plain line gets no second one.
   if (live_ || progress.counts.env_steps != drawn_steps_) draw(progress, true);
   if (line_open_) out_.write("\n");
   line_open_ = false;
@@ -92,7 +92,8 @@ void Display::draw(const Progress& progress, bool ended) {
   drawn_at_s_ = progress.wall_s;
   drawn_steps_ = progress.counts.env_steps;
 
-  // What people look for first is kept longest: how good it is, and how long it takes.
+  // Users look first for how good the policy is and how long training takes, so these fields are kept
+  // longest.
   std::vector<DisplayField> fields{{concat("iteration ", progress.counts.iteration), 4},
                                    {steps_text(progress, options_.total_steps), 2},
                                    {format_count(steps_per_s_) + " steps/s", 3}};
@@ -103,8 +104,8 @@ void Display::draw(const Progress& progress, bool ended) {
 
   if (!live_) return out_.write(fit_line(std::move(fields), std::string::npos) + '\n');
   out_.flush();
-  if (!out_.is_empty()) return;  // a stopped terminal gets no more than the line that it stopped in
-  // One column stays free: a character in the last one makes some terminals wrap.
+  if (!out_.is_empty()) return;  // a stopped terminal gets no more than the line in which it stopped
+  // One column stays free, because a character in the last one makes some terminals wrap.
   const auto columns = static_cast<std::size_t>(std::max(terminal_width(options_.descriptor) - 1, 0));
   const std::string line = fit_line(std::move(fields), columns);
   out_.write(erasure(columns + 1) + line);
@@ -112,7 +113,7 @@ void Display::draw(const Progress& progress, bool ended) {
   line_open_ = true;
 }
 
-// A terminal that has become narrower has broken the line that stands there into several.
+// A terminal that has become narrower has wrapped the current line to several rows.
 std::string Display::erasure(std::size_t columns) const {
   const std::size_t rows = line_open_ && columns > 0 ? (drawn_columns_ + columns - 1) / columns : 1;
   return rows < 2 ? kEraseLine : concat("\r\x1b[", rows - 1, "A\x1b[J");

@@ -1,4 +1,4 @@
-// display.h: where training stands, on stdout: one line redrawn in place on a terminal, else one line an
+// display.h: training progress on stdout: one line redrawn in place on a terminal, otherwise one line per
 // interval.
 #pragma once
 
@@ -14,20 +14,20 @@ struct DisplayOptions {
   int descriptor = 1;
 };
 
-// Nothing here throws, fails or waits: a reader that goes away is left alone from then on, and what one that
-// pauses does not take is left out. Only end() gives it a second.
+// Nothing here throws, fails or waits: if the reader goes away, nothing more is written to it, and text that
+// a paused reader does not take is dropped. Only end() waits for it, for one second.
 class Display {
  public:
   explicit Display(const DisplayOptions& options);
 
-  // A live line is drawn at most ten times a second.
+  // Draws a live line at most ten times per second.
   void show(const Progress& progress);
 
-  // Something else is about to be written where the live line stands: erases it. The next show() draws it
-  // again.
+  // Erases the live line, because something else is about to be written in its place. The next show() draws
+  // it again.
   void make_room();
 
-  // Draws where training stands at its end, and leaves the line standing.
+  // Draws the final progress, and leaves the line on the screen.
   void end(const Progress& progress);
 
  private:
@@ -44,8 +44,8 @@ class Display {
   double steps_per_s_ = 0.0;
 };
 
-// The fields as one line of at most `width` characters: the least important fields go first, then the line is
-// cut.
+// The fields as one line of at most `width` characters: the least important fields are dropped first, then
+// the line is cut.
 struct DisplayField {
   std::string text;
   int importance = 0;  // 0 is kept longest

@@ -1,4 +1,4 @@
-// folder.cpp: making a run's folder.
+// folder.cpp: creates a run's folder.
 #include "src/run/folder.h"
 
 #include <fcntl.h>
@@ -28,7 +28,7 @@ std::string local_time() {
   return {text.data(), std::strftime(text.data(), text.size(), "%Y%m%d-%H%M%S", &parts)};
 }
 
-// Two runs may begin in the same second: the second gets -2, and so on.
+// Two runs may begin in the same second: the second one gets -2, and so on.
 fs::path make_default(const RunOptions& options) {
   const fs::path parent = options.base / options.env;
   const std::string name = concat(local_time(), '-', options.seed);
@@ -43,7 +43,7 @@ void check_empty(const fs::path& folder) {
   std::string sample;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     if (entry.path().filename() != kLockName)
-      sample = entry.path().filename().string();  // left by a start that failed
+      sample = entry.path().filename().string();  // a lock may be left by a start that failed
   }
   if (sample.empty()) return;
   throw UsageError(
@@ -52,7 +52,8 @@ void check_empty(const fs::path& folder) {
              "runs/ENV/DATE-TIME-SEED, or remove that folder"));
 }
 
-// Whatever can be read on a terminal: spaces and letters of any script harm nobody, as in the folders above.
+// Accepts whatever can be read on a terminal: spaces and letters of any script do no harm, as in the folders
+// above.
 void check_folder_name(const std::string& name) {
   if (without_controls(name) == name && name.find_first_of("\n\t") == std::string::npos) return;
   throw UsageError(concat("run_dir: folder name '", without_controls(name), "' holds a control character"));
@@ -91,7 +92,7 @@ fs::path make_folder(const RunOptions& options) {
   try {
     const fs::path folder = options.run_dir.empty() ? make_default(options) : make_named(options.run_dir);
     check_writable(folder);
-    sync_folder(folder.parent_path());  // the folder's own name
+    sync_folder(folder.parent_path());  // makes the folder's own name durable
     return folder;
   } catch (const UsageError&) {
     throw;

@@ -1,12 +1,12 @@
-// folder.h: where a run's files go, and the proof that they can.
+// folder.h: creates the folder for a run's files, and proves that they can be written.
 #pragma once
 
 #include "src/run/run.h"
 
 namespace wd::run {
 
-// Makes options.run_dir, or BASE/ENV/DATE-TIME-SEED where that is empty, and writes and removes a file in it
-// to be sure of permission and room. Throws UsageError saying what is in the way and how to go on.
+// Creates options.run_dir, or BASE/ENV/DATE-TIME-SEED if that is empty, and writes and removes a file in it
+// to verify permission and room. Throws UsageError that says what is wrong and how to continue.
 std::filesystem::path make_folder(const RunOptions& options);
 
 }  // namespace wd::run

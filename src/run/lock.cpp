@@ -1,4 +1,4 @@
-// lock.cpp: flock, and the holder's name.
+// lock.cpp: the flock, and the name of its holder.
 #include "src/run/lock.h"
 
 #include <fcntl.h>

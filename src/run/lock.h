@@ -1,4 +1,4 @@
-// lock.h: one process a run folder.
+// lock.h: allows one process per run folder.
 #pragma once
 
 #include <filesystem>
@@ -7,18 +7,18 @@ namespace wd::run {
 
 inline constexpr const char* kLockName = ".lock";
 
-// An flock(2) on RUN/.lock for as long as this lives, and a note in it who holds it. The kernel lets go of a
-// dead holder's lock.
+// Holds an flock(2) on RUN/.lock for as long as it lives, and writes into that file who holds it. The kernel
+// releases the lock of a dead holder.
 class Lock {
  public:
-  // Throws UsageError naming the holder where there is one.
+  // Throws UsageError that names the holder if there is one.
   explicit Lock(const std::filesystem::path& folder);
   ~Lock();
   Lock(const Lock&) = delete;
   Lock& operator=(const Lock&) = delete;
 
-  // Whether the folder's .lock is still the file that is locked: it may have been removed, or moved away with
-  // its folder.
+  // Returns true if the folder's .lock is still the file that is locked: it may have been removed, or moved
+  // away with its folder.
   bool stands() const;
 
  private:

@@ -1,4 +1,4 @@
-// run.cpp: a run's files and its display, kept so that none of them can stop training.
+// run.cpp: a run's files and its display, written so that none of them can stop training.
 #include "src/run/run.h"
 
 #include <functional>
@@ -37,8 +37,8 @@ bool announce(const fs::path& folder) {
   return true;
 }
 
-// What a failure before this start left: whoever finds error.json learns that the run has failed, and this
-// one goes on.
+// Renames the error files of a failure before this start: error.json means that the run has failed, but this
+// run continues.
 void put_errors_by(const fs::path& folder) {
   std::vector<fs::path> left;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
@@ -56,7 +56,9 @@ struct Run::Parts {
   RunOptions options;
   fs::path folder;
   std::optional<run::Lock> lock;
-  bool announced;  // to the launcher, before anything but the lock is in the folder: it can start anew there
+  // The launcher learns of the folder before it holds anything but the lock, so that it can start again
+  // there.
+  bool announced;
   run::Display display;
   std::string config;
   std::optional<MetricsFile> metrics;
@@ -64,7 +66,7 @@ struct Run::Parts {
   Progress last;
   double summary_at_s = -std::numeric_limits<double>::infinity();
   std::int64_t lost_rows = 0;
-  std::set<std::string> failing;  // outputs whose trouble has been told
+  std::set<std::string> failing;  // outputs whose failure has been logged
   bool finished = false;
 
   explicit Parts(const RunOptions& given)
@@ -74,7 +76,7 @@ struct Run::Parts {
         announced(announce(folder)),
         display({.total_steps = given.total_steps, .max_seconds = given.max_seconds, .quiet = given.quiet}) {}
 
-  // Tells of a trouble once, and of its end; false while it lasts.
+  // Logs a failure once, and its end; returns false while it lasts.
   bool attempt(const std::string& output, const std::function<void()>& write) noexcept {
     try {
       write();
@@ -98,8 +100,8 @@ struct Run::Parts {
     logging::attach_file(folder / kLogName);
   }
 
-  // The same, in a folder that has them. Weights are files of their own, but a link would lead them
-  // elsewhere.
+  // Opens the same files in a folder that has them. Each weights file is a separate file, but a link in place
+  // of their folder would redirect them.
   void reopen_files(const RunOffsets& offsets) {
     put_errors_by(folder);
     std::error_code unknown;
@@ -116,8 +118,8 @@ struct Run::Parts {
     }
   }
 
-  // Someone may delete the folder of a run that they meant to look at again, or move it: weights, checkpoints
-  // and summary are then still kept.
+  // A user may delete or move the folder of a running training: weights, checkpoints and the summary are then
+  // still kept, in a new folder.
   void restore_folder() {
     std::error_code unreadable;
     if (fs::exists(folder / kMetricsName, unreadable)) return restore_lock();
@@ -131,7 +133,7 @@ struct Run::Parts {
     restore_lock();
   }
 
-  // Without .lock a second process would be let in.
+  // Without .lock, a second process would be let in.
   void restore_lock() {
     if (lock && lock->stands()) return;
     attempt(run::kLockName, [this] {

@@ -1,4 +1,4 @@
-// run.h: a run: the folder with everything that one training leaves, and the line that people watch.
+// run.h: a run: the folder with all files of one training, and the progress line that users watch.
 #pragma once
 
 #include <cstdint>
@@ -23,33 +23,34 @@ struct RunOptions {
   std::uint64_t seed = 0;
   std::filesystem::path run_dir;  // empty: BASE/ENV/DATE-TIME-SEED
   std::filesystem::path base = "runs";
-  std::int64_t total_steps = 0;      // environment steps to go to, for the ETA; 0: no such end
-  double max_seconds = 0.0;          // [s], for the ETA; 0: no such end
+  std::int64_t total_steps = 0;      // target number of environment steps, for the ETA; 0: none
+  double max_seconds = 0.0;          // [s], for the ETA; 0: no limit
   bool quiet = false;                // no progress on stdout
-  std::optional<RunOffsets> resume;  // go on in run_dir, whose files are cut back to here
+  std::optional<RunOffsets> resume;  // continue in run_dir, with its files cut back to these sizes
 };
 
-// Where training stands.
+// The progress of training.
 struct Progress {
   StepCounts counts;
   double wall_s = 0.0;  // since training began
-  // By policy; NaN where no episode has ended.
+  // By policy; NaN if no episode has ended.
   std::vector<std::pair<std::string, double>> mean_return;
-  std::uint64_t device_bytes = 0;  // memory taken on the accelerator; 0: show the process's
-  std::uint64_t peak_bytes = 0;    // most that was taken so far, on the accelerator or by the process
+  std::uint64_t device_bytes = 0;  // memory used on the accelerator; 0: show the process's
+  std::uint64_t peak_bytes = 0;    // max used so far, on the accelerator or by the process
 };
 
 enum class RunStatus { kRunning, kFinished, kStopped, kFailed };
 
-// Rank 0 has one. Once it is made, no full disk, deleted folder, closed terminal or reader that pauses stops
-// training: what cannot be written is logged, once, as an error. A folder that was deleted or moved away is
-// made again, with config.yaml, at the next write.
+// Only rank 0 has one. After it is constructed, no full disk, deleted folder, closed terminal or paused
+// reader stops training: an output that cannot be written is logged, once, as an error. A folder that was
+// deleted or moved away is created again, with config.yaml, at the next write.
 class Run {
  public:
-  // Makes the folder, or goes on in the one of options.resume, proves that it can be written, and locks it.
-  // Throws UsageError when a name is bad, the folder holds something, it cannot be written, another process
-  // uses it, or a file in it that would be written is none of a run's: a link, a pipe. From here on messages
-  // go to log.txt too. What the run's last failure left (error*.json) is renamed to previous_error*.json.
+  // Creates the folder, or continues in the one of options.resume, verifies that it can be written, and locks
+  // it. Throws UsageError if a name is bad, the folder is not empty, it cannot be written, another process
+  // uses it, or a file in it that would be written is not a run's own (a link, a pipe). From then on,
+  // messages go to log.txt too. Files left by the run's last failure (error*.json) are renamed to
+  // previous_error*.json.
   explicit Run(const RunOptions& options);
   ~Run();  // a run that was not finished is marked failed
   Run(const Run&) = delete;
@@ -57,29 +58,31 @@ class Run {
 
   const std::filesystem::path& folder() const;
 
-  // How far metrics.jsonl and the event file go, and these files. A deleted folder is made again first.
+  // The current sizes of metrics.jsonl and the event file, and these files. A deleted folder is created again
+  // first.
   RunOffsets offsets() const;
   std::vector<std::filesystem::path> growing_files() const;
 
-  // config.yaml, the effective configuration. Throws std::runtime_error: training has not begun.
+  // Writes config.yaml, the effective configuration. Throws std::runtime_error: training has not begun yet.
   void write_config(std::string_view yaml);
   const std::string& config() const;
 
-  // One line in metrics.jsonl, and TensorBoard's points at x = env_steps; neither waits in a buffer.
+  // Appends one line to metrics.jsonl, and TensorBoard's points at x = env_steps; neither waits in a buffer.
   void log(const MetricsRow& row);
 
   // Redraws the live line (terminal) or prints one line, and keeps summary.json up to date.
   void display(const Progress& progress);
 
-  // Erases the live line, so that a table can stand in its place; the next display() draws it below.
+  // Erases the live line, so that a table can be printed in its place; the next display() draws it below.
   void make_room();
 
-  // weights/POLICY.safetensors, atomically. False, and an error in the log, when the disk refuses: go on
-  // training, but a program whose last weights were not saved must not exit with 0.
+  // Writes weights/POLICY.safetensors atomically. If that fails, it logs an error and returns false: training
+  // continues, but a program whose last weights were not saved must not exit with 0.
   [[nodiscard]] bool save_weights(std::string_view policy, std::span<const TensorView> tensors,
                                   const TensorMetadata& metadata = {});
 
-  // The last summary.json. stop_reason: "total_steps", "max_seconds", "stop_return", "signal", or the error.
+  // Writes the last summary.json. stop_reason: "total_steps", "max_seconds", "stop_return", "signal", or the
+  // error.
   void finish(RunStatus status, std::string_view stop_reason, const Progress& progress);
 
  private:

@@ -1,4 +1,4 @@
-// summary.cpp: summary.json.
+// summary.cpp: writes summary.json.
 #include "src/run/summary.h"
 
 #include "src/base/json.h"
@@ -31,7 +31,7 @@ double rate(std::int64_t count, double seconds) {
 std::string summary_json(const RunOptions& options, RunStatus status, std::string_view stop_reason,
                          const Progress& progress) {
   Json returns = Json::object();
-  for (const auto& [policy, value] : progress.mean_return) returns[policy] = value;  // NaN is dumped as null
+  for (const auto& [policy, value] : progress.mean_return) returns[policy] = value;  // NaN is written as null
   const Json json{{"status", status_name(status)},
                   {"env", options.env},
                   {"device", options.device},

@@ -1,4 +1,4 @@
-// summary.h: summary.json: what a run is and came to, for people and scripts.
+// summary.h: summary.json: the settings and results of a run, for users and scripts.
 #pragma once
 
 #include "src/run/run.h"

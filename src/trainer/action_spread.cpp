@@ -1,4 +1,4 @@
-// action_spread.cpp: weighted deviations along each axis of [T, E, A, head].
+// action_spread.cpp: weighted standard deviations along each axis of [T, E, A, head].
 #include "src/trainer/action_spread.h"
 
 #include <ATen/ATen.h>
@@ -7,7 +7,8 @@ namespace wd {
 
 ActionSpread action_spread(const PolicyBuffers& buffers) {
   const at::Tensor action = buffers.action.to(at::kDouble);
-  const at::Tensor counts = buffers.mask.to(at::kDouble).unsqueeze(-1);  // of transitions that happened
+  // 1 for each transition that happened.
+  const at::Tensor counts = buffers.mask.to(at::kDouble).unsqueeze(-1);
   const at::Tensor first = action * counts, second = action * first;
   ActionSpread spread;
   for (std::size_t axis = 0; axis < spread.by_axis.size(); ++axis) {

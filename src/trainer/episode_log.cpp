@@ -1,4 +1,4 @@
-// episode_log.cpp: finished episodes, in the order of steps and then replicas.
+// episode_log.cpp: finished episodes, ordered by step and then by replica.
 #include "src/trainer/episode_log.h"
 
 #include <ATen/ATen.h>
@@ -40,7 +40,7 @@ EpisodeLog::EpisodeLog(const Trajectory& trajectory, Device device, ProcessGroup
                          {},
                          {}});
   }
-  // An episode that ends is followed by a step that resets. On a GPU the record holds some more rollouts.
+  // An episode that ends is followed by a reset step. On a GPU the record has room for several rollouts.
   constexpr std::int64_t kRoom = 65536;
   max_ = (T + 1) / 2 * E;
   const auto longs = trajectory.terminated().options().dtype(at::kLong);
@@ -103,8 +103,8 @@ void EpisodeLog::read_if_due() {
   if (!device_.is_cuda() || (unread_ + 1) * max_ > record_.size(0)) read();
 }
 
-// Episodes that ended on this rank: [n, 2 + policies + statistics] float64, on the host: place in the order
-// of steps and then replicas, length, returns, statistics. Valid until the next follow().
+// Returns the episodes that ended on this rank, [n, 2 + policies + statistics] float64, on the host: position
+// in the order of steps and then replicas, length, returns, statistics. Valid until the next follow().
 at::Tensor EpisodeLog::ended_here() {
   const auto count = count_.item<std::int64_t>();
   const at::Tensor rows = record_.narrow(0, 0, count).cpu();
@@ -178,8 +178,7 @@ std::vector<NamedTensor> EpisodeLog::state() const {
   return state;
 }
 
-// Where the tensor is a list, it is one of the hundred episodes that ended last, of which nobody knows whose
-// they were.
+// If the tensor is a list, it holds the last hundred episodes that ended, and their replicas are unknown.
 void EpisodeLog::restore_window(const NamedTensor& saved, ReturnWindow& window) {
   const at::Tensor& tensor = saved.tensor;
   const std::vector<std::int64_t> rows = {window.replicas(), window.most()};

@@ -1,4 +1,5 @@
-// episode_log.h: finished episodes by policy, on all ranks: those of the logging interval, and the last ones.
+// episode_log.h: finished episodes by policy, on all ranks: those of the logging interval, and the latest
+// ones.
 #pragma once
 
 #include <vector>
@@ -14,32 +15,31 @@ class EpisodeLog {
  public:
   EpisodeLog(const Trajectory& trajectory, Device device, ProcessGroup group);
 
-  // Before the first follow(): the first episodes of these replicas of this rank do not count.
+  // Call it before the first follow(): the first episodes of these replicas of this rank do not count.
   void leave_out_first(const std::vector<bool>& replicas);
-  // Follows the episodes of the rollout, and keeps a record of those that ended. Enqueues.
+  // Follows the episodes of the rollout, and records those that ended. Enqueues.
   void follow(const TrainingClock& clock);
-  // After each follow(): takes in what ended where that costs nothing, on the CPU, or where the record might
-  // not hold another rollout's. All ranks.
+  // Call it after each follow(): calls read() on the CPU, where that costs nothing, or if the record might
+  // not have room for another rollout. All ranks.
   void read_if_due();
-  // Takes in what ended on every rank, in one order for all numbers of ranks. Synchronises on CUDA. All
-  // ranks.
+  // Reads the episodes that ended on every rank, in an order that does not depend on the number of ranks.
+  // Synchronizes on CUDA. All ranks.
   void read();
 
   struct Interval {
     std::int64_t episodes = 0;
-    double mean_return = 0.0, max_return = 0.0, mean_length = 0.0;  // NaN where no episode ended
+    double mean_return = 0.0, max_return = 0.0, mean_length = 0.0;  // NaN if no episode ended
   };
-  // Means of the environment's statistics over the episodes that ended since the last call, NaN where none
-  // did.
+  // Means of the environment's statistics over the episodes that ended since the last call, NaN if none did.
   std::vector<double> take_statistics();
-  // What ended since the last call.
+  // The episodes that ended since the last call.
   Interval take_interval(std::size_t policy);
   // The last episodes of every replica of the job.
   const ReturnWindow& window(std::size_t policy) const { return policies_[policy].window; }
 
-  // All that it keeps from one rollout to the next, by policy.
+  // All state that it keeps from one rollout to the next, by policy.
   std::vector<NamedTensor> state() const;
-  // Throws std::runtime_error where the state is not of this training.
+  // Throws std::runtime_error if the state is not of this training.
   void restore(const std::vector<NamedTensor>& state);
 
  private:
@@ -60,7 +60,7 @@ class EpisodeLog {
   std::vector<std::vector<double>> statistics_;  // by statistic, of the interval
   // Episodes that ended since the last read, on the device (kernels/episodes.h).
   at::Tensor record_, count_, offset_;
-  std::int64_t max_ = 0;     // episodes that one rollout can end
+  std::int64_t max_ = 0;     // max episodes that can end in one rollout
   std::int64_t unread_ = 0;  // rollouts in the record
 };
 

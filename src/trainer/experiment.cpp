@@ -1,4 +1,4 @@
-// experiment.cpp: the configuration of an environment that is found by its name.
+// experiment.cpp: loads the configuration of an environment that is found by its name.
 #include "wd/experiment.h"
 
 #include <dlfcn.h>
@@ -11,7 +11,7 @@ namespace wd {
 
 namespace {
 
-// The folder of the file that this code was loaded from.
+// The folder of the file from which this code was loaded.
 std::filesystem::path library_folder() {
   Dl_info info{};
   if (::dladdr(reinterpret_cast<const void*>(&config_folders), &info) == 0 || info.dli_fname == nullptr)

@@ -1,4 +1,4 @@
-// impl.h: the parts of a trainer, in the order in which data meets them.
+// impl.h: the parts of a trainer, in the order in which data passes through them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,7 +20,7 @@ namespace wd {
 using Seconds = std::chrono::duration<double>;
 using Clock = std::chrono::steady_clock;
 
-// Copies of tensors, to be put back: allocated once.
+// Copies of tensors, from which they can be restored; allocated once.
 class Backup {
  public:
   void keep(const std::vector<at::Tensor>& tensors) {
@@ -48,16 +48,16 @@ struct Trainer::Impl {
   EpisodeLog episodes;
   Guard guard;
   Timeline timeline;
-  TrainingClock clock;  // counts, on the device
+  TrainingClock clock;  // the counts, in device memory
   Graph rollout_graph, update_graph;
-  Branches branches;  // one a policy
+  Branches branches;  // one per policy
   StepCounts counts;
   StepCounts counts_at_metrics;
   Clock::time_point start = Clock::now(), metrics_taken = start;
   bool started = false, straggler_told = false;
-  std::int64_t rollouts = 0;                    // of this object
-  Backup backup;                                // of what an iteration changes before it counts
-  at::Tensor flag = at::zeros({1}, at::kLong);  // on the host, for what ranks tell one another
+  std::int64_t rollouts = 0;                    // rollouts that this object made
+  Backup backup;                                // the tensors that an iteration changes, as before it
+  at::Tensor flag = at::zeros({1}, at::kLong);  // on the host, for communication between ranks
 
   Impl(const Config& c, const Environment& environment, Device d, ProcessGroup g);
 
@@ -66,7 +66,7 @@ struct Trainer::Impl {
   void leave_out_cut_episodes();
   void poison(const std::string& tensor);
   void synchronize();
-  void parameters_changed();  // from outside of an update
+  void parameters_changed();  // call this after changes from outside an update
   std::vector<at::Tensor> learned() const;
   std::vector<at::Tensor> changing() const;
   bool preempts() const { return config.trainer.straggler_preempt > 0.0 && group.size() > 1; }

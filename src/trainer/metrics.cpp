@@ -1,4 +1,4 @@
-// metrics.cpp: what an interval of training measured, over all ranks.
+// metrics.cpp: the metrics of an interval of training, over all ranks.
 #include <ATen/ATen.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 
@@ -17,8 +17,8 @@ namespace wd {
 
 namespace {
 
-// The least and the greatest reward of this rank's transitions; NaN where it has none. Piece by piece: it
-// needs little memory.
+// The minimum and maximum reward of this rank's transitions; NaN if it has none. Works piece by piece, to use
+// little memory.
 std::pair<double, double> reward_limits(const PolicyBuffers& buffers) {
   constexpr std::int64_t kPiece = std::int64_t{1} << 20;
   constexpr double kNone = std::numeric_limits<double>::infinity();
@@ -70,7 +70,7 @@ void Trainer::Impl::add_policy_metrics(MetricsRow& row, std::size_t p) {
   }
 }
 
-// How long rollouts took on the slowest rank and on an average one; a warning, once.
+// Adds how long rollouts took on the slowest rank and on average; warns once if they differ much.
 void Trainer::Impl::report_stragglers(double rollout_s, MetricsRow& row) {
   const at::Tensor all = group.all_gather_rows(at::full({1}, rollout_s, at::kDouble));
   const double mean = all.mean().item<double>(), longest = all.max().item<double>();
@@ -109,7 +109,7 @@ MetricsRow Trainer::take_metrics() {
   row.add("time/wall_s", Seconds(now - self.start).count());
   row.add("time/env_steps_per_s", steps / interval);
   row.add("time/agent_steps_per_s", steps * self.replicas.spec().num_agents() / interval);
-  // Where the rollout was replayed in one piece, nobody knows how it splits.
+  // If the rollout was replayed in one piece, its division into phases is unknown.
   const bool split = spent(Phase::kRollout) == 0.0;
   row.add("time/environment_s", split ? spent(Phase::kEnvironment) : std::nan(""));
   row.add("time/inference_s", split ? spent(Phase::kInference) : std::nan(""));

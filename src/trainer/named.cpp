@@ -1,4 +1,4 @@
-// named.cpp: look-up and checked copies.
+// named.cpp: finds named tensors, and copies them with checks.
 #include "src/trainer/named.h"
 
 #include <ATen/ATen.h>

@@ -1,4 +1,4 @@
-// profile_report.cpp: a profile as a table and as JSON.
+// profile_report.cpp: writes a profile as a table and as JSON.
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -21,7 +21,7 @@ std::string percent(double part, double whole) {
   return whole > 0.0 ? number(100.0 * part / whole, "%.1f %%") : "-";
 }
 
-// Rollouts are one piece only where a GPU replays them.
+// Rollouts are one single phase only if a GPU replays them.
 bool is_told(const ProfileReport& report, std::size_t phase) {
   return phase != static_cast<std::size_t>(Phase::kRollout) || report.phases[phase] > 0.0;
 }
@@ -32,7 +32,7 @@ double sum(const std::array<double, kNumPhases>& phases) {
   return all;
 }
 
-// What threads did in none of the operations: other code, and waiting.
+// Time of threads outside all operations: other code, and waiting.
 double rest(const ProfileReport& report, Phase phase) {
   double seconds = report.phases[static_cast<std::size_t>(phase)] * report.threads;
   for (const profile::Operation& one : report.operations)

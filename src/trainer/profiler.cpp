@@ -1,4 +1,4 @@
-// profiler.cpp: phases from the trainer's timeline, operations from scopes, kernels from CUPTI.
+// profiler.cpp: collects phases from the trainer's timeline, operations from scopes, and kernels from CUPTI.
 #include "src/trainer/profiler.h"
 
 #include "src/device/device.h"

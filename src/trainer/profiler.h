@@ -1,4 +1,4 @@
-// profiler.h: some iterations of a training looked at closely, and the table that comes of it.
+// profiler.h: profiles some iterations of a training, and reports the result as a table.
 #pragma once
 
 #include <functional>
@@ -11,11 +11,11 @@
 
 namespace wd {
 
-// What was seen in `iterations` whole iterations.
+// The measurements of `iterations` whole iterations.
 struct ProfileReport {
   std::string env, device, device_name;
   int iterations = 0, threads = 1;
-  std::int64_t env_steps = 0, steps = 0;       // of the rollouts: all replicas together; each replica's
+  std::int64_t env_steps = 0, steps = 0;       // of the rollouts: over all replicas; per replica
   double seconds = 0.0;                        // by the host's clock
   std::array<double, kNumPhases> phases{};     // [s] on the clock of the device
   std::vector<profile::Operation> operations;  // CPU
@@ -25,24 +25,23 @@ struct ProfileReport {
 std::string profile_text(const ProfileReport& report);
 std::string profile_json(const ProfileReport& report);
 
-// Waits for kWarmUp iterations, then looks at `iterations` of them. Not between begin() and end() it costs
-// nothing.
+// Waits for kWarmUp iterations, then profiles `iterations` of them. The other iterations run at full speed.
 class Profiler {
  public:
   static constexpr int kWarmUp = 2;
 
   explicit Profiler(int iterations) : wanted_(iterations) {}
 
-  // Around every iteration; after(), where the last one that was wanted is over, tells what was seen.
+  // Call these around every iteration; after() returns the report when the last requested one is over.
   void before(Trainer& trainer);
   std::optional<ProfileReport> after(Trainer& trainer);
-  // What was seen so far, where training ends before its time; none where that is nothing.
+  // Returns the report so far if training ends early; none if there is nothing to report.
   std::optional<ProfileReport> end(Trainer& trainer);
 
  private:
   ProfileReport report(Trainer& trainer);
 
-  int wanted_, seen_ = 0;  // iterations, the warm-up included
+  int wanted_, seen_ = 0;  // iterations; seen_ includes the warm-up
   bool running_ = false;
   std::chrono::steady_clock::time_point start_;
   StepCounts counts_;

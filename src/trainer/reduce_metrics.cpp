@@ -1,4 +1,4 @@
-// reduce_metrics.cpp: every rank gets all rows and reduces them in the order of ranks.
+// reduce_metrics.cpp: every rank gets all rows and reduces them in rank order.
 #include "src/trainer/reduce_metrics.h"
 
 #include <ATen/ATen.h>
@@ -10,7 +10,7 @@ namespace wd {
 
 namespace {
 
-// NaN where no rank measured anything.
+// Returns NaN if no rank measured anything.
 double reduce(Reduce how, const std::vector<double>& measured) {
   if (measured.empty()) return std::nan("");
   if (how == Reduce::kMin) return *std::min_element(measured.begin(), measured.end());
@@ -29,7 +29,7 @@ MetricsRow reduce(const MetricsRow& row, const ProcessGroup& group) {
   for (std::int64_t k = 0; k < n; ++k) own[0][k] = row.values()[static_cast<std::size_t>(k)].second;
   const at::Tensor all = group.all_gather_rows(own);
   MetricsRow reduced(row.counts());
-  for (auto k = static_cast<std::int64_t>(reduced.values().size()); k < n; ++k) {  // behind the counts
+  for (auto k = static_cast<std::int64_t>(reduced.values().size()); k < n; ++k) {  // after the counts
     const std::string& name = row.values()[static_cast<std::size_t>(k)].first;
     std::vector<double> measured;
     for (std::int64_t r = 0; r < all.size(0); ++r) {

@@ -1,4 +1,4 @@
-// reduce_metrics.h: the metrics of all ranks as one row.
+// reduce_metrics.h: combines the metrics of all ranks into one row.
 #pragma once
 
 #include "wd/metrics.h"
@@ -6,8 +6,8 @@
 
 namespace wd {
 
-// Each metric reduced as it declares: sum, maximum, minimum, or mean over the ranks that measured it. Ranks
-// have the same names in the same order. All ranks; the same row on each.
+// Reduces each metric as it declares: sum, maximum, minimum, or mean over the ranks that measured it. Ranks
+// have the same names in the same order. Returns the same row on every rank. All ranks.
 MetricsRow reduce(const MetricsRow& row, const ProcessGroup& group);
 
 }  // namespace wd

@@ -1,4 +1,4 @@
-// return_window.cpp: a row of returns for each replica, moved on by every episode.
+// return_window.cpp: a row of returns for each replica, shifted by every episode.
 #include "src/trainer/return_window.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ ReturnWindow::ReturnWindow(std::int64_t replicas)
       max_((size_ + replicas - 1) / replicas),
       values_(static_cast<std::size_t>(replicas * max_), std::nan("")) {}
 
-// Of this replica's row the last so many count.
+// Number of entries at the end of this replica's row that count.
 std::int64_t ReturnWindow::share(std::int64_t replica) const {
   return size_ / replicas_ + (replica < size_ % replicas_ ? 1 : 0);
 }

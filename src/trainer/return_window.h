@@ -1,4 +1,4 @@
-// return_window.h: the last episodes of every replica, from each a number that is fixed beforehand.
+// return_window.h: the last episodes of every replica, with a number per replica that is fixed beforehand.
 #pragma once
 
 #include <cstdint>
@@ -7,28 +7,29 @@
 
 namespace wd {
 
-// The last episodes to end are no fair sample of a policy's: where many replicas began together, those that
-// fail early and those that last come in waves, and a hundred of a thousand replicas' may all be of one wave.
-// But the last episode that a replica has finished is, at any moment fixed beforehand, as long as any other
-// of the same policy (docs/design/0014-which-episodes-count.md).
+// The last episodes to end are not a fair sample of a policy's episodes: if many replicas began together,
+// episodes that fail early and episodes that last long end in waves, and the last hundred of a thousand
+// replicas may all be from one wave. But the last episode that a replica has finished is, at any moment fixed
+// beforehand, on average as long as any other of the same policy (docs/design/0014-which-episodes-count.md).
 class ReturnWindow {
  public:
   static constexpr std::int64_t kMin = 100, kMinOfReplica = 2;
 
   explicit ReturnWindow(std::int64_t replicas);
 
-  // An episode of this replica, later than those before.
+  // Adds an episode of this replica, later than those before.
   void add(std::int64_t replica, double value);
-  // Whether every replica has played its share.
+  // Returns true if every replica has played its share.
   bool full() const { return count_ == size_; }
-  // Of what it holds; NaN while that is nothing. Summed in the order of replicas, whoever added first.
+  // Mean of the episodes that it holds; NaN if there are none. The sum is in the order of replicas, not of
+  // add().
   double mean() const;
 
   std::int64_t replicas() const { return replicas_; }
   std::int64_t most() const { return max_; }
-  // [replicas, most]: the oldest of a replica first; NaN where there is none.
+  // [replicas, most]: oldest episode of a replica first; NaN if there is none.
   const std::vector<double>& values() const { return values_; }
-  // Takes over what another's values() were: as many numbers as this one's.
+  // Replaces the values by another window's values(), which must have the same size.
   void restore(const double* values);
 
  private:
@@ -37,7 +38,7 @@ class ReturnWindow {
   std::int64_t replicas_, size_, max_;
   std::int64_t count_ = 0;
   std::vector<double> values_;
-  mutable std::optional<double> mean_;  // where it has been asked for since the last add()
+  mutable std::optional<double> mean_;  // set if it was requested since the last add()
 };
 
 }  // namespace wd

@@ -1,4 +1,4 @@
-// state.cpp: everything that the next iteration depends on, from the ranks to rank 0 and back.
+// state.cpp: moves everything that the next iteration depends on from the ranks to rank 0 and back.
 #include <ATen/ATen.h>
 #include <xxhash.h>
 
@@ -11,7 +11,7 @@ namespace wd {
 
 namespace {
 
-// Rank 0's tensor, on the host of every rank. Its type is one of those that checkpoints hold.
+// Returns rank 0's tensor, on the host of every rank. Its type is one of those that checkpoints hold.
 at::Tensor distribute(const ProcessGroup& group, const at::Tensor& source) {
   if (group.size() == 1) return source;
   constexpr std::int64_t kMaxDimensions = 8;
@@ -31,7 +31,7 @@ at::Tensor distribute(const ProcessGroup& group, const at::Tensor& source) {
   return tensor;
 }
 
-// This rank's rows of rank 0's tensor, on the host.
+// Returns this rank's rows of rank 0's tensor, on the host.
 at::Tensor share_out(const ProcessGroup& group, const NamedTensor& own, const at::Tensor& source) {
   std::vector<std::int64_t> shape = own.tensor.sizes().vec();
   at::Tensor rows = at::empty(shape, own.tensor.options().device(at::kCPU));
@@ -47,7 +47,7 @@ at::Tensor share_out(const ProcessGroup& group, const NamedTensor& own, const at
 
 }  // namespace
 
-// All that is saved, by file: the tensors themselves.
+// Everything that is saved, by file: the tensors themselves, not copies.
 std::map<std::string, std::vector<NamedTensor>> Trainer::Impl::files() const {
   std::map<std::string, std::vector<NamedTensor>> files;
   for (std::size_t p = 0; p < policies.size(); ++p) {
@@ -73,7 +73,7 @@ Snapshot Trainer::snapshot() const {
   return snapshot;
 }
 
-// Rows of replicas are those of all ranks; what else is kept of episodes is as long as there were episodes.
+// Rows of replicas cover all ranks; the other episode data are as long as the number of episodes.
 SnapshotForms Trainer::snapshot_forms() const {
   SnapshotForms forms;
   for (const auto& [file, tensors] : impl_->files()) {
@@ -84,14 +84,14 @@ SnapshotForms Trainer::snapshot_forms() const {
       } else if (file == "episodes" && form.shape.size() == 1) {
         form.shape = {kAnyLength};
       } else if (file == "episodes") {
-        form.or_list = true;  // as checkpoints had it before each replica had a row
+        form.or_list = true;  // as in checkpoints from before each replica had a row
       }
     }
   }
   return forms;
 }
 
-// Rank 0 has the snapshot; what belongs to replicas goes to the ranks that step them, the rest to all.
+// Rank 0 has the snapshot; replica data go to the ranks that step the replicas, the rest to all ranks.
 void Trainer::restore(const Snapshot& snapshot) {
   Impl& self = *impl_;
   const ProcessGroup& group = self.group;
@@ -147,9 +147,8 @@ void Trainer::check_ranks_agree() const {
       others += concat(others.empty() ? "" : ", ", r);
   WD_CHECK(others.empty(), "after iteration ", self.counts.iteration,
            " parameters, moments or counters of rank ", others,
-           " are not those of rank 0: the ranks have drifted apart, and nothing more is learned; go on from "
-           "a checkpoint "
-           "before, and look for a machine with faulty memory or another build");
+           " are not those of rank 0: the ranks have drifted apart, and training stops; resume from an "
+           "earlier checkpoint, and look for a machine with faulty memory or a different build");
 }
 
 }  // namespace wd

@@ -1,4 +1,4 @@
-// timeline.cpp: phases timed by the host's clock, or by CUDA events through torch's device-independent
+// timeline.cpp: times phases by the host's clock, or by CUDA events through torch's device-independent
 // interface.
 #include "src/trainer/timeline.h"
 
@@ -17,8 +17,9 @@ using Clock = std::chrono::steady_clock;
 struct Timeline::Impl {
   Device device;
   Clock::time_point last = Clock::now();
-  std::array<double, kNumPhases> seconds{}, told{};  // of all time; of it what totals() has told
-  std::vector<c10::Event> events;  // CUDA: one a mark, reused; the first opens the first piece
+  // Since construction, and the part of that which totals() has returned.
+  std::array<double, kNumPhases> seconds{}, told{};
+  std::vector<c10::Event> events;  // CUDA: one per mark, reused; the first begins the first piece
   std::vector<Phase> phases;       // of the pieces between events
 
   c10::Device place() const { return {c10::kCUDA, static_cast<c10::DeviceIndex>(device.index)}; }

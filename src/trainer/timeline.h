@@ -1,5 +1,5 @@
-// timeline.h: how the time of an iteration splits over its phases, on the clock of the device that does the
-// work.
+// timeline.h: how the time of an iteration is divided among its phases, on the clock of the device that does
+// the work.
 #pragma once
 
 #include <array>
@@ -10,8 +10,8 @@
 
 namespace wd {
 
-// Marks cut time into pieces: what passed since the last mark belongs to the phase named at the next. On CUDA
-// a mark is an event on the current stream, and only totals() waits for it.
+// Marks divide time into pieces: the time since the last mark belongs to the phase of the next mark. On CUDA
+// a mark is an event on the current stream, and only totals() and all() wait for it.
 class Timeline {
  public:
   explicit Timeline(Device device);

@@ -1,4 +1,4 @@
-// train.cpp: iterations until the configuration's end is reached, with the run's files on the way.
+// train.cpp: runs iterations until the configured end is reached, and writes the run's files meanwhile.
 #include "src/trainer/train.h"
 
 #include <ATen/ATen.h>
@@ -55,23 +55,23 @@ class Session {
   void end();
   void warn_if_graphs_disabled() const;
 
-  static constexpr std::int64_t kWarmUp =
-      2;  // iterations, in which everything is allocated, and graphs are captured
+  // Iterations in which everything is allocated and graphs are captured.
+  static constexpr std::int64_t kWarmUp = 2;
 
   void tell(std::optional<ProfileReport> report);
 
   const TrainOptions& options_;
   const Config& config_;
   Trainer& trainer_;
-  Run* run_;                  // rank 0's; null elsewhere
+  Run* run_;                  // rank 0's; null on other ranks
   Checkpoints* checkpoints_;  // the same
   Profiler profiler_;
   Clock::time_point start_ = Clock::now();
-  std::int64_t reported_ = 0;  // iteration
+  std::int64_t reported_ = 0;  // iteration of the last report
   at::Tensor stop_flags_ = at::zeros({3}, at::kLong);
   Clock::time_point saved_ = Clock::now();  // when the newest checkpoint was begun
-  bool save_by_time_ = false;               // on all ranks, as rank 0's clock says
-  double checkpoint_seconds_ = 0.0;         // that training waited for checkpoints, since the last report
+  bool save_by_time_ = false;               // the same on all ranks: decided by rank 0's clock
+  double checkpoint_seconds_ = 0.0;         // time that training waited for checkpoints since the last report
 };
 
 Progress Session::progress() const {
@@ -87,7 +87,7 @@ Progress Session::progress() const {
   return progress;
 }
 
-// An empty reason while training goes on. The ranks decide together: what one of them is told, all obey.
+// The reason is empty while training continues. The ranks decide together: if one is told to stop, all stop.
 TrainEnd Session::reason_to_stop() {
   const double every = config_.saving.checkpoint_seconds;
   auto* const told = stop_flags_.mutable_data_ptr<std::int64_t>();
@@ -112,7 +112,7 @@ void Session::report() {
   checkpoint_seconds_ = 0.0;
 }
 
-// False where a file could not be written; the run's log says why.
+// Returns false if a file could not be written; the run's log says why.
 bool Session::save_weights() {
   trainer_.check();
   if (run_ == nullptr) return true;
@@ -123,7 +123,7 @@ bool Session::save_weights() {
   return saved;
 }
 
-// False where the one before could not be written.
+// Returns false if the previous checkpoint could not be written.
 bool Session::save_checkpoint() {
   heartbeat::enter(heartbeat::Phase::kCheckpoint);
   const Clock::time_point start = saved_ = Clock::now();
@@ -144,7 +144,7 @@ bool Session::save_checkpoint(Snapshot snapshot) {
   return checkpoints_->save(std::move(snapshot), info, run_->config(), run_->growing_files());
 }
 
-// The first checkpoint stands before the first step: from here on a run can always go on.
+// The first checkpoint is written before the first step, so that a run can always be resumed.
 void Session::begin() {
   if (trainer_.counts().iteration > 0) return;
   heartbeat::enter(heartbeat::Phase::kCheckpoint);
@@ -164,7 +164,8 @@ void Session::begin() {
 void Session::end() {
   if (reported_ < trainer_.counts().iteration) report();
   const bool weights = save_weights();
-  const at::Tensor missing = at::zeros({1}, at::kLong);  // rank 0 knows, and all take part in a checkpoint
+  // Rank 0 knows whether it is missing, and all ranks take part in a checkpoint.
+  const at::Tensor missing = at::zeros({1}, at::kLong);
   if (checkpoints_ != nullptr) missing.fill_(checkpoints_->holds(trainer_.counts().iteration) ? 0 : 1);
   trainer_.group().all_reduce(missing);
   if (missing.item<std::int64_t>() != 0) save_checkpoint();
@@ -179,7 +180,7 @@ void Session::tell(std::optional<ProfileReport> report) {
   options_.profiled(profile_text(*report), profile_json(*report));
 }
 
-// Where graphs were asked for and cannot be, somebody wonders why it is slow.
+// If graphs were requested but cannot be used, tells the user why training is slow.
 void Session::warn_if_graphs_disabled() const {
   const TrainerSettings& trainer = config_.trainer;
   if (!trainer_.replicas().device().is_cuda() || !trainer.cuda_graphs || run_ == nullptr) return;
@@ -206,7 +207,7 @@ TrainEnd Session::go_on_to_the_end() {
   TrainEnd end_of_training = reason_to_stop();
   while (end_of_training.reason.empty()) {
     const std::int64_t iteration = trainer_.counts().iteration + 1;
-    heartbeat::enter(heartbeat::Phase::kRollout);  // whatever was saved or logged before is over
+    heartbeat::enter(heartbeat::Phase::kRollout);  // whatever was saved or logged before is complete
     heartbeat::iteration(iteration);
     options_.fault.inject(iteration);
     iterate.poison = options_.fault.tensor_in(iteration);
@@ -223,7 +224,7 @@ TrainEnd Session::go_on_to_the_end() {
     if (due(config_.trainer.canary_freq)) trainer_.check_ranks_agree();
     if (!complete) break;
     if (due(saving.metrics_log_freq)) report();
-    // A full disk must not end training: only the last weights and the last checkpoint decide about success.
+    // A full disk must not end training: only the last weights and the last checkpoint determine success.
     if (due(saving.model_params_save_freq)) save_weights();
     if (due(saving.checkpoint_freq) || save_by_time_) save_checkpoint();
   }
@@ -257,7 +258,7 @@ TrainEnd train(const TrainOptions& options, Trainer& trainer, Run* run, Checkpoi
     trainer.group().abort();
     if (run != nullptr) {
       run->finish(RunStatus::kFailed, plain_message(error), session.progress());
-      logging::to_file("failed: " + plain_message(error));  // stderr gets it from who catches it
+      logging::to_file("failed: " + plain_message(error));  // the code that catches it writes to stderr
     }
     throw;
   }

@@ -29,7 +29,7 @@ std::string read_starts(const std::string& path) {
 
 constexpr const char* kRollouts = "rollouts";
 
-// `flag`: [1] int64 on the host, to be overwritten.
+// `flag`: [1] int64 on the host, overwritten.
 bool any(const ProcessGroup& group, const at::Tensor& flag, bool here) {
   *flag.mutable_data_ptr<std::int64_t>() = here ? 1 : 0;
   group.all_reduce(flag, ReduceOp::kMax);
@@ -104,7 +104,7 @@ void Trainer::Impl::leave_out_cut_episodes() {
   episodes.leave_out_first(cut);
 }
 
-// For tests: NaN where it hurts, or a number that is a little wrong.
+// For tests: writes NaN to the named tensor, or makes a weight slightly wrong.
 void Trainer::Impl::poison(const std::string& tensor) {
   const double nan = std::nan("");
   PolicyBuffers& buffers = trajectory.policies()[0];
@@ -116,7 +116,7 @@ void Trainer::Impl::poison(const std::string& tensor) {
   parameters_changed();
 }
 
-// What is the same on all ranks: parameters, moments, steps of the optimizer.
+// The tensors that are the same on all ranks: parameters, moments, steps of the optimizer.
 std::vector<at::Tensor> Trainer::Impl::learned() const {
   std::vector<at::Tensor> tensors;
   for (const Policy& policy : policies) tensors.push_back(policy.parameters());
@@ -125,7 +125,7 @@ std::vector<at::Tensor> Trainer::Impl::learned() const {
   return tensors;
 }
 
-// What an iteration changes as it goes.
+// The tensors that an iteration changes while it runs.
 std::vector<at::Tensor> Trainer::Impl::changing() const {
   std::vector<at::Tensor> tensors = learned();
   tensors.push_back(replicas.blocks());
@@ -141,7 +141,7 @@ void Trainer::Impl::parameters_changed() {
   for (Policy& policy : policies) policy.refresh_shadow();
 }
 
-// Whether the host has nothing to do or to decide within the iteration.
+// Returns true if the host has nothing to do or to decide within the iteration.
 bool Trainer::Impl::replays(const IterateOptions& options) const {
   return device.is_cuda() && config.trainer.cuda_graphs && !preempts() && !options.should_stop &&
          options.step_delay.count() == 0 && options.poison.empty();
@@ -156,7 +156,7 @@ bool Trainer::Impl::rollout(const IterateOptions& options) {
   return true;
 }
 
-// All steps of a rollout; marks in the timeline cut it into its phases.
+// Makes all steps of a rollout; marks in the timeline divide it into its phases.
 bool Trainer::Impl::step_through(const IterateOptions& options, bool with_marks) {
   const auto mark = [&](Phase phase) {
     if (with_marks) timeline.mark(phase);
@@ -200,14 +200,14 @@ bool Trainer::Impl::step_through(const IterateOptions& options, bool with_marks)
   return true;
 }
 
-// Each rank counts its rollouts up by one, whether they were complete or not.
+// Each rank adds one to the counter per rollout, whether the rollout was complete or not.
 bool Trainer::Impl::enough_ranks_done() const {
   wd::synchronize(device);
   const auto wanted = static_cast<std::int64_t>(std::ceil(config.trainer.straggler_preempt * group.size()));
   return group.add(kRollouts, 0) >= rollouts * group.size() + wanted;
 }
 
-// Over all ranks.
+// Summed over all ranks.
 std::int64_t Trainer::Impl::env_steps_of_rollout() const {
   const std::int64_t own = std::int64_t{trajectory.length()} * share.num_envs;
   if (!preempts()) return own * group.size();
@@ -231,8 +231,8 @@ bool Trainer::Impl::update(const IterateOptions& options) {
   return complete;
 }
 
-// The update of every policy. What it finds not to be finite it throws on the CPU; on a GPU it stands there
-// until check().
+// Updates every policy. If it finds a number that is not finite, it throws on the CPU; on a GPU the finding
+// stays in device memory until check().
 bool Trainer::Impl::learn(const std::function<bool()>& should_stop) {
   guard.watch_rollout(policies, clock);
   prepare(learners);
@@ -243,7 +243,7 @@ bool Trainer::Impl::learn(const std::function<bool()>& should_stop) {
   return true;
 }
 
-// Policies that wait for other ranks fill one another's waiting; where nobody waits each is a branch.
+// With several ranks, policies use each other's time of waiting; with one rank, each policy is a branch.
 bool Trainer::Impl::update_policies(const std::function<bool()>& should_stop) {
   if (group.size() > 1) return wd::update(learners, clock, should_stop);
   bool complete = true;

@@ -1,8 +1,8 @@
-// crash.cpp: where a worker stood when it crashed, or when its launcher asked, written into its slot from a
-// signal handler; where there is no launcher, to stderr and error.json.
+// crash.cpp: writes where a worker was when it crashed, or when its launcher asked, into its slot from a
+// signal handler; without a launcher, to stderr and error.json.
 //
-// backtrace() and dladdr() are no async-signal-safe functions by the letter: they may take the loader's lock.
-// The worker is lost anyway, and the launcher waits for nothing that this writes.
+// backtrace() and dladdr() are not async-signal-safe according to the standard: they may take the loader's
+// lock. The worker is lost anyway, and the launcher does not wait for anything that this writes.
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <ucontext.h>
@@ -25,13 +25,13 @@ using launcher::Text;
 using launcher::WorkerStatus;
 
 constexpr int kMaxFrames = 64;
-constexpr std::size_t kStackBytes = 64 * 1024;  // for overflows of the main thread's own
+constexpr std::size_t kStackBytes = 64 * 1024;  // for stack overflows of the main thread
 
 WorkerStatus* slot = nullptr;
 std::atomic<pid_t> crashing{0};  // the thread that reports
 
-// "libwd.so.0+0x1234 NAME" as addr2line and c++filt take it; the name is missing where the symbol is not
-// exported.
+// Writes "libwd.so.0+0x1234 NAME", as addr2line and c++filt accept it; the name is missing if the symbol is
+// not exported.
 void add_frame(Text& text, void* address) {
   Dl_info info{};
   if (::dladdr(address, &info) == 0 || info.dli_fname == nullptr) {
@@ -60,7 +60,7 @@ std::uintptr_t interrupted_at([[maybe_unused]] const void* context) {
 #endif
 }
 
-// The frames below the handler's own.
+// Writes the frames below the handler's own.
 void write_backtrace(const void* context) {
   std::array<void*, kMaxFrames> frames{};
   const int count = ::backtrace(frames.data(), kMaxFrames);
@@ -88,12 +88,12 @@ std::string_view name_of(int signal) {
   }
 }
 
-// `memory` keeps what is returned.
+// `memory` holds the returned text.
 std::string_view message_of(int signal, const siginfo_t& info, std::array<char, 128>& memory) {
   {
     Text text(memory.data(), memory.size());
     text.add(name_of(signal));
-    if (info.si_code > 0) {  // by the processor, not by raise() or kill()
+    if (info.si_code > 0) {  // raised by the processor, not by raise() or kill()
       text.add(" at ");
       text.add_hex(reinterpret_cast<std::uintptr_t>(info.si_addr));
     }
@@ -101,7 +101,7 @@ std::string_view message_of(int signal, const siginfo_t& info, std::array<char, 
   return memory.data();
 }
 
-// Ends the process as the signal does by default, so that its exit status tells.
+// Ends the process as the signal does by default, so that its exit status names the signal.
 [[noreturn]] void die_of(int signal) {
   ::signal(signal, SIG_DFL);
   sigset_t one;
@@ -116,7 +116,7 @@ void on_crash(int signal, siginfo_t* info, void* context) {
   pid_t nobody = 0;
   if (!crashing.compare_exchange_strong(nobody, ::gettid())) {
     while (nobody != ::gettid()) ::pause();  // another thread's crash is being reported
-    die_of(signal);                          // the report crashed
+    die_of(signal);                          // the report itself crashed
   }
   std::array<char, 128> memory{};
   const std::string_view message = message_of(signal, *info, memory);

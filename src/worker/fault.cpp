@@ -1,4 +1,4 @@
-// fault.cpp: parsing, and what each kind does.
+// fault.cpp: parses faults, and injects each kind.
 #include "src/worker/fault.h"
 
 #include <unistd.h>
@@ -20,7 +20,7 @@ namespace {
 constexpr std::array kPlain = {"throw", "kill", "segv", "hang", "oom", "drift"};
 constexpr std::array kTensors = {"observation", "reward", "loss", "gradient", "weight"};
 
-// -1 where the text is no whole number from 0 on.
+// Returns -1 if the text is not a whole number from 0 on.
 std::int64_t number(const std::string& text) {
   const std::int64_t value = whole_number<std::int64_t>(text).value_or(-1);
   return value >= 0 ? value : -1;

@@ -1,4 +1,4 @@
-// guarded.cpp: from exceptions to exit codes.
+// guarded.cpp: turns exceptions into exit codes.
 #include "src/worker/guarded.h"
 
 #include <unistd.h>
@@ -18,12 +18,12 @@ namespace {
 
 std::atomic<bool> inside{false};
 
-// Code that calls exit() in the middle, as an environment may, would end a training that is not finished with
-// the code that it likes.
+// Code that calls exit() in the middle, as an environment may, would end an unfinished training with an exit
+// code of its choice.
 void notice_exit() {
   if (!inside.load() || launcher::launched_status() != nullptr) return;  // a launcher notices by itself
-  launcher::write_last_words(
-      "exit() was called before the program had finished; throw an exception in its place", 0);
+  launcher::write_last_words("exit() was called before the program had finished; throw an exception instead",
+                             0);
   ::_exit(EXIT_FAILURE);
 }
 

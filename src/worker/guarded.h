@@ -1,15 +1,15 @@
-// guarded.h: a program's body, its exceptions told to people and to the launcher.
+// guarded.h: runs a program's body, and reports its exceptions to users and to the launcher.
 #pragma once
 
 #include <functional>
 
 namespace wd {
 
-// Runs body() and returns its exit code; 2 for a UsageError, 1 for any other exception, whose message goes to
-// the log.
+// Runs body() and returns its exit code; returns 2 for a UsageError and 1 for any other exception, and writes
+// the message to the log.
 int guarded(const std::function<int()>& body);
 
-// Tells the launcher of the exception that is being handled, before anything is torn down.
+// Reports the exception that is being handled to the launcher, before anything is torn down.
 void report_current_exception();
 
 }  // namespace wd

@@ -1,4 +1,4 @@
-// heartbeat.cpp: stores into this worker's slot of the launcher's memory.
+// heartbeat.cpp: writes to this worker's slot in the launcher's memory.
 #include "wd/heartbeat.h"
 
 #include <sys/mman.h>
@@ -14,7 +14,7 @@ namespace wd {
 namespace launcher {
 namespace {
 
-// -1 where the variable holds no such number.
+// Returns -1 if the variable holds no such number.
 int number_in(const char* variable) {
   const char* const text = std::getenv(variable);
   return text == nullptr ? -1 : whole_number<int>(text).value_or(-1);
@@ -26,7 +26,7 @@ WorkerStatus* map_slot() {
   struct stat status{};
   const std::size_t size = (static_cast<std::size_t>(slot) + 1) * sizeof(WorkerStatus);
   if (::fstat(descriptor, &status) != 0 || static_cast<std::size_t>(status.st_size) < size) return nullptr;
-  ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);  // not for this worker's own children
+  ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);  // this worker's own children do not inherit it
   void* const memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   return memory == MAP_FAILED ? nullptr : static_cast<WorkerStatus*>(memory) + slot;
 }

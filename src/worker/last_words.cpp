@@ -1,4 +1,4 @@
-// last_words.cpp: the fields of error_report.cpp, made without memory of the heap.
+// last_words.cpp: the fields of error_report.cpp, written without heap memory.
 #include "src/worker/last_words.h"
 
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 namespace wd::launcher {
 namespace {
 
-// The text up to its end, which a wild write may have taken away.
+// The text up to its end, which a stray write may have erased.
 template <std::size_t N>
 std::string_view view_of(const std::array<char, N>& text) {
   return {text.data(), ::strnlen(text.data(), N)};
@@ -31,8 +31,8 @@ void write_all(int descriptor, std::string_view text) {
   }
 }
 
-// UTC in milliseconds: 2026-01-31T10:20:30.123Z. Days to a date: H. Hinnant, "chrono-Compatible Low-Level
-// Date Algorithms".
+// UTC with milliseconds: 2026-01-31T10:20:30.123Z. The date comes from the number of days as in H. Hinnant,
+// "chrono-Compatible Low-Level Date Algorithms".
 void add_time(Text& text) {
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME, &now);

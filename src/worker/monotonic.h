@@ -1,4 +1,4 @@
-// monotonic.h: the time by which failures are ordered and waits are limited.
+// monotonic.h: the clock by which failures are ordered and waits are limited.
 #pragma once
 
 #include <cstdint>

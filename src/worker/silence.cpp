@@ -1,4 +1,4 @@
-// silence.cpp: a thread that compares the heartbeat with what it was before.
+// silence.cpp: a thread that compares the heartbeat with its previous value.
 #include "src/worker/silence.h"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
-// silence.h: says so when a process that trains alone makes no progress; workers have their launcher for
-// that.
+// silence.h: warns when a process that trains alone makes no progress; workers have their launcher for that.
 #pragma once
 
 #include <condition_variable>
@@ -8,7 +7,7 @@
 
 namespace wd {
 
-// Looks at this process's heartbeat, and warns once for each silence of at least this long. [s]
+// Monitors this process's heartbeat, and warns once for each silence of at least `limit` seconds.
 class SilenceWatch {
  public:
   explicit SilenceWatch(double limit);
@@ -18,7 +17,7 @@ class SilenceWatch {
 
   std::mutex mutex_;
   std::condition_variable_any end_;
-  std::jthread thread_;  // last: ends first
+  std::jthread thread_;  // last member, so that it ends first
 };
 
 }  // namespace wd

@@ -1,4 +1,4 @@
-// text.h: text made in memory of a fixed size, as a signal handler must make it.
+// text.h: text in memory of fixed size, as a signal handler needs it.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 
 namespace wd::launcher {
 
-// Appends what fits. The end is marked with 0 when this goes.
+// Appends what fits. The destructor writes the terminating 0.
 class Text {
  public:
   Text(char* begin, std::size_t size) : at_(begin), last_(begin + size - 1) {}
@@ -25,7 +25,7 @@ class Text {
     add("0x");
     add_number(value, 16, 1);
   }
-  // At least so many digits.
+  // Writes at least `digits` digits.
   void add_number(std::uint64_t value, unsigned base = 10, int digits = 1) {
     std::array<char, 64> text{};
     std::size_t first = text.size();
@@ -33,7 +33,7 @@ class Text {
       text[--first] = "0123456789abcdef"[value % base];
     add({text.data() + first, text.size() - first});
   }
-  // Between quotes, as JSON has it.
+  // Adds quotes and escapes, as in JSON; control characters become '?'.
   void add_quoted(std::string_view text) {
     add("\"");
     for (const char c : text) {

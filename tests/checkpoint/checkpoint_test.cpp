@@ -320,7 +320,7 @@ TEST(CheckpointC3, WeightsAloneAreVerifiedWhereNoMoreIsAskedFor) {
     text.back() ^= 1;
     write_text(folder / name, text);
     EXPECT_THAT(message_of([&] { open_checkpoint(folder, CheckpointParts::kWeights); }),
-                HasSubstr(concat(name, ": is damaged: its checksum is another")));
+                HasSubstr(concat(name, ": is damaged: its checksum is wrong")));
     text.back() ^= 1;
     write_text(folder / name, text);
   }

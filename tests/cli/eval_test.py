@@ -108,7 +108,7 @@ def test_damaged_checkpoints_are_not_played(cartpole_run, tmp_path):
         data[-1] ^= 1
         path.write_bytes(data)
         done = wdtrain("eval", "--run", checkpoint, "--episodes", 3)
-        assert (done.returncode, f"{name}: is damaged: its checksum is another" in done.stderr, done.stdout) == (1, True, ""), done.stderr
+        assert (done.returncode, f"{name}: is damaged: its checksum is wrong" in done.stderr, done.stdout) == (1, True, ""), done.stderr
         (checkpoint / "manifest.json").unlink()
         done = wdtrain("eval", "--run", checkpoint, "--episodes", 3)
         assert (done.returncode, "manifest.json: there is no such file" in done.stderr) == (1, True), done.stderr

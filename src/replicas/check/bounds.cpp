@@ -1,4 +1,4 @@
-// bounds.cpp: play in guarded memory, once for each side of it.
+// bounds.cpp: random play in guarded memory, once for each edge of the arrays.
 #include "src/base/stopwatch.h"
 #include "src/replicas/check/checks.h"
 #include "src/replicas/check/guarded_replica.h"
@@ -44,12 +44,14 @@ CheckResult check_bounds(const Environment& environment, const CheckOptions& opt
     if (!alike) continue;
     const std::string found = difference(worlds[0], 0, worlds[1], 0);
     if (found.empty()) continue;
-    // Once more on one side: what differs by itself is not this check's matter.
+    // Step once more, twice on the same side: a difference that also appears there is not this check's
+    // concern.
     World again[] = {before, before};
     for (World& world : again) sides[0].step(world, role);
     if (difference(again[0], 0, again[1], 0).empty())
       return failed(
-          step, "what lies beside an array, or the action of another kind or head, plays a part: " + found);
+          step,
+          "memory next to an array, or the action of another kind or head, affects the result: " + found);
     alike = false;
   }
   result.detail = concat(step, " steps, ", resets, " resets");

@@ -1,4 +1,4 @@
-// checks.h: what `wdtrain check` proves about an environment.
+// checks.h: the checks that `wdtrain check` runs on an environment.
 #pragma once
 
 #include <cstdint>
@@ -11,32 +11,32 @@ namespace wd {
 
 struct CheckResult {
   std::string name;    // what was checked, in words
-  std::string detail;  // how much of it; or, where it failed, what was found
+  std::string detail;  // how much was checked or, if it failed, what was found
   bool passed = true;
 };
 
 struct CheckOptions {
   std::uint64_t seed = 1;
   int steps = 300;                                               // of random play
-  ObservationType observation_type = ObservationType::kFloat32;  // that CPU and GPU are compared in
+  ObservationType observation_type = ObservationType::kFloat32;  // in which CPU and GPU are compared
   double seconds = 10.0;  // stop a long check after this time, but not before 20 steps
 };
 
-// Names, sizes and fields in the specification go together.
+// Names, sizes and fields in the specification are consistent.
 CheckResult check_spec(const Environment& environment);
-// No index leads out of a field, a scratch array, rewards, actions or rows, and actions are read as what they
-// are.
+// No index leads out of a field, a scratch array, rewards, actions or rows, and actions are read as the kind
+// that they are.
 CheckResult check_bounds(const Environment& environment, const CheckOptions& options);
-// Phases forward, backward, shuffled, on three threads, and a replica by itself give the bits of the
-// executor; and what is written is complete and finite.
+// Phases run forward, backward, shuffled and on three threads, and a replica run by itself, give the same
+// bits as the executor; and what a step writes is complete and finite.
 std::vector<CheckResult> check_orders(const Environment& environment, const CheckOptions& options);
-// A reset leaves nothing of the episode before, or of what was in memory.
+// A reset leaves nothing of the previous episode, or of the previous contents of memory.
 CheckResult check_resets(const Environment& environment, const CheckOptions& options);
-// A replica goes on in the same way from a copy of its state: nothing hides elsewhere.
+// A replica continues in the same way from a copy of its state: no state is hidden elsewhere.
 CheckResult check_copies(const Environment& environment, const CheckOptions& options);
 // derive() finds nothing to change in a start that reset() made.
 CheckResult check_derive(const Environment& environment, const CheckOptions& options);
-// CPU and GPU give the same bits. Call it where there is a GPU.
+// CPU and GPU give the same bits. Call it only if there is a GPU.
 CheckResult check_devices(const Environment& environment, const CheckOptions& options);
 
 }  // namespace wd

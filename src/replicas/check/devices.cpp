@@ -1,4 +1,4 @@
-// devices.cpp: the same actions on CPU and GPU must give the same bits.
+// devices.cpp: checks that the same actions give the same bits on CPU and GPU.
 #include <ATen/ops/equal.h>
 
 #include <cstddef>
@@ -14,10 +14,10 @@
 namespace wd {
 namespace {
 
-constexpr int kReplicas = 37;  // fills no number of blocks
+constexpr int kReplicas = 37;  // does not fill a whole number of blocks
 constexpr int kResetEvery = 41;
 
-// All replicas on one device, with a policy for each role.
+// All replicas on one device, with one policy per role.
 struct Side {
   Trajectory trajectory;
   Replicas replicas;
@@ -66,7 +66,7 @@ std::string difference(const Side& cpu, const Side& gpu) {
   return found;
 }
 
-// The CPU draws, the GPU gets a copy.
+// The CPU draws the actions, and the GPU gets a copy.
 void draw(Side& cpu, Side& gpu, std::uint64_t seed, int step) {
   for (std::size_t p = 0; p < cpu.trajectory.policies().size(); ++p) {
     PolicyBuffers& buffers = cpu.trajectory.policies()[p];

@@ -1,4 +1,4 @@
-// difference.cpp: where two replicas first differ, in words.
+// difference.cpp: describes in words where two replicas first differ.
 #include <array>
 #include <charconv>
 #include <cstring>
@@ -14,7 +14,7 @@ std::size_t size(int n) { return static_cast<std::size_t>(n); }
 
 std::size_t bytes_of(FieldType type) { return type == FieldType::kDouble ? 8 : 4; }
 
-// Index of the first of n elements of `width` bytes that differs, or n.
+// Returns the index of the first of n elements of `width` bytes that differs, or n.
 std::size_t first_difference(const void* a, const void* b, std::size_t n, std::size_t width) {
   const auto* const x = static_cast<const std::byte*>(a);
   const auto* const y = static_cast<const std::byte*>(b);
@@ -24,7 +24,7 @@ std::size_t first_difference(const void* a, const void* b, std::size_t n, std::s
   return i;
 }
 
-// Two numbers of different bits, in as many digits as tell them apart.
+// Two numbers with different bits, in as many digits as distinguish them.
 template <typename T>
 std::string both(T a, T b) {
   const auto text = [](T value) {
@@ -32,7 +32,7 @@ std::string both(T a, T b) {
     return std::string(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr);
   };
   const std::string x = text(a), y = text(b);
-  return concat(x, ", and ", y, x == y ? ", of other bits" : "");
+  return concat(x, ", and ", y, x == y ? ", with different bits" : "");
 }
 
 // Compares [E, count, width] values of one replica in each world; describes the first difference.

@@ -1,4 +1,4 @@
-// faults.cpp: sigaction(2) and siglongjmp(3).
+// faults.cpp: catches faults with sigaction(2) and siglongjmp(3).
 #include "src/replicas/check/faults.h"
 
 #include <csetjmp>
@@ -18,7 +18,7 @@ void on_signal(int signal, siginfo_t* info, void*) {
   found = {signal, info->si_addr};
   if (way_out != nullptr) siglongjmp(*way_out, 1);
   if (otherwise != nullptr) otherwise(signal);
-  std::signal(signal, SIG_DFL);  // the instruction is run again, and ends the process
+  std::signal(signal, SIG_DFL);  // the instruction runs again, and ends the process
 }
 
 void handle_signals() {

@@ -1,4 +1,4 @@
-// faults.h: signals that an environment's code brings about, turned into a result.
+// faults.h: turns signals that an environment's code causes into a result.
 #pragma once
 
 #include <functional>
@@ -6,16 +6,16 @@
 namespace wd {
 
 struct Fault {
-  int signal = 0;                 // SIGSEGV, SIGBUS, SIGFPE; 0: there was none
-  const void* address = nullptr;  // that was touched
+  int signal = 0;                 // SIGSEGV, SIGBUS, SIGFPE; 0: no fault
+  const void* address = nullptr;  // the address that was accessed
 };
 
-// Runs `run` and returns the fault that ended it, if any. Destructors of what stood on its stack are then
-// left out: it is for code that holds no resources but memory.
+// Runs `run` and returns the fault that ended it, if any. After a fault, destructors of objects on its stack
+// do not run, so `run` must hold no resources except memory.
 Fault run_until_fault(const std::function<void()>& run);
 
-// From now on a fault outside of run_until_fault() calls on_fault(signal), which must not return, on the
-// thread that it happened on.
+// From now on, a fault outside run_until_fault() calls on_fault(signal), which must not return, on the thread
+// in which it happened.
 void on_other_faults(void (*on_fault)(int signal));
 
 }  // namespace wd

@@ -1,4 +1,4 @@
-// guarded_memory.cpp: mmap(2) without access, and mprotect(2).
+// guarded_memory.cpp: reserves memory without access by mmap(2), and opens parts of it by mprotect(2).
 #include "src/replicas/check/guarded_memory.h"
 
 #include <sys/mman.h>
@@ -13,13 +13,13 @@
 namespace wd {
 namespace {
 
-// 2^31 values of 8 bytes. It is address space alone; the thread sanitizer has little of it.
+// 2^31 values of 8 bytes. This is only address space; the thread sanitizer has little of it.
 #if defined(__SANITIZE_THREAD__)
 constexpr std::size_t kReach = std::size_t{1} << 28;
 #else
 constexpr std::size_t kReach = std::size_t{1} << 34;
 #endif
-constexpr std::size_t kMinReach = std::size_t{1} << 20;  // where address space is limited (ulimit -v)
+constexpr std::size_t kMinReach = std::size_t{1} << 20;  // if address space is limited (ulimit -v)
 
 std::byte* reserve(std::size_t bytes) {
   constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;

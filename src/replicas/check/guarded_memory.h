@@ -1,5 +1,5 @@
-// guarded_memory.h: memory between pages that nobody may touch: an index that leaves its array ends in a
-// fault with an address.
+// guarded_memory.h: memory between inaccessible pages, so that an index that leaves its array causes a fault
+// with an address.
 #pragma once
 
 #include <cstddef>
@@ -10,22 +10,22 @@ namespace wd {
 
 class GuardedMemory {
  public:
-  // Room for offsets from 0 to bytes - 1, of which none can be used yet, and as much on either side as an
-  // index of 32 bits reaches. `at_page`: the offset at which a page begins; what lies next to it is found to
-  // the byte.
+  // Reserves room for offsets from 0 to bytes - 1, none of which can be used yet, and on either side as much
+  // as a 32-bit index can reach. `at_page`: the offset at which a page begins; accesses next to it are
+  // detected to the byte.
   GuardedMemory(std::size_t bytes, std::size_t at_page);
   ~GuardedMemory();
   GuardedMemory(GuardedMemory&& other) noexcept;
   GuardedMemory(const GuardedMemory&) = delete;
   GuardedMemory& operator=(const GuardedMemory&) = delete;
 
-  // These bytes can be used from now on, and so can the rest of their pages.
+  // Makes these bytes usable, and with them the rest of their pages.
   void open(std::size_t offset, std::size_t bytes);
-  // Sets all bytes of pages that can be used.
+  // Sets all bytes of the usable pages.
   void set(int byte);
 
   std::byte* data() const { return data_; }  // offset 0
-  bool holds(const void* address) const;     // within reach of an index
+  bool holds(const void* address) const;     // true if the address is within reach of an index
   std::int64_t offset_of(const void* address) const { return static_cast<const std::byte*>(address) - data_; }
 
  private:
@@ -38,9 +38,9 @@ class GuardedMemory {
   std::vector<Range> open_;
 };
 
-// Of a page.
+// Size of a page in bytes.
 std::size_t page_bytes();
-// Up to a whole page.
+// Rounds up to whole pages.
 std::size_t whole_pages(std::size_t bytes);
 
 }  // namespace wd

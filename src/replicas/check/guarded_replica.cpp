@@ -1,4 +1,4 @@
-// guarded_replica.cpp: arrays apart, values in and out, and an address in words.
+// guarded_replica.cpp: separates the arrays, copies values in and out, and describes addresses in words.
 #include "src/replicas/check/guarded_replica.h"
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 namespace wd {
 namespace {
 
-constexpr std::size_t kWord = 4;             // bytes of a float, of an action
-constexpr std::size_t kMaxRowsApart = 4096;  // each takes two of the kernel's areas of memory, of 65530
+constexpr std::size_t kWord = 4;             // bytes of a float or an action
+constexpr std::size_t kMaxRowsApart = 4096;  // each takes two of the kernel's 65530 areas of memory
 
 std::size_t size(int n) { return static_cast<std::size_t>(n); }
 
@@ -36,7 +36,7 @@ const char* name_of(EnvFunction function) {
   return "the environment";
 }
 
-// Towards minus infinity.
+// Integer division that rounds toward minus infinity.
 std::int64_t divide(std::int64_t a, std::size_t b) {
   const auto n = static_cast<std::int64_t>(b);
   return (a >= 0 ? a : a - n + 1) / n;
@@ -54,7 +54,7 @@ GuardedMemory GuardedReplica::array(std::size_t bytes) const {
   return memory;
 }
 
-// Every row alone between pages, where they are not too many.
+// Places each row alone between pages, unless there are too many rows.
 GuardedMemory GuardedReplica::rows(std::size_t count, std::size_t bytes, std::size_t& pitch) const {
   if (count > kMaxRowsApart) {
     pitch = bytes;
@@ -110,7 +110,7 @@ GuardedReplica::GuardedReplica(const Environment& environment, Edge edge)
     const auto at = [&](const Field& one) {
       return one.field.scratch == scratch && one.field.offset == (slot & ~kScratchSlot);
     };
-    // An empty field has its follower's offset.
+    // An empty field has the same offset as the field after it.
     const auto full =
         std::ranges::find_if(fields_, [&](const Field& one) { return at(one) && one.field.count > 0; });
     const auto found = full != fields_.end() ? full : std::ranges::find_if(fields_, at);
@@ -118,7 +118,7 @@ GuardedReplica::GuardedReplica(const Environment& environment, Edge edge)
   }
 }
 
-// What is not written reads as not a number; what lies beside an array differs between the two sides.
+// Values that are not written read as NaN; the bytes next to an array differ between the two sides.
 void GuardedReplica::load(const World& world, std::size_t role) {
   const int beside = edge_ == Edge::kBegin ? 0x00 : 0xff;
   for (Field& one : fields_) {
@@ -212,7 +212,7 @@ std::string GuardedReplica::field_meaning(const Field& one, const void* address)
 
 std::string GuardedReplica::row_meaning(const Role& role, const char* what, std::size_t pitch,
                                         std::size_t width, int entries, std::int64_t offset) const {
-  // Half of a gap belongs to the row before, and half to the row behind.
+  // Half of a gap belongs to the row before it, and half to the row behind it.
   const auto gap = static_cast<std::int64_t>(pitch - size(entries) * width);
   const std::int64_t i = divide(offset + gap / 2, pitch);
   const std::int64_t entry = divide(offset - i * static_cast<std::int64_t>(pitch), width);

@@ -1,4 +1,4 @@
-// guarded_replica.h: one replica whose fields, rewards, actions and rows lie in guarded memory.
+// guarded_replica.h: one replica whose fields, rewards, actions and rows are in guarded memory.
 #pragma once
 
 #include <string>
@@ -13,19 +13,19 @@ namespace wd {
 
 class GuardedReplica {
  public:
-  // The side of every array on which its very next value is out of reach; on the other side there may be some
-  // up to a page's end.
+  // The edge of every array at which the very next value is out of reach. Beyond the other edge, some values
+  // up to the end of a page may be accessible.
   enum class Edge { kBegin, kEnd };
 
   explicit GuardedReplica(const Environment& environment, Edge edge);
 
-  // One step of the world's replica 0, as World::step() makes it. `role`: the one beside whose actions
-  // others' are out of reach.
+  // Makes one step of the world's replica 0, as World::step() does. `role`: its actions border on
+  // inaccessible memory, except next to roles with the same kind of action.
   void step(World& world, std::size_t role);
 
-  // Where step() is, for people: of another thread's step only nearly so.
+  // Describes where step() is; approximate if another thread is running it.
   std::string place() const;
-  // What a fault in step() means: who touched what, and what there is.
+  // Explains a fault in step(): which code accessed what, and which indices exist.
   std::string meaning(const Fault& fault) const;
 
  private:
@@ -60,7 +60,7 @@ class GuardedReplica {
   std::size_t action_pitch_;  // [bytes] from one head to the next
   std::vector<Field> fields_;
   std::vector<Rows> rows_;
-  std::vector<ActionRows> actions_;  // by the role that is looked at
+  std::vector<ActionRows> actions_;  // by the `role` of step()
   GuardedMemory reward_;
   CheckPlace place_;
   ApartMemory memory_;

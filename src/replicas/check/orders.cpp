@@ -1,4 +1,5 @@
-// orders.cpp: several worlds in lockstep, each running its phases in another order, must agree in every bit.
+// orders.cpp: several worlds in lockstep, each running its phases in a different order, must agree in every
+// bit.
 #include "src/base/stopwatch.h"
 #include "src/replicas/check/checks.h"
 #include "src/replicas/check/world.h"
@@ -16,14 +17,14 @@ constexpr const char* kOutside = "; or code outside of phases, which all threads
 
 struct Variant {
   const char* name;
-  std::string cause;  // that such a difference has as a rule
+  std::string cause;  // the usual cause of such a difference
   std::optional<PhaseOrder> order;
   World world;
   std::string fault;
 };
 
-// Steps a variant as the reference was stepped, and compares. A variant of one replica plays the reference's
-// last.
+// Steps a variant with the reference's actions, and compares. A variant with one replica plays the
+// reference's last one.
 void follow(const World& reference, Variant& variant) {
   const int first = reference.num_envs() - variant.world.num_envs();
   for (std::size_t r = 0; r < reference.rows.size(); ++r) {

@@ -1,4 +1,4 @@
-// spec.cpp: the specification, before anything runs on it.
+// spec.cpp: checks the specification before anything runs on it.
 #include "src/replicas/check/checks.h"
 #include "src/replicas/spec_fault.h"
 #include "src/report/format.h"

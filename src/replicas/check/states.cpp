@@ -1,5 +1,5 @@
-// states.cpp: a reset leaves no residue, a copy of a state is as good as the state, and derive() agrees with
-// reset().
+// states.cpp: checks that a reset leaves no residue, that a copy of a state is as good as the state, and that
+// derive() agrees with reset().
 #include <cstring>
 
 #include "src/replicas/check/checks.h"
@@ -11,7 +11,7 @@ namespace wd {
 namespace {
 
 constexpr int kReplicas = 3;
-constexpr int kEpisodes = 8;  // resets that are looked at, after 1, 2, 4, ... steps
+constexpr int kEpisodes = 8;  // resets that are compared, after 1, 2, 4, ... steps
 constexpr int kCopiedSteps = 25;
 
 void play(World& world, int steps, std::uint64_t& step) {
@@ -32,7 +32,7 @@ std::string difference_of_all(const World& a, const World& b) {
   return {};
 }
 
-// The next episode of each replica, from memory filled with `byte`.
+// The next episode of each replica, started in memory filled with `byte`.
 World fresh(World& used, std::uint64_t seed, int byte) {
   World world(used.environment(), used.num_envs(), seed);
   for (int e = 0; e < used.num_envs(); ++e) {
@@ -70,7 +70,7 @@ CheckResult check_copies(const Environment& environment, const CheckOptions& opt
   play(original, 10, step);
   World copy(environment, kReplicas, options.seed);
   std::memcpy(copy.block(0), original.block(0), std::size_t{kReplicas} * original.layout().block_bytes);
-  // The original goes first: what lies outside the state has moved on when the copy plays.
+  // The original plays first, so that anything outside the state has changed when the copy plays.
   std::vector<std::vector<RoleRows>> played;
   for (int k = 0; k < kCopiedSteps; ++k) {
     play(original, 1, step);

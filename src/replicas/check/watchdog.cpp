@@ -1,4 +1,4 @@
-// watchdog.cpp: a thread that looks at a clock.
+// watchdog.cpp: a thread that measures how long the current call takes.
 #include "src/replicas/check/watchdog.h"
 
 #include <chrono>
@@ -9,7 +9,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The call at hand: one at a time.
+// The current call; there is only one at a time.
 struct Current {
   std::mutex mutex;
   std::function<std::string()> what;

@@ -1,4 +1,4 @@
-// watchdog.h: a call into the environment that does not end is named, and ends the process.
+// watchdog.h: names a call into the environment that does not end, and ends the process.
 #pragma once
 
 #include <condition_variable>
@@ -11,8 +11,8 @@ namespace wd {
 
 class Watchdog {
  public:
-  // hung(what) is called on the watchdog's own thread where one call lasts longer than `seconds`; it must end
-  // the process.
+  // If one call lasts longer than `seconds`, the watchdog's thread calls hung(what), which must end the
+  // process.
   Watchdog(double seconds, std::function<void(const std::string& what)> hung);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
@@ -29,8 +29,8 @@ class Watchdog {
   std::thread thread_;
 };
 
-// Stands around one call into the environment. `what` says where it is; the watchdog asks while the call
-// runs.
+// Surrounds one call into the environment. `what` says where the call is; the watchdog calls it while the
+// call runs.
 class WatchedCall {
  public:
   explicit WatchedCall(std::function<std::string()> what);

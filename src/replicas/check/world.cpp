@@ -1,4 +1,4 @@
-// world.cpp: poisoned memory, one step, and the search for faults in what it wrote.
+// world.cpp: poisons memory, makes one step, and searches for faults in what the step wrote.
 #include "src/replicas/check/world.h"
 
 #include <bit>
@@ -12,7 +12,7 @@
 namespace wd {
 namespace {
 
-constexpr std::uint32_t kPoison = 0xffffffffu;  // not a number as a float, -1 as an integer
+constexpr std::uint32_t kPoison = 0xffffffffu;  // NaN as a float, -1 as an integer
 constexpr int kGuard = 4;                       // floats behind each observation row
 
 template <typename T>
@@ -22,7 +22,7 @@ void poison_all(std::vector<T>& values) {
 
 bool is_poison(float value) { return std::bit_cast<std::uint32_t>(value) == kPoison; }
 
-// "entry 17 (part 'dx')".
+// For example "entry 17 (part 'dx')".
 std::string entry_name(const Role& role, int entry) {
   int end = 0;
   for (const ObservationPart& part : role.observation) {

@@ -1,5 +1,5 @@
 // world.h: replicas of one environment in plain host memory that is poisoned before every step, so that
-// whatever a step should have written and did not, or wrote and should not have, shows.
+// missing writes and forbidden writes of a step are detected.
 #pragma once
 
 #include <cstdint>
@@ -11,28 +11,28 @@
 
 namespace wd {
 
-// One role's rows of one step: what Trajectory holds, with a guard behind each observation row.
+// One role's rows of one step, as in Trajectory, with a guard behind each observation row.
 struct RoleRows {
-  std::vector<std::int32_t> action;        // [E, agents, width]; floats' bits where continuous
+  std::vector<std::int32_t> action;        // [E, agents, width]; the bits of floats if continuous
   std::vector<float> reward, observation;  // [E, agents], [E, agents, stride]
-  std::vector<std::uint8_t> agent_terminated, active,
-      action_mask;  // [E, agents], the last [E, agents, choices]
+  // [E, agents]; action_mask: [E, agents, choices].
+  std::vector<std::uint8_t> agent_terminated, active, action_mask;
 };
 
 class World {
  public:
   World(const Environment& environment, int num_envs, std::uint64_t seed, std::uint32_t first_replica = 0);
 
-  // Legal random actions for the next step: the same for worlds of the same seed, step and number of
+  // Draws legal random actions for the next step: the same for worlds with the same seed, step and number of
   // replicas.
   void draw_actions(std::uint64_t step);
-  // One step, in the executor's own way or with the phases in the given order.
+  // Makes one step, in the executor's own way or with the phases in the given order.
   void step(std::optional<PhaseOrder> order = {});
-  // Poisons what a step writes. The caller makes the step, with what this returns.
+  // Poisons the memory that a step writes. The caller makes the step with the returned view.
   StepView begin_step();
 
-  // What is wrong with what the last step wrote: entries left out or not finite, writes past a row's end,
-  // masks that forbid everything. Empty where nothing is.
+  // Says what is wrong with the output of the last step: entries that are missing or not finite, writes past
+  // a row's end, masks that forbid everything. Empty if nothing is wrong.
   std::string fault() const;
 
   std::byte* block(int replica) {
@@ -67,10 +67,10 @@ class World {
   std::vector<std::byte> blocks_;  // [E, block_bytes]
 };
 
-// The first difference between two replicas, bit by bit: state, rewards, flags, observations, masks. Empty
-// where they agree.
+// Describes the first difference between two replicas, bit by bit: state, rewards, flags, observations,
+// masks. Empty if they agree.
 std::string difference(const World& a, int replica_a, const World& b, int replica_b);
-// The first state field that differs, and where.
+// Describes the first state field that differs, and where.
 std::string state_difference(const World& a, int replica_a, const World& b, int replica_b);
 
 }  // namespace wd
