@@ -110,7 +110,7 @@ Machine describe_gpus(const Config& config, const LaunchOptions& launch) {
   return machine;
 }
 
-// --- what is searched --------------------------------------------------------------------------------------
+// --- search options ----------------------------------------------------------------------------------------
 
 // Computes the sizes from rollouts of one and of two steps.
 Sizes sizes_of(const Config& config, const Environment& environment) {

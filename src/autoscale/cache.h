@@ -15,7 +15,7 @@ struct CacheKey {
   std::string env, parameters;  // the environment's name and its own settings
   std::string model;            // networks, algorithms and everything else that affects memory and speed
   std::string device, driver;   // device (GPU UUID or CPU model) and driver version
-  std::string build;            // version and flags of this program
+  std::string build;            // hashes of this program and of its library
   std::string search;           // start, workers, objective and limits
 };
 

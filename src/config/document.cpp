@@ -148,7 +148,7 @@ class Builder : public YAML::EventHandler {
   int documents_ = 0;
 };
 
-// yaml-cpp reports some marks as -1.
+// yaml-cpp reports -1 for marks without a position.
 Place exception_place(const std::string& source, const YAML::Mark& mark) {
   return mark.line < 0 ? Place{source, 1, 1} : Place{source, mark.line + 1, mark.column + 1};
 }

@@ -91,11 +91,11 @@ class Gang {
   HangWatch hangs_;
   std::vector<Worker> workers_;
   Ending ending_;
-  Hang hang_;  // in kAsking
+  Hang hang_;  // set in state kAsking
   State state_ = State::kRunning;
   std::int64_t deadline_ = 0;  // end of the current state
   std::int64_t turned_at_ = 0;
-  std::vector<int> passed_on_;  // signals
+  std::vector<int> passed_on_;  // signals passed on to the workers
 };
 
 }  // namespace wd::launcher
