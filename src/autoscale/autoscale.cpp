@@ -1,5 +1,5 @@
-// autoscale.cpp: limits and sizes from the machine and the configuration, the search, and the cache around
-// it.
+// autoscale.cpp: derives limits and sizes from the machine and the configuration, runs the search, and caches
+// its result.
 #include "src/autoscale/autoscale.h"
 
 #include <ATen/ATen.h>
@@ -34,14 +34,14 @@ namespace scaling {
 namespace {
 
 constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
-constexpr double kPartOfHost = 0.8;  // of the memory that this process may have
+constexpr double kPartOfHost = 0.8;  // of the memory available to this process
 constexpr const char* kMemoryPath = "autoscale.memory_gb";
 
 // --- the machine -------------------------------------------------------------------------------------------
 
 struct Machine {
-  std::string device, driver, words;  // for the cache, and for people
-  std::uint64_t memory_bytes = 0;     // of one worker
+  std::string device, driver, words;  // driver and device for the cache key, words for messages
+  std::uint64_t memory_bytes = 0;     // per worker
   std::vector<std::string> notes;
 };
 
@@ -86,7 +86,7 @@ Machine describe_gpus(const Config& config, const LaunchOptions& launch) {
     machine.device += gpu.uuid + ' ';
     least = std::min(least, gpu.total_bytes);
     uneven = uneven || gpu.product != all.front().product || gpu.total_bytes != all.front().total_bytes;
-    constexpr std::uint64_t kIdle = std::uint64_t{1} << 30;  // what a driver keeps for itself is less
+    constexpr std::uint64_t kIdle = std::uint64_t{1} << 30;  // a driver keeps less than this for itself
     if (gpu.used_bytes > kIdle) {
       machine.notes.push_back(concat("GPU ", gpu.uuid, " is in use: ", run::format_bytes(gpu.used_bytes),
                                      " belong to others, which slow down probes and leave less"));
@@ -110,9 +110,9 @@ Machine describe_gpus(const Config& config, const LaunchOptions& launch) {
   return machine;
 }
 
-// --- what is searched --------------------------------------------------------------------------------------
+// --- search options ----------------------------------------------------------------------------------------
 
-// From rollouts of one and of two steps.
+// Computes the sizes from rollouts of one and of two steps.
 Sizes sizes_of(const Config& config, const Environment& environment) {
   const double one = rollout_bytes(config, environment, 1, 1);
   const double step = rollout_bytes(config, environment, 2, 1) - one;
@@ -121,7 +121,7 @@ Sizes sizes_of(const Config& config, const Environment& environment) {
 
 // --- the cache ---------------------------------------------------------------------------------------------
 
-// Of this program and of the library that holds this code.
+// Hashes this program and the library that contains this code.
 std::string build_hash() {
   Dl_info info{};
   const bool found =
@@ -163,7 +163,8 @@ std::string scaled(const Schedule& schedule, double factor) {
   return "[" + text + "]";
 }
 
-// The settings that a choice stands for: replicas, batch and, with autoscale.scale_lr, learning rates.
+// Returns the settings that the chosen probe implies: replicas, batch and, with autoscale.scale_lr, learning
+// rates.
 std::vector<Override> settings_of(const SearchResult& result, const Config& config) {
   constexpr const char* kOption = "--auto_scale";
   std::vector<Override> settings = {{"trainer.num_envs", concat(result.chosen.num_envs), kOption},
@@ -190,7 +191,8 @@ std::string batch_note(const SearchResult& result, const Config& config) {
          "learning rates";
 }
 
-// What was left out for the sake of learning, and what may be too little for it.
+// Notes on settings that the search excluded for the sake of learning, and on values that may be too small
+// for it.
 std::vector<std::string> learning_notes(const SearchResult& result, const Config& config, const Spec& spec) {
   const AutoscaleSettings& settings = config.autoscale;
   const std::int64_t batch = result.chosen.batch(), steps = result.chosen.rollout_steps,

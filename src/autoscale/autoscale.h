@@ -1,4 +1,4 @@
-// autoscale.h: from a report to what a training needs of it.
+// autoscale.h: builds the search options, and turns a report into the settings for training.
 #pragma once
 
 #include "src/autoscale/report.h"
@@ -8,12 +8,12 @@
 
 namespace wd::scaling {
 
-// What is searched: limits of the configuration, of learning (src/autoscale/learning.h) and of memory, a
-// worker's.
+// Returns the options of the search. The limits come from the configuration, from learning
+// (src/autoscale/learning.h) and from `memory`, the bytes per worker.
 SearchOptions search_options(const Config& config, const Environment& environment, int num_workers,
                              std::uint64_t memory);
 
-// `report` has chosen.
+// Requires a `report` whose status is kChosen.
 Autoscaled autoscaled(Report report, const Config& config, const Spec& spec);
 
 }  // namespace wd::scaling

@@ -1,4 +1,4 @@
-// cache.cpp: one file an entry: {"key":"TEXT","report":"TEXT","xxh3":"0123456789abcdef"}, the checksum being
+// cache.cpp: one file per entry: {"key":"TEXT","report":"TEXT","xxh3":"0123456789abcdef"}. The checksum is
 // that of the report.
 #include "src/autoscale/cache.h"
 
@@ -22,11 +22,11 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 20;  // of an entry
+constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 20;  // per entry
 
 std::string xxh3(std::string_view text) { return hex(XXH3_64bits(text.data(), text.size())); }
 
-// JSON quotes its texts, so that no two keys have one text.
+// JSON quotes the values, so different keys never produce the same text.
 std::string canonical(const CacheKey& key) {
   return dump(Json{{"env", key.env},
                    {"parameters", key.parameters},
@@ -37,7 +37,7 @@ std::string canonical(const CacheKey& key) {
                    {"search", key.search}});
 }
 
-// Throws where the file is not one that this program, run by this user, would have written.
+// Throws if the file is not one that this program, run by this user, would have written.
 std::string read_own(const fs::path& path) {
   const File file(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
   WD_CHECK(file.is_regular(), "is not a regular file");
@@ -59,7 +59,7 @@ Report checked_report(const std::string& text, const CacheKey& key) {
   return parse_report(report);
 }
 
-// A key does not hold what changes from day to day: the memory that is free.
+// The key does not contain what changes from day to day, such as the free memory.
 void check_fit(const Report& report, int num_workers, const Limits& limits) {
   const SearchResult& result = report.result;
   WD_CHECK(result.status == Status::kChosen, "holds a search that chose nothing");
@@ -106,7 +106,7 @@ void write_cache(const fs::path& folder, const CacheKey& key, const Report& repo
   fs::create_directories(folder, error);
   WD_CHECK(!error, folder.string(), ": cannot make it: ", error.message());
   const std::string text = report_json(report);
-  // Two programs that write one entry at once may leave a mixture, which its checksum gives away.
+  // Two programs that write the same entry at once may leave a mixture. The checksum detects it.
   write_file_atomically(folder / (hash_of(key) + ".json"),
                         dump(Json{{"key", canonical(key)}, {"report", text}, {"xxh3", xxh3(text)}}) + '\n',
                         Durability::kReplace);

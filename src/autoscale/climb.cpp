@@ -1,4 +1,4 @@
-// climb.cpp: down, or up, then between.
+// climb.cpp: halves or doubles the start value, then bisects.
 #include "src/autoscale/climb.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace wd::scaling {
 namespace {
 
-// A doubling that is slower, or faster, than this is no matter of noise.
+// A doubling that is slower or faster than this differs by more than timing noise.
 constexpr double kClearLoss = 0.8, kClearGain = 1.1;
 
 class Climber {
@@ -39,7 +39,7 @@ class Climber {
     return kind;
   }
 
-  // The first is known to fit, the second is known not to.
+  // `fits` is known to fit, `fails` is known not to fit.
   void bisect(std::int64_t fits, std::int64_t fails) {
     const auto apart = [&] { return static_cast<double>(fails - fits); };
     while (fails - fits > axis_.step && apart() > kMinGain * static_cast<double>(fits)) {
@@ -79,8 +79,8 @@ class Climber {
     at_most_ = true;
   }
 
-  // The next number whose doublings gain 2 % each: several of them show what one hides in the noise. None:
-  // this is the end.
+  // Returns the next value at which every doubling has gained 2 % on average. One doubling's gain can be
+  // hidden in the noise, so several are tried. Returns none if the climb ends here.
   std::optional<std::int64_t> look_ahead(std::int64_t fits) {
     std::string first_end;
     for (const int doublings : {1, 2, 4}) {
@@ -89,7 +89,8 @@ class Climber {
       const std::optional<Kind> kind = look(next);
       if (!kind) return {};
       if (*kind != Kind::kFits) {
-        // Between two settings of which one is too slow there is no speed to gain that is worth the time.
+        // Between a setting that fits and one that is too slow, there is no gain worth the time to search
+        // for.
         if (doublings == 1 && *kind != Kind::kTooSlow) bisect(fits, next);
         break;
       }
@@ -100,8 +101,8 @@ class Climber {
     return {};
   }
 
-  // Whether so many doublings bring 2 % each. One timing of both is noisier than that: where it is not clear,
-  // the median of pairs decides.
+  // Returns whether this many doublings gain 2 % each. A single timing of both is noisier than that, so the
+  // median of pairs decides if the result is not clear.
   bool may_gain(std::int64_t from, std::int64_t to, int doublings) {
     const Probe a = axis_.probe(from), b = axis_.probe(to);
     const double wanted = std::pow(1.0 + kMinGain, doublings), gain = trials_.rate(b) / trials_.rate(a);
@@ -111,7 +112,7 @@ class Climber {
     return pairs.verdict != Verdict::kNo && pairs.median >= wanted;
   }
 
-  // The largest that fits; for speed the smallest within 2 % of the fastest.
+  // Returns the largest value that fits or, for speed, the smallest value within 2 % of the fastest.
   std::optional<std::int64_t> best() const {
     double fastest = 0.0;
     for (const std::int64_t value : seen_) fastest = std::max(fastest, trials_.rate(axis_.probe(value)));

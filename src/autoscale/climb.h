@@ -1,4 +1,4 @@
-// climb.h: the largest number that fits: halved until it does, doubled until it does not, then bisected.
+// climb.h: finds the largest value that fits: halves until it fits, doubles until it does not, then bisects.
 #pragma once
 
 #include <algorithm>
@@ -9,12 +9,13 @@
 
 namespace wd::scaling {
 
-// One of the two numbers, between bounds; the other one is as in `at`.
+// One of the two numbers (replicas or rollout steps) within its bounds. The other number is fixed at its
+// value in `at`.
 struct Axis {
-  std::int64_t least = 1, most = 1, step = 1;  // multiples of step
+  std::int64_t least = 1, most = 1, step = 1;  // both bounds are multiples of step
   std::int64_t Probe::* number = &Probe::num_envs;
   Probe at;
-  std::string max_from = {};  // the setting that `most` follows from, for people
+  std::string max_from = {};  // name of the setting that determines `most`, for messages
 
   Probe probe(std::int64_t value) const {
     Probe moved = at;
@@ -25,26 +26,26 @@ struct Axis {
   double range() const { return static_cast<double>(most) / static_cast<double>(least); }
 };
 
-// The least multiple of `step`, above 0, that is no less than `value`.
+// The smallest positive multiple of `step` that is not below `value`.
 inline std::int64_t round_up(std::int64_t value, std::int64_t step) {
   return std::max<std::int64_t>((value + step - 1) / step, 1) * step;
 }
 
-// The least T that may be looked at.
+// The smallest T that the search may try.
 std::int64_t min_steps(const SearchOptions& options);
-// All numbers of replicas that the limits allow with rollouts of T steps; none where least > most. All T with
-// so many replicas.
+// replicas_axis: all numbers of replicas that the limits allow with rollouts of T steps; least > most if
+// there are none. rollout_axis: all T that the limits allow with this number of replicas.
 Axis replicas_axis(const SearchOptions& options, std::int64_t rollout_steps);
 Axis rollout_axis(const SearchOptions& options, std::int64_t replicas);
 
 struct Climb {
   std::optional<std::int64_t> found;
-  std::string ended;  // why it went no further
+  std::string ended;  // why the climb stopped
   bool at_most = false;
 };
 
-// From `start`. For speed, a doubling that gains under 2 % ends it too, and of what fits the smallest is
-// found that is within 2 % of the fastest.
+// Climbs from `start`. For speed, a doubling that gains less than 2 % also ends the climb, and `found` is the
+// smallest fitting value within 2 % of the fastest.
 Climb climb(Trials& trials, const Axis& axis, std::int64_t start);
 
 }  // namespace wd::scaling

@@ -1,5 +1,5 @@
-// json.cpp: autoscale.json, and what a probe's process is told and answers. Each field is named once, for
-// writing and for reading; what is read is checked, since anyone may have written it.
+// json.cpp: autoscale.json, and the orders and answers of probe processes. Each field is named once, for
+// writing and for reading. Values that are read are checked, because the file may come from anywhere.
 #include "src/base/json.h"
 
 #include <array>
@@ -16,16 +16,16 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kVersion = 3;
-constexpr std::int64_t kMaxCount = std::int64_t{1} << 53;     // whole in JSON
-constexpr std::int64_t kMaxReplicas = std::int64_t{1} << 26;  // a batch of them is no overflow
+constexpr std::int64_t kMaxCount = std::int64_t{1} << 53;     // exactly representable in JSON
+constexpr std::int64_t kMaxReplicas = std::int64_t{1} << 26;  // so that their batch does not overflow
 constexpr double kAny = std::numeric_limits<double>::lowest();
 
-// Each in the order of its enum.
+// Each array is in the order of its enum.
 constexpr std::array kObjectives{"speed", "memory"};
 constexpr std::array kStatuses{"chosen", "nothing_fits", "failed"};
 
-// The fields of an object, in their order: of one to be written, or of one that was read. Reading throws
-// std::runtime_error or Json::exception where a value is missing or cannot be.
+// The fields of an object, in order, for writing or for reading. Reading throws std::runtime_error or
+// Json::exception if a value is missing or invalid.
 class Fields {
  public:
   Fields() = default;
@@ -48,7 +48,7 @@ class Fields {
     value = static_cast<std::uint64_t>(number);
   }
   void none(const char* key) { put(key, nullptr); }
-  // None is null.
+  // The maximum value, which means no limit, is written as null.
   void limit(const char* key, std::uint64_t& value) {
     constexpr auto kNone = std::numeric_limits<std::uint64_t>::max();
     const bool is_none = reads_ ? json_.at(key).is_null() : value == kNone;
@@ -64,7 +64,7 @@ class Fields {
     if (!reads_) return put(key, values);
     for (const Json& one : list(key)) values.push_back(number_of(one, key, 0.0));
   }
-  // Of type bool or std::string.
+  // T is bool or std::string.
   template <typename T>
   void plain(const char* key, T& value) {
     if (!reads_) return put(key, value);
@@ -81,7 +81,7 @@ class Fields {
   void object(const char* key, T& value) {
     put(key, inside(reads_ ? json_.at(key) : Json(), value));
   }
-  // None is null, or was left out.
+  // An empty optional is written as null. When read, it may be null or missing.
   template <typename T>
   void object(const char* key, std::optional<T>& value) {
     if (reads_ && !json_.value(key, Json()).is_null()) value.emplace();
@@ -112,7 +112,7 @@ class Fields {
     WD_CHECK(json_.at(key).is_array(), key, " is no list");
     return json_.at(key);
   }
-  // Infinite and NaN numbers are dumped as null, which is none.
+  // JSON writes infinite and NaN numbers as null, so they are rejected here.
   static double number_of(const Json& value, const char* name, double least) {
     WD_CHECK(value.is_number(), name, " is no number");
     const auto read = value.get<double>();
@@ -164,7 +164,7 @@ void fields_of(Fields& fields, MemoryLine& line) {
   fields.number("bytes_per_replica_step", line.per_replica_step, kAny);
 }
 
-// Of a search that chose.
+// The result of a search that has chosen a setting.
 struct Chosen {
   SearchResult& result;
 };
@@ -214,7 +214,7 @@ void fields_of(Fields& fields, ProbeOrder& order) {
   fields.object("beside", order.reference);
 }
 
-// By value: writing and reading have one list of fields, which must be able to change them.
+// Takes the value by copy: writing and reading share one list of fields, which needs to modify them.
 template <typename T>
 std::string written(T value, int indent = -1) {
   Fields fields;

@@ -1,4 +1,4 @@
-// learning.cpp: from gamma, lambda and total_steps to bounds on T and on the batch.
+// learning.cpp: derives bounds on T and on the batch from gamma, lambda and total_steps.
 #include "src/autoscale/learning.h"
 
 #include <algorithm>

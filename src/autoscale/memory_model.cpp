@@ -1,4 +1,5 @@
-// memory_model.cpp: a straight line through the measurements for people, a careful lower bound for decisions.
+// memory_model.cpp: a linear fit of the measurements for display, and a conservative lower bound for
+// decisions.
 #include "src/autoscale/memory_model.h"
 
 #include <algorithm>
@@ -7,18 +8,20 @@
 namespace wd::scaling {
 namespace {
 
-// Two measurements of one size differ by a few percent: allocators round, and start-up has peaks of its own.
+// Two measurements of the same size differ by a few percent because allocators round and start-up has its own
+// peaks.
 constexpr double kTrust = 0.95;
-// A slope between near neighbours is one of rounding, not of growth.
+// The slope between two close sizes shows rounding, not growth.
 constexpr double kMinSpan = 1.5;
 constexpr double kSlopeTrust = 0.9;
 
 std::uint64_t saturate(double bytes) {
-  constexpr double kMax = 0x1p53;  // whole in JSON
+  constexpr double kMax = 0x1p53;  // exactly representable in JSON
   return static_cast<std::uint64_t>(std::clamp(bytes, 0.0, kMax));
 }
 
-// Whether one of the two numbers is the same: then the slope between them holds for others on that line.
+// Returns whether all three share T or all three share E: then the slope between two of them applies to the
+// third.
 bool on_one_line(const Probe& a, const Probe& b, const Probe& c) {
   return (a.rollout_steps == b.rollout_steps && b.rollout_steps == c.rollout_steps) ||
          (a.num_envs == b.num_envs && b.num_envs == c.num_envs);
@@ -38,7 +41,7 @@ void MemoryModel::add(const Probe& probe, std::uint64_t bytes) {
   points_.push_back({probe, exact(probe), static_cast<double>(bytes)});
 }
 
-// Least squares; one measurement, or several of one size, leave the scale at 1.
+// Least squares. With one measurement, or several of the same size, the scale stays 1.
 MemoryModel::Fit MemoryModel::fit() const {
   if (points_.empty()) return {0.0, 1.0};
   const auto n = static_cast<double>(points_.size());
@@ -58,7 +61,8 @@ std::uint64_t MemoryModel::predict(const Probe& probe) const {
   return saturate(fitted.offset + fitted.scale * exact(probe));
 }
 
-// Bytes that are added for each byte of our buffers, by the widest pair of measurements on the probe's line.
+// Bytes that the process grows by per byte of our buffers, from the pair of measurements on the probe's line
+// that is farthest apart.
 double MemoryModel::growth(const Probe& probe) const {
   double widest = kMinSpan, slope = 1.0;
   for (const Point& a : points_) {

@@ -1,4 +1,4 @@
-// memory_model.h: bytes that a probe will need: a + b E + c E T, corrected by what was measured.
+// memory_model.h: predicts the bytes that a probe needs as a + b E + c E T, corrected by measurements.
 #pragma once
 
 #include <vector>
@@ -9,22 +9,22 @@ namespace wd::scaling {
 
 class MemoryModel {
  public:
-  // Sizes are of one worker's buffers, which hold their share of the replicas.
+  // `sizes` describes the buffers of one worker, which hold that worker's share of the replicas.
   MemoryModel(const Sizes& sizes, int num_workers);
 
-  // A probe that fitted, and the peak of its fullest worker.
+  // Adds a probe that fitted, with the peak memory of its fullest worker.
   void add(const Probe& probe, std::uint64_t bytes);
 
-  // The likeliest, for people; 0 before anything was measured. Saturates.
+  // Returns the most likely value for display, or 0 if there are no measurements yet. Saturates.
   std::uint64_t predict(const Probe& probe) const;
-  // What it needs at the very least: where this exceeds the budget, there is no hope.
+  // Returns a lower bound. If it exceeds the budget, the probe cannot fit.
   std::uint64_t at_least(const Probe& probe) const;
   MemoryLine line() const;
 
  private:
   struct Point {
     Probe probe;
-    double exact, measured;  // [bytes] by the sizes, by the process
+    double exact, measured;  // [bytes] computed from the sizes, measured in the process
   };
   struct Fit {
     double offset, scale;  // measured = offset + scale * exact

@@ -1,4 +1,5 @@
-// memory_needed.cpp: sums of sizes that follow from the configuration, against what the machine allows.
+// memory_needed.cpp: adds up the sizes that follow from the configuration and compares them with the
+// machine's limits.
 #include "src/autoscale/memory_needed.h"
 
 #include <algorithm>

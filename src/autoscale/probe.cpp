@@ -1,4 +1,4 @@
-// probe.cpp: an iteration that warms up, then as many as it takes to be timed.
+// probe.cpp: runs one warm-up iteration, then as many iterations as the timing needs.
 #include "src/autoscale/probe.h"
 
 #include <ATen/ATen.h>
@@ -21,58 +21,60 @@
 namespace wd::scaling {
 namespace {
 
-// An iteration that warms up and lasts so long is itself what is timed of a setting alone: what warming up
-// costs (a tenth of 7 s, where pages are touched for the first time) is worth less than a second one.
+// If a probe without a reference has a warm-up iteration of at least this length, that iteration is itself
+// used as the timing. The cost of warming up (a tenth of 7 s, where pages are touched for the first time) is
+// worth less than a second iteration.
 constexpr double kLongSeconds = 10.0;
 constexpr std::size_t kMaxTurns = 200;
-// Of two settings that take turns: short, so that whatever slows the machine slows both; long enough for a
-// clock and for caches to fill.
+// Turn length when two settings take turns: short, so that anything that slows the machine slows both; long
+// enough for the clock's resolution and for caches to fill.
 constexpr double kTurnSeconds = 0.1;
-constexpr double kPartOfOther = 0.25;  // a turn is no shorter than this part of the other setting's
-constexpr std::size_t kMinTurns = 3;   // so that it is not warming up that takes most of the time
+constexpr double kPartOfOther = 0.25;  // a turn lasts at least this fraction of the other setting's turn
+constexpr std::size_t kMinTurns = 3;   // so that warming up does not take most of the time
 
-// Thrown where a probe is too slow; the text is for people.
+// Thrown if a probe is too slow. The text is shown to the user.
 struct TooSlow {
   std::string why;
 };
 
-// What the two settings of a probe have in common: the worker that they run in.
+// The worker process, which both settings of a probe share.
 struct Worker {
   const Config& config;
   const Environment& environment;
   Device device;
   ProcessGroup group;
-  double max_seconds;  // 0: as long as it takes
+  double max_seconds;  // 0: no limit
   Stopwatch watch = {};
 
-  // On a GPU nobody can look at the clock within an iteration that is replayed.
+  // On a GPU, the clock cannot be checked within an iteration that is replayed as a CUDA graph.
   bool replays() const { return device.is_cuda() && config.trainer.cuda_graphs; }
   bool out_of_time() const { return max_seconds > 0.0 && watch.seconds() > max_seconds; }
 };
 
-// One rank's part of a training with one setting.
+// One rank's part of training with one setting.
 class Training {
  public:
-  // Warms up too, each iteration in at most `max_seconds` (0: any). Throws TooSlow, as iterate() does.
+  // Also warms up. Each warm-up iteration may take at most `max_seconds` (0: no limit). Throws TooSlow, as
+  // iterate() does.
   Training(const Worker& worker, const Probe& probe, double max_seconds)
       : worker_(worker),
         probe_(probe),
         trainer_(with(worker.config, probe), worker.environment, worker.device, worker.group) {
-    const int iterations =
-        worker.replays() ? 2 : 1;  // the second is captured as graphs, which take memory too
+    // The second iteration captures the graphs, which also take memory.
+    const int iterations = worker.replays() ? 2 : 1;
     for (int k = 0; k < iterations; ++k) warm_up_ = iterate(max_seconds);
     static_cast<void>(trainer_.take_metrics());
-    static_cast<void>(trainer_.snapshot());  // what a checkpoint needs, a training needs
+    static_cast<void>(trainer_.snapshot());  // training needs the memory that a checkpoint needs
   }
 
-  double warm_up() const { return warm_up_; }  // [s] of the last iteration of it
+  double warm_up() const { return warm_up_; }  // [s] of the last warm-up iteration
 
-  // Env steps a second.
+  // Environment steps per second.
   double rate(double seconds, int iterations = 1) const {
     return static_cast<double>(iterations) * static_cast<double>(probe_.batch()) / seconds;
   }
 
-  // Seconds of the slowest rank.
+  // Returns the seconds of the slowest rank. All ranks.
   double iterate(double max_seconds = 0.0) {
     const Stopwatch watch;
     heartbeat::iteration(trainer_.counts().iteration + 1);
@@ -111,7 +113,7 @@ std::uint64_t peak(const Worker& worker) {
   return static_cast<std::uint64_t>(bytes.item<std::int64_t>());
 }
 
-// Means, not quantiles of iterations: those would favour the settings with short ones.
+// The rate is a mean, not a quantile over iterations: a quantile would favor settings with short iterations.
 struct Turn {
   double seconds = 0.0, rate = 0.0;
 };
@@ -124,8 +126,8 @@ Turn take_turn(Training& training, double min_seconds) {
   return turn;
 }
 
-// Speeds of a over those of b, turn by turn; the order alternates, so that a machine that slows down favours
-// neither. All ranks see the same seconds.
+// Returns the ratios of the speeds of a and b, one per pair of turns. The order alternates, so that a machine
+// that slows down favors neither. All ranks see the same seconds.
 std::vector<double> in_turns(Training& a, Training& b, double measured_seconds) {
   std::vector<double> ratios;
   Turn of_a, of_b;

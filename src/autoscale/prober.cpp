@@ -1,4 +1,4 @@
-// prober.cpp: from how a gang of workers ended to the outcome of a probe.
+// prober.cpp: turns the way a gang of workers ended into the outcome of a probe.
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,9 +21,9 @@ namespace {
 
 constexpr std::string_view kPrefix = "wd-autoscale-";
 
-constexpr std::time_t kYoung = 60;  // [s]: it may be about to be locked
+constexpr std::time_t kYoung = 60;  // [s]: younger folders may be about to be locked
 
-// What searches left that were killed: folders of this user which nobody holds.
+// Removes what killed searches left behind: folders of this user that no process has locked.
 void clear_away(const std::filesystem::path& place) {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(place, error)) {
@@ -49,7 +49,7 @@ std::filesystem::path make_folder() {
   return name;
 }
 
-// What the failures of a probe's workers say of the setting.
+// Derives the outcome from the failures of a probe's workers.
 Outcome judge(const std::vector<launcher::Failure>& failures, bool killed_for_memory) {
   const auto lacked_memory = [&](const launcher::Failure& failure) {
     return failure.exit_code == kOutOfMemoryCode || (failure.signal == "SIGKILL" && killed_for_memory);
@@ -78,7 +78,7 @@ class Folder {
   run::Lock lock_;
 };
 
-// How the workers ended.
+// Runs the workers and returns how they ended.
 launcher::Ending run_workers(const LaunchOptions& options, const std::vector<std::string>& command,
                              const ProbeOrder& order) {
   launcher::Signals signals;

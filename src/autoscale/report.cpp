@@ -1,4 +1,4 @@
-// report.cpp: lines that people read and copy.
+// report.cpp: the table's lines, the chart and the option string.
 #include "src/autoscale/report.h"
 
 #include <algorithm>
@@ -19,7 +19,8 @@ struct Column {
   std::size_t width;
   Align align;
 };
-// Known beforehand, as lines are shown one by one. The last column is as long as its text.
+// The widths are fixed in advance, because lines are shown one by one. The last column is as long as its
+// text.
 constexpr Column kColumns[] = {
     {"stage", 8, Align::kLeft},       {"replicas", 10, Align::kRight},   {"T", 8, Align::kRight},
     {"batch", 12, Align::kRight},     {"iterations", 10, Align::kRight}, {"memory", 10, Align::kRight},
@@ -42,7 +43,7 @@ std::string name_of(Kind kind) {
   return name;
 }
 
-// One line, whatever a probe's process wrote.
+// Returns the text as a single line, whatever the probe's process wrote.
 std::string on_one_line(std::string text) {
   std::ranges::replace_if(text, [](char c) { return c == '\n' || c == '\t'; }, ' ');
   return without_controls(text);

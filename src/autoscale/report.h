@@ -1,4 +1,4 @@
-// report.h: what a search found, for people and for programs: autoscale.json, the table's lines, the settings
+// report.h: output of a search for people and for programs: autoscale.json, the table's lines, the settings
 // as options.
 #pragma once
 
@@ -10,14 +10,14 @@
 
 namespace wd::scaling {
 
-// autoscale.json, and a cached search.
+// Content of autoscale.json and of a cached search.
 struct Report {
   std::string env;
-  std::string device;  // in words
+  std::string device;  // description for display
   int num_workers = 1;
   Objective objective = Objective::kSpeed;
   Limits limits;
-  std::int64_t total_steps = 0;  // of the training; 0: not known
+  std::int64_t total_steps = 0;  // of the training job; 0: unknown
   SearchResult result;
 
   bool operator==(const Report&) const = default;
@@ -25,28 +25,29 @@ struct Report {
 
 std::string report_json(const Report& report);
 
-// The inverse. Throws std::runtime_error where the text is no report, or one with numbers that cannot be.
+// The inverse of report_json(). Throws std::runtime_error if the text is not a report or contains invalid
+// numbers.
 Report parse_report(std::string_view text);
 
-// One outcome as an object of one line, as a probe's process may tell it, and back; throws as parse_report
-// does.
+// Converts one outcome to a one-line JSON object, as a probe's process writes it, and back. Throws like
+// parse_report().
 std::string outcome_json(const Outcome& outcome);
 Outcome parse_outcome(std::string_view text);
 
-// In autoscale.json and in the table, each in the order of its enum.
+// Words used in autoscale.json and in the table, each in the order of its enum.
 inline constexpr std::array kStageWords{"replicas", "rollout", "smallest"};
 inline constexpr std::array kKindWords{"fits", "out_of_memory", "too_slow", "failed", "skipped", "cut_short"};
 
-// The live table: a heading, then a line for each try, with the iterations that total_steps are. No line
-// ends, no control characters.
+// The live table: a heading, then one line per trial, with the number of iterations that total_steps
+// corresponds to. Contains no line ends and no control characters.
 std::string table_heading();
 std::string table_line(const Trial& one, std::int64_t total_steps);
 
-// autoscale.svg: speed over replicas, a curve for each T, with what came of every try. Texts from elsewhere
-// are escaped.
+// Content of autoscale.svg: speed over replicas, with one curve per T and the outcome of every trial. Text
+// from outside is escaped.
 std::string svg(const Report& report);
 
-// "--set trainer.num_envs=4096 --set trainer.train_batch_size=131072"
+// Example: "--set trainer.num_envs=4096 --set trainer.train_batch_size=131072".
 std::string set_flags(const Probe& probe);
 
 }  // namespace wd::scaling

@@ -1,4 +1,4 @@
-// search.cpp: search 1, search 2 and the third stage, one after the other.
+// search.cpp: runs search 1, search 2 and the third stage, one after the other.
 #include "src/autoscale/search.h"
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 namespace wd::scaling {
 namespace {
 
-// Parts of max_seconds after which search 1, and both, end: time is left to make a setting smaller, which
-// costs learning most where it is not done.
+// Fractions of max_seconds after which search 1, and both searches, end. The rest of the time is reserved for
+// making the setting smaller, because skipping that stage costs learning the most.
 constexpr double kTimeOfReplicas = 0.5, kTimeOfBoth = 0.75;
 
 void check_limits(const SearchOptions& options, const Axis& replicas) {
@@ -32,7 +32,8 @@ Probe start_within_limits(const SearchOptions& options, const Axis& replicas) {
   return start;
 }
 
-// Search 1, search 2 and, for speed, the third stage. Tells in `result` where it began and why each ended.
+// Runs search 1, search 2 and, for speed, the third stage. Stores in `result` the start and the reasons why
+// each ended.
 std::optional<Probe> choose(Trials& trials, SearchResult& result) {
   const SearchOptions& options = trials.options();
   const bool for_speed = trials.for_speed();
@@ -40,7 +41,7 @@ std::optional<Probe> choose(Trials& trials, SearchResult& result) {
   check_limits(options, replicas);
   result.start = start_within_limits(options, replicas);
   trials.begin(Stage::kReplicas, replicas.range(), kTimeOfReplicas);
-  // Later settings are compared with it, where search 1 looks at shorter rollouts.
+  // Later settings are compared with the start, even if search 1 tries shorter rollouts.
   if (for_speed) trials.look(result.start);
   const Climb first = climb(trials, replicas, result.start.num_envs);
   result.reason = "replicas: " + first.ended;
@@ -56,7 +57,7 @@ std::optional<Probe> choose(Trials& trials, SearchResult& result) {
   if (!for_speed) return rollout.probe(*second.found);
 
   const std::optional<Probe> found = smallest(trials, result.start);
-  // Measurements may contradict each other: what counts in the end is that the choice has not been slower.
+  // Measurements may contradict each other. The choice must not have been slower than the start.
   if (found && trials.rate(result.start) > trials.rate(*found)) return result.start;
   return found;
 }

@@ -1,5 +1,5 @@
-// smallest.cpp: candidates between the least setting and the fastest, each compared with the fastest in
-// pairs.
+// smallest.cpp: tries candidates between the smallest setting and the fastest, and compares each with the
+// fastest in pairs.
 #include "src/autoscale/smallest.h"
 
 #include <algorithm>
@@ -11,19 +11,19 @@ namespace wd::scaling {
 namespace {
 
 constexpr double kAsFast = 1.0 - kMinGain;
-constexpr double kCloseEnough =
-    1.125;  // how near to the smallest it comes: a comparison costs six probes or more
+// The search stops this close to the smallest setting, because a comparison costs six probes or more.
+constexpr double kCloseEnough = 1.125;
 constexpr double kAcceptableSlowdown = 0.95;
-constexpr double kClearlySlower = 0.9;  // in one timing, against one of the fastest
+constexpr double kClearlySlower = 0.9;  // in one timing, relative to the reference
 constexpr double kClearlyFaster = 1.1;
-constexpr std::int64_t kMaxShrink = 16;  // a candidate is this number's root smaller than what works, at most
-constexpr int kComparison = kMinRatios;  // probes that one takes at most, where memory holds both settings
+constexpr std::int64_t kMaxShrink = 16;  // a candidate is at least `works` / sqrt(kMaxShrink)
+constexpr int kComparison = kMinRatios;  // probes reserved for a comparison if memory holds both settings
 
 class Shrinker {
  public:
   Shrinker(Trials& trials, const Probe& start) : trials_(trials), start_(start) {}
 
-  // A setting that stops fitting when it is measured again drops out, and all begins anew without it.
+  // A setting that no longer fits when it is measured again is dropped, and the stage starts over without it.
   std::optional<Probe> go() {
     while (const std::optional<Probe> fastest = find_fastest()) {
       settle(cheapest(*fastest));
@@ -44,8 +44,8 @@ class Shrinker {
     return fastest;
   }
 
-  // The smallest of those that are hardly slower than the fastest: one timing of each says no more, and what
-  // is smaller is sooner measured.
+  // Returns the smallest of the settings that are hardly slower than the fastest. One timing of each cannot
+  // separate them, and smaller settings are faster to measure.
   Probe cheapest(const Probe& fastest) {
     Probe found = fastest;
     for (const Probe& probe : trials_.fitting()) {
@@ -57,8 +57,8 @@ class Shrinker {
     return comparison.verdict != Verdict::kNo && comparison.median >= kAsFast ? found : fastest;
   }
 
-  // What the candidates are compared with. Where the fastest is not clearly faster than the start, it is the
-  // start that they must not fall behind; a smaller fastest counts as a candidate.
+  // Chooses the reference that candidates are compared with. If the fastest is not clearly faster than the
+  // start, candidates must be no slower than the start; a smaller fastest setting then counts as a candidate.
   void settle(const Probe& fastest) {
     reference_ = fastest;
     beside_start_ = fastest == start_;
@@ -82,9 +82,9 @@ class Shrinker {
     return axis;
   }
 
-  // From the axis's last. Leaves `reserve` probes to the next axis.
+  // Shrinks from the upper end of the axis. Leaves `reserve` probes to the next axis.
   Probe shrink(const Axis& axis, int reserve) {
-    std::int64_t fails = slow_until(axis);  // or one step below the least
+    std::int64_t fails = slow_until(axis);  // or one step below axis.least
     std::int64_t works = axis.most;
     std::optional<std::int64_t> next = guess(axis);
     while (works > axis.least && works > fails + axis.step &&
@@ -106,7 +106,7 @@ class Shrinker {
     return axis.probe(works);
   }
 
-  // The largest number that one timing shows to be far too slow.
+  // The largest number that is far too slow according to one timing.
   std::int64_t slow_until(const Axis& axis) const {
     std::int64_t slow = axis.least - axis.step;
     for (const Probe& probe : trials_.fitting()) {
@@ -117,8 +117,8 @@ class Shrinker {
     return slow;
   }
 
-  // From the line along this axis, or a parallel one, on which most was measured: the shape of the curve is
-  // much the same.
+  // Estimates from the line along this axis, or parallel to it, that has the most measurements: the shape of
+  // the curve is about the same.
   std::optional<std::int64_t> guess(const Axis& axis) const {
     std::vector<IterationTime> measured;
     for (const Probe& base : trials_.fitting()) {
@@ -132,7 +132,7 @@ class Shrinker {
       }
       if (line.size() > measured.size()) measured = line;
     }
-    constexpr double kBetween = 0.5 * (1.0 + kAsFast);  // the fit is not exact: not on the edge
+    constexpr double kBetween = 0.5 * (1.0 + kAsFast);  // the fit is not exact: keep a margin
     const std::optional<double> value = number_for(measured, static_cast<double>(axis.most), kBetween);
     if (!value) return {};
     return std::llround(*value);
@@ -147,7 +147,7 @@ class Shrinker {
 }  // namespace
 
 std::optional<double> number_for(const std::vector<IterationTime>& measured, double most, double part) {
-  // Least squares of relative errors: timings vary in proportion to their length.
+  // Least squares of relative errors, because the noise of timings is proportional to their length.
   double w = 0.0, x = 0.0, y = 0.0;
   for (const auto& [n, t] : measured) {
     w += 1.0 / (t * t);
@@ -162,7 +162,7 @@ std::optional<double> number_for(const std::vector<IterationTime>& measured, dou
   if (!(xx > 0.0) || !(xy > 0.0)) return {};
   const double b = xy / xx, a = y / w - b * x / w;
   if (a <= 0.0) return {};
-  const double wanted = part * most / (a + b * most);  // n / (a + b n), which grows with n towards 1 / b
+  const double wanted = part * most / (a + b * most);  // n / (a + b n), which increases with n towards 1 / b
   return wanted * a / (1.0 - wanted * b);
 }
 

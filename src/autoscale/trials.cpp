@@ -1,4 +1,4 @@
-// trials.cpp: one probe at a time, and pairs of them in alternating order until they agree.
+// trials.cpp: runs single probes, and pairs of probes in alternating order until the pairs agree.
 #include "src/autoscale/trials.h"
 
 #include <algorithm>
@@ -13,14 +13,16 @@ namespace {
 
 constexpr double kProbesPerDoubling = 2.0;
 constexpr int kMoreProbes = 4;
-constexpr int kMaxPairs = 5;  // of processes that take turns, or processes that hold both
-// What took this part of the time that was left, and was not done, says nothing about the setting.
+constexpr int kMaxPairs = 5;  // of processes that take turns, or of processes that hold both settings
+// A probe that used up this fraction of the remaining time without finishing says nothing about its setting.
 constexpr double kCutShort = 0.95;
-// A pair so far below the threshold decides alone, and two that are both so far: noise is not of this size.
+// One pair this far below the threshold is decisive, and so are two pairs that are both this far below: noise
+// is smaller than that.
 constexpr double kClearInOne = 0.8, kClearInTwo = 0.92;
-constexpr std::size_t kEnough = 50;  // ratios: more would not bring them to agree
+constexpr std::size_t kEnough = 50;  // ratios; more would not make them agree
 
-// Whether it says something about its setting: memory that does not hold two settings may hold one.
+// Returns whether the trial says something about its setting. If memory cannot hold two settings, it may
+// still hold one.
 bool counts(const Trial& one) {
   const Kind kind = one.outcome.kind;
   return kind != Kind::kCutShort && !(kind == Kind::kOutOfMemory && one.reference);
@@ -68,7 +70,7 @@ std::optional<Outcome> Trials::run(const Probe& probe, const std::optional<Probe
     outcome.detail =
         concat("the ", run::format_duration(limits.max_seconds), " of autoscale.max_seconds are over");
   }
-  // What was over the budget has been measured too.
+  // A setting over the budget has been measured too.
   if (counts(one) && outcome.env_steps_per_s > 0.0 && outcome.bytes > 0) model_.add(probe, outcome.bytes);
   tell(one);
   if (outcome.kind == Kind::kCutShort || outcome.kind == Kind::kFailed) return {};
@@ -77,12 +79,12 @@ std::optional<Outcome> Trials::run(const Probe& probe, const std::optional<Probe
   return run(probe);
 }
 
-// What both settings need in one process, at most: what the process itself needs counts twice.
+// Upper bound on what both settings need in one process: the memory of the process itself counts twice.
 std::uint64_t Trials::together(const Probe& probe, const Probe& reference) const {
   return (fits(probe) ? bytes(probe) : model_.predict(probe)) + bytes(reference);
 }
 
-// The caller's word, but a success must have a speed and stay within the budget.
+// Returns what the caller measured, but a success must have a speed and stay within the budget.
 Outcome Trials::measured(const Trial& one, double max_seconds) const {
   const std::uint64_t memory = options_.limits.memory_bytes;
   Outcome outcome = measure_(one.probe, one.reference, max_seconds);
@@ -162,7 +164,7 @@ Comparison compare(Trials& trials, const Probe& a, const Probe& b, double thresh
   if (is_misfit(a) || is_misfit(b)) return {Verdict::kNo, 0.0, true};
   std::vector<double> ratios;
   for (int pair = 0; pair < kMaxPairs && ratios.size() < kEnough; ++pair) {
-    // The order alternates, so that a machine that warms up favours neither.
+    // The order alternates, so that a machine that warms up favors neither setting.
     const bool swap = pair % 2 == 1;
     const Probe &one = swap ? b : a, &other = swap ? a : b;
     const std::optional<Outcome> first = trials.run(one, other);

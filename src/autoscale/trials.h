@@ -1,5 +1,5 @@
-// trials.h: the probes of a search: runs them, keeps them, compares two settings, and says when there may be
-// no more.
+// trials.h: runs the probes of a search, records them, compares two settings, and decides when no more probes
+// are allowed.
 #pragma once
 
 #include <optional>
@@ -13,32 +13,34 @@
 
 namespace wd::scaling {
 
-// Gains below this do not count, here and there: what a doubling must bring, how close a bisection comes, how
-// much slower than the fastest the smallest may be.
+// Gains below this are ignored throughout: the minimum gain of a doubling, the precision of a bisection, and
+// the maximum loss of the smallest setting against the fastest.
 inline constexpr double kMinGain = 0.02;
 
 class Trials {
  public:
   Trials(const SearchOptions& options, const Measure& measure, const Observe& observe);
 
-  // The next stage, which looks at numbers that differ by a factor of at most `range`, makes 2
-  // log2(range) + 4 probes at most, and ends when `part` of the time of all stages is over.
+  // Begins the next stage. It tries numbers that differ by a factor of at most `range`, makes at most 2
+  // log2(range) + 4 probes, and ends when `part` of the time for all stages is used up.
   void begin(Stage stage, double range, double part = 1.0);
-  int left() const { return max_ - made_; }  // probes of this stage
+  int left() const { return max_ - made_; }  // remaining probes of this stage
 
-  // Runs a probe, or skips it where the memory model leaves no hope; in turns with a second setting that has
-  // fitted, unless memory does not hold both: then the outcome has no ratios. None: the search must end, or
-  // this stage.
+  // Runs a probe, or skips it if the memory model rules it out. With a reference that has fitted, the two
+  // settings take turns in one process, unless memory cannot hold both: then the outcome has no ratios.
+  // Returns none if the search or this stage must end.
   std::optional<Outcome> run(const Probe& probe, const std::optional<Probe>& reference = {});
-  // What is known of it already, else what run() says, in turns with the first that fitted.
+  // Returns the recorded kind if there is one. Otherwise runs the probe in turns with the first setting that
+  // fitted.
   std::optional<Kind> look(const Probe& probe);
 
-  // What is known of it: kFits where it fitted each time, else how it last did not. None: it was not tried.
+  // Returns kFits if the setting fitted each time, and otherwise the kind of its last misfit. Returns none if
+  // it was not tried.
   std::optional<Kind> known(const Probe& probe) const;
   bool fits(const Probe& probe) const { return known(probe) == Kind::kFits; }
-  double rate(const Probe& probe) const;          // median of its env_steps_per_s; 0 where it does not fit
-  std::uint64_t bytes(const Probe& probe) const;  // its highest peak
-  std::vector<Probe> fitting() const;             // in order of replicas, then steps
+  double rate(const Probe& probe) const;          // median of its env_steps_per_s; 0 if it does not fit
+  std::uint64_t bytes(const Probe& probe) const;  // its maximum peak
+  std::vector<Probe> fitting() const;             // sorted by replicas, then by steps
 
   bool failed() const { return !list_.empty() && list_.back().outcome.kind == Kind::kFailed; }
   bool out_of_time() const;
@@ -59,7 +61,7 @@ class Trials {
   Stage stage_ = Stage::kReplicas;
   int max_ = 0, made_ = 0;
   double seconds_ = 0.0, part_ = 1.0;
-  std::uint64_t max_together_;  // no two settings that need so many bytes share a process
+  std::uint64_t max_together_;  // two settings that need this many bytes together do not share a process
   std::vector<Trial> list_;
 };
 
@@ -68,23 +70,24 @@ inline constexpr int kMinRatios = 3;
 enum class Verdict {
   kYes,
   kNo,
-  kOpen,  // the pairs disagree, or there are too few
+  kOpen,  // the pairs disagree, or there are too few of them
 };
 
-// Whether the median of the ratios is at least `threshold`, by its interval of 80 % (order statistics, with
-// the normal approximation of the binomial distribution: Conover, Practical Nonparametric Statistics, 3.2):
-// over all of three or four ratios, without the lowest and the highest of five.
+// Tests whether the median of the ratios is at least `threshold`, by its 80 % confidence interval (order
+// statistics with the normal approximation of the binomial distribution: Conover, Practical Nonparametric
+// Statistics, 3.2). The interval spans all of three or four ratios, and excludes the lowest and the highest
+// of five.
 Verdict verdict(std::span<const double> ratios, double threshold);
 
 struct Comparison {
   Verdict verdict = Verdict::kOpen;
-  double median = 0.0;   // of speed(a) / speed(b); 0 where nothing was measured
-  bool complete = true;  // false: the search or the stage ran out of probes
+  double median = 0.0;   // of speed(a) / speed(b); 0 if nothing was measured
+  bool complete = true;  // false if the search or the stage ran out of probes
 };
 
-// Runs a and b in turns, in one process where memory holds both, until it is clear whether a has `threshold`
-// times b's speed: one timing is noisier than the difference that matters. A setting that does not fit this
-// time decides against a; Trials knows then which it was.
+// Runs a and b in turns, in one process if memory holds both, until it is clear whether a reaches `threshold`
+// times the speed of b. A single timing is noisier than the difference that matters. If a setting does not
+// fit this time, the verdict is kNo, and Trials knows which setting it was.
 Comparison compare(Trials& trials, const Probe& a, const Probe& b, double threshold);
 
 }  // namespace wd::scaling

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 void write_file_atomically(const fs::path& path, std::span<const std::span<const std::byte>> parts,
                            Durability durability) {
-  // The name is the same each time, so what a killed process left is overwritten by the next write.
+  // The name is the same each time, so the next write overwrites what a killed process left behind.
   const fs::path stage = path.parent_path() / ("." + path.filename().string() + ".tmp");
   try {
     File file(stage, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);

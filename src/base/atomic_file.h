@@ -1,4 +1,4 @@
-// atomic_file.h: files that are either the old one or the whole new one, never a part.
+// atomic_file.h: writes files so that readers see either the old file or the complete new one, never a part.
 #pragma once
 
 #include <cstddef>
@@ -9,20 +9,20 @@
 namespace wd {
 
 enum class Durability {
-  kReplace,  // readers and a killed process see old or new
-  kSync,     // so does a machine that loses power: file and folder are fsynced before this returns
+  kReplace,  // readers, and a process after being killed, see the old or the new file
+  kSync,     // also holds after a power failure: file and folder are fsynced before this returns
 };
 
-// Replaces `path` by the concatenated parts: a temporary file ".NAME.tmp" in the same folder, then a rename.
-// One process writes a path at a time. Throws std::runtime_error naming path and cause; the old file is then
-// as it was.
+// Replaces `path` by the concatenated parts: writes a temporary file ".NAME.tmp" in the same folder, then
+// renames it. Only one process may write a path at a time. Throws std::runtime_error naming path and cause;
+// the old file is then unchanged.
 void write_file_atomically(const std::filesystem::path& path,
                            std::span<const std::span<const std::byte>> parts, Durability durability);
 void write_file_atomically(const std::filesystem::path& path, std::string_view text, Durability durability);
 
-// Writes a file that the user named. A new or regular file is replaced as above, with kReplace; into a
-// device, a named pipe or what a link leads to the text is written, and it stays what it is. Throws
-// std::runtime_error naming path and cause.
+// Writes a file that the user named. A new or regular file is replaced as above, with kReplace. If the path
+// is a device, a named pipe or a link, the text is written into it or its target, and the path keeps its
+// type. Throws std::runtime_error naming path and cause.
 void write_named_file(const std::filesystem::path& path, std::string_view text);
 
 }  // namespace wd

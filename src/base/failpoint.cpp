@@ -1,4 +1,4 @@
-// failpoint.cpp: the one place that is armed, and how often it was passed.
+// failpoint.cpp: the one armed failpoint, and how often it was passed.
 #include "src/base/failpoint.h"
 
 #include <atomic>
@@ -16,7 +16,7 @@ namespace {
 struct Armed {
   std::string name;
   int count = 0;
-  CallFault fault = CallFault::kNone;  // none: kill
+  CallFault fault = CallFault::kNone;  // kNone: kill the process
   std::atomic<int> passed = 0;
 
   Armed() {

@@ -1,4 +1,4 @@
-// files.cpp: POSIX calls, retried when interrupted or short.
+// files.cpp: POSIX file calls, retried if they are interrupted or transfer only a part.
 #include "src/base/files.h"
 
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 namespace wd {
 namespace {
 
-constexpr mode_t kNewFileMode = 0666;  // less the umask
+constexpr mode_t kNewFileMode = 0666;  // before the umask is applied
 
 struct stat status_of(int descriptor, const std::filesystem::path& path) {
   struct stat status{};
@@ -29,7 +29,7 @@ int open_as(const std::filesystem::path& path, int flags, FileKind kind) {
   return ::open(path.c_str(), flags | more | O_CLOEXEC, kNewFileMode);
 }
 
-// The rest of a descriptor; it is closed.
+// Reads a descriptor to its end and closes it.
 std::optional<std::string> read_rest(int descriptor, std::uint64_t max_bytes) {
   std::string text;
   std::array<char, 1 << 16> part{};

@@ -1,4 +1,4 @@
-// files.h: POSIX files whose errors are exceptions that name the file and the cause.
+// files.h: POSIX files. Errors are exceptions that name the file and the cause.
 #pragma once
 
 #include <cstddef>
@@ -12,26 +12,27 @@
 
 namespace wd {
 
-// Throws std::runtime_error "PATH: cannot ACTION: CAUSE", the cause being errno.
+// Throws std::runtime_error "PATH: cannot ACTION: CAUSE" with the cause from errno.
 [[noreturn]] void throw_file_error(const std::filesystem::path& path, std::string_view action);
 
-// A file that may be what the user made of it, or one that only this program makes: regular, under one name,
-// not reached through a link. What else stands in its place came with somebody's folder and leads elsewhere,
-// or is a pipe that nobody fills.
+// kAny: any kind of file the user may have chosen. kOwn: a file that only this program creates, so it must be
+// a regular file with a single name that is not reached through a link. Anything else at that path came with
+// a folder from elsewhere; it leads out of the folder, or is a pipe that has no writer.
 enum class FileKind { kAny, kOwn };
 
 // Owns a descriptor.
 class File {
  public:
-  // flags of open(2). Throws. A named pipe is waited for only where kAny is opened without O_NONBLOCK.
+  // `flags` are those of open(2). Throws if the file cannot be opened. Blocks on a named pipe only if it is
+  // opened as kAny without O_NONBLOCK.
   File(std::filesystem::path path, int flags, FileKind kind = FileKind::kAny);
   ~File();
   File(File&& other) noexcept
       : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
   File& operator=(File&& other) = delete;
 
-  void write(std::span<const std::byte> bytes);                         // all of them, or throws
-  void read_at(std::uint64_t offset, std::span<std::byte> into) const;  // all of them, or throws
+  void write(std::span<const std::byte> bytes);                         // writes all bytes, or throws
+  void read_at(std::uint64_t offset, std::span<std::byte> into) const;  // reads all bytes, or throws
   void sync();
   void truncate(std::uint64_t size);
   std::uint64_t size() const;
@@ -43,19 +44,20 @@ class File {
   int descriptor_;
 };
 
-// All of a file, or of what reads like one; none where it cannot be read, and errno says why: EFBIG where it
-// has more bytes.
 inline constexpr std::uint64_t kAnySize = ~std::uint64_t{0};
-inline constexpr std::uint64_t kMaxInput = std::uint64_t{1}
-                                           << 28;  // of a script or of start states that a user gives [bytes]
+// [bytes] of a script or of start states that the user provides
+inline constexpr std::uint64_t kMaxInput = std::uint64_t{1} << 28;
+// Returns the whole content of a file or of anything that can be read like one. Returns none if it cannot be
+// read; errno holds the cause, which is EFBIG if there are more than max_bytes bytes.
 std::optional<std::string> read_whole(const std::filesystem::path& path, std::uint64_t max_bytes = kAnySize);
-// The same of a regular file alone, which is not waited for; errno is EINVAL where it is something else.
+// Like read_whole(), but only for regular files, and never blocks. Sets errno to EINVAL if it is another kind
+// of file.
 std::optional<std::string> read_regular(const std::filesystem::path& path, std::uint64_t max_bytes);
 
-// rename(2), or throws.
+// Calls rename(2). Throws if it fails.
 void rename_file(const std::filesystem::path& from, const std::filesystem::path& to);
 
-// Brings the entries of a folder to disk ("": the working folder), or throws.
+// Flushes the entries of a folder to disk ("" is the working folder). Throws if that fails.
 void sync_folder(const std::filesystem::path& folder);
 
 inline std::span<const std::byte> bytes_of(std::string_view text) {

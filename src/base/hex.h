@@ -10,7 +10,7 @@ namespace wd {
 
 inline constexpr std::size_t kHexDigits = 16;
 
-// All 16 digits.
+// Always has all 16 digits.
 inline std::string hex(std::uint64_t value) {
   std::array<char, kHexDigits + 1> text{};
   std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(value));

@@ -1,4 +1,4 @@
-// host.cpp: gethostname(2).
+// host.cpp: calls gethostname(2) and getrandom(2).
 #include "src/base/host.h"
 
 #include <sys/random.h>

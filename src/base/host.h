@@ -1,14 +1,14 @@
-// host.h: this machine: its name, and its random numbers.
+// host.h: name and random numbers of this machine.
 #pragma once
 
 #include <string>
 
 namespace wd {
 
-// As gethostname(2) has it.
+// The name that gethostname(2) returns.
 std::string host_name();
 
-// 128 random bits in hexadecimal, from getrandom(2). Throws std::runtime_error if there are none.
+// Returns 128 random bits in hexadecimal from getrandom(2). Throws std::runtime_error if there are none.
 std::string random_token();
 
 }  // namespace wd

@@ -1,4 +1,4 @@
-// host_memory.cpp: cgroup v2 and v1, rlimits and /proc/meminfo.
+// host_memory.cpp: reads limits of cgroup v2 and v1, rlimits and /proc/meminfo.
 #include "src/base/host_memory.h"
 
 #include <sys/resource.h>
@@ -20,24 +20,24 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kKiB = 1024;
-constexpr std::uint64_t kUnlimited = std::uint64_t{1} << 62;  // v1 says "none" by a number near 2^63
+constexpr std::uint64_t kUnlimited = std::uint64_t{1} << 62;  // v1 expresses "no limit" by a number near 2^63
 
-// How a version of control groups calls its files.
+// File names of one version of control groups.
 struct Version {
   std::vector<const char*> limits;
   const char* used;
   const char* reclaimable;  // key in memory.stat
-  const char*
-      hierarchical;  // key of the least limit of all groups above, those out of sight included; empty: none
+  // Key of the minimum limit of all groups above, including those that are not visible; empty if none.
+  const char* hierarchical;
 };
-// Beyond memory.high a process is slowed down until it hardly moves.
+// memory.high counts as a limit, because a process beyond it is slowed down almost to a halt.
 const Version kV2{{"memory.max", "memory.high"}, "memory.current", "inactive_file", ""};
 const Version kV1{
     {"memory.limit_in_bytes"}, "memory.usage_in_bytes", "total_inactive_file", "hierarchical_memory_limit"};
 
 std::uint64_t minus(std::uint64_t a, std::uint64_t b) { return a > b ? a - b : 0; }
 
-// A file of one number; none where it is missing or says "max".
+// Reads a file that contains one number. Returns none if the file is missing or contains "max".
 std::optional<std::uint64_t> read_number(const fs::path& path) {
   std::ifstream file(path);
   std::string word;
@@ -45,7 +45,7 @@ std::optional<std::uint64_t> read_number(const fs::path& path) {
   return whole_number<std::uint64_t>(word);
 }
 
-// The number behind a key, in a file of "KEY NUMBER ..." lines.
+// Returns the number after `key` in a file of "KEY NUMBER ..." lines.
 std::optional<std::uint64_t> read_field(const fs::path& path, std::string_view key) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
@@ -64,7 +64,8 @@ std::optional<std::uint64_t> status_bytes(const fs::path& path, std::string_view
 
 void add_group(const fs::path& folder, const Version& version, std::vector<Allowance>& allowances) {
   const std::uint64_t used = read_number(folder / version.used).value_or(0);
-  // Pages of files are dropped when memory is needed; without them, a machine that has read much seems full.
+  // The kernel drops pages of files when memory is needed. If they counted as used, a machine that has read
+  // many files would seem full.
   const fs::path stat = folder / "memory.stat";
   const std::uint64_t held = minus(used, read_field(stat, version.reclaimable).value_or(0));
   const auto add = [&](std::optional<std::uint64_t> limit, const fs::path& source) {
@@ -74,13 +75,13 @@ void add_group(const fs::path& folder, const Version& version, std::vector<Allow
   add(read_field(stat, version.hierarchical), stat);
 }
 
-// The group and those above it. A container sees the path that its group has outside, and below `mount` a
-// part of it alone: its longest end that is there counts.
+// Adds the group and those above it. A container sees the path of its group outside the container, but only
+// part of that path exists below `mount`. The longest suffix of the path that exists is used.
 void add_hierarchy(const fs::path& mount, const fs::path& group, const Version& version,
                    std::vector<Allowance>& allowances) {
   std::vector<fs::path> parts;
   for (const fs::path& part : group.relative_path()) {
-    if (part == "..") return add_group(mount, version, allowances);  // outside of this namespace
+    if (part == "..") return add_group(mount, version, allowances);  // outside this namespace
     parts.push_back(part);
   }
   for (std::size_t first = 0; first <= parts.size(); ++first) {
@@ -93,7 +94,7 @@ void add_hierarchy(const fs::path& mount, const fs::path& group, const Version& 
   }
 }
 
-// Lines are "ID:CONTROLLERS:PATH"; version 2 has one, with no controllers.
+// Lines are "ID:CONTROLLERS:PATH". Version 2 has a single line with empty CONTROLLERS.
 void add_groups(const MemorySources& sources, std::vector<Allowance>& allowances) {
   std::ifstream file(sources.proc / "self/cgroup");
   for (std::string line; std::getline(file, line);) {
@@ -127,7 +128,7 @@ MemorySources machine_memory() {
 std::vector<Allowance> memory_allowances(const MemorySources& sources) {
   std::vector<Allowance> allowances;
   add_groups(sources, allowances);
-  // A child maps about what this process maps, before it allocates anything of its own.
+  // A child maps about as much as this process before it makes allocations itself.
   const fs::path status = sources.proc / "self/status";
   if (sources.address_space)
     allowances.push_back(
@@ -159,12 +160,12 @@ Allowance memory_budget(const MemorySources& sources) {
 void limit_memory(std::uint64_t bytes) {
   std::ifstream statm("/proc/self/statm");
   std::uint64_t pages = 0;
-  for (int field = 0; field < 6; ++field) statm >> pages;  // the sixth: data and stack
+  for (int field = 0; field < 6; ++field) statm >> pages;  // the sixth field: data and stack
   const std::uint64_t now = statm ? pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) : 0;
   rlimit limit{};
   if (::getrlimit(RLIMIT_DATA, &limit) != 0) return;
   limit.rlim_cur = std::min<rlim_t>(limit.rlim_cur, now + bytes);
-  ::setrlimit(RLIMIT_DATA, &limit);  // where it is refused, the measured peak decides alone
+  ::setrlimit(RLIMIT_DATA, &limit);  // if this fails, only the measured peak decides
 }
 
 bool is_out_of_memory(const std::exception& error) {
@@ -172,7 +173,7 @@ bool is_out_of_memory(const std::exception& error) {
   std::string text = error.what();
   std::ranges::transform(text, text.begin(),
                          [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  // torch's CPU allocator, CUDA and its libraries, the system.
+  // Messages of torch's CPU allocator, of CUDA and its libraries, and of the system.
   return std::ranges::any_of(std::array{"out of memory", "can't allocate memory", "cannot allocate memory",
                                         "cublas_status_alloc_failed"},
                              [&](const char* words) { return text.find(words) != std::string::npos; });

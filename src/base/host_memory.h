@@ -1,5 +1,5 @@
-// host_memory.h: host memory that this process and its children may still use, and how to tell that there is
-// none.
+// host_memory.h: determines how much host memory this process and its children may still use, and detects
+// that memory has run out.
 #pragma once
 
 #include <cstdint>
@@ -11,34 +11,36 @@
 
 namespace wd {
 
-// Where limits are read; tests make their own.
+// Where limits are read. Tests provide their own files.
 struct MemorySources {
   std::filesystem::path proc = "/proc", cgroups = "/sys/fs/cgroup";
-  std::optional<std::uint64_t> address_space = {},
-                               data = {};  // [bytes] RLIMIT_AS, RLIMIT_DATA; none: unlimited
+  // [bytes] RLIMIT_AS and RLIMIT_DATA; none means unlimited
+  std::optional<std::uint64_t> address_space = {}, data = {};
 };
 
-// This machine's files, and this process's soft limits.
+// Returns the files of this machine and the soft limits of this process.
 MemorySources machine_memory();
 
 struct Allowance {
   std::uint64_t bytes = 0;
-  std::string source;  // whose limit it is: a file's path, "RLIMIT_AS"
+  std::string source;  // origin of the limit: a file's path or "RLIMIT_AS"
 };
 
-// Everything that sets a limit: every level of the control groups (v2 and v1), less what is used there and
-// cannot be reclaimed; rlimits, less what this process has; what the machine has available. Limits that
-// cannot be read are left out.
+// Returns the remaining memory under each limit: for every level of the control groups (v2 and v1), the limit
+// less the used memory that cannot be reclaimed; for each rlimit, the limit less what this process uses; and
+// the memory that the machine has available. Limits that cannot be read are omitted.
 std::vector<Allowance> memory_allowances(const MemorySources& sources);
 
-// The least of them. Throws UsageError, naming the remedy, where there is none.
+// Returns the smallest allowance. Throws UsageError, naming the remedy, if there is none.
 Allowance memory_budget(const MemorySources& sources);
 
-// Processes that the kernel has ended for want of memory since it started; none where it does not tell.
+// Number of processes that the kernel has killed since boot because memory ran out. Returns none if the
+// kernel does not report it.
 std::optional<std::uint64_t> oom_kills(const MemorySources& sources);
 
-// Whether the kernel has ended a process for want of memory since this was made. Where it does not tell, that
-// is the likeliest end by SIGKILL.
+// Detects whether the kernel has killed a process because memory ran out since this object was created. If
+// the kernel does not report it, may_have_killed() returns true, because that is the most likely cause of a
+// SIGKILL.
 class OomWatch {
  public:
   bool may_have_killed() const;
@@ -47,13 +49,14 @@ class OomWatch {
   std::optional<std::uint64_t> before_ = oom_kills({});
 };
 
-// From now on this process finds no more than `bytes` on the heap and in anonymous maps, beside what it has.
+// From now on, this process can allocate at most `bytes` on the heap and in anonymous maps, in addition to
+// what it has.
 void limit_memory(std::uint64_t bytes);
 
-// The exit code of a worker that found no memory.
+// Exit code of a worker that ran out of memory.
 inline constexpr int kOutOfMemoryCode = 12;  // ENOMEM
 
-// Whether an exception says that there is no more memory, on the host or on a device.
+// Returns whether the exception says that memory has run out, on the host or on a device.
 bool is_out_of_memory(const std::exception& error);
 
 }  // namespace wd

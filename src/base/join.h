@@ -1,4 +1,4 @@
-// join.h: words in a list, for people.
+// join.h: joins words to a list for display.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace wd {
 
-// "a, b, c".
+// Example: "a, b, c".
 inline std::string join(const std::vector<std::string>& words, std::string_view between = ", ") {
   std::string text;
   for (const std::string& word : words) text.append(text.empty() ? "" : between).append(word);

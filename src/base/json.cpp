@@ -1,4 +1,4 @@
-// json.cpp: depth, before a parser sees the text.
+// json.cpp: checks the nesting depth before a parser sees the text.
 #include "src/base/json.h"
 
 namespace wd {

@@ -1,5 +1,5 @@
-// log.cpp: the only file that knows spdlog. It must not meet torch's headers: their fmt shadows the one
-// spdlog needs.
+// log.cpp: the only file that uses spdlog. It must not include torch headers, because their copy of fmt hides
+// the one that spdlog needs.
 #include "src/base/log.h"
 
 #include <fcntl.h>
@@ -24,7 +24,7 @@ namespace {
 constexpr const char* kFilePattern = "%Y-%m-%d %H:%M:%S.%e %l: %v";
 constexpr std::size_t kMaxEarly = 1000;  // messages before a run has its folder
 
-// "warning: " before a message that needs attention, nothing before the others.
+// Writes "warning: " or "error: " before a message that needs attention, and nothing before the others.
 class Prefix : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& into) override {
@@ -36,8 +36,8 @@ class Prefix : public spdlog::custom_flag_formatter {
   std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<Prefix>(); }
 };
 
-// A reader of stderr that pauses (a pager, Ctrl-S) must not stop training: a message waits for it for a
-// moment, and no other one until it reads again. log.txt has them all.
+// A reader of stderr that pauses (a pager, Ctrl-S) must not stop training. One message waits briefly for the
+// reader; later messages are then dropped until it reads again. log.txt contains all of them.
 class Console : public spdlog::sinks::stderr_color_sink_mt {
  public:
   void log(const spdlog::details::log_msg& message) override {
@@ -51,7 +51,7 @@ class Console : public spdlog::sinks::stderr_color_sink_mt {
   std::atomic<bool> stalled_{false};
 };
 
-// Appends to a file that only this program makes, and that no link leads away from.
+// Appends to a file that only this program creates. Links are not followed.
 class LogFile : public spdlog::sinks::base_sink<std::mutex> {
  public:
   explicit LogFile(const std::filesystem::path& path)
@@ -73,7 +73,7 @@ struct Logger {
   std::shared_ptr<Console> console;
   std::shared_ptr<spdlog::sinks::dist_sink_mt> sinks;
   spdlog::sink_ptr file;
-  std::shared_ptr<spdlog::sinks::ringbuffer_sink_mt> early;  // what was said before there was a file
+  std::shared_ptr<spdlog::sinks::ringbuffer_sink_mt> early;  // messages from before there is a file
   std::unique_ptr<spdlog::logger> front;
 
   Logger()
@@ -83,7 +83,8 @@ struct Logger {
     const bool colours = run::shows_colours(STDERR_FILENO);
     console->set_color_mode(colours ? spdlog::color_mode::always : spdlog::color_mode::never);
     auto formatter = std::make_unique<spdlog::pattern_formatter>();
-    // On a terminal the live line may be where this message goes: erase it first; it is drawn again below.
+    // On a terminal, the live line may be at the position of this message. Erase it first; it is redrawn
+    // below the message.
     const std::string erase = run::is_live_terminal(STDERR_FILENO) ? run::kEraseLine : "";
     formatter->add_flag<Prefix>('*').set_pattern(erase + "%^%*%$%v");
     console->set_formatter(std::move(formatter));

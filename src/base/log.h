@@ -1,5 +1,5 @@
-// log.h: messages for people, on stderr and, once a run has a folder, in its log.txt.
-// The library throws, the program logs: only the command line, the trainer and the run's files call this.
+// log.h: messages for people, on stderr and, once a run has a folder, in its log.txt. The library throws and
+// the program logs: only the command line, the trainer and the run's files call these functions.
 #pragma once
 
 #include <filesystem>
@@ -11,14 +11,14 @@ void info(std::string_view message);
 void warn(std::string_view message);
 void error(std::string_view message);
 
-// Into log.txt alone, where there is one: what people have been told in another way.
+// Writes only to log.txt, if there is one: for information that people have already received in another way.
 void to_file(std::string_view message);
 
-// From here on stderr shows warnings and errors alone; log.txt still gets everything.
+// From now on stderr shows only warnings and errors. log.txt still gets everything.
 void quiet();
 
-// Messages also go to this file (appended) until detach_file; the first file gets those from before it too.
-// Throws std::runtime_error when it cannot be opened.
+// Also appends messages to this file until detach_file() is called. The first file also gets the earlier
+// messages. Throws std::runtime_error if it cannot be opened.
 void attach_file(const std::filesystem::path& path);
 void detach_file();
 

@@ -1,4 +1,4 @@
-// median.h: the middle of some values.
+// median.h: median of values.
 #pragma once
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 
 namespace wd {
 
-// Of at least one value.
+// Requires at least one value.
 inline double median(std::vector<double> values) {
   std::ranges::sort(values);
   const std::size_t middle = values.size() / 2;

@@ -1,4 +1,4 @@
-// name.cpp: the one place that decides what a name is.
+// name.cpp: the rules for names.
 #include "src/base/name.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ bool is_name_character(char c) {
          c == '-';
 }
 
-// What a message shows of something that may be long or hold control characters.
+// Returns the text as a message shows it: shortened, and without control characters.
 std::string shown(std::string_view text) {
   std::string result(text.substr(0, kLongestName));
   std::replace_if(result.begin(), result.end(), [](unsigned char c) { return c < ' ' || c > '~'; }, '?');

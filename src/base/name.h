@@ -1,14 +1,15 @@
-// name.h: what a run, an environment, a policy or a checkpoint may be called.
+// name.h: allowed names of runs, environments, policies and checkpoints.
 #pragma once
 
 #include <string_view>
 
 namespace wd {
 
-// 1 to 100 of A-Z a-z 0-9 . _ - and neither "." nor "..": a name is a folder's name, never a way out of one.
+// A name has 1 to 100 of the characters A-Z a-z 0-9 . _ - and is neither "." nor "..": it can be used as a
+// folder name and never leads out of a folder.
 bool is_name(std::string_view text);
 
-// Throws UsageError when `name` is no name; `what` says whose it is ("environment", "policy").
+// Throws UsageError if `name` is not a valid name. `what` says what it names ("environment", "policy").
 void check_name(std::string_view what, std::string_view name);
 
 }  // namespace wd

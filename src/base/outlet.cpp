@@ -1,4 +1,4 @@
-// outlet.cpp: writes that never wait.
+// outlet.cpp: writes that never block.
 #include "src/base/outlet.h"
 
 #include <fcntl.h>
@@ -15,12 +15,13 @@
 namespace wd::run {
 namespace {
 
-constexpr std::size_t kPiece = 4096;  // what a pipe takes whole if it takes a byte
+constexpr std::size_t kPiece = 4096;  // if a pipe accepts one byte, it accepts this many at once
 constexpr int kLastWait = 1000;       // [ms]
 
 }  // namespace
 
-// Pipes and terminals are opened anew, because O_NONBLOCK on the old ones would hold for other processes too.
+// Pipes and terminals are reopened, because O_NONBLOCK on the existing descriptor would affect other
+// processes too.
 Outlet::Outlet(int descriptor, std::size_t max_waiting) : descriptor_(descriptor), max_waiting_(max_waiting) {
   struct stat status{};
   if (::fstat(descriptor, &status) != 0) return;
@@ -51,7 +52,8 @@ void Outlet::write(std::string_view text) {
 
 void Outlet::flush() {
   while (!waiting_.empty() && !closed_) {
-    // One that could not be opened anew (another user's terminal) is asked before each piece.
+    // If the descriptor could not be reopened (another user's terminal), check before each piece whether it
+    // accepts output.
     if (reopened_ < 0 && !is_socket_ && !takes_output(descriptor_)) return;
     const std::size_t size = std::min(waiting_.size(), kPiece);
     const ssize_t written = is_socket_

@@ -1,8 +1,8 @@
-// parallel.cpp: the thread pool. Idle threads sleep after a moment of spinning, and nobody waits for a thread
-// that has no work.
+// parallel.cpp: the thread pool. Idle threads spin briefly and then sleep, and no thread waits for one that
+// has no work.
 //
-// OpenMP's pool, on which torch and MKL run, spins at barriers for a share of work that each thread must do
-// itself: with other programs on the same cores an iteration took ten times longer
+// The OpenMP pool that torch and MKL use spins at barriers, and each thread has a fixed share of the work.
+// With other programs on the same cores, an iteration took ten times longer with it
 // (docs/design/0006-thread-pool.md).
 #include "wd/detail/parallel.h"
 
@@ -27,12 +27,12 @@ namespace {
 
 thread_local bool inside_loop = false;
 
-// One loop: ranges are claimed by whoever is free.
+// One loop. Idle threads claim ranges of it.
 struct Loop {
   std::int64_t n, range;
   void (*body)(void* context, std::int64_t begin, std::int64_t end);
   void* context;
-  profile::Scope* scope;  // of the thread that began the loop; null where nobody asks where time goes
+  profile::Scope* scope;  // of the thread that began the loop; null if no profile is collected
   std::atomic<std::int64_t> next{0};
   std::exception_ptr error;
   std::mutex error_mutex;
@@ -57,7 +57,7 @@ void relax() {
 #endif
 }
 
-// True as soon as the condition holds, false when it does not after some microseconds.
+// Returns true as soon as the condition holds, or false if it does not hold within some microseconds.
 template <typename Condition>
 bool spin_until(Condition condition) {
   constexpr int kSpins = 2000;
@@ -95,7 +95,7 @@ class Pool {
     loop.work();
     {
       const std::lock_guard lock(mutex_);
-      loop_ = nullptr;  // who wakes up from here on finds nothing
+      loop_ = nullptr;  // threads that wake up from here on find no work
     }
     if (!spin_until([&] { return busy_.load() == 0; })) {
       for (int busy = busy_.load(); busy != 0; busy = busy_.load()) busy_.wait(busy);
@@ -106,7 +106,8 @@ class Pool {
  private:
   void serve() {
     at::init_num_threads();
-    const at::AutoDispatchBelowADInplaceOrView no_autograd;  // which costs two thirds of a small operation
+    // Autograd dispatch costs two thirds of the time of a small operation.
+    const at::AutoDispatchBelowADInplaceOrView no_autograd;
     std::uint64_t seen = 0;
     while (true) {
       spin_until([&] { return posted_.load() != seen; });
@@ -129,13 +130,13 @@ class Pool {
   std::vector<std::thread> threads_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::atomic<std::uint64_t> posted_{0};  // loops so far
-  std::atomic<int> busy_{0};              // pool threads at work on loop_
+  std::atomic<std::uint64_t> posted_{0};  // number of loops so far
+  std::atomic<int> busy_{0};              // pool threads that work on loop_
   Loop* loop_ = nullptr;
   bool closing_ = false;
 };
 
-// The pool is never destroyed: at exit its threads sleep, and joining them could wait for a loop that exit()
+// The pool is never destroyed. At exit its threads sleep, and joining them could wait for a loop that exit()
 // interrupted.
 std::unique_ptr<Pool>& pool() {
   static auto& pool = *new std::unique_ptr<Pool>();
@@ -155,7 +156,7 @@ void parallel_for(std::int64_t n, std::int64_t grain,
   if (inside_loop || n <= grain) return body(context, 0, n);
   Pool& threads = started_pool();
   if (threads.size() == 1) return body(context, 0, n);
-  constexpr std::int64_t kRangesPerThread = 4;  // slack for threads that come late
+  constexpr std::int64_t kRangesPerThread = 4;  // slack for threads that start late
   const std::int64_t share =
       (n + threads.size() * kRangesPerThread - 1) / (threads.size() * kRangesPerThread);
   Loop loop{n, std::max(grain, share), body, context, profile::Scope::current(), {}, {}, {}};

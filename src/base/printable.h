@@ -1,4 +1,4 @@
-// printable.h: text from elsewhere, made harmless for a terminal.
+// printable.h: makes text from elsewhere safe to print on a terminal.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,8 @@
 
 namespace wd {
 
-// A message may quote a file, or a worker, that someone made to drive our terminal.
+// Replaces control characters. A message may quote a file or a worker that was crafted to control the user's
+// terminal.
 inline std::string without_controls(std::string_view message) {
   std::string text(message);
   const auto harmful = [](unsigned char c) { return (c < ' ' && c != '\n' && c != '\t') || c == 0x7f; };

@@ -1,4 +1,4 @@
-// profile.cpp: a stack of scopes on every thread, and one table of what they took.
+// profile.cpp: a stack of scopes per thread, and one table of their times.
 #include "src/base/profile.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// profile.h: where time goes on the CPU: operations by name, in the phase of training that they belong to.
+// profile.h: CPU time per operation and phase of training.
 //
-// A Scope that nobody collects costs one load and one branch.
+// If no profile is collected, a Scope costs one load and one branch.
 #pragma once
 
 #include <atomic>
@@ -18,20 +18,20 @@ struct Operation {
   Phase phase = Phase::kOther;
   std::string name;
   std::int64_t calls = 0;
-  double seconds = 0.0;  // summed over the threads that worked on it, without the operations inside of it
+  double seconds = 0.0;  // summed over the threads that worked on it, excluding nested operations
 };
 
-// Begins to collect from all threads, from nothing.
+// Clears the table and begins to collect from all threads.
 void start();
-// Ends it; the longest first.
+// Stops collecting and returns the operations, longest first.
 std::vector<Operation> stop();
 
 namespace detail {
 inline std::atomic<bool> collecting{false};
 }
 
-// The phase that scopes on any thread belong to, from here to the end of the block; for outside profilers a
-// range with its name, in builds with CUDA. On the thread that trains.
+// Sets the phase of all scopes on any thread until the end of the block. In builds with CUDA, also marks a
+// range of that name for external profilers. Use only on the thread that trains.
 class PhaseScope {
  public:
   explicit PhaseScope(Phase phase);
@@ -43,14 +43,14 @@ class PhaseScope {
   Phase outer_;
 };
 
-// Time from here to the end of the block; what other threads add to it through parallel_for() counts too.
-// `name` is a literal.
+// Measures the time until the end of the block, including the time that other threads spend on it in
+// parallel_for(). `name` must be a string literal.
 class Scope {
  public:
   explicit Scope(const char* name) {
     if (detail::collecting.load(std::memory_order_relaxed)) begin(name);
   }
-  // Another thread's work for `whole`, which outlives this; null: for none.
+  // Work of another thread for `whole`, which must outlive this scope. Does nothing if `whole` is null.
   explicit Scope(Scope* whole) {
     if (whole != nullptr) begin_share(*whole);
   }
@@ -60,7 +60,7 @@ class Scope {
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;
 
-  // The innermost one of this thread; null where nothing is collected.
+  // Returns the innermost scope of this thread, or null if nothing is collected.
   static Scope* current();
 
  private:
@@ -71,12 +71,12 @@ class Scope {
   void end();
 
   bool open_ = false;
-  const char* name_ = nullptr;  // null in a share
+  const char* name_ = nullptr;  // null if this is a share of another scope
   Phase phase_ = Phase::kOther;
   Scope *whole_ = nullptr, *outer_ = nullptr;
   Clock::time_point start_{};
-  double inside_ = 0.0;              // [s] of scopes within this one, on this thread
-  std::atomic<double> others_{0.0};  // [s] that other threads worked for this one
+  double inside_ = 0.0;              // [s] of nested scopes on this thread
+  std::atomic<double> others_{0.0};  // [s] that other threads worked for this scope
 };
 
 }  // namespace wd::profile

@@ -1,4 +1,4 @@
-// program_name.cpp: set once, by main().
+// program_name.cpp: the name, which main() sets once.
 #include "src/base/program_name.h"
 
 #include <utility>

@@ -1,4 +1,4 @@
-// program_name.h: what this program is called, for messages that name one of its commands.
+// program_name.h: the name of this program, for messages that name one of its commands.
 #pragma once
 
 #include <string>

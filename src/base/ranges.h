@@ -1,9 +1,9 @@
-// ranges.h: named ranges on the time line of an outside profiler (Nsight Systems).
+// ranges.h: named ranges on the timeline of an external profiler (Nsight Systems).
 #pragma once
 
 namespace wd::profile {
 
-// Ranges nest. Without a profiler, and in a build without CUDA, they do nothing.
+// Ranges nest. They do nothing without a profiler and in a build without CUDA.
 void push_range(const char* name);
 void pop_range();
 

@@ -1,4 +1,4 @@
-// ranges_cuda.cpp: ranges through NVTX, headers alone.
+// ranges_cuda.cpp: ranges through NVTX, which needs only its headers.
 #include <nvtx3/nvToolsExt.h>
 
 #include "src/base/ranges.h"

@@ -1,4 +1,4 @@
-// ranges_no_cuda.cpp: a build without CUDA has no NVTX.
+// ranges_no_cuda.cpp: empty functions for builds without CUDA, which have no NVTX.
 #include "src/base/ranges.h"
 
 namespace wd::profile {

@@ -1,4 +1,4 @@
-// stopwatch.h: seconds since it was made.
+// stopwatch.h: measures the seconds since its construction.
 #pragma once
 
 #include <chrono>

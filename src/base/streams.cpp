@@ -1,4 +1,4 @@
-// streams.cpp: the standard descriptors and SIGPIPE.
+// streams.cpp: the standard descriptors, SIGPIPE and SIGXFSZ.
 #include "src/base/streams.h"
 
 #include <fcntl.h>
@@ -14,7 +14,7 @@ void survive_closed_streams() {
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    // open() takes the lowest free number, which is this one: those below are open by now.
+    // open() returns the lowest free number, which is this one, because all lower ones are open by now.
     if (::fcntl(descriptor, F_GETFD) < 0 && errno == EBADF && ::open("/dev/null", O_RDWR) < 0) return;
   }
 }

@@ -1,4 +1,4 @@
-// suggest.cpp: nearest names by edit distance.
+// suggest.cpp: finds the nearest name by edit distance.
 #include "src/base/suggest.h"
 
 #include <algorithm>
@@ -7,8 +7,7 @@
 namespace wd {
 namespace {
 
-constexpr std::size_t kMaxWord =
-    100;  // longer words are no slip of the fingers, and the distance is quadratic
+constexpr std::size_t kMaxWord = 100;  // longer words are not typing errors; the run time is quadratic
 
 char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
 

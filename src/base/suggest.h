@@ -1,4 +1,4 @@
-// suggest.h: the name that was probably meant, for 'did you mean'.
+// suggest.h: suggests the name that was probably meant, for "did you mean".
 #pragma once
 
 #include <string>
@@ -7,14 +7,15 @@
 
 namespace wd {
 
-// Insertions, deletions, replacements and swaps of neighbours that turn a into b; case does not count.
+// Number of insertions, deletions, replacements and swaps of adjacent characters that turn a into b, ignoring
+// case.
 int edit_distance(std::string_view a, std::string_view b);
 
-// The name nearest to a word, the first of equals; empty where none is near enough to be a slip of the
-// fingers.
+// Returns the name nearest to the word, and the first one if several are equally near. Empty if no name is
+// near enough to be a typing error.
 std::string nearest_name(std::string_view word, const std::vector<std::string>& names);
 
-// `; did you mean "NAME"?`, or `; known: a, b, c` where no name is near.
+// Returns `; did you mean "NAME"?`, or `; known: a, b, c` if no name is near.
 std::string suggestion(std::string_view word, const std::vector<std::string>& names);
 
 }  // namespace wd

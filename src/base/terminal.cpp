@@ -1,4 +1,4 @@
-// terminal.cpp: questions to the terminal.
+// terminal.cpp: queries of the terminal.
 #include "src/base/terminal.h"
 
 #include <poll.h>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kDefaultWidth = 80;
 
-// The variable's value, empty where it is not set.
+// Returns the variable's value, or an empty string if it is not set.
 std::string_view environment(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;

@@ -1,21 +1,22 @@
-// terminal.h: what is at the other end of a descriptor.
+// terminal.h: properties of the terminal or pipe behind a descriptor.
 #pragma once
 
 namespace wd::run {
 
 constexpr const char* kEraseLine = "\r\x1b[K";  // back to column 1, clear to the end of the line
 
-// A terminal that can redraw a line in place (TERM is set and is not "dumb").
+// Returns true if this is a terminal that can redraw a line in place (TERM is set and is not "dumb").
 bool is_live_terminal(int descriptor);
 
-// A live terminal, and the user has not set NO_COLOR (no-color.org).
+// Returns true if this is a live terminal and the user has not set NO_COLOR (no-color.org).
 bool shows_colours(int descriptor);
 
-// Columns now; 80 where the terminal does not say.
+// Current number of columns, or 80 if the terminal does not report it.
 int terminal_width(int descriptor);
 
-// Whether a write would not wait, now or within this time: a terminal may be stopped with Ctrl-S, a pipe's
-// reader may pause. A pipe that nobody reads any more takes everything, as an error of the write.
+// Returns whether a write would not block, now or within this time: a terminal may be stopped with Ctrl-S,
+// and the reader of a pipe may pause. A pipe without a reader counts as accepting output, because the write
+// fails at once.
 bool takes_output(int descriptor, int milliseconds = 0);
 
 }  // namespace wd::run

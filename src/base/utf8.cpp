@@ -1,4 +1,4 @@
-// utf8.cpp: the check of bytes before YAML sees them.
+// utf8.cpp: checks bytes before the YAML parser sees them.
 #include "src/base/utf8.h"
 
 namespace wd::config {

@@ -1,4 +1,4 @@
-// utf8.h: finds the first byte of a text that is not a printable letter in UTF-8.
+// utf8.h: finds the first byte of a text that is not printable UTF-8.
 #pragma once
 
 #include <optional>
@@ -7,8 +7,8 @@
 
 namespace wd::config {
 
-// Length of the letter at the head of a text, 0 where it is none: overlong forms, surrogates and code points
-// that do not exist are none.
+// Length of the UTF-8 character at the start of the text, or 0 if there is none. Overlong forms, surrogates
+// and code points that do not exist count as none.
 std::size_t letter_length(std::string_view text);
 
 struct BadByte {
@@ -17,10 +17,11 @@ struct BadByte {
   std::string reason;
 };
 
-// The first byte that is no UTF-8 or a control character other than tab and line end; none in good text.
+// Returns the first byte that is not UTF-8 or is a control character other than tab and line end. Returns
+// none if the text is valid.
 std::optional<BadByte> first_bad_byte(std::string_view text);
 
-// Whether it is UTF-8, control characters or not.
+// Returns whether the text is valid UTF-8. Control characters are allowed.
 bool is_utf8(std::string_view text);
 
 }  // namespace wd::config

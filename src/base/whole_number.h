@@ -1,4 +1,4 @@
-// whole_number.h: a text that is a whole number and nothing else. Settings, which people write, have
+// whole_number.h: parses text that is exactly one whole number. For settings written by people, see
 // config/numbers.h.
 #pragma once
 

@@ -1,4 +1,4 @@
-// ceilings.cpp: copies and square products, timed until the best of them no longer matters.
+// ceilings.cpp: times copies and square matrix products, and keeps the best time of each.
 #include "src/bench/ceilings.h"
 
 #include <ATen/ATen.h>
@@ -15,11 +15,11 @@
 namespace wd::bench {
 namespace {
 
-constexpr double kSeconds = 0.1;                           // for each kind of work
+constexpr double kSeconds = 0.1;                           // per kind of work
 constexpr std::int64_t kCopied = std::int64_t{256} << 20;  // bytes
 constexpr std::int64_t kCpuSizes[] = {256, 512, 768}, kCudaSize = 8192;
 
-// The shortest of many calls [s], after one that warms up.
+// Returns the shortest of many calls [s], after one warm-up call.
 double shortest(Device device, const std::function<void()>& work) {
   double best = 0.0, sum = 0.0;
   for (int call = 0; call < 4 || sum < kSeconds; ++call) {
@@ -73,7 +73,7 @@ void multiply_ours(Product& product) {
 
 void multiply_torch(Product& product) { at::mm_out(product.out, product.a, product.b); }
 
-// `lanes` products of n x n matrices at once.
+// Speed of `lanes` simultaneous products of n x n matrices [FLOP/s].
 double product_speed(Device device, at::ScalarType type, std::int64_t n, int lanes,
                      void (*multiply)(Product&)) {
   std::vector<Product> products;
@@ -109,7 +109,7 @@ Ceilings measure_ceilings(Device device) {
     found.bf16_flop_per_s = cuda_speed(device, at::kBFloat16, false);
     return found;
   }
-  const int lanes = 2 * num_threads();  // so that a thread that is held up is helped
+  const int lanes = 2 * num_threads();  // so that other threads can take over the work of a delayed thread
   for (const std::int64_t n : kCpuSizes) {
     for (const auto multiply : {multiply_ours, multiply_torch})
       found.fp32_flop_per_s =

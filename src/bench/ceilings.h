@@ -1,4 +1,4 @@
-// ceilings.h: what the machine can do at most, measured by simple work that does nothing else.
+// ceilings.h: upper bounds of the machine's speed, measured with simple work.
 #pragma once
 
 #include <optional>
@@ -8,12 +8,12 @@
 namespace wd::bench {
 
 struct Ceilings {
-  double copy_bytes_per_s = 0.0;  // read and written bytes of a copy far larger than the caches
-  double fp32_flop_per_s = 0.0;   // of the fastest square matrix product, on the CPU torch's or ours
-  std::optional<double> tf32_flop_per_s = {}, bf16_flop_per_s = {};  // CUDA
+  double copy_bytes_per_s = 0.0;  // bytes read and written per second by a copy far larger than the caches
+  double fp32_flop_per_s = 0.0;   // fastest square matrix product; on the CPU by torch or by our own code
+  std::optional<double> tf32_flop_per_s = {}, bf16_flop_per_s = {};  // CUDA only
 };
 
-// Takes about a second, and memory that it gives back. On the CPU all threads copy and multiply side by side.
+// Takes about a second. Frees the memory that it uses. On the CPU, all threads copy and multiply in parallel.
 Ceilings measure_ceilings(Device device);
 
 }  // namespace wd::bench

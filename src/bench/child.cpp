@@ -1,4 +1,4 @@
-// child.cpp: reads both ends until the process closes them.
+// child.cpp: reads stdout and stderr until the process closes both.
 #include "src/bench/child.h"
 
 #include <poll.h>
@@ -12,7 +12,7 @@
 namespace wd::bench {
 namespace {
 
-// Whether more may come.
+// Returns whether more data may follow.
 bool read_some(launcher::Descriptor& from, std::string& into) {
   std::array<char, 4096> bytes{};
   const ssize_t count = ::read(from.get(), bytes.data(), bytes.size());

@@ -1,4 +1,4 @@
-// child.h: another process of this program, run to its end.
+// child.h: runs another process of this program to its end.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 namespace wd::bench {
 
 struct Ended {
-  int exit_code = 0;     // 128 + n where signal n ended it
-  std::string out, err;  // all that it wrote
+  int exit_code = 0;     // 128 + n if signal n ended it
+  std::string out, err;  // complete stdout and stderr
 };
 
-// With these variables beside the environment's own. It dies with this process. Throws std::runtime_error
-// where it cannot be started.
+// Runs the command with these variables added to the environment. The process dies with this one. Throws
+// std::runtime_error if it cannot be started.
 Ended run_child(const std::vector<std::string>& command,
                 const std::vector<std::pair<std::string, std::string>>& variables);
 

@@ -1,4 +1,4 @@
-// measure.cpp: windows by the host's clock, which stops only when the device is done.
+// measure.cpp: windows timed by the host's clock. A window ends when the device has finished its work.
 #include "src/bench/measure.h"
 
 #include <algorithm>

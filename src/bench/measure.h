@@ -1,4 +1,4 @@
-// measure.h: rounds of work timed in windows, after a warm-up.
+// measure.h: times rounds of work in windows, after a warm-up.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@ namespace wd::bench {
 
 using PhaseSeconds = std::array<double, kNumPhases>;
 
-// Rounds from one synchronisation with the device to the next.
+// Rounds between two synchronizations with the device.
 struct Window {
   std::int64_t rounds = 0;
   double seconds = 0.0;
@@ -22,21 +22,21 @@ struct Window {
 
 struct Workload {
   std::function<void()> round;           // may enqueue on CUDA
-  std::function<PhaseSeconds()> phases;  // since its last call; synchronises
+  std::function<PhaseSeconds()> phases;  // seconds since its last call; synchronizes
   Device device;
 };
 
 inline constexpr int kWindows = 10, kMinWindows = 3;
 
-// A warm-up of a tenth of `seconds` and at least one round, then windows of a tenth each, until `seconds` are
-// over. Where rounds are long, each is a window: then there are kMinWindows of them, unless that takes
-// three times `seconds`.
+// Runs a warm-up of a tenth of `seconds` and at least one round, then windows of a tenth each until `seconds`
+// have passed. If rounds are longer than that, each window is one round; there are then at least kMinWindows
+// of them, unless they take three times `seconds`.
 std::vector<Window> measure(const Workload& workload, double seconds);
 
 struct Spread {
   double median = 0.0, least = 0.0, most = 0.0;
 };
-// Of at least one value.
+// Requires at least one value.
 Spread spread(std::vector<double> values);
 
 }  // namespace wd::bench

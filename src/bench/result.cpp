@@ -1,4 +1,4 @@
-// result.cpp: rates from windows, achieved work from rates, shares from ceilings.
+// result.cpp: computes rates from windows, achieved work from rates, and shares of the ceilings.
 #include "src/bench/result.h"
 
 #include "src/base/json.h"
@@ -42,7 +42,7 @@ std::string cell(const Json& json, const char* key) {
 }  // namespace
 
 Json to_json(const Result& result, const Ceilings& ceilings) {
-  const auto steps = static_cast<double>(result.steps_in_round * result.num_envs);  // of a round
+  const auto steps = static_cast<double>(result.steps_in_round * result.num_envs);  // per round
   const double rounds_to_units = result.by_step ? static_cast<double>(result.steps_in_round) : 1.0;
   std::vector<double> rates;
   double seconds = 0.0;

@@ -1,4 +1,4 @@
-// sweep.cpp: from KEY=FIRST..LAST to values.
+// sweep.cpp: parses KEY=FIRST..LAST into values.
 #include "src/bench/sweep.h"
 
 #include <algorithm>

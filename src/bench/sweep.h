@@ -1,4 +1,4 @@
-// sweep.h: a setting and the values that it takes in turn.
+// sweep.h: a setting and the values to try in turn.
 #pragma once
 
 #include <string>
@@ -12,11 +12,11 @@ struct Sweep {
   std::vector<std::string> values;
 };
 
-// KEY=FIRST..LAST doubles from FIRST, and ends with LAST; KEY=A,B,C lists. A key without a section that is
-// none of the three above is the environment's: env.KEY. Throws UsageError.
+// Parses "KEY=FIRST..LAST", which doubles from FIRST and ends with LAST, or the list "KEY=A,B,C". A key
+// without a section, other than the three above, is a setting of the environment: env.KEY. Throws UsageError.
 Sweep parse_sweep(std::string_view text);
 
-// Every combination, the last sweep's values varying fastest: a value for each sweep.
+// Returns all combinations, each with one value per sweep. The values of the last sweep vary fastest.
 std::vector<std::vector<std::string>> combinations(const std::vector<Sweep>& sweeps);
 
 }  // namespace wd::bench

@@ -1,4 +1,4 @@
-// table.cpp: a line a setting.
+// table.cpp: one line per setting.
 #include "src/bench/table.h"
 
 #include <algorithm>
@@ -20,8 +20,8 @@ std::string padded(const std::string& text, int width) {
          text;
 }
 
-// The line that tells the error: what follows it, if anything, is where it came from. Without one, the last
-// line.
+// Returns the line with the error message; lines after it, if any, say where the error came from. Without an
+// error message, returns the last line.
 std::string cause(std::string_view text) {
   constexpr std::string_view kError = "error: ";
   while (text.ends_with('\n')) text.remove_suffix(1);
@@ -34,7 +34,7 @@ std::string number(const Json& json, const char* key) {
   return json.contains(key) ? run::format_number("%.3g", json[key].get<double>()) : "-";
 }
 
-// What the columns behind the settings are called, and how wide they are.
+// Names and widths of the columns after the settings.
 struct Column {
   const char* name;
   int width;
@@ -140,7 +140,7 @@ std::string sweep_svg(const std::vector<Sweep>& sweeps, const std::vector<Row>& 
     auto curve = std::ranges::find(chart.curves, name, &plot::Curve::name);
     if (sweeps.size() == 1 && !chart.curves.empty()) curve = chart.curves.begin();
     if (curve == chart.curves.end()) curve = chart.curves.insert(curve, {name, {}});
-    if (curve->name.empty()) curve->name = name;  // the first setting came to nothing
+    if (curve->name.empty()) curve->name = name;  // the first setting had no result
     plot::Point point{.x = row.values[0], .y = {}, .title = table.line(row)};
     point.title.pop_back();
     if (row.measured())

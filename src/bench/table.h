@@ -1,4 +1,4 @@
-// table.h: the settings of a sweep and what came of each: as lines, as JSON, as a picture.
+// table.h: the settings of a sweep and their results as lines, as JSON and as a picture.
 #pragma once
 
 #include <string>
@@ -12,18 +12,18 @@ namespace wd::bench {
 
 // One setting.
 struct Row {
-  std::vector<std::string> values;  // one for each sweep
+  std::vector<std::string> values;  // one per sweep
   std::string status;               // "ok", "out of memory", "failed"
-  std::string detail;               // why a setting came to nothing
-  Json result;                      // of to_json(); null where there is none
+  std::string detail;               // why there is no result
+  Json result;                      // from to_json(); null if there is none
 
   bool measured() const { return !result.is_null(); }
-  // What the process that measured it has left. killed_for_memory: whether the kernel ended a process
-  // meanwhile, or does not tell.
+  // Stores what the measuring process has produced. `killed_for_memory`: whether the kernel killed a process
+  // for lack of memory in the meantime, or does not report it.
   void take(const Ended& ended, bool killed_for_memory);
 };
 
-// Lines as they come, in columns that are as wide as the settings need.
+// Formats lines one at a time, in columns as wide as the settings need.
 class Table {
  public:
   explicit Table(const std::vector<Sweep>& sweeps);
@@ -38,8 +38,8 @@ class Table {
 };
 
 Json sweep_json(const std::vector<Sweep>& sweeps, const std::vector<Row>& rows);
-// Speed over the first sweep's values, a curve for each setting of the others: agent steps where the number
-// of agents differs, else environment steps.
+// Speed over the values of the first sweep, with one curve per setting of the others. Shows agent steps if
+// the number of agents differs, and environment steps otherwise.
 std::string sweep_svg(const std::vector<Sweep>& sweeps, const std::vector<Row>& rows);
 
 }  // namespace wd::bench

@@ -1,4 +1,4 @@
-// work.cpp: sums over layers and over rows.
+// work.cpp: sums over layers and rows.
 #include "src/bench/work.h"
 
 #include "src/nets/network.h"
@@ -6,13 +6,14 @@
 namespace wd::bench {
 namespace {
 
-// Of one step of one replica. Each tensor is [T or T + 1, E, ...].
+// Bytes per step of one replica. The tensor is [T or T + 1, E, ...].
 double row_bytes(const at::Tensor& tensor) {
   if (!tensor.defined()) return 0.0;
   return static_cast<double>(tensor.nbytes()) / static_cast<double>(tensor.size(0) * tensor.size(1));
 }
 
-// Of the policy's buffers that these phases touch; a table that policies share counts as the first one's.
+// Bytes of the policy's buffers that these phases use. A table that several policies share is counted for the
+// first one only.
 double row_bytes(const Trajectory& trajectory, const PolicyBuffers& buffers, unsigned phases) {
   double sum = 0.0;
   for (const BufferField& field : buffer_fields()) {
@@ -28,12 +29,12 @@ double flag_bytes(const Trajectory& trajectory) {
          row_bytes(trajectory.reset_step());
 }
 
-// To count their operations, which are the same on all devices.
+// Networks whose operations are counted. The counts are the same on all devices.
 ActorCritic networks(const PolicyBuffers& buffers, const PolicySettings& settings) {
   return make_networks(buffers, settings.model, {}, kFp32);
 }
 
-// Written by the rollout and read by the update.
+// Bytes that the rollout writes and the update reads.
 double activation_bytes(const PolicyBuffers& buffers, const PolicySettings& settings,
                         const ActorCritic& nets) {
   if (!settings.algorithm->keeps_activations()) return 0.0;
@@ -81,8 +82,8 @@ Work update_work(const Trajectory& trajectory, const Config& config) {
     work.bytes += flag_bytes(trajectory) + row_bytes(trajectory, b, BufferField::kReturns);
     if (!settings.to_train) continue;
     const double epochs = settings.algorithm->epochs();
-    const double touched =
-        settings.algorithm->copies_minibatches() ? 3.0 : 1.0;  // a copy is written and read again
+    // A copy is written and read again.
+    const double touched = settings.algorithm->copies_minibatches() ? 3.0 : 1.0;
     work.bytes += epochs * touched * row_bytes(trajectory, b, BufferField::kLoss);
     const ActorCritic nets = networks(b, settings);
     work.bytes += activation_bytes(b, settings, nets);

@@ -1,4 +1,4 @@
-// workloads.cpp: what a round does, and how much work that is.
+// workloads.cpp: the work of a round, and its amount.
 #include "src/bench/workloads.h"
 
 #include <unistd.h>
@@ -14,9 +14,9 @@
 namespace wd::bench {
 namespace {
 
-constexpr std::int64_t kLastLevelCaches = 4;               // the buffers are this many times the cache,
-constexpr std::int64_t kMinBytes = 64 << 20;               // but never less than this,
-constexpr std::int64_t kMaxBytes = std::int64_t{1} << 30;  // and never more
+constexpr std::int64_t kLastLevelCaches = 4;               // size of the buffers relative to the cache,
+constexpr std::int64_t kMinBytes = 64 << 20;               // lower bound of that size,
+constexpr std::int64_t kMaxBytes = std::int64_t{1} << 30;  // and its upper bound
 constexpr int kMinSteps = 8, kMaxSteps = 4096;
 
 std::int64_t last_level_cache() {
@@ -110,7 +110,7 @@ Result bench_environment(const Setting& setting, int num_envs, int steps) {
       replicas.step(trajectory.rows(t));
       timeline.mark(Phase::kEnvironment);
     }
-    if (masked) trajectory.carry_over();  // what is legal now
+    if (masked) trajectory.carry_over();  // legal actions in the next step
   };
   Result result = describe(setting, "env");
   result.num_envs = num_envs;

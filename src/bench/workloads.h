@@ -1,4 +1,4 @@
-// workloads.h: the three things that `wdtrain bench` measures.
+// workloads.h: the three workloads that `wdtrain bench` measures.
 #pragma once
 
 #include "src/bench/result.h"
@@ -14,12 +14,13 @@ struct Setting {
   double seconds = 5.0;
 };
 
-// Random legal actions in every step, into a buffer of `steps` steps; 0: as many as leave the last-level
-// cache before their memory is written again. A round fills the buffer once; times are for a step.
+// Plays random legal actions in every step, into a buffer of `steps` steps. With 0, the buffer is large
+// enough that its memory has left the last-level cache before it is written again. A round fills the buffer
+// once; times are per step.
 Result bench_environment(const Setting& setting, int num_envs, int steps);
-// Rollouts with inference; a round is one.
+// Runs rollouts with inference; a round is one rollout.
 Result bench_act(const Setting& setting);
-// Whole iterations; a round is one.
+// Runs whole iterations; a round is one iteration.
 Result bench_train(const Setting& setting);
 
 }  // namespace wd::bench

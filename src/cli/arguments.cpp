@@ -1,4 +1,4 @@
-// arguments.cpp: the only file that knows CLI11.
+// arguments.cpp: the only file that uses CLI11.
 #include "src/cli/arguments.h"
 
 #include <CLI/App.hpp>
@@ -14,7 +14,7 @@
 namespace wd::cli {
 namespace {
 
-// Each option as it is typed.
+// Returns the name of each option as the user types it.
 std::vector<std::string> option_names(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options()) {
@@ -23,7 +23,7 @@ std::vector<std::string> option_names(const CLI::App& app) {
   return names;
 }
 
-// Of "-s a.b=1 c.d=2", the second.
+// Returns a hint for the second word of "-s a.b=1 c.d=2".
 std::string setting_hint(const std::string& word, const std::vector<std::string>& options) {
   const bool setting =
       word.find('=') != std::string::npos && std::ranges::find(options, "--set") != options.end();

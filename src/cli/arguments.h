@@ -1,4 +1,4 @@
-// arguments.h: reads a command's options. Numbers stay text: the configuration reads and checks them.
+// arguments.h: parses a command's options. Numbers remain text; the configuration parses and checks them.
 #pragma once
 
 #include <cstdint>
@@ -15,29 +15,30 @@ class App;
 
 namespace wd::cli {
 
-// One command's options. Add them, then parse().
+// The options of one command. Add them, then call parse().
 class Arguments {
  public:
   Arguments(const CommandLine& line, const std::string& command, const std::string& help);
   ~Arguments();
 
-  // --name VALUE, at most once. `name` may hold a short form: "-e,--env". An empty value is refused.
+  // --name VALUE, at most once. `name` may contain a short form: "-e,--env". An empty value is an error.
   void option(const std::string& name, std::string& value, const std::string& type, const std::string& help);
   // --name VALUE, any number of times.
   void repeatable(const std::string& name, std::vector<std::string>& values, const std::string& type,
                   const std::string& help);
-  // --name [VALUE]: given without a value, `value` stays as it is.
+  // --name [VALUE]. If it is given without a value, `value` is unchanged.
   void optional_value(const std::string& name, std::string& value, bool& given, const std::string& type,
                       const std::string& help);
-  // --name VALUE that --help does not show.
+  // --name VALUE, not shown by --help.
   void hidden(const std::string& name, std::string& value);
   void flag(const std::string& name, bool& value, const std::string& help);
   // A word without dashes, at most one.
   void word(const std::string& name, std::string& value, const std::string& help);
-  // A word that nobody asked for is likely meant for this option.
+  // Names the option that an unexpected word was probably meant for.
   void words_belong_to(const std::string& name) { likely_ = name; }
 
-  // False where --help was asked for, and shown. Throws UsageError, with the nearest option.
+  // Returns false if --help was given, after printing the help. Throws UsageError that suggests the nearest
+  // option.
   bool parse();
 
  private:
@@ -46,10 +47,10 @@ class Arguments {
   std::unique_ptr<CLI::App> app_;
 };
 
-// A number in the range; 10k and 1e6 are whole. Throws UsageError naming the option.
+// Parses a number in the range. 10k and 1e6 count as integers. Throws UsageError naming the option.
 std::int64_t parse_integer(const std::string& option, const std::string& text, Range range);
 double parse_number(const std::string& option, const std::string& text, Range range);
-// Which of the words it is. Throws UsageError with the nearest.
+// Returns the index of the word. Throws UsageError that suggests the nearest word.
 std::size_t parse_word(const std::string& option, const std::string& text,
                        const std::vector<std::string>& words);
 

@@ -1,4 +1,4 @@
-// autoscale.cpp: the live table of probes, and what was chosen.
+// autoscale.cpp: prints the live table of probes and the chosen setting.
 #include "src/cli/autoscale.h"
 
 #include <cstdlib>
@@ -16,7 +16,7 @@ namespace wd::cli {
 
 namespace {
 
-// A launcher's report, for its workers.
+// The launcher's report, passed to its workers.
 constexpr const char* kReportVariable = "WD_AUTOSCALE_REPORT";
 constexpr const char* kRefresh = "refresh";
 

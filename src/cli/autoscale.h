@@ -1,4 +1,5 @@
-// autoscale.h: --auto_scale on the command line: a search before training, and its way to the workers.
+// autoscale.h: --auto_scale on the command line: a search before training, whose result is passed to the
+// workers.
 #pragma once
 
 #include <filesystem>
@@ -15,15 +16,15 @@ class AutoscaleArguments {
  public:
   // Adds --auto_scale.
   void add_to(Arguments& arguments);
-  // Throws UsageError where its value is none.
+  // Throws UsageError if its value is invalid.
   void read() const;
   bool asked() const { return asked_; }
 
-  // Searches, shows what it does unless quiet, and appends what it chose to the overrides. In a worker of
-  // ours that its launcher has searched for: reads what came of it. In the process of a probe it does not
-  // return. Throws UsageError among workers that others have started.
+  // Searches, prints its progress unless quiet, and appends the chosen settings to the overrides. In a worker
+  // whose launcher has searched, reads that result instead. In the process of a probe, does not return.
+  // Throws UsageError in a worker that another launcher has started.
   void choose(LaunchArguments& launch, ConfigSources& sources, bool quiet);
-  // autoscale.json and autoscale.svg, once there is a folder for them.
+  // Writes autoscale.json and autoscale.svg to the run's folder.
   void write_files(const std::filesystem::path& run_folder) const;
 
  private:

@@ -1,4 +1,5 @@
-// bench.cpp: `wdtrain bench`: steps a second of the environment alone, of acting in it, or of training.
+// bench.cpp: `wdtrain bench`: measures steps per second of the environment alone, of acting in it, or of
+// training.
 #include <algorithm>
 #include <cstdlib>
 #include <optional>
@@ -22,8 +23,8 @@ namespace {
 
 using bench::Json;
 
-// One setting of a sweep, for the process that measures it: {"KEY": "VALUE", ...} and the ceilings, once they
-// are known.
+// Environment variable with one setting of a sweep for the process that measures it: {"KEY": "VALUE", ...},
+// and the ceilings if they are known.
 constexpr const char* kSettingVariable = "WD_BENCH_SETTING";
 constexpr Range kReplicas = {1, 1e7}, kSteps = {1, 1e6};
 
@@ -59,7 +60,7 @@ bool BenchArguments::parse(const CommandLine& line) {
   return arguments.parse();
 }
 
-// What is measured: the options, with one setting of a sweep over them.
+// The work to measure: the options, overridden by one setting of a sweep.
 struct Order {
   ConfigSources sources;
   std::string mode, num_envs, rollout_steps;
@@ -76,7 +77,7 @@ struct Order {
   }
   void set(const std::string& key, const std::string& value);
   void check() const;
-  // Replicas and steps of a rollout become the configuration's.
+  // Puts the replicas and the steps of a rollout into the configuration.
   void shape_batch();
 };
 
@@ -121,11 +122,11 @@ void Order::shape_batch() {
   if (!num_envs.empty()) sources.overrides.push_back({"trainer.num_envs", num_envs, "--num_envs"});
 }
 
-// `ceilings`: where they are known.
+// `ceilings` are given if they are already known.
 Json measure(Order order, std::optional<bench::Ceilings> ceilings) {
   order.check();
   const bool env = order.mode == "env";
-  // The environment alone has no training batch that the number of replicas must divide.
+  // Without training there is no batch that must be a multiple of the number of replicas.
   if (!env) order.shape_batch();
   const Experiment setup = load_setup(order.sources);
   if (order.memory_gb > 0.0) {
@@ -148,7 +149,7 @@ Json measure(Order order, std::optional<bench::Ceilings> ceilings) {
   return bench::to_json(result, ceilings ? *ceilings : bench::measure_ceilings(setup.device));
 }
 
-// In a process of its own: the result goes to stdout.
+// Runs in the process of one setting and prints the result to stdout.
 int measure_setting(Order order, const std::string& variable) {
   const Json json = parse_json<Json>(variable);
   for (const auto& [key, value] : json["settings"].items()) order.set(key, value.get<std::string>());
@@ -186,7 +187,7 @@ int sweep(const BenchArguments& arguments, const Order& order) {
       throw UsageError("--sweep: " + sweeps.back().key + " is there twice");
   }
   const auto settings = bench::combinations(sweeps);
-  for (const auto& values : settings) {  // what cannot be is said before anything is measured
+  for (const auto& values : settings) {  // report invalid settings before anything is measured
     Order one = order;
     for (std::size_t k = 0; k < sweeps.size(); ++k) one.set(sweeps[k].key, values[k]);
     one.check();

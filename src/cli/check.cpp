@@ -1,4 +1,4 @@
-// check.cpp: `wdtrain check`: proves what it can about an environment, one line a check.
+// check.cpp: `wdtrain check`: runs checks of an environment and prints one line per check.
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,22 +14,22 @@ namespace wd::cli {
 namespace {
 
 std::string line_of(const char* verdict, const CheckResult& result) {
-  const std::size_t width = 36;  // the longest name, and two
+  const std::size_t width = 36;  // the longest name plus two
   const std::string gap(result.name.size() < width ? width - result.name.size() : 1, ' ');
   return concat(verdict, std::string(9 - std::string_view(verdict).size(), ' '), result.name, gap,
                 result.detail, "\n");
 }
 
-constexpr double kMinPatience = 5.0;  // [s] a slow machine must not look like an endless loop
+constexpr double kMinPatience = 5.0;  // [s], so that a slow machine is not taken for an endless loop
 constexpr const char* kEnding = "every call ends";
-std::string crashed_name;  // of the environment
+std::string crashed_name;  // name of the environment, for signal handlers
 
 [[noreturn]] void end_now(const CheckResult& result, const std::string& environment) {
   print(line_of("FAILED", result) + environment + " has faults\n");
   ::_exit(1);
 }
 
-// Prints each result as it comes; false when one failed.
+// Prints each result as it arrives. Returns false if a check failed.
 bool run_checks(const Experiment& setup, const CheckOptions& options) {
   bool passed = true;
   const auto show = [&](const CheckResult& result) {

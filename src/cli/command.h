@@ -1,4 +1,4 @@
-// command.h: the commands of the program; each has a file of its own, and returns the exit code.
+// command.h: the commands of the program. Each is in a separate file and returns the exit code.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace wd::cli {
 
-// What stands on the command line: the program's name, and everything after the command's.
+// The program's name and all arguments after the command.
 struct CommandLine {
   std::string program;
   std::vector<std::string> arguments;

@@ -1,4 +1,4 @@
-// envs.cpp: `wdtrain envs [NAME]`: lists the environments, or describes one.
+// envs.cpp: `wdtrain envs [NAME]`: lists the environments or describes one.
 #include <nlohmann/json.hpp>
 
 #include "src/base/json.h"
@@ -58,7 +58,7 @@ Json role_json(const Role& role, int first_agent) {
           {"action_mask", role.action_mask}};
 }
 
-// A parameter's default and value; the text of numbers and bools is JSON too.
+// Converts a parameter's default or value. The text of numbers and bools is also valid JSON.
 Json value_json(const std::string& text) {
   Json value = parse_json<Json>(text);
   return value.is_discarded() ? Json(text) : value;

@@ -1,4 +1,4 @@
-// eval.cpp: `wdtrain eval`: how good a run's policies are, in fresh episodes, alone or against other players.
+// eval.cpp: `wdtrain eval`: plays fresh episodes with a run's policies, alone or against other players.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -24,7 +24,7 @@ Player parse_player(const std::string& option, const std::string& word, std::siz
   return static_cast<Player>(first + parse_word(option, word, words));
 }
 
-// ROLE=PLAYER, over players that are all trained.
+// Parses ROLE=PLAYER arguments. All other roles are trained players.
 std::vector<Player> parse_players(const Spec& spec, const std::vector<std::string>& arguments) {
   std::vector<Player> players(spec.roles.size(), Player::kTrained);
   std::vector<std::string> roles;
@@ -60,7 +60,7 @@ Json interval_of(const std::vector<Episode>& episodes, const Value& value) {
   return interval_json(values);
 }
 
-// Means, 95 % intervals and standard deviations over the episodes of one match.
+// Returns means, 95 % intervals and standard deviations over the episodes of one match.
 Json play(Evaluator& evaluator, const Spec& spec, const Match& match) {
   const std::vector<Episode> episodes = evaluator.play(match);
   Json json = {{"players", Json::object()}, {"episodes", episodes.size()}};
@@ -81,7 +81,8 @@ Json play(Evaluator& evaluator, const Spec& spec, const Match& match) {
   return json;
 }
 
-// Each role in turn: as trained, and at random in its place, both against the opponent.
+// For each role in turn, plays the trained policy and a random player instead of it, both against the
+// opponent.
 Json play_against(Evaluator& evaluator, const Spec& spec, Match match, Player opponent) {
   if (spec.roles.size() < 2)
     throw UsageError(concat("--opponent needs a game of several roles, and here ", spec.roles[0].name,
@@ -143,8 +144,8 @@ Starts parse_starts(const std::string& word, const EnvSettings& env) {
   return starts;
 }
 
-// An evaluation takes the environment's settings, and how observations are stored and networks computed. All
-// else is of training, and would be without effect.
+// An evaluation accepts settings of the environment, of observation storage and of network precision. All
+// other settings affect only training and would have no effect.
 Override parse_setting(const std::string& text) {
   const Override setting = parse_override(text);
   static const std::set<std::string> kOthers = {"env", "trainer.precision", "trainer.observations"};
@@ -170,7 +171,7 @@ ConfigSources sources_of(const EvalOptions& options) {
   ConfigSources sources{"", file.string(), {}, {}};
   for (const std::string& set : options.set) sources.overrides.push_back(parse_setting(set));
   sources.overrides.push_back(
-      {"trainer.device", options.device, "--device"});  // not where the run was trained
+      {"trainer.device", options.device, "--device"});  // not the device that the run was trained on
   if (!options.threads.empty())
     sources.overrides.push_back({"trainer.threads", options.threads, "--threads"});
   return sources;

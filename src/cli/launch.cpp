@@ -1,4 +1,4 @@
-// launch.cpp: options of the launcher; the workers find their place in the environment.
+// launch.cpp: options of the launcher. The workers read their rank from the environment.
 #include "src/cli/launch.h"
 
 #include <cstdlib>
@@ -73,7 +73,7 @@ void LaunchArguments::read() {
 
   const bool ours = std::getenv(launcher::kStatusVariable) != nullptr,
              torchrun = std::getenv("RANK") != nullptr;
-  // Inside a Slurm allocation or under mpirun, options that ask for workers mean workers of ours.
+  // Inside a Slurm allocation or under mpirun, options that request workers mean workers of our own launcher.
   if (ours || torchrun || !asked_) membership_ = read_membership();
   const int wanted = options_.num_workers * options_.num_nodes;
   if (!ours && torchrun && asked_ && wanted != membership_.world_size) {

@@ -1,4 +1,4 @@
-// launch.h: the options that turn one training into several workers, and this process's part among them.
+// launch.h: the options that distribute training over several workers, and the role of this process.
 #pragma once
 
 #include <string>
@@ -14,29 +14,29 @@ namespace wd::cli {
 class LaunchArguments {
  public:
   // Adds --num_gpus, --num_workers, --num_nodes, --node_index, --rendezvous, --run_id, --max_restarts and the
-  // limits of time.
+  // time limits.
   void add_to(Arguments& arguments);
-  // Reads them and the environment. Throws UsageError where they contradict each other.
+  // Reads the options and the environment. Throws UsageError if they contradict each other.
   void read();
 
-  // Whether workers are to be started, by this process.
+  // Returns whether this process must start workers.
   bool launches() const { return launches_; }
-  // This process's place among workers that have been started; alone where there are none.
+  // This process's rank among the workers that have been started. If there are none, alone() is true.
   const Membership& membership() const { return membership_; }
-  // How long a training may make no progress. [s]
+  // [s] that training may make no progress
   double step_seconds() const { return options_.step_seconds; }
-  // What the options say of the device, to be added to the other settings.
+  // Adds the device setting that the options imply.
   void add_overrides(std::vector<Override>& overrides) const;
 
-  // One worker on each GPU that this machine shows, where no option asks for workers and `device`, the
-  // configured one, lets it.
+  // Requests one worker on each GPU that this machine shows, if no option requests workers and `device`, the
+  // configured one, allows GPUs.
   void use_all_gpus(DeviceChoice device);
-  // All that was asked for. `device`: the configured one.
+  // Returns everything that was requested. `device` is the configured one.
   LaunchOptions options(DeviceChoice device) const;
-  // Starts the workers, each with this process's own command line, and watches them; the exit code. `device`:
-  // the configured one.
+  // Starts the workers with this process's own command line, watches them, and returns the exit code.
+  // `device` is the configured one.
   int supervise(DeviceChoice device) const;
-  // Meets the other workers.
+  // Connects to the other workers.
   ProcessGroup join(Device device) const;
   int world_size() const;
 
@@ -48,7 +48,7 @@ class LaunchArguments {
   Texts texts_;
   LaunchOptions options_;
   Membership membership_;
-  bool asked_ = false, launches_ = false;  // for workers by an option
+  bool asked_ = false, launches_ = false;  // asked_: an option requests workers
 };
 
 }  // namespace wd::cli

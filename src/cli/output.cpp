@@ -1,4 +1,4 @@
-// output.cpp: stdout.
+// output.cpp: writes results.
 #include "src/cli/output.h"
 
 #include <cerrno>

@@ -1,4 +1,4 @@
-// output.h: results on stdout, and the small tables that people read.
+// output.h: writes results to stdout or files, and formats small tables.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace wd::cli {
 
-// Writes to stdout. A reader that went away (`| head -1`) is no error; anything else throws
-// std::runtime_error.
+// Writes to stdout. It is not an error if the reader has closed the pipe (`| head -1`). Throws
+// std::runtime_error for any other error.
 void print(std::string_view text);
 
-// To a file, or for "-" to stdout.
+// Writes to a file, or to stdout if `file` is "-".
 void write_result(const std::string& file, const std::string& text);
 
 using run::table;

@@ -1,4 +1,4 @@
-// program.cpp: from main() to a command, and from its exceptions to an exit code.
+// program.cpp: runs the command that main() is given, and turns exceptions into exit codes.
 #include <cstdlib>
 #include <filesystem>
 
@@ -43,7 +43,7 @@ std::string help(const std::string& program) {
          " COMMAND --help` lists the options of a command. --version shows the version.\n";
 }
 
-// What the word may have meant: a command, or an environment given without --env.
+// Suggests what the word may have meant: a command, or an environment given without --env.
 std::string command_hint(const std::string& word) {
   for (const EnvironmentRow& row : detail::environment_table()) {
     if (word == row.name) return "; did you mean \"--env " + word + "\"?";
@@ -79,10 +79,10 @@ int run(const std::string& program, std::vector<std::string> arguments) {
 }  // namespace cli
 
 int main(int argc, char** argv) {
-  // Both are read at the first call into MKL and torch, which is ours. Without the one, the bits of first
-  // weights depend on the processor; with the other, torch's large buffers lie on large pages: 5
-  // taggers and 100 runners, 250 replicas, step at 63 thousand steps a second in place of 57 (2 cores of an
-  // EPYC 7003, wdtrain bench --env tag_continuous).
+  // MKL and torch read these variables in their first call, which comes later. Without MKL_CBWR, the bits of
+  // the initial weights depend on the processor. With THP_MEM_ALLOC_ENABLE, torch's large buffers use huge
+  // pages: 250 replicas of 5 taggers and 100 runners run at 63 thousand steps per second instead of 57
+  // thousand (2 cores of an EPYC 7003, wdtrain bench --env tag_continuous).
   ::setenv("MKL_CBWR", "AVX2,STRICT", 0);
   ::setenv("THP_MEM_ALLOC_ENABLE", "1", 0);
   survive_closed_streams();

@@ -1,4 +1,4 @@
-// resume.cpp: finding checkpoints, comparing configurations.
+// resume.cpp: finds checkpoints and compares configurations.
 #include "src/cli/resume.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr int kDeepest = 5;  // BASE/NAME/TAG/ENV/RUN
 
-// Runs with checkpoints beneath a folder, and when they wrote there last.
+// Collects the runs with checkpoints below a folder, and the times of their last checkpoint.
 void gather_runs(const fs::path& folder, int depth,
                  std::vector<std::pair<fs::file_time_type, fs::path>>& runs) {
   std::error_code error;
@@ -46,8 +46,8 @@ Checkpoint checkpoint_of(const fs::path& folder) {
   return is_checkpoint(folder) ? open_checkpoint(fs::canonical(folder)) : newest_checkpoint(folder);
 }
 
-// A run's files lie two folders above its checkpoints, and going on cuts and replaces them: they must be this
-// checkpoint's run's.
+// A run's files are two folders above its checkpoints. Resuming truncates and replaces them, so they must
+// belong to this checkpoint's run.
 void check_run(const Checkpoint& checkpoint, bool allow_drift) {
   const fs::path run = run_of(checkpoint);
   const auto refuse = [&](const std::string& why) {

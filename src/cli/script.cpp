@@ -1,4 +1,4 @@
-// script.cpp: a trace's script, every number checked.
+// script.cpp: reads the script of a trace and checks every number.
 #include "src/cli/script.h"
 
 #include <bit>

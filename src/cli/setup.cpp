@@ -1,4 +1,4 @@
-// setup.cpp: options, configuration folders, and the environment that they lead to.
+// setup.cpp: options, configuration folders, and the environment that they select.
 #include "src/cli/setup.h"
 
 #include <algorithm>
@@ -16,10 +16,10 @@ namespace {
 
 constexpr Shorthand kDevice = {"--device", "trainer.device"};
 constexpr Shorthand kThreads = {"--threads", "trainer.threads"};
-constexpr int kManyThreads =
-    4;  // a processor: nobody wants more, not even to test that results stay the same
+// More threads per processor than this give a warning: even tests of reproducibility do not need them.
+constexpr int kManyThreads = 4;
 
-// The table's words for a setting.
+// Returns the table entry of a setting.
 FieldInfo field_of(const std::string& path) {
   TrainerSettings trainer;
   SavingSettings saving;
@@ -32,7 +32,7 @@ FieldInfo field_of(const std::string& path) {
   throw std::logic_error("no setting " + path);
 }
 
-// A text as a YAML value that is this text, whatever it holds.
+// Quotes text as a YAML value, whatever characters it contains.
 std::string yaml_text(const std::string& text) {
   std::string result = "'";
   for (const char c : text) result.append(c == '\'' ? 2 : 1, c);
@@ -87,7 +87,8 @@ Experiment load_setup(const ConfigSources& sources, const Membership& self) {
   }
   try {
     setup.device = select_device(static_cast<DeviceRequest>(setup.config.trainer.device), self.local_rank);
-  } catch (const UsageError& error) {  // an option is known by its name, a file by its line
+  } catch (const UsageError& error) {
+    // A problem of an option is reported by its name, one of a file by its line.
     const std::string& origin = setup.config.origins.at("trainer.device");
     throw UsageError(origin == "--device" ? concat("--", error.what()) : concat(origin, ": ", error.what()));
   }

@@ -1,4 +1,4 @@
-// setup.h: from options to an environment and its configuration, the same for every command.
+// setup.h: turns options into an environment and its configuration, in the same way for every command.
 #pragma once
 
 #include <memory>
@@ -14,18 +14,18 @@
 
 namespace wd::cli {
 
-// Options that stand for a setting: `--seed 3` is `--set trainer.seed=3`.
+// An option that is short for a setting: `--seed 3` is `--set trainer.seed=3`.
 struct Shorthand {
   const char* option;
   const char* path;
 };
 
-// The options that choose an environment and set its configuration, as text.
+// The options, as text, that choose an environment and its configuration.
 class ConfigOptions {
  public:
   // Adds --env, --config, --set, --device, --threads, and the given shorthands.
   void add_to(Arguments& arguments, const std::vector<Shorthand>& shorthands = {});
-  // Throws UsageError where an environment is needed, and neither --env nor --config was given.
+  // Throws UsageError if an environment is needed and neither --env nor --config was given.
   ConfigSources sources(bool environment_needed = true) const;
 
   std::string env, file;
@@ -39,11 +39,11 @@ class ConfigOptions {
   std::vector<std::unique_ptr<Value>> values_;
 };
 
-// Loads the configuration, sets the number of threads, and selects the device: of a worker, its share of the
-// machine's. Throws UsageError.
+// Loads the configuration, sets the number of threads, and selects the device. A worker gets its share of the
+// machine's threads and devices. Throws UsageError.
 Experiment load_setup(const ConfigSources& sources, const Membership& self = {});
 
-// Contents of a file. Throws UsageError when it cannot be read.
+// Returns the content of a file. Throws UsageError if it cannot be read.
 std::string read_text(const std::string& path);
 
 }  // namespace wd::cli

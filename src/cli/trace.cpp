@@ -1,5 +1,5 @@
-// trace.cpp: `wdtrain trace`: plays a script in one replica and writes down all that it shows, for debugging
-// and outside checks.
+// trace.cpp: `wdtrain trace`: plays a script in one replica and writes all results, for debugging and
+// external checks.
 #include <ATen/ops/from_blob.h>
 
 #include <charconv>
@@ -17,7 +17,7 @@
 namespace wd::cli {
 namespace {
 
-// The shortest text that reads back as the same float; null where not finite.
+// Returns the shortest text that is read back as the same float, or "null" if it is not finite.
 std::string number(float value) {
   if (!std::isfinite(value)) return "null";
   char text[32];
@@ -36,7 +36,7 @@ void append_list(std::string& json, const Values& values, const Text& text) {
   json += ']';
 }
 
-// One replica with a policy for each role: its actions in, its rows out.
+// One replica with one policy per role. Takes actions and returns rows.
 class Player {
  public:
   Player(const Experiment& setup, const Script& script)
@@ -92,7 +92,7 @@ class Player {
     json += ']';
   }
 
-  // The row that the step wrote: 0 at the start, else 1.
+  // Appends the row that the step wrote: row 0 at the start, row 1 otherwise.
   void append_step(std::string& json, int t) {
     const int row = t == 0 ? 0 : 1;
     json += concat("{\"t\": ", t, ", \"observations\": ");
@@ -152,7 +152,7 @@ class Player {
   bool over_ = false;
 };
 
-// What is wrong with the start is found where the replica is made, which knows of no file.
+// Adds the file name to errors in the start state, which are found when the replica is created.
 Player player(const Experiment& setup, const Script& script, const std::string& path) try {
   return {setup, script};
 } catch (const UsageError& error) {
@@ -177,8 +177,8 @@ int trace(const CommandLine& line) {
   if (!arguments.parse()) return 0;
   if (script_path.empty() || out.empty()) throw UsageError("trace needs --script FILE and --out FILE");
   ConfigSources sources = options.sources();
-  sources.shipped =
-      false;  // a trace is about the rules: what it is not told, it takes from the environment itself
+  // A trace is about the rules, so settings that are not given have the environment's own defaults.
+  sources.shipped = false;
   const Experiment setup = load_setup(sources);
   const Script script = read_script(script_path, setup.environment->spec());
   write_result(out, player(setup, script, script_path).play(script));

@@ -1,4 +1,4 @@
-// train.cpp: `wdtrain --env NAME`: trains, and leaves a run folder; --resume goes on with one.
+// train.cpp: `wdtrain --env NAME`: trains and writes a run folder; --resume continues a run.
 #include "src/trainer/train.h"
 
 #include <unistd.h>
@@ -108,8 +108,9 @@ RunOptions run_options(const Experiment& setup, bool quiet) {
   return options;
 }
 
-// The signal that asked this program to end; 0: none. The first one ends training in good order, a second one
-// at once; among workers their launcher sees to that, as a terminal's Ctrl-C reaches them all, and twice.
+// The signal that asked this program to end; 0: none. The first signal ends training after the current
+// iteration, a second one ends it at once. Among workers, the launcher handles this, because a terminal's
+// Ctrl-C reaches each worker twice: directly and through the launcher.
 constexpr int kStopSignals[] = {SIGINT, SIGTERM, SIGHUP};
 volatile std::sig_atomic_t received = 0;
 volatile std::sig_atomic_t among_others = 0;
@@ -117,7 +118,8 @@ volatile std::sig_atomic_t among_others = 0;
 void remember(int signal) {
   received = signal;
   if (among_others != 0) return;
-  for (const int any : kStopSignals) {  // whichever comes next; one that is ignored (nohup) stays so
+  // A second signal ends the process; an ignored one (nohup) stays ignored.
+  for (const int any : kStopSignals) {
     struct sigaction action{};
     if (::sigaction(any, nullptr, &action) == 0 && action.sa_handler == remember) std::signal(any, SIG_DFL);
   }
@@ -125,7 +127,7 @@ void remember(int signal) {
   static_cast<void>(::write(STDERR_FILENO, kMessage.data(), kMessage.size()));
 }
 
-// Looked at before the workers meet: none of them has allocated anything then.
+// Checks memory before the workers meet, when none of them has allocated anything.
 Experiment load_setup_that_fits(const ConfigSources& sources, const Membership& self) {
   Experiment setup = load_setup(sources, self);
   scaling::check_memory(setup.config, *setup.environment, setup.device, self.world_size,
@@ -133,13 +135,13 @@ Experiment load_setup_that_fits(const ConfigSources& sources, const Membership& 
   return setup;
 }
 
-// What a worker is made of, in the order in which it is built.
+// The parts of a worker, in the order in which they are built.
 struct TrainingWorker {
   Experiment setup;
   ProcessGroup group;
-  std::string config;  // effective, as in config.yaml
+  std::string config;  // effective configuration, as in config.yaml
   std::unique_ptr<Trainer> trainer;
-  std::unique_ptr<Run> run;  // rank 0's
+  std::unique_ptr<Run> run;  // rank 0 only
   std::unique_ptr<Checkpoints> checkpoints;
 
   TrainingWorker(const TrainArguments& arguments, const ConfigSources& sources)
@@ -155,7 +157,7 @@ struct TrainingWorker {
     return concat(describe(setup.device),
                   group.size() > 1 ? concat(" each, ", group.size(), " workers") : "");
   }
-  // Rank 0 opens the folder; all ranks know it from here on.
+  // Rank 0 creates or reopens the folder. Afterwards all ranks know its path. All ranks.
   void open(const RunOptions& options) {
     if (group.leads()) run = std::make_unique<Run>(options);
     const std::string folder = group.broadcast(run ? std::filesystem::absolute(run->folder()).string() : "");
@@ -165,12 +167,13 @@ struct TrainingWorker {
   }
 };
 
-// The exit code: 0, or 128 + n where signal n ended training.
+// Returns the exit code: 0, or 128 + n if signal n ended training.
 int run_training(const TrainArguments& arguments, TrainingWorker& worker) {
   const Membership& self = arguments.launch.membership();
   among_others = self.alone() ? 0 : 1;
   for (const int signal : kStopSignals) {
-    if (std::signal(signal, remember) == SIG_IGN) std::signal(signal, SIG_IGN);  // as nohup wants it
+    // Keep ignoring it, as nohup requires.
+    if (std::signal(signal, remember) == SIG_IGN) std::signal(signal, SIG_IGN);
   }
   TrainOptions options{worker.setup.config, [] { return static_cast<int>(received); }};
   options.strict_device = arguments.strict_device;
@@ -245,7 +248,7 @@ void refuse_drift(const Experiment& now, const Checkpoint& checkpoint, bool allo
   logging::warn("these settings differ from the checkpoint's:" + list);
 }
 
-// What a run's summary.json says, as far as it can be read.
+// Content of a run's summary.json, as far as it can be read.
 struct Summary {
   std::string status;
   std::int64_t iterations = 0;
@@ -263,7 +266,7 @@ Summary read_summary(const std::filesystem::path& run) {
   return summary;
 }
 
-// The options that make a finished training go on.
+// Returns the options with which a finished training run continues.
 std::string way_on(const Config& config, const Trainer& trainer) {
   std::string options = trainer.return_reached() ? "--stop_return none" : "";
   if (trainer.counts().env_steps >= config.trainer.total_steps)
@@ -274,7 +277,7 @@ std::string way_on(const Config& config, const Trainer& trainer) {
 int go_on(const TrainArguments& arguments, const Checkpoint& checkpoint, const ConfigSources& sources) {
   TrainingWorker worker(arguments, sources);
   const Config& config = worker.setup.config;
-  // What a restart goes on with is what was accepted at the start.
+  // A restart continues with settings that were accepted at the start.
   if (worker.group.leads() && arguments.launch.membership().restart_dir.empty())
     refuse_drift(worker.setup, checkpoint, arguments.allow_drift);
   RunOptions options = run_options(worker.setup, arguments.quiet);
@@ -283,7 +286,7 @@ int go_on(const TrainArguments& arguments, const Checkpoint& checkpoint, const C
   const SnapshotForms forms = worker.trainer->snapshot_forms();
   worker.trainer->restore(worker.group.leads() ? read_snapshot(checkpoint, forms) : Snapshot());
   const std::string reason = finished(config, *worker.trainer);
-  // A process that was killed at its very end leaves some tidying to do.
+  // A process that was killed at its very end may not have completed its files.
   const Summary before = read_summary(options.run_dir);
   if (worker.group.broadcast(!reason.empty() && before.status == "finished" ? "finished" : "") ==
       "finished") {

@@ -1,5 +1,5 @@
-// document.cpp: YAML events (yaml-cpp) to our tree. Events, not yaml-cpp's nodes: those follow aliases, which
-// cost unbounded time, and drop duplicate keys and later documents in silence.
+// document.cpp: builds our tree from the events of yaml-cpp. Its nodes are not used, because they follow
+// aliases, which can take unbounded time, and silently drop duplicate keys and later documents.
 #include "src/config/document.h"
 
 #include <yaml-cpp/eventhandler.h>
@@ -19,12 +19,12 @@
 namespace wd::config {
 namespace {
 
-constexpr std::size_t kMaxNodes = 20'000;  // a node is some 200 bytes
+constexpr std::size_t kMaxNodes = 20'000;  // a node takes about 200 bytes
 constexpr char kNoAlias[] = "aliases (*name) are not supported: write the value out";
-// yaml-cpp makes single bytes of them.
+// yaml-cpp decodes these escapes to single bytes, which are not UTF-8.
 constexpr char kHalfLetter[] = "the escapes \\N and \\_ are not supported: write \\x85 or \\xa0";
 
-// Stops the parser; the place and the reason go to Problems.
+// Stops the parser. Place and reason are added to Problems.
 struct Refused {
   Place place;
   std::string reason;
@@ -135,8 +135,8 @@ class Builder : public YAML::EventHandler {
     Open& parent = stack_.back();
     if (!parent.node.is_map()) return parent.node.items.push_back(std::move(node));
     Node::Entry& entry = parent.node.entries.back();
-    if (node.kind == Node::Kind::kNull)
-      node.place = entry.key_place;  // yaml-cpp gives the place of what follows
+    // yaml-cpp reports the place of what follows.
+    if (node.kind == Node::Kind::kNull) node.place = entry.key_place;
     entry.value = std::move(node);
     parent.key_next = true;
   }
@@ -148,13 +148,13 @@ class Builder : public YAML::EventHandler {
   int documents_ = 0;
 };
 
-// yaml-cpp reports some marks as -1.
+// yaml-cpp reports -1 for marks without a position.
 Place exception_place(const std::string& source, const YAML::Mark& mark) {
   return mark.line < 0 ? Place{source, 1, 1} : Place{source, mark.line + 1, mark.column + 1};
 }
 
-// The first tab that indents a line, of lines 1 to `last`; tabs are no indentation in YAML, and its parser
-// does not say so.
+// Returns the first tab that indents one of the lines 1 to `last`. YAML does not allow tabs as indentation,
+// but the parser's message does not say so.
 std::optional<Place> indenting_tab(const std::string& source, std::string_view text, int last) {
   for (int line = 1; line <= last && !text.empty(); ++line) {
     const std::size_t column = text.find_first_not_of(' '), end = text.find('\n');
@@ -262,7 +262,7 @@ bool parse_file(const std::string& path, Problems& problems, Node& out) {
   }
   text.resize(static_cast<std::size_t>(file.gcount()));
   if (!parse_document(text, path, problems, out)) return false;
-  if (out.kind == Node::Kind::kNull) out.kind = Node::Kind::kMap;  // nothing but comments
+  if (out.kind == Node::Kind::kNull) out.kind = Node::Kind::kMap;  // the file contains only comments
   if (out.is_map()) return true;
   problems.add(out.place, "",
                "must hold the sections name, env, trainer, policy, saving, autoscale, not " + kind_name(out));

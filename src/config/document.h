@@ -1,4 +1,5 @@
-// document.h: YAML text as a small tree that remembers places; what the settings have no use for is refused.
+// document.h: parses YAML text into a small tree that records places. YAML features that settings do not need
+// are rejected.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@
 
 namespace wd::config {
 
-constexpr std::size_t kMaxBytes = std::size_t{1} << 18;  // yaml-cpp may take 250 bytes for each
+constexpr std::size_t kMaxBytes = std::size_t{1} << 18;  // yaml-cpp may take 250 bytes of memory per byte
 constexpr int kMaxDepth = 32;
 
 struct Node {
@@ -20,11 +21,11 @@ struct Node {
   struct Entry;
 
   Kind kind = Kind::kNull;
-  std::string text;     // of a scalar
-  bool quoted = false;  // a quoted scalar is text, whatever it looks like
+  std::string text;     // if this is a scalar
+  bool quoted = false;  // a quoted scalar is always text
   Place place;
-  std::vector<Node> items;     // of a list
-  std::vector<Entry> entries;  // of a map, in the order of the file
+  std::vector<Node> items;     // if this is a list
+  std::vector<Entry> entries;  // if this is a map, in the order of the file
 
   bool is_map() const { return kind == Kind::kMap; }
   const Node* find(std::string_view key) const;
@@ -37,19 +38,19 @@ struct Node::Entry {
   Node value;
 };
 
-// A kind for messages: "text", "a list", "a section", "nothing".
+// Returns the kind for messages: "text", "a list", "a section", "nothing".
 std::string kind_name(const Node& node);
 
-// The value on one line, as it stood in the file, shortened; for messages.
+// Returns the value as written in the file, on one line and shortened, for messages.
 std::string shown(const Node& node);
 
-// Parses one document. Refused, as a problem with its place: text larger than kMaxBytes, bytes that are not
-// UTF-8 or are control characters, aliases, anchors, tags, merge keys, duplicate keys, keys that are not
-// words, a second document, more than kMaxDepth levels. Empty text is a null node. False when a problem was
-// added.
+// Parses one document. Rejects the following, adding a problem with its place: text larger than kMaxBytes,
+// bytes that are not UTF-8 or are control characters, aliases, anchors, tags, merge keys, duplicate keys,
+// keys that are not words, a second document, more than kMaxDepth levels. Empty text gives a null node.
+// Returns false if a problem was added.
 bool parse_document(std::string_view text, const std::string& source, Problems& problems, Node& out);
 
-// Reads a file and parses it; its top level must be a map, or empty.
+// Reads and parses a file. Its top level must be a map or empty.
 bool parse_file(const std::string& path, Problems& problems, Node& out);
 
 }  // namespace wd::config

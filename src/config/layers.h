@@ -1,4 +1,5 @@
-// layers.h: the steps from sources to a configuration, each in a file of its own.
+// layers.h: the steps from sources to a configuration. Each is implemented in the file that its comment
+// names.
 #pragma once
 
 #include <optional>
@@ -12,54 +13,58 @@
 
 namespace wd::config {
 
-// A file, or all overrides of the command line together.
+// The settings of a file, or of all command line overrides together.
 struct Layer {
   Node tree;
-  bool names_policies = false;  // its `policy` section may hold new policies; else only those that exist
+  // Whether its `policy` section may define new policies. Otherwise it may only change existing ones.
+  bool names_policies = false;
 };
 
-// overrides.cpp: all overrides as one tree; a later one replaces an earlier one of the same path.
+// overrides.cpp: returns all overrides as one tree. A later one replaces an earlier one with the same path.
 Layer override_layer(const std::vector<Override>& overrides, Problems& problems);
 
-// Puts a value at a path of the tree, and makes the sections on the way.
+// Stores a value at a path of the tree and creates the sections on the way.
 void put(Node& tree, std::string_view path, Node value);
 
-// warpdrive.cpp: the settings that an alias stands for, as a layer; empty for names that are no alias.
+// warpdrive.cpp: returns the settings that an alias implies as a layer. Empty for names that imply no
+// settings.
 Layer alias_layer(const std::string& name, const Place& place);
 
-// Rewrites keys that are WarpDrive's, not ours, and what one key of a layer says about another (num_episodes
-// sets total_steps aside; reset_pool_size and starts choose reset). Keys without effect are removed, and
-// named in `unused`.
+// Rewrites keys that only WarpDrive has, and adds what one key of a layer implies for another: num_episodes
+// overrides total_steps; reset_pool_size and starts choose reset. Removes keys without effect and adds their
+// names to `unused`.
 void translate(Node& tree, const std::vector<std::string>& env_fields, Problems& problems,
                std::vector<std::string>& unused);
 
-// warpdrive.cpp: where a file says what only WarpDrive's do: the place of it, and the words.
+// warpdrive.cpp: returns place and text of the first setting that only files for WarpDrive have.
 std::optional<std::pair<Place, std::string>> warpdrive_mark(const Node& tree,
                                                             const std::vector<std::string>& env_fields);
-// Gives the file's tree WarpDrive's default for everything of trainer, policy and saving that it leaves out,
-// and removes what its REINFORCE takes without effect: that is named in `unused`.
+// Sets every key of trainer, policy and saving that the file omits to WarpDrive's default. Removes the keys
+// that WarpDrive's REINFORCE accepts without effect and adds their names to `unused`.
 void fill_with_warpdrives_defaults(Node& tree, std::vector<std::string>& unused);
 
-// policies.cpp: reads a layer's `policy` section, over the policies so far. Of those, the ones whose roles it
-// gives to others disappear; `policies_are_defaults`: they are default_policies(), and all do.
+// policies.cpp: applies a layer's `policy` section to the policies so far. Policies whose roles it assigns to
+// others are removed. `policies_are_defaults` means that the policies so far are default_policies(); then all
+// of them are removed.
 void read_policies(const Spec& spec, const Layer& layer, bool policies_are_defaults, Config& config,
                    Problems& problems, Places& places);
 
-// A policy of its own for each role, as where no file says anything.
+// Returns one policy per role, which is the default if no file has a `policy` section.
 std::vector<PolicySettings> default_policies(const Spec& spec);
 
-// roles.cpp: the roles that a policy lists, or else those of its name; none where its name is no role's.
+// roles.cpp: returns the roles that a policy lists, or the role with the policy's name if it lists none (all
+// roles for "shared"). Empty if no role has that name.
 std::vector<std::string> roles_of(const PolicySettings& policy, const Spec& spec);
-// Which policy acts for which role; fills roles and policy_of_role.
+// Determines which policy acts for which role. Fills roles and policy_of_role.
 void assign_roles(const Spec& spec, Config& config, Problems& problems, const Places& places);
 
-// validate.cpp: what one setting demands of another; fills total_steps and notes.
+// validate.cpp: checks settings against each other. Fills total_steps and notes.
 void validate(const Spec& spec, Config& config, Problems& problems, Places& places);
 
-// Sets the place of a node and of all in it.
+// Sets the place of a node and of all nodes in it.
 void set_place(Node& node, const Place& place);
 
-// A problem at the place of a value, or without place where the default is in force.
+// Adds a problem at the place of a value, or without a place if the value is the default.
 void report(Problems& problems, const Places& places, const std::string& path, const std::string& value,
             const std::string& reason);
 

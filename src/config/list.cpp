@@ -1,4 +1,4 @@
-// list.cpp: the fields of a section as texts, for printing, help and documentation.
+// list.cpp: lists the fields of a section as text, for printing, help and documentation.
 #include "src/config/numbers.h"
 #include "wd/config.h"
 

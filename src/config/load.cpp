@@ -1,4 +1,4 @@
-// load.cpp: from sources to a checked configuration, layer by layer.
+// load.cpp: loads and checks a configuration, layer by layer.
 #include <algorithm>
 #include <system_error>
 
@@ -21,13 +21,13 @@ std::vector<std::string> names_of(const Describe& describe, const std::string& p
   return names;
 }
 
-// The environment that was asked for, by whatever name, and where.
+// The requested environment under the name that was used, and the place of the request.
 struct Request {
   std::string name;
   Place place;
 };
 
-// The `name` of a file; empty where it has none.
+// Returns the `name` of a file. Empty if it has none.
 Request file_name(const Node& tree, Problems& problems) {
   const Node* node = tree.find("name");
   if (node == nullptr) return {};
@@ -55,7 +55,7 @@ Request requested(const ConfigSources& sources, const Node& file, Problems& prob
   return file_is_closer ? named : Request{sources.env, {"--env", 0, 0}};
 }
 
-// NAME.yaml in the first folder that has it, else the environment's own file, else "".
+// Returns NAME.yaml in the first folder that has it, otherwise the environment's own file, otherwise "".
 std::string shipped_file(const std::string& name, const ConfigSources& sources,
                          const EnvironmentAccess& access) {
   if (!sources.shipped) return "";
@@ -145,7 +145,7 @@ class Loader {
     layers_.push_back({std::move(tree), true});
   }
 
-  // A section of the layer, or null where it has none or holds something else.
+  // Returns a section of the layer, or null if it is missing or not a section.
   const Node* section(const Layer& layer, const char* name) {
     const Node* node = layer.tree.find(name);
     if (node == nullptr || node->is_map() || node->kind == Node::Kind::kNull) return node;
@@ -175,7 +175,7 @@ class Loader {
     reader.finish(all_paths());
   }
 
-  // A nearest section, or the path of a field that was named without its section.
+  // Suggests the nearest section, or the path of a field that was written without its section.
   std::string hint(const std::string& key, const std::vector<std::string>& sections) {
     for (const std::string& path : all_paths()) {
       if (path.ends_with("." + key)) return "; did you mean \"" + path + "\"?";

@@ -1,5 +1,5 @@
-// numbers.cpp: one grammar for numbers, read by from_chars; yaml-cpp's own reads 010 as 8, rejects 1e6 and
-// takes nan.
+// numbers.cpp: one grammar for numbers, parsed with from_chars. yaml-cpp's own parser reads 010 as 8, rejects
+// 1e6 and accepts nan.
 #include "src/config/numbers.h"
 
 #include <charconv>
@@ -10,20 +10,20 @@
 namespace wd::config {
 namespace {
 
-constexpr std::size_t kMaxText = 64;  // no number needs more letters
+constexpr std::size_t kMaxText = 64;  // no number needs more characters
 constexpr std::int64_t kMaxExponent = 9999;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// A number taken apart: digits without point and underscores, and the power of ten that they are counted in.
+// A parsed number: its digits without decimal point and underscores, and the power of ten of the last digit.
 struct Decimal {
   bool negative = false;
   std::string digits;
   std::int64_t exponent = 0;
 };
 
-// Moves digits from the head of `text` to `out`; underscores only between digits. False for a stray
-// underscore.
+// Moves digits from the start of `text` to `out`. Underscores are allowed only between digits. Returns false
+// if there is a misplaced underscore.
 bool take_digits(std::string_view& text, std::string& out) {
   const std::size_t before = out.size();
   while (!text.empty() && (is_digit(text[0]) || text[0] == '_')) {
@@ -37,7 +37,7 @@ bool take_digits(std::string_view& text, std::string& out) {
   return true;
 }
 
-// The power of ten of "e6", "k", "M" or nothing; none when something else is left.
+// Returns the power of ten of "e6", "k", "M", "G" or nothing. Returns none if there is any other text.
 std::optional<std::int64_t> take_exponent(std::string_view text) {
   if (text.empty()) return 0;
   if (text == "k" || text == "K") return 3;
@@ -166,7 +166,7 @@ std::string format(float value) { return format_real(value); }
 std::string format_bound(double value) {
   std::string text = format_real(value);
   if (text.find_first_of(".e") != std::string::npos) {
-    const std::size_t e = text.find('e');  // 1.0e+09 is for files, 1e9 for people
+    const std::size_t e = text.find('e');  // 1.0e+09 is the form for files, 1e9 the form for people
     if (e == std::string::npos) return text;
     const int exponent = std::stoi(text.substr(e + 1));
     std::string head = text.substr(0, e);

@@ -1,11 +1,11 @@
-// overrides.cpp: --set and the options that are short for it.
+// overrides.cpp: --set and the options that are shorthands for it.
 #include "src/config/layers.h"
 
 namespace wd {
 namespace config {
 namespace {
 
-// What stands at a key of a map; made where it is missing.
+// Returns the value of a key of a map. Adds the key if it is missing.
 Node& entry_of(Node& map, std::string_view key, const Place& place) {
   if (!map.is_map()) {
     map = Node{};
@@ -58,7 +58,7 @@ Layer override_layer(const std::vector<Override>& overrides, Problems& problems)
       problems.add(place, one.path + " = " + printable(one.text), "not a YAML value");
       continue;
     }
-    set_place(value, place);  // an option has no lines
+    set_place(value, place);  // options have no line numbers
     if (one.path == "policy") layer.names_policies = true;
     put(layer.tree, one.path, std::move(value));
   }

@@ -1,4 +1,4 @@
-// policies.cpp: the `policy` section: one section a policy, each with a model.
+// policies.cpp: reads the `policy` section, which has one section per policy, each with a model.
 #include <algorithm>
 #include <cctype>
 #include <iterator>
@@ -10,13 +10,13 @@
 namespace wd::config {
 namespace {
 
-// A name that can be a key of a path, a YAML key without quotes and a file's name.
+// Returns whether the name can be part of a path, a YAML key without quotes and a file name.
 bool is_policy_name(std::string_view name) {
   const bool head = !name.empty() && (std::isalpha(static_cast<unsigned char>(name[0])) || name[0] == '_');
   return head && is_name(name) && name.find('.') == std::string_view::npos;
 }
 
-// The algorithm that a section names, or else the policy's.
+// Returns the algorithm that a section names, or else the policy's.
 std::string algorithm_of(const Node& section, PolicySettings policy) {
   Problems elsewhere;
   Places nowhere;
@@ -29,8 +29,9 @@ std::vector<FieldInfo> fields_of(PolicySettings policy) {
   return list_fields([&](Fields& fields) { policy.describe(fields); });
 }
 
-// An algorithm starts from its own defaults: what was said of another one is dropped, and named in a note.
-// What has nothing to do with it stays: roles, to_train, the model.
+// Switches the policy to another algorithm with that algorithm's defaults. Settings of the previous algorithm
+// are dropped and listed in a note. Settings that do not depend on the algorithm are kept: roles, to_train,
+// the model.
 void start_from(const std::string& algorithm, const Node& section, PolicySettings& policy, Config& config,
                 Places& places) {
   PolicySettings fresh = policy;
@@ -51,7 +52,7 @@ void start_from(const std::string& algorithm, const Node& section, PolicySetting
   policy = fresh;
 }
 
-// Keys that another algorithm has, and the policy's own has not.
+// Reports keys that another algorithm has and the policy's algorithm does not have.
 void refuse_foreign_keys(const Node& section, const PolicySettings& policy, Reader& reader,
                          Problems& problems) {
   const std::vector<FieldInfo> own = fields_of(policy);
@@ -103,7 +104,7 @@ std::vector<std::string> names_of(const std::vector<PolicySettings>& policies) {
   return names;
 }
 
-// The policy of that name; one is made where `may_add`, else an unknown name is a problem.
+// Returns the policy with that name. If there is none, adds it if `may_add`, and reports a problem otherwise.
 PolicySettings* find_policy(const Node::Entry& entry, bool may_add, Config& config, Problems& problems) {
   for (PolicySettings& policy : config.policies) {
     if (policy.name == entry.key) return &policy;
@@ -128,7 +129,7 @@ bool has(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Says that a policy is no more whose role another takes without a word of how it learns.
+// Adds a note if another policy replaces this one by taking its roles, and does not set an algorithm.
 void note_gone(const PolicySettings& gone, const std::vector<std::string>& roles, const Spec& spec,
                Config& config, const Places& places) {
   for (const PolicySettings& policy : config.policies) {
@@ -146,8 +147,8 @@ void note_gone(const PolicySettings& gone, const std::vector<std::string>& roles
   }
 }
 
-// Policies that a section does not name keep the roles that it gives to none of its own; without any they
-// disappear.
+// Removes from the policies that a section does not name the roles that its policies take. Policies without
+// any remaining role are removed.
 void give_way(const Spec& spec, const std::vector<std::string>& named, Config& config, Places& places) {
   std::vector<std::string> taken, gone;
   for (const PolicySettings& policy : config.policies) {
@@ -174,7 +175,7 @@ void give_way(const Spec& spec, const std::vector<std::string>& named, Config& c
   }
 }
 
-// A section that names all policies gives them its order.
+// If a section names all policies, they take its order.
 void put_in_order(const std::vector<std::string>& named, std::vector<PolicySettings>& policies) {
   if (named.size() != policies.size()) return;
   const auto position = [&](const PolicySettings& policy) {

@@ -1,4 +1,4 @@
-// print.cpp: a configuration as the YAML that loads back to it.
+// print.cpp: prints a configuration as YAML that loads back to the same configuration.
 #include "wd/config.h"
 
 namespace wd {
@@ -54,7 +54,7 @@ void print_policy(Printer& out, PolicySettings& policy) {
   out.section(6, path + ".model", describe_of(policy.model));
 }
 
-// Values that are a default of the policy's algorithm.
+// Marks values that are a default of the policy's algorithm.
 void name_defaults(Config& config) {
   for (const PolicySettings& policy : config.policies) {
     AlgorithmChoice settings = policy.algorithm;

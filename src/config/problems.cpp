@@ -1,4 +1,4 @@
-// problems.cpp: how problems are worded and collected.
+// problems.cpp: words and collects problems.
 #include "src/config/problems.h"
 
 #include <algorithm>
@@ -40,8 +40,8 @@ std::string printable(std::string_view text, std::size_t limit) {
     text.remove_prefix(std::max<std::size_t>(length, 1));
     if (out.size() > limit) {
       out.resize(limit);
-      while (!out.empty() && (static_cast<unsigned char>(out.back()) & 0x80) != 0)
-        out.pop_back();  // whole letters
+      // Do not cut a character in half.
+      while (!out.empty() && (static_cast<unsigned char>(out.back()) & 0x80) != 0) out.pop_back();
       return out + "...";
     }
   }

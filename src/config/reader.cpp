@@ -1,4 +1,4 @@
-// reader.cpp: from words to values, one kind of field after another.
+// reader.cpp: parses text into values, one kind of field after another.
 #include "src/config/reader.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace wd::config {
 namespace {
 
-constexpr std::size_t kMaxText = 4096;   // a path's length on Linux
+constexpr std::size_t kMaxText = 4096;   // maximum length of a path on Linux
 constexpr std::size_t kMaxItems = 1000;  // points of a schedule, layers, roles
 
 template <typename T>
@@ -28,8 +28,8 @@ Parsed parse(std::string_view text, T& value) {
   }
 }
 
-// A float is judged as it was written: 0.1 lies in [0, 0.1] though 0.1f does not, and 1e-60, which is 0, not
-// above 0.
+// A float is compared as it was written: 0.1 is in [0, 0.1] although 0.1f is not, and 1e-60, which becomes 0,
+// is not above 0.
 template <typename T>
 bool in_range(const std::string& text, const Range& range, T value) {
   double written = static_cast<double>(value);
@@ -42,7 +42,7 @@ bool has_control(std::string_view text) {
                      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
 }
 
-// What other libraries call some of our keys.
+// Names that other libraries use for some of our keys.
 constexpr std::pair<std::string_view, std::string_view> kElsewhereCalled[] = {
     {"learning_rate", "lr"},         {"batch_size", "train_batch_size"},
     {"n_envs", "num_envs"},          {"ent_coef", "entropy_coeff"},
@@ -52,8 +52,8 @@ constexpr std::pair<std::string_view, std::string_view> kElsewhereCalled[] = {
     {"net_arch", "fc_dims"},         {"total_timesteps", "total_steps"},
     {"lambda", "gae_lambda"},        {"norm_adv", "normalize_advantage"}};
 
-// The name that was meant, of this section or else of another. It takes a while: thousands of keys can be
-// unknown.
+// Suggests the name that was probably meant, in this section or in another. This is slow, and there can be
+// thousands of unknown keys, so callers limit its use.
 std::string hint(const std::string& key, const std::vector<std::string>& names,
                  const std::vector<std::string>& elsewhere) {
   for (const auto& [foreign, ours] : kElsewhereCalled) {

@@ -1,5 +1,4 @@
-// reader.h: writes one section of a file into the struct that describes itself, and reports what does not
-// fit.
+// reader.h: reads one section of a file into the struct that describes itself, and reports what does not fit.
 #pragma once
 
 #include <map>
@@ -13,14 +12,14 @@
 
 namespace wd::config {
 
-// "trainer.num_envs" to the place of the value that is in force; absent: the default is.
+// Maps a path such as "trainer.num_envs" to the place of its current value. Missing if the default applies.
 using Places = std::map<std::string, Place>;
 
-// Visits a struct (or several of one section), then finish(). A field whose value is wrong keeps the value
-// that it had.
+// Visits a struct, or several structs of one section; then call finish(). A field with an invalid value keeps
+// its previous value.
 class Reader : public Fields {
  public:
-  // `section` must be a map or null; path is "trainer", "policy.tagger.model".
+  // `section` must be a map or null. `path` is, for example, "trainer" or "policy.tagger.model".
   Reader(const Node& section, std::string path, Problems& problems, Places& places)
       : section_(section), path_(std::move(path)), problems_(problems), places_(places) {}
 
@@ -36,10 +35,10 @@ class Reader : public Fields {
   void operator()(const char* name, std::vector<std::string>& value, const char* help) override;
   void operator()(const char* name, std::optional<double>& value, Range range, const char* help) override;
 
-  // A key of the section that somebody else reads.
+  // Declares a key of the section that other code reads.
   void known(const std::string& name) { names_.push_back(name); }
 
-  // Reports keys that nobody named. `elsewhere`: full paths of other sections' fields, for suggestions.
+  // Reports unknown keys. `elsewhere` contains full paths of fields of other sections, for suggestions.
   void finish(const std::vector<std::string>& elsewhere = {});
 
  private:

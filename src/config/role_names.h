@@ -1,4 +1,4 @@
-// role_names.h: what a Trajectory is made with: names of roles and policies, sizes of states.
+// role_names.h: inputs for making a Trajectory: names of roles and policies, sizes of states.
 #pragma once
 
 #include <numeric>
@@ -16,7 +16,7 @@ inline std::vector<std::string> role_names(const Spec& spec) {
   return names;
 }
 
-// The policy of each role if each has its own, in their order.
+// Returns the policy index of each role if each role has its own policy, in order.
 inline std::vector<int> one_policy_per_role(const Spec& spec) {
   std::vector<int> policies(spec.roles.size());
   std::iota(policies.begin(), policies.end(), 0);
@@ -29,7 +29,7 @@ inline std::vector<std::string> policy_names(const Config& config) {
   return names;
 }
 
-// By policy: numbers that an agent's network carries from step to step.
+// Returns, per policy, how many numbers an agent's network carries from step to step.
 inline std::vector<int> state_sizes(const Config& config) {
   std::vector<int> sizes;
   for (const PolicySettings& policy : config.policies) sizes.push_back(policy.model.state_size());

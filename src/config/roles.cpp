@@ -1,4 +1,4 @@
-// roles.cpp: every role gets exactly one policy.
+// roles.cpp: assigns exactly one policy to every role.
 #include <algorithm>
 
 #include "src/base/join.h"
@@ -15,7 +15,7 @@ bool has(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Roles by the policy's name, where it lists none.
+// Derives the roles from the policy's name if it lists none.
 void name_roles(PolicySettings& policy, const Spec& spec, Problems& problems, const Places& places) {
   policy.roles = roles_of(policy, spec);
   if (!policy.roles.empty()) return;
@@ -41,7 +41,7 @@ bool same_spaces(const Role& a, const Role& b) {
          a.action.bounds == b.action.bounds && a.action_mask == b.action_mask;
 }
 
-// Gives the roles of one policy to it.
+// Assigns the roles of one policy to it.
 void claim(const Spec& spec, Config& config, std::size_t index, Problems& problems, const Places& places) {
   const PolicySettings& policy = config.policies[index];
   const std::vector<std::string> names = role_names(spec);

@@ -1,4 +1,4 @@
-// schedule.cpp: the value of a coefficient at a moment of training.
+// schedule.cpp: the value of a coefficient at a step of training.
 #include "wd/params.h"
 
 namespace wd {

@@ -1,4 +1,4 @@
-// settings.cpp: the one table of what can be set: key, range, help. Defaults stand in config.h.
+// settings.cpp: the single table of settings: key, range, help. The defaults are in config.h.
 #include <algorithm>
 
 #include "wd/config.h"

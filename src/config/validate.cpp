@@ -1,4 +1,4 @@
-// validate.cpp: what settings demand of one another.
+// validate.cpp: checks settings against each other.
 #include <algorithm>
 
 #include "src/base/name.h"
@@ -21,7 +21,7 @@ struct Checks {
   }
 };
 
-// a * b, or false when it exceeds 2^63 - 1.
+// Multiplies a by b. Returns false if the product exceeds 2^63 - 1.
 bool multiply(std::int64_t& a, std::int64_t b) { return !__builtin_mul_overflow(a, b, &a); }
 
 bool check_batch(Checks& check) {
@@ -48,7 +48,7 @@ bool check_batch(Checks& check) {
   return true;
 }
 
-// total_steps from num_episodes, then up to whole iterations.
+// Derives total_steps from num_episodes if it is 0, and rounds it up to whole iterations.
 void settle_total_steps(Checks& check) {
   TrainerSettings& trainer = check.config.trainer;
   std::string path = "trainer.total_steps";
@@ -62,8 +62,8 @@ void settle_total_steps(Checks& check) {
           "too large: episodes of " + to_string(check.spec.time_limit) + " steps make more than 2^63");
     }
     const auto asked = check.places.find("trainer.total_steps");
-    if (asked != check.places.end() &&
-        asked->second.source.starts_with("-")) {  // an option: somebody expects something of 0
+    // The value comes from an option: the user may expect that 0 means no limit.
+    if (asked != check.places.end() && asked->second.source.starts_with("-")) {
       check.config.notes.push_back(
           "trainer.total_steps = 0 leaves the end to num_episodes: " + to_string(trainer.num_episodes) +
           " episodes of up to " + to_string(check.spec.time_limit) + " steps, " + to_string(steps) +

@@ -1,4 +1,4 @@
-// warpdrive.cpp: WarpDrive's names and keys that differ from ours, so that its run configurations load
+// warpdrive.cpp: names and keys of WarpDrive that differ from ours. With them, its run configurations load
 // unchanged.
 #include <algorithm>
 
@@ -23,11 +23,11 @@ constexpr Alias kAliases[] = {
 };
 
 constexpr char kPoolAlias[] = "tag_gridworld_with_reset_pool";
-constexpr char kPoolSize[] = "5";  // as WarpDrive's
+constexpr char kPoolSize[] = "5";  // WarpDrive's value
 
-// What WarpDrive 2.7.1 takes where a file says nothing: its run_configs/default_configs.yaml, and what its
-// classes do that has a key here alone (torch's first weights and Adam; one step of PPO on a rollout, whose
-// returns bootstrap at its end only).
+// The defaults of WarpDrive 2.7.1: its run_configs/default_configs.yaml, and behavior of its classes that
+// only here is a setting (torch's initial weights and Adam; one PPO step per rollout, with returns that
+// bootstrap only at its end).
 constexpr char kDefaults[] = R"(
 trainer: {num_envs: 10, num_episodes: 10000, train_batch_size: 10000}
 policy:
@@ -58,7 +58,7 @@ Node defaults_of(const char* text) {
   return tree;
 }
 
-// What the defaults have and the tree has not.
+// Adds to the tree what only the defaults contain.
 void fill(Node& tree, const Node& defaults) {
   if (tree.kind == Node::Kind::kNull) tree.kind = Node::Kind::kMap;
   if (!tree.is_map()) return;
@@ -93,13 +93,13 @@ void remove(Node& tree, const char* section, const char* key) {
   std::erase_if(tree.find(section)->entries, [&](const Node::Entry& entry) { return entry.key == key; });
 }
 
-// Sets one path of the tree where another is given and this one is not.
+// Sets one path of the tree if another is given and this one is not.
 void imply(Node& tree, const Node* given, const char* section, const char* key, const char* value) {
   if (given == nullptr || find_path(tree, section, key) != nullptr) return;
   put(tree, std::string(section) + "." + key, scalar(value, Place(given->place)));
 }
 
-// trainer keys that are checked and then have no effect.
+// Trainer keys that are checked and have no effect.
 struct UnusedTrainerKeys {
   int num_gpus = 1;
   int env_backend = 0;
@@ -116,7 +116,7 @@ void drop_unused(Node& tree, const char* section, const char* key, std::vector<s
   remove(tree, section, key);
 }
 
-// One seed governs everything here: env.seed is trainer.seed, unless that is given too.
+// A single seed controls everything here: env.seed sets trainer.seed, unless that is given too.
 void translate_seed(Node& tree, Problems& problems, std::vector<std::string>& unused) {
   const Node* seed = find_path(tree, "env", "seed");
   if (seed == nullptr) return;

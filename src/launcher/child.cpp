@@ -1,4 +1,5 @@
-// child.cpp: between fork and exec nothing is called that could wait for a lock or allocate.
+// child.cpp: starts a process. Between fork and exec, no function is called that could wait for a lock or
+// allocate.
 #include "src/launcher/child.h"
 
 #include <fcntl.h>
@@ -16,8 +17,8 @@
 namespace wd::launcher {
 namespace {
 
-// What the launcher sets for some workers alone, and what would make a worker take another program for its
-// launcher.
+// Variables that the launcher sets only for some workers, and variables that would make a worker take another
+// program for its launcher.
 constexpr std::array<std::string_view, 5> kNotInherited = {"WD_STORE_FD", "WD_RESTART_DIR", "WD_TOKEN",
                                                            "WD_STATUS_FD", "TORCHELASTIC_USE_AGENT_STORE"};
 constexpr std::array kDefaultSignals = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD, SIGPIPE};
@@ -45,7 +46,7 @@ std::vector<std::string> make_environment(const ChildPlan& plan) {
   return result;
 }
 
-// Ends with a null, as execve() wants it.
+// Ends with a null pointer, as execve() requires.
 std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
   std::vector<char*> result;
   for (const std::string& text : texts) result.push_back(const_cast<char*>(text.c_str()));
@@ -60,8 +61,7 @@ struct Prepared {
 };
 
 [[noreturn]] void become_worker(const ChildPlan& plan, const Prepared& prepared) {
-  // The second question closes the gap: a launcher that died before the first call has left this process to
-  // another parent.
+  // getppid() closes a race: if the launcher died before prctl(), this process already has another parent.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != prepared.launcher) ::_exit(EXIT_FAILURE);
   for (const int signal : kDefaultSignals) {
@@ -81,7 +81,7 @@ struct Prepared {
   ::_exit(EXIT_FAILURE);
 }
 
-// 0 where exec closed the pipe, else the cause of its failure.
+// Returns 0 if exec succeeded and closed the pipe, and the cause of its failure otherwise.
 int read_report(const Descriptor& report) {
   int cause = 0;
   while (::read(report.get(), &cause, sizeof(cause)) < 0 && errno == EINTR) continue;

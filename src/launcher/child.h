@@ -1,4 +1,4 @@
-// child.h: fork and exec of one worker.
+// child.h: starts one worker with fork and exec.
 #pragma once
 
 #include <sys/types.h>
@@ -13,21 +13,22 @@
 namespace wd::launcher {
 
 struct ChildPlan {
-  const std::vector<std::string>& command;                     // its first word a path
-  std::vector<std::pair<std::string, std::string>> variables;  // added to this process's, or in their place
-  std::vector<int> inherited = {};                             // open in the worker under the same numbers
-  bool keeps_stdout = false;                                   // it writes to this process's stdout
+  const std::vector<std::string>& command;  // the first word is a path
+  // Added to this process's variables, replacing those of the same name.
+  std::vector<std::pair<std::string, std::string>> variables;
+  std::vector<int> inherited = {};  // descriptors that stay open in the worker under the same numbers
+  bool keeps_stdout = false;        // whether it writes to this process's stdout
   const sigset_t& signal_mask;
 };
 
 struct Child {
   pid_t pid = 0;
-  // What it writes, to be read without blocking; `out` is empty where it keeps this process's stdout.
+  // Pipes for its output, read without blocking. `out` is empty if it keeps this process's stdout.
   Descriptor out, err;
 };
 
-// Returns when the program was found and begins. The worker dies with this process, however that ends. Throws
-// std::runtime_error naming program and cause.
+// Returns as soon as the program was found and starts to run. The worker dies with this process, no matter
+// how this process ends. Throws std::runtime_error naming program and cause.
 Child start_child(const ChildPlan& plan);
 
 }  // namespace wd::launcher

@@ -1,4 +1,4 @@
-// command.cpp: /proc/self.
+// command.cpp: reads the command line from /proc/self.
 #include "src/launcher/command.h"
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// command.h: what a process was started with.
+// command.h: the command line of this process.
 #pragma once
 
 #include <string>
@@ -6,7 +6,8 @@
 
 namespace wd::launcher {
 
-// The running program's file and its arguments. Throws std::runtime_error where /proc cannot be read.
+// Returns the path of the running program and its arguments. Throws std::runtime_error if /proc cannot be
+// read.
 std::vector<std::string> own_command();
 
 }  // namespace wd::launcher

@@ -1,4 +1,4 @@
-// console.cpp: the launcher's words and its workers'.
+// console.cpp: prints messages of the launcher and output of its workers.
 #include "src/launcher/console.h"
 
 #include <unistd.h>
@@ -10,7 +10,7 @@ namespace wd::launcher {
 namespace {
 
 constexpr std::size_t kMaxWaiting = std::size_t{1} << 20;  // [bytes]
-constexpr std::size_t kLongestMessage = 3000;              // a pipe that takes a byte takes 4096
+constexpr std::size_t kLongestMessage = 3000;              // a pipe that accepts one byte accepts 4096
 
 const char* prefix_of(Level level) {
   return level == Level::kError ? "error: " : level == Level::kWarning ? "warning: " : "";

@@ -1,4 +1,4 @@
-// console.h: the launcher's stderr, which may be stopped, slow or closed without stopping anyone else.
+// console.h: the launcher's stderr. Its reader may be stopped, slow or gone without stopping the program.
 #pragma once
 
 #include <string>
@@ -10,21 +10,21 @@ namespace wd::launcher {
 
 enum class Level { kInfo, kWarning, kError };
 
-// Nothing here throws or waits, except finish() (outlet.h).
+// No function except finish() blocks, and none throws (outlet.h).
 class Console {
  public:
   // mute: nothing is shown.
   explicit Console(bool mute = false);
 
-  // Whole lines of workers. On a live terminal they are put where a live line may stand.
+  // Prints whole lines of workers. On a live terminal, they replace a live line.
   void lines(std::string_view text);
-  // A message of the launcher itself.
+  // Prints a message of the launcher itself.
   void say(Level level, const std::string& message);
 
   void flush() { out_.flush(); }
-  // To be polled for writing; -1: nothing waits.
+  // Descriptor to poll for writing, or -1 if nothing is buffered.
   int waits_for() const { return out_.waits_for(); }
-  // Gives what waits a last second.
+  // Waits up to one second for the buffered text to be written.
   void finish() { out_.finish(); }
 
  private:

@@ -1,4 +1,4 @@
-// descriptor.h: owns a file descriptor that has no path: a pipe, a socket, shared memory.
+// descriptor.h: owns a file descriptor without a path: a pipe, a socket, shared memory.
 #pragma once
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// devices.cpp: NVML, opened at run time: a machine without a driver has no such library, and needs none.
+// devices.cpp: uses NVML, which is loaded at run time because a machine without a driver does not have it.
 #include "src/launcher/devices.h"
 
 #include <dlfcn.h>
@@ -18,7 +18,7 @@ namespace {
 constexpr const char* kLibrary = "libnvidia-ml.so.1";
 constexpr const char* kVariable = "CUDA_VISIBLE_DEVICES";
 
-// The part of nvml.h that is needed. 0 is success.
+// The required part of nvml.h. A return value of 0 is success.
 using NvmlDevice = void*;
 struct NvmlMemory {
   unsigned long long total, free, used;  // [bytes]
@@ -52,7 +52,7 @@ bool find_all(void* library, Nvml& nvml) {
          find(library, "nvmlSystemGetDriverVersion", nvml.driver);
 }
 
-// The library while it is in use, or why it cannot be.
+// Holds the library while it is in use, or the reason why it cannot be used.
 class Driver {
  public:
   Driver() : library_(::dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL)) {
@@ -72,7 +72,7 @@ class Driver {
   Driver& operator=(const Driver&) = delete;
 
   const Nvml& nvml() const { return nvml_; }
-  const std::string& why_not() const { return why_not_; }  // empty: all is well
+  const std::string& why_not() const { return why_not_; }  // empty if there is no error
 
  private:
   void* library_;
@@ -80,7 +80,7 @@ class Driver {
   std::string why_not_;
 };
 
-// The UUIDs of all GPUs, in the order of their places on the bus.
+// Returns the UUIDs of all GPUs in the order of their bus IDs.
 std::vector<std::string> list_gpus(const Nvml& nvml) {
   unsigned count = 0;
   if (nvml.count(&count) != 0) return {};
@@ -89,14 +89,14 @@ std::vector<std::string> list_gpus(const Nvml& nvml) {
     NvmlDevice device = nullptr;
     std::array<char, 96> uuid{};
     if (nvml.by_index(k, &device) != 0 || nvml.uuid(device, uuid.data(), uuid.size()) != 0)
-      continue;  // a GPU that has fallen off the bus
+      continue;  // this GPU has fallen off the bus
     uuids.emplace_back(uuid.data());
   }
   return uuids;
 }
 
-// One entry of the variable as it is passed on. Indices stay indices: which GPU one means depends on
-// CUDA_DEVICE_ORDER, and is the same for a worker.
+// Checks one entry of the variable and returns it as it is passed on. Indices remain indices: which GPU an
+// index means depends on CUDA_DEVICE_ORDER, and a worker interprets it in the same way.
 std::string checked(const std::string& entry, const std::vector<std::string>& uuids, const Nvml& nvml,
                     const std::string& all) {
   const auto index = whole_number<unsigned>(entry);
@@ -110,7 +110,7 @@ std::string checked(const std::string& entry, const std::vector<std::string>& uu
                           uuids.size(), uuids.empty() ? ")" : ": numbers from 0 on)"));
 }
 
-// CUDA's own rules, but what is not there is an error rather than the end of the list.
+// Follows CUDA's rules, except that a GPU that does not exist is an error and does not end the list.
 std::vector<std::string> chosen(const std::string& all, const std::vector<std::string>& uuids,
                                 const Nvml& nvml) {
   std::vector<std::string> names;
@@ -143,7 +143,7 @@ Gpus find_gpus() {
   return {.names = uuids, .why_none = "the driver lists none"};
 }
 
-// An index is taken as the driver counts, by places on the bus; CUDA may count otherwise, among GPUs that
+// An index is interpreted in the driver's order, which is by bus ID. CUDA may use another order if the GPUs
 // differ.
 GpuFacts gpu_facts(const std::string& name) {
   const Driver driver;

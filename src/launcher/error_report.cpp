@@ -1,4 +1,4 @@
-// error_report.cpp: error.json and error_rank_R.json.
+// error_report.cpp: writes and reads error.json and error_rank_R.json.
 #include <algorithm>
 
 #include "src/base/atomic_file.h"
@@ -29,7 +29,7 @@ std::string encode(const Failure& failure) {
   return dump(json, kIndent) + '\n';
 }
 
-// Of what another launcher of ours wrote; none where the file is something else.
+// Reads a file that another of our launchers wrote. Returns none if the file is something else.
 std::optional<Failure> decode(const fs::path& path) {
   const Json json = parse_json<Json>(read_regular(path, kMaxBytes).value_or(""));
   if (!json.is_object()) return {};
@@ -44,7 +44,7 @@ std::optional<Failure> decode(const fs::path& path) {
     failure.secondary = json.at("secondary");
     failure.time = json.at("time");
     failure.restart = json.at("restart");
-    // What failed never ends with 0, whatever a file says.
+    // A failure never has exit code 0, no matter what the file says.
     failure.code = json.at("launcher_exit_code");
     if (failure.code < 1 || failure.code > 255) failure.code = 1;
     if (json.at("signal").is_string()) failure.signal = json.at("signal");
@@ -73,7 +73,7 @@ void mark_failed(const fs::path& run_folder, const std::string& reason) {
   write_file_atomically(path, dump(json, kIndent) + '\n', Durability::kReplace);
 }
 
-// Times are compared as texts: all are UTC of the same length.
+// Times are compared as text: all are UTC and have the same length.
 std::optional<Failure> find_remote_cause(const fs::path& run_folder, const std::string& since, int restart) {
   std::optional<Failure> first;
   std::error_code none;

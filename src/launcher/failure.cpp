@@ -1,4 +1,4 @@
-// failure.cpp: failures in words.
+// failure.cpp: describes failures in words.
 #include "src/launcher/failure.h"
 
 #include <cxxabi.h>
@@ -23,7 +23,7 @@
 namespace wd::launcher {
 namespace {
 
-// "libwd.so+0x12 _ZN2wd1fEv" with the name as it is written in C++.
+// Demangles the C++ name in a frame such as "libwd.so+0x12 _ZN2wd1fEv".
 std::string readable_frame(const std::string& frame) {
   const std::size_t name = frame.find(' ') + 1;
   if (name == 0) return frame;

@@ -1,4 +1,4 @@
-// failure.h: how a worker failed, as a person and a program want to know it.
+// failure.h: how a worker failed, for people and for programs.
 #pragma once
 
 #include <sys/types.h>
@@ -20,50 +20,51 @@ struct Failure {
   std::int64_t iteration = 0;
   std::string phase;
   std::string message;
-  std::string signal;            // "SIGSEGV"; empty where none ended it
-  std::optional<int> exit_code;  // none where a signal ended it, or the launcher
-  bool secondary = false;        // only because another worker failed
+  std::string signal;            // "SIGSEGV"; empty if no signal ended it
+  std::optional<int> exit_code;  // none if a signal or the launcher ended it
+  bool secondary = false;        // failed only because another worker failed
   std::vector<std::string> backtrace;
   std::string time;  // UTC, ISO 8601
   int restart = 0;
 
-  std::int64_t at_ns = 0;  // CLOCK_MONOTONIC: the order of failures
-  int code = 1;            // what the launcher ends with if this is the cause
+  std::int64_t at_ns = 0;  // CLOCK_MONOTONIC, determines the order of failures
+  int code = 1;            // exit code of the launcher if this is the root cause
 };
 
-// The first of those that are no mere consequence, else the first. `failures` is not empty.
+// Returns the first failure that is not a consequence of another, or else the first one. `failures` must not
+// be empty.
 const Failure& root_cause(const std::vector<Failure>& failures);
 
-// What the slot says, and when; the rest is the caller's.
+// Fills the fields known from the slot, and the time. The caller fills the rest.
 Failure describe_slot(const WorkerStatus& slot, std::int64_t at_ns);
 
-// "SIGSEGV"
+// Example: "SIGSEGV".
 std::string signal_name(int signal);
-// "rank 3", "ranks 0, 2, 3"
+// Examples: "rank 3", "ranks 0, 2, 3".
 std::string list_ranks(std::vector<int> ranks);
 
-// "rank 1 (process 77) failed in iteration 3, phase rollout: MESSAGE"
+// Example: "rank 1 (process 77) failed in iteration 3, phase rollout: MESSAGE".
 std::string describe(const Failure& failure);
 
-// What of the other failures is worth a line, and where more is to be read. `run_folder` may be empty.
+// Summarizes the other failures and names the files with details. `run_folder` may be empty.
 std::string describe_rest(const std::vector<Failure>& failures, const Failure& root,
                           const std::filesystem::path& run_folder);
 
-// Writes error_rank_R.json for each, and error.json for the root cause where there is one. Throws
+// Writes error_rank_R.json for each failure, and error.json for the root cause if `root` is not null. Throws
 // std::runtime_error.
 void write_failures(const std::filesystem::path& run_folder, const std::vector<Failure>& failures,
                     const Failure* root);
 
-// Where rank 0 could not say how the run ended, summary.json still says "running": it gets "failed" and the
-// reason. Throws std::runtime_error.
+// If rank 0 could not record the end of the run, summary.json still has the status "running". Changes it to
+// "failed" and adds the reason. Throws std::runtime_error.
 void mark_failed(const std::filesystem::path& run_folder, const std::string& reason);
 
-// The first failure that another node's launcher has written into the run's folder for this attempt, begun at
-// `since` (UTC).
+// Returns the first failure that another node's launcher has written to the run's folder for this attempt,
+// which began at `since` (UTC).
 std::optional<Failure> find_remote_cause(const std::filesystem::path& run_folder, const std::string& since,
                                          int restart);
 
-// UTC in milliseconds at a time of CLOCK_MONOTONIC: 2026-01-31T10:20:30.123Z.
+// Returns the UTC time of a CLOCK_MONOTONIC time, in milliseconds: 2026-01-31T10:20:30.123Z.
 std::string utc(std::int64_t at_ns);
 
 }  // namespace wd::launcher

@@ -1,4 +1,4 @@
-// file_rendezvous.cpp: files that are polled, since no notice of a change crosses a network file system.
+// file_rendezvous.cpp: polls files, because change notifications do not cross a network file system.
 #include "src/launcher/file_rendezvous.h"
 
 #include <sys/stat.h>
@@ -22,8 +22,8 @@ using Json = nlohmann::json;
 
 constexpr int kPollMilliseconds = 50;
 
-// An object, or null where there is none that is complete. Throws UsageError where something stands there
-// that is no file: it would never become one.
+// Returns an object, or null if there is no complete one. Throws UsageError if the path is not a regular
+// file, because then waiting for one is pointless.
 Json read_object(const fs::path& path) {
   constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 24;  // 65,536 nodes
   const std::optional<std::string> text = read_regular(path, kMaxBytes);
@@ -63,7 +63,7 @@ void FileRendezvous::write(const fs::path& path, const std::string& text) const 
   ::umask(before);
 }
 
-// Whether the wait may go on after a short pause: false after a signal.
+// Pauses briefly and returns true if the caller may keep waiting, or false after a signal.
 bool FileRendezvous::wait_until(std::int64_t deadline, Signals& signals) const {
   if (now_ns() >= deadline) {
     const std::string who =
@@ -83,8 +83,7 @@ std::optional<Meeting> FileRendezvous::meet(int restart, Signals& signals) {
   return options_.node_index == 0 ? gather(signals) : join(signals);
 }
 
-// --- node 0
-// ----------------------------------------------------------------------------------------------------------
+// --- node 0 ------------------------------------------------------------------------------------------------
 
 std::optional<Meeting> FileRendezvous::gather(Signals& signals) {
   std::error_code gone_already;
@@ -109,12 +108,12 @@ void FileRendezvous::keep() {
   try {
     publish();
   } catch (const UsageError&) {
-    nonces_ = std::move(now);  // a full disk, perhaps: the next call tries again
+    nonces_ = std::move(now);  // perhaps the disk is full: the next call tries again
   }
 }
 
-// A node that is further on has seen a failure of which this one is yet to hear: it waits for the next
-// attempt.
+// A node with a higher restart count has seen a failure that this node has not noticed yet. It waits for the
+// next attempt.
 std::map<int, std::string> FileRendezvous::read_nonces() const {
   std::map<int, std::string> nonces;
   for (int node = 1; node < options_.num_nodes; ++node) {
@@ -144,8 +143,7 @@ void FileRendezvous::publish() {
   write(file_of(0), json.dump() + '\n');
 }
 
-// --- the others
-// ------------------------------------------------------------------------------------------------------
+// --- the other nodes ---------------------------------------------------------------------------------------
 
 std::optional<Meeting> FileRendezvous::join(Signals& signals) {
   const std::string nonce = random_token();

@@ -1,10 +1,10 @@
-// file_rendezvous.h: nodes that see one folder find each other through files in it:
+// file_rendezvous.h: nodes that share a folder find each other through files in it:
 //
 //   RUNID.node_I.json   by node I > 0: {nonce, host, restart}
-//   RUNID.json          by node 0: {address, port, token, restart, nonces}; only its user may read it
+//   RUNID.json          by node 0: {address, port, token, restart, nonces}; readable only by its owner
 //
-// What an earlier run left there may look like news. Node I therefore believes RUNID.json only if it quotes
-// the nonce that node I has just drawn, and node 0 publishes again whenever a node's file has changed.
+// The folder may contain files of an earlier run. Node I therefore accepts RUNID.json only if it contains the
+// nonce that node I has just generated, and node 0 publishes again whenever a node's file has changed.
 #pragma once
 
 #include "src/launcher/rendezvous.h"
@@ -13,9 +13,9 @@ namespace wd::launcher {
 
 class FileRendezvous : public Rendezvous {
  public:
-  FileRendezvous(const LaunchOptions& options,
-                 MeetingPlace place);  // throws UsageError where the folder cannot be made
-  ~FileRendezvous() override;          // removes what this node wrote
+  // Throws UsageError if the folder cannot be created.
+  FileRendezvous(const LaunchOptions& options, MeetingPlace place);
+  ~FileRendezvous() override;  // removes the file that this node wrote
 
   std::optional<Meeting> meet(int restart, Signals& signals) override;
   void keep() override;
@@ -25,7 +25,7 @@ class FileRendezvous : public Rendezvous {
   std::optional<Meeting> join(Signals& signals);
   std::optional<Meeting> read_invitation(const std::string& nonce) const;
   std::filesystem::path file_of(int node) const;
-  std::map<int, std::string> read_nonces() const;  // of the nodes that are there
+  std::map<int, std::string> read_nonces() const;  // of the nodes that are present
   std::string missing_nodes() const;
   void publish();
   void write(const std::filesystem::path& path, const std::string& text) const;

@@ -1,4 +1,4 @@
-// gang.cpp: starting workers, and the loop that watches them. What is done about failures: gang_end.cpp.
+// gang.cpp: starts workers and runs the loop that watches them. gang_end.cpp handles failures.
 #include "src/launcher/gang.h"
 
 #include <poll.h>
@@ -14,8 +14,8 @@ namespace wd::launcher {
 namespace {
 
 constexpr int kTurnMilliseconds = 50;
-constexpr std::int64_t kGap =
-    kNanosecondsInASecond;  // a turn that took longer: this process was stopped meanwhile
+// If a turn takes longer, this process was stopped in the meantime.
+constexpr std::int64_t kGap = kNanosecondsInASecond;
 
 }  // namespace
 
@@ -33,7 +33,7 @@ Gang::~Gang() {
   for (Worker& worker : workers_) {
     if (worker.alive) ::kill(worker.pid, SIGKILL);
   }
-  if (state_ == State::kKilling) return;  // the kernel did not let go of them in time
+  if (state_ == State::kKilling) return;  // the kernel did not end them in time
   for (Worker& worker : workers_) {
     if (worker.alive) ::waitpid(worker.pid, nullptr, 0);
   }
@@ -75,8 +75,8 @@ ChildPlan Gang::plan_for(int local_rank, const Meeting& meeting) const {
   return plan;
 }
 
-// The socket is closed here once rank 0 has it, so that connections to a dead rank 0 are refused rather than
-// kept waiting.
+// Closes the socket here as soon as rank 0 has it, so that connections to a dead rank 0 are refused instead
+// of being kept waiting.
 void Gang::start(Meeting meeting) {
   for (std::size_t k = 0; k < workers_.size(); ++k) {
     Child child = start_child(plan_for(static_cast<int>(k), meeting));
@@ -109,15 +109,15 @@ Ending Gang::watch(const std::function<void()>& while_starting) {
   return ending_;
 }
 
-// Until something happens, or the turn is over.
+// Waits until something happens or the turn is over.
 void Gang::wait() {
   std::vector<pollfd> questions{{.fd = launch_.signals.descriptor(), .events = POLLIN, .revents = 0}};
   for (const Worker& worker : workers_) {
     for (const int descriptor : worker.output.descriptors())
       questions.push_back({.fd = descriptor, .events = POLLIN, .revents = 0});
   }
-  questions.push_back(
-      {.fd = launch_.console.waits_for(), .events = POLLOUT, .revents = 0});  // -1 is passed over
+  // Poll() ignores a descriptor of -1.
+  questions.push_back({.fd = launch_.console.waits_for(), .events = POLLOUT, .revents = 0});
   ::poll(questions.data(), questions.size(), kTurnMilliseconds);
   launch_.console.flush();
 }
@@ -138,7 +138,7 @@ void Gang::on_exit(int local_rank, int status) {
   classify_exit(local_rank, status);
 }
 
-// The first folder that a worker names is the run's.
+// The run's folder is the first folder that a worker names.
 void Gang::find_folder() {
   if (!ending_.run_folder.empty()) return;
   for (const WorkerStatus& slot : memory_.slots()) {

@@ -1,4 +1,4 @@
-// gang.h: the workers of one attempt on this node: started together, watched, and stopped together.
+// gang.h: the workers of one attempt on this node, which are started, watched and stopped together.
 #pragma once
 
 #include <filesystem>
@@ -18,39 +18,39 @@
 
 namespace wd::launcher {
 
-// What stays the same over all attempts.
+// Properties that all attempts share.
 struct Launch {
   const LaunchOptions& options;
   const std::vector<std::string>& command;
-  std::vector<std::string> gpus;  // one a worker; empty: workers see what this process sees
+  std::vector<std::string> gpus;  // one per worker; if empty, workers see the GPUs that this process sees
   std::string run_id;
   Signals& signals;
   Console& console;
-  std::vector<std::pair<std::string, std::string>> variables =
-      {};  // for the workers' environment, beside ours
+  // Added to the workers' environment in addition to this process's variables.
+  std::vector<std::pair<std::string, std::string>> variables = {};
 };
 
-// How an attempt went.
+// Result of an attempt.
 struct Ending {
-  std::vector<Failure> failures;     // in no order
-  std::filesystem::path run_folder;  // empty where no worker named one
-  std::int64_t iteration = 0;        // the furthest that a worker has begun
-  int exit_code = 0;                 // of workers that ended in good order; the first that is not 0
-  bool interrupted = false;          // a worker was ended by a signal that this process was told to pass on
+  std::vector<Failure> failures;     // in any order
+  std::filesystem::path run_folder;  // empty if no worker named one
+  std::int64_t iteration = 0;        // highest iteration that a worker has begun
+  int exit_code = 0;                 // of workers that ended without failure; the first nonzero one
+  bool interrupted = false;          // a signal passed on by this process, or a second one, ended a worker
 };
 
 class Gang {
  public:
-  // `restart_folder`: the run with which workers go on; empty at first.
+  // `restart_folder` is the folder of the run that the workers continue; empty in the first attempt.
   Gang(const Launch& launch, int restart, std::filesystem::path restart_folder);
-  ~Gang();  // ends all workers that still run, at once
+  ~Gang();  // kills all workers that are still running
   Gang(const Gang&) = delete;
   Gang& operator=(const Gang&) = delete;
 
-  // Starts the workers. Throws std::runtime_error where the program cannot be.
+  // Starts the workers. Throws std::runtime_error if the program cannot be started.
   void start(Meeting meeting);
-  // Until all workers have ended. `while_starting` is called again and again until all have left their first
-  // phase.
+  // Returns when all workers have ended. Calls `while_starting` repeatedly until all workers have left their
+  // first phase.
   Ending watch(const std::function<void()>& while_starting);
 
  private:
@@ -59,8 +59,8 @@ class Gang {
     pid_t pid = 0;
     WorkerOutput output;
     bool alive = false;
-    bool failed = false;              // is in failures_
-    std::int64_t report_seen_ns = 0;  // 0: has reported no failure
+    bool failed = false;              // recorded in failures_
+    std::int64_t report_seen_ns = 0;  // 0: no failure reported
   };
 
   ChildPlan plan_for(int local_rank, const Meeting& meeting) const;
@@ -91,11 +91,11 @@ class Gang {
   HangWatch hangs_;
   std::vector<Worker> workers_;
   Ending ending_;
-  Hang hang_;  // in kAsking
+  Hang hang_;  // set in state kAsking
   State state_ = State::kRunning;
-  std::int64_t deadline_ = 0;  // of the state
+  std::int64_t deadline_ = 0;  // end of the current state
   std::int64_t turned_at_ = 0;
-  std::vector<int> passed_on_;  // signals
+  std::vector<int> passed_on_;  // signals passed on to the workers
 };
 
 }  // namespace wd::launcher

@@ -1,4 +1,4 @@
-// gang_end.cpp: how workers end: in good order, by failure, by a hang, or because they are told to.
+// gang_end.cpp: how workers end: normally, by failure, by a hang, or because they are asked to end.
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -12,12 +12,12 @@
 namespace wd::launcher {
 namespace {
 
-constexpr double kSettleSeconds = 0.3;  // from the first failure seen, for one that came before it to be seen
+constexpr double kSettleSeconds = 0.3;  // after the first failure is seen, to collect earlier failures
 constexpr double kAskSeconds = 0.5;     // for the backtrace of a hung worker
 constexpr double kKillSeconds = 1.5;    // for the kernel to end a worker
-constexpr int kHangCode = 124;          // as timeout(1)
+constexpr int kHangCode = 124;          // like timeout(1)
 
-// 120 s, 1.5 s
+// Examples: "120 s", "1.5 s".
 std::string in_seconds(std::int64_t nanoseconds) {
   const double time = seconds(nanoseconds);
   return concat(time < 10 ? std::round(10 * time) / 10 : std::round(time), " s");
@@ -45,7 +45,8 @@ std::string describe_end(int status) {
 
 }  // namespace
 
-// A launcher that was stopped, or whose machine slept, has seen nothing: no time limit ran meanwhile.
+// A launcher that was stopped, or whose machine was suspended, has seen nothing, so the time limits are
+// extended by the gap.
 void Gang::ignore_gap(std::int64_t gap) {
   hangs_.ignore_gap(gap);
   deadline_ += gap;
@@ -69,7 +70,7 @@ void Gang::take_signals() {
   }
 }
 
-// Whether an end is a failure, or what was asked for.
+// Determines whether the end of a worker is a failure or was requested.
 void Gang::classify_exit(int local_rank, int status) {
   const WorkerStatus& slot = memory_.slots()[static_cast<std::size_t>(local_rank)];
   if (workers_[static_cast<std::size_t>(local_rank)].failed) return;  // a hang
@@ -113,8 +114,8 @@ void Gang::enter(State state, double seconds) {
   deadline_ = now_ns() + nanoseconds(seconds);
 }
 
-// One worker's end, or its report that it will end and does not, is the end of all: first those that fail at
-// the same time get their say, then the others are asked to end, then made to.
+// If one worker ends, or has reported that it will end but does not, all are ended. First, workers that fail
+// at the same time can report; then the others are asked to end; then they are killed.
 void Gang::act(std::int64_t now) {
   const LaunchOptions& options = launch_.options;
   bool overdue = false;
@@ -136,7 +137,7 @@ void Gang::act(std::int64_t now) {
       if (now <= deadline_) return;
       enter(State::kTerminating, options.grace_seconds);
       send_all(SIGTERM);
-      return send_all(SIGCONT);  // one that is stopped would not hear it
+      return send_all(SIGCONT);  // a stopped worker would not receive SIGTERM
     case State::kTerminating:
       if (now <= deadline_) return;
       enter(State::kKilling, kKillSeconds);
@@ -163,7 +164,7 @@ bool Gang::all_asked_have_answered() const {
   });
 }
 
-// The hung are killed first: connections to them break, so that those who wait for them can end by
+// The hung workers are killed first. Connections to them break, so the workers that wait for them can end by
 // themselves.
 void Gang::end_hang() {
   std::vector<int> waiting;

@@ -1,4 +1,4 @@
-// hang.cpp: a worker that is silent outside of a collective operation hangs; one inside of it waits for
+// hang.cpp: a worker that makes no progress outside of a collective operation hangs; one inside waits for
 // others.
 #include "src/launcher/hang.h"
 
@@ -39,7 +39,7 @@ std::int64_t HangWatch::limit(std::size_t k) const {
 
 std::optional<Hang> HangWatch::look(std::int64_t now, const std::vector<bool>& alive,
                                     const std::function<bool(int)>& is_stopped) {
-  // Collectives that somebody has reached, and that all have.
+  // Numbers of collectives that some worker has entered, and that all live workers have entered.
   std::uint64_t furthest = 0, least = std::numeric_limits<std::uint64_t>::max();
   for (std::size_t k = 0; k < slots_.size(); ++k) {
     if (const Seen seen = see(slots_[k]); seen != seen_[k]) {
@@ -52,7 +52,7 @@ std::optional<Hang> HangWatch::look(std::int64_t now, const std::vector<bool>& a
   Hang hang;
   for (std::size_t k = 0; k < slots_.size(); ++k) {
     if (!alive[k]) continue;
-    // Inside of the one that nobody has yet to enter, while others have left it: it was lost there.
+    // The worker is still inside a collective that others have already left: it is lost there.
     const bool lost = seen_[k].collectives == least && least < furthest;
     const bool silent = silence(k, now) > limit(k);
     const bool waits = is_inside(slots_[k]) && !lost && !(silent && is_stopped(static_cast<int>(k)));
@@ -64,9 +64,9 @@ std::optional<Hang> HangWatch::look(std::int64_t now, const std::vector<bool>& a
   return look_at_waiting(now, alive);
 }
 
-// Nobody is silent but those who wait. While another worker of this node makes progress they wait for that
-// one, with right. If all of them wait, then for a worker that has ended, or for another node, whose launcher
-// knows better and gets time to say so.
+// Handles the case that all silent workers wait in a collective. While another worker of this node makes
+// progress, they rightly wait for that one. If all of them wait, they wait for a worker that has ended or for
+// another node, whose launcher knows more and gets time to report.
 std::optional<Hang> HangWatch::look_at_waiting(std::int64_t now, const std::vector<bool>& alive) const {
   const std::int64_t longer = options_.num_nodes > 1 ? nanoseconds(options_.grace_seconds) : 0;
   Hang hang{.all_wait = true};

@@ -1,4 +1,4 @@
-// hang.h: who has stopped making progress, and who only waits for them.
+// hang.h: finds the workers that have stopped making progress, and those that only wait for them.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,21 @@ namespace wd::launcher {
 struct Hang {
   std::vector<int> culprits;  // local ranks
   std::vector<int> waiting;   // local ranks that wait in a collective operation for the culprits
-  bool all_wait = false;      // the culprits all wait in the same one: whom they wait for is not known here
+  // The culprits all wait in the same operation; it is unknown here which worker they wait for.
+  bool all_wait = false;
 };
 
 class HangWatch {
  public:
   HangWatch(const LaunchOptions& options, std::span<const WorkerStatus> slots, std::int64_t now);
 
-  // Looks at all slots. `alive` says which workers still run; one that does not is never hung.
-  // is_stopped(local rank): by SIGSTOP, so that it waits for nobody, wherever it stands.
+  // Checks all slots. `alive` says which workers still run; a worker that has ended never counts as hung.
+  // is_stopped(local rank) says whether the worker was stopped by SIGSTOP; then it does not count as waiting
+  // for others.
   std::optional<Hang> look(std::int64_t now, const std::vector<bool>& alive,
                            const std::function<bool(int)>& is_stopped);
 
-  // The launcher itself did not run for this long: nobody is to blame for it.
+  // The launcher itself did not run for this long. Shifts all times, so that no worker is blamed.
   void ignore_gap(std::int64_t gap);
 
   std::int64_t last_progress(int local_rank) const;

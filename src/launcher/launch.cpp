@@ -1,4 +1,4 @@
-// launch.cpp: which of the two sides of a launch this process is.
+// launch.cpp: decides whether this process is the launcher or a worker.
 #include "wd/launch.h"
 
 #include <algorithm>
@@ -14,9 +14,9 @@ namespace wd {
 
 ProcessGroup join(const LaunchOptions& options, const Membership& self, Device device) {
   const double longest = std::max({options.start_seconds, options.step_seconds, options.checkpoint_seconds});
-  // Under our launcher a hang is the launcher's to find, and the worker that hangs the one to be named:
-  // workers wait longer. Started by others, they wait as long as rank 0 may need, which steps, and saves in
-  // between.
+  // Under our launcher, the launcher detects hangs and names the worker that hangs, so workers wait longer
+  // than it does. Under another launcher, they wait as long as rank 0 may need for a step and a checkpoint
+  // together.
   const bool watched = std::getenv(launcher::kStatusVariable) != nullptr;
   const double alone = options.step_seconds + options.checkpoint_seconds;
   heartbeat::device(to_string(device));

@@ -1,4 +1,4 @@
-// options.cpp: what launch options may say together.
+// options.cpp: checks launch options.
 #include "src/launcher/options.h"
 
 #include <cmath>
@@ -14,7 +14,7 @@ namespace wd {
 namespace launcher {
 namespace {
 
-constexpr int kMaxWorkers = 1024;  // on a node
+constexpr int kMaxWorkers = 1024;  // per node
 constexpr int kMaxNodes = 65536;
 constexpr int kMaxRestarts = 1'000'000;
 
@@ -24,7 +24,7 @@ void check_range(std::string_view option, int value, int least, int most) {
 }
 
 void check_seconds(std::string_view option, double value, bool may_be_zero) {
-  const double most = 1e9;  // in nanoseconds it is a number of 64 bits
+  const double most = 1e9;  // fits into 64 bits in nanoseconds
   if (!std::isfinite(value) || value < 0.0 || value > most || (value == 0.0 && !may_be_zero))
     throw UsageError(concat("--", option, " ", value, ": must be seconds, ", may_be_zero ? "from" : "above",
                             " 0 to ", most));

@@ -1,4 +1,4 @@
-// options.h: the two halves of wd::check(): what options say by themselves, and what of it this machine has.
+// options.h: the two parts of wd::check(): the options themselves, and the GPUs that they require.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace wd::launcher {
 
-// All but the GPUs. Throws UsageError.
+// Checks everything except the GPUs. Throws UsageError.
 void check_settings(const LaunchOptions& options);
 
-// One GPU a worker, by its name for CUDA_VISIBLE_DEVICES; none where options want none. Throws UsageError
-// where there are too few.
+// Returns one GPU per worker by its name for CUDA_VISIBLE_DEVICES, or none if the options do not request
+// GPUs. Throws UsageError if there are too few.
 std::vector<std::string> choose_gpus(const LaunchOptions& options);
 
 }  // namespace wd::launcher

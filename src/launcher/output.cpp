@@ -1,4 +1,4 @@
-// output.cpp: from pipes to lines.
+// output.cpp: reads pipes and splits their data into lines.
 #include "src/launcher/output.h"
 
 #include <fcntl.h>
@@ -13,11 +13,10 @@ namespace wd::launcher {
 namespace {
 
 constexpr std::size_t kLongestLine = 4096;
-constexpr std::size_t kMaxBeforeLog = std::size_t{1}
-                                      << 20;  // [bytes] of a worker, before the run has a folder
-constexpr int kLastReads = 64;                // a child of the worker may hold the pipe open and write on
+constexpr std::size_t kMaxBeforeLog = std::size_t{1} << 20;  // [bytes] per worker before the run has a folder
+constexpr int kLastReads = 64;  // a child of the worker may hold the pipe open and keep writing
 
-// Where to cut a line that is too long: not inside a character of UTF-8.
+// Returns the length at which a line that is too long is cut. The cut is not inside a UTF-8 character.
 std::size_t piece_of(std::string_view line) {
   if (line.size() <= kLongestLine) return line.size();
   std::size_t cut = kLongestLine;
@@ -98,7 +97,7 @@ void WorkerOutput::close() {
 }
 
 bool WorkerOutput::read_once(Source& source) {
-  static std::array<char, 65536> buffer;  // as large as a pipe
+  static std::array<char, 65536> buffer;  // pipe capacity
   if (!source.pipe) return false;
   const ssize_t got = ::read(source.pipe.get(), buffer.data(), buffer.size());
   if (got > 0) emit(source.lines.add({buffer.data(), static_cast<std::size_t>(got)}));
@@ -129,7 +128,7 @@ void WorkerOutput::log(const std::string& text) {
   try {
     log_->write(bytes_of(text));
   } catch (const std::runtime_error&) {
-    log_.reset();  // a full disk: training goes on without
+    log_.reset();  // perhaps the disk is full: training continues without a log
   }
 }
 

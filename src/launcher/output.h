@@ -1,5 +1,5 @@
-// output.h: what workers write, line by line: to the launcher's stderr and, once the run has a folder, to
-// rank_R.log.
+// output.h: passes the workers' output line by line to the launcher's stderr and, once the run has a folder,
+// to rank_R.log.
 #pragma once
 
 #include <filesystem>
@@ -14,31 +14,31 @@
 
 namespace wd::launcher {
 
-// Cuts bytes into lines: too long ones into pieces, without control characters.
+// Splits bytes into lines. Cuts lines that are too long into pieces, and removes control characters.
 class LineCutter {
  public:
-  // The lines that are complete now, each with its end of line.
+  // Returns the lines that are now complete, each with its line end.
   std::vector<std::string> add(std::string_view bytes);
-  // The rest, as a line; empty where there is none.
+  // Returns the remaining text as a line. Empty if there is none.
   std::string rest();
 
  private:
   std::string partial_;
 };
 
-// The output of one worker, in one attempt. Nothing here throws: a log that cannot be written is done
-// without.
+// The output of one worker in one attempt. Nothing here throws: if a log cannot be written, the worker has no
+// log.
 class WorkerOutput {
  public:
   WorkerOutput(int rank, Console& console) : rank_(rank), console_(console) {}
 
   void add(Descriptor pipe);
-  // The log's place, and the line that separates attempts where this is not the first.
+  // Opens the log, and writes the line that separates attempts unless this is the first one.
   void open_log(const std::filesystem::path& run_folder, int restart);
 
   std::vector<int> descriptors() const;
-  void read();   // some of what there is
-  void close();  // what is left of a worker that has ended, and its last lines
+  void read();   // reads some of the available output
+  void close();  // reads the remaining output of a worker that has ended, up to its last line
 
  private:
   struct Source {
@@ -46,7 +46,7 @@ class WorkerOutput {
     LineCutter lines;
   };
 
-  bool read_once(Source& source);  // whether there was something
+  bool read_once(Source& source);  // returns whether there was any output
   void emit(const std::vector<std::string>& lines);
   void log(const std::string& text);
 
@@ -56,7 +56,7 @@ class WorkerOutput {
   std::optional<File> log_;
   bool log_known_ = false;
   std::string before_log_;
-  std::size_t left_out_ = 0;  // [bytes]
+  std::size_t left_out_ = 0;  // [bytes] dropped
 };
 
 }  // namespace wd::launcher

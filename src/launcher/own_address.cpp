@@ -1,4 +1,4 @@
-// own_address.cpp: a look at this machine's network interfaces.
+// own_address.cpp: searches this machine's network interfaces.
 #include "src/launcher/own_address.h"
 
 #include <arpa/inet.h>
@@ -17,7 +17,8 @@ namespace {
 
 constexpr const char* kLoopback = "127.0.0.1";
 
-// The interface that the user chose for collectives; empty where none, or a pattern ("^docker0"), was given.
+// Returns the interface that the user chose for collectives. Empty if none or a pattern ("^docker0") was
+// given.
 std::string chosen_interface() {
   for (const char* const variable : {"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"}) {
     const char* const value = std::getenv(variable);

@@ -1,12 +1,13 @@
-// own_address.h: where other nodes find this one, if nobody said it.
+// own_address.h: the default address at which other nodes reach this one.
 #pragma once
 
 #include <string>
 
 namespace wd::launcher {
 
-// An IPv4 address: of the interface that GLOO_SOCKET_IFNAME or NCCL_SOCKET_IFNAME names, else the first that
-// is no loopback, else 127.0.0.1. Throws UsageError where the named interface has none.
+// Returns an IPv4 address: of the interface that GLOO_SOCKET_IFNAME or NCCL_SOCKET_IFNAME names, otherwise
+// the first that is not a loopback address, otherwise 127.0.0.1. Throws UsageError if the named interface has
+// none.
 std::string own_address();
 
 }  // namespace wd::launcher

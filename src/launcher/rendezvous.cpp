@@ -1,4 +1,5 @@
-// rendezvous.cpp: one machine, or an address that all nodes know. Files: file_rendezvous.cpp.
+// rendezvous.cpp: rendezvous on one machine, or at an address that all nodes know. For files see
+// file_rendezvous.cpp.
 #include "src/launcher/rendezvous.h"
 
 #include <array>
@@ -48,7 +49,7 @@ class KnownAddress : public Rendezvous {
     }
   }
 
-  // Nodes share nothing but the address: a secret must come from whoever starts them.
+  // Nodes share only the address, so the user who starts them must provide a secret.
   std::string token() const {
     if (options_.num_nodes == 1) return random_token();
     const char* const given = std::getenv("WD_TOKEN");

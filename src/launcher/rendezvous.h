@@ -1,5 +1,4 @@
-// rendezvous.h: where the workers of all nodes meet: the address of rank 0 and the secret that lets a worker
-// in.
+// rendezvous.h: how the workers of all nodes meet: the address of rank 0 and the secret that admits a worker.
 #pragma once
 
 #include <cstdint>
@@ -18,36 +17,36 @@ namespace wd::launcher {
 struct Meeting {
   std::string address;
   int port = 0;
-  std::string token;  // empty: none was agreed on
-  Descriptor store;   // node 0: the listening socket, for its rank 0
+  std::string token;  // empty if there is no common secret
+  Descriptor store;   // node 0 only: the listening socket for rank 0
 };
 
-// --rendezvous, taken apart.
+// The parsed --rendezvous option.
 struct MeetingPlace {
   enum class Kind { kThisMachine, kTcp, kFile } kind = Kind::kThisMachine;
-  std::string text;  // as it was written
+  std::string text;  // as the user wrote it
   std::string host;  // kTcp
   int port = 0;
   std::filesystem::path folder;  // kFile
 };
 
-// Throws UsageError saying what is expected.
+// Throws UsageError that names the expected form.
 MeetingPlace parse_rendezvous(const std::string& text);
 
 class Rendezvous {
  public:
   virtual ~Rendezvous() = default;
 
-  // Before each attempt. No value: a signal came first. Throws std::runtime_error naming the nodes that did
-  // not come in time, UsageError where the place cannot be used.
+  // Called before each attempt. Returns none if a signal arrived first. Throws std::runtime_error that names
+  // the nodes that did not arrive in time, and UsageError if the meeting place cannot be used.
   virtual std::optional<Meeting> meet(int restart, Signals& signals) = 0;
-  // While workers start: a node that comes again, or late, is let in.
+  // Called while workers start, to admit nodes that come again or late.
   virtual void keep() {}
 };
 
 std::unique_ptr<Rendezvous> make_rendezvous(const LaunchOptions& options);
 
-// "default" and the like: the name under which nodes find each other.
+// Returns the name under which nodes find each other, such as "default".
 std::string run_id(const LaunchOptions& options);
 
 }  // namespace wd::launcher

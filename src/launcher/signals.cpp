@@ -1,4 +1,4 @@
-// signals.cpp: signalfd.
+// signals.cpp: reads signals with signalfd.
 #include "src/launcher/signals.h"
 
 #include <poll.h>
@@ -23,7 +23,7 @@ Signals::Signals() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     if (!is_ignored(signal)) sigaddset(&ours, signal);
   }
-  // A parent that ignores SIGCHLD passes that on, and then no child could be waited for.
+  // A parent that ignores SIGCHLD passes this on to its children, and then waiting for a child is impossible.
   struct sigaction by_default{};
   by_default.sa_handler = SIG_DFL;
   ::sigaction(SIGCHLD, &by_default, &child_before_);

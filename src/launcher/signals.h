@@ -1,4 +1,4 @@
-// signals.h: signals to the launcher, read one after the other instead of interrupting it.
+// signals.h: signals to the launcher, which are read one after the other and do not interrupt it.
 #pragma once
 
 #include <csignal>
@@ -8,8 +8,8 @@
 
 namespace wd::launcher {
 
-// While this lives, INT, TERM and HUP wait here, and the end of a child makes descriptor() readable. For a
-// process of one thread.
+// While this object exists, INT, TERM and HUP are queued, and the end of a child makes descriptor() readable.
+// Only for single-threaded processes.
 class Signals {
  public:
   Signals();  // throws std::runtime_error
@@ -17,14 +17,14 @@ class Signals {
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
 
-  // Those of INT, TERM and HUP that arrived since the last call. One that was ignored when this process began
-  // (nohup, a shell's background job) stays ignored.
+  // Returns the signals INT, TERM and HUP that arrived since the last call. A signal that was ignored when
+  // this process began (nohup, a shell's background job) stays ignored.
   std::vector<int> take();
 
-  // Waits until something arrives, or the time is over.
+  // Waits until a signal arrives or the time is over.
   void wait(int milliseconds) const;
 
-  int first() const { return first_; }  // of all that arrived; 0: none
+  int first() const { return first_; }  // first signal that arrived; 0: none
   int descriptor() const { return descriptor_.get(); }
   const sigset_t& mask_before() const { return mask_before_; }
 

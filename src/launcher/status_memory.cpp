@@ -1,4 +1,4 @@
-// status_memory.cpp: a sealed memfd.
+// status_memory.cpp: creates a sealed memfd.
 #include "src/launcher/status_memory.h"
 
 #include <sys/mman.h>

@@ -8,7 +8,7 @@
 
 namespace wd::launcher {
 
-// Shared memory with a slot for each of this node's workers.
+// Shared memory with one slot per worker of this node.
 class StatusMemory {
  public:
   explicit StatusMemory(int num_workers);  // throws std::runtime_error

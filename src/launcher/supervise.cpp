@@ -1,4 +1,4 @@
-// supervise.cpp: attempts, until one succeeds or no other may follow.
+// supervise.cpp: runs attempts until one succeeds or no other is allowed.
 #include "wd/supervise.h"
 
 #include "src/launcher/gang.h"
@@ -10,8 +10,8 @@ namespace wd {
 namespace launcher {
 namespace {
 
-constexpr int kUsageCode = 2;         // what the user must mend does not mend itself
-constexpr double kRemoteSeconds = 2;  // for another node's launcher to write down the cause
+constexpr int kUsageCode = 2;         // a usage error, which a restart does not fix
+constexpr double kRemoteSeconds = 2;  // time for another node's launcher to record the cause
 constexpr double kClockSlack = 5;     // [s] between the clocks of nodes
 
 class Supervisor {
@@ -59,12 +59,13 @@ class Supervisor {
     return outcome;
   }
 
-  // Peers of a worker that was ended by the signal that it was passed have lost it: no failure of theirs.
+  // If a worker was ended by the signal passed on to it, its peers have lost it. That is not a failure of the
+  // peers.
   static bool is_in_order(const Ending& outcome) {
     return outcome.failures.empty() || (outcome.interrupted && root_cause(outcome.failures).secondary);
   }
 
-  // Workers that had finished before they heard the signal have finished.
+  // Workers that finished before they received the signal count as finished.
   int exit_code(const Ending& outcome) const {
     const bool incomplete = outcome.exit_code != 0 || outcome.interrupted;
     return incomplete && signals_.first() != 0 ? 128 + signals_.first() : outcome.exit_code;
@@ -72,8 +73,8 @@ class Supervisor {
 
   bool is_elsewhere(const Failure& root) const { return root.secondary && options_.num_nodes > 1; }
 
-  // Where all failures here are consequences: the cause, if another node's launcher has written it into the
-  // same folder.
+  // If all failures on this node are consequences, returns the cause if another node's launcher has written
+  // it to the same folder.
   std::optional<Failure> find_remote(const Ending& outcome, std::int64_t began, int restart) const {
     if (!is_elsewhere(root_cause(outcome.failures)) || folder_.empty()) return {};
     const std::string since = utc(began - nanoseconds(kClockSlack));
@@ -96,7 +97,7 @@ class Supervisor {
     }
   }
 
-  // Rank 0 is a worker of node 0.
+  // Only on node 0, which has rank 0.
   void close_summary(const std::string& reason) {
     if (folder_.empty() || options_.node_index != 0) return;
     try {
@@ -106,7 +107,7 @@ class Supervisor {
     }
   }
 
-  // Tells of the failure, and whether another attempt follows.
+  // Reports the failure and whether another attempt follows. Returns whether it does.
   bool goes_on(const Ending& outcome, const Failure& root, int restart) {
     std::string text = describe(root) + describe_rest(outcome.failures, root, folder_);
     if (is_elsewhere(root)) text += "\n  the cause is on another node: see what its launcher says";
@@ -128,8 +129,8 @@ class Supervisor {
   Console console_;
   Launch launch_;
   std::unique_ptr<Rendezvous> rendezvous_;
-  std::filesystem::path folder_;  // of the run, once known
-  std::int64_t reached_ = -1;     // furthest iteration of the attempt before
+  std::filesystem::path folder_;  // of the run, if known
+  std::int64_t reached_ = -1;     // highest iteration of the previous attempt
 };
 
 }  // namespace

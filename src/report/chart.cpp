@@ -1,4 +1,4 @@
-// chart.cpp: axes, a colour a curve, crosses on the axis for what came to nothing.
+// chart.cpp: axes, one color per curve, and crosses on the axis for points without a value.
 #include "src/report/chart.h"
 
 #include <algorithm>
@@ -17,9 +17,9 @@ namespace {
 constexpr double kWidth = 760, kHeight = 440;
 constexpr double kLeft = 84, kRight = 560, kTop = 52, kBottom = 366;  // the plot
 constexpr double kLineHeight = 18, kBaseline = 4;
-constexpr double kTickRoom = 44;       // pixels that a number below the axis takes
-constexpr std::size_t kMaxNames = 12;  // of curves, in the legend
-constexpr double kEdge = 1e-9;         // of rounding: a tick there is within the plot
+constexpr double kTickRoom = 44;       // width in pixels of a number below the axis
+constexpr std::size_t kMaxNames = 12;  // number of curves in the legend
+constexpr double kEdge = 1e-9;         // rounding tolerance: a tick within it belongs to the plot
 
 std::optional<double> number(const std::string& text) {
   double value = 0.0;
@@ -28,12 +28,12 @@ std::optional<double> number(const std::string& text) {
   return value;
 }
 
-// 1, 2, 5, 10, ...: the largest that is no more than the value.
+// Returns the largest of 1, 2, 5, 10, ... that does not exceed the value.
 double round_down(double value) {
   const double power = std::pow(10.0, std::floor(std::log10(value) + kEdge)), digit = value / power + kEdge;
   return power * (digit >= 5.0 ? 5.0 : digit >= 2.0 ? 2.0 : 1.0);
 }
-// The least that is no less.
+// Returns the smallest of these numbers that is not below the value.
 double round_up(double value) {
   const double below = round_down(value);
   if (below >= value * (1.0 - kEdge)) return below;
@@ -88,7 +88,7 @@ class Picture {
   }
 
  private:
-  static constexpr double kSide = kRight + 24;  // of the legend
+  static constexpr double kSide = kRight + 24;  // x of the legend
 
   void explain(const std::string& words) {
     svg_.text({kSide + 14, legend_ + kBaseline}, words);
@@ -106,7 +106,7 @@ class Picture {
   void logarithmic(double low, double high) {
     low_ = round_down(low);
     high_ = std::max(round_up(high), 2.0 * low_);
-    const bool few = high_ / low_ < 3e3;  // then 2 and 5 have lines too
+    const bool few = high_ / low_ < 3e3;  // then there are lines at 2 and 5 too
     for (double tick = low_; tick <= high_ * (1.0 + kEdge); tick = round_up(1.5 * tick)) {
       const double decades = std::log10(tick);
       if (few || std::abs(decades - std::round(decades)) < kEdge) ticks_.push_back(tick);
@@ -136,7 +136,7 @@ class Picture {
     svg_.upright({20, 0.5 * (kTop + kBottom)}, chart_.y_label);
   }
 
-  // A number at each setting that has room for one.
+  // Draws a number at each setting for which there is room.
   void x_axis() {
     double free = -std::numeric_limits<double>::infinity();
     for (const std::string& setting : settings_) {
@@ -169,12 +169,12 @@ class Picture {
 
   const Chart& chart_;
   Svg svg_{kWidth, kHeight};
-  std::vector<std::string> settings_;  // along x
+  std::vector<std::string> settings_;  // x values
   bool numeric_ = true;
-  double low_ = 0.0, high_ = 1.0;  // the ends of y
-  std::vector<double> ticks_;      // along y
+  double low_ = 0.0, high_ = 1.0;  // range of y
+  std::vector<double> ticks_;      // y values
   std::map<std::string, const char*> misses_;
-  double legend_ = kTop;  // where its next line goes
+  double legend_ = kTop;  // y of the next line
 };
 
 }  // namespace

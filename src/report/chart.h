@@ -1,4 +1,4 @@
-// chart.h: curves over one setting, as an SVG picture.
+// chart.h: draws curves over one setting as an SVG picture.
 #pragma once
 
 #include <optional>
@@ -7,26 +7,26 @@
 
 namespace wd::plot {
 
-// What a setting that has no value came to, in the legend.
+// How the legend shows a setting that has no value.
 struct Miss {
   std::string name = "no result";
   const char* colour = "#c00";
 };
 
 struct Point {
-  std::string x;            // the setting, as it was written
-  std::optional<double> y;  // above 0; none: what was tried came to nothing
-  std::string title;        // shown to who hovers over it
-  Miss miss = {};           // where there is no y
+  std::string x;            // the setting as the user wrote it
+  std::optional<double> y;  // above 0; none if there was no result
+  std::string title;        // tooltip
+  Miss miss = {};           // used if there is no y
 };
 
 // A line through the medians of the points at each setting.
 struct Curve {
-  std::string name;  // in the legend; empty: none
+  std::string name;  // in the legend; empty: not in the legend
   std::vector<Point> points;
 };
 
-// A ring around a point, and what the legend says of it.
+// A ring around a point, and its text in the legend.
 struct Ring {
   std::string x;
   double y = 0.0;
@@ -40,8 +40,8 @@ struct Chart {
   std::optional<Ring> ring = {};
 };
 
-// x is logarithmic; where an x is no number above 0, settings stand side by side in the order of their first
-// mention.
+// x is logarithmic. If an x is not a number above 0, settings are spaced evenly in the order in which they
+// first appear.
 std::string svg(const Chart& chart);
 
 }  // namespace wd::plot

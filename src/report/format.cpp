@@ -1,4 +1,4 @@
-// format.cpp: numbers as people read them.
+// format.cpp: formats numbers for display.
 #include "src/report/format.h"
 
 #include <array>
@@ -22,7 +22,7 @@ std::string format_number(const char* pattern, double value) { return print(patt
 std::string format_count(double value) {
   constexpr std::array kUnits{"", "k", "M", "G", "T", "P"};
   std::size_t unit = 0;
-  // 999.5 of a unit would be shown as 1000 of it.
+  // 999.5 of a unit would be displayed as 1000.
   while (unit + 1 < kUnits.size() && std::abs(value) >= 999.5) {
     value /= 1000.0;
     ++unit;

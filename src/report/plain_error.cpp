@@ -1,4 +1,4 @@
-// plain_error.cpp: torch's and the standard library's words for "no memory", in ours.
+// plain_error.cpp: replaces out-of-memory messages of torch and the standard library by our own.
 #include "src/report/plain_error.h"
 
 #include <new>
@@ -12,7 +12,7 @@
 namespace wd {
 namespace {
 
-// "... you tried to allocate 160160000000 bytes. ..." of torch's allocator on the CPU.
+// Parses "... you tried to allocate 160160000000 bytes. ...", the message of torch's CPU allocator.
 std::optional<std::uint64_t> bytes_asked_for(const std::string& message) {
   constexpr std::string_view kBefore = "you tried to allocate ";
   const std::size_t begin = message.find(kBefore), end = message.find(" bytes", begin);
@@ -20,7 +20,7 @@ std::optional<std::uint64_t> bytes_asked_for(const std::string& message) {
   return whole_number<std::uint64_t>(message.substr(begin + kBefore.size(), end - begin - kBefore.size()));
 }
 
-// What torch puts behind the message of an error of its own.
+// Text that torch appends to the message of its own errors.
 constexpr const char* kBacktrace = "\nException raised from ";
 
 }  // namespace

@@ -1,5 +1,5 @@
-// plain_error.h: an exception's message as people can use it: one line of cause and remedy, no backtrace of a
-// library.
+// plain_error.h: turns an exception into a message for users: one line with cause and remedy, without a
+// library's backtrace.
 #pragma once
 
 #include <exception>
@@ -7,13 +7,13 @@
 
 namespace wd {
 
-// What people can do where a training needs more memory than there is.
+// Advice if training needs more memory than there is.
 inline constexpr const char* kLessMemory =
     "; lower trainer.num_envs or trainer.train_batch_size, the environment's number of agents, or "
     "policy.NAME.model.fc_dims; --auto_scale finds replicas and steps that fit";
 
-// The message; of torch's errors without its backtrace. Where memory could not be had: how much was asked
-// for, and which settings ask for less.
+// Returns the exception's message, without the backtrace of torch errors. If memory ran out, the message
+// names the requested amount and the settings that reduce it.
 std::string plain_message(const std::exception& error);
 
 }  // namespace wd

@@ -1,4 +1,4 @@
-// svg.cpp: one element a call.
+// svg.cpp: one SVG element per call.
 #include "src/report/svg.h"
 
 #include "src/report/format.h"

@@ -1,4 +1,4 @@
-// svg.h: a picture in the making: lines, marks and texts of an SVG document.
+// svg.h: builds an SVG document from lines, marks and text.
 #pragma once
 
 #include <array>
@@ -10,13 +10,13 @@
 
 namespace wd::plot {
 
-// Told apart by people who see no red or no green (Okabe and Ito).
+// Colors that people with red or green color blindness can distinguish (Okabe and Ito).
 inline constexpr std::array kColours{"#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"};
 inline constexpr const char *kInk = "#222", *kGrid = "#ddd";
 
-// A document of its own: no script, no font, no link. All words are escaped; colours and attributes are the
-// program's own. Positions in pixels, from the left and from the top. A title, where one is given, is shown
-// to who hovers over the mark.
+// A self-contained document without scripts, fonts or links. All text is escaped. Colors and attributes must
+// come from the program, not from outside. Positions are in pixels from the left and from the top. A title,
+// if given, is the tooltip of the mark.
 class Svg {
  public:
   struct Place {
@@ -26,7 +26,7 @@ class Svg {
   Svg(double width, double height);
 
   void text(Place at, std::string_view words, std::string_view attributes = "");
-  // Centred there, and read from below.
+  // Centers the text at the place and rotates it to read upwards.
   void upright(Place at, std::string_view words);
   void line(Place from, Place to, std::string_view colour);
   void polyline(const std::vector<Place>& points, std::string_view colour);

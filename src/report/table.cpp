@@ -1,4 +1,4 @@
-// table.cpp: every column as wide as its widest cell.
+// table.cpp: makes every column as wide as its widest cell.
 #include "src/report/table.h"
 
 #include <algorithm>

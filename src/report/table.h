@@ -1,4 +1,4 @@
-// table.h: columns as people read them.
+// table.h: formats a table in columns.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace wd::run {
 
-// Rows in columns two spaces apart, each line indented. Empty cells stay empty.
+// Separates columns by two spaces and indents each line. Empty cells stay empty.
 std::string table(const std::vector<std::vector<std::string>>& rows, int indent);
 
 }  // namespace wd::run

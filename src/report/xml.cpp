@@ -1,4 +1,4 @@
-// xml.cpp: one letter at a time.
+// xml.cpp: escapes one character at a time.
 #include "src/report/xml.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ std::string xml_text(std::string_view text) {
     const std::string_view letter = text.substr(0, bytes);
     const auto first = static_cast<unsigned char>(letter.front());
     const bool no_letter = (bytes == 1 && (first < ' ' || first >= 0x7f)) || letter == "\xef\xbf\xbe" ||
-                           letter == "\xef\xbf\xbf";  // U+FFFE and U+FFFF are none in XML
+                           letter == "\xef\xbf\xbf";  // U+FFFE and U+FFFF are not XML characters
     if (no_letter) {
       safe += '?';
     } else if (letter == "&") {

@@ -1,4 +1,4 @@
-// xml.h: text from elsewhere, made harmless for an XML document.
+// xml.h: makes text from elsewhere safe for an XML document.
 #pragma once
 
 #include <string>
@@ -6,7 +6,8 @@
 
 namespace wd::plot {
 
-// &, <, > and double quotes as entities; what XML has no letter for, control characters included, as ?.
+// Replaces &, <, > and double quotes by entities, and what is not an XML character, including control
+// characters, by "?".
 std::string xml_text(std::string_view text);
 
 }  // namespace wd::plot
