@@ -238,10 +238,8 @@ void bench_adam(benchmark::State& state, const Game& game, Device device) {
   args.parameter = arrays.floats(n);
   args.first_moment = arrays.floats(n);
   args.second_moment = arrays.floats(n);
-  arrays.moved_again((3 + 1) * n *
-                     // Parameters and moments are also written; the gradient is read twice because of its
-                     // norm.
-                     4);
+  // Parameters and moments are also written; the gradient is read twice because of its norm.
+  arrays.moved_again((3 + 1) * n * 4);
   Arrays small(device);
   const at::Tensor input =
       at::tensor({1.0, 0.0, 0.0}, at::kDouble).to(device.is_cuda() ? at::kCUDA : at::kCPU);
