@@ -9,9 +9,9 @@
 
 namespace wd {
 
-// Episodes that begin before step 0 end within 150 steps of it. Later episodes last 500 steps with probability
-// `success`, and otherwise 100 to 200. Each step pays `reward`, and each end is followed by a step that only
-// resets. All replicas change at the same time, so their ends come in waves.
+// Episodes that begin before step 0 end within 150 steps of it. Later episodes last 500 steps with
+// probability `success`, and otherwise 100 to 200. Each step pays `reward`, and each end is followed by a
+// step that only resets. All replicas change at the same time, so their ends come in waves.
 class KnownPolicy {
  public:
   // kShortMean is the mean of 100 .. 200
