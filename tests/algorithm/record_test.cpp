@@ -41,7 +41,7 @@ PolicySettings settings_of(const char* algorithm, Activation activation, bool se
   s.gamma = 0.97;
   s.gae_lambda = 0.9;
   s.lr = Schedule();
-  s.lr.points = {{0.0, 0.0}, {2000.0, 0.02}};  // 0.01 at step 1000
+  s.lr.points = {{0.0, 0.0}, {2000.0, 0.02}};  // the rate at step 1000 is 0.01
   s.entropy_coeff = 0.05;
   s.max_grad_norm = 0.02;
   s.adam_epsilon = 1e-4;  // large, so that Adam's step depends on the gradient's scale

@@ -43,7 +43,7 @@ export PATH=$PWD/.venv/bin:$PATH
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# --- steps -----------------------------------------------------------------------------------------------------------
+# --- steps -------------------------------------------------------------------------------------------------
 
 readonly kSkipped=77  # a step's exit status where it could not do its work; its last line is the reason
 

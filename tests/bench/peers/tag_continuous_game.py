@@ -71,7 +71,8 @@ class TagContinuous:
         y = jnp.clip(state["y"] + speed * jnp.sin(direction), 0, self.length)
         t, k = state["t"] + 1, self.taggers
 
-        distance = jnp.sqrt((x[None, k:] - x[:k, None]) ** 2 + (y[None, k:] - y[:k, None]) ** 2)  # [taggers, runners]
+        # [taggers, runners]
+        distance = jnp.sqrt((x[None, k:] - x[:k, None]) ** 2 + (y[None, k:] - y[:k, None]) ** 2)
         least = distance.min(0)
         tagged = ((least < self.reach) & (playing[k:] > 0)).astype(jnp.float32)
         ids = jnp.arange(k)[:, None]
