@@ -1,4 +1,4 @@
-// main.cpp: runs the tests of a folder, or with --file=FOLDER/NAME_test.cpp those of one file.
+// main.cpp: runs all tests of a folder, or only those of one file with --file=FOLDER/NAME_test.cpp.
 #include <gmock/gmock.h>
 
 #include <iostream>
@@ -7,7 +7,7 @@
 
 namespace {
 
-// A filter that names each test of the file, as GoogleTest has noted where it stands.
+// A filter that lists every test of the file, based on the file names recorded by GoogleTest.
 std::string tests_of(std::string_view file) {
   std::string filter;
   const auto& all = *testing::UnitTest::GetInstance();

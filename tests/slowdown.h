@@ -1,4 +1,4 @@
-// slowdown.h: how many times the time limits of tests are longer in a build with a sanitizer.
+// slowdown.h: the factor by which time limits of tests are longer in a build with a sanitizer.
 #pragma once
 
 namespace wd {

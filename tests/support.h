@@ -8,7 +8,7 @@
 
 namespace wd {
 
-// An environment's own defaults with settings over them: "trainer.num_envs=4", ...
+// Creates an environment with its defaults, changed by settings such as "trainer.num_envs=4".
 inline Experiment make_setup(const std::string& env, const std::vector<std::string>& settings) {
   ConfigSources sources;
   sources.env = env;

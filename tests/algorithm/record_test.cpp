@@ -1,4 +1,4 @@
-// record_test.cpp: writes whole updates, all that goes in and comes out, into $WD_RECORD_DIR for
+// record_test.cpp: records whole updates, with all inputs and outputs, in $WD_RECORD_DIR for
 // torch_oracle_test.py.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ struct Case {
   bool masks = false;
   PolicySettings settings;
   Precision precision = kFp32;
-  bool as_warpdrives = false;  // every agent plays to the end, which the rules bring
+  bool as_warpdrives = false;  // no truncation, and no agent leaves early: WarpDrive supports neither
 };
 
 PolicySettings settings_of(const char* algorithm, Activation activation, bool separate_value) {
@@ -41,7 +41,7 @@ PolicySettings settings_of(const char* algorithm, Activation activation, bool se
   s.gamma = 0.97;
   s.gae_lambda = 0.9;
   s.lr = Schedule();
-  s.lr.points = {{0.0, 0.0}, {2000.0, 0.02}};  // 0.01 at step 1000
+  s.lr.points = {{0.0, 0.0}, {2000.0, 0.02}};  // the rate at step 1000 is 0.01
   s.entropy_coeff = 0.05;
   s.max_grad_norm = 0.02;
   s.adam_epsilon = 1e-4;  // large, so that Adam's step depends on the gradient's scale
@@ -98,7 +98,7 @@ std::vector<Case> cases() {
           warpdrive, a2c_gru,   ppo_gru};
 }
 
-// Tensors by name, on their way into a file.
+// Named tensors to be written to a file.
 class Record {
  public:
   void add(const std::string& name, const at::Tensor& tensor) {
@@ -148,7 +148,7 @@ void fill(const at::Tensor& tensor, const std::vector<T>& values) {
   std::copy(values.begin(), values.end(), tensor.data_ptr<T>());
 }
 
-// Observations, masks and what the environment would have written.
+// Fills observations, masks and what the environment would have written.
 void fill_trajectory(Draws& draws, Trajectory& trajectory, bool as_warpdrives) {
   Rollout rollout = random_rollout(draws, kSteps, kEnvs, kAgents, kTimeLimit);
   if (as_warpdrives) {
@@ -183,7 +183,8 @@ void fill_trajectory(Draws& draws, Trajectory& trajectory, bool as_warpdrives) {
   fill(buffers.action_mask, legal);
 }
 
-// Rows of every minibatch of every epoch, learnt from a second trajectory whose log_prob holds row numbers.
+// Row indices of every minibatch of every epoch. They are read from a second trajectory whose log_prob holds
+// row numbers.
 void record_order(Record& record, const Spec& spec, const PpoSettings& settings, Sequences sequences) {
   Trajectory numbered(spec, {"agent"}, {0}, kSteps, kEnvs, {});
   PolicyBuffers& buffers = numbered.policies()[0];

@@ -1,7 +1,9 @@
-"""torch_oracle_test.py: whole updates recorded by record_test.cpp, worked out again by Python's torch and its autograd.
+"""torch_oracle_test.py: recomputes the updates recorded by record_test.cpp with Python's torch and its
+autograd.
 
-Returns come from their definitions as sums, losses from torch.distributions, gradients from autograd, the step from
-torch.optim.Adam, all in double; normalized returns also from rl-warp-drive's own code.
+Returns are computed as sums from their definitions, losses with torch.distributions, gradients with
+autograd and the step with torch.optim.Adam, all in double. Normalized returns are also compared with
+rl-warp-drive's own code.
 """
 
 import os
@@ -35,7 +37,7 @@ TOLERANCE = {"rtol": 2e-5, "atol": 2e-6}  # float against double
 
 
 class Recording:
-    """Tensors of one update, floats in double; settings as attributes."""
+    """Tensors of one update, with floats converted to double; settings are attributes."""
 
     def __init__(self, path):
         with safe_open(path, "pt") as file:
@@ -72,7 +74,8 @@ def record(request, recordings):
 
 
 def returns_of(record):
-    """Advantage, target, mask, and the target before normalization, each transition for itself, by summing forwards."""
+    """Advantage, target, mask, and target before normalization, computed for each transition separately by
+    summing forward."""
     reward, value = record["reward"].numpy(), record["value"].numpy()
     flags = {name: record[name].numpy() for name in ("active", "reset_step", "terminated", "agent_terminated", "truncated")}
     steps, envs, agents = reward.shape
@@ -85,7 +88,8 @@ def returns_of(record):
             after = [0.0 if over[t] else record.gamma * value[t + 1, e, a] for t in range(steps)]
             for t in filter(lambda t: valid[t], range(steps)):
                 last = next((k for k in range(t, steps) if ended[k]), steps - 1)
-                if record.algorithm == "reinforce":  # of episodes that cannot go on past the rollout, whatever happens
+                # REINFORCE keeps only episodes that cannot outlast the rollout, whatever happens.
+                if record.algorithm == "reinforce":
                     start = max((r for r in range(t) if flags["reset_step"][r, e]), default=-1)
                     mask[t, e, a] = float(start < 0 or start + record.time_limit < steps)
                     total = sum(record.gamma ** (k - t) * reward[k, e, a] for k in range(t, last + 1))
@@ -113,10 +117,12 @@ def returns_of(record):
 
 
 def returns_of_warpdrive(record, algorithm):
-    """Normalized returns and advantages that WarpDrive's own code comes to, read off the gradients of its loss.
+    """Normalized returns and advantages as computed by WarpDrive's own code, derived from the gradients of
+    its loss.
 
-    It resets in the step that ends an episode, where our replicas take a row of their own for it: of each step it is shown the replicas
-    that have no such row there. Its last row is the value after our last.
+    WarpDrive resets in the step that ends an episode, while our replicas use a separate row for the reset.
+    For each step it therefore gets only the replicas that do not reset in that step. Its last row is the
+    value after our last row.
     """
     steps, envs, agents = record["reward"].shape
     resets, done = record["reset_step"].bool(), torch.zeros(steps + 1, envs, dtype=torch.int)
@@ -137,8 +143,10 @@ def returns_of_warpdrive(record, algorithm):
         )
         loss.backward()
         rows = value.numel()
-        target[step, shown] = (value - rows * value.grad / 2)[step].detach()  # of (value - target)^2, mean over rows
-        advantage[step, shown] = -2 * rows * logits.grad[step, ..., 0]  # of -log p(0) advantage, p(0) = 1/2
+        # Inverts the gradient of (value - target)^2, mean over rows.
+        target[step, shown] = (value - rows * value.grad / 2)[step].detach()
+        # Inverts the gradient of -log p(0) advantage, with p(0) = 1/2.
+        advantage[step, shown] = -2 * rows * logits.grad[step, ..., 0]
     return target, advantage
 
 
@@ -158,7 +166,8 @@ def rounded(x):
 
 
 class Bf16Layer(torch.autograd.Function):
-    """A hidden layer that multiplies bfloat16 numbers into exact sums; `store` says whether its own are stored in bfloat16."""
+    """A hidden layer that multiplies bfloat16 numbers with exact sums; `store` selects whether its output
+    is stored in bfloat16."""
 
     @staticmethod
     def forward(ctx, x, weight, bias, relu, store):
@@ -174,7 +183,8 @@ class Bf16Layer(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad):
         x, weight, y = ctx.saved_tensors
-        if ctx.store:  # what comes from above is stored in bfloat16, but for what comes from a head
+        # Gradients from the layer above are stored in bfloat16, except those from a head.
+        if ctx.store:
             grad = rounded(grad)
         grad = rounded(grad * (y > 0).double() if ctx.relu else grad * (1 - y**2))
         return grad @ rounded(weight), grad.T @ x, grad.sum(0), None, None
@@ -198,8 +208,8 @@ def forward_bf16(record, weights, observation):
 
 
 def unrolled(record, weights, prefix, states, restarted, observation):
-    """Outputs [T, E, A, columns] and the states [T + 1, E, A, size] that a recurrent network goes through. `states`: by the steps at
-    which they are given, as the first one's is."""
+    """Outputs [T, E, A, columns] and states [T + 1, E, A, size] of a recurrent network. `states` maps
+    steps to the states to use there; it must contain step 0."""
     cell = torch.nn.GRUCell(weights[f"{prefix}cell.weight_ih"].shape[1], weights[f"{prefix}cell.weight_hh"].shape[1], dtype=torch.double)
     own = {name.removeprefix(f"{prefix}cell."): tensor for name, tensor in weights.items() if name.startswith(f"{prefix}cell.")}
     state, outputs, through = None, [], []
@@ -213,7 +223,7 @@ def unrolled(record, weights, prefix, states, restarted, observation):
 
 
 def forward_gru(record, weights, states, steps):
-    """Logits or means, and values of so many steps, from these states on."""
+    """Logits or means, and values, of the first `steps` steps, starting from the given states."""
     observation, restarted = record["observation"][:steps], record["restarted"][:steps]
     half = {t: state.chunk(2, -1) if record.separate else (state, None) for t, state in states.items()}
     output, _ = unrolled(record, weights, "layers.", {t: own for t, (own, _) in half.items()}, restarted, observation)
@@ -224,7 +234,8 @@ def forward_gru(record, weights, states, steps):
 
 
 def forward(record, weights, observation, place=None):
-    """Logits or means, and values. A recurrent network's are those of rows `place` of the rollout, unrolled over whole sequences."""
+    """Logits or means, and values. For a recurrent network, which is unrolled over whole sequences, those
+    of rows `place` of the rollout."""
     if record.recurrent:
         steps = record["reward"].shape[0]
         every = int(record.sequence_length) or steps
@@ -254,7 +265,8 @@ def distribution_of(record, weights, output, legal, action):
     if record.squashed:
         std = weights["log_std"].exp()
         squashed = torch.distributions.TransformedDistribution(torch.distributions.Normal(output, std), [torch.distributions.TanhTransform()])
-        drawn = (torch.atanh(action) - output.detach()) / std.detach()  # the random number behind the action
+        # The random number that was drawn for the action.
+        drawn = (torch.atanh(action) - output.detach()) / std.detach()
         again = output + std * drawn
         entropy = squashed.base_dist.entropy() + squashed.transforms[0].log_abs_det_jacobian(again, again.tanh())
         return squashed.log_prob(action).sum(-1), entropy.sum(-1)
@@ -282,7 +294,8 @@ def rows_of(record):
 
 
 def sums_of(record, weights, rows, ppo, advantage):
-    """Sums over the rows that count: count, policy loss, value loss, entropy, KL estimate, clipped."""
+    """Sums over the rows that count: row count, policy loss, value loss, entropy, KL estimate and clipped
+    rows."""
     output, value = forward(record, weights, rows["observation"], rows["place"])
     log_prob, entropy = distribution_of(record, weights, output, rows.get("action_mask"), rows["action"])
     ratio = (log_prob - rows["log_prob"]).exp()
@@ -304,7 +317,8 @@ def sums_of(record, weights, rows, ppo, advantage):
 
 
 def assert_near(record, found, expected, rtol, atol):
-    """In bf16 a sum in double may round the other way: where it does, in few places, an activation is 2^-8 of itself off."""
+    """With bf16, a sum in double may round the other way. In the few places where it does, an activation
+    differs by 2^-8 of its value."""
     if not record.bf16:
         return torch.testing.assert_close(found, expected, rtol=rtol, atol=atol)
     off = (found - expected).abs()
@@ -339,7 +353,8 @@ def test_what_the_policy_did(record):
 
 @pytest.mark.parametrize("name", ["a2c_gru", "ppo_gru_short_sequences"])
 def test_a_recurrent_network_remembers_from_step_to_step(recordings, name):
-    """Values of all rows, the last observation's too, from the first state alone; 0 where an episode begins."""
+    """Values of all rows including the last observation, computed from the first state alone; the state is
+    0 where an episode begins."""
     record = recordings[name]
     weights, steps = record.prefixed("before."), record["reward"].shape[0]
     _, value = forward_gru(record, weights, {0: record["state"][0]}, steps + 1)
@@ -352,9 +367,10 @@ def test_a_recurrent_network_remembers_from_step_to_step(recordings, name):
 
 
 def test_gradient_of_a_batch(record):
-    """The sum of A2C losses, before anything is scaled or clipped."""
+    """Sum of A2C losses before scaling and clipping."""
     weights, rows = parameters(record), rows_of(record)
-    algorithm, record.algorithm = record.algorithm, "a2c"  # recorded so for every case
+    # Every case is recorded with this loss.
+    algorithm, record.algorithm = record.algorithm, "a2c"
     sums = sums_of(record, weights, rows, False, rows["advantage"])
     record.algorithm = algorithm
     torch.testing.assert_close(record["sums"], torch.stack(sums).detach(), rtol=2e-5, atol=1e-4)
@@ -384,7 +400,8 @@ def update(record):
             break
         adam.zero_grad()
         (sums[1] + record.vf_loss_coeff * sums[2] - record.entropy_coeff * sums[3]).backward()
-        for tensor in weights.values():  # after, since what bf16 rounds are gradients of the sum
+        # Divide only now, because bf16 rounds the gradients of the sum.
+        for tensor in weights.values():
             if tensor.grad is not None:
                 tensor.grad /= sums[0].detach()
         limit = record.max_grad_norm or float("inf")

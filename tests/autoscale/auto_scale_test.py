@@ -1,4 +1,5 @@
-"""--auto_scale as people use it: probes in processes of their own, whose end is told apart, and a training with what was found."""
+"""--auto_scale from the command line: probes in separate processes whose failures are told apart, then
+training with the chosen settings."""
 
 import fcntl
 import json
@@ -16,7 +17,7 @@ import pytest
 from checkpoint.runs import WDTRAIN
 from distributed.jobs import alive, children, wait_for
 
-# Short: 32 replicas at first, at most 64, and timings of a tenth of a second.
+# A short search: it starts at 32 replicas, allows at most 64, and times for a tenth of a second.
 QUICK = ["--env", "cartpole", "--stop_return", "none", "--total_steps", "20000", "--set", "autoscale.max_envs=64",
          "--set", "autoscale.min_iterations=0", "--set", "autoscale.max_batch=4096", "--set", "autoscale.probe_seconds=0.1", "--set", "autoscale.memory_gb=2"]
 SHORT = ["--set", "autoscale.max_seconds=4"]
@@ -38,7 +39,7 @@ def finish(process, timeout=240):
 
 
 def left(folder):
-    """The report, and the number behind a key of config.yaml."""
+    """The report, and a function that returns the number of a key in config.yaml."""
     config = (folder / "config.yaml").read_text()
     return json.loads((folder / "autoscale.json").read_text()), lambda key: float(re.search(rf"^ +{key}: (\S+)$", config, re.M).group(1))
 
@@ -62,7 +63,7 @@ def test_searches_shows_and_trains_with_what_it_chose(wdtrain, tmp_path):
     assert (tmp_path / "run" / "autoscale.svg").read_text().startswith("<svg")
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert summary["status"] == "finished"
-    # Never slower than the start, by what was measured, and every stage is there.
+    # The choice is never slower than the start by these measurements, and every stage is present.
     start = [t["env_steps_per_s"] for t in fits(report) if t["num_envs"] == 32 and t["rollout_steps"] == 32]
     assert chosen["env_steps_per_s"] >= sorted(start)[(len(start) - 1) // 2]
     assert {t["stage"] for t in report["tries"]} >= {"replicas", "rollout"}
@@ -79,7 +80,8 @@ def test_searches_shows_and_trains_with_what_it_chose(wdtrain, tmp_path):
 
 
 def test_memory_for_as_much_as_fits(wdtrain, tmp_path):
-    """WarpDrive's objective: replicas at one step each up to the limit, then T. The peak of the training stays within the budget."""
+    """WarpDrive's objective: as many replicas as fit at one step each, then more steps. The peak memory of
+    the training stays within the budget."""
     arguments = [*QUICK, "--set", "autoscale.objective=memory", "--set", "autoscale.max_envs=200000", "--set", "autoscale.max_batch=1e8",
                  "--set", "autoscale.memory_gb=0.42", "--set", "autoscale.min_rollout=1", "--set", "policy.shared.num_minibatches=1", "--set", "policy.shared.num_epochs=1"]
     done = finish(wdtrain(*arguments, "-a", "--run_dir", tmp_path / "run"))
@@ -99,7 +101,7 @@ def test_the_batch_leaves_the_training_its_iterations(wdtrain, tmp_path):
     assert report["limits"]["max_batch"] == 2048 and config("train_batch_size") <= 2048
     assert max(t["train_batch_size"] for t in report["tries"]) <= 2048
     assert f" a batch, {-(-20480 // report['chosen']['train_batch_size'])} iterations, " in done.out
-    # The bound is part of what a search is kept for.
+    # The bound is part of the cache key of a search.
     shorter = ["10240" if word == "20000" else word for word in QUICK]
     less = finish(wdtrain(*shorter, *SHORT, "--set", "autoscale.min_iterations=10", "-a", "--run_dir", tmp_path / "less"))
     assert less.returncode == 0 and "found before" not in less.out
@@ -195,7 +197,7 @@ def test_two_settings_in_one_process_are_timed_in_turns(wdtrain, tmp_path):
 
 
 def test_a_probe_without_memory_says_so(wdtrain, tmp_path):
-    """The process of a probe by itself: what it asks for is more than it may have."""
+    """A probe process on its own, which asks for more memory than it may have."""
     answer = tmp_path / "answer.json"
     order = {"probe": setting(2048, 128), "max_seconds": 0, "max_iteration_seconds": 0, "measured_seconds": 0.1, "memory_bytes": 20_000_000, "answer": str(answer)}
     done = finish(wdtrain(*QUICK, "-a", "--set", "policy.shared.num_epochs=1", env={"WD_PROBE": json.dumps(order)}))
@@ -215,10 +217,10 @@ def test_a_probe_without_memory_says_so(wdtrain, tmp_path):
 
 
 def test_stays_within_the_limit_of_its_shell(wdtrain, tmp_path):
-    """ulimit -d: the budget is 80 % of what it leaves, and the search ends by itself."""
+    """With ulimit -d, the budget is 80 % of what the limit leaves, and the search ends normally."""
     limit = 1500 * 2**20
     arguments = [a for a in QUICK if "memory_gb" not in a]
-    del arguments[-1]  # its --set
+    del arguments[-1]  # the --set that precedes memory_gb
     process = wdtrain(*arguments, *SHORT, "-a", "--run_dir", tmp_path / "run",
                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (limit, limit)))
     done = finish(process)

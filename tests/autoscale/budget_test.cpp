@@ -1,4 +1,4 @@
-// budget_test.cpp: the memory that may be used, from trees of files made up here.
+// budget_test.cpp: the usable memory, computed from fake cgroup and proc files.
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -89,7 +89,7 @@ TEST_F(BudgetTest, InAContainerThePathFromOutsideIsCutToWhatIsThere) {
 
 TEST_F(BudgetTest, VersionOne) {
   write("proc/self/cgroup", "12:cpu,cpuacct:/x\n4:memory:/outer/job\n0::/y\n");
-  v1("", std::uint64_t{9'223'372'036'854'771'712U}, 5);  // that is none
+  v1("", std::uint64_t{9'223'372'036'854'771'712U}, 5);  // means no limit
   v1("outer", 900 * kMiB, 800 * kMiB);
   v1("outer/job", 400 * kMiB, 10 * kMiB);
   EXPECT_EQ(memory_budget(sources_).bytes, 100 * kMiB);

@@ -1,5 +1,5 @@
-// cache_test.cpp: what was stored comes back for its key alone, and nothing that is damaged, foreign or too
-// large for today.
+// cache_test.cpp: a stored result is returned for its own key only, and never if it is damaged, foreign or
+// beyond today's limits.
 #include "src/autoscale/cache.h"
 
 #include <gmock/gmock.h>
@@ -81,7 +81,7 @@ TEST_F(CacheTest, EveryFieldOfTheKeyCounts) {
   EXPECT_EQ(hash_of({}).size(), 16U);
 }
 
-// Two keys of one hash: the entry of one is none for the other.
+// Two keys with the same hash: the entry of one is not returned for the other.
 TEST_F(CacheTest, AnEntryOfAnotherKeyIsForeign) {
   CacheKey other = key_;
   other.device = "another";

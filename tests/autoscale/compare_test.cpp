@@ -1,4 +1,4 @@
-// compare_test.cpp: when pairs of measurements decide, and the line that guides the third stage.
+// compare_test.cpp: when pairs of measurements are decisive, and the line that guides the third stage.
 #include "src/autoscale/smallest.h"
 #include "tests/autoscale/fake_machine.h"
 
@@ -29,7 +29,8 @@ struct Compared {
   std::vector<Probe> order;
 };
 
-// kSlow and kFast in turns, or one after the other where memory does not hold both.
+// Compares kSlow and kFast in alternating turns of one process, or one after the other if both do not fit in
+// memory together.
 Compared run(FakeMachine machine, double threshold, bool together = false, double range = 1e6) {
   SearchOptions options;
   if (!together) options.limits.memory_bytes = static_cast<std::uint64_t>(machine.bytes(kFast));
@@ -56,8 +57,8 @@ TEST(CompareTest, OneProcessForBothIsEnoughWhereItsTurnsAgree) {
   EXPECT_DOUBLE_EQ(yes.comparison.median, 0.96);
 }
 
-// Turns that do not agree: the next process begins with the other setting, and in the end the median is all
-// there is.
+// If the turns disagree, the next process begins with the other setting, and in the end only the median is
+// left.
 TEST(CompareTest, ProcessesForBothAlternateWhileTheirTurnsDisagree) {
   FakeMachine machine;
   machine.rate = [](const Probe&) { return 100.0; };
@@ -87,7 +88,7 @@ TEST(CompareTest, ProcessesForOneTakeTurnsInAlternatingOrder) {
   EXPECT_DOUBLE_EQ(yes.comparison.median, 0.96);
 }
 
-// A machine that gets 5 % faster with every probe: equals stay equals.
+// A machine that gets 5 % faster with every probe: settings of equal speed remain equal.
 TEST(CompareTest, ADriftOfTheMachineFavoursNeither) {
   FakeMachine machine;
   int n = 0;
@@ -125,7 +126,7 @@ TEST(CompareTest, AMisfitOrTheEndOfTheProbesIsNoYes) {
 }
 
 TEST(CompareTest, ALineThroughIterationTimesTellsHowManyReplicasAreEnough) {
-  // t = 0.1 + 0.001 n: at 1000, n / t = 909.1; 98 % of it is reached where n / t = 890.9.
+  // t = 0.1 + 0.001 n: at n = 1000, n / t = 909.1; 98 % of it is reached at n / t = 890.9.
   std::vector<IterationTime> measured;
   for (const double n : {10.0, 100.0, 1000.0}) measured.push_back({n, 0.1 + 0.001 * n});
   const auto n = number_for(measured, 1000.0, 0.98);

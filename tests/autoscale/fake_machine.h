@@ -1,4 +1,4 @@
-// fake_machine.h: a machine that exists as formulas, for tests of the search.
+// fake_machine.h: a simulated machine defined by formulas, for tests of the search.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -16,22 +16,22 @@ namespace wd::scaling {
 inline constexpr double kMiB = 1048576.0;
 
 struct FakeMachine {
-  // Env steps a second and bytes, without noise.
+  // Environment steps per second and bytes, without noise.
   std::function<double(const Probe&)> rate = [](const Probe& p) { return saturating(p, 256.0, 16.0); };
   std::function<double(const Probe&)> bytes = [](const Probe& p) {
     return 100 * kMiB + 1e3 * static_cast<double>(p.num_envs) + 100.0 * static_cast<double>(p.batch());
   };
   double memory = 8192 * kMiB;  // a probe that needs more ends as out of memory
-  double noise = 0.0;           // every speed is off by up to this part, and every ratio of a turn
-  double seconds = 10.0;        // of a probe
-  // Overrides what would come of the n-th probe, from 0.
+  double noise = 0.0;           // maximum relative error of every speed and of every turn's ratio
+  double seconds = 10.0;        // per probe
+  // Overrides the outcome of the n-th probe, counted from 0.
   std::function<std::optional<Kind>(const Probe&, int n)> trouble = {};
 
   int calls = 0;
   std::uint64_t random = 1;
 
-  // Half of the fastest speed at `half_envs` replicas, and likewise for T: time of an iteration a + b n in
-  // each.
+  // Half of the maximum speed is reached at `half_envs` replicas, and likewise at `half_steps` steps. In each
+  // of the two, an iteration takes a + b n seconds.
   static double saturating(const Probe& p, double half_envs, double half_steps) {
     const auto n = static_cast<double>(p.num_envs), t = static_cast<double>(p.rollout_steps);
     return 1e6 * n / (n + half_envs) * t / (t + half_steps);
@@ -63,7 +63,7 @@ inline double least_rollout_of(const SearchOptions& options) {
   return options.objective == Objective::kMemory ? 1.0 : static_cast<double>(options.start.rollout_steps);
 }
 
-// 2 log2(range) + 4, by what the stage may look at.
+// 2 log2(range) + 4, for the range that the stage may search.
 inline double bound(const SearchOptions& options, const SearchResult& result, Stage stage) {
   const Limits& limits = options.limits;
   const double t = least_rollout_of(options), step = options.num_workers;
@@ -83,7 +83,7 @@ inline bool lacked_memory_together(const Trial& one) {
   return one.outcome.kind == Kind::kOutOfMemory && one.reference;
 }
 
-// Searches, and checks what holds for every search.
+// Runs a search and checks the invariants of every search.
 inline SearchResult search_and_check(const SearchOptions& options, FakeMachine& machine) {
   std::vector<Trial> told;
   const SearchResult result =
@@ -104,7 +104,7 @@ inline SearchResult search_and_check(const SearchOptions& options, FakeMachine& 
     ++probes[one.stage];
     ++run;
     EXPECT_FALSE(misfits.contains(probe)) << "what did not fit is not measured again: " << probe.num_envs;
-    // What two settings together need says nothing about one.
+    // Running out of memory with two settings together says nothing about one of them.
     if (one.outcome.kind != Kind::kFits && !lacked_memory_together(one)) misfits.insert(probe);
   }
   EXPECT_EQ(run, machine.calls);
@@ -136,7 +136,7 @@ inline SearchResult search_and_check(const SearchOptions& options, FakeMachine& 
   return result;
 }
 
-// A search from there, limited by these alone.
+// A search from `start` with only these limits.
 inline SearchOptions from(Probe start, std::int64_t max_envs = 1 << 20, std::int64_t max_batch = 1 << 28) {
   SearchOptions options;
   options.start = start;
@@ -145,7 +145,7 @@ inline SearchOptions from(Probe start, std::int64_t max_envs = 1 << 20, std::int
   return options;
 }
 
-// The most that any setting reaches which the limits and the memory allow, over a grid by eighths of a
+// The highest speed of any setting within the limits and the memory, over a grid with eight points per
 // doubling.
 inline double best_rate(const SearchOptions& options, const FakeMachine& machine) {
   double best = 0.0;

@@ -1,4 +1,4 @@
-// fake_report.h: the report of a search on a machine of formulas.
+// fake_report.h: the report of a search on a simulated machine.
 #pragma once
 
 #include "src/autoscale/report.h"

@@ -1,4 +1,4 @@
-// landscapes_test.cpp: the search over speeds of other shapes: in steps, with noise, with a peak, with
+// landscapes_test.cpp: the search on other shapes of the speed: with steps, with noise, with a peak, with
 // outcomes that change.
 #include "tests/autoscale/fake_machine.h"
 
@@ -9,7 +9,7 @@ constexpr int kSeeds = 200;
 
 SearchOptions in_reach(Probe start) { return from(start, 1 << 16, 1 << 24); }
 
-// Waves of blocks: a GPU takes as long for one block as for `wave`.
+// Waves of blocks: a GPU takes as long for one block as for `wave` blocks.
 double in_waves(const Probe& p, std::int64_t wave) {
   const double waves = static_cast<double>((p.num_envs + wave - 1) / wave);
   return static_cast<double>(p.num_envs) / (0.002 + 0.001 * waves);
@@ -32,14 +32,14 @@ TEST(LandscapesTest, MemoryInSteps) {
   machine.bytes = [](const Probe& p) {
     return std::ceil(static_cast<double>(p.batch()) * 1000 / (64 * kMiB)) * 64 * kMiB;
   };
-  machine.memory = 520 * kMiB;  // 512 are to be had
+  machine.memory = 520 * kMiB;  // 512 of them can be used, in steps of 64
   SearchOptions options = in_reach({64, 16});
   options.sizes = {.per_replica_step = 1000.0};
   const SearchResult result = search_and_check(options, machine);
   EXPECT_GE(static_cast<double>(result.chosen.num_envs), 0.96 * 512 * kMiB / 16'000);
 }
 
-// The peak lies between doublings of the start, and larger settings are slower.
+// The peak is between doublings of the start, and larger settings are slower.
 TEST(LandscapesTest, APeak) {
   for (const std::int64_t start : {1, 48, 512, 700, 20'000}) {
     FakeMachine machine;
@@ -71,10 +71,11 @@ TEST(LandscapesTest, NoiseNeitherBreaksTheBoundNorChoosesWhatIsSlow) {
   }
   std::ranges::sort(parts);
   EXPECT_GE(parts[kSeeds / 10], 0.8);
-  EXPECT_GE(parts[kSeeds / 2], 0.9);  // 0.74 is where a climb ends that one timing of each setting decides
+  // 0.74 is reached by a climb that decides by a single timing of each setting.
+  EXPECT_GE(parts[kSeeds / 2], 0.9);
 }
 
-// A plateau from 512 replicas on: noise must not drive the search to the fullest setting.
+// The speed is constant from 512 replicas on: noise must not drive the search to the largest setting.
 TEST(LandscapesTest, NoiseOnAPlateauStillShrinks) {
   int small = 0;
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
@@ -91,8 +92,8 @@ TEST(LandscapesTest, NoiseOnAPlateauStillShrinks) {
   EXPECT_GE(small, kSeeds / 2);
 }
 
-// The start has full speed: settings that were no slower in pairs may still be slower in all measurements
-// together.
+// The start already has full speed: settings that were not slower in pairs may still be slower over all
+// measurements.
 TEST(LandscapesTest, NoiseAroundAStartOfFullSpeed) {
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     FakeMachine machine;
@@ -119,8 +120,8 @@ TEST(LandscapesTest, WhatFitsOnlyAtTimesIsNotChosen) {
   EXPECT_EQ(chosen, kSeeds) << "the start always fits";
 }
 
-// Everything fails at times, the start too: it ends within the bound, and chooses nothing that has ever
-// failed.
+// Everything fails at times, even the start: the search ends within the bound and chooses nothing that has
+// ever failed.
 TEST(LandscapesTest, EverythingFlaps) {
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     FakeMachine machine;
@@ -136,7 +137,7 @@ TEST(LandscapesTest, EverythingFlaps) {
   }
 }
 
-// Limits and starts of all sizes, on a machine with every trouble at once.
+// Limits and starts of all sizes, on a machine with all kinds of trouble at once.
 TEST(LandscapesTest, TheBoundHoldsForAllRanges) {
   for (int envs = 0; envs <= 12; ++envs) {
     for (int batch = envs + 2; batch <= 20; batch += 3) {

@@ -1,5 +1,5 @@
-// learning_test.cpp: whatever is faster, a choice leaves iterations to learn in and rollouts that hold what
-// is learned from.
+// learning_test.cpp: regardless of speed, the choice leaves enough iterations to learn in, and rollouts long
+// enough to learn from.
 #include "src/autoscale/learning.h"
 
 #include "src/autoscale/autoscale.h"
@@ -16,7 +16,7 @@ using testing::Not;
 
 constexpr std::uint64_t kMemory = std::uint64_t{4} << 30;
 
-// Cartpole as it is shipped, but for what is given.
+// Cartpole with its shipped configuration, except for the given settings.
 struct Game {
   std::unique_ptr<Environment> environment = make_environment(find_environment("cartpole"));
   Config config;
@@ -38,7 +38,7 @@ struct Game {
     return search_options(config, *environment, workers, kMemory);
   }
   std::int64_t steps() const { return enough_steps(config, environment->spec().time_limit); }
-  // Of a machine that is the faster the larger the batch, as far as memory goes.
+  // Runs the search on a machine that is faster the larger the batch, as far as memory allows.
   Autoscaled autoscaled(int workers = 1) const {
     FakeMachine machine;
     machine.rate = [](const Probe& p) { return static_cast<double>(p.batch()); };

@@ -1,5 +1,5 @@
-// library_test.cpp: wd::autoscale from a program of somebody's own: this one. Its probes are copies that run
-// this very test.
+// library_test.cpp: wd::autoscale called from a user's program, which is this one. Its probes are copies of
+// it that run this test.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -31,7 +31,7 @@ TEST(Autoscale, FromAProgramOfOnesOwn) {
 
   EXPECT_FALSE(scaled.cached);
   EXPECT_EQ(scaled.result.start.num_envs, 8);
-  EXPECT_GE(scaled.result.start.rollout_steps, 8);  // or what gamma and lambda ask for
+  EXPECT_GE(scaled.result.start.rollout_steps, 8);  // or what gamma and lambda require
   EXPECT_EQ(config.trainer.num_envs, scaled.result.chosen.num_envs);
   EXPECT_EQ(config.trainer.train_batch_size, scaled.result.chosen.batch());
   EXPECT_LE(config.trainer.num_envs, 32);

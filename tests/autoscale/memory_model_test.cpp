@@ -1,4 +1,4 @@
-// memory_model_test.cpp: what is predicted, and what is hopeless.
+// memory_model_test.cpp: memory predictions, and settings that are ruled out without measuring them.
 #include "src/autoscale/memory_model.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ TEST(MemoryModelTest, OneMeasurementShiftsTheLine) {
 
 TEST(MemoryModelTest, MeasurementsGiveTheLineThatTheyLieOn) {
   MemoryModel model(kSizes, 1);
-  // 7000 and three times the buffers.
+  // 7000 bytes plus three times the buffers.
   for (const Probe& probe : {Probe{10, 5}, Probe{100, 5}, Probe{100, 50}}) {
     model.add(probe, 7000 + 3 * (1000 + 100 * static_cast<std::uint64_t>(probe.num_envs) +
                                  10 * static_cast<std::uint64_t>(probe.batch())));
@@ -48,7 +48,7 @@ TEST(MemoryModelTest, GrowthAlongALineIsExpectedToGoOnThereOnly) {
   MemoryModel model(kSizes, 1);
   model.add({10, 5}, 10'000);
   model.add({100, 5}, 10'000 + 4 * 90 * 150);
-  // 0.95 of the larger, and from there 0.9 x 4 bytes for each byte of buffers.
+  // 0.95 of the larger measurement, plus 0.9 x 4 bytes for each further byte of buffers.
   EXPECT_EQ(model.at_least({200, 5}), static_cast<std::uint64_t>(0.95 * 64'000 + 3.6 * 100 * 150));
   EXPECT_EQ(model.at_least({100, 10}), static_cast<std::uint64_t>(0.95 * 64'000) + 100 * 50)
       << "T is another line, but for E = 100";
@@ -65,7 +65,7 @@ TEST(MemoryModelTest, WhatIsNotLargerInBothTellsNothing) {
 TEST(MemoryModelTest, NeighboursGiveNoSlope) {
   MemoryModel model(kSizes, 1);
   model.add({100, 5}, 20'000);
-  model.add({101, 5}, 40'000);  // an allocator's rounding
+  model.add({101, 5}, 40'000);  // rounding by an allocator
   EXPECT_EQ(model.at_least({202, 5}), 38'000U + 101 * 150U);
 }
 

@@ -1,4 +1,4 @@
-// picture_test.cpp: the picture is XML, shows every try, and lets no text out of its place.
+// picture_test.cpp: the picture is well-formed XML, shows every try, and escapes all text.
 #include "tests/autoscale/fake_report.h"
 #include "tests/plot/xml_fault.h"
 

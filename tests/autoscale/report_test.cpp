@@ -1,4 +1,4 @@
-// report_test.cpp: autoscale.json there and back, the table's lines, the flags.
+// report_test.cpp: autoscale.json round-trips; the lines of the table; the flags.
 #include "src/autoscale/report.h"
 
 #include <nlohmann/json.hpp>
@@ -41,7 +41,7 @@ TEST(ReportTest, JsonSaysWhatProgramsLookFor) {
   EXPECT_EQ(json["status"], "chosen");
 }
 
-// Each path set to each of these values is refused, never taken or crashed on.
+// Each path set to each of these values is rejected, and nothing crashes.
 TEST(ReportTest, WhatCannotBeIsRefused) {
   const Json good = Json::parse(report_json(report_of({})));
   const std::vector<std::pair<const char*, std::vector<Json>>> wrong = {
@@ -72,7 +72,7 @@ TEST(ReportTest, WhatCannotBeIsRefused) {
       EXPECT_THROW(parse_report(bad.dump()), std::runtime_error) << path << " = " << value;
     }
   }
-  Json huge = good;  // a product that no integer holds
+  Json huge = good;  // a product that overflows every integer type
   huge["start"] = {{"num_envs", 1 << 26}, {"rollout_steps", std::int64_t{1} << 53}, {"train_batch_size", 1}};
   EXPECT_THROW(parse_report(huge.dump()), std::runtime_error);
   for (const auto& [key, value] : good.items()) {
@@ -98,7 +98,7 @@ TEST(ReportTest, AnOutcomeIsOneLineAndComesBack) {
   EXPECT_EQ(parse_outcome(text), outcome);
   for (const char* const bad : {"", "[]", "null", "{}", "{\"outcome\":\"fits\"}"})
     EXPECT_THROW(parse_outcome(bad), std::runtime_error) << bad;
-  // A child that writes NaN for its speed is not believed.
+  // A child process that reports NaN as its speed is rejected.
   EXPECT_THROW(parse_outcome(outcome_json({.kind = Kind::kFits, .env_steps_per_s = std::nan("")})),
                std::runtime_error);
   EXPECT_NO_THROW(parse_outcome(outcome_json({.detail = "\xff"})));

@@ -1,4 +1,4 @@
-// search_limits_test.cpp: what ends a search: limits, memory, time, failures.
+// search_limits_test.cpp: what ends a search: limits, memory, time and failures.
 #include "src/autoscale/search.h"
 #include "tests/autoscale/fake_machine.h"
 #include "wd/error.h"
@@ -104,7 +104,7 @@ TEST(SearchLimitsTest, EachProbeIsGivenTheTimeThatIsLeftAndWhatThatCutShortIsNoM
   EXPECT_THAT(given, testing::ElementsAre(45.0, 35.0, 25.0, 15.0, 5.0));
   EXPECT_EQ(result.chosen, (Probe{64, 64})) << "the last of search 2";
   EXPECT_THAT(result.reason, testing::HasSubstr("its part of autoscale.max_seconds is over"));
-  // What ran out of the search's time is not called slow.
+  // A probe that ran out of the search's time is not called slow.
   EXPECT_EQ(result.trials.back().outcome.kind, Kind::kCutShort);
   EXPECT_EQ(result.trials.back().outcome.detail, "the 45s of autoscale.max_seconds are over");
 }

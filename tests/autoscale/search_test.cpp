@@ -1,4 +1,4 @@
-// search_test.cpp: what the search finds on machines that are formulas.
+// search_test.cpp: what the search finds on simulated machines.
 #include "src/autoscale/search.h"
 
 #include "tests/autoscale/fake_machine.h"
@@ -19,7 +19,7 @@ TEST(SearchTest, GrowsFromASmallStartAndStopsWhereMoreReplicasGainNothing) {
 
 TEST(SearchTest, ChoosesTheSmallestThatIsWithinTwoPercentOfTheFastestMeasured) {
   FakeMachine machine;
-  machine.rate = [](const Probe& p) { return FakeMachine::saturating(p, 100.0, 0.0); };  // T is no matter
+  machine.rate = [](const Probe& p) { return FakeMachine::saturating(p, 100.0, 0.0); };  // T has no effect
   const SearchResult result = search_and_check(from({16, 32}), machine);
   ASSERT_EQ(result.status, Status::kChosen);
   double fastest = 0.0;
@@ -51,7 +51,7 @@ TEST(SearchTest, ShrinksAStartThatIsNeedlesslyLarge) {
   EXPECT_LE(result.chosen.num_envs, 576);
 }
 
-// Speed still rises a little beyond 512: those are slower than the start, by less than 2 %.
+// Settings of 512 to 2047 replicas are slower than the start, by less than 2 %.
 TEST(SearchTest, BesideAStartOfFullSpeedASmallerOneMustBeNoSlower) {
   FakeMachine machine;
   machine.rate = [](const Probe& p) {
@@ -69,20 +69,20 @@ TEST(SearchTest, ShrinksTheRolloutToo) {
   options.min_rollout = 2;
   options.limits.max_envs = 1;
   const SearchResult result = search_and_check(options, machine);
-  // 512 is faster than 256 by less than 2 %, and 1024 by less than twice that: the last that is looked at.
+  // 512 is faster than 256 by less than 2 %, and 1024 by less than twice that: it is the last one tried.
   const double part = 0.98 * 1024.0 / 1028.0;
   EXPECT_GE(machine.rate(result.chosen), 0.98 * 256.0 / 260.0 * 1e6);
   EXPECT_LE(static_cast<double>(result.chosen.rollout_steps), 1.4 * part * 4.0 / (1.0 - part));
 }
 
-// At T = 32 all are slow, and that says nothing about replicas at a larger T.
+// At T = 32 every setting is slow, which says nothing about the number of replicas at a larger T.
 TEST(SearchTest, SlownessOfShortRolloutsIsNoneOfFewReplicas) {
   FakeMachine machine;
   machine.rate = [](const Probe& p) { return FakeMachine::saturating(p, 50.0, 500.0); };
   const SearchResult result = search_and_check(from({16, 32}), machine);
   std::int64_t most = 0;
   for (const Trial& one : result.trials) most = std::max(most, one.probe.num_envs);
-  EXPECT_EQ(most, 32'768);  // no gain at 4096, nor further ahead
+  EXPECT_EQ(most, 32'768);  // no gain at 4096 nor beyond it
   EXPECT_LE(result.chosen.num_envs, 2000);
 }
 
@@ -100,7 +100,7 @@ TEST(SearchTest, RolloutsAreTriedWithReplicasOfFullSpeed) {
 
 TEST(SearchTest, HalvesUntilItFitsAndBisectsToTwoPercent) {
   FakeMachine machine;
-  machine.rate = [](const Probe& p) { return static_cast<double>(p.num_envs); };  // the more the better
+  machine.rate = [](const Probe& p) { return static_cast<double>(p.num_envs); };  // faster with every replica
   machine.memory = 300 * kMiB;
   const SearchResult result = search_and_check(from({1 << 19, 32}), machine);
   ASSERT_EQ(result.status, Status::kChosen);
@@ -133,7 +133,7 @@ TEST(SearchTest, ObjectiveMemoryFillsItWithReplicasThenWithSteps) {
   for (const Trial& one : result.trials) EXPECT_FALSE(one.reference) << "no speed decides here";
 
   machine.calls = 0;
-  options.limits.max_envs = 1000;  // then there is room for steps
+  options.limits.max_envs = 1000;  // so that there is room for more steps
   const SearchResult limited = search_and_check(options, machine);
   EXPECT_EQ(limited.chosen.num_envs, 1000);
   EXPECT_GE(machine.bytes(limited.chosen), 0.95 * machine.memory);

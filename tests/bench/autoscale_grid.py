@@ -1,9 +1,12 @@
-"""The autoscaler against a full grid: what it chooses, and the best of all settings of the grid that stay within the same memory and end an
-iteration within 10 seconds, measured in the same run. The choice and the best few are then measured in turns in one process, which says
-which of those few is the best, and that one once more, since the best of several noisy medians is too good too.
+"""Compares the autoscaler with a full grid: the setting it chooses against the best of all grid settings that
+stay within the same memory and end an iteration within 10 seconds, measured in the same run. The choice and
+the best few settings are then measured in turns in one process to find the best of those few. That one is
+measured once more, because the best of several noisy medians is biased upward.
 
-    python3 tests/bench/autoscale_grid.py [--memory_gb 2] [--seconds 1] [--json FILE] cartpole tag_gridworld ...
-    python3 tests/bench/autoscale_grid.py --device cuda --memory_gb 0 --json FILE tag_continuous    # with all of the card's memory
+    python3 tests/bench/autoscale_grid.py [--memory_gb 2] [--seconds 1] [--json FILE] cartpole tag_gridworld
+    ...
+    # on a GPU, with all of its memory:
+    python3 tests/bench/autoscale_grid.py --device cuda --memory_gb 0 --json FILE tag_continuous
 """
 
 import argparse
@@ -16,12 +19,12 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 WDTRAIN = ROOT / "build/wdtrain"
-# Where the search begins: replicas and steps. The games of 105 agents are begun small on a CPU, as docs/autoscale.md advises; on a GPU
-# where WarpDrive begins.
+# The replicas and steps at which the search begins. On a CPU, games of 105 agents begin small, as
+# docs/autoscale.md advises; on a GPU they begin at WarpDrive's setting.
 STARTS = {"cpu": {"cartpole": (32, 32), "tag_gridworld": (64, 50), "tag_continuous": (4, 10)},
           "cuda": {"cartpole": (256, 32), "tag_gridworld": (64, 50), "tag_continuous": (250, 100)}}
 FINALISTS, FINAL_ROUNDS, ROUNDS = 3, 3, 9
-MOST_SECONDS = 10  # of an iteration, as autoscale.max_iteration_seconds
+MOST_SECONDS = 10  # per iteration, as autoscale.max_iteration_seconds
 
 
 def as_order(envs, steps):
@@ -31,14 +34,14 @@ def as_order(envs, steps):
 class Game:
     def __init__(self, name, arguments):
         self.name, self.seconds, self.device = name, arguments.seconds, arguments.device
-        self.memory = None  # [bytes] that a worker may have, once the search has told
+        self.memory = None  # [bytes] available to a worker, known after the search
         self.envs, self.steps = STARTS[self.device][name]
         self.options = ["--env", name, "--device", self.device, "--stop_return", "none", "--set", f"trainer.num_envs={self.envs}", "--set",
                         f"trainer.train_batch_size={self.envs * self.steps}", "--set", f"autoscale.memory_gb={arguments.memory_gb}", "--set", f"autoscale.min_rollout={self.steps}",
                         "--set", f"autoscale.probe_seconds={arguments.seconds}", "--set", f"autoscale.max_seconds={arguments.search_seconds}"]
 
     def search(self, folder):
-        """The report, and the summary of a short training with what was chosen."""
+        """The report of the search, and the summary of a short training run with the chosen setting."""
         run = f"{folder}/{self.name}"
         subprocess.run([WDTRAIN, *self.options, "--auto_scale=refresh", "--max_seconds", "30", "--total_steps", "1e9", "--run_dir", run],
                        check=True, env={**os.environ, "XDG_CACHE_HOME": folder})
@@ -59,7 +62,7 @@ class Game:
         return (outcome["env_steps_per_s"], outcome["bytes"]) if fits else None
 
     def ratio(self, a, b, folder, rounds=ROUNDS):
-        """The speed of a over that of b: quartiles over all turns."""
+        """The speed of a relative to that of b: quartiles over all turns."""
         ratios = [1.0, 1.0] if a == b else []
         for k in range(rounds if a != b else 0):
             one, other = (a, b) if k % 2 == 0 else (b, a)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# checkpoint_cost.sh: what checkpoints cost training, in paired runs of tag_continuous_small: seconds with a checkpoint every so
-# many iterations, seconds without (the first and the last alone), and their ratio, PAIRS times.
+# checkpoint_cost.sh: the cost of checkpoints, in paired runs of tag_continuous_small. Prints, PAIRS times,
+# the seconds with a checkpoint every EVERY iterations, the seconds without (first and last checkpoint only),
+# and their ratio.
 #
 #   tests/bench/checkpoint_cost.sh [PAIRS] [ITERATIONS] [EVERY]
 set -euo pipefail
@@ -8,7 +9,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 pairs=${1:-5} iterations=${2:-200} every=${3:-100}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-seconds() {  # OUT, then settings
+seconds() {  # seconds OUT [SETTING...]
   local out=$folder/$1
   shift
   build/wdtrain --config configs/tag_continuous_small.yaml --device cpu --quiet --run_dir "$out" --total_steps $((iterations * 6400)) "$@"

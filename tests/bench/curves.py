@@ -1,9 +1,12 @@
-"""Scaling curves by `wdtrain bench --sweep`: replicas from 1 to the memory limit, agents from 10 to 2,000, steps of a rollout from 10 to
-200, the environment alone and trained. Each curve is a picture and a part of one JSON file; those of a file that are not asked for stay.
+"""Scaling curves from `wdtrain bench --sweep`: replicas from 1 to the memory limit, agents from 10 to 2,000
+and rollouts of 10 to 200 steps, with the environment alone and with training. Each curve is a picture and a
+part of one JSON file; curves that are not requested remain in that file.
 
-    python3 tests/bench/curves.py [--device cpu|cuda] [--seconds 1] [--memory_gb 2] [--out docs/benchmarks/curves] [CURVE ...]
+    python3 tests/bench/curves.py [--device cpu|cuda] [--seconds 1] [--memory_gb 2] [--out
+    docs/benchmarks/curves]
+                                  [CURVE ...]
 
-On the CPU all of it takes about ten minutes; a curve by itself less than two.
+On the CPU all curves take about ten minutes, and a single curve takes less than two.
 """
 
 import argparse
@@ -19,7 +22,7 @@ WDTRAIN = ROOT / "build/wdtrain"
 BOTH = ["--sweep", "mode=env,train"]
 NEAREST = ["--set", "env.use_full_observation=false"]
 
-# What is swept, and what stays. On a GPU there is room for more.
+# The swept and the fixed settings. A GPU has room for more.
 CURVES = {
     "cpu": {
         "replicas_cartpole": ["--env", "cartpole", "--rollout_steps", "32", "--sweep", "num_envs=1..16384", *BOTH],
@@ -65,7 +68,7 @@ def main():
     if unknown:
         parser.error(f"no such curve: {', '.join(sorted(unknown))}")
 
-    measured = commit()  # before a picture changes the tree
+    measured = commit()  # read the commit before a picture changes the tree
     arguments.out.mkdir(parents=True, exist_ok=True)
     file = arguments.out / f"{arguments.device}.json"
     found = json.loads(file.read_text()) if file.exists() else {}

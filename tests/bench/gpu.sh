@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# gpu.sh: builds, tests and measures on a machine with a GPU, in at most ten minutes.
+# gpu.sh: builds, tests and benchmarks on a machine with a GPU, in at most ten minutes.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -43,11 +43,12 @@ export PATH=$PWD/.venv/bin:$PATH
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# --- steps -----------------------------------------------------------------------------------------------------------
+# --- steps -------------------------------------------------------------------------------------------------
 
 readonly kSkipped=77  # a step's exit status where it could not do its work; its last line is the reason
 
-# step NAME LIMIT COMMAND...: writes NAME, outcome, seconds, the command and the last line to steps.tsv. COMMAND may be a function.
+# step NAME LIMIT COMMAND...: runs COMMAND, which may be a shell function, and writes NAME, outcome, seconds,
+# command and last output line to steps.tsv.
 step() {
   local name=$1 limit=$2 left=$((seconds - SECONDS)) begin status outcome
   shift 2
@@ -62,7 +63,7 @@ step() {
     echo "$seconds s were over before it began" >"$log"
   else
     ((limit <= left)) || limit=$left
-    declare -fx "$1" 2>/dev/null || true  # a function of this script
+    declare -fx "$1" 2>/dev/null || true  # COMMAND may be a function of this script
     timeout --kill-after=5 "$limit" bash -c '"$@"' step "$@" >"$log" 2>&1
     status=$?
     case $status in
@@ -79,7 +80,7 @@ step() {
   if [[ $outcome != passed && $outcome != skipped ]]; then tail -15 "$log" | sed 's/^/    | /'; fi
 }
 
-# The tests that need a GPU; tests that skip themselves are no pass.
+# Runs the tests that need a GPU. Skipped tests do not count as passed.
 gpu_tests() {
   ctest --test-dir "$build_dir" -L '^gpu$' --output-on-failure --no-tests=error 2>&1 | tee "$work/ctest.out"
   local status=${PIPESTATUS[0]}
@@ -90,7 +91,7 @@ gpu_tests() {
   fi
 }
 
-# Test programs with the label gpu under one tool of compute-sanitizer.
+# Runs the test programs with the label gpu under one tool of compute-sanitizer.
 sanitize() {
   local program tool=compute-sanitizer ran=0 programs=()
   command -v "$tool" >/dev/null || tool=/usr/local/cuda/bin/compute-sanitizer
@@ -133,7 +134,7 @@ peers() {
   fi
   local kind=gpu
   [[ $device == cuda ]] || kind=cpu
-  # Those that there are wishes about; the file is written anew after each of them.
+  # Only peers with a performance target. The file is rewritten after each of them.
   .venv-peers/bin/python tests/bench/peers/run.py --"$kind" --pairs 5 --seconds 1 --scripts warpdrive_gpu tag_continuous_jax --out "$work/peers.json"
 }
 
@@ -149,14 +150,15 @@ build_all() { ./wd build --tests; }
 
 export build_dir device work kSkipped
 
-# --- what is run -----------------------------------------------------------------------------------------------------
+# --- the steps to run
+# --------------------------------------------------------------------------------------------------
 
 step gpu 10 sees_gpu
 [[ ! $build ]] || step build 150 build_all
 step gpu_tests 60 gpu_tests
 for env in cartpole tag_gridworld simple_tag tag_continuous; do step "parity_$env" 12 parity "$env"; done
 for tool in memcheck racecheck initcheck synccheck; do step "$tool" 25 sanitize "$tool"; done
-# The headline: 5 taggers and 100 runners who see everybody, A2C, two policies of 2 x 256.
+# The main benchmark: 5 taggers and 100 runners with full observation, A2C, two policies of 2 x 256 units.
 headline=(--env tag_continuous --num_envs 2048 --seconds 3 --set policy.tagger.algorithm=A2C --set policy.runner.algorithm=A2C)
 [[ $device == cuda ]] || headline[3]=16
 for mode in env act train; do step "bench_$mode" 11 bench "$mode" --mode "$mode" "${headline[@]}"; done

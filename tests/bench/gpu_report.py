@@ -1,6 +1,7 @@
-"""What gpu.sh did, as DATE-gpu.json and DATE-gpu.md: steps with their outcome, figures with machine, commit and command.
+"""Writes the results of gpu.sh as DATE-gpu.json and DATE-gpu.md: steps with their outcome, and figures with
+machine, commit and command.
 
-Where the CPU stood in, the files are called DATE-gpu-standin, and say so in their first line.
+If the CPU was used instead of a GPU, the files are called DATE-gpu-standin and say so in the first line.
 """
 
 import argparse
@@ -15,7 +16,7 @@ TITLES = ["step", "outcome", "seconds", "command", "last line"]
 
 
 def said(*command):
-    """What a command prints, or what stands in its way."""
+    """The output of a command, or the error that prevents it."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=20)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -32,7 +33,7 @@ def machine(device):
 
 
 def read(path):
-    """JSON of a step, or None where it left none that can be read."""
+    """The JSON of a step, or None if the step left none that can be read."""
     try:
         return json.loads(path.read_text())
     except (OSError, ValueError):

@@ -1,4 +1,5 @@
-"""gpu.sh with a stub in place of the program: what it says of steps that pass, fail, hang, are skipped, or find no time."""
+"""gpu.sh with a stub instead of the program: how it reports steps that pass, fail, hang, are skipped, or
+run out of time."""
 
 import json
 import os
@@ -72,7 +73,8 @@ def test_skipped_is_no_pass(build, tmp_path):
     step = {step["step"]: step for step in json.loads(path.read_text())["steps"]}
     assert step["gpu_tests"]["outcome"] == "skipped"
     assert step["gpu_tests"]["last line"].endswith("skipped by themselves: a")
-    assert done.returncode in (1, 3)  # 1 where the peers are installed, and their side cannot be run with a stub
+    # 1 if the peers are installed, because their comparison cannot run with a stub
+    assert done.returncode in (1, 3)
     if step["peers"]["outcome"] == "skipped":
         assert done.returncode == 3
 

@@ -1,10 +1,10 @@
-// kernels_bench.cpp: each kernel alone, at the sizes of two games, on the CPU and, where there is one, on the
-// GPU.
+// kernels_bench.cpp: each kernel on its own, at the sizes of two games, on the CPU and on the GPU if there is
+// one.
 //
 //   build/tests/kernels_bench --benchmark_filter=loss
 //
-// bytes_per_second counts every array that a kernel reads or writes once; items are rows, units, episodes'
-// steps or parameters.
+// bytes_per_second counts every array that a kernel reads or writes once. Items are rows, units, steps of
+// episodes or parameters.
 #include <ATen/ATen.h>
 #include <benchmark/benchmark.h>
 
@@ -29,7 +29,7 @@
 namespace wd {
 namespace {
 
-// One policy's part of a rollout.
+// The sizes of one policy's part of a rollout.
 struct Game {
   const char* name;
   int steps, replicas, agents;  // T, E, A
@@ -47,11 +47,11 @@ struct Game {
   }
 };
 
-// The runners of tag_continuous 5 + 100, with full observation and 2 x 256.
+// tag_continuous stands for its runners: 5 taggers and 100 runners, full observation, 2 x 256 units.
 const Game kGames[] = {{"cartpole", 32, 256, 1, {2}, 4, 4'675},
                        {"tag_continuous", 20, 100, 100, {11, 11}, 729, 258'560}};
 
-// Arrays of a kernel, and what moving them once takes.
+// Owns the arrays of a kernel and counts the bytes to move each of them once.
 class Arrays {
  public:
   explicit Arrays(Device device) : device_(device) {}
@@ -61,7 +61,7 @@ class Arrays {
   std::uint8_t* flags(std::int64_t n, double share) {
     return make<std::uint8_t>(at::rand({n}, options(at::kFloat)).lt(share).to(at::kByte));
   }
-  // Below `end`.
+  // Random integers in [0, end).
   std::int32_t* choices(std::int64_t n, int end) {
     return make<std::int32_t>(at::randint(end, {n}, options(at::kInt)));
   }
@@ -90,7 +90,7 @@ class Arrays {
   std::int64_t bytes_ = 0;
 };
 
-// Times calls of a kernel; on CUDA many between two synchronisations.
+// Times calls of a kernel; on CUDA, many calls between two synchronizations.
 template <typename Call>
 void run(benchmark::State& state, Device device, std::int64_t items, std::int64_t bytes, Call call) {
   const Queue queue = current_queue(device);
@@ -130,7 +130,7 @@ void bench_loss(benchmark::State& state, const Game& game, Device device) {
   Arrays arrays(device);
   LossArgs args;
   const std::int64_t rows = args.rows =
-      std::min<std::int64_t>(game.rows(), 16'384);  // as in a chunk of an update
+      std::min<std::int64_t>(game.rows(), 16'384);  // as in one chunk of an update
   args.layout = game.layout();
   const int columns = args.layout.columns();
   args.ppo = true;
@@ -238,8 +238,8 @@ void bench_adam(benchmark::State& state, const Game& game, Device device) {
   args.parameter = arrays.floats(n);
   args.first_moment = arrays.floats(n);
   args.second_moment = arrays.floats(n);
-  arrays.moved_again((3 + 1) * n *
-                     4);  // parameters and moments are written too; the gradient is read twice, for its norm
+  // Parameters and moments are also written; the gradient is read twice because of its norm.
+  arrays.moved_again((3 + 1) * n * 4);
   Arrays small(device);
   const at::Tensor input =
       at::tensor({1.0, 0.0, 0.0}, at::kDouble).to(device.is_cuda() ? at::kCUDA : at::kCPU);
@@ -255,7 +255,7 @@ void bench_adam(benchmark::State& state, const Game& game, Device device) {
   run(state, device, n, arrays.bytes(), [&](Queue queue) { adam(queue, args); });
 }
 
-// One thread, as in a lane: the first layer for a block of 512 rows. CPU.
+// The first layer for a block of 512 rows, on one CPU thread, as in one lane.
 void bench_product(benchmark::State& state, const Game& game, Device device) {
   Arrays arrays(device);
   constexpr std::int64_t kRows = 512, kOutputs = 64;
@@ -272,8 +272,8 @@ void bench_product(benchmark::State& state, const Game& game, Device device) {
                          benchmark::Counter::kIsRate);
 }
 
-// The first layer of 256 over tables of 5 taggers and 100 runners, for the runners of a chunk. One thread on
-// the CPU.
+// The first layer of 256 units over tables of 5 taggers and 100 runners, for the runners of a chunk. On the
+// CPU it uses one thread.
 TableLayerArgs table_layer(Arrays& arrays, Device device) {
   std::vector<std::int32_t> agent(100), upto(105);
   std::iota(agent.begin(), agent.end(), 5);
@@ -302,7 +302,7 @@ void bench_table_forward(benchmark::State& state, const Game&, Device device) {
   run(state, device, args.units * 100, arrays.bytes(), [&](Queue queue) { table_forward(queue, args); });
 }
 
-// The gradient of y grows from call to call, as it is replaced by its running sums: first zeros.
+// The gradient of y grows from call to call, because its running sums replace it; it begins at zero.
 void bench_table_backward(benchmark::State& state, const Game&, Device device) {
   Arrays arrays(device);
   TableLayerArgs args = table_layer(arrays, device);
@@ -310,7 +310,7 @@ void bench_table_backward(benchmark::State& state, const Game&, Device device) {
   run(state, device, args.units * 100, arrays.bytes(), [&](Queue queue) { table_backward(queue, args); });
 }
 
-// What a place costs that --profile could time, where nobody asks.
+// The cost of a profiling scope while --profile is off.
 void bench_idle_scope(benchmark::State& state) {
   for (auto _ : state) {
     const profile::Scope scope("idle");
@@ -320,7 +320,7 @@ void bench_idle_scope(benchmark::State& state) {
 
 using Bench = void (*)(benchmark::State&, const Game&, Device);
 
-// For one of the games, or for all.
+// Registers the benchmark for the game `only`, or for all games.
 void add(const char* kernel, Bench bench, Device device, std::string_view only = "") {
   for (const Game& game : kGames) {
     if (!only.empty() && only != game.name) continue;

@@ -1,5 +1,6 @@
-"""What working together costs: two workers of one training against two trainings by themselves with half the replicas each, all of
-one thread, in pairs that alternate. Environment steps a second, and the share of time in collective operations.
+"""The cost of distributed training: two workers of one training run against two separate runs with half the
+replicas each, all with one thread, in alternating pairs. Prints environment steps per second and the share of
+time in collective operations.
 
     python3 tests/bench/ranks.py [--pairs 5] [--seconds 50] [--config FILE] [-- SETTINGS]
 """
@@ -22,7 +23,8 @@ def command(out, envs, batch, arguments, more):
 
 
 def speed(folder):
-    rows = [json.loads(line) for line in (pathlib.Path(folder) / "metrics.jsonl").read_text().splitlines()][1:]  # the first warms up
+    # The first iteration is the warm-up.
+    rows = [json.loads(line) for line in (pathlib.Path(folder) / "metrics.jsonl").read_text().splitlines()][1:]
     seconds = rows[-1]["time/wall_s"] - rows[0]["time/wall_s"]
     steps = rows[-1]["env_steps"] - rows[0]["env_steps"]
     return steps / seconds, sum(row["time/collective_s"] for row in rows[1:]) / seconds, len(rows)

@@ -1,4 +1,4 @@
-// result_test.cpp: medians, rates and shares of ceilings; rows of a sweep that came to nothing.
+// result_test.cpp: medians, rates and shares of ceilings; rows of a sweep whose settings failed.
 #include "src/bench/result.h"
 
 #include <gmock/gmock.h>
@@ -24,7 +24,7 @@ Result example() {
   result.round = "iteration";
   result.phases = {{"environment", Phase::kEnvironment, {.bytes = 1e6}},
                    {"update", Phase::kUpdate, {.bytes = 3e6, .flop = 50e6}}};
-  // Rounds of 200 steps that take 0.1, 0.2, 0.4 s: the phases a quarter and three quarters of it.
+  // Rounds of 200 steps that take 0.1, 0.2 and 0.4 s; the phases take a quarter and three quarters of it.
   for (const auto& [rounds, seconds] : {std::pair(4, 0.4), std::pair(2, 0.4), std::pair(1, 0.4)})
     result.windows.push_back({rounds, seconds, {0.25 * seconds, 0.0, 0.75 * seconds, 0.0}});
   result.peak_bytes = 1 << 30;
@@ -51,7 +51,7 @@ TEST(MeasureTest, WindowsComeAfterAWarmUpAndLastLongEnough) {
                           .device = {}};
   const std::vector<Window> windows = measure(workload, 0.02);
   EXPECT_GE(windows.size(), 3u);
-  EXPECT_EQ(asked, static_cast<int>(windows.size()) + 1);  // the warm-up's are thrown away
+  EXPECT_EQ(asked, static_cast<int>(windows.size()) + 1);  // the warm-up windows are discarded
   double seconds = 0.0;
   std::int64_t counted = 0;
   for (const Window& window : windows) {
@@ -72,12 +72,12 @@ TEST(ResultTest, RatesAreMediansAndSharesAreOfCeilings) {
   EXPECT_THAT(json["agent_steps_per_s"].get<double>(), DoubleEq(3000.0));
   EXPECT_THAT(json["ms_per_round"].get<double>(), DoubleEq(200.0));
   EXPECT_THAT(json["ms"]["environment"].get<double>(), DoubleEq(50.0));
-  // 200 steps of 1 MB in 50 ms: 4 GB/s of 20; 50 MFLOP each in 150 ms: 66.7 GFLOP/s of 100
+  // 200 steps of 1 MB in 50 ms: 4 GB/s of 20 GB/s; 50 MFLOP each in 150 ms: 66.7 GFLOP/s of 100 GFLOP/s
   EXPECT_THAT(json["achieved"]["environment"]["GB_per_s"].get<double>(), DoubleEq(4.0));
   EXPECT_THAT(json["achieved"]["environment"]["share_of_copy"].get<double>(), DoubleEq(0.2));
   EXPECT_FALSE(json["achieved"]["environment"].contains("TFLOP_per_s"));
   EXPECT_NEAR(json["achieved"]["update"]["share_of_fp32"].get<double>(), 2.0 / 3.0, 1e-12);
-  // all: 4 MB and 50 MFLOP a step at 1,000 steps a second
+  // all: 4 MB and 50 MFLOP per step at 1,000 steps per second
   EXPECT_THAT(json["achieved"]["all"]["GB_per_s"].get<double>(), DoubleEq(4.0));
   EXPECT_THAT(json["achieved"]["all"]["TFLOP_per_s"].get<double>(), DoubleEq(0.05));
   EXPECT_FALSE(json.contains("launches_per_step"));

@@ -1,12 +1,13 @@
-"""A model, not a measurement: how N workers would scale, from the iterations of one.
+"""A model, not a measurement: how N workers would scale, given the iterations of one worker.
 
-An iteration of N workers takes the longest of N that are drawn from those that one worker measured, and the all-reduces of its optimizer
-steps, each 2 (N - 1) latencies and 2 (N - 1) / N of the gradient's bytes at the link's bandwidth (a ring).
+An iteration of N workers takes as long as the longest of N iterations drawn from those measured with one
+worker, plus the all-reduces of its optimizer steps. Each all-reduce takes 2 (N - 1) latencies, plus 2 (N - 1)
+/ N of the gradient's bytes at the link's bandwidth (a ring).
 
     python3 tests/bench/scaling_model.py RUN --bytes 2000000 --steps 32 --latency 20e-6 --bandwidth 300e9
 
-RUN is a folder of one worker with saving.metrics_log_freq=1. --mean stretches its iterations to that mean: the spread of a machine that was
-at hand, for the speed of one that was not.
+RUN is a run folder of one worker with saving.metrics_log_freq=1. --mean scales its iterations to that
+mean: it combines the spread of an available machine with the speed of one that is not available.
 """
 
 import argparse
@@ -19,7 +20,7 @@ import statistics
 def iteration_seconds(run):
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     walls = [row["time/wall_s"] for row in rows]
-    return [b - a for a, b in zip(walls, walls[1:])][1:]  # the first warm up
+    return [b - a for a, b in zip(walls, walls[1:])][1:]  # the first is the warm-up
 
 
 def modelled(seconds, workers, arguments, draws=20_000):

@@ -1,4 +1,4 @@
-// sweep_test.cpp: values of a sweep, and what is no sweep.
+// sweep_test.cpp: the values of a sweep, and invalid sweeps.
 #include "src/bench/sweep.h"
 
 #include <gmock/gmock.h>

@@ -6,7 +6,7 @@
 namespace wd::bench {
 namespace {
 
-// tag_continuous' shapes: 5 taggers and 100 runners that observe 729 numbers, and choose among 11
+// The shapes of tag_continuous: 5 taggers and 100 runners that observe 729 numbers and choose among 11
 // accelerations and 11 turns.
 Spec tag_spec() {
   Role tagger{
@@ -21,7 +21,7 @@ Trajectory tag_trajectory(int steps) {
   return {tag_spec(), {"tagger", "runner"}, {0, 1}, steps, 3, Device{}};
 }
 
-// The same, whose rows of 7 features, 5 of them relative, and the time follow from a table.
+// The same with rows derived from a table: 7 features, 5 of them relative, and the time.
 Trajectory tag_tables(int steps) {
   Spec spec = tag_spec();
   spec.table = {.features = 7, .relative = 5, .own = 1};
@@ -39,26 +39,27 @@ Config a2c(std::vector<int> hidden = {256, 256}) {
 
 TEST(WorkTest, OperationsOfOneStepOfTagContinuous) {
   const Trajectory trajectory = tag_trajectory(20);
-  // 105 agents: 54.19 MFLOP forward, and a twentieth of it for the value of the last observation.
+  // 105 agents: 54.19 MFLOP forward, plus a twentieth of it for the value of the last observation.
   EXPECT_DOUBLE_EQ(inference_work(trajectory, a2c()).flop, 105 * 516'096 * 1.05);
-  // 105 (516,096 + 658,944) = 123,379,200: the 124 MFLOP of an environment step's update
+  // 105 (516,096 + 658,944) = 123,379,200: the update takes 124 MFLOP per environment step.
   EXPECT_DOUBLE_EQ(update_work(trajectory, a2c()).flop, 123'379'200);
   EXPECT_EQ(environment_work(trajectory).flop, 0.0);
 }
 
 TEST(WorkTest, OperationsOfTables) {
   const Trajectory tables = tag_tables(1);
-  // First layer, forward: taggers 7 (104 + 4) + 5, runners 7 (104 + 99) + 100 products an output; then 256 x
-  // 256 + 256 x 23 a row.
+  // First layer, forward: per output, 7 (104 + 4) + 5 products for taggers and 7 (104 + 99) + 100 for
+  // runners; then 256 x 256 + 256 x 23 per row.
   const double forward = 2.0 * 256 * (761 + 1521) + 105 * 142'848.0;
-  EXPECT_DOUBLE_EQ(inference_work(tables, a2c()).flop, 2 * forward);  // and the value of the last observation
-  // Gradient, places 0 .. 103 among the others: taggers have a row before and one behind each of 0 .. 3, then
-  // rows before it alone; runners rows behind 0 .. 4 alone, and both from 5 on. Seven products a row for what
-  // all share.
+  // Plus the value of the last observation.
+  EXPECT_DOUBLE_EQ(inference_work(tables, a2c()).flop, 2 * forward);
+  // Gradient of places 0 .. 103 among the others. Taggers: places 0 .. 3 are used by rows of agents both
+  // before and after, later places only by rows before. Runners: places 0 .. 4 are used only by rows after,
+  // later places by both. Plus seven products per row for the shared part.
   const double backward =
       2.0 * 256 * (7 * (104 + 4) + 7 * 5 + 7 * (104 + 99) + 7 * 100) + 2 * 105 * 142'848.0;
   EXPECT_DOUBLE_EQ(update_work(tables, a2c()).flop, forward + backward);
-  // 8 numbers an agent, once for both policies.
+  // 8 numbers per agent, once for both policies.
   EXPECT_DOUBLE_EQ(environment_work(tables).bytes, 105 * (8 * 4 + 8 + 1 + 4 + 1) + 3);
 }
 
@@ -75,13 +76,13 @@ TEST(WorkTest, ASeparateValueHasItsOwnNetwork) {
   const Trajectory trajectory = tag_trajectory(10);
   Config config = a2c({8});
   for (PolicySettings& policy : config.policies) policy.model.separate_value = true;
-  // Per agent: actor 2 (729 x 8 + 8 x 22) = 12,016, critic 2 (729 x 8 + 8) = 11,680; the last row needs the
-  // critic alone.
+  // Per agent: actor 2 (729 x 8 + 8 x 22) = 12,016, critic 2 (729 x 8 + 8) = 11,680; the last row needs only
+  // the critic.
   EXPECT_DOUBLE_EQ(inference_work(trajectory, config).flop, 105 * (12'016 + 1.1 * 11'680));
 }
 
-// Per agent and step: 732 floats of a row (729 padded), 2 actions of 4 bytes, 1 byte active, 4 reward, 1 left
-// the game; per replica 3 flags.
+// Per agent and step: 732 floats of a row (729 padded), 2 actions of 4 bytes, 1 byte for active, 4 for the
+// reward, 1 for having left the game. Per replica: 3 flags.
 TEST(WorkTest, BytesOfTheEnvironment) {
   EXPECT_DOUBLE_EQ(environment_work(tag_trajectory(20)).bytes, 105 * (732 * 4 + 8 + 1 + 4 + 1) + 3);
   EXPECT_DOUBLE_EQ(random_play_work(tag_trajectory(20)).bytes, 105 * 8);
@@ -90,11 +91,11 @@ TEST(WorkTest, BytesOfTheEnvironment) {
 TEST(WorkTest, BytesOfInferenceAndUpdate) {
   const Trajectory trajectory = tag_trajectory(20);
   const double row = 732 * 4;
-  // reads the row, writes 2 actions, log-probability, value; reads the last row and writes its value once in
-  // 20 steps
+  // Reads the row; writes 2 actions, log-probability and value. Once in 20 steps, reads the last row and
+  // writes its value.
   EXPECT_DOUBLE_EQ(inference_work(trajectory, a2c()).bytes, 105 * (row + 8 + 4 + 4 + (row + 4) / 20));
-  // returns: reward, value, active, left, advantage, target, mask, and 3 flags for each of two policies;
-  // then row, actions, log-probability, value, advantage, target, mask
+  // Returns: reward, value, active, left, advantage, target, mask, plus 3 flags for each of two policies.
+  // Then: row, actions, log-probability, value, advantage, target, mask.
   const double returns = 105 * (4 + 4 + 1 + 1 + 4 + 4 + 1) + 2 * 3,
                epoch = 105 * (row + 8 + 4 + 4 + 4 + 4 + 1);
   EXPECT_DOUBLE_EQ(update_work(trajectory, a2c()).bytes, returns + epoch);
@@ -108,7 +109,8 @@ TEST(WorkTest, BytesOfInferenceAndUpdate) {
   Config ppo = a2c();
   for (PolicySettings& policy : ppo.policies) {
     policy.algorithm = PpoSettings();
-    policy.algorithm.as<PpoSettings>().num_epochs = 2;  // 4 minibatches: gathered: read, written, read again
+    // With 4 minibatches, rows are gathered: read, written and read again.
+    policy.algorithm.as<PpoSettings>().num_epochs = 2;
   }
   EXPECT_DOUBLE_EQ(update_work(trajectory, ppo).bytes, returns + 2 * 3 * epoch);
 }

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""bits.py: SHA-256 of what short trainings learn, for changes of the source that must not change a bit.
+"""bits.py: SHA-256 of what short training runs learn, to check changes of the source that must not change any
+bit.
 
 usage: bits.py WDTRAIN > before.txt
        bits.py WDTRAIN --expect before.txt
 
-Each line is a name and the hash of the run's weights, checkpointed moments and metrics (those of time left out). The hashes hold for
-one kind of processor and one version of LibTorch alone, so they are compared between two builds on one machine.
+Each line is a name and the hash of the run's weights, checkpointed moments and metrics (without time
+metrics). The hashes are valid only for one type of processor and one version of LibTorch, so compare them
+between two builds on one machine.
 """
 import argparse
 import hashlib
@@ -20,7 +22,7 @@ SMALL_TAG = ["--env", "tag_continuous", "--set", "env.num_runners=20", "--set", 
 
 
 def both(settings):
-    """The same settings for the two policies of a game of tag."""
+    """The same settings for the two policies of a tag game."""
     return ["--set", f"policy={{tagger: {{{settings}}}, runner: {{{settings}}}}}"]
 
 

@@ -1,4 +1,4 @@
-"""Registers, memory and stores of the kernels that were built, as cuobjdump reads them from the object files.
+"""Registers, memory and stores of the compiled kernels, as cuobjdump reads them from the object files.
 
     python3 tests/build/device_code.py [BUILD_DIR]     prints a table of all kernels
 """
@@ -13,14 +13,16 @@ import sys
 
 
 def find_tool():
-    """Of the toolkit, or the wheel nvidia-cuda-cuobjdump beside this Python's; None where there is none."""
+    """Path of cuobjdump from the toolkit or from the wheel nvidia-cuda-cuobjdump of this Python; None if
+    there is none."""
     wheels = [pathlib.Path(path) / "nvidia/cu13/bin" for path in sys.path]
     return shutil.which("cuobjdump", path=os.pathsep.join(map(str, [os.environ.get("PATH", ""), "/usr/local/cuda/bin", *wheels])))
 
 
 def dump(option, path):
     tool = find_tool()
-    beside = {**os.environ, "PATH": os.path.dirname(tool) + os.pathsep + os.environ.get("PATH", "")}  # nvdisasm
+    # cuobjdump runs nvdisasm, which is in the same folder.
+    beside = {**os.environ, "PATH": os.path.dirname(tool) + os.pathsep + os.environ.get("PATH", "")}
     return subprocess.run([tool, option, path], check=True, capture_output=True, text=True, env=beside).stdout
 
 
@@ -29,12 +31,13 @@ class Kernel:
     symbol: str
     file: pathlib.Path
     registers: int
-    stack: int  # [bytes] of local memory a thread: arrays indexed at run time, spilled registers
+    # [bytes] of local memory per thread: arrays indexed at run time, spilled registers
+    stack: int
     shared: int  # [bytes], static
 
     @property
     def name(self):
-        """sample_row, decide_kernel, step_kernel<Cartpole, 8>."""
+        """A short name, such as sample_row, decide_kernel or step_kernel<Cartpole, 8>."""
         plain = subprocess.run(["c++filt", self.symbol], check=True, capture_output=True, text=True).stdout
         plain = plain.replace("(anonymous namespace)::", "").replace("wd::cuda::", "")
         body = re.search(r"for_each_kernel<&?\(?(?:void )?(?:wd::)?(\w+(?:<.*?>(?=\())?)", plain)
@@ -53,7 +56,8 @@ def kernels(path):
 
 
 def functions(text, begins):
-    """Text of each function by its symbol, where `begins` matches a function's first line."""
+    """Maps each symbol to the text of its function; the regular expression `begins` matches a function's
+    first line."""
     parts = re.split(begins, text, flags=re.MULTILINE)
     return dict(zip(parts[1::2], parts[2::2]))
 

@@ -1,4 +1,5 @@
-"""device_code_test.py: what the compiler made of the kernels: no local memory, blocks that fit, rows stored 16 bytes at a time."""
+"""device_code_test.py: properties of the compiled kernels: no local memory, launchable blocks, rows stored
+16 bytes at a time."""
 
 import os
 import re
@@ -13,7 +14,7 @@ pytestmark = [
     pytest.mark.skipif(not OBJECTS, reason="this build has no CUDA"),
     pytest.mark.skipif(device_code.find_tool() is None, reason="there is no cuobjdump"),
 ]
-MOST_THREADS = 1024  # of a block that one replica has to itself (include/wd/detail/cuda_executor.cuh)
+MOST_THREADS = 1024  # per block that has one replica to itself (include/wd/detail/cuda_executor.cuh)
 
 
 def every_kernel():
@@ -36,7 +37,8 @@ def test_the_largest_blocks_have_registers():
 
 
 def test_rows_of_a_block_are_stored_16_bytes_at_a_time():
-    """tag_continuous's: in PTX a float4 is a row's, since the state is copied as integers; the machine code keeps its width."""
+    """Checks tag_continuous: in PTX, float4 stores can only come from rows, because the state is copied as
+    integers; the machine code keeps their width."""
     (path,) = [path for path in OBJECTS if path.name == "tag_continuous.env.cu.o"]
     (kernel,) = [kernel for kernel in device_code.kernels(path) if kernel.name == "step_kernel<TagContinuous, 0>"]
     rows = len(re.findall(r"\bst\.global\.v4\.f32\b", device_code.ptx(path)[kernel.symbol]))

@@ -1,4 +1,4 @@
-"""format_test.py: every source is formatted, and none of its lines is longer than 110 columns."""
+"""format_test.py: every source file is formatted, and no line is longer than 110 columns."""
 
 import os
 import pathlib

@@ -1,4 +1,5 @@
-"""front_door_test.py: what ./wd installs, configures and builds, and what it says; apt, pip, CMake and the rest are played by scripts."""
+"""front_door_test.py: what ./wd installs, configures, builds and prints. Scripts replace apt, pip, CMake
+and other programs."""
 
 import os
 import shutil
@@ -13,7 +14,7 @@ UNKNOWN = "E: Unable to locate package g++"
 
 
 def play(folder, name, *lines):
-    """A program that does what the lines say."""
+    """Creates a fake program: a shell script with the given lines."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text("\n".join(["#!/bin/bash", *lines]) + "\n")
     (folder / name).chmod(0o755)
@@ -21,8 +22,8 @@ def play(folder, name, *lines):
 
 @pytest.fixture
 def setup(tmp_path):
-    """Runs `./wd setup PURPOSE` on a machine without packages, where apt fails with each of the messages in turn and then always with the
-    last one; gives the result and apt's calls."""
+    """Runs `./wd setup PURPOSE` on a machine without packages. apt fails with each of the messages in
+    turn, and then always with the last one. Returns the result and the calls of apt."""
     shutil.copy(SOURCE / "wd", tmp_path)
     tools = tmp_path / "tools"
     play(tools, "dpkg-query", "exit 1")
@@ -74,7 +75,8 @@ def test_only_tests_install_what_only_tests_need(purpose, tests, setup):
 
 @pytest.fixture
 def machine(tmp_path):
-    """Runs ./wd where all packages are installed and there is an nvcc; gives what it did: one line a call of pip, cmake or ctest."""
+    """Runs ./wd with all packages and nvcc installed. Returns what it did: one line per call of pip, cmake
+    or ctest."""
     for name in ("wd", "requirements.txt"):
         shutil.copy(SOURCE / name, tmp_path)
     (tmp_path / "tests").mkdir()
@@ -109,14 +111,14 @@ def test_training_without_a_gpu_builds_for_the_cpu_and_tests_add_the_rest(machin
     first = machine("train")
     assert first["configured"] == configured("cpu", "build", "OFF")
     assert first["built"] == ["wdtrain"]
-    assert len(first["wheels"]) == 1  # what only tests need is not installed
+    assert len(first["wheels"]) == 1  # packages needed only by tests are not installed
     assert machine("train")["configured"] == []
     tests = machine("test")
-    assert tests["configured"] == configured("cuda", "build", "ON", fresh=False)  # what is compiled stays
+    assert tests["configured"] == configured("cuda", "build", "ON", fresh=False)  # compiled files are kept
     assert tests["built"] == ["all"]
     assert len(tests["wheels"]) == 2
     assert "--test-dir build " in tests["tested"][0] and "--label-exclude slow" in tests["tested"][0]
-    again = machine("train")  # CUDA, once there, is not taken away
+    again = machine("train")  # an existing CUDA build is kept
     assert again["configured"] == [] and again["built"] == ["wdtrain"]
 
 

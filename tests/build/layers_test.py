@@ -1,4 +1,4 @@
-"""layers_test.py: no room of the source includes one below it in the table of docs/architecture.md."""
+"""layers_test.py: no room of the source includes a room below it in the table of docs/architecture.md."""
 
 import os
 import pathlib
@@ -27,7 +27,7 @@ def includes(path):
 
 
 def crossings(place, files, read):
-    """Includes of a room by one above it in the table, where they must not be."""
+    """Forbidden includes: those of a room that is below the including room in the table."""
     owner = {}
     for path in files:
         first = read(path)[:1] if path.suffix != ".h" else []

@@ -1,4 +1,4 @@
-// no_bundled_environments.cpp: stands in for the library's environments in a program that brings its own.
+// no_bundled_environments.cpp: replaces the library's environments in a program that has its own.
 #include "wd/environment.h"
 
 namespace wd::detail {

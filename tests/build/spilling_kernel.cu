@@ -1,4 +1,4 @@
-// spilling_kernel.cu: a kernel that needs more registers than it may have; our flags must refuse it.
+// spilling_kernel.cu: a kernel that needs more registers than allowed; our flags must reject it.
 constexpr int kValues = 96;
 
 __global__ void __launch_bounds__(1024, 2) spill(float* x) {

@@ -1,4 +1,4 @@
-"""without_cuda_test.py: the program that a build without CUDA makes, as a build with CUDA sees it."""
+"""without_cuda_test.py: tests, in a build with CUDA, the program that a build without CUDA creates."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""`wdtrain check` passes environments that keep the contract, and notices every rule that one breaks."""
+"""`wdtrain check` accepts environments that keep the contract, and detects every broken rule."""
 
 import os
 import pathlib
@@ -19,12 +19,12 @@ def check(program, *arguments):
 
 
 def failed(output):
-    """What failed, and with what words."""
+    """The failed checks and their messages."""
     lines = [line.removeprefix("FAILED").strip() for line in output.splitlines() if line.startswith("FAILED")]
     return "\n".join(lines)
 
 
-# Which checks must fail, and what they must say.
+# The checks that must fail and the messages they must print.
 FAULTS = {
     "push": ["phases backward", "phases shuffled", "the reward"],
     "neighbour": ["phases backward", "state field 'x' of agent"],
@@ -65,7 +65,7 @@ def test_every_fault_is_found(fault):
         assert words in failed(output), output
 
 
-# Calls that do not end, and what is said of where they are.
+# Calls that do not end, and the location that must be reported.
 ENDLESS = {
     "loop": "step 1: step(), phase 1: has not ended for 5 s",
     "apart": "phases on three threads, which must all come to the same phases: has not ended for 5 s",

@@ -1,5 +1,4 @@
-// faulty.cu: a game that breaks one rule of the contract, whichever is asked for: `wdtrain check` must notice
-// each.
+// faulty.cu: a game that breaks one selectable rule of the contract; `wdtrain check` must detect each fault.
 #include <wd/env.h>
 
 #include <cstdlib>
@@ -19,7 +18,7 @@ struct Faulty {
     kHidden,
     kDerive,
     kStatistic,
-    // Indices that lead out of an array.
+    // Out-of-bounds indices.
     kBefore,
     kBehind,
     kFar,
@@ -29,18 +28,18 @@ struct Faulty {
     kFarEntry,
     kMaskEntry,
     kNoMask,
-    // Actions that are read as what they are not.
+    // Actions that are read as another kind, head or component.
     kHead,
     kNobodysAction,
     kKind,
     kBox,
     kComponent,
     kMixed,
-    // Calls that do not end, or end badly.
+    // Calls that do not end, or crash.
     kDivision,
     kLoop,
     kApart,
-    // The program ends, and nothing failed.
+    // The program exits although nothing failed.
     kExit
   };
 
@@ -155,7 +154,7 @@ struct Faulty {
     return static_cast<float>(a.discrete(i, p.fault == kHead ? 1 : 0));
   }
 
-  // Memory that is not in the state.
+  // State outside of the environment's state fields.
   WD_FN static int hidden(const Params& p) {
 #ifndef __CUDACC__
     static int calls = 0;

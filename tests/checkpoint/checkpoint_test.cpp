@@ -1,5 +1,5 @@
-// checkpoint_test.cpp: checkpoints come back as they were; damage and lies are noticed; what is kept, and
-// what goes.
+// checkpoint_test.cpp: checkpoints are restored exactly, damaged or inconsistent ones are detected, and the
+// right ones are kept.
 #include "wd/checkpoint.h"
 
 #include <ATen/ATen.h>
@@ -56,7 +56,7 @@ CheckpointInfo info_of(double mean_return) {
   return info;
 }
 
-// Saves checkpoints 1 .. count of a run; the returns decide which is best.
+// Saves checkpoints 1 .. count of a run; the returns determine which is best.
 void save(const fs::path& run, const std::vector<double>& returns, int keep_last = 3) {
   Checkpoints checkpoints(run / "checkpoints", keep_last);
   for (std::size_t k = 0; k < returns.size(); ++k) {
@@ -127,7 +127,7 @@ TEST(Checkpoint, KeepsTheLastAndTheBest) {
   EXPECT_EQ(fs::read_symlink(run.path / "checkpoints" / "best"), "00000002");
 }
 
-// C3: whatever byte of whatever file changes, and wherever a file ends.
+// C3: any changed byte and any truncation of any file.
 TEST(CheckpointC3, AnyFlippedBitIsNoticedAndTheOlderOneIsUsed) {
   const TemporaryFolder run;
   save(run.path, {1.0, 2.0});
@@ -178,7 +178,7 @@ TEST(CheckpointC3, WhereNoneCanBeReadNothingIsBegunAnew) {
               HasSubstr("none of its 1 checkpoints can be read"));
 }
 
-// A manifest with a checksum that is right, whatever it says.
+// A manifest with a correct checksum, whatever its content.
 std::string sealed(const std::string& body) {
   const TemporaryFolder folder;
   write_text(folder.path / "body", body);
@@ -194,7 +194,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text.replace(at, from.size(), to);
 }
 
-// C6: a manifest may be whole and lie.
+// C6: a manifest may be undamaged and still contain wrong claims.
 TEST(CheckpointC6, HostileManifestsAreRefused) {
   const std::string text = checkpoint::encode({info_of(1.0), {{"config.yaml", {1, 2}}}});
   const std::string body = text.substr(14, text.size() - 14 - 28);
@@ -243,7 +243,8 @@ TEST(CheckpointC6, ALinkInPlaceOfAFileIsRefused) {
               HasSubstr("replicas.safetensors: there is no such file"));
 }
 
-// A file with one more tensor than `tensors`, whose data are a hole as large as the header says.
+// Writes a file with one more tensor than `tensors`. The data of that tensor are a hole of the size that the
+// header states.
 void write_with_a_hole(const fs::path& path, const std::vector<NamedTensor>& tensors,
                        const std::string& dtype, const std::string& shape, std::uint64_t bytes) {
   write_safetensors(path, views_of(tensors));
@@ -261,7 +262,7 @@ void write_with_a_hole(const fs::path& path, const std::vector<NamedTensor>& ten
   fs::resize_file(path, fs::file_size(path) + bytes);
 }
 
-// C6: tensors whose memory this machine does not have. A form is checked before memory is taken for it.
+// C6: tensors larger than this machine's memory. The shape is checked before memory is allocated.
 TEST(CheckpointC6, TensorsThatNobodyAsksForAndTensorsOfAnotherShapeAreRefusedBeforeTheyAreRead) {
   const TemporaryFolder run;
   save(run.path, {1.0});
@@ -301,14 +302,14 @@ TEST(CheckpointC6, FilesAndTensorsAreThoseOfTheTraining) {
   forms = all;
   forms["weights/shared"].push_back({"head", at::kFloat, {1}});
   EXPECT_THAT(message_of([&] { read_snapshot(read, forms); }), HasSubstr("has no tensor 'head'"));
-  // An element type that the format knows and this program does not.
+  // An element type that the format has but this program does not support.
   const std::uint16_t half = 0;
   write_safetensors(read.folder / "replicas.safetensors",
                     std::vector<TensorView>{{"blocks", "F16", {1}, std::as_bytes(std::span(&half, 1))}});
   EXPECT_THAT(message_of([&] { read_snapshot(read, all); }), HasSubstr("'blocks' is F16 [1] where U8 [32]"));
 }
 
-// What playing needs is verified where the rest is no matter.
+// The parts that evaluation needs are verified even if the other parts are ignored.
 TEST(CheckpointC3, WeightsAloneAreVerifiedWhereNoMoreIsAskedFor) {
   const TemporaryFolder run;
   save(run.path, {1.0});
@@ -331,7 +332,7 @@ TEST(CheckpointC3, WeightsAloneAreVerifiedWhereNoMoreIsAskedFor) {
   EXPECT_FALSE(is_checkpoint(run.path));
 }
 
-// C2: a disk that is full when a checkpoint is due.
+// C2: the disk is full when a checkpoint is due.
 TEST(CheckpointC2, AFullDiskLeavesTheOldOnes) {
   const TemporaryFolder run;
   save(run.path, {1.0});

@@ -1,4 +1,5 @@
-"""C1, C2, C4 at length: every failpoint until it is never reached, every call that can fail, and 200 random moments."""
+"""C1, C2, C4 at length: every failpoint until it is no longer reached, every call that can fail, and 200
+random moments."""
 
 import random
 import shutil
@@ -33,7 +34,8 @@ def begun(folder):
 
 
 def go_on(folder, arguments):
-    """As their user would: on from a checkpoint where there is one; before the first one nothing was lost."""
+    """Continues as a user would: from a checkpoint if there is one; before the first checkpoint nothing is
+    lost."""
     if begun(folder) or any(p.name.isdigit() for p in (folder / "checkpoints").glob("*")):
         return resume(folder)
     shutil.rmtree(folder)

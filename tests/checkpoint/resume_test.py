@@ -1,4 +1,4 @@
-"""Going on with a run: the same bits as if it had never stopped, and what is refused."""
+"""Resuming a run: the same bits as without an interruption, and the cases that are refused."""
 
 import json
 import os
@@ -27,13 +27,13 @@ def unharmed(request, tmp_path_factory):
 
 
 def event_steps(folder):
-    """Steps of the events, read from the records' framing: length, its checksum, the event, its checksum."""
+    """Steps of the events, parsed from the records: length, its checksum, the event, its checksum."""
     (path,) = folder.glob("events.out.tfevents.*")
     data, steps, at = path.read_bytes(), [], 0
     while at < len(data):
         (length,) = struct.unpack_from("<Q", data, at)
         event = data[at + 12 : at + 12 + length]
-        if event[9] == 0x10:  # field 2: the step, behind nine bytes of wall time
+        if event[9] == 0x10:  # field 2 is the step; it follows nine bytes of wall time
             step, shift, k = 0, 0, 10
             while True:
                 step |= (event[k] & 0x7F) << shift

@@ -1,4 +1,4 @@
-"""Short trainings for tests of checkpoints: how they are started, and what is left of them."""
+"""Short training runs for tests of checkpoints: how to start them, and what they leave."""
 
 import json
 import os
@@ -13,7 +13,7 @@ ALGORITHM = "policy={{tagger: {{algorithm: {0}}}, runner: {{algorithm: {0}, mode
 
 
 def options(env, algorithm, iterations=12, setting="trainer.precision=fp32"):
-    """One iteration is 7 steps of 8 replicas: episodes end within rollouts and go on across them."""
+    """One iteration is 7 steps of 8 replicas: episodes end within rollouts and continue across them."""
     if env == "cartpole":
         policy = ["--set", f"policy={{shared: {{algorithm: {algorithm}}}}}", "--stop_return", "none"]
     else:
@@ -23,7 +23,7 @@ def options(env, algorithm, iterations=12, setting="trainer.precision=fp32"):
 
 
 def run(*arguments, failpoint=None, **settings):
-    """The finished process; a killed one has a negative return code."""
+    """Returns the finished process; a killed one has a negative return code."""
     environment = dict(os.environ)
     if failpoint is not None:
         environment["WD_FAILPOINT"] = failpoint
@@ -32,7 +32,7 @@ def run(*arguments, failpoint=None, **settings):
 
 
 def left(folder):
-    """All that must be the same: lines of metrics without times, weights, and the newest checkpoint's tensors."""
+    """Everything that must be equal: metrics without times, weights, and tensors of the newest checkpoint."""
     rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     metrics = [{k: v for k, v in row.items() if not k.startswith("time/")} for row in rows]
     files = [*(folder / "weights").iterdir(), *(folder / "checkpoints" / "latest").rglob("*.safetensors")]
@@ -40,7 +40,7 @@ def left(folder):
 
 
 def resume(folder):
-    """Goes on to the end; a run that was killed before its first checkpoint is begun anew by the caller."""
+    """Continues to the end; if a run was killed before its first checkpoint, the caller starts it again."""
     done = run("--resume", folder)
     assert done.returncode == 0, done.stderr
     return left(folder)
@@ -54,7 +54,7 @@ def wait_for(condition, timeout=30):
 
 
 def iterations(folder):
-    """Lines of metrics so far."""
+    """Number of lines in metrics.jsonl so far."""
     try:
         return len((folder / "metrics.jsonl").read_text().splitlines())
     except FileNotFoundError:

@@ -1,4 +1,5 @@
-"""Folders that somebody else made, moved, deleted or filled: nothing outside of a run is touched, and a run goes on where it can."""
+"""Run folders that others created, moved, deleted or filled: nothing outside of a run is touched, and a
+run continues if it can."""
 
 import json
 import os
@@ -52,7 +53,7 @@ def test_a_checkpoint_outside_of_its_run_is_refused_and_nothing_is_touched(finis
         assert contents(project) == before
     (project / "config.yaml").unlink()
     assert "config.yaml is missing" in go_on(project).stderr
-    # What the message proposes works.
+    # The remedy that the message suggests works.
     assert run(*options("cartpole", "PPO", 1), "--run_dir", tmp_path / "new", "--warm_start", project / "models" / "mybest").returncode == 0
 
 
@@ -182,7 +183,7 @@ def test_going_on_tells_what_is_made_again_and_puts_the_old_error_by(tmp_path):
     arguments = [*options("cartpole", "PPO", 6), "--set", "saving.checkpoint_freq=4", "--run_dir", folder]
     assert run(*arguments, "--fault", "iter=4,kind=segv").returncode == -signal.SIGSEGV
     assert json.loads((folder / "error.json").read_text())["iteration"] == 4
-    # summary.json is written once a second: here, the number of a killed run is put in.
+    # summary.json is written once per second; this test inserts the number of a killed run.
     summary = json.loads((folder / "summary.json").read_text())
     (folder / "summary.json").write_text(json.dumps({**summary, "iterations": 3}))
     done = subprocess.run([WDTRAIN, "--resume", str(folder)], capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""`wdtrain bench`: numbers that go together, sweeps whose settings each leave a row, and where a training's time goes."""
+"""`wdtrain bench`: consistent numbers, sweeps with a row per setting, and the profile of a training run."""
 
 import json
 import os
@@ -159,7 +159,8 @@ def test_on_a_terminal_the_profile_stands_in_lines_of_its_own(tmp_path):
     try:
         while part := os.read(reader, 65536):
             shown += part
-    except OSError:  # the other end is closed
+    # The other end is closed.
+    except OSError:
         pass
     assert process.wait(60) == 0
     before = shown.split(b"profile of 3 iterations")[0]

@@ -1,4 +1,4 @@
-"""`wdtrain envs` lists and describes what the environments say of themselves."""
+"""`wdtrain envs` lists the environments and prints their own descriptions."""
 
 import json
 

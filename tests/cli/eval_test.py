@@ -1,4 +1,5 @@
-"""`wdtrain eval` plays as many episodes as it was told to, of a run or of other players, and repeats to the byte."""
+"""`wdtrain eval` plays the requested number of episodes, of a run or of other players, and gives the same
+bytes when repeated."""
 
 import json
 import shutil
@@ -12,7 +13,7 @@ from cli.program import output, wdtrain
 
 @pytest.fixture(scope="module")
 def tag_run(tmp_path_factory):
-    """A short training of a small game of tag."""
+    """A short training run of a small tag game."""
     folder = tmp_path_factory.mktemp("runs") / "tag"
     output("--env", "tag_continuous", "--run_dir", folder, "--num_envs", 8, "--train_batch_size", 160, "--total_steps", 160,
            "--device", "cpu", "--quiet", "--set", "env.num_taggers=2", "--set", "env.num_runners=5", "--set", "env.episode_length=40",
@@ -36,7 +37,7 @@ def test_every_episode_counts_once(cartpole_run):
     assert result["episodes"] == 300
     assert result["players"] == {"cart": "trained"}
     length, returns = result["length"], result["returns"]["cart"]
-    assert length == returns  # a reward of 1 a step
+    assert length == returns  # the reward is 1 per step
     assert length["low"] < length["mean"] < length["high"]
 
 
@@ -83,14 +84,14 @@ def test_threads_do_not_matter(tag_run):
 
 
 def test_a_quota_for_each_replica_does_not_favour_short_episodes(cartpole_run):
-    """Random play lasts 22.3 steps on average: the first 300 episodes to end would be far shorter."""
+    """Random play lasts 22.3 steps on average; the first 300 episodes to end would be far shorter."""
     result = evaluate(cartpole_run, "--episodes", 1500, "--policy", "cart=random")
     assert result["players"] == {"cart": "random"}
     assert 21.0 < result["length"]["mean"] < 23.5
 
 
 def with_weights(run, folder, change):
-    """A copy of a run whose weights of policy shared are `change(tensors)`."""
+    """A copy of a run in which `change(tensors)` replaces the weights of the policy named shared."""
     shutil.copytree(run, folder, symlinks=True)
     path = folder / "weights" / "shared.safetensors"
     save_file(change(load_file(path)), path)
@@ -155,7 +156,7 @@ def trained_on(folder, *settings):
 
 
 def lengths(run, *arguments):
-    """Of greedy players, who do on a start always the same, by the evaluation's seed."""
+    """Episode lengths per evaluation seed. Greedy players always play the same way from a given start."""
     results = [evaluate(run, "--greedy", "--episodes", 30, "--seed", seed, *arguments) for seed in range(1, 6)]
     (starts,) = {result["starts"] for result in results}
     return starts, [result["length"] for result in results]
@@ -186,7 +187,7 @@ def test_a_pool_is_that_of_the_training(tmp_path):
     assert starts == "training"
     one = evaluate(run, "--greedy", "--episodes", 30, "--set", "env.reset=fixed")["length"]
     assert one["std"] == 0, "the pool's first start is the fixed one"
-    # All values being a or b, (mean - a) (b - mean) is their variance: every seed must lead to the same b.
+    # If all values are a or b, (mean - a) (b - mean) is their variance: every seed must lead to the same b.
     a, mixed = one["mean"], [length for length in pool if length["mean"] != one["mean"]]
     others = {round(length["mean"] + length["std"] ** 2 * 29 / 30 / (length["mean"] - a), 3) for length in mixed}
     assert len({length["mean"] for length in mixed}) > 1 and len(others) == 1
@@ -209,7 +210,7 @@ def test_statistics_of_tag(tag_run):
     assert set(result["statistics"]) == {"tags", "survival"}
     tags, survival = (result["statistics"][name]["mean"] for name in ("tags", "survival"))
     assert 0 < tags < 5 and 0 < survival < result["length"]["mean"] <= 40
-    # The rules, in means of episodes: a tag pays 10 and costs 10, and who is left at the end gets 1.
+    # The rules, as means over episodes: a tag pays 10 and costs 10, and each runner left at the end gets 1.
     assert result["returns"]["runner"]["mean"] == pytest.approx((-10 * tags + (5 - tags)) / 5, abs=1e-4)
     assert result["returns"]["tagger"]["mean"] == pytest.approx(10 * tags / 2, abs=1e-4)
 

@@ -1,4 +1,5 @@
-"""What surrounds a process: readers that pause, files that are devices, limits, signals, hostile input, an environment that crashes."""
+"""The surroundings of a process: readers that pause, output files that are devices, limits, signals,
+hostile input, and an environment that crashes."""
 
 import fcntl
 import json
@@ -19,7 +20,7 @@ CHATTY = ["--env", "cartpole", "--num_envs", "2", "--train_batch_size", "8", "--
           "--device", "cpu", "--set", "saving.metrics_log_freq=1", "--set", "saving.checkpoint_freq=0"]
 
 
-# --- outputs that a user names ---
+# --- user-specified outputs ---
 
 
 def trace(tmp_path, out):
@@ -60,7 +61,8 @@ def test_an_output_that_is_a_device_stays_one(tmp_path):
     assert done.returncode == 0 and stat.S_ISCHR((tmp_path / "null").stat().st_mode), done.stderr
 
 
-# --- readers that pause: 400 lines of progress, more than twice what a pipe of 4 KiB and we ourselves keep ---
+# --- readers that pause: 400 lines of progress, more than twice the size of a 4 KiB pipe plus our own buffer
+# ---
 
 
 def small_pipe():
@@ -72,7 +74,7 @@ def small_pipe():
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("streams", ["stdout", "both"])
 def test_a_reader_that_pauses_does_not_stop_training(workers, streams, tmp_path):
-    read_end, write_end = small_pipe()  # nobody reads until the end
+    read_end, write_end = small_pipe()  # nothing is read until the end
     more = ["--num_workers", "2", "--step_seconds", "20"] if workers else []
     count = 100 if workers else 400
     process = subprocess.Popen([WDTRAIN, *CHATTY, "--total_steps", str(8 * count), *more, "--run_dir", str(tmp_path / "run")], stdout=write_end,
@@ -106,7 +108,7 @@ def test_a_dumb_terminal_that_is_stopped_does_not_stop_training(tmp_path):
     ours, theirs = os.openpty()
     process = subprocess.Popen([WDTRAIN, *CHATTY, "--total_steps", "3200", "--run_dir", str(tmp_path / "run")], stdin=theirs, stdout=theirs, stderr=theirs,
                                env={**os.environ, "TERM": "dumb"})
-    assert process.wait(timeout=60) == 0  # nobody reads
+    assert process.wait(timeout=60) == 0  # nothing reads the terminal
     assert iterations(tmp_path / "run") == 400
     os.close(ours)
     os.close(theirs)

@@ -1,4 +1,4 @@
-"""Runs the program as people do."""
+"""Runs the program as users do."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""`wdtrain trace` plays what the script says, up to the episode's end, and refuses scripts that make no sense."""
+"""`wdtrain trace` plays a script until the episode ends, and rejects invalid scripts."""
 
 import json
 

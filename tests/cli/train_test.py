@@ -1,4 +1,5 @@
-"""Training from the command line: what a run leaves, how options and files go together, how a signal ends it."""
+"""Training from the command line: the files of a run, how options and files combine, and how a signal ends
+a run."""
 
 import json
 import os
@@ -51,7 +52,7 @@ def test_every_documented_metric_is_logged_and_no_other(tmp_path):
     assert all(value is not None for value in last.values())
     assert 0 < last["env/survival"] <= 20
     assert last["tagger/reward_min"] <= last["tagger/reward_mean"] <= last["tagger/reward_max"]
-    # Almost uniform choices among 21: the deviation is sqrt((21^2 - 1) / 12) = 6.06.
+    # Almost uniform choices among 21: the standard deviation is sqrt((21^2 - 1) / 12) = 6.06.
     assert 5 < last["runner/action_std_over_time/turn"] < 7
 
 
@@ -186,7 +187,7 @@ def test_log_txt_holds_why_a_run_ended_early(tmp_path):
 
 
 def test_a_finished_run_says_what_goes_on(tmp_path):
-    """A return that was reached is not lifted by more steps."""
+    """A run that stopped at its target return is not continued by a larger number of steps."""
     begin = ["--env", "cartpole", "--device", "cpu", "--quiet", "--stop_return", 5]
     output(*begin, "--run_dir", tmp_path / "one")
     steps = summary(tmp_path / "one")["env_steps"]

@@ -1,4 +1,4 @@
-"""Wrong input ends with exit code 2 and a message on stderr that says what was meant; help and version are readable."""
+"""Wrong input ends with exit code 2 and a helpful message on stderr; help and version are readable."""
 
 import os
 import re

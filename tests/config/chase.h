@@ -1,4 +1,4 @@
-// chase.h: an environment that is nothing but parameters and roles.
+// chase.h: an environment that has only parameters and roles.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace wd::test {
 
-// The parameters of WarpDrive's tag games, by type and range as ours have them.
+// The parameters of WarpDrive's tag games, with the types and ranges of ours.
 struct Chase {
   int num_taggers = 2, num_runners = 3;
   float grid_length = 10.0f, tagging_distance = 0.01f, tag_penalty_for_runner = 0.0f;
@@ -40,7 +40,7 @@ inline EnvironmentAccess access_to(Chase& chase) {
   return {[&chase](Fields& fields) { chase.describe(fields); }, [&chase] { return chase.spec(); }};
 }
 
-// Finds "chase", and nothing else.
+// Finds only "chase".
 inline EnvironmentLookup lookup_of(Chase& chase) {
   return [&chase](const std::string& name) {
     if (name != "chase") throw UsageError("no environment \"" + name + "\"; did you mean \"chase\"?");

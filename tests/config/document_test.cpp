@@ -1,4 +1,4 @@
-// document_test.cpp: any bytes are a tree or a problem with its place, within a second.
+// document_test.cpp: any bytes give a tree or a problem with its position, within a second.
 #include "src/config/document.h"
 
 #include <gtest/gtest.h>
@@ -81,7 +81,7 @@ TEST(Document, AcceptsWhatIsHarmless) {
   EXPECT_EQ(refusal(std::string(32, '[') + std::string(32, ']')), "");
 }
 
-// CPU time: the machine may be busy.
+// Measures CPU time, because the machine may be busy.
 double seconds(const std::string& text) {
   const std::clock_t start = std::clock();
   refusal(text);
@@ -106,7 +106,7 @@ TEST(Document, I1_HostileTextsEndWithinASecond) {
   }
 }
 
-// Not only what people write by mistake: cut, doubled and flipped bytes of a good file.
+// Tries more than typical mistakes: a good file with truncated, duplicated and flipped bytes.
 TEST(Document, I1_MutatedTextsAreReadOrRefused) {
   const std::string good =
       "name: \"x\"\nenv: {a: 1, b: [1, 2.5]}\npolicy:\n  p:\n    lr: [[0, 1e-3], [1e6, 0]]\n    t: |\n      "

@@ -1,4 +1,4 @@
-// fixture.h: configurations of the environment "chase", from files that live as long as a test.
+// fixture.h: configurations of the environment "chase", in files that exist during a test.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ class ConfigTest : public testing::Test {
                testing::UnitTest::GetInstance()->current_test_info()->name());
     std::filesystem::create_directories(folder_);
     previous_ = std::filesystem::current_path();
-    std::filesystem::current_path(folder_);  // so that messages hold short paths
+    std::filesystem::current_path(folder_);  // so that messages contain short paths
   }
   void TearDown() override {
     std::filesystem::current_path(previous_);
@@ -32,7 +32,7 @@ class ConfigTest : public testing::Test {
     std::ofstream(folder_ / name, std::ios::binary) << text;
   }
 
-  // Loads for the environment "chase"; chase_ then holds its parameters.
+  // Loads a configuration of the environment "chase" and fills chase_ with its parameters.
   Config load(ConfigSources sources) {
     chase_ = Chase{};
     return load_config(sources, lookup_of(chase_));
@@ -49,7 +49,7 @@ class ConfigTest : public testing::Test {
     return all;
   }
 
-  // The message with which a file is refused; empty when it is not.
+  // The error message for a file; empty if the file is accepted.
   std::string refusal(const std::string& text, std::vector<std::string> set = {}) {
     try {
       load_text(text, set);

@@ -1,4 +1,4 @@
-// load_test.cpp: layers, the order in which they count, and what one key says about another.
+// load_test.cpp: layers, their precedence, and how one key affects another.
 #include <gmock/gmock.h>
 
 #include "tests/config/fixture.h"
@@ -66,7 +66,7 @@ TEST_F(Load, TheEnvironmentsOwnFileServesWhereTheSearchFindsNone) {
   EXPECT_EQ(load_config(sources, lookup).trainer.seed, 8);
 }
 
-// As `policy: shared: {lr: 1e-3}` over a file that says much more.
+// A section such as `policy: shared: {lr: 1e-3}` above a file with many more settings.
 TEST_F(Load, APolicySectionLiesOverThatOfTheSameName) {
   write("configs/chase.yaml",
         "policy: {tagger: {algorithm: PPO, lr: 0.5, gamma: 0.5, model: {activation: tanh, fc_dims: [8]}}, "
@@ -251,7 +251,7 @@ TEST_F(Load, StopReturnCanBeSwitchedOff) {
 }
 
 TEST_F(Load, FloatsAreJudgedAsWritten) {
-  load_text("name: chase\nenv: {tagging_distance: 0.1}");  // 0.1f exceeds 0.1
+  load_text("name: chase\nenv: {tagging_distance: 0.1}");  // 0.1f is slightly above 0.1
   EXPECT_EQ(chase_.tagging_distance, 0.1f);
 }
 

@@ -1,4 +1,4 @@
-// numbers_test.cpp: the grammar of numbers, exact values, and texts that read back to the same bits.
+// numbers_test.cpp: the grammar of numbers, exact values, and texts that are parsed to the same bits.
 #include "src/config/numbers.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ TEST(Numbers, WholeNumbersInEveryForm) {
   EXPECT_EQ(whole("3G"), 3'000'000'000);
   EXPECT_EQ(whole("200e-2"), 2);
   EXPECT_EQ(whole("5.0"), 5);
-  EXPECT_EQ(whole("9223372036854775807"), INT64_MAX);  // no detour over double
+  EXPECT_EQ(whole("9223372036854775807"), INT64_MAX);  // not rounded through a double
   EXPECT_EQ(whole("-9223372036854775808"), INT64_MIN);
   EXPECT_EQ(whole("0e9999999"), 0);
 }
@@ -110,7 +110,7 @@ TEST(Numbers, PrintedNumbersReadBackToTheSameBits) {
     ASSERT_EQ(std::memcmp(&narrow, &narrow_again, sizeof narrow), 0) << format(narrow);
   }
   EXPECT_EQ(format(0.1f), "0.1");
-  EXPECT_EQ(format(1e-8), "1.0e-08");  // readers of YAML 1.1 take 1e-08 for text
+  EXPECT_EQ(format(1e-8), "1.0e-08");  // YAML 1.1 parsers read 1e-08 as text
 }
 
 TEST(Numbers, Ranges) {

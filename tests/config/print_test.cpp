@@ -1,4 +1,4 @@
-// print_test.cpp: what is printed says where values came from, and loads back to the same values.
+// print_test.cpp: the printed configuration states where values come from, and loads to the same values.
 #include <random>
 
 #include "tests/config/fixture.h"

@@ -22,7 +22,7 @@ struct Loaded {
   Describe describe() const {
     return [this](Fields& fields) { environment->describe(fields); };
   }
-  // The value of an environment's parameter, as text.
+  // The value of an environment parameter, as text.
   std::string parameter(const std::string& name) const {
     for (const FieldInfo& field : list_fields(describe())) {
       if (field.name == name) return field.value;
@@ -31,7 +31,7 @@ struct Loaded {
   }
 };
 
-// With the shipped configurations beneath, as the program does it.
+// Loads on top of the shipped configurations, as the program does.
 inline Loaded load_real(ConfigSources sources) {
   Loaded loaded;
   sources.search = {source_folder() / "configs"};

@@ -1,4 +1,4 @@
-// refuse_test.cpp: what is wrong in a file is named with its place, the allowed range and the nearest name.
+// refuse_test.cpp: an error in a file is reported with its position, the allowed range and the nearest name.
 #include <gmock/gmock.h>
 
 #include <ctime>
@@ -108,7 +108,7 @@ TEST_F(Refuse, PolicyMessages) {
   }
 }
 
-// Units of normalized returns and of rewards do not mix.
+// Normalized returns and raw rewards have different units and cannot be mixed.
 TEST_F(Refuse, NormalizedReturnsWithBootstrapsAtEveryStep) {
   const auto policy = [&](const std::string& text) {
     return refusal("name: chase\npolicy: {shared: " + text + "}");
@@ -207,11 +207,11 @@ TEST_F(Refuse, I1_MutatedFilesLoadOrAreRefused) {
         text.replace(at, random() % 9, 1, mark);
       }
     }
-    refusal(text);  // throws what is no ConfigError
+    refusal(text);  // lets anything but ConfigError escape
   }
 }
 
-// I1: suggestions take time, and a file has room for thousands of unknown keys.
+// I1: suggestions take time, and a file can hold thousands of unknown keys.
 TEST_F(Refuse, I1_ManyUnknownKeysEndWithinASecond) {
   for (const std::string head : {"", "env:\n", "policy:\n  shared:\n"}) {
     std::string text = "name: chase\n" + head;

@@ -1,4 +1,4 @@
-// roles_test.cpp: every role has one policy, and one policy serves equal spaces.
+// roles_test.cpp: every role has one policy, and the roles of one policy must have equal spaces.
 #include "tests/config/fixture.h"
 
 namespace wd::test {

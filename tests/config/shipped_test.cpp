@@ -1,4 +1,4 @@
-// shipped_test.cpp: every file in configs/ loads without a remark, and what is printed of it loads back.
+// shipped_test.cpp: every file in configs/ loads without warnings, and its printed form loads again.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// suggest_test.cpp: nearest names, and none where nothing is near; values of schedules.
+// suggest_test.cpp: nearest names, and none if no name is near; values of schedules.
 #include "src/base/suggest.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ namespace {
 TEST(Suggest, Distance) {
   EXPECT_EQ(edit_distance("", "abc"), 3);
   EXPECT_EQ(edit_distance("kitten", "sitting"), 3);
-  EXPECT_EQ(edit_distance("num_evns", "num_envs"), 1);  // neighbours swapped
+  EXPECT_EQ(edit_distance("num_evns", "num_envs"), 1);  // swap of adjacent characters
   EXPECT_EQ(edit_distance("PPO", "ppo"), 0);
 }
 
@@ -34,7 +34,7 @@ TEST(Schedule, ConstantAndPiecewiseLinear) {
   EXPECT_EQ(schedule.at(0), 0.1);
   EXPECT_EQ(schedule.at(1000), 0.1);
   EXPECT_DOUBLE_EQ(schedule.at(1500), 0.075);
-  EXPECT_EQ(schedule.at(2000), 1.0);  // equal steps: a jump
+  EXPECT_EQ(schedule.at(2000), 1.0);  // two points at the same step: a jump
   EXPECT_DOUBLE_EQ(schedule.at(2500), 1.5);
   EXPECT_EQ(schedule.at(1e15), 2.0);
 }

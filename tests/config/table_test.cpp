@@ -1,5 +1,5 @@
-// table_test.cpp: 0, -1, 2^31, 2^63, 1e309, nan, nothing and text for every key: taken, or refused by name
-// and range.
+// table_test.cpp: every key gets 0, -1, 2^31, 2^63, 1e309, nan, nothing and text. Each value is accepted, or
+// rejected with the key's name and range.
 #include <cmath>
 
 #include "src/config/numbers.h"
@@ -16,7 +16,7 @@ struct Key {
   Range range = {};
 };
 
-// Notes every key with its range.
+// Records every key with its range.
 class Keys : public Fields {
  public:
   std::vector<Key> keys;

@@ -1,5 +1,5 @@
-// warpdrive_originals_test.cpp: the files of an installed rl-warp-drive load, and as tests/data/warpdrive
-// does.
+// warpdrive_originals_test.cpp: the files of an installed rl-warp-drive load, with the same result as those
+// in tests/data/warpdrive.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -36,7 +36,7 @@ TEST(WarpDriveOriginals, LoadAsOurCopiesDo) {
   }
 }
 
-// What we take where a file of WarpDrive's says nothing is what WarpDrive takes.
+// For keys that are missing in a WarpDrive file we use the same defaults as WarpDrive.
 TEST(WarpDriveOriginals, GapsHaveTheDefaultsOfItsFile) {
   if (originals().empty()) GTEST_SKIP() << "rl-warp-drive is not installed in .venv";
   config::Problems problems;

@@ -1,4 +1,4 @@
-// warpdrive_test.cpp: WarpDrive's run configurations load unchanged, and mean here what they mean there.
+// warpdrive_test.cpp: WarpDrive's run configurations load unchanged, with the same meaning as in WarpDrive.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -77,8 +77,8 @@ TEST(WarpDrive, SingleCartpole) {
   EXPECT_FALSE(loaded.config.policies[0].model.separate_value);
 }
 
-// What a file of WarpDrive's leaves out. The same numbers are compared with its own in
-// warpdrive_originals_test.cpp.
+// Defaults for keys that a WarpDrive file omits. warpdrive_originals_test.cpp compares the same numbers with
+// WarpDrive's own file.
 TEST(WarpDrive, GapsHaveItsDefaults) {
   const auto path = std::filesystem::path(testing::TempDir()) / "wd-gaps.yaml";
   std::ofstream(path)

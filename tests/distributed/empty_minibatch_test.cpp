@@ -24,7 +24,7 @@ double metric(const Learner& learner, const std::string& wanted) {
   return -1.0;
 }
 
-// One minibatch a row, and one row of one rank that counts.
+// Each minibatch has one row, and only one row of one rank counts.
 TEST(EmptyMinibatch, MakesNoStepOnAnyRank) {
   on_ranks(2, [](const ProcessGroup& group) {
     Trajectory trajectory(small_spec(), {"agent"}, {0}, kSteps, kEnvs, {});

@@ -1,4 +1,4 @@
-"""Short trainings by several workers: how they are started, and what is left of them."""
+"""Short training runs with several workers: how to start them, and what they leave."""
 
 import os
 import pathlib
@@ -14,7 +14,7 @@ GRIDWORLD = options("tag_gridworld", "PPO")
 
 
 def start(*arguments, workers=2, env=None, on=(), **settings):
-    """The launcher, under way; `on` goes before its command."""
+    """Starts the launcher and returns its process; `on` is put before its command."""
     job = [*on, WDTRAIN, *map(str, arguments), "--quiet", *(["--num_workers", str(workers)] if workers else [])]
     return subprocess.Popen(job, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **(env or {})}, **settings)
 
@@ -29,14 +29,14 @@ def run(*arguments, timeout=120, **settings):
 
 
 def trained(folder, *arguments, workers=2, **settings):
-    """A run that must end well: what it leaves."""
+    """A run that must succeed; returns what it leaves."""
     done = run(*arguments, "--run_dir", folder, workers=workers, **settings)
     assert done.returncode == 0, done.stderr_text
     return left(folder)
 
 
 def shell_loop(folder, size, *arguments, variables=None, per_rank=None):
-    """Workers started by hand, as in a shell's loop: processes in the order of ranks, all ended."""
+    """Starts workers by hand, as a shell loop would; returns their finished processes in rank order."""
     names = variables or (lambda rank: {"RANK": str(rank), "WORLD_SIZE": str(size)})
     port = str(free_port())
     processes = []
@@ -56,7 +56,7 @@ def free_port():
 
 
 def children(pid):
-    """Workers of a launcher, in the order of ranks."""
+    """Process ids of a launcher's workers, in rank order."""
     try:
         return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except FileNotFoundError:
@@ -75,10 +75,10 @@ def wait_for(condition, timeout=60):
 
 
 def tensors(folder, name):
-    """The newest checkpoint's file NAME.safetensors, as arrays."""
+    """Arrays of the file NAME.safetensors in the newest checkpoint."""
     return load_file(folder / "checkpoints" / "latest" / f"{name}.safetensors")
 
 
 def distance(one, other):
-    """How far apart two arrays are, relative to the first."""
+    """Distance between two arrays, relative to the norm of the first."""
     return numpy.linalg.norm((one - other).ravel()) / numpy.linalg.norm(one.ravel())

@@ -1,4 +1,4 @@
-"""Nodes that do not come, contradict each other or pretend; failures that leave the wrong traces."""
+"""Nodes that do not join, disagree, or are impostors; failures that leave misleading files."""
 
 import json
 import os
@@ -76,7 +76,8 @@ def test_another_token_is_named(tokens, tmp_path):
 
 
 def test_the_token_is_not_in_the_store(tmp_path):
-    """Whoever reaches the port can read it all: keys and values."""
+    """The store must not contain the token, because everyone who reaches the port can read all keys and
+    values."""
     torch = pytest.importorskip("torch.distributed")
     token, port = "c0ffee" * 6, free_port()
     common = [*LONG, "--num_nodes", 2, "--rendezvous", f"tcp://127.0.0.1:{port}", "--run_dir", tmp_path / "run"]
@@ -94,7 +95,8 @@ def test_the_token_is_not_in_the_store(tmp_path):
 
 
 def test_who_does_not_know_the_token_cannot_call_itself_a_rank(tmp_path):
-    """All that the store tells does not help: the seal is made with a number that rank 0 has just drawn."""
+    """The contents of the store do not help an impostor: the seal is computed with a number that rank 0
+    has just drawn."""
     torch = pytest.importorskip("torch.distributed")
     port = free_port()
     node = start(*GRIDWORLD, "--num_nodes", 2, "--node_index", 0, "--rendezvous", f"tcp://127.0.0.1:{port}", "--run_dir", tmp_path / "run", workers=1,
@@ -147,7 +149,7 @@ def test_an_invitation_that_is_nested_too_deeply_is_none(tmp_path):
     assert (done.returncode, "node 0 did not come" in done.stderr_text) == (1, True), done.stderr_text
 
 
-# --- what is left behind ---
+# --- files left behind ---
 
 
 def test_a_second_launcher_leaves_nothing_in_a_healthy_run(tmp_path):
@@ -199,7 +201,7 @@ def test_a_hang_between_a_checkpoint_and_a_rollout_is_found_as_a_step(tmp_path):
 
 
 def test_a_thousand_connections_leave_room(tmp_path):
-    """At the usual soft limit of 1024 descriptors."""
+    """With the usual soft limit of 1024 descriptors."""
     folder = tmp_path / "run"
     limits = "ulimit -S -n 1024 && exec \"$@\""
     process = start(*LONG, "--run_dir", folder, on=("bash", "-c", limits, "limited"))

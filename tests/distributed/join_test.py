@@ -1,4 +1,5 @@
-"""Training by several workers: how they meet, and how they go on after a failure or with another number."""
+"""Training with several workers: how they join, and how a run continues after a failure or with another
+number of workers."""
 
 import json
 import os
@@ -18,7 +19,7 @@ def summary(folder):
 
 @pytest.fixture(scope="module")
 def unharmed(tmp_path_factory):
-    """What two workers leave of an undisturbed training."""
+    """The results of two workers in an undisturbed run."""
     return trained(tmp_path_factory.mktemp("unharmed") / "run", *GRIDWORLD)
 
 
@@ -59,7 +60,7 @@ def test_L13_two_nodes(scheme, unharmed, tmp_path):
 
 @pytest.fixture
 def two_machines():
-    """Commands that run on one and on the other of two machines that share a cable: network namespaces."""
+    """Command prefixes that run on two machines connected by a cable; the machines are network namespaces."""
     if shutil.which("ip") is None:
         pytest.skip("there is no program ip (Debian's package iproute2)")
     names = [f"wd-{os.getpid()}-{k}" for k in range(2)]
@@ -116,7 +117,7 @@ def test_L14_restarts_end_where_no_progress_is_made(tmp_path):
     assert done.returncode == 5
     assert "came no further" in done.stderr_text
     log = (folder / "rank_1.log").read_text()
-    assert log.count("restart") == 1, log  # tried once more, not five times
+    assert log.count("restart") == 1, log  # one restart, not five
 
 
 @pytest.mark.parametrize("workers", [1, 2, 4])
@@ -168,7 +169,7 @@ def test_L6_a_worker_of_another_run_is_refused(tmp_path):
                       per_rank=lambda rank: ["--start_seconds", "5", "--step_seconds", "5", "--checkpoint_seconds", "5"])
     assert done[1].returncode == 2, done[1].stderr_text
     assert "belongs to run 'run-0', this worker (rank 1) to run 'run-1'" in done[1].stderr_text
-    assert done[0].returncode == 1  # nobody came
+    assert done[0].returncode == 1  # no other worker came
 
 
 def test_stragglers_are_cut_short_and_told(tmp_path):
@@ -180,7 +181,8 @@ def test_stragglers_are_cut_short_and_told(tmp_path):
     assert cut.returncode == 0, cut.stderr_text
     rows = [json.loads(line) for line in (tmp_path / "cut" / "metrics.jsonl").read_text().splitlines()]
     steps = [rows[0]["env_steps"]] + [b["env_steps"] - a["env_steps"] for a, b in zip(rows, rows[1:])]
-    assert all(160 + 40 <= n < 320 for n in steps), steps  # all of rank 0's, a quarter of rank 1's at least
+    # All steps of rank 0 and at least a quarter of rank 1's.
+    assert all(160 + 40 <= n < 320 for n in steps), steps
 
 
 def test_one_folder_has_everything_and_rank_logs(tmp_path):

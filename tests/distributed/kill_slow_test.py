@@ -1,4 +1,5 @@
-"""A random rank is killed at a random moment, from its first breath on: the job ends in time and names it, or goes on to the same bits."""
+"""A random rank is killed at a random moment, starting right after its launch: the job ends in time and
+names the rank, or continues to the same bits."""
 
 import os
 import random
@@ -22,7 +23,7 @@ def unharmed(tmp_path_factory):
 
 
 def kill_one(process, source, longest):
-    """The rank that was killed, and when; None where the job was over before."""
+    """The killed rank and the delay; None if the job ended before."""
     wait_for(lambda: len(children(process.pid)) == WORKERS or process.poll() is not None, 20)
     time.sleep(source.uniform(0, longest))
     ranks = children(process.pid)
@@ -46,7 +47,7 @@ def test_L1_L3_a_killed_rank_is_named_in_time(unharmed, tmp_path):
         rank, ranks, moment = one
         assert time.monotonic() - moment < GRACE + 2
         assert not any(alive(pid) for pid in ranks)
-        if process.returncode != 0:  # else it had finished already
+        if process.returncode != 0:  # otherwise it had already finished
             assert process.returncode == 128 + signal.SIGKILL, process.stderr_text
             assert f"rank {rank}" in process.stderr_text.split("consequence")[0], process.stderr_text
             killed += 1

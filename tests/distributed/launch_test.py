@@ -1,4 +1,4 @@
-"""Training by several workers: how it stops, and how it fails."""
+"""Training with several workers: how it stops, and how it fails."""
 
 import json
 import os
@@ -83,7 +83,7 @@ def test_L7_T9_a_signal_stops_all_at_the_same_iteration(number, code, whom, tmp_
     stopped = summary(folder)
     assert (stopped["status"], stopped["stop_reason"]) == ("stopped", "signal")
     assert checkpoints(folder)[-1] == f"{iterations(folder):08d}", "one checkpoint, of the last iteration"
-    assert len(checkpoints(folder)) == 2  # the first and the last
+    assert len(checkpoints(folder)) == 2  # the first and the last checkpoint
     again = run("--resume", folder, "--total_steps", 56 * (iterations(folder) + 2))
     assert again.returncode == 0, again.stderr_text
 
@@ -92,7 +92,8 @@ def test_L7_one_worker_under_a_launcher_hears_one_interrupt_twice(tmp_path):
     folder = tmp_path / "run"
     process = start(*LONG, "--run_dir", folder, "--max_restarts", 1, workers=1, start_new_session=True)
     wait_for(lambda: iterations(folder) >= 5)
-    os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does: to the worker, and to the launcher, which passes it on
+    # Like Ctrl-C, the signal reaches both the worker and the launcher, which passes it on.
+    os.killpg(process.pid, signal.SIGINT)
     finish(process)
     assert process.returncode == 130, process.stderr_text
     assert summary(folder)["stop_reason"] == "signal"
@@ -186,7 +187,7 @@ def test_L10_the_launcher_has_one_thread_and_no_gpu(tmp_path):
     threads = list(pathlib.Path(f"/proc/{process.pid}/task").iterdir())
     files = [os.readlink(path) for path in pathlib.Path(f"/proc/{process.pid}/fd").iterdir()]
     ranks = children(process.pid)
-    os.kill(process.pid, signal.SIGKILL)  # L5: nobody is left behind
+    os.kill(process.pid, signal.SIGKILL)  # L5: no process may remain
     finish(process)
     wait_for(lambda: not any(alive(pid) for pid in ranks), 5)
     assert len(threads) == 1

@@ -1,4 +1,5 @@
-// membership_test.cpp: the variables that torchrun, Slurm and OpenMPI set, and what is missing from them.
+// membership_test.cpp: the variables that torchrun, Slurm and OpenMPI set, and the errors if some are
+// missing.
 #include "wd/membership.h"
 
 #include <gmock/gmock.h>

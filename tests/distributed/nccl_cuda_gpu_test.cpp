@@ -1,5 +1,5 @@
-// nccl_cuda_gpu_test.cpp: NCCL with what one GPU allows: a group of one rank, its operations within a CUDA
-// graph, and the refusal of a second rank on the same GPU.
+// nccl_cuda_gpu_test.cpp: the parts of NCCL that one GPU can test: a group of one rank, its operations within
+// a CUDA graph, and the rejection of a second rank on the same GPU.
 #include <ATen/ATen.h>
 #include <ATen/cuda/CUDAContext.h>
 #include <ATen/cuda/CUDAGraph.h>
@@ -18,8 +18,8 @@ using testing::HasSubstr;
 
 constexpr Device kGpu{DeviceKind::kCuda, 0};
 
-// Forks come before anything that touches CUDA, which does not survive a fork: whether there is a GPU a fork
-// finds out too.
+// Processes must fork before anything uses CUDA, which does not survive a fork. Therefore a fork also checks
+// whether there is a GPU.
 bool no_gpu() {
   const pid_t pid = ::fork();
   if (pid == 0) ::_exit(why_no_gpu().empty() ? 0 : 1);

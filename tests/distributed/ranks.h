@@ -1,4 +1,4 @@
-// ranks.h: the same function in several processes that are ranks of one job.
+// ranks.h: runs the same function in several processes, which are the ranks of one job.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,9 +13,9 @@
 
 namespace wd {
 
-// Each rank is a fork of this process, which must not have started a thread; expectations that fail in a rank
-// fail here. Exit codes, in the order of ranks: 0, or 1 where expectations failed. refused(error) is told of
-// a group that does not come about.
+// Runs f in one fork of this process per rank; this process must not have started a thread. Expectations that
+// fail in a rank fail here. Returns the exit codes in rank order: 0, or 1 if expectations failed. Calls
+// refused(error) in a rank whose group cannot be created.
 template <typename F>
 std::vector<int> exit_codes_of_ranks(int size, F f, Device device = {},
                                      const std::function<void(const UsageError&)>& refused = {}) {

@@ -1,4 +1,4 @@
-// ranks_agree_test.cpp: ranks that begin with other weights are the same before the first rollout.
+// ranks_agree_test.cpp: ranks that begin with different weights have equal ones before the first rollout.
 #include <ATen/ATen.h>
 
 #include "tests/distributed/ranks.h"

@@ -1,4 +1,4 @@
-"""Several workers learn what one would: the same gradients, the same episodes, and nothing that drifts."""
+"""Several workers learn the same as one worker: the same gradients, the same episodes, and no drift."""
 
 import json
 
@@ -7,15 +7,16 @@ import pytest
 from checkpoint.runs import EVERY
 from distributed.jobs import distance, iterations, run, tensors, trained
 
-# Runners leave the game at different times, so that ranks have different numbers of agents that count.
+# Runners leave the game at different times, so ranks have different numbers of active agents.
 CHASE = ["--env", "tag_continuous", "--set", "env.num_taggers=3", "--set", "env.num_runners=6", "--set", "env.grid_length=4",
          "--set", "env.episode_length=25", "--set", "trainer.staggered_resets=false", "--num_envs", "8", "--train_batch_size", "160", *EVERY, "--set", "saving.checkpoint_freq=1"]
-# Metrics of one worker's replicas alone: a mean over workers is another number.
+# Metrics that cover the replicas of one worker only, so that their mean over workers differs.
 LOCAL = ("action_std_over_envs",)
 
 
 def policy(algorithm, **settings):
-    """Networks without kinks: at ReLU's the last bit of a sum can decide whether a row has a gradient."""
+    """Networks with smooth activations: with ReLU, the last bit of a sum can determine whether a row has a
+    gradient."""
     more = "".join(f", {key}: {value}" for key, value in settings.items())
     return ["--set", f"policy={{tagger: {{algorithm: {algorithm}{more}, model: {{activation: tanh}}}}, "
                      f"runner: {{algorithm: {algorithm}{more}, model: {{activation: tanh, fc_dims: [16]}}}}}}"]
@@ -23,7 +24,7 @@ def policy(algorithm, **settings):
 
 @pytest.mark.parametrize("algorithm", ["A2C", "PPO"])
 def test_T1_T7_gradients_and_statistics_are_those_of_one_worker(algorithm, tmp_path):
-    # Adam divides by the gradient's size: the more steps, the more the last bits of small gradients are blown up.
+    # Adam divides by the gradient's magnitude: every further step amplifies the last bits of small gradients.
     steps = {"A2C": {}, "PPO": {"num_epochs": 1, "num_minibatches": 4, "adam_epsilon": 1e-3, "lr": 1e-3, "gae_lambda": 1, "gamma": 0.99}}[algorithm]
     arguments = [*CHASE, *policy(algorithm, normalize_advantage="true", **steps), "--total_steps", "320"]
     one, _ = trained(tmp_path / "1", *arguments, workers=1)
@@ -44,12 +45,13 @@ def test_T1_T7_gradients_and_statistics_are_those_of_one_worker(algorithm, tmp_p
 
 
 def test_T1_without_the_others_the_gradient_is_another(tmp_path):
-    """What rank 0 would learn if its gradient were not summed with that of rank 1: the test above sees the difference."""
+    """The gradient of rank 0 alone, as if it were not summed with that of rank 1. It must differ, so that
+    the test above would detect a missing sum."""
     trained(tmp_path / "all", *CHASE, *policy("A2C"), "--total_steps", "160", workers=1)
     half = ["--num_envs", "4", "--train_batch_size", "80", "--total_steps", "80"]
     arguments = [a for a in CHASE if a not in ("--num_envs", "--train_batch_size", "8", "160")]
     trained(tmp_path / "half", *arguments, *half, *policy("A2C"), workers=1)
-    # Rank 0's replicas did the same in both: that the others' rows are missing is the only difference.
+    # Rank 0's replicas did the same in both runs, so the only difference is that the other rows are missing.
     blocks, half_blocks = (tensors(tmp_path / run, "replicas")["blocks"] for run in ("all", "half"))
     assert len(half_blocks) == 4 and (half_blocks == blocks[:4]).all()
     for name in ("tagger", "runner"):
@@ -58,7 +60,7 @@ def test_T1_without_the_others_the_gradient_is_another(tmp_path):
 
 
 def test_T4_parts_without_data_neither_hang_nor_drift(tmp_path):
-    """Minibatches of two transitions over four ranks: most parts are empty. One policy does not learn at all."""
+    """Minibatches of two transitions over four ranks, so most parts are empty. One policy is not trained."""
     arguments = ["--env", "tag_gridworld", "--num_envs", "4", "--train_batch_size", "8", "--total_steps", "64", *EVERY,
                  "--set", "policy={tagger: {lr: 0.001, gamma: 0.99, gae_lambda: 1, normalize_advantage: false, adam_epsilon: 1e-8, "
                           "model: {fc_dims: [256, 256]}}, runner: {to_train: false}}", "--set", "trainer.canary_freq=1"]
@@ -70,7 +72,8 @@ def test_T4_parts_without_data_neither_hang_nor_drift(tmp_path):
 
 @pytest.mark.parametrize("env", ["tag_continuous", "tag_gridworld", "cartpole"])
 def test_T5_replicas_play_the_same_episodes_on_any_number_of_workers(env, tmp_path):
-    """With a learning rate of 0 the actions are the same throughout, so everything about episodes is, to the bit."""
+    """With a learning rate of 0 the policies never change, so everything about the episodes is equal to
+    the bit."""
     roles = "shared: {lr: 0}" if env == "cartpole" else "tagger: {lr: 0}, runner: {lr: 0}"
     length = ["--set", "env.episode_length=13"] if env != "cartpole" else ["--stop_return", "none"]
     arguments = ["--env", env, "--num_envs", "8", "--train_batch_size", "160", "--total_steps", "1280", *EVERY, *length,
@@ -108,7 +111,8 @@ def test_T2_a_rank_that_drifts_is_found_and_named(tmp_path):
 
 
 def test_T8_decisions_come_from_what_all_ranks_know(tmp_path):
-    """A hundred iterations with early stops by KL divergence, schedules and normalised returns: compared after each."""
+    """A hundred iterations with early stopping by KL divergence, schedules and normalized returns; ranks
+    are compared after each iteration."""
     settings = {"target_kl": 0.004, "lr": "[[0, 0.003], [5600, 0.0001]]", "normalize_return": "true", "gae_lambda": 1, "entropy_coeff": "[[0, 0.1], [5600, 0]]"}
     arguments = ["--env", "tag_gridworld", "--num_envs", "8", "--train_batch_size", "56", "--total_steps", "5600", *EVERY,
                  "--set", "saving.checkpoint_freq=0", "--set", "trainer.canary_freq=1", *policy("PPO", **settings)]
@@ -127,7 +131,7 @@ def test_T10_a_number_that_is_not_finite_names_its_rank_and_place(tensor, tmp_pa
     assert error["rank"] == 1 and error["iteration"] == 5
     assert "policy 'tagger'" in error["message"] and tensor in error["message"]
     if tensor in ("observation", "reward"):
-        assert "replica 4, agent 0" in error["message"]  # the first of rank 1
+        assert "replica 4, agent 0" in error["message"]  # the first replica of rank 1
     assert iterations(folder) == 4
     newest = json.loads((folder / "checkpoints" / "latest" / "manifest.json").read_text())["checkpoint"]
     assert newest["iteration"] == 4

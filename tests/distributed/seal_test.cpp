@@ -1,4 +1,5 @@
-// seal_test.cpp: RFC 4231's examples, and texts of every length around a block against Python's hashlib.
+// seal_test.cpp: the examples of RFC 4231, and texts of every length around the block size against Python's
+// hashlib.
 #include "src/distributed/seal.h"
 
 #include <gtest/gtest.h>

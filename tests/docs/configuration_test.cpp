@@ -1,5 +1,5 @@
-// configuration_test.cpp: docs/configuration.md holds the table of settings that the code has. To bring it up
-// to date run this test with WD_UPDATE_DOCS=1.
+// configuration_test.cpp: docs/configuration.md contains the current table of settings. Run this test with
+// WD_UPDATE_DOCS=1 to update the table.
 #include "tests/docs/generated.h"
 #include "wd/config.h"
 
@@ -31,8 +31,8 @@ const FieldInfo* find(const std::vector<FieldInfo>& fields, const std::string& n
   return nullptr;
 }
 
-// What every policy has, then what belongs to algorithms: whose, where it is not all of them, and each one's
-// default.
+// First the settings of every policy, then those of algorithms, with the algorithms that have them if not all
+// do, and with the default of each.
 std::string policy_table() {
   std::vector<std::vector<FieldInfo>> all;
   std::size_t most = 0;

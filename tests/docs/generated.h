@@ -1,4 +1,4 @@
-// generated.h: stretches of documents that the code writes, between two marks.
+// generated.h: generated sections of documents, between two markers.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,14 +10,15 @@
 
 namespace wd::test {
 
-// A bar would end the table's cell.
+// An unescaped bar would end the table cell.
 inline std::string cell(std::string_view text) {
   std::string escaped;
   for (const char c : text) escaped += c == '|' ? std::string("\\|") : std::string(1, c);
   return escaped;
 }
 
-// The stretch of the document is `text`; with WD_UPDATE_DOCS=1 it is made so.
+// Checks that the generated section of the document equals `text`; with WD_UPDATE_DOCS=1, writes `text`
+// there.
 inline void expect_generated(const std::string& document, const std::string& text) {
   constexpr char kBegin[] = "<!-- begin generated -->\n", kEnd[] = "<!-- end generated -->\n";
   const char* const source = std::getenv("WD_SOURCE_DIR");

@@ -1,5 +1,5 @@
-// metrics_test.cpp: docs/metrics.md holds the table of metrics that the code has. To bring it up to date run
-// this test with WD_UPDATE_DOCS=1.
+// metrics_test.cpp: docs/metrics.md contains the current table of metrics. Run this test with
+// WD_UPDATE_DOCS=1 to update the table.
 #include "wd/metrics.h"
 
 #include "tests/docs/generated.h"

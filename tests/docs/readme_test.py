@@ -1,8 +1,9 @@
-# readme_test.py: the documentation's commands run, its links and paths lead somewhere, and its excerpts are the code's.
+# readme_test.py: the documentation's commands run, its links and paths exist, and its excerpts match the
+# code.
 #
-# In a block marked ```sh every line runs that does not begin with ./wd (which would set up, build and test again) and is not
-# marked `# minutes`. Blocks of one document run in order in one folder, which holds configs/ and build/wdtrain. Training that sets
-# no time limit gets one.
+# In a block marked ```sh, every line runs except those that begin with ./wd (which would set up, build and
+# test again) and those marked `# minutes`. The blocks of one document run in order in one folder, which
+# contains configs/ and build/wdtrain. Training without a time limit gets one.
 import os
 import pathlib
 import re

@@ -1,4 +1,4 @@
-// block.cpp: runs threads until they wait, and lets them go on when all have come.
+// block.cpp: runs each thread until it waits, and continues threads when all have arrived.
 #include "tests/emulation/block.h"
 
 #include <sys/mman.h>
@@ -26,8 +26,8 @@ bool same(const Place& a, const Place& b) {
   return a.file_name() == b.file_name() || std::string_view(a.file_name()) == b.file_name();
 }
 
-// Memory for the stacks of a block, below each a page that nobody may touch. Their upper ends differ within a
-// page, or caches would hold few of them.
+// Allocates stacks for the threads of a block, with a guard page below each. Their upper ends differ within a
+// page, because caches would otherwise hold only a few of them.
 std::vector<Fiber> make_fibers(Fiber::Function function) {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   const std::size_t each = page + kStackBytes;
@@ -68,7 +68,7 @@ void Orderly::add(std::vector<unsigned>& met, std::vector<unsigned>& ready) {
 
 Block::Block() : fibers_(make_fibers([] { running->run_thread(); })) { forget_fibers(); }
 
-// --- On the stack of the caller --------------------------------------------------------------------------
+// --- On the caller's stack ------------------------------------------------------------------------------
 
 void Block::run(unsigned num_threads, const std::function<void()>& body, Orderly& order) {
   running = this;
@@ -89,7 +89,7 @@ void Block::run(unsigned num_threads, const std::function<void()>& body, Orderly
 }
 
 void Block::begin(unsigned num_threads) {
-  if (idle_.size() < fibers_.size()) forget_fibers();  // threads of a block that failed
+  if (idle_.size() < fibers_.size()) forget_fibers();  // a failed block leaves paused threads
   threads_.assign(num_threads, {});
   num_ended_ = 0;
   all_.expected = num_threads;
@@ -124,7 +124,7 @@ void Block::go_on(unsigned number) {
   if (thread.ended) idle_.push_back(thread.fiber);
 }
 
-// Nobody can go on: throws where threads wait for one of `count` from `first` on.
+// All threads wait: throws Divergence if a meeting waits for one of the `count` threads starting at `first`.
 void Block::complain_of_waiting(const Meeting& meeting, unsigned first, unsigned count) const {
   if (meeting.arrived.empty()) return;
   for (unsigned k = 0; k < count; ++k) {
@@ -135,7 +135,7 @@ void Block::complain_of_waiting(const Meeting& meeting, unsigned first, unsigned
   }
 }
 
-// --- On the fiber of a thread ----------------------------------------------------------------------------
+// --- On a thread's fiber ---------------------------------------------------------------------------------
 
 void Block::run_thread() {
   std::exception_ptr thrown;
@@ -197,7 +197,7 @@ void Block::complain(const char* of_what) {
       std::make_exception_ptr(Divergence(concat("a thread diverges: ", where(current_), ", and ", of_what))));
 }
 
-// --- Words -----------------------------------------------------------------------------------------------
+// --- Messages --------------------------------------------------------------------------------------------
 
 std::string Block::divergence(unsigned waiting, unsigned other) const {
   const auto [x, y, z] = here.block;

@@ -1,4 +1,4 @@
-// block.h: the threads of one block as fibers, and where they meet.
+// block.h: runs the threads of one block as fibers and synchronizes them.
 #pragma once
 
 #include <exception>
@@ -12,14 +12,14 @@
 
 namespace emulation {
 
-// What comes next, in the order that was asked for.
+// Chooses what runs next, in the requested order.
 class Orderly {
  public:
   void set(Order order, std::uint64_t seed);
-  // Numbers 0 .. n - 1.
+  // The numbers 0 .. n - 1, in order.
   std::vector<unsigned> all(unsigned n);
-  // Adds threads that have met to those that can go on, of which the last goes first: so they go as far
-  // as they can before others move at all. Shuffled, they may also come after all others.
+  // Adds threads that have met to the runnable threads, whose last element runs first: they run as far as
+  // they can before other threads run. In shuffled order they may also be added behind all others.
   void add(std::vector<unsigned>& met, std::vector<unsigned>& ready);
 
  private:
@@ -31,14 +31,14 @@ class Block {
  public:
   Block();
 
-  // Runs body() in so many threads. Throws Divergence, and what body() throws.
+  // Runs body() in `num_threads` threads. Throws Divergence, and any exception of body().
   void run(unsigned num_threads, const std::function<void()>& body, Orderly& order);
 
-  // --- For the threads that run ---
+  // --- Called by the threads of the block ---
   void meet_block(Place place) { arrive(all_, place); }
   void meet_lanes(unsigned mask, Place place);
   double exchange(unsigned mask, double value, unsigned from, Place place);
-  // Ends the block: its threads never go on. run() throws the failure.
+  // Ends the block: its threads never continue. run() throws the failure.
   [[noreturn]] void fail(std::exception_ptr failure);
 
  private:
@@ -50,12 +50,12 @@ class Block {
   };
   struct Warp {
     unsigned present = 0;             // lanes
-    std::vector<Meeting> meetings{};  // one a mask
+    std::vector<Meeting> meetings{};  // one per mask
   };
   struct Thread {
-    Fiber* fiber = nullptr;  // from its beginning to its end
+    Fiber* fiber = nullptr;  // from the thread's beginning to its end
     bool ended = false;
-    Place place{};                    // where it met others last, or waits
+    Place place{};                    // of the last or the current meeting
     double brought = 0.0, got = 0.0;  // in an exchange
     unsigned from = 0;
   };
@@ -78,7 +78,7 @@ class Block {
   Orderly* order_ = nullptr;
   std::exception_ptr failure_;
   std::vector<Thread> threads_;
-  std::vector<unsigned> ready_;  // threads that can go on, the next one last
+  std::vector<unsigned> ready_;  // runnable threads; the last one runs next
   unsigned current_ = 0, num_ended_ = 0;
   Meeting all_;
   std::vector<Warp> warps_;

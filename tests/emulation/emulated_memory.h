@@ -1,4 +1,4 @@
-// emulated_memory.h: HostMemory's twin on the emulated GPU, which has the memory of the host.
+// emulated_memory.h: HostMemory's counterpart for the emulated GPU, which uses host memory.
 #pragma once
 
 #include "tests/kernels/memory.h"

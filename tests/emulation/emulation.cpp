@@ -1,4 +1,4 @@
-// emulation.cpp: the limits of a launch, its shared memory, and its blocks, one after another.
+// emulation.cpp: the limits of a launch, its shared memory, and its blocks, which run one after another.
 #include "tests/emulation/emulation.h"
 
 #include <cstdlib>
@@ -15,7 +15,7 @@ namespace emulation {
 
 namespace {
 
-// What a launch is refused with.
+// The error with which a launch is refused.
 struct Refusal {
   Error error;
 };
@@ -56,7 +56,7 @@ class Gpu {
 
   std::byte* dynamic_shared() const { return shared_; }
 
-  // Variables follow the dynamic memory in the order in which a launch comes upon them.
+  // Static variables follow the dynamic memory in the order in which a launch first uses them.
   std::byte* static_shared(std::size_t variable, std::size_t bytes) {
     if (variable >= offset_.size()) offset_.resize(variable + 1, kNowhere);
     if (offset_[variable] == kNowhere) {
@@ -89,13 +89,13 @@ class Gpu {
     here.grid_dim = grid.blocks;
   }
 
-  std::mutex mutex_;  // there is one `here`
+  std::mutex mutex_;  // there is only one `here`
   Orderly order_;
   Block block_;
   Error error_ = Error::kNone;
   std::map<const void*, std::size_t> allowed_;  // dynamic shared memory, by kernel
 
-  // Of the launch.
+  // State of the current launch.
   std::size_t most_shared_ = 0, used_ = 0;
   std::vector<std::size_t> offset_;  // of static variables in shared_
   std::byte* const shared_;

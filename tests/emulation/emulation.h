@@ -1,7 +1,7 @@
-// emulation.h: a GPU on the CPU: runs the blocks of a grid one after another, the threads of a block as
-// fibers of the calling thread, and refuses what a GPU would refuse, hang in or leave undefined.
+// emulation.h: a GPU on the CPU. Runs the blocks of a grid one after another and the threads of a block as
+// fibers of the calling thread. Rejects everything that a GPU would reject, hang in or leave undefined.
 //
-// Device sources see it through the headers in tests/emulation/include, and tests through this one
+// Device sources see it through the headers in tests/emulation/include, and tests through this header
 // (docs/design/0018-emulated-gpu.md).
 #pragma once
 
@@ -13,32 +13,32 @@
 
 namespace emulation {
 
-// Of sm_90.
-inline constexpr unsigned kMaxThreads = 1024;  // of a block
+// Limits of sm_90.
+inline constexpr unsigned kMaxThreads = 1024;  // per block
 inline constexpr unsigned kMaxBlocksAcross = 0x7fffffff;
 inline constexpr unsigned kMaxBlocksAside = 65535;         // in y and in z
-inline constexpr std::size_t kSharedBytes = 48 << 10;      // of a block, dynamic and static
-inline constexpr std::size_t kMaxSharedBytes = 227 << 10;  // of a kernel that asked for them
+inline constexpr std::size_t kSharedBytes = 48 << 10;      // per block, dynamic and static
+inline constexpr std::size_t kMaxSharedBytes = 227 << 10;  // per kernel that requested more
 
-// The order in which blocks run, and threads between two meetings: by number, against it, or at random.
-// Threads that have met go on at once where others have not begun: a warp runs ahead as far as it can.
+// The order of blocks, and of threads between two meetings: ascending, descending or random. Threads that
+// have met continue immediately even if other threads have not started yet: a warp runs ahead as far as it
+// can.
 enum class Order { kForward, kBackward, kShuffled };
-// For the launches from now on. The seed begins a new sequence of random orders.
+// Applies to all later launches. The seed starts a new sequence of random orders.
 void set_order(Order order, std::uint64_t seed = 1);
 
-// Threads of a block do not meet: on a GPU they would hang, or exchange something undefined. It names who
-// is where.
+// Thrown if the threads of a block do not meet: on a GPU they would hang or exchange undefined values. The
+// message says which threads are where.
 class Divergence : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// --- What the emulation's CUDA headers are made of
-// ------------------------------------------------------------------
+// --- Used by the emulation's CUDA headers ----------------------------------------------------------------
 
 using Place = std::source_location;
 
-enum class Error { kNone = 0, kInvalidValue = 1, kInvalidConfiguration = 9 };  // numbers of cudaError_t
+enum class Error { kNone = 0, kInvalidValue = 1, kInvalidConfiguration = 9 };  // values of cudaError_t
 
 struct Index {
   unsigned x = 0, y = 0, z = 0;
@@ -46,38 +46,38 @@ struct Index {
 
 struct Grid {
   Index blocks;
-  unsigned threads;    // of a block
+  unsigned threads;    // per block
   std::size_t shared;  // bytes of dynamic shared memory
 };
 
-// The thread that runs.
+// The running thread.
 struct Here {
   Index thread, block, block_dim, grid_dim;
 };
 inline Here here;
 
-// Runs body() in every thread of the grid. What the limits forbid is not run but noted for take_error().
-// `kernel` is what allow_shared() was told.
+// Runs body() in every thread of the grid. A launch beyond the limits does not run; take_error() reports the
+// error. `kernel` is the address that was passed to allow_shared().
 void run(const void* kernel, const Grid& grid, const std::function<void()>& body);
 Error allow_shared(const void* kernel, std::size_t bytes);
 Error take_error();
 
-// Memory of the block, for the threads that run. All bits are 1 when a block begins: NaN, -1, true.
+// Memory of the block of the running thread. All bits are 1 when a block begins: NaN, -1, true.
 std::byte* dynamic_shared();
 std::byte* static_shared(int variable, std::size_t bytes);
 int new_variable();
 
-// The variable that `Tag` stands for.
+// The shared variable identified by `Tag`.
 template <typename T, typename Tag>
 T& shared(Tag) {
   static const int variable = new_variable();
   return *reinterpret_cast<T*>(static_shared(variable, sizeof(T)));
 }
 
-// Returns when all threads of the block, or all lanes of the mask, have come to this place.
+// Returns when all threads of the block, or all lanes of the mask, have reached this place.
 void meet_block(Place place);
 void meet_lanes(unsigned mask, Place place);
-// The value that the lane `from` brought along.
+// Returns the value that lane `from` passed.
 double exchange(unsigned mask, double value, unsigned from, Place place);
 
 }  // namespace emulation

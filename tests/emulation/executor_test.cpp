@@ -1,11 +1,11 @@
-// executor_test.cpp: the executor of CUDA on the emulated GPU beside that of the CPU.
+// executor_test.cpp: compares the CUDA executor on the emulated GPU with the CPU executor.
 #include "tests/emulation/orders.h"
 #include "tests/parity/executor_cases.h"
 
 namespace wd::parity {
 namespace {
 
-// An environment whose replicas lie in the memory of the host and are stepped by the executor of CUDA.
+// An environment whose replicas are in host memory and are stepped by the CUDA executor.
 class Emulated final : public Environment {
  public:
   Emulated(Environment& of, const CudaExecutor& executor) : of_(of), executor_(executor) {}
@@ -15,8 +15,8 @@ class Emulated final : public Environment {
   Spec spec() const override { return of_.spec(); }
   StateLayout layout() const override { return of_.layout(); }
   const void* params() const override { return of_.params(); }
-  // Each step has another order of blocks and threads. What scratch memory held before is not to be seen:
-  // NaN.
+  // Each step uses another order of blocks and threads. Scratch memory is filled with NaN, because its
+  // previous content must not matter.
   void step(const StateLayout& layout, const StepView& view) const override {
     emulation::set_order(emulation::kOrders[steps_ % std::size(emulation::kOrders)].order, steps_);
     ++steps_;

@@ -1,7 +1,8 @@
-// fiber.cpp: fibers made by ucontext, which change by setjmp: swapcontext() makes a system call for the
-// signal mask each time, and takes 700 ns there and back in place of 50 (measured on the machine of
+// fiber.cpp: fibers that are created by ucontext and switched by setjmp. swapcontext() makes a system call
+// for the signal mask each time and takes 700 ns for a round trip instead of 50 (measured on the machine of
 // design/0018).
-#undef _FORTIFY_SOURCE  // its longjmp() wants to go up a stack only
+// With _FORTIFY_SOURCE, longjmp() can only go up the stack.
+#undef _FORTIFY_SOURCE
 
 #include "tests/emulation/fiber.h"
 

@@ -1,4 +1,4 @@
-// fiber.h: a function with a stack of its own, which runs until it pauses, and later goes on from there.
+// fiber.h: a function with its own stack, which runs until it pauses and can be resumed there.
 #pragma once
 
 #include <ucontext.h>
@@ -8,7 +8,7 @@
 
 namespace emulation {
 
-// What a fiber that is forgotten had on its stack is not destroyed.
+// Objects on the stack of a forgotten fiber are not destroyed.
 class Fiber {
  public:
   using Function = void (*)();
@@ -16,12 +16,12 @@ class Fiber {
   Fiber(std::byte* stack, std::size_t bytes, Function function)
       : stack_(stack), bytes_(bytes), function_(function) {}
 
-  // Goes on where the fiber paused; calls the function if that has returned, or never began. Returns when the
-  // fiber pauses or the function returns. Not to be called on a fiber.
+  // Continues where the fiber paused; calls the function if it has returned or has not started. Returns when
+  // the fiber pauses or the function returns. Must not be called on a fiber.
   void resume();
-  // Goes back to resume(), and returns with the next resume(). Called on the fiber that runs.
+  // Switches back to resume(), and returns at the next resume(). Called on the running fiber.
   static void pause();
-  // The next resume() begins anew, whatever the fiber was about.
+  // The next resume() starts over, whatever the fiber's state.
   void forget() { begun_ = false; }
 
  private:

@@ -1,4 +1,4 @@
-// gpu_test.cpp: the emulated GPU itself: what it refuses, and whom it names.
+// gpu_test.cpp: the emulated GPU itself: what it rejects, and which threads it names.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ using wd::cuda::launch;
 
 std::string here_at(int line) { return std::string(__FILE__) + ":" + std::to_string(line); }
 
-// What run() says of a divergence.
+// The message of a divergence in run().
 template <typename Run>
 std::string divergence(Run run) {
   try {
@@ -63,7 +63,7 @@ TEST(EmulatedGpu, RunsBlocksAndThreadsInTheOrderAskedFor) {
   EXPECT_NE(shuffled.threads, otherwise.threads);
   EXPECT_NE(shuffled.threads, forward.threads);
   EXPECT_NE(shuffled.blocks, forward.blocks);
-  // All run, and nobody goes on before everybody has come.
+  // All threads run, and none passes the barrier before all have arrived.
   EXPECT_EQ(std::set(shuffled.blocks.begin(), shuffled.blocks.end()).size(), 12u);
   EXPECT_EQ(std::set(shuffled.threads.begin(), shuffled.threads.begin() + 64).size(), 64u);
 }
@@ -101,10 +101,11 @@ __global__ void warps_overwrite_each_other(int* out) {
   __syncthreads();
   out[threadIdx.x] = mine[(threadIdx.x + 32) % 64];
   __syncwarp();
-  mine[threadIdx.x] = -1;  // the other warp may have read it, or not
+  // The other warp may or may not have read it already.
+  mine[threadIdx.x] = -1;
 }
 
-// Whether it reads what the other warp has written again.
+// Whether a warp reads values that the other warp has already overwritten.
 bool is_overwritten(Order order, std::uint64_t seed = 1) {
   std::vector<int> out(64);
   set_order(order, seed);
@@ -173,7 +174,7 @@ TEST(EmulatedGpu, RefusesShapesThatAGpuRefuses) {
   EXPECT_EQ(launched(nothing, {dim3(1, 65535), 1, nullptr}), kRuns);
   EXPECT_EQ(launched(nothing, {dim3(1, 65536), 1, nullptr}), kNoConfiguration);
   EXPECT_EQ(launched(nothing, {dim3(1, 1, 65536), 1, nullptr}), kNoConfiguration);
-  EXPECT_EQ(cudaGetLastError(), cudaSuccess);  // an error is told once
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);  // an error is reported only once
 }
 
 TEST(EmulatedGpu, RefusesSharedMemoryThatWasNotAskedFor) {
@@ -195,7 +196,7 @@ TEST(EmulatedGpu, RefusesSharedMemoryThatWasNotAskedFor) {
   EXPECT_EQ(allow(nothing_else, (227 << 10) + 1), cudaErrorInvalidValue);
   EXPECT_EQ(allow(with_128_static_bytes, 227 << 10), cudaSuccess);
   EXPECT_EQ(launched(with_128_static_bytes, {1, 32, nullptr, 227 << 10}).first, cudaErrorInvalidValue);
-  // Another kernel has not asked.
+  // Another kernel has not requested it.
   EXPECT_EQ(launched(nothing, {1, 1, nullptr, 49153}).first, cudaErrorInvalidValue);
 }
 
@@ -334,7 +335,7 @@ TEST(EmulatedGpu, RefusesMasksThatMakeNoSense) {
   EXPECT_EQ(with(0xffffffffu, 1, 1024), "no divergence");
 }
 
-// Lanes of tiles meet each other only, and as often as they like.
+// Lanes of a tile meet only each other, any number of times.
 __global__ void sum_of_tiles(float* out) {
   const unsigned mask = 0xffu << (threadIdx.x % 32 / 8 * 8);
   float sum = static_cast<float>(threadIdx.x);

@@ -1,4 +1,4 @@
-// twins_test.cpp: every kernel on the emulated GPU beside its CPU twin, whatever the order of blocks and
+// twins_test.cpp: compares every kernel on the emulated GPU with its CPU twin, for every order of blocks and
 // threads.
 #include "tests/kernels/twins.h"
 

@@ -1,4 +1,4 @@
-// math_test.cpp: the functions of wd/math.h hold the errors they state, exponent by exponent.
+// math_test.cpp: the functions of wd/math.h keep their stated error bounds, exponent by exponent.
 #include "wd/math.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ void each_number(int low, int high, int count, F f) {
   }
 }
 
-// Distance in units of the last place of the exact value.
+// Distance in units in the last place (ulps) of the exact value.
 template <typename T>
 double ulps(T value, long double exact) {
   const T rounded = static_cast<T>(exact);
@@ -52,7 +52,7 @@ TEST(Math, SineAndCosineOfFloats) {
   EXPECT_EQ(wd::cos(1.0f), wd::sincos(1.0f).cos);
 }
 
-// Bits that numpy 2.4 (x86-64-v3) gives for float32, at starts and turns of the tag game and elsewhere.
+// Bits that numpy 2.4 (x86-64-v3) returns for float32, at directions and turns of the tag game and elsewhere.
 TEST(Math, SineAndCosineOfFloatsHaveNumpysBits) {
   struct Known {
     float v, sin, cos;
@@ -132,7 +132,7 @@ TEST(Math, HyperbolicTangent) {
   EXPECT_EQ(wd::tanh(-100.0f), -1.0f);
 }
 
-// Python's %: the exact remainder, moved up by one period where it is negative.
+// Python's %: the exact remainder, plus one period if it is negative.
 template <typename T>
 T python_remainder(T v, T period) {
   const T r = std::fmod(v, period);

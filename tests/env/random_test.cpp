@@ -1,4 +1,5 @@
-// random_test.cpp: Philox gives its known answers, and what is made of its bits has the right distribution.
+// random_test.cpp: Philox returns its known answers, and the numbers derived from its bits have the right
+// distribution.
 #include "wd/random.h"
 
 #include <gtest/gtest.h>
@@ -66,7 +67,7 @@ TEST(Random, TheSameCoordinatesGiveTheSameNumber) {
 
 constexpr int kDraws = 200000;
 
-// Mean, variance and correlation of neighbouring draws, each with an allowance of five standard errors.
+// Mean, variance and correlation of consecutive draws, each with a tolerance of five standard errors.
 template <typename Draw>
 void expect_moments(double mean, double variance, Draw draw) {
   double sum = 0.0, squares = 0.0, products = 0.0, last = 0.0;

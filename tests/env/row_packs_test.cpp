@@ -1,5 +1,5 @@
-// row_packs_test.cpp: threads of a block, run one after the other, write together the rows that one thread
-// alone writes.
+// row_packs_test.cpp: the threads of a block, run one after the other, together write the same rows as a
+// single thread.
 #include "wd/detail/row_packs.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr float kUntouched = -7.0f;
 
-// Rows of `stride` entries; the first at a multiple of 16 bytes.
+// Rows of `stride` entries; the first row is aligned to 16 bytes.
 struct Rows {
   int stride;
   std::vector<detail::Pack<4>> memory;
@@ -48,7 +48,8 @@ constexpr Shape kShapes[] = {{1, 1, 1}, {1, 3, 0},   {3, 2, 2},   {2, 7, 3},    
 
 TEST(RowPacks, ThreadsWriteWhatOneWrites) {
   for (const auto& [n, m, size] : kShapes) {
-    const int width = (m * size + 1 + 3) / 4 * 4;  // an entry follows the parts, as the time does
+    // One entry follows the parts, like the time in observations.
+    const int width = (m * size + 1 + 3) / 4 * 4;
     const auto value = [](int i, int c) {
       return [=](int k) { return static_cast<float>(1 + i * 10000 + c * 500 + k); };
     };

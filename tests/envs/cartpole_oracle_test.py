@@ -1,4 +1,4 @@
-"""cartpole against gymnasium's CartPole-v1: whole episodes of scripted actions."""
+"""Compares cartpole with gymnasium's CartPole-v1 over whole episodes of scripted actions."""
 
 import gymnasium
 import numpy as np
@@ -9,7 +9,7 @@ FIELDS = ["x", "x_dot", "theta", "theta_dot"]
 
 
 def episode(policy, seed, **attributes):
-    """Start, actions and results of one episode of gymnasium's; it is stepped a little further than it lasts."""
+    """Start, actions and results of one gymnasium episode, stepped slightly beyond its end."""
     env = gymnasium.make("CartPole-v1")
     observation, _ = env.reset(seed=seed)
     for name, value in attributes.items():

@@ -1,4 +1,4 @@
-// cartpole_test.cpp: ends of an episode at each threshold, and the direction of a push.
+// cartpole_test.cpp: the end of an episode at each threshold, and the direction of a push.
 #include "envs/cartpole.cu"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,4 @@
-// one_replica.h: one replica of an environment, to set its fields, make one step after another, and look at
-// all that comes of it.
+// one_replica.h: one replica of an environment. Tests set its fields, step it, and inspect all results.
 #pragma once
 
 #include <algorithm>
@@ -49,14 +48,14 @@ class OneReplica {
     advance(SerialTeam(0));
   }
 
-  // A state field by name, one value an agent.
+  // A state field by name, with one value per agent.
   template <typename T>
   std::span<T> field(std::string_view name) {
     const auto found = std::find_if(layout_.fields.begin(), layout_.fields.end(),
                                     [&](const StateField& f) { return f.name == name; });
     return {reinterpret_cast<T*>(block_.data() + found->offset), static_cast<std::size_t>(found->count)};
   }
-  // Sets one field from outside.
+  // Sets one state field.
   template <typename T>
   void set(std::string_view name, const std::vector<T>& values) {
     std::ranges::copy(values, field<T>(name).begin());
@@ -66,7 +65,7 @@ class OneReplica {
     detail::derive<Env>(team, params_, state);
   }
 
-  // One step: actions[agent][head], all zero where left out.
+  // One step with actions[agent][head]; omitted actions are zero.
   void step(const std::vector<std::vector<float>>& actions = {}) { step_with(SerialTeam(t() + 1), actions); }
   template <typename Team>
   void step_with(Team team, const std::vector<std::vector<float>>& actions = {}) {
@@ -126,8 +125,8 @@ class OneReplica {
   std::uint8_t terminated_ = 0, truncated_ = 0, reset_step_ = 0;
 };
 
-// Plays the same random actions with the phases in every order: all states, rows and rewards must be the
-// same, to the bit.
+// Plays the same random actions with the phases in every order: all states, rows and rewards must be equal to
+// the bit.
 template <typename Env>
 void expect_order_does_not_matter(const typename Env::Params& params, int choices, int heads, int steps) {
   const int agents = Env::spec(params).num_agents();

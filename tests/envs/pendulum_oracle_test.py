@@ -1,4 +1,4 @@
-"""pendulum against gymnasium's Pendulum-v1: whole episodes of scripted torques."""
+"""Compares pendulum with gymnasium's Pendulum-v1 over whole episodes of scripted torques."""
 
 import gymnasium
 import numpy as np
@@ -7,7 +7,7 @@ from envs.trace import play
 
 
 def random_torque(state, rng):
-    return rng.uniform(-3.0, 3.0)  # beyond the bounds too
+    return rng.uniform(-3.0, 3.0)  # also beyond the bounds
 
 
 def swing_up(state, rng):

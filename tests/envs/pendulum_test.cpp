@@ -1,4 +1,4 @@
-// pendulum_test.cpp: bounds of torque and speed, and the cost at known places.
+// pendulum_test.cpp: bounds of torque and speed, and the cost in known states.
 #include "envs/pendulum.cu"
 
 #include <gtest/gtest.h>

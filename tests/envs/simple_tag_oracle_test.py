@@ -1,4 +1,5 @@
-"""simple_tag against episodes that JaxMARL's MPE_simple_tag_v3 played (tests/data/jaxmarl/record_simple_tag.py): whole episodes."""
+"""Compares simple_tag with whole episodes of JaxMARL's MPE_simple_tag_v3, recorded by
+tests/data/jaxmarl/record_simple_tag.py."""
 
 import json
 import os
@@ -10,10 +11,11 @@ from envs.trace import field, play
 
 RECORD = np.load(pathlib.Path(os.environ["WD_SOURCE_DIR"]) / "tests/data/jaxmarl/simple_tag.npz")
 CASES = sorted({name.rsplit("/", 1)[0] for name in RECORD.files if "/" in name})
-NAMES = {"num_obs": "num_landmarks"}  # where JaxMARL's differ
+NAMES = {"num_obs": "num_landmarks"}  # names that differ in JaxMARL
 
 
-# Contact is stiff and doubles rounding errors within steps: these episodes are compared in pieces, each from the recorded state.
+# Contact is stiff and doubles rounding errors within steps, so these episodes are compared in pieces, each
+# starting from the recorded state.
 PIECE = {"hunt": 8, "crowd": 8, "other constants": 8}
 
 
@@ -22,7 +24,8 @@ def parameters(case):
 
 
 def replay(case):
-    """Pieces of a case: our trace from a recorded state on, and the record from there on."""
+    """Pieces of a case: our trace starting from a recorded state, and the corresponding part of the
+    record."""
     record = {name: RECORD[f"{case}/{name}"] for name in ("actions", "position", "velocity", "reward", "observation")}
     settings = {NAMES.get(name, name): value for name, value in parameters(case).items()}
     steps, agents = record["actions"].shape
@@ -38,8 +41,8 @@ def replay(case):
 
 
 def good_agents_reward(row, adversaries):
-    """As recorded, but for one thing: JaxMARL looks up a good agent's touches in a row past the end of their table, which gives it
-    the last good agent's. Ours are its own."""
+    """The recorded reward with one correction: for a good agent, JaxMARL reads the touches from a row past
+    the end of the table, which returns the last good agent's touches. Ours uses the agent's own."""
     size = 0.075 + 0.05
     touches = np.array([sum(np.linalg.norm(good - bad) < size for bad in row["position"][:adversaries]) for good in row["position"][adversaries:]])
     return row["reward"][adversaries:] - 10.0 * (touches - touches[-1])
@@ -64,7 +67,7 @@ def test_agrees_with_jaxmarl(case):
 
 
 def test_the_record_shows_what_it_should():
-    """Touches, pushes, speed limits and every piece of the cost of being outside are in the episodes."""
+    """The episodes include touches, pushes, speed limits and every segment of the cost of being outside."""
     rewards = np.concatenate([RECORD[f"{case}/reward"][:, 0] for case in CASES])
     assert {0, 10, 20} <= set(rewards)
     runs_away = [case for case in CASES if case.startswith("runs away")]

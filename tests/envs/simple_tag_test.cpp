@@ -1,4 +1,4 @@
-// simple_tag_test.cpp: forces, contact, tags and the cost of being outside, one rule a test.
+// simple_tag_test.cpp: forces, contact, tags and the cost of being outside, one rule per test.
 #include "envs/simple_tag.cu"
 
 #include <gmock/gmock.h>
@@ -21,7 +21,7 @@ Params params(int adversaries, int good, int landmarks) {
   return p;
 }
 
-// Places agents, at rest.
+// Places agents at rest.
 void place(Replica& replica, const std::vector<float>& x, const std::vector<float>& y) {
   replica.set<float>("x", x);
   replica.set<float>("y", y);
@@ -53,12 +53,12 @@ TEST(SimpleTag, OverlapPushesApart) {
   replica.set<float>("landmark_x", {5.0f, 0.0f});
   replica.set<float>("landmark_y", {0.0f, 0.0f});
   replica.step();
-  // Overlap 0.025, 25 margins: a force of 2.5 on each, for 0.1.
+  // Overlap 0.025, which is 25 margins: a force of 2.5 on each for 0.1 time units.
   EXPECT_THAT(replica.field<float>("vx"), ElementsAre(FloatNear(-0.25f, 1e-5f), FloatNear(0.25f, 1e-5f)));
 
   place(replica, {4.8f, 0.0f}, {0.0f, 0.0f});
   replica.set<float>("vx", {0.0f, 0.0f});
-  replica.step();  // the landmark pushes, and stays: overlap 0.075
+  replica.step();  // the landmark pushes but does not move: overlap 0.075
   EXPECT_THAT(replica.field<float>("vx"), ElementsAre(FloatNear(-0.75f, 1e-5f), 0.0f));
   EXPECT_EQ(replica.field<float>("landmark_x")[0], 5.0f);
 }

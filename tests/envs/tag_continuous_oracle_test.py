@@ -1,4 +1,5 @@
-"""tag_continuous against rl-warp-drive's Python environment: whole episodes, states to the bit."""
+"""Compares tag_continuous with rl-warp-drive's Python environment over whole episodes, with states equal
+to the bit."""
 
 import numpy as np
 import pytest
@@ -37,7 +38,7 @@ FIELDS = {"x": "loc_x", "y": "loc_y", "speed": "speed", "direction": "direction"
 
 
 class Oracle(TagContinuous):
-    """WarpDrive's game with taggers first: it draws which agents are taggers."""
+    """WarpDrive's game with taggers first; the original draws which agents are taggers."""
 
     def __init__(self, **settings):
         super().__init__(**settings)
@@ -110,5 +111,6 @@ def test_given_agents_out_of_the_game_are_not_seen():
     settings = dict(num_taggers=1, num_runners=2, use_full_observation=False, num_other_agents_observed=2)
     first = play("tag_continuous", settings, [], state)["steps"][0]
     rows = np.array(first["observations"])
-    assert rows[0][10] == 0.0 and rows[0][12] == 1.0 and rows[0][13] == 0.0  # the runner in the game, then an empty slot
+    # The runner in the game, then an empty slot.
+    assert rows[0][10] == 0.0 and rows[0][12] == 1.0 and rows[0][13] == 0.0
     assert not rows[2].any()

@@ -1,5 +1,5 @@
-// tag_continuous_test.cpp: the rules that a whole-episode comparison meets seldom: ties, limits, several tags
-// at once, large crowds.
+// tag_continuous_test.cpp: rules that a comparison of whole episodes rarely covers: ties, limits, several
+// tags at once, large crowds.
 #include "envs/tag_continuous.cu"
 
 #include <gmock/gmock.h>
@@ -86,13 +86,14 @@ TEST(TagContinuous, ACornerCostsOnce) {
 
 TEST(TagContinuous, ReachIsStrictAndTheNearestTaggerIsPaidForEachTag) {
   Params p = params(2, 4);
-  p.tagging_distance = 0.1f;  // 1
+  p.tagging_distance = 0.1f;  // a distance of 1 on the grid
   p.tag_reward_for_tagger = 3.0f;
   Replica replica(p);
   replica.set<float>("x", {4.0f, 6.0f, 3.5f, 5.0f, 4.9f, 4.5f});
   replica.set<float>("y", std::vector<float>(6, 5.0f));
   replica.step();
-  EXPECT_EQ(replica.reward(0), 9.0f);  // at 3.5, 4.9 and 4.5; 5.0 is 1 away from both taggers: out of reach
+  // Tags at 3.5, 4.9 and 4.5. The runner at 5.0 is at distance 1 from both taggers, which is out of reach.
+  EXPECT_EQ(replica.reward(0), 9.0f);
   EXPECT_EQ(replica.reward(1), 0.0f);
   EXPECT_EQ(replica.reward(2), -1.0f);
   EXPECT_EQ(replica.reward(3), 0.0f);
@@ -103,7 +104,8 @@ TEST(TagContinuous, ReachIsStrictAndTheNearestTaggerIsPaidForEachTag) {
   EXPECT_FALSE(replica.terminated());
   EXPECT_EQ(replica.field<int>("tags")[0], 3);
 
-  replica.step();  // those who left are neither seen, nor paid, nor tagged again
+  // Runners that left are not seen, not paid for, and not tagged again.
+  replica.step();
   EXPECT_THAT(replica.field<int>("seen"), ElementsAre(1, 1, 0, 1, 0, 0));
   EXPECT_EQ(replica.reward(0), 0.0f);
   EXPECT_FALSE(replica.left(2));
@@ -146,8 +148,8 @@ TEST(TagContinuous, NeighborsAreOrderedByDistanceThenId) {
   replica.step();
   const std::vector<float> row = replica.observation(0);
   const float unit = 1.0f / (10.0f * std::sqrt(2.0f));
-  const std::vector<float> x = {1.0f, -1.0f, 0.0f,
-                                2.0f, 0.0f,  0.0f};  // 2 and 3 and 4 tie; agent 5 is out; nobody is left
+  // Agents 2, 3 and 4 tie, agent 5 is out of the game, and there are no further agents.
+  const std::vector<float> x = {1.0f, -1.0f, 0.0f, 2.0f, 0.0f, 0.0f};
   for (std::size_t k = 0; k < x.size(); ++k) EXPECT_NEAR(row[k], x[k] * unit, 1e-6) << k;
   EXPECT_THAT(std::vector(row.begin() + 36, row.begin() + 42), ElementsAre(1, 1, 1, 1, 0, 0));
   EXPECT_FLOAT_EQ(row[42], 0.01f);
@@ -163,7 +165,8 @@ TEST(TagContinuous, FullObservationHidesPlacesFromThoseOutOfTheGame) {
   EXPECT_THAT(std::vector(row.begin() + 10, row.end()), ElementsAre(1, 0, 1, 1, 0));
 }
 
-// A brute-force search finds the same neighbours, in crowds of several batches and around their sizes.
+// A brute-force search finds the same neighbors, for crowds of several batches and for sizes around batch
+// limits.
 class Crowds : public testing::TestWithParam<int> {};
 TEST_P(Crowds, NeighborsAreTheNearest) {
   constexpr int kObserved = 9;
@@ -205,7 +208,7 @@ TEST(TagContinuous, ParametersThatContradictEachOtherAreRefused) {
       spec_of(nearest(2, 3, 6)),
       ThrowsMessage<wd::UsageError>(HasSubstr("env.num_other_agents_observed = 6: must be at most 5")));
   Params p;
-  p.num_other_agents_observed = 1000;  // of no account with full observation
+  p.num_other_agents_observed = 1000;  // ignored with full observation
   EXPECT_EQ(TagContinuous::spec(p).num_agents(), p.num_taggers + p.num_runners);
   p.min_acceleration = 2.0f;
   EXPECT_THAT(spec_of(p), ThrowsMessage<wd::UsageError>(HasSubstr("env.min_acceleration = 2")));

@@ -1,4 +1,4 @@
-"""tag_gridworld against rl-warp-drive's Python environment: whole episodes."""
+"""Compares tag_gridworld with rl-warp-drive's Python environment over whole episodes."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ CASES = {
 
 
 def start_of(oracle, kind, rng):
-    """Starts that are not given to the oracle are its own: the corner start."""
+    """Start positions; unless the kind is "given", the oracle uses its own corner start."""
     cells = rng.integers(0, oracle.grid_length + 1, size=(2, oracle.num_agents))
     if kind == "given":
         oracle.starting_location_x, oracle.starting_location_y = cells
@@ -51,7 +51,7 @@ def test_agrees_with_warpdrive(settings, kind):
             np.testing.assert_allclose(step["rewards"], rows(rewards), atol=1e-6)
             assert (bool(step["terminated"]), bool(step["truncated"])) == (done, False)
         assert done
-        caught = bool(rewards[0] > 1.0)  # no wall costs as much
+        caught = bool(rewards[0] > 1.0)  # no wall penalty is that large
         assert steps[-1]["state"]["caught"] == [int(caught)]
         ends.append(caught)
     if settings.get("grid_length", 10) == 1:
@@ -59,7 +59,7 @@ def test_agrees_with_warpdrive(settings, kind):
 
 
 def test_random_starts_are_those_of_the_reset_pool():
-    """WarpDrive's pool: taggers on cells 1 .. L - 1, the runner in the corner."""
+    """WarpDrive's reset pool: taggers on cells 1 .. L - 1, the runner in the corner."""
     settings = dict(num_taggers=500, grid_length=6, start="random", use_full_observation=False)
     state = play("tag_gridworld", settings, [])["steps"][0]["state"]
     for cells in (state["x"], state["y"]):

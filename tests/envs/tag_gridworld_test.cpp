@@ -1,4 +1,4 @@
-// tag_gridworld_test.cpp: tags, walls and starts of the grid game, one rule a test.
+// tag_gridworld_test.cpp: tags, walls and starts of the grid game, one rule per test.
 #include "envs/tag_gridworld.cu"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-"""Plays scripts through `wdtrain trace` and reads back all that it shows."""
+"""Plays scripts with `wdtrain trace` and parses its output."""
 
 import json
 import os
@@ -10,7 +10,7 @@ import numpy as np
 
 
 def play(env, settings, actions, state=None, arguments=()):
-    """The trace of one episode: actions [step][agent], as numbers or as lists."""
+    """The trace of one episode; actions are [step][agent], given as numbers or lists."""
     with tempfile.TemporaryDirectory() as folder:
         script, out = pathlib.Path(folder) / "in.json", pathlib.Path(folder) / "out.json"
         script.write_text(json.dumps({"state": state or {}, "actions": actions}, default=lambda array: array.tolist()))

@@ -1,4 +1,4 @@
-// config_fuzz.cpp: any bytes as a configuration, as libFuzzer finds them.
+// config_fuzz.cpp: libFuzzer target that reads any bytes as a configuration.
 #include "tests/fuzz/targets.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {

@@ -1,4 +1,4 @@
-// corpus_test.cpp: every file of the kept corpora, through the functions that libFuzzer calls.
+// corpus_test.cpp: feeds every file of the stored corpora to the functions that libFuzzer calls.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -13,7 +13,7 @@ namespace wd::test {
 namespace {
 
 void feed_in_time(void (*feed)(std::string_view), const std::string& bytes) {
-  const std::clock_t start = std::clock();  // CPU time: the machine may be busy
+  const std::clock_t start = std::clock();  // CPU time, because the machine may be busy
   feed(bytes);
   EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, 1.0 * kSlowdown);
 }
@@ -33,7 +33,7 @@ TEST(Corpus, Config) { feed_all("config", feed_config); }
 TEST(Corpus, Manifest) { feed_all("manifest", feed_manifest); }
 TEST(Corpus, Safetensors) { feed_all("safetensors", feed_safetensors); }
 
-// A manifest may have a megabyte: too much for recursion, or for time that grows with its square.
+// A manifest can be a megabyte long: too much for recursion or for quadratic time.
 TEST(Corpus, LongManifests) {
   const std::size_t deep = 500'000;
   feed_in_time(feed_manifest, "{\"format_version\":" + std::string(deep, '[') + std::string(deep, ']') + "}");

@@ -1,6 +1,8 @@
-# fuzz_slow_test.py: libFuzzer on the readers of bytes that nobody vouches for, from the kept corpora, a minute each.
+# fuzz_slow_test.py: libFuzzer on the parsers of untrusted bytes, starting from the stored corpora, for one
+# minute each.
 #
-# WD_FUZZ_SECONDS sets another time. What is found belongs into tests/fuzz/corpus/, with the change that mends it.
+# WD_FUZZ_SECONDS sets another time. Store inputs that fail in tests/fuzz/corpus/, together with the change
+# that fixes them.
 import os
 import shutil
 import subprocess

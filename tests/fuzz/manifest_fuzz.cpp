@@ -1,4 +1,5 @@
-// manifest_fuzz.cpp: any bytes as a checkpoint's manifest, and as the body of one, as libFuzzer finds them.
+// manifest_fuzz.cpp: libFuzzer target that reads any bytes as a checkpoint's manifest, and as the body of
+// one.
 #include "tests/fuzz/targets.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {

@@ -1,4 +1,4 @@
-// safetensors_fuzz.cpp: any bytes as a file of tensors, and as the header of one, as libFuzzer finds them.
+// safetensors_fuzz.cpp: libFuzzer target that reads any bytes as a tensor file, and as the header of one.
 #include "tests/fuzz/targets.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {

@@ -1,6 +1,6 @@
-// targets.h: the readers of bytes that nobody vouches for, each fed with any bytes at all. What they refuse
-// is well; what escapes is a finding: another exception than the one they promise, a crash, or a Broken
-// promise about what they accepted.
+// targets.h: the parsers of untrusted bytes, each fed with arbitrary bytes. They may reject input. A finding
+// is anything else that escapes: an exception that they do not document, a crash, or a Broken promise about
+// accepted input.
 #pragma once
 
 #include <sys/mman.h>
@@ -26,7 +26,7 @@
 
 namespace wd::test {
 
-// None of the errors that readers throw.
+// Derives from none of the exceptions that the parsers throw.
 class Broken : public std::logic_error {
  public:
   using std::logic_error::logic_error;
@@ -36,7 +36,7 @@ inline void promise(bool kept, const std::string& what) {
   if (!kept) throw Broken(what);
 }
 
-// A file in memory that can be opened by its path.
+// An in-memory file that can be opened by its path.
 class MemoryFile {
  public:
   explicit MemoryFile(std::string_view bytes) : descriptor_(::memfd_create("fuzz", MFD_CLOEXEC)) {
@@ -55,7 +55,8 @@ class MemoryFile {
 
 // --- configuration ---
 
-// What the text sets, printed; none where it is refused, in words that a terminal can show.
+// Loads the text and returns the printed configuration, or nullopt if the text is rejected; rejections must
+// be printable on a terminal.
 inline std::optional<std::string> load_and_print(std::string_view text) {
   const MemoryFile file(text);
   Chase chase;
@@ -89,7 +90,7 @@ inline void decode_manifest(std::string_view text) {
   promise(encode(checkpoint::decode(once)) == once, "what is written reads to the same manifest:\n" + once);
 }
 
-// A manifest whose checksum fits the body: without that, chance would never pass the checksum.
+// A manifest whose checksum matches the body, because random input would never pass the checksum.
 inline std::string sealed(std::string_view body) {
   std::array<char, 32> checksum;
   const unsigned long long hash = XXH3_64bits(body.data(), body.size());
@@ -104,7 +105,7 @@ inline void feed_manifest(std::string_view bytes) {
 
 // --- safetensors ---
 
-// Reads every tensor: a file that opens is whole.
+// Reads every tensor: after a file opens, all of its tensors must be readable.
 inline void read_safetensors(std::string_view bytes) {
   const MemoryFile file(bytes);
   std::optional<SafetensorsReader> reader;
@@ -125,8 +126,8 @@ inline void read_safetensors(std::string_view bytes) {
           "what is written reads to the same header:\n" + written);
 }
 
-// The bytes as a file; and as a header, behind two bytes that say how many bytes of data follow: its length
-// always fits.
+// Reads the bytes as a file, and as a header: the first two bytes give the size of the data, and the rest is
+// a header with the correct length.
 inline void feed_safetensors(std::string_view bytes) {
   read_safetensors(bytes);
   if (bytes.size() < 2) return;

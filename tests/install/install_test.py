@@ -1,4 +1,5 @@
-# install_test.py: a project of its own, in another folder, builds its environment against the installed library and trains.
+# install_test.py: a separate project in another folder builds its environment against the installed library
+# and trains.
 import json
 import os
 import shutil
@@ -11,7 +12,8 @@ SOURCE = Path(os.environ["WD_SOURCE_DIR"])
 BUILD = Path(os.environ["WD_BUILD_DIR"])
 
 
-# A user's CMake may be older than ours: the system's, where there is one (Debian 12 has 3.25, the oldest that will do).
+# A user's CMake may be older than ours, so this uses the system's CMake if there is one (Debian 12 has 3.25,
+# the oldest supported version).
 SYSTEM_CMAKE = next((path for path in ("/usr/bin/cmake", "/usr/local/bin/cmake") if os.access(path, os.X_OK)), "cmake")
 
 
@@ -116,7 +118,7 @@ def test_wrong_call_of_wd_add_environment_is_explained(prefix, tmp_path, call, m
 
 
 def changed_example(prefix, folder, before, after):
-    """The example with a change of its source, configured: the result of CMake."""
+    """Copies the example with a change in its source, configures it and returns the result of CMake."""
     shutil.copytree(SOURCE / "examples" / "custom_env", folder)
     source = (folder / "chase.cu").read_text()
     assert before in source

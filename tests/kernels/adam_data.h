@@ -1,4 +1,4 @@
-// adam_data.h: steps of the optimizer on host data, on either device.
+// adam_data.h: runs optimizer steps on host data, on either device.
 #pragma once
 
 #include "kernels/normalize.h"

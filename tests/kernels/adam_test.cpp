@@ -1,5 +1,5 @@
-// adam_test.cpp: steps of the optimizer beside the paper's equations in double; what is refused, what ends an
-// update.
+// adam_test.cpp: optimizer steps against the paper's equations in double; which steps are rejected, and what
+// ends an update.
 #include "kernels/adam.h"
 
 #include <gtest/gtest.h>
@@ -89,7 +89,7 @@ TEST_P(AdamStep, TheNumberOfStepsGoesOn) {
   EXPECT_EQ(end.steps, 3.0f);
 }
 
-// Every loss that is not finite, and a gradient that is not.
+// Puts a value that is not finite into each loss sum in turn, and into the gradient.
 TEST_P(AdamStep, WhatIsNotFiniteIsRefused) {
   Draws draws(3);
   const Optimizer start = Optimizer::of(draws.uniforms(5000, -1.0f, 1.0f));
@@ -120,7 +120,7 @@ TEST_P(AdamStep, TooMuchKlEndsTheUpdate) {
   Draws draws(4);
   Optimizer start = Optimizer::of(draws.uniforms(100, -1.0f, 1.0f));
   start.losses.target_kl = 0.01;
-  const Minibatch good = random_minibatch(draws, 100);  // 0.01
+  const Minibatch good = random_minibatch(draws, 100);  // the KL estimate per row is 0.01
   Minibatch far = good, just = good;
   just.totals[kApproxKl] = 1.5 * 0.01 * far.totals[kCount];
   far.totals[kApproxKl] = 1.001 * just.totals[kApproxKl];
@@ -134,7 +134,7 @@ TEST_P(AdamStep, TooMuchKlEndsTheUpdate) {
   EXPECT_DOUBLE_EQ(end.losses.sums[kCount], 3 * good.totals[kCount]) << "the one that ended it is counted";
 }
 
-// As the hardware does it: halfway cases go to the even neighbour, what is too large to infinity.
+// Rounds as the hardware does: ties to even, and overflow to infinity.
 TEST_P(AdamStep, ShadowIsTheNearestBfloat16) {
   const std::vector<std::pair<float, std::uint16_t>> cases = {
       {1.0f, 0x3f80},          {-1.0f, 0xbf80},         {0x1.01p0f, 0x3f80},       {0x1.03p0f, 0x3f82},
@@ -156,7 +156,7 @@ TEST_P(AdamStep, ShadowIsTheNearestBfloat16) {
   EXPECT_EQ(run_adam(HostMemory(), start, {minibatch}, false).shadow, start.shadow);
 }
 
-// A minibatch in which no row counts is as if it had not been there, for the steps after it too.
+// A minibatch in which no row counts has no effect, not even on later steps.
 TEST_P(AdamStep, NoRowCounted) {
   Draws draws(6);
   const Optimizer start = Optimizer::of(draws.uniforms(100, -1.0f, 1.0f));

@@ -1,4 +1,4 @@
-// clock_data.h: the training clock and what reads it, on either device.
+// clock_data.h: runs the training clock and the kernels that read it, on either device.
 #pragma once
 
 #include "kernels/clock.h"

@@ -1,4 +1,4 @@
-// clock_test.cpp: what kernels read from the clock is what the host would have told them.
+// clock_test.cpp: the values that kernels read from the clock equal those of the host.
 #include <gtest/gtest.h>
 
 #include "tests/kernels/clock_data.h"

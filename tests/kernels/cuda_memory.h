@@ -1,5 +1,5 @@
-// cuda_memory.h: HostMemory's twin on the GPU. Kernels and copies share the default stream, so copies wait
-// for kernels.
+// cuda_memory.h: HostMemory's counterpart on the GPU. Kernels and copies share the default stream, so copies
+// wait for kernels.
 #pragma once
 
 #include <ATen/Context.h>
@@ -13,7 +13,7 @@
 
 #include "kernels/queue.h"
 
-// First line of every test that needs a GPU.
+// The first line of every test that needs a GPU.
 #define WD_SKIP_WITHOUT_GPU() \
   if (!at::hasCUDA()) GTEST_SKIP() << "needs a GPU, and torch sees none here"
 

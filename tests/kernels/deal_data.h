@@ -1,4 +1,4 @@
-// deal_data.h: deals units to minibatches on either device.
+// deal_data.h: runs the distribution of units to minibatches, on either device.
 #pragma once
 
 #include <vector>

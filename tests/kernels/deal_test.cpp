@@ -1,5 +1,5 @@
-// deal_test.cpp: every unit is dealt once, shares are equal, ranks agree, and every order of a replica's
-// steps is equally likely.
+// deal_test.cpp: every unit is dealt exactly once, shares are equal, ranks agree, and every order of a
+// replica's steps is equally likely.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -47,7 +47,8 @@ TEST(Deal, EveryUnitOnceAndEqualShares) {
           EXPECT_EQ(all.size(), static_cast<std::size_t>(steps * num_envs));
           EXPECT_LE(most - least, 1u) << steps << ' ' << num_envs << ' ' << count;
           if (steps % count != 0) continue;
-          for (const auto& units : minibatches) {  // the same number of steps of every replica
+          // Every replica contributes the same number of steps.
+          for (const auto& units : minibatches) {
             std::map<std::int64_t, int> of_replica;
             for (const Unit& unit : units) ++of_replica[unit.first];
             for (const auto& [replica, n] : of_replica) EXPECT_EQ(n, steps / count);
@@ -78,8 +79,8 @@ TEST(Deal, RanksTogetherDealWhatOneDoes) {
   }
 }
 
-// Six orders of three steps, over replicas, epochs and iterations: all equally likely, and none of the three
-// decides another.
+// Six orders of three steps, over replicas, epochs and iterations: all are equally likely, and none of the
+// three determines another.
 TEST(Deal, EveryOrderIsEquallyLikely) {
   constexpr int kReplicas = 2000;
   std::map<std::vector<std::int64_t>, int> seen;
@@ -95,16 +96,16 @@ TEST(Deal, EveryOrderIsEquallyLikely) {
         ++seen[order];
       }
       for (const std::vector<std::int64_t>& other :
-           before) {  // by chance a third of the first units are equal
+           before) {  // a third of the first units is equal by chance
         int repeated = 0;
         for (std::size_t e = 0; e < kReplicas; ++e) repeated += now[e] == other[e] ? 1 : 0;
-        EXPECT_NEAR(repeated, kReplicas / 3, 105) << iteration << ' ' << epoch;  // five deviations
+        EXPECT_NEAR(repeated, kReplicas / 3, 105) << iteration << ' ' << epoch;  // five standard deviations
       }
       before.push_back(now);
     }
   }
   ASSERT_EQ(seen.size(), 6u);
-  for (const auto& [order, count] : seen) EXPECT_NEAR(count, 2000, 200);  // five deviations
+  for (const auto& [order, count] : seen) EXPECT_NEAR(count, 2000, 200);  // five standard deviations
 }
 
 TEST(Deal, IsTheSameForAnyNumberOfThreads) {

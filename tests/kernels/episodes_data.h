@@ -13,7 +13,7 @@ struct Episodes {
   std::vector<std::int32_t> finished_length;  // [T, E]
 };
 
-// Goes on from where `before` stands: its running parts are read.
+// Continues from `before`: reads its running parts.
 template <typename Memory>
 Episodes run_episodes(Memory memory, const Rollout& rollout, const Episodes& before) {
   const std::size_t te = rollout.terminated.size(), e = before.running_return.size();
@@ -31,13 +31,13 @@ Episodes run_episodes(Memory memory, const Rollout& rollout, const Episodes& bef
           memory.get(args.finished_return, te), memory.get(args.finished_length, te)};
 }
 
-// Replicas whose first episode begins with the rollout.
+// Replicas whose first episode begins at the start of the rollout.
 inline Episodes fresh(int num_envs) {
   return {std::vector<float>(num_envs), std::vector<std::int32_t>(num_envs), {}, {}};
 }
 
-// Rows of the record, [n, 2 + policies]: those of `before`, then what ended in these rollouts of the
-// policies, all of one shape.
+// Rows of the record, [n, 2 + policies]: the rows of `before`, then the episodes that ended in these rollouts
+// of the policies, which all have the same shape.
 template <typename Memory>
 std::vector<double> run_append(Memory memory, const std::vector<Episodes>& policies, int num_envs,
                                const std::vector<double>& before, std::int64_t capacity,

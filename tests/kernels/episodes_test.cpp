@@ -10,8 +10,8 @@
 namespace wd {
 namespace {
 
-// T = 5 steps, E = 2 replicas, A = 2 agents. Mean rewards of replica 0: 1, 2, 3, 4, 5; of replica 1 ten times
-// that.
+// T = 5 steps, E = 2 replicas, A = 2 agents. Mean rewards of replica 0: 1, 2, 3, 4, 5; those of replica 1 are
+// ten times as large.
 Rollout five_steps() {
   Rollout r{.steps = 5, .num_envs = 2, .num_agents = 2};
   for (float t = 1; t <= 5; ++t) r.reward.insert(r.reward.end(), {t - 0.5f, t + 0.5f, 15.0f * t, 5.0f * t});
@@ -22,8 +22,8 @@ Rollout five_steps() {
 TEST(Episodes, EndWithinARollout) {
   Rollout r = five_steps();
   r.terminated[2 * 1] = 1;     // replica 0 ends at t = 1
-  r.reset_step[2 * 2] = 1;     // and resets at t = 2, whose reward is no one's
-  r.truncated[2 * 4 + 1] = 1;  // replica 1 ends with the rollout
+  r.reset_step[2 * 2] = 1;     // and resets at t = 2, whose reward does not count
+  r.truncated[2 * 4 + 1] = 1;  // replica 1 ends at the last step of the rollout
   const Episodes got = run_episodes(HostMemory(), r, fresh(2));
   EXPECT_EQ(got.finished_return, (std::vector<float>{0, 0, 3, 0, 0, 0, 0, 0, 0, 150}));
   EXPECT_EQ(got.finished_length, (std::vector<std::int32_t>{0, 0, 2, 0, 0, 0, 0, 0, 0, 5}));
@@ -44,7 +44,8 @@ TEST(Episodes, GoOnAcrossRollouts) {
   EXPECT_EQ(got.finished_return, (std::vector<float>{16, 0, 0, 0, 0, 0, 0, 0, 12, 0}));  // 15 + 1; 3 + 4 + 5
   EXPECT_EQ(got.finished_length, (std::vector<std::int32_t>{6, 0, 0, 0, 0, 0, 0, 0, 3, 0}));
   r = five_steps();
-  r.reset_step[0] = 1;  // an episode that ended with the last rollout resets with the first row of this one
+  // An episode that ended at the end of the last rollout resets in the first row of this one.
+  r.reset_step[0] = 1;
   got = run_episodes(HostMemory(), r, got);
   EXPECT_EQ(got.running_return, (std::vector<float>{14, 450}));
   EXPECT_EQ(got.running_length, (std::vector<std::int32_t>{4, 15}));
@@ -55,7 +56,8 @@ TEST(Episodes, OneThatDoesNotCountIsFollowedAndLeftOut) {
   Episodes before = fresh(2);
   before.running_length = {kUncounted, kUncounted};
   Episodes got = run_episodes(HostMemory(), r, before);
-  r.terminated[0] = 1;  // replica 0's first episode ends in the second rollout, and the one after it counts
+  // Replica 0's first episode ends in the second rollout; the next episode counts.
+  r.terminated[0] = 1;
   r.reset_step[2] = 1;
   r.truncated[2 * 4] = 1;
   r.truncated[2 * 4 + 1] = 1;  // replica 1's first episode
@@ -100,7 +102,7 @@ TEST(Episodes, AreRecordedInTheOrderOfStepAndReplica) {
   const auto capacity = static_cast<std::int64_t>(expected.size() / 4);
   const auto once = run_append(HostMemory(), {first, second}, kEnvs, {}, capacity, 3);
   EXPECT_EQ(run_append(HostMemory(), {first, second}, kEnvs, once, capacity, 4), expected);
-  // What does not fit is left out, and nothing is written behind the end.
+  // Rows beyond the capacity are dropped, and nothing is written past the end.
   expected.resize(expected.size() - 4);
   EXPECT_EQ(run_append(HostMemory(), {first, second}, kEnvs, once, capacity - 1, 4), expected);
 }

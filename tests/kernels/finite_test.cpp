@@ -1,4 +1,4 @@
-// finite_test.cpp: the first number that is not finite is found, and stands.
+// finite_test.cpp: the first number that is not finite is found, and later ones do not replace it.
 #include "kernels/finite.h"
 
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ TEST_F(Watch, NamesTheFirstOfTheFirstArray) {
 }
 
 TEST_F(Watch, ReadsBfloat16) {
-  halves[7] = to_bfloat16(-3.3e38f);  // the next to the largest
+  halves[7] = to_bfloat16(-3.3e38f);  // the second largest magnitude
   EXPECT_EQ(look().iteration, 0);
   halves[20000] = to_bfloat16(kNan);
   halves[12345] = to_bfloat16(-kInfinity);

@@ -1,4 +1,4 @@
-// gather_data.h: gathers rows of arrays of every width on either device.
+// gather_data.h: gathers rows of arrays of every width, on either device.
 #pragma once
 
 #include <numeric>
@@ -8,9 +8,10 @@
 
 namespace wd {
 
-inline constexpr std::int64_t kGatheredBytes[] = {48, 4, 1, 7, 20, 16};  // of a row, in words of 16, 4 and 1
+// Bytes per row, copied in words of 16, 4 and 1.
+inline constexpr std::int64_t kGatheredBytes[] = {48, 4, 1, 7, 20, 16};
 
-// All gathered rows, array after array; row r of an array of w bytes holds (31 r + byte) mod 251.
+// All gathered rows, array after array. Row r of an array of w bytes holds (31 r + byte) mod 251.
 template <typename Memory>
 std::vector<std::uint8_t> run_gather(Memory memory, std::int64_t source_rows,
                                      const std::vector<std::int64_t>& index) {
@@ -34,7 +35,7 @@ std::vector<std::uint8_t> run_gather(Memory memory, std::int64_t source_rows,
   return all;
 }
 
-// Indices that repeat and go backwards.
+// Indices that repeat and run backward.
 inline std::vector<std::int64_t> gather_index(std::int64_t source_rows, int rows) {
   std::vector<std::int64_t> index(static_cast<std::size_t>(rows));
   for (std::size_t i = 0; i < index.size(); ++i)

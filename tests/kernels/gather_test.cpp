@@ -1,4 +1,4 @@
-// gather_test.cpp: each row is the one that its index names, and nothing is written beyond the last.
+// gather_test.cpp: each row is the one at its index, and nothing is written past the last row.
 #include <gtest/gtest.h>
 
 #include "tests/kernels/gather_data.h"

@@ -1,4 +1,4 @@
-// loss_data.h: recorded rows for the loss kernel, the loss worked out in double, and the kernel's call on
+// loss_data.h: recorded rows for the loss kernel, the loss computed in double, and the kernel's call on
 // either device.
 #pragma once
 
@@ -24,7 +24,7 @@ struct LossData {
   std::int64_t rows() const { return static_cast<std::int64_t>(value.size()); }
 };
 
-// Per row, in double, as loss.h's comments define them.
+// Per row, in double, as defined by the comments of loss.h.
 struct RowLoss {
   double policy = 0.0, value = 0.0, entropy = 0.0, log_prob = 0.0, ratio = 0.0;
   double total(const LossArgs& s) const {
@@ -63,8 +63,8 @@ inline void reference_gaussian(const LossData& data, std::int64_t row, const dou
   }
 }
 
-// The Gaussian whose action is the hyperbolic tangent of what is drawn; for the entropy it is drawn again,
-// with the random number that made the action under the recorded output.
+// The Gaussian whose action is the hyperbolic tangent of the draw. For the entropy the action is drawn again,
+// with the same random number that produced it under the recorded output.
 inline void reference_squashed(const LossData& data, std::int64_t row, const double* mean,
                                const double* log_std, RowLoss& out) {
   constexpr double kHalfLogTau = 0.9189385332046727;
@@ -79,7 +79,7 @@ inline void reference_squashed(const LossData& data, std::int64_t row, const dou
   }
 }
 
-// The loss of one row whose network put out `output`, `log_std` and `value` instead of what is recorded.
+// The loss of one row, given `output`, `log_std` and `value` instead of the recorded ones.
 inline RowLoss reference_loss(const LossData& data, const LossArgs& settings, std::int64_t row,
                               const double* output, const double* log_std, double value) {
   RowLoss out;
@@ -114,15 +114,16 @@ inline RowLoss reference_loss(const LossData& data, const LossArgs& settings, st
                         data.value[static_cast<std::size_t>(row)]);
 }
 
-// Rows on both sides of both clips (of 0.2 and 0.5, at least 0.01 away from their edges), one in five masked
-// out.
+// Rows on both sides of both clips (at 0.2 and 0.5, at least 0.01 away from the limits). One row in five is
+// masked out.
 inline LossData random_loss_data(Draws& draws, const ActionLayout& layout, std::int64_t rows, bool masks) {
   LossData data{.layout = layout};
   const SampleData drawn = random_sample_data(draws, layout, static_cast<int>(rows), 1, masks);
   data.action = run_sample(HostMemory(), drawn).action;
   data.log_std = drawn.log_std;
   data.legal = drawn.legal;
-  for (std::int64_t i = 0; i < rows * (layout.columns() + 1); ++i) {  // the policy has moved on since
+  // The policy has changed since.
+  for (std::int64_t i = 0; i < rows * (layout.columns() + 1); ++i) {
     if (i % (layout.columns() + 1) < layout.columns())
       data.output.push_back(drawn.output[i] + draws.uniform(-0.5f, 0.5f));
   }
@@ -148,7 +149,7 @@ struct Losses {
   std::vector<float> row_sums;                               // [kNumLossSums, rows]
 };
 
-// `settings` says which loss and its coefficients.
+// `settings` selects the loss and its coefficients.
 template <typename Memory>
 Losses run_loss(Memory memory, const LossData& data, LossArgs settings) {
   const auto rows = static_cast<std::size_t>(data.rows()),

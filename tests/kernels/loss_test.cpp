@@ -1,4 +1,4 @@
-// loss_test.cpp: losses against their definition in double, gradients against its central differences.
+// loss_test.cpp: losses against their definition in double, gradients against central differences.
 #include "kernels/loss.h"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ class Loss : public testing::TestWithParam<Kind> {
   }
 };
 
-// How the row's total loss in double changes when `x` does.
+// The derivative of the row's total loss with respect to `x`, in double.
 template <typename F>
 double difference(double& x, F total) {
   constexpr double kStep = 1e-5;
@@ -127,7 +127,7 @@ INSTANTIATE_TEST_SUITE_P(
                          .continuous = Distribution::kSquashedGaussian}),
     [](const auto& info) { return std::string(info.param.name); });
 
-// One head of two choices, of which the first was taken when its log-probability was `old_log_prob`.
+// One head of two choices. The first was taken with the log-probability `old_log_prob`.
 Losses ppo_row_of(float old_log_prob, float advantage) {
   LossData data{.layout = categorical({2})};
   data.output = {0.0f, 0.0f};
@@ -139,13 +139,13 @@ Losses ppo_row_of(float old_log_prob, float advantage) {
   return run_loss(HostMemory(), data, {.ppo = true, .fixed = {.clip = 0.2f}});
 }
 
-// The probability of the taken one is `ratio` times what it was.
+// The probability of the taken choice is `ratio` times the old one.
 Losses ppo_row(float ratio, float advantage) {
   return ppo_row_of(std::log(0.5f) - std::log(ratio), advantage);
 }
 
 TEST(PpoClip, StopsTheGradientOnlyWhereItWouldGoOnInTheSameDirection) {
-  EXPECT_EQ(ppo_row(1.3f, 1.0f).output_grad[0], 0.0f);   // already likelier, and it was good
+  EXPECT_EQ(ppo_row(1.3f, 1.0f).output_grad[0], 0.0f);   // already more likely, and it was good
   EXPECT_EQ(ppo_row(0.7f, -1.0f).output_grad[0], 0.0f);  // already less likely, and it was bad
   // -ratio * advantage * (1 - p), p = 1/2
   EXPECT_NEAR(ppo_row(0.7f, 1.0f).output_grad[0], -0.35f, 1e-6f);
@@ -155,8 +155,8 @@ TEST(PpoClip, StopsTheGradientOnlyWhereItWouldGoOnInTheSameDirection) {
   EXPECT_NEAR(ppo_row(1.0f, 1.0f).output_grad[0], -0.5f, 1e-6f);
 }
 
-// e^20 and no further: the loss of a row whose old probability was next to nothing is finite, and pulls no
-// more.
+// The ratio is at most e^20: if the old probability of a row was almost zero, its loss is still finite, and
+// its gradient is zero.
 TEST(PpoClip, TheRatioEndsAtE20) {
   const float log_half = std::log(0.5f);
   const auto row = [&](float log_ratio, float advantage) {
@@ -184,7 +184,7 @@ TEST(PpoClip, LossIsThePessimisticOne) {
   EXPECT_NEAR(ppo_row(0.7f, -1.0f).row_sums[kPolicyLoss], 0.8f, 1e-6f);
 }
 
-// The two log-probabilities must agree to the bit: else PPO's first ratio is not 1.
+// The two log-probabilities must be equal to the bit, otherwise PPO's first ratio is not 1.
 void expect_ratio_one(const ActionLayout& layout) {
   Draws draws(5);
   const int columns = layout.columns();
@@ -197,14 +197,15 @@ void expect_ratio_one(const ActionLayout& layout) {
   }
   data.value = data.old_value = data.target = sampled.value;
   data.old_log_prob = sampled.log_prob;
-  data.advantage.assign(2000, -1.0f);  // makes the A2C loss the log-probability
+  data.advantage.assign(2000, -1.0f);  // makes the A2C loss equal to the log-probability
   data.mask.assign(2000, 1);
   const Losses got = run_loss(HostMemory(), data, {});
   for (std::size_t row = 0; row < 2000; ++row) {
     if (layout.distribution != Distribution::kGaussian) {
       ASSERT_EQ(got.row_sums[kPolicyLoss * 2000 + row], sampled.log_prob[row]);
       ASSERT_EQ(got.row_sums[kApproxKl * 2000 + row], 0.0f);
-    } else {  // the draw z is not kept: what is read back from mean + std z differs by rounding
+      // The draw z is not stored: recomputing it from mean + std z gives a different rounding.
+    } else {
       ASSERT_NEAR(got.row_sums[kPolicyLoss * 2000 + row], sampled.log_prob[row], 2e-5f);
     }
   }

@@ -1,4 +1,4 @@
-// matmul_test.cpp: products against sums in double, and bits that depend on k alone.
+// matmul_test.cpp: products against sums in double; bits that depend on k only.
 #include "kernels/matmul.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ struct Shape {
   std::int64_t m, n, k;
 };
 
-// Every tail: rows by six, columns by eight and sixteen, terms by 256.
+// Every remainder: rows in sixes, columns in eights and sixteens, terms in blocks of 256.
 const Shape kShapes[] = {{1, 1, 1},    {6, 16, 256}, {7, 17, 257}, {5, 8, 3},    {12, 24, 1},
                          {13, 40, 30}, {64, 3, 64},  {3, 64, 300}, {2, 31, 600}, {11, 33, 513},
                          {100, 9, 7},  {1, 729, 20}, {30, 16, 255}};
@@ -35,7 +35,7 @@ double expected(const MatmulArgs& args, const std::vector<float>& before, std::i
   return sum;
 }
 
-// c has a column more than n, which must stay as it was.
+// c has one column more than n, which must remain unchanged.
 void check(MatmulArgs args) {
   args.c_row = args.n + 1;
   const std::vector<float> before = numbers(args.m * args.c_row, 3);

@@ -6,7 +6,7 @@
 
 namespace wd {
 
-// [rows, width]; bits of floats where continuous. `legal`: [rows, choices], or empty.
+// [rows, width]; continuous actions are bits of floats. `legal`: [rows, choices], or empty.
 template <typename Memory>
 std::vector<std::int32_t> run_random_actions(Memory memory, const ActionSpace& space, std::int64_t rows,
                                              std::uint64_t step,

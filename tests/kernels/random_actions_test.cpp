@@ -1,4 +1,4 @@
-// random_actions_test.cpp: random actions are legal, uniform, independent of their neighbours, and the same
+// random_actions_test.cpp: random actions are legal, uniform, independent of their neighbors, and the same
 // for any split.
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ std::vector<std::int32_t> draw(const ActionSpace& space, std::int64_t rows, std:
   return run_random_actions(HostMemory(), space, rows, step, legal);
 }
 
-// Chi-square of equal frequencies, by the degrees of freedom a number near 1.
+// Chi-square statistic of equal frequencies, divided by the degrees of freedom: close to 1.
 double chi_square(const std::vector<int>& seen) {
   double n = 0.0, sum = 0.0;
   for (const int count : seen) n += count;
@@ -73,7 +73,7 @@ TEST(RandomActions, AreFiniteWhereBoundsAreNot) {
   EXPECT_EQ(range(ActionSpace::box(1, -infinity, 3.0f)), std::pair(1.0f, 3.0f));
 }
 
-// Neither what environments draw nor what policies do.
+// The stream differs from those of environments and of policies.
 TEST(RandomActions, HaveAStreamOfTheirOwn) {
   for (const std::uint64_t seed : {std::uint64_t{7}, (std::uint64_t{3} << 32) + 5}) {
     RandomActionsArgs args;

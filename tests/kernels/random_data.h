@@ -1,4 +1,4 @@
-// random_data.h: recorded data as training makes it, drawn at random: the same on every machine.
+// random_data.h: random data in the form that training records, the same on every machine.
 #pragma once
 
 #include <cmath>
@@ -27,7 +27,7 @@ class Draws {
   std::mt19937 engine_;
 };
 
-// Rewards, values and flags of one policy, with the meaning that the executors give them.
+// Rewards, values and flags of one policy, as the executors define them.
 struct Rollout {
   int steps = 0, num_envs = 0, num_agents = 0;
   std::vector<float> reward = {}, value = {};                                  // [T, E, A], [T + 1, E, A]
@@ -35,7 +35,7 @@ struct Rollout {
   std::vector<std::uint8_t> terminated = {}, truncated = {}, reset_step = {};  // [T, E]
 };
 
-// Episodes are truncated after `limit` steps, those under way at the beginning too.
+// Episodes are truncated after `limit` steps, including those that run when the rollout begins.
 inline Rollout random_rollout(Draws& draws, int steps, int num_envs, int num_agents, int limit = 1 << 24) {
   const std::size_t te = std::size_t(steps) * num_envs, row = std::size_t(num_envs) * num_agents;
   Rollout r{steps, num_envs, num_agents, draws.uniforms(std::int64_t(te) * num_agents, -1.0f, 1.0f),

@@ -26,7 +26,7 @@ std::vector<double> run_masked_moments(Memory memory, const ReduceData& data) {
   return memory.get(out, 3);
 }
 
-// Rows one after the other: [rows, 3].
+// One row after the other: [rows, 3].
 template <typename Memory>
 std::vector<double> run_masked_row_moments(Memory memory, const ReduceData& data, std::int64_t rows) {
   const auto n = static_cast<std::int64_t>(data.x.size()) / rows;
@@ -35,7 +35,7 @@ std::vector<double> run_masked_row_moments(Memory memory, const ReduceData& data
   return memory.get(out, static_cast<std::size_t>(3 * rows));
 }
 
-// x [rows, n], a row for every total.
+// x [rows, n], with one row per total.
 template <typename Memory>
 std::vector<double> run_add_row_sums(Memory memory, const std::vector<float>& x,
                                      const std::vector<double>& totals) {

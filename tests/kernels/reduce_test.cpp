@@ -1,4 +1,4 @@
-// reduce_test.cpp: sums in the promised order, to the bit, for any number of threads.
+// reduce_test.cpp: sums in the documented order, equal to the bit for any number of threads.
 #include "kernels/reduce.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kSizes[] = {0, 1, 2, 4095, 4096, 4097, 100000};
 
-// Chunk by chunk in double, every eighth number for itself; then the eight, then the chunks.
+// Sums each chunk in double in eight interleaved partial sums; then adds the eight, then the chunks.
 template <typename F>
 double in_order(std::int64_t n, F value) {
   double total = 0.0;
@@ -94,7 +94,7 @@ TEST_P(Reduce, SumOfSquares) {
   }
 }
 
-// A float sum would lose all of the small ones.
+// A float sum would lose all of the small numbers.
 TEST_P(Reduce, ManySmallNumbersBesideALargeOne) {
   std::vector<float> x(1000001, 1.0e-4f);
   x[0] = 1.0e4f;

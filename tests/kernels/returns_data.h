@@ -11,7 +11,7 @@ struct Returns {
   std::vector<std::uint8_t> mask;        // [T, E, A]
 };
 
-// `settings` says method, gamma, lambda, n_step.
+// `settings` selects method, gamma, lambda and n_step.
 template <typename Memory>
 Returns run_returns(Memory memory, const Rollout& rollout, ReturnsArgs settings) {
   const std::size_t n = rollout.reward.size();

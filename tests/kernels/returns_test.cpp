@@ -1,4 +1,4 @@
-// returns_test.cpp: what a transition means: every way in which an agent's episode can end, worked out by
+// returns_test.cpp: the meaning of a transition: every way in which an agent's episode can end, computed by
 // hand.
 #include "kernels/returns.h"
 
@@ -17,14 +17,14 @@ namespace {
 constexpr int kSteps = 4;
 using Row = std::array<float, kSteps>;
 
-// The numbers are such that floats hold every intermediate result: expectations are exact.
+// Floats hold every intermediate result of these numbers exactly, so the expectations are exact.
 //   gamma = 1/2
 //   t        0  1  2  3  4
 //   reward   1  3  2  5
 //   value    2  4  6  8  10
-// delta_t = r_t + V_{t+1} / 2 - V_t where nothing ends:
+// delta_t = r_t + V_{t+1} / 2 - V_t if nothing ends:
 //   1 + 2 - 2 = 1,  3 + 3 - 4 = 2,  2 + 4 - 6 = 0,  5 + 5 - 8 = 2
-// and where step t is final, r_t - V_t:
+// and r_t - V_t if step t is final:
 //   1 - 2 = -1,     3 - 4 = -1,     2 - 6 = -4,     5 - 8 = -3
 // GAE: A_t = delta_t + (lambda / 2) A_{t+1}. n-step: A_t = r_t + r_{t+1}/2 + ... + V_{t+n} / 2^n - V_t.
 constexpr Row kReward = {1, 3, 2, 5};
@@ -33,7 +33,7 @@ constexpr float kPoison = 100.0f;  // reward of transitions that do not count
 
 struct Case {
   std::string name;
-  int terminated = -1, truncated = -1, leaves = -1, reset = -1;  // the step at which it happens; -1: never
+  int terminated = -1, truncated = -1, leaves = -1, reset = -1;  // the step of each event; -1: never
   bool absent = false;
   Row mask{};
   Row gae_0{}, gae_half{}, gae_1{}, two_step{}, three_step{};
@@ -49,10 +49,10 @@ std::vector<Case> cases() {
        .gae_half = {1.53125f, 2.125f, 0.5f, 2},
        // 2;  0 + 2/2 = 1;  2 + 1/2 = 2.5;  1 + 2.5/2 = 2.25
        .gae_1 = {2.25f, 2.5f, 1, 2},
-       // 1 + 3/2 + 6/4 - 2 = 2;  3 + 2/2 + 8/4 - 4 = 2;  2 + 5/2 + 10/4 - 6 = 1;  the rollout ends: 5 + 10/2
-       // - 8 = 2
+       // 1 + 3/2 + 6/4 - 2 = 2;  3 + 2/2 + 8/4 - 4 = 2;  2 + 5/2 + 10/4 - 6 = 1;  at the end of the rollout:
+       // 5 + 10/2 - 8 = 2
        .two_step = {2, 2, 1, 2},
-       // 1 + 3/2 + 2/4 + 8/8 - 2 = 2;  3 + 2/2 + 5/4 + 10/8 - 4 = 2.5;  then as above
+       // 1 + 3/2 + 2/4 + 8/8 - 2 = 2;  3 + 2/2 + 5/4 + 10/8 - 4 = 2.5;  then as in two steps
        .three_step = {2, 2.5f, 1, 2},
        .complete = {0, 0, 0, 0},
        .monte_carlo = {0, 0, 0, 0}},
@@ -75,7 +75,7 @@ std::vector<Case> cases() {
        .truncated = 1,
        .reset = 2,
        .mask = {1, 1, 0, 1},
-       // V_2 = 6 is that of the true last observation: as where nothing ends, but the recursion stops
+       // V_2 = 6 belongs to the true last observation: as if nothing ends, but the recursion stops
        .gae_0 = {1, 2, 0, 2},
        // 2;  1 + 2/4
        .gae_half = {1.5f, 2, 0, 2},
@@ -99,7 +99,7 @@ std::vector<Case> cases() {
        .truncated = 1,
        .leaves = 1,
        .reset = 2,
-       .mask = {1, 1, 0, 1},  // back in the new episode
+       .mask = {1, 1, 0, 1},  // present again in the new episode
        .gae_0 = {1, -1, 0, 2},
        .gae_half = {0.75f, -1, 0, 2},
        .gae_1 = {0.5f, -1, 0, 2},
@@ -115,7 +115,7 @@ std::vector<Case> cases() {
        .gae_half = {1.453125f, 1.8125f, -0.75f, -3},
        // -3;  0 - 3/2;  2 - 1.5/2 = 1.25;  1 + 1.25/2 = 1.625
        .gae_1 = {1.625f, 1.25f, -1.5f, -3},
-       // 2, 2 as where nothing ends;  2 + 5/2 - 6 = -1.5;  5 - 8 = -3
+       // 2, 2 as if nothing ends;  2 + 5/2 - 6 = -1.5;  5 - 8 = -3
        .two_step = {2, 2, -1.5f, -3},
        // 2;  3 + 2/2 + 5/4 - 4 = 1.25
        .three_step = {2, 1.25f, -1.5f, -3},
@@ -125,7 +125,7 @@ std::vector<Case> cases() {
       {.name = "the time limit ends it at t = T - 1",
        .truncated = 3,
        .mask = {1, 1, 1, 1},
-       // row T is the true last observation: as where nothing ends
+       // row T is the true last observation: as if nothing ends
        .gae_0 = {1, 2, 0, 2},
        .gae_half = {1.53125f, 2.125f, 0.5f, 2},
        .gae_1 = {2.25f, 2.5f, 1, 2},
@@ -186,8 +186,8 @@ std::vector<Case> cases() {
   };
 }
 
-// One replica a case. Agent 0 is the case; agent 1 never leaves: what happens to it is what happens to the
-// replica.
+// One replica per case. Agent 0 is the case. Agent 1 never leaves, so only events of the whole replica affect
+// it.
 Rollout rollout_of(const std::vector<Case>& cases) {
   const int envs = static_cast<int>(cases.size());
   const std::size_t te = std::size_t(kSteps) * envs;
@@ -248,8 +248,8 @@ TEST(Returns, ThreeSteps) { expect_rows(n_step(3), &Case::three_step, &Case::mas
 TEST(Returns, StepsBeyondTheRolloutAreGaeOfLambdaOne) {
   expect_rows(n_step(1000), &Case::gae_1, &Case::mask);
 }
-// Of episodes of one step all that begin within the rollout must end within it: selection_test.cpp has longer
-// ones.
+// If every episode has one step, each one that begins within the rollout also ends within it.
+// selection_test.cpp covers longer episodes.
 constexpr ReturnsArgs kMonteCarlo{.method = ReturnMethod::kMonteCarlo, .gamma = 0.5f, .time_limit = 1};
 TEST(Returns, MonteCarloNeedsAnEnd) { expect_rows(kMonteCarlo, &Case::monte_carlo, &Case::complete); }
 

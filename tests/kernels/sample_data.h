@@ -12,7 +12,7 @@ inline ActionLayout categorical(const std::vector<int>& heads) {
   return layout;
 }
 
-// What a policy put out for rows (replica, agent), and how to draw from it.
+// A policy's output for rows (replica, agent), and the settings of the sampler.
 struct SampleData {
   SampleArgs settings;              // layout, num_agents, key, step, first_replica, policy, greedy
   std::vector<float> output;        // [rows, columns + 1]: logits or means, then the value
@@ -48,7 +48,8 @@ Sampled run_sample(Memory memory, const SampleData& data) {
           memory.get(args.value, rows)};
 }
 
-// Random output for replicas of num_agents agents; where masks are wanted every head keeps a legal choice.
+// Random output for replicas of num_agents agents. If `masks` is set, every head keeps at least one legal
+// choice.
 inline SampleData random_sample_data(Draws& draws, const ActionLayout& layout, int replicas, int num_agents,
                                      bool masks) {
   const std::int64_t rows = static_cast<std::int64_t>(replicas) * num_agents;

@@ -1,5 +1,5 @@
-// sample_test.cpp: the sampler draws what the softmax or the Gaussian says, never what is illegal, and the
-// same for any split.
+// sample_test.cpp: the sampler follows the softmax or the Gaussian, never draws illegal choices, and gives
+// the same draws for any split.
 #include "kernels/sample.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kLogTwoPi = 1.8378770664093453;
 
-// Every row of the same output.
+// Every row has the same output.
 SampleData repeat(const ActionLayout& layout, std::vector<float> row, int rows, int num_agents = 1) {
   SampleData data;
   data.settings = {.num_agents = num_agents, .layout = layout, .key = RandomKey::of(3, Stream::kAction)};
@@ -43,7 +43,7 @@ double chi_square(const std::vector<int>& seen, const std::vector<double>& proba
   return sum;
 }
 
-// Quantiles at 1 - 1e-4 of the chi-square distribution, by degrees of freedom.
+// Quantiles at 1 - 1e-4 of the chi-square distribution; the suffix is the degrees of freedom.
 constexpr double kChi4 = 23.51, kChi14 = 42.58;
 
 TEST(Sample, FrequenciesAreThoseOfTheSoftmax) {
@@ -80,7 +80,7 @@ TEST(Sample, HeadsAreIndependent) {
   EXPECT_LT(chi_square(seen, joint, kDraws), kChi14);
 }
 
-// Four heads share one Philox block; the fifth and sixth come from the next.
+// Four heads share one Philox block; the fifth and sixth use the next block.
 TEST(Sample, AllHeadsOfManyDrawTheirOwn) {
   constexpr int kDraws = 100000;
   const Sampled got =
@@ -99,7 +99,7 @@ TEST(Sample, NeverDrawsWhatIsIllegal) {
   Draws draws(1);
   for (const bool greedy : {false, true}) {
     SampleData data = random_sample_data(draws, categorical({4, 1, 7}), 5000, 3, true);
-    for (float& logit : data.output) logit *= 20.0f;  // the likeliest choices are often the illegal ones
+    for (float& logit : data.output) logit *= 20.0f;  // the most likely choices are often illegal
     data.settings.greedy = greedy;
     const Sampled got = run_sample(HostMemory(), data);
     for (std::int64_t row = 0; row < data.rows(); ++row) {
@@ -193,7 +193,7 @@ TEST(Sample, GreedyGaussianIsTheMean) {
   }
 }
 
-// Of a = tanh(u): the mean of u, its deviation, and the density of a, whose integral is 1.
+// For a = tanh(u): the mean of u, its standard deviation, and the density of a, whose integral is 1.
 TEST(Sample, SquashedGaussianIsTheTangentOfAGaussian) {
   constexpr int kDraws = 200000;
   SampleData data =
@@ -207,7 +207,8 @@ TEST(Sample, SquashedGaussianIsTheTangentOfAGaussian) {
     sum += z;
     squares += z * z;
     ASSERT_NEAR(got.log_prob[r], -0.5 * z * z + 0.3 - 0.5 * kLogTwoPi - std::log(1.0 - a * a), 2e-4);
-    if (std::abs(a) < 0.8) mass += std::exp(-got.log_prob[r]);  // of 1 / p: the length of the interval
+    // The sum of 1 / p gives the length of the interval.
+    if (std::abs(a) < 0.8) mass += std::exp(-got.log_prob[r]);
   }
   EXPECT_NEAR(sum / kDraws, 0.0, 0.009);  // 4 standard deviations each
   EXPECT_NEAR(squares / kDraws, 1.0, 0.0127);
@@ -236,7 +237,7 @@ TEST(Sample, KeepsTheValueBesideTheOutput) {
   for (std::size_t row = 0; row < 150; ++row) EXPECT_EQ(got.value[row], data.output[8 * row + 7]);
 }
 
-// Rows [first, first + count) alone: another worker's replicas, or a chunk that ends between two agents.
+// Only rows [first, first + count): another worker's replicas, or a chunk that ends between two agents.
 SampleData part(const SampleData& all, int first, int count) {
   SampleData data = all;
   const std::int64_t columns = all.settings.layout.columns();
@@ -287,7 +288,7 @@ TEST(Sample, SeedStepPolicyAndReplicaEachChangeTheDraws) {
     const std::vector<std::int32_t> got = run_sample(HostMemory(), other).action;
     int equal = 0;
     for (std::size_t i = 0; i < base.size(); ++i) equal += got[i] == base[i] ? 1 : 0;
-    EXPECT_LT(equal, 5);  // of 256, one in a thousand by chance
+    EXPECT_LT(equal, 5);  // of 256; one in a thousand is expected by chance
   }
 }
 

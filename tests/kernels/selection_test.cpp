@@ -1,5 +1,5 @@
-// selection_test.cpp: which transitions REINFORCE keeps does not depend on what the actions led to: its
-// gradient is the exact one's.
+// selection_test.cpp: whether REINFORCE keeps a transition does not depend on the outcome of its actions, so
+// its gradient is exact.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -10,21 +10,20 @@
 namespace wd {
 namespace {
 
-// Reward 1 a step; action 0 ends the episode with `risk[0]`, action 1 with `risk[1]`; both are equally
-// likely.
+// The reward is 1 per step. Action 0 ends the episode with probability `risk[0]`, action 1 with `risk[1]`;
+// both actions are equally likely.
 struct Game {
   double risk[2];
   int time_limit;
 
-  // Exact mean of the reward to come after `made` steps, the action drawn.
+  // Exact expected return after `made` steps, before the next action is drawn.
   double value(int made) const {
     double value = 0.0;
     const double live = 1.0 - 0.5 * (risk[0] + risk[1]);
     for (int t = time_limit - 1; t >= made; --t) value = 1.0 + live * value;
     return value;
   }
-  // Exact E[(1[a = 1] - 1/2) G] of a transition: what the gradient of log pi(1), weighted by the return, is
-  // worth.
+  // Exact E[(1[a = 1] - 1/2) G] of a transition: the expected gradient of log pi(1), weighted by the return.
   double gradient(int made) const {
     return 0.25 * (risk[0] - risk[1]) * (made + 1 < time_limit ? value(made + 1) : 0.0);
   }
@@ -32,10 +31,10 @@ struct Game {
 
 struct Played {
   Rollout rollout;
-  std::vector<int> action, made;  // [T, E]: steps of the episode before
+  std::vector<int> action, made;  // [T, E]; made: steps of the episode so far
 };
 
-// `first_made(e)`: steps that replica e's episode has had when the rollout begins.
+// `first_made(e)`: steps that replica e's episode already has when the rollout begins.
 template <typename F>
 Played play(Draws& draws, const Game& game, int steps, int envs, F first_made) {
   const std::size_t rows = static_cast<std::size_t>(steps) * envs;
@@ -75,8 +74,8 @@ struct Estimate {
   std::int64_t kept = 0;
 };
 
-// Mean over the transitions that are kept, beside the exact mean in the same states. Replicas are
-// independent, their transitions not.
+// Mean over the kept transitions, and the exact mean in the same states. Replicas are independent, but their
+// transitions are not.
 Estimate estimate(const Game& game, const Played& played) {
   ReturnsArgs settings{.method = ReturnMethod::kMonteCarlo, .gamma = 1.0f, .time_limit = game.time_limit};
   const Returns returns = run_returns(HostMemory(), played.rollout, settings);
@@ -108,7 +107,7 @@ void expect_exact(const Game& game, int steps, int first_made, double least_kept
   SCOPED_TRACE(testing::Message() << "T = " << steps << ", time limit " << game.time_limit);
   Draws draws(static_cast<unsigned>(steps));
   const int envs = 3'000'000 / steps;
-  // Below 0: anywhere, as after many rollouts or where starts are staggered.
+  // A negative value means a random step, as after many rollouts or with staggered starts.
   const Played played = play(draws, game, steps, envs, [&](int) {
     return first_made >= 0 ? first_made : draws.below(game.time_limit);
   });
@@ -119,7 +118,7 @@ void expect_exact(const Game& game, int steps, int first_made, double least_kept
   EXPECT_GT(found.mean, 0.0) << "the better action would be unlearned";
 }
 
-// At the shortest rollout that is allowed, and at longer ones; in step, and anywhere in the episode.
+// Rollouts of the minimum length and longer ones; episodes that start together, and episodes at random steps.
 TEST(Selection, ReinforceLearnsTheExactGradient) {
   const Game risky{{0.2, 0.1}, 16}, mild{{0.05, 0.02}, 32};
   for (const int first_made : {0, -1}) {
@@ -128,7 +127,7 @@ TEST(Selection, ReinforceLearnsTheExactGradient) {
   }
 }
 
-// Whether a transition is kept is settled before its action: by the resets before it.
+// Whether a transition is kept is determined before its action, by the resets before it.
 TEST(Selection, NothingThatFollowsATransitionMatters) {
   Draws draws(1);
   const Game game{{0.2, 0.1}, 10};

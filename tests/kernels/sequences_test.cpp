@@ -1,4 +1,4 @@
-// sequences_test.cpp: every step of every sequence once, in blocks, a step of all of them after the other.
+// sequences_test.cpp: every step of every sequence exactly once, in blocks, ordered by step within a block.
 #include "kernels/sequences.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ TEST(Sequences, AreCutIntoBlocksOfWhichTheLastIsSmaller) {
 }
 
 TEST(Sequences, ARolloutHoldsSeveralOfAReplica) {
-  // Sequence 4 is the second one (steps 3, 4, 5) of replica 1 of 3.
+  // Sequence 4 is the second sequence (steps 3, 4, 5) of replica 1 of 3.
   EXPECT_EQ(steps_of({4}, 3, 5, 3), (std::vector<std::int64_t>{10, 13, 16}));
 }
 

@@ -1,5 +1,5 @@
-// table_layer_data.h: the layer over a table forward and back, on either device, of weights and tables drawn
-// at random.
+// table_layer_data.h: runs forward and backward pass of the table layer, on either device, with random
+// weights and tables.
 #pragma once
 
 #include <vector>
@@ -12,9 +12,9 @@ namespace wd {
 struct TableCase {
   ObservationTable table;
   int agents = 0;
-  std::vector<int> agent = {};  // who have rows
+  std::vector<int> agent = {};  // agents that have rows
   int width = 0, units = 1, parts = 1,
-      padding = 0;  // padding: floats behind each row of a table, of y and of the weights
+      padding = 0;  // padding: floats after each row of a table, of y and of the weights
   bool relu = false;
 
   int inputs() const { return table.row_size(agents); }
@@ -89,8 +89,8 @@ TableResult run_table(Memory memory, const TableCase& c, const TableData& data) 
   return result;
 }
 
-// Tables of every kind; agents with rows at the start, in the middle, at the end, scattered, and all; outputs
-// that fill no vector.
+// Tables of every kind. Agents that have rows are at the start, in the middle, at the end, scattered, or all.
+// The numbers of outputs include some that do not fill a vector.
 inline std::vector<TableCase> table_cases() {
   const auto range = [](int begin, int end) {
     std::vector<int> ids;

@@ -1,4 +1,4 @@
-// table_layer_test.cpp: the layer over a table against the same layer over the rows that follow from it, in
+// table_layer_test.cpp: the table layer against the same layer over the rows derived from the table, in
 // double.
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 double at(const std::vector<float>& values, std::int64_t i) { return values.at(static_cast<std::size_t>(i)); }
 
-// Row of agent i in a unit, as wd/spec.h has it.
+// The row of agent i in a unit, as defined in wd/spec.h.
 std::vector<double> row_of(const TableCase& c, const TableData& data, int unit, int i) {
   const auto v = [&](int j, int f) {
     return at(data.table, (std::int64_t{unit} * c.agents + j) * c.table_stride() + f);

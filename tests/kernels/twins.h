@@ -1,5 +1,5 @@
-// twins.h: every CUDA kernel gives its CPU twin's bits; reductions, whose trees differ, the same sums.
-// `Memory` is that of the device which runs the kernels (tests/kernels/memory.h).
+// twins.h: compares every CUDA kernel with its CPU twin. Bits must be equal; reductions, whose trees differ,
+// must give the same sums. `Memory` belongs to the device that runs the kernels (tests/kernels/memory.h).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@
 namespace wd {
 
 inline constexpr int kTwinSizes[] = {1,   31,  127,
-                                     128, 129, 4097};  // around a block of threads, and beyond one
+                                     128, 129, 4097};  // around the size of a thread block, and far beyond it
 
 inline std::vector<ActionLayout> twin_layouts() {
   return {categorical({2}),
@@ -205,7 +205,7 @@ void twins_of_table_layer() {
     const TableResult cpu = run_table(HostMemory(), c, data), gpu = run_table(Memory(), c, data),
                       again = run_table(Memory(), c, data);
     for (std::size_t i = 0; i < cpu.y.size(); ++i) {
-      if (static_cast<int>(i) % c.y_stride() >= c.width) continue;  // padding: never written
+      if (static_cast<int>(i) % c.y_stride() >= c.width) continue;  // padding, which is never written
       ASSERT_EQ(gpu.y[i], cpu.y[i]) << i;
     }
     EXPECT_EQ(gpu.weight_grad, cpu.weight_grad);
@@ -251,8 +251,8 @@ void twins_of_reductions_of_the_same_bits_every_time() {
   }
 }
 
-// The norm's last bits may differ, as its tree does; what follows from them in single precision hardly ever
-// does. The optimizer of `Memory` after the minibatches.
+// The norm's last bits may differ because its tree differs; this rarely changes results in single precision.
+// Returns the optimizer of `Memory` after the minibatches.
 template <typename Memory>
 Optimizer expect_same_steps(Optimizer start, const std::vector<Minibatch>& minibatches) {
   const Optimizer cpu = run_adam(HostMemory(), start, minibatches);
@@ -268,7 +268,7 @@ Optimizer expect_same_steps(Optimizer start, const std::vector<Minibatch>& minib
   const Optimizer again = run_adam(Memory(), start, minibatches);
   EXPECT_EQ(again.parameter, gpu.parameter);
   EXPECT_EQ(again.shadow, gpu.shadow);
-  // Without anything in the norm's last bits, all bits are those of the CPU.
+  // If nothing depends on the norm's last bits, all bits equal those of the CPU.
   start.record.max_grad_norm = std::numeric_limits<double>::infinity();
   const Optimizer cpu_free = run_adam(HostMemory(), start, minibatches);
   const Optimizer gpu_free = run_adam(Memory(), start, minibatches);

@@ -1,4 +1,4 @@
-// twins_gpu_test.cpp: every kernel on a GPU beside its CPU twin.
+// twins_gpu_test.cpp: compares every kernel on a GPU with its CPU twin.
 #include "tests/kernels/cuda_memory.h"
 #include "tests/kernels/twins.h"
 

@@ -1,4 +1,4 @@
-"""L8: which GPUs workers get, with a driver's library that lists what the test wants."""
+"""L8: assignment of GPUs to workers, with a fake driver library that lists the GPUs that a test needs."""
 
 import os
 import subprocess
@@ -27,7 +27,7 @@ int nvmlDeviceGetUUID(void* device, char* uuid, unsigned size) { strncpy(uuid, d
 
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory):
-    """Variables that give a process a driver with so many GPUs."""
+    """Environment variables that give a process a driver with `count` GPUs."""
     folder = tmp_path_factory.mktemp("driver")
     (folder / "nvml.c").write_text(LIBRARY)
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", folder / "libnvidia-ml.so.1", folder / "nvml.c"], check=True)
@@ -67,7 +67,7 @@ WRONG = {
     "0,7": "no GPU '7'",
     "0,,1": "no GPU ''",
     "-2": "no GPU '-2'",
-    "GPU-aa": "no GPU 'GPU-aa'",  # two begin so
+    "GPU-aa": "no GPU 'GPU-aa'",  # two GPUs have this prefix
     "GPU-x": "no GPU 'GPU-x'",
     "MIG-9": "no GPU 'MIG-9'",
     "one": "no GPU 'one'",
@@ -117,7 +117,7 @@ def test_L8_no_gpu_or_too_few_end_with_2_at_once(why, driver):
 
 
 def test_L8_without_a_driver_there_are_no_gpus(tmp_path):
-    """A library that is no library stands for none at all, whatever this machine has."""
+    """An invalid library file acts as a missing driver, whatever this machine has."""
     (tmp_path / "libnvidia-ml.so.1").write_text("")
     assert list_gpus({"LD_LIBRARY_PATH": str(tmp_path)}) == []
     done = run("--gpus", "yes", "--workers", 1, variables={"LD_LIBRARY_PATH": str(tmp_path)})

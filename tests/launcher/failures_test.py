@@ -16,7 +16,7 @@ from launcher.gangs import (GRACE, LONG, SLACK, ended, error, is_alive, iteratio
 
 @pytest.mark.parametrize("deaf", ["no", "yes"])
 def test_L1_killed_at_random_moments_nothing_is_left(deaf, tmp_path):
-    """Deaf workers stay in their collective when a peer is gone: they must be made to end."""
+    """Deaf workers stay in their collective when a peer is gone, so the launcher must end them."""
     source = random.Random(deaf)
     for k in range(5 if deaf == "no" else 3):
         with started("--workers", 4, *LONG, "--ms", 1, "--deaf", deaf, "--run_dir", tmp_path / str(k)) as process:
@@ -56,7 +56,7 @@ ENDS = {
     "oom": (["--fault", "rank=1,iter=2,kind=oom"], 1),
     "exit:7": (["--fault", "rank=1,iter=2,kind=exit:7"], 7),
     "exit:255": (["--fault", "rank=0,iter=2,kind=exit:255"], 255),
-    "exit:0": (["--fault", "rank=1,iter=2,kind=exit:0"], 1),  # without having said that it had finished
+    "exit:0": (["--fault", "rank=1,iter=2,kind=exit:0"], 1),  # exits without reporting that it had finished
     "kill": (["--fault", "rank=0,iter=2,kind=kill"], 128 + signal.SIGKILL),
     "segv": (["--fault", "rank=2,iter=2,kind=segv"], 128 + signal.SIGSEGV),
     "hang": (["--fault", "rank=1,iter=2,kind=hang", "--step", "0.3"], 124),
@@ -80,7 +80,7 @@ def test_L2_a_program_that_cannot_be_started_ends_with_1_and_its_name():
 
 @pytest.mark.parametrize("first", [0, 2])
 def test_L3_of_two_failures_10_ms_apart_the_first_is_the_cause(first, tmp_path):
-    """Both report; the first one ends last."""
+    """Both ranks report; the rank that fails first ends last."""
     second = 2 - first
     faults = ["--fault", f"rank={first},iter=3,kind=throw", "--fault", f"rank={second},iter=3,kind=throw", "--silent", f"{second}:3:rollout:10"]
     done = run("--workers", 3, *faults, "--linger", f"{first}:150", "--run_dir", tmp_path / "both")
@@ -94,7 +94,7 @@ def test_L3_of_two_failures_10_ms_apart_the_first_is_the_cause(first, tmp_path):
 
 
 def test_L3_a_report_of_a_consequence_is_never_the_cause(tmp_path):
-    """Rank 0 hears of it and ends at once; rank 1, the cause, ends without a report."""
+    """Rank 0 notices the failure and ends at once; rank 1, the cause, ends without a report."""
     done = run("--workers", 4, "--fault", "rank=1,iter=3,kind=kill", "--run_dir", tmp_path)
     assert re.search(r"^error: rank 1 \(process \d+\) failed in iteration 3, phase rollout: was killed by SIGKILL \(by the system's "
                      r"out-of-memory killer, or by hand\)\n  as a consequence: ranks 0, 2, 3\n"

@@ -1,9 +1,9 @@
-// gang.cpp: a program that launches itself, for tests of the launcher: its workers count, wait for each
-// other, and fail as asked.
+// gang.cpp: a program that launches itself, for tests of the launcher. Its workers count, wait for each
+// other, and fail as requested.
 //
 //   gang --workers 4 --iterations 10 --ms 20 --run_dir DIR --fault rank=1,iter=3,kind=kill ...
 //
-// Collective operations go over rank 0, by the socket and the token that it gets from the launcher.
+// Collective operations go through rank 0, using the socket and the token that it gets from the launcher.
 #include <netdb.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -34,7 +34,7 @@ namespace {
 namespace heartbeat = wd::heartbeat;
 using heartbeat::Phase;
 
-// "--name value" pairs; where a name comes more than once, and one value is wanted, the last one counts.
+// "--name value" pairs. If a name is repeated and one value is needed, the last one counts.
 class Arguments {
  public:
   Arguments(int count, char** words) {
@@ -57,7 +57,7 @@ class Arguments {
     for (auto entry = first; entry != last; ++entry) result.push_back(entry->second);
     return result;
   }
-  // What "--name RANK:VALUE" says for this rank; empty where nothing.
+  // The value of "--name RANK:VALUE" for this rank; empty if there is none.
   std::string of_rank(const std::string& name, int rank) const {
     const std::string mine = std::to_string(rank) + ":";
     for (const std::string& value : all(name)) {
@@ -81,7 +81,7 @@ struct PeerLost : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Rank 0 gathers a byte of each rank and answers with all of them or-ed together.
+// Rank 0 gathers a byte from each rank and sends the bitwise OR of all of them to every rank.
 class Peers {
  public:
   explicit Peers(bool deaf)
@@ -112,7 +112,7 @@ class Peers {
   }
 
  private:
-  // Whoever does not know the token is sent away.
+  // Rejects connections that do not know the token.
   void accept_one() {
     const int connection = ::accept(std::stoi(variable("WD_STORE_FD")), nullptr, nullptr);
     if (connection < 0) return;
@@ -154,7 +154,7 @@ class Peers {
     throw PeerLost("connection closed by peer");
   }
 
-  bool deaf_;  // never hears that a peer is gone, as collectives on GPUs may not
+  bool deaf_;  // does not notice that a peer is gone, like some collectives on GPUs
   int world_;
   std::string token_;
   std::vector<int> connections_;
@@ -167,7 +167,7 @@ void talk(int bytes) {
   for (int written = 0; written < bytes; written += 100) std::cerr << line << '\n';
 }
 
-// Once in the given iteration: "ITERATION:PHASE:MS" is silent for so long in that phase.
+// Parses "ITERATION:PHASE:MS": in that iteration, enters the phase and makes no progress for MS milliseconds.
 void be_silent(const std::string& order, int iteration) {
   if (order.empty() || std::stoi(order) != iteration) return;
   const std::map<std::string, Phase> phases = {
@@ -189,7 +189,7 @@ void begin(const Arguments& arguments, int rank) {
   std::cout << "stdout of rank " << rank << std::endl;
 }
 
-// Goes on behind the last iteration that was written down, as from a checkpoint.
+// Continues after the last recorded iteration, as from a checkpoint.
 int first_iteration() {
   int done = 0;
   std::ifstream(variable("WD_RESTART_DIR") + "/iteration") >> done;

@@ -1,4 +1,4 @@
-"""Starts the program of gang.cpp, and looks at the processes that it starts."""
+"""Starts the program of gang.cpp and inspects the processes that it starts."""
 
 import contextlib
 import json
@@ -9,13 +9,14 @@ import subprocess
 import time
 
 GANG = str(pathlib.Path(os.environ["WD_BUILD_DIR"]) / "gang")
-GRACE, SLACK = 1, 2  # seconds: from SIGTERM to SIGKILL, and what the launcher may take beyond
+GRACE, SLACK = 1, 2  # [s] from SIGTERM to SIGKILL, and the extra time allowed to the launcher
 QUICK = ["--grace", str(GRACE)]
 LONG = ["--iterations", "100000"]
 
 
 def environment(**changes):
-    """Without what a launcher around these tests may have set; None removes a variable."""
+    """The environment without variables that a launcher around these tests may have set; None removes a
+    variable."""
     result = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "WD_TOKEN", "CUDA_VISIBLE_DEVICES")}
     result.update({k: v for k, v in changes.items() if v is not None})
     return result
@@ -32,7 +33,7 @@ def run(*arguments, variables=None, timeout=60, **settings):
 
 @contextlib.contextmanager
 def started(*arguments, variables=None, **settings):
-    """The running launcher; whatever is left of it at the end is killed."""
+    """The running launcher; at the end, all of its remaining processes are killed."""
     settings = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **settings}
     process = subprocess.Popen(command(*arguments), env=environment(**(variables or {})), **settings)
     try:
@@ -50,7 +51,7 @@ def started(*arguments, variables=None, **settings):
 
 
 def ended(process, timeout=30):
-    """Return code and stderr."""
+    """The return code and stderr."""
     _, error = process.communicate(timeout=timeout)
     return process.returncode, error
 
@@ -72,7 +73,8 @@ def variables_of(pid):
 
 
 def workers(pid):
-    """Process ids of the launcher's workers in order of rank; those whose program does not run yet are left out."""
+    """Process ids of the launcher's workers in rank order; workers whose program has not started yet are
+    omitted."""
     ranks = {child: variables_of(child).get("RANK") for child in children(pid)}
     return sorted((child for child, rank in ranks.items() if rank is not None), key=lambda child: int(ranks[child]))
 

@@ -1,4 +1,4 @@
-// hang_test.cpp: who is blamed for silence, by a clock that the test sets.
+// hang_test.cpp: which worker is blamed for a hang, with a clock that the test sets.
 #include "src/launcher/hang.h"
 
 #include <gmock/gmock.h>
@@ -67,8 +67,8 @@ TEST_F(HangTest, WhoIsInAnEarlierCollectiveThanTheOthersIsBlamed) {
   EXPECT_THAT(hang->waiting, ElementsAre(0, 1));
 }
 
-// Rank 0 sent what the others were to receive and went on; rank 2 waits for it with rank 1, which is busy and
-// may be.
+// Rank 0 sent what the others were to receive and continued. Rank 2, like rank 0, waits for rank 1, which is
+// in its evaluation and may take long.
 TEST_F(HangTest, WhoIsInAnEarlierCollectiveWaitsForThoseWhoHaveYetToEnterIt) {
   wait_in_collective(2);
   wait_in_collective(0);

@@ -1,4 +1,4 @@
-"""L11: silence."""
+"""L11: workers that make no progress."""
 
 import os
 import re
@@ -37,13 +37,13 @@ def test_L11_and_is_found_within_it(phase, limit):
     done = run("--workers", 2, f"--{limit}", 0.5, *silent)
     assert done.returncode == 124, done.stderr
     seconds = float(re.search(rf"phase {phase}: made no progress for ([0-9.]+) s", done.stderr)[1])
-    assert 0.5 <= seconds < 2.5  # and up to half a second of it is the question where it stands
+    assert 0.5 <= seconds < 2.5  # up to half a second of it is spent asking where it hangs
 
 
 def test_L11_a_launcher_that_was_stopped_itself_blames_nobody(tmp_path):
     with started("--workers", 3, "--iterations", 5, "--silent", "1:3:rollout:3500", "--step", 2.5, "--run_dir", tmp_path) as process:
         wait_for(lambda: iteration(tmp_path) == 2)
-        time.sleep(0.3)  # the launcher has seen where rank 1 is silent
+        time.sleep(0.3)  # the launcher has seen the phase in which rank 1 is silent
         process.send_signal(signal.SIGSTOP)
         time.sleep(2.7)
         process.send_signal(signal.SIGCONT)

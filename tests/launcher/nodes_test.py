@@ -1,4 +1,5 @@
-"""L13: several nodes, all on this machine's loopback: an address that all know, or a folder that all see."""
+"""L13: several nodes, all on this machine's loopback interface, that meet at an address or in a shared
+folder."""
 
 import contextlib
 import json
@@ -29,7 +30,7 @@ def place(kind, tmp_path):
 
 @contextlib.contextmanager
 def nodes(where, *arguments, count=2, order=None, variables=None, pause=0.0):
-    """Launchers of all nodes, in the order in which they are started."""
+    """The launchers of all nodes, in the order in which they are started."""
     with contextlib.ExitStack() as stack:
         found = {}
         for node in order or range(count):
@@ -77,7 +78,8 @@ def test_L13_over_tcp_the_token_is_the_users(tmp_path):
 
 
 def test_L13_files_of_dead_runs_do_not_mislead(tmp_path):
-    """Node 1's old file makes node 0 begin without it; node 0's old file names an address where nobody listens."""
+    """Node 1's old file makes node 0 begin without node 1; node 0's old file names an address on which no
+    process listens."""
     meet = tmp_path / "meet"
     meet.mkdir()
     old = {"address": "127.0.0.1", "port": free_port(), "token": "0" * 32, "restart": 0, "nonces": {"1": "f" * 32}}
@@ -111,7 +113,8 @@ def test_L13_a_node_that_does_not_come_is_named(node, missing, tmp_path):
 
 
 def test_L13_a_node_that_is_an_attempt_ahead_is_waited_for(tmp_path):
-    """It has seen a failure that node 0 has yet to hear of: it must not be let into the attempt that fails."""
+    """Node 1 has seen a failure that node 0 has not noticed yet, so it must not join the attempt that is
+    failing."""
     (tmp_path / "meet").mkdir()
     (tmp_path / "meet" / "default.node_1.json").write_text(json.dumps({"nonce": "a" * 32, "host": "here", "restart": 1}))
     done = run("--nodes", 2, "--rendezvous", place("file", tmp_path), "--start", 0.3, variables=LOOPBACK)
@@ -125,7 +128,7 @@ def test_L7_a_signal_while_nodes_are_awaited(node, number, tmp_path):
     old, own = tmp_path / "meet" / "default.json", tmp_path / "meet" / "default.node_1.json"
     old.write_text("{}")
     with started("--nodes", 2, "--node", node, "--rendezvous", place("file", tmp_path), variables=LOOPBACK) as process:
-        wait_for(lambda: not old.exists() if node == 0 else own.exists())  # it is there, and waits
+        wait_for(lambda: not old.exists() if node == 0 else own.exists())  # the node is ready and waits
         process.send_signal(number)
         assert ended(process, 10)[0] == 128 + number
     assert not own.exists() and old.exists() == (node == 1)
@@ -147,7 +150,7 @@ def test_L13_a_port_that_is_taken_is_refused():
 
 @pytest.mark.parametrize("victim", [1, 2])
 def test_L3_the_cause_is_named_on_all_nodes(victim, tmp_path):
-    """Each launcher knows its own workers; what the run's folder says makes both name the same cause."""
+    """Each launcher knows only its own workers; the files in the run folder make both name the same cause."""
     with nodes(place("tcp", tmp_path), *LONG, "--fault", f"rank={victim},iter=5,kind=exit:9", "--run_dir", tmp_path / "run") as launchers:
         for launcher in launchers:
             code, text = ended(launcher)

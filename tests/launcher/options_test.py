@@ -1,4 +1,4 @@
-"""Options that contradict each other or this machine."""
+"""Options that contradict each other or do not fit this machine."""
 
 import pytest
 

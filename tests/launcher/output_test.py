@@ -1,4 +1,4 @@
-"""What workers write, where it goes, and what happens where it cannot."""
+"""The output of workers: where it goes, and what happens if it cannot be written."""
 
 import os
 import re
@@ -18,7 +18,7 @@ def test_lines_of_workers_are_shown_with_their_rank_and_kept_in_their_logs(tmp_p
     assert done.stdout == "stdout of rank 0\n"
     line = "x" * 99 + "\n"
     assert (tmp_path / "rank_0.log").read_text() == 3 * line + "rank 0 begins\n"
-    log = (tmp_path / "rank_1.log").read_text()  # two pipes: the order between them is not kept
+    log = (tmp_path / "rank_1.log").read_text()  # two pipes: their relative order is not preserved
     assert log.startswith(3 * line) and sorted(log.splitlines()[3:]) == ["rank 1 begins", "stdout of rank 1"]
     assert done.stderr.count("[rank 0] " + line) == done.stderr.count("[rank 1] " + line) == 3
     assert "[rank 1] stdout of rank 1\n" in done.stderr
@@ -35,7 +35,8 @@ def test_what_a_worker_writes_cannot_drive_a_terminal_and_long_lines_are_cut(tmp
 
 
 def test_ten_megabytes_block_nobody(tmp_path):
-    """Neither while stderr is read nor while it is not: a reader that stalls loses lines, the logs do not."""
+    """Neither with a reader of stderr nor without one: a stalled reader misses lines, but the logs are
+    complete."""
     size, lines = 10_000_000, 100_000
     done = run("--workers", 2, "--iterations", 1, "--talk", size, "--run_dir", tmp_path / "read")
     assert done.returncode == 0
@@ -55,7 +56,7 @@ def test_before_the_run_has_a_folder_a_bounded_part_is_kept(tmp_path):
     done = run("--workers", 1, "--talk_before", 3_000_000, "--iterations", 1, "--run_dir", tmp_path)
     text = (tmp_path / "rank_0.log").read_text()
     kept = text.count("x" * 99 + "\n")
-    assert 9_000 < kept <= (2**20 + 2**16) / 100  # and a pipe full that came later
+    assert 9_000 < kept <= (2**20 + 2**16) / 100  # plus one pipe buffer of later output
     left_out = int(re.search(r"\((\d+) bytes left out here: the run had no folder yet\)", text)[1])
     assert left_out >= 3_000_000 - 100 * kept
     assert "rank 0 begins" in done.stderr
@@ -76,13 +77,14 @@ def test_a_log_folder_that_is_deleted_changes_nothing(tmp_path):
     folder = tmp_path / "run"
     with started("--workers", 2, "--iterations", 60, "--talk", 500, "--run_dir", folder) as process:
         wait_for(lambda: iteration(folder) > 2)
-        folder.rename(tmp_path / "away")  # at once: workers write into it all the time
+        folder.rename(tmp_path / "away")  # rename first, because workers write into the folder all the time
         shutil.rmtree(tmp_path / "away")
         assert ended(process)[0] == 0
 
 
 def test_the_last_words_of_a_worker_are_kept(tmp_path):
-    """The launcher is stopped until all have ended: what they left in their pipes is read then."""
+    """The launcher is stopped until all workers have ended: it must read their remaining output from the
+    pipes afterwards."""
     with started("--workers", 2, "--iterations", 30, "--talk", 1000, "--run_dir", tmp_path) as process:
         pids = wait_for_workers(process, 2)
         wait_for(lambda: iteration(tmp_path) > 2)

@@ -1,4 +1,4 @@
-"""L14: all workers start again."""
+"""L14: restart of all workers."""
 
 import signal
 
@@ -26,7 +26,7 @@ def test_L14_it_ends_early_where_a_restart_comes_no_further(tmp_path):
 
 
 def test_L14_no_more_restarts_than_asked_for(tmp_path):
-    """Each attempt comes one iteration further."""
+    """Each attempt advances one iteration further."""
     faults = [part for k in range(9) for part in ("--fault", f"rank=1,iter={k + 2},times={k + 1},kind=throw")]
     done = run("--workers", 2, "--restarts", 3, *faults, "--run_dir", tmp_path)
     assert done.returncode == 1

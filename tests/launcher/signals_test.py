@@ -1,4 +1,4 @@
-"""L7: the launcher is told to stop."""
+"""L7: the launcher gets a signal to stop."""
 
 import os
 import signal
@@ -57,7 +57,8 @@ def wait_for_line(process, word):
 
 @pytest.mark.parametrize("delay", [0, 0.01, 0.05])
 def test_L7_while_workers_start_a_signal_ends_them(delay, tmp_path):
-    """Those that listen to no signals die of it, those that do wait for peers that never come: all end, and none is to blame."""
+    """Workers without signal handlers are killed by the signal; the others wait for peers that never come.
+    All end, and none is blamed."""
     for careless in ("yes", "no"):
         with started("--workers", 3, *LONG, "--start_ms", 100, "--careless", careless, "--run_dir", tmp_path) as process:
             wait_for(lambda: children(process.pid))
@@ -78,7 +79,7 @@ def test_L7_a_failure_while_stopping_is_told(tmp_path):
 
 
 def test_L7_what_was_ignored_stays_ignored(tmp_path):
-    """As under nohup, when the terminal is closed: launcher and workers hear of it."""
+    """As under nohup when the terminal is closed: launcher and workers get the ignored signal."""
     with started("--workers", 2, "--iterations", 30, "--ms", 20, "--careless", "yes", "--run_dir", tmp_path, start_new_session=True,
                  preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)) as process:
         wait_for(lambda: iteration(tmp_path) > 1)

@@ -22,7 +22,7 @@ def test_L5_launcher_killed_while_workers_run():
 
 
 def test_L5_launcher_killed_soon_after_the_fork():
-    """All processes that ever bear the mark must be gone, also those born between."""
+    """All processes that ever carry the mark must be gone, including those created in the meantime."""
     for k in range(20):
         mark = f"mark-{os.getpid()}-{k}"
         process = subprocess.Popen(command("--workers", 3, *LONG, "--mark", mark), env=environment(), stderr=subprocess.DEVNULL,
@@ -72,7 +72,7 @@ def marked(mark):
 
 
 def links_of(pid):
-    """What the process's descriptors lead to, but for those that it closes meanwhile."""
+    """The targets of the process's descriptors, except those that it closes in the meantime."""
     links = []
     for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):
@@ -81,7 +81,7 @@ def links_of(pid):
 
 
 def listening(pid):
-    """Local addresses of the process's listening sockets, as /proc/net/tcp and tcp6 write them."""
+    """Local addresses of the process's listening sockets, in the format of /proc/net/tcp and tcp6."""
     inodes = {link[len("socket:["):-1] for link in links_of(pid) if link.startswith("socket:")}
     rows = [line.split() for name in ("tcp", "tcp6") for line in pathlib.Path(f"/proc/net/{name}").read_text().splitlines()[1:]]
     return [row[1] for row in rows if row[3] == "0A" and row[9] in inodes]
@@ -137,7 +137,7 @@ def test_L10_workers_get_their_variables_and_no_other_descriptors():
 
 @pytest.mark.parametrize("value", ["", "x", "-1", "0", "1", "999999", "99999999999999999999"])
 def test_a_stale_status_variable_does_no_harm(value, tmp_path):
-    """As in a program that a worker starts: descriptor 0 here is a file as large as the memory would be."""
+    """As in a program that a worker starts: descriptor 0 is a file as large as the status memory would be."""
     victim = tmp_path / "file"
     victim.write_bytes(bytes(100_000))
     variables = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "WD_STATUS_FD": value, "TORCHELASTIC_RESTART_COUNT": "0"}

@@ -1,4 +1,5 @@
-// aim.cu: two numbers to be named, the sign of one depending on what is seen; being far off costs its square.
+// aim.cu: agents choose two numbers, and the right sign of one depends on the observation. The cost is the
+// squared error.
 #include <wd/env.h>
 
 struct Aim {

@@ -1,4 +1,4 @@
-// chain.cu: a row of places on which each agent walks by itself, so few that their values can be worked out.
+// chain.cu: a row of places on which each agent walks alone, small enough to compute all values exactly.
 #include <wd/env.h>
 
 struct Chain {
@@ -55,7 +55,8 @@ struct Chain {
       if (move == kBack) s.place[i] = 0;
       if (move == kForward && !arrives) s.place[i] = place + 1;
       if (!arrives) return;
-      // Where something ends, what is seen next is worth most: whoever counts it is found out.
+      // At the end of an episode the next observation has the highest value, so wrong bootstrapping is
+      // detected.
       if (p.goal == kRing) s.place[i] = 0;
       if (p.goal != kRing) s.out[i] = 1;
     });

@@ -1,5 +1,5 @@
-// chain_test.cpp: on a row of places (chain.cu) what is learned is what can be worked out: values and
-// chances.
+// chain_test.cpp: on a row of places (chain.cu), the learned values and probabilities equal the computed
+// ones.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,8 @@ using testing::Learned;
 constexpr std::size_t kRest = 0, kForward = 1, kBack = 2, kMoves = 3, kPlaces = 4;
 constexpr double kGamma = 0.95;
 
-// One of the games of chain.cu, and its states: places, or pairs of place and time where the clock is seen.
+// One of the games of chain.cu, and its states: places, or pairs of place and time if the observation
+// includes the clock.
 struct World {
   std::string goal;
   int agents = 1;
@@ -61,7 +62,8 @@ double value_of(const Table& chance, const Table& worth, std::size_t state) {
   return value;
 }
 
-// What each move is worth to one who goes on by these chances. A time limit that is not seen ends nothing.
+// The value of each move if the agent then follows these probabilities. An unobserved time limit does not end
+// an episode.
 Table worth_under(const World& world, const Table& chance) {
   Table worth(chance.size(), {0.0, 0.0, 0.0});
   for (int sweep = 0; sweep < 600; ++sweep) {
@@ -75,8 +77,8 @@ Table worth_under(const World& world, const Table& chance) {
   return worth;
 }
 
-// The best moves alone; or, with a weight on the entropy, the chances at which the gradient of advantage and
-// entropy is zero: in proportion to exp(worth / weight), of what is legal.
+// Only the best moves; or, with an entropy weight, the probabilities at which the gradient of advantage plus
+// entropy is zero: proportional to exp(worth / weight) among the legal moves.
 Table solve(const World& world, double entropy_weight) {
   Table chance(world.states(), {1.0 / 3, 1.0 / 3, 1.0 / 3});
   for (int round = 0; round < 60; ++round) {
@@ -102,7 +104,7 @@ struct Case {
   std::string settings;  // of the policy
   std::int64_t steps, batch = 512;
   double lr = 0.05, entropy_weight = 0.0;
-  double chance_error = 0.02;  // at most
+  double chance_error = 0.02;  // maximum
   bool values = true;
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
@@ -140,7 +142,7 @@ std::vector<Case> cases() {
   return all;
 }
 
-// What differs from them in one thing.
+// Cases that differ from those above in one setting.
 std::vector<Case> variations() {
   const std::string gae = "gae_lambda: 0.8, n_step: 0, ", plain = "normalize_advantage: false, ";
   const std::string shared =
@@ -163,7 +165,7 @@ std::vector<Case> variations() {
   };
 }
 
-// With a weight on the entropy every chance has its number.
+// With an entropy weight, the solution determines every probability.
 std::vector<Case> mixtures() {
   const std::string gae = "gae_lambda: 0.8, n_step: 0, ", steps = "gae_lambda: 1, n_step: 3, ",
                     rest = "normalize_advantage: false, " + kTable;
@@ -196,9 +198,9 @@ std::map<int, Learned> learn(const Case& c) {
 }
 
 struct Errors {
-  double value = 0.0;      // the largest, as a part of the largest value
-  double chance = 0.0;     // the largest
-  std::size_t states = 0;  // that were seen often enough
+  double value = 0.0;      // maximum error, relative to the largest value
+  double chance = 0.0;     // maximum error
+  std::size_t states = 0;  // number of states seen often enough
   std::string text;
 };
 
@@ -245,7 +247,7 @@ INSTANTIATE_TEST_SUITE_P(Optimum, Chain, ::testing::ValuesIn(cases()), name_of);
 INSTANTIATE_TEST_SUITE_P(Variation, Chain, ::testing::ValuesIn(variations()), name_of);
 INSTANTIATE_TEST_SUITE_P(Mixture, Chain, ::testing::ValuesIn(mixtures()), name_of);
 
-// The worked-out values themselves, where a formula says them.
+// Compares computed values with formulas where they exist.
 TEST(ChainAnswers, AreThoseOfTheFormulas) {
   const double round = 1.0 / (1.0 - std::pow(kGamma, 4));
   for (std::size_t place = 0; place < kPlaces; ++place) {

@@ -1,5 +1,5 @@
-// games_test.cpp: one policy for two opponents (pennies.cu), a Gaussian policy (aim.cu): both end where they
-// should.
+// games_test.cpp: one policy for two opponents (pennies.cu) and a Gaussian policy (aim.cu) converge to the
+// known solutions.
 #include <gtest/gtest.h>
 
 #include "tests/learn/learned.h"
@@ -19,10 +19,11 @@ class Games : public ::testing::TestWithParam<std::pair<const char*, std::string
   std::string settings(const std::string& more) const { return GetParam().second + kReturns + more; }
 };
 
-// Where each player's chances are in proportion to exp(worth / weight), which is where no gradient moves it.
+// In the equilibrium, each player's probabilities are proportional to exp(worth / weight), which makes the
+// gradient zero.
 TEST_P(Games, OnePolicyForTwoOpponentsEndsInTheirEquilibrium) {
   constexpr double kWin = 1.0, kBigWin = 3.0, kWeight = 1.0;
-  double first = 0.5, second = 0.5;  // chances of a 1
+  double first = 0.5, second = 0.5;  // probabilities of showing 1
   const auto chance = [](double gain) { return 1.0 / (1.0 + std::exp(-gain / kWeight)); };
   for (int k = 0; k < 5000; ++k) {
     const double gain = second * (kBigWin + kWin) - (1 - second) * 2 * kWin;
@@ -47,8 +48,8 @@ TEST_P(Games, OnePolicyForTwoOpponentsEndsInTheirEquilibrium) {
   EXPECT_NEAR(learned[1].value, -won / (1.0 - kGamma), 0.1);
 }
 
-// The loss of a component is its variance, the gain of entropy its logarithm: together they are least where
-// the variance is half the weight.
+// The loss of a component is its variance, and the entropy bonus is the logarithm of the standard deviation:
+// the optimum has a variance of half the weight.
 TEST_P(Games, AGaussianFindsItsMeansAndDeviations) {
   constexpr double kWeight = 0.08;
   testing::Trained trained(

@@ -1,4 +1,4 @@
-// learned.h: trains on a small game and reads what was learned about each thing that is seen.
+// learned.h: trains on a small game and reads what was learned for each observation.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -14,14 +14,14 @@
 
 namespace wd::testing {
 
-// What a policy thinks of an observation that is 1 in one place and 0 elsewhere.
+// A policy's output for an observation that is 1 in one place and 0 elsewhere.
 struct Learned {
-  int seen = 0;                  // transitions of a rollout after the last update
-  double value = 0.0;            // the same in all of them
-  std::map<int, double> chance;  // of each choice that was made there; of a categorical head
+  int seen = 0;                  // number of transitions in a rollout after the last update
+  double value = 0.0;            // equal for all of them
+  std::map<int, double> chance;  // probability of each choice made there, for a categorical head
 };
 
-// By the place of the 1. Agents out of the game and steps that only reset are left out.
+// Results by the place of the 1. Skips agents that are out of the game and steps that only reset.
 inline std::map<int, Learned> read_learned(Trainer& trainer) {
   trainer.rollout();
   const Trajectory& trajectory = trainer.trajectory();
@@ -42,7 +42,8 @@ inline std::map<int, Learned> read_learned(Trainer& trainer) {
   return table;
 }
 
-// One policy for all roles. `settings` of the policy, beside those that are the same in all these tests.
+// One policy for all roles. `settings` are those of the policy, in addition to those shared by all these
+// tests.
 struct Training {
   std::string env, env_settings;
   std::string settings;
@@ -50,13 +51,13 @@ struct Training {
   std::int64_t steps = 0, batch = 512;
 };
 
-// Of training: 1, or what WD_LEARN_SEED says, to see how much depends on it.
+// The seed of training: 1, or the value of WD_LEARN_SEED, to see how much results depend on it.
 inline std::string seed() {
   const char* const text = std::getenv("WD_LEARN_SEED");
   return text == nullptr ? "1" : text;
 }
 
-// Trains to the end. The rate of learning falls to almost nothing, so that what is learned comes to rest.
+// Trains to the end. The learning rate decreases to almost zero, so that the results converge.
 class Trained {
  public:
   explicit Trained(const Training& t)
@@ -84,7 +85,7 @@ class Trained {
   Trainer trainer_;
 };
 
-// Weights for each thing that is seen, and no hidden layer between.
+// One weight per observation, without a hidden layer.
 inline const std::string kTable =
     "model: {fc_dims: [], activation: tanh, separate_value: false, init_method: orthogonal}";
 inline const std::string kPpo =

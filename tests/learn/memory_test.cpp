@@ -1,5 +1,5 @@
-// memory_test.cpp: a cue is shown at the beginning of an episode and asked for at its end (recall.cu): a
-// recurrent policy learns to answer, one without a state can only guess.
+// memory_test.cpp: an episode shows a cue at its beginning and asks for it at its end (recall.cu). A
+// recurrent policy learns to answer; one without a state can only guess.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ TEST(Memory, WithoutAStateThereIsNothingToKnow) {
   EXPECT_LT(std::abs(return_after_training("{fc_dims: [16], activation: tanh}")), 0.4);
 }
 
-// From the states that are stored, over several steps of several episodes, in blocks.
+// Starts from the stored states, over several steps of several episodes, in blocks.
 TEST(Memory, BitsDoNotDependOnThreads) {
   std::vector<at::Tensor> parameters;
   for (const int threads : {1, 3}) {
@@ -51,11 +51,11 @@ TEST(Memory, BitsDoNotDependOnThreads) {
   EXPECT_TRUE(at::equal(parameters[0], parameters[1]));
 }
 
-// A run that is taken up again goes on with the states that its agents had.
+// A resumed run continues with the stored states of its agents.
 TEST(Memory, IsInASnapshot) {
-  const Experiment setup = make_setup(
-      "recall", {"trainer.num_envs=8", "trainer.train_batch_size=56",  // 7 steps: 6 make an episode
-                 "policy={shared: {algorithm: A2C, model: {type: gru, width: 8}}}"});
+  const Experiment setup =
+      make_setup("recall", {"trainer.num_envs=8", "trainer.train_batch_size=56",  // 7 steps; an episode has 6
+                            "policy={shared: {algorithm: A2C, model: {type: gru, width: 8}}}"});
   Trainer one(setup.config, *setup.environment, {});
   for (int k = 0; k < 2; ++k) one.iterate();
   Trainer other(setup.config, *setup.environment, {});

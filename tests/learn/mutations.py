@@ -1,11 +1,12 @@
-"""mutations.py: breaks the sources of learning in one place after another: does the named test notice?
+"""mutations.py: breaks the sources of learning in one place at a time and checks whether the named test
+detects it.
 
     python3 tests/learn/mutations.py [--build build] [--only WORD] [--table docs/learning/mutations.md]
 
-Each entry of mutations.toml replaces one piece of text in one file. What depends on the file is compiled from a
-copy of it, and the library is linked anew in a folder of its own, so that the build stays as it is; the test then
-runs with that library. A mutation that the test does not notice, or whose text no longer stands in the sources, is
-an error. The build must be up to date, the tests' programs included.
+Each entry of mutations.toml replaces one piece of text in one file. Everything that depends on the file is
+compiled from a copy of it, and the library is linked in a separate folder, so that the build is unchanged.
+The test then runs with that library. It is an error if the test does not detect a mutation, or if the text
+of a mutation is no longer in the sources. The build must be up to date, including the test programs.
 """
 
 import argparse
@@ -35,7 +36,8 @@ class Build:
         self.compile = {os.path.relpath(c["output"], self.folder): c["command"] for c in commands}
         lines = output("ninja", "-C", str(self.folder), "-t", "commands", LIBRARY).splitlines()
         self.link = next(line for line in reversed(lines) if f"-o {LIBRARY}" in line)
-        self.depends = {}  # objects of the library's C++ sources: what they were compiled from
+        # Maps objects of the library's C++ sources to the files they were compiled from.
+        self.depends = {}
         for block in output("ninja", "-C", str(self.folder), "-t", "deps").strip().split("\n\n"):
             target, *files = block.strip().splitlines()
             target = target.split(":")[0]
@@ -47,7 +49,7 @@ class Build:
         return [target for target, files in self.depends.items() if path in files]
 
     def mutate(self, file, text, folder):
-        """A library in `folder` in which the file holds `text`."""
+        """A library, linked in `folder`, in which the file contains `text`."""
         copy = folder / file
         copy.parent.mkdir(parents=True)
         copy.write_text(text)
@@ -67,7 +69,8 @@ class Build:
         return folder
 
     def run(self, test, library=None):
-        """Whether the test passes, and what it said. A test is a program and a filter, or a Python file and a word."""
+        """Returns whether the test passes, and its output. A test is a program and a filter, or a Python
+        file and a word."""
         place, _, name = test.partition("::")
         environment = dict(os.environ, MKL_CBWR="AVX2,STRICT", WD_BUILD_DIR=str(self.folder), WD_SOURCE_DIR=str(ROOT),
                            WDTRAIN=str(self.folder / "wdtrain"), PYTHONPATH=str(ROOT / "tests"), PYTHONDONTWRITEBYTECODE="1")
@@ -88,7 +91,7 @@ def mutations():
 
 
 def mutated(mutation):
-    """The file's text with the change."""
+    """The file's text with the mutation."""
     text = (ROOT / mutation["file"]).read_text()
     if text.count(mutation["from"]) != 1:
         raise ValueError(f"{mutation['name']}: the text stands {text.count(mutation['from'])} times in {mutation['file']}")

@@ -1,4 +1,5 @@
-"""mutations_test.py: what mutations.toml changes stands in the sources, and the tests that it names exist."""
+"""mutations_test.py: the texts that mutations.toml changes are in the sources, and the tests that it names
+exist."""
 
 import pathlib
 

@@ -1,4 +1,5 @@
-// pennies.cu: two players, one coin each, whose interests are opposed; where both show 1 the first wins more.
+// pennies.cu: two players with one coin each and opposed interests; if both show 1, the first player wins
+// more.
 #include <wd/env.h>
 
 struct Pennies {

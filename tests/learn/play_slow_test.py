@@ -1,5 +1,5 @@
-# play_slow_test.py: after training, players beat random ones in fresh episodes, over three seeds, by as much as
-# was measured (docs/learning) less three deviations.
+# play_slow_test.py: trained players beat random ones in fresh episodes, over three seeds, by the measured
+# margin (docs/learning) minus three standard deviations.
 import json
 import os
 import subprocess
@@ -16,7 +16,7 @@ def train(folder, name, seed):
 
 
 def play(folder, role, opponent):
-    """The trained and the random player of a role, against such opponents."""
+    """The trained and the random player of a role, against opponents of the given kind."""
     out = subprocess.run([WDTRAIN, "eval", "--run", str(folder), "--episodes", "200", "--opponent", opponent, "--json"],
                          check=True, timeout=300, capture_output=True, text=True).stdout
     players = json.loads(out)["roles"][role]

@@ -1,4 +1,4 @@
-// recall.cu: a cue is shown at the beginning of an episode, and asked for at its end.
+// recall.cu: an episode shows a cue at its beginning and asks for it at its end.
 #include <wd/env.h>
 
 struct Recall {

@@ -1,4 +1,4 @@
-# returns_slow_test.py: shipped configurations reach the returns that the README names, over several seeds.
+# returns_slow_test.py: shipped configurations reach the returns stated in the README, over several seeds.
 import json
 import os
 import pathlib
@@ -15,7 +15,7 @@ def summary_of(folder: pathlib.Path, *options):
     return json.loads((folder / "summary.json").read_text())
 
 
-# Of 20 seeds: the mean, and their standard deviation (docs/learning).
+# The mean and the standard deviation of 20 seeds (docs/learning).
 CARTPOLE_STEPS, CARTPOLE_DEVIATION = 74_547, 9_558
 
 
@@ -32,7 +32,8 @@ def test_cartpole_needs_no_more_steps_to_475_than_it_did(tmp_path):
 
 @pytest.mark.parametrize("env, steps", [("cartpole", 81_920), ("pendulum", 409_600)])
 def test_returns_in_bf16_match_fp32_at_equal_steps(tmp_path, env, steps):
-    """The return averaged over the whole training: who learns later has less, wherever both end. Three seeds together."""
+    """Compares the return averaged over the whole training, over three seeds together: slower learning
+    lowers it even if the final return is the same."""
     averages = {}
     for precision in ("fp32", "bf16"):
         rows = []
@@ -49,8 +50,8 @@ def test_returns_in_bf16_match_fp32_at_equal_steps(tmp_path, env, steps):
 
 @pytest.mark.parametrize("seed", range(1, 5))
 def test_far_sighted_pendulum_rises_above_minus_250(tmp_path, seed):
-    """At gamma 0.99 half of what counts is later than 69 steps. (Truncation taken for termination does not show here:
-    a pendulum that stands is worth 0. That is for chain_test.)"""
+    """At gamma 0.99, half of the discounted weight is more than 69 steps away. (This test does not detect
+    truncation treated as termination, because a standing pendulum has value 0; chain_test does.)"""
     summary = summary_of(tmp_path / "run", "--env", "pendulum", "--seed", str(seed), "--set", "policy.shared.gamma=0.99")
     print(f"seed {seed}: {summary['wall_s']:.1f} s, return {summary['mean_return']['shared']:.0f}")
     assert summary["mean_return"]["shared"] >= -250

@@ -1,8 +1,10 @@
-"""Learning with resets staggered and in step: the tables of docs/learning/staggered_resets.md.
+"""Compares learning with and without staggered resets: prints the tables of
+docs/learning/staggered_resets.md.
 
 WDTRAIN=build/wdtrain python tests/learn/staggered_resets.py [--seeds 5] [--jobs 2] [--out runs/staggered]
 
-Each game is trained with trainer.staggered_resets true and false, over the same seeds; what is already there is not trained again.
+Trains each game with trainer.staggered_resets true and false over the same seeds; existing runs are not
+repeated.
 """
 
 import argparse
@@ -21,7 +23,8 @@ GAMES = {
     "tag": {
         "train": ["--config", CONFIGS / "tag_continuous_small.yaml", "--set", "env.episode_length=500", "--num_envs", 16,
                   "--train_batch_size", 1600, "--total_steps", 96_000],
-        "policy": "tagger", "period": 501 / 100,  # iterations that an episode takes
+        # The period is the number of iterations per episode.
+        "policy": "tagger", "period": 501 / 100,
         "rows": [("tags in an episode, last quarter of training", lambda lines: over_episodes(lines[3 * len(lines) // 4 :], "env/tags")),
                  ("`runner/recent_return` at 100 %", lambda lines: quarters(lines, "runner/recent_return")[3])],
     },
@@ -46,7 +49,8 @@ def train(folder, game, arm, seed):
 
 
 def swing(series, period):
-    """Root mean square of what is left of a series, in its second half, once the mean over one period around each point is taken off."""
+    """Root mean square of the second half of a series, after the mean over one period around each point is
+    subtracted."""
     half = max(1, round(period) // 2)
     left = [value - statistics.fmean(series[k - half : k + half + 1]) for k, value in enumerate(series) if half <= k < len(series) - half]
     left = left[len(left) // 2 :]
@@ -59,13 +63,13 @@ def over_episodes(lines, name):
 
 
 def quarters(lines, name):
-    """The last value that is known in each quarter of training."""
+    """The last known value in each quarter of training."""
     known = [[line[name] for line in lines[k * len(lines) // 4 : (k + 1) * len(lines) // 4] if line[name] is not None] for k in range(4)]
     return [quarter[-1] if quarter else math.nan for quarter in known]
 
 
 def interval(values):
-    """Mean and the standard error of it."""
+    """The mean and its standard error."""
     error = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else math.nan
     return f"{statistics.fmean(values):.4g} ± {error:.2g}"
 

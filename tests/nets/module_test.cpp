@@ -1,5 +1,5 @@
-// module_test.cpp: networks through LibTorch's autograd: the same function as the written-out perceptron, for
-// any number of threads.
+// module_test.cpp: networks that use LibTorch's autograd compute the same function as the perceptron with
+// manual gradients, for any number of threads.
 #include "wd/module.h"
 
 #include <ATen/ATen.h>
@@ -19,7 +19,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// What fully_connected computes with one hidden layer and tanh.
+// The same network as fully_connected with one hidden layer and tanh.
 struct Twin : Module {
   struct Settings {
     int width = 16;
@@ -107,7 +107,7 @@ TEST_P(Modules, AreThePerceptronOfTheSameWeights) {
   const auto [gaussian, separate] = GetParam();
   const Spec spec = spec_of(gaussian ? ActionSpace::box(2, -1.0f, 1.0f) : ActionSpace::discrete({3, 4}));
   Side mlp(spec, "fully_connected", separate), module(spec, "twin", separate);
-  // Both lay out weight and bias of one layer after the other, hidden layer first, each at a multiple of 16
+  // Both store weight and bias of one layer after the other, hidden layer first, each at a multiple of 16
   // bytes.
   ASSERT_EQ(mlp.policy.parameters().sizes(), module.policy.parameters().sizes());
   module.policy.parameters().copy_(mlp.policy.parameters());

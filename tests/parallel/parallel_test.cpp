@@ -1,5 +1,5 @@
-// parallel_test.cpp: the thread pool covers every item once, nests, passes exceptions on, and changes its
-// size.
+// parallel_test.cpp: the thread pool processes every item once, supports nesting, passes exceptions on, and
+// can be resized.
 #include "wd/detail/parallel.h"
 
 #include <gtest/gtest.h>

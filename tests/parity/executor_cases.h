@@ -1,5 +1,5 @@
-// executor_cases.h: whole episodes of every bundled environment on two executors, CPU beside another, with
-// the same actions: the same bits.
+// executor_cases.h: compares whole episodes of every bundled environment on the CPU executor and on another
+// one, with the same actions: bits must be equal.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -98,7 +98,8 @@ inline std::vector<Case> cases() {
   };
   all.push_back({"tag_warp_nearest", tag, sized(5, 20), 33});
   all.push_back({"tag_block_nearest", tag, sized(5, 100), 7});
-  // Shared memory of a block: more than is given unasked less what the kernel has of its own, and much more.
+  // Shared memory per block: just above the default limit minus the kernel's own static memory, and far above
+  // it.
   Params edge = sized(5, 128);
   edge["num_other_agents_observed"] = 9;
   all.push_back({"tag_almost_48_KiB", tag, edge, 2});
@@ -140,7 +141,7 @@ struct Side {
   }
 };
 
-// Draws legal actions for all of the rollout into both sides.
+// Draws legal actions for the whole rollout into both sides.
 inline void draw_actions(Draws& draws, Side& cpu, Side& other) {
   for (std::size_t p = 0; p < cpu.trajectory.policies().size(); ++p) {
     PolicyBuffers& buffers = cpu.trajectory.policies()[p];
@@ -180,7 +181,7 @@ inline void expect_same(const Side& cpu, const Side& gpu) {
   expect_same_bits(cpu.replicas.blocks(), gpu.replicas.blocks(), "state");
 }
 
-// Plays until every replica has finished episodes. Both sides have just been made.
+// Plays until every replica has finished episodes. Both sides must be new.
 inline void expect_same_episodes(Side& cpu, Side& other, int time_limit) {
   Draws draws(9);
   const int steps = std::min(2 * time_limit + 3, 1100);

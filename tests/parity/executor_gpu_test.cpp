@@ -1,4 +1,4 @@
-// executor_gpu_test.cpp: the executor of CUDA on a GPU beside that of the CPU.
+// executor_gpu_test.cpp: compares the CUDA executor on a GPU with the CPU executor.
 #include <ATen/Context.h>
 
 #include "tests/parity/executor_cases.h"

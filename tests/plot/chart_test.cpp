@@ -1,4 +1,4 @@
-// chart_test.cpp: where points lie, and charts of nothing.
+// chart_test.cpp: positions of points, and charts without data.
 #include "src/report/chart.h"
 
 #include <gmock/gmock.h>
@@ -13,7 +13,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// Of every point, in the order of drawing.
+// The coordinates of every point, in drawing order.
 std::vector<std::pair<double, double>> points(const std::string& picture) {
   static const std::regex kPolyline("<polyline points=\"([^\"]*)\"");
   std::smatch found;
@@ -30,8 +30,8 @@ TEST(ChartTest, BothAxesAreLogarithmic) {
   const auto p = points(svg(chart));
   ASSERT_EQ(p.size(), 3u);
   EXPECT_NEAR(p[2].first - p[1].first, 2 * (p[1].first - p[0].first), 0.2);  // two doublings, and one
-  EXPECT_NEAR(p[2].second - p[1].second, p[1].second - p[0].second, 0.2);    // a decade each
-  EXPECT_LT(p[1].second, p[0].second);                                       // upwards
+  EXPECT_NEAR(p[2].second - p[1].second, p[1].second - p[0].second, 0.2);    // one decade each
+  EXPECT_LT(p[1].second, p[0].second);                                       // upward
 }
 
 TEST(ChartTest, AnAxisFromZeroIsLinear) {

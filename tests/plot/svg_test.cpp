@@ -1,4 +1,4 @@
-// svg_test.cpp: pictures are XML, whatever their words say.
+// svg_test.cpp: pictures are valid XML, whatever text they contain.
 #include "src/report/svg.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// xml_fault.h: enough of an XML parser to notice a broken picture.
+// xml_fault.h: a minimal XML parser that detects broken pictures.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,8 @@
 
 namespace wd::plot {
 
-// Whether tags nest, attributes are quoted and every & begins an entity: the first fault, or nothing.
+// Checks that tags nest, attributes are quoted and every & begins an entity. Returns the first fault, or an
+// empty string.
 inline std::string xml_fault(std::string_view text) {
   std::vector<std::string> open;
   while (!text.empty()) {

@@ -1,5 +1,5 @@
-// first_weights_test.cpp: the weights that training begins with: orthogonal with their gains, uniform within
-// bounds, other ones for each seed, policy and network.
+// first_weights_test.cpp: initial weights: orthogonal with their gains, uniform within bounds, different for
+// each seed, policy and network.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,8 @@ namespace {
 
 using Weights = std::map<std::string, at::Tensor>;
 
-// Of each policy of tag_gridworld, in double. It has 4 taggers, so rows of 21 numbers, and 5 choices.
+// The initial weights of each policy of tag_gridworld, in double. With 4 taggers it has rows of 21 numbers
+// and 5 choices.
 std::vector<Weights> first_weights(const std::string& model, int seed = 1) {
   const Experiment setup = make_setup(
       "tag_gridworld", {"env={num_taggers: 4}", "trainer.num_envs=2", "trainer.train_batch_size=4",
@@ -29,7 +30,7 @@ std::vector<Weights> first_weights(const std::string& model, int seed = 1) {
   return all;
 }
 
-// Rows, or columns where there are more rows, are of length `gain` and at right angles.
+// Checks that the rows (columns, if there are more rows than columns) are orthogonal with norm `gain`.
 void expect_orthogonal(const at::Tensor& weight, double gain, const std::string& name) {
   const at::Tensor short_side = weight.size(0) <= weight.size(1) ? weight : weight.t();
   const at::Tensor wanted = at::eye(short_side.size(0), weight.options()) * gain * gain;
@@ -63,8 +64,8 @@ TEST(FirstWeights, OrthogonalOnesHaveTheirGains) {
   }
 }
 
-// An orthogonal matrix drawn without preference begins with a negative number as often as not; as QR leaves
-// it, always.
+// The first number of a uniformly distributed orthogonal matrix is negative half of the time; with plain QR
+// it always is.
 TEST(FirstWeights, OrthogonalOnesPreferNoSign) {
   int negative = 0, all = 0;
   for (int seed = 1; seed <= 20; ++seed) {
@@ -74,11 +75,12 @@ TEST(FirstWeights, OrthogonalOnesPreferNoSign) {
     }
   }
   EXPECT_EQ(all, 40);
-  EXPECT_GE(negative, 8);  // of 40 fair coins fewer than 8, or more than 32, come once in 10,000 times
+  // Of 40 fair coins, fewer than 8 or more than 32 occur with probability 1 in 10,000.
+  EXPECT_GE(negative, 8);
   EXPECT_LE(negative, 32);
 }
 
-// All within the bound and up to it; the variance of a uniform distribution.
+// All weights are within the bound and reach it, with the variance of a uniform distribution.
 void expect_uniform(const at::Tensor& weight, double bound, const std::string& name) {
   EXPECT_LE(weight.abs().max().item<double>(), bound * (1.0 + 1e-6)) << name;
   if (weight.numel() < 1000) return;

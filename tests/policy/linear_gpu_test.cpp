@@ -1,5 +1,5 @@
-// linear_gpu_test.cpp: cuBLASLt's products against products in double, and whole passes on the GPU against
-// the CPU's.
+// linear_gpu_test.cpp: products of cuBLASLt against products in double, and whole passes on the GPU against
+// the CPU.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 namespace wd {
 namespace {
 
-// [rows, columns] of numbers that bfloat16 holds, as the first columns of longer rows.
+// Random [rows, columns] with numbers that bfloat16 can represent, as the first columns of longer rows.
 at::Tensor random_matrix(Draws& draws, std::int64_t rows, std::int64_t columns, std::int64_t stride,
                          at::ScalarType type) {
   const at::Tensor wide =
@@ -92,7 +92,7 @@ TEST_P(Passes, AreThoseOfTheCpuUpToTheOrderOfSums) {
     for (const at::Tensor& numbers : {buffers.advantage, buffers.target})
       numbers.copy_(at::tensor(draws.uniforms(numbers.numel(), -1.0f, 1.0f)).view(numbers.sizes()));
     buffers.mask.fill_(1);
-    // On a CPU tf32 is fp32: what is compared is how far a GPU rounds.
+    // On a CPU tf32 is fp32, so this compares the GPU's rounding.
     Policy policy(buffers, model, 0, 7, 256, device, cuda || precision != kTf32 ? precision : kFp32);
     for (int t = 0; t <= 6; ++t) policy.evaluate(buffers, t);
     values[cuda] = buffers.value.cpu().clone();

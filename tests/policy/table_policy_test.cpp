@@ -1,5 +1,5 @@
-// table_policy_test.cpp: policies that read tables act, judge and learn as those that read the rows which
-// follow from them.
+// table_policy_test.cpp: policies that read tables give the same actions, values and training results as
+// policies that read the rows derived from the tables.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ constexpr std::uint64_t kSeed = 7;
 
 struct Case {
   std::string name;
-  std::vector<int> policy_of_role = {};  // of three roles of 2, 5 and 4 agents
+  std::vector<int> policy_of_role = {};  // for three roles of 2, 5 and 4 agents
   bool separate = false, keep = false;
   Activation activation = kRelu;
   std::vector<int> fc_dims = {40, 20};
@@ -150,7 +150,8 @@ TEST_P(Tables, LearnInMinibatchesAsRowsDo) {
   ppo.normalize_advantage = false;
   ppo.num_epochs = 2;
   ppo.num_minibatches = 4;
-  ppo.adam_epsilon = 1e-3;  // or steps along entries without a gradient would be steps along rounding errors
+  // With a smaller epsilon, parameters without a gradient would step along rounding errors.
+  ppo.adam_epsilon = 1e-3;
   for (Side* side : {&rows, &tables}) {
     side->play();
     PolicySettings settings;
@@ -183,7 +184,7 @@ TEST_P(Tables, LearnInBfloat16UpToRounding) {
     }
     exact.policies[p].accumulate(whole_batch(a, kSteps), {});
     rounded.policies[p].accumulate(whole_batch(b, kSteps), {});
-    // Rows of parameters are padded in bfloat16, so that the norms are compared.
+    // bfloat16 pads the rows of parameters, so this compares norms.
     const double wanted = exact.policies[p].gradients().norm().item<double>();
     EXPECT_NEAR(rounded.policies[p].gradients().norm().item<double>(), wanted, 3e-2 * wanted);
     EXPECT_FALSE(GetParam().fc_dims.size() > 1 && at::equal(a.value, b.value)) << "nothing was rounded";

@@ -1,4 +1,4 @@
-// kernels_gpu_test.cpp: CUPTI's counts of what was really launched, and ceilings of a GPU.
+// kernels_gpu_test.cpp: CUPTI's counts of the kernels that were actually launched, and ceilings of a GPU.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 

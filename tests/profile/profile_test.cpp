@@ -1,4 +1,4 @@
-// profile_test.cpp: scopes count calls and the time of all threads; kernels are summed by name.
+// profile_test.cpp: scopes count calls and the time of all threads; kernels are totaled by name.
 #include "src/base/profile.h"
 
 #include <gmock/gmock.h>
@@ -61,7 +61,7 @@ TEST(ProfileTest, ScopesBelongToAPhaseAndLeaveOutWhatIsInside) {
   EXPECT_GE(inner->seconds, 0.030);
   EXPECT_GE(outer->seconds, 0.006);
   EXPECT_LT(outer->seconds, inner->seconds);
-  EXPECT_EQ(all[0].name, "inner");  // the longest first
+  EXPECT_EQ(all[0].name, "inner");  // sorted by time, longest first
   ASSERT_NE(find(all, Phase::kOther, "outer"), nullptr);
 }
 

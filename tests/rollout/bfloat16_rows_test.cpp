@@ -1,5 +1,4 @@
-// bfloat16_rows_test.cpp: every environment's rows stored in bfloat16 are the rounding of those stored in
-// float32, on the CPU.
+// bfloat16_rows_test.cpp: on the CPU, every environment's bfloat16 rows equal the rounded float32 rows.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +26,7 @@ TEST(Bfloat16, RoundsAsTorchDoes) {
   }
 }
 
-// Sets use_full_observation where the environment has it.
+// Turns use_full_observation off if the environment has it.
 class Partial : public Fields {
  public:
   bool found = false;

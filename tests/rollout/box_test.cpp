@@ -1,5 +1,5 @@
-// box_test.cpp: what an environment gets of a continuous action: a policy's within finite bounds, others' as
-// they are.
+// box_test.cpp: the continuous actions that an environment receives: a policy's actions are scaled to finite
+// bounds, all others are unchanged.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include "wd/policy.h"
 #include "wd/replicas.h"
 
-// Remembers the actions that it got.
+// An environment that records the actions it receives.
 struct Boxes {
   struct Params {
     void describe(auto&&) {}
@@ -54,7 +54,7 @@ struct Game {
   PolicyBuffers& closed() { return trajectory.policies()[0]; }
   PolicyBuffers& open() { return trajectory.policies()[1]; }
   PolicyBuffers& mixed() { return trajectory.policies()[2]; }
-  // [replicas, role's agents, components], as the environment got them.
+  // [replicas, role's agents, components], as received by the environment.
   at::Tensor got(int first_agent) const {
     const at::Tensor all = at::empty({kReplicas, 2, 2});
     for (int e = 0; e < kReplicas; ++e) {
@@ -129,7 +129,7 @@ TEST(Box, WhatOthersPlayArrivesAsItIs) {
   const at::Tensor mixed = game.got(4);
   EXPECT_GE(mixed.select(2, 0).min().item<float>(), 10.0f);
   EXPECT_LE(mixed.select(2, 1).abs().max().item<float>(), 1.0f);
-  game.closed().action.fill_(-7.25f);  // a script's, beyond the bounds
+  game.closed().action.fill_(-7.25f);  // a scripted action, out of bounds
   game.replicas.step(game.trajectory.rows(0));
   EXPECT_TRUE(at::equal(game.got(0), at::full({kReplicas, 2, 2}, -7.25f)));
 }

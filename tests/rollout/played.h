@@ -1,4 +1,4 @@
-// played.h: an environment and the rollout of actions drawn at random that it has written.
+// played.h: an environment and a rollout of it with random actions.
 #pragma once
 
 #include "src/config/role_names.h"
@@ -8,7 +8,7 @@
 
 namespace wd {
 
-// The same actions whatever observations are stored as.
+// The actions are the same for every storage of observations.
 struct Played {
   Replicas replicas;
   Trajectory trajectory;

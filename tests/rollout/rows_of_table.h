@@ -1,4 +1,4 @@
-// rows_of_table.h: what an agent sees of tables, as wd/spec.h has it.
+// rows_of_table.h: computes an agent's observations from tables, as defined in wd/spec.h.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -7,7 +7,7 @@
 
 namespace wd {
 
-// Rows [T + 1, E, row size] of agent i, from tables [T + 1, E, N, columns and more].
+// Rows [T + 1, E, row size] of agent i, from tables [T + 1, E, N, columns and padding].
 inline at::Tensor rows_of_table(const ObservationTable& table, const at::Tensor& tables, int i) {
   std::vector<at::Tensor> parts;
   for (int f = 0; f < table.features; ++f) {

@@ -1,4 +1,5 @@
-// table_rows_test.cpp: the rows that follow from an environment's table are those that it writes, to the bit.
+// table_rows_test.cpp: the rows derived from an environment's table equal the rows that it writes, to the
+// bit.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,4 @@
-// transition_test.cpp: what the rows of a rollout mean when episodes end, on environments whose ends are
-// known.
+// transition_test.cpp: the meaning of a rollout's rows when episodes end, in environments with known ends.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +13,7 @@ namespace {
 
 int flag(const at::Tensor& flags, int t, int e) { return flags[t][e].item<int>(); }
 
-// Pendulum with episodes of 5 steps: truncated at steps 4, 10, ... and reset at 5, 11, ... of every replica.
+// Pendulum with episodes of 5 steps: truncated at steps 4, 10, ... and reset at 5, 11, ... in every replica.
 TEST(Transition, TruncationShowsTheTrueLastObservationThenResets) {
   const Experiment setup =
       make_setup("pendulum", {"env.episode_length=5", "trainer.num_envs=3", "trainer.train_batch_size=42"});
@@ -31,7 +30,7 @@ TEST(Transition, TruncationShowsTheTrueLastObservationThenResets) {
           << "only the reset step pays nothing, t = " << t;
     }
   }
-  // Row 5 follows row 4 by the dynamics (theta_dot changes by at most (15 sin + 3 u) dt = 1.05), row 6 is a
+  // Row 5 follows row 4 by the dynamics (theta_dot changes by at most (15 sin + 3 u) dt = 1.05); row 6 is a
   // new start.
   const auto speed = [&](int t, int e) { return buffers.observation[t][e][0][2].item<float>(); };
   for (int e = 0; e < 3; ++e) {
@@ -41,7 +40,8 @@ TEST(Transition, TruncationShowsTheTrueLastObservationThenResets) {
   }
 }
 
-// A runner on top of a tagger is tagged in the first step; the other one, out of reach, plays on.
+// A runner at a tagger's position is tagged in the first step; the other runner, out of reach, continues to
+// play.
 TEST(Transition, AnAgentThatLeavesKeepsItsLastRewardAndIsInactiveAfterwards) {
   const Experiment setup =
       make_setup("tag_continuous",
@@ -71,7 +71,7 @@ TEST(Transition, AnAgentThatLeavesKeepsItsLastRewardAndIsInactiveAfterwards) {
   EXPECT_EQ(trajectory.terminated().sum().item<int>(), 0);
 }
 
-// Of every episode that ends: the tags of the replica, and the mean over its runners of the steps that they
+// For every episode that ends: the tags of the replica, and the mean number of steps that its runners
 // survived.
 TEST(Transition, StatisticsAreThoseOfTheStateAtTheEnd) {
   const Experiment setup = make_setup(
@@ -101,9 +101,9 @@ TEST(Transition, StatisticsAreThoseOfTheStateAtTheEnd) {
   EXPECT_GT(tags, 0.0) << "else the test shows nothing";
 }
 
-// Games of 20 steps in rollouts of 10: the first episode of replica e is truncated after staggered_steps(),
-// each later one ends as the rules say. Every episode begins with step 0: where agents see the time they see
-// how long they have played.
+// Games of 20 steps in rollouts of 10: the first episode of replica e is truncated after staggered_steps();
+// all later ones end by the rules. Every episode begins with step 0: agents that observe the time see how
+// long they have played.
 TEST(Transition, StaggeredResetsCutTheFirstEpisodesAloneAndOnlyWhereRolloutsAreShorter) {
   constexpr int kReplicas = 16, kLimit = 20;
   struct Replica {
@@ -149,14 +149,14 @@ TEST(Transition, StaggeredResetsCutTheFirstEpisodesAloneAndOnlyWhereRolloutsAreS
   }
 }
 
-// Of any replicas that follow one another, of one worker or of all, each stretch of the episode has its
-// share, give or take two.
+// For any sequence of consecutive replicas, of one worker or of all, the number of first episodes that end
+// within t steps is proportional to t, to within 3.
 TEST(Staggered, AreSpreadEvenlyOverTheEpisodeForAnyNumberOfReplicas) {
   for (const int limit : {1, 5, 100, 501}) {
     for (const auto& [begin, count] : {std::pair(0u, 64), {0u, 250}, {64u, 64}, {750u, 250}, {5u, 7}}) {
       for (const std::uint64_t seed : {1u, 2u}) {
-        std::vector<int> before(static_cast<std::size_t>(limit) +
-                                1);  // replicas that end after so many steps or fewer
+        // Number of replicas that end after at most this many steps.
+        std::vector<int> before(static_cast<std::size_t>(limit) + 1);
         for (int k = 0; k < count; ++k) {
           const int steps = staggered_steps(seed, begin + static_cast<std::uint32_t>(k), limit);
           ASSERT_GE(steps, 1);
@@ -172,12 +172,13 @@ TEST(Staggered, AreSpreadEvenlyOverTheEpisodeForAnyNumberOfReplicas) {
   EXPECT_NE(staggered_steps(1, 0, 1000), staggered_steps(2, 0, 1000));
 }
 
-// Only whole episodes are told of.
+// Only whole episodes are reported.
 TEST(Staggered, CutEpisodesCountNowhere) {
   const Experiment setup =
       make_setup("pendulum", {"env.episode_length=20", "trainer.num_envs=8", "trainer.train_batch_size=80"});
   Trainer trainer(setup.config, *setup.environment, {});
-  std::vector<int> ends_of_whole(51);  // by step, of all replicas: an episode and its reset take 21
+  // By step, for all replicas; an episode and its reset take 21 steps.
+  std::vector<int> ends_of_whole(51);
   for (std::uint32_t e = 0; e < 8; ++e) {
     const int first = staggered_steps(1, e, 20);
     EXPECT_EQ(trainer.replicas().is_first_cut(static_cast<int>(e)), first < 20);
@@ -223,7 +224,7 @@ TEST(Staggered, FirstEpisodesGoOnFromACheckpointAsIfNothingHadHappened) {
   EXPECT_GT(resumed.replicas().header(0).episode, 0u);
 }
 
-// Replicas are keyed by their global id: two workers' halves are one worker's whole.
+// Replicas use their global ids as keys: the halves of two workers equal the whole of one worker.
 TEST(Transition, EpisodesDependOnGlobalIdsAlone) {
   const Experiment setup = make_setup("tag_gridworld", {"env.start=random", "env.episode_length=8"});
   const auto rollout = [&](int num_envs, std::uint32_t first) {

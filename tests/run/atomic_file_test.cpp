@@ -1,4 +1,4 @@
-// atomic_file_test.cpp: a replaced file is the old one or the new one.
+// atomic_file_test.cpp: a replaced file has either the old or the new content.
 #include "src/base/atomic_file.h"
 
 #include <gmock/gmock.h>

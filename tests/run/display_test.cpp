@@ -30,7 +30,7 @@ Progress progress_at(std::int64_t iteration) {
   return progress;
 }
 
-// A descriptor to write to and what can be read at its other end.
+// A write end, and the read end that receives what is written there.
 struct Ends {
   int write_end = -1;
   int read_end = -1;
@@ -122,7 +122,7 @@ TEST(Display, ANarrowerTerminalLeavesNoFragment) {
   Ends ends;
   open_terminal(ends, 100);
   Display display({.total_steps = 100'000, .descriptor = ends.write_end});
-  display.show(progress_at(1));  // 91 characters: a terminal of 40 columns breaks them into 3 lines
+  display.show(progress_at(1));  // 91 characters, which fill 3 lines of a terminal with 40 columns
   static_cast<void>(ends.text());
   set_columns(ends, 40);
   display.show(progress_at(2));

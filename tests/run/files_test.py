@@ -1,4 +1,4 @@
-# files_test.py: Python's own readers take what a run leaves.
+# files_test.py: Python's standard readers can read the files of a run.
 import glob
 import json
 import math

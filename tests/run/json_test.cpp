@@ -1,4 +1,4 @@
-// json_test.cpp: how deeply JSON may be nested.
+// json_test.cpp: limits on the nesting depth of JSON.
 #include "src/base/json.h"
 
 #include <gmock/gmock.h>

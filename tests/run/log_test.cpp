@@ -12,7 +12,7 @@ using testing::HasSubstr;
 using testing::MatchesRegex;
 using testing::Not;
 
-// One test: the logger is one per process, and quiet() is for good.
+// A single test, because a process has one logger and quiet() is permanent.
 TEST(Log, StderrAndFile) {
   const test::TemporaryFolder folder;
   const auto path = folder.path / "log.txt";

@@ -1,4 +1,4 @@
-// metrics_test.cpp: rows, metrics.jsonl, event files.
+// metrics_test.cpp: rows, metrics.jsonl and event files.
 #include "wd/metrics.h"
 
 #include <gmock/gmock.h>
@@ -54,7 +54,7 @@ TEST(Metrics, RowTakesDeclaredNamesOnce) {
 }
 
 TEST(Metrics, EachDeclaresItsReduction) {
-  EXPECT_EQ(reduce_of("episodes"), Reduce::kMax);  // every rank counts those of all
+  EXPECT_EQ(reduce_of("episodes"), Reduce::kMax);  // every rank counts the episodes of all ranks
   EXPECT_EQ(reduce_of("time/env_steps_per_s"), Reduce::kSum);
   EXPECT_EQ(reduce_of("tagger/entropy"), Reduce::kMean);
   EXPECT_EQ(reduce_of("runner/max_return"), Reduce::kMax);

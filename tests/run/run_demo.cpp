@@ -1,5 +1,5 @@
-// run_demo.cpp: a made-up training. Python tests run it to see what it leaves and shows:
-// WD_DEMO_DIR names the run folder, WD_DEMO_INTERVALS how many there are, WD_DEMO_MS how long each takes.
+// run_demo.cpp: a fake training run, for Python tests of its files and its display. WD_DEMO_DIR names the run
+// folder, WD_DEMO_INTERVALS is the number of intervals, and WD_DEMO_MS is the duration of each.
 #include <array>
 #include <cmath>
 #include <thread>
@@ -28,8 +28,8 @@ MetricsRow demo_row(const StepCounts& counts) {
 
 }  // namespace
 
-// Not a gtest: as in wdtrain, nothing is printed before the streams are made safe, and nothing but the run
-// prints.
+// Not a gtest, because, as in wdtrain, nothing may be printed before the streams are made safe, and only the
+// run may print.
 int demo() {
   const test::TemporaryFolder folder;
   const int intervals = std::stoi(setting("WD_DEMO_INTERVALS", "5"));

@@ -1,4 +1,4 @@
-// run_test.cpp: a run's folder, from before training to after mishaps.
+// run_test.cpp: a run's folder, from before training until after failures.
 #include "src/run/run.h"
 
 #include <fcntl.h>
@@ -48,7 +48,7 @@ constexpr std::array<float, 2> kValues{1.0f, 2.0f};
 
 std::vector<TensorView> some_tensors() { return {{"w", "F32", {2}, std::as_bytes(std::span(kValues))}}; }
 
-// While it lives, what goes to stderr waits in a pipe.
+// Redirects stderr to a pipe during its lifetime.
 class PipedStderr {
  public:
   PipedStderr() : before_(::dup(STDERR_FILENO)) {

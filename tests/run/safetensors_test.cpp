@@ -1,4 +1,4 @@
-// safetensors_test.cpp: tensors come back as they were; files that lie are refused.
+// safetensors_test.cpp: tensors are restored exactly; files with wrong claims are rejected.
 #include "wd/safetensors.h"
 
 #include <gmock/gmock.h>
@@ -200,8 +200,8 @@ TEST(Safetensors, OnlyRegularFiles) {
   EXPECT_THAT(message_of([&] { open(folder.path / "none"); }), HasSubstr("cannot read it: No such file"));
 }
 
-// C6: the longest header holds tens of thousands of tensors; opening it and reading them all takes no time
-// that grows faster.
+// C6: the longest header has tens of thousands of tensors. The time to open the file and to read them all
+// must not grow faster than linearly.
 TEST(Safetensors, ManyTensors) {
   const TemporaryFolder folder;
   std::string header = "{";

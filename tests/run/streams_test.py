@@ -1,4 +1,4 @@
-# streams_test.py: readers that leave, closed descriptors and real terminals do not disturb a run.
+# streams_test.py: a run is not disturbed by readers that leave, closed descriptors or real terminals.
 import json
 import os
 import shlex
@@ -75,7 +75,7 @@ def terminal(tmp_path):
 
 
 def progress_lines(screen):
-    """Whichever of its fields comes first where a terminal is too narrow for all."""
+    """Lines that start with the first field shown; which one depends on the terminal's width."""
     return [line for line in screen.splitlines() if line.startswith(("it", "return", "200k/200k", "600k/600k"))]
 
 
@@ -115,7 +115,7 @@ def test_I5_a_deleted_folder(tmp_path, terminal):
     window.wait_for("iteration")
     shutil.rmtree(folder)
     lines = window.wait_for("END").splitlines()
-    # The message takes the live line's place, and the live line is drawn again below it.
+    # The message replaces the progress line, which is redrawn below it.
     assert lines[0].startswith(f"warning: {folder} was deleted while training")
     assert len(progress_lines("\n".join(lines))) == 1
     assert json.loads((folder / "summary.json").read_text())["status"] == "finished"

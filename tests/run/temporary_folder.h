@@ -1,4 +1,4 @@
-// temporary_folder.h: what tests of files share.
+// temporary_folder.h: helpers for tests of files.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 namespace wd::test {
 
-// A new folder, removed with what it holds.
+// A new folder, which is removed with its contents at the end.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -27,7 +27,7 @@ class TemporaryFolder {
   std::filesystem::path path;
 };
 
-// While it lives, no file grows beyond `bytes`: what a full disk does, without root.
+// During its lifetime no file can grow beyond `bytes`, which simulates a full disk without root.
 class FullDisk {
  public:
   explicit FullDisk(rlim_t bytes) {
@@ -55,7 +55,7 @@ inline void write_text(const std::filesystem::path& path, const std::string& tex
   std::ofstream(path, std::ios::binary) << text;
 }
 
-// The message of what `f` throws; empty where it does not.
+// The message of the exception that `f` throws; empty if `f` does not throw.
 template <typename Error = std::runtime_error, typename Function>
 std::string message_of(Function f) {
   try {

@@ -1,5 +1,4 @@
-// buffers_test.cpp: trajectory buffers are allocated once and stay where they are, and learning reads them in
-// place.
+// buffers_test.cpp: trajectory buffers are allocated once and do not move, and learning reads them in place.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 

@@ -1,4 +1,5 @@
-// episode_log_test.cpp: the return that ends a training is the policy's, for any lengths and any replicas.
+// episode_log_test.cpp: the return that ends training is that of the policy, for any episode lengths and any
+// number of replicas.
 #include "src/trainer/episode_log.h"
 
 #include <ATen/ATen.h>
@@ -21,7 +22,7 @@ struct Training {
         clock({}),
         policy(replicas, success, reward, seed) {}
 
-  // One iteration; what the window says after it.
+  // Runs one iteration; returns the mean of the window after it.
   double iterate() {
     policy.play(rows);
     log.follow(clock);
@@ -42,7 +43,7 @@ TEST(ReturnWindow, HoldsAHundredEpisodesAndTwoOfEveryReplica) {
        {std::pair(1, 100), {3, 100}, {32, 100}, {50, 100}, {64, 128}, {1024, 2048}}) {
     ReturnWindow window(replicas);
     EXPECT_TRUE(std::isnan(window.mean()));
-    // All but the last replica play far more than their share.
+    // All replicas except the last play far more episodes than their share.
     for (int k = 0; k < 200; ++k)
       for (int e = 0; e + 1 < replicas; ++e) window.add(e, 1000.0);
     int added = 0;
@@ -58,9 +59,9 @@ TEST(ReturnWindow, HoldsAHundredEpisodesAndTwoOfEveryReplica) {
   }
 }
 
-// Replicas that all got better at once end their episodes in waves of long ones and of short ones. Were the
-// last hundred episodes looked at, whoever's they are, 1,024 replicas that return 465 would look like 500,
-// and those that lose 1 a step would look like -150.
+// If all replicas improve at once, their episodes end in waves of long and of short ones. With a window of
+// the last hundred episodes of any replicas, 1,024 replicas with a return of 465 would appear to have 500,
+// and those that lose 1 per step would appear to have -150.
 TEST(EpisodeLog, NeverTakesAWaveOfEpisodesForThePolicy) {
   for (const int replicas : {256, 1024}) {
     for (const float reward : {1.0f, -1.0f}) {
@@ -72,7 +73,8 @@ TEST(EpisodeLog, NeverTakesAWaveOfEpisodesForThePolicy) {
           const double seen = training.iterate();
           if (!training.known()) continue;
           EXPECT_LT(reward * seen, reward * truth + tolerance) << replicas << ", iteration " << iteration;
-          if (iteration * kSteps < 2 * 501 + 200) continue;  // episodes of the worse policy before are in it
+          // The window still includes episodes of the worse policy before.
+          if (iteration * kSteps < 2 * 501 + 200) continue;
           EXPECT_NEAR(seen, truth, tolerance) << replicas << ", iteration " << iteration;
         }
         EXPECT_TRUE(training.known());
@@ -104,7 +106,7 @@ TEST(EpisodeLog, ComesBackFromItsStateAsItWas) {
   for (int i = 0; i < 20; ++i) EXPECT_EQ(other.iterate(), training.iterate());
 }
 
-// Checkpoints of older programs hold the hundred episodes that ended last.
+// Checkpoints of older versions hold the last hundred finished episodes.
 TEST(EpisodeLog, TakesTheListOfAnOlderProgram) {
   for (const int replicas : {1, 32}) {
     Training training(replicas, 0.5, 1.0f, 1);

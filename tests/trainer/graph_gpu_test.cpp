@@ -1,4 +1,4 @@
-// graph_gpu_test.cpp: training replayed from CUDA graphs is training, and nothing in it touches the host.
+// graph_gpu_test.cpp: training replayed from CUDA graphs gives the same results and does not touch the host.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -90,7 +90,8 @@ TEST_P(Graphs, LearnNothingFromWhatIsNotFinite) {
   }
 }
 
-// Each branch turns 1 into 3^20 step by step, from what stands before it; what follows adds them up.
+// Each branch multiplies 1 by 3 twenty times, starting from the value written before it; the code after it
+// adds the results.
 TEST(Branches, BeginAfterWhatIsThereAndEndBeforeWhatFollows) {
   WD_SKIP_WITHOUT_GPU();
   const at::Tensor parts = at::zeros({3, 1 << 20}, at::TensorOptions().device(at::kCUDA).dtype(at::kDouble));

@@ -1,4 +1,4 @@
-// graph_test.cpp: on the CPU a graph is the function itself.
+// graph_test.cpp: on the CPU a graph calls its function directly.
 #include "src/device/graph.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// known_policy.h: replicas whose episodes have lengths of a known distribution, as rows of a trajectory.
+// known_policy.h: replicas whose episode lengths have a known distribution, written as rows of a trajectory.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -9,12 +9,13 @@
 
 namespace wd {
 
-// Until step 0 every episode fails after 100 to 199 steps; from then on a new one lasts for 500 with
-// probability `success`. Each step pays `reward`, and each end is followed by a step that only resets. All
-// replicas change at once, so that their ends come in waves.
+// Episodes that begin before step 0 end within 150 steps of it. Later episodes last 500 steps with
+// probability `success`, and otherwise 100 to 200. Each step pays `reward`, and each end is followed by a
+// step that only resets. All replicas change at the same time, so their ends come in waves.
 class KnownPolicy {
  public:
-  static constexpr int kLongest = 500, kShortest = 100, kShortMean = 150;  // of 100 .. 200
+  // kShortMean is the mean of 100 .. 200
+  static constexpr int kLongest = 500, kShortest = 100, kShortMean = 150;
 
   KnownPolicy(std::int64_t replicas, double success, float reward, unsigned seed)
       : success_(success), reward_(reward), random_(seed) {
@@ -23,7 +24,7 @@ class KnownPolicy {
 
   double mean_return() const { return reward_ * (success_ * kLongest + (1.0 - success_) * kShortMean); }
 
-  // The next rollout of all replicas.
+  // Writes the next rollout of all replicas.
   void play(Trajectory& rows) {
     const std::int64_t steps = rows.steps(), replicas = rows.num_envs();
     for (std::int64_t t = 0; t < steps; ++t) {
@@ -50,7 +51,7 @@ class KnownPolicy {
   double success_;
   float reward_;
   std::mt19937 random_;
-  std::vector<int> left_;  // steps of the episode under way; 0: it is to be reset
+  std::vector<int> left_;  // remaining steps of the current episode; 0: reset next
 };
 
 }  // namespace wd

@@ -1,4 +1,4 @@
-// strict_test.cpp: a warm training loop allocates nothing, and one that does is caught and named.
+// strict_test.cpp: a training loop after warm-up does not allocate; one that does is detected and named.
 #include "src/device/strict.h"
 
 #include <ATen/ATen.h>
@@ -13,7 +13,7 @@
 namespace wd {
 namespace {
 
-// What check() says; empty where nothing is wrong.
+// The error message of check(); empty if there is no error.
 std::string complaint(const StrictDevice& strict) {
   try {
     strict.check();

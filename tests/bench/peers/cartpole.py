@@ -1,9 +1,10 @@
-"""cartpole beside Stable-Baselines3 and a jitted PPO in jax: one JSON object on stdout.
+"""Compares cartpole with Stable-Baselines3 and with a jitted PPO in jax; prints one JSON object to stdout.
 
     .venv-peers/bin/python tests/bench/peers/cartpole.py [--pairs 5] [--seconds 10] [--device cpu|gpu]
 
-"to 475": seconds of a whole process, its start and jax's compilation included, until the last 100 episodes return 475 on average (cartpole_train.py);
-every pair has another seed. "train": environment steps a second of training with 256 replicas in rollouts of 32 steps, 10 epochs of 4 minibatches.
+"to 475": seconds of a whole process, including startup and jax's compilation, until the last 100 episodes
+return 475 on average (cartpole_train.py); every pair uses another seed. "train": environment steps per
+second of training with 256 replicas in rollouts of 32 steps, with 10 epochs of 4 minibatches.
 """
 
 import functools

@@ -1,4 +1,4 @@
-"""cartpole in jax, for learn_jax.Training: the constants and equations of Gymnasium's CartPole-v1, in float32."""
+"""cartpole in jax, for learn_jax.Training: constants and equations of Gymnasium's CartPole-v1, in float32."""
 
 import jax
 import jax.numpy as jnp

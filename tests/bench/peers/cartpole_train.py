@@ -1,9 +1,12 @@
-"""A peer's whole training of cartpole to a mean return of 475 over 100 episodes, in a process of its own: prints what it took.
+"""Trains cartpole with a peer in a separate process until the mean return over 100 episodes is 475; prints
+the cost.
 
-    .venv-peers/bin/python tests/bench/peers/cartpole_train.py sb3|jax-zoo|jax-ours [--seed 1] [--most_steps 2000000]
+    .venv-peers/bin/python tests/bench/peers/cartpole_train.py sb3|jax-zoo|jax-ours [--seed 1] [--most_steps
+    2000000]
 
-sb3: Stable-Baselines3 with rl-baselines3-zoo's tuned settings. jax-zoo: learn_jax with the same settings. jax-ours: learn_jax with those of
-configs/cartpole.yaml. Both jax programs are one jitted loop that ends by itself.
+sb3: Stable-Baselines3 with rl-baselines3-zoo's tuned settings. jax-zoo: learn_jax with the same settings.
+jax-ours: learn_jax with those of configs/cartpole.yaml. Both jax programs are a single jitted loop,
+including the stop condition.
 """
 
 import argparse
@@ -12,7 +15,8 @@ import os
 import time
 
 GOAL = 475.0
-# rl-baselines3-zoo, hyperparams/ppo.yml, CartPole-v1: 100,000 steps, over which learning rate and clipping fall to 0.
+# rl-baselines3-zoo, hyperparams/ppo.yml, CartPole-v1: 100,000 steps, during which learning rate and clipping
+# decrease to 0.
 ZOO = dict(replicas=8, steps=32, minibatches=1, epochs=20, lr=1e-3, lr_end=0.0, clip=0.2, clip_end=0.0, length=100_000)
 # configs/cartpole.yaml.
 OURS = dict(replicas=32, steps=32, minibatches=4, epochs=10, lr=1e-3, lr_end=1e-4, clip=0.2, clip_end=0.2, length=512_000)

@@ -1,9 +1,12 @@
-"""A2C and PPO in jax, written for these comparisons in the way of purejaxrl: everything is one jitted function of arrays.
+"""A2C and PPO in jax, written for these comparisons in the style of purejaxrl: everything is one jitted
+function of arrays.
 
-Several policies act in one game; `policies` maps their names to Learner. A game is any object with `reset(key) -> state`, `observe(state)
--> {policy: [agents, features]}`, `active(state) -> {policy: [agents]}`, `step(state, {policy: actions [agents, heads]}) -> state, {policy:
-reward [agents]}, terminated, truncated`, for one replica; vmap makes many. A replica that ends is reset in the same step, as is the habit in
-jax; its last transition bootstraps nothing where terminated, and from the value of the observation before the reset where truncated.
+Several policies act in one game; `policies` maps their names to Learner. A game is any object with
+`reset(key) -> state`, `observe(state) -> {policy: [agents, features]}`, `active(state) -> {policy:
+[agents]}` and `step(state, {policy: actions [agents, heads]}) -> state, {policy: reward [agents]},
+terminated, truncated` for one replica; vmap creates many. As is usual in jax, a replica whose episode ends
+is reset in the same step. Its last transition does not bootstrap if the episode terminated; if it was
+truncated, it bootstraps from the value of the observation before the reset.
 """
 
 import dataclasses
@@ -18,7 +21,7 @@ import optax
 @dataclasses.dataclass(frozen=True)
 class Learner:
     features: int
-    heads: tuple  # choices of each
+    heads: tuple  # number of choices per head
     hidden: tuple = (256, 256)
     activation: str = "relu"
     separate_value: bool = False
@@ -30,7 +33,7 @@ class Learner:
     entropy_coefficient: float = 0.01
     max_grad_norm: float = 0.5
     normalize_advantage: bool = False
-    clip: object = 0.2  # PPO: limit of the ratio's change, or a schedule of the same
+    clip: object = 0.2  # PPO: maximum change of the ratio, or a schedule of it
     epochs: int = 4
     minibatches: int = 4
 
@@ -40,7 +43,8 @@ class Learner:
 
 
 def init_layers(rng, sizes, last_scale):
-    """Orthogonal weights. On the host: to compile jax's takes longer than to train cartpole."""
+    """Orthogonal weights, computed on the host: compiling jax's initializer takes longer than training
+    cartpole."""
     layers = []
     for k, (fan_in, fan_out) in enumerate(zip(sizes, sizes[1:])):
         scale = last_scale if k == len(sizes) - 2 else 2.0**0.5
@@ -68,7 +72,7 @@ def hidden_layers(layers, x, activation):
 
 
 def forward(learner, parameters, x):
-    """Log-probabilities of the choices of each head, and values."""
+    """Log-probabilities of each head's choices, and values."""
     activation = {"relu": jax.nn.relu, "tanh": jnp.tanh}[learner.activation]
     *body, (weight, bias) = parameters["actor"]
     h = hidden_layers(body, x, activation)
@@ -93,7 +97,7 @@ def act(learner, parameters, x, key):
 
 
 def loss(learner, parameters, batch, clip):
-    """Sum over rows that count; divide by their number afterwards."""
+    """Sum over the rows that count; the caller divides by their number."""
     log_probs, value = forward(learner, parameters, batch["observation"])
     log_prob = log_prob_of(log_probs, batch["action"])
     entropy = -sum((jnp.exp(part) * part).sum(-1) for part in log_probs)
@@ -107,7 +111,8 @@ def loss(learner, parameters, batch, clip):
 
 
 def optimize(learner, state, batch):
-    """One optimizer step on a batch: of rows, or of pieces [T, replicas, agents] whose activations stay in the cache."""
+    """One optimizer step on a batch of rows, or of pieces [T, replicas, agents] whose activations stay in
+    the cache."""
     parameters, moments, count = state
     clip = learner.clip(count) if callable(learner.clip) else learner.clip
     gradient = jax.grad(functools.partial(loss, learner))
@@ -123,11 +128,11 @@ def optimize(learner, state, batch):
 
 
 def advantages(learner, rows, last_value):
-    """Rows are [T, replicas, agents]. Adds what is learned from: advantage, target."""
+    """Adds advantage and target to rows of shape [T, replicas, agents]."""
     def back(carry, row):
         gae, next_value = carry
         goes_on = 1.0 - row["ended"]
-        # Where the episode was truncated, what follows is the value of its true last observation.
+        # After a truncated episode, the next value is that of its true last observation.
         follows = jnp.where(row["left"] > 0, 0.0, jnp.where(row["ended"] > 0, row["cut_value"], next_value))
         delta = row["reward"] + learner.gamma * follows - row["value"]
         gae = delta + learner.gamma * learner.gae_lambda * goes_on * (1.0 - row["left"]) * gae
@@ -148,7 +153,7 @@ def update(learner, state, rows, last_value, key):
     advantage, target = advantages(learner, rows, last_value)
     batch = {name: rows[name] for name in ("observation", "action", "log_prob", "mask")} | {"advantage": advantage, "target": target}
     if learner.algorithm != "PPO":
-        return optimize(learner, state, batch)  # pieces are the steps of the rollout
+        return optimize(learner, state, batch)  # the pieces are the steps of the rollout
     flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[3:]), batch)
     count = flat["mask"].shape[0]
 
@@ -162,7 +167,7 @@ def update(learner, state, rows, last_value, key):
 
 
 def reset_ended(game, games, ended, key):
-    """Starts are drawn only in a step in which an episode ended."""
+    """Draws new starts only in a step in which an episode ended."""
     def some():
         fresh = jax.vmap(game.reset)(jax.random.split(key, ended.size))
         return jax.tree.map(lambda a, b: jnp.where(ended.reshape(-1, *[1] * (a.ndim - 1)), a, b), fresh, games)
@@ -171,7 +176,8 @@ def reset_ended(game, games, ended, key):
 
 
 class Training:
-    """`iterate(carry)` is a rollout of `steps` in `replicas` of a game, and the update; `start(seed)` the first carry."""
+    """`iterate(carry)` is a rollout of `steps` in `replicas` of a game, plus the update; `start(seed)`
+    returns the first carry."""
 
     def __init__(self, game, policies, replicas, steps):
         self.game, self.policies, self.replicas, self.steps = game, policies, replicas, steps
@@ -180,7 +186,8 @@ class Training:
         rng, (games, key) = np.random.default_rng(seed), jax.random.split(jax.random.PRNGKey(seed))
         states = {name: init(learner, rng) for name, learner in self.policies.items()}
         games = jax.jit(jax.vmap(self.game.reset))(jax.random.split(games, self.replicas))
-        # The return of the episode under way, of the first policy's mean agent; the last 100 that ended; how many did.
+        # Per replica, the return of the running episode, as the mean over the agents of the first policy; the
+        # returns of the last 100 finished episodes; the number of finished episodes.
         episodes = (jnp.zeros(self.replicas), jnp.zeros(100), jnp.int32(0))
         return states, games, episodes, key
 
@@ -216,7 +223,8 @@ class Training:
         return (reset_ended(self.game, after, ended, reset_key), self.count_episodes(episodes, reward, ended)), rows
 
     def cut_values(self, learner, parameters, name, after, mask, truncated):
-        """Values of the observations at which episodes were cut; computed only in a step in which one was."""
+        """Values of the observations at which episodes were truncated; computed only in a step with a
+        truncation."""
         if not self.game.truncates:
             return jnp.zeros_like(mask)
         value = lambda: forward(learner, parameters, jax.vmap(self.game.observe)(after)[name])[1]  # noqa: E731

@@ -1,10 +1,10 @@
-"""All peers, one after the other: prints a table, and writes docs/benchmarks/DATE-peers-DEVICE.json.
+"""Runs all peers one after the other, prints a table, and writes docs/benchmarks/DATE-peers-DEVICE.json.
 
     tests/bench/peers/setup.sh
     .venv-peers/bin/python tests/bench/peers/run.py --cpu [--pairs 5] [--seconds 10] [--out FILE]
 
-Builds nothing: build/wdtrain as it is. What cannot be run here is named in the table and in the file, with the reason. Nothing else should be
-running: both sides use all cores.
+Does not build anything: uses the existing build/wdtrain. Peers that cannot run here are listed in the
+table and in the file, with the reason. Nothing else should be running, because both sides use all cores.
 """
 
 import argparse
@@ -68,7 +68,7 @@ def main():
     date = datetime.date.today().isoformat()
     out = arguments.out or ROOT / f"docs/benchmarks/{date}-peers-{arguments.device}.json"
     reports = []
-    for script in arguments.scripts:  # what has been measured stays, should the time run out
+    for script in arguments.scripts:  # save after each script, so that results survive if the time runs out
         reports.append(run(script, arguments))
         out.write_text(json.dumps({"date": date, "command": shown([PYTHON, *sys.argv]), "reports": reports}, indent=2) + "\n")
     print(table(reports))

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# setup.sh: makes .venv-peers, which holds the programs that ours is compared with. `setup.sh cuda` adds jax for NVIDIA GPUs.
+# setup.sh: creates .venv-peers, which holds the programs that ours is compared with. `setup.sh cuda` adds jax
+# for NVIDIA GPUs.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cd "$here/../../.."

@@ -1,4 +1,5 @@
-"""What every comparison here shares: running our program, alternating it with a peer, and the object that is printed."""
+"""Shared by all comparisons here: running our program, alternating it with a peer, and printing the result
+object."""
 
 import argparse
 import datetime
@@ -20,7 +21,7 @@ PYTHON = ROOT / ".venv-peers/bin/python"
 
 
 class Unavailable(Exception):
-    """A comparison that cannot be made here, and why."""
+    """A comparison that cannot be made here, with the reason."""
 
 
 def parser(description, seconds=10.0):
@@ -33,14 +34,16 @@ def parser(description, seconds=10.0):
 
 
 def shown(command):
-    """A command as one would type it in the repository's folder."""
+    """A command as typed in the repository's folder."""
     return shlex.join(str(part) for part in command).replace(f"{ROOT}/", "")
 
 
 class Ours:
-    """Our program: knows its environments, runs benchmarks and trainings, keeps the last command."""
+    """Our program: lists its environments, runs benchmarks and training, and stores the last command."""
 
-    ceilings = None  # of the machine, by the first benchmark: the others take them as those of a sweep do, in place of two seconds each
+    # Measured by the first benchmark. Later benchmarks reuse it, as a sweep does, which saves two seconds
+    # each.
+    ceilings = None
 
     def __init__(self, device):
         self.device = {"cpu": "cpu", "gpu": "cuda"}[device]
@@ -60,7 +63,7 @@ class Ours:
         return done.stdout
 
     def bench(self, mode, environment, seconds, num_envs=None, batch=None, settings=(), rollout_steps=None):
-        """Environment steps a second; mode is env or train."""
+        """Environment steps per second; mode is env or train."""
         arguments = ["--env", environment, "--mode", mode, "--seconds", seconds, "--device", self.device, "--json"]
         if num_envs is not None:
             arguments += ["--num_envs", num_envs]
@@ -76,18 +79,18 @@ class Ours:
         return result["env_steps_per_s"]
 
     def train(self, *arguments):
-        """Wall time of a whole training process [s], and its summary."""
+        """Wall time [s] of a whole training process, and its summary."""
         with tempfile.TemporaryDirectory() as folder:
             start = time.perf_counter()
             self.run(*arguments, "--device", self.device, "--quiet", "--run_dir", f"{folder}/run")
             seconds = time.perf_counter() - start
             summary = json.loads((pathlib.Path(folder) / "run/summary.json").read_text())
-        self.command = self.command[:-2]  # not the temporary folder
+        self.command = self.command[:-2]  # without the temporary folder
         return seconds, summary
 
 
 def alternate(pairs, peer, ours):
-    """Values of both sides, measured in turns: peer, ours, ours, peer, peer, ours, ..."""
+    """Values of both sides, measured alternately: peer, ours, ours, peer, peer, ours, ..."""
     values = {"peer": [], "ours": []}
     for k in range(pairs):
         sides = [("peer", peer), ("ours", ours)]
@@ -97,7 +100,7 @@ def alternate(pairs, peer, ours):
 
 
 def comparison(options, peer, ours, program, unit="env_steps_per_s", **facts):
-    """One comparison as an object. A ratio above 1 says that ours is the faster, whichever the unit."""
+    """One comparison as an object. A ratio above 1 means that ours is faster, whatever the unit."""
     theirs, mine = alternate(options.pairs, peer, ours)
     ratios = [a / b if unit == "seconds" else b / a for a, b in zip(theirs, mine)]
     return {"unit": unit, **facts,
@@ -137,7 +140,8 @@ def versions(*packages):
 
 
 def report(options, name, description, packages, comparisons):
-    """Prints one JSON object. `comparisons` maps names to functions without arguments that return an object or raise Unavailable."""
+    """Prints one JSON object. `comparisons` maps names to functions without arguments, which return an
+    object or raise Unavailable."""
     results, skipped = {}, {}
     for key, make in comparisons.items():
         if options.only and options.only not in key:
@@ -145,7 +149,8 @@ def report(options, name, description, packages, comparisons):
         try:
             print(f"{name}: {key}", file=sys.stderr, flush=True)
             results[key] = make()
-        except (Unavailable, ImportError, RuntimeError) as why:  # one that fails does not take the others with it
+        # A failing comparison does not end the others.
+        except (Unavailable, ImportError, RuntimeError) as why:
             skipped[key] = str(why) if not isinstance(why, RuntimeError) else f"failed: {why}"
             print(f"{name}: {key}: not run: {why}", file=sys.stderr, flush=True)
     cores = len(os.sched_getaffinity(0))
@@ -158,19 +163,20 @@ def report(options, name, description, packages, comparisons):
 
 
 def jax_for(device):
-    """jax on the device that both sides use."""
+    """Imports jax on the device that both sides use."""
     os.environ.setdefault("JAX_PLATFORMS", {"cpu": "cpu", "gpu": "cuda"}[device])
     import jax
     try:
         jax.devices()
-    except (RuntimeError, AssertionError) as why:  # the latter where jax has no plugin for it
+    # AssertionError if jax has no plugin for the device.
+    except (RuntimeError, AssertionError) as why:
         raise Unavailable(f"jax sees no {device}: {str(why) or 'it has no plugin for one'}".splitlines()[0]) from why
     return jax
 
 
 def timed(jax, advance, carry, seconds, steps):
-    """Steps a second of `carry = advance(carry)`, which makes `steps`, over at least that time. Waits for the device at both ends.
-    The first call compiles: make it before."""
+    """Steps per second of `carry = advance(carry)`, which makes `steps` steps, measured for at least
+    `seconds`. Waits for the device at both ends. Call it once before, because the first call compiles."""
     jax.block_until_ready(carry)
     rounds, start = 0, time.perf_counter()
     while time.perf_counter() - start < seconds or rounds == 0:
@@ -181,7 +187,7 @@ def timed(jax, advance, carry, seconds, steps):
 
 
 class JaxLoop:
-    """A jitted `carry -> carry` that is measured again and again; compiles, and runs once, when it is first used."""
+    """A jitted `carry -> carry` that is measured repeatedly; on first use it compiles and runs once."""
 
     def __init__(self, jax, advance, carry, steps):
         self.jax, self.advance, self.carry, self.steps = jax, jax.jit(advance, donate_argnums=0), carry, steps

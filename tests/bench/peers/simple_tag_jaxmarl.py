@@ -1,11 +1,13 @@
-"""JaxMARL's MPE_simple_tag_v3 beside our simple_tag: one JSON object on stdout.
+"""Compares JaxMARL's MPE_simple_tag_v3 with our simple_tag; prints one JSON object to stdout.
 
-    .venv-peers/bin/python tests/bench/peers/simple_tag_jaxmarl.py [--pairs 5] [--seconds 10] [--device cpu|gpu]
+    .venv-peers/bin/python tests/bench/peers/simple_tag_jaxmarl.py [--pairs 5] [--seconds 10] [--device
+    cpu|gpu]
 
-"env" steps JaxMARL's environment, its own reset included, with actions drawn beforehand, and sums up all observations and rewards within the
-scan: XLA drops what nobody reads. "train" is independent PPO with one policy for the adversaries and one for the good agent. JaxMARL's own
-IPPO script wants hydra, wandb and distrax, and agents with equal observations; learn_jax.py is ours, in the same way (all of it one jitted
-function), with the sizes and settings of configs/simple_tag.yaml on both sides.
+"env" steps JaxMARL's environment, including its own reset, with actions drawn beforehand. It sums all
+observations and rewards within the scan, because XLA drops unused results. "train" is independent PPO with
+one policy for the adversaries and one for the good agent. JaxMARL's own IPPO script needs hydra, wandb and
+distrax, and agents with equal observations. learn_jax.py is our implementation in the same style (a single
+jitted function), and both sides use the sizes and settings of configs/simple_tag.yaml.
 """
 
 import functools
@@ -14,12 +16,13 @@ import sys
 
 from side_by_side import JaxLoop, Ours, comparison, jax_for, parser, report
 
-STEPS, REPLICAS = 100, 64  # of a rollout in training: configs/simple_tag.yaml
+STEPS, REPLICAS = 100, 64  # rollout of configs/simple_tag.yaml
 ROLES = {"adversary": ("adversary_0", "adversary_1", "adversary_2"), "good_agent": ("agent_0",)}
 
 
 def make(**arguments):
-    """What it says when it is imported goes to stderr; by the descriptor, since something among its imports replaces sys.stdout."""
+    """Redirects output during the import to stderr; at the descriptor level, because one of the imports
+    replaces sys.stdout."""
     stdout = os.dup(1)
     os.dup2(2, 1)
     import jaxmarl
@@ -30,12 +33,13 @@ def make(**arguments):
 
 
 class SimpleTag:
-    """JaxMARL's environment as a game for learn_jax.Training; `step_env` leaves the reset to it."""
+    """JaxMARL's environment as a game for learn_jax.Training, which does the resets: `step_env` does not
+    reset."""
 
     truncates = True
 
     def __init__(self):
-        self.env = make(max_steps=24)  # it plays one more
+        self.env = make(max_steps=24)  # an episode is one step longer
 
     def reset(self, key):
         return self.env.reset(key)[1]
@@ -53,7 +57,8 @@ class SimpleTag:
         import jax
         import jax.numpy as jnp
         chosen = {name: actions[role][k, 0] for role, names in ROLES.items() for k, name in enumerate(names)}
-        _, after, reward, done, _ = self.env.step_env(jax.random.PRNGKey(0), state, chosen)  # no noise is drawn from the key
+        # The step draws no noise from the key.
+        _, after, reward, done, _ = self.env.step_env(jax.random.PRNGKey(0), state, chosen)
         reward = {role: jnp.stack([reward[name] for name in names]).astype(jnp.float32) for role, names in ROLES.items()}
         return after, reward, jnp.bool_(False), done["__all__"]
 

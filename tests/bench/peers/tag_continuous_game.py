@@ -1,8 +1,9 @@
-"""tag_continuous in jax, for learn_jax.Training: the same rules as envs/tag_continuous.cu, written again. `check()` compares it with
-rl-warp-drive's Python environment, step by step.
+"""tag_continuous in jax, for learn_jax.Training: an independent implementation of the rules of
+envs/tag_continuous.cu. `check()` compares it with rl-warp-drive's Python environment, step by step.
 
-What is seen of others needs no gather where all are seen: of two shifted copies of a row, one holds those before oneself and the other
-those behind. The nearest are found by repeated minima over the major axis, which beats top_k on a CPU.
+With full observation no gather is needed: of two copies of a row shifted by one, the first holds the
+agents before the observer and the second those after it. The nearest agents are found by repeated minima
+over the major axis, which is faster than top_k on a CPU.
 """
 
 import dataclasses
@@ -22,7 +23,7 @@ class TagContinuous:
     most_acceleration: float = 0.1
     most_turn: float = 2.356
     levels: int = 20  # of acceleration and of turn
-    observed: int = 0  # nearest agents that are seen; 0: all
+    observed: int = 0  # number of nearest agents observed; 0: all
     reach: float = 0.02 * 20.0
     tagger_reward: float = 10.0
     runner_penalty: float = -10.0
@@ -42,7 +43,8 @@ class TagContinuous:
         return (self.levels + 1, self.levels + 1)
 
     def table(self, most):
-        """In numpy, whose float32 linspace has WarpDrive's bits: a speed that just reaches its limit must do so here too."""
+        """Uses numpy, whose float32 linspace has the same bits as WarpDrive's: a speed that just reaches
+        its limit there must do so here too."""
         return jnp.asarray(np.concatenate([[0], np.linspace(np.float32(-most), np.float32(most), self.levels, dtype=np.float32)]), jnp.float32)
 
     def reset(self, key):
@@ -69,7 +71,8 @@ class TagContinuous:
         y = jnp.clip(state["y"] + speed * jnp.sin(direction), 0, self.length)
         t, k = state["t"] + 1, self.taggers
 
-        distance = jnp.sqrt((x[None, k:] - x[:k, None]) ** 2 + (y[None, k:] - y[:k, None]) ** 2)  # [taggers, runners]
+        # [taggers, runners]
+        distance = jnp.sqrt((x[None, k:] - x[:k, None]) ** 2 + (y[None, k:] - y[:k, None]) ** 2)
         least = distance.min(0)
         tagged = ((least < self.reach) & (playing[k:] > 0)).astype(jnp.float32)
         ids = jnp.arange(k)[:, None]
@@ -83,14 +86,15 @@ class TagContinuous:
         return after, {"tagger": paid, "runner": runner}, over, jnp.bool_(False)
 
     def observe(self, state):
-        # Rows are filled in part by part: concatenate() takes ten times as long on a CPU, and fused into what follows seen() does too.
+        # Fills rows part by part: concatenate() takes ten times as long on a CPU. The barrier prevents fusion
+        # of seen() with the code that follows, which is as slow.
         others, time = jax.lax.optimization_barrier(self.seen(state))
         rows = lambda part, t: jnp.zeros((t.size, self.features)).at[:, :-1].set(part.reshape(t.size, -1)).at[:, -1].set(t)  # noqa: E731
         k = self.taggers
         return {"tagger": rows(others[:k], time[:k]), "runner": rows(others[k:], time[k:])}
 
     def seen(self, state):
-        """Rows in their parts: of others, [agents, 7, others]; time, [agents]."""
+        """The parts of rows: those about others, [agents, 7, others], and the time, [agents]."""
         seen, time = state["seen"], state["t"] / self.episode
         is_tagger = (jnp.arange(self.agents) < self.taggers).astype(jnp.float32)
         diagonal, speed = 1 / (self.length * 2**0.5), 1 / (self.max_speed + 1e-10)
@@ -113,13 +117,15 @@ class TagContinuous:
             j = jnp.where(distance == least, ids, self.agents).min(0)
             distance = jnp.where(ids == j, jnp.inf, distance)
             chosen.append(jnp.where(jnp.isfinite(least), j, self.agents))
-        whole = jnp.concatenate([features.T, jnp.zeros((1, 7))])  # a row of zeros for those who see too few
+        # A row of zeros for agents that see too few others.
+        whole = jnp.concatenate([features.T, jnp.zeros((1, 7))])
         j = jnp.stack(chosen, axis=1)  # [agents, observed]
         return (whole[j] - jnp.where(j[:, :, None] < self.agents, own.T[:, None], 0)).transpose(0, 2, 1)
 
 
 def check(observed, seed=0, steps=60):
-    """Largest deviation of observations and rewards from rl-warp-drive's Python environment, over an episode of random actions."""
+    """Maximum deviation of observations and rewards from rl-warp-drive's Python environment, over an
+    episode of random actions."""
     from example_envs.tag_continuous.tag_continuous import TagContinuous as Oracle
     oracle = Oracle(num_taggers=5, num_runners=20, grid_length=8.0, episode_length=steps, max_acceleration=0.1, min_acceleration=-0.1, max_turn=2.356,
                     min_turn=-2.356, num_acceleration_levels=20, num_turn_levels=20, tagging_distance=0.06, tag_reward_for_tagger=10.0,
@@ -128,7 +134,8 @@ def check(observed, seed=0, steps=60):
     game = TagContinuous(taggers=5, runners=20, length=8.0, episode=steps, observed=observed, reach=0.06 * 8.0)
     rows = lambda by_agent: np.array([by_agent[i] for i in range(oracle.num_agents)])  # noqa: E731
     joined = lambda by_role: np.concatenate([by_role["tagger"], by_role["runner"]])  # noqa: E731
-    oracle.agent_type = {i: int(i < 5) for i in range(oracle.num_agents)}  # it draws who is a tagger: here those come first
+    # The oracle draws which agents are taggers; here taggers come first.
+    oracle.agent_type = {i: int(i < 5) for i in range(oracle.num_agents)}
     oracle.taggers, oracle.runners = {i: True for i in range(5)}, {i: True for i in range(5, oracle.num_agents)}
     oracle.runners_at_reset = dict(oracle.runners)
     oracle.step_rewards = [0.0] * oracle.num_agents

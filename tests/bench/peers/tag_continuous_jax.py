@@ -1,11 +1,15 @@
-"""tag_continuous written in jax (vmap over replicas, scan over steps, one jitted program) beside ours: one JSON object on stdout.
+"""Compares tag_continuous written in jax (vmap over replicas, scan over steps, one jitted program) with ours;
+prints one JSON object to stdout.
 
-    .venv-peers/bin/python tests/bench/peers/tag_continuous_jax.py [--pairs 5] [--seconds 10] [--replicas N] [--device cpu|gpu]
+    .venv-peers/bin/python tests/bench/peers/tag_continuous_jax.py [--pairs 5] [--seconds 10] [--replicas N]
+                                                                   [--device cpu|gpu]
 
-"env" steps with actions drawn beforehand and sums up all that is observed, which XLA does without writing the rows; ours writes them. "train" is
-A2C in rollouts of 20 steps with two policies of 2 x 256, on both sides. What follows "train" is ours alone, jax trains as before:
-"activations kept" learns from those of the rollout (reuse_activations), where jax computes them again; "factorised" computes the first layer
-from the table that all rows follow from (trainer.observations: table); "bf16" rounds observations and hidden layers.
+"env" steps with actions drawn beforehand and sums all observations, which XLA does without writing the
+rows; ours writes them. "train" is A2C in rollouts of 20 steps with two policies of 2 x 256 units, on both
+sides. In the variants of "train" only our settings change, and jax trains as before: "activations kept"
+learns from the activations of the rollout (reuse_activations), which jax recomputes; "factorised" computes
+the first layer from the table that all rows derive from (trainer.observations: table); "bf16" rounds
+observations and hidden layers.
 """
 
 import functools
@@ -14,7 +18,7 @@ from side_by_side import JaxLoop, Ours, comparison, jax_for, parser, report
 
 GAMES = {"full": dict(taggers=5, observed=0), "nearest": dict(taggers=10, observed=10)}
 KEPT, TABLE, BF16 = {"reuse_activations": "true"}, ["trainer.observations=table"], ["trainer.precision=bf16"]
-# Of our policies, and of our trainer.
+# Per variant, the settings of our policies and of our trainer.
 TRAINED = {"full": {"train": ({}, []), "train, activations kept": (KEPT, []), "train, factorised": ({}, TABLE),
                     "train, factorised, activations kept": (KEPT, TABLE), "train, bf16, activations kept": (KEPT, BF16)},
            "nearest": {"train": ({}, []), "train, activations kept": (KEPT, []), "train, bf16, activations kept": (KEPT, BF16)}}
@@ -49,7 +53,8 @@ def env_only(jax, name, replicas):
         actions = {"tagger": given[:, :game.taggers], "runner": given[:, game.taggers:]}
         after, reward, over, _ = jax.vmap(game.step)(games, actions)
         after = reset_ended(game, after, over, sub)
-        seen = jax.lax.optimization_barrier(jax.vmap(game.seen)(after))  # unfused from the sum it is twice as fast
+        # Twice as fast when not fused with the sum.
+        seen = jax.lax.optimization_barrier(jax.vmap(game.seen)(after))
         total += sum(part.sum() for part in jax.tree.leaves((seen, reward)))
         return (after, total, key), None
 
@@ -57,7 +62,7 @@ def env_only(jax, name, replicas):
     return JaxLoop(jax, lambda carry: jax.lax.scan(step, carry, drawn)[0], carry, STEPS * replicas)
 
 
-@functools.cache  # compiled once
+@functools.cache  # compiled only once
 def trained(jax, name, replicas):
     from learn_jax import Learner, Training
     game = game_of(name)

@@ -1,9 +1,11 @@
-"""rl-warp-drive on a GPU beside ours, trained: one JSON object on stdout. Not run on a GPU yet.
+"""Compares training with rl-warp-drive on a GPU with ours; prints one JSON object to stdout. Not run on a GPU
+yet.
 
     .venv-peers/bin/python tests/bench/peers/warpdrive_gpu.py --device gpu [--pairs 5]
 
-Its shipped run configuration of tag_continuous (10 + 100, 10 nearest, 100 replicas, 25,000 environment steps an iteration), through its Numba back
-end or, where that cannot be imported, PyCUDA's. Each window is a process; speed is that of its trainer's own statistics, from all iterations but
+Uses its shipped run configuration of tag_continuous (10 + 100, 10 nearest, 100 replicas, 25,000
+environment steps per iteration) with its Numba back end or, if that cannot be imported, its PyCUDA back
+end. Each window is a process. The speed comes from its trainer's own statistics over all iterations except
 the first.
 """
 
@@ -28,20 +30,20 @@ def back_end():
             if name == "numba.cuda" and not module.is_available():
                 raise ImportError("sees no GPU")
             return name.split(".")[0]
-        except Exception as why:  # a broken driver raises errors of its own
+        except Exception as why:  # a broken driver raises its own errors
             reasons.append(f"{name}: {why}")
     raise Unavailable("no back end of rl-warp-drive: " + "; ".join(reasons))
 
 
 def train(iterations):
-    """In a process of its own: environment steps a second of WarpDrive's trainer."""
+    """Environment steps per second of WarpDrive's trainer; runs in a separate process."""
     import yaml
     from example_envs.tag_continuous.tag_continuous import TagContinuous
     from warp_drive.env_wrapper import EnvWrapper
     from warp_drive.training.trainers.trainer_a2c import TrainerA2C
     config = yaml.safe_load(CONFIG.read_text())
     batch = config["trainer"]["train_batch_size"]
-    # It counts training in episodes.
+    # WarpDrive counts training in episodes.
     config["trainer"]["num_episodes"] = max(1, (iterations + 1) * batch // config["env"]["episode_length"])
     config["saving"] |= {"metrics_log_freq": 10**9, "model_params_save_freq": 10**9}
     wrapper = EnvWrapper(TagContinuous(**config["env"]), num_envs=config["trainer"]["num_envs"], env_backend=back_end())

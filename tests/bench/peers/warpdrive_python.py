@@ -1,11 +1,13 @@
-"""rl-warp-drive's Python environment, one process, beside ours: one JSON object on stdout.
+"""Compares rl-warp-drive's Python environment in one process with ours; prints one JSON object to stdout.
 
     .venv-peers/bin/python tests/bench/peers/warpdrive_python.py [--pairs 5] [--seconds 10]
 
-"full" is 5 taggers and 100 runners that see everybody, "nearest" 10 and 100 that see the ten nearest: WarpDrive's shipped configuration. Both
-sides act at random. Episodes that end are reset within the time measured; WarpDrive's actions are drawn before it, ours within it.
-Ours writes a trajectory far larger than the caches; "in cache" is one of 4 replicas x 8 steps, 10 MB: WarpDrive keeps one step, 0.3 MB.
-"as a table" writes what the rows of full observation follow from (trainer.observations: table), as training with a factorised layer does.
+"full" is 5 taggers and 100 runners with full observation, "nearest" 10 and 100 that observe the ten
+nearest agents: WarpDrive's shipped configuration. Both sides act at random. Episodes that end are reset
+within the measured time. WarpDrive's actions are drawn before it, and ours within it. Ours writes a
+trajectory far larger than the caches; "in cache" is one of 4 replicas x 8 steps, 10 MB, while WarpDrive
+keeps one step, 0.3 MB. "as a table" writes the table that rows of full observation derive from
+(trainer.observations: table), as training with a factorized layer does.
 """
 
 import functools

@@ -1,4 +1,4 @@
-// cuda_runtime.h: what device sources use of CUDA, for a C++ compiler: run by the emulated GPU
+// cuda_runtime.h: the parts of CUDA that device sources use, for a C++ compiler; they run on the emulated GPU
 // (tests/emulation/emulation.h).
 #pragma once
 
@@ -14,7 +14,7 @@
 #define __grid_constant__
 #define __launch_bounds__(...)
 
-// Bytes may be copied as words of any of them.
+// Bytes may be copied as words of any of these types.
 struct [[gnu::may_alias]] alignas(16) float4 {
   float x, y, z, w;
 };
@@ -51,7 +51,7 @@ inline float __shfl_xor_sync(unsigned mask, float value, int lanes,
   return static_cast<float>(emulation::exchange(mask, value, from, place));
 }
 
-// Threads change places only where they meet, so that nothing comes between.
+// Threads switch only where they meet, so these operations are atomic.
 inline int atomicAdd(int* target, int amount) {
   const int before = *target;
   *target = before + amount;
@@ -70,7 +70,7 @@ inline long long atomicMin(long long* target, long long value) {
 inline void __threadfence() {}
 inline double __ldcg(const double* from) { return *from; }
 
-using cudaStream_t = struct CUstream_st*;  // there is but one: launches return when they are done
+using cudaStream_t = struct CUstream_st*;  // a dummy: launches return when they are finished
 
 enum cudaError_t { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorInvalidConfiguration = 9 };
 inline cudaError_t cudaGetLastError() { return static_cast<cudaError_t>(emulation::take_error()); }

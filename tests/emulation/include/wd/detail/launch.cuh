@@ -1,5 +1,5 @@
-// launch.cuh: launches and shared memory on the emulated GPU: found before the library's header of the
-// same name.
+// launch.cuh: launches and shared memory on the emulated GPU. The compiler finds this header before the
+// library's header of the same name.
 #pragma once
 
 #include <cuda_runtime.h>
