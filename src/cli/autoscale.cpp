@@ -23,7 +23,7 @@ constexpr const char* kRefresh = "refresh";
 std::string chosen_text(const Autoscaled& done, const Config& config) {
   const scaling::SearchResult& result = done.result;
   double before = 0.0;
-  for (const scaling::Trial& one : result.tries)
+  for (const scaling::Trial& one : result.trials)
     if (one.probe == result.start && before == 0.0) before = one.outcome.env_steps_per_s;
   std::string text = concat("chosen: ", result.chosen.num_envs, " replicas x ", result.chosen.rollout_steps,
                             " steps = ", result.chosen.batch(), " a batch, ",
