@@ -18,7 +18,7 @@ __device__ double block_sum(std::int64_t begin, std::int64_t end, F f) {
     __syncthreads();
     if (threadIdx.x < half) subtotal[threadIdx.x] += subtotal[threadIdx.x + half];
   }
-  return subtotal[0];
+  return threadIdx.x == 0 ? subtotal[0] : 0.0;  // which thread 0 may still be adding to
 }
 
 }  // namespace wd::cuda

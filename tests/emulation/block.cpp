@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "tests/emulation/races.h"
 #include "wd/error.h"
 
 namespace emulation {
@@ -34,6 +35,7 @@ std::vector<Fiber> make_fibers(Fiber::Function function) {
   void* const memory = mmap(nullptr, kMaxThreads * each, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   WD_CHECK(memory != MAP_FAILED, "no memory for the stacks of the emulated GPU");
+  Races::instance().ignore(memory, kMaxThreads * each);
   std::vector<Fiber> fibers;
   for (unsigned k = 0; k < kMaxThreads; ++k) {
     std::byte* const guard = static_cast<std::byte*>(memory) + k * each;
@@ -154,7 +156,7 @@ void Block::meet_lanes(unsigned mask, Place place) {
   threads_[current_].place = place;
   if ((mask >> current_ % kWarp & 1) == 0) complain("is not in its own mask");
   if ((mask & ~warp.present) != 0) complain("has a mask with lanes that the block does not have");
-  if (std::has_single_bit(mask)) return;
+  if (std::has_single_bit(mask)) return Races::instance().met({current_});
   std::vector<Meeting>& all = warp.meetings;
   const auto found = std::find_if(all.begin(), all.end(), [&](const Meeting& m) { return m.mask == mask; });
   arrive(found != all.end() ? *found : all.emplace_back(mask, std::popcount(mask)), place);
@@ -182,6 +184,8 @@ void Block::arrive(Meeting& meeting, Place place) {
 
 void Block::release(Meeting& meeting) {
   for (const unsigned k : meeting.arrived) threads_[k].got = threads_[threads_[k].from].brought;
+  static const std::vector<unsigned> kWholeBlock;
+  Races::instance().met(meeting.mask == 0 ? kWholeBlock : meeting.arrived);
   order_->add(meeting.arrived, ready_);
   meeting.arrived.clear();
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/emulation/block.h"
+#include "tests/emulation/races.h"
 #include "wd/error.h"
 
 namespace emulation {
@@ -46,23 +47,39 @@ class Gpu {
                " blocks");
       for (const unsigned b : order_.all(x * y * z)) {
         here.block = {b % x, b / x % y, b / x / y};
-        std::memset(shared_, 0xff, used_);
+        std::memset(shared_, 0xff, grid.shared);
+        std::memset(shared_ + kMaxSharedBytes - statics_, 0xff, statics_);
+        races_.begin_block(b, grid.threads, shared_, kMaxSharedBytes);
         block_.run(grid.threads, body, order_);
       }
     } catch (const Refusal& refusal) {
       error_ = refusal.error;
+    } catch (...) {
+      races_.end_launch();
+      throw;
     }
+    races_.end_launch();
+  }
+
+  void check_shared(const void* address, std::size_t bytes) const {
+    const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(address) - shared_);
+    if (offset >= kMaxSharedBytes || offset + bytes <= dynamic_ || offset >= kMaxSharedBytes - statics_)
+      return;
+    throw BadAccess(wd::concat("thread ", here.thread.x, " of block (", here.block.x, ", ", here.block.y,
+                               ", ", here.block.z, ") accesses ", bytes, " bytes at ", offset,
+                               " of its shared memory, of which the launch asked for ", dynamic_, " bytes"));
   }
 
   std::byte* dynamic_shared() const { return shared_; }
 
-  // Static variables follow the dynamic memory in the order in which a launch first uses them.
+  // Static variables are at the end of the memory, in the order in which a launch first uses them.
   std::byte* static_shared(std::size_t variable, std::size_t bytes) {
     if (variable >= offset_.size()) offset_.resize(variable + 1, kNowhere);
     if (offset_[variable] == kNowhere) {
-      if (used_ + bytes > most_shared_) block_.fail(std::make_exception_ptr(Refusal{Error::kInvalidValue}));
-      offset_[variable] = used_;
-      used_ += rounded_up(bytes);
+      if (rounded_up(dynamic_) + statics_ + bytes > max_shared_)
+        block_.fail(std::make_exception_ptr(Refusal{Error::kInvalidValue}));
+      statics_ += rounded_up(bytes);
+      offset_[variable] = kMaxSharedBytes - statics_;
     }
     return shared_ + offset_[variable];
   }
@@ -79,24 +96,27 @@ class Gpu {
         !within(grid.blocks.y, kMaxBlocksAside) || !within(grid.blocks.z, kMaxBlocksAside))
       throw Refusal{Error::kInvalidConfiguration};
     const auto asked = allowed_.find(kernel);
-    most_shared_ = asked == allowed_.end() ? kSharedBytes : kMaxSharedBytes;
+    max_shared_ = asked == allowed_.end() ? kSharedBytes : kMaxSharedBytes;
     if (grid.shared > (asked == allowed_.end() ? kSharedBytes : asked->second))
       throw Refusal{Error::kInvalidValue};
-    used_ = rounded_up(grid.shared);
+    dynamic_ = grid.shared;
+    statics_ = 0;
     offset_.assign(offset_.size(), kNowhere);
     std::memset(shared_, 0xff, kMaxSharedBytes);
     here.block_dim = {grid.threads, 1, 1};
     here.grid_dim = grid.blocks;
+    races_.begin_launch();
   }
 
   std::mutex mutex_;  // there is only one `here`
   Orderly order_;
   Block block_;
+  Races& races_ = Races::instance();
   Error error_ = Error::kNone;
   std::map<const void*, std::size_t> allowed_;  // dynamic shared memory, by kernel
 
   // State of the current launch.
-  std::size_t most_shared_ = 0, used_ = 0;
+  std::size_t max_shared_ = 0, dynamic_ = 0, statics_ = 0;  // bytes: the limit, and what is used
   std::vector<std::size_t> offset_;  // of static variables in shared_
   std::byte* const shared_;
 };
@@ -127,5 +147,9 @@ void meet_lanes(unsigned mask, Place place) { Gpu::instance().block().meet_lanes
 double exchange(unsigned mask, double value, unsigned from, Place place) {
   return Gpu::instance().block().exchange(mask, value, from, place);
 }
+void at_item(int item, int other, Place place) { Races::instance().at_item(item, other, place); }
+void fence() { Races::instance().fence(); }
+void fail(std::exception_ptr failure) { Gpu::instance().block().fail(std::move(failure)); }
+void check_shared(const void* address, std::size_t bytes) { Gpu::instance().check_shared(address, bytes); }
 
 }  // namespace emulation

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <source_location>
 #include <stdexcept>
@@ -30,6 +31,13 @@ void set_order(Order order, std::uint64_t seed = 1);
 // Thrown if the threads of a block do not meet: on a GPU they would hang or exchange undefined values. The
 // message says which threads are where.
 class Divergence : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// An access that a GPU refuses: to shared memory that the block does not have, or to an address that is not a
+// multiple of the size of the access.
+class BadAccess : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
@@ -69,7 +77,7 @@ int new_variable();
 
 // The shared variable identified by `Tag`.
 template <typename T, typename Tag>
-T& shared(Tag) {
+[[gnu::no_sanitize("thread")]] T& shared(Tag) {
   static const int variable = new_variable();
   return *reinterpret_cast<T*>(static_shared(variable, sizeof(T)));
 }
@@ -79,5 +87,14 @@ void meet_block(Place place);
 void meet_lanes(unsigned mask, Place place);
 // Returns the value that lane `from` passed.
 double exchange(unsigned mask, double value, unsigned from, Place place);
+// The running thread begins item f(item), or f(item, other), of a phase.
+void at_item(int item, int other, Place place);
+void fence();
+// An atomic operation is about to happen. `caller`: an instruction of the kernel.
+void at_atomic(const void* address, std::size_t bytes, const void* caller);
+// Ends the launch: run() throws the failure. Called by a thread that runs.
+[[noreturn]] void fail(std::exception_ptr failure);
+// Throws BadAccess if these bytes are shared memory which the block does not have.
+void check_shared(const void* address, std::size_t bytes);
 
 }  // namespace emulation

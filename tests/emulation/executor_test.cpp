@@ -1,5 +1,6 @@
 // executor_test.cpp: compares the CUDA executor on the emulated GPU with the CPU executor.
 #include "tests/emulation/orders.h"
+#include "tests/emulation/races.h"
 #include "tests/parity/executor_cases.h"
 
 namespace wd::parity {
@@ -15,10 +16,13 @@ class Emulated final : public Environment {
   Spec spec() const override { return of_.spec(); }
   StateLayout layout() const override { return of_.layout(); }
   const void* params() const override { return of_.params(); }
+  // Looking for races makes a step several times slower.
+  static constexpr std::uint64_t kStepsPerRaceCheck = 64;
   // Each step uses another order of blocks and threads. Scratch memory is filled with NaN, because its
   // previous content must not matter.
   void step(const StateLayout& layout, const StepView& view) const override {
     emulation::set_order(emulation::kOrders[steps_ % std::size(emulation::kOrders)].order, steps_);
+    emulation::Races::instance().enable(steps_ % kStepsPerRaceCheck == 0);
     ++steps_;
     std::vector<std::max_align_t> scratch(static_cast<std::size_t>(view.num_replicas) * layout.scratch_bytes /
                                           sizeof(std::max_align_t));

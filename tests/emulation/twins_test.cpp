@@ -4,6 +4,7 @@
 
 #include "tests/emulation/emulated_memory.h"
 #include "tests/emulation/orders.h"
+#include "tests/emulation/races.h"
 
 namespace wd {
 namespace {
@@ -15,7 +16,9 @@ class OnEmulatedGpu : public testing::TestWithParam<Case> {};
 TEST_P(OnEmulatedGpu, TwinsAgree) {
   const auto& [twins, order] = GetParam();
   emulation::set_order(order);
+  emulation::Races::instance().enable(order.order == emulation::Order::kForward);
   twins.compare();
+  emulation::Races::instance().enable(false);
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernels, OnEmulatedGpu,

@@ -34,12 +34,15 @@ class CudaTeam {
 
   template <typename F>
   __device__ void each(int n, F f, cuda::Place place = cuda::Place::current()) {
-    for (int i = rank(); i < n; i += team_size()) f(i);
+    for (int i = rank(); i < n; i += team_size()) {
+      cuda::at_item(i, -1, place);
+      f(i);
+    }
     sync(place);
   }
   template <typename F>
   __device__ void each_pair(int n, int m, F f, cuda::Place place = cuda::Place::current()) {
-    if (m > 0) strided_pairs(n, m, f);
+    if (m > 0) strided_pairs(n, m, f, place);
     sync(place);
   }
   template <typename Rows, typename F>
@@ -107,10 +110,11 @@ class CudaTeam {
 
   // Calls f(k / m, k % m) for this thread's k, without a division in the loop.
   template <typename F>
-  __device__ static void strided_pairs(int n, int m, F f) {
+  __device__ static void strided_pairs(int n, int m, F f, cuda::Place place) {
     const int step_i = team_size() / m, step_j = team_size() % m;
     int i = rank() / m, j = rank() % m;
     while (i < n) {
+      cuda::at_item(i, j, place);
       f(i, j);
       i += step_i;
       j += step_j;

@@ -40,6 +40,9 @@ __device__ inline float exchange_xor(unsigned mask, float value, int lanes, Plac
   return __shfl_xor_sync(mask, value, lanes);
 }
 
+// Tells the emulated GPU that the thread begins f(item), or f(item, other), of a phase. Does nothing on CUDA.
+__device__ inline void at_item(int /*item*/, int /*other*/, Place) {}
+
 // Shared memory of the block, as much as the launch requested, aligned to 16 bytes.
 __device__ inline std::byte* dynamic_shared() {
   extern __shared__ uint4 shared_memory[];

@@ -52,22 +52,18 @@ inline float __shfl_xor_sync(unsigned mask, float value, int lanes,
 }
 
 // Threads switch only where they meet, so these operations are atomic.
-inline int atomicAdd(int* target, int amount) {
-  const int before = *target;
-  *target = before + amount;
-  return before;
-}
-inline unsigned long long atomicAdd(unsigned long long* target, unsigned long long amount) {
-  const unsigned long long before = *target;
-  *target = before + amount;
-  return before;
-}
-inline long long atomicMin(long long* target, long long value) {
-  const long long before = *target;
-  if (value < before) *target = value;
-  return before;
-}
-inline void __threadfence() {}
+#define WD_EMULATED_ATOMIC(name, T, changed)                                        \
+  [[gnu::no_sanitize("thread"), gnu::noinline]] inline T name(T* target, T value) { \
+    emulation::at_atomic(target, sizeof(T), __builtin_return_address(0));           \
+    const T before = *target;                                                       \
+    *target = changed;                                                              \
+    return before;                                                                  \
+  }
+WD_EMULATED_ATOMIC(atomicAdd, int, before + value)
+WD_EMULATED_ATOMIC(atomicAdd, unsigned long long, before + value)
+WD_EMULATED_ATOMIC(atomicMin, long long, value < before ? value : before)
+#undef WD_EMULATED_ATOMIC
+inline void __threadfence() { emulation::fence(); }
 inline double __ldcg(const double* from) { return *from; }
 
 using cudaStream_t = struct CUstream_st*;  // a dummy: launches return when they are finished

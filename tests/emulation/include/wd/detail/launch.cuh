@@ -35,6 +35,7 @@ inline float exchange_xor(unsigned mask, float value, int lanes, Place place) {
   return __shfl_xor_sync(mask, value, lanes, place);
 }
 
+using emulation::at_item;
 using emulation::dynamic_shared;
 
 }  // namespace wd::cuda
