@@ -15,8 +15,8 @@ struct Pendulum {
       field("mass", mass, wd::above(0.0, 1e6), "mass of the pendulum [kg]");
       field("length", length, wd::above(0.0, 1e3), "length of the pendulum [m]");
       field("dt", dt, wd::above(0.0, 1.0), "time of a step [s]");
-      field("max_speed", max_speed, wd::above(0.0, 1e3), "greatest angular speed [rad/s]");
-      field("max_torque", max_torque, wd::above(0.0, 1e6), "greatest torque [N m]");
+      field("max_speed", max_speed, wd::above(0.0, 1e3), "maximum angular speed [rad/s]");
+      field("max_torque", max_torque, wd::above(0.0, 1e6), "maximum torque [N m]");
       field("episode_length", episode_length, {1, 1e6}, "steps after which the episode is truncated");
     }
   };

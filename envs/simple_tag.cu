@@ -27,8 +27,8 @@ struct SimpleTag {
       field("landmark_size", landmark_size, wd::above(0.0, 100.0), "radius of a landmark");
       field("adversary_acceleration", adversary_acceleration, {0.0, 1e3}, "of an adversary that moves");
       field("good_agent_acceleration", good_agent_acceleration, {0.0, 1e3}, "of a good agent that moves");
-      field("adversary_max_speed", adversary_max_speed, {0.0, 1e3}, "greatest speed of an adversary");
-      field("good_agent_max_speed", good_agent_max_speed, {0.0, 1e3}, "greatest speed of a good agent");
+      field("adversary_max_speed", adversary_max_speed, {0.0, 1e3}, "maximum speed of an adversary");
+      field("good_agent_max_speed", good_agent_max_speed, {0.0, 1e3}, "maximum speed of a good agent");
       field("dt", dt, wd::above(0.0, 1.0), "time of a step");
       field("damping", damping, {0.0, 1.0}, "part of the velocity that a step takes away");
       field("contact_force", contact_force, {0.0, 1e6}, "force for each unit of overlap");

@@ -27,13 +27,13 @@ struct TagContinuous {
       field("num_runners", num_runners, {1, 16384}, "agents that flee");
       field("grid_length", grid_length, wd::above(0.0, 1e4), "side of the square");
       field("episode_length", episode_length, {1, 1e6}, "steps of an episode");
-      field("max_speed", max_speed, wd::above(0.0, 1e4), "greatest distance moved in a step");
+      field("max_speed", max_speed, wd::above(0.0, 1e4), "maximum distance moved per step");
       field("skill_level_tagger", skill_level_tagger, {0.0, 1e3}, "multiplies max_speed of taggers");
       field("skill_level_runner", skill_level_runner, {0.0, 1e3}, "multiplies max_speed of runners");
-      field("max_acceleration", max_acceleration, {-1e4, 1e4}, "greatest change of acceleration in a step");
-      field("min_acceleration", min_acceleration, {-1e4, 1e4}, "least change of acceleration in a step");
-      field("max_turn", max_turn, {-100.0, 100.0}, "greatest turn in a step [rad]");
-      field("min_turn", min_turn, {-100.0, 100.0}, "least turn in a step [rad]");
+      field("max_acceleration", max_acceleration, {-1e4, 1e4}, "maximum change of acceleration per step");
+      field("min_acceleration", min_acceleration, {-1e4, 1e4}, "minimum change of acceleration per step");
+      field("max_turn", max_turn, {-100.0, 100.0}, "maximum turn per step [rad]");
+      field("min_turn", min_turn, {-100.0, 100.0}, "minimum turn per step [rad]");
       field("num_acceleration_levels", num_acceleration_levels, {0, 1000},
             "choices between the two, besides 'none'");
       field("num_turn_levels", num_turn_levels, {0, 1000}, "choices between the two, besides 'none'");

@@ -14,7 +14,7 @@ struct Chase {
       field("arena", arena, {1.0, 1e4}, "side of the square [m]; its edges meet");
       field("chaser_speed", chaser_speed, {0.0, 100.0}, "[m] a step");
       field("runner_speed", runner_speed, {0.0, 100.0}, "[m] a step");
-      field("max_turn", max_turn, {0.0, 3.14}, "greatest turn in a step [rad]");
+      field("max_turn", max_turn, {0.0, 3.14}, "maximum turn per step [rad]");
     }
   };
 

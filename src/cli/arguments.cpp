@@ -40,7 +40,7 @@ std::string once(const CLI::Option& option) {
 Arguments::Arguments(const CommandLine& line, const std::string& command, const std::string& help)
     : arguments_(line.arguments),
       app_(std::make_unique<CLI::App>(help, line.program + (command.empty() ? "" : " ") + command)) {
-  app_->set_help_flag("-h,--help", "show this text");
+  app_->set_help_flag("-h,--help", "show this help");
   app_->get_formatter()->column_width(34);
   app_->allow_extras();
 }

@@ -40,33 +40,35 @@ struct BenchArguments {
 bool BenchArguments::parse(const CommandLine& line) {
   Arguments arguments(
       line, "bench",
-      "Measure speed: of the environment with random actions, of acting in it, of training; and how "
-      "near it comes to what the machine can do.");
+      "Measure the speed of the environment with random actions, of acting, or of training, and compare it "
+      "with the limits of the machine.");
   config.add_to(arguments, {{"--seed", "trainer.seed"}, {"--train_batch_size", "trainer.train_batch_size"}});
   arguments.option("--mode", mode, "env | act | train",
                    "env: step with random actions; act: roll out policies; train: iterate");
-  arguments.option("--num_envs", num_envs, "INT", "replicas of the environment; the steps of a rollout stay");
-  arguments.option("--rollout_steps", rollout_steps, "INT", "steps of a rollout; the replicas stay");
+  arguments.option("--num_envs", num_envs, "INT", "replicas of the environment; the rollout length is kept");
+  arguments.option("--rollout_steps", rollout_steps, "INT",
+                   "steps per rollout; the number of replicas is kept");
   arguments.option("--seconds", seconds, "NUMBER",
-                   "length of a measurement (5), after a tenth of it to warm up");
-  arguments.repeatable("--sweep", sweep, "KEY=FIRST..LAST|A,B,C",
-                       "measure each value, doubling from FIRST or as listed, in a process of its own; "
-                       "again: a curve for each value of KEY");
+                   "length of a measurement (5), after a warm-up of a tenth of it");
+  arguments.repeatable(
+      "--sweep", sweep, "KEY=FIRST..LAST|A,B,C",
+      "measure each value, doubling from FIRST or as listed, in a separate process; a second "
+      "--sweep: one curve per value of its KEY");
   arguments.optional_value("--json", json, to_json, "FILE",
-                           "results as JSON into a file, or - or alone: to stdout");
-  arguments.option("--svg", svg, "FILE", "with --sweep: a picture of speed over its first KEY");
+                           "write results as JSON to a file; - or no value: to stdout");
+  arguments.option("--svg", svg, "FILE", "with --sweep: write a chart of speed over its first KEY");
   arguments.option("--memory_gb", memory_gb, "NUMBER",
                    "on the CPU, with --sweep: a setting that asks for more is reported as out of memory");
   return arguments.parse();
 }
 
 // The work to measure: the options, overridden by one setting of a sweep.
-struct Order {
+struct BenchRequest {
   ConfigSources sources;
   std::string mode, num_envs, rollout_steps;
   double seconds = 5.0, memory_gb = 0.0;
 
-  explicit Order(const BenchArguments& arguments)
+  explicit BenchRequest(const BenchArguments& arguments)
       : sources(arguments.config.sources()),
         mode(arguments.mode),
         num_envs(arguments.num_envs),
@@ -81,7 +83,7 @@ struct Order {
   void shape_batch();
 };
 
-void Order::set(const std::string& key, const std::string& value) {
+void BenchRequest::set(const std::string& key, const std::string& value) {
   if (key == "mode") {
     mode = value;
   } else if (key == "num_envs") {
@@ -93,7 +95,7 @@ void Order::set(const std::string& key, const std::string& value) {
   }
 }
 
-void Order::check() const {
+void BenchRequest::check() const {
   if (mode != "env" && mode != "act" && mode != "train") {
     throw UsageError("--mode " + mode + ": must be env, act or train" +
                      suggestion(mode, {"env", "act", "train"}));
@@ -102,7 +104,7 @@ void Order::check() const {
   if (!rollout_steps.empty()) parse_integer("--rollout_steps", rollout_steps, kSteps);
 }
 
-void Order::shape_batch() {
+void BenchRequest::shape_batch() {
   const auto is_batch = [](const Override& one) { return one.path == "trainer.train_batch_size"; };
   const bool batch = std::ranges::any_of(sources.overrides, is_batch);
   if (batch && !rollout_steps.empty())
@@ -123,7 +125,7 @@ void Order::shape_batch() {
 }
 
 // `ceilings` are given if they are already known.
-Json measure(Order order, std::optional<bench::Ceilings> ceilings) {
+Json measure(BenchRequest order, std::optional<bench::Ceilings> ceilings) {
   order.check();
   const bool env = order.mode == "env";
   // Without training there is no batch that must be a multiple of the number of replicas.
@@ -150,7 +152,7 @@ Json measure(Order order, std::optional<bench::Ceilings> ceilings) {
 }
 
 // Runs in the process of one setting and prints the result to stdout.
-int measure_setting(Order order, const std::string& variable) {
+int measure_setting(BenchRequest order, const std::string& variable) {
   const Json json = parse_json<Json>(variable);
   for (const auto& [key, value] : json["settings"].items()) order.set(key, value.get<std::string>());
   std::optional<bench::Ceilings> ceilings;
@@ -178,7 +180,7 @@ bench::Row measure_apart(const std::vector<bench::Sweep>& sweeps, const std::vec
   return row;
 }
 
-int sweep(const BenchArguments& arguments, const Order& order) {
+int sweep(const BenchArguments& arguments, const BenchRequest& order) {
   std::vector<bench::Sweep> sweeps;
   for (const std::string& text : arguments.sweep) {
     sweeps.push_back(bench::parse_sweep(text));
@@ -188,7 +190,7 @@ int sweep(const BenchArguments& arguments, const Order& order) {
   }
   const auto settings = bench::combinations(sweeps);
   for (const auto& values : settings) {  // report invalid settings before anything is measured
-    Order one = order;
+    BenchRequest one = order;
     for (std::size_t k = 0; k < sweeps.size(); ++k) one.set(sweeps[k].key, values[k]);
     one.check();
     if (one.mode != "env") one.shape_batch();
@@ -216,7 +218,7 @@ int sweep(const BenchArguments& arguments, const Order& order) {
 int bench(const CommandLine& line) {
   BenchArguments arguments;
   if (!arguments.parse(line)) return 0;
-  const Order order(arguments);
+  const BenchRequest order(arguments);
   if (const char* const setting = std::getenv(kSettingVariable)) return measure_setting(order, setting);
   if (!arguments.sweep.empty()) return sweep(arguments, order);
   if (!arguments.svg.empty() || !arguments.memory_gb.empty())

@@ -201,7 +201,7 @@ int envs(const CommandLine& line) {
   std::vector<std::string> set;
   bool json = false;
   arguments.word("NAME", name, "environment to describe");
-  arguments.option("-c,--config", file, "FILE", "YAML file, over configs/NAME.yaml");
+  arguments.option("-c,--config", file, "FILE", "YAML file that overrides configs/NAME.yaml");
   arguments.repeatable("-s,--set", set, "env.KEY=VALUE", "a parameter; may be repeated");
   arguments.flag("--json", json, "as JSON");
   if (!arguments.parse()) return 0;

@@ -213,22 +213,24 @@ int eval(const CommandLine& line) {
       line, "eval", "Play fresh episodes with a run's policies: returns and statistics with 95 % intervals.");
   EvalOptions options;
   arguments.option("-r,--run", options.run, "FOLDER", "folder of a run, or of one of its checkpoints");
-  arguments.option("--episodes", options.episodes, "INT", "episodes of each match (100)");
-  arguments.flag("--greedy", options.greedy, "trained players take their likeliest action");
-  arguments.option("--seed", options.seed, "INT", "of the episodes; never one of training's (1)");
+  arguments.option("--episodes", options.episodes, "INT", "episodes per match (100)");
+  arguments.flag("--greedy", options.greedy, "trained players take their most likely action");
+  arguments.option("--seed", options.seed, "INT", "seed of the episodes, different from all of training (1)");
   arguments.option(
       "--starts", options.starts, "training | fresh",
-      "of episodes; by default those of the training where env.reset is fixed, pool or given, else "
+      "start states of episodes; default: those of training if env.reset is fixed, pool or given, else "
       "fresh ones");
   arguments.option("--opponent", options.opponent, "random | scripted",
-                   "play each trained role in turn against such opponents, and a random player in its place");
+                   "play each trained role in turn against such opponents, and for comparison a random "
+                   "player instead of it");
   arguments.repeatable("--policy", options.policies, "ROLE=PLAYER",
                        "trained, random or scripted; may be repeated");
   arguments.repeatable("-s,--set", options.set, "env.KEY=VALUE",
                        "change the environment, trainer.precision or trainer.observations; may be repeated");
-  arguments.option("--device", options.device, "auto | cpu | cuda", "auto: a GPU where there is one");
+  arguments.option("--device", options.device, "auto | cpu | cuda",
+                   "auto: a GPU if there is one, else the CPU");
   arguments.option("--threads", options.threads, "INT", "CPU threads");
-  arguments.flag("--json", options.json, "one JSON object on stdout");
+  arguments.flag("--json", options.json, "print one JSON object");
   arguments.words_belong_to("--run");
   if (!arguments.parse()) return 0;
   const Experiment setup = load_setup(sources_of(options));

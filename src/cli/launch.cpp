@@ -28,21 +28,23 @@ void LaunchArguments::add_to(Arguments& arguments) {
   arguments.option("-n,--num_gpus", texts_.num_gpus, "int", "workers on this machine, one on each GPU");
   arguments.option("--num_workers", texts_.num_workers, "int",
                    "workers on this machine, on GPUs or CPU by --device");
-  arguments.option("--num_nodes", texts_.num_nodes, "int", "machines; start this command on each of them");
-  arguments.option("--node_index", texts_.node_index, "int", "which of them this is, from 0");
+  arguments.option("--num_nodes", texts_.num_nodes, "int",
+                   "number of machines; start this command on each of them");
+  arguments.option("--node_index", texts_.node_index, "int", "index of this machine, from 0");
+  arguments.option("--rendezvous", texts_.rendezvous, "ADDRESS",
+                   "meeting point of the machines: tcp://HOST:PORT of machine 0, or file:///FOLDER on a "
+                   "shared file system");
+  arguments.option("--run_id", texts_.run_id, "NAME", "several machines: name of the job, equal on all");
   arguments.option(
-      "--rendezvous", texts_.rendezvous, "ADDRESS",
-      "where machines meet: tcp://HOST:PORT of machine 0, or file:///FOLDER that all of them share");
-  arguments.option("--run_id", texts_.run_id, "NAME", "several machines: name of the job, the same on all");
-  arguments.option("--max_restarts", texts_.max_restarts, "int",
-                   "start all workers again, from the newest checkpoint, when one fails; at most so often");
+      "--max_restarts", texts_.max_restarts, "int",
+      "maximum number of times that all workers are restarted from the newest checkpoint after one fails");
   arguments.option("--grace_seconds", texts_.grace_seconds, "number",
-                   "when a worker fails, the others have this long to end [s]; 5");
+                   "time that other workers have to end after one fails [s]; 5");
   arguments.option("--start_seconds", texts_.start_seconds, "number",
-                   "a worker that shows no life so long hangs: while it starts [s]; 300");
-  arguments.option("--step_seconds", texts_.step_seconds, "number", "the same: while it trains [s]; 120");
+                   "a worker without a sign of life for this long counts as hung: while it starts [s]; 300");
+  arguments.option("--step_seconds", texts_.step_seconds, "number", "the same while it trains [s]; 120");
   arguments.option("--checkpoint_seconds", texts_.checkpoint_seconds, "number",
-                   "the same: while it saves [s]; 600");
+                   "the same while it saves [s]; 600");
 }
 
 void LaunchArguments::read() {

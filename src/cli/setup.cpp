@@ -49,8 +49,9 @@ std::vector<std::string> environment_names() {
 
 void ConfigOptions::add_to(Arguments& arguments, const std::vector<Shorthand>& shorthands) {
   arguments.option("-e,--env", env, "NAME", "environment: " + join(environment_names()));
-  arguments.option("-c,--config", file, "FILE", "YAML file, over configs/NAME.yaml");
-  arguments.repeatable("-s,--set", set_, "SECTION.KEY=VALUE", "one setting, over all files; may be repeated");
+  arguments.option("-c,--config", file, "FILE", "YAML file that overrides configs/NAME.yaml");
+  arguments.repeatable("-s,--set", set_, "SECTION.KEY=VALUE",
+                       "one setting, overrides all files; may be repeated");
   const auto add = [&](const Shorthand& shorthand) {
     const FieldInfo field = field_of(shorthand.path);
     values_.push_back(std::make_unique<Value>(Value{shorthand, {}}));

@@ -165,7 +165,7 @@ Player player(const Experiment& setup, const Script& script, const std::string& 
 int trace(const CommandLine& line) {
   Arguments arguments(
       line, "trace",
-      "Play a script of actions in one replica, and write down what every agent sees and gets.\n"
+      "Play a script of actions in one replica, and record the observations and rewards of every agent.\n"
       "Settings are the environment's own defaults, then --config, then --set; configs/NAME.yaml is not "
       "read.");
   ConfigOptions options;

@@ -55,20 +55,22 @@ bool TrainArguments::parse(const CommandLine& line) {
                       "Train policies in an environment; the run folder gets weights, metrics, configuration "
                       "and checkpoints.");
   config.add_to(arguments, kShorthands);
-  arguments.optional_value("--resume", resume_from, resume, "RUN|CHECKPOINT",
-                           "go on with a run where its newest checkpoint, or the one named, left off; alone: "
-                           "the run that wrote one last");
+  arguments.optional_value(
+      "--resume", resume_from, resume, "RUN|CHECKPOINT",
+      "continue a run from its newest checkpoint or from the given one; without a value: the run that "
+      "wrote a checkpoint last");
   arguments.flag("--allow_drift", allow_drift,
-                 "with --resume: take settings that differ from the checkpoint's");
+                 "with --resume: allow settings that differ from those of the checkpoint");
   arguments.option("--warm_start", warm_start, "RUN|CHECKPOINT",
-                   "begin a new run with the weights of that one");
+                   "start a new run with the weights of this run or checkpoint");
   arguments.flag("-q,--quiet", quiet, "no progress on stdout, only warnings on stderr");
-  arguments.flag("--print_config", print_only, "show every setting and where it came from, and do not train");
+  arguments.flag("--print_config", print_only, "show every setting and its source, then exit");
   arguments.flag("--strict_device", strict_device,
-                 "fail if the loop, once warm, allocates or, on a GPU, copies to or from the host or waits");
+                 "fail if the loop allocates host memory after warm-up or, on a GPU, copies to or from the "
+                 "host or waits");
   arguments.optional_value(
       "--profile", profile, profiles, "INT",
-      "after two iterations, say where the time of the next INT (10) goes; profile.json in the run folder");
+      "after two iterations, profile the next INT (10); writes profile.json into the run folder");
   autoscale.add_to(arguments);
   launch.add_to(arguments);
   arguments.hidden("--fault", fault);

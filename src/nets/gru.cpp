@@ -13,7 +13,7 @@ struct Gru : Module {
     int width = 64;
     int state_size() const { return width; }
     void describe(Fields& field) {
-      field("width", width, {1, 4096}, "of the layer before the recurrent one, and of its state");
+      field("width", width, {1, 4096}, "width of the layer before the recurrent one, and of its state");
     }
   };
 
