@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "wd/clock.h"
 #include "wd/config.h"
+#include "wd/detail/clock.h"
 #include "wd/policy.h"
 #include "wd/process_group.h"
 #include "wd/trajectory.h"

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "wd/config.h"
+#include "wd/detail/supervise.h"
 #include "wd/environment.h"
-#include "wd/supervise.h"
 
 namespace wd::scaling {
 

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "wd/checkpoint_info.h"
+#include "wd/detail/checkpoint_info.h"
 #include "wd/weights.h"
 
 namespace wd {

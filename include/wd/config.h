@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "wd/algorithms.h"
+#include "wd/detail/networks.h"
 #include "wd/error.h"
-#include "wd/networks.h"
 #include "wd/params.h"
 #include "wd/spec.h"
 

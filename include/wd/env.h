@@ -25,10 +25,10 @@
 //     static void scripted(const Params&, const State&, int agent, wd::ScriptedAction& action);
 //   };
 //
-// `team` runs phases (wd/team.h): each(n, f), each_pair(n, m, f), once(f), sum/min/any(n, f), add(target, k),
-// t(), and write_parts(observations, n, m, size, f), write_others(observations, n, m, f). An iteration of a
-// phase must not write anything that another iteration of the same phase reads. Code between phases runs in
-// every thread.
+// `team` runs phases (wd/detail/team.h): each(n, f), each_pair(n, m, f), once(f), sum/min/any(n, f),
+// add(target, k), t(), and write_parts(observations, n, m, size, f), write_others(observations, n, m, f). An
+// iteration of a phase must not write anything that another iteration of the same phase reads. Code between
+// phases runs in every thread.
 #pragma once
 
 #include <cstddef>
@@ -36,13 +36,13 @@
 #include <type_traits>
 
 #include "wd/detail/bfloat16.h"
+#include "wd/detail/nearest.h"
+#include "wd/detail/step_view.h"
 #include "wd/error.h"
 #include "wd/math.h"
-#include "wd/nearest.h"
 #include "wd/params.h"
 #include "wd/random.h"
 #include "wd/spec.h"
-#include "wd/step_view.h"
 
 namespace wd {
 

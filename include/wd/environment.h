@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include "wd/detail/step_view.h"
 #include "wd/params.h"
 #include "wd/spec.h"
-#include "wd/step_view.h"
 
 namespace wd {
 

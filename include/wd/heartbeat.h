@@ -7,13 +7,13 @@
 
 namespace wd::heartbeat {
 
-// Each phase has its own limit on the time without a report (LaunchOptions).
-enum class Phase : int { kStarting, kRollout, kUpdate, kCheckpoint, kEvaluation, kDone };
+// Each activity has its own limit on the time without a report (LaunchOptions).
+enum class Activity : int { kStarting, kRollout, kUpdate, kCheckpoint, kDone };
 
 // All of these write to memory shared with the launcher, or to private memory if there is no launcher. They
 // cost a few atomic stores, never fail, and are safe from any thread.
 void beat();  // reports progress
-void enter(Phase phase);
+void enter(Activity activity);
 void iteration(std::int64_t number);  // the iteration that begins, counted from 1
 
 // Create one around every collective operation: a silent rank inside one is waiting for others.

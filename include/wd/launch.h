@@ -3,8 +3,8 @@
 
 #include <functional>
 
+#include "wd/detail/supervise.h"
 #include "wd/process_group.h"
-#include "wd/supervise.h"
 
 namespace wd {
 

@@ -27,7 +27,7 @@
 #include <memory>
 #include <utility>
 
-#include "wd/networks.h"
+#include "wd/detail/networks.h"
 
 namespace wd {
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "wd/clock.h"
 #include "wd/config.h"
+#include "wd/detail/clock.h"
 #include "wd/trajectory.h"
 
 namespace wd {

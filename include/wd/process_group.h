@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "wd/detail/membership.h"
 #include "wd/device.h"
 #include "wd/error.h"
-#include "wd/membership.h"
 
 namespace wd {
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -10,15 +9,17 @@
 
 #include "wd/checkpoint.h"
 #include "wd/config.h"
+#include "wd/detail/phase.h"
 #include "wd/environment.h"
 #include "wd/metrics.h"
-#include "wd/phase.h"
 #include "wd/policy.h"
 #include "wd/process_group.h"
 #include "wd/replicas.h"
 #include "wd/trajectory.h"
 
 namespace wd {
+
+struct InjectedFaults;  // of tests
 
 // The options of this rank's share of the replicas. Throws UsageError if the file of starts cannot be read,
 // or if the replicas cannot be shared equally.
@@ -38,20 +39,13 @@ class Trainer {
   // Copies parameters and moments from rank 0 to all ranks. All ranks.
   void synchronize();
 
-  struct IterateOptions {
-    std::function<bool()> should_stop = {};   // called at every step and chunk
-    std::chrono::microseconds step_delay{0};  // for tests: delay before every step of the rollout
-    // For tests: "observation", "reward", "loss", "gradient" or "weight" gets a NaN; "drift" changes a weight
-    // slightly.
-    std::string poison = {};
-  };
-  // Runs one rollout and the update of every policy. Returns false if should_stop returned true on any rank;
-  // the state is then the same as before the call. All ranks, either all with should_stop or all without. If
-  // a number is NaN or infinite: on the CPU, iterate() throws std::runtime_error before anything is learned
-  // from it; on a GPU, nothing is learned from it or after it, and check() throws. With trainer.cuda_graphs,
-  // a GPU replays what it did before, unless an option requires the host to act within the iteration.
-  bool iterate(const IterateOptions& options);
-  bool iterate() { return iterate({}); }
+  // Runs one rollout and the update of every policy. `should_stop` is called at every step and chunk, from any
+  // thread. Returns false if it returned true on any rank; the state is then the same as before the call. All
+  // ranks, either all with should_stop or all without. If a number is NaN or infinite: on the CPU, iterate()
+  // throws std::runtime_error before anything is learned from it; on a GPU, nothing is learned from it or
+  // after it, and check() throws. With trainer.cuda_graphs and without should_stop, a GPU replays what it did
+  // before.
+  bool iterate(const std::function<bool()>& should_stop = {});
 
   // Everything that the next iteration depends on, in host memory; rank 0 gets it for all ranks. Synchronizes
   // on CUDA. All ranks.
@@ -96,6 +90,8 @@ class Trainer {
   MetricsRow take_metrics();
 
  private:
+  friend bool iterate_with_faults(Trainer& trainer, const std::function<bool()>& should_stop,
+                                  const InjectedFaults& faults);
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "wd/detail/step_view.h"
 #include "wd/device.h"
-#include "wd/step_view.h"
 
 namespace wd {
 
@@ -102,7 +102,7 @@ struct Batch : Transitions {
 // One buffer of a policy. All code that handles every buffer loops over this table: allocation, the
 // transition from one rollout to the next, checkpoints, minibatches, the memory model and the benchmark.
 struct BufferField {
-  enum Phase : unsigned { kEnvironment = 1, kInference = 2, kReturns = 4, kLoss = 8 };
+  enum Use : unsigned { kEnvironment = 1, kInference = 2, kReturns = 4, kLoss = 8 };
   struct Form {
     std::vector<std::int64_t> shape;  // of one step of one replica; empty: this policy has no such buffer
     at::ScalarType type = at::kFloat;

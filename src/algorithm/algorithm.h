@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "wd/algorithms.h"
-#include "wd/clock.h"
+#include "wd/detail/clock.h"
 #include "wd/policy.h"
 #include "wd/process_group.h"
 #include "wd/trajectory.h"

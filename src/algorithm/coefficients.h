@@ -6,7 +6,7 @@
 
 #include <span>
 
-#include "wd/clock.h"
+#include "wd/detail/clock.h"
 #include "wd/device.h"
 #include "wd/params.h"
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/finite.h"
-#include "wd/clock.h"
+#include "wd/detail/clock.h"
 #include "wd/policy.h"
 #include "wd/trajectory.h"
 

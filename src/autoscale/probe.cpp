@@ -78,10 +78,10 @@ class Training {
   double iterate(double max_seconds = 0.0) {
     const Stopwatch watch;
     heartbeat::iteration(trainer_.counts().iteration + 1);
-    Trainer::IterateOptions options;
+    std::function<bool()> should_stop;
     const auto too_long = [&] { return max_seconds > 0.0 && watch.seconds() > max_seconds; };
-    if (!worker_.replays()) options.should_stop = [&] { return worker_.out_of_time() || too_long(); };
-    const bool complete = trainer_.iterate(options);
+    if (!worker_.replays()) should_stop = [&] { return worker_.out_of_time() || too_long(); };
+    const bool complete = trainer_.iterate(should_stop);
     synchronize(worker_.device);
     const at::Tensor told = at::tensor({watch.seconds(), worker_.out_of_time() ? 1.0 : 0.0}, at::kDouble);
     trainer_.group().all_reduce(told, ReduceOp::kMax);

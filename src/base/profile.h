@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "wd/phase.h"
+#include "wd/detail/phase.h"
 
 namespace wd::profile {
 

@@ -6,7 +6,7 @@
 #include <map>
 #include <string_view>
 
-#include "wd/checkpoint_info.h"
+#include "wd/detail/checkpoint_info.h"
 
 namespace wd::checkpoint {
 

@@ -5,9 +5,9 @@
 
 #include "src/cli/arguments.h"
 #include "wd/config.h"
-#include "wd/membership.h"
+#include "wd/detail/membership.h"
+#include "wd/detail/supervise.h"
 #include "wd/process_group.h"
-#include "wd/supervise.h"
 
 namespace wd::cli {
 

@@ -7,10 +7,10 @@
 
 #include "src/cli/arguments.h"
 #include "wd/config.h"
+#include "wd/detail/membership.h"
 #include "wd/device.h"
 #include "wd/environment.h"
 #include "wd/experiment.h"
-#include "wd/membership.h"
 
 namespace wd::cli {
 

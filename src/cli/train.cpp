@@ -17,6 +17,7 @@
 #include "src/cli/output.h"
 #include "src/cli/resume.h"
 #include "src/cli/setup.h"
+#include "src/cli/train_arguments.h"
 #include "src/distributed/same_config.h"
 #include "src/run/run.h"
 #include "src/worker/fault.h"
@@ -26,75 +27,6 @@
 
 namespace wd::cli {
 namespace {
-
-const std::vector<Shorthand> kShorthands = {
-    {"--seed", "trainer.seed"},
-    {"--num_envs", "trainer.num_envs"},
-    {"--train_batch_size", "trainer.train_batch_size"},
-    {"--total_steps", "trainer.total_steps"},
-    {"--max_seconds", "trainer.max_seconds"},
-    {"--stop_return", "trainer.stop_return"},
-    {"--run_dir", "saving.run_dir"},
-};
-
-constexpr Range kProfiled = {1, 1e6};  // iterations
-
-struct TrainArguments {
-  ConfigOptions config;
-  LaunchArguments launch;
-  AutoscaleArguments autoscale;
-  bool quiet = false, print_only = false, resume = false, allow_drift = false, strict_device = false;
-  std::string resume_from, warm_start, fault, profile = "10";
-  bool profiles = false;
-
-  bool parse(const CommandLine& line);
-};
-
-bool TrainArguments::parse(const CommandLine& line) {
-  Arguments arguments(line, "",
-                      "Train policies in an environment; the run folder gets weights, metrics, configuration "
-                      "and checkpoints.");
-  config.add_to(arguments, kShorthands);
-  arguments.optional_value(
-      "--resume", resume_from, resume, "RUN|CHECKPOINT",
-      "continue a run from its newest checkpoint or from the given one; without a value: the run that "
-      "wrote a checkpoint last");
-  arguments.flag("--allow_drift", allow_drift,
-                 "with --resume: allow settings that differ from those of the checkpoint");
-  arguments.option("--warm_start", warm_start, "RUN|CHECKPOINT",
-                   "start a new run with the weights of this run or checkpoint");
-  arguments.flag("-q,--quiet", quiet, "no progress on stdout, only warnings on stderr");
-  arguments.flag("--print_config", print_only, "show every setting and its source, then exit");
-  arguments.flag("--strict_device", strict_device,
-                 "fail if the loop allocates host memory after warm-up or, on a GPU, copies to or from the "
-                 "host or waits");
-  arguments.optional_value(
-      "--profile", profile, profiles, "INT",
-      "after two iterations, profile the next INT (10); writes profile.json into the run folder");
-  autoscale.add_to(arguments);
-  launch.add_to(arguments);
-  arguments.hidden("--fault", fault);
-  if (!arguments.parse()) return false;
-  launch.read();
-  autoscale.read();
-  if (profiles) parse_integer("--profile", profile, kProfiled);
-  if (resume && !config.file.empty()) {
-    throw UsageError(
-        "--resume and --config exclude each other: a run goes on with its own configuration; change it by "
-        "--set");
-  }
-  if (resume && !warm_start.empty()) throw UsageError("--resume and --warm_start exclude each other");
-  if (resume && autoscale.asked())
-    throw UsageError("--resume and --auto_scale exclude each other: a run goes on with its own replicas");
-  if (print_only && autoscale.asked())
-    throw UsageError(
-        "--print_config and --auto_scale exclude each other: what a search chooses is in the run's "
-        "config.yaml");
-  if (strict_device && profiles)
-    throw UsageError("--strict_device and --profile exclude each other: each listens to what the other does");
-  if (allow_drift && !resume) throw UsageError("--allow_drift is for --resume");
-  return true;
-}
 
 RunOptions run_options(const Experiment& setup, bool quiet) {
   const Config& config = setup.config;
@@ -184,7 +116,7 @@ int run_training(const TrainArguments& arguments, TrainingWorker& worker) {
     if (fault.rank == self.rank && self.restart < fault.times) options.fault = fault;
   }
   if (arguments.profiles && worker.run) {
-    options.profile = static_cast<int>(parse_integer("--profile", arguments.profile, kProfiled));
+    options.profile = static_cast<int>(parse_integer("--profile", arguments.profile, kProfiledIterations));
     options.profiled = [&](const std::string& table, const std::string& json) {
       write_file_atomically(worker.run->folder() / "profile.json", json, Durability::kReplace);
       worker.run->make_room();

@@ -1,5 +1,5 @@
 // clock.cpp: the iteration and the number of environment steps, in device memory.
-#include "wd/clock.h"
+#include "wd/detail/clock.h"
 
 #include <ATen/ATen.h>
 

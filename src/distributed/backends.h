@@ -5,8 +5,8 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
+#include "wd/detail/membership.h"
 #include "wd/device.h"
-#include "wd/membership.h"
 
 namespace wd {
 

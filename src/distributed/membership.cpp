@@ -1,5 +1,5 @@
 // membership.cpp: reads the environment variables of torchrun, Slurm and OpenMPI.
-#include "wd/membership.h"
+#include "wd/detail/membership.h"
 
 #include <algorithm>
 #include <cstdlib>

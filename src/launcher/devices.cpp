@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "src/base/whole_number.h"
+#include "wd/detail/supervise.h"
 #include "wd/error.h"
-#include "wd/supervise.h"
 
 namespace wd::launcher {
 namespace {

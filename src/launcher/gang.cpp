@@ -164,7 +164,7 @@ bool Gang::any_alive() const { return std::ranges::any_of(workers_, &Worker::ali
 
 bool Gang::any_starting() const {
   return std::ranges::any_of(memory_.slots(), [](const WorkerStatus& slot) {
-    return slot.phase.load() == static_cast<int>(heartbeat::Phase::kStarting);
+    return slot.phase.load() == static_cast<int>(heartbeat::Activity::kStarting);
   });
 }
 

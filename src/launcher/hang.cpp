@@ -11,7 +11,7 @@
 namespace wd::launcher {
 namespace {
 
-using heartbeat::Phase;
+using heartbeat::Activity;
 
 bool is_inside(const WorkerStatus& slot) { return slot.inside_collective.load() > 0; }
 
@@ -25,13 +25,11 @@ HangWatch::Seen HangWatch::see(const WorkerStatus& slot) {
 }
 
 std::int64_t HangWatch::limit(std::size_t k) const {
-  switch (static_cast<Phase>(seen_[k].phase)) {
-    case Phase::kStarting:
+  switch (static_cast<Activity>(seen_[k].phase)) {
+    case Activity::kStarting:
       return nanoseconds(options_.start_seconds);
-    case Phase::kCheckpoint:
+    case Activity::kCheckpoint:
       return nanoseconds(options_.checkpoint_seconds);
-    case Phase::kEvaluation:
-      return nanoseconds(options_.evaluation_seconds);
     default:
       return nanoseconds(options_.step_seconds);
   }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "src/worker/status.h"
-#include "wd/supervise.h"
+#include "wd/detail/supervise.h"
 
 namespace wd::launcher {
 

@@ -55,7 +55,6 @@ void check_settings(const LaunchOptions& options) {
   check_seconds("grace_seconds", options.grace_seconds, true);
   check_seconds("start_seconds", options.start_seconds, false);
   check_seconds("step_seconds", options.step_seconds, false);
-  check_seconds("evaluation_seconds", options.evaluation_seconds, false);
   check_seconds("checkpoint_seconds", options.checkpoint_seconds, false);
 }
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "wd/supervise.h"
+#include "wd/detail/supervise.h"
 
 namespace wd::launcher {
 

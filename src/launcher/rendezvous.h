@@ -10,7 +10,7 @@
 
 #include "src/launcher/descriptor.h"
 #include "src/launcher/signals.h"
-#include "wd/supervise.h"
+#include "wd/detail/supervise.h"
 
 namespace wd::launcher {
 

@@ -1,5 +1,5 @@
 // supervise.cpp: runs attempts until one succeeds or no other is allowed.
-#include "wd/supervise.h"
+#include "wd/detail/supervise.h"
 
 #include "src/launcher/gang.h"
 #include "src/launcher/options.h"

@@ -1,5 +1,5 @@
 // networks.cpp: the registered networks by name.
-#include "wd/networks.h"
+#include "wd/detail/networks.h"
 
 #include "src/base/suggest.h"
 #include "wd/error.h"

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/deal.h"
-#include "wd/clock.h"
+#include "wd/detail/clock.h"
 #include "wd/trajectory.h"
 
 namespace wd {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "wd/checkpoint_info.h"
+#include "wd/detail/checkpoint_info.h"
 #include "wd/metrics.h"
 #include "wd/safetensors.h"
 

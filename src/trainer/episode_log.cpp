@@ -135,9 +135,9 @@ void EpisodeLog::read() {
   }
 }
 
-EpisodeLog::Interval EpisodeLog::take_interval(std::size_t policy) {
+EpisodeLog::Ended EpisodeLog::take_ended(std::size_t policy) {
   PolicyLog& log = policies_[policy];
-  Interval interval;
+  Ended interval;
   interval.episodes = static_cast<std::int64_t>(log.returns.size());
   interval.mean_return = mean(log.returns);
   interval.max_return =

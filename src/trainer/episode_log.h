@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "src/trainer/return_window.h"
-#include "wd/clock.h"
+#include "wd/detail/clock.h"
 #include "wd/policy.h"
 #include "wd/process_group.h"
 
@@ -26,14 +26,14 @@ class EpisodeLog {
   // Synchronizes on CUDA. All ranks.
   void read();
 
-  struct Interval {
+  struct Ended {
     std::int64_t episodes = 0;
     double mean_return = 0.0, max_return = 0.0, mean_length = 0.0;  // NaN if no episode ended
   };
   // Means of the environment's statistics over the episodes that ended since the last call, NaN if none did.
   std::vector<double> take_statistics();
   // The episodes that ended since the last call.
-  Interval take_interval(std::size_t policy);
+  Ended take_ended(std::size_t policy);
   // The last episodes of every replica of the job.
   const ReturnWindow& window(std::size_t policy) const { return policies_[policy].window; }
 

@@ -11,6 +11,7 @@
 #include "src/algorithm/guard.h"
 #include "src/device/graph.h"
 #include "src/trainer/episode_log.h"
+#include "src/trainer/injected_faults.h"
 #include "src/trainer/timeline.h"
 #include "wd/algorithm.h"
 #include "wd/trainer.h"
@@ -59,7 +60,13 @@ struct Trainer::Impl {
   Backup backup;                                // the tensors that an iteration changes, as before it
   at::Tensor flag = at::zeros({1}, at::kLong);  // on the host, for communication between ranks
 
+  struct Iteration {
+    std::function<bool()> should_stop = {};
+    InjectedFaults faults = {};
+  };
+
   Impl(const Config& c, const Environment& environment, Device d, ProcessGroup g);
+  bool iterate(const Iteration& options);
 
   static ReplicasOptions share_of(const Config& config, const Environment& environment, Device device,
                                   const ProcessGroup& group);
@@ -73,10 +80,10 @@ struct Trainer::Impl {
   bool enough_ranks_done() const;
   std::int64_t env_steps_of_rollout() const;
   std::map<std::string, std::vector<NamedTensor>> files() const;
-  bool replays(const IterateOptions& options) const;
-  bool rollout(const IterateOptions& options);
-  bool step_through(const IterateOptions& options, bool with_marks);
-  bool update(const IterateOptions& options);
+  bool replays(const Iteration& options) const;
+  bool rollout(const Iteration& options);
+  bool step_through(const Iteration& options, bool with_marks);
+  bool update(const Iteration& options);
   bool learn(const std::function<bool()>& should_stop);
   bool update_policies(const std::function<bool()>& should_stop);
   void check() const;

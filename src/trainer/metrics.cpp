@@ -51,7 +51,7 @@ double Trainer::Impl::reward_mean(const PolicyBuffers& buffers) const {
 void Trainer::Impl::add_policy_metrics(MetricsRow& row, std::size_t p) {
   const PolicyBuffers& buffers = trajectory.policies()[p];
   const std::string prefix = buffers.name + "/";
-  const EpisodeLog::Interval ended = episodes.take_interval(p);
+  const EpisodeLog::Ended ended = episodes.take_ended(p);
   if (p == 0) row.add("episodes", static_cast<double>(ended.episodes));
   row.add(prefix + "mean_return", ended.mean_return);
   row.add(prefix + "max_return", ended.max_return);

@@ -5,8 +5,8 @@
 #include <array>
 #include <memory>
 
+#include "wd/detail/phase.h"
 #include "wd/device.h"
-#include "wd/phase.h"
 
 namespace wd {
 

@@ -10,6 +10,7 @@
 #include "src/device/device.h"
 #include "src/device/strict.h"
 #include "src/report/plain_error.h"
+#include "src/trainer/injected_faults.h"
 #include "src/trainer/profiler.h"
 #include "src/worker/guarded.h"
 #include "wd/heartbeat.h"
@@ -125,7 +126,7 @@ bool Session::save_weights() {
 
 // Returns false if the previous checkpoint could not be written.
 bool Session::save_checkpoint() {
-  heartbeat::enter(heartbeat::Phase::kCheckpoint);
+  heartbeat::enter(heartbeat::Activity::kCheckpoint);
   const Clock::time_point start = saved_ = Clock::now();
   const bool good = save_checkpoint(trainer_.snapshot());
   checkpoint_seconds_ += seconds_since(start);
@@ -147,7 +148,7 @@ bool Session::save_checkpoint(Snapshot snapshot) {
 // The first checkpoint is written before the first step, so that a run can always be resumed.
 void Session::begin() {
   if (trainer_.counts().iteration > 0) return;
-  heartbeat::enter(heartbeat::Phase::kCheckpoint);
+  heartbeat::enter(heartbeat::Activity::kCheckpoint);
   Snapshot snapshot = trainer_.snapshot();
   if (run_ == nullptr) return;
   const std::uint64_t needed = 2 * snapshot.bytes(), room = std::filesystem::space(run_->folder()).available;
@@ -198,8 +199,8 @@ TrainEnd Session::go_on_to_the_end() {
   reported_ = trainer_.counts().iteration;
   const SavingSettings& saving = config_.saving;
   const auto due = [&](std::int64_t every) { return every > 0 && trainer_.counts().iteration % every == 0; };
-  Trainer::IterateOptions iterate;
-  if (config_.trainer.max_seconds > 0.0) iterate.should_stop = [this] { return out_of_time(); };
+  std::function<bool()> should_stop;
+  if (config_.trainer.max_seconds > 0.0) should_stop = [this] { return out_of_time(); };
   warn_if_graphs_disabled();
   std::optional<StrictDevice> strict;
   if (options_.strict_device) strict.emplace(trainer_.replicas().device());
@@ -207,14 +208,15 @@ TrainEnd Session::go_on_to_the_end() {
   TrainEnd end_of_training = reason_to_stop();
   while (end_of_training.reason.empty()) {
     const std::int64_t iteration = trainer_.counts().iteration + 1;
-    heartbeat::enter(heartbeat::Phase::kRollout);  // whatever was saved or logged before is complete
+    heartbeat::enter(heartbeat::Activity::kRollout);  // whatever was saved or logged before is complete
     heartbeat::iteration(iteration);
     options_.fault.inject(iteration);
-    iterate.poison = options_.fault.tensor_in(iteration);
-    iterate.step_delay = options_.fault.delay(iteration, config_.trainer.rollout_steps());
+    const InjectedFaults faults{
+        .step_delay = options_.fault.delay(iteration, config_.trainer.rollout_steps()),
+        .poison = options_.fault.tensor_in(iteration)};
     profiler_.before(trainer_);
     if (strict && trainer_.counts().iteration >= first + kWarmUp) strict->arm();
-    const bool complete = trainer_.iterate(iterate);
+    const bool complete = iterate_with_faults(trainer_, should_stop, faults);
     end_of_training = reason_to_stop();
     if (strict) {
       strict->disarm();

@@ -142,13 +142,13 @@ void Trainer::Impl::parameters_changed() {
 }
 
 // Returns true if the host has nothing to do or to decide within the iteration.
-bool Trainer::Impl::replays(const IterateOptions& options) const {
+bool Trainer::Impl::replays(const Iteration& options) const {
   return device.is_cuda() && config.trainer.cuda_graphs && !preempts() && !options.should_stop &&
-         options.step_delay.count() == 0 && options.poison.empty();
+         !options.faults.any();
 }
 
-bool Trainer::Impl::rollout(const IterateOptions& options) {
-  heartbeat::enter(heartbeat::Phase::kRollout);
+bool Trainer::Impl::rollout(const Iteration& options) {
+  heartbeat::enter(heartbeat::Activity::kRollout);
   timeline.mark(Phase::kOther);
   if (!replays(options)) return step_through(options, true);
   rollout_graph.run([&] { step_through(options, false); });
@@ -157,7 +157,7 @@ bool Trainer::Impl::rollout(const IterateOptions& options) {
 }
 
 // Makes all steps of a rollout; marks in the timeline divide it into its phases.
-bool Trainer::Impl::step_through(const IterateOptions& options, bool with_marks) {
+bool Trainer::Impl::step_through(const Iteration& options, bool with_marks) {
   const auto mark = [&](Phase phase) {
     if (with_marks) timeline.mark(phase);
   };
@@ -176,7 +176,7 @@ bool Trainer::Impl::step_through(const IterateOptions& options, bool with_marks)
   int t = 0;
   for (; t < steps; ++t) {
     if (options.should_stop && options.should_stop()) return false;
-    if (options.step_delay.count() > 0) std::this_thread::sleep_for(options.step_delay);
+    if (options.faults.any()) std::this_thread::sleep_for(options.faults.step_delay);
     if (preempts() && 4 * t >= steps && enough_ranks_done()) break;
     heartbeat::beat();
     act.step = static_cast<std::uint64_t>(t);
@@ -217,10 +217,10 @@ std::int64_t Trainer::Impl::env_steps_of_rollout() const {
   return *sum;
 }
 
-bool Trainer::Impl::update(const IterateOptions& options) {
-  heartbeat::enter(heartbeat::Phase::kUpdate);
+bool Trainer::Impl::update(const Iteration& options) {
+  heartbeat::enter(heartbeat::Activity::kUpdate);
   const profile::PhaseScope phase(Phase::kUpdate);
-  if (!options.poison.empty()) poison(options.poison);
+  if (!options.faults.poison.empty()) poison(options.faults.poison);
   bool complete = true;
   if (replays(options)) {
     update_graph.run([&] { learn({}); });
@@ -262,30 +262,36 @@ Trainer::Trainer(const Config& config, const Environment& environment, Device de
     : impl_(std::make_unique<Impl>(config, environment, device, std::move(group))) {}
 Trainer::~Trainer() = default;
 
-bool Trainer::iterate(const IterateOptions& options) {
+bool Trainer::Impl::iterate(const Iteration& options) {
   const at::AutoDispatchBelowADInplaceOrView no_autograd;  // nothing here is differentiated by torch
-  Impl& self = *impl_;
   const auto& should_stop = options.should_stop;
-  const bool was_started = self.started;
-  if (should_stop) self.backup.keep(self.changing());
-  bool complete = self.rollout(options);
-  if (should_stop) complete = !any(self.group, self.flag, !complete);
-  if (!complete || !self.update(options)) {
-    self.backup.put_back(self.changing());
-    self.parameters_changed();
-    self.trajectory.carry_back();
-    self.started = was_started;
+  const bool was_started = started;
+  if (should_stop) backup.keep(changing());
+  bool complete = rollout(options);
+  if (should_stop) complete = !any(group, flag, !complete);
+  if (!complete || !update(options)) {
+    backup.put_back(changing());
+    parameters_changed();
+    trajectory.carry_back();
+    started = was_started;
     return false;
   }
-  self.episodes.read_if_due();
-  const std::int64_t env_steps = self.env_steps_of_rollout();
-  ++self.rollouts;
-  ++self.counts.iteration;
-  self.counts.env_steps += env_steps;
-  self.clock.advance(env_steps);
-  self.counts.agent_steps = self.counts.env_steps * self.replicas.spec().num_agents();
-  self.timeline.mark(Phase::kOther);
+  episodes.read_if_due();
+  const std::int64_t env_steps = env_steps_of_rollout();
+  ++rollouts;
+  ++counts.iteration;
+  counts.env_steps += env_steps;
+  clock.advance(env_steps);
+  counts.agent_steps = counts.env_steps * replicas.spec().num_agents();
+  timeline.mark(Phase::kOther);
   return true;
+}
+
+bool Trainer::iterate(const std::function<bool()>& should_stop) { return impl_->iterate({should_stop, {}}); }
+
+bool iterate_with_faults(Trainer& trainer, const std::function<bool()>& should_stop,
+                         const InjectedFaults& faults) {
+  return trainer.impl_->iterate({should_stop, faults});
 }
 
 void Trainer::rollout() { impl_->rollout({}); }

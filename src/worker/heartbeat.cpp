@@ -34,18 +34,16 @@ WorkerStatus* map_slot() {
 }  // namespace
 
 const char* phase_name(int phase) {
-  switch (static_cast<heartbeat::Phase>(phase)) {
-    case heartbeat::Phase::kStarting:
+  switch (static_cast<heartbeat::Activity>(phase)) {
+    case heartbeat::Activity::kStarting:
       return "starting";
-    case heartbeat::Phase::kRollout:
+    case heartbeat::Activity::kRollout:
       return "rollout";
-    case heartbeat::Phase::kUpdate:
+    case heartbeat::Activity::kUpdate:
       return "update";
-    case heartbeat::Phase::kCheckpoint:
+    case heartbeat::Activity::kCheckpoint:
       return "checkpoint";
-    case heartbeat::Phase::kEvaluation:
-      return "evaluation";
-    case heartbeat::Phase::kDone:
+    case heartbeat::Activity::kDone:
       return "done";
   }
   return "unknown";
@@ -82,7 +80,7 @@ launcher::WorkerStatus& status() { return launcher::worker_status(); }
 
 void beat() { status().beats.fetch_add(1, std::memory_order_relaxed); }
 
-void enter(Phase phase) {
+void enter(Activity activity) {
   status().phase.store(static_cast<int>(phase));
   beat();
 }

@@ -31,7 +31,7 @@ void SilenceWatch::look(const std::stop_token& stop, double limit) {
     }
     // Writing a checkpoint to a slow disk beats only at its end.
     if (warned || now - since < launcher::nanoseconds(limit) ||
-        status.phase.load() == static_cast<int>(heartbeat::Phase::kCheckpoint))
+        status.phase.load() == static_cast<int>(heartbeat::Activity::kCheckpoint))
       continue;
     warned = true;
     logging::warn(concat("no progress for ", limit, " s in phase ", launcher::phase_name(status.phase.load()),

@@ -26,7 +26,7 @@ struct WorkerStatus {
   std::atomic<std::uint64_t> collectives{0};  // entered so far
   std::atomic<int> inside_collective{0};      // nesting depth
   std::atomic<std::int64_t> iteration{0};
-  std::atomic<int> phase{0};           // heartbeat::Phase
+  std::atomic<int> phase{0};           // heartbeat::Activity
   std::atomic<int> exit_code{-1};      // exit code of a regular end
   std::atomic<int> has_run_folder{0};  // announces run_folder
   std::atomic<int> failed{0};          // 1: being written, 2: announces message, secondary, failed_at_ns
@@ -55,7 +55,7 @@ std::string read_text(const std::array<char, N>& from) {
   return text.substr(0, text.find('\0'));
 }
 
-// Returns "rollout" for heartbeat::Phase::kRollout, and so on.
+// Returns "rollout" for heartbeat::Activity::kRollout, and so on.
 const char* phase_name(int phase);
 
 // For workers (heartbeat.cpp): the worker's own slot, or nullptr if no launcher started it.

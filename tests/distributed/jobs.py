@@ -11,6 +11,7 @@ from checkpoint import runs
 from checkpoint.runs import WDTRAIN, iterations, left, options
 
 GRIDWORLD = options("tag_gridworld", "PPO")
+SLOWDOWN = int(os.environ.get("WD_SLOWDOWN", "1"))  # how much slower a build with a sanitizer is
 
 
 def start(*arguments, workers=2, env=None, on=(), **settings):
@@ -20,7 +21,7 @@ def start(*arguments, workers=2, env=None, on=(), **settings):
 
 
 def finish(process, timeout=120):
-    process.stdout_text, process.stderr_text = process.communicate(timeout=timeout)
+    process.stdout_text, process.stderr_text = process.communicate(timeout=timeout * SLOWDOWN)
     return process
 
 

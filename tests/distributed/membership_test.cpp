@@ -1,6 +1,6 @@
 // membership_test.cpp: the variables that torchrun, Slurm and OpenMPI set, and the errors if some are
 // missing.
-#include "wd/membership.h"
+#include "wd/detail/membership.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,5 @@
-// hooks.cpp: the functions that code compiled with -fsanitize=thread calls at each access. Compiled without it.
+// hooks.cpp: the functions that code compiled with -fsanitize=thread calls at each access. Compiled without
+// it.
 #include <cstddef>
 #include <cstdint>
 #include <exception>

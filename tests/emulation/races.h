@@ -1,10 +1,12 @@
 // races.h: finds accesses of two threads to the same byte that no barrier orders.
 //
-// Device sources are compiled with -fsanitize=thread, so that every access calls a hook (hooks.cpp). The hooks are
-// ours: libtsan is not linked. CUDA's order is simpler than that of threads, and messages can use its terms.
+// Device sources are compiled with -fsanitize=thread, so that every access calls a hook (hooks.cpp). The
+// hooks are ours: libtsan is not linked. CUDA's order is simpler than that of threads, and messages can use
+// its terms.
 //
 // Two accesses to one byte are ordered if they are
-// - of the same thread, and not of two items of one phase (which other block sizes give to different threads);
+// - of the same thread, and not of two items of one phase (which other block sizes give to different
+//   threads);
 // - of the same block, with __syncthreads() between;
 // - of the same warp, with a __syncwarp() or a shuffle of both lanes between;
 // - of different blocks, with a __threadfence() after the first, an atomic by the same thread after that,

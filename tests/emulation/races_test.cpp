@@ -1,5 +1,5 @@
-// races_test.cpp: accesses that no barrier orders are found, whatever order the threads run in, and the others are
-// not.
+// races_test.cpp: accesses that no barrier orders are found, whatever order the threads run in, and the
+// others are not.
 #include "tests/emulation/races.h"
 
 #include <gmock/gmock.h>

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "wd/team.h"
+#include "wd/detail/team.h"
 
 namespace wd {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "wd/detail/check_teams.h"
 #include "wd/detail/layout.h"
-#include "wd/team.h"
+#include "wd/detail/team.h"
 
 namespace wd::testing {
 

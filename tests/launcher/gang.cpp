@@ -25,14 +25,14 @@
 #include "src/base/log.h"
 #include "src/base/streams.h"
 #include "src/worker/fault.h"
+#include "wd/detail/supervise.h"
 #include "wd/error.h"
 #include "wd/heartbeat.h"
-#include "wd/supervise.h"
 
 namespace {
 
 namespace heartbeat = wd::heartbeat;
-using heartbeat::Phase;
+using heartbeat::Activity;
 
 // "--name value" pairs. If a name is repeated and one value is needed, the last one counts.
 class Arguments {
@@ -170,8 +170,8 @@ void talk(int bytes) {
 // Parses "ITERATION:PHASE:MS": in that iteration, enters the phase and makes no progress for MS milliseconds.
 void be_silent(const std::string& order, int iteration) {
   if (order.empty() || std::stoi(order) != iteration) return;
-  const std::map<std::string, Phase> phases = {
-      {"evaluation", Phase::kEvaluation}, {"checkpoint", Phase::kCheckpoint}, {"rollout", Phase::kRollout}};
+  const std::map<std::string, Activity> phases = {{"checkpoint", Activity::kCheckpoint},
+                                                  {"rollout", Activity::kRollout}};
   const std::size_t colon = order.find(':'), second = order.find(':', colon + 1);
   heartbeat::enter(phases.at(order.substr(colon + 1, second - colon - 1)));
   sleep_ms(std::stoi(order.substr(second + 1)));
@@ -216,14 +216,14 @@ int work(const Arguments& arguments) {
   if (first > 1) std::cerr << "rank " << rank << " goes on with iteration " << first << '\n';
   for (int iteration = first; iteration <= arguments.integer("iterations", 10); ++iteration) {
     heartbeat::iteration(iteration);
-    heartbeat::enter(Phase::kRollout);
+    heartbeat::enter(Activity::kRollout);
     be_silent(arguments.of_rank("silent", rank), iteration);
     for (const wd::Fault& fault : faults) fault.inject(iteration);
     if (usage == std::to_string(iteration)) throw wd::UsageError("this cannot be");
     if (leave == std::to_string(iteration)) return 0;
     sleep_ms(arguments.integer("ms", 5));
     talk(arguments.integer("talk", 0));
-    heartbeat::enter(Phase::kUpdate);
+    heartbeat::enter(Activity::kUpdate);
     const bool stop = peers.any(asked_to_stop != 0);
     if (rank == 0 && !arguments.text("run_dir").empty())
       std::ofstream(arguments.text("run_dir") + "/iteration") << iteration << '\n';
@@ -271,7 +271,6 @@ int launch(const Arguments& arguments, int count, char** words) {
   options.grace_seconds = arguments.number("grace", options.grace_seconds);
   options.start_seconds = arguments.number("start", options.start_seconds);
   options.step_seconds = arguments.number("step", options.step_seconds);
-  options.evaluation_seconds = arguments.number("evaluation", options.evaluation_seconds);
   options.checkpoint_seconds = arguments.number("checkpoint", options.checkpoint_seconds);
   if (arguments.text("list_gpus") == "yes") {
     for (const std::string& name : wd::visible_gpus()) std::cout << name << '\n';

@@ -9,7 +9,7 @@
 namespace wd::launcher {
 namespace {
 
-using heartbeat::Phase;
+using heartbeat::Activity;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
@@ -19,9 +19,9 @@ class HangTest : public testing::Test {
  protected:
   HangTest() {
     options_.step_seconds = 10;
-    options_.evaluation_seconds = 100;
+    options_.checkpoint_seconds = 100;
     options_.grace_seconds = 5;
-    for (WorkerStatus& slot : slots_) slot.phase.store(static_cast<int>(Phase::kRollout));
+    for (WorkerStatus& slot : slots_) slot.phase.store(static_cast<int>(Activity::kRollout));
     look(0);
   }
 
@@ -67,13 +67,13 @@ TEST_F(HangTest, WhoIsInAnEarlierCollectiveThanTheOthersIsBlamed) {
   EXPECT_THAT(hang->waiting, ElementsAre(0, 1));
 }
 
-// Rank 0 sent what the others were to receive and continued. Rank 2, like rank 0, waits for rank 1, which is
-// in its evaluation and may take long.
+// Rank 0 sent what the others were to receive and continued. Rank 2, like rank 0, waits for rank 1, which
+// writes its checkpoint and may take long.
 TEST_F(HangTest, WhoIsInAnEarlierCollectiveWaitsForThoseWhoHaveYetToEnterIt) {
   wait_in_collective(2);
   wait_in_collective(0);
   wait_in_collective(0);
-  slots_[1].phase.store(static_cast<int>(Phase::kEvaluation));
+  slots_[1].phase.store(static_cast<int>(Activity::kCheckpoint));
   look(1);
   EXPECT_FALSE(look(90));
   const std::optional<Hang> hang = look(101.5);
@@ -118,7 +118,7 @@ TEST_F(HangTest, AndMoreWhereAnotherNodesLauncherMayKnowTheCause) {
 }
 
 TEST_F(HangTest, APhaseBringsItsOwnLimit) {
-  slots_[1].phase.store(static_cast<int>(Phase::kEvaluation));
+  slots_[1].phase.store(static_cast<int>(Activity::kCheckpoint));
   wait_in_collective(0);
   wait_in_collective(2);
   look(0.5);

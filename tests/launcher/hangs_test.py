@@ -26,12 +26,12 @@ def test_L11_a_stopped_worker_is_found_and_the_launcher_is_not_fooled_by_those_w
 
 
 def test_L11_each_phase_has_its_own_limit(tmp_path):
-    silent = ["--silent", "1:2:evaluation:900", "--silent", "0:3:checkpoint:900"]
+    silent = ["--silent", "1:2:checkpoint:900", "--silent", "0:3:checkpoint:900"]
     done = run("--workers", 2, "--step", 0.4, "--start", 5, "--start_ms", 700, "--iterations", 4, *silent, "--run_dir", tmp_path)
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("phase, limit", [("starting", "start"), ("rollout", "step"), ("evaluation", "evaluation"), ("checkpoint", "checkpoint")])
+@pytest.mark.parametrize("phase, limit", [("starting", "start"), ("rollout", "step"), ("checkpoint", "checkpoint")])
 def test_L11_and_is_found_within_it(phase, limit):
     silent = ["--start_ms", 60000] if phase == "starting" else ["--silent", f"1:2:{phase}:60000"]
     done = run("--workers", 2, f"--{limit}", 0.5, *silent)

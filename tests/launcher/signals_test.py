@@ -24,7 +24,7 @@ def test_L7_one_signal_stops_all_at_one_iteration(number, to, tmp_path):
     assert not list(tmp_path.glob("error*"))
 
 
-@pytest.mark.parametrize("phase", ["evaluation", "checkpoint"])
+@pytest.mark.parametrize("phase", ["rollout", "checkpoint"])
 def test_L7_in_other_phases_it_is_heard_when_they_end(phase, tmp_path):
     with started("--workers", 2, *LONG, "--silent", f"1:3:{phase}:400", "--run_dir", tmp_path) as process:
         wait_for(lambda: iteration(tmp_path) == 2)

@@ -7,6 +7,7 @@
 #include "src/device/device.h"
 #include "src/device/graph.h"
 #include "src/device/strict.h"
+#include "src/trainer/injected_faults.h"
 #include "tests/kernels/cuda_memory.h"
 #include "tests/support.h"
 #include "wd/trainer.h"
@@ -81,9 +82,7 @@ TEST_P(Graphs, LearnNothingFromWhatIsNotFinite) {
     Trainer trainer(replayed.config, *replayed.environment, kGpu);
     for (int i = 0; i < 3; ++i) trainer.iterate();
     const at::Tensor before = trainer.policies()[0].parameters().cpu();
-    Trainer::IterateOptions poisoned;
-    poisoned.poison = tensor;
-    trainer.iterate(poisoned);
+    iterate_with_faults(trainer, {}, {.poison = tensor});
     for (int i = 0; i < 3; ++i) trainer.iterate();
     EXPECT_TRUE(at::equal(before, trainer.policies()[0].parameters().cpu())) << tensor;
     EXPECT_THROW(trainer.check(), std::runtime_error) << tensor;

@@ -73,15 +73,15 @@ TEST_P(WarmLoop, AllocatesNothing) {
   const Experiment setup = make_setup(GetParam().env, {"trainer.num_envs=6", "trainer.train_batch_size=60",
                                                        GetParam().setting, GetParam().policy});
   Trainer trainer(setup.config, *setup.environment, {});
-  for (const bool may_give_up : {false, true}) {
-    Trainer::IterateOptions options;
-    if (may_give_up) options.should_stop = [] { return false; };
-    for (int i = 0; i < 2; ++i) trainer.iterate(options);
+  for (const bool may_stop : {false, true}) {
+    std::function<bool()> should_stop;
+    if (may_stop) should_stop = [] { return false; };
+    for (int i = 0; i < 2; ++i) trainer.iterate(should_stop);
     StrictDevice strict({});
     strict.arm();
-    for (int i = 0; i < 4; ++i) trainer.iterate(options);
+    for (int i = 0; i < 4; ++i) trainer.iterate(should_stop);
     strict.disarm();
-    EXPECT_EQ(complaint(strict), "") << may_give_up;
+    EXPECT_EQ(complaint(strict), "") << may_stop;
   }
 }
 

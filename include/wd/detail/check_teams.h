@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "wd/detail/apart.h"
+#include "wd/detail/team.h"
 #include "wd/environment.h"
-#include "wd/team.h"
 
 namespace wd::detail {
 

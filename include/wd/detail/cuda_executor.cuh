@@ -5,7 +5,7 @@
 #include "wd/detail/launch.cuh"
 #include "wd/detail/layout.h"
 #include "wd/detail/row_packs.h"
-#include "wd/team.h"
+#include "wd/detail/team.h"
 
 namespace wd::detail {
 
@@ -65,8 +65,8 @@ class CudaTeam {
     if (rank() == 0) f();
     sync(place);
   }
-  // The tree of wd/team.h: each thread sums a run of leaves whose length is a power of two, then neighbors
-  // are combined first; -0 is the absent leaf.
+  // The tree of wd/detail/team.h: each thread sums a run of leaves whose length is a power of two, then
+  // neighbors are combined first; -0 is the absent leaf.
   template <typename F>
   __device__ float sum(int n, F f, cuda::Place place = cuda::Place::current()) {
     if (n <= 0) return 0.0f;

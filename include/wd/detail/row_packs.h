@@ -35,8 +35,8 @@ WD_FN Pack<kEntries> pack_across(int i, int m, int size, int c, int k, F f) {
 }
 
 // Writes the share of thread `rank` of `threads`, a power of two or a multiple of 32, in
-// team.write_parts(rows, n, m, size, f) (wd/team.h). Up to 32 neighboring threads share a row, so that they
-// write neighboring packs. The loops contain no division.
+// team.write_parts(rows, n, m, size, f) (wd/detail/team.h). Up to 32 neighboring threads share a row, so that
+// they write neighboring packs. The loops contain no division.
 template <int kEntries, typename Rows, typename F>
 WD_FN void write_packs(int rank, int threads, const Rows& rows, int n, int m, int size, F f) {
   const int entries = m * size;

@@ -37,7 +37,7 @@ CheckResult check_bounds(const Environment& environment, const CheckOptions& opt
     const World before = worlds[0];
     for (int k = 0; k < 2; ++k) {
       const WatchedCall call([&] { return concat("step ", step, ": ", sides[k].place()); });
-      const Fault fault = run_until_fault([&] { sides[k].step(worlds[k], role); });
+      const MemoryFault fault = run_until_fault([&] { sides[k].step(worlds[k], role); });
       if (fault.signal != 0) return failed(step, sides[k].meaning(fault));
     }
     resets += worlds[0].reset_step[0];

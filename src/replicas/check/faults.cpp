@@ -11,7 +11,7 @@ namespace {
 constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE};
 
 thread_local sigjmp_buf* way_out = nullptr;
-thread_local Fault found;
+thread_local MemoryFault found;
 void (*otherwise)(int signal) = nullptr;
 
 void on_signal(int signal, siginfo_t* info, void*) {
@@ -31,7 +31,7 @@ void handle_signals() {
 
 }  // namespace
 
-Fault run_until_fault(const std::function<void()>& run) {
+MemoryFault run_until_fault(const std::function<void()>& run) {
   handle_signals();
   sigjmp_buf here;
   found = {};

@@ -5,14 +5,14 @@
 
 namespace wd {
 
-struct Fault {
+struct MemoryFault {
   int signal = 0;                 // SIGSEGV, SIGBUS, SIGFPE; 0: no fault
   const void* address = nullptr;  // the address that was accessed
 };
 
 // Runs `run` and returns the fault that ended it, if any. After a fault, destructors of objects on its stack
 // do not run, so `run` must hold no resources except memory.
-Fault run_until_fault(const std::function<void()>& run);
+MemoryFault run_until_fault(const std::function<void()>& run);
 
 // From now on, a fault outside run_until_fault() calls on_fault(signal), which must not return, on the thread
 // in which it happened.

@@ -236,7 +236,7 @@ std::string GuardedReplica::action_meaning(const char* call, bool continuous, st
   return concat(what, there_are(layout_.num_agents, "agent"));
 }
 
-std::string GuardedReplica::meaning(const Fault& fault) const {
+std::string GuardedReplica::meaning(const MemoryFault& fault) const {
   const std::string by = concat(", by ", place());
   if (fault.signal == SIGFPE) return concat("an integer is divided by 0", by);
   for (const Field& one : fields_)

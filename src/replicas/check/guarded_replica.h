@@ -26,7 +26,7 @@ class GuardedReplica {
   // Describes where step() is; approximate if another thread is running it.
   std::string place() const;
   // Explains a fault in step(): which code accessed what, and which indices exist.
-  std::string meaning(const Fault& fault) const;
+  std::string meaning(const MemoryFault& fault) const;
 
  private:
   struct Field {

@@ -18,7 +18,7 @@ struct LaunchOptions {
   int max_restarts = 0;      // of all workers together, from the newest checkpoint
   double grace_seconds = 5;  // from SIGTERM to SIGKILL, after a worker has failed
   // Seconds of silence that count as a hang, by phase.
-  double start_seconds = 300, step_seconds = 120, evaluation_seconds = 600, checkpoint_seconds = 600;
+  double start_seconds = 300, step_seconds = 120, checkpoint_seconds = 600;
 };
 
 // Throws UsageError if options contradict each other, or ask for more GPUs than this machine shows.

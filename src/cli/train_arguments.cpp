@@ -1,0 +1,69 @@
+// train_arguments.cpp: reads the options of training and refuses those that exclude each other.
+#include "src/cli/train_arguments.h"
+
+#include <vector>
+
+#include "wd/error.h"
+
+namespace wd::cli {
+namespace {
+
+const std::vector<Shorthand> kShorthands = {
+    {"--seed", "trainer.seed"},
+    {"--num_envs", "trainer.num_envs"},
+    {"--train_batch_size", "trainer.train_batch_size"},
+    {"--total_steps", "trainer.total_steps"},
+    {"--max_seconds", "trainer.max_seconds"},
+    {"--stop_return", "trainer.stop_return"},
+    {"--run_dir", "saving.run_dir"},
+};
+
+}  // namespace
+
+bool TrainArguments::parse(const CommandLine& line) {
+  Arguments arguments(line, "",
+                      "Train policies in an environment; the run folder gets weights, metrics, configuration "
+                      "and checkpoints.");
+  config.add_to(arguments, kShorthands);
+  arguments.optional_value(
+      "--resume", resume_from, resume, "RUN|CHECKPOINT",
+      "continue a run from its newest checkpoint or from the given one; without a value: the run that "
+      "wrote a checkpoint last");
+  arguments.flag("--allow_drift", allow_drift,
+                 "with --resume: allow settings that differ from those of the checkpoint");
+  arguments.option("--warm_start", warm_start, "RUN|CHECKPOINT",
+                   "start a new run with the weights of this run or checkpoint");
+  arguments.flag("-q,--quiet", quiet, "no progress on stdout, only warnings on stderr");
+  arguments.flag("--print_config", print_only, "show every setting and its source, then exit");
+  arguments.flag("--strict_device", strict_device,
+                 "fail if the loop allocates host memory after warm-up or, on a GPU, copies to or from the "
+                 "host or waits");
+  arguments.optional_value(
+      "--profile", profile, profiles, "INT",
+      "after two iterations, profile the next INT (10); writes profile.json into the run folder");
+  autoscale.add_to(arguments);
+  launch.add_to(arguments);
+  arguments.hidden("--fault", fault);
+  if (!arguments.parse()) return false;
+  launch.read();
+  autoscale.read();
+  if (profiles) parse_integer("--profile", profile, kProfiledIterations);
+  if (resume && !config.file.empty()) {
+    throw UsageError(
+        "--resume and --config exclude each other: a run goes on with its own configuration; change it by "
+        "--set");
+  }
+  if (resume && !warm_start.empty()) throw UsageError("--resume and --warm_start exclude each other");
+  if (resume && autoscale.asked())
+    throw UsageError("--resume and --auto_scale exclude each other: a run goes on with its own replicas");
+  if (print_only && autoscale.asked())
+    throw UsageError(
+        "--print_config and --auto_scale exclude each other: what a search chooses is in the run's "
+        "config.yaml");
+  if (strict_device && profiles)
+    throw UsageError("--strict_device and --profile exclude each other: each listens to what the other does");
+  if (allow_drift && !resume) throw UsageError("--allow_drift is for --resume");
+  return true;
+}
+
+}  // namespace wd::cli

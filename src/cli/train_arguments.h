@@ -1,0 +1,27 @@
+// train_arguments.h: the options of `wdtrain`, `wdtrain --resume` and `wdtrain --auto_scale`.
+#pragma once
+
+#include <string>
+
+#include "src/cli/arguments.h"
+#include "src/cli/autoscale.h"
+#include "src/cli/launch.h"
+#include "src/cli/setup.h"
+
+namespace wd::cli {
+
+inline constexpr Range kProfiledIterations = {1, 1e6};
+
+struct TrainArguments {
+  ConfigOptions config;
+  LaunchArguments launch;
+  AutoscaleArguments autoscale;
+  bool quiet = false, print_only = false, resume = false, allow_drift = false, strict_device = false;
+  std::string resume_from, warm_start, fault, profile = "10";
+  bool profiles = false;
+
+  // Returns false if the help text was asked for. Throws UsageError.
+  bool parse(const CommandLine& line);
+};
+
+}  // namespace wd::cli
