@@ -81,7 +81,7 @@ launcher::WorkerStatus& status() { return launcher::worker_status(); }
 void beat() { status().beats.fetch_add(1, std::memory_order_relaxed); }
 
 void enter(Activity activity) {
-  status().phase.store(static_cast<int>(phase));
+  status().phase.store(static_cast<int>(activity));
   beat();
 }
 
@@ -114,7 +114,7 @@ void failed(std::string_view message, bool secondary) {
 
 void finished(int exit_code) {
   status().exit_code.store(exit_code);
-  enter(Phase::kDone);
+  enter(Activity::kDone);
 }
 
 }  // namespace heartbeat

@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from cli.program import output, wdtrain
+from cli.program import SANITIZED, output, wdtrain
 
 
 def bench(*arguments):
@@ -100,6 +100,7 @@ def test_sweep_of_the_environment_and_to_stdout():
     assert [row["settings"] for row in json.loads(done.stdout)["rows"]] == [{"env.grid_length": "5"}, {"env.grid_length": "10"}]
 
 
+@pytest.mark.skipif(SANITIZED, reason="limits of memory do not work with a sanitizer")
 def test_a_setting_without_memory_is_a_row_that_says_so(tmp_path):
     done = wdtrain("bench", "--env", "tag_continuous", "--device", "cpu", "--seconds", 0.05, "--rollout_steps", 20, "--memory_gb", 1,
                    "--sweep", "num_envs=1,1000", "--json", tmp_path / "sweep.json")

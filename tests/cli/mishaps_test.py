@@ -14,6 +14,7 @@ import time
 import pytest
 
 from checkpoint.runs import WDTRAIN, iterations, options, run, wait_for
+from cli.program import SANITIZED
 
 FAULTY = pathlib.Path(os.environ["WD_BUILD_DIR"]) / "faulty"
 CHATTY = ["--env", "cartpole", "--num_envs", "2", "--train_batch_size", "8", "--stop_return", "none", "--threads", "1",
@@ -182,6 +183,7 @@ def test_a_summary_that_is_nested_too_deeply_is_no_summary(tmp_path):
     assert run("--resume", folder).returncode == 0
 
 
+@pytest.mark.skipif(SANITIZED, reason="limits of memory do not work with a sanitizer")
 def test_input_without_an_end_is_refused(tmp_path):
     limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
     done = subprocess.run([WDTRAIN, "trace", "--env", "cartpole", "--script", "/dev/zero", "--out", "-"], capture_output=True, text=True, preexec_fn=limit)

@@ -4,6 +4,10 @@ import os
 import subprocess
 
 
+# A build with a sanitizer reserves most of the address space, and reports errors of its own on stderr.
+SANITIZED = "WD_SLOWDOWN" in os.environ
+
+
 def wdtrain(*arguments, timeout=120, **settings):
     command = [os.environ["WDTRAIN"], *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=timeout, **settings)
