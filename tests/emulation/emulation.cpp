@@ -117,7 +117,7 @@ class Gpu {
 
   // State of the current launch.
   std::size_t max_shared_ = 0, dynamic_ = 0, statics_ = 0;  // bytes: the limit, and what is used
-  std::vector<std::size_t> offset_;  // of static variables in shared_
+  std::vector<std::size_t> offset_;                         // of static variables in shared_
   std::byte* const shared_;
 };
 
