@@ -197,7 +197,7 @@ def test_a_crash_of_one_process_leaves_its_place(tmp_path):
     done = run(*options("cartpole", "PPO"), "--run_dir", tmp_path / "run", "--fault", "iter=3,kind=segv")
     assert done.returncode == -signal.SIGSEGV
     assert "error: segmentation fault, in iteration 3, phase rollout\n" in done.stderr, done.stderr
-    assert "_ZNK2wd5Fault6strikeEl" in done.stderr
+    assert "_ZNK2wd5Fault6injectEl" in done.stderr
     told = json.loads((tmp_path / "run" / "error.json").read_text())
     assert (told["rank"], told["iteration"], told["phase"], told["signal"], told["exit_code"]) == (0, 3, "rollout", "SIGSEGV", None)
     assert any("strike" in frame for frame in told["backtrace"])
