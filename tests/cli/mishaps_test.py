@@ -200,7 +200,7 @@ def test_a_crash_of_one_process_leaves_its_place(tmp_path):
     assert "_ZNK2wd5Fault6injectEl" in done.stderr
     told = json.loads((tmp_path / "run" / "error.json").read_text())
     assert (told["rank"], told["iteration"], told["phase"], told["signal"], told["exit_code"]) == (0, 3, "rollout", "SIGSEGV", None)
-    assert any("strike" in frame for frame in told["backtrace"])
+    assert any("inject" in frame for frame in told["backtrace"])
     assert abs(time.time() - __import__("datetime").datetime.fromisoformat(told["time"].replace("Z", "+00:00")).timestamp()) < 60
     assert told["message"] == "segmentation fault" and told["host"] == os.uname().nodename
 

@@ -54,7 +54,7 @@ def test_L2_L4_exit_codes_and_reports(kind, code, tmp_path):
     if kind == "throw":
         assert told["message"] == "fault on purpose in iteration 5"
     if kind == "segv":
-        assert any("strike" in frame for frame in told["backtrace"])
+        assert any("inject" in frame for frame in told["backtrace"])
     assert "rank 1" in done.stderr_text and "rank_1.log" in done.stderr_text
     assert checkpoints(folder)[-1] == "00000004", "the newest checkpoint stays"
 

@@ -125,7 +125,7 @@ def test_L4_error_json(kind, tmp_path):
     assert f"(process {found['pid']})" in done.stderr
     time_of_it = datetime.datetime.fromisoformat(found["time"].replace("Z", "+00:00"))
     assert before - datetime.timedelta(seconds=0.01) <= time_of_it <= datetime.datetime.now(datetime.timezone.utc)
-    has_stack = any("wd::Fault::strike(long) const" in frame for frame in found["backtrace"])
+    has_stack = any("wd::Fault::inject(long) const" in frame for frame in found["backtrace"])
     assert has_stack == (kind in ("segv", "hang")), found["backtrace"]
     for rank in (0, 2):
         other = error(tmp_path, rank)
