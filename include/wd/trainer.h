@@ -39,12 +39,12 @@ class Trainer {
   // Copies parameters and moments from rank 0 to all ranks. All ranks.
   void synchronize();
 
-  // Runs one rollout and the update of every policy. `should_stop` is called at every step and chunk, from any
-  // thread. Returns false if it returned true on any rank; the state is then the same as before the call. All
-  // ranks, either all with should_stop or all without. If a number is NaN or infinite: on the CPU, iterate()
-  // throws std::runtime_error before anything is learned from it; on a GPU, nothing is learned from it or
-  // after it, and check() throws. With trainer.cuda_graphs and without should_stop, a GPU replays what it did
-  // before.
+  // Runs one rollout and the update of every policy. `should_stop` is called at every step and chunk, from
+  // any thread. Returns false if it returned true on any rank; the state is then the same as before the call.
+  // All ranks, either all with should_stop or all without. If a number is NaN or infinite: on the CPU,
+  // iterate() throws std::runtime_error before anything is learned from it; on a GPU, nothing is learned from
+  // it or after it, and check() throws. With trainer.cuda_graphs and without should_stop, a GPU replays what
+  // it did before.
   bool iterate(const std::function<bool()>& should_stop = {});
 
   // Everything that the next iteration depends on, in host memory; rank 0 gets it for all ranks. Synchronizes

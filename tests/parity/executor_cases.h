@@ -105,7 +105,7 @@ inline std::vector<Case> cases() {
   all.push_back({"tag_almost_48_KiB", tag, edge, 2});
   all.push_back({"tag_120_KiB", tag, sized(5, 315), 2});
   Params many = sized(60, 1200);
-  many["episode_length"] = 10;
+  many["episode_length"] = 6;
   all.push_back({"tag_more_agents_than_threads", tag, many, 2});
   const std::size_t exact = all.size();
   for (std::size_t k = 0; k < exact; ++k) {
