@@ -12,6 +12,7 @@
 #include "src/report/plain_error.h"
 #include "src/trainer/injected_faults.h"
 #include "src/trainer/profiler.h"
+#include "src/trainer/weights_metadata.h"
 #include "src/worker/guarded.h"
 #include "wd/heartbeat.h"
 #include "wd/trainer.h"
@@ -118,8 +119,12 @@ bool Session::save_weights() {
   trainer_.check();
   if (run_ == nullptr) return true;
   bool saved = true;
-  for (const Policy& policy : trainer_.policies()) {
-    saved = run_->save_weights(policy.name(), views_of(host_copies(policy.named_parameters()))) && saved;
+  for (std::size_t p = 0; p < config_.policies.size(); ++p) {
+    const Policy& policy = trainer_.policies()[p];
+    const TensorMetadata metadata =
+        weights_metadata(config_, trainer_.replicas().spec(), config_.policies[p], trainer_.counts());
+    saved = run_->save_weights(policy.name(), views_of(host_copies(policy.named_parameters())), metadata) &&
+            saved;
   }
   return saved;
 }

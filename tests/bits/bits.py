@@ -64,11 +64,20 @@ CASES = {
 }
 
 
+def tensors(path: pathlib.Path) -> bytes:
+    """A safetensors file without its metadata."""
+    content = path.read_bytes()
+    end = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:end])
+    header.pop("__metadata__", None)
+    return json.dumps(header, sort_keys=True).encode() + content[end:]
+
+
 def digest(run: pathlib.Path) -> str:
     sha = hashlib.sha256()
     for path in sorted(run.glob("weights/*")) + sorted(run.glob("checkpoints/*/*.safetensors")):
         if "replica" not in path.name:
-            sha.update(path.name.encode() + path.read_bytes())
+            sha.update(path.name.encode() + tensors(path))
     for line in (run / "metrics.jsonl").read_text().splitlines():
         row = {key: value for key, value in json.loads(line).items() if not key.startswith("time/")}
         sha.update(json.dumps(row, sort_keys=True).encode())

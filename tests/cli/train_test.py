@@ -10,6 +10,7 @@ import subprocess
 import time
 
 import pytest
+import safetensors
 
 from cli.program import output, wdtrain
 
@@ -28,6 +29,31 @@ def test_a_run_leaves_its_files(tmp_path):
     left = summary(tmp_path / "run")
     assert (left["status"], left["env"], left["seed"], left["stop_reason"]) == ("finished", "cartpole", 3, "total_steps")
     assert left["env_steps"] == 2048
+
+
+def weights_metadata(folder, *arguments):
+    output(*arguments, "--device", "cpu", "--run_dir", folder, "--quiet", "--set", "saving.checkpoint_freq=0")
+    found = {}
+    for path in (folder / "weights").iterdir():
+        with safetensors.safe_open(path, framework="np") as file:
+            found[path.stem] = (file.metadata(), {name: file.get_tensor(name).shape for name in file.keys()})
+    return found
+
+
+def test_weights_say_what_they_are_for(tmp_path):
+    found = weights_metadata(tmp_path / "tag", "--env", "tag_continuous", "--num_envs", 4, "--train_batch_size", 80,
+                             "--total_steps", 160, "--set", "env.num_runners=4", "--set",
+                             "policy={tagger: {algorithm: A2C, model: {fc_dims: [8, 6], activation: tanh}}, runner: {algorithm: PPO}}")
+    (tagger, shapes), (runner, _) = found["tagger"], found["runner"]
+    assert tagger.pop("program").startswith("wd ")
+    assert tagger == {"environment": "tag_continuous", "policy": "tagger", "roles": "tagger", "algorithm": "A2C", "iteration": "2",
+                      "env_steps": "160", "observation_size": str(shapes["layers.0.weight"][1]), "distribution": "categorical",
+                      "action_heads": "21,21", "model": "fully_connected", "fc_dims": "8,6", "activation": "tanh"}
+    assert (runner["algorithm"], runner["roles"]) == ("PPO", "runner")
+    (metadata, shapes), = weights_metadata(tmp_path / "pendulum", "--env", "pendulum", "--num_envs", 4, "--train_batch_size", 80,
+                                           "--total_steps", 80, "--set", "policy.shared.model={type: gru}").values()
+    assert (metadata["distribution"], metadata["action_components"], metadata["model"]) == ("gaussian", "1", "gru")
+    assert "fc_dims" not in metadata
 
 
 def documented_metrics():
