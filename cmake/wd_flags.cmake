@@ -11,6 +11,11 @@ endif()
 set(WD_FLAGS_CUDA -fmad=false --expt-relaxed-constexpr -Xcompiler=-ffp-contract=off -Xptxas=-warn-spills
   -Werror=cross-execution-space-call)
 
+# A C++ compiler instead of nvcc, for the emulated GPU. Every access calls a function (src/emulator/hooks.cpp), and its
+# line number is kept for messages. Like nvcc, it does not warn about signs and aliases.
+set(WD_FLAGS_EMULATED -D__CUDACC__ -include cuda_runtime.h -fno-strict-aliasing -Wno-sign-compare
+  -Wno-unknown-pragmas -fsanitize=thread $<$<CXX_COMPILER_ID:GNU>:--param=tsan-instrument-func-entry-exit=0> -g1)
+
 # Designated initializers leave members at their defaults on purpose. GCC 12 reports overlaps and overflows
 # inside std::string that do not exist (GCC bug 105651).
 set(WD_WARNINGS -Wall -Wextra -Werror -Wno-missing-field-initializers)

@@ -7,6 +7,13 @@ set_target_properties(wdtrain PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTA
 
 install(TARGETS wd EXPORT wdTargets FILE_SET HEADERS FILE_SET device_headers)
 install(TARGETS wdtrain)
+if(TARGET wd_emulator)
+  install(TARGETS wd_emulator EXPORT wdTargets)
+  foreach(environment IN LISTS environments)
+    cmake_path(GET environment STEM name)
+    install(TARGETS wd_emulated_${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/wd_emulated)
+  endforeach()
+endif()
 install(DIRECTORY configs DESTINATION ${CMAKE_INSTALL_DATADIR}/wd)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/wd)

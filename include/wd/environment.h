@@ -88,10 +88,13 @@ class Environment {
 
   // The CUDA side; null in a build without CUDA.
   const CudaExecutor* cuda() const { return cuda_; }
+  // Path of the module with this environment on the emulated GPU (wd/emulator/module.h). It may not exist.
+  const std::string& emulated() const { return emulated_; }
 
  private:
   friend std::unique_ptr<Environment> make_environment(const EnvironmentRow& row);
   const CudaExecutor* cuda_ = nullptr;
+  std::string emulated_;
 };
 
 // One row of the table that CMake generates from wd_add_environment().

@@ -62,6 +62,11 @@ bool run_checks(const Experiment& setup, const CheckOptions& options) {
   }
   for (const CheckResult& result : check_orders(environment, options)) show(result);
   for (const auto& check : {check_resets, check_copies, check_derive}) show(check(environment, options));
+  if (const auto races = check_races(environment, options)) {
+    show(*races);
+  } else {
+    print(line_of("skipped", {"the emulated GPU", concat("there is no ", environment.emulated())}));
+  }
   if (setup.device.is_cuda()) {
     show(check_devices(environment, options));
   } else {

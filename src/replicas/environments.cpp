@@ -1,4 +1,8 @@
 // environments.cpp: finds environments, and their state fields, by name.
+#include <dlfcn.h>
+
+#include <filesystem>
+
 #include "src/base/program_name.h"
 #include "src/base/suggest.h"
 #include "wd/environment.h"
@@ -19,6 +23,12 @@ const EnvironmentRow& find_environment(std::string_view name) {
 std::unique_ptr<Environment> make_environment(const EnvironmentRow& row) {
   std::unique_ptr<Environment> environment = row.make();
   if (row.cuda != nullptr) environment->cuda_ = row.cuda();
+  // The modules of a library or program are in a folder beside it.
+  Dl_info info;
+  if (dladdr(reinterpret_cast<const void*>(row.make), &info) != 0) {
+    const std::filesystem::path binary = std::filesystem::weakly_canonical(info.dli_fname);
+    environment->emulated_ = binary.parent_path() / "wd_emulated" / concat(row.name, ".so");
+  }
   return environment;
 }
 

@@ -9,7 +9,7 @@
 #include "tests/emulation/orders.h"
 #include "wd/detail/cuda_executor.cuh"
 
-namespace emulation {
+namespace wd::emulation {
 namespace {
 
 using testing::HasSubstr;
@@ -373,4 +373,4 @@ TEST(EmulatedGpu, LetsExceptionsThrough) {
 }
 
 }  // namespace
-}  // namespace emulation
+}  // namespace wd::emulation

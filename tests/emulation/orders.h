@@ -5,9 +5,9 @@
 
 #include <string>
 
-#include "tests/emulation/emulation.h"
+#include "wd/emulator/emulation.h"
 
-namespace emulation {
+namespace wd::emulation {
 
 struct NamedOrder {
   const char* name;
@@ -22,4 +22,4 @@ inline constexpr NamedOrder kOrders[] = {{"Forward", Order::kForward},
 
 inline void set_order(const NamedOrder& order) { set_order(order.order, order.seed); }
 
-}  // namespace emulation
+}  // namespace wd::emulation

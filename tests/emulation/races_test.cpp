@@ -1,6 +1,6 @@
 // races_test.cpp: accesses that no barrier orders are found, whatever order the threads run in, and the
 // others are not.
-#include "tests/emulation/races.h"
+#include "src/emulator/races.h"
 
 #include <gmock/gmock.h>
 
@@ -9,7 +9,7 @@
 #include "tests/emulation/orders.h"
 #include "wd/detail/cuda_executor.cuh"
 
-namespace emulation {
+namespace wd::emulation {
 namespace {
 
 using testing::AllOf;
@@ -216,4 +216,4 @@ INSTANTIATE_TEST_SUITE_P(Orders, RacesTest, testing::ValuesIn(kOrders),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace
-}  // namespace emulation
+}  // namespace wd::emulation

@@ -4,7 +4,7 @@
 
 #include "tests/emulation/emulated_memory.h"
 #include "tests/emulation/orders.h"
-#include "tests/emulation/races.h"
+#include "src/emulator/races.h"
 
 namespace wd {
 namespace {

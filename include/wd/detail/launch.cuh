@@ -1,6 +1,6 @@
 // launch.cuh: launches and shared memory: the parts of CUDA that are not C++; device sources use only these.
 //
-// The emulated GPU (tests/emulation) has a header of the same name, which its compiler finds first.
+// The emulated GPU (include/wd/emulator) has a header of the same name, which its compiler finds first.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "tests/emulation/emulation.h"
-#include "tests/emulation/fiber.h"
+#include "wd/emulator/emulation.h"
+#include "src/emulator/fiber.h"
 
-namespace emulation {
+namespace wd::emulation {
 
 // Chooses what runs next, in the requested order.
 class Orderly {
@@ -84,4 +84,4 @@ class Block {
   std::vector<Warp> warps_;
 };
 
-}  // namespace emulation
+}  // namespace wd::emulation

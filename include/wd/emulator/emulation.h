@@ -1,7 +1,7 @@
 // emulation.h: a GPU on the CPU. Runs the blocks of a grid one after another and the threads of a block as
 // fibers of the calling thread. Rejects everything that a GPU would reject, hang in or leave undefined.
 //
-// Device sources see it through the headers in tests/emulation/include, and tests through this header
+// Device sources see it through the headers in wd/emulator/cuda, and tests through this header
 // (docs/design/0018-emulated-gpu.md).
 #pragma once
 
@@ -12,7 +12,7 @@
 #include <source_location>
 #include <stdexcept>
 
-namespace emulation {
+namespace wd::emulation {
 
 // Limits of sm_90.
 inline constexpr unsigned kMaxThreads = 1024;  // per block
@@ -68,6 +68,9 @@ inline Here here;
 // error. `kernel` is the address that was passed to allow_shared().
 void run(const void* kernel, const Grid& grid, const std::function<void()>& body);
 Error allow_shared(const void* kernel, std::size_t bytes);
+// What the device says that a kernel may request; kMaxSharedBytes at first.
+void set_opt_in_shared(std::size_t bytes);
+std::size_t opt_in_shared();
 Error take_error();
 
 // Memory of the block of the running thread. All bits are 1 when a block begins: NaN, -1, true.
@@ -97,4 +100,4 @@ void at_atomic(const void* address, std::size_t bytes, const void* caller);
 // Throws BadAccess if these bytes are shared memory which the block does not have.
 void check_shared(const void* address, std::size_t bytes);
 
-}  // namespace emulation
+}  // namespace wd::emulation

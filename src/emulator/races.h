@@ -25,7 +25,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace emulation {
+namespace wd::emulation {
 
 using Place = std::source_location;
 
@@ -139,4 +139,4 @@ class Races {
   Page* last_ = nullptr;
 };
 
-}  // namespace emulation
+}  // namespace wd::emulation

@@ -6,7 +6,7 @@
 #include <csetjmp>
 #include <cstddef>
 
-namespace emulation {
+namespace wd::emulation {
 
 // Objects on the stack of a forgotten fiber are not destroyed.
 class Fiber {
@@ -35,4 +35,4 @@ class Fiber {
   std::jmp_buf paused_;
 };
 
-}  // namespace emulation
+}  // namespace wd::emulation

@@ -4,11 +4,11 @@
 // With _FORTIFY_SOURCE, longjmp() can only go up the stack.
 #undef _FORTIFY_SOURCE
 
-#include "tests/emulation/fiber.h"
+#include "src/emulator/fiber.h"
 
 #include <stdexcept>
 
-namespace emulation {
+namespace wd::emulation {
 
 namespace {
 
@@ -46,4 +46,4 @@ void Fiber::pause() {
   if (_setjmp(running->paused_) == 0) _longjmp(resumed, 1);
 }
 
-}  // namespace emulation
+}  // namespace wd::emulation

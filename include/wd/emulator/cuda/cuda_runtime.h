@@ -1,12 +1,12 @@
 // cuda_runtime.h: the parts of CUDA that device sources use, for a C++ compiler; they run on the emulated GPU
-// (tests/emulation/emulation.h).
+// (wd/emulator/emulation.h).
 #pragma once
 
 #include <math.h>
 
 #include <cstddef>
 
-#include "tests/emulation/emulation.h"
+#include "wd/emulator/emulation.h"
 
 #define __host__
 #define __device__
@@ -34,27 +34,27 @@ struct dim3 {
   unsigned x, y, z;
 };
 
-inline const emulation::Index& threadIdx = emulation::here.thread;
-inline const emulation::Index& blockIdx = emulation::here.block;
-inline const emulation::Index& blockDim = emulation::here.block_dim;
-inline const emulation::Index& gridDim = emulation::here.grid_dim;
+inline const wd::emulation::Index& threadIdx = wd::emulation::here.thread;
+inline const wd::emulation::Index& blockIdx = wd::emulation::here.block;
+inline const wd::emulation::Index& blockDim = wd::emulation::here.block_dim;
+inline const wd::emulation::Index& gridDim = wd::emulation::here.grid_dim;
 
-inline void __syncthreads(emulation::Place place = emulation::Place::current()) {
-  emulation::meet_block(place);
+inline void __syncthreads(wd::emulation::Place place = wd::emulation::Place::current()) {
+  wd::emulation::meet_block(place);
 }
-inline void __syncwarp(unsigned mask = ~0u, emulation::Place place = emulation::Place::current()) {
-  emulation::meet_lanes(mask, place);
+inline void __syncwarp(unsigned mask = ~0u, wd::emulation::Place place = wd::emulation::Place::current()) {
+  wd::emulation::meet_lanes(mask, place);
 }
 inline float __shfl_xor_sync(unsigned mask, float value, int lanes,
-                             emulation::Place place = emulation::Place::current()) {
-  const unsigned from = emulation::here.thread.x % 32 ^ static_cast<unsigned>(lanes);
-  return static_cast<float>(emulation::exchange(mask, value, from, place));
+                             wd::emulation::Place place = wd::emulation::Place::current()) {
+  const unsigned from = wd::emulation::here.thread.x % 32 ^ static_cast<unsigned>(lanes);
+  return static_cast<float>(wd::emulation::exchange(mask, value, from, place));
 }
 
 // Threads switch only where they meet, so these operations are atomic.
 #define WD_EMULATED_ATOMIC(name, T, changed)                                        \
   [[gnu::no_sanitize("thread"), gnu::noinline]] inline T name(T* target, T value) { \
-    emulation::at_atomic(target, sizeof(T), __builtin_return_address(0));           \
+    wd::emulation::at_atomic(target, sizeof(T), __builtin_return_address(0));           \
     const T before = *target;                                                       \
     *target = changed;                                                              \
     return before;                                                                  \
@@ -63,13 +63,13 @@ WD_EMULATED_ATOMIC(atomicAdd, int, before + value)
 WD_EMULATED_ATOMIC(atomicAdd, unsigned long long, before + value)
 WD_EMULATED_ATOMIC(atomicMin, long long, value < before ? value : before)
 #undef WD_EMULATED_ATOMIC
-inline void __threadfence() { emulation::fence(); }
+inline void __threadfence() { wd::emulation::fence(); }
 inline double __ldcg(const double* from) { return *from; }
 
 using cudaStream_t = struct CUstream_st*;  // a dummy: launches return when they are finished
 
 enum cudaError_t { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorInvalidConfiguration = 9 };
-inline cudaError_t cudaGetLastError() { return static_cast<cudaError_t>(emulation::take_error()); }
+inline cudaError_t cudaGetLastError() { return static_cast<cudaError_t>(wd::emulation::take_error()); }
 inline const char* cudaGetErrorName(cudaError_t error) {
   return error == cudaSuccess             ? "cudaSuccess"
          : error == cudaErrorInvalidValue ? "cudaErrorInvalidValue"
@@ -87,12 +87,12 @@ inline cudaError_t cudaGetDevice(int* device) {
 }
 enum cudaDeviceAttr { cudaDevAttrMaxSharedMemoryPerBlockOptin };
 inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
-  *value = emulation::kMaxSharedBytes;
+  *value = static_cast<int>(wd::emulation::opt_in_shared());
   return cudaSuccess;
 }
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
 template <typename... Parameters>
 cudaError_t cudaFuncSetAttribute(void (*kernel)(Parameters...), cudaFuncAttribute, int bytes) {
   return static_cast<cudaError_t>(
-      emulation::allow_shared(reinterpret_cast<const void*>(kernel), static_cast<std::size_t>(bytes)));
+      wd::emulation::allow_shared(reinterpret_cast<const void*>(kernel), static_cast<std::size_t>(bytes)));
 }

@@ -1,15 +1,15 @@
 // races.cpp: remembers who accessed which byte, and compares.
-#include "tests/emulation/races.h"
+#include "src/emulator/races.h"
 
 #include <dlfcn.h>
 
 #include <algorithm>
 #include <cstdio>
 
-#include "tests/emulation/emulation.h"
+#include "wd/emulator/emulation.h"
 #include "wd/error.h"
 
-namespace emulation {
+namespace wd::emulation {
 
 namespace {
 
@@ -299,4 +299,4 @@ void Races::report(std::uintptr_t address, Id earlier, bool wrote, std::uint32_t
              access_of(id, writes, at));
 }
 
-}  // namespace emulation
+}  // namespace wd::emulation

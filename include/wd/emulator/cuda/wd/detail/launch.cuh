@@ -7,7 +7,7 @@
 #include <source_location>
 #include <type_traits>
 
-#define WD_SHARED(Type, name) auto& name = ::emulation::shared<std::type_identity_t<Type>>([] {})
+#define WD_SHARED(Type, name) auto& name = ::wd::emulation::shared<std::type_identity_t<Type>>([] {})
 
 namespace wd::cuda {
 
@@ -18,12 +18,12 @@ struct LaunchShape {
   std::size_t shared = 0;
 };
 
-// Runs the kernel. Throws emulation::Divergence.
+// Runs the kernel. Throws wd::emulation::Divergence.
 template <typename... Parameters>
 void launch(void (*kernel)(Parameters...), const LaunchShape& shape,
             const std::type_identity_t<Parameters>&... args) {
   const dim3& grid = shape.grid;
-  emulation::run(reinterpret_cast<const void*>(kernel),
+  wd::emulation::run(reinterpret_cast<const void*>(kernel),
                  {{grid.x, grid.y, grid.z}, shape.threads, shape.shared}, [&] { kernel(args...); });
 }
 
@@ -35,7 +35,7 @@ inline float exchange_xor(unsigned mask, float value, int lanes, Place place) {
   return __shfl_xor_sync(mask, value, lanes, place);
 }
 
-using emulation::at_item;
-using emulation::dynamic_shared;
+using wd::emulation::at_item;
+using wd::emulation::dynamic_shared;
 
 }  // namespace wd::cuda

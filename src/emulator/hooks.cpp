@@ -5,11 +5,11 @@
 #include <exception>
 #include <utility>
 
-#include "tests/emulation/emulation.h"
-#include "tests/emulation/races.h"
+#include "wd/emulator/emulation.h"
+#include "src/emulator/races.h"
 #include "wd/error.h"
 
-namespace emulation {
+namespace wd::emulation {
 
 namespace {
 
@@ -53,7 +53,7 @@ void at_atomic(const void* address, std::size_t bytes, const void* caller) {
   });
 }
 
-}  // namespace emulation
+}  // namespace wd::emulation
 
 // The compiler calls these names.
 #define WD_HOOK(name, bytes, writes, aligned)                                           \

@@ -1,5 +1,5 @@
 // block.cpp: runs each thread until it waits, and continues threads when all have arrived.
-#include "tests/emulation/block.h"
+#include "src/emulator/block.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -10,10 +10,10 @@
 #include <string_view>
 #include <utility>
 
-#include "tests/emulation/races.h"
+#include "src/emulator/races.h"
 #include "wd/error.h"
 
-namespace emulation {
+namespace wd::emulation {
 
 namespace {
 
@@ -217,4 +217,4 @@ std::string Block::where(unsigned number) const {
   return concat("thread ", number, " has ended", met ? ", after it met others at " : "", at);
 }
 
-}  // namespace emulation
+}  // namespace wd::emulation

@@ -1,5 +1,5 @@
 // emulation.cpp: the limits of a launch, its shared memory, and its blocks, which run one after another.
-#include "tests/emulation/emulation.h"
+#include "wd/emulator/emulation.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "tests/emulation/block.h"
-#include "tests/emulation/races.h"
+#include "src/emulator/block.h"
+#include "src/emulator/races.h"
 #include "wd/error.h"
 
-namespace emulation {
+namespace wd::emulation {
 
 namespace {
 
@@ -123,6 +123,12 @@ class Gpu {
 
 }  // namespace
 
+namespace {
+std::size_t opt_in = kMaxSharedBytes;
+}
+void set_opt_in_shared(std::size_t bytes) { opt_in = bytes; }
+std::size_t opt_in_shared() { return opt_in; }
+
 void set_order(Order order, std::uint64_t seed) { Gpu::instance().order().set(order, seed); }
 
 void run(const void* kernel, const Grid& grid, const std::function<void()>& body) {
@@ -152,4 +158,4 @@ void fence() { Races::instance().fence(); }
 void fail(std::exception_ptr failure) { Gpu::instance().block().fail(std::move(failure)); }
 void check_shared(const void* address, std::size_t bytes) { Gpu::instance().check_shared(address, bytes); }
 
-}  // namespace emulation
+}  // namespace wd::emulation
