@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "wd/emulator/emulation.h"
 #include "src/emulator/fiber.h"
+#include "wd/emulator/emulation.h"
 
 namespace wd::emulation {
 

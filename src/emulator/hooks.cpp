@@ -5,8 +5,8 @@
 #include <exception>
 #include <utility>
 
-#include "wd/emulator/emulation.h"
 #include "src/emulator/races.h"
+#include "wd/emulator/emulation.h"
 #include "wd/error.h"
 
 namespace wd::emulation {
@@ -56,9 +56,9 @@ void at_atomic(const void* address, std::size_t bytes, const void* caller) {
 }  // namespace wd::emulation
 
 // The compiler calls these names.
-#define WD_HOOK(name, bytes, writes, aligned)                                           \
-  void __tsan_##name##bytes(void* address) {                                            \
-    emulation::at_access(address, bytes, writes, aligned, __builtin_return_address(0)); \
+#define WD_HOOK(name, bytes, writes, aligned)                                               \
+  void __tsan_##name##bytes(void* address) {                                                \
+    wd::emulation::at_access(address, bytes, writes, aligned, __builtin_return_address(0)); \
   }
 #define WD_HOOKS(bytes)                        \
   WD_HOOK(read, bytes, false, true)            \
@@ -100,10 +100,10 @@ WD_HOOKS(4)
 WD_HOOKS(8)
 WD_HOOKS(16)
 void __tsan_read_range(void* address, std::size_t bytes) {
-  emulation::at_access(address, bytes, false, false, __builtin_return_address(0));
+  wd::emulation::at_access(address, bytes, false, false, __builtin_return_address(0));
 }
 void __tsan_write_range(void* address, std::size_t bytes) {
-  emulation::at_access(address, bytes, true, false, __builtin_return_address(0));
+  wd::emulation::at_access(address, bytes, true, false, __builtin_return_address(0));
 }
 void __tsan_vptr_update(void**, void*) {}
 void __tsan_vptr_read(void**) {}

@@ -49,14 +49,14 @@ std::optional<StepFault> step(const CudaExecutor& executor, const void* params, 
 }  // namespace wd::emulation
 
 // Defines the function that the module of an environment exports. After WD_DEFINE_CUDA_ENVIRONMENT().
-#define WD_DEFINE_EMULATED_ENVIRONMENT(name, Struct)                                                            \
-  WD_DEFINE_CUDA_ENVIRONMENT(name, Struct)                                                                      \
-  extern "C" [[gnu::visibility("default")]] const wd::emulation::Module* wd_emulated_environment();             \
-  const wd::emulation::Module* wd_emulated_environment() {                                                      \
-    static const wd::emulation::Module module{[](const void* params, const wd::StateLayout& layout,             \
-                                                 const wd::StepView& view,                                      \
-                                                 const wd::emulation::StepOptions& options) {                   \
-      return wd::emulation::step(*wd::detail::cuda_executor_##name(), params, layout, view, options);           \
-    }};                                                                                                         \
-    return &module;                                                                                             \
+#define WD_DEFINE_EMULATED_ENVIRONMENT(name, Struct)                                                  \
+  WD_DEFINE_CUDA_ENVIRONMENT(name, Struct)                                                            \
+  extern "C" [[gnu::visibility("default")]] const wd::emulation::Module* wd_emulated_environment();   \
+  const wd::emulation::Module* wd_emulated_environment() {                                            \
+    static const wd::emulation::Module module{[](const void* params, const wd::StateLayout& layout,   \
+                                                 const wd::StepView& view,                            \
+                                                 const wd::emulation::StepOptions& options) {         \
+      return wd::emulation::step(*wd::detail::cuda_executor_##name(), params, layout, view, options); \
+    }};                                                                                               \
+    return &module;                                                                                   \
   }

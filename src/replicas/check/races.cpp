@@ -54,7 +54,8 @@ struct Memory {
            std::less<>()(address, static_cast<const std::byte*>(from) + bytes);
   }
   std::size_t offset(const void* address) const {
-    return static_cast<std::size_t>(static_cast<const std::byte*>(address) - static_cast<const std::byte*>(from));
+    return static_cast<std::size_t>(static_cast<const std::byte*>(address) -
+                                    static_cast<const std::byte*>(from));
   }
 };
 
@@ -121,9 +122,11 @@ std::optional<CheckResult> check_races(const Environment& environment, const Che
     StepView view = gpu.begin_step();
     view.scratch = scratch.data();
     const WatchedCall call([] { return "the emulated GPU"; });
-    const auto fault =
-        module.step(environment.params(), layout, view,
-                    {.order = static_cast<emulation::Order>(step % 3), .seed = options.seed, .races = true, .in_place = true});
+    const auto fault = module.step(environment.params(), layout, view,
+                                   {.order = static_cast<emulation::Order>(step % 3),
+                                    .seed = options.seed,
+                                    .races = true,
+                                    .in_place = true});
     std::string found;
     if (fault && fault->address != nullptr)
       found = concat("a race on ", name_of(fault->address, gpu, scratch), ": ", text_of(fault->first), "; ",
