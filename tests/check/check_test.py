@@ -66,6 +66,37 @@ def test_every_fault_is_found(fault):
         assert words in failed(output), output
 
 
+# Races that change no bit on the CPU, and the words that must be reported: data, both items, the line.
+RACES = {
+    "flag": ["state field 'flag'", "f(0) writes it", "f(1) writes it", "racy.cu:53"],
+    "count": ["state field 'moves'", "racy.cu:54"],
+    "max": ["state field 'best'", "racy.cu:55"],
+    "twins": ["state field 'seen' of agent 1", "f(0) writes it", "f(1) writes it", "racy.cu:56"],
+    "rewrite": ["state field 'x' of agent", "reads it", "writes it", "racy.cu:57"],
+    "scratch": ["scratch field 'limit'", "racy.cu:58"],
+    "reward": ["the reward of player", "racy.cu:59"],
+    "row": ["the observation of player", "racy.cu:"],
+    "pair": ["state field 'seen' of agent 0", "f(0, 0) writes it", "f(0, 1) writes it", "racy.cu:63"],
+    "plain": ["state field 'flag'", "racy.cu:50"],
+}
+
+
+@pytest.mark.parametrize("race", RACES)
+def test_every_race_is_found_on_the_emulated_gpu(race):
+    code, output = check(FAULTY, "--env", "racy", "--set", f"env.race={race}")
+    assert code == 1, output
+    failures = [line for line in output.splitlines() if line.startswith("FAILED")]
+    assert len(failures) == 1 and "the emulated GPU" in failures[0], output  # no other check sees it
+    for words in RACES[race]:
+        assert words in failures[0], failures[0]
+
+
+def test_a_game_without_races_passes_on_the_emulated_gpu():
+    code, output = check(FAULTY, "--env", "racy")
+    assert code == 0, output
+    assert re.search(r"^ok +the emulated GPU: races, same bits +\d+ steps", output, re.M), output
+
+
 # Calls that do not end, and the location that must be reported.
 ENDLESS = {
     "loop": "step 1: step(), phase 1: has not ended for 5 s",
