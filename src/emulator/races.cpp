@@ -34,16 +34,23 @@ std::string line_of(std::uint32_t at) {
   Dl_info info;
   if (dladdr(reinterpret_cast<void*>(address), &info) == 0 || info.dli_fname == nullptr) return "";
   char command[4352];
-  std::snprintf(command, sizeof command, "addr2line -e '%s' %#zx 2>/dev/null", info.dli_fname,
+  std::snprintf(command, sizeof command, "addr2line -i -e '%s' %#zx 2>/dev/null", info.dli_fname,
                 address - reinterpret_cast<std::uintptr_t>(info.dli_fbase));
   std::FILE* const pipe = popen(command, "r");
   if (pipe == nullptr) return "";
-  char line[4096] = "";
-  const bool read = std::fgets(line, sizeof line, pipe) != nullptr;
+  // Callers follow the functions that were inlined into them. The first line outside of the contract's own
+  // headers is the author's.
+  std::string innermost, found;
+  char line[4096];
+  while (std::fgets(line, sizeof line, pipe) != nullptr) {
+    std::string place = line;
+    place.erase(std::min(place.find_first_of("\n ("), place.size()));  // "(discriminator 3)"
+    if (place.empty() || place[0] == '?') continue;
+    if (innermost.empty()) innermost = place;
+    if (found.empty() && place.find("/include/wd/") == std::string::npos) found = place;
+  }
   pclose(pipe);
-  std::string found = read ? line : "";
-  found.erase(std::min(found.find_first_of("\n ("), found.size()));  // "(discriminator 3)"
-  return found.empty() || found[0] == '?' ? "" : found;
+  return found.empty() ? innermost : found;
 }
 
 std::string describe(const Race::Access& access) {

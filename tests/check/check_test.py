@@ -74,7 +74,7 @@ RACES = {
     "twins": ["state field 'seen' of agent 1", "f(0) writes it", "f(1) writes it", "racy.cu:56"],
     "rewrite": ["state field 'x' of agent", "reads it", "writes it", "racy.cu:57"],
     "scratch": ["scratch field 'limit'", "racy.cu:58"],
-    "reward": ["the reward of player", "racy.cu:59"],
+    "reward": ["scratch memory of the executor", "racy.cu:59"],
     "row": ["the observation of player", "racy.cu:"],
     "pair": ["state field 'seen' of agent 0", "f(0, 0) writes it", "f(0, 1) writes it", "racy.cu:63"],
     "plain": ["state field 'flag'", "racy.cu:50"],
@@ -85,7 +85,8 @@ RACES = {
 def test_every_race_is_found_on_the_emulated_gpu(race):
     code, output = check(FAULTY, "--env", "racy", "--set", f"env.race={race}")
     assert code == 1, output
-    failures = [line for line in output.splitlines() if line.startswith("FAILED")]
+    # Real threads come upon some of them by chance.
+    failures = [line for line in output.splitlines() if line.startswith("FAILED") and "on three threads" not in line]
     assert len(failures) == 1 and "the emulated GPU" in failures[0], output  # no other check sees it
     for words in RACES[race]:
         assert words in failures[0], failures[0]

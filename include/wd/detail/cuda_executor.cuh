@@ -276,7 +276,7 @@ void launch_step(const typename Env::Params& params, const StateLayout& layout, 
   cuda::launch(kernel,
                {static_cast<unsigned>(blocks), static_cast<unsigned>(threads), stream, staged ? wanted : 0},
                params, slots_of<Env>(layout), view, shape_of(layout), layout.scratch_bytes,
-               static_cast<std::uint32_t>(stage_rows ? with_rows - each : 0), staged);
+               static_cast<std::uint32_t>(staged && stage_rows ? with_rows - each : 0), staged);
   check_cuda(cudaGetLastError(), "environment step kernel");
 }
 

@@ -123,7 +123,7 @@ std::optional<CheckResult> check_races(const Environment& environment, const Che
     view.scratch = scratch.data();
     const WatchedCall call([] { return "the emulated GPU"; });
     const auto fault = module.step(environment.params(), layout, view,
-                                   {.order = static_cast<emulation::Order>(step % 3),
+                                   {.order = static_cast<emulation::Order>((step + 2) % 3),
                                     .seed = options.seed,
                                     .races = true,
                                     .in_place = true});
