@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 
 #include "wd/emulator/emulation.h"
 #include "wd/error.h"
@@ -33,6 +34,7 @@ std::string line_of(std::uint32_t at) {
   const std::uintptr_t address = base() + at - 1;  // within the call, not after it
   Dl_info info;
   if (dladdr(reinterpret_cast<void*>(address), &info) == 0 || info.dli_fname == nullptr) return "";
+  if (std::strchr(info.dli_fname, '\'') != nullptr) return "";  // the shell would end the path there
   char command[4352];
   std::snprintf(command, sizeof command, "addr2line -i -e '%s' %#zx 2>/dev/null", info.dli_fname,
                 address - reinterpret_cast<std::uintptr_t>(info.dli_fbase));

@@ -2,6 +2,7 @@
 # and trains.
 import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -21,6 +22,11 @@ def run(*command, **options):
     result = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)
     assert result.returncode == 0, f"{' '.join(map(str, command))}\n{result.stdout}"
     return result.stdout
+
+
+EMULATED = "WD_SANITIZE:STRING=\n" in (BUILD / "CMakeCache.txt").read_text()
+STEP = "s.heading[i] += p.max_turn"
+RACE = (STEP, f"s.target[0] = 1;\n      {STEP}")  # every agent writes the same value: no order shows it
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +62,26 @@ def test_settings_beside_the_environment_are_found(program):
 
 
 def test_example_keeps_the_contract(program):
-    run(program, "check", "--env", program.name, "--seconds", "1")
+    found = run(program, "check", "--env", program.name, "--seconds", "1")
+    if EMULATED:
+        assert re.search(r"^ok +the emulated GPU: races, same bits", found, re.M), found
+
+
+@pytest.mark.skipif(not EMULATED, reason="builds with a sanitizer have no emulated GPU")
+def test_installed_environments_are_checked_on_the_emulated_gpu(prefix, tmp_path):
+    found = run(prefix / "bin" / "wdtrain", "check", "--env", "cartpole", "--seconds", "1", cwd=tmp_path)
+    assert re.search(r"^ok +the emulated GPU: races, same bits", found, re.M), found
+
+
+@pytest.mark.skipif(not EMULATED, reason="builds with a sanitizer have no emulated GPU")
+def test_a_race_in_ones_own_environment_is_found(prefix, tmp_path):
+    project = tmp_path / "chase"
+    result = changed_example(prefix, project, *RACE)
+    assert result.returncode == 0, result.stderr
+    run("cmake", "--build", project / "build")
+    command = [project / "build" / "chase", "check", "--env", "chase", "--seconds", "1"]
+    found = subprocess.run(command, text=True, capture_output=True)
+    assert found.returncode == 1 and "state field 'target' of agent 0" in found.stdout, found.stdout + found.stderr
 
 
 def test_example_knows_its_own_and_the_bundled_environments(program):
