@@ -122,6 +122,8 @@ def test_a_call_that_does_not_end_is_named_and_ended(fault):
 def test_a_difference_is_shown_with_digits_that_differ_and_its_usual_cause():
     _, output = check(FAULTY, "--env", "faulty", "--set", "env.fault=push")
     for line in failed(output).splitlines():
+        if line.startswith("the emulated GPU"):  # it finds the race before a difference
+            continue
         x, y = re.search(r" is (\S+), and ([^;]+)", line).groups()
         assert x != y, line
         assert line.endswith("; a phase reads or writes what another of its iterations writes") or "three threads" in line

@@ -1,5 +1,5 @@
-// racy.cu: a game with races that do not change a bit on the CPU, in any order of its agents; `wdtrain check` finds
-// them on the emulated GPU.
+// racy.cu: a game with races that do not change a bit on the CPU, in any order of its agents. `wdtrain check`
+// finds them on the emulated GPU.
 #include <wd/env.h>
 
 struct Racy {

@@ -1,6 +1,6 @@
 // executor_test.cpp: compares the CUDA executor on the emulated GPU with the CPU executor.
-#include "tests/emulation/orders.h"
 #include "src/emulator/races.h"
+#include "tests/emulation/orders.h"
 #include "tests/parity/executor_cases.h"
 
 namespace wd::parity {

@@ -2,9 +2,9 @@
 // threads.
 #include "tests/kernels/twins.h"
 
+#include "src/emulator/races.h"
 #include "tests/emulation/emulated_memory.h"
 #include "tests/emulation/orders.h"
-#include "src/emulator/races.h"
 
 namespace wd {
 namespace {

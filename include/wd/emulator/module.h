@@ -1,7 +1,7 @@
 // module.h: an environment on the emulated GPU, in a shared library of its own: `wdtrain check` loads it.
 //
 // wd_add_environment() compiles the environment a second time for it, with an instruction at each access
-// (docs/design/0018-emulated-gpu.md). It is not linked into programs, which therefore stay as fast as they are.
+// (docs/design/0018-emulated-gpu.md). It is not linked into programs, so they stay as fast as they are.
 #pragma once
 
 #include <cstdint>

@@ -54,7 +54,7 @@ inline float __shfl_xor_sync(unsigned mask, float value, int lanes,
 // Threads switch only where they meet, so these operations are atomic.
 #define WD_EMULATED_ATOMIC(name, T, changed)                                        \
   [[gnu::no_sanitize("thread"), gnu::noinline]] inline T name(T* target, T value) { \
-    wd::emulation::at_atomic(target, sizeof(T), __builtin_return_address(0));           \
+    wd::emulation::at_atomic(target, sizeof(T), __builtin_return_address(0));       \
     const T before = *target;                                                       \
     *target = changed;                                                              \
     return before;                                                                  \

@@ -24,7 +24,7 @@ void launch(void (*kernel)(Parameters...), const LaunchShape& shape,
             const std::type_identity_t<Parameters>&... args) {
   const dim3& grid = shape.grid;
   wd::emulation::run(reinterpret_cast<const void*>(kernel),
-                 {{grid.x, grid.y, grid.z}, shape.threads, shape.shared}, [&] { kernel(args...); });
+                     {{grid.x, grid.y, grid.z}, shape.threads, shape.shared}, [&] { kernel(args...); });
 }
 
 using Place = std::source_location;
