@@ -28,11 +28,11 @@ def test_tag_continuous_small(tmp_path, seed):
     train(tmp_path / "run", "tag_continuous_small.yaml", seed)
     trained, random = (p["statistics"]["tags"] for p in play(tmp_path / "run", "tagger", "random"))
     print(f"tags: trained {trained}, random {random}")
-    assert trained["mean"] >= 1.8 * random["mean"]
+    assert trained["mean"] >= 1.65 * random["mean"]
     assert trained["low"] > random["high"]
     trained, random = (p["statistics"]["survival"] for p in play(tmp_path / "run", "runner", "scripted"))
     print(f"survival: trained {trained}, random {random}")
-    assert trained["mean"] >= 2.3 * random["mean"]
+    assert trained["mean"] >= 2.1 * random["mean"]
     assert trained["low"] > random["high"]
 
 
