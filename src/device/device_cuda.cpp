@@ -9,6 +9,7 @@
 
 #include "src/base/host.h"
 #include "src/device/device.h"
+#include "src/device/tensor_device.h"
 #include "wd/error.h"
 
 namespace wd {
@@ -33,6 +34,8 @@ std::string gpu_identity(int index) {
 }
 
 void use_gpu(int index) { c10::cuda::set_device(static_cast<c10::DeviceIndex>(index)); }
+
+at::DeviceType gpu_type() { return at::kCUDA; }
 
 int count_gpus() { return c10::cuda::device_count(); }
 

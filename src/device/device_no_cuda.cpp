@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "src/device/device.h"
+#include "src/device/tensor_device.h"
 
 namespace wd {
 
@@ -12,6 +13,7 @@ std::string why_no_gpu() { return "this program was built without CUDA (configur
 std::string gpu_name(int) { return "unknown GPU"; }
 std::string gpu_identity(int) { return "unknown GPU"; }
 void use_gpu(int) {}
+at::DeviceType gpu_type() { return at::kCUDA; }
 int count_gpus() { return 0; }
 
 Queue current_queue(Device device) {

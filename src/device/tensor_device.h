@@ -7,12 +7,16 @@
 
 namespace wd {
 
+// torch's type of a GPU. device_cuda.cpp and its counterparts implement it.
+at::DeviceType gpu_type();
+
 inline Device device_holding(const at::Tensor& tensor) {
-  return tensor.is_cuda() ? Device{DeviceKind::kCuda, static_cast<int>(tensor.get_device())} : Device{};
+  const at::Device device = tensor.device();
+  return device.type() == gpu_type() ? Device{DeviceKind::kCuda, static_cast<int>(device.index())} : Device{};
 }
 
 inline at::Device torch_device(Device device) {
-  return device.is_cuda() ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(device.index))
+  return device.is_cuda() ? at::Device(gpu_type(), static_cast<c10::DeviceIndex>(device.index))
                           : at::Device(at::kCPU);
 }
 

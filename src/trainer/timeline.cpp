@@ -8,6 +8,8 @@
 #include <chrono>
 #include <vector>
 
+#include "src/device/tensor_device.h"
+
 namespace wd {
 
 namespace {
@@ -22,11 +24,9 @@ struct Timeline::Impl {
   std::vector<c10::Event> events;  // CUDA: one per mark, reused; the first begins the first piece
   std::vector<Phase> phases;       // of the pieces between events
 
-  c10::Device place() const { return {c10::kCUDA, static_cast<c10::DeviceIndex>(device.index)}; }
-
   void record(std::size_t i) {
-    while (events.size() <= i) events.emplace_back(c10::kCUDA, c10::EventFlag::BACKEND_DEFAULT);
-    events[i].record(c10::impl::VirtualGuardImpl(c10::kCUDA).getStream(place()));
+    while (events.size() <= i) events.emplace_back(gpu_type(), c10::EventFlag::BACKEND_DEFAULT);
+    events[i].record(c10::impl::VirtualGuardImpl(gpu_type()).getStream(torch_device(device)));
   }
   void collect() {
     if (phases.empty()) return;

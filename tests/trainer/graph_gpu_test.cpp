@@ -1,70 +1,22 @@
 // graph_gpu_test.cpp: training replayed from CUDA graphs gives the same results and does not touch the host.
-#include <ATen/ATen.h>
-#include <gtest/gtest.h>
-
-#include <cmath>
-
 #include "src/device/device.h"
-#include "src/device/graph.h"
 #include "src/device/strict.h"
-#include "src/trainer/injected_faults.h"
 #include "tests/kernels/cuda_memory.h"
-#include "tests/support.h"
-#include "wd/trainer.h"
+#include "tests/trainer/graph_cases.h"
 
 namespace wd {
 namespace {
 
-constexpr Device kGpu = {DeviceKind::kCuda, 0};
-
-struct Case {
-  const char *name, *env, *policy;
-  const char* setting = "trainer.precision=fp32";
-};
-
-class Graphs : public testing::TestWithParam<Case> {
- protected:
-  Experiment setup(bool graphs) const {
-    return make_setup(GetParam().env,
-                      {"trainer.num_envs=64", "trainer.train_batch_size=640", GetParam().setting,
-                       graphs ? "trainer.cuda_graphs=true" : "trainer.cuda_graphs=false", GetParam().policy});
-  }
-};
-
-struct Trained {
-  std::vector<at::Tensor> parameters;
-  std::vector<std::pair<std::string, double>> metrics;
-};
-
-Trained train_with(const Experiment& setup, int iterations) {
-  Trainer trainer(setup.config, *setup.environment, kGpu);
-  Trained result;
-  for (int i = 0; i < iterations; ++i) {
-    trainer.iterate();
-    if (i % 3 != 2) continue;
-    for (const auto& [name, value] : trainer.take_metrics().values())
-      if (!name.starts_with("time/")) result.metrics.emplace_back(name, value);
-  }
-  for (const Policy& policy : trainer.policies()) result.parameters.push_back(policy.parameters().cpu());
-  return result;
-}
+class Graphs : public testing::TestWithParam<GraphCase> {};
 
 TEST_P(Graphs, GiveTheSameBitsAsLaunchesOneByOne) {
   WD_SKIP_WITHOUT_GPU();
-  const Trained off = train_with(setup(false), 9), on = train_with(setup(true), 9);
-  for (std::size_t p = 0; p < off.parameters.size(); ++p)
-    EXPECT_TRUE(at::equal(off.parameters[p], on.parameters[p])) << p;
-  ASSERT_EQ(off.metrics.size(), on.metrics.size());
-  for (std::size_t k = 0; k < off.metrics.size(); ++k) {
-    const auto& [name, value] = off.metrics[k];
-    EXPECT_TRUE(on.metrics[k].second == value || (std::isnan(value) && std::isnan(on.metrics[k].second)))
-        << name << ": " << value << " and " << on.metrics[k].second;
-  }
+  expect_same_bits(train_with(GetParam().setup(false), 9), train_with(GetParam().setup(true), 9));
 }
 
 TEST_P(Graphs, LeaveNothingToTheHost) {
   WD_SKIP_WITHOUT_GPU();
-  const Experiment replayed = setup(true);
+  const Experiment replayed = GetParam().setup(true);
   Trainer trainer(replayed.config, *replayed.environment, kGpu);
   for (int i = 0; i < 3; ++i) trainer.iterate();
   static_cast<void>(trainer.take_metrics());
@@ -77,39 +29,12 @@ TEST_P(Graphs, LeaveNothingToTheHost) {
 
 TEST_P(Graphs, LearnNothingFromWhatIsNotFinite) {
   WD_SKIP_WITHOUT_GPU();
-  const Experiment replayed = setup(true);
-  for (const std::string tensor : {"observation", "reward", "loss", "gradient"}) {
-    Trainer trainer(replayed.config, *replayed.environment, kGpu);
-    for (int i = 0; i < 3; ++i) trainer.iterate();
-    const at::Tensor before = trainer.policies()[0].parameters().cpu();
-    iterate_with_faults(trainer, {}, {.poison = tensor});
-    for (int i = 0; i < 3; ++i) trainer.iterate();
-    EXPECT_TRUE(at::equal(before, trainer.policies()[0].parameters().cpu())) << tensor;
-    EXPECT_THROW(trainer.check(), std::runtime_error) << tensor;
-  }
+  expect_nothing_learned_from_what_is_not_finite(GetParam().setup(true));
 }
 
-// Each branch multiplies 1 by 3 twenty times, starting from the value written before it; the code after it
-// adds the results.
 TEST(Branches, BeginAfterWhatIsThereAndEndBeforeWhatFollows) {
   WD_SKIP_WITHOUT_GPU();
-  const at::Tensor parts = at::zeros({3, 1 << 20}, at::TensorOptions().device(at::kCUDA).dtype(at::kDouble));
-  at::Tensor sum = at::zeros({1 << 20}, parts.options());
-  for (const bool captured : {false, true}) {
-    Graph graph(kGpu, captured);
-    Branches branches(kGpu);
-    for (int i = 0; i < 10; ++i) {
-      graph.run([&] {
-        parts.fill_(1.0);
-        branches.each(3, [&](std::size_t k) {
-          for (int step = 0; step < 20; ++step) parts[static_cast<std::int64_t>(k)].mul_(3.0);
-        });
-        at::sum_out(sum, parts, 0);
-        parts.zero_();
-      });
-      EXPECT_TRUE(at::equal(sum.cpu(), at::full({1 << 20}, 3.0 * std::pow(3.0, 20), at::kDouble))) << i;
-    }
-  }
+  expect_branches_in_order(at::kCUDA);
 }
 
 TEST(StrictDevice, SeesWhatTheHostDoesWithTheGpu) {
@@ -133,25 +58,7 @@ TEST(StrictDevice, SeesWhatTheHostDoesWithTheGpu) {
   EXPECT_FALSE(caught([&] { tensor.add_(1.0f); }));
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Trainings, Graphs,
-    testing::Values(
-        Case{"a2c", "tag_gridworld", "policy={tagger: {algorithm: A2C}, runner: {algorithm: A2C}}"},
-        Case{"kept", "tag_continuous",
-             "policy={tagger: {algorithm: A2C, reuse_activations: true}, runner: {algorithm: A2C}}"},
-        Case{"ppo", "cartpole",
-             "policy={shared: {algorithm: PPO, target_kl: 0.01, lr: [[0, 0.01], [4000, 0.001]]}}"},
-        Case{"gaussian", "pendulum",
-             "policy={shared: {algorithm: PPO, normalize_return: true, gae_lambda: 1}}"},
-        Case{"tf32", "tag_gridworld", "policy={tagger: {algorithm: A2C}, runner: {algorithm: PPO}}",
-             "trainer.precision=tf32"},
-        Case{"bf16", "tag_continuous", "policy={tagger: {algorithm: A2C}, runner: {algorithm: PPO}}",
-             "trainer.precision=bf16"},
-        Case{"tables", "tag_continuous", "policy={tagger: {algorithm: A2C}, runner: {algorithm: PPO}}",
-             "trainer.observations=table"},
-        Case{"no_hidden_layer_bf16", "cartpole", "policy={shared: {algorithm: PPO, model: {fc_dims: []}}}",
-             "trainer.precision=bf16"}),
-    [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Trainings, Graphs, testing::ValuesIn(kGraphCases), name_of);
 
 }  // namespace
 }  // namespace wd

@@ -67,6 +67,8 @@ inline Here here;
 // Runs body() in every thread of the grid. A launch beyond the limits does not run; take_error() reports the
 // error. `kernel` is the address that was passed to allow_shared().
 void run(const void* kernel, const Grid& grid, const std::function<void()>& body);
+// Runs the work when its stream reaches it, or immediately if `stream` is null (src/emulator/streams.h).
+void enqueue(void* stream, std::function<void()> work);
 Error allow_shared(const void* kernel, std::size_t bytes);
 // What the device says that a kernel may request; kMaxSharedBytes at first.
 void set_opt_in_shared(std::size_t bytes);

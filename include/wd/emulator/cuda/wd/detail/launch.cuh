@@ -18,13 +18,14 @@ struct LaunchShape {
   std::size_t shared = 0;
 };
 
-// Runs the kernel. Throws wd::emulation::Divergence.
+// Enqueues the kernel. Throws wd::emulation::Divergence if it runs immediately.
 template <typename... Parameters>
 void launch(void (*kernel)(Parameters...), const LaunchShape& shape,
             const std::type_identity_t<Parameters>&... args) {
-  const dim3& grid = shape.grid;
-  wd::emulation::run(reinterpret_cast<const void*>(kernel),
-                     {{grid.x, grid.y, grid.z}, shape.threads, shape.shared}, [&] { kernel(args...); });
+  const wd::emulation::Grid grid{{shape.grid.x, shape.grid.y, shape.grid.z}, shape.threads, shape.shared};
+  wd::emulation::enqueue(shape.stream, [kernel, grid, ... args = args] {
+    wd::emulation::run(reinterpret_cast<const void*>(kernel), grid, [&] { kernel(args...); });
+  });
 }
 
 using Place = std::source_location;

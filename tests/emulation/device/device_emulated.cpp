@@ -1,0 +1,34 @@
+// device_emulated.cpp: the emulated GPU as the device of a training.
+#include <sys/resource.h>
+
+#include "src/device/device.h"
+#include "src/device/tensor_device.h"
+#include "src/emulator/streams.h"
+
+namespace wd {
+
+std::string why_no_gpu() { return ""; }
+std::string gpu_name(int) { return "emulated GPU"; }
+std::string gpu_identity(int) { return "emulated GPU"; }
+void use_gpu(int) {}
+int count_gpus() { return 1; }
+at::DeviceType gpu_type() { return at::kPrivateUse1; }
+
+Queue current_queue(Device device) {
+  if (!device.is_cuda()) return {};
+  return {true, &emulation::stream(emulation::current_stream())};
+}
+
+void synchronize(Device device) {
+  if (device.is_cuda()) emulation::stream(emulation::current_stream()).synchronize();
+}
+
+std::int64_t peak_memory(Device) {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return std::int64_t{usage.ru_maxrss} * 1024;
+}
+
+std::int64_t used_memory(Device device) { return peak_memory(device); }
+
+}  // namespace wd

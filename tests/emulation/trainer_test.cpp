@@ -1,0 +1,71 @@
+// trainer_test.cpp: whole trainings on the emulated GPU: streams that advance in any order, captured graphs,
+// and freed memory that is overwritten.
+#include "src/emulator/streams.h"
+#include "tests/trainer/graph_cases.h"
+
+namespace wd {
+namespace {
+
+using emulation::Progress;
+using emulation::set_progress;
+
+constexpr int kIterations = 4;
+
+Experiment setup(const GraphCase& of, bool graphs) {
+  std::vector<std::string> size = {"trainer.num_envs=4", "trainer.train_batch_size=32"};
+  if (std::string(of.env) == "tag_continuous")
+    size.insert(size.end(), {"env.num_taggers=3", "env.num_runners=7"});
+  return of.setup(graphs, size);
+}
+
+class EmulatedTrainer : public testing::TestWithParam<GraphCase> {
+ protected:
+  void TearDown() override { set_progress(Progress::kImmediate); }
+};
+
+// Work that misses an event, a host that reads too early, and a graph that keeps an old pointer change bits.
+TEST_P(EmulatedTrainer, HasTheSameBitsInEveryOrderOfStreamsWithGraphsAndWithout) {
+  const Trained expected = train_with(setup(GetParam(), false), kIterations);
+  set_progress(Progress::kRandom);
+  expect_same_bits(expected, train_with(setup(GetParam(), false), kIterations));
+  for (const Progress progress : {Progress::kLazy, Progress::kRandom}) {
+    SCOPED_TRACE(progress == Progress::kLazy ? "graphs, lazy" : "graphs, random");
+    set_progress(progress, 2);
+    expect_same_bits(expected, train_with(setup(GetParam(), true), kIterations));
+  }
+}
+
+// Products are rounded differently, so numbers agree in part.
+TEST_P(EmulatedTrainer, AgreesWithTheCpu) {
+  if (std::string(GetParam().setting).ends_with("tf32")) GTEST_SKIP() << "the CPU has no tf32";
+  const Experiment training = setup(GetParam(), false);
+  const Trained cpu = train_with(training, 1, {}), gpu = train_with(training, 1);
+  const double tolerance = std::string(GetParam().setting).ends_with("bf16") ? 3e-3 : 1e-4;
+  for (std::size_t p = 0; p < cpu.parameters.size(); ++p) {
+    const double error = (cpu.parameters[p] - gpu.parameters[p]).abs().max().item<double>();
+    EXPECT_LT(error, tolerance) << "policy " << p;
+  }
+}
+
+TEST(EmulatedBranches, BeginAfterWhatIsThereAndEndBeforeWhatFollows) {
+  for (const Progress progress : {Progress::kImmediate, Progress::kLazy, Progress::kRandom}) {
+    set_progress(progress);
+    expect_branches_in_order(at::kPrivateUse1);
+  }
+  set_progress(Progress::kImmediate);
+}
+
+INSTANTIATE_TEST_SUITE_P(Trainings, EmulatedTrainer, testing::ValuesIn(kGraphCases), name_of);
+
+class EmulatedFailures : public EmulatedTrainer {};
+
+TEST_P(EmulatedFailures, NothingIsLearnedFromWhatIsNotFinite) {
+  set_progress(Progress::kRandom);
+  expect_nothing_learned_from_what_is_not_finite(setup(GetParam(), true));
+}
+
+INSTANTIATE_TEST_SUITE_P(Trainings, EmulatedFailures, testing::Values(kGraphCases[0], kGraphCases[2]),
+                         name_of);
+
+}  // namespace
+}  // namespace wd

@@ -1,0 +1,117 @@
+// graph_cases.h: trainings that must give the same results with graphs and without, on a GPU and on the
+// emulated one.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "src/device/graph.h"
+#include "src/trainer/injected_faults.h"
+#include "tests/support.h"
+#include "wd/trainer.h"
+
+namespace wd {
+
+inline constexpr Device kGpu = {DeviceKind::kCuda, 0};
+
+struct GraphCase {
+  const char *name, *env, *policy;
+  const char* setting = "trainer.precision=fp32";
+
+  Experiment setup(bool graphs, const std::vector<std::string>& size = {
+                                    "trainer.num_envs=64", "trainer.train_batch_size=640"}) const {
+    std::vector<std::string> settings = size;
+    settings.insert(settings.end(),
+                    {setting, graphs ? "trainer.cuda_graphs=true" : "trainer.cuda_graphs=false", policy});
+    return make_setup(env, settings);
+  }
+};
+
+inline constexpr GraphCase kGraphCases[] = {
+    {"a2c", "tag_gridworld", "policy={tagger: {algorithm: A2C}, runner: {algorithm: A2C}}"},
+    {"kept", "tag_continuous",
+     "policy={tagger: {algorithm: A2C, reuse_activations: true}, runner: {algorithm: A2C}}"},
+    {"ppo", "cartpole", "policy={shared: {algorithm: PPO, target_kl: 0.01, lr: [[0, 0.01], [4000, 0.001]]}}"},
+    {"gaussian", "pendulum", "policy={shared: {algorithm: PPO, normalize_return: true, gae_lambda: 1}}"},
+    {"tf32", "tag_gridworld", "policy={tagger: {algorithm: A2C}, runner: {algorithm: PPO}}",
+     "trainer.precision=tf32"},
+    {"bf16", "tag_continuous", "policy={tagger: {algorithm: A2C}, runner: {algorithm: PPO}}",
+     "trainer.precision=bf16"},
+    {"tables", "tag_continuous", "policy={tagger: {algorithm: A2C}, runner: {algorithm: PPO}}",
+     "trainer.observations=table"},
+    {"no_hidden_layer_bf16", "cartpole", "policy={shared: {algorithm: PPO, model: {fc_dims: []}}}",
+     "trainer.precision=bf16"}};
+
+inline std::string name_of(const testing::TestParamInfo<GraphCase>& info) { return info.param.name; }
+
+struct Trained {
+  std::vector<at::Tensor> parameters;
+  std::vector<std::pair<std::string, double>> metrics;
+};
+
+inline Trained train_with(const Experiment& setup, int iterations, Device device = kGpu) {
+  Trainer trainer(setup.config, *setup.environment, device);
+  Trained result;
+  for (int i = 0; i < iterations; ++i) {
+    trainer.iterate();
+    if (i % 3 != 2) continue;
+    const MetricsRow metrics = trainer.take_metrics();
+    for (const auto& [name, value] : metrics.values())
+      if (!name.starts_with("time/")) result.metrics.emplace_back(name, value);
+  }
+  for (const Policy& policy : trainer.policies()) result.parameters.push_back(policy.parameters().cpu());
+  return result;
+}
+
+inline void expect_same_bits(const Trained& a, const Trained& b) {
+  ASSERT_EQ(a.parameters.size(), b.parameters.size());
+  for (std::size_t p = 0; p < a.parameters.size(); ++p)
+    EXPECT_TRUE(at::equal(a.parameters[p], b.parameters[p])) << p;
+  ASSERT_EQ(a.metrics.size(), b.metrics.size());
+  for (std::size_t k = 0; k < a.metrics.size(); ++k) {
+    const auto& [name, value] = a.metrics[k];
+    EXPECT_TRUE(b.metrics[k].second == value || (std::isnan(value) && std::isnan(b.metrics[k].second)))
+        << name << ": " << value << " and " << b.metrics[k].second;
+  }
+}
+
+inline void expect_nothing_learned_from_what_is_not_finite(const Experiment& setup) {
+  for (const std::string tensor : {"observation", "reward", "loss", "gradient"}) {
+    Trainer trainer(setup.config, *setup.environment, kGpu);
+    for (int i = 0; i < 3; ++i) trainer.iterate();
+    const at::Tensor before = trainer.policies()[0].parameters().cpu();
+    iterate_with_faults(trainer, {}, {.poison = tensor});
+    for (int i = 0; i < 3; ++i) trainer.iterate();
+    EXPECT_TRUE(at::equal(before, trainer.policies()[0].parameters().cpu())) << tensor;
+    EXPECT_THROW(trainer.check(), std::runtime_error) << tensor;
+  }
+}
+
+// Each branch multiplies 1 by 3 twenty times, starting from the value written before it; the code after it
+// adds the results.
+inline void expect_branches_in_order(at::DeviceType type) {
+  const at::Tensor parts = at::zeros({3, 1 << 10}, at::TensorOptions().device(type).dtype(at::kDouble));
+  at::Tensor sum = at::zeros({1 << 10}, parts.options());
+  for (const bool captured : {false, true}) {
+    Graph graph(kGpu, captured);
+    Branches branches(kGpu);
+    for (int i = 0; i < 10; ++i) {
+      graph.run([&] {
+        parts.fill_(1.0);
+        branches.each(3, [&](std::size_t k) {
+          for (int step = 0; step < 20; ++step) parts[static_cast<std::int64_t>(k)].mul_(3.0);
+        });
+        at::sum_out(sum, parts, 0);
+        parts.zero_();
+      });
+      EXPECT_TRUE(at::equal(sum.cpu(), at::full({1 << 10}, 3.0 * std::pow(3.0, 20), at::kDouble))) << i;
+    }
+  }
+}
+
+}  // namespace wd
