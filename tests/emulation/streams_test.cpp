@@ -70,7 +70,7 @@ TEST_F(Streams, WithoutAnEventBothOrdersHappen) {
   EXPECT_TRUE(first[0] && first[1]);
 }
 
-TEST_F(Streams, AWaitThatNobodyEndsIsReported) {
+TEST_F(Streams, AFailureIsReportedToTheHostThatWaits) {
   Event event;
   a_.enqueue([] { throw std::runtime_error("the kernel failed"); });
   event.record(a_);
