@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <exception>
 #include <span>
 #include <thread>
 
@@ -253,9 +254,20 @@ bool Trainer::Impl::update_policies(const std::function<bool()>& should_stop) {
   return complete;
 }
 
+// The learners' checks are collective: a rank whose guard has found something takes part before it throws.
 void Trainer::Impl::check() const {
-  guard.check(policies);
-  for (const Learner& learner : learners) learner.check();
+  std::exception_ptr found;
+  try {
+    guard.check(policies);
+  } catch (const std::exception&) {
+    found = std::current_exception();
+  }
+  try {
+    for (const Learner& learner : learners) learner.check();
+  } catch (const std::exception&) {
+    if (!found) throw;
+  }
+  if (found) std::rethrow_exception(found);
 }
 
 Trainer::Trainer(const Config& config, const Environment& environment, Device device, ProcessGroup group)
