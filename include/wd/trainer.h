@@ -66,6 +66,12 @@ class Trainer {
   // All ranks.
   void check_ranks_agree() const;
 
+  // Ends the part of a rank that has failed: destroys the CUDA graphs and aborts the group's operations.
+  // Returns false if that is not done after `seconds`; then only _exit() ends the process
+  // (ProcessGroup::abort). Afterwards the trainer can only be destroyed or asked for its counts. Not
+  // collective.
+  bool abort(double seconds);
+
   // Runs only the rollout, for measurements.
   void rollout();
 

@@ -2,9 +2,11 @@
 #include "src/trainer/train.h"
 
 #include <ATen/ATen.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 
 #include "src/base/log.h"
 #include "src/device/device.h"
@@ -42,6 +44,7 @@ class Session {
         profiler_(trainer.group().leads() ? options.profile : 0) {}
 
   TrainEnd go_on_to_the_end();
+  void fail(const std::exception& error);
   Progress progress() const;
 
  private:
@@ -244,6 +247,20 @@ TrainEnd Session::go_on_to_the_end() {
   return end_of_training;
 }
 
+// Called while the exception is handled. Everyone is told before anything that may never return.
+void Session::fail(const std::exception& error) {
+  report_current_exception();
+  if (run_ != nullptr) {
+    run_->finish(RunStatus::kFailed, plain_message(error), progress());
+    logging::to_file("failed: " + plain_message(error));  // the code that catches it writes to stderr
+  }
+  if (trainer_.abort(options_.abort_seconds)) return;
+  logging::error(plain_message(error));
+  logging::error(concat("NCCL's operations could not be aborted in ", options_.abort_seconds,
+                        " s: this process ends at once"));
+  ::_exit(EXIT_FAILURE);
+}
+
 }  // namespace
 
 std::string finished(const Config& config, const Trainer& trainer) {
@@ -261,12 +278,7 @@ TrainEnd train(const TrainOptions& options, Trainer& trainer, Run* run, Checkpoi
       run->finish(stopped ? RunStatus::kStopped : RunStatus::kFinished, end.reason, session.progress());
     return end;
   } catch (const std::exception& error) {
-    report_current_exception();
-    trainer.group().abort();
-    if (run != nullptr) {
-      run->finish(RunStatus::kFailed, plain_message(error), session.progress());
-      logging::to_file("failed: " + plain_message(error));  // the code that catches it writes to stderr
-    }
+    session.fail(error);
     throw;
   }
 }

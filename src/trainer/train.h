@@ -26,6 +26,9 @@ struct TrainOptions {
   // with the table (for users) and the JSON.
   int profile = 0;
   std::function<void(const std::string& table, const std::string& json)> profiled = {};
+  // Limit on the time [s] that a rank that has failed takes to leave the others; then the process ends with
+  // _exit(1).
+  double abort_seconds = 30.0;
 };
 
 struct TrainEnd {

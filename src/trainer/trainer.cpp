@@ -306,6 +306,14 @@ bool iterate_with_faults(Trainer& trainer, const std::function<bool()>& should_s
   return trainer.impl_->iterate({should_stop, faults});
 }
 
+bool Trainer::abort(double seconds) {
+  const auto drop_graphs = [this] {
+    impl_->rollout_graph.reset();
+    impl_->update_graph.reset();
+  };
+  return impl_->group.abort(drop_graphs, seconds);
+}
+
 void Trainer::rollout() { impl_->rollout({}); }
 
 void Trainer::synchronize() { impl_->synchronize(); }
