@@ -1,6 +1,10 @@
 // device.h: functions that builds with and without CUDA implement differently.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 
 #include "kernels/queue.h"
@@ -22,6 +26,17 @@ int count_gpus();
 Queue current_queue(Device device);
 // Waits for all work that was enqueued on the current stream.
 void synchronize(Device device);
+
+// A point in the work of a GPU that the host can wait for.
+class Milestone {
+ public:
+  virtual ~Milestone() = default;
+  virtual void record() = 0;  // moves it behind all work that is enqueued on the current stream
+  virtual void wait() = 0;    // sleeps until the GPU has reached it; returns at once if it was never recorded
+};
+// Null on the CPU, whose work is done when a call returns.
+std::unique_ptr<Milestone> make_milestone(Device device);
+
 // The maximum number of bytes of device memory that torch has held so far; on the CPU the peak resident size
 // of the process.
 std::int64_t peak_memory(Device device);

@@ -1,5 +1,6 @@
 // device_cuda.cpp: the device in a build with CUDA.
 #include <ATen/cuda/CUDAContext.h>
+#include <ATen/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <cuda_runtime.h>
@@ -44,6 +45,27 @@ Queue current_queue(Device device) {
 void synchronize(Device device) {
   if (device.is_cuda())
     at::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(device.index)).synchronize();
+}
+
+namespace {
+
+class CudaMilestone final : public Milestone {
+ public:
+  explicit CudaMilestone(Device device) : device_(device) {}
+  void record() override {
+    event_.record(at::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(device_.index)));
+  }
+  void wait() override { event_.synchronize(); }
+
+ private:
+  Device device_;
+  at::cuda::CUDAEvent event_{cudaEventDisableTiming | cudaEventBlockingSync};  // the waiting thread sleeps
+};
+
+}  // namespace
+
+std::unique_ptr<Milestone> make_milestone(Device device) {
+  return device.is_cuda() ? std::make_unique<CudaMilestone>(device) : nullptr;
 }
 
 std::int64_t peak_memory(Device device) {

@@ -197,7 +197,6 @@ void Session::warn_if_graphs_disabled() const {
     logging::warn(
         why + ": CUDA graphs are not used, and each kernel is launched by the host (trainer.cuda_graphs)");
   };
-  if (trainer.max_seconds > 0.0) warn("trainer.max_seconds is looked at within every iteration");
   if (trainer.straggler_preempt > 0.0 && trainer_.group().size() > 1)
     warn("trainer.straggler_preempt is looked at within every rollout");
 }
@@ -207,8 +206,10 @@ TrainEnd Session::go_on_to_the_end() {
   reported_ = trainer_.counts().iteration;
   const SavingSettings& saving = config_.saving;
   const auto due = [&](std::int64_t every) { return every > 0 && trainer_.counts().iteration % every == 0; };
+  // A GPU replays whole iterations: there the time is looked at between them, in reason_to_stop().
   std::function<bool()> should_stop;
-  if (config_.trainer.max_seconds > 0.0) should_stop = [this] { return out_of_time(); };
+  if (config_.trainer.max_seconds > 0.0 && !trainer_.replicas().device().is_cuda())
+    should_stop = [this] { return out_of_time(); };
   warn_if_graphs_disabled();
   std::optional<StrictDevice> strict;
   if (options_.strict_device) strict.emplace(trainer_.replicas().device());
@@ -217,7 +218,7 @@ TrainEnd Session::go_on_to_the_end() {
   while (end_of_training.reason.empty()) {
     const std::int64_t iteration = trainer_.counts().iteration + 1;
     heartbeat::enter(heartbeat::Activity::kRollout);  // whatever was saved or logged before is complete
-    heartbeat::iteration(iteration);
+    heartbeat::iteration(trainer_.iteration_under_way());
     options_.fault.inject(iteration);
     const InjectedFaults faults{
         .step_delay = options_.fault.delay(iteration, config_.trainer.rollout_steps()),

@@ -74,7 +74,8 @@ Trainer::Impl::Impl(const Config& c, const Environment& environment, Device d, P
       clock(d),
       rollout_graph(d, c.trainer.cuda_graphs),
       update_graph(d, c.trainer.cuda_graphs),
-      branches(d) {
+      branches(d),
+      pace({make_milestone(d), make_milestone(d)}) {
   if (share.staggered) leave_out_cut_episodes();
   policies.reserve(c.policies.size());
   for (std::size_t p = 0; p < c.policies.size(); ++p) {
@@ -296,6 +297,7 @@ bool Trainer::Impl::iterate(const Iteration& options) {
   clock.advance(env_steps);
   counts.agent_steps = counts.env_steps * replicas.spec().num_agents();
   timeline.mark(Phase::kOther);
+  pace.iteration_enqueued(group.size() > 1);
   return true;
 }
 
@@ -327,6 +329,9 @@ std::array<double, kNumPhases> Trainer::phase_seconds() {
 const ProcessGroup& Trainer::group() const { return impl_->group; }
 double Trainer::wall_s() const { return Seconds(Clock::now() - impl_->start).count(); }
 const StepCounts& Trainer::counts() const { return impl_->counts; }
+std::int64_t Trainer::iteration_under_way() const {
+  return impl_->counts.iteration + 1 - impl_->pace.in_flight();
+}
 Trajectory& Trainer::trajectory() { return impl_->trajectory; }
 Replicas& Trainer::replicas() { return impl_->replicas; }
 std::vector<Policy>& Trainer::policies() { return impl_->policies; }

@@ -1,11 +1,14 @@
 // graph_gpu_test.cpp: training replayed from CUDA graphs gives the same results and does not touch the host.
 #include <ATen/ATen.h>
+#include <c10/core/Event.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "src/device/device.h"
 #include "src/device/graph.h"
+#include "src/device/pace.h"
 #include "src/device/strict.h"
 #include "src/trainer/injected_faults.h"
 #include "tests/kernels/cuda_memory.h"
@@ -86,6 +89,52 @@ TEST_P(Graphs, LearnNothingFromWhatIsNotFinite) {
     for (int i = 0; i < 3; ++i) trainer.iterate();
     EXPECT_TRUE(at::equal(before, trainer.policies()[0].parameters().cpu())) << tensor;
     EXPECT_THROW(trainer.check(), std::runtime_error) << tensor;
+  }
+}
+
+// Waiting for the device cannot be captured.
+TEST(Graph, ThatCannotBeCapturedLeavesTheAllocatorUsable) {
+  WD_SKIP_WITHOUT_GPU();
+  const at::Tensor data = at::ones({1 << 20}, at::TensorOptions().device(at::kCUDA));
+  Graph broken(kGpu, true);
+  const auto wait = [&] { static_cast<void>((data + data).sum().item<float>()); };
+  broken.run(wait);
+  EXPECT_THROW(broken.run(wait), std::runtime_error);
+  const Experiment setup = make_setup("cartpole", {"trainer.num_envs=64", "trainer.train_batch_size=640"});
+  Trainer trainer(setup.config, *setup.environment, kGpu);  // allocates, captures and replays
+  for (int i = 0; i < 4; ++i) trainer.iterate();
+  EXPECT_NO_THROW(trainer.check());
+}
+
+TEST(Graph, IsCapturedAgainAfterAReset) {
+  WD_SKIP_WITHOUT_GPU();
+  const at::Tensor sum = at::zeros({1}, at::TensorOptions().device(at::kCUDA));
+  Graph graph(kGpu, true);
+  int enqueued = 0;
+  const auto add = [&] {
+    ++enqueued;
+    sum.add_(1.0f);
+  };
+  for (int i = 0; i < 3; ++i) graph.run(add);
+  EXPECT_EQ(enqueued, 2);
+  graph.reset();
+  graph.reset();
+  for (int i = 0; i < 2; ++i) graph.run(add);
+  EXPECT_EQ(enqueued, 3);
+  EXPECT_EQ(sum.item<float>(), 5.0f);
+}
+
+TEST(Pace, NeverLetsTheHostRunFurtherAheadThanOneIteration) {
+  WD_SKIP_WITHOUT_GPU();
+  const at::Tensor data = at::ones({1 << 26}, at::TensorOptions().device(at::kCUDA));
+  Pace pace({make_milestone(kGpu), make_milestone(kGpu)});
+  c10::Event before(c10::kCUDA);  // the end of the iteration before
+  const c10::impl::VirtualGuardImpl gpu(c10::kCUDA);
+  for (int i = 0; i < 5; ++i) {
+    for (int k = 0; k < 100; ++k) data.mul_(1.0f);
+    pace.iteration_enqueued(false);
+    EXPECT_TRUE(i == 0 || before.query()) << i;
+    before.record(gpu.getStream({c10::kCUDA, 0}));
   }
 }
 
