@@ -44,4 +44,10 @@ std::int64_t peak_memory(Device device);
 // libraries and other processes; on the CPU peak_memory().
 std::int64_t used_memory(Device device);
 
+struct GpuMemory {
+  std::uint64_t free = 0, total = 0;  // bytes
+};
+// Of the GPU that this process uses. Empty if it uses none, or if an earlier error keeps it from answering.
+std::optional<GpuMemory> gpu_memory();
+
 }  // namespace wd

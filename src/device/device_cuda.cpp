@@ -87,4 +87,12 @@ std::int64_t used_memory(Device device) {
   return static_cast<std::int64_t>(total - free);
 }
 
+std::optional<GpuMemory> gpu_memory() {
+  if (!c10::cuda::getDeviceIndexWithPrimaryContext()) return {};
+  std::size_t free = 0, total = 0;
+  const cudaError_t error = cudaMemGetInfo(&free, &total);
+  cudaGetLastError();  // clears the error
+  return error == cudaSuccess ? std::optional(GpuMemory{free, total}) : std::nullopt;
+}
+
 }  // namespace wd

@@ -31,4 +31,6 @@ std::int64_t peak_memory(Device) {
 
 std::int64_t used_memory(Device device) { return peak_memory(device); }
 
+std::optional<GpuMemory> gpu_memory() { return {}; }
+
 }  // namespace wd

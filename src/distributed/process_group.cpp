@@ -14,6 +14,7 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <unordered_map>
 
+#include "src/base/host_memory.h"
 #include "src/device/device.h"
 #include "src/device/strict.h"
 #include "src/distributed/address.h"
@@ -91,6 +92,7 @@ struct ProcessGroup::Impl {
       seconds += std::chrono::duration<double>(Clock::now() - start).count();
       return result;
     } catch (const std::exception& error) {
+      if (is_out_of_memory(error)) throw;  // of this rank: NCCL's workspace, for example
       throw PeerError(
           concat(what, " of rank ", self.rank, ": another rank does not answer: ", first_line(error.what())));
     }
@@ -136,6 +138,7 @@ ProcessGroup::ProcessGroup(const Membership& membership, Device device, double t
   } catch (const UsageError&) {
     throw;
   } catch (const std::exception& error) {
+    if (is_out_of_memory(error)) throw;
     throw PeerError(concat("rank ", membership.rank, " of ", membership.world_size,
                            " does not meet the others at ", membership.master_addr, ":",
                            membership.master_port, ": ", first_line(error.what())));
