@@ -18,6 +18,8 @@ std::string why_no_gpu();
 std::string gpu_name(int index);
 // The same for the same GPU in every process: "GPU 0000:3B:00.0 of HOST".
 std::string gpu_identity(int index);
+// Max bytes of shared memory that a GPU grants to a block of threads on request.
+std::size_t shared_memory(Device device);
 // Makes the GPU the calling thread's device.
 void use_gpu(int index);
 int count_gpus();

@@ -33,6 +33,12 @@ std::string gpu_identity(int index) {
   return concat("GPU ", place.data(), " of ", host_name());
 }
 
+std::size_t shared_memory(Device device) {
+  int bytes = 0;
+  C10_CUDA_CHECK(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device.index));
+  return static_cast<std::size_t>(bytes);
+}
+
 void use_gpu(int index) { c10::cuda::set_device(static_cast<c10::DeviceIndex>(index)); }
 
 int count_gpus() { return c10::cuda::device_count(); }

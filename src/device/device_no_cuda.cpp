@@ -11,6 +11,7 @@ std::string why_no_gpu() { return "this program was built without CUDA (configur
 
 std::string gpu_name(int) { return "unknown GPU"; }
 std::string gpu_identity(int) { return "unknown GPU"; }
+std::size_t shared_memory(Device) { return 0; }
 void use_gpu(int) {}
 int count_gpus() { return 0; }
 
