@@ -167,9 +167,9 @@ has() { [[ ,$parts, == *,$1,* ]]; }
 step gpu 10 sees_gpu
 [[ ! $build ]] || step build 600 build_all
 if has tests; then
-  for test in tests/*/*_gpu_test.cpp; do
-    test=${test#tests/}
-    step "$(basename "$test" .cpp)" 90 gpu_test "${test%.cpp}"
+  for test in tests/*/*_gpu_test.{cpp,py}; do
+    name=$(basename "${test%.*}") test=${test#tests/}
+    step "$name" 75 gpu_test "${test%.cpp}"  # as CMake names them
   done
   for env in cartpole tag_gridworld simple_tag tag_continuous; do step "parity_$env" 12 parity "$env"; done
 fi

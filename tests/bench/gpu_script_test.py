@@ -11,7 +11,7 @@ import pytest
 SCRIPT = Path(os.environ["WD_SOURCE_DIR"]) / "tests/bench/gpu.sh"
 
 TESTS = SCRIPT.parents[1]
-GPU_TESTS = sorted(str(path.relative_to(TESTS).with_suffix("")) for path in TESTS.glob("*/*_gpu_test.cpp"))
+GPU_TESTS = [str(path.relative_to(TESTS)).removesuffix(".cpp") for path in sorted(TESTS.glob("*/*_gpu_test.*"))]
 
 WDTRAIN = """#!/bin/sh
 case "$*" in
@@ -47,7 +47,7 @@ def test_each_part_takes_at_most_ten_minutes():
     parts = {part: limits_of("--no_build", "--parts", part) for part in ["tests", "bench", "peers", "sanitize"]}
     for part, limits in parts.items():
         assert sum(limits.values()) <= 600, part
-    assert {"parity_cartpole"} | {name.split("/")[1] for name in GPU_TESTS} <= set(parts["tests"])
+    assert {"parity_cartpole"} | {name.split("/")[1].removesuffix(".py") for name in GPU_TESTS} <= set(parts["tests"])
     assert {"bench_env", "bench_act", "bench_train", "bench_bf16_train", "bench_table_train"} <= set(parts["bench"])
     assert "peers" in parts["peers"]
     assert {"memcheck", "racecheck", "initcheck", "synccheck"} <= set(parts["sanitize"])
@@ -90,7 +90,7 @@ def test_skipped_is_no_pass(build, tmp_path):
     done = run("--device", "cpu", "--no_build", "--build_dir", build, "--out", tmp_path / "out", "--seconds", 25)
     (path,) = (tmp_path / "out").glob("*-gpu-standin.json")
     step = {step["step"]: step for step in json.loads(path.read_text())["steps"]}
-    skipped = step[GPU_TESTS[0].split("/")[1]]
+    skipped = step[GPU_TESTS[0].split("/")[1].removesuffix(".py")]
     assert skipped["outcome"] == "skipped" and skipped["last line"] == "it skipped itself"
     # 1 if the peers are installed, because their comparison cannot run with a stub
     assert done.returncode in (1, 3)
