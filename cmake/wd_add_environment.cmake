@@ -48,6 +48,13 @@ function(wd_add_environment file)
     message(FATAL_ERROR
       "wd_add_environment(${file}): no target '${ARG_TARGET}'; add it before, or name one with TARGET")
   endif()
+  # Nothing in a program refers to an environment by name, so a linker takes none out of an archive.
+  get_target_property(type ${ARG_TARGET} TYPE)
+  if(type STREQUAL STATIC_LIBRARY)
+    message(FATAL_ERROR
+      "wd_add_environment(${file}): '${ARG_TARGET}' is a static library, from which programs would not get "
+      "the environment; name the program with TARGET, or make the library SHARED or OBJECT")
+  endif()
   cmake_path(REPLACE_FILENAME file ${ARG_NAME}.yaml OUTPUT_VARIABLE beside)
   if(ARG_CONFIG)
     cmake_path(ABSOLUTE_PATH ARG_CONFIG BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})

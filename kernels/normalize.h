@@ -29,10 +29,12 @@ struct NormalizeTargetsArgs {
   float* advantage = nullptr;          // [n]
 };
 
-// Sets *finite to 0 if one of these numbers is NaN or infinite.
+// Before the sums over ranks: if *failed is not 0, one of the totals becomes NaN, so that every rank refuses
+// the step. Sets *finite to 0 if one of these numbers is NaN or infinite then.
 struct NoteFiniteArgs {
-  const double* squares = nullptr;  // [1]
-  const double* totals = nullptr;   // [kNumLossSums]
+  const double* squares = nullptr;       // [1]
+  double* totals = nullptr;              // [kNumLossSums]
+  const std::int64_t* failed = nullptr;  // or null
   std::int64_t* finite = nullptr;
 };
 

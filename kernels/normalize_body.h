@@ -32,6 +32,7 @@ WD_FN void normalize_target(const NormalizeTargetsArgs& args, std::int64_t i) {
 }
 
 WD_FN void note_not_finite(const NoteFiniteArgs& args, std::int64_t) {
+  if (args.failed != nullptr && *args.failed != 0) args.totals[kPolicyLoss] = HUGE_VAL - HUGE_VAL;
   double all = *args.squares;
   for (int k = 0; k < kNumLossSums; ++k) all += args.totals[k];
   if (!(all - all == 0.0)) *args.finite = 0;

@@ -27,7 +27,7 @@ class Learner {
   ~Learner();
   Learner(Learner&&) noexcept;
 
-  // Updates do nothing if *failed, on the device, is not 0 when they begin.
+  // Updates do nothing, on all ranks, if *failed, on the device, is not 0 on any rank when they begin.
   void set_skip_flag(const std::int64_t* failed);
   // Throws std::runtime_error if an update met losses or a gradient that were not finite; neither that update
   // nor a later one made a step with them. Throws PeerError on ranks that had no part in it. On the CPU,

@@ -13,6 +13,10 @@
 #include "wd/device.h"
 #include "wd/error.h"
 
+namespace c10d {
+class Backend;
+}
+
 namespace wd {
 
 enum class ReduceOp { kSum, kMax, kMin };
@@ -20,7 +24,8 @@ enum class ReduceOp { kSum, kMax, kMin };
 // A handle that is cheap to copy. All ranks must call every operation in the same order, from one thread at a
 // time, with contiguous tensors of the same shape and type on all ranks. CUDA tensors use NCCL and only
 // enqueue; CPU tensors use Gloo. In a group of one, operations do nothing. Throws PeerError if another rank
-// does not respond.
+// does not respond. The last handle shuts NCCL down, together with the other ranks, unless the group was
+// aborted; CUDA graphs that contain operations of the group must have been destroyed by then.
 class ProcessGroup {
  public:
   // A group of this process alone.
@@ -62,15 +67,19 @@ class ProcessGroup {
   // new value. `add(name, 0)` only reads.
   std::int64_t add(const std::string& counter, std::int64_t value) const;
 
-  // Aborts the operations that NCCL has in progress, so that a rank that has failed can end. Afterwards the
-  // group can only be destroyed. Not collective.
-  void abort() const;
+  // Aborts the operations that NCCL has in progress, so that a rank that has failed can end. Calls
+  // `drop_graphs` before, which must destroy every CUDA graph that contains operations of the group: NCCL
+  // waits until they are gone, for ever. Both run on a thread of their own. Returns false if they are not
+  // done after `seconds`; then only _exit() ends the process, because destructors would wait too. Afterwards
+  // the group can only be destroyed. Not collective. Without NCCL it does nothing.
+  bool abort(const std::function<void()>& drop_graphs, double seconds) const;
 
   // Seconds that this process has spent in operations since the last call: waiting for the slowest rank, and
   // transfer. Excludes CUDA operations, which are only enqueued.
   double take_seconds() const;
 
  private:
+  friend ProcessGroup group_around(const c10::intrusive_ptr<c10d::Backend>& accelerator);  // for tests
   struct Impl;
   std::shared_ptr<Impl> impl_;
 };

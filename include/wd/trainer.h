@@ -44,7 +44,7 @@ class Trainer {
   // All ranks, either all with should_stop or all without. If a number is NaN or infinite: on the CPU,
   // iterate() throws std::runtime_error before anything is learned from it; on a GPU, nothing is learned from
   // it or after it, and check() throws. With trainer.cuda_graphs and without should_stop, a GPU replays what
-  // it did before.
+  // it did before. On a GPU it returns when the iteration is enqueued and the one before it is done.
   bool iterate(const std::function<bool()>& should_stop = {});
 
   // Everything that the next iteration depends on, in host memory; rank 0 gets it for all ranks. Synchronizes
@@ -66,10 +66,19 @@ class Trainer {
   // All ranks.
   void check_ranks_agree() const;
 
+  // Ends the part of a rank that has failed: destroys the CUDA graphs and aborts the group's operations.
+  // Returns false if that is not done after `seconds`; then only _exit() ends the process
+  // (ProcessGroup::abort). Afterwards the trainer can only be destroyed or asked for its counts. Not
+  // collective.
+  bool abort(double seconds);
+
   // Runs only the rollout, for measurements.
   void rollout();
 
   const StepCounts& counts() const;
+  // The number, counted from 1, of the iteration that is under way or comes next. On a GPU, iterate() returns
+  // while its iteration is still under way: counts() includes it already.
+  std::int64_t iteration_under_way() const;
   double wall_s() const;  // since training began, including the time before a restore()
   Trajectory& trajectory();
   Replicas& replicas();

@@ -42,7 +42,7 @@ class Algorithm {
   // Returns false if should_stop() returned true on any rank.
   virtual bool end_step() = 0;
 
-  // Updates do nothing if this number, in device memory, is not 0 when they begin.
+  // Updates do nothing, on all ranks, if this number, in device memory, is not 0 on any rank when they begin.
   virtual void set_skip_flag(const std::int64_t* failed) = 0;
   // Throws like Learner::check().
   virtual void check() const = 0;

@@ -131,14 +131,15 @@ LossSettings OnPolicy::loss_settings() const {
 }
 
 // Begins to sum gradients and totals over ranks, in one operation, together with the number of ranks that
-// want to stop. All are sent as float32: the number of rows in a minibatch is exact up to 2^24, and has a
-// relative error of at most 6e-8 above that; zero stays zero.
+// want to stop. If nothing may be learned from this rank's rollout, one of the totals is NaN, so that all
+// ranks refuse the step. All are sent as float32: the number of rows in a minibatch is exact up to 2^24, and
+// has a relative error of at most 6e-8 above that; zero stays zero.
 void OnPolicy::begin_sum_over_ranks() {
   const at::Tensor flat = policy_.all_reduce_buffer();
   const std::int64_t P = policy_.parameters().numel();
   square(flat.narrow(0, 0, P));
-  note_finite(current_queue(device_), {squares_.const_data_ptr<double>(), totals_.const_data_ptr<double>(),
-                                       finite_here_.mutable_data_ptr<std::int64_t>()});
+  note_finite(current_queue(device_), {squares_.const_data_ptr<double>(), totals_.mutable_data_ptr<double>(),
+                                       failed_, finite_here_.mutable_data_ptr<std::int64_t>()});
   flat.narrow(0, P, kNumLossSums).copy_(totals_);
   flat[P + kNumLossSums].fill_(stopping_.value_or(false) ? 1.0 : 0.0);
   sum_arrives_ = group_.begin_all_reduce(flat);
@@ -160,13 +161,13 @@ LossRecord OnPolicy::losses() const {
   return record;
 }
 
-// Throws if a step was refused because the losses or the norm of the gradient were NaN or infinite. Throws
-// PeerError on a rank whose own gradient was finite if another rank's was not. All ranks.
+// Throws if a step was refused because the losses or the norm of the gradient were NaN or infinite, or
+// because a rank may not learn from its rollout. Throws PeerError on a rank that is not the cause. All ranks.
 void OnPolicy::check_finite(const StepRecord& record) const {
   if (record.refused == 0.0) return;
   const at::Tensor bad_ranks = group_.all_gather_rows(1 - finite_here_.cpu());
   if (bad_ranks[group_.rank()].item<std::int64_t>() == 0 && bad_ranks.sum().item<std::int64_t>() > 0)
-    throw PeerError(concat("policy '", policy_.name(), "': the gradient of rank ",
+    throw PeerError(concat("policy '", policy_.name(), "': the gradient or the rollout of rank ",
                            bad_ranks.argmax().item<std::int64_t>(), " is not finite"));
   const LossRecord sums = losses();
   std::string what = "the norm of the gradient";
@@ -239,8 +240,10 @@ void OnPolicy::end_prepare() {
 
 void OnPolicy::begin_update(const TrainingClock& clock) {
   coefficients_.update(clock);
+  // Among several ranks, the sum of the gradients carries the flag to all of them.
   adam_.begin_update(coefficients_.value(kLr),
-                     settings_.clip_grad_norm ? coefficients_.value(kMaxGradNorm) : nullptr, failed_);
+                     settings_.clip_grad_norm ? coefficients_.value(kMaxGradNorm) : nullptr,
+                     group_.size() > 1 ? nullptr : failed_);
   begin_loss_record(
       current_queue(device_),
       {reinterpret_cast<LossRecord*>(loss_record_.mutable_data_ptr<double>()), adam_.live_record(),

@@ -10,6 +10,7 @@
 #include "src/base/host_memory.h"
 #include "src/base/stopwatch.h"
 #include "src/device/device.h"
+#include "src/device/out_of_memory.h"
 #include "src/report/format.h"
 #include "src/report/plain_error.h"
 #include "wd/detail/parallel.h"
@@ -182,7 +183,7 @@ int run_probe(const ProbeOrder& order, const Config& config, const Environment& 
   try {
     return train_shortly(order, config, environment);
   } catch (const std::exception& error) {
-    if (!is_out_of_memory(error)) throw;
+    if (!ran_out_of_memory(error)) throw;
     const std::string message = plain_message(error);
     heartbeat::failed(message.substr(0, message.find(';')), false);
     return kOutOfMemoryCode;

@@ -175,7 +175,7 @@ bool is_out_of_memory(const std::exception& error) {
                          [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   // Messages of torch's CPU allocator, of CUDA and its libraries, and of the system.
   return std::ranges::any_of(std::array{"out of memory", "can't allocate memory", "cannot allocate memory",
-                                        "cublas_status_alloc_failed"},
+                                        "status_alloc_failed", "cudaerrormemoryallocation"},
                              [&](const char* words) { return text.find(words) != std::string::npos; });
 }
 

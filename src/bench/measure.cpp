@@ -11,7 +11,10 @@
 namespace wd::bench {
 namespace {
 
-Window take(const Workload& workload, double min_seconds) {
+// On a GPU the first round allocates and the second captures graphs.
+constexpr std::int64_t kWarmUpRounds = 1, kWarmUpRoundsOnCuda = 2;
+
+Window take(const Workload& workload, double min_seconds, std::int64_t min_rounds = 1) {
   Window window;
   const Stopwatch watch;
   do {
@@ -19,7 +22,7 @@ Window take(const Workload& workload, double min_seconds) {
     synchronize(workload.device);
     ++window.rounds;
     window.seconds = watch.seconds();
-  } while (window.seconds < min_seconds);
+  } while (window.seconds < min_seconds || window.rounds < min_rounds);
   window.phases = workload.phases();
   return window;
 }
@@ -28,7 +31,7 @@ Window take(const Workload& workload, double min_seconds) {
 
 std::vector<Window> measure(const Workload& workload, double seconds) {
   const double length = seconds / kWindows;
-  take(workload, length);
+  take(workload, length, workload.device.is_cuda() ? kWarmUpRoundsOnCuda : kWarmUpRounds);
   std::vector<Window> windows;
   double sum = 0.0;
   while (sum < seconds || (windows.size() < kMinWindows && sum < 3.0 * seconds)) {

@@ -28,9 +28,9 @@ struct Workload {
 
 inline constexpr int kWindows = 10, kMinWindows = 3;
 
-// Runs a warm-up of a tenth of `seconds` and at least one round, then windows of a tenth each until `seconds`
-// have passed. If rounds are longer than that, each window is one round; there are then at least kMinWindows
-// of them, unless they take three times `seconds`.
+// Runs a warm-up of a tenth of `seconds` and at least one round (on CUDA: two), then windows of a tenth each
+// until `seconds` have passed. If rounds are longer than that, each window is one round; there are then at
+// least kMinWindows of them, unless they take three times `seconds`.
 std::vector<Window> measure(const Workload& workload, double seconds);
 
 struct Spread {

@@ -15,6 +15,7 @@
 #include "src/bench/workloads.h"
 #include "src/cli/output.h"
 #include "src/cli/setup.h"
+#include "src/device/out_of_memory.h"
 #include "src/launcher/command.h"
 #include "src/report/plain_error.h"
 
@@ -161,7 +162,7 @@ int measure_setting(BenchRequest order, const std::string& variable) {
     print(measure(std::move(order), ceilings).dump() + "\n");
     return 0;
   } catch (const std::exception& error) {
-    if (!is_out_of_memory(error)) throw;
+    if (!ran_out_of_memory(error)) throw;
     logging::error(plain_message(error));
     return kOutOfMemoryCode;
   }

@@ -1,5 +1,6 @@
 // device_cuda.cpp: the device in a build with CUDA.
 #include <ATen/cuda/CUDAContext.h>
+#include <ATen/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <cuda_runtime.h>
@@ -33,6 +34,12 @@ std::string gpu_identity(int index) {
   return concat("GPU ", place.data(), " of ", host_name());
 }
 
+std::size_t shared_memory(Device device) {
+  int bytes = 0;
+  C10_CUDA_CHECK(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device.index));
+  return static_cast<std::size_t>(bytes);
+}
+
 void use_gpu(int index) { c10::cuda::set_device(static_cast<c10::DeviceIndex>(index)); }
 
 at::DeviceType gpu_type() { return at::kCUDA; }
@@ -47,6 +54,27 @@ Queue current_queue(Device device) {
 void synchronize(Device device) {
   if (device.is_cuda())
     at::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(device.index)).synchronize();
+}
+
+namespace {
+
+class CudaMilestone final : public Milestone {
+ public:
+  explicit CudaMilestone(Device device) : device_(device) {}
+  void record() override {
+    event_.record(at::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(device_.index)));
+  }
+  void wait() override { event_.synchronize(); }
+
+ private:
+  Device device_;
+  at::cuda::CUDAEvent event_{cudaEventDisableTiming | cudaEventBlockingSync};  // the waiting thread sleeps
+};
+
+}  // namespace
+
+std::unique_ptr<Milestone> make_milestone(Device device) {
+  return device.is_cuda() ? std::make_unique<CudaMilestone>(device) : nullptr;
 }
 
 std::int64_t peak_memory(Device device) {
@@ -66,6 +94,14 @@ std::int64_t used_memory(Device device) {
   const cudaError_t error = cudaMemGetInfo(&free, &total);
   WD_CHECK(error == cudaSuccess, "the GPU's free memory cannot be read: ", cudaGetErrorString(error));
   return static_cast<std::int64_t>(total - free);
+}
+
+std::optional<GpuMemory> gpu_memory() {
+  if (!c10::cuda::getDeviceIndexWithPrimaryContext()) return {};
+  std::size_t free = 0, total = 0;
+  const cudaError_t error = cudaMemGetInfo(&free, &total);
+  cudaGetLastError();  // clears the error
+  return error == cudaSuccess ? std::optional(GpuMemory{free, total}) : std::nullopt;
 }
 
 }  // namespace wd

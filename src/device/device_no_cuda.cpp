@@ -12,6 +12,7 @@ std::string why_no_gpu() { return "this program was built without CUDA (configur
 
 std::string gpu_name(int) { return "unknown GPU"; }
 std::string gpu_identity(int) { return "unknown GPU"; }
+std::size_t shared_memory(Device) { return 0; }
 void use_gpu(int) {}
 at::DeviceType gpu_type() { return at::kCUDA; }
 int count_gpus() { return 0; }
@@ -23,6 +24,8 @@ Queue current_queue(Device device) {
 
 void synchronize(Device) {}
 
+std::unique_ptr<Milestone> make_milestone(Device) { return nullptr; }
+
 std::int64_t peak_memory(Device) {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -30,5 +33,7 @@ std::int64_t peak_memory(Device) {
 }
 
 std::int64_t used_memory(Device device) { return peak_memory(device); }
+
+std::optional<GpuMemory> gpu_memory() { return {}; }
 
 }  // namespace wd

@@ -23,6 +23,9 @@ class Graph {
   // memory outside torch's allocator.
   void run(const std::function<void()>& enqueue);
 
+  // Destroys the capture, if there is one; the next run() captures again.
+  void reset();
+
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;

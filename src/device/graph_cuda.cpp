@@ -44,12 +44,25 @@ struct Graph::Impl {
     warm = true;
   }
 
+  // Ends what capture_begin() has told torch's allocator, which would otherwise ask the destroyed graph about
+  // every later allocation.
+  void give_back(c10::MempoolId_t pool) const {
+    using namespace c10::cuda::CUDACachingAllocator;
+    try {
+      endAllocateToPool(stream.device_index(), pool);
+    } catch (const std::exception&) {
+      return;  // it failed before it began or after it ended, and then the graph itself releases the pool
+    }
+    releasePool(stream.device_index(), pool);
+  }
+
   // The capture mode is thread-local because NCCL's watchdog queries events from another thread.
   void capture(const std::function<void()>& enqueue) {
     const c10::cuda::CUDAStreamGuard guard(stream);
+    const c10::MempoolId_t pool = at::cuda::graph_pool_handle();
     graph.emplace();
     try {
-      graph->capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
+      graph->capture_begin(pool, cudaStreamCaptureModeThreadLocal);
       enqueue();
       graph->capture_end();
     } catch (const std::exception& error) {
@@ -57,6 +70,7 @@ struct Graph::Impl {
       cudaStreamEndCapture(stream.stream(), &unfinished);
       if (unfinished != nullptr) cudaGraphDestroy(unfinished);
       cudaGetLastError();
+      give_back(pool);
       graph.reset();
       throw std::runtime_error(concat("an iteration could not be captured as a CUDA graph: ", error.what(),
                                       "; trainer.cuda_graphs=false trains without one"));
@@ -75,6 +89,10 @@ void Graph::run(const std::function<void()>& enqueue) {
   if (!impl_->warm) return impl_->warm_up(enqueue);
   if (!impl_->graph) impl_->capture(enqueue);
   impl_->graph->replay();
+}
+
+void Graph::reset() {
+  if (impl_) impl_->graph.reset();
 }
 
 struct Branches::Impl {

@@ -10,6 +10,7 @@ Graph::~Graph() = default;
 Graph::Graph(Graph&&) noexcept = default;
 
 void Graph::run(const std::function<void()>& enqueue) { enqueue(); }
+void Graph::reset() {}
 
 struct Branches::Impl {};
 

@@ -7,6 +7,7 @@
 
 #include "wd/detail/membership.h"
 #include "wd/device.h"
+#include "wd/process_group.h"
 
 namespace wd {
 
@@ -21,5 +22,8 @@ Backend make_gloo(const Store& store, const Membership& self, const std::string&
 // Throws std::runtime_error in a build without CUDA.
 Backend make_nccl(const Store& store, const Membership& self, Device device,
                   std::chrono::milliseconds timeout);
+
+// For tests: a group of this process alone that ends this backend as it would end NCCL.
+ProcessGroup group_around(const Backend& accelerator);
 
 }  // namespace wd

@@ -5,11 +5,16 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 
+#include <atomic>
 #include <chrono>
+#include <exception>
+#include <future>
+#include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <unordered_map>
 
+#include "src/base/host_memory.h"
 #include "src/device/device.h"
 #include "src/device/strict.h"
 #include "src/distributed/address.h"
@@ -56,8 +61,20 @@ struct ProcessGroup::Impl {
   Device device;
   Store store;
   Backend host, accelerator;  // null if this is the only rank
+  std::atomic<bool> aborted = false;
   double seconds = 0.0;
   std::unordered_map<std::string, std::int64_t> own_counters;  // used if this is the only rank
+
+  // The last handle is gone, and so are the graphs of its owners: NCCL can end in good order. A rank that
+  // unwinds an exception does not wait for the others.
+  ~Impl() {
+    if (!accelerator || aborted || std::uncaught_exceptions() > 0) return;
+    try {
+      accelerator->shutdown();
+    } catch (const std::exception&) {
+      // Nothing needs the operations any more.
+    }
+  }
 
   const Backend& backend(const at::Tensor& tensor) const {
     WD_CHECK(!tensor.is_cuda() || accelerator, "no NCCL for a tensor on ", tensor.device(),
@@ -75,6 +92,7 @@ struct ProcessGroup::Impl {
       seconds += std::chrono::duration<double>(Clock::now() - start).count();
       return result;
     } catch (const std::exception& error) {
+      if (is_out_of_memory(error)) throw;  // of this rank: NCCL's workspace, for example
       throw PeerError(
           concat(what, " of rank ", self.rank, ": another rank does not answer: ", first_line(error.what())));
     }
@@ -120,6 +138,7 @@ ProcessGroup::ProcessGroup(const Membership& membership, Device device, double t
   } catch (const UsageError&) {
     throw;
   } catch (const std::exception& error) {
+    if (is_out_of_memory(error)) throw;
     throw PeerError(concat("rank ", membership.rank, " of ", membership.world_size,
                            " does not meet the others at ", membership.master_addr, ":",
                            membership.master_port, ": ", first_line(error.what())));
@@ -254,8 +273,29 @@ std::int64_t ProcessGroup::add(const std::string& counter, std::int64_t value) c
   }
 }
 
-void ProcessGroup::abort() const {
-  if (impl_->accelerator) impl_->accelerator->abort();
+bool ProcessGroup::abort(const std::function<void()>& drop_graphs, double seconds) const {
+  if (!impl_->accelerator) return true;
+  impl_->aborted = true;
+  std::promise<void> promise;
+  const std::future<void> done = promise.get_future();
+  std::thread([impl = impl_, drop_graphs, promise = std::move(promise)]() mutable {
+    try {
+      if (impl->device.is_cuda()) use_gpu(impl->device.index);
+      drop_graphs();
+      impl->accelerator->abort();
+    } catch (const std::exception&) {
+      // The caller has failed already, and says why.
+    }
+    impl.reset();
+    promise.set_value();
+  }).detach();
+  return done.wait_for(std::chrono::duration<double>(seconds)) == std::future_status::ready;
+}
+
+ProcessGroup group_around(const Backend& accelerator) {
+  ProcessGroup group;
+  group.impl_->accelerator = accelerator;
+  return group;
 }
 
 double ProcessGroup::take_seconds() const { return std::exchange(impl_->seconds, 0.0); }

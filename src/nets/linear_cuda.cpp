@@ -1,14 +1,18 @@
 // linear_cuda.cpp: cuBLASLt reads matrices in column-major order, so every row-major product here is computed
 // as the product of the transposes.
 #include <ATen/ATen.h>
+#include <ATen/cuda/CUDAEvent.h>
+#include <c10/cuda/CUDAGraphsC10Utils.h>
 #include <cublasLt.h>
 
 #include <array>
 #include <map>
+#include <mutex>
 
 #include "src/device/device.h"
 #include "src/device/tensor_device.h"
 #include "src/nets/linear.h"
+#include "src/nets/ways.h"
 #include "wd/error.h"
 
 namespace wd {
@@ -16,6 +20,8 @@ namespace wd {
 namespace {
 
 constexpr std::int64_t kWorkspaceBytes = std::int64_t{32} << 20;  // recommended by cuBLAS for Hopper
+constexpr int kAlgorithms = 8;                                    // that are measured for a product
+constexpr int kTimedRuns = 3;                                     // for each of them
 
 void check(cublasStatus_t status, const char* call) {
   WD_CHECK(status == CUBLAS_STATUS_SUCCESS, call, ": ", cublasLtGetStatusName(status), ": ",
@@ -53,10 +59,12 @@ struct Product {
   const at::Tensor* bias = nullptr;  // the epilogue adds it, or writes to it
 };
 
-using Key = std::array<std::int64_t, 16>;
+using Key = std::array<std::int64_t, 18>;
 
-Key key_of(const Product& p) {
-  return {p.m,
+Key key_of(const Product& p, cublasComputeType_t compute) {
+  return {p.d.get_device(),
+          compute,
+          p.m,
           p.n,
           p.k,
           p.a.tensor.stride(0),
@@ -74,12 +82,12 @@ Key key_of(const Product& p) {
           alignment_of(p.d.const_data_ptr())};
 }
 
-// The descriptors and the algorithm of one product.
+// The descriptors and the algorithms of one product.
 struct Plan {
   cublasLtMatmulDesc_t product = nullptr;
   cublasLtMatrixLayout_t a = nullptr, b = nullptr, d = nullptr;
-  cublasLtMatmulAlgo_t algorithm{};
-  cublasStatus_t found = CUBLAS_STATUS_NOT_SUPPORTED;  // success: there is an algorithm
+  std::vector<cublasLtMatmulAlgo_t> algorithms;  // best first, in cuBLASLt's opinion
+  Ways ways;                                     // their order by measured time
 
   Plan() = default;
   Plan(const Plan&) = delete;
@@ -96,6 +104,22 @@ struct Plan {
           "cublasLtMatmulDescSetAttribute");
   }
 };
+
+// cuBLASLt finds out only when a product starts that it cannot compute it; then it has enqueued nothing.
+bool is_refusal(cublasStatus_t status) {
+  return status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_ARCH_MISMATCH ||
+         status == CUBLAS_STATUS_INVALID_VALUE;
+}
+
+// Returns the ways of earlier products with the same key in this process, or else new ones. All of its
+// trainers must use the same algorithms, because other algorithms add in another order.
+Ways measured_once(const Key& key, const std::function<Ways()>& measure) {
+  static std::mutex mutex;
+  static std::map<Key, Ways> all;
+  const std::lock_guard lock(mutex);
+  const auto found = all.find(key);
+  return found != all.end() ? found->second : all.emplace(key, measure()).first->second;
+}
 
 void lay_out(cublasLtMatrixLayout_t& layout, const at::Tensor& tensor, std::int64_t rows,
              std::int64_t columns) {
@@ -132,19 +156,28 @@ struct CudaLinear::Impl {
   at::Tensor bias_sum;   // [widest layer so far] float32
   at::Tensor ones[2];    // [1, max rows so far] float32, bfloat16: for column sums without an epilogue
   std::map<Key, Plan> plans;
+  std::map<Key, Ways> weight_ways;  // of backward_weight()
 
   ~Impl() {
     plans.clear();
     if (handle != nullptr) cublasLtDestroy(handle);
   }
 
-  void make(const Product& product, Plan& plan) const;
-  cublasStatus_t try_to_run(const Product& product);
+  Key key(const Product& product) const;
+  void make(const Product& product, Plan& plan);
+  Plan& plan_of(const Product& product);
+  std::optional<double> seconds_of(const Product& product, Plan& plan, std::size_t algorithm);
+  bool run_with(const Product& product, Plan& plan, std::size_t algorithm);
+  bool try_to_run(const Product& product);
   void run(const Product& product);
   const at::Tensor& row_of_ones(const at::Tensor& like, std::int64_t n);
 };
 
-void CudaLinear::Impl::make(const Product& p, Plan& plan) const {
+Key CudaLinear::Impl::key(const Product& p) const {
+  return key_of(p, type_of(p.a.tensor) == CUDA_R_32F ? of_floats : CUBLAS_COMPUTE_32F);
+}
+
+void CudaLinear::Impl::make(const Product& p, Plan& plan) {
   const bool floats = type_of(p.a.tensor) == CUDA_R_32F;
   check(cublasLtMatmulDescCreate(&plan.product, floats ? of_floats : CUBLAS_COMPUTE_32F, CUDA_R_32F),
         "cublasLtMatmulDescCreate");
@@ -169,36 +202,64 @@ void CudaLinear::Impl::make(const Product& p, Plan& plan) const {
   preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, aligned(p.b.tensor));
   preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, aligned(p.d));
   preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, aligned(p.d));
-  cublasLtMatmulHeuristicResult_t result{};
+  std::array<cublasLtMatmulHeuristicResult_t, kAlgorithms> results{};
   int count = 0;
-  plan.found =
+  const cublasStatus_t found =
       cublasLtMatmulAlgoGetHeuristic(handle, plan.product, plan.a, plan.b, plan.d, plan.d, preference.get(),
-                                     /*requestedAlgoCount=*/1, &result, &count);
-  if (plan.found == CUBLAS_STATUS_SUCCESS && count == 0) plan.found = CUBLAS_STATUS_NOT_SUPPORTED;
-  plan.algorithm = result.algo;
+                                     kAlgorithms, results.data(), &count);
+  if (!is_refusal(found)) check(found, "cublasLtMatmulAlgoGetHeuristic");
+  for (std::size_t k = 0; k < static_cast<std::size_t>(count); ++k)
+    if (results[k].state == CUBLAS_STATUS_SUCCESS) plan.algorithms.push_back(results[k].algo);
+  plan.ways = measured_once(key(p), [&] {
+    return Ways(plan.algorithms.size(), [&](std::size_t k) { return seconds_of(p, plan, k); });
+  });
 }
 
-// Does nothing if cuBLASLt has no algorithm: the status says why.
-cublasStatus_t CudaLinear::Impl::try_to_run(const Product& p) {
-  const auto [at, is_new] = plans.try_emplace(key_of(p));
-  Plan& plan = at->second;
-  if (is_new) make(p, plan);
-  if (plan.found != CUBLAS_STATUS_SUCCESS) return plan.found;
+Plan& CudaLinear::Impl::plan_of(const Product& p) {
+  const auto [at, is_new] = plans.try_emplace(key(p));
+  if (is_new) make(p, at->second);
+  return at->second;
+}
+
+// Returns false if cuBLASLt refuses; then nothing is enqueued.
+bool CudaLinear::Impl::run_with(const Product& p, Plan& plan, std::size_t algorithm) {
   if (p.bias != nullptr) plan.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias->const_data_ptr());
   const float alpha = 1.0f, beta = p.add ? 1.0f : 0.0f;
   void* const d = p.d.mutable_data_ptr();
-  check(cublasLtMatmul(handle, plan.product, &alpha, p.a.tensor.const_data_ptr(), plan.a,
-                       p.b.tensor.const_data_ptr(), plan.b, &beta, d, plan.d, d, plan.d, &plan.algorithm,
-                       workspace.mutable_data_ptr(), kWorkspaceBytes,
-                       static_cast<cudaStream_t>(current_queue(device_holding(p.d)).stream)),
-        "cublasLtMatmul");
-  return CUBLAS_STATUS_SUCCESS;
+  const cublasStatus_t status = cublasLtMatmul(
+      handle, plan.product, &alpha, p.a.tensor.const_data_ptr(), plan.a, p.b.tensor.const_data_ptr(), plan.b,
+      &beta, d, plan.d, d, plan.d, &plan.algorithms[algorithm], workspace.mutable_data_ptr(), kWorkspaceBytes,
+      static_cast<cudaStream_t>(current_queue(device_holding(p.d)).stream));
+  if (is_refusal(status)) return false;
+  check(status, "cublasLtMatmul");
+  return true;
+}
+
+// Returns 0 within a capture, where nothing can be measured. A product that adds to its result is measured
+// with another result; the others write the same numbers each time.
+std::optional<double> CudaLinear::Impl::seconds_of(const Product& p, Plan& plan, std::size_t algorithm) {
+  if (c10::cuda::currentStreamCaptureStatusMayInitCtx() != c10::cuda::CaptureStatus::None) return 0.0;
+  at::Tensor elsewhere =
+      p.add ? at::empty_strided(p.d.sizes(), p.d.strides(), p.d.options()) : at::Tensor(p.d);
+  const Product trial{p.a, p.b, elsewhere, p.m, p.n, p.k, p.add, p.epilogue, p.bias};
+  if (!run_with(trial, plan, algorithm)) return {};  // this call also loads the kernel
+  at::cuda::CUDAEvent begin(cudaEventDefault), end(cudaEventDefault);
+  begin.record();
+  for (int k = 0; k < kTimedRuns; ++k) run_with(trial, plan, algorithm);
+  end.record();
+  end.synchronize();
+  return begin.elapsed_time(end) * 1e-3 / kTimedRuns;
+}
+
+// Returns false, and does nothing, if cuBLASLt has no algorithm.
+bool CudaLinear::Impl::try_to_run(const Product& p) {
+  Plan& plan = plan_of(p);
+  return plan.ways.run([&](std::size_t algorithm) { return run_with(p, plan, algorithm); });
 }
 
 void CudaLinear::Impl::run(const Product& p) {
-  const cublasStatus_t status = try_to_run(p);
-  WD_CHECK(status == CUBLAS_STATUS_SUCCESS, "cuBLASLt has no product of ", p.a.tensor.scalar_type(),
-           p.a.tensor.sizes(), " and ", p.b.tensor.sizes(), ": ", cublasLtGetStatusName(status));
+  WD_CHECK(try_to_run(p), "cuBLASLt has no product of ", p.a.tensor.scalar_type(), p.a.tensor.sizes(),
+           " and ", p.b.tensor.sizes());
 }
 
 // Returns at least n ones, as one row, with the dtype of `like`.
@@ -232,27 +293,43 @@ void CudaLinear::backward_input(const at::Tensor& grad, const at::Tensor& weight
       {.a = {weight}, .b = {grad}, .d = below, .m = weight.size(1), .n = grad.size(0), .k = weight.size(0)});
 }
 
-// The epilogue overwrites the column sums, it does not add to them. If these dtypes have no such epilogue, a
-// product with ones computes the sums.
+// Either one product whose epilogue also sums columns, or a product and then one with ones. The epilogue
+// overwrites the column sums, it does not add to them.
 void CudaLinear::backward_weight(const at::Tensor& grad, const at::Tensor& x, at::Tensor& weight_grad,
                                  at::Tensor& bias_grad) {
   Impl& self = *impl_;
   const std::int64_t out = grad.size(1), n = grad.size(0);
   if (!self.bias_sum.defined() || self.bias_sum.size(0) < out)
     self.bias_sum = at::empty({out}, bias_grad.options());
-  Product product{
+  const Product plain{
       .a = {x}, .b = {grad, true}, .d = weight_grad, .m = x.size(1), .n = out, .k = n, .add = true};
-  product.epilogue = CUBLASLT_EPILOGUE_BGRADB;
-  product.bias = &self.bias_sum;
-  if (self.try_to_run(product) == CUBLAS_STATUS_SUCCESS) {
-    bias_grad.add_(self.bias_sum.narrow(0, 0, out));
-    return;
-  }
-  product.epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-  product.bias = nullptr;
-  self.run(product);
+  Product fused = plain;
+  fused.epilogue = CUBLASLT_EPILOGUE_BGRADB;
+  fused.bias = &self.bias_sum;
   at::Tensor sums = bias_grad.view({1, out});
-  self.run({.a = {grad}, .b = {self.row_of_ones(grad, n)}, .d = sums, .m = out, .n = 1, .k = n, .add = true});
+  const Product columns{
+      .a = {grad}, .b = {self.row_of_ones(grad, n)}, .d = sums, .m = out, .n = 1, .k = n, .add = true};
+  const auto [at, is_new] = self.weight_ways.try_emplace(self.key(fused));
+  if (is_new) {
+    at->second = Ways(2, [&](std::size_t way) -> std::optional<double> {
+      if (way == 0) return self.plan_of(fused).ways.seconds();
+      const std::optional<double> one = self.plan_of(plain).ways.seconds(),
+                                  other = self.plan_of(columns).ways.seconds();
+      return one && other ? std::optional(*one + *other) : std::nullopt;
+    });
+  }
+  const bool done = at->second.run([&](std::size_t way) {
+    if (way == 1) {
+      self.run(plain);
+      self.run(columns);
+      return true;
+    }
+    if (!self.try_to_run(fused)) return false;
+    bias_grad.add_(self.bias_sum.narrow(0, 0, out));
+    return true;
+  });
+  WD_CHECK(done, "cuBLASLt has no product for the weights of a layer of ", x.size(1), " inputs and ", out,
+           " outputs");
 }
 
 }  // namespace wd

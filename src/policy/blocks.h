@@ -14,6 +14,10 @@ inline constexpr std::int64_t kMinBlock = 32;   // rows, CPU: fewer are not wort
 inline constexpr std::int64_t kMaxBlock = 512;  // rows, CPU: activations of 256 floats fit in a core's cache
 inline constexpr std::int64_t kTileRows = 12;   // two tiles of kernels/matmul.cpp
 
+// Rows, GPU: inference multiplies at most this many at once. cuBLASLt's products are proven up to here, and
+// the memory of activations stays bounded, however many replicas there are.
+inline constexpr std::int64_t kMaxInferenceRows = std::int64_t{1} << 20;
+
 inline std::int64_t round_up(std::int64_t n, std::int64_t unit) { return (n + unit - 1) / unit * unit; }
 
 // N rows in blocks; lane l works through its blocks in order.
@@ -40,6 +44,10 @@ struct Blocks {
     const std::int64_t block = std::clamp(round_up((rows + wanted - 1) / wanted, tile), tile, most);
     const std::int64_t count = round_up(rows, block) / block;
     return {rows, block, count, std::min(count, kMaxLanes), most};
+  }
+  // The blocks of inference, which on a GPU are as large as possible.
+  static Blocks of_inference(std::int64_t rows, bool cuda, std::int64_t unit) {
+    return of(rows, cuda, cuda ? std::min(rows, kMaxInferenceRows) : kMaxBlock, unit);
   }
   // Blocks of `block` rows; the last one has the rows that are left.
   static Blocks of_size(std::int64_t rows, std::int64_t block, bool cuda) {

@@ -65,7 +65,6 @@ struct Policy::Impl {
   void bind(const at::Tensor& initial, Precision precision);
   std::vector<Lane>& lanes(std::vector<Lane>& all, const Blocks& blocks, bool with_gradients);
   void make_lane(Lane& lane, std::int64_t rows, bool with_gradients) const;
-  Blocks blocks_of(std::int64_t rows, std::int64_t chunk_rows) const;
   Blocks blocks_of(const Batch& batch) const;
   // The observations that describe rows [begin, end).
   at::Tensor observed(const at::Tensor& observation, std::int64_t begin, std::int64_t end) const;

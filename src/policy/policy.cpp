@@ -69,16 +69,12 @@ std::vector<Lane>& Policy::Impl::lanes(std::vector<Lane>& all, const Blocks& blo
   return all;
 }
 
-Blocks Policy::Impl::blocks_of(std::int64_t rows, std::int64_t chunk_rows) const {
-  return Blocks::of(rows, device.is_cuda(), chunk_rows, rows_per_unit);
-}
-
 Blocks Policy::Impl::blocks_of(const Batch& batch) const {
   const std::int64_t rows = batch.mask.size(0);
   const Sequences& sequences = batch.sequences;
   WD_CHECK((sequences.length > 0) == (actor->state_size() > 0),
            "the policy's batches must be sequences exactly if its network has a state");
-  if (sequences.length == 0) return blocks_of(rows, chunk_rows);
+  if (sequences.length == 0) return Blocks::of(rows, device.is_cuda(), chunk_rows, rows_per_unit);
   return Blocks::of_size(rows, std::int64_t{sequences.length} * sequences.per_block * num_agents,
                          device.is_cuda());
 }
@@ -248,7 +244,7 @@ Sequences Policy::sequences(int rollout_steps) const {
 void Policy::act(PolicyBuffers& buffers, int t, const ActOptions& options) {
   Impl& self = *impl_;
   const std::int64_t rows = buffers.value.stride(0);
-  const Blocks blocks = self.blocks_of(rows, self.device.is_cuda() ? rows : kMaxBlock);
+  const Blocks blocks = Blocks::of_inference(rows, self.device.is_cuda(), self.rows_per_unit);
   auto& lanes = self.lanes(self.inference, blocks, false);
   const Queue queue = current_queue(self.device);
   const std::int64_t first = static_cast<std::int64_t>(t) * blocks.rows;
@@ -290,7 +286,7 @@ void Policy::act(PolicyBuffers& buffers, int t, const ActOptions& options) {
 void Policy::evaluate(PolicyBuffers& buffers, int t) {
   Impl& self = *impl_;
   const at::Tensor value = buffers.value[t].flatten();
-  const Blocks blocks = self.blocks_of(value.size(0), self.device.is_cuda() ? value.size(0) : kMaxBlock);
+  const Blocks blocks = Blocks::of_inference(value.size(0), self.device.is_cuda(), self.rows_per_unit);
   auto& lanes = self.lanes(self.inference, blocks, false);
   blocks.each([&](std::int64_t l, std::int64_t begin, std::int64_t end) {
     Activations& nets = lanes[static_cast<std::size_t>(l)].own;

@@ -15,6 +15,7 @@
 #include "src/device/tensor_device.h"
 #include "src/replicas/spec_fault.h"
 #include "src/replicas/state_json.h"
+#include "wd/detail/packing.h"
 #include "wd/error.h"
 
 namespace wd {
@@ -105,12 +106,8 @@ Replicas::Replicas(const Environment& environment, ReplicasOptions options)
     std::memcpy(bytes_of(blocks) + static_cast<std::size_t>(e) * layout_.block_bytes, &fresh, sizeof(fresh));
   }
   blocks_ = blocks.to(bytes);
-  // Shared memory of a block on any current GPU, and max replicas per block.
-  constexpr std::uint64_t kSharedMemory = 90 * 1024, kPackedAtMost = 128;
-  if (options_.device.is_cuda() &&
-      (layout_.block_bytes + layout_.scratch_bytes) * kPackedAtMost > kSharedMemory) {
+  if (options_.device.is_cuda() && !detail::is_staged(layout_, shared_memory(options_.device)))
     scratch_ = at::zeros({options_.num_envs, layout_.scratch_bytes}, bytes);
-  }
   if (options_.reset == ResetMode::kGiven) {
     BlindRows blind(spec_);
     blind.view.start_key = start_key();

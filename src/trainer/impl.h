@@ -10,6 +10,7 @@
 
 #include "src/algorithm/guard.h"
 #include "src/device/graph.h"
+#include "src/device/pace.h"
 #include "src/trainer/episode_log.h"
 #include "src/trainer/injected_faults.h"
 #include "src/trainer/timeline.h"
@@ -52,6 +53,7 @@ struct Trainer::Impl {
   TrainingClock clock;  // the counts, in device memory
   Graph rollout_graph, update_graph;
   Branches branches;  // one per policy
+  Pace pace;
   StepCounts counts;
   StepCounts counts_at_metrics;
   Clock::time_point start = Clock::now(), metrics_taken = start;

@@ -2,9 +2,11 @@
 #include "src/trainer/train.h"
 
 #include <ATen/ATen.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 
 #include "src/base/log.h"
 #include "src/device/device.h"
@@ -42,6 +44,7 @@ class Session {
         profiler_(trainer.group().leads() ? options.profile : 0) {}
 
   TrainEnd go_on_to_the_end();
+  void fail(const std::exception& error);
   Progress progress() const;
 
  private:
@@ -194,7 +197,6 @@ void Session::warn_if_graphs_disabled() const {
     logging::warn(
         why + ": CUDA graphs are not used, and each kernel is launched by the host (trainer.cuda_graphs)");
   };
-  if (trainer.max_seconds > 0.0) warn("trainer.max_seconds is looked at within every iteration");
   if (trainer.straggler_preempt > 0.0 && trainer_.group().size() > 1)
     warn("trainer.straggler_preempt is looked at within every rollout");
 }
@@ -204,8 +206,10 @@ TrainEnd Session::go_on_to_the_end() {
   reported_ = trainer_.counts().iteration;
   const SavingSettings& saving = config_.saving;
   const auto due = [&](std::int64_t every) { return every > 0 && trainer_.counts().iteration % every == 0; };
+  // A GPU replays whole iterations: there the time is looked at between them, in reason_to_stop().
   std::function<bool()> should_stop;
-  if (config_.trainer.max_seconds > 0.0) should_stop = [this] { return out_of_time(); };
+  if (config_.trainer.max_seconds > 0.0 && !trainer_.replicas().device().is_cuda())
+    should_stop = [this] { return out_of_time(); };
   warn_if_graphs_disabled();
   std::optional<StrictDevice> strict;
   if (options_.strict_device) strict.emplace(trainer_.replicas().device());
@@ -214,7 +218,7 @@ TrainEnd Session::go_on_to_the_end() {
   while (end_of_training.reason.empty()) {
     const std::int64_t iteration = trainer_.counts().iteration + 1;
     heartbeat::enter(heartbeat::Activity::kRollout);  // whatever was saved or logged before is complete
-    heartbeat::iteration(iteration);
+    heartbeat::iteration(trainer_.iteration_under_way());
     options_.fault.inject(iteration);
     const InjectedFaults faults{
         .step_delay = options_.fault.delay(iteration, config_.trainer.rollout_steps()),
@@ -244,6 +248,20 @@ TrainEnd Session::go_on_to_the_end() {
   return end_of_training;
 }
 
+// Called while the exception is handled. Everyone is told before anything that may never return.
+void Session::fail(const std::exception& error) {
+  report_current_exception();
+  if (run_ != nullptr) {
+    run_->finish(RunStatus::kFailed, plain_message(error), progress());
+    logging::to_file("failed: " + plain_message(error));  // the code that catches it writes to stderr
+  }
+  if (trainer_.abort(options_.abort_seconds)) return;
+  logging::error(plain_message(error));
+  logging::error(concat("NCCL's operations could not be aborted in ", options_.abort_seconds,
+                        " s: this process ends at once"));
+  ::_exit(EXIT_FAILURE);
+}
+
 }  // namespace
 
 std::string finished(const Config& config, const Trainer& trainer) {
@@ -261,12 +279,7 @@ TrainEnd train(const TrainOptions& options, Trainer& trainer, Run* run, Checkpoi
       run->finish(stopped ? RunStatus::kStopped : RunStatus::kFinished, end.reason, session.progress());
     return end;
   } catch (const std::exception& error) {
-    report_current_exception();
-    trainer.group().abort();
-    if (run != nullptr) {
-      run->finish(RunStatus::kFailed, plain_message(error), session.progress());
-      logging::to_file("failed: " + plain_message(error));  // the code that catches it writes to stderr
-    }
+    session.fail(error);
     throw;
   }
 }

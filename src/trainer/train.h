@@ -26,6 +26,9 @@ struct TrainOptions {
   // with the table (for users) and the JSON.
   int profile = 0;
   std::function<void(const std::string& table, const std::string& json)> profiled = {};
+  // Limit on the time [s] that a rank that has failed takes to leave the others; then the process ends with
+  // _exit(1).
+  double abort_seconds = 30.0;
 };
 
 struct TrainEnd {
@@ -35,8 +38,9 @@ struct TrainEnd {
 
 // Trains to the end that the configuration sets, or until `interrupted`. Writes the run's files, and a
 // checkpoint at the start, every saving.checkpoint_freq iterations and at the end. trainer.max_seconds,
-// counted from this call, is checked in every step and chunk; the iteration that it interrupts does not
-// count. All ranks; they end at the same iteration. run and checkpoints are rank 0's, and null elsewhere.
+// counted from this call, is checked in every step and chunk, and the iteration that it interrupts does not
+// count; on a GPU it is checked between iterations. All ranks; they end at the same iteration. run and
+// checkpoints are rank 0's, and null elsewhere.
 TrainEnd train(const TrainOptions& options, Trainer& trainer, Run* run, Checkpoints* checkpoints);
 
 }  // namespace wd

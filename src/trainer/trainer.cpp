@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <exception>
 #include <span>
 #include <thread>
 
@@ -73,7 +74,8 @@ Trainer::Impl::Impl(const Config& c, const Environment& environment, Device d, P
       clock(d),
       rollout_graph(d, c.trainer.cuda_graphs),
       update_graph(d, c.trainer.cuda_graphs),
-      branches(d) {
+      branches(d),
+      pace({make_milestone(d), make_milestone(d)}) {
   if (share.staggered) leave_out_cut_episodes();
   policies.reserve(c.policies.size());
   for (std::size_t p = 0; p < c.policies.size(); ++p) {
@@ -253,9 +255,20 @@ bool Trainer::Impl::update_policies(const std::function<bool()>& should_stop) {
   return complete;
 }
 
+// The learners' checks are collective: a rank whose guard has found something takes part before it throws.
 void Trainer::Impl::check() const {
-  guard.check(policies);
-  for (const Learner& learner : learners) learner.check();
+  std::exception_ptr found;
+  try {
+    guard.check(policies);
+  } catch (const std::exception&) {
+    found = std::current_exception();
+  }
+  try {
+    for (const Learner& learner : learners) learner.check();
+  } catch (const std::exception&) {
+    if (!found) throw;
+  }
+  if (found) std::rethrow_exception(found);
 }
 
 Trainer::Trainer(const Config& config, const Environment& environment, Device device, ProcessGroup group)
@@ -284,6 +297,7 @@ bool Trainer::Impl::iterate(const Iteration& options) {
   clock.advance(env_steps);
   counts.agent_steps = counts.env_steps * replicas.spec().num_agents();
   timeline.mark(Phase::kOther);
+  pace.iteration_enqueued(group.size() > 1);
   return true;
 }
 
@@ -292,6 +306,14 @@ bool Trainer::iterate(const std::function<bool()>& should_stop) { return impl_->
 bool iterate_with_faults(Trainer& trainer, const std::function<bool()>& should_stop,
                          const InjectedFaults& faults) {
   return trainer.impl_->iterate({should_stop, faults});
+}
+
+bool Trainer::abort(double seconds) {
+  const auto drop_graphs = [this] {
+    impl_->rollout_graph.reset();
+    impl_->update_graph.reset();
+  };
+  return impl_->group.abort(drop_graphs, seconds);
 }
 
 void Trainer::rollout() { impl_->rollout({}); }
@@ -307,6 +329,9 @@ std::array<double, kNumPhases> Trainer::phase_seconds() {
 const ProcessGroup& Trainer::group() const { return impl_->group; }
 double Trainer::wall_s() const { return Seconds(Clock::now() - impl_->start).count(); }
 const StepCounts& Trainer::counts() const { return impl_->counts; }
+std::int64_t Trainer::iteration_under_way() const {
+  return impl_->counts.iteration + 1 - impl_->pace.in_flight();
+}
 Trajectory& Trainer::trajectory() { return impl_->trajectory; }
 Replicas& Trainer::replicas() { return impl_->replicas; }
 std::vector<Policy>& Trainer::policies() { return impl_->policies; }

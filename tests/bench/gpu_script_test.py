@@ -10,6 +10,9 @@ import pytest
 
 SCRIPT = Path(os.environ["WD_SOURCE_DIR"]) / "tests/bench/gpu.sh"
 
+TESTS = SCRIPT.parents[1]
+GPU_TESTS = [str(path.relative_to(TESTS)).removesuffix(".cpp") for path in sorted(TESTS.glob("*/*_gpu_test.*"))]
+
 WDTRAIN = """#!/bin/sh
 case "$*" in
   *tag_gridworld*) echo "one replica differs"; exit 1 ;;
@@ -26,36 +29,51 @@ def build(tmp_path):
     (folder / "tests").mkdir(parents=True)
     (folder / "wdtrain").write_text(WDTRAIN)
     (folder / "wdtrain").chmod(0o755)
-    (folder / "CTestTestfile.cmake").write_text('add_test(fine "true")\nset_tests_properties(fine PROPERTIES LABELS gpu)\n')
+    (folder / "CTestTestfile.cmake").write_text("".join(f'add_test({name} "true")\n' for name in GPU_TESTS))
     return folder
 
 
-def run(*arguments):
-    return subprocess.run([SCRIPT, *map(str, arguments)], capture_output=True, text=True, timeout=300)
+def run(*arguments, environment=None):
+    return subprocess.run([SCRIPT, *map(str, arguments)], capture_output=True, text=True, timeout=300, env=os.environ | (environment or {}))
 
 
-def test_all_limits_together_are_ten_minutes():
-    done = run("--dry_run")
+def limits_of(*arguments):
+    done = run("--dry_run", *arguments)
     assert done.returncode == 0
-    limits = {line.split()[0]: int(line.split()[1]) for line in done.stdout.splitlines()}
-    assert sum(limits.values()) <= 600
-    assert {"build", "gpu_tests", "memcheck", "racecheck", "initcheck", "synccheck", "bench_env", "bench_act", "bench_train", "bench_bf16_train", "bench_table_train", "peers"} <= set(limits)
+    return {line.split()[0]: int(line.split()[1]) for line in done.stdout.splitlines()}
+
+
+def test_each_part_takes_at_most_ten_minutes():
+    parts = {part: limits_of("--no_build", "--parts", part) for part in ["tests", "bench", "peers", "sanitize"]}
+    for part, limits in parts.items():
+        assert sum(limits.values()) <= 600, part
+    assert {"parity_cartpole"} | {name.split("/")[1].removesuffix(".py") for name in GPU_TESTS} <= set(parts["tests"])
+    assert {"bench_env", "bench_act", "bench_train", "bench_bf16_train", "bench_table_train"} <= set(parts["bench"])
+    assert "peers" in parts["peers"]
+    assert {"memcheck", "racecheck", "initcheck", "synccheck"} <= set(parts["sanitize"])
+
+
+def test_all_parts_are_the_default():
+    everything = list(limits_of())
+    assert everything[:2] == ["gpu", "build"]
+    assert everything.index("bench_train") < everything.index("memcheck"), "the sanitizers are slow: they come last"
+    parts = [step for part in ["tests", "bench", "peers", "sanitize"] for step in list(limits_of("--no_build", "--parts", part))[1:]]
+    assert everything[2:] == parts
 
 
 def test_every_step_is_accounted_for(build, tmp_path):
-    done = run("--device", "cpu", "--no_build", "--build_dir", build, "--out", tmp_path / "out", "--seconds", 25)
+    done = run("--device", "cpu", "--no_build", "--build_dir", build, "--out", tmp_path / "out", "--seconds", 40)
     assert done.returncode == 1, done.stdout + done.stderr
     (path,) = (tmp_path / "out").glob("*-gpu-standin.json")
     report = json.loads(path.read_text())
     outcome = {step["step"]: step["outcome"] for step in report["steps"]}
     assert outcome["gpu"] == "skipped"
-    assert outcome["gpu_tests"] == "passed"
+    assert outcome["twins_gpu_test"] == "passed"
     assert outcome["parity_cartpole"] == "skipped", "nothing was compared with a GPU"
     assert outcome["parity_tag_gridworld"] == "failed (1)"
-    assert outcome["memcheck"] == "skipped"
     assert outcome["bench_env"] == "passed"
     assert outcome["bench_train"].startswith("stopped after")
-    assert outcome["peers"] == "no time left"
+    assert outcome["memcheck"] == "no time left"
     assert "build" not in outcome
     assert report["bench"]["env"]["env_steps_per_s"] == 1234.5
     assert report["bench"]["train"] is None
@@ -67,19 +85,38 @@ def test_every_step_is_accounted_for(build, tmp_path):
 
 def test_skipped_is_no_pass(build, tmp_path):
     (build / "wdtrain").write_text(WDTRAIN.replace("exit 1", "exit 0").replace("sleep 600", "echo '{}'"))
-    (build / "CTestTestfile.cmake").write_text('add_test(a "false")\nset_tests_properties(a PROPERTIES LABELS gpu SKIP_RETURN_CODE 1)\n')
+    with (build / "CTestTestfile.cmake").open("a") as tests:
+        tests.write(f'add_test({GPU_TESTS[0]} "false")\nset_tests_properties({GPU_TESTS[0]} PROPERTIES SKIP_RETURN_CODE 1)\n')
     done = run("--device", "cpu", "--no_build", "--build_dir", build, "--out", tmp_path / "out", "--seconds", 25)
     (path,) = (tmp_path / "out").glob("*-gpu-standin.json")
     step = {step["step"]: step for step in json.loads(path.read_text())["steps"]}
-    assert step["gpu_tests"]["outcome"] == "skipped"
-    assert step["gpu_tests"]["last line"].endswith("skipped by themselves: a")
+    skipped = step[GPU_TESTS[0].split("/")[1].removesuffix(".py")]
+    assert skipped["outcome"] == "skipped" and skipped["last line"] == "it skipped itself"
     # 1 if the peers are installed, because their comparison cannot run with a stub
     assert done.returncode in (1, 3)
     if step["peers"]["outcome"] == "skipped":
         assert done.returncode == 3
 
 
-@pytest.mark.parametrize("arguments", [["--device", "tpu"], ["--seconds", "ten"], ["--fast"], ["--out"]])
+def test_sanitizers_see_every_allocation(build, tmp_path):
+    tool = tmp_path / "compute-sanitizer"
+    tool.write_text(f"""#!/bin/sh
+echo "$PYTORCH_NO_CUDA_MEMORY_CACHING $*" >> {tmp_path}/calls
+echo "[  PASSED  ] 1 test."
+""")
+    tool.chmod(0o755)
+    run("--device", "cpu", "--no_build", "--build_dir", build, "--out", tmp_path / "out", "--parts", "sanitize",
+        environment={"PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    (path,) = (tmp_path / "out").glob("*-gpu-standin.json")
+    steps = {step["step"]: step for step in json.loads(path.read_text())["steps"]}
+    assert set(steps) == {"gpu", "memcheck", "racecheck", "initcheck", "synccheck"}
+    assert all(steps[tool]["last line"] == "3 programs without a finding" for tool in steps if tool != "gpu"), steps
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert len(calls) == 12
+    assert all(call.startswith("1 --tool ") and "--gtest_filter=" in call for call in calls), calls
+
+
+@pytest.mark.parametrize("arguments", [["--device", "tpu"], ["--parts", "bench,"], ["--parts", "all"], ["--seconds", "ten"], ["--fast"], ["--out"]])
 def test_wrong_usage(arguments):
     done = run(*arguments)
     assert done.returncode == 2

@@ -1,5 +1,8 @@
 // nccl_cuda_gpu_test.cpp: the parts of NCCL that one GPU can test: a group of one rank, its operations within
-// a CUDA graph, and the rejection of a second rank on the same GPU.
+// a CUDA graph, and the rejection of a second rank on the same GPU. For a sum of one rank NCCL launches no
+// kernel. Thus these tests do not show that a sum over ranks can be captured, that captured and other
+// operations can alternate on one communicator, or that a rank can abort operations of a graph: two GPUs are
+// needed for that.
 #include <ATen/ATen.h>
 #include <ATen/cuda/CUDAContext.h>
 #include <ATen/cuda/CUDAGraph.h>

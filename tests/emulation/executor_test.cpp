@@ -9,7 +9,8 @@ namespace {
 // An environment whose replicas are in host memory and are stepped by the CUDA executor.
 class Emulated final : public Environment {
  public:
-  Emulated(Environment& of, const CudaExecutor& executor) : of_(of), executor_(executor) {}
+  Emulated(Environment& of, const CudaExecutor& executor, bool gives_scratch = true)
+      : of_(of), executor_(executor), gives_scratch_(gives_scratch) {}
 
   std::string_view name() const override { return of_.name(); }
   void describe(Fields& fields) override { of_.describe(fields); }
@@ -28,7 +29,7 @@ class Emulated final : public Environment {
                                           sizeof(std::max_align_t));
     std::memset(scratch.data(), 0xff, scratch.size() * sizeof(scratch[0]));
     StepView with_scratch = view;
-    with_scratch.scratch = reinterpret_cast<std::byte*>(scratch.data());
+    with_scratch.scratch = gives_scratch_ ? reinterpret_cast<std::byte*>(scratch.data()) : nullptr;
     executor_.step(params(), layout, with_scratch, nullptr);
   }
   void step_in_order(const StateLayout&, const StepView&, PhaseOrder) const override { FAIL(); }
@@ -41,6 +42,7 @@ class Emulated final : public Environment {
  private:
   Environment& of_;
   const CudaExecutor& executor_;
+  bool gives_scratch_;
   mutable std::uint64_t steps_ = 0;
 };
 
@@ -51,6 +53,28 @@ TEST_P(Executors, AgreeOverWholeEpisodes) {
   const Emulated emulated(*environment, *find_environment(GetParam().environment).cuda());
   Side cpu(GetParam(), *environment, DeviceKind::kCpu), gpu(GetParam(), emulated, DeviceKind::kCpu);
   expect_same_episodes(cpu, gpu, environment->spec().time_limit);
+}
+
+// Replicas allocate scratch memory exactly if the executor will ask for it.
+constexpr std::size_t kLeast = 64 << 10;  // bytes of shared memory that any GPU grants to a block
+
+TEST(SharedMemory, IsJudgedAlikeByReplicasAndExecutor) {
+  for (const Case& c : cases()) {
+    if (c.stored.type != ObservationType::kFloat32 || c.stored.as_table || c.num_envs > 70) continue;
+    SCOPED_TRACE(c.name);
+    const std::unique_ptr<Environment> environment = make(c);
+    const StateLayout layout = environment->layout();
+    std::size_t limit = kLeast;
+    while (!detail::is_staged(layout, limit)) limit += 16;
+    const Emulated emulated(*environment, *find_environment(c.environment).cuda(), false);
+    emulation::set_opt_in_shared(limit);
+    EXPECT_NO_THROW(Side(c, emulated, DeviceKind::kCpu));
+    if (limit > kLeast) {
+      emulation::set_opt_in_shared(limit - 16);
+      EXPECT_THROW(Side(c, emulated, DeviceKind::kCpu), std::runtime_error);
+    }
+    emulation::set_opt_in_shared(emulation::kMaxSharedBytes);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, Executors, testing::ValuesIn(cases()),

@@ -55,6 +55,19 @@ TEST(EmulatedBranches, BeginAfterWhatIsThereAndEndBeforeWhatFollows) {
   set_progress(Progress::kImmediate);
 }
 
+// Without the wait of Pace, a lazy device would do nothing before the first read.
+TEST(EmulatedPace, NeverLetsTheHostRunFurtherAheadThanOneIteration) {
+  set_progress(Progress::kLazy);
+  expect_host_at_most_one_iteration_ahead(at::kPrivateUse1, 4);
+  set_progress(Progress::kImmediate);
+}
+
+TEST(EmulatedGraph, ThatCannotBeCapturedLeavesTheAllocatorUsable) {
+  expect_usable_after_a_failed_capture(at::kPrivateUse1);
+}
+
+TEST(EmulatedGraph, IsCapturedAgainAfterAReset) { expect_captured_again_after_a_reset(at::kPrivateUse1); }
+
 INSTANTIATE_TEST_SUITE_P(Trainings, EmulatedTrainer, testing::ValuesIn(kGraphCases), name_of);
 
 class EmulatedFailures : public EmulatedTrainer {};

@@ -124,6 +124,7 @@ def test_installed_program_runs_without_the_build_folder(prefix, tmp_path):
         ("good.cu NAME Good", "must be snake_case"),
         ("good.cu CONFIG absent.yaml", "there is no file"),
         ("good.cu TARGET absent", "no target 'absent'"),
+        ("good.cu TARGET archive", "'archive' is a static library"),
         ("good.cu STRCT Good", "unknown argument 'STRCT"),
     ],
 )
@@ -132,7 +133,7 @@ def test_wrong_call_of_wd_add_environment_is_explained(prefix, tmp_path, call, m
     (tmp_path / "main.cpp").write_text("int main() {}\n")
     (tmp_path / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.25)\nproject(good LANGUAGES CXX)\nfind_package(wd REQUIRED)\n"
-        f"add_executable(good main.cpp)\nwd_add_environment({call})\n"
+        f"add_executable(good main.cpp)\nadd_library(archive STATIC main.cpp)\nwd_add_environment({call})\n"
     )
     result = subprocess.run(
         ["cmake", "-G", "Ninja", "-S", tmp_path, "-B", tmp_path / "build", f"-DCMAKE_PREFIX_PATH={prefix}"],

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <ATen/ATen.h>
+#include <c10/core/Event.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -10,7 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "src/device/device.h"
 #include "src/device/graph.h"
+#include "src/device/pace.h"
 #include "src/trainer/injected_faults.h"
 #include "tests/support.h"
 #include "wd/trainer.h"
@@ -111,6 +115,48 @@ inline void expect_branches_in_order(at::DeviceType type) {
       });
       EXPECT_TRUE(at::equal(sum.cpu(), at::full({1 << 10}, 3.0 * std::pow(3.0, 20), at::kDouble))) << i;
     }
+  }
+}
+
+inline void expect_usable_after_a_failed_capture(at::DeviceType type) {
+  const at::Tensor data = at::ones({1 << 10}, at::TensorOptions().device(type));
+  Graph broken(kGpu, true);
+  const auto wait = [&] { static_cast<void>((data + data).sum().item<float>()); };
+  broken.run(wait);
+  EXPECT_THROW(broken.run(wait), std::runtime_error);
+  const Experiment setup = make_setup("cartpole", {"trainer.num_envs=8", "trainer.train_batch_size=80"});
+  Trainer trainer(setup.config, *setup.environment, kGpu);  // allocates, captures and replays
+  for (int i = 0; i < 4; ++i) trainer.iterate();
+  EXPECT_NO_THROW(trainer.check());
+}
+
+inline void expect_captured_again_after_a_reset(at::DeviceType type) {
+  const at::Tensor sum = at::zeros({1}, at::TensorOptions().device(type));
+  Graph graph(kGpu, true);
+  int enqueued = 0;
+  const auto add = [&] {
+    ++enqueued;
+    sum.add_(1.0f);
+  };
+  for (int i = 0; i < 3; ++i) graph.run(add);
+  EXPECT_EQ(enqueued, 2);
+  graph.reset();
+  graph.reset();
+  for (int i = 0; i < 2; ++i) graph.run(add);
+  EXPECT_EQ(enqueued, 3);
+  EXPECT_EQ(sum.item<float>(), 5.0f);
+}
+
+inline void expect_host_at_most_one_iteration_ahead(at::DeviceType type, std::int64_t size) {
+  const at::Tensor data = at::ones({size}, at::TensorOptions().device(type));
+  Pace pace({make_milestone(kGpu), make_milestone(kGpu)});
+  c10::Event before(type);  // the end of the iteration before
+  const c10::impl::VirtualGuardImpl gpu(type);
+  for (int i = 0; i < 5; ++i) {
+    for (int k = 0; k < 100; ++k) data.mul_(1.0f);
+    pace.iteration_enqueued(false);
+    EXPECT_TRUE(i == 0 || before.query()) << i;
+    before.record(gpu.getStream({type, 0}));
   }
 }
 

@@ -32,6 +32,22 @@ TEST_P(Graphs, LearnNothingFromWhatIsNotFinite) {
   expect_nothing_learned_from_what_is_not_finite(GetParam().setup(true));
 }
 
+// Waiting for the device cannot be captured.
+TEST(Graph, ThatCannotBeCapturedLeavesTheAllocatorUsable) {
+  WD_SKIP_WITHOUT_GPU();
+  expect_usable_after_a_failed_capture(at::kCUDA);
+}
+
+TEST(Graph, IsCapturedAgainAfterAReset) {
+  WD_SKIP_WITHOUT_GPU();
+  expect_captured_again_after_a_reset(at::kCUDA);
+}
+
+TEST(Pace, NeverLetsTheHostRunFurtherAheadThanOneIteration) {
+  WD_SKIP_WITHOUT_GPU();
+  expect_host_at_most_one_iteration_ahead(at::kCUDA, 1 << 26);
+}
+
 TEST(Branches, BeginAfterWhatIsThereAndEndBeforeWhatFollows) {
   WD_SKIP_WITHOUT_GPU();
   expect_branches_in_order(at::kCUDA);

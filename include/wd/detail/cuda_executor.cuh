@@ -4,14 +4,14 @@
 
 #include "wd/detail/launch.cuh"
 #include "wd/detail/layout.h"
+#include "wd/detail/packing.h"
 #include "wd/detail/row_packs.h"
 #include "wd/detail/team.h"
 
 namespace wd::detail {
 
-// Max threads of a block that runs one replica, and threads of a block that packs several.
+// Max threads of a block that runs one replica.
 inline constexpr int kMaxThreads = 1024;
-inline constexpr int kPackedThreads = 128;
 // Packed blocks that must fit on a multiprocessor, with 128 registers per thread; without this bound ptxas
 // spills.
 inline constexpr int kPackedBlocks = 4;
@@ -22,7 +22,7 @@ inline constexpr std::size_t kMaxWithRows = 48 << 10;
 inline constexpr std::size_t kUnasked = 40 << 10;
 // Replicas per block.
 template <int kTile>
-inline constexpr int kPacked = kTile == 0 ? 1 : kPackedThreads / (kTile == 0 ? 1 : kTile);
+inline constexpr int kPacked = replicas_per_block(kTile);
 
 // The threads that run one replica: a tile of a warp (kTile lanes, a power of two), or the whole block
 // (kTile = 0).
@@ -264,7 +264,7 @@ void launch_step(const typename Env::Params& params, const StateLayout& layout, 
   check_cuda(cudaGetDevice(&device), "cudaGetDevice");
   check_cuda(cudaDeviceGetAttribute(&limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
              "cudaDeviceGetAttribute");
-  const bool staged = wanted + 1024 <= static_cast<std::size_t>(limit);
+  const bool staged = fits_in_shared(wanted, static_cast<std::size_t>(limit));
   if (!staged && view.scratch == nullptr)
     throw std::runtime_error("step: the replica needs scratch memory in StepView::scratch");
   const auto kernel = step_kernel<Env, kTile>;
@@ -284,10 +284,16 @@ void launch_step(const typename Env::Params& params, const StateLayout& layout, 
 template <typename Env>
 void step_on_cuda(const void* params, const StateLayout& layout, const StepView& view, void* stream) {
   const auto& p = *static_cast<const typename Env::Params*>(params);
-  if (layout.num_agents > 32) return launch_step<Env, 0>(p, layout, view, stream);
-  if (layout.num_agents > 8) return launch_step<Env, 32>(p, layout, view, stream);
-  if (layout.num_agents > 1) return launch_step<Env, 8>(p, layout, view, stream);
-  launch_step<Env, 1>(p, layout, view, stream);
+  switch (tile_of(layout.num_agents)) {
+    case 0:
+      return launch_step<Env, 0>(p, layout, view, stream);
+    case 32:
+      return launch_step<Env, 32>(p, layout, view, stream);
+    case 8:
+      return launch_step<Env, 8>(p, layout, view, stream);
+    default:
+      return launch_step<Env, 1>(p, layout, view, stream);
+  }
 }
 
 }  // namespace wd::detail

@@ -163,9 +163,12 @@ def report(options, name, description, packages, comparisons):
 
 
 def jax_for(device):
-    """Imports jax on the device that both sides use."""
+    """Imports jax on the device that both sides use. Products of float32 are computed in float32, as ours are;
+    on a GPU jax would use TF32 by default, and would take most of the memory."""
     os.environ.setdefault("JAX_PLATFORMS", {"cpu": "cpu", "gpu": "cuda"}[device])
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     import jax
+    jax.config.update("jax_default_matmul_precision", "highest")
     try:
         jax.devices()
     # AssertionError if jax has no plugin for the device.

@@ -12,6 +12,7 @@ std::string gpu_name(int) { return "emulated GPU"; }
 std::string gpu_identity(int) { return "emulated GPU"; }
 void use_gpu(int) {}
 int count_gpus() { return 1; }
+std::size_t shared_memory(Device) { return emulation::opt_in_shared(); }
 at::DeviceType gpu_type() { return at::kPrivateUse1; }
 
 Queue current_queue(Device device) {
@@ -22,6 +23,25 @@ Queue current_queue(Device device) {
 void synchronize(Device device) {
   if (device.is_cuda()) emulation::stream(emulation::current_stream()).synchronize();
 }
+
+namespace {
+
+class EmulatedMilestone final : public Milestone {
+ public:
+  void record() override { event_.record(emulation::stream(emulation::current_stream())); }
+  void wait() override { event_.synchronize(); }
+
+ private:
+  emulation::Event event_;
+};
+
+}  // namespace
+
+std::unique_ptr<Milestone> make_milestone(Device device) {
+  return device.is_cuda() ? std::make_unique<EmulatedMilestone>() : nullptr;
+}
+
+std::optional<GpuMemory> gpu_memory() { return {}; }
 
 std::int64_t peak_memory(Device) {
   rusage usage{};

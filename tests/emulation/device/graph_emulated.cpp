@@ -71,6 +71,10 @@ void Graph::run(const std::function<void()>& enqueue) {
   emulation::replay(impl_->graph, emulation::stream(emulation::current_stream()));
 }
 
+void Graph::reset() {
+  if (impl_) impl_->graph.reset();
+}
+
 struct Branches::Impl {
   std::vector<std::size_t> side = {};  // streams of enqueue(1), enqueue(2), ...
 };
