@@ -19,9 +19,9 @@
 #include "src/autoscale/search.h"
 #include "src/base/files.h"
 #include "src/base/host_memory.h"
+#include "src/base/program_name.h"
 #include "src/config/numbers.h"
 #include "src/config/role_names.h"
-#include "src/launcher/command.h"
 #include "src/launcher/devices.h"
 #include "src/launcher/options.h"
 #include "src/report/format.h"
@@ -252,7 +252,7 @@ Report searched(const Config& config, const Machine& machine, const SearchOption
                 .objective = search_for.objective,
                 .limits = search_for.limits};
   report.result = search(search_for,
-                         prober(options.launch, launcher::own_command(), config.autoscale,
+                         prober(options.launch, own_command(), config.autoscale,
                                 options.launch.gpus ? 0 : machine.memory_bytes),
                          options.observe);
   if (report.result.status != Status::kChosen) fail(report.result, search_for.limits);

@@ -8,6 +8,7 @@
 #include "src/base/host_memory.h"
 #include "src/base/json.h"
 #include "src/base/log.h"
+#include "src/base/program_name.h"
 #include "src/base/suggest.h"
 #include "src/bench/child.h"
 #include "src/bench/sweep.h"
@@ -15,7 +16,6 @@
 #include "src/bench/workloads.h"
 #include "src/cli/output.h"
 #include "src/cli/setup.h"
-#include "src/launcher/command.h"
 #include "src/report/plain_error.h"
 
 namespace wd::cli {
@@ -175,7 +175,7 @@ bench::Row measure_apart(const std::vector<bench::Sweep>& sweeps, const std::vec
   row.values = values;
   if (!ceilings.is_null()) setting["ceilings"] = ceilings;
   const OomWatch memory;
-  const bench::Ended ended = bench::run_child(launcher::own_command(), {{kSettingVariable, setting.dump()}});
+  const bench::Ended ended = bench::run_child(own_command(), {{kSettingVariable, setting.dump()}});
   row.take(ended, memory.may_have_killed());
   return row;
 }

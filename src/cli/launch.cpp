@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-#include "src/launcher/command.h"
+#include "src/base/program_name.h"
 #include "src/worker/status.h"
 #include "wd/error.h"
 #include "wd/launch.h"
@@ -118,7 +118,7 @@ LaunchOptions LaunchArguments::options(DeviceChoice device) const {
 }
 
 int LaunchArguments::supervise(DeviceChoice device) const {
-  return wd::supervise(options(device), launcher::own_command());
+  return wd::supervise(options(device), own_command());
 }
 
 ProcessGroup LaunchArguments::join(Device device) const { return wd::join(options_, membership_, device); }
