@@ -74,6 +74,8 @@ struct Limits {
 // Bytes that one worker certainly allocates: the sum of its buffers, without any estimate. All zero: unknown.
 struct Sizes {
   double fixed = 0.0, per_replica = 0.0, per_replica_step = 0.0;
+
+  bool operator==(const Sizes&) const = default;
 };
 
 struct SearchOptions {
@@ -103,11 +105,7 @@ struct Trial {
 using Observe = std::function<void(const Trial&)>;
 
 // Bytes of one worker: a + b E + c E T, where E is the number of replicas of the whole job.
-struct MemoryLine {
-  double fixed = 0.0, per_replica = 0.0, per_replica_step = 0.0;
-
-  bool operator==(const MemoryLine&) const = default;
-};
+using MemoryLine = Sizes;
 
 enum class Status {
   kChosen,

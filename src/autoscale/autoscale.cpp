@@ -2,7 +2,6 @@
 // its result.
 #include "src/autoscale/autoscale.h"
 
-#include <ATen/ATen.h>
 #include <dlfcn.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -19,14 +18,13 @@
 #include "src/autoscale/search.h"
 #include "src/base/files.h"
 #include "src/base/host_memory.h"
+#include "src/base/join.h"
+#include "src/base/program_name.h"
 #include "src/config/numbers.h"
-#include "src/config/role_names.h"
-#include "src/launcher/command.h"
 #include "src/launcher/devices.h"
 #include "src/launcher/options.h"
 #include "src/report/format.h"
 #include "src/worker/guarded.h"
-#include "wd/detail/parallel.h"
 #include "wd/error.h"
 
 namespace wd {
@@ -95,11 +93,11 @@ Machine describe_gpus(const Config& config, const LaunchOptions& launch) {
   machine.driver = all.front().driver;
   machine.words = concat(all.size() > 1 ? concat(all.size(), " x ") : "", all.front().product);
   if (uneven) {
-    std::string list;
+    std::vector<std::string> list;
     for (const launcher::GpuFacts& gpu : all)
-      list += concat(list.empty() ? "" : ", ", gpu.product, " with ", run::format_bytes(gpu.total_bytes));
+      list.push_back(concat(gpu.product, " with ", run::format_bytes(gpu.total_bytes)));
     machine.notes.push_back(
-        concat("the GPUs differ (", list, "): the smallest decides on memory, the slowest on speed"));
+        concat("the GPUs differ (", join(list), "): the smallest decides on memory, the slowest on speed"));
   }
   const double wanted = config.autoscale.memory_gb * kGiB / static_cast<double>(all.size());
   if (wanted > static_cast<double>(least))
@@ -134,22 +132,25 @@ std::string build_hash() {
   return text;
 }
 
-CacheKey key_of(const Config& config, Environment& environment, const Machine& machine,
-                const SearchOptions& search) {
-  CacheKey key{.env = config.name, .device = machine.device, .driver = machine.driver, .build = build_hash()};
-  static const std::vector<std::string> kOther = {"trainer.num_envs",   "trainer.train_batch_size",
-                                                  "trainer.chunk_rows", "trainer.threads",
-                                                  "trainer.precision",  "trainer.observations"};
+// Everything that the result of a search depends on. No value has a line end, so different values give
+// different texts.
+std::string key_of(const Config& config, Environment& environment, const Machine& machine,
+                   const SearchOptions& search) {
+  static const std::vector<std::string> kTrainer = {"trainer.num_envs",   "trainer.train_batch_size",
+                                                    "trainer.chunk_rows", "trainer.threads",
+                                                    "trainer.precision",  "trainer.observations"};
+  const auto counts = [](const std::string& path) {
+    return path == "name" || path.starts_with("env.") || path.starts_with("policy.") ||
+           (path.starts_with("autoscale.") && path != "autoscale.scale_lr") ||
+           std::ranges::count(kTrainer, path) > 0;
+  };
+  std::string key = concat(machine.device, "\n", machine.driver, "\n", build_hash(), "\n");
   for (const auto& [path, value] :
        config_values(config, [&](Fields& fields) { environment.describe(fields); })) {
-    const std::string line = path + " = " + value + '\n';
-    if (path.starts_with("env.")) key.parameters += line;
-    if (path.starts_with("policy.") || std::ranges::count(kOther, path) > 0) key.model += line;
-    if (path.starts_with("autoscale.") && path != "autoscale.scale_lr") key.search += line;
+    if (counts(path)) key += path + " = " + value + '\n';
   }
-  key.search += concat(search.num_workers, " workers, a batch of at most ", search.limits.max_batch,
-                       ", rollouts of at least ", search.min_rollout);
-  return key;
+  return concat(key, search.num_workers, " workers, a batch of at most ", search.limits.max_batch,
+                ", rollouts of at least ", search.min_rollout);
 }
 
 // --- learning rates ----------------------------------------------------------------------------------------
@@ -251,10 +252,10 @@ Report searched(const Config& config, const Machine& machine, const SearchOption
                 .num_workers = search_for.num_workers,
                 .objective = search_for.objective,
                 .limits = search_for.limits};
-  report.result = search(search_for,
-                         prober(options.launch, launcher::own_command(), config.autoscale,
-                                options.launch.gpus ? 0 : machine.memory_bytes),
-                         options.observe);
+  report.result = search(
+      search_for,
+      prober(options.launch, own_command(), config.autoscale, options.launch.gpus ? 0 : machine.memory_bytes),
+      options.observe);
   if (report.result.status != Status::kChosen) fail(report.result, search_for.limits);
   return report;
 }
@@ -313,7 +314,7 @@ Autoscaled autoscale(const Config& config, Environment& environment, const Autos
   const Machine machine =
       options.launch.gpus ? describe_gpus(config, options.launch) : describe_host(config, workers);
   const SearchOptions search_for = search_options(config, environment, workers, machine.memory_bytes);
-  const CacheKey key = key_of(config, environment, machine, search_for);
+  const std::string key = key_of(config, environment, machine, search_for);
   const std::filesystem::path folder = cache_folder();
   Cached cached;
   if (!options.refresh && !folder.empty()) cached = read_cache(folder, key, workers, search_for.limits);

@@ -26,17 +26,6 @@ constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 20;  // per entry
 
 std::string xxh3(std::string_view text) { return hex(XXH3_64bits(text.data(), text.size())); }
 
-// JSON quotes the values, so different keys never produce the same text.
-std::string canonical(const CacheKey& key) {
-  return dump(Json{{"env", key.env},
-                   {"parameters", key.parameters},
-                   {"model", key.model},
-                   {"device", key.device},
-                   {"driver", key.driver},
-                   {"build", key.build},
-                   {"search", key.search}});
-}
-
 // Throws if the file is not one that this program, run by this user, would have written.
 std::string read_own(const fs::path& path) {
   const File file(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
@@ -49,10 +38,10 @@ std::string read_own(const fs::path& path) {
   return text;
 }
 
-Report checked_report(const std::string& text, const CacheKey& key) {
+Report checked_report(const std::string& text, const std::string& key) {
   const Json json = parse_json<Json>(text);
   WD_CHECK(json.is_object(), "is damaged: it is no JSON object");
-  WD_CHECK(json.contains("key") && json["key"] == canonical(key), "is of another key");
+  WD_CHECK(json.contains("key") && json["key"] == key, "is of another key");
   WD_CHECK(json.contains("report") && json["report"].is_string(), "holds no report");
   const auto& report = json["report"].get_ref<const std::string&>();
   WD_CHECK(json.contains("xxh3") && json["xxh3"] == xxh3(report), "is damaged: its checksum is wrong");
@@ -75,8 +64,6 @@ void check_fit(const Report& report, int num_workers, const Limits& limits) {
 
 }  // namespace
 
-std::string hash_of(const CacheKey& key) { return xxh3(canonical(key)); }
-
 fs::path cache_folder() {
   const auto absolute = [](const char* variable) {
     const char* const value = std::getenv(variable);
@@ -88,8 +75,10 @@ fs::path cache_folder() {
   return folder.empty() ? folder : folder / "wd" / "autoscale";
 }
 
-Cached read_cache(const fs::path& folder, const CacheKey& key, int num_workers, const Limits& limits) {
-  const fs::path path = folder / (hash_of(key) + ".json");
+fs::path entry_of(const fs::path& folder, const std::string& key) { return folder / (xxh3(key) + ".json"); }
+
+Cached read_cache(const fs::path& folder, const std::string& key, int num_workers, const Limits& limits) {
+  const fs::path path = entry_of(folder, key);
   std::error_code error;
   if (!fs::exists(fs::symlink_status(path, error))) return {};
   try {
@@ -101,14 +90,14 @@ Cached read_cache(const fs::path& folder, const CacheKey& key, int num_workers, 
   }
 }
 
-void write_cache(const fs::path& folder, const CacheKey& key, const Report& report) {
+void write_cache(const fs::path& folder, const std::string& key, const Report& report) {
   std::error_code error;
   fs::create_directories(folder, error);
   WD_CHECK(!error, folder.string(), ": cannot make it: ", error.message());
   const std::string text = report_json(report);
   // Two programs that write the same entry at once may leave a mixture. The checksum detects it.
-  write_file_atomically(folder / (hash_of(key) + ".json"),
-                        dump(Json{{"key", canonical(key)}, {"report", text}, {"xxh3", xxh3(text)}}) + '\n',
+  write_file_atomically(entry_of(folder, key),
+                        dump(Json{{"key", key}, {"report", text}, {"xxh3", xxh3(text)}}) + '\n',
                         Durability::kReplace);
 }
 

@@ -28,10 +28,15 @@ constexpr std::array kStatuses{"chosen", "nothing_fits", "failed"};
 // Json::exception if a value is missing or invalid.
 class Fields {
  public:
-  Fields() = default;
-  explicit Fields(const Json& read) : json_(read), reads_(true) {}
+  Fields() = default;                                               // writes
+  explicit Fields(const Json& read) : json_(read), reads_(true) {}  // reads
 
-  const Json& json() const { return json_; }
+  // Visits the fields of the value and returns their object.
+  template <typename T>
+  static Json visit(Fields fields, T& value) {
+    fields_of(fields, value);
+    return fields.json_;
+  }
 
   void count(const char* key, std::int64_t& value, std::int64_t least, std::int64_t most = kMaxCount) {
     if (!reads_) return put(key, value);
@@ -79,7 +84,7 @@ class Fields {
   }
   template <typename T>
   void object(const char* key, T& value) {
-    put(key, inside(reads_ ? json_.at(key) : Json(), value));
+    put(key, visit(reads_ ? Fields(json_.at(key)) : Fields(), value));
   }
   // An empty optional is written as null. When read, it may be null or missing.
   template <typename T>
@@ -92,7 +97,8 @@ class Fields {
   void objects(const char* key, std::vector<T>& values) {
     Json all = reads_ ? list(key) : Json(Json::array_t(values.size()));
     values.resize(all.size());
-    for (std::size_t k = 0; k < values.size(); ++k) all[k] = inside(all[k], values[k]);
+    for (std::size_t k = 0; k < values.size(); ++k)
+      all[k] = visit(reads_ ? Fields(all[k]) : Fields(), values[k]);
     put(key, all);
   }
 
@@ -100,13 +106,6 @@ class Fields {
   template <typename T>
   void put(const char* key, const T& value) {
     json_[key] = value;
-  }
-  template <typename T>
-  Json inside(const Json& json, T& value) const {
-    Fields fields;
-    if (reads_) fields = Fields(json);
-    fields_of(fields, value);
-    return fields.json_;
   }
   const Json& list(const char* key) const {
     WD_CHECK(json_.at(key).is_array(), key, " is no list");
@@ -217,9 +216,7 @@ void fields_of(Fields& fields, ProbeOrder& order) {
 // Takes the value by copy: writing and reading share one list of fields, which needs to modify them.
 template <typename T>
 std::string written(T value, int indent = -1) {
-  Fields fields;
-  fields_of(fields, value);
-  return dump(fields.json(), indent);
+  return dump(Fields::visit(Fields(), value), indent);
 }
 
 template <typename T>
@@ -228,8 +225,7 @@ T parsed(std::string_view text, const char* what) {
   WD_CHECK(json.is_object(), "is no JSON object");
   try {
     T value;
-    Fields fields(json);
-    fields_of(fields, value);
+    Fields::visit(Fields(json), value);
     return value;
   } catch (const Json::exception& error) {
     throw std::runtime_error(concat("is no ", what, ": ", error.what()));

@@ -7,32 +7,20 @@
 #include "src/base/printable.h"
 #include "src/report/chart.h"
 #include "src/report/format.h"
+#include "src/report/table.h"
 #include "wd/error.h"
 
 namespace wd::scaling {
 namespace {
 
-enum class Align { kLeft, kRight };
-
-struct Column {
-  const char* heading;
-  std::size_t width;
-  Align align;
-};
 // The widths are fixed in advance, because lines are shown one by one. The last column is as long as its
 // text.
-constexpr Column kColumns[] = {
-    {"stage", 8, Align::kLeft},       {"replicas", 10, Align::kRight},   {"T", 8, Align::kRight},
-    {"batch", 12, Align::kRight},     {"iterations", 10, Align::kRight}, {"memory", 10, Align::kRight},
-    {"predicted", 10, Align::kRight}, {"env/s", 8, Align::kRight},       {"outcome", 0, Align::kLeft}};
+constexpr std::array kWidths = {-8, 10, 8, 12, 10, 10, 10, 8, 0};
 
-std::string line_of(const std::vector<std::string>& cells) {
+std::string line_of(const std::array<std::string, kWidths.size()>& cells) {
   std::string line;
-  for (std::size_t k = 0; k < cells.size(); ++k) {
-    const Column& column = kColumns[k];
-    const std::string gap(column.width > cells[k].size() ? column.width - cells[k].size() : 0, ' ');
-    line += (k > 0 ? "  " : "") + (column.align == Align::kLeft ? cells[k] + gap : gap + cells[k]);
-  }
+  for (std::size_t k = 0; k < cells.size(); ++k)
+    line += (k > 0 ? "  " : "") + run::padded(cells[k], kWidths[k]);
   return line;
 }
 
@@ -59,9 +47,8 @@ std::string bytes_text(std::uint64_t bytes) { return bytes > 0 ? run::format_byt
 }  // namespace
 
 std::string table_heading() {
-  std::vector<std::string> cells;
-  for (const Column& column : kColumns) cells.emplace_back(column.heading);
-  return line_of(cells);
+  return line_of(
+      {"stage", "replicas", "T", "batch", "iterations", "memory", "predicted", "env/s", "outcome"});
 }
 
 std::string table_line(const Trial& one, std::int64_t total_steps) {

@@ -7,11 +7,8 @@
 #include "src/base/files.h"
 
 namespace wd {
-namespace {
 
 namespace fs = std::filesystem;
-
-}  // namespace
 
 void write_file_atomically(const fs::path& path, std::span<const std::span<const std::byte>> parts,
                            Durability durability) {

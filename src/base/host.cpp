@@ -7,6 +7,7 @@
 #include <array>
 
 #include "src/base/files.h"
+#include "src/base/hex.h"
 
 namespace wd {
 
@@ -17,15 +18,10 @@ std::string host_name() {
 }
 
 std::string random_token() {
-  std::array<unsigned char, 16> bits{};
-  if (::getrandom(bits.data(), bits.size(), 0) != static_cast<ssize_t>(bits.size()))
+  std::array<std::uint64_t, 2> bits{};
+  if (::getrandom(bits.data(), sizeof(bits), 0) != static_cast<ssize_t>(sizeof(bits)))
     throw_file_error("random numbers", "get them");
-  std::string text;
-  for (const unsigned char byte : bits) {
-    text += "0123456789abcdef"[byte >> 4U];
-    text += "0123456789abcdef"[byte & 15U];
-  }
-  return text;
+  return hex(bits[0]) + hex(bits[1]);
 }
 
 }  // namespace wd

@@ -1,6 +1,7 @@
-// join.h: joins words to a list for display.
+// join.h: lists of words.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,10 @@ inline std::string join(const std::vector<std::string>& words, std::string_view 
   std::string text;
   for (const std::string& word : words) text.append(text.empty() ? "" : between).append(word);
   return text;
+}
+
+inline bool contains(const std::vector<std::string>& words, std::string_view word) {
+  return std::ranges::find(words, word) != words.end();
 }
 
 }  // namespace wd

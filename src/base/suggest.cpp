@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "src/base/join.h"
+
 namespace wd {
 namespace {
 
@@ -50,9 +52,7 @@ std::string suggestion(std::string_view word, const std::vector<std::string>& na
   const std::string nearest = nearest_name(word, names);
   if (!nearest.empty()) return "; did you mean \"" + nearest + "\"?";
   if (names.empty()) return {};
-  std::string known = "; known: ";
-  for (std::size_t i = 0; i < names.size(); ++i) known += (i ? ", " : "") + names[i];
-  return known;
+  return "; known: " + join(names);
 }
 
 }  // namespace wd

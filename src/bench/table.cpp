@@ -8,17 +8,13 @@
 #include "src/base/json.h"
 #include "src/report/chart.h"
 #include "src/report/format.h"
+#include "src/report/table.h"
 #include "wd/error.h"
 
 namespace wd::bench {
 namespace {
 
 constexpr const char* kOk = "ok";
-
-std::string padded(const std::string& text, int width) {
-  return std::string(static_cast<std::size_t>(std::max(0, width - static_cast<int>(text.size()))), ' ') +
-         text;
-}
 
 // Returns the line with the error message; lines after it, if any, say where the error came from. Without an
 // error message, returns the last line.
@@ -73,13 +69,13 @@ Table::Table(const std::vector<Sweep>& sweeps) {
 
 std::string Table::settings(const std::vector<std::string>& values) const {
   std::string text;
-  for (std::size_t k = 0; k < values.size(); ++k) text += padded(values[k], widths_[k]) + "  ";
+  for (std::size_t k = 0; k < values.size(); ++k) text += run::padded(values[k], widths_[k]) + "  ";
   return text;
 }
 
 std::string Table::heading() const {
   std::string text = settings(keys_);
-  for (const Column& column : kColumns) text += padded(column.name, column.width);
+  for (const Column& column : kColumns) text += run::padded(column.name, column.width);
   return text + "\n";
 }
 
@@ -97,7 +93,7 @@ std::string Table::line(const Row& row) const {
       number(achieved, "GB_per_s"),
       number(achieved, "TFLOP_per_s"),
       run::format_bytes(json["peak_memory_bytes"].get<std::uint64_t>())};
-  for (std::size_t k = 0; k < cells.size(); ++k) text += padded(cells[k], kColumns[k].width);
+  for (std::size_t k = 0; k < cells.size(); ++k) text += run::padded(cells[k], kColumns[k].width);
   return text + "\n";
 }
 

@@ -58,6 +58,29 @@ void Arguments::option(const std::string& name, std::string& value, const std::s
       ->check(given);
 }
 
+template <typename Number>
+void Arguments::number(const std::string& name, Number& value, Range range, const std::string& type,
+                       const std::string& help) {
+  std::string& text = texts_.emplace_back();
+  option(name, text, type, help);
+  const std::string given = name.substr(name.find("--"));
+  converts_.emplace_back([&text, &value, given, range] {
+    if (text.empty()) return;
+    if constexpr (std::is_integral_v<Number>) {
+      value = static_cast<Number>(parse_integer(given, text, range));
+    } else {
+      value = parse_number(given, text, range);
+    }
+  });
+}
+
+template void Arguments::number(const std::string&, int&, Range, const std::string&, const std::string&);
+template void Arguments::number(const std::string&, double&, Range, const std::string&, const std::string&);
+template void Arguments::number(const std::string&, std::int64_t&, Range, const std::string&,
+                                const std::string&);
+template void Arguments::number(const std::string&, std::uint64_t&, Range, const std::string&,
+                                const std::string&);
+
 void Arguments::repeatable(const std::string& name, std::vector<std::string>& values, const std::string& type,
                            const std::string& help) {
   app_->add_option(name, values, help)->option_text(type)->allow_extra_args(false);
@@ -111,6 +134,7 @@ bool Arguments::parse() {
       if (const std::string twice = once(*option); !twice.empty()) throw UsageError(twice);
     }
   }
+  for (const auto& convert : converts_) convert();
   return true;
 }
 

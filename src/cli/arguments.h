@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,6 +25,10 @@ class Arguments {
 
   // --name VALUE, at most once. `name` may contain a short form: "-e,--env". An empty value is an error.
   void option(const std::string& name, std::string& value, const std::string& type, const std::string& help);
+  // --name NUMBER in the range; 10k and 1e6 count as integers. If it is not given, `value` is unchanged.
+  template <typename Number>
+  void number(const std::string& name, Number& value, Range range, const std::string& type,
+              const std::string& help);
   // --name VALUE, any number of times.
   void repeatable(const std::string& name, std::vector<std::string>& values, const std::string& type,
                   const std::string& help);
@@ -44,10 +50,12 @@ class Arguments {
  private:
   std::vector<std::string> arguments_;
   std::string likely_;
+  std::deque<std::string> texts_;                // of numbers
+  std::vector<std::function<void()>> converts_;  // from these texts
   std::unique_ptr<CLI::App> app_;
 };
 
-// Parses a number in the range. 10k and 1e6 count as integers. Throws UsageError naming the option.
+// Parses a number in the range, as above. Throws UsageError naming the option.
 std::int64_t parse_integer(const std::string& option, const std::string& text, Range range);
 double parse_number(const std::string& option, const std::string& text, Range range);
 // Returns the index of the word. Throws UsageError that suggests the nearest word.

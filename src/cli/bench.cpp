@@ -8,6 +8,7 @@
 #include "src/base/host_memory.h"
 #include "src/base/json.h"
 #include "src/base/log.h"
+#include "src/base/program_name.h"
 #include "src/base/suggest.h"
 #include "src/bench/child.h"
 #include "src/bench/sweep.h"
@@ -16,7 +17,6 @@
 #include "src/cli/output.h"
 #include "src/cli/setup.h"
 #include "src/device/out_of_memory.h"
-#include "src/launcher/command.h"
 #include "src/report/plain_error.h"
 
 namespace wd::cli {
@@ -29,9 +29,22 @@ using bench::Json;
 constexpr const char* kSettingVariable = "WD_BENCH_SETTING";
 constexpr Range kReplicas = {1, 1e7}, kSteps = {1, 1e6};
 
+// The work to measure: the options, overridden by one setting of a sweep.
+struct BenchRequest {
+  ConfigSources sources;
+  std::string mode = "env";
+  std::int64_t num_envs = 0, rollout_steps = 0;  // 0: not given
+  double seconds = 5.0, memory_gb = 0.0;
+
+  void set(const std::string& key, const std::string& value);
+  void check() const;
+  // Puts the replicas and the steps of a rollout into the configuration.
+  void shape_batch();
+};
+
 struct BenchArguments {
-  ConfigOptions config;
-  std::string mode = "env", seconds = "5", num_envs, rollout_steps, json = "-", svg, memory_gb;
+  BenchRequest order;
+  std::string json = "-", svg;
   std::vector<std::string> sweep;
   bool to_json = false;
 
@@ -43,13 +56,15 @@ bool BenchArguments::parse(const CommandLine& line) {
       line, "bench",
       "Measure the speed of the environment with random actions, of acting, or of training, and compare it "
       "with the limits of the machine.");
+  ConfigOptions config;
   config.add_to(arguments, {{"--seed", "trainer.seed"}, {"--train_batch_size", "trainer.train_batch_size"}});
-  arguments.option("--mode", mode, "env | act | train",
+  arguments.option("--mode", order.mode, "env | act | train",
                    "env: step with random actions; act: roll out policies; train: iterate");
-  arguments.option("--num_envs", num_envs, "INT", "replicas of the environment; the rollout length is kept");
-  arguments.option("--rollout_steps", rollout_steps, "INT",
+  arguments.number("--num_envs", order.num_envs, kReplicas, "INT",
+                   "replicas of the environment; the rollout length is kept");
+  arguments.number("--rollout_steps", order.rollout_steps, kSteps, "INT",
                    "steps per rollout; the number of replicas is kept");
-  arguments.option("--seconds", seconds, "NUMBER",
+  arguments.number("--seconds", order.seconds, above(0.0, 1e6), "NUMBER",
                    "length of a measurement (5), after a warm-up of a tenth of it");
   arguments.repeatable(
       "--sweep", sweep, "KEY=FIRST..LAST|A,B,C",
@@ -58,39 +73,20 @@ bool BenchArguments::parse(const CommandLine& line) {
   arguments.optional_value("--json", json, to_json, "FILE",
                            "write results as JSON to a file; - or no value: to stdout");
   arguments.option("--svg", svg, "FILE", "with --sweep: write a chart of speed over its first KEY");
-  arguments.option("--memory_gb", memory_gb, "NUMBER",
+  arguments.number("--memory_gb", order.memory_gb, above(0.0, 1e6), "NUMBER",
                    "on the CPU, with --sweep: a setting that asks for more is reported as out of memory");
-  return arguments.parse();
+  if (!arguments.parse()) return false;
+  order.sources = config.sources();
+  return true;
 }
-
-// The work to measure: the options, overridden by one setting of a sweep.
-struct BenchRequest {
-  ConfigSources sources;
-  std::string mode, num_envs, rollout_steps;
-  double seconds = 5.0, memory_gb = 0.0;
-
-  explicit BenchRequest(const BenchArguments& arguments)
-      : sources(arguments.config.sources()),
-        mode(arguments.mode),
-        num_envs(arguments.num_envs),
-        rollout_steps(arguments.rollout_steps),
-        seconds(parse_number("--seconds", arguments.seconds, above(0.0, 1e6))) {
-    if (!arguments.memory_gb.empty())
-      memory_gb = parse_number("--memory_gb", arguments.memory_gb, above(0.0, 1e6));
-  }
-  void set(const std::string& key, const std::string& value);
-  void check() const;
-  // Puts the replicas and the steps of a rollout into the configuration.
-  void shape_batch();
-};
 
 void BenchRequest::set(const std::string& key, const std::string& value) {
   if (key == "mode") {
     mode = value;
   } else if (key == "num_envs") {
-    num_envs = value;
+    num_envs = parse_integer("--num_envs", value, kReplicas);
   } else if (key == "rollout_steps") {
-    rollout_steps = value;
+    rollout_steps = parse_integer("--rollout_steps", value, kSteps);
   } else {
     sources.overrides.push_back({key, value, "--sweep"});
   }
@@ -101,28 +97,23 @@ void BenchRequest::check() const {
     throw UsageError("--mode " + mode + ": must be env, act or train" +
                      suggestion(mode, {"env", "act", "train"}));
   }
-  if (!num_envs.empty()) parse_integer("--num_envs", num_envs, kReplicas);
-  if (!rollout_steps.empty()) parse_integer("--rollout_steps", rollout_steps, kSteps);
 }
 
 void BenchRequest::shape_batch() {
   const auto is_batch = [](const Override& one) { return one.path == "trainer.train_batch_size"; };
   const bool batch = std::ranges::any_of(sources.overrides, is_batch);
-  if (batch && !rollout_steps.empty())
+  if (batch && rollout_steps > 0)
     throw UsageError(
         "--rollout_steps and --train_batch_size exclude each other: a batch is replicas times steps");
-  if (num_envs.empty() && rollout_steps.empty()) return;
+  if (num_envs == 0 && rollout_steps == 0) return;
   if (!batch) {
     const TrainerSettings configured = load_environment(sources).config.trainer;
-    const std::int64_t replicas =
-        num_envs.empty() ? configured.num_envs : parse_integer("--num_envs", num_envs, kReplicas);
-    const std::int64_t steps = rollout_steps.empty()
-                                   ? configured.rollout_steps()
-                                   : parse_integer("--rollout_steps", rollout_steps, kSteps);
+    const std::int64_t replicas = num_envs > 0 ? num_envs : configured.num_envs;
+    const std::int64_t steps = rollout_steps > 0 ? rollout_steps : configured.rollout_steps();
     sources.overrides.push_back(
         {"trainer.train_batch_size", std::to_string(replicas * steps), "--rollout_steps"});
   }
-  if (!num_envs.empty()) sources.overrides.push_back({"trainer.num_envs", num_envs, "--num_envs"});
+  if (num_envs > 0) sources.overrides.push_back({"trainer.num_envs", std::to_string(num_envs), "--num_envs"});
 }
 
 // `ceilings` are given if they are already known.
@@ -137,18 +128,14 @@ Json measure(BenchRequest order, std::optional<bench::Ceilings> ceilings) {
       throw UsageError("--memory_gb is for the CPU: a GPU's memory is its own limit");
     limit_memory(static_cast<std::uint64_t>(order.memory_gb * 1e9));
   }
-  const std::int64_t replicas = env && !order.num_envs.empty()
-                                    ? parse_integer("--num_envs", order.num_envs, kReplicas)
-                                    : setup.config.trainer.num_envs;
-  const std::int64_t steps =
-      env && !order.rollout_steps.empty() ? parse_integer("--rollout_steps", order.rollout_steps, kSteps) : 0;
+  const std::int64_t replicas = env && order.num_envs > 0 ? order.num_envs : setup.config.trainer.num_envs;
   logging::info(concat("bench: ", setup.environment->name(), ", mode ", order.mode, ", ", replicas,
                        " replicas, ", describe(setup.device)));
   const bench::Setting setting{setup.config, *setup.environment, setup.device, order.seconds};
-  const bench::Result result =
-      env ? bench::bench_environment(setting, static_cast<int>(replicas), static_cast<int>(steps))
-      : order.mode == "act" ? bench::bench_act(setting)
-                            : bench::bench_train(setting);
+  const bench::Result result = env ? bench::bench_environment(setting, static_cast<int>(replicas),
+                                                              static_cast<int>(order.rollout_steps))
+                               : order.mode == "act" ? bench::bench_act(setting)
+                                                     : bench::bench_train(setting);
   return bench::to_json(result, ceilings ? *ceilings : bench::measure_ceilings(setup.device));
 }
 
@@ -176,12 +163,12 @@ bench::Row measure_apart(const std::vector<bench::Sweep>& sweeps, const std::vec
   row.values = values;
   if (!ceilings.is_null()) setting["ceilings"] = ceilings;
   const OomWatch memory;
-  const bench::Ended ended = bench::run_child(launcher::own_command(), {{kSettingVariable, setting.dump()}});
+  const bench::Ended ended = bench::run_child(own_command(), {{kSettingVariable, setting.dump()}});
   row.take(ended, memory.may_have_killed());
   return row;
 }
 
-int sweep(const BenchArguments& arguments, const BenchRequest& order) {
+int sweep(const BenchArguments& arguments) {
   std::vector<bench::Sweep> sweeps;
   for (const std::string& text : arguments.sweep) {
     sweeps.push_back(bench::parse_sweep(text));
@@ -191,7 +178,7 @@ int sweep(const BenchArguments& arguments, const BenchRequest& order) {
   }
   const auto settings = bench::combinations(sweeps);
   for (const auto& values : settings) {  // report invalid settings before anything is measured
-    BenchRequest one = order;
+    BenchRequest one = arguments.order;
     for (std::size_t k = 0; k < sweeps.size(); ++k) one.set(sweeps[k].key, values[k]);
     one.check();
     if (one.mode != "env") one.shape_batch();
@@ -219,12 +206,12 @@ int sweep(const BenchArguments& arguments, const BenchRequest& order) {
 int bench(const CommandLine& line) {
   BenchArguments arguments;
   if (!arguments.parse(line)) return 0;
-  const BenchRequest order(arguments);
-  if (const char* const setting = std::getenv(kSettingVariable)) return measure_setting(order, setting);
-  if (!arguments.sweep.empty()) return sweep(arguments, order);
-  if (!arguments.svg.empty() || !arguments.memory_gb.empty())
+  if (const char* const setting = std::getenv(kSettingVariable))
+    return measure_setting(arguments.order, setting);
+  if (!arguments.sweep.empty()) return sweep(arguments);
+  if (!arguments.svg.empty() || arguments.order.memory_gb > 0.0)
     throw UsageError("--svg and --memory_gb are for --sweep");
-  const Json result = measure(order, {});
+  const Json result = measure(arguments.order, {});
   if (arguments.to_json) write_result(arguments.json, result.dump() + "\n");
   if (!arguments.to_json || arguments.json != "-") print(bench::to_text(result));
   return 0;

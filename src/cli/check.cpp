@@ -82,17 +82,15 @@ int check(const CommandLine& line) {
   Arguments arguments(line, "check",
                       "Test an environment: order of agents, completeness of rows, resets, state, devices.");
   ConfigOptions options;
-  std::string steps, seconds;
+  CheckOptions extent;
   options.add_to(arguments, {{"--seed", "trainer.seed"}});
-  arguments.option("--steps", steps, "INT", "steps of random play (300)");
-  arguments.option("--seconds", seconds, "NUMBER", "time after which long checks stop early (10)");
+  arguments.number("--steps", extent.steps, {1, 1e6}, "INT", "steps of random play (300)");
+  arguments.number("--seconds", extent.seconds, above(0.0, 1e6), "NUMBER",
+                   "time after which long checks stop early (10)");
   if (!arguments.parse()) return 0;
   const Experiment setup = load_setup(options.sources());
-  CheckOptions extent;
   extent.seed = static_cast<std::uint64_t>(setup.config.trainer.seed);
   extent.observation_type = setup.config.trainer.storage().type;
-  if (!steps.empty()) extent.steps = static_cast<int>(parse_integer("--steps", steps, {1, 1e6}));
-  if (!seconds.empty()) extent.seconds = parse_number("--seconds", seconds, above(0.0, 1e6));
   if (run_checks(setup, extent)) return 0;
   print(std::string(setup.environment->name()) + " has faults\n");
   return 1;

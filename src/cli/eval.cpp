@@ -127,7 +127,9 @@ std::string text(const Json& json) {
 }
 
 struct EvalOptions {
-  std::string run, episodes = "100", seed = "1", starts, opponent, device = "auto", threads;
+  std::string run, starts, opponent, device = "auto", threads;
+  int episodes = 100;
+  std::uint64_t seed = 1;
   std::vector<std::string> policies, set;
   bool greedy = false, json = false;
 };
@@ -181,8 +183,8 @@ Json evaluate(const Experiment& setup, const EvalOptions& options) {
   const Spec spec = setup.environment->spec();
   Match match;
   match.players = parse_players(spec, options.policies);
-  match.episodes = static_cast<int>(parse_integer("--episodes", options.episodes, {1, 1e6}));
-  match.seed = static_cast<std::uint64_t>(parse_integer("--seed", options.seed, TrainerSettings::kSeeds));
+  match.episodes = options.episodes;
+  match.seed = options.seed;
   match.greedy = options.greedy;
   match.starts = parse_starts(options.starts, setup.config.env);
   Evaluator evaluator(setup.config, *setup.environment, options.run, setup.device);
@@ -213,9 +215,10 @@ int eval(const CommandLine& line) {
       line, "eval", "Play fresh episodes with a run's policies: returns and statistics with 95 % intervals.");
   EvalOptions options;
   arguments.option("-r,--run", options.run, "FOLDER", "folder of a run, or of one of its checkpoints");
-  arguments.option("--episodes", options.episodes, "INT", "episodes per match (100)");
+  arguments.number("--episodes", options.episodes, {1, 1e6}, "INT", "episodes per match (100)");
   arguments.flag("--greedy", options.greedy, "trained players take their most likely action");
-  arguments.option("--seed", options.seed, "INT", "seed of the episodes, different from all of training (1)");
+  arguments.number("--seed", options.seed, TrainerSettings::kSeeds, "INT",
+                   "seed of the episodes, different from all of training (1)");
   arguments.option(
       "--starts", options.starts, "training | fresh",
       "start states of episodes; default: those of training if env.reset is fixed, pool or given, else "

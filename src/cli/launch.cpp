@@ -1,9 +1,10 @@
 // launch.cpp: options of the launcher. The workers read their rank from the environment.
 #include "src/cli/launch.h"
 
+#include <algorithm>
 #include <cstdlib>
 
-#include "src/launcher/command.h"
+#include "src/base/program_name.h"
 #include "src/worker/status.h"
 #include "wd/error.h"
 #include "wd/launch.h"
@@ -14,64 +15,47 @@ namespace {
 
 constexpr Range kWorkers = {1, 65'536}, kSeconds = {0.1, 1e6};
 
-int integer(const std::string& option, const std::string& text, Range range, int otherwise) {
-  return text.empty() ? otherwise : static_cast<int>(parse_integer(option, text, range));
-}
-
-double seconds(const std::string& option, const std::string& text, double otherwise) {
-  return text.empty() ? otherwise : parse_number(option, text, kSeconds);
-}
-
 }  // namespace
 
 void LaunchArguments::add_to(Arguments& arguments) {
-  arguments.option("-n,--num_gpus", texts_.num_gpus, "int", "workers on this machine, one on each GPU");
-  arguments.option("--num_workers", texts_.num_workers, "int",
+  arguments.number("-n,--num_gpus", gpus_, kWorkers, "int", "workers on this machine, one on each GPU");
+  arguments.number("--num_workers", workers_, kWorkers, "int",
                    "workers on this machine, on GPUs or CPU by --device");
-  arguments.option("--num_nodes", texts_.num_nodes, "int",
+  arguments.number("--num_nodes", nodes_, kWorkers, "int",
                    "number of machines; start this command on each of them");
-  arguments.option("--node_index", texts_.node_index, "int", "index of this machine, from 0");
-  arguments.option("--rendezvous", texts_.rendezvous, "ADDRESS",
+  arguments.number("--node_index", node_, {0, kWorkers.high}, "int", "index of this machine, from 0");
+  arguments.option("--rendezvous", options_.rendezvous, "ADDRESS",
                    "meeting point of the machines: tcp://HOST:PORT of machine 0, or file:///FOLDER on a "
                    "shared file system");
-  arguments.option("--run_id", texts_.run_id, "NAME", "several machines: name of the job, equal on all");
-  arguments.option(
-      "--max_restarts", texts_.max_restarts, "int",
+  arguments.option("--run_id", options_.run_id, "NAME", "several machines: name of the job, equal on all");
+  arguments.number(
+      "--max_restarts", options_.max_restarts, {0, 1e6}, "int",
       "maximum number of times that all workers are restarted from the newest checkpoint after one fails");
-  arguments.option("--grace_seconds", texts_.grace_seconds, "number",
+  arguments.number("--grace_seconds", options_.grace_seconds, kSeconds, "number",
                    "time that other workers have to end after one fails [s]; 5");
-  arguments.option("--start_seconds", texts_.start_seconds, "number",
+  arguments.number("--start_seconds", options_.start_seconds, kSeconds, "number",
                    "a worker without a sign of life for this long counts as hung: while it starts [s]; 300");
-  arguments.option("--step_seconds", texts_.step_seconds, "number", "the same while it trains [s]; 120");
-  arguments.option("--checkpoint_seconds", texts_.checkpoint_seconds, "number",
+  arguments.number("--step_seconds", options_.step_seconds, kSeconds, "number",
+                   "the same while it trains [s]; 120");
+  arguments.number("--checkpoint_seconds", options_.checkpoint_seconds, kSeconds, "number",
                    "the same while it saves [s]; 600");
 }
 
 void LaunchArguments::read() {
-  asked_ = !texts_.num_gpus.empty() || !texts_.num_workers.empty() || !texts_.num_nodes.empty();
-  options_.gpus = !texts_.num_gpus.empty();
-  const int gpus = integer("--num_gpus", texts_.num_gpus, kWorkers, 1);
-  options_.num_workers = integer("--num_workers", texts_.num_workers, kWorkers, gpus);
-  if (options_.gpus && options_.num_workers != gpus)
-    throw UsageError(concat("--num_gpus ", gpus, " and --num_workers ", options_.num_workers,
-                            " contradict each other: give one"));
-  options_.num_nodes = integer("--num_nodes", texts_.num_nodes, kWorkers, 1);
-  options_.node_index = integer("--node_index", texts_.node_index, {0, kWorkers.high}, 0);
-  if (options_.num_nodes > 1 && texts_.node_index.empty())
+  asked_ = gpus_ > 0 || workers_ > 0 || nodes_ > 0;
+  if (gpus_ > 0 && workers_ > 0 && gpus_ != workers_)
+    throw UsageError(
+        concat("--num_gpus ", gpus_, " and --num_workers ", workers_, " contradict each other: give one"));
+  options_.gpus = gpus_ > 0;
+  options_.num_workers = std::max({1, gpus_, workers_});
+  options_.num_nodes = std::max(1, nodes_);
+  options_.node_index = std::max(0, node_);
+  if (options_.num_nodes > 1 && node_ < 0)
     throw UsageError(
         concat("--num_nodes ", options_.num_nodes, " needs --node_index: which machine this is, from 0"));
-  if (options_.num_nodes == 1 &&
-      !(texts_.node_index.empty() && texts_.rendezvous.empty() && texts_.run_id.empty()))
+  if (options_.num_nodes == 1 && !(node_ < 0 && options_.rendezvous.empty() && options_.run_id.empty()))
     throw UsageError(
         "--node_index, --rendezvous and --run_id are for several machines: give --num_nodes too");
-  options_.rendezvous = texts_.rendezvous;
-  options_.run_id = texts_.run_id;
-  options_.max_restarts = integer("--max_restarts", texts_.max_restarts, {0, 1e6}, 0);
-  options_.grace_seconds = seconds("--grace_seconds", texts_.grace_seconds, options_.grace_seconds);
-  options_.start_seconds = seconds("--start_seconds", texts_.start_seconds, options_.start_seconds);
-  options_.step_seconds = seconds("--step_seconds", texts_.step_seconds, options_.step_seconds);
-  options_.checkpoint_seconds =
-      seconds("--checkpoint_seconds", texts_.checkpoint_seconds, options_.checkpoint_seconds);
 
   const bool ours = std::getenv(launcher::kStatusVariable) != nullptr,
              torchrun = std::getenv("RANK") != nullptr;
@@ -118,7 +102,7 @@ LaunchOptions LaunchArguments::options(DeviceChoice device) const {
 }
 
 int LaunchArguments::supervise(DeviceChoice device) const {
-  return wd::supervise(options(device), launcher::own_command());
+  return wd::supervise(options(device), own_command());
 }
 
 ProcessGroup LaunchArguments::join(Device device) const { return wd::join(options_, membership_, device); }

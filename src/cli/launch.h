@@ -41,11 +41,7 @@ class LaunchArguments {
   int world_size() const;
 
  private:
-  struct Texts {
-    std::string num_gpus, num_workers, num_nodes, node_index, rendezvous, run_id, max_restarts, grace_seconds,
-        start_seconds, step_seconds, checkpoint_seconds;
-  };
-  Texts texts_;
+  int gpus_ = 0, workers_ = 0, nodes_ = 0, node_ = -1;  // as given; 0 and -1: not given
   LaunchOptions options_;
   Membership membership_;
   bool asked_ = false, launches_ = false;  // asked_: an option requests workers

@@ -2,6 +2,7 @@
 #include "src/cli/resume.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "src/cli/output.h"
@@ -105,20 +106,16 @@ Checkpoint find_checkpoint(const std::string& argument, const std::string& run_d
 }
 
 std::vector<std::string> drift(const Experiment& now, const Experiment& then) {
-  const auto before = config_values(then.config, then.describe()),
-             after = config_values(now.config, now.describe());
-  std::map<std::string, std::string> old(before.begin(), before.end()), current(after.begin(), after.end());
-  std::vector<std::string> differences;
-  const auto value = [](const std::map<std::string, std::string>& values, const std::string& path) {
-    const auto found = values.find(path);
-    return found == values.end() ? std::string("(none)") : found->second;
+  struct Values {
+    std::string before = "(none)", after = "(none)";
   };
-  std::set<std::string> paths;
-  for (const auto& [path, text] : old) paths.insert(path);
-  for (const auto& [path, text] : current) paths.insert(path);
-  for (const std::string& path : paths) {
-    if (may_change(path) || value(old, path) == value(current, path)) continue;
-    differences.push_back(concat(path, ": ", value(old, path), " -> ", value(current, path)));
+  std::map<std::string, Values> settings;
+  for (const auto& [path, value] : config_values(then.config, then.describe())) settings[path].before = value;
+  for (const auto& [path, value] : config_values(now.config, now.describe())) settings[path].after = value;
+  std::vector<std::string> differences;
+  for (const auto& [path, values] : settings) {
+    if (!may_change(path) && values.before != values.after)
+      differences.push_back(concat(path, ": ", values.before, " -> ", values.after));
   }
   return differences;
 }

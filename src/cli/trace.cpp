@@ -24,17 +24,7 @@ std::string number(float value) {
   return {text, std::to_chars(text, text + sizeof(text), value).ptr};
 }
 
-template <typename Values, typename Text>
-void append_list(std::string& json, const Values& values, const Text& text) {
-  json += '[';
-  bool first = true;
-  for (const auto& value : values) {
-    if (!first) json += ',';
-    first = false;
-    json += text(value);
-  }
-  json += ']';
-}
+std::string list_of(const std::vector<std::string>& texts) { return "[" + join(texts, ",") + "]"; }
 
 // One replica with one policy per role. Takes actions and returns rows.
 class Player {
@@ -47,19 +37,15 @@ class Player {
         replicas_(*setup.environment, options(setup, script)) {}
 
   std::string play(const Script& script) {
-    std::string json = "{\"environment\": \"" + std::string(setup_.environment->name()) + "\",\n\"agents\": ";
-    append_agents(json);
-    json += ",\n\"steps\": [\n";
     replicas_.step(trajectory_.first_rows());
-    append_step(json, 0);
-    const std::size_t steps = script.actions.size();
-    for (std::size_t t = 0; t < steps && !over_; ++t) {
+    std::vector<std::string> steps = {step_text(0)};
+    for (std::size_t t = 0; t < script.actions.size() && !over_; ++t) {
       put_actions(script.actions[t]);
       replicas_.step(trajectory_.rows(0));
-      json += ",\n";
-      append_step(json, static_cast<int>(t) + 1);
+      steps.push_back(step_text(static_cast<int>(t) + 1));
     }
-    return json + "\n]}\n";
+    return "{\"environment\": \"" + std::string(setup_.environment->name()) + "\",\n\"agents\": [" +
+           join(agents()) + "],\n\"steps\": [\n" + join(steps, ",\n") + "\n]}\n";
   }
 
  private:
@@ -81,54 +67,52 @@ class Player {
     }
   }
 
-  void append_agents(std::string& json) const {
-    int id = 0;
-    json += '[';
+  std::vector<std::string> agents() const {
+    std::vector<std::string> agents;
     for (const Role& role : spec_.roles) {
-      for (int i = 0; i < role.count; ++i, ++id) {
-        json += concat(id == 0 ? "" : ", ", "{\"id\": ", id, ", \"role\": \"", role.name, "\"}");
-      }
+      for (int i = 0; i < role.count; ++i)
+        agents.push_back(concat("{\"id\": ", agents.size(), ", \"role\": \"", role.name, "\"}"));
     }
-    json += ']';
+    return agents;
   }
 
-  // Appends the row that the step wrote: row 0 at the start, row 1 otherwise.
-  void append_step(std::string& json, int t) {
-    const int row = t == 0 ? 0 : 1;
-    json += concat("{\"t\": ", t, ", \"observations\": ");
-    append_observations(json, row);
-    if (t > 0) append_outcome(json);
-    json += ", \"state\": {";
+  // The row that the step wrote: row 0 at the start, row 1 otherwise.
+  std::string step_text(int t) {
+    return concat("{\"t\": ", t, ", \"observations\": ", list_of(observations(t == 0 ? 0 : 1)),
+                  t > 0 ? outcome() : "", ", \"state\": {", join(state()), "}}");
+  }
+
+  std::vector<std::string> state() const {
     const at::Tensor block = replicas_.blocks()[0].cpu();
-    bool first = true;
+    std::vector<std::string> fields;
     for (const StateField& field : replicas_.layout().fields) {
       if (field.scratch) continue;
-      json += (first ? "\"" : ", \"") + field.name + "\": ";
-      first = false;
-      append_list(
-          json, read_field(static_cast<const std::byte*>(block.data_ptr()), field), [&](double value) {
-            return field.type == FieldType::kFloat ? number(static_cast<float>(value)) : json_number(value);
-          });
+      std::vector<std::string> values;
+      for (const double value : read_field(static_cast<const std::byte*>(block.data_ptr()), field)) {
+        values.push_back(field.type == FieldType::kFloat ? number(static_cast<float>(value))
+                                                         : json_number(value));
+      }
+      fields.push_back("\"" + field.name + "\": " + list_of(values));
     }
-    json += "}}";
+    return fields;
   }
 
-  void append_observations(std::string& json, int row) const {
-    json += '[';
-    bool first = true;
+  // One list per agent.
+  std::vector<std::string> observations(int row) const {
+    std::vector<std::string> agents;
     for (const PolicyBuffers& policy : trajectory_.policies()) {
       const at::Tensor rows = policy.observation[row][0].cpu().to(at::kFloat);
       for (std::int64_t agent = 0; agent < rows.size(0); ++agent) {
-        const auto* const values = rows.const_data_ptr<float>() + agent * rows.size(1);
-        if (!first) json += ',';
-        first = false;
-        append_list(json, std::span(values, static_cast<std::size_t>(policy.observation_size)), number);
+        std::vector<std::string> numbers;
+        for (int k = 0; k < policy.observation_size; ++k)
+          numbers.push_back(number(rows.const_data_ptr<float>()[agent * rows.size(1) + k]));
+        agents.push_back(list_of(numbers));
       }
     }
-    json += ']';
+    return agents;
   }
 
-  void append_outcome(std::string& json) {
+  std::string outcome() {
     std::vector<std::string> rewards, active;
     for (const PolicyBuffers& policy : trajectory_.policies()) {
       const at::Tensor reward = policy.reward[0][0].cpu(), flags = policy.active[1][0].cpu();
@@ -140,9 +124,9 @@ class Player {
     const bool terminated = trajectory_.terminated().item<std::uint8_t>() != 0;
     const bool truncated = trajectory_.truncated().item<std::uint8_t>() != 0;
     over_ = terminated || truncated;
-    json += ", \"rewards\": [" + join(rewards, ",") + "], \"active\": [" + join(active, ",") + "]";
-    json += concat(", \"terminated\": ", terminated ? "true" : "false",
-                   ", \"truncated\": ", truncated ? "true" : "false");
+    return concat(", \"rewards\": ", list_of(rewards), ", \"active\": ", list_of(active),
+                  ", \"terminated\": ", terminated ? "true" : "false",
+                  ", \"truncated\": ", truncated ? "true" : "false");
   }
 
   const Experiment& setup_;

@@ -61,6 +61,12 @@ void assign_roles(const Spec& spec, Config& config, Problems& problems, const Pl
 // validate.cpp: checks settings against each other. Fills total_steps and notes.
 void validate(const Spec& spec, Config& config, Problems& problems, Places& places);
 
+// Returns the function that describes the settings, which must outlive it.
+template <typename Settings>
+Describe describe_of(Settings& settings) {
+  return [&settings](Fields& fields) { settings.describe(fields); };
+}
+
 // Sets the place of a node and of all nodes in it.
 void set_place(Node& node, const Place& place);
 

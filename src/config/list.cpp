@@ -1,4 +1,5 @@
 // list.cpp: lists the fields of a section as text, for printing, help and documentation.
+#include "src/base/join.h"
 #include "src/config/numbers.h"
 #include "wd/config.h"
 
@@ -16,17 +17,11 @@ std::string quote(std::string_view text) {
   return out + "\"";
 }
 
-std::string list(const std::vector<std::string>& items, const char* between) {
-  std::string text;
-  for (const std::string& item : items) text += (text.empty() ? "" : between) + item;
-  return text;
-}
-
 template <typename T, typename ToText>
 std::string bracketed(const std::vector<T>& values, ToText to_text) {
   std::vector<std::string> items;
   for (const T& value : values) items.push_back(to_text(value));
-  return "[" + list(items, ", ") + "]";
+  return "[" + join(items) + "]";
 }
 
 std::string schedule_text(const Schedule& schedule) {
@@ -57,7 +52,7 @@ class Lister : public Fields {
   }
   void choice(const char* name, int& value, std::span<const char* const> words, const char* help) override {
     const std::vector<std::string> all(words.begin(), words.end());
-    fields_.push_back({name, list(all, " | "), all.at(static_cast<std::size_t>(value)), "", help});
+    fields_.push_back({name, join(all, " | "), all.at(static_cast<std::size_t>(value)), "", help});
   }
   void operator()(const char* name, std::string& value, const char* help) override {
     fields_.push_back({name, "text", quote(value), "", help});

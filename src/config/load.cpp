@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <system_error>
 
+#include "src/base/join.h"
 #include "src/base/name.h"
 #include "src/base/suggest.h"
 #include "src/config/layers.h"
@@ -9,11 +10,6 @@
 namespace wd {
 namespace config {
 namespace {
-
-template <typename Settings>
-Describe describe_of(Settings& settings) {
-  return [&settings](Fields& fields) { settings.describe(fields); };
-}
 
 std::vector<std::string> names_of(const Describe& describe, const std::string& prefix = "") {
   std::vector<std::string> names;
@@ -161,7 +157,7 @@ class Loader {
     read_section(layer, "autoscale", {describe_of(config_.autoscale)});
     const std::vector<std::string> sections = {"name", "env", "trainer", "policy", "saving", "autoscale"};
     for (const Node::Entry& entry : layer.tree.entries) {
-      if (std::find(sections.begin(), sections.end(), entry.key) != sections.end()) continue;
+      if (contains(sections, entry.key)) continue;
       const std::string near = problems_.full() ? "" : hint(entry.key, sections);
       problems_.add(entry.key_place, printable(entry.key), "unknown section" + near);
     }
@@ -213,9 +209,7 @@ class Loader {
   }
 
   void note_unused() {
-    std::string keys;
-    for (const std::string& key : unused_) keys += (keys.empty() ? "" : ", ") + key;
-    if (!keys.empty()) config_.notes.push_back("without effect here: " + keys);
+    if (!unused_.empty()) config_.notes.push_back("without effect here: " + join(unused_));
   }
 
   const ConfigSources& sources_;

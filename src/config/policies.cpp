@@ -3,6 +3,7 @@
 #include <cctype>
 #include <iterator>
 
+#include "src/base/join.h"
 #include "src/base/name.h"
 #include "src/base/suggest.h"
 #include "src/config/layers.h"
@@ -36,18 +37,18 @@ void start_from(const std::string& algorithm, const Node& section, PolicySetting
                 Places& places) {
   PolicySettings fresh = policy;
   fresh.algorithm = AlgorithmChoice::named(algorithm);
-  std::string dropped;
+  std::vector<std::string> dropped;
   for (const FieldInfo& field : fields_of(policy)) {
     if (field.name == "roles" || field.name == "to_train") continue;
     if (places.erase("policy." + policy.name + "." + field.name) == 0 || section.find(field.name) != nullptr)
       continue;
-    dropped += (dropped.empty() ? "" : ", ") + field.name;
+    dropped.push_back(field.name);
   }
   if (!dropped.empty()) {
     config.notes.push_back("policy \"" + policy.name + "\" is " + fresh.algorithm->name() + " (" +
                            printable(section.find("algorithm")->place.brief(), 300) +
                            ") and starts from its defaults; without effect, as said of " +
-                           std::string(policy.algorithm->name()) + ": " + dropped);
+                           std::string(policy.algorithm->name()) + ": " + join(dropped));
   }
   policy = fresh;
 }
@@ -125,10 +126,6 @@ PolicySettings* find_policy(const Node::Entry& entry, bool may_add, Config& conf
   return &config.policies.back();
 }
 
-bool has(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 // Adds a note if another policy replaces this one by taking its roles, and does not set an algorithm.
 void note_gone(const PolicySettings& gone, const std::vector<std::string>& roles, const Spec& spec,
                Config& config, const Places& places) {
@@ -136,7 +133,7 @@ void note_gone(const PolicySettings& gone, const std::vector<std::string>& roles
     const std::string path = "policy." + policy.name;
     const std::vector<std::string> own = roles_of(policy, spec);
     const bool takes = policy.name != gone.name && std::any_of(own.begin(), own.end(), [&](const auto& role) {
-                         return has(roles, role);
+                         return contains(roles, role);
                        });
     if (!takes || places.contains(path + ".algorithm")) continue;
     const auto place = places.find("policy." + gone.name);
@@ -152,15 +149,15 @@ void note_gone(const PolicySettings& gone, const std::vector<std::string>& roles
 void give_way(const Spec& spec, const std::vector<std::string>& named, Config& config, Places& places) {
   std::vector<std::string> taken, gone;
   for (const PolicySettings& policy : config.policies) {
-    if (!has(named, policy.name)) continue;
+    if (!contains(named, policy.name)) continue;
     for (const std::string& role : roles_of(policy, spec)) taken.push_back(role);
   }
   for (PolicySettings& policy : config.policies) {
-    if (has(named, policy.name)) continue;
+    if (contains(named, policy.name)) continue;
     const std::vector<std::string> roles = roles_of(policy, spec);
     std::vector<std::string> kept;
     std::copy_if(roles.begin(), roles.end(), std::back_inserter(kept),
-                 [&](const std::string& role) { return !has(taken, role); });
+                 [&](const std::string& role) { return !contains(taken, role); });
     if (kept.size() == roles.size()) continue;
     if (kept.empty()) {
       note_gone(policy, roles, spec, config, places);
@@ -168,7 +165,7 @@ void give_way(const Spec& spec, const std::vector<std::string>& named, Config& c
     }
     policy.roles = kept;
   }
-  std::erase_if(config.policies, [&](const PolicySettings& policy) { return has(gone, policy.name); });
+  std::erase_if(config.policies, [&](const PolicySettings& policy) { return contains(gone, policy.name); });
   for (const std::string& name : gone) {
     places.erase("policy." + name);
     std::erase_if(places, [&](const auto& entry) { return entry.first.starts_with("policy." + name + "."); });

@@ -1,4 +1,5 @@
 // print.cpp: prints a configuration as YAML that loads back to the same configuration.
+#include "src/config/layers.h"
 #include "wd/config.h"
 
 namespace wd {
@@ -41,17 +42,12 @@ class Printer {
   std::vector<std::pair<std::string, std::string>> values_;
 };
 
-template <typename Settings>
-Describe describe_of(Settings& settings) {
-  return [&settings](Fields& fields) { settings.describe(fields); };
-}
-
 void print_policy(Printer& out, PolicySettings& policy) {
   const std::string path = "policy." + policy.name;
   out.heading(2, policy.name);
-  out.section(4, path, describe_of(policy));
+  out.section(4, path, config::describe_of(policy));
   out.heading(4, "model");
-  out.section(6, path + ".model", describe_of(policy.model));
+  out.section(6, path + ".model", config::describe_of(policy.model));
 }
 
 // Marks values that are a default of the policy's algorithm.
@@ -67,16 +63,16 @@ void name_defaults(Config& config) {
 void print_all(Printer& out, Config& config, const Describe& environment) {
   out.value(0, "name", "name", '"' + config.name + '"');
   out.heading(0, "env");
-  out.section(2, "env", describe_of(config.env));
+  out.section(2, "env", config::describe_of(config.env));
   out.section(2, "env", environment);
   out.heading(0, "trainer");
-  out.section(2, "trainer", describe_of(config.trainer));
+  out.section(2, "trainer", config::describe_of(config.trainer));
   out.heading(0, "policy");
   for (PolicySettings& policy : config.policies) print_policy(out, policy);
   out.heading(0, "saving");
-  out.section(2, "saving", describe_of(config.saving));
+  out.section(2, "saving", config::describe_of(config.saving));
   out.heading(0, "autoscale");
-  out.section(2, "autoscale", describe_of(config.autoscale));
+  out.section(2, "autoscale", config::describe_of(config.autoscale));
 }
 
 }  // namespace

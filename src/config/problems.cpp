@@ -3,22 +3,14 @@
 
 #include <algorithm>
 
+#include "src/base/join.h"
 #include "src/base/utf8.h"
 #include "wd/config.h"
 
 namespace wd {
-namespace {
-
-std::string join_lines(const std::vector<std::string>& lines) {
-  std::string text;
-  for (const std::string& line : lines) text += (text.empty() ? "" : "\n") + line;
-  return text;
-}
-
-}  // namespace
 
 ConfigError::ConfigError(std::vector<std::string> problems)
-    : UsageError(join_lines(problems)), problems_(std::move(problems)) {}
+    : UsageError(join(problems, "\n")), problems_(std::move(problems)) {}
 
 namespace config {
 

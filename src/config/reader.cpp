@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "src/base/join.h"
 #include "src/base/suggest.h"
 #include "wd/config.h"
 
@@ -131,9 +132,7 @@ void Reader::choice(const char* name, int& value, std::span<const char* const> w
   const std::vector<std::string> list(words.begin(), words.end());
   const auto found = std::find(list.begin(), list.end(), node->text);
   if (node->kind != Node::Kind::kScalar || found == list.end()) {
-    std::string reason = list.size() == 1 ? "must be " : "must be one of ";
-    for (std::size_t i = 0; i < list.size(); ++i) reason += (i ? ", " : "") + list[i];
-    return problem(*node, name, reason);
+    return problem(*node, name, (list.size() == 1 ? "must be " : "must be one of ") + join(list));
   }
   value = static_cast<int>(found - list.begin());
   accept(*node, name);
@@ -154,32 +153,28 @@ void Reader::operator()(const char* name, std::string& value, const char*) {
   if (node && text(*node, name, value)) accept(*node, name);
 }
 
-void Reader::operator()(const char* name, std::vector<std::string>& value, const char*) {
+template <typename T, typename ReadItem>
+void Reader::list(const char* name, std::vector<T>& value, const std::string& reason,
+                  const ReadItem& read_item) {
   const Node* node = take(name);
   if (!node) return;
-  if (node->kind != Node::Kind::kList || node->items.size() > kMaxItems) {
-    return problem(*node, name, "must be a list of words, [a, b]");
-  }
-  std::vector<std::string> read(node->items.size());
+  if (node->kind != Node::Kind::kList || node->items.size() > kMaxItems) return problem(*node, name, reason);
+  std::vector<T> read(node->items.size());
   for (std::size_t i = 0; i < read.size(); ++i) {
-    if (!text(node->items[i], name, read[i])) return;
+    if (!read_item(node->items[i], read[i])) return;
   }
   value = std::move(read);
   accept(*node, name);
 }
 
+void Reader::operator()(const char* name, std::vector<std::string>& value, const char*) {
+  list(name, value, "must be a list of words, [a, b]",
+       [&](const Node& item, std::string& word) { return text(item, name, word); });
+}
+
 void Reader::operator()(const char* name, std::vector<int>& value, Range range, const char*) {
-  const Node* node = take(name);
-  if (!node) return;
-  if (node->kind != Node::Kind::kList || node->items.size() > kMaxItems) {
-    return problem(*node, name, "must be a list of whole numbers in " + format(range) + ", as [64, 64]");
-  }
-  std::vector<int> read(node->items.size());
-  for (std::size_t i = 0; i < read.size(); ++i) {
-    if (!number(node->items[i], name, range, read[i])) return;
-  }
-  value = std::move(read);
-  accept(*node, name);
+  list(name, value, "must be a list of whole numbers in " + format(range) + ", as [64, 64]",
+       [&](const Node& item, int& read) { return number(item, name, range, read); });
 }
 
 bool Reader::points(const Node& node, const std::string& name, Range range, Schedule& schedule) {
@@ -234,7 +229,7 @@ void Reader::operator()(const char* name, std::optional<double>& value, Range ra
 
 void Reader::finish(const std::vector<std::string>& elsewhere) {
   for (const Node::Entry& entry : section_.entries) {
-    if (std::find(names_.begin(), names_.end(), entry.key) != names_.end()) continue;
+    if (contains(names_, entry.key)) continue;
     const std::string near = problems_.full() ? "" : hint(entry.key, names_, elsewhere);
     problems_.add(entry.key_place, path_ + "." + printable(entry.key), "unknown key" + near);
   }

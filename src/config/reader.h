@@ -50,6 +50,8 @@ class Reader : public Fields {
   bool text(const Node& node, const std::string& name, std::string& value);
   template <typename T>
   void scalar(const char* name, T& value, Range range);
+  template <typename T, typename ReadItem>
+  void list(const char* name, std::vector<T>& value, const std::string& reason, const ReadItem& read_item);
   bool points(const Node& node, const std::string& name, Range range, Schedule& schedule);
 
   const Node& section_;

@@ -11,10 +11,6 @@ namespace {
 
 constexpr char kShared[] = "shared";
 
-bool has(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 // Derives the roles from the policy's name if it lists none.
 void name_roles(PolicySettings& policy, const Spec& spec, Problems& problems, const Places& places) {
   policy.roles = roles_of(policy, spec);
@@ -74,7 +70,7 @@ void claim(const Spec& spec, Config& config, std::size_t index, Problems& proble
 std::vector<std::string> roles_of(const PolicySettings& policy, const Spec& spec) {
   if (!policy.roles.empty()) return policy.roles;
   const std::vector<std::string> roles = role_names(spec);
-  if (has(roles, policy.name)) return {policy.name};
+  if (contains(roles, policy.name)) return {policy.name};
   return policy.name == kShared ? roles : std::vector<std::string>{};
 }
 

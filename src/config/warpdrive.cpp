@@ -2,6 +2,7 @@
 // unchanged.
 #include <algorithm>
 
+#include "src/base/join.h"
 #include "src/config/layers.h"
 
 namespace wd {
@@ -78,10 +79,6 @@ Node scalar(std::string text, const Place& place) {
   node.text = std::move(text);
   node.place = place;
   return node;
-}
-
-bool contains(const std::vector<std::string>& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 Node* find_path(Node& tree, const char* section, const char* key) {

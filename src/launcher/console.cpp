@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include <array>
+
 #include "src/base/log.h"
 #include "src/base/terminal.h"
 
@@ -12,20 +14,13 @@ namespace {
 constexpr std::size_t kMaxWaiting = std::size_t{1} << 20;  // [bytes]
 constexpr std::size_t kLongestMessage = 3000;              // a pipe that accepts one byte accepts 4096
 
-const char* prefix_of(Level level) {
-  return level == Level::kError ? "error: " : level == Level::kWarning ? "warning: " : "";
-}
-
-void log(Level level, std::string_view message) {
-  switch (level) {
-    case Level::kInfo:
-      return logging::info(message);
-    case Level::kWarning:
-      return logging::warn(message);
-    case Level::kError:
-      return logging::error(message);
-  }
-}
+struct Severity {
+  const char* prefix;
+  void (*log)(std::string_view message);
+};
+// In the order of Level.
+constexpr std::array kSeverities{Severity{"", logging::info}, Severity{"warning: ", logging::warn},
+                                 Severity{"error: ", logging::error}};
 
 }  // namespace
 
@@ -39,11 +34,12 @@ void Console::lines(std::string_view text) {
 
 void Console::say(Level level, const std::string& message) {
   if (mute_) return;
+  const Severity& severity = kSeverities[static_cast<std::size_t>(level)];
   const std::string text =
       message.size() > kLongestMessage ? message.substr(0, kLongestMessage) + "..." : message;
   out_.flush();
-  if (out_.is_empty() && (out_.is_closed() || run::takes_output(STDERR_FILENO))) return log(level, text);
-  write(prefix_of(level) + text + '\n');
+  if (out_.is_empty() && (out_.is_closed() || run::takes_output(STDERR_FILENO))) return severity.log(text);
+  write(severity.prefix + text + '\n');
 }
 
 void Console::write(std::string_view text) {

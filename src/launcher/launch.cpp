@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "src/base/program_name.h"
 #include "src/base/streams.h"
-#include "src/launcher/command.h"
 #include "src/worker/guarded.h"
 #include "src/worker/status.h"
 #include "wd/heartbeat.h"
@@ -29,7 +29,7 @@ int launch(const LaunchOptions& options, const std::function<int(ProcessGroup& g
   return guarded([&] {
     const Membership self = read_membership();
     if (self.alone() && (options.num_workers * options.num_nodes > 1 || options.max_restarts > 0))
-      return supervise(options, launcher::own_command());
+      return supervise(options, own_command());
     const DeviceRequest request = options.gpus ? DeviceRequest::kCuda : DeviceRequest::kCpu;
     ProcessGroup group = join(options, self, select_device(request, self.local_rank));
     try {

@@ -9,7 +9,6 @@
 #include "src/base/host.h"
 #include "src/base/whole_number.h"
 #include "src/distributed/address.h"
-#include "src/launcher/file_rendezvous.h"
 #include "wd/error.h"
 
 namespace wd::launcher {
@@ -98,7 +97,7 @@ std::unique_ptr<Rendezvous> make_rendezvous(const LaunchOptions& options) {
     case MeetingPlace::Kind::kTcp:
       return std::make_unique<KnownAddress>(options, std::move(place));
     case MeetingPlace::Kind::kFile:
-      return std::make_unique<FileRendezvous>(options, std::move(place));
+      return make_file_rendezvous(options, std::move(place));
     case MeetingPlace::Kind::kThisMachine:
       break;
   }

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,6 +44,8 @@ class Rendezvous {
 };
 
 std::unique_ptr<Rendezvous> make_rendezvous(const LaunchOptions& options);
+// file_rendezvous.cpp: through files in place.folder. Throws UsageError if the folder cannot be created.
+std::unique_ptr<Rendezvous> make_file_rendezvous(const LaunchOptions& options, MeetingPlace place);
 
 // Returns the name under which nodes find each other, such as "default".
 std::string run_id(const LaunchOptions& options);

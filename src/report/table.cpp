@@ -2,6 +2,7 @@
 #include "src/report/table.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace wd::run {
 
@@ -20,6 +21,12 @@ std::string table(const std::vector<std::vector<std::string>>& rows, int indent)
     text += line + '\n';
   }
   return text;
+}
+
+std::string padded(std::string text, int width) {
+  const auto wanted = static_cast<std::size_t>(std::abs(width));
+  const std::size_t missing = std::max(wanted, text.size()) - text.size();
+  return text.insert(width < 0 ? text.size() : 0, missing, ' ');
 }
 
 }  // namespace wd::run

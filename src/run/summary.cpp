@@ -1,6 +1,8 @@
 // summary.cpp: writes summary.json.
 #include "src/run/summary.h"
 
+#include <array>
+
 #include "src/base/json.h"
 
 namespace wd::run {
@@ -8,19 +10,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-const char* status_name(RunStatus status) {
-  switch (status) {
-    case RunStatus::kRunning:
-      return "running";
-    case RunStatus::kFinished:
-      return "finished";
-    case RunStatus::kStopped:
-      return "stopped";
-    case RunStatus::kFailed:
-      return "failed";
-  }
-  return "failed";
-}
+// In the order of RunStatus.
+constexpr std::array kStatusNames{"running", "finished", "stopped", "failed"};
 
 double rate(std::int64_t count, double seconds) {
   return seconds > 0.0 ? static_cast<double>(count) / seconds : 0.0;
@@ -32,7 +23,7 @@ std::string summary_json(const RunOptions& options, RunStatus status, std::strin
                          const Progress& progress) {
   Json returns = Json::object();
   for (const auto& [policy, value] : progress.mean_return) returns[policy] = value;  // NaN is written as null
-  const Json json{{"status", status_name(status)},
+  const Json json{{"status", kStatusNames[static_cast<std::size_t>(status)]},
                   {"env", options.env},
                   {"device", options.device},
                   {"seed", options.seed},

@@ -34,19 +34,10 @@ WorkerStatus* map_slot() {
 }  // namespace
 
 const char* phase_name(int phase) {
-  switch (static_cast<heartbeat::Activity>(phase)) {
-    case heartbeat::Activity::kStarting:
-      return "starting";
-    case heartbeat::Activity::kRollout:
-      return "rollout";
-    case heartbeat::Activity::kUpdate:
-      return "update";
-    case heartbeat::Activity::kCheckpoint:
-      return "checkpoint";
-    case heartbeat::Activity::kDone:
-      return "done";
-  }
-  return "unknown";
+  // In the order of heartbeat::Activity.
+  constexpr std::array kNames{"starting", "rollout", "update", "checkpoint", "done"};
+  const auto index = static_cast<std::size_t>(phase);
+  return index < kNames.size() ? kNames[index] : "unknown";
 }
 
 WorkerStatus* launched_status() {

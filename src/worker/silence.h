@@ -1,9 +1,7 @@
 // silence.h: warns when a process that trains alone makes no progress; workers have their launcher for that.
 #pragma once
 
-#include <condition_variable>
-#include <mutex>
-#include <thread>
+#include "src/base/ticker.h"
 
 namespace wd {
 
@@ -13,11 +11,7 @@ class SilenceWatch {
   explicit SilenceWatch(double limit);
 
  private:
-  void look(const std::stop_token& stop, double limit);
-
-  std::mutex mutex_;
-  std::condition_variable_any end_;
-  std::jthread thread_;  // last member, so that it ends first
+  Ticker ticker_;
 };
 
 }  // namespace wd

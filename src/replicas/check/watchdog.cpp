@@ -1,19 +1,18 @@
-// watchdog.cpp: a thread that measures how long the current call takes.
+// watchdog.cpp: measures how long the current call takes.
 #include "src/replicas/check/watchdog.h"
 
-#include <chrono>
 #include <utility>
+
+#include "src/base/stopwatch.h"
 
 namespace wd {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // The current call; there is only one at a time.
 struct Current {
   std::mutex mutex;
   std::function<std::string()> what;
-  Clock::time_point since;
+  Stopwatch watch;
 };
 
 Current& current() {
@@ -26,7 +25,7 @@ Current& current() {
 WatchedCall::WatchedCall(std::function<std::string()> what) {
   const std::lock_guard lock(current().mutex);
   current().what = std::move(what);
-  current().since = Clock::now();
+  current().watch = Stopwatch();
 }
 
 WatchedCall::~WatchedCall() {
@@ -35,25 +34,9 @@ WatchedCall::~WatchedCall() {
 }
 
 Watchdog::Watchdog(double seconds, std::function<void(const std::string& what)> hung)
-    : seconds_(seconds), hung_(std::move(hung)), thread_([this] { watch(); }) {}
-
-Watchdog::~Watchdog() {
-  {
-    const std::lock_guard lock(mutex_);
-    ended_ = true;
-  }
-  ending_.notify_all();
-  thread_.join();
-}
-
-void Watchdog::watch() {
-  constexpr std::chrono::milliseconds kPause(100);
-  std::unique_lock lock(mutex_);
-  while (!ending_.wait_for(lock, kPause, [this] { return ended_; })) {
-    const std::lock_guard call(current().mutex);
-    if (current().what && std::chrono::duration<double>(Clock::now() - current().since).count() > seconds_)
-      hung_(current().what());
-  }
-}
+    : ticker_(std::chrono::milliseconds(100), [seconds, hung = std::move(hung)] {
+        const std::lock_guard lock(current().mutex);
+        if (current().what && current().watch.seconds() > seconds) hung(current().what());
+      }) {}
 
 }  // namespace wd

@@ -1,11 +1,10 @@
 // watchdog.h: names a call into the environment that does not end, and ends the process.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <string>
-#include <thread>
+
+#include "src/base/ticker.h"
 
 namespace wd {
 
@@ -14,19 +13,9 @@ class Watchdog {
   // If one call lasts longer than `seconds`, the watchdog's thread calls hung(what), which must end the
   // process.
   Watchdog(double seconds, std::function<void(const std::string& what)> hung);
-  ~Watchdog();
-  Watchdog(const Watchdog&) = delete;
-  Watchdog& operator=(const Watchdog&) = delete;
 
  private:
-  void watch();
-
-  double seconds_;
-  std::function<void(const std::string&)> hung_;
-  std::mutex mutex_;
-  std::condition_variable ending_;
-  bool ended_ = false;
-  std::thread thread_;
+  Ticker ticker_;
 };
 
 // Surrounds one call into the environment. `what` says where the call is; the watchdog calls it while the
