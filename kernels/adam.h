@@ -57,7 +57,7 @@ struct AdamArgs {
   float* second_moment = nullptr;   // [n]
   std::uint16_t* shadow = nullptr;  // [n]: the parameters in bfloat16, rounded to nearest even; or null
   const StepInput* input = nullptr;
-  float* steps = nullptr;  // [1]: steps made since training began
+  std::int64_t* steps = nullptr;  // [1]: steps made since training began
   StepRecord* record = nullptr;
   double* partial = nullptr;  // working memory, num_chunks(n)
   double beta1 = 0.9, beta2 = 0.999;

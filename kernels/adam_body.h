@@ -52,8 +52,7 @@ WD_FN void decide_step(const AdamArgs& args, double squares) {
     record.stopped = 1.0;
     return;
   }
-  const auto step = static_cast<std::int64_t>(*args.steps) + 1;
-  *args.steps = static_cast<float>(step);
+  const std::int64_t step = ++*args.steps;
   record.made = 1.0;
   record.scale = inverse_count * min(record.max_grad_norm / (record.norm + 1e-6), 1.0);
   record.step_size = record.lr / (1.0 - power(args.beta1, step));

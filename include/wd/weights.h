@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,10 +28,12 @@ struct TensorForm {
   at::ScalarType type = at::kFloat;
   std::vector<std::int64_t> shape;  // or {kAnyLength}
   bool or_list = false;             // a list of any length is accepted too
+  // A file with this type is accepted too, and converted.
+  std::optional<at::ScalarType> or_type = {};
 };
 TensorForm form_of(const NamedTensor& named);
 
-// Reads the tensors of these forms, in order. Throws std::runtime_error naming the file and the tensor if one
+// Reads the tensors of these forms, in order, as host tensors of the forms' types. Throws std::runtime_error naming the file and the tensor if one
 // is missing, has another type or shape, or is not among these forms. It checks this before it reads any
 // tensor or allocates memory for it.
 std::vector<NamedTensor> read_tensors(const std::filesystem::path& path,

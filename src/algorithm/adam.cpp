@@ -25,7 +25,7 @@ Adam::Adam(const at::Tensor& parameters, const at::Tensor& shadow, double epsilo
       shadow_(shadow),
       first_moment_(at::zeros_like(parameters)),
       second_moment_(at::zeros_like(parameters)),
-      steps_(at::zeros({}, parameters.options())),
+      steps_(at::zeros({}, parameters.options().dtype(at::kLong))),
       record_(at::zeros({kStepNumbers}, parameters.options().dtype(at::kDouble))),
       partial_(at::zeros({num_chunks(parameters.numel())}, record_.options())),
       epsilon_(epsilon) {}
@@ -43,7 +43,7 @@ void Adam::step(const at::Tensor& gradients, const at::Tensor& input) {
   args.second_moment = second_moment_.mutable_data_ptr<float>();
   if (shadow_.defined()) args.shadow = static_cast<std::uint16_t*>(shadow_.mutable_data_ptr());
   args.input = reinterpret_cast<const StepInput*>(input.const_data_ptr<double>());
-  args.steps = steps_.mutable_data_ptr<float>();
+  args.steps = steps_.mutable_data_ptr<std::int64_t>();
   args.record = record_in(record_);
   args.partial = partial_.mutable_data_ptr<double>();
   args.epsilon = static_cast<float>(epsilon_);

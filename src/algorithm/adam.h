@@ -32,7 +32,7 @@ class Adam {
  private:
   Device device_;
   at::Tensor parameters_, shadow_, first_moment_, second_moment_;  // [P]
-  at::Tensor steps_;                                               // [] float32
+  at::Tensor steps_;                                               // [] int64
   at::Tensor record_, partial_;  // [kStepNumbers] and working memory, float64
   double epsilon_;
 };

@@ -97,7 +97,11 @@ std::int64_t used_memory(Device device) {
 }
 
 std::optional<GpuMemory> gpu_memory() {
-  if (!c10::cuda::getDeviceIndexWithPrimaryContext()) return {};
+  try {
+    if (count_gpus() == 0 || !c10::cuda::getDeviceIndexWithPrimaryContext()) return {};
+  } catch (const c10::Error&) {
+    return {};
+  }
   std::size_t free = 0, total = 0;
   const cudaError_t error = cudaMemGetInfo(&free, &total);
   cudaGetLastError();  // clears the error

@@ -1,4 +1,5 @@
 // graph_cuda.cpp: graphs in a build with CUDA: captured on a separate stream, replayed on the caller's.
+#include <ATen/core/CachingHostAllocator.h>
 #include <ATen/cuda/CUDAEvent.h>
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDAGuard.h>
@@ -44,16 +45,19 @@ struct Graph::Impl {
     warm = true;
   }
 
-  // Ends what capture_begin() has told torch's allocator, which would otherwise ask the destroyed graph about
-  // every later allocation.
+  // Ends what capture_begin() has told torch's allocators of device memory and of pinned host memory, which
+  // would otherwise ask the destroyed graph about later allocations.
   void give_back(c10::MempoolId_t pool) const {
     using namespace c10::cuda::CUDACachingAllocator;
+    at::HostAllocator* const host = at::getHostAllocator(at::kCUDA);
     try {
       endAllocateToPool(stream.device_index(), pool);
+      releasePool(stream.device_index(), pool);
+      host->end_allocate_to_pool(pool);
+      host->release_pool(pool);
     } catch (const std::exception&) {
-      return;  // it failed before it began or after it ended, and then the graph itself releases the pool
+      // The capture failed before it began or after it ended, and then the graph itself releases the pools.
     }
-    releasePool(stream.device_index(), pool);
   }
 
   // The capture mode is thread-local because NCCL's watchdog queries events from another thread.

@@ -85,6 +85,8 @@ SnapshotForms Trainer::snapshot_forms() const {
         form.shape = {kAnyLength};
       } else if (file == "episodes") {
         form.or_list = true;  // as in checkpoints from before each replica had a row
+      } else if (file.starts_with("optimizer/") && form.type == at::kLong) {
+        form.or_type = at::kFloat;  // as in checkpoints from before steps were integers
       }
     }
   }

@@ -244,7 +244,8 @@ void bench_adam(benchmark::State& state, const Game& game, Device device) {
   const at::Tensor input =
       at::tensor({1.0, 0.0, 0.0}, at::kDouble).to(device.is_cuda() ? at::kCUDA : at::kCPU);
   args.input = reinterpret_cast<const StepInput*>(input.const_data_ptr<double>());
-  args.steps = small.floats(1);
+  const at::Tensor steps = at::zeros({1}, input.options().dtype(at::kLong));
+  args.steps = steps.mutable_data_ptr<std::int64_t>();
   args.partial = small.doubles(num_chunks(n));
   const at::Tensor record = at::zeros({kStepNumbers}, at::kDouble);
   auto* const numbers = reinterpret_cast<StepRecord*>(record.mutable_data_ptr<double>());

@@ -2,6 +2,7 @@
 #include "src/emulator/races.h"
 #include "tests/emulation/orders.h"
 #include "tests/parity/executor_cases.h"
+#include "wd/detail/packing.h"
 
 namespace wd::parity {
 namespace {
@@ -66,6 +67,7 @@ TEST(SharedMemory, IsJudgedAlikeByReplicasAndExecutor) {
     const StateLayout layout = environment->layout();
     std::size_t limit = kLeast;
     while (!detail::is_staged(layout, limit)) limit += 16;
+    if (limit > emulation::kMaxSharedBytes) continue;
     const Emulated emulated(*environment, *find_environment(c.environment).cuda(), false);
     emulation::set_opt_in_shared(limit);
     EXPECT_NO_THROW(Side(c, emulated, DeviceKind::kCpu));

@@ -21,7 +21,7 @@ inline Minibatch random_minibatch(Draws& draws, std::int64_t n, double count = 2
 struct Optimizer {
   std::vector<float> parameter, first, second;
   std::vector<std::uint16_t> shadow;
-  float steps = 0.0f;
+  std::int64_t steps = 0;
   StepRecord record{.lr = 0.01, .max_grad_norm = 0.5};
   LossRecord losses{};
 

@@ -68,7 +68,7 @@ TEST_P(AdamStep, FollowsThePaper) {
         ASSERT_NEAR(end.first[i], oracle.first[i], 1e-6 * (1e-3 + std::abs(oracle.first[i])));
         ASSERT_NEAR(end.second[i], oracle.second[i], 2e-6 * (1e-12 + oracle.second[i]));
       }
-      EXPECT_EQ(end.steps, 20.0f);
+      EXPECT_EQ(end.steps, 20);
       EXPECT_EQ(end.record.steps, 20.0);
       EXPECT_EQ(end.record.refused, 0.0);
       EXPECT_NEAR(end.record.norm_sum, norms, 1e-9 * norms);
@@ -86,7 +86,17 @@ TEST_P(AdamStep, TheNumberOfStepsGoesOn) {
   half.record = start.record;
   const Optimizer end = run_adam(HostMemory(), half, {minibatches[2]});
   EXPECT_EQ(end.parameter, run_adam(HostMemory(), start, minibatches).parameter);
-  EXPECT_EQ(end.steps, 3.0f);
+  EXPECT_EQ(end.steps, 3);
+}
+
+// float32 has no 2^24 + 1.
+TEST_P(AdamStep, CountsBeyondWhatAFloatHolds) {
+  Draws draws(2);
+  Optimizer start = Optimizer::of(draws.uniforms(100, -1.0f, 1.0f));
+  start.steps = std::int64_t{1} << 24;
+  const Optimizer end =
+      run_adam(HostMemory(), start, {random_minibatch(draws, 100), random_minibatch(draws, 100)});
+  EXPECT_EQ(end.steps, (std::int64_t{1} << 24) + 2);
 }
 
 // Puts a value that is not finite into each loss sum in turn, and into the gradient.
@@ -107,7 +117,7 @@ TEST_P(AdamStep, WhatIsNotFiniteIsRefused) {
       EXPECT_EQ(end.first, start.first);
       EXPECT_EQ(end.second, start.second);
       EXPECT_EQ(end.shadow, start.shadow);
-      EXPECT_EQ(end.steps, 0.0f);
+      EXPECT_EQ(end.steps, 0);
       EXPECT_EQ(end.record.refused, 1.0);
       EXPECT_EQ(end.record.made, 0.0);
       const Optimizer after = run_adam(HostMemory(), start, {poisoned, good});
@@ -169,7 +179,7 @@ TEST_P(AdamStep, NoRowCounted) {
   EXPECT_EQ(with.first, without.first);
   EXPECT_EQ(with.second, without.second);
   EXPECT_EQ(with.shadow, without.shadow);
-  EXPECT_EQ(with.steps, 2.0f);
+  EXPECT_EQ(with.steps, 2);
   EXPECT_EQ(with.record.steps, 2.0);
   EXPECT_EQ(with.record.norm_sum, without.record.norm_sum);
   EXPECT_EQ(with.record.empty, 3.0);

@@ -292,13 +292,13 @@ void twins_of_adam() {
     bad.gradient.back() = std::numeric_limits<float>::infinity();
 
     const Optimizer kept = expect_same_steps<Memory>(start, {first, empty, second, far, first});
-    EXPECT_EQ(kept.steps, 2.0f);
+    EXPECT_EQ(kept.steps, 2);
     EXPECT_EQ(kept.record.steps, 2.0);
     EXPECT_EQ(kept.record.refused, 0.0);
     EXPECT_EQ(kept.record.stopped, 1.0);
 
     const Optimizer refused = expect_same_steps<Memory>(start, {first, bad, second});
-    EXPECT_EQ(refused.steps, 1.0f);
+    EXPECT_EQ(refused.steps, 1);
     EXPECT_EQ(refused.record.steps, 2.0);
     EXPECT_EQ(refused.record.refused, 1.0);
     EXPECT_EQ(refused.record.stopped, 1.0);

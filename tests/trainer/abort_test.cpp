@@ -48,8 +48,8 @@ TEST(Abort, DropsGraphsBeforeItAborts) {
 }
 
 TEST(Abort, GivesUpOnOneThatHangs) {
-  std::binary_semaphore over(0), left(0);
-  const auto nccl = c10::make_intrusive<FakeNccl>([&] {
+  static std::binary_semaphore over(0), left(0);  // outlive the thread
+  const auto nccl = c10::make_intrusive<FakeNccl>([] {
     over.acquire();
     left.release();
   });
