@@ -156,8 +156,8 @@ at::Stack on_host(const at::Stack& arguments) {
   return changed(arguments, [](const at::Tensor& t) { return on_gpu(t) ? host_view(t) : t.clone(); });
 }
 
-// Zeros on the CPU, of the same shapes: an operation with them has results of the same shapes. (Some operations
-// cannot be asked for shapes alone, with tensors that have no memory.)
+// Zeros on the CPU, of the same shapes: an operation with them has results of the same shapes. (Some
+// operations cannot be asked for shapes alone, with tensors that have no memory.)
 at::Stack with_zeros(const at::Stack& arguments) {
   return changed(arguments, [](const at::Tensor& t) {
     if (!on_gpu(t)) return t;
