@@ -9,8 +9,8 @@ namespace wd {
 
 // Matrices are [rows, columns] tensors on the GPU with adjacent columns, float32 or bfloat16; sums are
 // float32. When a shape is first used in this process, several algorithms are timed on the device, and the
-// fastest one is kept; so work must have run once before it is captured as a graph. Use one object per stream:
-// all of its products share one workspace.
+// fastest one is kept; so work must have run once before it is captured as a graph. Use one object per
+// stream: all of its products share one workspace.
 class CudaLinear {
  public:
   // tf32: float32 products may round their factors to a mantissa of 10 bits.

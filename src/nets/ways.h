@@ -15,8 +15,8 @@ inline constexpr double kClearlyFaster = 0.9;
 class Ways {
  public:
   Ways() = default;
-  // Ways 0 ... count - 1, the one that is expected to be best first. `seconds(way)` measures a way; it returns
-  // nothing if the way does not work.
+  // Ways 0 ... count - 1, the one that is expected to be best first. `seconds(way)` measures a way; it
+  // returns nothing if the way does not work.
   Ways(std::size_t count, const std::function<std::optional<double>(std::size_t)>& seconds);
 
   // Seconds of the way that run() tries first; empty if no way is left.
