@@ -34,8 +34,8 @@ struct TensorForm {
 TensorForm form_of(const NamedTensor& named);
 
 // Reads the tensors of these forms, in order, as host tensors of the forms' types. Throws std::runtime_error
-// naming the file and the tensor if one is missing, has another type or shape, or is not among these forms. It
-// checks this before it reads any tensor or allocates memory for it.
+// naming the file and the tensor if one is missing, has another type or shape, or is not among these forms.
+// It checks this before it reads any tensor or allocates memory for it.
 std::vector<NamedTensor> read_tensors(const std::filesystem::path& path,
                                       const std::vector<TensorForm>& forms);
 
