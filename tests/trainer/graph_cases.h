@@ -150,13 +150,13 @@ inline void expect_captured_again_after_a_reset(at::DeviceType type) {
 inline void expect_host_at_most_one_iteration_ahead(at::DeviceType type, std::int64_t size) {
   const at::Tensor data = at::ones({size}, at::TensorOptions().device(type));
   Pace pace({make_milestone(kGpu), make_milestone(kGpu)});
-  c10::Event before(type);  // the end of the iteration before
+  c10::Event ends[] = {c10::Event(type), c10::Event(type)};  // of iterations
   const c10::impl::VirtualGuardImpl gpu(type);
   for (int i = 0; i < 5; ++i) {
     for (int k = 0; k < 100; ++k) data.mul_(1.0f);
+    ends[i % 2].record(gpu.getStream({type, 0}));
     pace.iteration_enqueued(false);
-    EXPECT_TRUE(i == 0 || before.query()) << i;
-    before.record(gpu.getStream({type, 0}));
+    EXPECT_TRUE(i == 0 || ends[(i + 1) % 2].query()) << i;
   }
 }
 
