@@ -59,6 +59,7 @@ add_library(wd_private INTERFACE)
 target_link_libraries(wd_private INTERFACE
   Threads::Threads yaml-cpp spdlog::spdlog nlohmann_json::nlohmann_json CLI11::CLI11 ${WD_XXHASH}
   ${CMAKE_DL_LIBS})
+target_compile_definitions(wd_private INTERFACE WD_VERSION="${PROJECT_VERSION}")
 
 # torch's wheel contains fmt headers of another version. Sources that log (src/**/log*.cpp) use the system's
 # headers.
@@ -66,50 +67,3 @@ set(WD_FMT_DIR ${PROJECT_BINARY_DIR}/fmt_first)
 find_path(fmt_include fmt/format.h REQUIRED NO_CACHE)
 file(MAKE_DIRECTORY ${WD_FMT_DIR})
 file(CREATE_LINK ${fmt_include}/fmt ${WD_FMT_DIR}/fmt SYMBOLIC)
-
-# Precompiles torch's headers, or reuses them from another target (REUSE_FROM TARGET), for those sources of
-# the target that include them, directly or through one of our headers.
-function(wd_precompile_torch target)
-  file(GLOB_RECURSE headers
-    ${PROJECT_SOURCE_DIR}/include/*.h ${PROJECT_SOURCE_DIR}/src/*.h ${PROJECT_SOURCE_DIR}/tests/*.h)
-  set(torch_headers "(ATen|c10|torch)/[^>\"]+")
-  set(known "")
-  foreach(depth RANGE 4)
-    wd_filter_including("${torch_headers}" "${headers}" found)
-    list(TRANSFORM found REPLACE "^.*/(include|src)/" "")
-    list(TRANSFORM found REPLACE "^.*/tests/" "tests/")
-    if(found STREQUAL known)
-      break()
-    endif()
-    set(known "${found}")
-    list(JOIN found "|" found)
-    string(APPEND torch_headers "|(src/)?(${found})")
-  endforeach()
-
-  get_target_property(sources ${target} SOURCES)
-  list(FILTER sources INCLUDE REGEX "\\.cpp$")
-  wd_filter_including("${torch_headers}" "${sources}" with_torch)
-  list(REMOVE_ITEM sources ${with_torch})
-  set_source_files_properties(${sources} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
-  list(FILTER sources INCLUDE REGEX "/log[^/]*\\.cpp$")
-  set_source_files_properties(${sources} PROPERTIES INCLUDE_DIRECTORIES ${WD_FMT_DIR})
-  if(WD_PCH AND with_torch)
-    if(ARGN)
-      target_precompile_headers(${target} ${ARGN})
-    else()
-      target_precompile_headers(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:<ATen/ATen.h$<ANGLE-R>>)
-    endif()
-  endif()
-endfunction()
-
-# Sets `result` to those of `files` that include a header whose name matches.
-function(wd_filter_including header_regex files result)
-  set(matching "")
-  foreach(file IN LISTS files)
-    file(STRINGS ${file} lines REGEX "^#include [<\"](${header_regex})[>\"]")
-    if(lines)
-      list(APPEND matching ${file})
-    endif()
-  endforeach()
-  set(${result} "${matching}" PARENT_SCOPE)
-endfunction()

@@ -13,14 +13,14 @@
 namespace wd::cli {
 namespace {
 
-using Json = nlohmann::json;
+using SortedJson = nlohmann::json;
 
-std::string excerpt(const Json& value) {
+std::string excerpt(const SortedJson& value) {
   const std::string text = dump(value);
   return text.size() > 40 ? text.substr(0, 40) + "..." : text;
 }
 
-std::int32_t choice(const std::string& place, const Json& value, int choices) {
+std::int32_t choice(const std::string& place, const SortedJson& value, int choices) {
   const double number = value.is_number() ? value.get<double>() : -1.0;
   if (number != std::floor(number) || number < 0.0 || number >= choices) {
     throw UsageError(
@@ -29,7 +29,7 @@ std::int32_t choice(const std::string& place, const Json& value, int choices) {
   return static_cast<std::int32_t>(number);
 }
 
-std::int32_t component(const std::string& place, const Json& value) {
+std::int32_t component(const std::string& place, const SortedJson& value) {
   const float number = value.is_number() ? value.get<float>() : NAN;
   if (!std::isfinite(number))
     throw UsageError(concat(place, ": ", excerpt(value), " must be a finite number"));
@@ -37,9 +37,9 @@ std::int32_t component(const std::string& place, const Json& value) {
 }
 
 // Appends the numbers of one agent's action.
-void read_action(const std::string& place, const Json& action, const ActionSpace& space,
+void read_action(const std::string& place, const SortedJson& action, const ActionSpace& space,
                  std::vector<std::int32_t>& into) {
-  const Json numbers = action.is_array() ? action : Json::array({action});
+  const SortedJson numbers = action.is_array() ? action : SortedJson::array({action});
   if (static_cast<int>(numbers.size()) != space.width()) {
     throw UsageError(concat(place, ": ", excerpt(action), " must be ",
                             space.width() == 1 ? "a number" : "a list of ",
@@ -52,8 +52,9 @@ void read_action(const std::string& place, const Json& action, const ActionSpace
   }
 }
 
-std::vector<std::vector<std::int32_t>> read_step(const std::string& place, Json step, const Spec& spec) {
-  if (spec.num_agents() == 1 && !step.is_array()) step = Json::array({step});
+std::vector<std::vector<std::int32_t>> read_step(const std::string& place, SortedJson step,
+                                                 const Spec& spec) {
+  if (spec.num_agents() == 1 && !step.is_array()) step = SortedJson::array({step});
   if (!step.is_array() || static_cast<int>(step.size()) != spec.num_agents()) {
     throw UsageError(concat(place, ": must be a list of ", spec.num_agents(), " actions, one an agent, not ",
                             step.is_array() ? concat(step.size(), " of them") : excerpt(step)));
@@ -73,7 +74,7 @@ std::vector<std::vector<std::int32_t>> read_step(const std::string& place, Json 
 }  // namespace
 
 Script read_script(const std::string& path, const Spec& spec) {
-  Json json;
+  SortedJson json;
   try {
     json = parse_written_json(read_text(path));
   } catch (const UsageError&) {
@@ -88,7 +89,7 @@ Script read_script(const std::string& path, const Spec& spec) {
   }
   Script script;
   if (json.contains("state")) script.state = json["state"].dump();
-  const Json actions = json.value("actions", Json());
+  const SortedJson actions = json.value("actions", SortedJson());
   if (!actions.is_array()) throw UsageError(path + ": \"actions\" must be a list of steps");
   for (std::size_t t = 0; t < actions.size(); ++t) {
     script.actions.push_back(read_step(concat(path, ": step ", t + 1), actions[t], spec));

@@ -8,9 +8,6 @@
 namespace wd {
 namespace {
 
-constexpr int kMinSteps = 20;
-constexpr int kResetEvery = 41;
-
 using Edge = GuardedReplica::Edge;
 
 }  // namespace

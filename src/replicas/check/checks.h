@@ -10,6 +10,11 @@
 
 namespace wd {
 
+// Checks that play random actions play at least so many steps, and force resets in mid-episode: one every so
+// many steps, of one replica at a time.
+inline constexpr int kMinSteps = 20;
+inline constexpr int kResetEvery = 41;
+
 struct CheckResult {
   std::string name;    // what was checked, in words
   std::string detail;  // how much was checked or, if it failed, what was found
@@ -20,7 +25,7 @@ struct CheckOptions {
   std::uint64_t seed = 1;
   int steps = 300;                                               // of random play
   ObservationType observation_type = ObservationType::kFloat32;  // in which CPU and GPU are compared
-  double seconds = 10.0;  // stop a long check after this time, but not before 20 steps
+  double seconds = 10.0;  // stop a long check after this time, but not before kMinSteps
 };
 
 // Names, sizes and fields in the specification are consistent.

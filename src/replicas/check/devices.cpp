@@ -14,8 +14,7 @@
 namespace wd {
 namespace {
 
-constexpr int kReplicas = 37;  // does not fill a whole number of blocks
-constexpr int kResetEvery = 41;
+constexpr int kDeviceReplicas = 37;  // does not fill a whole number of blocks
 
 // All replicas on one device, with one policy per role.
 struct Side {
@@ -24,12 +23,13 @@ struct Side {
 
   Side(const Environment& environment, const CheckOptions& check, Device device)
       : trajectory(environment.spec(), role_names(environment.spec()),
-                   one_policy_per_role(environment.spec()), 1, kReplicas, device, {check.observation_type}),
+                   one_policy_per_role(environment.spec()), 1, kDeviceReplicas, device,
+                   {check.observation_type}),
         replicas(environment, options(check.seed, device)) {}
 
   static ReplicasOptions options(std::uint64_t seed, Device device) {
     ReplicasOptions options;
-    options.num_envs = kReplicas;
+    options.num_envs = kDeviceReplicas;
     options.seed = seed;
     options.device = device;
     return options;
@@ -84,13 +84,14 @@ void force_reset(Side& side, int replica) {
 }  // namespace
 
 CheckResult check_devices(const Environment& environment, const CheckOptions& options) {
-  CheckResult result{"same bits: CPU and GPU", concat(options.steps, " steps of ", kReplicas, " replicas")};
+  CheckResult result{"same bits: CPU and GPU",
+                     concat(options.steps, " steps of ", kDeviceReplicas, " replicas")};
   Side cpu(environment, options, {}), gpu(environment, options, {DeviceKind::kCuda, 0});
   for (Side* side : {&cpu, &gpu}) side->replicas.step(side->trajectory.first_rows());
   for (int step = 0; step < options.steps; ++step) {
     draw(cpu, gpu, options.seed, step);
     for (Side* side : {&cpu, &gpu}) {
-      if (step % kResetEvery == kResetEvery / 2) force_reset(*side, step % kReplicas);
+      if (step % kResetEvery == kResetEvery / 2) force_reset(*side, step % kDeviceReplicas);
       side->replicas.step(side->trajectory.rows(0));
     }
     if (std::string found = difference(cpu, gpu); !found.empty())

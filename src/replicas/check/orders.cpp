@@ -8,9 +8,7 @@
 namespace wd {
 namespace {
 
-constexpr int kReplicas = 3;
-constexpr int kMinSteps = 20;
-constexpr int kResetEvery = 41;  // one replica at a time is made to reset in mid-episode
+constexpr int kOrderedReplicas = 3;
 
 constexpr const char* kOrder = "; a phase reads or writes what another of its iterations writes";
 constexpr const char* kOutside = "; or code outside of phases, which all threads run, writes to the state";
@@ -29,7 +27,7 @@ void follow(const World& reference, Variant& variant) {
   const int first = reference.num_envs() - variant.world.num_envs();
   for (std::size_t r = 0; r < reference.rows.size(); ++r) {
     const std::vector<std::int32_t>& action = reference.rows[r].action;
-    const auto skipped = static_cast<std::ptrdiff_t>(action.size() / kReplicas) * first;
+    const auto skipped = static_cast<std::ptrdiff_t>(action.size() / kOrderedReplicas) * first;
     variant.world.rows[r].action.assign(action.begin() + skipped, action.end());
   }
   variant.world.step(variant.order);
@@ -45,8 +43,8 @@ void force_reset(World& world, int replica) {
 }  // namespace
 
 std::vector<CheckResult> check_orders(const Environment& environment, const CheckOptions& options) {
-  World reference(environment, kReplicas, options.seed);
-  const auto world = [&] { return World(environment, kReplicas, options.seed); };
+  World reference(environment, kOrderedReplicas, options.seed);
+  const auto world = [&] { return World(environment, kOrderedReplicas, options.seed); };
   Variant variants[] = {
       {"phases forward", "", PhaseOrder::kForward, world(), {}},
       {"phases backward", kOrder, PhaseOrder::kBackward, world(), {}},
@@ -55,19 +53,19 @@ std::vector<CheckResult> check_orders(const Environment& environment, const Chec
       {"a replica by itself",
        "; something outside of the state is shared",
        {},
-       World(environment, 1, options.seed, kReplicas - 1),
+       World(environment, 1, options.seed, kOrderedReplicas - 1),
        {}}};
   const Stopwatch watch;
   std::string fault;
   int step = 0, resets = 0;
   for (; step < options.steps && (step < kMinSteps || watch.seconds() < options.seconds); ++step) {
-    const int victim = step % kResetEvery == kResetEvery / 2 ? step / kResetEvery % kReplicas : -1;
+    const int victim = step % kResetEvery == kResetEvery / 2 ? step / kResetEvery % kOrderedReplicas : -1;
     force_reset(reference, victim);
     reference.draw_actions(static_cast<std::uint64_t>(step));
     reference.step();
     for (Variant& variant : variants) {
       if (!variant.fault.empty()) continue;
-      force_reset(variant.world, victim - (kReplicas - variant.world.num_envs()));
+      force_reset(variant.world, victim - (kOrderedReplicas - variant.world.num_envs()));
       follow(reference, variant);
       if (!variant.fault.empty()) variant.fault = concat("step ", step, ": ", variant.fault);
     }
@@ -77,7 +75,7 @@ std::vector<CheckResult> check_orders(const Environment& environment, const Chec
     }
     for (const std::uint8_t flag : reference.reset_step) resets += flag;
   }
-  const std::string extent = concat(step, " steps of ", kReplicas, " replicas, ", resets, " resets");
+  const std::string extent = concat(step, " steps of ", kOrderedReplicas, " replicas, ", resets, " resets");
   std::vector<CheckResult> results;
   for (const Variant& variant : variants) {
     const std::string name = concat("same bits: ", variant.name);

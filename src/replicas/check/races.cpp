@@ -14,9 +14,9 @@
 namespace wd {
 namespace {
 
-constexpr int kReplicas = 2;
-constexpr int kMinSteps = 6;
-constexpr int kResetEvery = 5;
+constexpr int kRaceReplicas = 2;
+constexpr int kRaceMinSteps = 6;
+constexpr int kRaceResetEvery = 5;
 
 // The module is never unloaded.
 const emulation::Module& load(const std::string& path) {
@@ -107,18 +107,19 @@ std::optional<CheckResult> check_races(const Environment& environment, const Che
   if (!std::filesystem::exists(environment.emulated())) return {};
   const emulation::Module& module = load(environment.emulated());
   CheckResult result{"the emulated GPU: races, same bits", ""};
-  World cpu(environment, kReplicas, options.seed), gpu(environment, kReplicas, options.seed);
+  World cpu(environment, kRaceReplicas, options.seed), gpu(environment, kRaceReplicas, options.seed);
   const StateLayout& layout = cpu.layout();
   std::vector<std::byte> scratch;
   const Stopwatch watch;
   int step = 0;
-  for (; step < options.steps && (step < kMinSteps || watch.seconds() < options.seconds); ++step) {
-    if (step % kResetEvery == kResetEvery - 1)
-      for (World* world : {&cpu, &gpu}) world->header(step / kResetEvery % kReplicas).reset_pending = 1;
+  for (; step < options.steps && (step < kRaceMinSteps || watch.seconds() < options.seconds); ++step) {
+    if (step % kRaceResetEvery == kRaceResetEvery - 1)
+      for (World* world : {&cpu, &gpu})
+        world->header(step / kRaceResetEvery % kRaceReplicas).reset_pending = 1;
     cpu.draw_actions(static_cast<std::uint64_t>(step));
     for (std::size_t r = 0; r < cpu.rows.size(); ++r) gpu.rows[r].action = cpu.rows[r].action;
     cpu.step();
-    scratch.assign(kReplicas * layout.scratch_bytes, std::byte{0xff});
+    scratch.assign(kRaceReplicas * layout.scratch_bytes, std::byte{0xff});
     StepView view = gpu.begin_step();
     view.scratch = scratch.data();
     const WatchedCall call([] { return "the emulated GPU"; });
@@ -133,10 +134,10 @@ std::optional<CheckResult> check_races(const Environment& environment, const Che
                      text_of(fault->second), ", in the same phase");
     else if (fault)
       found = fault->text;
-    for (int e = 0; e < kReplicas && found.empty(); ++e) found = difference(cpu, e, gpu, e);
+    for (int e = 0; e < kRaceReplicas && found.empty(); ++e) found = difference(cpu, e, gpu, e);
     if (!found.empty()) return CheckResult{result.name, concat("step ", step, ": ", found), false};
   }
-  result.detail = concat(step, " steps of ", kReplicas, " replicas");
+  result.detail = concat(step, " steps of ", kRaceReplicas, " replicas");
   return result;
 }
 

@@ -10,7 +10,7 @@
 namespace wd {
 namespace {
 
-constexpr int kReplicas = 3;
+constexpr int kStateReplicas = 3;
 constexpr int kEpisodes = 8;  // resets that are compared, after 1, 2, 4, ... steps
 constexpr int kCopiedSteps = 25;
 
@@ -46,12 +46,13 @@ World fresh(World& used, std::uint64_t seed, int byte) {
 }  // namespace
 
 CheckResult check_resets(const Environment& environment, const CheckOptions& options) {
-  CheckResult result{"a reset leaves no residue", concat(kEpisodes, " resets of ", kReplicas, " replicas")};
-  World used(environment, kReplicas, options.seed);
+  CheckResult result{"a reset leaves no residue",
+                     concat(kEpisodes, " resets of ", kStateReplicas, " replicas")};
+  World used(environment, kStateReplicas, options.seed);
   std::uint64_t step = 0;
   for (int episode = 0, steps = 1; episode < kEpisodes; ++episode, steps *= 2) {
     play(used, 1 + steps, step);
-    for (int e = 0; e < kReplicas; ++e) used.header(e).reset_pending = 1;
+    for (int e = 0; e < kStateReplicas; ++e) used.header(e).reset_pending = 1;
     World zeros = fresh(used, options.seed, 0x00), poisoned = fresh(used, options.seed, 0xff);
     for (World* world : {&used, &zeros, &poisoned}) world->step(PhaseOrder::kForward);
     std::string found = difference_of_all(poisoned, zeros);
@@ -65,11 +66,11 @@ CheckResult check_resets(const Environment& environment, const CheckOptions& opt
 
 CheckResult check_copies(const Environment& environment, const CheckOptions& options) {
   CheckResult result{"the state is all there is", concat("a copy played ", kCopiedSteps, " steps")};
-  World original(environment, kReplicas, options.seed);
+  World original(environment, kStateReplicas, options.seed);
   std::uint64_t step = 0;
   play(original, 10, step);
-  World copy(environment, kReplicas, options.seed);
-  std::memcpy(copy.block(0), original.block(0), std::size_t{kReplicas} * original.layout().block_bytes);
+  World copy(environment, kStateReplicas, options.seed);
+  std::memcpy(copy.block(0), original.block(0), std::size_t{kStateReplicas} * original.layout().block_bytes);
   // The original plays first, so that anything outside the state has changed when the copy plays.
   std::vector<std::vector<RoleRows>> played;
   for (int k = 0; k < kCopiedSteps; ++k) {
@@ -88,11 +89,11 @@ CheckResult check_copies(const Environment& environment, const CheckOptions& opt
 }
 
 CheckResult check_derive(const Environment& environment, const CheckOptions& options) {
-  CheckResult result{"derive() agrees with reset()", concat(kReplicas, " starts")};
-  World world(environment, kReplicas, options.seed);
+  CheckResult result{"derive() agrees with reset()", concat(kStateReplicas, " starts")};
+  World world(environment, kStateReplicas, options.seed);
   world.step();
   World derived = world;
-  for (int e = 0; e < kReplicas; ++e) {
+  for (int e = 0; e < kStateReplicas; ++e) {
     const WatchedCall call([] { return std::string("derive() of a start"); });
     environment.derive(derived.layout(), derived.block(e));
     if (std::string found = state_difference(world, e, derived, e); !found.empty())
