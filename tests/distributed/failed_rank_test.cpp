@@ -12,9 +12,9 @@
 namespace wd {
 namespace {
 
-constexpr int kSteps = 6, kEnvs = 3;
+constexpr int kRolloutSteps = 6, kReplicas = 3;
 
-Spec small_spec() {
+Spec one_role_spec() {
   Spec spec;
   spec.roles = {
       {.name = "agent", .count = 2, .observation = {{"o", 3}}, .action = ActionSpace::discrete({2})}};
@@ -27,7 +27,7 @@ Spec small_spec() {
 class OneRank {
  public:
   OneRank(const ProcessGroup& group, const char* algorithm)
-      : group_(group), trajectory_(small_spec(), {"agent"}, {0}, kSteps, kEnvs, {}) {
+      : group_(group), trajectory_(one_role_spec(), {"agent"}, {0}, kRolloutSteps, kReplicas, {}) {
     PolicyBuffers& buffers = trajectory_.policies()[0];
     settings_.algorithm = AlgorithmChoice::named(algorithm);
     policies_.emplace_back(buffers, settings_.model, 0, 7, 64, Device{});

@@ -12,7 +12,7 @@ namespace wd {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN(),
-                kInfinity = std::numeric_limits<float>::infinity();
+                kInfiniteFloat = std::numeric_limits<float>::infinity();
 
 class Watch : public testing::Test {
  protected:
@@ -43,30 +43,30 @@ TEST_F(Watch, IsSilentWhereAllIsFinite) {
 
 TEST_F(Watch, NamesTheFirstOfTheFirstArray) {
   arrays[1][0] = kNan;
-  arrays[0][19999] = kInfinity;
-  arrays[0][12345] = -kInfinity;
+  arrays[0][19999] = kInfiniteFloat;
+  arrays[0][12345] = -kInfiniteFloat;
   const Failure found = look();
   EXPECT_EQ(found.iteration, 7);
   EXPECT_EQ(found.array, 0);
   EXPECT_EQ(found.index, 12345);
-  EXPECT_EQ(found.value, -kInfinity);
+  EXPECT_EQ(found.value, -kInfiniteFloat);
 }
 
 TEST_F(Watch, ReadsBfloat16) {
   halves[7] = to_bfloat16(-3.3e38f);  // the second largest magnitude
   EXPECT_EQ(look().iteration, 0);
   halves[20000] = to_bfloat16(kNan);
-  halves[12345] = to_bfloat16(-kInfinity);
+  halves[12345] = to_bfloat16(-kInfiniteFloat);
   const Failure found = look();
   EXPECT_EQ(found.array, 2);
   EXPECT_EQ(found.index, 12345);
-  EXPECT_EQ(found.value, -kInfinity);
+  EXPECT_EQ(found.value, -kInfiniteFloat);
 }
 
 TEST_F(Watch, LeavesAFailureThatStandsAlone) {
   arrays[1][29999] = kNan;
   look();
-  arrays[0][3] = kInfinity;
+  arrays[0][3] = kInfiniteFloat;
   time.iteration = 9;
   const Failure found = look();
   EXPECT_EQ(found.iteration, 7);

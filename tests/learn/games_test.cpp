@@ -11,7 +11,7 @@ using testing::kPpo;
 using testing::kTable;
 using testing::Learned;
 
-constexpr double kGamma = 0.9;
+constexpr double kDiscount = 0.9;
 const std::string kReturns = "gae_lambda: 0.8, n_step: 0, normalize_advantage: false, ";
 
 class Games : public ::testing::TestWithParam<std::pair<const char*, std::string>> {
@@ -36,7 +36,7 @@ TEST_P(Games, OnePolicyForTwoOpponentsEndsInTheirEquilibrium) {
   testing::Trained trained({.env = "pennies",
                             .env_settings = "win: 1, big_win: 3, reset: random",
                             .settings = settings(kTable),
-                            .gamma = kGamma,
+                            .gamma = kDiscount,
                             .lr = 0.03,
                             .entropy_weight = kWeight,
                             .steps = 1'024'000,
@@ -44,8 +44,8 @@ TEST_P(Games, OnePolicyForTwoOpponentsEndsInTheirEquilibrium) {
   std::map<int, Learned> learned = trained.table();
   EXPECT_NEAR(learned[0].chance[1], first, 0.02);
   EXPECT_NEAR(learned[1].chance[1], second, 0.02);
-  EXPECT_NEAR(learned[0].value, won / (1.0 - kGamma), 0.1);
-  EXPECT_NEAR(learned[1].value, -won / (1.0 - kGamma), 0.1);
+  EXPECT_NEAR(learned[0].value, won / (1.0 - kDiscount), 0.1);
+  EXPECT_NEAR(learned[1].value, -won / (1.0 - kDiscount), 0.1);
 }
 
 // The loss of a component is its variance, and the entropy bonus is the logarithm of the standard deviation:
@@ -57,7 +57,7 @@ TEST_P(Games, AGaussianFindsItsMeansAndDeviations) {
        .env_settings = "first: 0.3, second: 0.4, reset: random",
        .settings = settings("model: {fc_dims: [], activation: tanh, separate_value: false, "
                             "init_method: orthogonal, initial_log_std: -0.7}"),
-       .gamma = kGamma,
+       .gamma = kDiscount,
        .lr = 0.02,
        .entropy_weight = kWeight,
        .steps = 614'400,
@@ -74,7 +74,7 @@ TEST_P(Games, AGaussianFindsItsMeansAndDeviations) {
     EXPECT_NEAR(std::exp(2.0 * log_std[k].item<double>()) / (kWeight / 2), 1.0, 0.05);
   }
   for (const auto& [side, learned] : trained.table()) {
-    EXPECT_NEAR(learned.value / (-kWeight / (1.0 - kGamma)), 1.0, 0.02) << side;
+    EXPECT_NEAR(learned.value / (-kWeight / (1.0 - kDiscount)), 1.0, 0.02) << side;
   }
 }
 

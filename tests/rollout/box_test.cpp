@@ -43,12 +43,12 @@ struct Boxes {
 namespace wd {
 namespace {
 
-constexpr int kReplicas = 64;
+constexpr int kBoxReplicas = 64;
 
 struct Game {
   detail::CpuEnvironment<Boxes> environment{"boxes"};
-  Replicas replicas{environment, {.num_envs = kReplicas, .seed = 3}};
-  Trajectory trajectory{environment.spec(), {"closed", "open", "mixed"}, {0, 1, 2}, 1, kReplicas, {}};
+  Replicas replicas{environment, {.num_envs = kBoxReplicas, .seed = 3}};
+  Trajectory trajectory{environment.spec(), {"closed", "open", "mixed"}, {0, 1, 2}, 1, kBoxReplicas, {}};
 
   Game() { replicas.step(trajectory.first_rows()); }
   PolicyBuffers& closed() { return trajectory.policies()[0]; }
@@ -56,8 +56,8 @@ struct Game {
   PolicyBuffers& mixed() { return trajectory.policies()[2]; }
   // [replicas, role's agents, components], as received by the environment.
   at::Tensor got(int first_agent) const {
-    const at::Tensor all = at::empty({kReplicas, 2, 2});
-    for (int e = 0; e < kReplicas; ++e) {
+    const at::Tensor all = at::empty({kBoxReplicas, 2, 2});
+    for (int e = 0; e < kBoxReplicas; ++e) {
       int k = 0;
       for (const char* field : {"first", "second"}) {
         const std::vector<double> values = replicas.read(e, replicas.layout().field(field));
@@ -131,7 +131,7 @@ TEST(Box, WhatOthersPlayArrivesAsItIs) {
   EXPECT_LE(mixed.select(2, 1).abs().max().item<float>(), 1.0f);
   game.closed().action.fill_(-7.25f);  // a scripted action, out of bounds
   game.replicas.step(game.trajectory.rows(0));
-  EXPECT_TRUE(at::equal(game.got(0), at::full({kReplicas, 2, 2}, -7.25f)));
+  EXPECT_TRUE(at::equal(game.got(0), at::full({kBoxReplicas, 2, 2}, -7.25f)));
 }
 
 TEST(Box, MoreComponentsThanRandomNumbersAreRefused) {

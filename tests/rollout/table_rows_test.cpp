@@ -9,7 +9,7 @@
 namespace wd {
 namespace {
 
-constexpr int kSteps = 100, kReplicas = 32;
+constexpr int kTableSteps = 100, kTableReplicas = 32;
 
 TEST(TableRows, AreThoseOfEveryEnvironmentThatDeclaresATable) {
   int with_table = 0;
@@ -19,8 +19,8 @@ TEST(TableRows, AreThoseOfEveryEnvironmentThatDeclaresATable) {
     if (table.features == 0) continue;
     ++with_table;
     SCOPED_TRACE(row.name);
-    const Played rows(*environment, kSteps, kReplicas, {}),
-        tables(*environment, kSteps, kReplicas, {.as_table = true});
+    const Played rows(*environment, kTableSteps, kTableReplicas, {}),
+        tables(*environment, kTableSteps, kTableReplicas, {.as_table = true});
     EXPECT_TRUE(at::equal(rows.replicas.blocks(), tables.replicas.blocks()));
     bool anybody_left = false;
     for (std::size_t p = 0; p < rows.trajectory.policies().size(); ++p) {

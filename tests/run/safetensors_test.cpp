@@ -21,7 +21,7 @@ using test::TemporaryFolder;
 using testing::HasSubstr;
 
 constexpr std::array<float, 6> kWeights{0.0f, -1.5f, 3.25f, 1e-30f, 7.0f, -0.0f};
-constexpr std::array<std::int64_t, 2> kCounts{-1, 1LL << 40};
+constexpr std::array<std::int64_t, 2> kStored{-1, 1LL << 40};
 constexpr std::array<std::uint8_t, 3> kMask{1, 0, 1};
 
 std::vector<TensorView> sample() {
@@ -29,7 +29,7 @@ std::vector<TensorView> sample() {
           {"weight", "F32", {2, 3}, std::as_bytes(std::span(kWeights))},
           {"empty", "F32", {0, 4}, {}},
           {"scalar", "F32", {}, std::as_bytes(std::span(kWeights).first(1))},
-          {"counts", "I64", {2}, std::as_bytes(std::span(kCounts))}};
+          {"counts", "I64", {2}, std::as_bytes(std::span(kStored))}};
 }
 
 std::string file_of(const std::string& header, std::size_t data_bytes) {
