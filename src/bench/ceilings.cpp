@@ -10,6 +10,7 @@
 #include "kernels/matmul.h"
 #include "src/base/stopwatch.h"
 #include "src/device/device.h"
+#include "src/device/tensor_device.h"
 #include "wd/detail/parallel.h"
 
 namespace wd::bench {
@@ -17,7 +18,8 @@ namespace {
 
 constexpr double kSeconds = 0.1;                           // per kind of work
 constexpr std::int64_t kCopied = std::int64_t{256} << 20;  // bytes
-constexpr std::int64_t kCpuSizes[] = {256, 512, 768}, kCudaSize = 8192;
+constexpr std::int64_t kCpuSizes[] = {256, 512, 768}, kCudaSizes[] = {256, 8192};
+constexpr double kEnoughSeconds = 1e-4;  // of a product: larger ones take too long (the emulated GPU)
 
 // Returns the shortest of many calls [s], after one warm-up call.
 double shortest(Device device, const std::function<void()>& work) {
@@ -37,7 +39,7 @@ double shortest(Device device, const std::function<void()>& work) {
 
 at::TensorOptions on(Device device, at::ScalarType type) {
   const auto options = at::TensorOptions().dtype(type);
-  return device.is_cuda() ? options.device(at::kCUDA, static_cast<c10::DeviceIndex>(device.index)) : options;
+  return options.device(torch_device(device));
 }
 
 double copy_speed(Device device) {
@@ -94,7 +96,11 @@ double cuda_speed(Device device, at::ScalarType type, bool tf32) {
   at::Context& context = at::globalContext();
   const bool before = context.allowTF32CuBLAS();
   context.setAllowTF32CuBLAS(tf32);
-  const double speed = product_speed(device, type, kCudaSize, 1, multiply_torch);
+  double speed = 0.0;
+  for (const std::int64_t n : kCudaSizes) {
+    speed = product_speed(device, type, n, 1, multiply_torch);
+    if (2.0 * static_cast<double>(n * n * n) / speed > kEnoughSeconds) break;
+  }
   context.setAllowTF32CuBLAS(before);
   return speed;
 }

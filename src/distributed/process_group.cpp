@@ -77,9 +77,9 @@ struct ProcessGroup::Impl {
   }
 
   const Backend& backend(const at::Tensor& tensor) const {
-    WD_CHECK(!tensor.is_cuda() || accelerator, "no NCCL for a tensor on ", tensor.device(),
+    WD_CHECK(tensor.is_cpu() || accelerator, "no NCCL for a tensor on ", tensor.device(),
              " in a group of the CPU");
-    return tensor.is_cuda() ? accelerator : host;
+    return tensor.is_cpu() ? host : accelerator;
   }
   // Runs this rank's part of an operation, which may wait for the parts of other ranks.
   template <typename Part>

@@ -5,10 +5,11 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 usage() {
   cat <<'TEXT'
-usage: tests/bench/gpu.sh [--dry_run] [--device cuda|cpu] [--build_dir DIR] [--no_build] [--parts LIST] [--out FOLDER] [--seconds S]
+usage: tests/bench/gpu.sh [--dry_run] [--device cuda|emulated] [--build_dir DIR] [--no_build] [--parts LIST] [--out FOLDER] [--seconds S]
 
   --dry_run         print the steps and their limits, run nothing
-  --device cpu      the CPU stands in: to try the script. Its figures are no GPU's, and its files say so
+  --device emulated the emulated GPU stands in, with small games: to try the script. Its figures are no GPU's,
+                    and its files say so
   --build_dir DIR   default build
   --no_build        take what is in DIR
   --parts LIST      some of tests,bench,peers,sanitize (all of them); each takes at most ten minutes
@@ -36,11 +37,13 @@ while (($#)); do
   esac
   shift
 done
-if [[ ! $device =~ ^(cuda|cpu)$ || ! $seconds =~ ^[0-9]+$ || ! ,$parts =~ ^(,(tests|bench|peers|sanitize))+$ ]]; then
+if [[ ! $device =~ ^(cuda|emulated)$ || ! $seconds =~ ^[0-9]+$ || ! ,$parts =~ ^(,(tests|bench|peers|sanitize))+$ ]]; then
   usage >&2
   exit 2
 fi
 export PATH=$PWD/.venv/bin:$PATH
+program=$build_dir/wdtrain check_steps=300
+[[ $device == cuda ]] || program=${program}_emulated check_steps=20
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -123,16 +126,13 @@ sanitize() {
 }
 
 parity() {
-  "$build_dir/wdtrain" check --env "$1" --device "$device" --seconds 4 | tee "$work/parity.out"
-  local status=${PIPESTATUS[0]}
-  ((status == 0)) || return "$status"
-  [[ $device == cuda ]] || { echo "nothing was compared with a GPU"; return "$kSkipped"; }
+  "$program" check --env "$1" --device cuda --seconds 4 --steps "$check_steps"
 }
 
 bench() {
   local name=$1
   shift
-  "$build_dir/wdtrain" bench --device "$device" --json "$@" >"$work/bench_$name.json" || return
+  "$program" bench --device cuda --json "$@" >"$work/bench_$name.json" || return
   head -c 300 "$work/bench_$name.json"
 }
 
@@ -148,8 +148,8 @@ peers() {
 }
 
 sees_gpu() {
-  if [[ $device == cpu ]]; then
-    echo "the CPU stands in for a GPU"
+  if [[ $device != cuda ]]; then
+    echo "the emulated GPU stands in for a GPU"
     return "$kSkipped"
   fi
   nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
@@ -157,7 +157,7 @@ sees_gpu() {
 
 build_all() { ./wd build --tests; }
 
-export build_dir device work kSkipped
+export build_dir device program check_steps work kSkipped
 
 # --- the steps to run --------------------------------------------------------------------------------------
 
@@ -175,7 +175,7 @@ if has tests; then
 fi
 # The main benchmark: 5 taggers and 100 runners with full observation, A2C, two policies of 2 x 256 units.
 headline=(--env tag_continuous --num_envs 2048 --seconds 3 --set policy.tagger.algorithm=A2C --set policy.runner.algorithm=A2C)
-[[ $device == cuda ]] || headline[3]=16
+[[ $device == cuda ]] || headline=("${headline[@]:0:3}" 2 --seconds 0.1 "${headline[@]:6}" --set env.num_taggers=1 --set env.num_runners=3)
 if has bench; then
   for mode in env act train; do step "bench_$mode" 30 bench "$mode" --mode "$mode" "${headline[@]}"; done
   for mode in env act train; do

@@ -1,7 +1,7 @@
 """Writes the results of gpu.sh as DATE-gpu.json and DATE-gpu.md: steps with their outcome, and figures with
 machine, commit and command.
 
-If the CPU was used instead of a GPU, the files are called DATE-gpu-standin and say so in the first line.
+If the emulated GPU was used instead of a GPU, the files are called DATE-gpu-standin and say so in the first line.
 """
 
 import argparse
@@ -47,7 +47,7 @@ def report(work, device):
     modes = [prefix + mode for prefix in ("", "bf16_") for mode in ("env", "act", "train")] + ["table_train"]
     return {
         "date": datetime.date.today().isoformat(),
-        "device": device if device == "cuda" else "cpu standing in: no figure here is a GPU's",
+        "device": device if device == "cuda" else "emulated GPU standing in: no figure here is a GPU's",
         "machine": machine(device),
         "commit": said("git", "describe", "--always", "--dirty", "--abbrev=12"),
         "nvcc": (said("nvcc", "--version").splitlines() or [""])[-1],
@@ -64,7 +64,7 @@ def table(titles, rows):
 
 
 def page(data):
-    lines = [f"# {data['date']}, {data['machine']['gpu'] or 'CPU standing in for a GPU: no figure here is a GPU’s'}", "",
+    lines = [f"# {data['date']}, {data['machine']['gpu'] or 'emulated GPU standing in: no figure here is a GPU’s'}", "",
              f"Commit {data['commit']}, torch {data['torch']}, {data['machine']['cores']} cores, {data['machine']['system']}.", "",
              table(TITLES, [[step[title] for title in TITLES] for step in data["steps"]]), ""]
     rows = [[mode, f"{found['env_steps_per_s']:,.0f}", f"{found['agent_steps_per_s']:,.0f}"] for mode, found in data["bench"].items() if found]
@@ -79,7 +79,7 @@ def page(data):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--work", type=pathlib.Path, required=True, help="folder of steps.tsv and the steps' JSON")
-    parser.add_argument("--device", choices=["cuda", "cpu"], required=True)
+    parser.add_argument("--device", choices=["cuda", "emulated"], required=True)
     parser.add_argument("--out", type=pathlib.Path, required=True)
     arguments = parser.parse_args()
     data = report(arguments.work, arguments.device)

@@ -1,5 +1,5 @@
 """gpu.sh with a stub instead of the program: how it reports steps that pass, fail, hang, are skipped, or
-run out of time."""
+run out of time. Also with the emulated GPU, so that its commands are right."""
 
 import json
 import os
@@ -27,8 +27,8 @@ esac
 def build(tmp_path):
     folder = tmp_path / "build"
     (folder / "tests").mkdir(parents=True)
-    (folder / "wdtrain").write_text(WDTRAIN)
-    (folder / "wdtrain").chmod(0o755)
+    (folder / "wdtrain_emulated").write_text(WDTRAIN)
+    (folder / "wdtrain_emulated").chmod(0o755)
     (folder / "CTestTestfile.cmake").write_text("".join(f'add_test({name} "true")\n' for name in GPU_TESTS))
     return folder
 
@@ -62,14 +62,14 @@ def test_all_parts_are_the_default():
 
 
 def test_every_step_is_accounted_for(build, tmp_path):
-    done = run("--device", "cpu", "--no_build", "--build_dir", build, "--out", tmp_path / "out", "--seconds", 40)
+    done = run("--device", "emulated", "--no_build", "--build_dir", build, "--out", tmp_path / "out", "--seconds", 40)
     assert done.returncode == 1, done.stdout + done.stderr
     (path,) = (tmp_path / "out").glob("*-gpu-standin.json")
     report = json.loads(path.read_text())
     outcome = {step["step"]: step["outcome"] for step in report["steps"]}
     assert outcome["gpu"] == "skipped"
     assert outcome["twins_gpu_test"] == "passed"
-    assert outcome["parity_cartpole"] == "skipped", "nothing was compared with a GPU"
+    assert outcome["parity_cartpole"] == "passed"
     assert outcome["parity_tag_gridworld"] == "failed (1)"
     assert outcome["bench_env"] == "passed"
     assert outcome["bench_train"].startswith("stopped after")
@@ -84,10 +84,10 @@ def test_every_step_is_accounted_for(build, tmp_path):
 
 
 def test_skipped_is_no_pass(build, tmp_path):
-    (build / "wdtrain").write_text(WDTRAIN.replace("exit 1", "exit 0").replace("sleep 600", "echo '{}'"))
+    (build / "wdtrain_emulated").write_text(WDTRAIN.replace("exit 1", "exit 0").replace("sleep 600", "echo '{}'"))
     with (build / "CTestTestfile.cmake").open("a") as tests:
         tests.write(f'add_test({GPU_TESTS[0]} "false")\nset_tests_properties({GPU_TESTS[0]} PROPERTIES SKIP_RETURN_CODE 1)\n')
-    done = run("--device", "cpu", "--no_build", "--build_dir", build, "--out", tmp_path / "out", "--seconds", 25)
+    done = run("--device", "emulated", "--no_build", "--build_dir", build, "--out", tmp_path / "out", "--seconds", 25)
     (path,) = (tmp_path / "out").glob("*-gpu-standin.json")
     step = {step["step"]: step for step in json.loads(path.read_text())["steps"]}
     skipped = step[GPU_TESTS[0].split("/")[1].removesuffix(".py")]
@@ -105,7 +105,7 @@ echo "$PYTORCH_NO_CUDA_MEMORY_CACHING $*" >> {tmp_path}/calls
 echo "[  PASSED  ] 1 test."
 """)
     tool.chmod(0o755)
-    run("--device", "cpu", "--no_build", "--build_dir", build, "--out", tmp_path / "out", "--parts", "sanitize",
+    run("--device", "emulated", "--no_build", "--build_dir", build, "--out", tmp_path / "out", "--parts", "sanitize",
         environment={"PATH": f"{tmp_path}:{os.environ['PATH']}"})
     (path,) = (tmp_path / "out").glob("*-gpu-standin.json")
     steps = {step["step"]: step for step in json.loads(path.read_text())["steps"]}
@@ -121,3 +121,15 @@ def test_wrong_usage(arguments):
     done = run(*arguments)
     assert done.returncode == 2
     assert "usage:" in done.stderr
+
+
+@pytest.mark.skipif("WD_SLOWDOWN" in os.environ, reason="sanitizers leave the emulated GPU out")
+def test_its_commands_work_on_the_emulated_gpu(tmp_path):
+    run("--device", "emulated", "--no_build", "--build_dir", os.environ["WD_BUILD_DIR"], "--out", tmp_path / "out", "--parts", "tests,bench")
+    (path,) = (tmp_path / "out").glob("*-gpu-standin.json")
+    report = json.loads(path.read_text())
+    steps = {step["step"]: step for step in report["steps"]}
+    for name, step in steps.items():
+        expected = "skipped" if name == "gpu" or name.endswith("_gpu_test") else "passed"
+        assert step["outcome"] == expected, step
+    assert all(found["env_steps_per_s"] > 0 for found in report["bench"].values())

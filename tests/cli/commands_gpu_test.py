@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from checkpoint.runs import WDTRAIN
+from checkpoint.runs import WDTRAIN, wait_for
 from cli.program import output, wdtrain
 
 DEVICE = "cuda"
@@ -61,7 +61,7 @@ def test_trace(tmp_path):
     assert json.loads((tmp_path / "out.json").read_text())["environment"] == "cartpole"
 
 
-@pytest.mark.parametrize("environment", ["cartpole", "tag_continuous"])
+@pytest.mark.parametrize("environment", ["cartpole", "tag_gridworld"])
 def test_check(environment):
     output("check", "--env", environment, "--device", DEVICE, "--seconds", 2)
 
@@ -88,7 +88,8 @@ def test_max_seconds_ends_between_iterations(tmp_path):
 def test_a_signal_is_heard_before_metrics_are_due(tmp_path):
     command = [*TAG, "--set", "saving.metrics_log_freq=1000000", "--total_steps", 10**9, "--run_dir", tmp_path / "run"]
     process = subprocess.Popen([WDTRAIN, *map(str, command)])
-    time.sleep(15)
+    wait_for((tmp_path / "run" / "config.yaml").exists, 60)
+    time.sleep(3)  # some iterations
     begin = time.monotonic()
     process.send_signal(signal.SIGINT)
     assert process.wait(60) == 130

@@ -1,15 +1,24 @@
 // device_emulated.cpp: the emulated GPU as the device of a training.
 #include <sys/resource.h>
 
+#include <cstdlib>
+
+#include "src/base/host.h"
 #include "src/device/device.h"
+#include "src/device/strict.h"
 #include "src/device/tensor_device.h"
 #include "src/emulator/streams.h"
+#include "wd/error.h"
 
 namespace wd {
 
 std::string why_no_gpu() { return ""; }
 std::string gpu_name(int) { return "emulated GPU"; }
-std::string gpu_identity(int) { return "emulated GPU"; }
+// The launcher names a worker's GPU in CUDA_VISIBLE_DEVICES.
+std::string gpu_identity(int) {
+  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  return concat("emulated GPU ", visible == nullptr ? "" : visible, " of ", host_name());
+}
 void use_gpu(int) {}
 int count_gpus() { return 1; }
 std::size_t shared_memory(Device) { return emulation::opt_in_shared(); }
@@ -20,8 +29,16 @@ Queue current_queue(Device device) {
   return {true, &emulation::stream(emulation::current_stream())};
 }
 
+namespace {
+void report_wait() {
+  if (strict::armed()) strict::violation("the host waits for the device");
+}
+}  // namespace
+
 void synchronize(Device device) {
-  if (device.is_cuda()) emulation::stream(emulation::current_stream()).synchronize();
+  if (!device.is_cuda()) return;
+  report_wait();
+  emulation::stream(emulation::current_stream()).synchronize();
 }
 
 namespace {
@@ -29,7 +46,10 @@ namespace {
 class EmulatedMilestone final : public Milestone {
  public:
   void record() override { event_.record(emulation::stream(emulation::current_stream())); }
-  void wait() override { event_.synchronize(); }
+  void wait() override {
+    report_wait();
+    event_.synchronize();
+  }
 
  private:
   emulation::Event event_;

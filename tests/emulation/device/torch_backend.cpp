@@ -3,6 +3,8 @@
 //
 // Memory that is freed is filled with NaN when the stream gets there, as if something else used it then.
 // Reading it is therefore an error that shows, for example after a graph has kept a pointer to it.
+#include "tests/emulation/device/torch_backend.h"
+
 #include <ATen/ATen.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/boxing/KernelFunction.h>
@@ -16,16 +18,36 @@
 #include <cstring>
 #include <deque>
 
+#include "src/device/strict.h"
 #include "src/emulator/streams.h"
 #include "wd/error.h"
 
 namespace wd::emulation {
+
+at::Tensor host_view(const at::Tensor& tensor) {
+  const auto options = at::TensorOptions().dtype(tensor.dtype()).device(at::kCPU);
+  return at::from_blob(tensor.data_ptr(), tensor.sizes(), tensor.strides(), options);
+}
+
 namespace {
 
 constexpr at::DeviceType kGpu = at::kPrivateUse1;
 
 Stream& current() { return stream(current_stream()); }
 bool on_gpu(const at::Tensor& tensor) { return tensor.defined() && tensor.device().type() == kGpu; }
+
+// Host memory that the emulation itself allocates does not count for --strict_device.
+void enqueue(std::function<void()> work) {
+  current().enqueue([work = std::move(work)] {
+    const NotStrict of_the_device;
+    work();
+  });
+}
+
+// What CUPTI would report on a GPU.
+void report(const std::string& what) {
+  if (strict::armed()) strict::violation(what);
+}
 
 // --- Memory --------------------------------------------------------------------------------------------
 
@@ -61,7 +83,7 @@ void free_block(void* context) {
   const Block block = *static_cast<Block*>(context);
   delete static_cast<Block*>(context);
   const bool captured = current().captures();
-  current().enqueue([block] { std::memset(block.data, 0xff, block.bytes); });
+  enqueue([block] { std::memset(block.data, 0xff, block.bytes); });
   if (!captured) Freed::instance().add(block.data, block.bytes);  // a graph keeps its memory
 }
 
@@ -75,7 +97,7 @@ class Allocator final : public at::Allocator {
   }
   at::DeleterFnPtr raw_deleter() const override { return nullptr; }
   void copy_data(void* to, const void* from, std::size_t bytes) const override {
-    current().enqueue([=] { std::memcpy(to, from, bytes); });
+    enqueue([=] { std::memcpy(to, from, bytes); });
   }
 };
 
@@ -122,12 +144,6 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
 C10_REGISTER_GUARD_IMPL(PrivateUse1, Guard)
 
 // --- Operations ------------------------------------------------------------------------------------------
-
-// The same memory as a tensor of the CPU. It does not keep the memory.
-at::Tensor host_view(const at::Tensor& tensor) {
-  const auto options = at::TensorOptions().dtype(tensor.dtype()).device(at::kCPU);
-  return at::from_blob(tensor.data_ptr(), tensor.sizes(), tensor.strides(), options);
-}
 
 // Changes every tensor of the arguments by f.
 template <typename F>
@@ -217,7 +233,9 @@ void operate(const c10::OperatorHandle& op, c10::DispatchKeySet, at::Stack* stac
   const auto first = stack->end() - static_cast<std::ptrdiff_t>(schema.arguments().size());
   const at::Stack arguments(first, stack->end());
   stack->erase(first, stack->end());
-  if (!returns_tensors(schema)) {  // the host reads the result
+  if (!returns_tensors(schema)) report(concat("the host reads the result of ", schema.name()));
+  const NotStrict emulation;
+  if (!returns_tensors(schema)) {
     current().synchronize();
     at::Stack host = on_host(arguments);
     run_on_host(op, &host);
@@ -226,7 +244,7 @@ void operate(const c10::OperatorHandle& op, c10::DispatchKeySet, at::Stack* stac
   }
   if (writes(schema)) {
     resize_outputs(op, arguments);
-    current().enqueue([op, host = on_host(arguments)] {
+    enqueue([op, host = on_host(arguments)] {
       at::Stack used = host;
       run_on_host(op, &used);
     });
@@ -242,7 +260,7 @@ void operate(const c10::OperatorHandle& op, c10::DispatchKeySet, at::Stack* stac
     stack->emplace_back(result);
     results.push_back(host_view(result));
   }
-  current().enqueue([op, host = on_host(arguments), results] {
+  enqueue([op, host = on_host(arguments), results] {
     at::Stack used = host;
     run_on_host(op, &used);
     for (std::size_t i = 0; i < results.size(); ++i) results[i].copy_(used[i].toTensor());
@@ -263,11 +281,12 @@ at::Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride, std::opti
 }
 
 at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool) {
+  const bool within = on_gpu(from) && on_gpu(to);
+  if (!within) report(concat("a copy of ", from.nbytes(), " bytes from ", on_gpu(from) ? "device" : "host"));
+  const NotStrict emulation;
   if (on_gpu(to)) {
-    const bool within = on_gpu(from);
     WD_CHECK(within || !current().captures(), "a copy from the host is captured");
-    current().enqueue(
-        [from = within ? host_view(from) : from.clone(), to = host_view(to)] { to.copy_(from); });
+    enqueue([from = within ? host_view(from) : from.clone(), to = host_view(to)] { to.copy_(from); });
   } else {
     current().synchronize();
     to.copy_(host_view(from));
@@ -276,6 +295,8 @@ at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool) {
 }
 
 at::Scalar local_scalar(const at::Tensor& tensor) {
+  report("the host reads a number of the device");
+  const NotStrict emulation;
   current().synchronize();
   return host_view(tensor).item();
 }

@@ -1,0 +1,53 @@
+"""Commands on the emulated GPU: those that cli/commands_gpu_test.py runs on a GPU, and trainings of two workers, whose
+sums take the way that NCCL has on GPUs."""
+
+import os
+import pathlib
+
+import pytest
+
+os.environ["WDTRAIN"] = str(pathlib.Path(os.environ["WD_BUILD_DIR"]) / "wdtrain_emulated")
+
+from checkpoint.runs import left  # noqa: E402
+from cli.commands_gpu_test import *  # noqa: E402, F403
+from cli.commands_gpu_test import rows, summary  # noqa: E402
+from cli.program import output, wdtrain  # noqa: E402
+from launcher.nvml import driver  # noqa: E402, F401
+
+SMALL = ["--env", "tag_gridworld", "--device", "cuda", "--num_envs", 16, "--train_batch_size", 160, "--quiet", "--stop_return", "none",
+         "--set", "saving.metrics_log_freq=1", "--set", "saving.checkpoint_freq=4"]
+
+
+@pytest.fixture(autouse=True)
+def gpus(driver, monkeypatch):  # noqa: F811
+    for name, value in driver(2).items():
+        monkeypatch.setenv(name, value)
+
+
+def learned(folder):
+    """The metrics of each iteration that depend on learning and are of all ranks; those that a row lacks are null."""
+    is_chosen = lambda name: name.startswith(("tagger/", "runner/", "episode/")) and "action_std" not in name  # noqa: E731
+    return [{name: value for name, value in row.items() if is_chosen(name) and value is not None} for row in rows(folder)]
+
+
+@pytest.mark.parametrize("graphs", ["true", "false"])
+def test_two_workers_learn_what_one_learns(tmp_path, graphs):
+    for workers in (1, 2):
+        output(*SMALL, "--num_gpus", workers, "--total_steps", 1280, "--set", f"trainer.cuda_graphs={graphs}", "--run_dir", tmp_path / str(workers))
+    one, two = learned(tmp_path / "1"), learned(tmp_path / "2")
+    assert len(one) == 8 and len(one[-1]) > 20
+    for a, b in zip(one, two, strict=True):
+        assert a == pytest.approx(b, rel=1e-3, abs=1e-4)
+
+
+def test_two_workers_resume_exactly(tmp_path):
+    for name, steps in (("whole", 1280), ("parts", 640)):
+        output(*SMALL, "--num_gpus", 2, "--total_steps", steps, "--run_dir", tmp_path / name)
+    output("--resume", tmp_path / "parts", "--num_gpus", 2, "--total_steps", 1280, "--device", "cuda", "--quiet")
+    assert left(tmp_path / "parts") == left(tmp_path / "whole")
+
+
+def test_a_rank_that_fails_ends_the_other(tmp_path):
+    done = wdtrain(*SMALL, "--num_gpus", 2, "--total_steps", 10**6, "--run_dir", tmp_path / "run", "--fault", "rank=1,iter=3,kind=throw")
+    assert done.returncode == 1, done.stderr
+    assert summary(tmp_path / "run")["status"] == "failed"
