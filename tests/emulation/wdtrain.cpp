@@ -1,5 +1,5 @@
-// wdtrain.cpp: the program wdtrain, whose device `cuda` is the emulated GPU. Tests run commands with it as they
-// run them on a GPU.
+// wdtrain.cpp: the program wdtrain, whose device `cuda` is the emulated GPU. Tests run commands with it as
+// they run them on a GPU.
 //
 // WD_EMULATED_PROGRESS tells when the work of streams runs: immediate (the default), lazy or random.
 #include <cstdlib>
