@@ -54,7 +54,7 @@ readonly kSkipped=77  # a step's exit status where it could not do its work; its
 # step NAME LIMIT COMMAND...: runs COMMAND, which may be a shell function, and writes NAME, outcome, seconds,
 # command and last output line to steps.tsv.
 step() {
-  local name=$1 limit=$2 left=$((seconds - SECONDS)) begin status outcome
+  local name=$1 limit=$(($2 * ${WD_SLOWDOWN:-1})) left=$((seconds - SECONDS)) begin status outcome
   shift 2
   if [[ $dry_run ]]; then
     printf '%-22s %4s s  %s\n' "$name" "$limit" "$*"

@@ -28,7 +28,7 @@ def commands(document):
 
 def shortened(command):
     trains = command.startswith("build/wdtrain --") and "--print_config" not in command and "--max_seconds" not in command
-    return command.replace("build/wdtrain", "build/wdtrain --max_seconds 5", 1) if trains else command
+    return command.replace("build/wdtrain", "build/wdtrain --max_seconds 1", 1) if trains else command
 
 
 def prose(text):
