@@ -58,9 +58,9 @@ function(wd_precompile_torch target)
 endfunction()
 
 # Sets `result` to units that replace the sources: each includes up to `count` sources of one folder, which all
-# include torch or all do not. Most of the time of a compilation goes into headers, so a unit takes little more than a
-# source. Sources whose path matches `alone` remain. Sources of one folder must not define the same name in unnamed
-# namespaces.
+# include torch or all do not. Most of the time of a compilation goes into headers, so a unit takes little more
+# than a source. Sources whose path matches `alone` remain. Sources of one folder must not define the same name
+# in unnamed namespaces.
 function(wd_join_sources sources alone count result)
   set(joined ${sources})
   list(FILTER joined INCLUDE REGEX "${alone}")

@@ -5,9 +5,9 @@
 
 #include "src/base/host.h"
 #include "src/device/device.h"
-#include "src/device/strict.h"
 #include "src/device/tensor_device.h"
 #include "src/emulator/streams.h"
+#include "tests/emulation/device/torch_backend.h"
 #include "wd/error.h"
 
 namespace wd {
@@ -29,15 +29,9 @@ Queue current_queue(Device device) {
   return {true, &emulation::stream(emulation::current_stream())};
 }
 
-namespace {
-void report_wait() {
-  if (strict::armed()) strict::violation("the host waits for the device");
-}
-}  // namespace
-
 void synchronize(Device device) {
   if (!device.is_cuda()) return;
-  report_wait();
+  emulation::report("the host waits for the device");
   emulation::stream(emulation::current_stream()).synchronize();
 }
 
@@ -47,7 +41,7 @@ class EmulatedMilestone final : public Milestone {
  public:
   void record() override { event_.record(emulation::stream(emulation::current_stream())); }
   void wait() override {
-    report_wait();
+    emulation::report("the host waits for the device");
     event_.synchronize();
   }
 

@@ -29,6 +29,10 @@ at::Tensor host_view(const at::Tensor& tensor) {
   return at::from_blob(tensor.data_ptr(), tensor.sizes(), tensor.strides(), options);
 }
 
+void report(const std::string& what) {
+  if (strict::armed()) strict::violation(what);
+}
+
 namespace {
 
 constexpr at::DeviceType kGpu = at::kPrivateUse1;
@@ -42,11 +46,6 @@ void enqueue(std::function<void()> work) {
     const NotStrict of_the_device;
     work();
   });
-}
-
-// What CUPTI would report on a GPU.
-void report(const std::string& what) {
-  if (strict::armed()) strict::violation(what);
 }
 
 // --- Memory --------------------------------------------------------------------------------------------
