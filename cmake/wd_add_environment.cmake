@@ -83,7 +83,7 @@ function(wd_add_environment file)
       "${WD_EMULATED_CUDA}")
   endif()
 
-  if(TARGET wd::emulator AND NOT WD_NO_EMULATED_MODULES)
+  if(TARGET wd::emulator AND NOT WD_NO_EMULATED_MODULES AND NOT WD_SANITIZE)
     wd_emulated_module()
   endif()
 

@@ -55,9 +55,10 @@ find_package(spdlog REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 find_library(WD_XXHASH xxhash REQUIRED)
+find_package(ZLIB REQUIRED)
 add_library(wd_private INTERFACE)
 target_link_libraries(wd_private INTERFACE
-  Threads::Threads yaml-cpp spdlog::spdlog nlohmann_json::nlohmann_json CLI11::CLI11 ${WD_XXHASH}
+  Threads::Threads yaml-cpp spdlog::spdlog nlohmann_json::nlohmann_json CLI11::CLI11 ZLIB::ZLIB ${WD_XXHASH}
   ${CMAKE_DL_LIBS})
 target_compile_definitions(wd_private INTERFACE WD_VERSION="${PROJECT_VERSION}")
 

@@ -14,7 +14,11 @@ set(WD_FLAGS_CUDA -fmad=false --expt-relaxed-constexpr -Xcompiler=-ffp-contract=
 # A C++ compiler instead of nvcc, for the emulated GPU. Every access calls a function (src/emulator/hooks.cpp), and its
 # line number is kept for messages. Like nvcc, it does not warn about signs and aliases.
 set(WD_FLAGS_EMULATED -D__CUDACC__ -include cuda_runtime.h -fno-strict-aliasing -Wno-sign-compare
-  -Wno-unknown-pragmas -fsanitize=thread $<$<CXX_COMPILER_ID:GNU>:--param=tsan-instrument-func-entry-exit=0> -g1)
+  -Wno-unknown-pragmas -g1)
+if(NOT WD_SANITIZE)  # AddressSanitizer watches the accesses itself
+  list(APPEND WD_FLAGS_EMULATED
+    -fsanitize=thread $<$<CXX_COMPILER_ID:GNU>:--param=tsan-instrument-func-entry-exit=0>)
+endif()
 
 # Designated initializers leave members at their defaults on purpose. GCC 12 reports overlaps and overflows
 # inside std::string that do not exist (GCC bug 105651).

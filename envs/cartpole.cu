@@ -39,7 +39,15 @@ struct Cartpole {
     return {.roles = {{.name = "cart",
                        .observation = {{"x"}, {"x_dot"}, {"theta"}, {"theta_dot"}},
                        .action = wd::ActionSpace::discrete({2}, {"push"})}},
-            .time_limit = p.episode_length};
+            .time_limit = p.episode_length,
+            .drawing = {.left = -p.x_threshold,
+                        .bottom = -0.6,
+                        .right = p.x_threshold,
+                        .top = 2.4 * p.length + 0.2,
+                        .shapes = {wd::drawing::line(-p.x_threshold, -0.15, 2.0 * p.x_threshold, 0.0),
+                                   wd::drawing::rectangle("x", 0.0, 0.5, 0.3),
+                                   wd::drawing::line("x", 0.0, 2.0 * p.length,
+                                                     {"theta", -1.0, 0.5 * wd::kPiDouble})}}};
   }
 
   WD_FN static void reset(auto& team, const Params&, State& s, wd::Random random) {

@@ -32,7 +32,13 @@ struct Pendulum {
     return {.roles = {{.name = "pendulum",
                        .observation = {{"cos_theta"}, {"sin_theta"}, {"theta_dot"}},
                        .action = wd::ActionSpace::box(1, -p.max_torque, p.max_torque, {"torque"})}},
-            .time_limit = p.episode_length};
+            .time_limit = p.episode_length,
+            .drawing = {.left = -1.2 * p.length,
+                        .bottom = -1.2 * p.length,
+                        .right = 1.2 * p.length,
+                        .top = 1.2 * p.length,
+                        .shapes = {wd::drawing::line(0.0, 0.0, p.length, {"theta", 1.0, 0.5 * wd::kPiDouble}),
+                                   wd::drawing::circle(0.0, 0.0, 0.05 * p.length)}}};
   }
 
   WD_FN static void reset(auto& team, const Params&, State& s, wd::Random random) {

@@ -76,7 +76,16 @@ struct SimpleTag {
             {{.name = "adversary", .count = p.num_adversaries, .observation = adversary, .action = action},
              {.name = "good_agent", .count = p.num_good_agents, .observation = good, .action = action}},
         .time_limit = p.episode_length,
-        .statistics = {{"tags", "touches between adversaries and good agents, summed over steps", ""}}};
+        .statistics = {{"tags", "touches between adversaries and good agents, summed over steps", ""}},
+        .drawing = {
+            .left = -1.5,
+            .bottom = -1.5,
+            .right = 1.5,
+            .top = 1.5,
+            .shapes = {
+                wd::drawing::circle("landmark_x", "landmark_y", p.landmark_size).scenery(p.num_landmarks),
+                wd::drawing::circle("x", "y", p.adversary_size).of("adversary"),
+                wd::drawing::circle("x", "y", p.good_agent_size).of("good_agent")}}};
   }
 
   WD_FN static void reset(auto& team, const Params& p, State& s, wd::Random random) {

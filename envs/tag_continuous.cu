@@ -99,7 +99,10 @@ struct TagContinuous {
         .at_time_limit = wd::AtTimeLimit::kTerminates,
         .statistics = {{"tags", "runners tagged in the episode", ""},
                        {"survival", "steps in the game", "runner"}},
-        .table = p.use_full_observation ? table() : wd::ObservationTable{}};
+        .table = p.use_full_observation ? table() : wd::ObservationTable{},
+        .drawing = {.right = p.grid_length,
+                    .top = p.grid_length,
+                    .shapes = {wd::drawing::circle("x", "y", 0.01 * p.grid_length).facing("direction")}}};
   }
 
   WD_FN static void reset(auto& team, const Params& p, State& s, wd::Random random) {

@@ -48,7 +48,13 @@ struct TagGridworld {
                   {.name = "runner", .count = 1, .observation = observation, .action = action}},
         .time_limit = p.episode_length,
         .at_time_limit = wd::AtTimeLimit::kTerminates,
-        .statistics = {{"caught", "1 where the runner was tagged", ""}}};
+        .statistics = {{"caught", "1 where the runner was tagged", ""}},
+        .drawing = {.left = -0.5,
+                    .bottom = -0.5,
+                    .right = p.grid_length + 0.5,
+                    .top = p.grid_length + 0.5,
+                    .shapes = {wd::drawing::circle("x", "y", 0.35)},
+                    .grid = 1.0}};
   }
 
   WD_FN static void reset(auto& team, const Params& p, State& s, wd::Random random) {

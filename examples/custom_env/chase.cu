@@ -39,7 +39,10 @@ struct Chase {
                       {.name = "runner", .count = p.runners, .observation = observation, .action = action}},
             .time_limit = p.episode_length,
             .at_time_limit = wd::AtTimeLimit::kTruncates,
-            .statistics = {{"distance", "to the nearest opponent at the end [m]", "chaser"}}};
+            .statistics = {{"distance", "to the nearest opponent at the end [m]", "chaser"}},
+            .drawing = {.right = p.arena,
+                        .top = p.arena,
+                        .shapes = {wd::drawing::circle("x", "y", 0.15).facing("heading")}}};
   }
 
   WD_FN static void reset(auto& team, const Params& p, State& s, wd::Random random) {

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "wd/drawing.h"
+
 namespace wd {
 
 enum class AtTimeLimit { kTerminates, kTruncates };
@@ -112,6 +114,7 @@ struct Spec {
   AtTimeLimit at_time_limit = AtTimeLimit::kTruncates;
   std::vector<Statistic> statistics = {};
   ObservationTable table = {};  // of all roles
+  Drawing drawing = {};
 
   int num_agents() const {
     int agents = 0;

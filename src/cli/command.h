@@ -14,6 +14,7 @@ struct CommandLine {
 
 int train(const CommandLine& line);
 int eval(const CommandLine& line);
+int play(const CommandLine& line);
 int bench(const CommandLine& line);
 int envs(const CommandLine& line);
 int trace(const CommandLine& line);

@@ -26,6 +26,7 @@ struct Command {
 constexpr Command kCommands[] = {
     {"train", "train policies in an environment (the command may be left out)", train},
     {"eval", "play fresh episodes with a run's policies: returns and statistics", eval},
+    {"play", "record episodes, and write a page that shows them in a browser", play},
     {"bench", "measure speed", bench},
     {"envs", "list the environments, or describe one", envs},
     {"trace", "play a script of actions and write down every observation, reward and state", trace},

@@ -12,6 +12,7 @@
 #include "src/base/files.h"
 #include "src/base/json.h"
 #include "src/base/log.h"
+#include "src/base/program_name.h"
 #include "src/cli/autoscale.h"
 #include "src/cli/launch.h"
 #include "src/cli/output.h"
@@ -131,6 +132,7 @@ int run_training(const TrainArguments& arguments, TrainingWorker& worker) {
     const bool stopped = end.reason == "signal" || end.reason == "max_seconds";
     logging::info(concat("ended by ", end.reason, "; results are in ", folder,
                          stopped ? concat("; --resume ", folder, " goes on") : ""));
+    logging::info(concat("watch the policies: ", program_name(), " play --run ", folder));
   }
   return end.reason == "signal" ? 128 + end.signal : 0;
 }

@@ -8,6 +8,11 @@
 
 #include <stdexcept>
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#endif
+
 namespace wd::emulation {
 
 namespace {
@@ -15,11 +20,34 @@ namespace {
 std::jmp_buf resumed;
 Fiber* running = nullptr;
 
+struct Stack {
+  const void* bottom = nullptr;
+  std::size_t bytes = 0;
+};
+Stack caller;  // of resume()
+
+// AddressSanitizer must know which stack is in use.
+#ifdef __SANITIZE_ADDRESS__
+void leave_for(const Stack& stack, void** kept) {
+  __sanitizer_start_switch_fiber(kept, stack.bottom, stack.bytes);
+}
+void arrive_at_fiber(void* kept) { __sanitizer_finish_switch_fiber(kept, &caller.bottom, &caller.bytes); }
+void arrive_at_caller(void* kept) { __sanitizer_finish_switch_fiber(kept, nullptr, nullptr); }
+void forget_frames(void* stack, std::size_t bytes) { __asan_unpoison_memory_region(stack, bytes); }
+#else
+void leave_for(const Stack&, void**) {}
+void arrive_at_fiber(void*) {}
+void arrive_at_caller(void*) {}
+void forget_frames(void*, std::size_t) {}
+#endif
+
 }  // namespace
 
 void Fiber::resume() {
   running = this;
-  if (_setjmp(resumed) != 0) return;
+  void* kept = nullptr;
+  leave_for({stack_, bytes_}, &kept);
+  if (_setjmp(resumed) != 0) return arrive_at_caller(kept);
   if (begun_) _longjmp(paused_, 1);
   begin();
 }
@@ -36,6 +64,7 @@ void Fiber::begin() {
 }
 
 void Fiber::enter() {
+  arrive_at_fiber(nullptr);
   for (;;) {
     running->function_();
     pause();
@@ -43,7 +72,15 @@ void Fiber::enter() {
 }
 
 void Fiber::pause() {
+  void* kept = nullptr;
+  leave_for(caller, &kept);
   if (_setjmp(running->paused_) == 0) _longjmp(resumed, 1);
+  arrive_at_fiber(kept);
+}
+
+void Fiber::forget() {
+  begun_ = false;
+  forget_frames(stack_, bytes_);
 }
 
 }  // namespace wd::emulation

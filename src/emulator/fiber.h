@@ -22,7 +22,7 @@ class Fiber {
   // Switches back to resume(), and returns at the next resume(). Called on the running fiber.
   static void pause();
   // The next resume() starts over, whatever the fiber's state.
-  void forget() { begun_ = false; }
+  void forget();
 
  private:
   static void enter();

@@ -81,7 +81,11 @@ void Evaluator::act(Game& game, std::size_t role, std::uint64_t step) {
   PolicyBuffers& buffers = game.trajectory.policies()[role];
   switch (game.match.players[role]) {
     case Player::kTrained:
-      game.policies[role]->act(buffers, 0, {.seed = game.seed, .step = step, .greedy = game.match.greedy});
+      game.policies[role]->act(buffers, 0,
+                               {.seed = game.seed,
+                                .step = step,
+                                .first_replica = game.match.first_replica,
+                                .greedy = game.match.greedy});
       break;
     case Player::kRandom:
       play_at_random(current_queue(device_), buffers, 0, 0,
@@ -114,10 +118,11 @@ void Evaluator::count_step(Game& game, std::vector<Episode>& episodes) {
   }
 }
 
-std::vector<Episode> Evaluator::play(const Match& match) {
+std::vector<Episode> Evaluator::play(const Match& match, Recorder* recorder) {
   const int E = std::min(match.episodes, kMaxReplicas);
   ReplicasOptions options = replicas_options(config_, device_);
   options.num_envs = E;
+  options.first_replica = match.first_replica;
   if (match.starts == Starts::kTraining) options.start_seed = options.seed;
   options.seed = match.seed | kEvaluation;
   std::vector<int> state_sizes;
@@ -140,10 +145,18 @@ std::vector<Episode> Evaluator::play(const Match& match) {
 
   std::vector<Episode> episodes;
   game.replicas.step(game.trajectory.first_rows());
+  if (recorder != nullptr) {
+    recorder->start(game.replicas, game.trajectory, game.policies);
+    recorder->add_frame(game.replicas, game.trajectory, true);
+  }
   for (std::uint64_t step = 0; !game.over(); ++step) {
     for (std::size_t r = 0; r < spec_.roles.size(); ++r) act(game, r, step);
     game.replicas.step(game.trajectory.rows(0));
     count_step(game, episodes);
+    if (recorder != nullptr) {
+      recorder->add_frame(game.replicas, game.trajectory, false);
+      if (recorder->is_complete()) break;
+    }
     game.trajectory.carry_over();
   }
   return episodes;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "src/evaluation/interval.h"
+#include "src/evaluation/recorder.h"
 #include "wd/config.h"
 #include "wd/environment.h"
 #include "wd/policy.h"
@@ -28,7 +29,8 @@ struct Match {
   Starts starts = Starts::kFresh;
   int episodes = 100;
   std::uint64_t seed = 1;
-  bool greedy = false;  // trained players take their most probable action
+  bool greedy = false;              // trained players take their most probable action
+  std::uint32_t first_replica = 0;  // global id of the replica that plays the first episode
 };
 
 // The result of one episode.
@@ -46,8 +48,9 @@ class Evaluator {
   // Plays exactly match.episodes episodes. The number that each replica plays is fixed beforehand, because
   // taking the first ones to finish would favor short episodes. Actions, and what an environment draws after
   // a start, use random numbers that no training uses, and the same seed gives every match the same starts.
-  // Throws UsageError if a scripted player is requested and the environment has none.
-  std::vector<Episode> play(const Match& match);
+  // A recorder sees every step, and ends the match when it is complete. Throws UsageError if a scripted
+  // player is requested and the environment has none.
+  std::vector<Episode> play(const Match& match, Recorder* recorder = nullptr);
 
   // The precision in which policies compute: the run's, but fp32 if that is tf32 and the device is a CPU.
   Precision precision() const;

@@ -1,6 +1,7 @@
 // spec_fault.cpp: the faults that a specification may have, by itself and against the state.
 #include "src/replicas/spec_fault.h"
 
+#include <algorithm>
 #include <set>
 
 #include "src/base/name.h"
@@ -72,6 +73,31 @@ std::string statistic_fault(const Statistic& statistic, const StateLayout& layou
   return concat("statistic '", statistic.field, "' is no state field");
 }
 
+std::string drawing_fault(const Spec& spec, const StateLayout& layout, const std::set<std::string>& roles) {
+  const Drawing& drawing = spec.drawing;
+  if (drawing.shapes.empty()) return "";
+  if (!(drawing.left < drawing.right) || !(drawing.bottom < drawing.top))
+    return concat("the drawing shows x in [", drawing.left, ", ", drawing.right, "] and y in [",
+                  drawing.bottom, ", ", drawing.top, "]");
+  for (const drawing::Shape& shape : drawing.shapes) {
+    if (!shape.role.empty() && !roles.contains(shape.role))
+      return concat("a shape is of role '", shape.role, "', which does not exist");
+    for (const drawing::Quantity* quantity :
+         {&shape.x, &shape.y, &shape.width, &shape.height, &shape.angle}) {
+      const std::string& name = quantity->field;
+      if (name.empty()) continue;
+      const auto field = std::ranges::find(layout.fields, name, &StateField::name);
+      if (field == layout.fields.end())
+        return concat("the drawing uses '", name, "', which is no state field");
+      if (field->scratch) return concat("the drawing uses '", name, "', which is working memory");
+      if (shape.objects > field->count)
+        return concat("the drawing shows ", shape.objects, " objects of '", name, "', which has ",
+                      field->count, " values");
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string spec_fault(const Spec& spec, const StateLayout& layout) {
@@ -95,7 +121,7 @@ std::string spec_fault(const Spec& spec, const StateLayout& layout) {
       return concat("two statistics are of field ", statistic.field);
   }
   if (statistics.size() > kMaxStatistics) return concat("more than ", kMaxStatistics, " statistics");
-  return {};
+  return drawing_fault(spec, layout, roles);
 }
 
 }  // namespace wd

@@ -1,0 +1,41 @@
+// match_options.h: the options of commands that play a run's policies: who plays, from which starts, where.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "src/cli/arguments.h"
+#include "src/evaluation/evaluator.h"
+#include "wd/experiment.h"
+
+namespace wd::cli {
+
+class MatchOptions {
+ public:
+  void add_to(Arguments& arguments);
+  // The run's configuration, on the device that the options choose. Throws UsageError that names the command.
+  ConfigSources sources(const std::string& command) const;
+  // Without episodes. Throws UsageError.
+  Match match(const Experiment& setup) const;
+
+  // For each role in turn, a match of its trained policy against the opponent in all other roles. Throws
+  // UsageError if --policy is given too, or if there is only one role.
+  std::vector<Match> against(const Experiment& setup, const std::string& opponent) const;
+
+  std::string run;
+
+ private:
+  std::string starts_, device_ = "auto", threads_;
+  std::uint64_t seed_ = 1;
+  std::vector<std::string> policies_, set_;
+  bool greedy_ = false;
+};
+
+// The evaluator of a run, which says if it plays in another precision than the run was trained in.
+Evaluator make_evaluator(const Experiment& setup, const std::string& run);
+
+// The word of the command line.
+const std::string& word_of(Player player);
+const std::string& word_of(Starts starts);
+
+}  // namespace wd::cli

@@ -1,0 +1,106 @@
+// play.cpp: `wdtrain play`: records episodes of a run's policies, for a browser or as numbers.
+#include <filesystem>
+
+#include "src/base/join.h"
+#include "src/cli/match_options.h"
+#include "src/cli/output.h"
+#include "src/cli/setup.h"
+#include "src/play/rollout.h"
+#include "wd/checkpoint.h"
+#include "wd/error.h"
+
+namespace wd::cli {
+namespace {
+
+struct PlayOptions {
+  MatchOptions match;
+  std::string opponent, out;
+  int episodes = 1, steps = 10'000, replica = 0;
+};
+
+bool is_json(const std::string& out) { return out == "-" || out.ends_with(".json"); }
+
+// Where the page belongs: into the run's folder, but not into that of a checkpoint, which is sealed.
+std::string output_of(const PlayOptions& options) {
+  if (options.out.empty())
+    return is_checkpoint(options.match.run)
+               ? "rollout.html"
+               : (std::filesystem::path(options.match.run) / "rollout.html").string();
+  if (is_json(options.out) || options.out.ends_with(".html")) return options.out;
+  throw UsageError("--out " + options.out + ": must end in .html or .json, or be - for JSON on stdout");
+}
+
+void record(const Experiment& setup, const PlayOptions& options, Match match, Rollout& rollout) {
+  match.episodes = options.episodes;
+  match.first_replica = static_cast<std::uint32_t>(options.replica);
+  Recorder recorder(options.steps);
+  make_evaluator(setup, options.match.run).play(match, &recorder);
+  std::vector<std::string> players;
+  for (const Player player : match.players) players.push_back(word_of(player));
+  for (EpisodeRecord& episode : recorder.episodes())
+    rollout.episodes.push_back({players, std::move(episode)});
+}
+
+// One line per episode.
+std::string summary(const Rollout& rollout) {
+  std::vector<std::vector<std::string>> rows = {{"EPISODE", "STEPS"}};
+  for (const Role& role : rollout.spec.roles) {
+    rows[0].push_back(role.name);
+    rows[0].push_back("RETURN");
+  }
+  for (const Rollout::Episode& episode : rollout.episodes) {
+    std::vector<std::string> row = {concat(rows.size()), concat(episode.record.steps)};
+    for (std::size_t r = 0; r < rollout.spec.roles.size(); ++r) {
+      const Series& reward = episode.record.roles[r].reward;
+      double sum = 0.0;
+      for (const double value : reward.values) sum += value;
+      row.push_back(episode.players[r]);
+      row.push_back(concat(sum / rollout.spec.roles[r].count));
+    }
+    rows.push_back(row);
+  }
+  return table(rows, 0);
+}
+
+}  // namespace
+
+int play(const CommandLine& line) {
+  Arguments arguments(
+      line, "play",
+      "Record episodes of a run's policies, and write a page that shows them in a browser, or "
+      "their numbers as JSON.");
+  PlayOptions options;
+  options.match.add_to(arguments);
+  arguments.number("--episodes", options.episodes, {1, 256}, "INT", "episodes to record per match (1)");
+  arguments.number("--max_steps", options.steps, {1, 1e6}, "INT",
+                   "steps of an episode to record at most (10k)");
+  arguments.number("--replica", options.replica, {0, 1e9}, "INT",
+                   "number of the replica that plays the first episode, which decides its start (0)");
+  arguments.option("--opponent", options.opponent, "random | scripted",
+                   "record each trained role in turn against such opponents");
+  arguments.option("-o,--out", options.out, "FILE",
+                   "page (.html) or numbers (.json; - is stdout) to write (RUN/rollout.html)");
+  if (!arguments.parse()) return 0;
+  const std::string out = output_of(options);
+  const Experiment setup = load_setup(options.match.sources("play"));
+  Rollout rollout{std::string(setup.environment->name()),
+                  options.match.run,
+                  WD_VERSION,
+                  setup.environment->spec(),
+                  setup.environment->layout(),
+                  {}};
+  if (options.opponent.empty()) {
+    record(setup, options, options.match.match(setup), rollout);
+  } else {
+    for (const Match& match : options.match.against(setup, options.opponent))
+      record(setup, options, match, rollout);
+  }
+  const std::string text = is_json(out) ? rollout_json(rollout) : rollout_page(rollout);
+  write_result(out, text);
+  if (out != "-")
+    print(concat(summary(rollout), out, " (", (text.size() + 999) / 1000, " kB",
+                 is_json(out) ? ")\n" : "): open it in a browser\n"));
+  return 0;
+}
+
+}  // namespace wd::cli

@@ -1,0 +1,121 @@
+// recorder.cpp: copies states, rewards, actions, values and probabilities of each step to the host.
+#include "src/evaluation/recorder.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "src/policy/impl.h"
+#include "wd/detail/advance.h"
+
+namespace wd {
+
+namespace {
+
+void append(Series& series, const at::Tensor& numbers) {
+  const at::Tensor values = numbers.to(at::kDouble).cpu().contiguous();
+  const auto* const first = values.const_data_ptr<double>();
+  series.width = static_cast<int>(values.numel());
+  series.values.insert(series.values.end(), first, first + values.numel());
+}
+
+// The actions as the environment received them, [agents, width].
+at::Tensor received_actions(const PolicyBuffers& buffers, std::int64_t replica) {
+  const at::Tensor action = buffers.action[0][replica].cpu().clone();
+  if (!buffers.in_half_widths) return action;
+  auto numbers = action.accessor<float, 2>();
+  for (std::int64_t i = 0; i < numbers.size(0); ++i)
+    for (std::int64_t k = 0; k < numbers.size(1); ++k)
+      numbers[i][k] =
+          detail::within_bounds(numbers[i][k], buffers.action_space.bounds[static_cast<std::size_t>(k)]);
+  return action;
+}
+
+// The probabilities of all choices, head after head, [agents, choices].
+at::Tensor probabilities(const PolicyBuffers& buffers, std::int64_t replica) {
+  const std::int64_t choices = buffers.action_space.choices(), A = buffers.num_agents;
+  at::Tensor logits = buffers.activations->actor->output.narrow(0, replica * A, A)
+                          .narrow(1, 0, choices)
+                          .to(at::kDouble)
+                          .cpu();
+  if (buffers.action_mask.defined()) {
+    logits = logits.masked_fill(buffers.action_mask[0][replica].cpu().eq(0),
+                                -std::numeric_limits<double>::infinity());
+  }
+  std::vector<at::Tensor> heads;
+  std::int64_t first = 0;
+  for (const int n : buffers.action_space.heads) {
+    heads.push_back(logits.narrow(1, first, n).softmax(1));
+    first += n;
+  }
+  return at::cat(heads, 1);
+}
+
+}  // namespace
+
+std::vector<StateField> recorded_fields(const StateLayout& layout) {
+  std::vector<StateField> fields;
+  std::ranges::copy_if(layout.fields, std::back_inserter(fields),
+                       [](const StateField& field) { return !field.scratch; });
+  return fields;
+}
+
+void Recorder::start(const Replicas& replicas, Trajectory& trajectory,
+                     const std::vector<std::optional<Policy>>& policies) {
+  const auto E = static_cast<std::size_t>(replicas.num_envs());
+  EpisodeRecord empty;
+  empty.state.resize(recorded_fields(replicas.layout()).size());
+  empty.roles.resize(policies.size());
+  episodes_.assign(E, empty);
+  over_.assign(E, false);
+  for (std::size_t r = 0; r < policies.size(); ++r) {
+    trained_.push_back(policies[r].has_value());
+    if (policies[r]) policies[r]->keep_activations(trajectory.policies()[r]);
+  }
+}
+
+void Recorder::add_step(EpisodeRecord& episode, const Trajectory& trajectory, std::int64_t replica) const {
+  for (std::size_t r = 0; r < episode.roles.size(); ++r) {
+    const PolicyBuffers& buffers = trajectory.policies()[r];
+    RoleRecord& role = episode.roles[r];
+    append(role.reward, buffers.reward[0][replica]);
+    append(role.action, received_actions(buffers, replica));
+    if (!trained_[r]) continue;
+    append(role.value, buffers.value[0][replica]);
+    if (!buffers.action_space.is_continuous()) append(role.probability, probabilities(buffers, replica));
+  }
+  ++episode.steps;
+}
+
+void Recorder::add_frame(const Replicas& replicas, const Trajectory& trajectory, bool first) {
+  const std::vector<StateField> fields = recorded_fields(replicas.layout());
+  const at::Tensor blocks = replicas.blocks().cpu();
+  const at::Tensor ended =
+      first ? at::Tensor() : at::bitwise_or(trajectory.terminated(), trajectory.truncated())[0].cpu();
+  for (std::size_t e = 0; e < episodes_.size(); ++e) {
+    if (over_[e]) continue;
+    EpisodeRecord& episode = episodes_[e];
+    const auto replica = static_cast<std::int64_t>(e);
+    if (!first) add_step(episode, trajectory, replica);
+    const auto* const block =
+        static_cast<const std::byte*>(blocks.const_data_ptr()) + replica * blocks.stride(0);
+    for (std::size_t f = 0; f < fields.size(); ++f) {
+      const std::vector<double> values = read_field(block, fields[f]);
+      episode.state[f].width = static_cast<int>(values.size());
+      episode.state[f].values.insert(episode.state[f].values.end(), values.begin(), values.end());
+    }
+    for (std::size_t r = 0; r < episode.roles.size(); ++r)
+      append(episode.roles[r].in_game, trajectory.policies()[r].active[first ? 0 : 1][replica]);
+    const bool ends = !first && ended.const_data_ptr<std::uint8_t>()[e] != 0;
+    episode.whole = ends;
+    over_[e] = ends || episode.steps >= max_steps_;
+  }
+}
+
+bool Recorder::is_complete() const {
+  return std::ranges::all_of(over_, [](bool over) { return over; });
+}
+
+}  // namespace wd

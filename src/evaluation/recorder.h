@@ -1,0 +1,67 @@
+// recorder.h: keeps everything that happens in the episodes of a match, for viewers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "wd/environment.h"
+#include "wd/policy.h"
+#include "wd/replicas.h"
+
+namespace wd {
+
+// Numbers of all agents of a role, or of all values of a state field, moment after moment.
+struct Series {
+  int width = 0;  // numbers per moment
+  std::vector<double> values;
+
+  std::size_t moments() const { return width == 0 ? 0 : values.size() / static_cast<std::size_t>(width); }
+};
+
+// What the agents of one role did. A step lies between two frames.
+struct RoleRecord {
+  Series in_game;      // [frames, agents] 0 or 1
+  Series reward;       // [steps, agents]
+  Series action;       // [steps, agents, width]
+  Series value;        // [steps, agents]; empty without a trained policy
+  Series probability;  // [steps, agents, choices of all heads]; empty without a trained policy, or for a box
+};
+
+struct EpisodeRecord {
+  int steps = 0;
+  bool whole = true;          // false: it went on when the recording ended
+  std::vector<Series> state;  // by state field, as recorded_fields(); [frames, values], steps + 1 frames
+  std::vector<RoleRecord> roles;
+};
+
+// The fields of the state without working memory.
+std::vector<StateField> recorded_fields(const StateLayout& layout);
+
+// Records the first episode of every replica, at most max_steps steps of it.
+class Recorder {
+ public:
+  explicit Recorder(int max_steps) : max_steps_(max_steps) {}
+
+  // Makes the policies keep the outputs of their networks, from which probabilities follow.
+  void start(const Replicas& replicas, Trajectory& trajectory,
+             const std::vector<std::optional<Policy>>& policies);
+  // After the first reset and after each step, before rows are carried over.
+  void add_frame(const Replicas& replicas, const Trajectory& trajectory, bool first);
+
+  // True once all episodes have ended or are as long as requested.
+  bool is_complete() const;
+  std::vector<EpisodeRecord>& episodes() { return episodes_; }
+
+ private:
+  void add_step(EpisodeRecord& episode, const Trajectory& trajectory, std::int64_t replica) const;
+
+  int max_steps_;
+  std::vector<EpisodeRecord> episodes_;
+  std::vector<bool> over_;
+  std::vector<bool> trained_;  // by role
+};
+
+}  // namespace wd

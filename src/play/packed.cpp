@@ -1,0 +1,80 @@
+// packed.cpp: rounding, differences, zlib and base64.
+#include "src/play/packed.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "wd/error.h"
+
+namespace wd {
+
+using Json = nlohmann::ordered_json;
+
+Json Packed::add(const Series& series, bool coarse) {
+  const std::vector<double>& values = series.values;
+  const std::size_t moments = series.moments(), width = static_cast<std::size_t>(series.width);
+  Json json = {{"at", bytes_.size()}, {"width", width}, {"moments", moments}};
+  const bool finite = std::ranges::all_of(values, [](double value) { return std::isfinite(value); });
+  if (!finite) {
+    json["type"] = "f32";
+    for (const double value : values) {
+      const auto number = static_cast<float>(value);
+      unsigned char bytes[sizeof(number)];
+      std::memcpy(bytes, &number, sizeof(number));
+      bytes_.insert(bytes_.end(), bytes, bytes + sizeof(number));
+    }
+    return json;
+  }
+  const auto [least, most] = std::ranges::minmax_element(values);
+  const double low = values.empty() ? 0.0 : *least, range = values.empty() ? 0.0 : *most - low;
+  const bool whole =
+      range < 65536.0 && std::ranges::all_of(values, [](double value) { return value == std::rint(value); });
+  const bool small = coarse || (whole && range < 256.0);
+  const double steps = small ? 255.0 : 65535.0, step = whole || range == 0.0 ? 1.0 : range / steps;
+  json["type"] = small ? "u8" : "u16";
+  json["min"] = low;
+  json["step"] = step;
+  const std::size_t begin = bytes_.size();
+  bytes_.resize(begin + values.size() * (small ? 1 : 2));
+  std::size_t at = begin;
+  for (std::size_t i = 0; i < width; ++i) {
+    std::uint32_t before = 0;
+    for (std::size_t m = 0; m < moments; ++m, ++at) {
+      const auto number = static_cast<std::uint32_t>(std::lround((values[m * width + i] - low) / step));
+      const std::uint32_t difference = number - before;
+      before = number;
+      bytes_[at] = static_cast<unsigned char>(difference);
+      if (!small) bytes_[at + values.size()] = static_cast<unsigned char>(difference >> 8);
+    }
+  }
+  return json;
+}
+
+std::string Packed::text() const {
+  uLongf size = compressBound(bytes_.size());
+  std::vector<unsigned char> compressed(size);
+  WD_CHECK(compress2(compressed.data(), &size, bytes_.data(), bytes_.size(), Z_BEST_COMPRESSION) == Z_OK,
+           "zlib cannot compress ", bytes_.size(), " bytes");
+  compressed.resize(size);
+  return base64(compressed);
+}
+
+std::string base64(const std::vector<unsigned char>& bytes) {
+  static constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  text.reserve((bytes.size() + 2) / 3 * 4);
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    const std::size_t n = std::min<std::size_t>(bytes.size() - i, 3);
+    std::uint32_t group = 0;
+    for (std::size_t k = 0; k < 3; ++k) group = group << 8 | (k < n ? bytes[i + k] : 0u);
+    for (std::size_t k = 0; k < 4; ++k) text += k <= n ? kDigits[group >> (18 - 6 * k) & 63] : '=';
+  }
+  return text;
+}
+
+}  // namespace wd

@@ -1,0 +1,136 @@
+// rollout.cpp: one description of a rollout, with its numbers as lists or packed.
+#include "src/play/rollout.h"
+
+#include <cmath>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "src/play/packed.h"
+#include "src/play/viewer.h"
+#include "wd/error.h"
+
+namespace wd {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// How the numbers of a series are written.
+using Numbers = std::function<Json(const Series& series, bool coarse)>;
+
+Json lists(const Series& series, bool) {
+  Json moments = Json::array();
+  const auto width = static_cast<std::size_t>(series.width);
+  for (std::size_t m = 0; m < series.moments(); ++m) {
+    Json row = Json::array();
+    for (std::size_t i = 0; i < width; ++i) {
+      const double value = series.values[m * width + i];
+      row.push_back(std::isfinite(value) ? Json(value) : Json());
+    }
+    moments.push_back(std::move(row));
+  }
+  return moments;
+}
+
+Json quantity_json(const drawing::Quantity& quantity) {
+  if (quantity.field.empty()) return quantity.offset;
+  return {{"field", quantity.field}, {"scale", quantity.scale}, {"offset", quantity.offset}};
+}
+
+Json drawing_json(const Drawing& drawing) {
+  static constexpr const char* kKinds[] = {"circle", "rectangle", "line"};  // in the order of Shape::Kind
+  Json shapes = Json::array();
+  for (const drawing::Shape& shape : drawing.shapes) {
+    shapes.push_back({{"kind", kKinds[static_cast<std::size_t>(shape.kind)]},
+                      {"x", quantity_json(shape.x)},
+                      {"y", quantity_json(shape.y)},
+                      {"width", quantity_json(shape.width)},
+                      {"height", quantity_json(shape.height)},
+                      {"angle", quantity_json(shape.angle)},
+                      {"faces", shape.faces},
+                      {"role", shape.role},
+                      {"objects", shape.objects}});
+  }
+  return {{"left", drawing.left}, {"bottom", drawing.bottom}, {"right", drawing.right},
+          {"top", drawing.top},   {"grid", drawing.grid},     {"shapes", shapes}};
+}
+
+Json role_json(const Role& role) {
+  Json actions = Json::array();
+  for (std::size_t k = 0; k < static_cast<std::size_t>(role.action.width()); ++k) {
+    Json action = {{"name", role.action.name(k)}};
+    if (!role.action.is_continuous()) {
+      action["choices"] = role.action.heads[k];
+    } else if (role.action.bounds[k].are_finite()) {
+      action["low"] = role.action.bounds[k].low;
+      action["high"] = role.action.bounds[k].high;
+    }
+    actions.push_back(std::move(action));
+  }
+  return {{"name", role.name}, {"count", role.count}, {"actions", actions}};
+}
+
+Json episode_json(const Rollout& rollout, const Rollout::Episode& played, const Numbers& numbers) {
+  const EpisodeRecord& episode = played.record;
+  Json players = Json::object(), state = Json::object(), roles = Json::object();
+  const std::vector<StateField> fields = recorded_fields(rollout.layout);
+  for (std::size_t f = 0; f < fields.size(); ++f) state[fields[f].name] = numbers(episode.state[f], false);
+  for (std::size_t r = 0; r < episode.roles.size(); ++r) {
+    const RoleRecord& role = episode.roles[r];
+    const std::string& name = rollout.spec.roles[r].name;
+    players[name] = played.players[r];
+    Json& json = roles[name] = {{"in_game", numbers(role.in_game, false)},
+                                {"reward", numbers(role.reward, false)},
+                                {"action", numbers(role.action, false)}};
+    if (role.value.width > 0) json["value"] = numbers(role.value, false);
+    if (role.probability.width > 0) json["probability"] = numbers(role.probability, true);
+  }
+  return {{"steps", episode.steps},
+          {"whole", episode.whole},
+          {"players", players},
+          {"state", state},
+          {"roles", roles}};
+}
+
+Json description(const Rollout& rollout, const Numbers& numbers) {
+  Json roles = Json::array(), fields = Json::array(), episodes = Json::array();
+  for (const Role& role : rollout.spec.roles) roles.push_back(role_json(role));
+  for (const StateField& field : recorded_fields(rollout.layout))
+    fields.push_back({{"name", field.name}, {"per_agent", field.per_agent}});
+  for (const Rollout::Episode& episode : rollout.episodes)
+    episodes.push_back(episode_json(rollout, episode, numbers));
+  return {{"env", rollout.environment}, {"run", rollout.run},
+          {"version", rollout.version}, {"roles", roles},
+          {"fields", fields},           {"drawing", drawing_json(rollout.spec.drawing)},
+          {"episodes", episodes}};
+}
+
+// Replaces the only occurrence of `mark`.
+void fill_in(std::string& page, const std::string& mark, const std::string& text) {
+  const std::size_t at = page.find(mark);
+  WD_CHECK(at != std::string::npos, "the viewer has no ", mark);
+  page.replace(at, mark.size(), text);
+}
+
+// Text for a script element, which a "</script>" inside of a name must not end.
+std::string inside_script(std::string json) {
+  for (std::size_t at = 0; (at = json.find('<', at)) != std::string::npos; at += 6)
+    json.replace(at, 1, "\\u003c");
+  return json;
+}
+
+}  // namespace
+
+std::string rollout_json(const Rollout& rollout) { return description(rollout, lists).dump() + "\n"; }
+
+std::string rollout_page(const Rollout& rollout) {
+  Packed packed;
+  const Json json =
+      description(rollout, [&](const Series& series, bool coarse) { return packed.add(series, coarse); });
+  std::string page = kViewer;
+  fill_in(page, "{{NUMBERS}}", packed.text());
+  fill_in(page, "{{ROLLOUT}}", inside_script(json.dump()));
+  return page;
+}
+
+}  // namespace wd

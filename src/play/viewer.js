@@ -1,0 +1,603 @@
+// viewer.js: plays the rollout that is in the page (viewer.html).
+'use strict';
+const $ = id => document.getElementById(id);
+const COLORS = ['#d55e00', '#2b7bd0', '#009e73', '#cc79a7', '#b58900', '#56b4e9', '#8250df', '#7f7f7f'];
+const SPEEDS = [1, 2, 5, 10, 20, 30, 60, 120];  // steps per second
+const rollout = JSON.parse($('rollout').textContent);
+const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const round = x => x === null || !Number.isFinite(x) ? '-' :
+    Number.isInteger(x)                              ? String(x) :
+                                                       Number(x.toPrecision(4)).toString();
+
+// --- Numbers ---
+
+async function inflate(text) {
+  const bytes = Uint8Array.from(atob(text), c => c.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate'));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+// A series as a function of (moment, index).
+function unpack(bytes, s) {
+  const n = s.width * s.moments, numbers = new Float64Array(n);
+  if (s.type === 'f32') {
+    const view = new DataView(bytes.buffer, s.at);
+    for (let i = 0; i < n; ++i) numbers[i] = view.getFloat32(4 * i, true);
+  } else {
+    const wide = s.type === 'u16', mask = wide ? 0xffff : 0xff;
+    for (let i = 0, at = s.at; i < s.width; ++i) {
+      for (let m = 0, sum = 0; m < s.moments; ++m, ++at) {
+        sum = (sum + bytes[at] + (wide ? bytes[at + n] << 8 : 0)) & mask;
+        numbers[m * s.width + i] = s.min + s.step * sum;
+      }
+    }
+  }
+  const read = (m, i) => numbers[m * s.width + i];
+  return Object.assign(read, {
+    width: s.width,
+    moments: s.moments,
+    digits: Math.min(Math.max(Math.ceil(-Math.log10(s.step || 1e-7)), 0), 12)
+  });
+}
+
+// --- The episode that is shown ---
+
+const agents = [];  // {id, role, slot}
+rollout.roles.forEach((role, r) => {
+  role.first = agents.length;
+  role.color = COLORS[r % COLORS.length];
+  for (let slot = 0; slot < role.count; ++slot) agents.push({id: agents.length, role, slot});
+});
+const perAgent = rollout.fields.filter(f => f.per_agent),
+      perReplica = rollout.fields.filter(f => !f.per_agent);
+const roleName = agent => rollout.roles.length > 1 ? `${agent.role.name} ${agent.id}` :
+    agents.length > 1 ? `agent ${agent.id}` :
+                        agent.role.name;
+
+let episode, frame = 0, playing = false, speed = 5, selected = null, bytes;
+
+function load(index) {
+  const source = rollout.episodes[index];
+  episode =
+      {steps: source.steps, whole: source.whole, players: source.players, state: {}, roles: {}, events: []};
+  for (const [name, series] of Object.entries(source.state)) episode.state[name] = unpack(bytes, series);
+  for (const role of rollout.roles) {
+    const data = {};
+    for (const [name, series] of Object.entries(source.roles[role.name])) data[name] = unpack(bytes, series);
+    episode.roles[role.name] = data;
+    data.returns = sums(data.reward, role.count);
+  }
+  for (let f = 1; f <= episode.steps; ++f)
+    for (const agent of agents)
+      if (inGame(agent, f - 1) && !inGame(agent, f))
+        episode.events.push({f, agent, text: `${roleName(agent)} leaves the game`});
+  $('scrub').max = episode.steps;
+  showEvents();
+}
+
+// [steps + 1][agents, then their mean]: rewards so far
+function sums(reward, count) {
+  const rows = [new Float64Array(count + 1)];
+  for (let m = 0; m < reward.moments; ++m) {
+    const row = rows[m].slice();
+    for (let i = 0; i < count; ++i) {
+      row[i] += reward(m, i);
+      row[count] += reward(m, i) / count;
+    }
+    rows.push(row);
+  }
+  return rows;
+}
+
+// A number of a series with the digits that it was stored with.
+const shown = (series, m, i) => round(Number(series(m, i).toFixed(series.digits)));
+
+const inGame = (agent, f) => episode.roles[agent.role.name].in_game(f, agent.slot) !== 0;
+
+// --- Drawing ---
+
+const drawing = rollout.drawing, shapes = drawing.shapes;
+const isAgentField = new Set(perAgent.map(f => f.name));
+const quantities = shape => [shape.x, shape.y, shape.width, shape.height, shape.angle];
+const isPerAgent = shape =>
+    shape.objects < 0 && quantities(shape).some(q => q.field && isAgentField.has(q.field));
+const valueOf = (q, f, i) => typeof q === 'number' ?
+    q :
+    q.offset + q.scale * episode.state[q.field](f, isAgentField.has(q.field) ? i : 0);
+
+function fit(canvas, height) {
+  const ratio = window.devicePixelRatio || 1, width = canvas.clientWidth;
+  if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
+    canvas.width = Math.round(width * ratio);
+    canvas.height = Math.round(height * ratio);
+  }
+  const context = canvas.getContext('2d');
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.clearRect(0, 0, width, height);
+  return {context, width, height};
+}
+
+// World to pixels. The drawn frame may lie between two steps.
+let toPixels = null;
+function worldView() {
+  const canvas = $('world'), w = drawing.right - drawing.left, h = drawing.top - drawing.bottom, margin = 12;
+  const scale = Math.min((canvas.clientWidth - 2 * margin) / w, Math.max(window.innerHeight * 0.62, 260) / h);
+  const height = h * scale + 2 * margin;
+  canvas.style.height = `${height}px`;
+  const view = fit(canvas, height), left = (view.width - w * scale) / 2;
+  toPixels = {scale, x: x => left + (x - drawing.left) * scale, y: y => margin + (drawing.top - y) * scale};
+  return view;
+}
+
+function between(q, f, i, jump) {
+  const low = Math.floor(f), a = valueOf(q, low, i);
+  if (low === f || low >= episode.steps) return a;
+  const b = valueOf(q, low + 1, i);
+  return Math.abs(b - a) > jump ? a : a + (f - low) * (b - a);  // a wrapped position jumps
+}
+
+function drawShape(c, shape, f, i, color) {
+  const size = Math.max(drawing.right - drawing.left, drawing.top - drawing.bottom);
+  const x = toPixels.x(between(shape.x, f, i, size / 3)), y = toPixels.y(between(shape.y, f, i, size / 3));
+  const width = between(shape.width, f, i, Infinity) * toPixels.scale,
+        angle = -between(shape.angle, f, i, Math.PI);
+  c.fillStyle = c.strokeStyle = color;
+  c.save();
+  c.translate(x, y);
+  c.rotate(angle);
+  c.beginPath();
+  if (shape.kind === 'circle') {
+    const radius = Math.max(width, 3);
+    c.arc(0, 0, radius, 0, 2 * Math.PI);
+    c.fill();
+    if (shape.faces) {
+      c.lineWidth = Math.max(radius / 3, 1.5);
+      c.moveTo(0, 0);
+      c.lineTo(radius * 1.8, 0);
+      c.stroke();
+    }
+  } else if (shape.kind === 'rectangle') {
+    const height = between(shape.height, f, i, Infinity) * toPixels.scale;
+    c.fillRect(-width / 2, -height / 2, width, height);
+  } else {
+    c.lineWidth = 4;
+    c.lineCap = 'round';
+    c.moveTo(0, 0);
+    c.lineTo(width, 0);
+    c.stroke();
+  }
+  c.restore();
+  return [x, y, width];
+}
+
+const agentsOf = shape => agents.filter(agent => shape.role === '' || agent.role.name === shape.role);
+
+function drawTrails(c, shape, f) {
+  const size = Math.max(drawing.right - drawing.left, drawing.top - drawing.bottom),
+        first = Math.max(0, Math.floor(f) - 25);
+  for (const agent of agentsOf(shape)) {
+    if (!inGame(agent, Math.floor(f))) continue;
+    c.strokeStyle = agent.role.color;
+    for (let m = first; m < Math.floor(f); ++m) {
+      const x = [valueOf(shape.x, m, agent.id), valueOf(shape.x, m + 1, agent.id)],
+            y = [valueOf(shape.y, m, agent.id), valueOf(shape.y, m + 1, agent.id)];
+      if (Math.abs(x[1] - x[0]) > size / 3 || Math.abs(y[1] - y[0]) > size / 3) continue;
+      c.globalAlpha = 0.45 * (m - first + 1) / 26;
+      c.lineWidth = 1.5;
+      c.beginPath();
+      c.moveTo(toPixels.x(x[0]), toPixels.y(y[0]));
+      c.lineTo(toPixels.x(x[1]), toPixels.y(y[1]));
+      c.stroke();
+    }
+  }
+  c.globalAlpha = 1;
+}
+
+function drawGrid(c) {
+  c.strokeStyle = css('--line');
+  c.lineWidth = 1;
+  c.strokeRect(
+      toPixels.x(drawing.left), toPixels.y(drawing.top), (drawing.right - drawing.left) * toPixels.scale,
+      (drawing.top - drawing.bottom) * toPixels.scale);
+  if (!(drawing.grid > 0) || drawing.grid * toPixels.scale < 3) return;
+  c.beginPath();
+  for (let x = drawing.left; x <= drawing.right; x += drawing.grid) {
+    c.moveTo(toPixels.x(x), toPixels.y(drawing.bottom));
+    c.lineTo(toPixels.x(x), toPixels.y(drawing.top));
+  }
+  for (let y = drawing.bottom; y <= drawing.top; y += drawing.grid) {
+    c.moveTo(toPixels.x(drawing.left), toPixels.y(y));
+    c.lineTo(toPixels.x(drawing.right), toPixels.y(y));
+  }
+  c.stroke();
+}
+
+let places = [];  // where agents are on the canvas
+function drawWorld(f) {
+  if (shapes.length === 0) return showStates(Math.floor(f));
+  const {context: c} = worldView(), now = Math.floor(f);
+  places = [];
+  drawGrid(c);
+  if ($('trails').checked)
+    for (const shape of shapes)
+      if (isPerAgent(shape) && shape.kind === 'circle') drawTrails(c, shape, f);
+  for (const shape of shapes) {
+    if (!isPerAgent(shape)) {
+      for (let i = 0; i < Math.max(shape.objects, 1); ++i)
+        if (shape.objects !== 0) drawShape(c, shape, f, i, css('--soft'));
+      continue;
+    }
+    for (const agent of agentsOf(shape)) {
+      if (!inGame(agent, now)) continue;
+      const [x, y, width] = drawShape(c, shape, f, agent.id, agent.role.color);
+      places.push({agent, x, y});
+      if (agent === selected && agents.length > 1) {
+        c.strokeStyle = css('--ink');
+        c.lineWidth = 2;
+        c.beginPath();
+        c.arc(x, y, (shape.kind === 'circle' ? Math.max(width, 3) : 6) + 4, 0, 2 * Math.PI);
+        c.stroke();
+      }
+      if ($('ids').checked) {
+        c.fillStyle = css('--ink');
+        c.font = '11px system-ui';
+        c.fillText(agent.id, x + 5, y - 5);
+      }
+    }
+  }
+  const position = shapes.find(isPerAgent);
+  for (const event of episode.events) {  // a ring that fades where an agent left
+    const age = f - event.f;
+    if (age < -0.5 || age > 6 || !position) continue;
+    c.strokeStyle = event.agent.role.color;
+    c.globalAlpha = 1 - Math.max(age, 0) / 6;
+    c.lineWidth = 2;
+    c.beginPath();
+    c.arc(
+        toPixels.x(valueOf(position.x, event.f, event.agent.id)),
+        toPixels.y(valueOf(position.y, event.f, event.agent.id)), 5 + 2.5 * Math.max(age, 0), 0, 2 * Math.PI);
+    c.stroke();
+    c.globalAlpha = 1;
+  }
+}
+
+// Without shapes: a table of what the agents' state fields hold.
+function showStates(f) {
+  const rows =
+      agents.filter(agent => inGame(agent, f))
+          .map(
+              agent => `<tr data-agent="${agent.id}"${agent === selected ? ' class="selected"' : ''}><td>${
+                           dot(agent.role)}${escape(roleName(agent))}</td>` +
+                  perAgent.map(field => `<td>${shown(episode.state[field.name], f, agent.id)}</td>`)
+                      .join('') +
+                  '</tr>');
+  $('states').innerHTML = `<table><tr><th></th>${
+      perAgent.map(field => `<th>${escape(field.name)}</th>`).join('')}</tr>${rows.join('')}</table>`;
+}
+
+// --- Panels ---
+
+const escape = text =>
+    String(text).replace(/[&<>"]/g, c => ({'&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;'})[c]);
+const dot = role => `<span class="dot" style="background:${role.color}"></span>`;
+
+function showAgent(f) {
+  if (selected === null) {
+    $('agent').innerHTML = '<h2>Agent</h2><span class="small">Select an agent: click it, or press ] .</span>';
+    return;
+  }
+  const role = selected.role, data = episode.roles[role.name], step = Math.min(f, episode.steps - 1),
+        slot = selected.slot;
+  let text = `<h2>${dot(role)}${escape(roleName(selected))} <span class="small">${
+      escape(
+          episode.players[role.name])}${inGame(selected, f) ? '' : ', out of the game'}</span></h2><table>`;
+  for (const field of perAgent)
+    text +=
+        `<tr><td>${escape(field.name)}</td><td>${shown(episode.state[field.name], f, selected.id)}</td></tr>`;
+  if (step >= 0) {
+    text += `<tr><td>reward of this step</td><td>${
+        shown(
+            data.reward, step,
+            slot)}</td></tr><tr><td>return so far</td><td>${round(data.returns[f][slot])}</td></tr>`;
+    if (data.value) text += `<tr><td>value estimate</td><td>${shown(data.value, step, slot)}</td></tr>`;
+  }
+  text += '</table>';
+  let first = 0;
+  const choices = role.actions.reduce((sum, action) => sum + (action.choices || 0), 0);
+  role.actions.forEach((action, k) => {
+    if (step < 0) return;
+    const taken = data.action(step, slot * role.actions.length + k);
+    text += `<div class="small">${escape(action.name)}: ${
+        shown(data.action, step, slot * role.actions.length + k)}`;
+    if (data.probability) {
+      const all = Array.from(
+          {length: action.choices}, (_, choice) => data.probability(step, slot * choices + first + choice));
+      const most = Math.max(...all);
+      text +=
+          `, taken with ${(100 * all[taken]).toFixed(1)} % (highest bar: ${(100 * most).toFixed(1)} %)</div>`;
+      text += '<div class="bars" role="img" aria-label="probabilities of the choices">';
+      all.forEach((p, choice) => {
+        text += `<i title="choice ${choice}: ${(100 * p).toFixed(1)} %" style="height:${
+            (100 * p / most).toFixed(1)}%"${choice === taken ? ' class="taken"' : ''}></i>`;
+      });
+      text += '</div>';
+    } else if ('low' in action) {
+      text += `</div><meter aria-label="${escape(action.name)}" min="${action.low}" max="${
+          action.high}" value="${taken}" style="width:100%"></meter>`;
+    } else {
+      text += '</div>';
+    }
+    first += action.choices || 0;
+  });
+  $('agent').innerHTML = text;
+}
+
+function showReplica(f) {
+  let text = rollout.roles
+                 .map(role => {
+                   const there = agents.filter(agent => agent.role === role && inGame(agent, f)).length;
+                   return `<tr><td>${dot(role)}${escape(role.name)}s in the game</td><td>${there} of ${
+                       role.count}</td></tr>`;
+                 })
+                 .join('');
+  for (const field of perReplica)
+    text += `<tr><td>${escape(field.name)}</td><td>${shown(episode.state[field.name], f, 0)}</td></tr>`;
+  $('replica').innerHTML = text;
+}
+
+function showEvents() {
+  $('events').replaceChildren(...episode.events.map(event => {
+    const button = document.createElement('button');
+    button.innerHTML = `<span class="small">${event.f}</span> ${dot(event.agent.role)}${escape(event.text)}`;
+    button.onclick = () => {
+      selected = event.agent;
+      go(event.f);
+    };
+    return button;
+  }));
+  if (episode.events.length === 0)
+    $('events').innerHTML = '<span class="small">No agent leaves the game.</span>';
+}
+
+// Lines over all steps: [{color, at: step => number, strong}]
+function chart(canvas, lines, f) {
+  const {context: c, width, height} = fit(canvas, 110), left = 44, bottom = height - 14, n = episode.steps;
+  let low = Infinity, high = -Infinity;
+  for (const line of lines)
+    for (let m = 0; m <= line.last; ++m) {
+      const v = line.at(m);
+      if (v < low) low = v;
+      if (v > high) high = v;
+    }
+  if (!(high >= low)) return;
+  if (high === low) {
+    high += 1;
+    low -= 1;
+  }
+  const x = m => left + (width - left - 4) * m / Math.max(n, 1),
+        y = v => bottom - (bottom - 6) * (v - low) / (high - low);
+  c.font = '11px system-ui';
+  c.fillStyle = css('--soft');
+  c.textAlign = 'right';
+  c.fillText(round(high), left - 5, 13);
+  c.fillText(round(low), left - 5, bottom);
+  c.textAlign = 'left';
+  c.fillText('0', left, height - 2);
+  c.textAlign = 'right';
+  c.fillText(n, width - 4, height - 2);
+  c.strokeStyle = css('--line');
+  c.lineWidth = 1;
+  c.strokeRect(left, 6, width - left - 4, bottom - 6);
+  for (const line of lines) {
+    c.strokeStyle = line.color;
+    c.lineWidth = line.strong ? 2.5 : 1.5;
+    c.beginPath();
+    for (let m = 0; m <= line.last; ++m) c.lineTo(x(m), y(line.at(m)));
+    c.stroke();
+  }
+  c.strokeStyle = css('--ink');
+  c.lineWidth = 1;
+  c.beginPath();
+  c.moveTo(x(f), 6);
+  c.lineTo(x(f), bottom);
+  c.stroke();
+}
+
+function showCharts(f) {
+  const returns = [], values = [];
+  for (const role of rollout.roles) {
+    const data = episode.roles[role.name], n = role.count;
+    returns.push({color: role.color, last: episode.steps, at: m => data.returns[m][n]});
+    if (data.value && episode.steps > 0) {
+      data.means ||= Array.from({length: episode.steps}, (_, m) => {
+        let sum = 0;
+        for (let i = 0; i < n; ++i) sum += data.value(m, i);
+        return sum / n;
+      });
+      values.push({color: role.color, last: episode.steps - 1, at: m => data.means[m]});
+    }
+  }
+  if (selected && agents.length > 1) {
+    const data = episode.roles[selected.role.name], i = selected.slot, color = css('--ink');
+    returns.push({color, strong: true, last: episode.steps, at: m => data.returns[m][i]});
+    if (data.value) values.push({color, strong: true, last: episode.steps - 1, at: m => data.value(m, i)});
+  }
+  chart($('returns'), returns, f);
+  $('values').hidden = $('values-title').hidden = values.length === 0;
+  if (values.length > 0) chart($('values'), values, f);
+}
+
+// --- Control ---
+
+function show(exact = frame) {
+  const f = Math.floor(frame);
+  $('scrub').value = f;
+  $('step').textContent =
+      `step ${f} of ${episode.steps}${f === episode.steps && !episode.whole ? ' (recorded)' : ''}`;
+  drawWorld(exact);
+  showAgent(f);
+  showReplica(f);
+  showCharts(f);
+}
+function go(f) {
+  frame = Math.max(0, Math.min(episode.steps, f));
+  show();
+}
+function setPlaying(on) {
+  playing = on && episode.steps > 0;
+  if (playing && frame >= episode.steps) frame = 0;
+  $('play').textContent = playing ? 'Pause' : 'Play';
+  if (playing) {
+    last = null;
+    requestAnimationFrame(advance);
+  }
+}
+let last = null, shownStep = -1;
+function advance(time) {
+  if (!playing) return;
+  if (last !== null) frame = Math.min(episode.steps, frame + (time - last) / 1000 * SPEEDS[speed]);
+  last = time;
+  if (Math.floor(frame) !== shownStep) {
+    shownStep = Math.floor(frame);
+    show();
+  } else
+    drawWorld(frame);
+  if (frame >= episode.steps) {
+    frame = episode.steps;
+    setPlaying(false);
+    show();
+    return;
+  }
+  requestAnimationFrame(advance);
+}
+function setSpeed(index) {
+  speed = Math.max(0, Math.min(SPEEDS.length - 1, index));
+  $('speed').value = speed;
+}
+function select(agent) {
+  selected = agent;
+  show();
+}
+function nextAgent(by) {
+  select(agents[((selected ? selected.id : by > 0 ? -1 : 0) + by + agents.length) % agents.length]);
+}
+function setEpisode(index) {
+  $('episode').value = index;
+  load(index);
+  frame = 0;
+  show();
+}
+
+function begin() {
+  $('title').textContent = document.title = `${rollout.env}: a rollout`;
+  $('about').textContent = `${rollout.run} · ${rollout.version}`;
+  $('legend').innerHTML =
+      rollout.roles.map(role => `${dot(role)}${escape(role.name)}${role.count > 1 ? ' (mean of all)' : ''}`)
+          .join(' &nbsp; ');
+  $('speed').innerHTML = SPEEDS.map((s, k) => `<option value="${k}">${s} steps/s</option>`).join('');
+  $('episode').innerHTML =
+      rollout.episodes.map((e, k) => `<option value="${k}">${escape(episodeTitle(e, k))}</option>`).join('');
+  $('episode-label').hidden = rollout.episodes.length < 2;
+  if (shapes.length === 0) {
+    $('world').hidden = true;
+    $('states').hidden = false;
+    $('trails').parentElement.hidden = $('ids').parentElement.hidden = true;
+  }
+  if (agents.length === 1) selected = agents[0];
+  $('play').onclick = () => setPlaying(!playing);
+  $('back').onclick = () => {
+    setPlaying(false);
+    go(Math.ceil(frame) - 1);
+  };
+  $('next').onclick = () => {
+    setPlaying(false);
+    go(Math.floor(frame) + 1);
+  };
+  $('scrub').oninput = event => {
+    setPlaying(false);
+    go(Number(event.target.value));
+  };
+  $('speed').onchange = event => setSpeed(Number(event.target.value));
+  $('episode').onchange = event => setEpisode(Number(event.target.value));
+  $('trails').onchange = $('ids').onchange = () => show();
+  $('world').onclick = event => {
+    const box = $('world').getBoundingClientRect(), x = event.clientX - box.left, y = event.clientY - box.top;
+    let best = null, least = 24;
+    for (const place of places) {
+      const d = Math.hypot(place.x - x, place.y - y);
+      if (d < least) {
+        least = d;
+        best = place.agent;
+      }
+    }
+    select(best);
+  };
+  $('states').onclick = event => {
+    const row = event.target.closest('tr[data-agent]');
+    if (row) select(agents[Number(row.dataset.agent)]);
+  };
+  for (const canvas of [$('returns'), $('values')])
+    canvas.onclick = event => {
+      const box = canvas.getBoundingClientRect();
+      setPlaying(false);
+      go(Math.round((event.clientX - box.left - 44) / (box.width - 48) * episode.steps));
+    };
+  document.addEventListener('keydown', event => {
+    if (event.ctrlKey || event.metaKey || event.altKey || /^(SELECT)$/.test(event.target.tagName)) return;
+    if (event.key === ' ' && event.target.tagName === 'BUTTON') return;  // presses the button
+    const by = event.shiftKey ? 10 : 1;
+    const actions = {
+      ' ': () => setPlaying(!playing),
+      ArrowLeft: () => {
+        setPlaying(false);
+        go(Math.ceil(frame) - by);
+      },
+      ArrowRight: () => {
+        setPlaying(false);
+        go(Math.floor(frame) + by);
+      },
+      Home: () => go(0),
+      End: () => go(episode.steps),
+      '+': () => setSpeed(speed + 1),
+      '=': () => setSpeed(speed + 1),
+      '-': () => setSpeed(speed - 1),
+      ']': () => nextAgent(1),
+      '[': () => nextAgent(-1),
+      t: () => $('trails').click(),
+      i: () => $('ids').click(),
+      e: () => setEpisode((Number($('episode').value) + 1) % rollout.episodes.length),
+    };
+    const action = actions[event.key] || actions[event.key.toLowerCase()];
+    if (action) {
+      event.preventDefault();
+      action();
+    }
+  });
+  new ResizeObserver(() => show()).observe($('stage'));
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => show());
+  setSpeed(episodeSpeed());
+  setEpisode(0);
+}
+function episodeTitle(e, k) {
+  const players = Object.entries(e.players), all = new Set(Object.values(e.players));
+  const who =
+      all.size === 1 ? players[0][1] : players.map(([role, player]) => `${player} ${role}`).join(' against ');
+  return `${k + 1}: ${who}, ${e.steps} steps`;
+}
+// An episode takes about 15 seconds.
+function episodeSpeed() {
+  const wanted = Math.max(...rollout.episodes.map(e => e.steps)) / 15;
+  return SPEEDS.reduce(
+      (best, s, k) => Math.abs(Math.log(s / wanted)) < Math.abs(Math.log(SPEEDS[best] / wanted)) ? k : best,
+      0);
+}
+
+inflate($('numbers').textContent.trim())
+    .then(result => {
+      bytes = result;
+      begin();
+    })
+    .catch(error => {
+      $('problem').hidden = false;
+      $('problem').textContent = `This page cannot be shown: ${error}. It needs a browser of 2023 or later.`;
+    });

@@ -1,0 +1,169 @@
+"""The page of `wdtrain play` in headless Chromium: light and dark, desktop and phone, by mouse and by keyboard,
+without an error and without a request. It shows the numbers that the JSON has."""
+
+import json
+import shutil
+
+import pytest
+
+from cli.program import output
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+if CHROMIUM is None:
+    pytest.skip("no Chromium is installed", allow_module_level=True)
+from playwright.sync_api import sync_playwright
+
+GAMES = {
+    "tag_continuous": ["--set", "env.num_taggers=2", "--set", "env.num_runners=5", "--set", "env.episode_length=40", "--set",
+                       "env.tagging_distance=0.1", "--num_envs", 8, "--train_batch_size", 160],
+    "tag_gridworld": [], "simple_tag": [], "cartpole": [], "pendulum": [],
+}
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    made = {}
+
+    def run(game):
+        if game not in made:
+            made[game] = folder / game
+            output("--env", game, "--device", "cpu", "--quiet", "--max_seconds", 1, "--run_dir", made[game], *GAMES[game])
+            output("play", "--run", made[game], "--device", "cpu", "--episodes", 2)
+            output("play", "--run", made[game], "--device", "cpu", "--episodes", 2, "--out", made[game] / "rollout.json")
+        return made[game] / "rollout.html", json.loads((made[game] / "rollout.json").read_text())
+
+    return run
+
+
+@pytest.fixture
+def opened(browser, runs):
+    """Opens a page; afterwards there must have been no error and no request."""
+    troubles = []
+
+    def open_page(game, width=1280, height=900, dark=False, touch=False):
+        file, rollout = runs(game)
+        context = browser.new_context(viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light", has_touch=touch)
+        page = context.new_page()
+        page.on("console", lambda message: troubles.append(message.text) if message.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: troubles.append(str(error)))
+        page.on("request", lambda request: troubles.append(request.url) if request.url != file.as_uri() and not request.url.startswith("data:") else None)
+        page.goto(file.as_uri())
+        page.wait_for_function("document.title !== 'rollout'")
+        return page, rollout
+
+    yield open_page
+    assert troubles == []
+
+
+def inked(page, canvas="world"):
+    """Fraction of the canvas that is drawn on."""
+    return page.evaluate("""id => { const c = document.getElementById(id), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
+        let n = 0; for (let i = 3; i < d.length; i += 4) n += d[i] > 0; return n / (d.length / 4); }""", canvas)
+
+
+@pytest.mark.parametrize("game", GAMES)
+@pytest.mark.parametrize("width, height, dark", [(1280, 900, False), (390, 844, True)])
+def test_every_game_is_drawn_and_fits(opened, game, width, height, dark):
+    page, _ = opened(game, width, height, dark)
+    assert inked(page) > 0.001 and inked(page, "returns") > 0.001
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_numbers_are_those_of_the_json(opened):
+    page, rollout = opened("tag_continuous")
+    for index, episode in enumerate(rollout["episodes"]):
+        page.evaluate("index => setEpisode(index)", index)
+        for t in (0, episode["steps"] // 2, episode["steps"]):
+            for name, frames in episode["state"].items():
+                shown = page.evaluate("([name, t, n]) => Array.from({length: n}, (_, i) => episode.state[name](t, i))", [name, t, len(frames[t])])
+                span = max(max(frame) for frame in frames) - min(min(frame) for frame in frames)
+                assert shown == pytest.approx(frames[t], abs=span / 65535 + 1e-12), (name, t)
+        for role in rollout["roles"]:
+            data, name = episode["roles"][role["name"]], role["name"]
+            for t in (0, episode["steps"] - 1):
+                for series, tolerance in [("reward", 1e-4), ("action", 0), ("value", 1e-3), ("probability", 1 / 500)]:
+                    flat = [x for entry in data[series][t] for x in (entry if isinstance(entry, list) else [entry])]
+                    shown = page.evaluate("([role, series, t, n]) => Array.from({length: n}, (_, i) => episode.roles[role][series](t, i))",
+                                          [name, series, t, len(flat)])
+                    assert shown == pytest.approx(flat, abs=tolerance), (name, series, t)
+
+
+def test_it_plays_to_the_end_and_stops(opened):
+    page, rollout = opened("tag_continuous")
+    page.evaluate("setSpeed(SPEEDS.length - 1)")
+    page.click("#play")
+    assert page.inner_text("#play") == "Pause"
+    page.wait_for_function("document.getElementById('play').textContent === 'Play'", timeout=20000)
+    steps = rollout["episodes"][0]["steps"]
+    assert page.inner_text("#step") == f"step {steps} of {steps}"
+
+
+def test_the_keyboard_is_enough(opened):
+    page, rollout = opened("tag_continuous")
+    step = lambda: page.inner_text("#step").split()[1]
+    for key, expected in [("ArrowRight", "1"), ("Shift+ArrowRight", "11"), ("ArrowLeft", "10"), ("Home", "0")]:
+        page.keyboard.press(key)
+        assert step() == expected, key
+    page.keyboard.press("]")
+    page.keyboard.press("]")
+    assert page.inner_text("#agent h2").startswith("tagger 1")
+    page.keyboard.press("[")
+    assert page.inner_text("#agent h2").startswith("tagger 0")
+    assert page.locator("#agent .bars").count() == 2
+    page.keyboard.press("e")
+    assert page.input_value("#episode") == "1"
+    page.keyboard.press("End")
+    assert step() == str(rollout["episodes"][1]["steps"])
+    page.keyboard.press("i")
+    assert page.is_checked("#ids")
+    page.keyboard.press(" ")
+    assert page.inner_text("#play") == "Pause"
+    reached = set()
+    for _ in range(14):  # every control can be reached
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.id"))
+    assert {"world", "scrub", "play", "back", "next", "speed", "episode", "trails", "ids"} <= reached
+
+
+def test_an_agent_is_selected_by_a_touch(opened):
+    page, rollout = opened("tag_continuous", 390, 844, touch=True)
+    x, y = page.evaluate("[places[3].x, places[3].y]")
+    box = page.locator("#world").bounding_box()
+    page.touchscreen.tap(box["x"] + x, box["y"] + y)
+    assert page.evaluate("selected !== null")
+    assert page.locator("#agent td").first.inner_text() == "x"
+
+
+def test_a_strange_path_does_not_break_the_page(browser, runs, tmp_path):
+    file, _ = runs("cartpole")
+    run = shutil.copytree(file.parent, tmp_path / "a <!--<script>b & 'c'")
+    output("play", "--run", run, "--device", "cpu")
+    page = browser.new_page()
+    page.goto((run / "rollout.html").as_uri())
+    page.wait_for_function("document.title !== 'rollout'")
+    assert str(run) in page.inner_text("#about")
+
+
+def test_without_a_drawing_the_state_is_a_table(browser, runs, tmp_path):
+    file, _ = runs("tag_gridworld")
+    before, _, rest = file.read_text().partition('id="rollout">')
+    described, _, after = rest.partition("</script>")
+    described = json.loads(described)
+    described["drawing"]["shapes"] = []
+    (tmp_path / "plain.html").write_text(f'{before}id="rollout">{json.dumps(described)}</script>{after}')
+    page = browser.new_page()
+    page.goto((tmp_path / "plain.html").as_uri())
+    page.wait_for_function("document.title !== 'rollout'")
+    agents = sum(role["count"] for role in described["roles"])
+    assert page.locator("#states tr").count() == agents + 1 and page.is_hidden("#world")
+    page.click("#states tr >> nth=2")
+    assert page.inner_text("#agent h2").startswith("tagger 1")

@@ -1,0 +1,144 @@
+"""`wdtrain play`: what is recorded is what `trace` computes from the recorded actions, what `eval` counts, and
+what numpy computes from the weights."""
+
+import json
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from cli.program import output, wdtrain
+
+TAG = ["--env", "tag_continuous", "--device", "cpu", "--quiet", "--set", "env.num_taggers=2", "--set", "env.num_runners=5",
+       "--set", "env.episode_length=40", "--set", "env.tagging_distance=0.1", "--num_envs", 8, "--train_batch_size", 160,
+       "--total_steps", 160]
+
+
+def trained(folder, *arguments):
+    output(*arguments, "--run_dir", folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def tag_run(tmp_path_factory):
+    return trained(tmp_path_factory.mktemp("runs") / "tag", *TAG)
+
+
+@pytest.fixture(scope="module")
+def cartpole_run(tmp_path_factory):
+    return trained(tmp_path_factory.mktemp("runs") / "cartpole", "--env", "cartpole", "--total_steps", 1024, "--device", "cpu", "--quiet")
+
+
+def play(run, *arguments):
+    return json.loads(output("play", "--run", run, "--device", "cpu", "--out", "-", *arguments))
+
+
+def trace(folder, run, script):
+    (folder / "script.json").write_text(json.dumps(script))
+    output("trace", "--config", run / "config.yaml", "--device", "cpu", "--script", folder / "script.json", "--out", folder / "out.json")
+    return json.loads((folder / "out.json").read_text())["steps"]
+
+
+def by_agent(rollout, episode, name, step, per_agent=1):
+    """Values of all agents, role after role."""
+    values = [episode["roles"][role["name"]][name][step] for role in rollout["roles"]]
+    return np.concatenate([np.reshape(v, (-1, per_agent)) for v in values])
+
+
+@pytest.mark.parametrize("players", [[], ["--policy", "runner=scripted"], ["--opponent", "random"]])
+def test_recorded_actions_lead_to_the_recorded_states_and_rewards(tag_run, tmp_path, players):
+    rollout = play(tag_run, "--episodes", 2, *players)
+    for episode in rollout["episodes"]:
+        script = {"state": {name: frames[0] for name, frames in episode["state"].items()},
+                  "actions": [by_agent(rollout, episode, "action", t, 2).astype(int).tolist() for t in range(episode["steps"])]}
+        steps = trace(tmp_path, tag_run, script)
+        assert len(steps) == episode["steps"] + 1 and episode["whole"]
+        for t, step in enumerate(steps):
+            for name, values in step["state"].items():
+                assert np.array_equal(np.float32(values), np.float32(episode["state"][name][t])), (t, name)
+            if t > 0:
+                assert np.array_equal(np.float32(step["rewards"]), np.float32(by_agent(rollout, episode, "reward", t - 1)[:, 0]))
+                assert step["active"] == (by_agent(rollout, episode, "in_game", t)[:, 0] == 1).tolist()
+
+
+def test_an_opponent_is_met_by_each_role_in_turn(tag_run):
+    rollout = play(tag_run, "--opponent", "scripted")
+    assert [episode["players"] for episode in rollout["episodes"]] == [
+        {"tagger": "trained", "runner": "scripted"}, {"tagger": "scripted", "runner": "trained"}]
+    assert "probability" not in rollout["episodes"][0]["roles"]["runner"]
+
+
+@pytest.mark.parametrize("seed", [1, 7])
+def test_episodes_are_those_of_eval(tag_run, seed):
+    rollout = play(tag_run, "--episodes", 20, "--seed", seed)
+    counted = json.loads(output("eval", "--run", tag_run, "--json", "--device", "cpu", "--episodes", 20, "--seed", seed))
+    assert counted["length"]["mean"] == pytest.approx(np.mean([episode["steps"] for episode in rollout["episodes"]]))
+    for role in ("tagger", "runner"):
+        returns = [np.sum(np.mean(episode["roles"][role]["reward"], 1)) for episode in rollout["episodes"]]
+        assert counted["returns"][role]["mean"] == pytest.approx(np.mean(returns), abs=1e-6)
+
+
+def test_probabilities_and_values_follow_from_the_weights(cartpole_run):
+    rollout = play(cartpole_run, "--greedy")
+    episode, weights = rollout["episodes"][0], load_file(cartpole_run / "weights" / "shared.safetensors")
+    cart, state = episode["roles"]["cart"], episode["state"]
+    rows = np.array([[state[name][t][0] for name in ("x", "x_dot", "theta", "theta_dot")] for t in range(episode["steps"])])
+    layer = lambda x, name: x @ weights[f"{name}.weight"].T.astype(float) + weights[f"{name}.bias"]
+    separate = any(name.startswith("value_layers") for name in weights)
+    hidden, of_value = rows, rows
+    for k in range(sum(name.startswith("layers.") for name in weights) // 2):
+        hidden = np.tanh(layer(hidden, f"layers.{k}"))
+        of_value = np.tanh(layer(of_value, f"value_layers.{k}")) if separate else hidden
+    logits = layer(hidden, "policy_head")
+    expected = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+    assert np.allclose(cart["probability"], expected, atol=1e-5)
+    assert np.allclose(np.ravel(cart["value"]), layer(of_value, "value_head")[:, 0], atol=1e-4)
+    assert np.array_equal(np.ravel(cart["action"]), np.argmax(expected, 1))
+
+
+def test_actions_of_a_box_are_those_that_the_environment_receives(tmp_path):
+    run = trained(tmp_path / "pendulum", "--env", "pendulum", "--total_steps", 3200, "--device", "cpu", "--quiet")
+    rollout = play(run)
+    torque = np.ravel(rollout["episodes"][0]["roles"]["pendulum"]["action"])
+    assert rollout["roles"][0]["actions"] == [{"name": "torque", "low": -2, "high": 2}]
+    assert np.abs(torque).max() <= 2 and np.abs(torque).max() > 1
+    steps = trace(tmp_path, run, {"state": {name: frames[0] for name, frames in rollout["episodes"][0]["state"].items()},
+                                  "actions": [[[t]] for t in torque.tolist()]})
+    assert [step["state"]["theta"][0] for step in steps] == [frame[0] for frame in rollout["episodes"][0]["state"]["theta"]]
+
+
+def test_the_replica_decides_the_start(cartpole_run):
+    first, second = (play(cartpole_run, "--replica", 5), play(cartpole_run, "--replica", 4, "--episodes", 2))
+    assert first["episodes"][0]["state"] == second["episodes"][1]["state"]
+
+
+def test_a_long_episode_can_be_cut(tag_run):
+    (episode,) = play(tag_run, "--max_steps", 3)["episodes"]
+    assert (episode["steps"], episode["whole"], len(episode["state"]["x"])) == (3, False, 4)
+
+
+def test_a_page_is_written_into_the_run(cartpole_run, tmp_path):
+    told = output("play", "--run", cartpole_run, "--device", "cpu")
+    assert f"{cartpole_run}/rollout.html" in told and "browser" in told
+    checkpoint = cartpole_run / "checkpoints" / "latest"
+    before = sorted(path.name for path in checkpoint.iterdir())
+    output("play", "--run", checkpoint, "--device", "cpu", cwd=tmp_path)
+    assert (tmp_path / "rollout.html").exists() and sorted(path.name for path in checkpoint.iterdir()) == before
+
+
+def test_the_page_of_a_large_game_is_small(tmp_path):
+    run = trained(tmp_path / "large", "--env", "tag_continuous", "--device", "cpu", "--quiet", "--set", "env.num_taggers=5", "--set",
+                  "env.num_runners=100", "--set", "env.grid_length=20", "--set", "env.episode_length=500", "--num_envs", 2,
+                  "--train_batch_size", 20, "--total_steps", 20)
+    output("play", "--run", run, "--device", "cpu")
+    assert (run / "rollout.html").stat().st_size < 2_000_000
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (["--out", "a.gif"], "must end in .html or .json"),
+    (["--episodes", 0], "--episodes"),
+    (["--policy", "chaser=random"], "no role 'chaser'"),
+])
+def test_wrong_options_are_refused(tag_run, arguments, message):
+    done = wdtrain("play", "--run", tag_run, "--device", "cpu", *arguments)
+    assert done.returncode == 2 and message in done.stderr
