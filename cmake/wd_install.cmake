@@ -7,7 +7,11 @@ set_target_properties(wdtrain PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTA
 
 install(TARGETS wd EXPORT wdTargets FILE_SET HEADERS FILE_SET device_headers)
 install(TARGETS wdtrain)
-if(TARGET wd_emulator)
+if(WD_CUDA)
+  set_target_properties(wd_cuda PROPERTIES INSTALL_RPATH "$ORIGIN;${WD_TORCH_DIR}/lib;${WD_CUDART_DIR}")
+  install(TARGETS wd_cuda)
+endif()
+if(TARGET wd_emulator AND NOT WD_SANITIZE)
   install(TARGETS wd_emulator EXPORT wdTargets)
   foreach(environment IN LISTS environments)
     cmake_path(GET environment STEM name)

@@ -9,6 +9,9 @@
 #include "src/base/ranges.h"
 
 namespace wd::profile {
+
+const Ranges* ranges = nullptr;
+
 namespace {
 
 thread_local Scope* innermost = nullptr;
@@ -44,11 +47,11 @@ std::vector<Operation> stop() {
 }
 
 PhaseScope::PhaseScope(Phase phase) : outer_(phase_now.exchange(phase)) {
-  push_range(kPhaseNames[static_cast<std::size_t>(phase)]);
+  if (ranges != nullptr) ranges->push(kPhaseNames[static_cast<std::size_t>(phase)]);
 }
 
 PhaseScope::~PhaseScope() {
-  pop_range();
+  if (ranges != nullptr) ranges->pop();
   phase_now = outer_;
 }
 

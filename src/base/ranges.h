@@ -3,8 +3,11 @@
 
 namespace wd::profile {
 
-// Ranges nest. They do nothing without a profiler and in a build without CUDA.
-void push_range(const char* name);
-void pop_range();
+// Ranges nest. Set by the library that has the GPU; without it there are none.
+struct Ranges {
+  void (*push)(const char* name);
+  void (*pop)();
+};
+extern const Ranges* ranges;
 
 }  // namespace wd::profile

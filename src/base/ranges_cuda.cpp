@@ -5,7 +5,11 @@
 
 namespace wd::profile {
 
-void push_range(const char* name) { nvtxRangePushA(name); }
-void pop_range() { nvtxRangePop(); }
+namespace {
+
+const Ranges nvtx{[](const char* name) { nvtxRangePushA(name); }, [] { nvtxRangePop(); }};
+const bool registered = (ranges = &nvtx, true);
+
+}  // namespace
 
 }  // namespace wd::profile

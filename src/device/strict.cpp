@@ -6,8 +6,8 @@
 
 #include <atomic>
 #include <mutex>
-#include <optional>
 
+#include "src/device/gpu.h"
 #include "wd/error.h"
 
 namespace wd {
@@ -64,14 +64,14 @@ NotStrict::NotStrict() { ++strict::excused; }
 NotStrict::~NotStrict() { --strict::excused; }
 
 struct StrictDevice::Impl {
-  std::optional<strict::CudaCalls> cuda;
+  std::unique_ptr<CallWatch> calls;
 };
 
 StrictDevice::StrictDevice(Device device) : impl_(std::make_unique<Impl>()) {
   if (strict::taken.exchange(true))
     throw UsageError("strict_device: another training of this process uses it already");
   try {
-    if (device.is_cuda()) impl_->cuda.emplace();
+    if (device.is_cuda()) impl_->calls = gpu().watch_calls();
   } catch (...) {
     strict::taken = false;
     throw;

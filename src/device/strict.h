@@ -49,19 +49,6 @@ bool armed();
 // Records a violation: "an allocation of 8 bytes".
 void violation(const std::string& what);
 
-// Calls violation() on forbidden calls of the CUDA runtime until it is destroyed. Throws UsageError if it
-// cannot.
-class CudaCalls {
- public:
-  CudaCalls();
-  ~CudaCalls();
-  CudaCalls(const CudaCalls&) = delete;
-  CudaCalls& operator=(const CudaCalls&) = delete;
-
- private:
-  void* subscriber_ = nullptr;
-};
-
 }  // namespace strict
 
 }  // namespace wd

@@ -6,6 +6,7 @@
 #include <array>
 #include <string_view>
 
+#include "src/device/gpu_cuda.h"
 #include "src/device/strict.h"
 #include "wd/error.h"
 
@@ -74,20 +75,28 @@ void CUPTIAPI on_call(void*, CUpti_CallbackDomain, CUpti_CallbackId id, const CU
     if (name.starts_with(forbidden)) return violation(std::string(name));
 }
 
+class CudaCalls final : public CallWatch {
+ public:
+  CudaCalls() {
+    check(cupti<decltype(cuptiSubscribe)>("cuptiSubscribe")(
+              &subscriber_, reinterpret_cast<CUpti_CallbackFunc>(on_call), nullptr),
+          "cuptiSubscribe");
+    check(
+        cupti<decltype(cuptiEnableDomain)>("cuptiEnableDomain")(1, subscriber_, CUPTI_CB_DOMAIN_RUNTIME_API),
+        "cuptiEnableDomain");
+  }
+  ~CudaCalls() override { cupti<decltype(cuptiUnsubscribe)>("cuptiUnsubscribe")(subscriber_); }
+
+ private:
+  CUpti_SubscriberHandle subscriber_ = nullptr;
+};
+
 }  // namespace
 
-CudaCalls::CudaCalls() {
-  CUpti_SubscriberHandle subscriber = nullptr;
-  check(cupti<decltype(cuptiSubscribe)>("cuptiSubscribe")(
-            &subscriber, reinterpret_cast<CUpti_CallbackFunc>(on_call), nullptr),
-        "cuptiSubscribe");
-  subscriber_ = subscriber;
-  check(cupti<decltype(cuptiEnableDomain)>("cuptiEnableDomain")(1, subscriber, CUPTI_CB_DOMAIN_RUNTIME_API),
-        "cuptiEnableDomain");
-}
-
-CudaCalls::~CudaCalls() {
-  cupti<decltype(cuptiUnsubscribe)>("cuptiUnsubscribe")(static_cast<CUpti_SubscriberHandle>(subscriber_));
-}
-
 }  // namespace wd::strict
+
+namespace wd {
+
+std::unique_ptr<CallWatch> watch_cuda_calls() { return std::make_unique<strict::CudaCalls>(); }
+
+}  // namespace wd

@@ -7,7 +7,7 @@
 
 namespace wd {
 
-// torch's type of a GPU. device_cuda.cpp and its counterparts implement it.
+// torch's type of a GPU. Whoever has the GPU says it (gpu.h).
 at::DeviceType gpu_type();
 
 inline Device device_holding(const at::Tensor& tensor) {

@@ -19,9 +19,10 @@ using Store = c10::intrusive_ptr<c10d::Store>;
 Backend make_gloo(const Store& store, const Membership& self, const std::string& address,
                   std::chrono::milliseconds timeout);
 
-// Throws std::runtime_error in a build without CUDA.
-Backend make_nccl(const Store& store, const Membership& self, Device device,
-                  std::chrono::milliseconds timeout);
+// NCCL's. Set by the library that has the GPU.
+using MakeGpuBackend = Backend(const Store& store, const Membership& self, Device device,
+                               std::chrono::milliseconds timeout);
+extern MakeGpuBackend* make_gpu_backend;
 
 // For tests: a group of this process alone that ends this backend as it would end NCCL.
 ProcessGroup group_around(const Backend& accelerator);

@@ -1,9 +1,11 @@
-// nccl_cuda.cpp: creates the NCCL backend, in a build with CUDA.
+// nccl_cuda.cpp: creates the NCCL backend.
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
 #include "src/distributed/backends.h"
 
 namespace wd {
+
+namespace {
 
 Backend make_nccl(const Store& store, const Membership& self, Device device,
                   std::chrono::milliseconds timeout) {
@@ -13,5 +15,9 @@ Backend make_nccl(const Store& store, const Membership& self, Device device,
   group->setBoundDeviceId(c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(device.index)));
   return group;
 }
+
+const bool registered = (make_gpu_backend = make_nccl, true);
+
+}  // namespace
 
 }  // namespace wd

@@ -24,6 +24,8 @@
 
 namespace wd {
 
+MakeGpuBackend* make_gpu_backend = nullptr;
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -134,7 +136,7 @@ ProcessGroup::ProcessGroup(const Membership& membership, Device device, double t
     self.store = part("counters");
     self.host = make_gloo(part("gloo"), membership,
                           address_towards(membership.master_addr, membership.master_port), timeout);
-    if (device.is_cuda()) self.accelerator = make_nccl(part("nccl"), membership, device, timeout);
+    if (device.is_cuda()) self.accelerator = make_gpu_backend(part("nccl"), membership, device, timeout);
   } catch (const UsageError&) {
     throw;
   } catch (const std::exception& error) {

@@ -11,25 +11,24 @@ namespace wd {
 // float32. When a shape is first used in this process, several algorithms are timed on the device, and the
 // fastest one is kept; so work must have run once before it is captured as a graph. Use one object per
 // stream: all of its products share one workspace.
-class CudaLinear {
+class GpuLinear {
  public:
-  // tf32: float32 products may round their factors to a mantissa of 10 bits.
-  CudaLinear(at::Device device, bool tf32);
-  ~CudaLinear();
+  virtual ~GpuLinear() = default;
 
   // y [n, out] = x [n, in] weight^T + bias; results below 0 become 0 if `relu`. weight [out, in] and x have
   // the same dtype, and so do bias and y. Enqueues.
-  void forward(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::Tensor& y,
-               bool relu);
+  virtual void forward(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::Tensor& y,
+                       bool relu) = 0;
   // below [n, in] = grad [n, out] weight. Enqueues.
-  void backward_input(const at::Tensor& grad, const at::Tensor& weight, at::Tensor& below);
+  virtual void backward_input(const at::Tensor& grad, const at::Tensor& weight, at::Tensor& below) = 0;
   // weight_grad [out, in] += grad^T x, bias_grad [out] += column sums of grad, both float32. Enqueues.
-  void backward_weight(const at::Tensor& grad, const at::Tensor& x, at::Tensor& weight_grad,
-                       at::Tensor& bias_grad);
-
- private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  virtual void backward_weight(const at::Tensor& grad, const at::Tensor& x, at::Tensor& weight_grad,
+                               at::Tensor& bias_grad) = 0;
 };
+
+// tf32: float32 products may round their factors to a mantissa of 10 bits. Set by the library that has the
+// GPU.
+using MakeGpuLinear = std::unique_ptr<GpuLinear>(at::Device device, bool tf32);
+extern MakeGpuLinear* make_gpu_linear;
 
 }  // namespace wd

@@ -147,9 +147,8 @@ class Preference {
   cublasLtMatmulPreference_t handle_ = nullptr;
 };
 
-}  // namespace
-
-struct CudaLinear::Impl {
+// The products of one stream.
+struct Products {
   cublasLtHandle_t handle = nullptr;
   cublasComputeType_t of_floats = CUBLAS_COMPUTE_32F;
   at::Tensor workspace;  // [kWorkspaceBytes]
@@ -158,7 +157,7 @@ struct CudaLinear::Impl {
   std::map<Key, Plan> plans;
   std::map<Key, Ways> weight_ways;  // of backward_weight()
 
-  ~Impl() {
+  ~Products() {
     plans.clear();
     if (handle != nullptr) cublasLtDestroy(handle);
   }
@@ -173,11 +172,11 @@ struct CudaLinear::Impl {
   const at::Tensor& row_of_ones(const at::Tensor& like, std::int64_t n);
 };
 
-Key CudaLinear::Impl::key(const Product& p) const {
+Key Products::key(const Product& p) const {
   return key_of(p, type_of(p.a.tensor) == CUDA_R_32F ? of_floats : CUBLAS_COMPUTE_32F);
 }
 
-void CudaLinear::Impl::make(const Product& p, Plan& plan) {
+void Products::make(const Product& p, Plan& plan) {
   const bool floats = type_of(p.a.tensor) == CUDA_R_32F;
   check(cublasLtMatmulDescCreate(&plan.product, floats ? of_floats : CUBLAS_COMPUTE_32F, CUDA_R_32F),
         "cublasLtMatmulDescCreate");
@@ -215,14 +214,14 @@ void CudaLinear::Impl::make(const Product& p, Plan& plan) {
   });
 }
 
-Plan& CudaLinear::Impl::plan_of(const Product& p) {
+Plan& Products::plan_of(const Product& p) {
   const auto [at, is_new] = plans.try_emplace(key(p));
   if (is_new) make(p, at->second);
   return at->second;
 }
 
 // Returns false if cuBLASLt refuses; then nothing is enqueued.
-bool CudaLinear::Impl::run_with(const Product& p, Plan& plan, std::size_t algorithm) {
+bool Products::run_with(const Product& p, Plan& plan, std::size_t algorithm) {
   if (p.bias != nullptr) plan.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias->const_data_ptr());
   const float alpha = 1.0f, beta = p.add ? 1.0f : 0.0f;
   void* const d = p.d.mutable_data_ptr();
@@ -237,7 +236,7 @@ bool CudaLinear::Impl::run_with(const Product& p, Plan& plan, std::size_t algori
 
 // Returns 0 within a capture, where nothing can be measured. A product that adds to its result is measured
 // with another result; the others write the same numbers each time.
-std::optional<double> CudaLinear::Impl::seconds_of(const Product& p, Plan& plan, std::size_t algorithm) {
+std::optional<double> Products::seconds_of(const Product& p, Plan& plan, std::size_t algorithm) {
   if (c10::cuda::currentStreamCaptureStatusMayInitCtx() != c10::cuda::CaptureStatus::None) return 0.0;
   at::Tensor elsewhere =
       p.add ? at::empty_strided(p.d.sizes(), p.d.strides(), p.d.options()) : at::Tensor(p.d);
@@ -252,44 +251,55 @@ std::optional<double> CudaLinear::Impl::seconds_of(const Product& p, Plan& plan,
 }
 
 // Returns false, and does nothing, if cuBLASLt has no algorithm.
-bool CudaLinear::Impl::try_to_run(const Product& p) {
+bool Products::try_to_run(const Product& p) {
   Plan& plan = plan_of(p);
   return plan.ways.run([&](std::size_t algorithm) { return run_with(p, plan, algorithm); });
 }
 
-void CudaLinear::Impl::run(const Product& p) {
+void Products::run(const Product& p) {
   WD_CHECK(try_to_run(p), "cuBLASLt has no product of ", p.a.tensor.scalar_type(), p.a.tensor.sizes(),
            " and ", p.b.tensor.sizes());
 }
 
 // Returns at least n ones, as one row, with the dtype of `like`.
-const at::Tensor& CudaLinear::Impl::row_of_ones(const at::Tensor& like, std::int64_t n) {
+const at::Tensor& Products::row_of_ones(const at::Tensor& like, std::int64_t n) {
   at::Tensor& row = ones[like.scalar_type() == at::kFloat ? 0 : 1];
   if (!row.defined() || row.size(1) < n) row = at::ones({1, n}, like.options());
   return row;
 }
 
-CudaLinear::CudaLinear(at::Device device, bool tf32) : impl_(std::make_unique<Impl>()) {
-  check(cublasLtCreate(&impl_->handle), "cublasLtCreate");
-  if (tf32) impl_->of_floats = CUBLAS_COMPUTE_32F_FAST_TF32;
-  impl_->workspace = at::empty({kWorkspaceBytes}, at::TensorOptions().dtype(at::kByte).device(device));
-}
-CudaLinear::~CudaLinear() = default;
+class CudaLinear final : public GpuLinear {
+ public:
+  CudaLinear(at::Device device, bool tf32) {
+    check(cublasLtCreate(&products_.handle), "cublasLtCreate");
+    if (tf32) products_.of_floats = CUBLAS_COMPUTE_32F_FAST_TF32;
+    products_.workspace = at::empty({kWorkspaceBytes}, at::TensorOptions().dtype(at::kByte).device(device));
+  }
+
+  void forward(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::Tensor& y,
+               bool relu) override;
+  void backward_input(const at::Tensor& grad, const at::Tensor& weight, at::Tensor& below) override;
+  void backward_weight(const at::Tensor& grad, const at::Tensor& x, at::Tensor& weight_grad,
+                       at::Tensor& bias_grad) override;
+
+ private:
+  Products products_;
+};
 
 void CudaLinear::forward(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::Tensor& y,
                          bool relu) {
-  impl_->run({.a = {weight, true},
-              .b = {x},
-              .d = y,
-              .m = weight.size(0),
-              .n = x.size(0),
-              .k = x.size(1),
-              .epilogue = relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS,
-              .bias = &bias});
+  products_.run({.a = {weight, true},
+                 .b = {x},
+                 .d = y,
+                 .m = weight.size(0),
+                 .n = x.size(0),
+                 .k = x.size(1),
+                 .epilogue = relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS,
+                 .bias = &bias});
 }
 
 void CudaLinear::backward_input(const at::Tensor& grad, const at::Tensor& weight, at::Tensor& below) {
-  impl_->run(
+  products_.run(
       {.a = {weight}, .b = {grad}, .d = below, .m = weight.size(1), .n = grad.size(0), .k = weight.size(0)});
 }
 
@@ -297,7 +307,7 @@ void CudaLinear::backward_input(const at::Tensor& grad, const at::Tensor& weight
 // overwrites the column sums, it does not add to them.
 void CudaLinear::backward_weight(const at::Tensor& grad, const at::Tensor& x, at::Tensor& weight_grad,
                                  at::Tensor& bias_grad) {
-  Impl& self = *impl_;
+  Products& self = products_;
   const std::int64_t out = grad.size(1), n = grad.size(0);
   if (!self.bias_sum.defined() || self.bias_sum.size(0) < out)
     self.bias_sum = at::empty({out}, bias_grad.options());
@@ -331,5 +341,13 @@ void CudaLinear::backward_weight(const at::Tensor& grad, const at::Tensor& x, at
   WD_CHECK(done, "cuBLASLt has no product for the weights of a layer of ", x.size(1), " inputs and ", out,
            " outputs");
 }
+
+const bool registered = (make_gpu_linear =
+                             [](at::Device device, bool tf32) -> std::unique_ptr<GpuLinear> {
+                               return std::make_unique<CudaLinear>(device, tf32);
+                             },
+                         true);
+
+}  // namespace
 
 }  // namespace wd

@@ -153,7 +153,7 @@ class MlpGpu final : public Mlp {
   at::Tensor input_of(std::size_t l, const at::Tensor& observation, const Memory& memory) const;
   at::Tensor weight_of(std::size_t l) const;
 
-  std::unique_ptr<CudaLinear> linear_;
+  std::unique_ptr<GpuLinear> linear_;
 };
 
 // sum[columns] += the rows of x[n, columns], in order. On the CPU.

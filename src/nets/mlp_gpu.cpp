@@ -7,6 +7,8 @@
 
 namespace wd {
 
+MakeGpuLinear* make_gpu_linear = nullptr;
+
 namespace {
 
 at::Tensor top(const at::Tensor& tensor, std::int64_t rows) { return tensor.narrow(0, 0, rows); }
@@ -20,7 +22,7 @@ at::Tensor with_columns(const at::Tensor& x, std::int64_t columns) {
 
 MlpGpu::MlpGpu(MlpShape shape, const PolicyLayout& layout, Device device)
     : Mlp(std::move(shape), layout, device),
-      linear_(std::make_unique<CudaLinear>(torch_device(device), shape_.precision == kTf32)) {}
+      linear_(make_gpu_linear(torch_device(device), shape_.precision == kTf32)) {}
 
 // The input of layer l, with rows as long as those of its weight.
 at::Tensor MlpGpu::input_of(std::size_t l, const at::Tensor& observation, const Memory& memory) const {

@@ -169,7 +169,7 @@ step gpu 10 sees_gpu
 if has tests; then
   for test in tests/*/*_gpu_test.{cpp,py}; do
     name=$(basename "${test%.*}") test=${test#tests/}
-    step "$name" 75 gpu_test "${test%.cpp}"  # as CMake names them
+    step "$name" 66 gpu_test "${test%.cpp}"  # as CMake names them
   done
   for env in cartpole tag_gridworld simple_tag tag_continuous; do step "parity_$env" 12 parity "$env"; done
 fi

@@ -85,6 +85,7 @@ RACES = {
 }
 
 
+@pytest.mark.skipif(SANITIZED, reason="builds with a sanitizer look for no races")
 @pytest.mark.parametrize("race", RACES)
 def test_every_race_is_found_on_the_emulated_gpu(race):
     code, output = check(FAULTY, "--env", "racy", "--set", f"env.race={race}")
@@ -96,6 +97,7 @@ def test_every_race_is_found_on_the_emulated_gpu(race):
         assert words in failures[0], failures[0]
 
 
+@pytest.mark.skipif(SANITIZED, reason="builds with a sanitizer look for no races")
 def test_a_game_without_races_passes_on_the_emulated_gpu():
     code, output = check(FAULTY, "--env", "racy")
     assert code == 0, output

@@ -34,7 +34,8 @@ struct Shape {
 TEST(Linear, ProductsAndEpilogues) {
   WD_SKIP_WITHOUT_GPU();
   Draws draws(4);
-  CudaLinear linear(at::Device(at::kCUDA, 0), false);
+  const auto gpu_linear = make_gpu_linear(at::Device(at::kCUDA, 0), false);
+  GpuLinear& linear = *gpu_linear;
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
     const double tolerance = type == at::kFloat ? 1e-5 : 8e-3;
     for (const Shape s : {Shape{1, 8, 8}, {37, 729, 256}, {1000, 256, 23}, {513, 20, 1}, {4096, 736, 256}}) {

@@ -62,11 +62,14 @@ class EmulatedNccl final : public c10d::Backend {
   std::size_t stream_ = emulation::new_stream();
 };
 
-}  // namespace
-
-Backend make_nccl(const Store& store, const Membership& self, Device, std::chrono::milliseconds timeout) {
+Backend make_emulated_nccl(const Store& store, const Membership& self, Device,
+                           std::chrono::milliseconds timeout) {
   return c10::make_intrusive<EmulatedNccl>(make_gloo(store, self, "127.0.0.1", timeout), self.rank,
                                            self.world_size);
 }
+
+const bool registered = (make_gpu_backend = make_emulated_nccl, true);
+
+}  // namespace
 
 }  // namespace wd

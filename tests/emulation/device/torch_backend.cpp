@@ -118,6 +118,7 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   void uncheckedSetDevice(at::Device) const noexcept override {}
   c10::Stream getStream(at::Device) const override { return stream_of(current_stream()); }
   c10::Stream getDefaultStream(at::Device) const override { return stream_of(0); }
+  c10::Stream getNewStream(at::Device, int) const override { return stream_of(new_stream()); }
   c10::Stream exchangeStream(c10::Stream next) const override {
     const c10::Stream before = stream_of(current_stream());
     set_current_stream(static_cast<std::size_t>(next.id()));

@@ -1,0 +1,64 @@
+// gpu.h: what a GPU does for the rest of the program. libwd_cuda (*_cuda.cpp) implements it with CUDA; libwd
+// loads that library where a driver is installed (load_cuda.cpp). Tests have an emulated GPU instead.
+#pragma once
+
+#include <c10/core/DeviceType.h>
+#include <c10/core/Stream.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "src/device/device.h"
+
+namespace wd {
+
+// Device work that has been captured.
+class Captured {
+ public:
+  virtual ~Captured() = default;
+  virtual void replay() = 0;  // on the current stream
+};
+
+// Reports forbidden calls to strict::violation() until it is destroyed.
+class CallWatch {
+ public:
+  virtual ~CallWatch() = default;
+};
+
+// See device.h for the functions of the same names.
+class Gpu {
+ public:
+  virtual ~Gpu() = default;
+
+  virtual std::string why_unusable() = 0;
+  virtual c10::DeviceType type() = 0;
+  virtual int count() = 0;
+  virtual std::string name(int index) = 0;
+  virtual std::string identity(int index) = 0;
+  virtual std::size_t shared_memory(int index) = 0;
+  virtual void use(int index) = 0;
+
+  virtual void* current_stream(int index) = 0;
+  virtual void synchronize(int index) = 0;
+  virtual std::unique_ptr<Milestone> make_milestone(int index) = 0;
+
+  virtual std::int64_t peak_memory(int index) = 0;
+  virtual std::int64_t used_memory(int index) = 0;
+  virtual std::optional<GpuMemory> memory() = 0;
+
+  // Captures what `enqueue` enqueues on the stream. Throws std::runtime_error if it cannot be captured.
+  virtual std::unique_ptr<Captured> capture(const c10::Stream& stream,
+                                            const std::function<void()>& enqueue) = 0;
+  // Throws UsageError if calls cannot be watched.
+  virtual std::unique_ptr<CallWatch> watch_calls() = 0;
+};
+
+// The GPU of this program; without one, an object that says why it is unusable.
+Gpu& gpu();
+// Called once, when the library that has the GPU is loaded.
+void set_gpu(Gpu* gpu);
+// Why there is none.
+void set_no_gpu(const std::string& reason);
+
+}  // namespace wd
