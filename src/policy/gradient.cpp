@@ -72,18 +72,13 @@ void Policy::Impl::accumulate_block(Lane& lane, const Batch& batch, const LossSe
   }
 }
 
-// sum = the sum of `tensor` over the first `count` lanes, in lane order; the first lane's tensor may be `sum`
-// itself.
-void Policy::Impl::sum_lanes(std::vector<Lane>& lanes, std::int64_t count, at::Tensor& sum,
+// Adds the other lanes' tensors to that of the first lane, in lane order. A GPU has one lane.
+void Policy::Impl::sum_lanes(std::vector<Lane>& lanes, std::int64_t count,
                              const std::function<const at::Tensor&(const Lane&)>& tensor) {
-  if (device.is_cuda()) {  // there is one lane
-    if (!sum.is_same(tensor(lanes[0]))) sum.copy_(tensor(lanes[0]));
-    return;
-  }
+  if (count == 1) return;
+  const at::Tensor& sum = tensor(lanes[0]);
   auto* const to = sum.mutable_data_ptr<float>();
   parallel_for(sum.numel(), 32768, [&](std::int64_t begin, std::int64_t end) {
-    const auto* const first = tensor(lanes[0]).const_data_ptr<float>();
-    if (first != to) std::copy_n(first + begin, end - begin, to + begin);
     for (std::int64_t l = 1; l < count; ++l) {
       const auto* const lane = tensor(lanes[static_cast<std::size_t>(l)]).const_data_ptr<float>();
       for (std::int64_t i = begin; i < end; ++i) to[i] += lane[i];
@@ -91,27 +86,21 @@ void Policy::Impl::sum_lanes(std::vector<Lane>& lanes, std::int64_t count, at::T
   });
 }
 
-// gradients and totals = the sums over lanes, in lane order.
+// Sums gradients and totals over lanes, in lane order; the first lane's are those of the policy.
 void Policy::Impl::reduce_lanes(std::vector<Lane>& lanes, std::int64_t count) {
-  sum_lanes(lanes, count, gradients, [](const Lane& lane) -> const at::Tensor& { return lane.gradients; });
+  sum_lanes(lanes, count, [](const Lane& lane) -> const at::Tensor& { return lane.gradients; });
   const auto finish = [&](const Network& network, auto member, std::int64_t begin, std::int64_t end) {
-    at::Tensor& sum = (lanes[0].*member)->derived;
+    const at::Tensor& sum = (lanes[0].*member)->derived;
     if (!sum.defined()) return;
-    sum_lanes(lanes, count, sum,
-              [&](const Lane& lane) -> const at::Tensor& { return (lane.*member)->derived; });
+    sum_lanes(lanes, count, [&](const Lane& lane) -> const at::Tensor& { return (lane.*member)->derived; });
     network.finish_gradient(sum, gradients.narrow(0, begin, end - begin));
   };
   finish(*actor, &Lane::actor_grad, 0, critic_offset);
   if (critic) finish(*critic, &Lane::critic_grad, critic_offset, log_std_offset);
-  if (device.is_cuda()) {
-    totals.copy_(lanes[0].totals);
-    return;
-  }
-  auto* const total = totals.mutable_data_ptr<double>();
-  std::fill_n(total, static_cast<int>(kNumLossSums), 0.0);
-  for (std::int64_t l = 0; l < count; ++l)
+  for (std::int64_t l = 1; l < count; ++l)
     for (int k = 0; k < kNumLossSums; ++k)
-      total[k] += lanes[static_cast<std::size_t>(l)].totals.const_data_ptr<double>()[k];
+      totals.mutable_data_ptr<double>()[k] +=
+          lanes[static_cast<std::size_t>(l)].totals.const_data_ptr<double>()[k];
 }
 
 at::Tensor Policy::accumulate(const Batch& batch, const LossSettings& settings,

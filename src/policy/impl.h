@@ -34,8 +34,8 @@ struct Lane {
   at::Tensor ones;          // [block], on a GPU, for sums of log_std_grad
   at::Tensor row_sums;      // [kNumLossSums, block]
   at::Tensor partial;       // working memory of reductions
-  at::Tensor totals;        // [kNumLossSums] float64
-  at::Tensor gradients;     // [P]
+  at::Tensor totals;        // [kNumLossSums] float64; the first lane's are those of the policy
+  at::Tensor gradients;     // [P]; the first lane's are those of the policy
   std::unique_ptr<Network::Gradient> actor_grad, critic_grad;
   at::Tensor log_std_total;  // view of gradients
 };
@@ -64,7 +64,7 @@ struct Policy::Impl {
   at::Tensor first_parameters(const ModelSettings& model, std::uint64_t seed) const;
   void bind(const at::Tensor& initial, Precision precision);
   std::vector<Lane>& lanes(std::vector<Lane>& all, const Blocks& blocks, bool with_gradients);
-  void make_lane(Lane& lane, std::int64_t rows, bool with_gradients) const;
+  void make_lane(Lane& lane, std::int64_t rows, bool with_gradients, bool first) const;
   Blocks blocks_of(const Batch& batch) const;
   // The observations that describe rows [begin, end).
   at::Tensor observed(const at::Tensor& observation, std::int64_t begin, std::int64_t end) const;
@@ -80,7 +80,7 @@ struct Policy::Impl {
                      std::int64_t begin, std::int64_t end) const;
   void accumulate_block(Lane& lane, const Batch& batch, const LossSettings& settings, std::int64_t begin,
                         std::int64_t end);
-  void sum_lanes(std::vector<Lane>& lanes, std::int64_t count, at::Tensor& sum,
+  void sum_lanes(std::vector<Lane>& lanes, std::int64_t count,
                  const std::function<const at::Tensor&(const Lane&)>& tensor);
   void reduce_lanes(std::vector<Lane>& lanes, std::int64_t count);
 };

@@ -40,7 +40,7 @@ Activations make_activations(const Network& actor, const Network* critic, std::i
 
 }  // namespace
 
-void Policy::Impl::make_lane(Lane& lane, std::int64_t rows, bool with_gradients) const {
+void Policy::Impl::make_lane(Lane& lane, std::int64_t rows, bool with_gradients, bool first) const {
   const auto floats = at::TensorOptions().dtype(at::kFloat).device(place);
   lane.own = make_activations(*actor, critic.get(), rows, with_gradients);
   if (!with_gradients) return;
@@ -50,8 +50,8 @@ void Policy::Impl::make_lane(Lane& lane, std::int64_t rows, bool with_gradients)
   if (device.is_cuda()) lane.ones = at::ones({rows}, floats);
   lane.row_sums = at::empty({kNumLossSums, rows}, floats);
   lane.partial = at::empty({kNumLossSums * num_chunks(rows)}, floats.dtype(at::kDouble));
-  lane.totals = at::zeros({kNumLossSums}, floats.dtype(at::kDouble));
-  lane.gradients = at::zeros_like(parameters);
+  lane.totals = first ? totals : at::zeros_like(totals);
+  lane.gradients = first ? gradients : at::zeros_like(parameters);
   lane.actor_grad = actor->make_gradient(lane.gradients.narrow(0, 0, critic_offset));
   if (critic)
     lane.critic_grad =
@@ -64,7 +64,8 @@ void Policy::Impl::make_lane(Lane& lane, std::int64_t rows, bool with_gradients)
 std::vector<Lane>& Policy::Impl::lanes(std::vector<Lane>& all, const Blocks& blocks, bool with_gradients) {
   if (!all.empty() && all[0].own.actor->output.size(0) < std::min(blocks.most, blocks.rows)) all.clear();
   while (static_cast<std::int64_t>(all.size()) < blocks.lanes) {
-    make_lane(all.emplace_back(), std::min(blocks.most, blocks.rows), with_gradients);
+    const bool first = all.empty();
+    make_lane(all.emplace_back(), std::min(blocks.most, blocks.rows), with_gradients, first);
   }
   return all;
 }

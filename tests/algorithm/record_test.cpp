@@ -150,7 +150,7 @@ void fill(const at::Tensor& tensor, const std::vector<T>& values) {
 
 // Fills observations, masks and what the environment would have written.
 void fill_trajectory(Draws& draws, Trajectory& trajectory, bool as_warpdrives) {
-  Rollout rollout = random_rollout(draws, kSteps, kEnvs, kAgents, kTimeLimit);
+  RolloutArrays rollout = random_rollout(draws, kSteps, kEnvs, kAgents, kTimeLimit);
   if (as_warpdrives) {
     for (std::size_t i = 0; i < rollout.terminated.size(); ++i) {
       rollout.terminated[i] |= rollout.truncated[i];

@@ -28,7 +28,7 @@ class Emulated final : public Environment {
     ++steps_;
     std::vector<std::max_align_t> scratch(static_cast<std::size_t>(view.num_replicas) * layout.scratch_bytes /
                                           sizeof(std::max_align_t));
-    std::memset(scratch.data(), 0xff, scratch.size() * sizeof(scratch[0]));
+    if (!scratch.empty()) std::memset(scratch.data(), 0xff, scratch.size() * sizeof(scratch[0]));
     StepView with_scratch = view;
     with_scratch.scratch = gives_scratch_ ? reinterpret_cast<std::byte*>(scratch.data()) : nullptr;
     executor_.step(params(), layout, with_scratch, nullptr);

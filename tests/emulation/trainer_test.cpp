@@ -1,6 +1,7 @@
 // trainer_test.cpp: whole trainings on the emulated GPU: streams that advance in any order, captured graphs,
 // and freed memory that is overwritten.
 #include "src/emulator/streams.h"
+#include "tests/emulation/device/torch_backend.h"
 #include "tests/trainer/graph_cases.h"
 
 namespace wd {
@@ -67,6 +68,18 @@ TEST(EmulatedGraph, ThatCannotBeCapturedLeavesTheAllocatorUsable) {
 }
 
 TEST(EmulatedGraph, IsCapturedAgainAfterAReset) { expect_captured_again_after_a_reset(at::kPrivateUse1); }
+
+// Everything else is a kernel of wd or of cuBLASLt. Two policies with two hidden layers each make one optimizer
+// step. Per policy, torch copies the two rows that the next rollout begins with and the values after the last
+// step; it clears the mask of steps that were not played, the gradient and the sums of the losses; and it
+// computes ReLU's gradient, per layer.
+TEST(EmulatedGraph, HasFewOperationsOfTorch) {
+  emulation::captured_operations().clear();
+  train_with(setup(kGraphCases[0], true), kIterations);
+  const std::map<std::string, int> expected = {
+      {"copy", 2 * 3}, {"aten::zero_", 2 * 3}, {"aten::threshold_backward", 2 * 2}};
+  EXPECT_EQ(emulation::captured_operations(), expected);
+}
 
 INSTANTIATE_TEST_SUITE_P(Trainings, EmulatedTrainer, testing::ValuesIn(kGraphCases), name_of);
 

@@ -7,15 +7,15 @@
 
 namespace wd {
 
-struct Coefficients {
+struct ScheduledNumbers {
   std::vector<double> value;
   std::vector<float> rounded;
 };
 
 // After `ticks` iterations of `env_steps` each.
 template <typename Memory>
-Coefficients run_schedules(Memory memory, const std::vector<Schedule>& all, std::int64_t ticks,
-                           std::int64_t env_steps) {
+ScheduledNumbers run_schedules(Memory memory, const std::vector<Schedule>& all, std::int64_t ticks,
+                               std::int64_t env_steps) {
   std::vector<double> points;
   std::vector<std::int64_t> first = {0};
   for (const Schedule& schedule : all) {

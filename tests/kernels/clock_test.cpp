@@ -20,7 +20,7 @@ TEST(Clock, SchedulesAreTheHostsAtEveryTime) {
       schedule_of({{100.0, 1.0}, {200.0, 0.7}, {250.0, 0.0}, {1000.0, 1.0 / 3.0}})};
   for (const std::int64_t ticks : {0, 1, 3, 7, 50, 1000}) {
     constexpr std::int64_t kEnvSteps = 31;
-    const Coefficients now = run_schedules(HostMemory(), all, ticks, kEnvSteps);
+    const ScheduledNumbers now = run_schedules(HostMemory(), all, ticks, kEnvSteps);
     for (std::size_t k = 0; k < all.size(); ++k) {
       const double expected = all[k].at(static_cast<double>(ticks * kEnvSteps));
       EXPECT_EQ(now.value[k], expected) << k << " after " << ticks;

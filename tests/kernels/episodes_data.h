@@ -15,7 +15,7 @@ struct Episodes {
 
 // Continues from `before`: reads its running parts.
 template <typename Memory>
-Episodes run_episodes(Memory memory, const Rollout& rollout, const Episodes& before) {
+Episodes run_episodes(Memory memory, const RolloutArrays& rollout, const Episodes& before) {
   const std::size_t te = rollout.terminated.size(), e = before.running_return.size();
   EpisodesArgs args{.steps = rollout.steps, .num_envs = rollout.num_envs, .num_agents = rollout.num_agents};
   args.reward = memory.put(rollout.reward);

@@ -12,15 +12,15 @@ namespace {
 
 // T = 5 steps, E = 2 replicas, A = 2 agents. Mean rewards of replica 0: 1, 2, 3, 4, 5; those of replica 1 are
 // ten times as large.
-Rollout five_steps() {
-  Rollout r{.steps = 5, .num_envs = 2, .num_agents = 2};
+RolloutArrays five_steps() {
+  RolloutArrays r{.steps = 5, .num_envs = 2, .num_agents = 2};
   for (float t = 1; t <= 5; ++t) r.reward.insert(r.reward.end(), {t - 0.5f, t + 0.5f, 15.0f * t, 5.0f * t});
   r.terminated = r.truncated = r.reset_step = std::vector<std::uint8_t>(10);
   return r;
 }
 
 TEST(Episodes, EndWithinARollout) {
-  Rollout r = five_steps();
+  RolloutArrays r = five_steps();
   r.terminated[2 * 1] = 1;     // replica 0 ends at t = 1
   r.reset_step[2 * 2] = 1;     // and resets at t = 2, whose reward does not count
   r.truncated[2 * 4 + 1] = 1;  // replica 1 ends at the last step of the rollout
@@ -32,7 +32,7 @@ TEST(Episodes, EndWithinARollout) {
 }
 
 TEST(Episodes, GoOnAcrossRollouts) {
-  Rollout r = five_steps();
+  RolloutArrays r = five_steps();
   Episodes got = run_episodes(HostMemory(), r, fresh(2));
   EXPECT_EQ(got.finished_length, std::vector<std::int32_t>(10));
   EXPECT_EQ(got.running_return, (std::vector<float>{15, 150}));
@@ -52,7 +52,7 @@ TEST(Episodes, GoOnAcrossRollouts) {
 }
 
 TEST(Episodes, OneThatDoesNotCountIsFollowedAndLeftOut) {
-  Rollout r = five_steps();
+  RolloutArrays r = five_steps();
   Episodes before = fresh(2);
   before.running_length = {kUncounted, kUncounted};
   Episodes got = run_episodes(HostMemory(), r, before);
@@ -68,7 +68,7 @@ TEST(Episodes, OneThatDoesNotCountIsFollowedAndLeftOut) {
 
 TEST(Episodes, SameForAnyNumberOfThreads) {
   Draws draws(1);
-  const Rollout rollout = random_rollout(draws, 60, 700, 5);
+  const RolloutArrays rollout = random_rollout(draws, 60, 700, 5);
   set_num_threads(1);
   const Episodes expected = run_episodes(HostMemory(), rollout, fresh(700));
   for (const int threads : {2, 4}) {
@@ -83,7 +83,7 @@ TEST(Episodes, SameForAnyNumberOfThreads) {
 TEST(Episodes, AreRecordedInTheOrderOfStepAndReplica) {
   Draws draws(2);
   constexpr int kSteps = 37, kEnvs = 50;  // several chunks
-  const Rollout rollout = random_rollout(draws, kSteps, kEnvs, 2);
+  const RolloutArrays rollout = random_rollout(draws, kSteps, kEnvs, 2);
   const Episodes first = run_episodes(HostMemory(), rollout, fresh(kEnvs));
   Episodes second = first;
   for (float& value : second.finished_return) value = 2.0f * value + 1.0f;

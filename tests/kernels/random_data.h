@@ -28,7 +28,7 @@ class Draws {
 };
 
 // Rewards, values and flags of one policy, as the executors define them.
-struct Rollout {
+struct RolloutArrays {
   int steps = 0, num_envs = 0, num_agents = 0;
   std::vector<float> reward = {}, value = {};                                  // [T, E, A], [T + 1, E, A]
   std::vector<std::uint8_t> active = {}, agent_terminated = {};                // [T + 1, E, A], [T, E, A]
@@ -36,10 +36,11 @@ struct Rollout {
 };
 
 // Episodes are truncated after `limit` steps, including those that run when the rollout begins.
-inline Rollout random_rollout(Draws& draws, int steps, int num_envs, int num_agents, int limit = 1 << 24) {
+inline RolloutArrays random_rollout(Draws& draws, int steps, int num_envs, int num_agents,
+                                    int limit = 1 << 24) {
   const std::size_t te = std::size_t(steps) * num_envs, row = std::size_t(num_envs) * num_agents;
-  Rollout r{steps, num_envs, num_agents, draws.uniforms(std::int64_t(te) * num_agents, -1.0f, 1.0f),
-            draws.uniforms(std::int64_t(te) * num_agents + std::int64_t(row), -2.0f, 2.0f)};
+  RolloutArrays r{steps, num_envs, num_agents, draws.uniforms(std::int64_t(te) * num_agents, -1.0f, 1.0f),
+                  draws.uniforms(std::int64_t(te) * num_agents + std::int64_t(row), -2.0f, 2.0f)};
   r.active.assign(te * num_agents + row, 1);
   r.agent_terminated.assign(te * num_agents, 0);
   r.terminated.assign(te, 0);

@@ -13,7 +13,7 @@ struct Returns {
 
 // `settings` selects method, gamma, lambda and n_step.
 template <typename Memory>
-Returns run_returns(Memory memory, const Rollout& rollout, ReturnsArgs settings) {
+Returns run_returns(Memory memory, const RolloutArrays& rollout, ReturnsArgs settings) {
   const std::size_t n = rollout.reward.size();
   settings.steps = rollout.steps;
   settings.num_envs = rollout.num_envs;

@@ -188,19 +188,19 @@ std::vector<Case> cases() {
 
 // One replica per case. Agent 0 is the case. Agent 1 never leaves, so only events of the whole replica affect
 // it.
-Rollout rollout_of(const std::vector<Case>& cases) {
+RolloutArrays rollout_of(const std::vector<Case>& cases) {
   const int envs = static_cast<int>(cases.size());
   const std::size_t te = std::size_t(kSteps) * envs;
-  Rollout r{kSteps,
-            envs,
-            2,
-            std::vector<float>(2 * te),
-            std::vector<float>(2 * (te + envs)),
-            std::vector<std::uint8_t>(2 * (te + envs), 1),
-            std::vector<std::uint8_t>(2 * te),
-            std::vector<std::uint8_t>(te),
-            std::vector<std::uint8_t>(te),
-            std::vector<std::uint8_t>(te)};
+  RolloutArrays r{kSteps,
+                  envs,
+                  2,
+                  std::vector<float>(2 * te),
+                  std::vector<float>(2 * (te + envs)),
+                  std::vector<std::uint8_t>(2 * (te + envs), 1),
+                  std::vector<std::uint8_t>(2 * te),
+                  std::vector<std::uint8_t>(te),
+                  std::vector<std::uint8_t>(te),
+                  std::vector<std::uint8_t>(te)};
   for (int e = 0; e < envs; ++e) {
     const Case& c = cases[e];
     for (int t = 0; t <= kSteps; ++t) {
@@ -269,7 +269,7 @@ TEST(Returns, OneAgentsLeavingIsNothingToAnother) {
 
 TEST(Returns, SameForAnyNumberOfThreads) {
   Draws draws(1);
-  const Rollout rollout = random_rollout(draws, 50, 300, 3);
+  const RolloutArrays rollout = random_rollout(draws, 50, 300, 3);
   for (const ReturnsArgs& settings : {gae(0.9f), n_step(5), kMonteCarlo}) {
     set_num_threads(1);
     const Returns expected = run_returns(HostMemory(), rollout, settings);

@@ -30,7 +30,7 @@ struct Game {
 };
 
 struct Played {
-  Rollout rollout;
+  RolloutArrays rollout;
   std::vector<int> action, made;  // [T, E]; made: steps of the episode so far
 };
 
@@ -44,7 +44,7 @@ Played play(Draws& draws, const Game& game, int steps, int envs, F first_made) {
        std::vector<std::uint8_t>(rows), std::vector<std::uint8_t>(rows), std::vector<std::uint8_t>(rows)},
       std::vector<int>(rows),
       std::vector<int>(rows)};
-  Rollout& r = played.rollout;
+  RolloutArrays& r = played.rollout;
   for (int e = 0; e < envs; ++e) {
     int made = first_made(e);
     bool pending = false;

@@ -41,7 +41,7 @@ template <typename Memory>
 void twins_of_returns() {
   Draws draws(1);
   for (const int num_envs : kTwinSizes) {
-    const Rollout rollout = random_rollout(draws, 37, num_envs, 3);
+    const RolloutArrays rollout = random_rollout(draws, 37, num_envs, 3);
     for (const ReturnMethod method : {ReturnMethod::kGae, ReturnMethod::kNStep, ReturnMethod::kMonteCarlo}) {
       const ReturnsArgs settings{
           .method = method, .gamma = 0.97f, .lambda = 0.9f, .time_limit = 20, .n_step = 5};
@@ -117,7 +117,7 @@ void twins_of_episodes() {
   for (const int num_envs : kTwinSizes) {
     Episodes cpu = fresh(num_envs), gpu = cpu;
     for (int rollouts = 0; rollouts < 2; ++rollouts) {
-      const Rollout rollout = random_rollout(draws, 37, num_envs, 5);
+      const RolloutArrays rollout = random_rollout(draws, 37, num_envs, 5);
       cpu = run_episodes(HostMemory(), rollout, cpu);
       gpu = run_episodes(Memory(), rollout, gpu);
       EXPECT_EQ(gpu.running_return, cpu.running_return);
@@ -133,8 +133,8 @@ void twins_of_clock() {
   Schedule falling;
   falling.points = {{100.0, 1.0}, {200.0, 0.7}, {1000.0, 1.0 / 3.0}};
   for (const std::int64_t ticks : {0, 5, 100}) {
-    const Coefficients cpu = run_schedules(HostMemory(), {falling, falling}, ticks, 31),
-                       gpu = run_schedules(Memory(), {falling, falling}, ticks, 31);
+    const ScheduledNumbers cpu = run_schedules(HostMemory(), {falling, falling}, ticks, 31),
+                           gpu = run_schedules(Memory(), {falling, falling}, ticks, 31);
     EXPECT_EQ(gpu.value, cpu.value);
     EXPECT_EQ(gpu.rounded, cpu.rounded);
   }
@@ -144,7 +144,7 @@ template <typename Memory>
 void twins_of_appended_episodes() {
   Draws draws(6);
   for (const int num_envs : kTwinSizes) {
-    const Rollout rollout = random_rollout(draws, 37, num_envs, 2);
+    const RolloutArrays rollout = random_rollout(draws, 37, num_envs, 2);
     const Episodes ended = run_episodes(HostMemory(), rollout, fresh(num_envs));
     const std::int64_t capacity = 40 * num_envs;
     const auto cpu = run_append(HostMemory(), {ended, ended}, num_envs, {}, capacity, 3),

@@ -228,8 +228,13 @@ void return_changed(const c10::FunctionSchema& schema, const at::Stack& argument
   }
 }
 
+void count_if_captured(const std::string& name) {
+  if (current().captures() && !StandIn::active()) ++captured_operations()[name];
+}
+
 void operate(const c10::OperatorHandle& op, c10::DispatchKeySet, at::Stack* stack) {
   const c10::FunctionSchema& schema = op.schema();
+  count_if_captured(schema.name());
   const auto first = stack->end() - static_cast<std::ptrdiff_t>(schema.arguments().size());
   const at::Stack arguments(first, stack->end());
   stack->erase(first, stack->end());
@@ -282,6 +287,7 @@ at::Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride, std::opti
 
 at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool) {
   const bool within = on_gpu(from) && on_gpu(to);
+  count_if_captured("copy");
   if (!within) report(concat("a copy of ", from.nbytes(), " bytes from ", on_gpu(from) ? "device" : "host"));
   const NotStrict emulation;
   if (on_gpu(to)) {
@@ -314,4 +320,10 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 }
 
 }  // namespace
+
+std::map<std::string, int>& captured_operations() {
+  static std::map<std::string, int> counts;
+  return counts;
+}
+
 }  // namespace wd::emulation

@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <map>
 #include <string>
 
 namespace wd::emulation {
@@ -12,5 +13,21 @@ at::Tensor host_view(const at::Tensor& tensor);
 
 // Reports a copy or a wait to --strict_device, as CUPTI does on a GPU.
 void report(const std::string& what);
+
+// How often torch's operations were captured in graphs, by name, without those of EmulatedLinear.
+std::map<std::string, int>& captured_operations();
+
+// Marks operations of torch that stand for one of cuBLASLt.
+class StandIn {
+ public:
+  StandIn() { ++depth; }
+  ~StandIn() { --depth; }
+  StandIn(const StandIn&) = delete;
+  StandIn& operator=(const StandIn&) = delete;
+  static bool active() { return depth > 0; }
+
+ private:
+  inline static thread_local int depth = 0;
+};
 
 }  // namespace wd::emulation
