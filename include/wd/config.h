@@ -28,6 +28,9 @@ enum ObservationForm : int { kRows, kTable };
 enum DeviceChoice : int { kDeviceAuto, kDeviceCpu, kDeviceCuda };
 enum ScalingObjective : int { kObjectiveSpeed, kObjectiveMemory };
 enum ScaleLr : int { kScaleLrNone, kScaleLrSqrt, kScaleLrLinear };
+enum StopOn : int { kStopOnTraining, kStopOnEval };
+enum Opponent : int { kOpponentNone, kOpponentRandom, kOpponentScripted };
+enum EvalDevice : int { kEvalDeviceSame, kEvalDeviceCpu };
 
 // policy.NAME.model: the network.
 struct ModelSettings {
@@ -88,6 +91,7 @@ struct TrainerSettings {
   ObservationForm observations = kRows;
   double max_seconds = 0.0;
   std::optional<double> stop_return;
+  StopOn stop_on = kStopOnTraining;
   double straggler_preempt = 0.0;
   std::int64_t canary_freq = 100;
 
@@ -135,6 +139,26 @@ struct AutoscaleSettings {
   void describe(Fields& field);
 };
 
+// eval: evaluations during training, by the first worker.
+struct EvalSettings {
+  std::int64_t every = 0;
+  int episodes = 100;
+  std::int64_t seed = 1;
+  bool greedy = false;
+  Opponent opponent = kOpponentNone;
+  EvalDevice device = kEvalDeviceSame;
+
+  void describe(Fields& field);
+};
+
+// play: episodes that a run records during training.
+struct PlaySettings {
+  std::int64_t every = 0;
+  int max_steps = 10'000;
+
+  void describe(Fields& field);
+};
+
 struct Config {
   std::string name;  // of the environment
   EnvSettings env;   // the environment object holds its own parameters
@@ -142,6 +166,8 @@ struct Config {
   std::vector<PolicySettings> policies;  // in the order of the file
   std::vector<int> policy_of_role;       // index into policies, by role as in Spec::roles
   SavingSettings saving;
+  EvalSettings eval;
+  PlaySettings play;
   AutoscaleSettings autoscale;
 
   // Whether first episodes of an environment with this time limit are cut short, each at a different step.

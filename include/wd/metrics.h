@@ -12,15 +12,15 @@ namespace wd {
 
 enum class Reduce { kSum, kMean /* weighted by count */, kMin, kMax };
 
-// "env" and "time" are the first words of logged names, so no policy can have these names.
-inline constexpr std::string_view kEnvironmentGroup = "env", kTimeGroup = "time";
+// These are the first words of logged names, so no policy can have these names.
+inline constexpr std::string_view kEnvironmentGroup = "env", kEvaluationGroup = "eval", kTimeGroup = "time";
 
 // One metric. A policy's metrics are logged as POLICY/NAME, or as POLICY/NAME/HEAD if there is one per head.
-// An environment's own statistics are logged as env/FIELD, and everything that depends on wall-clock time as
-// time/NAME.
+// An environment's own statistics are logged as env/FIELD, evaluations as eval/NAME, and everything that
+// depends on wall-clock time as time/NAME.
 struct Metric {
-  std::string_view group;  // "", "time", "POLICY", "env"
-  std::string_view name;   // in group "env": "FIELD"
+  std::string_view group;  // "", "time", "POLICY", "env", "eval"
+  std::string_view name;   // in group "env": "FIELD"; in group "eval": "length", "env/FIELD", "ROLE/..."
   Reduce reduce;           // over ranks
   std::string_view help;
 };

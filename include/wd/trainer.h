@@ -90,7 +90,7 @@ class Trainer {
   double mean_return(std::size_t policy) const;
   // Whether every replica has played its share; only then is mean_return() representative of the policy.
   bool return_known() const;
-  // Whether the first policy's mean return is known and has reached stop_return.
+  // Whether the first policy's mean return is known and has reached stop_return; never with stop_on: eval.
   bool return_reached() const;
   // Seconds that this rank has spent in each phase since construction. Synchronizes on CUDA.
   std::array<double, kNumPhases> phase_seconds();

@@ -16,11 +16,12 @@
 namespace wd::cli {
 namespace {
 
-const std::vector<std::string> kPlayers = {"trained", "random", "scripted"};  // in the order of Player
-const std::vector<std::string> kStarts = {"training", "fresh"};               // in the order of Starts
+const std::vector<Player> kPlayers = {Player::kTrained, Player::kRandom, Player::kScripted};
+const std::vector<std::string> kStarts = {"training", "fresh"};  // in the order of Starts
 
 Player parse_player(const std::string& option, const std::string& word, std::size_t first = 0) {
-  const std::vector<std::string> words(kPlayers.begin() + static_cast<std::ptrdiff_t>(first), kPlayers.end());
+  std::vector<std::string> words;
+  for (std::size_t p = first; p < kPlayers.size(); ++p) words.emplace_back(word_of(kPlayers[p]));
   return static_cast<Player>(first + parse_word(option, word, words));
 }
 
@@ -123,22 +124,16 @@ std::vector<Match> MatchOptions::against(const Experiment& setup, const std::str
     throw UsageError(concat("--opponent needs a game of several roles, and here ", spec.roles[0].name,
                             " is alone: to play ", opponent, " actions in its place, give --policy ",
                             spec.roles[0].name, '=', opponent));
-  std::vector<Match> matches(spec.roles.size(), match(setup));
-  for (std::size_t r = 0; r < matches.size(); ++r) {
-    matches[r].players.assign(spec.roles.size(), player);
-    matches[r].players[r] = Player::kTrained;
-  }
-  return matches;
+  return matches_against(match(setup), player);
 }
 
 Evaluator make_evaluator(const Experiment& setup, const std::string& run) {
-  Evaluator evaluator(setup.config, *setup.environment, run, setup.device);
+  Evaluator evaluator(setup.config, *setup.environment, weights_of(run), setup.device);
   if (evaluator.precision() != setup.config.trainer.precision)
     logging::warn("the run was trained in tf32, which a CPU does not have: it is played in fp32");
   return evaluator;
 }
 
-const std::string& word_of(Player player) { return kPlayers[static_cast<std::size_t>(player)]; }
 const std::string& word_of(Starts starts) { return kStarts[static_cast<std::size_t>(starts)]; }
 
 }  // namespace wd::cli

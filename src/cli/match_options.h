@@ -35,7 +35,6 @@ class MatchOptions {
 Evaluator make_evaluator(const Experiment& setup, const std::string& run);
 
 // The word of the command line.
-const std::string& word_of(Player player);
 const std::string& word_of(Starts starts);
 
 }  // namespace wd::cli

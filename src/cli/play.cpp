@@ -33,12 +33,8 @@ std::string output_of(const PlayOptions& options) {
 void record(const Experiment& setup, const PlayOptions& options, Match match, Rollout& rollout) {
   match.episodes = options.episodes;
   match.first_replica = static_cast<std::uint32_t>(options.replica);
-  Recorder recorder(options.steps);
-  make_evaluator(setup, options.match.run).play(match, &recorder);
-  std::vector<std::string> players;
-  for (const Player player : match.players) players.push_back(word_of(player));
-  for (EpisodeRecord& episode : recorder.episodes())
-    rollout.episodes.push_back({players, std::move(episode)});
+  Evaluator evaluator = make_evaluator(setup, options.match.run);
+  wd::record(evaluator, match, options.steps, rollout);
 }
 
 // One line per episode.
@@ -83,12 +79,7 @@ int play(const CommandLine& line) {
   if (!arguments.parse()) return 0;
   const std::string out = output_of(options);
   const Experiment setup = load_setup(options.match.sources("play"));
-  Rollout rollout{std::string(setup.environment->name()),
-                  options.match.run,
-                  WD_VERSION,
-                  setup.environment->spec(),
-                  setup.environment->layout(),
-                  {}};
+  Rollout rollout = rollout_of(*setup.environment, options.match.run);
   if (options.opponent.empty()) {
     record(setup, options, options.match.match(setup), rollout);
   } else {

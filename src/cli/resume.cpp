@@ -36,10 +36,12 @@ void gather_runs(const fs::path& folder, int depth,
 }
 
 bool may_change(const std::string& path) {
-  static const std::set<std::string> kFree = {"trainer.total_steps", "trainer.num_episodes",
-                                              "trainer.max_seconds", "trainer.stop_return",
-                                              "trainer.threads",     "trainer.device"};
-  return path.starts_with("saving.") || path.starts_with("autoscale.") || kFree.contains(path);
+  static const std::set<std::string> kFree = {
+      "trainer.total_steps", "trainer.num_episodes", "trainer.max_seconds", "trainer.stop_return",
+      "trainer.threads",     "trainer.device",       "trainer.stop_on"};
+  const std::string section = path.substr(0, path.find('.'));
+  return std::set<std::string>{"saving", "eval", "play", "autoscale"}.contains(section) ||
+         kFree.contains(path);
 }
 
 Checkpoint checkpoint_of(const fs::path& folder) {

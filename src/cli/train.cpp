@@ -20,6 +20,8 @@
 #include "src/cli/setup.h"
 #include "src/cli/train_arguments.h"
 #include "src/distributed/same_config.h"
+#include "src/evaluation/training_evaluator.h"
+#include "src/play/rollout.h"
 #include "src/run/run.h"
 #include "src/worker/fault.h"
 #include "src/worker/silence.h"
@@ -102,6 +104,22 @@ struct TrainingWorker {
   }
 };
 
+// Writes one episode of the policies to RUN/rollouts. A page that cannot be written does not end training.
+void record_episode(const TrainingWorker& worker, TrainingEvaluator& evaluator, std::int64_t iteration) {
+  const std::filesystem::path folder = worker.run->folder() / "rollouts";
+  const std::filesystem::path page = folder / concat("iteration_", iteration, ".html");
+  Match match = evaluator.match();
+  match.episodes = 1;
+  Rollout rollout = rollout_of(*worker.setup.environment, worker.run->folder().string());
+  record(evaluator.evaluator(), match, worker.setup.config.play.max_steps, rollout);
+  try {
+    std::filesystem::create_directories(folder);
+    write_file_atomically(page, rollout_page(rollout), Durability::kReplace);
+  } catch (const std::exception& error) {
+    logging::error(concat("the episode of iteration ", iteration, " is not kept: ", error.what()));
+  }
+}
+
 // Returns the exit code: 0, or 128 + n if signal n ended training.
 int run_training(const TrainArguments& arguments, TrainingWorker& worker) {
   const Membership& self = arguments.launch.membership();
@@ -124,6 +142,10 @@ int run_training(const TrainArguments& arguments, TrainingWorker& worker) {
       print(table);
     };
   }
+  TrainingEvaluator evaluator(worker.setup.config, *worker.setup.environment, worker.trainer->policies(),
+                              worker.setup.device);
+  options.evaluate = [&] { return evaluator.evaluate(); };
+  options.record = [&](std::int64_t iteration) { record_episode(worker, evaluator, iteration); };
   std::optional<SilenceWatch> watch;
   if (self.alone()) watch.emplace(arguments.launch.step_seconds());
   const TrainEnd end = wd::train(options, *worker.trainer, worker.run.get(), worker.checkpoints.get());

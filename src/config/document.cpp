@@ -265,7 +265,8 @@ bool parse_file(const std::string& path, Problems& problems, Node& out) {
   if (out.kind == Node::Kind::kNull) out.kind = Node::Kind::kMap;  // the file contains only comments
   if (out.is_map()) return true;
   problems.add(out.place, "",
-               "must hold the sections name, env, trainer, policy, saving, autoscale, not " + kind_name(out));
+               "must hold the sections name, env, trainer, policy, saving, eval, play, autoscale, not " +
+                   kind_name(out));
   return false;
 }
 

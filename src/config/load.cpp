@@ -154,8 +154,11 @@ class Loader {
     read_section(layer, "env", env);
     read_section(layer, "trainer", {describe_of(config_.trainer)});
     read_section(layer, "saving", {describe_of(config_.saving)});
+    read_section(layer, "eval", {describe_of(config_.eval)});
+    read_section(layer, "play", {describe_of(config_.play)});
     read_section(layer, "autoscale", {describe_of(config_.autoscale)});
-    const std::vector<std::string> sections = {"name", "env", "trainer", "policy", "saving", "autoscale"};
+    const std::vector<std::string> sections = {"name",   "env",  "trainer", "policy",
+                                               "saving", "eval", "play",    "autoscale"};
     for (const Node::Entry& entry : layer.tree.entries) {
       if (contains(sections, entry.key)) continue;
       const std::string near = problems_.full() ? "" : hint(entry.key, sections);
@@ -189,6 +192,8 @@ class Loader {
     add(access_.describe, "env.");
     add(describe_of(config_.trainer), "trainer.");
     add(describe_of(config_.saving), "saving.");
+    add(describe_of(config_.eval), "eval.");
+    add(describe_of(config_.play), "play.");
     add(describe_of(config_.autoscale), "autoscale.");
     for (const AlgorithmRow& row : algorithms()) {
       policy.algorithm = AlgorithmChoice::named(row.name);

@@ -71,6 +71,10 @@ void print_all(Printer& out, Config& config, const Describe& environment) {
   for (PolicySettings& policy : config.policies) print_policy(out, policy);
   out.heading(0, "saving");
   out.section(2, "saving", config::describe_of(config.saving));
+  out.heading(0, "eval");
+  out.section(2, "eval", config::describe_of(config.eval));
+  out.heading(0, "play");
+  out.section(2, "play", config::describe_of(config.play));
   out.heading(0, "autoscale");
   out.section(2, "autoscale", config::describe_of(config.autoscale));
 }

@@ -88,7 +88,10 @@ void TrainerSettings::describe(Fields& field) {
                "layer costs far less");
   field("max_seconds", max_seconds, {0, 1e9}, "stop after this time [s]; 0: no limit");
   field("stop_return", stop_return, {-1e30, 1e30},
-        "stop when the first policy's recent_return reaches this (docs/metrics.md)");
+        "stop when the first policy's return reaches this (docs/metrics.md)");
+  field.choice(
+      "stop_on", stop_on, {"training", "eval"},
+      "the return that stop_return and `best` use: recent_return, or that of evaluations (eval.every)");
   field("straggler_preempt", straggler_preempt, {0, 1},
         "several workers: once this fraction of them has finished its rollout, the others cut theirs short, "
         "but "
@@ -110,6 +113,23 @@ void SavingSettings::describe(Fields& field) {
   field("name", name, "folder within basedir");
   field("tag", tag, "folder within name");
   field("run_dir", run_dir, "this run's folder; empty: BASEDIR/NAME/TAG/ENV/DATE-TIME-SEED");
+}
+
+void EvalSettings::describe(Fields& field) {
+  field("every", every, {0, 1e9}, "iterations between evaluations, and one at the end; 0: none");
+  field("episodes", episodes, {1, 1e6}, "episodes per match");
+  field("seed", seed, TrainerSettings::kSeeds,
+        "seed of the episodes: every evaluation plays the same starts");
+  field("greedy", greedy, "policies take their most likely action");
+  field.choice("opponent", opponent, {"none", "random", "scripted"},
+               "play each role in turn against such opponents");
+  field.choice("device", device, {"same", "cpu"}, "same: the device of training");
+}
+
+void PlaySettings::describe(Fields& field) {
+  field("every", every, {0, 1e9},
+        "iterations between recorded episodes, RUN/rollouts/ITERATION.html; 0: none");
+  field("max_steps", max_steps, {1, 1e6}, "steps of an episode to record at most");
 }
 
 void AutoscaleSettings::describe(Fields& field) {

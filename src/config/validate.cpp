@@ -142,6 +142,15 @@ void check_sequences(Checks& check, const PolicySettings& policy) {
                  " steps of a rollout, trainer.train_batch_size / trainer.num_envs");
 }
 
+void check_evaluation(Checks& check) {
+  const EvalSettings& eval = check.config.eval;
+  if (check.config.trainer.stop_on == kStopOnEval && eval.every == 0)
+    check.fail("trainer.stop_on", "eval", "nothing is evaluated: set eval.every to a number of iterations");
+  if (eval.opponent != kOpponentNone && check.spec.roles.size() < 2)
+    check.fail("eval.opponent", eval.opponent == kOpponentRandom ? "random" : "scripted",
+               "the environment has one role, which has no opponent");
+}
+
 void check_policies(Checks& check) {
   const TrainerSettings& trainer = check.config.trainer;
   const TrainingShape shape{trainer.num_envs, trainer.rollout_steps(), check.spec.time_limit,
@@ -150,7 +159,7 @@ void check_policies(Checks& check) {
   for (const PolicySettings& policy : check.config.policies) {
     const std::string path = "policy." + policy.name;
     trains = trains || policy.to_train;
-    if (policy.name == kEnvironmentGroup || policy.name == kTimeGroup) {
+    if (policy.name == kEnvironmentGroup || policy.name == kEvaluationGroup || policy.name == kTimeGroup) {
       check.fail(
           path, "",
           "metrics are called " + policy.name + "/... already: choose another name, with roles: [...]");
@@ -182,6 +191,7 @@ void validate(const Spec& spec, Config& config, Problems& problems, Places& plac
   check_saving(check);
   check_observations(check);
   check_policies(check);
+  check_evaluation(check);
 }
 
 }  // namespace wd::config

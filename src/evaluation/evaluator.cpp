@@ -9,6 +9,7 @@
 #include "src/device/device.h"
 #include "src/replicas/random_play.h"
 #include "wd/error.h"
+#include "wd/heartbeat.h"
 #include "wd/trainer.h"
 #include "wd/weights.h"
 
@@ -37,11 +38,31 @@ struct Evaluator::Game {
   bool over() const { return std::accumulate(remaining.begin(), remaining.end(), 0) == 0; }
 };
 
-Evaluator::Evaluator(const Config& config, const Environment& environment, std::filesystem::path run,
+std::string_view word_of(Player player) {
+  static constexpr std::string_view kWords[] = {"trained", "random", "scripted"};
+  return kWords[static_cast<std::size_t>(player)];
+}
+
+std::vector<Match> matches_against(const Match& match, Player opponent) {
+  std::vector<Match> matches(match.players.size(), match);
+  for (std::size_t r = 0; r < matches.size(); ++r) {
+    matches[r].players.assign(match.players.size(), opponent);
+    matches[r].players[r] = Player::kTrained;
+  }
+  return matches;
+}
+
+WeightsSource weights_of(std::filesystem::path run) {
+  return [run = std::move(run)](Policy& policy, const PolicySettings& settings) {
+    load_weights(policy, run / "weights" / (settings.name + ".safetensors"));
+  };
+}
+
+Evaluator::Evaluator(const Config& config, const Environment& environment, WeightsSource weights,
                      Device device)
     : config_(config),
       environment_(environment),
-      run_(std::move(run)),
+      weights_(std::move(weights)),
       device_(device),
       spec_(environment.spec()) {}
 
@@ -55,7 +76,7 @@ void Evaluator::add_policy(Game& game, std::size_t role) {
   const PolicySettings& settings = config_.policies[static_cast<std::size_t>(config_.policy_of_role[role])];
   game.policies.emplace_back(Policy(game.trajectory.policies()[role], settings.model, static_cast<int>(role),
                                     game.seed, config_.trainer.chunk_rows, device_, precision()));
-  load_weights(*game.policies.back(), run_ / "weights" / (settings.name + ".safetensors"));
+  weights_(*game.policies.back(), settings);
 }
 
 void Evaluator::act_by_script(Game& game, std::size_t role) {
@@ -150,6 +171,7 @@ std::vector<Episode> Evaluator::play(const Match& match, Recorder* recorder) {
     recorder->add_frame(game.replicas, game.trajectory, true);
   }
   for (std::uint64_t step = 0; !game.over(); ++step) {
+    heartbeat::beat();
     for (std::size_t r = 0; r < spec_.roles.size(); ++r) act(game, r, step);
     game.replicas.step(game.trajectory.rows(0));
     count_step(game, episodes);

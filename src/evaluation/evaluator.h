@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <string_view>
 #include <vector>
 
 #include "src/evaluation/interval.h"
@@ -15,6 +17,9 @@
 namespace wd {
 
 enum class Player { kTrained, kRandom, kScripted };
+
+// "trained", "random" or "scripted".
+std::string_view word_of(Player player);
 
 // Where episodes start: as in training (for env.reset: random, as the first episodes of training did), or as
 // the match's own seed determines.
@@ -33,6 +38,15 @@ struct Match {
   std::uint32_t first_replica = 0;  // global id of the replica that plays the first episode
 };
 
+// One match per role: its trained policy against such opponents in all other roles.
+std::vector<Match> matches_against(const Match& match, Player opponent);
+
+// Gives a policy, which was made from these settings, its trained weights.
+using WeightsSource = std::function<void(Policy& policy, const PolicySettings& settings)>;
+
+// Reads weights/POLICY.safetensors of a run or a checkpoint.
+WeightsSource weights_of(std::filesystem::path run);
+
 // The result of one episode.
 struct Episode {
   int length = 0;
@@ -42,8 +56,8 @@ struct Episode {
 
 class Evaluator {
  public:
-  // The environment must outlive it. Reads weights/POLICY.safetensors of the run when a role needs it.
-  Evaluator(const Config& config, const Environment& environment, std::filesystem::path run, Device device);
+  // The configuration and the environment must outlive it.
+  Evaluator(const Config& config, const Environment& environment, WeightsSource weights, Device device);
 
   // Plays exactly match.episodes episodes. The number that each replica plays is fixed beforehand, because
   // taking the first ones to finish would favor short episodes. Actions, and what an environment draws after
@@ -65,7 +79,7 @@ class Evaluator {
 
   const Config& config_;
   const Environment& environment_;
-  std::filesystem::path run_;
+  WeightsSource weights_;
   Device device_;
   Spec spec_;
 };

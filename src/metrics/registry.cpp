@@ -65,6 +65,15 @@ constexpr std::array kMetrics{
     Metric{kEnvironmentGroup, "FIELD", Reduce::kMean,
            "the environment's own statistics at the end of episodes (`wdtrain envs NAME` lists them)"},
 
+    Metric{kEvaluationGroup, "ROLE/return", Reduce::kMean,
+           "mean return of the evaluation's episodes: sum of rewards, mean over the role's agents; only in "
+           "lines of iterations that were evaluated (eval.every)"},
+    Metric{kEvaluationGroup, "ROLE/return_low", Reduce::kMean, "lower end of its 95 % interval"},
+    Metric{kEvaluationGroup, "ROLE/return_high", Reduce::kMean, "upper end of its 95 % interval"},
+    Metric{kEvaluationGroup, "length", Reduce::kMean, "mean length of these episodes; without eval.opponent"},
+    Metric{kEvaluationGroup, "env/FIELD", Reduce::kMean,
+           "the environment's own statistics at their end; without eval.opponent"},
+
     Metric{kTimeGroup, "wall_s", Reduce::kMax, "time since the start of training [s]"},
     Metric{kTimeGroup, "environment_s", Reduce::kMax,
            "time for stepping replicas [s]; null if whole rollouts are replayed (trainer.cuda_graphs)"},
@@ -72,6 +81,8 @@ constexpr std::array kMetrics{
     Metric{kTimeGroup, "update_s", Reduce::kMax, "time for returns and optimizer steps [s]"},
     Metric{kTimeGroup, "checkpoint_s", Reduce::kMax,
            "time that training waited for checkpoints, which are written in the background [s]"},
+    Metric{kTimeGroup, "evaluation_s", Reduce::kMax,
+           "time for evaluations and recorded episodes (eval.every, play.every) [s]"},
     Metric{kTimeGroup, "other_s", Reduce::kMax, "time for everything else [s]"},
     Metric{kTimeGroup, "collective_s", Reduce::kMax,
            "time for collective operations, most of it waiting for the slowest worker; on GPUs only those on "
@@ -82,6 +93,18 @@ constexpr std::array kMetrics{
     Metric{kTimeGroup, "agent_steps_per_s", Reduce::kSum, "agent steps per second"},
 };
 
+// "tagger/return" is declared as "ROLE/return", "env/tags" as "env/FIELD".
+std::string_view evaluated(std::string_view name) {
+  if (name.starts_with("env/")) return "env/FIELD";
+  const std::size_t slash = name.find('/');
+  for (const Metric& metric : kMetrics) {
+    if (metric.group == kEvaluationGroup && slash != std::string_view::npos &&
+        metric.name.starts_with("ROLE/") && metric.name.substr(4) == name.substr(slash))
+      return metric.name;
+  }
+  return name;
+}
+
 // Splits "GROUP/name/head" into its group and its name.
 std::pair<std::string_view, std::string_view> split(std::string_view logged) {
   const std::size_t first = logged.find('/');
@@ -89,6 +112,7 @@ std::pair<std::string_view, std::string_view> split(std::string_view logged) {
   const std::string_view group = logged.substr(0, first), rest = logged.substr(first + 1);
   if (group == kEnvironmentGroup) return {group, "FIELD"};
   if (group == kTimeGroup) return {group, rest};
+  if (group == kEvaluationGroup) return {group, evaluated(rest)};
   return {kPolicy, rest.substr(0, rest.find('/'))};
 }
 

@@ -121,6 +121,19 @@ std::string inside_script(std::string json) {
 
 }  // namespace
 
+Rollout rollout_of(const Environment& environment, const std::string& run) {
+  return {std::string(environment.name()), run, WD_VERSION, environment.spec(), environment.layout(), {}};
+}
+
+void record(Evaluator& evaluator, const Match& match, int max_steps, Rollout& rollout) {
+  Recorder recorder(max_steps);
+  evaluator.play(match, &recorder);
+  std::vector<std::string> players;
+  for (const Player player : match.players) players.emplace_back(word_of(player));
+  for (EpisodeRecord& episode : recorder.episodes())
+    rollout.episodes.push_back({players, std::move(episode)});
+}
+
 std::string rollout_json(const Rollout& rollout) { return description(rollout, lists).dump() + "\n"; }
 
 std::string rollout_page(const Rollout& rollout) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "src/evaluation/evaluator.h"
 #include "src/evaluation/recorder.h"
 
 namespace wd {
@@ -20,6 +21,12 @@ struct Rollout {
   StateLayout layout;
   std::vector<Episode> episodes;
 };
+
+// An empty recording of a run's environment.
+Rollout rollout_of(const Environment& environment, const std::string& run);
+
+// Plays the match and adds the first episode of each replica, at most max_steps steps of it.
+void record(Evaluator& evaluator, const Match& match, int max_steps, Rollout& rollout);
 
 // {"env", "run", "roles", "fields", "drawing", "episodes"}: numbers as lists, [frame or step][agent].
 std::string rollout_json(const Rollout& rollout);

@@ -53,6 +53,9 @@ class Session {
   }
   TrainEnd reason_to_stop();
   void report();
+  void evaluate();
+  void record();
+  bool judged_good();
   bool save_weights();
   bool save_checkpoint();
   bool save_checkpoint(Snapshot snapshot);
@@ -77,6 +80,9 @@ class Session {
   Clock::time_point saved_ = Clock::now();  // when the newest checkpoint was begun
   bool save_by_time_ = false;               // the same on all ranks: decided by rank 0's clock
   double checkpoint_seconds_ = 0.0;         // time that training waited for checkpoints since the last report
+  double evaluation_seconds_ = 0.0;         // the same for evaluations and recordings
+  Evaluation evaluation_{{}, std::nan("")};  // rank 0's: the newest
+  bool evaluated_ = false;                   // since the last report
 };
 
 Progress Session::progress() const {
@@ -109,12 +115,41 @@ TrainEnd Session::reason_to_stop() {
 void Session::report() {
   MetricsRow row = trainer_.take_metrics();
   row.add("time/checkpoint_s", checkpoint_seconds_);
+  row.add("time/evaluation_s", evaluation_seconds_);
   if (run_ != nullptr) {
+    if (std::exchange(evaluated_, false))
+      for (const auto& [name, value] : evaluation_.values) row.add(name, value);
     run_->log(row);
     run_->display(progress());
   }
   reported_ = trainer_.counts().iteration;
-  checkpoint_seconds_ = 0.0;
+  checkpoint_seconds_ = evaluation_seconds_ = 0.0;
+}
+
+// The other ranks go on and wait for rank 0 in the next rollout or update.
+void Session::evaluate() {
+  trainer_.check();
+  if (run_ == nullptr) return;
+  const Clock::time_point start = Clock::now();
+  evaluation_ = options_.evaluate();
+  evaluation_seconds_ += seconds_since(start);
+  evaluated_ = true;
+}
+
+void Session::record() {
+  const Clock::time_point start = Clock::now();
+  options_.record(trainer_.counts().iteration);
+  evaluation_seconds_ += seconds_since(start);
+}
+
+// Whether the evaluation reached stop_return. All ranks.
+bool Session::judged_good() {
+  const TrainerSettings& trainer = config_.trainer;
+  if (trainer.stop_on != kStopOnEval || !trainer.stop_return) return false;
+  const at::Tensor good = at::zeros({1}, at::kLong);
+  if (run_ != nullptr) good.fill_(evaluation_.judged_return >= *trainer.stop_return ? 1 : 0);
+  trainer_.group().all_reduce(good, ReduceOp::kMax);
+  return good.item<std::int64_t>() != 0;
 }
 
 // Returns false if a file could not be written; the run's log says why.
@@ -148,7 +183,8 @@ bool Session::save_checkpoint(Snapshot snapshot) {
   info.environment = config_.name;
   info.seed = static_cast<std::uint64_t>(config_.trainer.seed);
   info.config_hash = config_hash(run_->config());
-  info.mean_return = trainer_.return_known() ? trainer_.mean_return(0) : std::nan("");
+  const double trained = trainer_.return_known() ? trainer_.mean_return(0) : std::nan("");
+  info.mean_return = config_.trainer.stop_on == kStopOnEval ? evaluation_.judged_return : trained;
   info.offsets = run_->offsets();
   return checkpoints_->save(std::move(snapshot), info, run_->config(), run_->growing_files());
 }
@@ -234,7 +270,15 @@ TrainEnd Session::go_on_to_the_end() {
     if (complete) tell(profiler_.after(trainer_));
     if (due(config_.trainer.canary_freq)) trainer_.check_ranks_agree();
     if (!complete) break;
-    if (due(saving.metrics_log_freq)) report();
+    const bool last = !end_of_training.reason.empty();
+    if (due(config_.eval.every) || (last && config_.eval.every > 0)) {
+      evaluate();
+      report();
+      if (!last && judged_good()) end_of_training = {"stop_return"};
+    } else if (due(saving.metrics_log_freq)) {
+      report();
+    }
+    if (run_ != nullptr && due(config_.play.every)) record();
     // A full disk must not end training: only the last weights and the last checkpoint determine success.
     if (due(saving.model_params_save_freq)) save_weights();
     if (due(saving.checkpoint_freq) || save_by_time_) save_checkpoint();

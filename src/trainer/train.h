@@ -3,6 +3,8 @@
 
 #include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "src/run/run.h"
 #include "src/worker/fault.h"
@@ -15,10 +17,20 @@ namespace wd {
 // has not.
 std::string finished(const Config& config, const Trainer& trainer);
 
+// What an evaluation found.
+struct Evaluation {
+  std::vector<std::pair<std::string, double>> values;  // metrics
+  double judged_return = 0.0;                          // for trainer.stop_on: eval
+};
+
 struct TrainOptions {
   const Config& config;
   // Called after every iteration. A result other than 0 is a signal, and ends training in good order.
   std::function<int()> interrupted = {};
+  // Evaluates the policies as they are. Called on rank 0 every config.eval.every iterations.
+  std::function<Evaluation()> evaluate = {};
+  // Records episodes of the policies as they are. Called on rank 0 every config.play.every iterations.
+  std::function<void(std::int64_t iteration)> record = {};
   Fault fault = {};  // for tests
   // Fail on any allocation, copy or wait of the loop after warm-up (docs/architecture.md).
   bool strict_device = false;

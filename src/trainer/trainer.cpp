@@ -339,8 +339,9 @@ double Trainer::mean_return(std::size_t policy) const { return impl_->episodes.w
 bool Trainer::return_known() const { return impl_->episodes.window(0).full(); }
 
 bool Trainer::return_reached() const {
-  const auto& wanted = impl_->config.trainer.stop_return;
-  return wanted && return_known() && mean_return(0) >= *wanted;
+  const TrainerSettings& trainer = impl_->config.trainer;
+  const auto& wanted = trainer.stop_return;
+  return wanted && trainer.stop_on == kStopOnTraining && return_known() && mean_return(0) >= *wanted;
 }
 
 }  // namespace wd

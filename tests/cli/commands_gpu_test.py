@@ -55,6 +55,19 @@ def test_eval(trained):
     assert result["episodes"] == 50
 
 
+def evaluated(folder, *settings):
+    """A training with graphs, evaluated and recorded in between or not."""
+    output("--env", "tag_gridworld", "--device", DEVICE, "--num_envs", 16, "--train_batch_size", 160, "--quiet", "--total_steps", 960,
+           "--strict_device", "--run_dir", folder, *settings)
+    return folder
+
+
+def test_evaluations_and_recordings_during_training(tmp_path):
+    folder = evaluated(tmp_path / "run", "--set", "eval.every=2", "--set", "eval.episodes=20", "--set", "play.every=3")
+    assert [row["iteration"] for row in rows(folder) if row.get("eval/tagger/return") is not None] == [2, 4, 6]
+    assert sorted(page.name for page in (folder / "rollouts").iterdir()) == ["iteration_3.html", "iteration_6.html"]
+
+
 def test_trace(tmp_path):
     (tmp_path / "in.json").write_text(json.dumps({"actions": []}))
     output("trace", "--script", tmp_path / "in.json", "--out", tmp_path / "out.json", "--env", "cartpole")

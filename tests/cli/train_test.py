@@ -64,17 +64,19 @@ def documented_metrics():
 def test_every_documented_metric_is_logged_and_no_other(tmp_path):
     output("--env", "tag_continuous", "--device", "cpu", "--run_dir", tmp_path / "run", "--quiet", "--num_envs", 8,
            "--set", "env.num_runners=4", "--set", "env.episode_length=20", "--train_batch_size", 400, "--total_steps", 800,
-           "--set", "saving.metrics_log_freq=1", "--set", "policy={tagger: {algorithm: PPO}, runner: {algorithm: A2C}}")
+           "--set", "saving.metrics_log_freq=1", "--set", "policy={tagger: {algorithm: PPO}, runner: {algorithm: A2C}}",
+           "--set", "eval.every=2")
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     assert [line["env_steps"] for line in lines] == [400, 800]
     expected = set()
     for name in documented_metrics():
-        names = {"env/FIELD": ["env/tags", "env/survival"]}.get(name, [name])
+        names = [name.replace("FIELD", field) for field in ("tags", "survival")] if "FIELD" in name else [name]
         if "action_std_over" in name:
             names = [f"{name}/{head}" for head in ("acceleration", "turn")]
-        expected |= {n.replace("POLICY", policy) for n in names for policy in ("tagger", "runner")}
-    assert set(lines[0]) == expected
+        expected |= {re.sub("POLICY|ROLE", of, n) for n in names for of in ("tagger", "runner")}
+    assert set(lines[0]) == {name for name in expected if not name.startswith("eval/")}
     last = lines[-1]
+    assert set(last) == expected
     assert all(value is not None for value in last.values())
     assert 0 < last["env/survival"] <= 20
     assert last["tagger/reward_min"] <= last["tagger/reward_mean"] <= last["tagger/reward_max"]

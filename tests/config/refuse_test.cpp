@@ -168,7 +168,8 @@ TEST_F(Refuse, NamesAndOptions) {
   EXPECT_EQ(refusal("name: chaes"), "a.yaml:1:7: no environment \"chaes\"; did you mean \"chase\"?");
   EXPECT_EQ(refusal("name: ../x"), "a.yaml:1:7: name = ../x: must be the name of an environment");
   EXPECT_EQ(refusal("- a"),
-            "a.yaml:1:1: must hold the sections name, env, trainer, policy, saving, autoscale, not a list");
+            "a.yaml:1:1: must hold the sections name, env, trainer, policy, saving, eval, play, autoscale, "
+            "not a list");
   EXPECT_THROW(load({}), ConfigError);
   EXPECT_THROW(load({.env = "chase", .file = "missing.yaml"}), ConfigError);
   EXPECT_THROW(load({.env = "chase", .file = "/"}), ConfigError);

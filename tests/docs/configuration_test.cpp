@@ -60,7 +60,8 @@ std::string policy_table() {
 std::string tables() {
   return table("env, beside the environment's own parameters", EnvSettings{}) +
          table("trainer", TrainerSettings{}) + policy_table() + table("policy.NAME.model", ModelSettings{}) +
-         table("saving", SavingSettings{}) + table("autoscale", AutoscaleSettings{}) + "\n";
+         table("saving", SavingSettings{}) + table("eval", EvalSettings{}) + table("play", PlaySettings{}) +
+         table("autoscale", AutoscaleSettings{}) + "\n";
 }
 
 TEST(Configuration, TheDocumentedKeysAreThoseOfTheCode) {

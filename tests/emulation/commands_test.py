@@ -10,7 +10,7 @@ os.environ["WDTRAIN"] = str(pathlib.Path(os.environ["WD_BUILD_DIR"]) / "wdtrain_
 
 from checkpoint.runs import left  # noqa: E402
 from cli.commands_gpu_test import *  # noqa: E402, F403
-from cli.commands_gpu_test import rows, summary  # noqa: E402
+from cli.commands_gpu_test import evaluated, rows, summary  # noqa: E402
 from cli.program import output, wdtrain  # noqa: E402
 from launcher.nvml import driver  # noqa: E402, F401
 
@@ -38,6 +38,12 @@ def test_two_workers_learn_what_one_learns(tmp_path, graphs):
     assert len(one) == 8 and len(one[-1]) > 20
     for a, b in zip(one, two, strict=True):
         assert a == pytest.approx(b, rel=1e-3, abs=1e-4)
+
+
+def test_evaluations_change_no_bit_of_training(tmp_path):
+    plain = evaluated(tmp_path / "plain")
+    often = evaluated(tmp_path / "often", "--set", "eval.every=1", "--set", "eval.episodes=10", "--set", "play.every=2")
+    assert (plain / "weights" / "tagger.safetensors").read_bytes() == (often / "weights" / "tagger.safetensors").read_bytes()
 
 
 def test_two_workers_resume_exactly(tmp_path):

@@ -2,6 +2,7 @@
 // known solutions.
 #include <gtest/gtest.h>
 
+#include "src/evaluation/training_evaluator.h"
 #include "tests/learn/learned.h"
 
 namespace wd {
@@ -82,6 +83,13 @@ INSTANTIATE_TEST_SUITE_P(, Games,
                          ::testing::Values(std::pair{"A2C", std::string("algorithm: A2C, ")},
                                            std::pair{"PPO", kPpo}),
                          [](const auto& info) { return info.param.first; });
+
+TEST(TrainingEvaluator, SaysAtOnceThatAGameHasNoScriptedPlayer) {
+  const Experiment setup = make_setup("pennies", {"trainer.num_envs=2", "trainer.train_batch_size=4",
+                                                  "eval.every=1000", "eval.opponent=scripted"});
+  const std::vector<Policy> none;
+  EXPECT_THROW(TrainingEvaluator(setup.config, *setup.environment, none, {}), UsageError);
+}
 
 }  // namespace
 }  // namespace wd

@@ -1,0 +1,37 @@
+// training_evaluator.h: evaluates policies while they are trained.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "src/evaluation/evaluator.h"
+#include "src/trainer/train.h"
+
+namespace wd {
+
+// Plays with copies of the policies' current weights and with random numbers of its own, so training does not
+// depend on it.
+class TrainingEvaluator {
+ public:
+  // The arguments must outlive it. Throws UsageError if eval.opponent is scripted and the environment has no
+  // scripted player.
+  TrainingEvaluator(const Config& config, const Environment& environment, const std::vector<Policy>& policies,
+                    Device device);
+
+  // Plays eval.episodes episodes per match.
+  Evaluation evaluate();
+
+  Evaluator& evaluator() { return evaluator_; }
+  // All players trained.
+  Match match() const;
+
+ private:
+  // The mean return of the first policy's agents.
+  double judged(const std::vector<double>& return_of_role) const;
+
+  const Config& config_;
+  Spec spec_;
+  Evaluator evaluator_;
+};
+
+}  // namespace wd
