@@ -11,7 +11,7 @@
 namespace wd::run {
 namespace {
 
-constexpr int kDefaultWidth = 80;
+constexpr int kDefaultWidth = 80, kDefaultHeight = 24;
 
 // Returns the variable's value, or an empty string if it is not set.
 std::string_view environment(const char* name) {
@@ -32,6 +32,12 @@ int terminal_width(int descriptor) {
   winsize size{};
   if (::ioctl(descriptor, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kDefaultWidth;
   return size.ws_col;
+}
+
+int terminal_height(int descriptor) {
+  winsize size{};
+  if (::ioctl(descriptor, TIOCGWINSZ, &size) != 0 || size.ws_row == 0) return kDefaultHeight;
+  return size.ws_row;
 }
 
 bool takes_output(int descriptor, int milliseconds) {

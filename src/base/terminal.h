@@ -14,6 +14,9 @@ bool shows_colours(int descriptor);
 // Current number of columns, or 80 if the terminal does not report it.
 int terminal_width(int descriptor);
 
+// Current number of rows, or 24 if the terminal does not report it.
+int terminal_height(int descriptor);
+
 // Returns whether a write would not block, now or within this time: a terminal may be stopped with Ctrl-S,
 // and the reader of a pipe may pause. A pipe without a reader counts as accepting output, because the write
 // fails at once.

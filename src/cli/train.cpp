@@ -128,7 +128,11 @@ int run_training(const TrainArguments& arguments, TrainingWorker& worker) {
     // Keep ignoring it, as nohup requires.
     if (std::signal(signal, remember) == SIG_IGN) std::signal(signal, SIG_IGN);
   }
-  TrainOptions options{worker.setup.config, [] { return static_cast<int>(received); }};
+  TrainOptions options{worker.setup.config};
+  options.interrupted = [&worker] {
+    if (received != 0 && worker.run) worker.run->leave_display();  // remember() has written below it
+    return static_cast<int>(received);
+  };
   options.strict_device = arguments.strict_device;
   if (!arguments.fault.empty()) {
     const Fault fault = parse_fault(arguments.fault);

@@ -1,4 +1,4 @@
-// display.cpp: the progress line that users watch.
+// display.cpp: the progress line that users watch, and the table below it.
 #include "src/run/display.h"
 
 #include <unistd.h>
@@ -9,13 +9,14 @@
 
 #include "src/base/terminal.h"
 #include "src/report/format.h"
+#include "src/run/live_table.h"
 #include "wd/error.h"
 
 namespace wd::run {
 namespace {
 
 constexpr double kRedrawSeconds = 0.1;
-constexpr std::string_view kSeparator = " | ";
+constexpr std::string_view kSeparator = " | ", kReturn = "return";
 constexpr std::size_t kMaxWaiting = std::size_t{1} << 14;  // [bytes], more than a hundred lines
 
 // Resident memory of this process; 0 if Linux does not report it.
@@ -33,7 +34,7 @@ std::string steps_text(const Progress& progress, std::int64_t total_steps) {
 }
 
 std::string return_text(const Progress& progress) {
-  std::string text = "return";
+  std::string text(kReturn);
   for (const auto& [policy, value] : progress.mean_return) text += ' ' + policy + ' ' + format_return(value);
   return text;
 }
@@ -104,24 +105,53 @@ void Display::draw(const Progress& progress, bool ended) {
 
   if (!live_) return out_.write(fit_line(std::move(fields), std::string::npos) + '\n');
   out_.flush();
-  if (!out_.is_empty()) return;  // a stopped terminal gets no more than the line in which it stopped
-  // One column stays free, because a character in the last one makes some terminals wrap.
-  const auto columns = static_cast<std::size_t>(std::max(terminal_width(options_.descriptor) - 1, 0));
-  const std::string line = fit_line(std::move(fields), columns);
-  out_.write(erasure(columns + 1) + line);
-  drawn_columns_ = line.size();
+  if (!out_.is_empty()) return;  // a stopped terminal gets no more than what it showed when it stopped
+  const std::vector<std::string> lines = live_lines(std::move(fields), progress);
+  std::string text = erasure(static_cast<std::size_t>(std::max(terminal_width(options_.descriptor), 0)));
+  drawn_columns_.clear();
+  for (const std::string& line : lines) {
+    text += (drawn_columns_.empty() ? "" : "\r\n") + line;
+    drawn_columns_.push_back(line.size());
+  }
+  out_.write(text);
   line_open_ = true;
 }
 
-// A terminal that has become narrower has wrapped the current line to several rows.
+// The progress line, and the table if the terminal is wide and high enough. One column stays free, because a
+// character in the last one makes some terminals wrap.
+std::vector<std::string> Display::live_lines(std::vector<DisplayField> fields,
+                                             const Progress& progress) const {
+  const auto columns = static_cast<std::size_t>(std::max(terminal_width(options_.descriptor) - 1, 0));
+  std::vector<std::string> lines;
+  if (row_ && !progress.mean_return.empty() && columns >= kLiveTableColumns) {
+    std::vector<std::string> policies;
+    for (const auto& [policy, value] : progress.mean_return) policies.push_back(policy);
+    lines = live_table(*row_, policies);
+    // Messages above the table stay visible.
+    constexpr std::size_t kFreeRows = 4;
+    if (lines.size() + 1 + kFreeRows > static_cast<std::size_t>(terminal_height(options_.descriptor)))
+      lines.clear();
+  }
+  if (!lines.empty()) {
+    std::erase_if(fields, [](const DisplayField& field) { return field.text.starts_with(kReturn); });
+  }
+  lines.insert(lines.begin(), fit_line(std::move(fields), columns));
+  return lines;
+}
+
+// A terminal that has become narrower has wrapped the lines on the screen to several rows.
 std::string Display::erasure(std::size_t columns) const {
-  const std::size_t rows = line_open_ && columns > 0 ? (drawn_columns_ + columns - 1) / columns : 1;
+  std::size_t rows = 0;
+  if (line_open_ && columns > 0) {
+    for (const std::size_t drawn : drawn_columns_)
+      rows += std::max<std::size_t>((drawn + columns - 1) / columns, 1);
+  }
   return rows < 2 ? kEraseLine : concat("\r\x1b[", rows - 1, "A\x1b[J");
 }
 
 void Display::make_room() {
   if (line_open_) out_.write(erasure(static_cast<std::size_t>(terminal_width(options_.descriptor))));
-  drawn_columns_ = 0;
+  drawn_columns_.clear();
 }
 
 }  // namespace wd::run

@@ -191,6 +191,7 @@ void Run::write_config(std::string_view yaml) {
 const std::string& Run::config() const { return parts_->config; }
 
 void Run::log(const MetricsRow& row) {
+  parts_->display.measured(row);
   parts_->restore_folder();
   const bool kept = parts_->attempt(kMetricsName, [&] {
     if (!parts_->metrics) parts_->metrics.emplace(parts_->folder / kMetricsName);
@@ -214,6 +215,8 @@ void Run::display(const Progress& progress) {
 }
 
 void Run::make_room() { parts_->display.make_room(); }
+
+void Run::leave_display() { parts_->display.leave(); }
 
 bool Run::save_weights(std::string_view policy, std::span<const TensorView> tensors,
                        const TensorMetadata& metadata) {

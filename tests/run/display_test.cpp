@@ -57,17 +57,17 @@ void open_pipe(Ends& ends) {
   ends.write_end = both[1];
 }
 
-void set_columns(const Ends& ends, unsigned short columns) {
-  winsize size{.ws_row = 24, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
+void set_columns(const Ends& ends, unsigned short columns, unsigned short rows = 24) {
+  winsize size{.ws_row = rows, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
   ASSERT_EQ(::ioctl(ends.write_end, TIOCSWINSZ, &size), 0);
 }
 
-void open_terminal(Ends& ends, unsigned short columns) {
+void open_terminal(Ends& ends, unsigned short columns, unsigned short rows = 24) {
   ends.read_end = ::posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK);
   ASSERT_EQ(::grantpt(ends.read_end), 0);
   ASSERT_EQ(::unlockpt(ends.read_end), 0);
   ends.write_end = ::open(::ptsname(ends.read_end), O_RDWR | O_NOCTTY);
-  set_columns(ends, columns);
+  set_columns(ends, columns, rows);
   ::setenv("TERM", "xterm", 1);
 }
 
@@ -150,6 +150,68 @@ TEST(Display, FitsAnyWidth) {
     ASSERT_GE(line.size(), erase);
     EXPECT_LT(line.size() - erase, columns);
   }
+}
+
+MetricsRow row_at(std::int64_t iteration) {
+  MetricsRow row(
+      {.iteration = iteration, .env_steps = iteration * 10'000, .agent_steps = iteration * 50'000});
+  row.add("tagger/recent_return", 12.306);
+  row.add("time/update_s", 1.0);
+  return row;
+}
+
+TEST(Display, AWideTerminalShowsATable) {
+  Ends ends;
+  open_terminal(ends, 120);
+  Display display({.descriptor = ends.write_end});
+  display.measured(row_at(1));
+  display.show(progress_at(1));
+  const std::string first = ends.text();
+  EXPECT_THAT(first, StartsWith("\r\x1b[Kiteration 1 | 10.0k steps"));
+  EXPECT_THAT(first, HasSubstr("\r\n  policy    return"));
+  EXPECT_THAT(first, HasSubstr("\r\n  tagger    12.306"));
+  EXPECT_THAT(first, EndsWith("\r\n  time: update 100 %"));
+  EXPECT_THAT(first, Not(HasSubstr("| return"))) << "is in the table";
+  display.show(progress_at(2));
+  EXPECT_THAT(ends.text(), StartsWith("\r\x1b[4A\x1b[Jiteration 2"))
+      << "from the table's last line to the first";
+  display.make_room();
+  EXPECT_EQ(ends.text(), "\r\x1b[4A\x1b[J");
+  display.end(progress_at(3));
+  EXPECT_THAT(ends.text(),
+              testing::AllOf(StartsWith("\r\x1b[Kiteration 3"), EndsWith("time: update 100 %\r\n")));
+}
+
+TEST(Display, LeavesATableBelowWhichSomethingWasWritten) {
+  Ends ends;
+  open_terminal(ends, 120);
+  Display display({.descriptor = ends.write_end});
+  display.measured(row_at(1));
+  display.show(progress_at(1));
+  static_cast<void>(ends.text());
+  display.leave();
+  display.show(progress_at(2));
+  EXPECT_THAT(ends.text(), StartsWith("\r\x1b[Kiteration 2"));
+}
+
+TEST(Display, ANarrowOrLowTerminalShowsTheLineOnly) {
+  for (const auto& [columns, rows] : {std::pair<unsigned short, unsigned short>{100, 24}, {120, 8}}) {
+    Ends ends;
+    open_terminal(ends, columns, rows);
+    Display display({.descriptor = ends.write_end});
+    display.measured(row_at(1));
+    display.show(progress_at(1));
+    EXPECT_THAT(ends.text(), testing::AllOf(HasSubstr("| return tagger 12.31"), Not(HasSubstr("policy"))));
+  }
+}
+
+TEST(Display, APipeGetsNoTable) {
+  Ends ends;
+  open_pipe(ends);
+  Display display({.descriptor = ends.write_end});
+  display.measured(row_at(1));
+  display.show(progress_at(1));
+  EXPECT_THAT(ends.text(), Not(HasSubstr("policy")));
 }
 
 TEST(Display, DumbTerminalGetsPlainLines) {

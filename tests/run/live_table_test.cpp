@@ -1,0 +1,63 @@
+// live_table_test.cpp: the table that a wide terminal shows below the progress line.
+#include "src/run/live_table.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+namespace wd::run {
+namespace {
+
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+using testing::SizeIs;
+
+MetricsRow measured() {
+  MetricsRow row({.iteration = 3, .env_steps = 300, .agent_steps = 600});
+  row.add("tagger/recent_return", 12.306);
+  row.add("tagger/episode_length", 250.04);
+  row.add("tagger/entropy", 2.0794);
+  row.add("tagger/approx_kl", 0.00012);
+  row.add("tagger/explained_variance", 0.0);
+  row.add("tagger/total_loss", -0.25);
+  row.add("tagger/grad_norm", 1.5e6);
+  row.add("tagger/learning_rate", 0.001);
+  row.add("runner/recent_return", std::nan(""));
+  row.add("time/environment_s", 0.2);
+  row.add("time/inference_s", 0.1);
+  row.add("time/update_s", 0.696);
+  row.add("time/checkpoint_s", 0.0);
+  row.add("time/other_s", 0.004);
+  return row;
+}
+
+TEST(LiveTable, OneLineAPolicyAndTheSplitOfTime) {
+  EXPECT_THAT(
+      live_table(measured(), {"tagger", "runner"}),
+      ElementsAre("  policy    return    length   entropy        KL    ex.var      loss grad norm      rate",
+                  "  tagger    12.306     250.0     2.079   1.2e-04    0.0000   -0.2500     1.50M    0.0010",
+                  "  runner         -         -         -         -         -         -         -         -",
+                  "  time: environment 20 %, inference 10 %, update 70 %"));
+}
+
+TEST(LiveTable, ReplayedRolloutsHaveOneTime) {
+  MetricsRow row({});
+  row.add("time/environment_s", std::nan(""));
+  row.add("time/inference_s", std::nan(""));
+  row.add("time/update_s", 3.0);
+  row.add("time/rollout_mean_s", 1.0);
+  EXPECT_EQ(live_table(row, {"a"}).back(), "  time: rollout 25 %, update 75 %");
+}
+
+TEST(LiveTable, NothingMeasuredYet) { EXPECT_THAT(live_table(MetricsRow({}), {"a"}), SizeIs(2)); }
+
+TEST(LiveTable, LongNamesAreCut) {
+  MetricsRow row = measured();
+  EXPECT_THAT(live_table(row, {std::string(64, 'x'), "tagger"}),
+              Each(testing::Property(&std::string::size, testing::Le(std::size_t{kLiveTableColumns}))));
+}
+
+}  // namespace
+}  // namespace wd::run
