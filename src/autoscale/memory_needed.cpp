@@ -3,9 +3,14 @@
 #include "src/autoscale/memory_needed.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+#include <vector>
 
 #include "src/base/host_memory.h"
 #include "src/config/role_names.h"
+#include "src/device/device.h"
 #include "src/nets/network.h"
 #include "src/report/format.h"
 #include "src/report/plain_error.h"
@@ -19,6 +24,41 @@ std::string amount(double bytes) {
   return run::format_bytes(static_cast<std::uint64_t>(std::min(bytes, 0x1p62)));
 }
 
+// The memory of one worker's share of this machine, or none if it is not known.
+std::optional<Allowance> room(const Job& job) {
+  if (job.device.is_cuda()) {
+    const std::optional<GpuMemory> memory = gpu_memory();
+    return memory ? std::optional(Allowance{memory->total, "the GPU"}) : std::nullopt;
+  }
+  const std::vector<Allowance> allowances = memory_allowances(machine_memory());
+  if (allowances.empty()) return {};
+  Allowance least = *std::ranges::min_element(allowances, {}, &Allowance::bytes);
+  least.bytes /= static_cast<std::uint64_t>(job.local_workers);
+  if (job.local_workers > 1) least.source += concat(", for each of ", job.local_workers, " workers");
+  return least;
+}
+
+double field_bytes(const BufferField& field, const PolicyLayout& policy) {
+  const BufferField::Form form = field.form(policy);
+  if (form.shape.empty()) return 0.0;
+  double bytes = static_cast<double>(at::elementSize(form.type));
+  for (const std::int64_t n : form.shape) bytes *= static_cast<double>(n);
+  return bytes;
+}
+
+std::string parts_text(const MemoryNeeded& needed) {
+  std::array<std::pair<const char*, double>, 5> parts{{{"observations", needed.observations},
+                                                       {"other buffers", needed.other_buffers},
+                                                       {"replicas", needed.replicas},
+                                                       {"networks", needed.networks},
+                                                       {"minibatches", needed.minibatches}}};
+  std::ranges::stable_sort(parts, std::greater(), &std::pair<const char*, double>::second);
+  std::string text;
+  for (const auto& [name, bytes] : parts)
+    if (bytes > 0.0) text += concat(text.empty() ? "" : ", ", name, ' ', amount(bytes));
+  return text;
+}
+
 }  // namespace
 
 double rollout_bytes(const Config& config, const Environment& environment, double steps, double replicas) {
@@ -30,35 +70,68 @@ double rollout_bytes(const Config& config, const Environment& environment, doubl
 MemoryNeeded memory_needed(const Config& config, const Environment& environment, int world_size) {
   constexpr double kCopies = 4 * sizeof(float);  // weights, gradients, two moments
   const TrainerSettings& trainer = config.trainer;
+  const auto steps = static_cast<double>(trainer.rollout_steps());
+  const double replicas = static_cast<double>(trainer.num_envs) / world_size;
   MemoryNeeded needed;
-  needed.rollouts = rollout_bytes(config, environment, static_cast<double>(trainer.rollout_steps()),
-                                  static_cast<double>(trainer.num_envs) / world_size);
+  needed.replicas = replicas * environment.layout().block_bytes;
   const auto layouts = policy_layouts(environment.spec(), policy_names(config), config.policy_of_role,
                                       trainer.storage(), state_sizes(config));
   for (std::size_t p = 0; p < layouts.size(); ++p) {
+    const AlgorithmSettings& algorithm = *config.policies[p].algorithm;
+    for (const BufferField& field : buffer_fields()) {
+      const double bytes = field_bytes(field, layouts[p]) * replicas;
+      if (field.tensor == &PolicyBuffers::observation && !(is_shared(field, layouts[p]) && p > 0))
+        needed.observations += bytes * (steps + 1.0);
+      if (field.row != nullptr && algorithm.copies_minibatches())
+        needed.minibatches += bytes * steps / static_cast<double>(algorithm.min_batch());
+    }
     const ActorCritic nets = make_networks(layouts[p], config.policies[p].model, {}, kFp32);
     for (const Network* const net : {nets.actor.get(), nets.critic.get()})
       if (net != nullptr) needed.networks += kCopies * static_cast<double>(net->num_parameters());
   }
+  needed.other_buffers =
+      rollout_bytes(config, environment, steps, replicas) - needed.replicas - needed.observations;
   return needed;
 }
 
-void check_memory(const Config& config, const Environment& environment, Device device, int world_size,
-                  int local_workers) {
-  if (device.is_cuda()) return;
-  const std::vector<Allowance> allowances = memory_allowances(machine_memory());
-  if (allowances.empty()) return;
-  const Allowance room = *std::ranges::min_element(allowances, {}, &Allowance::bytes);
-  const MemoryNeeded needed = memory_needed(config, environment, world_size);
-  if (local_workers * (needed.rollouts + needed.networks) <= static_cast<double>(room.bytes)) return;
-  const TrainerSettings& trainer = config.trainer;
+std::string memory_line(const Job& job) {
+  const MemoryNeeded needed = memory_needed(job.config, job.environment, job.world_size);
+  const std::optional<Allowance> limit = room(job);
+  return concat("memory", job.world_size > 1 ? " of each worker" : "", ": at least ", amount(needed.total()),
+                limit ? concat(" of ", run::format_bytes(limit->bytes), " (", limit->source, ")") : "", ": ",
+                parts_text(needed));
+}
+
+std::string largest_that_fits(const Job& job) {
+  const std::optional<Allowance> limit = room(job);
+  if (!limit) return {};
+  const TrainerSettings& trainer = job.config.trainer;
+  const MemoryNeeded needed = memory_needed(job.config, job.environment, job.world_size);
+  const double per_replica = (needed.total() - needed.networks) * job.world_size /
+                             static_cast<double>(trainer.num_envs);  // of all workers
+  const auto share = static_cast<std::int64_t>(
+      std::floor((static_cast<double>(limit->bytes) - needed.networks) / per_replica));
+  const std::string steps = run::counted(trainer.rollout_steps(), "step");
+  if (share < 1) return concat("with rollouts of ", steps, ", not even one replica per worker fits");
+  const std::int64_t replicas = share * job.world_size;
+  return concat("with rollouts of ", steps, ", at most ", run::counted(replicas, "replica"),
+                " would fit (trainer.num_envs = ", replicas,
+                ", trainer.train_batch_size = ", replicas * trainer.rollout_steps(), ")");
+}
+
+void check_memory(const Job& job) {
+  if (job.device.is_cuda()) return;
+  const std::optional<Allowance> limit = room(job);
+  if (!limit) return;
+  const MemoryNeeded needed = memory_needed(job.config, job.environment, job.world_size);
+  if (needed.total() <= static_cast<double>(limit->bytes)) return;
+  const TrainerSettings& trainer = job.config.trainer;
   throw UsageError(concat(
-      "not enough memory: ", local_workers > 1 ? concat(local_workers, " workers need") : "training needs",
-      " at least ", amount(local_workers * (needed.rollouts + needed.networks)), ", and ",
-      run::format_bytes(room.bytes), " can be had (", room.source, "): rollouts of ", trainer.num_envs,
-      " replicas x ", run::counted(trainer.rollout_steps(), "step"), " x ",
-      run::counted(environment.spec().num_agents(), "agent"), " take ", amount(needed.rollouts * world_size),
-      ", networks ", amount(needed.networks), local_workers > 1 ? " a worker" : "", kLessMemory));
+      "not enough memory: ", job.world_size > 1 ? "each worker" : "training", " needs at least ",
+      amount(needed.total()), ", and ", run::format_bytes(limit->bytes), " can be had (", limit->source,
+      "): ", trainer.num_envs, " replicas x ", run::counted(trainer.rollout_steps(), "step"), " x ",
+      run::counted(job.environment.spec().num_agents(), "agent"), " take ", parts_text(needed), "; ",
+      largest_that_fits(job), kLessMemory));
 }
 
 }  // namespace wd::scaling

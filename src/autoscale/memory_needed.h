@@ -1,5 +1,8 @@
-// memory_needed.h: checks whether training can fit into memory at all, before anything is allocated.
+// memory_needed.h: how much memory training needs by what, known before anything is allocated.
 #pragma once
+
+#include <optional>
+#include <string>
 
 #include "wd/config.h"
 #include "wd/device.h"
@@ -10,17 +13,38 @@ namespace wd::scaling {
 // [bytes] of the trajectory's buffers and of the replicas. `replicas` may be one worker's share.
 double rollout_bytes(const Config& config, const Environment& environment, double steps, double replicas);
 
-// [bytes] that one worker needs at least. Contains only amounts that are known exactly, no estimates.
+// [bytes] that one worker needs at least. Contains only amounts that are known exactly, no estimates, except
+// that a minibatch may be one step larger.
 struct MemoryNeeded {
-  double rollouts = 0.0;
-  double networks = 0.0;  // weights, gradients and Adam moments
+  double observations = 0.0;   // of all policies, T + 1 rows
+  double other_buffers = 0.0;  // actions, rewards, values, ... of all policies
+  double replicas = 0.0;       // states
+  double networks = 0.0;       // weights, gradients and Adam moments
+  double minibatches = 0.0;    // copies of the rows of one minibatch, of policies that use several
+
+  double total() const { return observations + other_buffers + replicas + networks + minibatches; }
 };
 MemoryNeeded memory_needed(const Config& config, const Environment& environment, int world_size);
 
-// Throws UsageError if `local_workers` workers of the configuration need more host memory than this machine,
-// its control groups and its resource limits allow. The message names the relevant settings and the limit.
-// GPU memory is not checked.
-void check_memory(const Config& config, const Environment& environment, Device device, int world_size,
-                  int local_workers);
+// The job whose memory is computed: its configuration and workers, and the device of this process.
+struct Job {
+  const Config& config;
+  const Environment& environment;
+  Device device;
+  int world_size = 1;
+  int local_workers = 1;  // on this machine
+};
+
+// Returns "memory: at least 1.4 GiB of 22.1 GiB (SOURCE): observations 1.2 GiB, ...".
+std::string memory_line(const Job& job);
+
+// Returns "with rollouts of T steps, at most N replicas fit: trainer.num_envs = N, ...", or that not even one
+// replica per worker fits. Empty if the limit is not known.
+std::string largest_that_fits(const Job& job);
+
+// Throws UsageError if the workers of this machine need more host memory than the machine, its control groups
+// and its resource limits allow. The message has the parts, the limit, and the largest setting that fits. GPU
+// memory is not checked, because how much of it will be free is not known.
+void check_memory(const Job& job);
 
 }  // namespace wd::scaling

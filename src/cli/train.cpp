@@ -19,9 +19,11 @@
 #include "src/cli/resume.h"
 #include "src/cli/setup.h"
 #include "src/cli/train_arguments.h"
+#include "src/device/out_of_memory.h"
 #include "src/distributed/same_config.h"
 #include "src/evaluation/training_evaluator.h"
 #include "src/play/rollout.h"
+#include "src/report/plain_error.h"
 #include "src/run/run.h"
 #include "src/worker/fault.h"
 #include "src/worker/silence.h"
@@ -64,18 +66,34 @@ void remember(int signal) {
   static_cast<void>(::write(STDERR_FILENO, kMessage.data(), kMessage.size()));
 }
 
+scaling::Job job_of(const Experiment& setup, const Membership& self) {
+  return {setup.config, *setup.environment, setup.device, self.world_size, self.local_world_size};
+}
+
 // Checks memory before the workers meet, when none of them has allocated anything.
 Experiment load_setup_that_fits(const ConfigSources& sources, const Membership& self) {
   Experiment setup = load_setup(sources, self);
-  scaling::check_memory(setup.config, *setup.environment, setup.device, self.world_size,
-                        self.local_world_size);
+  scaling::check_memory(job_of(setup, self));
   return setup;
+}
+
+// Calls f. If memory runs out there, the error also says what takes how much, and what would fit.
+template <typename F>
+auto explaining_memory(const scaling::Job& job, const F& f) {
+  try {
+    return f();
+  } catch (const std::exception& error) {
+    if (!ran_out_of_memory(error)) throw;
+    throw std::runtime_error(
+        concat(plain_message(error), "; ", scaling::memory_line(job), "; ", scaling::largest_that_fits(job)));
+  }
 }
 
 // The parts of a worker, in the order in which they are built.
 struct TrainingWorker {
   Experiment setup;
   ProcessGroup group;
+  std::string memory;  // needed, and available before anything was allocated
   std::string config;  // effective configuration, as in config.yaml
   std::unique_ptr<Trainer> trainer;
   std::unique_ptr<Run> run;  // rank 0 only
@@ -83,12 +101,15 @@ struct TrainingWorker {
 
   TrainingWorker(const TrainArguments& arguments, const ConfigSources& sources)
       : setup(load_setup_that_fits(sources, arguments.launch.membership())),
-        group(arguments.launch.join(setup.device)) {
+        group(arguments.launch.join(setup.device)),
+        memory(scaling::memory_line(job_of(setup, arguments.launch.membership()))) {
     config = print_config(setup.config, setup.describe(), false);
     check_same_config(group, config);
     if (group.leads())
       for (const std::string& note : setup.config.notes) logging::warn(note);
-    trainer = std::make_unique<Trainer>(setup.config, *setup.environment, setup.device, group);
+    trainer = explaining_memory(job_of(setup, arguments.launch.membership()), [&] {
+      return std::make_unique<Trainer>(setup.config, *setup.environment, setup.device, group);
+    });
   }
   std::string place() const {
     return concat(describe(setup.device),
@@ -152,7 +173,10 @@ int run_training(const TrainArguments& arguments, TrainingWorker& worker) {
   options.record = [&](std::int64_t iteration) { record_episode(worker, evaluator, iteration); };
   std::optional<SilenceWatch> watch;
   if (self.alone()) watch.emplace(arguments.launch.step_seconds());
-  const TrainEnd end = wd::train(options, *worker.trainer, worker.run.get(), worker.checkpoints.get());
+  const scaling::Job job = job_of(worker.setup, self);
+  if (worker.run) logging::info(worker.memory);
+  const TrainEnd end = explaining_memory(
+      job, [&] { return wd::train(options, *worker.trainer, worker.run.get(), worker.checkpoints.get()); });
   if (worker.run) {
     const std::string folder = worker.run->folder().string();
     const bool stopped = end.reason == "signal" || end.reason == "max_seconds";

@@ -136,14 +136,15 @@ def test_a_table_of_observations_is_refused_where_there_is_none(tmp_path, settin
 
 
 @pytest.mark.parametrize("settings, words", [
-    (["--train_batch_size", "8G", "--total_steps", "16G"], "rollouts of 8 replicas x 1000000000 steps x 5 agents take "),
-    (["--set", "policy.tagger.model.fc_dims=[65536, 65536, 65536]"], "networks 128.0 GiB; lower"),
+    (["--train_batch_size", "8G", "--total_steps", "16G"], "8 replicas x 1000000000 steps x 5 agents take observations "),
+    (["--set", "policy.tagger.model.fc_dims=[65536, 65536, 65536]"], "take networks 128.0 GiB, "),
     (["--set", "env.num_taggers=16384"], "x 16385 agents take "),
 ])
 def test_memory_that_cannot_be_had_is_refused_before_anything_is_allocated(tmp_path, settings, words):
     begin = time.monotonic()
     done = wdtrain("--env", "tag_gridworld", "--num_envs", 8, "--device", "cpu", "--run_dir", tmp_path / "run", *settings)
     assert (done.returncode, words in done.stderr) == (2, True), done.stderr
+    assert re.search(r"with rollouts of \d+ steps, (not even one|at most \d+) replicas? ", done.stderr), done.stderr
     assert "not enough memory: training needs at least " in done.stderr and "policy.NAME.model.fc_dims" in done.stderr
     assert done.stderr.splitlines()[-1].startswith("error: not enough memory") and not (tmp_path / "run").exists()
     assert time.monotonic() - begin < 20

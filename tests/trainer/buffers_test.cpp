@@ -2,6 +2,9 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 
+#include <regex>
+#include <set>
+
 #include "src/autoscale/memory_needed.h"
 #include "src/report/plain_error.h"
 #include "src/rollout/minibatches.h"
@@ -66,6 +69,16 @@ double bytes_of(const Trajectory& trajectory) {
   return sum;
 }
 
+// A table of observations is shared by all policies.
+double observation_bytes(const Trajectory& trajectory) {
+  std::set<const void*> seen;
+  double sum = 0.0;
+  for (const PolicyBuffers& policy : trajectory.policies())
+    if (seen.insert(policy.observation.const_data_ptr()).second)
+      sum += static_cast<double>(policy.observation.nbytes());
+  return sum;
+}
+
 TEST(Buffers, BytesAreKnownBeforeTheyAreAllocated) {
   for (const auto& [env, settings] : {std::pair<const char*, std::vector<std::string>>("cartpole", {}),
                                       {"pendulum", {"trainer.precision=bf16"}},
@@ -80,13 +93,35 @@ TEST(Buffers, BytesAreKnownBeforeTheyAreAllocated) {
                                           setup.config.trainer.storage());
     EXPECT_EQ(bytes, bytes_of(trainer.trajectory())) << env;
     const scaling::MemoryNeeded needed = scaling::memory_needed(setup.config, *setup.environment, 1);
-    EXPECT_EQ(needed.rollouts, bytes + static_cast<double>(trainer.replicas().blocks().nbytes())) << env;
+    EXPECT_EQ(needed.observations + needed.other_buffers, bytes) << env;
+    EXPECT_EQ(needed.observations, observation_bytes(trainer.trajectory())) << env;
+    EXPECT_EQ(needed.replicas, static_cast<double>(trainer.replicas().blocks().nbytes())) << env;
     double networks = 0.0;
     for (const Policy& policy : trainer.policies())
       networks += 16.0 * static_cast<double>(policy.parameters().numel());
     EXPECT_LE(needed.networks, networks) << env << ": weights are padded";
     EXPECT_GE(needed.networks, 0.8 * networks) << env;
   }
+}
+
+// What is free changes a little from one call to the next.
+TEST(Buffers, TheLargestSettingThatFitsIsKnown) {
+  const auto job_with = [](std::int64_t replicas, const std::function<void(const scaling::Job&)>& f) {
+    const Experiment setup = make_setup(
+        "tag_gridworld",
+        {concat("trainer.num_envs=", replicas), concat("trainer.train_batch_size=", replicas * 50)});
+    f({setup.config, *setup.environment, {}});
+  };
+  std::int64_t most = 0;
+  job_with(2'000'000, [&](const scaling::Job& job) {
+    std::smatch match;
+    const std::string text = scaling::largest_that_fits(job);
+    ASSERT_TRUE(std::regex_search(text, match, std::regex("trainer.num_envs = ([0-9]+)"))) << text;
+    most = std::stoll(match[1]);
+  });
+  job_with(most * 9 / 10, [](const scaling::Job& job) { EXPECT_NO_THROW(scaling::check_memory(job)); });
+  job_with(most * 11 / 10,
+           [](const scaling::Job& job) { EXPECT_THROW(scaling::check_memory(job), UsageError); });
 }
 
 TEST(Buffers, MemoryThatTorchCannotHaveIsOneLineWithARemedy) {
