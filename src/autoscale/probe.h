@@ -37,7 +37,7 @@ int run_probe(const ProbeOrder& order, const Config& config, const Environment& 
 // Returns a function that starts and watches the processes of each probe as the workers of a training job.
 // `command` is this program's command line, which runs a probe if kProbeVariable is set in its environment.
 // `memory_bytes` is the limit per worker on the CPU. The function throws Interrupted.
-Measure prober(const LaunchOptions& launch, std::vector<std::string> command,
+Measure prober(const LaunchOptions& launch, const std::vector<std::string>& command,
                const AutoscaleSettings& settings, std::uint64_t memory_bytes);
 
 }  // namespace wd::scaling

@@ -112,7 +112,7 @@ Outcome outcome_of(const launcher::Ending& ended, const std::filesystem::path& a
 
 }  // namespace
 
-Measure prober(const LaunchOptions& launch, std::vector<std::string> command,
+Measure prober(const LaunchOptions& launch, const std::vector<std::string>& command,
                const AutoscaleSettings& settings, std::uint64_t memory_bytes) {
   LaunchOptions options = launch;
   options.max_restarts = 0;

@@ -69,6 +69,7 @@ void at_atomic(const void* address, std::size_t bytes, const void* caller) {
   WD_HOOK(volatile_write, bytes, true, true)
 
 // Atomics of C++, which host code in the same sources uses. Device code uses those of CUDA.
+// NOLINTBEGIN(bugprone-macro-parentheses): T is a type
 #define WD_ATOMIC(bits, T)                                                                                   \
   T __tsan_atomic##bits##_load(const volatile T* from, int) { return __atomic_load_n(from, 5); }             \
   void __tsan_atomic##bits##_store(volatile T* to, T value, int) { __atomic_store_n(to, value, 5); }         \
@@ -91,6 +92,7 @@ void at_atomic(const void* address, std::size_t bytes, const void* caller) {
   int __tsan_atomic##bits##_compare_exchange_weak(volatile T* to, T* expected, T value, int, int) {          \
     return static_cast<int>(__atomic_compare_exchange_n(to, expected, value, true, 5, 5));                   \
   }
+// NOLINTEND(bugprone-macro-parentheses)
 
 extern "C" {
 // NOLINTBEGIN(bugprone-reserved-identifier)

@@ -33,6 +33,7 @@ std::uintptr_t base() {
 std::string line_of(std::uint32_t at) {
   const std::uintptr_t address = base() + at - 1;  // within the call, not after it
   Dl_info info;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): hooks get addresses as numbers
   if (dladdr(reinterpret_cast<void*>(address), &info) == 0 || info.dli_fname == nullptr) return "";
   if (std::strchr(info.dli_fname, '\'') != nullptr) return "";  // the shell would end the path there
   char command[4352];
@@ -304,6 +305,7 @@ Race::Access Races::access_of(Id id, bool writes, std::uint32_t at) const {
 
 void Races::report(std::uintptr_t address, Id earlier, bool wrote, std::uint32_t earlier_at, Id id,
                    bool writes, std::uint32_t at) const {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr)
   throw Race(reinterpret_cast<const void*>(address), access_of(earlier, wrote, earlier_at),
              access_of(id, writes, at));
 }

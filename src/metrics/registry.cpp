@@ -51,6 +51,10 @@ constexpr std::array kMetrics{
            "fraction of transitions whose probability ratio is outside PPO's limits"},
     Metric{kPolicy, "grad_norm", Reduce::kMean,
            "norm of the gradient before clipping, mean over optimizer steps"},
+    Metric{kPolicy, "total_loss_z", Reduce::kMean,
+           "distance of total_loss from its mean over the last 100 lines, in their standard deviations; null "
+           "until there are 20; a warning is logged above 10"},
+    Metric{kPolicy, "grad_norm_z", Reduce::kMean, "the same for grad_norm"},
     Metric{kPolicy, "learning_rate", Reduce::kMean, "current learning rate"},
     Metric{kPolicy, "updates", Reduce::kMax, "optimizer steps per iteration"},
     Metric{kPolicy, "empty_minibatches", Reduce::kMax,

@@ -96,6 +96,7 @@ class MlpCpu : public Mlp {
  protected:
   const ActivationFunctions& activation() const { return functions_of(shape_.activation); }
   // The input of the first layer, if it reads rows.
+  // NOLINTNEXTLINE(bugprone-return-const-ref-from-parameter): callers keep their observation
   virtual const at::Tensor& input_of(const at::Tensor& observation, Memory&) const { return observation; }
   virtual const at::Tensor& weight_of(std::size_t l) const { return layers_[l].weight; }
   virtual const at::Tensor& bias_of(std::size_t l) const { return layers_[l].bias; }

@@ -107,9 +107,11 @@ class Picture {
     low_ = round_down(low);
     high_ = std::max(round_up(high), 2.0 * low_);
     const bool few = high_ / low_ < 3e3;  // then there are lines at 2 and 5 too
-    for (double tick = low_; tick <= high_ * (1.0 + kEdge); tick = round_up(1.5 * tick)) {
+    double tick = low_;
+    while (tick <= high_ * (1.0 + kEdge)) {
       const double decades = std::log10(tick);
       if (few || std::abs(decades - std::round(decades)) < kEdge) ticks_.push_back(tick);
+      tick = round_up(1.5 * tick);
     }
   }
 

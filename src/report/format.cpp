@@ -47,6 +47,7 @@ std::string format_duration(double seconds) {
 std::string format_bytes(std::uint64_t bytes) {
   constexpr double kMiB = 1024.0 * 1024.0;
   const double mebibytes = static_cast<double>(bytes) / kMiB;
+  if (bytes < 1024 * 1024) return print("%.0f KiB", std::ceil(mebibytes * 1024.0));
   return mebibytes < 1000.0 ? print("%.0f MiB", mebibytes) : print("%.1f GiB", mebibytes / 1024.0);
 }
 

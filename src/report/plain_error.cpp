@@ -28,7 +28,8 @@ constexpr const char* kBacktrace = "\nException raised from ";
 std::string plain_message(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr)
     return concat("out of memory: cannot allocate more", kLessMemory);
-  const std::string text = error.what(), message = text.substr(0, text.find(kBacktrace));
+  const std::string text = error.what();
+  std::string message = text.substr(0, text.find(kBacktrace));
   if (const auto bytes = bytes_asked_for(message))
     return concat("out of memory: cannot allocate ", run::format_bytes(*bytes), " more", kLessMemory);
   if (message.find("CUDA out of memory") != std::string::npos)

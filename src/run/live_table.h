@@ -1,5 +1,5 @@
-// live_table.h: the metrics of each policy and the split of time, as the rows that a wide terminal shows below
-// the progress line.
+// live_table.h: the metrics of each policy and the split of time, for the rows that a wide terminal shows
+// below the progress line.
 #pragma once
 
 #include <string>

@@ -176,9 +176,11 @@ RunOffsets Run::offsets() const {
   return offsets;
 }
 
+fs::path Run::metrics_file() const { return parts_->folder / kMetricsName; }
+
 std::vector<fs::path> Run::growing_files() const {
   const std::optional<EventFile>& points = parts_->events;
-  std::vector<fs::path> files = {parts_->folder / kMetricsName};
+  std::vector<fs::path> files = {metrics_file()};
   if (points) files.push_back(parts_->folder / points->name());
   return files;
 }

@@ -63,6 +63,8 @@ class Run {
   RunOffsets offsets() const;
   std::vector<std::filesystem::path> growing_files() const;
 
+  std::filesystem::path metrics_file() const;
+
   // Writes config.yaml, the effective configuration. Throws std::runtime_error: training has not begun yet.
   void write_config(std::string_view yaml);
   const std::string& config() const;

@@ -11,6 +11,7 @@
 #include "src/base/log.h"
 #include "src/device/device.h"
 #include "src/device/strict.h"
+#include "src/metrics/spikes.h"
 #include "src/report/plain_error.h"
 #include "src/trainer/injected_faults.h"
 #include "src/trainer/profiler.h"
@@ -52,6 +53,7 @@ class Session {
     return config_.trainer.max_seconds > 0.0 && seconds_since(start_) >= config_.trainer.max_seconds;
   }
   TrainEnd reason_to_stop();
+  void warn_of_spikes(MetricsRow& row);
   void report();
   void evaluate();
   void record();
@@ -73,6 +75,7 @@ class Session {
   Trainer& trainer_;
   Run* run_;                  // rank 0's; null on other ranks
   Checkpoints* checkpoints_;  // the same
+  std::optional<SpikeWatch> spikes_;
   Profiler profiler_;
   Clock::time_point start_ = Clock::now();
   std::int64_t reported_ = 0;  // iteration of the last report
@@ -112,11 +115,21 @@ TrainEnd Session::reason_to_stop() {
   return {told[1] != 0 ? "max_seconds" : ""};
 }
 
+void Session::warn_of_spikes(MetricsRow& row) {
+  if (!spikes_) spikes_.emplace(run_->metrics_file());
+  for (const Spike& spike : spikes_->add_scores(row)) {
+    logging::warn(concat(spike.metric, " = ", spike.value, " in iteration ", row.counts().iteration, " is ",
+                         std::lround(spike.z), " standard deviations above its mean of ", spike.mean,
+                         " before: if returns fall, lower the learning rate or max_grad_norm"));
+  }
+}
+
 void Session::report() {
   MetricsRow row = trainer_.take_metrics();
   row.add("time/checkpoint_s", checkpoint_seconds_);
   row.add("time/evaluation_s", evaluation_seconds_);
   if (run_ != nullptr) {
+    warn_of_spikes(row);
     if (std::exchange(evaluated_, false))
       for (const auto& [name, value] : evaluation_.values) row.add(name, value);
     run_->log(row);

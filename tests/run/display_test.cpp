@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -43,10 +44,18 @@ struct Ends {
     ::close(read_end);
   }
 
+  // Everything until nothing more comes for a while: a terminal passes long text on in pieces.
   std::string text() const {
+    constexpr int kQuietMs = 20;
     std::array<char, 4096> buffer;
-    const ssize_t got = ::read(read_end, buffer.data(), buffer.size());
-    return {buffer.data(), static_cast<std::size_t>(got > 0 ? got : 0)};
+    std::string all;
+    pollfd more{.fd = read_end, .events = POLLIN, .revents = 0};
+    while (::poll(&more, 1, kQuietMs) == 1) {
+      const ssize_t got = ::read(read_end, buffer.data(), buffer.size());
+      if (got <= 0) break;
+      all.append(buffer.data(), static_cast<std::size_t>(got));
+    }
+    return all;
   }
 };
 
@@ -274,6 +283,8 @@ TEST(Format, Durations) {
 
 TEST(Format, BytesAndReturns) {
   EXPECT_EQ(format_bytes(std::uint64_t{300} << 20), "300 MiB");
+  EXPECT_EQ(format_bytes(1) + ", " + format_bytes(64 * 1024) + ", " + format_bytes(1 << 20),
+            "1 KiB, 64 KiB, 1 MiB");
   EXPECT_EQ(format_bytes(std::uint64_t{1100} << 20), "1.1 GiB");
   EXPECT_EQ(format_return(-3.2), "-3.20");
   EXPECT_EQ(format_return(1.234e6), "1.23M");

@@ -26,7 +26,8 @@ WD_FN State bind_state(const StateSlots<State>& slots, std::byte* block, std::by
     const std::uint32_t offset = slots.offset[k];
     std::byte* const field =
         (offset & kScratchSlot) != 0 ? scratch + (offset & ~kScratchSlot) : block + offset;
-    std::memcpy(reinterpret_cast<std::byte*>(&state) + k * sizeof(field), &field, sizeof(field));
+    std::memcpy(reinterpret_cast<std::byte*>(&state) + k * sizeof(field), static_cast<const void*>(&field),
+                sizeof(field));
   };
   // A fold instead of a loop: with constant indices the pointers stay in registers.
   [&]<int... k>(std::integer_sequence<int, k...>) {

@@ -1,0 +1,93 @@
+// spikes.cpp: z-scores over a window of rows.
+#include "src/metrics/spikes.h"
+
+#include <array>
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <numeric>
+#include <optional>
+
+#include "src/base/json.h"
+
+namespace wd {
+namespace {
+
+constexpr std::array<std::string_view, 2> kWatched{"total_loss", "grad_norm"};
+
+bool is_watched(std::string_view name) {
+  const std::size_t slash = name.find('/');
+  return slash != std::string_view::npos &&
+         std::ranges::find(kWatched, name.substr(slash + 1)) != kWatched.end();
+}
+
+// The last complete lines of a file, in order; fewer if they are very long.
+std::vector<std::string> last_lines(const std::filesystem::path& path, std::size_t count) {
+  constexpr std::streamoff kMaxBytes = 1 << 20;
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file) return {};
+  const std::streamoff begin = std::max<std::streamoff>(file.tellg() - std::streamoff{kMaxBytes}, 0);
+  file.seekg(begin);
+  std::deque<std::string> lines;
+  std::string line;
+  if (begin > 0) std::getline(file, line);  // the rest of a line
+  while (std::getline(file, line) && !file.eof()) {
+    lines.push_back(line);
+    if (lines.size() > count) lines.pop_front();
+  }
+  return {lines.begin(), lines.end()};
+}
+
+struct Moments {
+  double mean, deviation;
+};
+Moments moments_of(const std::deque<double>& values) {
+  const auto n = static_cast<double>(values.size());
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
+  double squares = 0.0;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  return {mean, std::sqrt(squares / n)};
+}
+
+}  // namespace
+
+SpikeWatch::SpikeWatch(const std::filesystem::path& metrics_file) {
+  for (const std::string& line : last_lines(metrics_file, kWindow)) {
+    const nlohmann::json row = parse_json(line);
+    if (!row.is_object()) continue;
+    for (const auto& [name, value] : row.items())
+      if (is_watched(name) && value.is_number()) remember(name, value.get<double>());
+  }
+}
+
+void SpikeWatch::remember(const std::string& metric, double value) {
+  std::deque<double>& values = histories_[metric].values;
+  values.push_back(value);
+  if (values.size() > kWindow) values.pop_front();
+}
+
+std::vector<Spike> SpikeWatch::add_scores(MetricsRow& row) {
+  std::vector<std::pair<std::string, double>> watched;
+  for (const auto& [name, value] : row.values())
+    if (is_watched(name)) watched.emplace_back(name, value);
+  std::vector<Spike> spikes;
+  for (const auto& [name, value] : watched) {
+    History& history = histories_[name];
+    double z = std::numeric_limits<double>::quiet_NaN();
+    if (history.values.size() >= kMinRows) {
+      const auto [mean, deviation] = moments_of(history.values);
+      if (deviation > 0.0) z = (value - mean) / deviation;
+      if (history.quiet > 0) {
+        --history.quiet;
+      } else if (z > kUnusual) {
+        spikes.push_back({name, value, mean, z});
+        history.quiet = kWindow;
+      }
+    }
+    row.add(name + "_z", z);
+    if (std::isfinite(value)) remember(name, value);
+  }
+  return spikes;
+}
+
+}  // namespace wd
