@@ -15,6 +15,8 @@ struct CommandLine {
 int train(const CommandLine& line);
 int eval(const CommandLine& line);
 int play(const CommandLine& line);
+int list(const CommandLine& line);
+int status(const CommandLine& line);
 int bench(const CommandLine& line);
 int envs(const CommandLine& line);
 int trace(const CommandLine& line);

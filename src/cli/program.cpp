@@ -27,6 +27,8 @@ constexpr Command kCommands[] = {
     {"train", "train policies in an environment (the command may be left out)", train},
     {"eval", "play fresh episodes with a run's policies: returns and statistics", eval},
     {"play", "record episodes, and write a page that shows them in a browser", play},
+    {"list", "list the runs below a folder", list},
+    {"status", "show what a run is doing, also while it goes on", status},
     {"bench", "measure speed", bench},
     {"envs", "list the environments, or describe one", envs},
     {"trace", "play a script of actions and write down every observation, reward and state", trace},

@@ -37,6 +37,11 @@ RunOptions run_options(const Experiment& setup, bool quiet) {
   const Config& config = setup.config;
   RunOptions options;
   options.env = config.name;
+  for (const PolicySettings& policy : config.policies) {
+    const std::string name = policy.algorithm->name();
+    if (options.algorithm.find(name) == std::string::npos)
+      options.algorithm += (options.algorithm.empty() ? "" : ", ") + name;
+  }
   options.device = setup.device.is_cuda() ? "cuda" : "cpu";
   options.seed = static_cast<std::uint64_t>(config.trainer.seed);
   options.run_dir = config.saving.run_dir;

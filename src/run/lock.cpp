@@ -8,6 +8,8 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <thread>
 
 #include "src/base/files.h"
 #include "src/base/host.h"
@@ -26,12 +28,31 @@ std::string read_line(int descriptor) {
   return line.substr(0, line.find('\n'));
 }
 
+// Tries again for a moment, because is_held() may have the lock. Sets errno.
+bool take(int descriptor) {
+  constexpr int kTries = 20;
+  constexpr std::chrono::milliseconds kPause(5);
+  for (int i = 1; ::flock(descriptor, LOCK_EX | LOCK_NB) != 0; ++i) {
+    if (errno != EWOULDBLOCK || i == kTries) return false;
+    std::this_thread::sleep_for(kPause);
+  }
+  return true;
+}
+
 }  // namespace
+
+bool is_held(const std::filesystem::path& folder) {
+  const int descriptor = ::open((folder / kLockName).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (descriptor < 0) return false;
+  const bool held = ::flock(descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(descriptor);  // releases it
+  return held;
+}
 
 Lock::Lock(const std::filesystem::path& folder) : path_(folder / kLockName) {
   descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
   if (descriptor_ < 0) throw_file_error(path_, "open it for writing");
-  if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+  if (!take(descriptor_)) {
     const int cause = errno;
     const std::string who = read_line(descriptor_);
     ::close(descriptor_);

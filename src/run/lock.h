@@ -26,4 +26,8 @@ class Lock {
   int descriptor_;
 };
 
+// Returns true if a process holds the folder's lock. It takes the lock for an instant, so a Lock that is
+// requested at that moment tries again.
+bool is_held(const std::filesystem::path& folder);
+
 }  // namespace wd::run

@@ -19,7 +19,8 @@ namespace wd {
 
 struct RunOptions {
   std::string env;
-  std::string device;  // "cpu", "cuda"
+  std::string algorithm;  // "PPO"; of all policies
+  std::string device;     // "cpu", "cuda"
   std::uint64_t seed = 0;
   std::filesystem::path run_dir;  // empty: BASE/ENV/DATE-TIME-SEED
   std::filesystem::path base = "runs";

@@ -25,11 +25,13 @@ std::string summary_json(const RunOptions& options, RunStatus status, std::strin
   for (const auto& [policy, value] : progress.mean_return) returns[policy] = value;  // NaN is written as null
   const Json json{{"status", kStatusNames[static_cast<std::size_t>(status)]},
                   {"env", options.env},
+                  {"algorithm", options.algorithm},
                   {"device", options.device},
                   {"seed", options.seed},
                   {"iterations", progress.counts.iteration},
                   {"env_steps", progress.counts.env_steps},
                   {"agent_steps", progress.counts.agent_steps},
+                  {"total_steps", options.total_steps},
                   {"wall_s", progress.wall_s},
                   {"env_steps_per_s", rate(progress.counts.env_steps, progress.wall_s)},
                   {"agent_steps_per_s", rate(progress.counts.agent_steps, progress.wall_s)},
