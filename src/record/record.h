@@ -14,8 +14,8 @@ namespace wd {
 
 struct RunRecord {
   std::filesystem::path folder;
-  // "running", "finished", "stopped" or "failed" as in summary.json; "killed": it says that it is running, but
-  // no process holds the folder; "unreadable": summary.json is damaged.
+  // "running", "finished", "stopped" or "failed" as in summary.json; "killed": it says that the run is
+  // running, but no process holds the folder; "unreadable": summary.json is damaged.
   std::string status;
   std::string stop_reason, env, algorithm, device;
   std::string holder;  // "process 123 on node7", the process that trains there or last did
@@ -38,8 +38,8 @@ bool is_run(const std::filesystem::path& folder);
 // Throws UsageError if the folder is not a run's.
 RunRecord read_run(const std::filesystem::path& folder);
 
-// All runs below a folder, or the folder itself, in the order of their paths. Does not follow links, and looks
-// for no run within a run. Throws UsageError if there is no such folder.
+// All runs below a folder, or the folder itself, in the order of their paths. Does not follow links, and
+// looks for no run within a run. Throws UsageError if there is no such folder.
 std::vector<RunRecord> find_runs(const std::filesystem::path& folder);
 
 // The last complete line of metrics.jsonl, without metrics that this program does not know. None if there is
