@@ -30,6 +30,7 @@ constexpr Command kCommands[] = {
     {"list", "list the runs below a folder", list},
     {"status", "show what a run is doing, also while it goes on", status},
     {"bench", "measure speed", bench},
+    {"doctor", "examine this machine", doctor},
     {"envs", "list the environments, or describe one", envs},
     {"trace", "play a script of actions and write down every observation, reward and state", trace},
     {"check", "test an environment: order of agents, resets, observations, devices", check},

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "src/device/device.h"
 
@@ -26,6 +27,19 @@ class CallWatch {
   virtual ~CallWatch() = default;
 };
 
+// What `wdtrain doctor` reports.
+struct GpuFacts {
+  struct Gpu {
+    std::string name, place;   // "NVIDIA H200", "0000:3B:00.0"
+    int major = 0, minor = 0;  // compute capability
+    std::uint64_t bytes = 0;
+    std::vector<int> peers;  // GPUs whose memory it reads directly
+  };
+  std::string driver, runtime, nccl_header, nccl_library;  // versions
+  std::string architectures;                               // that kernels were compiled for: "80;90"
+  std::vector<Gpu> gpus;
+};
+
 // See device.h for the functions of the same names.
 class Gpu {
  public:
@@ -38,6 +52,7 @@ class Gpu {
   virtual std::string identity(int index) = 0;
   virtual std::size_t shared_memory(int index) = 0;
   virtual void use(int index) = 0;
+  virtual GpuFacts facts() { return {}; }
 
   virtual void* current_stream(int index) = 0;
   virtual void synchronize(int index) = 0;

@@ -61,6 +61,7 @@ class CudaGpu final : public Gpu {
     return static_cast<std::size_t>(bytes);
   }
 
+  GpuFacts facts() override { return cuda_facts(); }
   void use(int index) override { c10::cuda::set_device(static_cast<c10::DeviceIndex>(index)); }
   void* current_stream(int index) override { return stream_of(index).stream(); }
   void synchronize(int index) override { stream_of(index).synchronize(); }

@@ -93,8 +93,8 @@ TEST(Run, LeavesItsFiles) {
       summary_of(path),
       json::parse(R"({"status": "finished", "env": "cartpole", "algorithm": "", "device": "cpu", "seed": 7,
       "iterations": 10, "env_steps": 2000, "agent_steps": 6000, "total_steps": 0, "wall_s": 4.0,
-      "env_steps_per_s": 500.0, "agent_steps_per_s": 1500.0, "peak_memory_bytes": 0, "mean_return": {"a": 1.5, "b": null},
-      "stop_reason": "total_steps"})"));
+      "env_steps_per_s": 500.0, "agent_steps_per_s": 1500.0, "peak_memory_bytes": 0,
+      "mean_return": {"a": 1.5, "b": null}, "stop_reason": "total_steps"})"));
   EXPECT_EQ(read_text(path / "config.yaml"), "env: {}\n");
   EXPECT_EQ(read_text(path / "metrics.jsonl"),
             "{\"iteration\":10,\"env_steps\":2000,\"agent_steps\":6000}\n");

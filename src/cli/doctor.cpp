@@ -1,0 +1,312 @@
+// doctor.cpp: `wdtrain doctor`: what this machine offers to training, and what is wrong with it.
+#include <ATen/ATen.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <torch/version.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <thread>
+
+#include "src/base/files.h"
+#include "src/base/host_memory.h"
+#include "src/base/json.h"
+#include "src/base/stopwatch.h"
+#include "src/bench/workloads.h"
+#include "src/cli/arguments.h"
+#include "src/cli/output.h"
+#include "src/cli/setup.h"
+#include "src/device/gpu.h"
+#include "src/device/tensor_device.h"
+#include "src/distributed/address.h"
+#include "src/report/format.h"
+#include "src/report/plain_error.h"
+#include "wd/detail/parallel.h"
+#include "wd/process_group.h"
+
+namespace wd::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+// Environment steps per second of `wdtrain bench --env cartpole --mode train` on 2 cores of an EPYC 7003
+// (docs/benchmarks). A machine with as many cores that reaches less than half of it has a problem.
+constexpr double kCartpoleOnTwoCores = 75e3;
+constexpr int kCoresOfFigure = 2;
+
+enum class Level { kOk, kWarning, kError };
+constexpr const char* kWords[] = {"ok", "warning", "error"};
+
+struct Finding {
+  std::string name;
+  Level level = Level::kOk;
+  std::string text;
+  std::string remedy = {};  // of a warning or an error
+};
+
+std::string first_line_of(const fs::path& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+Finding program() {
+  const GpuFacts facts = gpu().facts();
+  return {"program", Level::kOk,
+          concat("wdtrain " WD_VERSION ", LibTorch " TORCH_VERSION,
+                 facts.architectures.empty() ? "" : ", kernels for sm " + facts.architectures)};
+}
+
+Finding processors() {
+  std::string model = "unknown processor", line;
+  std::ifstream info("/proc/cpuinfo");
+  while (std::getline(info, line))
+    if (line.starts_with("model name")) model = line.substr(line.find(':') + 2);
+  int nodes = 0;
+  std::error_code none;
+  for (const fs::directory_entry& entry : fs::directory_iterator("/sys/devices/system/node", none))
+    nodes += entry.path().filename().string().starts_with("node") ? 1 : 0;
+  const int usable = available_processors();
+  const std::string quota = first_line_of("/sys/fs/cgroup/cpu.max");
+  std::string text = concat(model, ", ", run::counted(usable, "processor"));
+  if (nodes > 1) text += concat(" on ", run::counted(nodes, "NUMA node"));
+  // "200000 100000": microseconds of processor time per period.
+  const double share = std::strtod(quota.c_str(), nullptr);
+  const std::size_t space = quota.find(' ');
+  if (share > 0.0 && space != std::string::npos) {
+    const double cores = share / std::strtod(quota.c_str() + space, nullptr);
+    if (cores < usable) {
+      return {"processor", Level::kWarning,
+              concat(text, "; the control group grants the time of ", run::format_number("%.1f", cores)),
+              "set trainer.threads to that number, because more threads wait for one another"};
+    }
+  }
+  return {"processor", Level::kOk, text};
+}
+
+Finding memory() {
+  constexpr std::uint64_t kLittle = std::uint64_t{1} << 30;
+  const Allowance budget = memory_budget(machine_memory());
+  const std::string text = concat(run::format_bytes(budget.bytes), " can be used (", budget.source, ")");
+  if (budget.bytes >= kLittle) return {"memory", Level::kOk, text};
+  return {"memory", Level::kWarning, text, "free memory, or raise the limit that is named"};
+}
+
+Finding open_files() {
+  constexpr rlim_t kFew = 1024;
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  const std::string text = concat(limit.rlim_cur, " open files");
+  if (limit.rlim_cur >= kFew) return {"limits", Level::kOk, text};
+  return {"limits", Level::kWarning, text, concat("several workers may need more: ulimit -n ", kFew)};
+}
+
+// NCCL exchanges data of one machine's GPUs through it.
+Finding shared_memory_folder() {
+  constexpr std::uint64_t kPerGpu = std::uint64_t{64} << 20;
+  struct statvfs room{};
+  if (::statvfs("/dev/shm", &room) != 0)
+    return {"/dev/shm", Level::kWarning, "cannot be read", "mount a tmpfs there if several GPUs are used"};
+  const std::uint64_t bytes = room.f_bavail * room.f_frsize;
+  const std::string text = concat(run::format_bytes(bytes), " free");
+  const int gpus = count_gpus();
+  if (gpus < 2 || bytes >= kPerGpu * static_cast<std::uint64_t>(gpus)) return {"/dev/shm", Level::kOk, text};
+  return {"/dev/shm", Level::kError, text,
+          "make it larger: docker run --shm-size=1g, or mount -o remount,size=1g"};
+}
+
+// Writes and flushes a file where runs are kept.
+Finding disk(const fs::path& folder, bool quick) {
+  constexpr std::size_t kBytes = std::size_t{32} << 20;
+  fs::path place = folder;
+  while (!place.empty() && !fs::exists(place)) place = place.parent_path();
+  if (place.empty()) place = ".";
+  const std::string room = concat(run::format_bytes(fs::space(place).available), " free in ", place.string());
+  const fs::path path = place / concat(".wd_doctor_", ::getpid());
+  try {
+    File file(path, O_WRONLY | O_CREAT | O_EXCL, FileKind::kOwn);
+    const std::vector<std::byte> bytes(quick ? 1 : kBytes);
+    const Stopwatch watch;
+    file.write(bytes);
+    file.sync();
+    const double seconds = watch.seconds();
+    fs::remove(path);
+    return {"disk", Level::kOk,
+            quick ? room : concat(room, ", ", run::format_number("%.0f MB/s", 1e-6 * kBytes / seconds))};
+  } catch (const std::exception& error) {
+    std::error_code gone;
+    fs::remove(path, gone);
+    return {"disk", Level::kError, concat(room, "; ", error.what()),
+            "runs are written there: choose --run_dir"};
+  }
+}
+
+// Whether a kernel compiled for an architecture (in its own machine code and as PTX) runs on a GPU.
+bool runs_on(const std::string& architectures, const GpuFacts::Gpu& gpu) {
+  for (std::size_t begin = 0; begin < architectures.size();) {
+    const std::size_t end = std::min(architectures.find(';', begin), architectures.size());
+    if (std::atoi(architectures.substr(begin, end - begin).c_str()) <= 10 * gpu.major + gpu.minor)
+      return true;
+    begin = end + 1;
+  }
+  return false;
+}
+
+void add_gpus(std::vector<Finding>& findings) {
+  if (const std::string why = why_no_gpu(); !why.empty())
+    return findings.push_back({"gpu", Level::kOk, "none: " + why + "; training runs on the CPU"}), void();
+  const GpuFacts facts = gpu().facts();
+  findings.push_back(
+      {"cuda", Level::kOk, concat("driver for CUDA ", facts.driver, ", runtime ", facts.runtime)});
+  for (std::size_t g = 0; g < facts.gpus.size(); ++g) {
+    const GpuFacts::Gpu& one = facts.gpus[g];
+    Finding finding{concat("gpu ", g), Level::kOk,
+                    concat(one.name, ", ", run::format_bytes(one.bytes), ", compute capability ", one.major,
+                           ".", one.minor, ", at ", one.place)};
+    if (!runs_on(facts.architectures, one)) {
+      finding.level = Level::kError;
+      finding.remedy = concat("kernels are for sm ", facts.architectures,
+                              ": build with -D CMAKE_CUDA_ARCHITECTURES=", one.major, one.minor);
+    } else if (one.peers.size() + 1 < facts.gpus.size()) {
+      finding.level = Level::kWarning;
+      finding.remedy = "it reads the memory of other GPUs through the host: all-reduces are slower";
+    }
+    findings.push_back(finding);
+  }
+  Finding nccl{"nccl", Level::kOk,
+               concat("compiled with ", facts.nccl_header, ", loaded ", facts.nccl_library)};
+  if (facts.nccl_header != facts.nccl_library) {
+    nccl.level = Level::kWarning;
+    nccl.remedy = "another NCCL is found first: look at LD_LIBRARY_PATH";
+  }
+  findings.push_back(nccl);
+}
+
+// Two ranks, as threads of this process, on two GPUs or on the CPU.
+Finding all_reduce() {
+  constexpr std::int64_t kFloats = 1 << 20;
+  const bool gpus = count_gpus() >= 2;
+  const int store = listen_on("127.0.0.1", 0);
+  std::string failure;
+  double seconds = 0.0;
+  const auto rank = [&](int r) {
+    try {
+      Membership self;
+      self.rank = self.local_rank = r;
+      self.world_size = self.local_world_size = 2;
+      self.master_addr = "127.0.0.1";
+      self.master_port = port_of(store);
+      self.store_fd = r == 0 ? store : -1;
+      const Device device = gpus ? Device{DeviceKind::kCuda, r} : Device{};
+      if (gpus) use_gpu(r);
+      const ProcessGroup group(self, device, 20.0, 20.0);
+      const at::Tensor tensor = at::full({kFloats}, r + 1.0, at::TensorOptions(torch_device(device)));
+      group.all_reduce(tensor.clone());
+      synchronize(device);
+      const Stopwatch watch;
+      group.all_reduce(tensor);
+      synchronize(device);
+      if (r != 0) return;
+      seconds = watch.seconds();
+      if (tensor[kFloats - 1].item<float>() != 3.0f) failure = "the sum is wrong";
+    } catch (const std::exception& error) {
+      failure = plain_message(error);
+    }
+  };
+  std::thread other(rank, 1);
+  rank(0);
+  other.join();
+  const char* const library = gpus ? "NCCL" : "Gloo";
+  if (!failure.empty()) {
+    return {"all-reduce", Level::kError, concat(library, ": ", failure),
+            "several workers cannot train together: look at the firewall of the loopback interface"};
+  }
+  return {
+      "all-reduce", Level::kOk,
+      concat("4 MiB over two ranks with ", library, " in ", run::format_number("%.1f ms", 1e3 * seconds))};
+}
+
+Finding speed() {
+  ConfigSources sources{"cartpole", "", {}, config_folders()};
+  const Experiment setup = load_setup(sources);
+  const bench::Result result = bench::bench_train({setup.config, *setup.environment, setup.device, 2.0});
+  const double steps = bench::to_json(result, {})["env_steps_per_s"];
+  const std::string text =
+      concat("training cartpole: ", run::format_count(steps), " steps/s on ", describe(setup.device));
+  if (setup.device.is_cuda() || available_processors() != kCoresOfFigure) return {"speed", Level::kOk, text};
+  const std::string against =
+      concat(text, "; a machine of 2 cores is known to reach ", run::format_count(kCartpoleOnTwoCores));
+  if (steps >= 0.5 * kCartpoleOnTwoCores) return {"speed", Level::kOk, against};
+  return {"speed", Level::kWarning, against,
+          "another program may use the processors, or their clock is throttled"};
+}
+
+std::vector<Finding> examine(const fs::path& folder, bool quick) {
+  std::vector<Finding> findings;
+  const auto add = [&](const char* name, const std::function<Finding()>& look) {
+    try {
+      findings.push_back(look());
+    } catch (const std::exception& error) {
+      findings.push_back({name, Level::kError, plain_message(error), "see the message"});
+    }
+  };
+  add("program", program);
+  add("processor", processors);
+  add("memory", memory);
+  add("limits", open_files);
+  add("/dev/shm", shared_memory_folder);
+  add("disk", [&] { return disk(folder, quick); });
+  add_gpus(findings);
+  if (quick) return findings;
+  add("all-reduce", all_reduce);
+  add("speed", speed);
+  return findings;
+}
+
+std::string text_of(const std::vector<Finding>& findings) {
+  std::vector<std::vector<std::string>> rows;
+  for (const Finding& one : findings) {
+    rows.push_back(
+        {one.level == Level::kOk ? "ok" : kWords[static_cast<int>(one.level)], one.name, one.text});
+    if (!one.remedy.empty()) rows.push_back({"", "", "-> " + one.remedy});
+  }
+  return table(rows, 0);
+}
+
+std::string json_of(const std::vector<Finding>& findings) {
+  Json list = Json::array();
+  for (const Finding& one : findings) {
+    list.push_back({{"name", one.name}, {"level", kWords[static_cast<int>(one.level)]}, {"text", one.text}});
+    if (!one.remedy.empty()) list.back()["remedy"] = one.remedy;
+  }
+  return dump(list, 1) + "\n";
+}
+
+}  // namespace
+
+int doctor(const CommandLine& line) {
+  Arguments arguments(
+      line, "doctor",
+      "Examine this machine: processors, memory, GPUs, disk, all-reduce, speed. Exits with 1 if "
+      "something keeps training from working.");
+  bool json = false, quick = false;
+  std::string folder = "runs";
+  arguments.flag("--json", json, "as JSON");
+  arguments.flag("--quick", quick, "leave out what takes seconds: disk speed, all-reduce, training");
+  arguments.option("--run_dir", folder, "DIR", "where runs will be written (runs)");
+  if (!arguments.parse()) return 0;
+  const std::vector<Finding> findings = examine(folder, quick);
+  print(json ? json_of(findings) : text_of(findings));
+  const bool bad =
+      std::ranges::any_of(findings, [](const Finding& one) { return one.level == Level::kError; });
+  return bad ? 1 : 0;
+}
+
+}  // namespace wd::cli
