@@ -29,6 +29,7 @@ struct Snapshot {
   double wall_s = 0.0;  // time spent on training
   // By path without the extension: "weights/tagger", "replicas".
   std::map<std::string, std::vector<NamedTensor>> files;
+  std::map<std::string, TensorMetadata> metadata = {};  // of these files
 
   std::uint64_t bytes() const;
 };

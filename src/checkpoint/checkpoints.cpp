@@ -243,7 +243,9 @@ void Checkpoints::write(const Snapshot& snapshot, const CheckpointInfo& info, co
   for (const auto& [file, tensors] : snapshot.files) {
     const fs::path path = stage / (file + kEnding);
     if (folders.insert(path.parent_path()).second) make_folder(path.parent_path());
-    write_safetensors(path, views_of(tensors));
+    const auto metadata = snapshot.metadata.find(file);
+    write_safetensors(path, views_of(tensors),
+                      metadata == snapshot.metadata.end() ? TensorMetadata() : metadata->second);
     manifest.files[file + kEnding] = checkpoint::digest_of(path);
     failpoint("checkpoint.file");
   }

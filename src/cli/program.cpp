@@ -52,6 +52,7 @@ std::string command_hint(const std::string& word) {
   for (const EnvironmentRow& row : detail::environment_table()) {
     if (word == row.name) return "; did you mean \"--env " + word + "\"?";
   }
+  if (word == "export") return ": policies are exported by wdtrain-export (docs/python.md)";
   std::vector<std::string> names;
   for (const Command& command : kCommands) names.push_back(command.name);
   return suggestion(word, names);

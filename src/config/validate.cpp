@@ -142,6 +142,12 @@ void check_sequences(Checks& check, const PolicySettings& policy) {
                  " steps of a rollout, trainer.train_batch_size / trainer.num_envs");
 }
 
+void check_module(Checks& check, const PolicySettings& policy) {
+  if (!policy.model.network || !policy.algorithm->keeps_activations()) return;
+  check.fail("policy." + policy.name + ".reuse_activations", "true",
+             "the activations of a module cannot be kept (model.type): take false");
+}
+
 void check_evaluation(Checks& check) {
   const EvalSettings& eval = check.config.eval;
   if (check.config.trainer.stop_on == kStopOnEval && eval.every == 0)
@@ -166,6 +172,7 @@ void check_policies(Checks& check) {
     }
     if (policy.model.distribution == kSquashedGaussianActions) check_squashed(check, policy);
     check_sequences(check, policy);
+    check_module(check, policy);
     if (!policy.to_train) continue;
     policy.algorithm->check(shape,
                             [&](const std::string& key, const std::string& value, const std::string& reason) {

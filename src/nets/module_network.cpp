@@ -44,8 +44,11 @@ struct ModuleNetwork::Memory final : Workspace {
   bool records = false;
   at::Tensor result;  // of the last forward(), with its graph
 
-  std::unique_ptr<Workspace> view(std::int64_t, std::int64_t, const Workspace&) const override {
-    throw UsageError("a module's activations cannot be kept: set reuse_activations: false");
+  // Outputs only: backward() needs the graph of a whole forward().
+  std::unique_ptr<Workspace> view(std::int64_t first, std::int64_t n, const Workspace&) const override {
+    auto part = std::make_unique<Memory>();
+    part->output = output.narrow(0, first, n);
+    return part;
   }
 };
 

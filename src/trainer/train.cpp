@@ -58,6 +58,7 @@ class Session {
   void evaluate();
   void record();
   bool judged_good();
+  TensorMetadata metadata_of(std::size_t policy) const;
   bool save_weights();
   bool save_checkpoint();
   bool save_checkpoint(Snapshot snapshot);
@@ -165,6 +166,10 @@ bool Session::judged_good() {
   return good.item<std::int64_t>() != 0;
 }
 
+TensorMetadata Session::metadata_of(std::size_t policy) const {
+  return weights_metadata(config_, trainer_.replicas().spec(), config_.policies[policy], trainer_.counts());
+}
+
 // Returns false if a file could not be written; the run's log says why.
 bool Session::save_weights() {
   trainer_.check();
@@ -172,10 +177,9 @@ bool Session::save_weights() {
   bool saved = true;
   for (std::size_t p = 0; p < config_.policies.size(); ++p) {
     const Policy& policy = trainer_.policies()[p];
-    const TensorMetadata metadata =
-        weights_metadata(config_, trainer_.replicas().spec(), config_.policies[p], trainer_.counts());
-    saved = run_->save_weights(policy.name(), views_of(host_copies(policy.named_parameters())), metadata) &&
-            saved;
+    saved =
+        run_->save_weights(policy.name(), views_of(host_copies(policy.named_parameters())), metadata_of(p)) &&
+        saved;
   }
   return saved;
 }
@@ -199,6 +203,8 @@ bool Session::save_checkpoint(Snapshot snapshot) {
   const double trained = trainer_.return_known() ? trainer_.mean_return(0) : std::nan("");
   info.mean_return = config_.trainer.stop_on == kStopOnEval ? evaluation_.judged_return : trained;
   info.offsets = run_->offsets();
+  for (std::size_t p = 0; p < config_.policies.size(); ++p)
+    snapshot.metadata["weights/" + config_.policies[p].name] = metadata_of(p);
   return checkpoints_->save(std::move(snapshot), info, run_->config(), run_->growing_files());
 }
 

@@ -2,6 +2,8 @@
 #include "src/trainer/weights_metadata.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 
 #include "src/base/join.h"
 #include "wd/error.h"
@@ -13,6 +15,12 @@ std::string list(const std::vector<int>& numbers) {
   std::vector<std::string> words;
   for (const int number : numbers) words.push_back(std::to_string(number));
   return join(words, ",");
+}
+
+// The shortest text that reads back as the same number: "2", "inf".
+std::string number(float value) {
+  std::array<char, 32> text{};
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
 }
 
 }  // namespace
@@ -33,12 +41,21 @@ TensorMetadata weights_metadata(const Config& config, const Spec& spec, const Po
     const bool squashed = policy.model.distribution == kSquashedGaussianActions;
     metadata["distribution"] = squashed ? "squashed_gaussian" : "gaussian";
     metadata["action_components"] = std::to_string(role->action.components());
+    std::vector<std::string> low, high;
+    for (const Bounds& bounds : role->action.bounds) {
+      low.push_back(number(bounds.low));
+      high.push_back(number(bounds.high));
+    }
+    metadata["action_low"] = join(low, ",");
+    metadata["action_high"] = join(high, ",");
   } else {
     metadata["distribution"] = "categorical";
     metadata["action_heads"] = list(role->action.heads);
   }
   const ModelSettings& model = policy.model;
   metadata["model"] = model.network ? model.network->name() : "fully_connected";
+  metadata["state_size"] = std::to_string(model.state_size());
+  metadata["action_mask"] = role->action_mask ? "true" : "false";
   if (!model.network) {
     metadata["fc_dims"] = list(model.fc_dims);
     metadata["activation"] = kActivationNames[model.activation];

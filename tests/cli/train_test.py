@@ -48,11 +48,15 @@ def test_weights_say_what_they_are_for(tmp_path):
     assert tagger.pop("program").startswith("wd ")
     assert tagger == {"environment": "tag_continuous", "policy": "tagger", "roles": "tagger", "algorithm": "A2C", "iteration": "2",
                       "env_steps": "160", "observation_size": str(shapes["layers.0.weight"][1]), "distribution": "categorical",
-                      "action_heads": "21,21", "model": "fully_connected", "fc_dims": "8,6", "activation": "tanh"}
+                      "action_heads": "21,21", "model": "fully_connected", "fc_dims": "8,6", "activation": "tanh",
+                      "state_size": "0", "action_mask": "false"}
     assert (runner["algorithm"], runner["roles"]) == ("PPO", "runner")
     (metadata, shapes), = weights_metadata(tmp_path / "pendulum", "--env", "pendulum", "--num_envs", 4, "--train_batch_size", 80,
                                            "--total_steps", 80, "--set", "policy.shared.model={type: gru}").values()
     assert (metadata["distribution"], metadata["action_components"], metadata["model"]) == ("gaussian", "1", "gru")
+    assert (metadata["action_low"], metadata["action_high"], metadata["state_size"]) == ("-2", "2", "128")
+    with safetensors.safe_open(tmp_path / "pendulum" / "checkpoints" / "latest" / "weights" / "shared.safetensors", framework="np") as file:
+        assert file.metadata() == metadata
     assert "fc_dims" not in metadata
 
 

@@ -101,6 +101,9 @@ TEST_F(Refuse, PolicyMessages) {
       {"{shared: {algorithm: PPO, num_minibatches: 1, reuse_activations: true}}",
        "a.yaml:2:74: policy.shared.reuse_activations = true: needs an update of one step: an algorithm other "
        "than PPO, or num_epochs: 1 and num_minibatches: 1"},
+      {"{shared: {algorithm: A2C, reuse_activations: true, model: {type: gru}}}",
+       "a.yaml:2:54: policy.shared.reuse_activations = true: the activations of a module cannot be kept "
+       "(model.type): take false"},
       {"{shared: {to_train: false}}", "policy: no policy learns: one must have to_train: true"},
   };
   for (const auto& [text, expected] : cases) {

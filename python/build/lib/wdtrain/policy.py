@@ -1,0 +1,171 @@
+"""A trained policy as a torch module that can be called, scripted and exported."""
+
+from typing import NamedTuple, Optional
+
+import torch
+from torch import Tensor, nn
+
+from wdtrain.run import RunError
+
+ACTIVATIONS = {"relu": nn.ReLU, "tanh": nn.Tanh}
+
+
+class Output(NamedTuple):
+    output: Tensor  # [..., choices of all heads] logits, or [..., components] means
+    value: Tensor  # [...]
+    state: Tensor  # [..., state_size] for the next step; empty without memory
+
+
+class Perceptron(nn.Module):
+    """Hidden layers, heads, and hidden layers of the value if it has some of its own."""
+
+    def __init__(self, weights, activation):
+        super().__init__()
+        self.layers = _layers(weights, "layers.", activation)
+        self.value_layers = _layers(weights, "value_layers.", activation)
+        self.separate_value = len(self.value_layers) > 0
+        self.policy_head = _linear(weights, "policy_head.")
+        self.value_head = _linear(weights, "value_head.")
+
+    def forward(self, observation: Tensor, state: Tensor) -> Output:
+        hidden = self.layers(observation)
+        seen = self.value_layers(observation) if self.separate_value else hidden
+        return Output(self.policy_head(hidden), self.value_head(seen).squeeze(-1), state)
+
+
+class Recurrent(nn.Module):
+    """model: {type: gru}. With separate_value, the state is that of both networks, side by side."""
+
+    def __init__(self, weights):
+        super().__init__()
+        self.actor = _gru(weights, "layers.")
+        self.separate_value = any(name.startswith("value_layers.") for name in weights)
+        self.critic = _gru(weights, "value_layers.") if self.separate_value else self.actor
+        self.width = weights["layers.input.weight"].shape[0]
+
+    def forward(self, observation: Tensor, state: Tensor) -> Output:
+        output, after = self.actor(observation, state[..., : self.width])
+        if not self.separate_value:
+            return Output(output[..., :-1], output[..., -1], after)
+        value, critic_after = self.critic(observation, state[..., self.width :])
+        return Output(output, value.squeeze(-1), torch.cat([after, critic_after], -1))
+
+
+class _Gru(nn.Module):
+    def __init__(self, width, inputs, outputs):
+        super().__init__()
+        self.input = nn.Linear(inputs, width)
+        self.cell = nn.GRUCell(width, width)
+        self.head = nn.Linear(width, outputs)
+
+    def forward(self, observation: Tensor, state: Tensor):
+        rows = torch.tanh(self.input(observation)).reshape(-1, self.input.out_features)
+        after = self.cell(rows, state.reshape(-1, self.input.out_features)).reshape(state.shape)
+        return self.head(after), after
+
+
+class Policy(nn.Module):
+    """forward(observation, state) gives logits or means, value and state; act() gives actions.
+
+    observation: [..., observation_size]; any number of leading dimensions.
+    """
+
+    def __init__(self, network, metadata, log_std=None):
+        super().__init__()
+        self.network = network
+        self.metadata = metadata
+        self.observation_size = int(metadata["observation_size"])
+        self.distribution = metadata["distribution"]
+        self.heads = [int(n) for n in metadata.get("action_heads", "").split(",") if n]
+        self.state_size = int(metadata["state_size"])
+        if not self.heads:
+            self.register_buffer("log_std", torch.as_tensor(log_std))
+            for end in ("low", "high"):
+                bounds = [float(b) for b in metadata[f"action_{end}"].split(",")]
+                self.register_buffer(end, torch.tensor(bounds, dtype=torch.float32))
+
+    @staticmethod
+    def from_weights(weights, metadata, name="the weights"):
+        if "state_size" not in metadata:
+            raise RunError(f"{name}: was written by an older program, without all metadata; resume the run to write it anew")
+        model = metadata["model"]
+        if model == "fully_connected":
+            activation = metadata["activation"]
+            if activation not in ACTIVATIONS:
+                raise RunError(f"{name}: activation {activation!r} is not known to this package")
+            network = Perceptron(weights, ACTIVATIONS[activation])
+        elif model == "gru":
+            network = Recurrent(weights)
+        else:
+            raise RunError(f"{name}: its network {model!r} is a module of your own: build it in Python, and load Run.weights()")
+        return Policy(network, metadata, weights.get("log_std")).eval()
+
+    def first_state(self, *batch):
+        """The state at the first step of an episode."""
+        return torch.zeros(*batch, self.state_size)
+
+    def forward(self, observation: Tensor, state: Optional[Tensor] = None) -> Output:
+        if state is None:
+            state = torch.zeros(observation.shape[:-1] + (self.state_size,))
+        return self.network(observation, state)
+
+    def probabilities(self, logits, mask=None):
+        """A list of [..., choices] for each head. mask: 0 where a choice is illegal, as wide as the logits."""
+        if mask is not None:
+            logits = logits.masked_fill(torch.as_tensor(mask) == 0, -torch.inf)
+        return [head.softmax(-1) for head in logits.split(self.heads, -1)]
+
+    @torch.no_grad()
+    def step(self, observation, state=None, mask=None, greedy=True):
+        """The actions as the environment takes them, and the state for the next step.
+
+        Discrete: [..., heads] int64. Continuous: [..., components], within the bounds.
+        """
+        observation = torch.as_tensor(observation, dtype=torch.float32)
+        output, _, state = self(observation, state)
+        if self.heads:
+            chosen = [_choose(p, greedy) for p in self.probabilities(output, mask)]
+            return torch.stack(chosen, -1), state
+        sample = output if greedy else output + self.log_std.exp() * torch.randn_like(output)
+        if self.distribution == "squashed_gaussian":
+            sample = sample.tanh()
+        return self._within_bounds(sample), state
+
+    def act(self, observation, mask=None, greedy=True):
+        """The actions of a policy without memory."""
+        if self.state_size:
+            raise RunError("this policy remembers: use step(), and pass the state on")
+        return self.step(observation, None, mask, greedy)[0]
+
+    def _within_bounds(self, half_widths):
+        """Units of half the width from the middle, clamped; without two bounds, the number itself."""
+        half = 0.5 * self.high - 0.5 * self.low
+        middle = 0.5 * self.low + 0.5 * self.high
+        inside = (middle + half_widths * half).clamp(self.low, self.high)
+        return torch.where(half.isfinite(), inside, half_widths)
+
+
+def _choose(probabilities, greedy):
+    if greedy:
+        return probabilities.argmax(-1)
+    flat = probabilities.reshape(-1, probabilities.shape[-1])
+    return torch.multinomial(flat, 1).reshape(probabilities.shape[:-1])
+
+
+def _linear(weights, prefix):
+    weight, bias = weights[prefix + "weight"], weights[prefix + "bias"]
+    layer = nn.Linear(weight.shape[1], weight.shape[0])
+    layer.weight.data, layer.bias.data = torch.as_tensor(weight), torch.as_tensor(bias)
+    return layer
+
+
+def _layers(weights, prefix, activation):
+    count = sum(name.startswith(prefix) and name.endswith(".weight") for name in weights)
+    return nn.Sequential(*[part for k in range(count) for part in (_linear(weights, f"{prefix}{k}."), activation())])
+
+
+def _gru(weights, prefix):
+    width, inputs = weights[prefix + "input.weight"].shape
+    network = _Gru(width, inputs, weights[prefix + "head.weight"].shape[0])
+    network.load_state_dict({name[len(prefix):]: torch.as_tensor(value) for name, value in weights.items() if name.startswith(prefix)})
+    return network

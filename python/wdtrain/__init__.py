@@ -1,0 +1,12 @@
+"""Reads the runs of wdtrain: metrics, configuration, weights, and trained policies as torch modules.
+
+>>> run = wdtrain.Run("runs/pole")
+>>> run.metrics()["shared/recent_return"].iloc[-1]
+>>> policy = run.policy("shared")
+>>> action = policy.act(observation)
+"""
+
+from wdtrain.run import Run, RunError, runs
+
+__all__ = ["Run", "RunError", "runs"]
+__version__ = "0.1.0"

@@ -1,0 +1,163 @@
+"""Exports a policy as TorchScript, ONNX or safetensors, with the choice of actions inside."""
+
+import argparse
+import pathlib
+import shutil
+import sys
+import warnings
+from typing import List, Tuple
+
+import torch
+from torch import Tensor, nn
+
+from wdtrain.policy import Policy
+from wdtrain.run import Run, RunError
+
+FORMATS = {"torchscript": ".pt", "onnx": ".onnx", "safetensors": ".safetensors"}
+OPSET = 17
+
+
+class Exported(nn.Module):
+    """forward(observation[, mask][, state]) returns (action, logits or means, value[, state after]).
+
+    observation: [n, observation_size] float32. mask: [n, choices] float32, 0 where a choice is illegal; only if the
+    environment masks actions. state: [n, state_size] float32, zeros at the first step of an episode; only if the
+    policy remembers. action: [n, heads] int64, or [n, components] float32 within the bounds.
+    """
+
+    heads: List[int]
+
+    def __init__(self, policy: Policy, greedy: bool):
+        super().__init__()
+        self.network = policy.network
+        self.greedy = greedy
+        self.heads = policy.heads
+        self.squashed = policy.distribution == "squashed_gaussian"
+        if policy.heads:
+            self.register_buffer("std", torch.zeros(1))
+            self.register_buffer("middle", torch.zeros(1))
+            self.register_buffer("half_width", torch.ones(1))
+            self.register_buffer("low", torch.zeros(1))
+            self.register_buffer("high", torch.zeros(1))
+        else:
+            bounded = (policy.high - policy.low).isfinite()
+            self.register_buffer("std", policy.log_std.exp())
+            self.register_buffer("middle", torch.where(bounded, 0.5 * policy.low + 0.5 * policy.high, torch.zeros(1)))
+            self.register_buffer("half_width", torch.where(bounded, 0.5 * policy.high - 0.5 * policy.low, torch.ones(1)))
+            self.register_buffer("low", torch.where(bounded, policy.low, torch.full((1,), -torch.inf)))
+            self.register_buffer("high", torch.where(bounded, policy.high, torch.full((1,), torch.inf)))
+
+    def choose(self, logits: Tensor) -> Tensor:
+        # The largest sum of a logit and a Gumbel number is a draw from the softmax.
+        if not self.greedy:
+            logits = logits - torch.log(-torch.log(torch.rand_like(logits).clamp(1e-20, 1.0 - 1e-7)))
+        chosen: List[Tensor] = []
+        first = 0
+        for n in self.heads:
+            chosen.append(logits[:, first : first + n].argmax(-1))
+            first += n
+        return torch.stack(chosen, -1)
+
+    def within_bounds(self, mean: Tensor) -> Tensor:
+        sample = mean if self.greedy else mean + self.std * torch.randn_like(mean)
+        if self.squashed:
+            sample = torch.tanh(sample)
+        return torch.minimum(torch.maximum(self.middle + sample * self.half_width, self.low), self.high)
+
+    def act(self, observation: Tensor, mask: Tensor, state: Tensor) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
+        out = self.network(observation, state)
+        if len(self.heads) == 0:
+            return self.within_bounds(out.output), out.output, out.value, out.state
+        legal = torch.where(mask == 0, torch.full_like(out.output, -torch.inf), out.output) if mask.numel() > 0 else out.output
+        return self.choose(legal), legal, out.value, out.state
+
+
+# One class for each signature, because neither format has optional inputs.
+class Plain(Exported):
+    def forward(self, observation: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
+        none = torch.zeros(0)
+        action, output, value, _ = self.act(observation, none, none)
+        return action, output, value
+
+
+class Masked(Exported):
+    def forward(self, observation: Tensor, mask: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
+        action, output, value, _ = self.act(observation, mask, torch.zeros(0))
+        return action, output, value
+
+
+class Remembering(Exported):
+    def forward(self, observation: Tensor, state: Tensor) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
+        return self.act(observation, torch.zeros(0), state)
+
+
+class MaskedRemembering(Exported):
+    def forward(self, observation: Tensor, mask: Tensor, state: Tensor) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
+        return self.act(observation, mask, state)
+
+
+def exported(policy, greedy=True):
+    """The module that is exported, and the names of its inputs and outputs."""
+    masked, remembers = policy.metadata["action_mask"] == "true", policy.state_size > 0
+    kind = {(False, False): Plain, (True, False): Masked, (False, True): Remembering, (True, True): MaskedRemembering}
+    inputs = ["observation"] + ["mask"] * masked + ["state"] * remembers
+    outputs = ["action", "logits" if policy.heads else "mean", "value"] + ["state_after"] * remembers
+    return kind[masked, remembers](policy, greedy).eval(), inputs, outputs
+
+
+def example_inputs(policy, names, rows=2):
+    sizes = {"observation": policy.observation_size, "mask": sum(policy.heads), "state": policy.state_size}
+    return tuple(torch.ones(rows, sizes[name]) for name in names)
+
+
+def export(policy, path, format, greedy=True):
+    """Writes the policy to a file. Returns the names of inputs and outputs."""
+    module, inputs, outputs = exported(policy, greedy)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if format == "torchscript":
+            torch.jit.script(module).save(str(path))
+            return inputs, outputs
+        batch = {name: {0: "n"} for name in inputs + outputs}
+        torch.onnx.export(module, example_inputs(policy, inputs), str(path), input_names=inputs, output_names=outputs,
+                          dynamic_axes=batch, opset_version=OPSET, dynamo=False)
+    return inputs, outputs
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(prog="wdtrain-export", description=__doc__)
+    parser.add_argument("--run", required=True, metavar="FOLDER", help="folder of a run, or of one of its checkpoints")
+    parser.add_argument("--format", choices=FORMATS, required=True)
+    parser.add_argument("--policy", help="name of the policy, if there are several")
+    parser.add_argument("--out", type=pathlib.Path, help="file to write (RUN/export/POLICY.pt, .onnx or .safetensors)")
+    parser.add_argument("--sample", action="store_true", help="draw actions instead of taking the most likely ones")
+    parser.add_argument("--force", action="store_true", help="overwrite the file if it exists")
+    options = parser.parse_args(arguments)
+    try:
+        print(_run(options))
+    except (RunError, OSError) as error:
+        sys.exit(f"error: {error}")
+
+
+def _run(options):
+    run = Run(options.run)
+    source = run._file(options.policy)
+    out = options.out or run.folder / "export" / (source.stem + FORMATS[options.format])
+    if out.exists() and not options.force:
+        raise RunError(f"{out} exists: name another file with --out, or give --force")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    if options.format == "safetensors":
+        if options.sample:
+            raise RunError("--sample: a safetensors file has weights only")
+        shutil.copyfile(source, out)
+        return f"{out}: weights and metadata of policy {source.stem}"
+    policy = run.policy(source.stem)
+    try:
+        inputs, outputs = export(policy, out, options.format, not options.sample)
+    except (OSError, RuntimeError) as error:  # torch's errors are not about files only, and long
+        raise RunError(f"{out}: cannot be written: {str(error).splitlines()[0]}") from error
+    return f"{out}: ({', '.join(inputs)}) -> ({', '.join(outputs)}), {out.stat().st_size / 1024:.0f} KiB"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+"""export_test.py: exported policies compute what the package's policies compute, which package_test.py compares with
+the program."""
+
+import os
+import pathlib
+import sys
+
+import onnx
+import onnxruntime
+import pytest
+import torch
+
+from cli.program import output
+
+ROOT = pathlib.Path(os.environ["WD_SOURCE_DIR"])
+sys.path.insert(0, str(ROOT / "python"))
+
+import wdtrain as package  # noqa: E402
+from wdtrain.export import export, exported, main  # noqa: E402
+from wdtrain.policy import Policy  # noqa: E402
+
+ROWS = 10_000
+TRAININGS = {
+    "mlp": ["--env", "cartpole"],
+    "heads": ["--env", "tag_continuous", "--num_envs", 4, "--train_batch_size", 40, "--set", "env.num_runners=4"],
+    "gru": ["--env", "cartpole", "--set", "policy.shared.model={type: gru, width: 16}"],
+    "gaussian": ["--env", "pendulum"],
+    "squashed": ["--env", "pendulum", "--set", "policy.shared.model.distribution=squashed_gaussian"],
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("runs")
+    for name, options in TRAININGS.items():
+        output(*options, "--total_steps", 40, "--device", "cpu", "--quiet", "--run_dir", place / name)
+    return place
+
+
+def policy_of(folder, name):
+    run = package.Run(folder / name.removeprefix("masked_"))
+    policy = run.policy(run.policies[0])
+    if name.startswith("masked_"):  # an environment that masks its actions has the same weights
+        policy = Policy.from_weights(run.weights(run.policies[0]), dict(policy.metadata, action_mask="true"))
+    return policy
+
+
+def numbers(policy):
+    random = torch.Generator().manual_seed(7)
+    inputs = {"observation": torch.randn(ROWS, policy.observation_size, generator=random)}
+    if policy.metadata["action_mask"] == "true":
+        mask = torch.rand(ROWS, sum(policy.heads), generator=random) < 0.5
+        first = 0
+        for n in policy.heads:  # at least one choice of every head is legal
+            mask[torch.arange(ROWS), first + torch.randint(n, (ROWS,), generator=random)] = True
+            first += n
+        inputs["mask"] = mask.float()
+    if policy.state_size:
+        inputs["state"] = torch.randn(ROWS, policy.state_size, generator=random)
+    return inputs
+
+
+def expected_of(policy, inputs):
+    out = policy(inputs["observation"], inputs.get("state"))
+    action, after = policy.step(inputs["observation"], inputs.get("state"), inputs.get("mask"))
+    return action, out, after
+
+
+def check(policy, results, inputs):
+    action, out, after = expected_of(policy, inputs)
+    exported_action, numbers_, value = results[:3]
+    legal = inputs["mask"] != 0 if "mask" in inputs else torch.ones_like(out.output, dtype=torch.bool)
+    assert torch.allclose(numbers_[legal], out.output[legal], atol=1e-5)
+    assert (numbers_[~legal] == -torch.inf).all()
+    assert torch.allclose(value, out.value, atol=1e-5)
+    if policy.heads:
+        assert torch.equal(exported_action, action)
+        chosen = torch.nn.functional.one_hot(exported_action + torch.tensor([0, *policy.heads[:-1]]).cumsum(0), sum(policy.heads))
+        assert legal[chosen.sum(1) > 0].all()
+    else:
+        assert torch.allclose(exported_action, action, atol=1e-5)
+    if policy.state_size:
+        assert torch.allclose(results[3], after, atol=1e-5)
+
+
+NAMES = [*TRAININGS, "masked_heads", "masked_gru"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_torchscript(folder, name, tmp_path):
+    policy = policy_of(folder, name)
+    inputs = numbers(policy)
+    names, _ = export(policy, tmp_path / "policy.pt", "torchscript")
+    assert set(names) == set(inputs)
+    check(policy, torch.jit.load(str(tmp_path / "policy.pt"))(*[inputs[n] for n in names]), inputs)
+
+
+def run_onnx(path, inputs):
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    assert {node.name for node in session.get_inputs()} == set(inputs)
+    results = session.run(None, {name: tensor.numpy() for name, tensor in inputs.items()})
+    return [torch.tensor(result) for result in results], [node.name for node in session.get_outputs()]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_onnx(folder, name, tmp_path):
+    policy = policy_of(folder, name)
+    inputs = numbers(policy)
+    _, outputs = export(policy, tmp_path / "policy.onnx", "onnx")
+    onnx.checker.check_model(str(tmp_path / "policy.onnx"), full_check=True)
+    results, names = run_onnx(tmp_path / "policy.onnx", inputs)
+    assert names == outputs
+    check(policy, results, inputs)
+
+
+@pytest.mark.parametrize("format", ["torchscript", "onnx"])
+def test_sampled_actions_follow_the_distribution(folder, format, tmp_path):
+    policy = policy_of(folder, "mlp")
+    observation = torch.tensor([[0.5, 2.0, -0.1, -1.0]]).repeat(ROWS, 1)
+    export(policy, tmp_path / "policy", format, greedy=False)
+    if format == "onnx":
+        (action, *_), _ = run_onnx(tmp_path / "policy", {"observation": observation})
+    else:
+        torch.manual_seed(3)
+        action = torch.jit.load(str(tmp_path / "policy"))(observation)[0]
+    probability = policy.probabilities(policy(observation[:1]).output)[0][0, 1].item()
+    assert 0.02 < probability < 0.98
+    assert abs(action.double().mean().item() - probability) < 5 * (probability * (1 - probability) / ROWS) ** 0.5
+
+
+def test_the_command(folder, capsys):
+    run = folder / "mlp"
+    main(["--run", str(run), "--format", "onnx"])
+    assert capsys.readouterr().out.startswith(f"{run}/export/shared.onnx: (observation) -> (action, logits, value), ")
+    with pytest.raises(SystemExit, match="exists: name another file with --out, or give --force"):
+        main(["--run", str(run), "--format", "onnx"])
+    main(["--run", str(run), "--format", "onnx", "--force"])
+    checkpoint = run / "checkpoints" / "latest"
+    main(["--run", str(checkpoint), "--format", "safetensors", "--out", str(folder / "w.safetensors")])
+    assert (folder / "w.safetensors").read_bytes() == (run / "weights/shared.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (["--run", "{folder}/none", "--format", "onnx"], "not a run's folder"),
+    (["--run", "{folder}/heads", "--format", "onnx"], "name a policy: runner, tagger"),
+    (["--run", "{folder}/mlp", "--format", "torchscript", "--out", "/proc/x.pt"], "/proc/x.pt: cannot be written"),
+    (["--run", "{folder}/mlp", "--format", "onnx", "--out", "/proc/x.onnx"], "/proc/x.onnx: cannot be written"),
+    (["--run", "{folder}/mlp", "--format", "safetensors", "--sample"], "has weights only"),
+])
+def test_what_cannot_be_exported(folder, arguments, message):
+    with pytest.raises(SystemExit, match=message):
+        main([argument.format(folder=folder) for argument in arguments])
+
+
+def test_the_choice_of_greedy_actions_is_inside(folder):
+    module, inputs, outputs = exported(policy_of(folder, "heads"))
+    assert (inputs, outputs) == (["observation"], ["action", "logits", "value"])

@@ -1,0 +1,243 @@
+"""package_test.py: the Python package reads runs, and its policies compute what the program computes."""
+
+import json
+import math
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+import gymnasium
+import numpy
+import pandas
+import pytest
+import torch
+
+from cli.program import output, wdtrain
+
+ROOT = pathlib.Path(os.environ["WD_SOURCE_DIR"])
+sys.path.insert(0, str(ROOT / "python"))
+
+import wdtrain as package  # noqa: E402
+
+TRAININGS = {
+    "mlp": ["--env", "cartpole", "--total_steps", 20480],
+    "shared_trunk": ["--env", "cartpole", "--total_steps", 4096, "--set", "policy.shared.model.separate_value=false"],
+    "gru": ["--env", "cartpole", "--total_steps", 8192, "--set", "policy.shared.model={type: gru, width: 16}"],
+    "gru_one": ["--env", "cartpole", "--total_steps", 4096, "--set",
+                "policy.shared.model={type: gru, width: 16, separate_value: false}"],
+    "gaussian": ["--env", "pendulum", "--total_steps", 8192],
+    "squashed": ["--env", "pendulum", "--total_steps", 8192, "--set", "policy.shared.model.distribution=squashed_gaussian"],
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("runs")
+    for name, options in TRAININGS.items():
+        output(*options, "--device", "cpu", "--quiet", "--run_dir", place / name)
+    return place
+
+
+@pytest.fixture(params=TRAININGS)
+def run(request, folder):
+    return package.Run(folder / request.param)
+
+
+# --- policies -------------------------------------------------------------------------------------------------
+
+
+def recorded(run, *options):
+    """Observations, actions, values and probabilities of one episode that the program played."""
+    record = json.loads(output("play", "--run", run.folder, "--out", "-", "--max_steps", 150, *options))
+    episode = record["episodes"][0]
+    state = {name: numpy.array(values) for name, values in episode["state"].items()}
+    if record["env"] == "cartpole":
+        columns = [state[name] for name in ("x", "x_dot", "theta", "theta_dot")]
+    else:
+        angle = state["theta"]
+        columns = [numpy.cos(angle), numpy.sin(angle), state["theta_dot"]]
+    observation = numpy.stack([column.reshape(-1) for column in columns], -1).astype(numpy.float32)
+    (role,) = episode["roles"].values()
+    return observation, role
+
+
+def test_policies_compute_what_the_program_computes(run):
+    observation, role = recorded(run, "--greedy")
+    policy = run.policy()
+    steps = len(role["action"])
+    assert steps >= 8
+    state = policy.first_state(1)
+    for t in range(steps):
+        row = torch.tensor(observation[t]).reshape(1, -1)
+        out = policy(row, state)
+        assert out.value.item() == pytest.approx(numpy.ravel(role["value"][t])[0], abs=2e-5)
+        if policy.heads:
+            ours = torch.cat(policy.probabilities(out.output), -1).detach().numpy().ravel()
+            assert ours == pytest.approx(numpy.ravel(role["probability"][t]), abs=1e-5)
+        action, state = policy.step(row, state)
+        assert action.numpy().ravel() == pytest.approx(numpy.ravel(role["action"][t]), abs=1e-5)
+
+
+def test_any_number_of_rows_at_once(run):
+    policy = run.policy()
+    rows = torch.randn(3, 5, policy.observation_size, generator=torch.Generator().manual_seed(1))
+    state = torch.randn(3, 5, policy.state_size, generator=torch.Generator().manual_seed(2))
+    together = policy(rows, state)
+    for i in range(3):
+        for k in range(5):
+            alone = policy(rows[i, k].unsqueeze(0), state[i, k].unsqueeze(0))
+            for part, whole in zip(alone, together):
+                assert torch.allclose(part[0], whole[i, k], atol=1e-6)
+
+
+def test_masked_choices_are_never_taken(folder):
+    policy = package.Run(folder / "mlp").policy()
+    observation = torch.randn(500, 4)
+    for legal in ([1, 0], [0, 1]):
+        for greedy in (True, False):
+            assert (policy.act(observation, mask=[legal], greedy=greedy) == legal.index(1)).all()
+
+
+def test_sampled_actions_follow_the_distribution(folder):
+    policy = package.Run(folder / "mlp").policy()
+    observation = torch.tensor([0.01, 0.2, -0.03, 0.1])
+    probability = policy.probabilities(policy(observation).output)[0][1].item()
+    torch.manual_seed(5)
+    drawn = policy.act(observation.expand(20000, 4), greedy=False).double().mean().item()
+    assert abs(drawn - probability) < 4 * math.sqrt(probability * (1 - probability) / 20000)
+    pendulum = package.Run(folder / "gaussian").policy()
+    row = torch.tensor([1.0, 0.0, 0.0])
+    actions = pendulum.act(row.expand(20000, 3), greedy=False)
+    assert actions.min() >= -2 and actions.max() <= 2
+    inside = (actions.abs() < 2).double().mean().item()
+    mean, deviation = pendulum(row).output.item(), pendulum.log_std.exp().item()
+    normal = torch.distributions.Normal(mean, deviation)
+    expected = (normal.cdf(torch.tensor(1.0)) - normal.cdf(torch.tensor(-1.0))).item()
+    assert abs(inside - expected) < 0.02
+
+
+def test_the_example(folder):
+    command = [sys.executable, str(ROOT / "examples" / "python" / "play_cartpole.py"), str(folder / "mlp"), "3"]
+    done = subprocess.run(command, capture_output=True, text=True, env=dict(os.environ, PYTHONPATH=str(ROOT / "python")))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("3 episodes: mean return ")
+
+
+def test_gymnasium_plays_it_to_the_same_return(folder):
+    run = package.Run(folder / "mlp")
+    policy, returns = run.policy(), []
+    games = [gymnasium.make("CartPole-v1") for _ in range(60)]
+    observation = numpy.stack([game.reset(seed=k)[0] for k, game in enumerate(games)])
+    lengths, alive = numpy.zeros(60), numpy.ones(60, bool)
+    torch.manual_seed(1)
+    while alive.any():
+        actions = policy.act(observation, greedy=False)[:, 0].numpy()
+        for k in numpy.flatnonzero(alive):
+            observation[k], reward, terminated, truncated, _ = games[k].step(int(actions[k]))
+            lengths[k] += reward
+            alive[k] = not (terminated or truncated)
+    result = json.loads(output("eval", "--run", run.folder, "--episodes", 300, "--starts", "fresh", "--json"))
+    (ours,) = result["returns"].values()
+    error = math.sqrt(lengths.var() / 60 + ours["std"] ** 2 / 300)
+    assert abs(lengths.mean() - ours["mean"]) < 3.5 * error
+
+
+# --- runs -----------------------------------------------------------------------------------------------------
+
+
+def test_metrics_are_those_of_the_file(folder):
+    run = package.Run(folder / "mlp")
+    metrics = run.metrics()
+    expected = pandas.read_json(run.folder / "metrics.jsonl", lines=True)
+    pandas.testing.assert_frame_equal(metrics, expected, check_dtype=False, rtol=1e-12)
+    assert (metrics["iteration"] == range(1, len(metrics) + 1)).all()
+    assert run.summary["env_steps"] == metrics["env_steps"].iloc[-1] and run.status == "finished"
+    assert run.config["trainer"]["num_envs"] == 32
+    assert run.policies == ["shared"] and run.metadata()["environment"] == "cartpole"
+
+
+def test_checkpoints_have_their_own_weights(folder):
+    run = package.Run(folder / "mlp")
+    first, *_, last = run.checkpoints.values()
+    assert list(run.checkpoints) == sorted(run.checkpoints)
+    for name, tensor in run.weights().items():
+        assert numpy.array_equal(last.weights()[name], tensor)
+    assert not numpy.array_equal(first.weights()["policy_head.weight"], run.weights()["policy_head.weight"])
+    assert first.policy().distribution == "categorical" and first.metadata()["iteration"] == "0"
+
+
+def test_plot(folder):
+    import matplotlib
+
+    matplotlib.use("Agg")
+    axes = package.Run(folder / "mlp").plot()
+    (line,) = axes.get_lines()
+    assert line.get_label() == "shared/recent_return" and len(line.get_xdata()) > 3
+    with pytest.raises(package.RunError, match="no metric 'x'; there are: iteration, "):
+        package.Run(folder / "mlp").plot("x")
+
+
+def begin(folder, *options):
+    command = [os.environ["WDTRAIN"], "--env", "cartpole", "--quiet", "--total_steps", "1G", "--stop_return", "none",
+               "--run_dir", str(folder), *options]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def test_a_run_that_is_killed_and_resumed_has_no_gap_and_no_repeat(tmp_path):
+    folder = tmp_path / "run"
+    options = ["--set", "saving.checkpoint_freq=5"]
+    training = begin(folder, *options)
+    while not (folder / "summary.json").exists() or len(package.Run(folder).rows()) < 13:
+        assert training.poll() is None
+    training.kill()
+    training.wait()
+    run = package.Run(folder)
+    assert run.status == "killed"
+    with open(folder / "metrics.jsonl", "a") as file:
+        file.write('{"iteration": 99')
+    assert run.rows()[-1]["iteration"] < 99, "a line that is being written"
+    resumed = subprocess.Popen([os.environ["WDTRAIN"], "--resume", str(folder), "--quiet"], stderr=subprocess.DEVNULL)
+    seen = []
+    while len(seen) < 3:
+        assert resumed.poll() is None
+        if run.status == "running":
+            for row in run.watch(interval=0.05):
+                seen.append(row["iteration"])
+                if len(seen) == 30:
+                    resumed.send_signal(signal.SIGINT)
+    resumed.wait()
+    assert run.status == "stopped"
+    assert seen == list(range(1, len(seen) + 1)) and len(seen) >= 30
+    assert list(run.metrics()["iteration"]) == seen
+
+
+def test_finding_runs(folder):
+    assert [run.folder.name for run in package.runs(folder)] == sorted(TRAININGS)
+
+
+@pytest.mark.parametrize("use, message", [
+    (lambda folder: package.Run(folder), "not a run's folder"),
+    (lambda folder: package.Run(folder / "mlp").weights("tagger"), "name a policy: shared"),
+    (lambda folder: package.Run(folder / "gru").policy().act(torch.zeros(1, 4)), "this policy remembers"),
+])
+def test_what_is_not_there(folder, use, message):
+    with pytest.raises(package.RunError, match=message):
+        use(folder)
+
+
+def test_weights_of_an_older_program(folder):
+    from wdtrain.policy import Policy
+
+    with pytest.raises(package.RunError, match="older program"):
+        Policy.from_weights(package.Run(folder / "mlp").weights(), {})
+
+
+def test_it_can_be_installed(tmp_path):
+    subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--no-index",
+                    "--target", str(tmp_path / "site"), str(ROOT / "python")], check=True, cwd=tmp_path)
+    code = "import wdtrain; print(wdtrain.__file__)"
+    said = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True,
+                          env=dict(os.environ, PYTHONPATH=str(tmp_path / "site"))).stdout
+    assert said.startswith(str(tmp_path / "site"))
