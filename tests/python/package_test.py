@@ -181,7 +181,7 @@ def test_plot(folder):
 
 def begin(folder, *options):
     command = [os.environ["WDTRAIN"], "--env", "cartpole", "--quiet", "--total_steps", "1G", "--stop_return", "none",
-               "--run_dir", str(folder), *options]
+               "--max_seconds", "100", "--run_dir", str(folder), *options]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 

@@ -16,7 +16,7 @@ import pytest
 from cli.program import output, wdtrain
 
 SHORT = ["--env", "cartpole", "--total_steps", 4096, "--quiet"]
-ENDLESS = ["--env", "cartpole", "--total_steps", "1G", "--stop_return", "none", "--quiet"]
+ENDLESS = ["--env", "cartpole", "--total_steps", "1G", "--stop_return", "none", "--max_seconds", 200, "--quiet"]
 
 
 def begin(folder):
