@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <fstream>
 
 #include "src/autoscale/cache.h"
 #include "src/autoscale/learning.h"
@@ -17,6 +16,7 @@
 #include "src/autoscale/probe.h"
 #include "src/autoscale/search.h"
 #include "src/base/files.h"
+#include "src/base/host.h"
 #include "src/base/host_memory.h"
 #include "src/base/join.h"
 #include "src/base/program_name.h"
@@ -43,14 +43,6 @@ struct Machine {
   std::vector<std::string> notes;
 };
 
-std::string cpu_model() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
-  }
-  return "CPU";
-}
-
 std::uint64_t host_budget(const AutoscaleSettings& settings) {
   const double wanted = settings.memory_gb * kGiB;
   if (wanted == 0.0)
@@ -68,7 +60,7 @@ Machine describe_host(const Config& config, int num_workers) {
   const int threads =
       config.trainer.threads > 0 ? config.trainer.threads : static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
   Machine machine;
-  machine.device = concat(cpu_model(), ", ", threads, " threads");
+  machine.device = concat(processor_name(), ", ", threads, " threads");
   machine.words = machine.device;
   machine.memory_bytes = host_budget(config.autoscale) / static_cast<std::uint64_t>(num_workers);
   return machine;

@@ -18,6 +18,7 @@ int play(const CommandLine& line);
 int list(const CommandLine& line);
 int status(const CommandLine& line);
 int bench(const CommandLine& line);
+int reproduce(const CommandLine& line);
 int doctor(const CommandLine& line);
 int envs(const CommandLine& line);
 int trace(const CommandLine& line);

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "src/base/files.h"
+#include "src/base/host.h"
 #include "src/base/host_memory.h"
 #include "src/base/json.h"
 #include "src/base/stopwatch.h"
@@ -65,17 +66,13 @@ Finding program() {
 }
 
 Finding processors() {
-  std::string model = "unknown processor", line;
-  std::ifstream info("/proc/cpuinfo");
-  while (std::getline(info, line))
-    if (line.starts_with("model name")) model = line.substr(line.find(':') + 2);
   int nodes = 0;
   std::error_code none;
   for (const fs::directory_entry& entry : fs::directory_iterator("/sys/devices/system/node", none))
     nodes += entry.path().filename().string().starts_with("node") ? 1 : 0;
   const int usable = available_processors();
   const std::string quota = first_line_of("/sys/fs/cgroup/cpu.max");
-  std::string text = concat(model, ", ", run::counted(usable, "processor"));
+  std::string text = concat(processor_name(), ", ", run::counted(usable, "processor"));
   if (nodes > 1) text += concat(" on ", run::counted(nodes, "NUMA node"));
   // "200000 100000": microseconds of processor time per period.
   const double share = std::strtod(quota.c_str(), nullptr);

@@ -29,6 +29,7 @@ constexpr Command kCommands[] = {
     {"play", "record episodes, and write a page that shows them in a browser", play},
     {"list", "list the runs below a folder", list},
     {"status", "show what a run is doing, also while it goes on", status},
+    {"reproduce", "train a run again, and compare the results", reproduce},
     {"bench", "measure speed", bench},
     {"doctor", "examine this machine", doctor},
     {"envs", "list the environments, or describe one", envs},
@@ -36,11 +37,13 @@ constexpr Command kCommands[] = {
     {"check", "test an environment: order of agents, resets, observations, devices", check},
 };
 
+constexpr std::size_t kNameWidth = 11;
+
 std::string help(const std::string& program) {
   std::string text =
       "usage: " + program + " [COMMAND] OPTIONS\n\n  " + program + " --env NAME           train\n\n";
   for (const Command& command : kCommands) {
-    text += "  " + std::string(command.name).append(8 - std::string(command.name).size(), ' ') +
+    text += "  " + std::string(command.name).append(kNameWidth - std::string(command.name).size(), ' ') +
             command.help + "\n";
   }
   return text + "\n`" + program +

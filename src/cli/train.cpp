@@ -25,6 +25,7 @@
 #include "src/play/rollout.h"
 #include "src/report/plain_error.h"
 #include "src/run/run.h"
+#include "src/run/start.h"
 #include "src/worker/fault.h"
 #include "src/worker/silence.h"
 #include "wd/heartbeat.h"
@@ -126,6 +127,7 @@ struct TrainingWorker {
     const std::string folder = group.broadcast(run ? std::filesystem::absolute(run->folder()).string() : "");
     if (!run) return heartbeat::run_folder(folder);
     run->write_config(config);
+    run::add_start(run->folder(), run::describe_start(own_command(), group.size()));
     checkpoints = std::make_unique<Checkpoints>(run->folder() / "checkpoints", setup.config.saving.keep_last);
   }
 };
