@@ -1,0 +1,112 @@
+"""Converts actor-critics of Stable-Baselines3 and CleanRL to weights that wdtrain starts from.
+
+    wdtrain-convert policy.pth --out start.safetensors
+    wdtrain --env cartpole --set policy.shared.model.model_ckpt_filepath=start.safetensors
+
+The file is a torch state dict: policy.pth of a model that SB3 saved (also inside its .zip, which is accepted), or
+what CleanRL's ppo.py or ppo_continuous_action.py saved of their Agent. Hidden layers must be tanh, as is the default
+of both, or relu everywhere (model.activation).
+"""
+
+import argparse
+import io
+import pathlib
+import re
+import sys
+import zipfile
+
+import numpy
+import safetensors.numpy
+
+from wdtrain.run import RunError, _need
+
+# How the parts are called: hidden layers and head of the actor and of the critic, and log_std.
+SB3 = {"actor": r"mlp_extractor\.policy_net\.(\d+)\.", "critic": r"mlp_extractor\.value_net\.(\d+)\.",
+       "actor_head": "action_net.", "critic_head": "value_net.", "log_std": "log_std"}
+CLEANRL = {"actor": r"actor\.(\d+)\.", "critic": r"critic\.(\d+)\.", "log_std": "actor_logstd"}
+CLEANRL_CONTINUOUS = dict(CLEANRL, actor=r"actor_mean\.(\d+)\.")
+
+
+def _numbered(state, pattern):
+    """The prefixes of a Sequential's linear layers, in order."""
+    found = {int(match[1]): match[0] for name in state if (match := re.match(pattern, name)) and name.endswith("weight")}
+    return [found[k] for k in sorted(found)]
+
+
+def convert(state, low=None, high=None):
+    """{our name: numpy array} of a state dict {name: array}. low, high: bounds of a continuous action.
+
+    A continuous action of ours is the middle of the bounds plus the network's output times half their distance, so
+    the head and log_std are divided by it.
+    """
+    if any(name.startswith("mlp_extractor.") for name in state):
+        names = SB3
+    elif any(name.startswith("actor_mean.") for name in state):
+        names = CLEANRL_CONTINUOUS
+    elif any(name.startswith("actor.") for name in state):
+        names = CLEANRL
+    else:
+        raise RunError(f"neither SB3's nor CleanRL's actor-critic: its tensors are {', '.join(state) or 'missing'}")
+    actor, critic = _numbered(state, names["actor"]), _numbered(state, names["critic"])
+    actor_head = names.get("actor_head") or (actor.pop() if actor else None)
+    critic_head = names.get("critic_head") or (critic.pop() if critic else None)
+    weights = {}
+    for ours, prefix in [*((f"layers.{k}.", p) for k, p in enumerate(actor)), ("policy_head.", actor_head),
+                         *((f"value_layers.{k}.", p) for k, p in enumerate(critic)), ("value_head.", critic_head)]:
+        for part in ("weight", "bias"):
+            if f"{prefix}{part}" not in state:
+                raise RunError(f"the state dict has no tensor {prefix}{part}")
+            weights[ours + part] = numpy.asarray(state[f"{prefix}{part}"], numpy.float32)
+    if names["log_std"] in state:
+        weights["log_std"] = numpy.asarray(state[names["log_std"]], numpy.float32).reshape(-1)
+        _scale(weights, low, high)
+    return {name: numpy.ascontiguousarray(value) for name, value in weights.items()}
+
+
+def _scale(weights, low, high):
+    count = weights["log_std"].size
+    if low is None or high is None:
+        raise RunError("the actions are continuous: give their bounds, --low and --high")
+    low, high = (numpy.broadcast_to(numpy.asarray(bound, numpy.float32), (count,)) for bound in (low, high))
+    half, middle = 0.5 * (high - low), 0.5 * (high + low)
+    if not (half > 0).all():
+        raise RunError(f"--low {low.tolist()} must be below --high {high.tolist()}")
+    weights["policy_head.weight"] = weights["policy_head.weight"] / half[:, None]
+    weights["policy_head.bias"] = (weights["policy_head.bias"] - middle) / half
+    weights["log_std"] = weights["log_std"] - numpy.log(half)
+
+
+def read_state(path):
+    torch = _need("torch", "torch")
+    data = pathlib.Path(path).read_bytes()
+    if zipfile.is_zipfile(io.BytesIO(data)):
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            if "policy.pth" in archive.namelist():  # a model of SB3
+                data = archive.read("policy.pth")
+    state = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+    if not isinstance(state, dict):
+        raise RunError(f"{path}: holds a {type(state).__name__}, not a state dict")
+    return {name: tensor.numpy() for name, tensor in state.items() if isinstance(tensor, torch.Tensor)}
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(prog="wdtrain-convert", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", type=pathlib.Path)
+    parser.add_argument("--out", type=pathlib.Path, required=True, help="safetensors file to write")
+    parser.add_argument("--low", type=float, nargs="+", help="lower bounds of a continuous action")
+    parser.add_argument("--high", type=float, nargs="+", help="upper bounds")
+    options = parser.parse_args(arguments)
+    try:
+        weights = convert(read_state(options.file), options.low, options.high)
+        if options.out.exists():
+            raise RunError(f"{options.out} exists: name another file with --out")
+        safetensors.numpy.save_file(weights, options.out)
+    except (RunError, OSError) as error:
+        sys.exit(f"error: {error}")
+    hidden = ", ".join(str(weights[name].shape[0]) for name in weights if re.fullmatch(r"layers\.\d+\.bias", name))
+    print(f"{options.out}: for model: {{fc_dims: [{hidden}], separate_value: true, model_ckpt_filepath: {options.out}}}")
+
+
+if __name__ == "__main__":
+    main()
