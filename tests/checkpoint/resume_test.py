@@ -94,7 +94,7 @@ def lines_of(folder):
 
 def test_C2_a_call_that_fails_leaves_the_old_checkpoints_and_an_error(tmp_path):
     for cause in ("ENOSPC", "EIO", "short"):
-        for call in ("write:40", "fsync:40", "rename:40"):
+        for call in ("write:50", "fsync:40", "rename:40"):
             if cause == "short" and not call.startswith("write"):
                 continue
             folder = tmp_path / f"{call}-{cause}".replace(":", "-")
