@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <fstream>
 
 #include "src/autoscale/cache.h"
 #include "src/autoscale/learning.h"
@@ -17,6 +16,7 @@
 #include "src/autoscale/probe.h"
 #include "src/autoscale/search.h"
 #include "src/base/files.h"
+#include "src/base/host.h"
 #include "src/base/host_memory.h"
 #include "src/base/join.h"
 #include "src/base/program_name.h"
@@ -42,14 +42,6 @@ struct Machine {
   std::uint64_t memory_bytes = 0;     // per worker
   std::vector<std::string> notes;
 };
-
-std::string cpu_model() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
-  }
-  return "CPU";
-}
 
 std::uint64_t host_budget(const AutoscaleSettings& settings) {
   const double wanted = settings.memory_gb * kGiB;

@@ -19,5 +19,8 @@ int bench(const CommandLine& line);
 int envs(const CommandLine& line);
 int trace(const CommandLine& line);
 int check(const CommandLine& line);
+int report_runs(const CommandLine& line);
+int list_runs(const CommandLine& line);
+int show_status(const CommandLine& line);
 
 }  // namespace wd::cli

@@ -3,12 +3,12 @@
 
 #include <array>
 #include <cmath>
-#include <fstream>
 #include <limits>
 #include <numeric>
 #include <optional>
 
 #include "src/base/json.h"
+#include "src/metrics/last_lines.h"
 
 namespace wd {
 namespace {
@@ -19,23 +19,6 @@ bool is_watched(std::string_view name) {
   const std::size_t slash = name.find('/');
   return slash != std::string_view::npos &&
          std::ranges::find(kWatched, name.substr(slash + 1)) != kWatched.end();
-}
-
-// The last complete lines of a file, in order; fewer if they are very long.
-std::vector<std::string> last_lines(const std::filesystem::path& path, std::size_t count) {
-  constexpr std::streamoff kMaxBytes = 1 << 20;
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file) return {};
-  const std::streamoff begin = std::max<std::streamoff>(file.tellg() - std::streamoff{kMaxBytes}, 0);
-  file.seekg(begin);
-  std::deque<std::string> lines;
-  std::string line;
-  if (begin > 0) std::getline(file, line);  // the rest of a line
-  while (std::getline(file, line) && !file.eof()) {
-    lines.push_back(line);
-    if (lines.size() > count) lines.pop_front();
-  }
-  return {lines.begin(), lines.end()};
 }
 
 struct Moments {

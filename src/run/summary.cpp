@@ -3,7 +3,10 @@
 
 #include <array>
 
+#include "src/base/host.h"
 #include "src/base/json.h"
+#include "src/base/version.h"
+#include "wd/detail/parallel.h"
 
 namespace wd::run {
 namespace {
@@ -35,7 +38,14 @@ std::string summary_json(const RunOptions& options, RunStatus status, std::strin
                   {"agent_steps_per_s", rate(progress.counts.agent_steps, progress.wall_s)},
                   {"peak_memory_bytes", progress.peak_bytes},
                   {"mean_return", returns},
-                  {"stop_reason", stop_reason}};
+                  {"stop_reason", stop_reason},
+                  {"workers", options.workers},
+                  {"hardware",
+                   {{"host", host_name()},
+                    {"cpu", cpu_model()},
+                    {"cores", available_processors()},
+                    {"gpus", options.gpus}}},
+                  {"version", {{"program", WD_VERSION}, {"commit", kCommit}}}};
   constexpr int kIndent = 2;
   return dump(json, kIndent) + '\n';
 }
