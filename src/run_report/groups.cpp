@@ -19,11 +19,13 @@ std::map<std::string, std::string> compared_settings(const RunRecord& record) {
   return settings;
 }
 
-// "lr" for policy.shared.lr, unless another of these settings ends in the same word.
+// "lr" for policy.shared.lr, unless another of these settings ends in the same word, and "play.every".
 std::string short_name(const std::string& path, const std::vector<SettingValues>& all) {
+  constexpr std::array<std::string_view, 3> kKnown{"env.", "trainer.", "policy."};
   const auto last = [](const std::string& full) { return full.substr(full.rfind('.') + 1); };
   const auto same = [&](const SettingValues& other) { return last(other.path) == last(path); };
-  return std::ranges::count_if(all, same) > 1 ? path : last(path);
+  const auto begins = [&](std::string_view section) { return path.starts_with(section); };
+  return std::ranges::any_of(kKnown, begins) && std::ranges::count_if(all, same) == 1 ? last(path) : path;
 }
 
 // What distinguishes a group from the others of its environment. Empty if there is nothing, or too much for a

@@ -1,4 +1,4 @@
-// metrics_log.cpp: parses rows without building JSON values, because a file may have millions of them.
+// metrics_log.cpp: parses rows without a JSON parser, because a file may have millions of them.
 #include "src/run_report/metrics_log.h"
 
 #include <fcntl.h>
@@ -6,14 +6,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
-#include <nlohmann/json.hpp>
+#include <cstdlib>
+#include <optional>
 
 namespace wd::report {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
 std::FILE* open_regular(const fs::path& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -23,6 +24,46 @@ std::FILE* open_regular(const fs::path& path) {
   ::close(descriptor);
   return nullptr;
 }
+
+// The rest of a line: an object of numbers, as MetricsFile writes it. Other JSON is no row.
+struct RowText {
+  std::string_view rest;
+
+  void skip_space() { rest.remove_prefix(std::min(rest.find_first_not_of(" \t\r\n"), rest.size())); }
+  bool ended() {
+    skip_space();
+    return rest.empty();
+  }
+  bool skip(char wanted) {
+    skip_space();
+    if (rest.empty() || rest.front() != wanted) return false;
+    rest.remove_prefix(1);
+    return true;
+  }
+  std::optional<std::string_view> name() {
+    if (!skip('"')) return {};
+    const std::size_t end = rest.find_first_of("\"\\");
+    if (end == std::string_view::npos || rest[end] != '"') return {};
+    const std::string_view found = rest.substr(0, end);
+    rest.remove_prefix(end + 1);
+    return found;
+  }
+  // null is NaN.
+  bool number(double& value) {
+    skip_space();
+    constexpr std::string_view kNull = "null";
+    std::size_t length = kNull.size();
+    if (rest.starts_with(kNull)) {
+      value = std::nan("");
+    } else {
+      const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
+      if (error != std::errc() || !std::isfinite(value)) return false;
+      length = static_cast<std::size_t>(end - rest.data());
+    }
+    rest.remove_prefix(length);
+    return true;
+  }
+};
 
 // A line that is read, in a buffer that grows.
 struct LineBuffer {
@@ -38,44 +79,6 @@ int close_file(std::FILE* file) { return file == nullptr ? 0 : std::fclose(file)
 
 }  // namespace
 
-// Receives the parts of a row from the parser. Rows have the same metrics in the same order most of the time,
-// so a metric is expected in the column after the one before it.
-class MetricsLog::Reader : public nlohmann::json_sax<Json> {
- public:
-  explicit Reader(MetricsLog& log) : log_(log) {}
-
-  bool null() override { return store(std::nan("")); }
-  bool boolean(bool) override { return false; }
-  bool number_integer(number_integer_t value) override { return store(static_cast<double>(value)); }
-  bool number_unsigned(number_unsigned_t value) override { return store(static_cast<double>(value)); }
-  bool number_float(number_float_t value, const string_t&) override { return store(value); }
-  bool string(string_t&) override { return false; }
-  bool binary(binary_t&) override { return false; }
-  bool start_object(std::size_t) override { return depth_++ == 0; }
-  bool key(string_t& name) override {
-    column_ = log_.column_of(name, expected_);
-    expected_ = column_ + 1;
-    return true;
-  }
-  bool end_object() override { return true; }
-  bool start_array(std::size_t) override { return false; }
-  bool end_array() override { return false; }
-  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override {
-    return false;
-  }
-
- private:
-  bool store(double value) {
-    if (depth_ == 0) return false;
-    log_.values_[column_] = value;
-    return true;
-  }
-
-  MetricsLog& log_;
-  std::size_t column_ = 0, expected_ = 0;
-  int depth_ = 0;
-};
-
 MetricsLog::MetricsLog(const fs::path& file) : file_(open_regular(file), close_file) {}
 
 std::size_t MetricsLog::column_of(std::string_view name, std::size_t guess) {
@@ -89,12 +92,26 @@ std::size_t MetricsLog::column_of(std::string_view name, std::size_t guess) {
   return column;
 }
 
+// Rows have the same metrics in the same order most of the time, so a metric is expected in the column after
+// the one before it.
 bool MetricsLog::take(std::string_view line) {
   std::ranges::fill(values_, std::nan(""));
-  Reader reader(*this);
-  if (!Json::sax_parse(line.begin(), line.end(), &reader)) return false;
+  RowText text{line};
+  if (!text.skip('{')) return false;
+  std::size_t expected = 0;
+  do {
+    const std::optional<std::string_view> name = text.name();
+    double value = 0.0;
+    if (!name || !text.skip(':') || !text.number(value)) return false;
+    const std::size_t column = column_of(*name, expected);
+    values_[column] = value;
+    expected = column + 1;
+  } while (text.skip(','));
+  constexpr double kMostIterations = 9e15;  // exact as a double
   const double iteration = value("iteration");
-  if (!(iteration > static_cast<double>(iteration_)) || iteration > 9e15) return false;
+  if (!text.skip('}') || !text.ended() || !(iteration > static_cast<double>(iteration_)) ||
+      iteration > kMostIterations)
+    return false;
   iteration_ = static_cast<std::int64_t>(iteration);
   return true;
 }

@@ -33,7 +33,6 @@ class MetricsLog {
   std::int64_t skipped() const { return skipped_; }
 
  private:
-  class Reader;
   bool take(std::string_view line);
   std::size_t column_of(std::string_view name, std::size_t guess);
 

@@ -352,17 +352,16 @@ function listen() {
 function showScores() {
   $('scores-section').hidden = report.scores.length === 0;
   fill(
-      'scores',
-      ['metric', 'group', 'runs', 'IQM', '95 % interval', 'median', 'least', 'greatest', 'difference'],
+      'scores', ['metric', 'group', 'runs', 'IQM', '95 % interval', 'median', 'min', 'max', 'difference'],
       report.scores.map(score => {
         const d = score.difference;
         return [
           score.metric, report.groups[score.group].label, `${score.runs}`, number(score.iqm),
-          interval(score.low, score.high), number(score.median), number(score.least), number(score.greatest),
+          interval(score.low, score.high), number(score.median), number(score.min), number(score.max),
           d ? `${d.iqm > 0 ? '+' : ''}${number(d.iqm)} ${d.low === null ? '' : interval(d.low, d.high)}` : ''
         ];
       }),
-      ['runs', 'IQM', 'median', 'least', 'greatest']);
+      ['runs', 'IQM', 'median', 'min', 'max']);
 }
 
 function showEvaluation() {

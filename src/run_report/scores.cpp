@@ -59,8 +59,8 @@ Json scores_json(const std::vector<RunRecord>& records, const std::vector<RunCur
       Json score = {{"metric", metric}, {"group", g}, {"runs", values.size()}};
       score.update(interval_json(bootstrap({values}, iqm_of_all)));
       score["median"] = quantile(values, 0.5);
-      score["least"] = std::ranges::min(values);
-      score["greatest"] = std::ranges::max(values);
+      score["min"] = std::ranges::min(values);
+      score["max"] = std::ranges::max(values);
       const auto [base, is_first] = first.try_emplace(records[groups[g].runs.front()].environment(), values);
       score["difference"] =
           is_first ? Json() : interval_json(bootstrap({base->second, values}, iqm_difference));

@@ -7,7 +7,7 @@
 
 namespace wd::report {
 
-// [{"metric", "group", "runs", "iqm", "low", "high", "median", "least", "greatest", "difference"}] for the
+// [{"metric", "group", "runs", "iqm", "low", "high", "median", "min", "max", "difference"}] for the
 // last POLICY/recent_return and the last eval/ROLE/return. "difference": {"iqm", "low", "high"} of the group
 // minus the first group of the same environment; null for that group itself.
 nlohmann::ordered_json scores_json(const std::vector<RunRecord>& records,
