@@ -174,7 +174,8 @@ std::vector<std::string> status_lines(const StatusView& now) {
   const report::RunState& state = now.record.state;
   std::vector<std::vector<std::string>> rows = {{"status", status_text(now)}};
   const double workers = state.number("workers");
-  std::string what = join({now.record.environment(), now.record.algorithms()});
+  std::string what = now.record.environment();
+  if (const std::string algorithms = now.record.algorithms(); !algorithms.empty()) what += ", " + algorithms;
   if (const std::string seed = now.record.setting("trainer.seed"); !seed.empty()) what += ", seed " + seed;
   if (const std::string device = state.text("device"); !device.empty()) what += ", on " + device;
   if (std::isfinite(workers)) what += ", " + run::counted(static_cast<std::int64_t>(workers), "worker");

@@ -10,8 +10,11 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "src/base/host.h"
 #include "src/base/name.h"
+#include "src/base/version.h"
 #include "tests/run/temporary_folder.h"
+#include "wd/detail/parallel.h"
 #include "wd/error.h"
 
 namespace wd {
@@ -77,7 +80,10 @@ TEST(Run, LeavesItsFiles) {
   const TemporaryFolder folder;
   const fs::path path = folder.path / "a" / "b";
   {
-    wd::Run run(options_in(path));
+    RunOptions options = options_in(path);
+    options.workers = 3;
+    options.gpus = {"some GPU"};
+    wd::Run run(options);
     run.write_config("env: {}\n");
     EXPECT_EQ(summary_of(path)["status"], "running");
     run.log(MetricsRow({.iteration = 10, .env_steps = 2000, .agent_steps = 6000}));
@@ -86,11 +92,19 @@ TEST(Run, LeavesItsFiles) {
     EXPECT_TRUE(run.save_weights("a", some_tensors()));
     run.finish(RunStatus::kFinished, "total_steps", some_progress());
   }
-  EXPECT_EQ(summary_of(path),
-            json::parse(R"({"status": "finished", "env": "cartpole", "device": "cpu", "seed": 7,
+  json summary = summary_of(path);
+  EXPECT_EQ(summary["hardware"]["host"], host_name());
+  EXPECT_EQ(summary["hardware"]["cpu"], cpu_model());
+  EXPECT_EQ(summary["hardware"]["cores"], available_processors());
+  EXPECT_EQ(summary["hardware"]["gpus"], json::parse(R"(["some GPU"])"));
+  EXPECT_EQ(summary["version"]["program"], WD_VERSION);
+  EXPECT_EQ(summary["version"]["commit"], kCommit);
+  summary.erase("hardware");
+  summary.erase("version");
+  EXPECT_EQ(summary, json::parse(R"({"status": "finished", "env": "cartpole", "device": "cpu", "seed": 7,
       "iterations": 10, "env_steps": 2000, "agent_steps": 6000, "wall_s": 4.0, "env_steps_per_s": 500.0,
       "agent_steps_per_s": 1500.0, "peak_memory_bytes": 0, "mean_return": {"a": 1.5, "b": null},
-      "stop_reason": "total_steps"})"));
+      "stop_reason": "total_steps", "workers": 3})"));
   EXPECT_EQ(read_text(path / "config.yaml"), "env: {}\n");
   EXPECT_EQ(read_text(path / "metrics.jsonl"),
             "{\"iteration\":10,\"env_steps\":2000,\"agent_steps\":6000}\n");
