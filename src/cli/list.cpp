@@ -79,11 +79,17 @@ ListedRun listed(const std::filesystem::path& run, const std::string& base) {
   return {std::move(json), record.settings};
 }
 
+std::vector<std::string> column_keys() {
+  std::vector<std::string> keys;
+  for (const ListColumn& column : kListColumns) keys.push_back(column.key);
+  return keys;
+}
+
 std::string column_key(const std::string& option, const std::string& word) {
   const auto other = kListKeys.find(word);
-  std::vector<std::string> keys{"seed", "stop_reason"};
-  for (const ListColumn& column : kListColumns) keys.push_back(column.key);
   if (other != kListKeys.end()) return other->second;
+  std::vector<std::string> keys = column_keys();
+  keys.insert(keys.end(), {"seed", "stop_reason"});
   parse_word(option, word, keys);
   return word;
 }
@@ -171,12 +177,7 @@ int list_runs(const CommandLine& line) {
   std::vector<std::string> filters;
   bool json = false;
   arguments.word("DIR", folder, "folder to search (runs)");
-  arguments.option(
-      "--sort", sort, "KEY", "column to sort by: " + [] {
-        std::vector<std::string> keys;
-        for (const ListColumn& column : kListColumns) keys.push_back(column.key);
-        return join(keys);
-      }() + " (name)");
+  arguments.option("--sort", sort, "KEY", "column to sort by: " + join(column_keys()) + " (name)");
   arguments.repeatable("--filter", filters, "KEY=VALUE",
                        "only runs with this value of a column or, with a dot in KEY, of a setting: "
                        "status=running, trainer.seed=1");

@@ -146,9 +146,16 @@ void record_episode(const TrainingWorker& worker, TrainingEvaluator& evaluator, 
   }
 }
 
-// Writes RUN/report.html. Without it, the run is complete too.
+// Writes RUN/report.html. Without it, the run is complete too. Reading takes 6 s per GB of metrics, so it is
+// left to `wdtrain report` if there are many.
 void write_report(const std::filesystem::path& run) {
+  constexpr std::uintmax_t kMaxBytes = std::uintmax_t{1} << 28;
   try {
+    if (std::filesystem::file_size(run / "metrics.jsonl") > kMaxBytes) {
+      logging::info(concat("no report is written, because metrics.jsonl is large: ", program_name(),
+                           " report ", run.string(), " writes one"));
+      return;
+    }
     report::write_run_report(run);
     logging::info(concat("report: ", (run / "report.html").string()));
   } catch (const std::exception& error) {

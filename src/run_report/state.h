@@ -10,8 +10,8 @@
 namespace wd::report {
 
 struct RunState {
-  // "running", "finished", "stopped" and "failed" as in summary.json; "killed": summary.json says running, but
-  // no process holds the lock; "starting": there is no summary.json yet; "unknown": no readable summary.json.
+  // "running", "finished", "stopped" and "failed" as in summary.json; "killed": summary.json says running,
+  // but no process holds the lock; "starting": there is no summary.json yet; "unknown": no readable one.
   std::string status;
   run::LockView lock;
   nlohmann::ordered_json summary;  // an object, which is empty if it cannot be read

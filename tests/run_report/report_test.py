@@ -50,7 +50,8 @@ def test_interquartile_means_are_numpys_and_intervals_those_of_its_bootstrap(com
         assert score["iqm"] == pytest.approx(interquartile_mean(values))
         assert score["median"] == pytest.approx(np.median(values))
         assert (score["min"], score["max"]) == (min(values), max(values))
-        draws[name] = [interquartile_mean(rng.choice(values, len(values))) for _ in range(40_000)]
+        resamples, cut = np.sort(rng.choice(values, (100_000, len(values))), axis=1), int(0.25 * len(values))
+        draws[name] = resamples[:, cut:len(values) - cut].mean(1)
         low, high = np.percentile(draws[name], [2.5, 97.5])
         assert (score["low"], score["high"]) == (pytest.approx(low, abs=0.15), pytest.approx(high, abs=0.15))
     assert scores[0]["difference"] is None
