@@ -69,7 +69,7 @@ def legend(page):
     return [text.split("\n")[0].strip() for text in page.locator("#legend label").all_inner_texts()]
 
 
-@pytest.mark.parametrize("width, height, dark", [(1280, 900, False), (1280, 900, True), (390, 844, False), (390, 844, True)])
+@pytest.mark.parametrize("width, height, dark", [(1280, 900, False), (390, 844, True)])
 def test_it_is_drawn_and_fits(opened, width, height, dark):
     page = opened(width, height, dark)
     assert page.inner_text("#title") == "6 runs of cartpole" and page.input_value("#metric") == "1"
