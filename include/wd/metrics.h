@@ -28,6 +28,9 @@ struct Metric {
 // All metrics, in the order of docs/metrics.md.
 std::span<const Metric> metrics();
 
+// The metric that a logged name means; null if it is not declared.
+const Metric* find_metric(std::string_view logged_name);
+
 // How a logged name ("iteration", "tagger/entropy", "env/tags", "time/update_s") is reduced. Throws
 // std::runtime_error if the name is not declared: declare it in src/metrics/registry.cpp.
 Reduce reduce_of(std::string_view logged_name);

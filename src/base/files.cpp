@@ -5,12 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
-#include <deque>
-#include <fstream>
 #include <system_error>
 
 #include "src/base/failpoint.h"
@@ -133,22 +130,6 @@ std::optional<std::string> read_regular(const std::filesystem::path& path, std::
   ::close(descriptor);
   errno = EINVAL;
   return {};
-}
-
-std::vector<std::string> last_lines(const std::filesystem::path& path, std::size_t count) {
-  constexpr std::streamoff kMaxBytes = 1 << 20;
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file) return {};
-  const std::streamoff begin = std::max<std::streamoff>(file.tellg() - std::streamoff{kMaxBytes}, 0);
-  file.seekg(begin);
-  std::deque<std::string> lines;
-  std::string line;
-  if (begin > 0) std::getline(file, line);  // the rest of a line
-  while (std::getline(file, line) && !file.eof()) {
-    lines.push_back(line);
-    if (lines.size() > count) lines.pop_front();
-  }
-  return {lines.begin(), lines.end()};
 }
 
 void rename_file(const std::filesystem::path& from, const std::filesystem::path& to) {

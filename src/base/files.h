@@ -55,10 +55,6 @@ std::optional<std::string> read_whole(const std::filesystem::path& path, std::ui
 // of file.
 std::optional<std::string> read_regular(const std::filesystem::path& path, std::uint64_t max_bytes);
 
-// The last complete lines of a file of lines, at most `count` of them from its last MiB, in order. None if it
-// cannot be read.
-std::vector<std::string> last_lines(const std::filesystem::path& path, std::size_t count);
-
 // Calls rename(2). Throws if it fails.
 void rename_file(const std::filesystem::path& from, const std::filesystem::path& to);
 

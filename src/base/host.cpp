@@ -18,11 +18,12 @@ std::string host_name() {
   return name.data();
 }
 
-std::string processor_name() {
+std::string cpu_model() {
   std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);)
+  for (std::string line; std::getline(file, line);) {
     if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
-  return "unknown processor";
+  }
+  return "CPU";
 }
 
 std::string random_token() {

@@ -108,6 +108,10 @@ void Arguments::word(const std::string& name, std::string& value, const std::str
   app_->add_option(name, value, help)->type_name("");
 }
 
+void Arguments::words(const std::string& name, std::vector<std::string>& values, const std::string& help) {
+  app_->add_option(name, values, help)->type_name("");
+}
+
 bool Arguments::parse() {
   std::vector<std::string> reversed(arguments_.rbegin(), arguments_.rend());
   try {

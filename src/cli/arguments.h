@@ -40,6 +40,8 @@ class Arguments {
   void flag(const std::string& name, bool& value, const std::string& help);
   // A word without dashes, at most one.
   void word(const std::string& name, std::string& value, const std::string& help);
+  // Words without dashes, any number.
+  void words(const std::string& name, std::vector<std::string>& values, const std::string& help);
   // Names the option that an unexpected word was probably meant for.
   void words_belong_to(const std::string& name) { likely_ = name; }
 

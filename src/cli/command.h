@@ -15,13 +15,14 @@ struct CommandLine {
 int train(const CommandLine& line);
 int eval(const CommandLine& line);
 int play(const CommandLine& line);
-int list(const CommandLine& line);
-int status(const CommandLine& line);
 int bench(const CommandLine& line);
 int reproduce(const CommandLine& line);
 int doctor(const CommandLine& line);
 int envs(const CommandLine& line);
 int trace(const CommandLine& line);
 int check(const CommandLine& line);
+int report_runs(const CommandLine& line);
+int list_runs(const CommandLine& line);
+int show_status(const CommandLine& line);
 
 }  // namespace wd::cli

@@ -1,179 +1,204 @@
-// list.cpp: `wdtrain list [DIR]`: the runs below a folder.
+// list.cpp: `wdtrain list`: the runs below a folder, in one table.
 #include <unistd.h>
 
-#include <algorithm>
 #include <cmath>
-#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "src/base/json.h"
+#include "src/base/printable.h"
 #include "src/base/suggest.h"
 #include "src/base/terminal.h"
-#include "src/cli/arguments.h"
 #include "src/cli/output.h"
-#include "src/record/record.h"
+#include "src/cli/runs.h"
 #include "src/report/format.h"
 #include "wd/error.h"
 
 namespace wd::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using ListJson = nlohmann::ordered_json;
 
-std::string returns_text(const RunRecord& run) {
-  std::vector<std::string> returns;
-  for (const auto& [policy, value] : run.mean_return) returns.push_back(run::format_return(value));
-  return returns.empty() ? "-" : join(returns);
+std::string text_cell(const ListJson& value) { return value.is_string() ? value.get<std::string>() : "-"; }
+std::string count_cell(const ListJson& value) {
+  return value.is_number() ? run::format_count(value.get<double>()) : "-";
+}
+std::string return_cell(const ListJson& value) {
+  return value.is_number() ? run::format_return(value.get<double>()) : "-";
+}
+std::string bytes_cell(const ListJson& value) { return run::format_bytes(value.get<std::uint64_t>()); }
+std::string age_cell(const ListJson& value) {
+  return value.is_number() ? run::format_duration(value.get<double>()) : "-";
 }
 
-std::string steps_text(const RunRecord& run) {
-  const std::string done = run::format_count(static_cast<double>(run.env_steps));
-  return run.total_steps > 0 ? concat(done, "/", run::format_count(static_cast<double>(run.total_steps)))
-                             : done;
-}
-
-Json json_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(); }
-
-// A property of runs. Text and numbers are compared as what they are; unknown numbers come last.
-struct Key {
-  const char* name;
-  const char* heading;
-  int importance;  // columns of the least importance (the largest number) are dropped on a narrow terminal
-  std::function<std::string(const RunRecord&)> text;
-  std::function<Json(const RunRecord&)> value;
+struct ListColumn {
+  std::string key;  // in JSON, for --sort and --filter
+  std::string heading;
+  std::string (*cell)(const ListJson& value);
+  int importance;  // 0 is kept longest if the terminal is narrow
+};
+const std::vector<ListColumn> kListColumns{
+    {"name", "RUN", text_cell, 0},     {"status", "STATUS", text_cell, 0},
+    {"env", "ENV", text_cell, 5},      {"algorithm", "ALGORITHM", text_cell, 6},
+    {"steps", "STEPS", count_cell, 2}, {"last", "LAST", return_cell, 1},
+    {"best", "BEST", return_cell, 3},  {"steps_per_s", "STEPS/S", count_cell, 7},
+    {"bytes", "SIZE", bytes_cell, 8},  {"age_s", "AGE", age_cell, 4},
 };
 
-const std::vector<Key>& keys() {
-  static const std::vector<Key> all{
-      {"run", "RUN", 0, [](const RunRecord& run) { return run.folder.string(); },
-       [](const RunRecord& run) { return Json(run.folder.string()); }},
-      {"status", "STATUS", 1, [](const RunRecord& run) { return run.status; },
-       [](const RunRecord& run) { return Json(run.status); }},
-      {"env", "ENV", 4, [](const RunRecord& run) { return run.env; },
-       [](const RunRecord& run) { return Json(run.env); }},
-      {"algorithm", "ALGORITHM", 7,
-       [](const RunRecord& run) { return run.algorithm.empty() ? "-" : run.algorithm; },
-       [](const RunRecord& run) { return Json(run.algorithm); }},
-      {"seed", "SEED", 8, [](const RunRecord& run) { return std::to_string(run.seed); },
-       [](const RunRecord& run) { return Json(run.seed); }},
-      {"steps", "STEPS", 3, steps_text, [](const RunRecord& run) { return Json(run.env_steps); }},
-      {"return", "RETURN", 2, returns_text,
-       [](const RunRecord& run) { return json_or_null(run.first_return()); }},
-      {"best", "BEST", 5,
-       [](const RunRecord& run) { return run.best_return ? run::format_return(*run.best_return) : "-"; },
-       [](const RunRecord& run) { return run.best_return ? Json(*run.best_return) : Json(); }},
-      {"speed", "STEPS/S", 9, [](const RunRecord& run) { return run::format_count(run.steps_per_s); },
-       [](const RunRecord& run) { return json_or_null(run.steps_per_s); }},
-      {"time", "TIME", 10, [](const RunRecord& run) { return run::format_duration(run.wall_s); },
-       [](const RunRecord& run) { return json_or_null(run.wall_s); }},
-      {"size", "SIZE", 11, [](const RunRecord& run) { return run::format_bytes(run.bytes); },
-       [](const RunRecord& run) { return Json(run.bytes); }},
-      {"age", "AGE", 6, [](const RunRecord& run) { return run::format_duration(run.age_s); },
-       [](const RunRecord& run) { return json_or_null(run.age_s); }},
-  };
-  return all;
+// Other words for columns, as they are headed or as users may say.
+const std::map<std::string, std::string> kListKeys{
+    {"run", "name"}, {"speed", "steps_per_s"}, {"size", "bytes"}, {"age", "age_s"}};
+
+struct ListedRun {
+  ListJson json;
+  std::map<std::string, std::string> settings;
+};
+
+ListJson finite(double value) { return std::isfinite(value) ? ListJson(value) : ListJson(); }
+
+ListedRun listed(const std::filesystem::path& run, const std::string& base) {
+  const report::RunRecord record = report::read_record(run);
+  const std::vector<std::string> policies = record.policies();
+  const std::optional<CheckpointInfo> checkpoint = report::newest_checkpoint_info(run);
+  const double best = checkpoint && checkpoint->best_return ? *checkpoint->best_return : std::nan("");
+  const std::string name = run.lexically_relative(std::filesystem::path(base).lexically_normal()).string();
+  ListJson json = {{"name", name == "." ? run.filename().string() : name},
+                   {"folder", std::filesystem::absolute(run).lexically_normal().string()},
+                   {"status", record.state.status},
+                   {"stop_reason", record.state.text("stop_reason")},
+                   {"env", record.environment()},
+                   {"algorithm", record.algorithms()},
+                   {"seed", finite(record.state.number("seed"))},
+                   {"steps", finite(record.state.number("env_steps"))},
+                   {"last", finite(policies.empty() ? std::nan("") : record.last_return(policies.front()))},
+                   {"best", finite(best)},
+                   {"steps_per_s", finite(record.state.number("env_steps_per_s"))},
+                   {"bytes", report::bytes_on_disk(run)},
+                   {"age_s", finite(record.state.age_s)}};
+  return {std::move(json), record.settings};
 }
 
-const Key& key_of(const std::string& option, const std::string& name) {
-  std::vector<std::string> names;
-  for (const Key& key : keys()) names.emplace_back(key.name);
-  return keys()[parse_word(option, name, names)];
+std::vector<std::string> column_keys() {
+  std::vector<std::string> keys;
+  for (const ListColumn& column : kListColumns) keys.push_back(column.key);
+  return keys;
 }
 
-void sort_by(const Key& key, bool reverse, std::vector<RunRecord>& runs) {
-  std::ranges::stable_sort(runs, [&](const RunRecord& a, const RunRecord& b) {
-    const Json x = key.value(a), y = key.value(b);
-    if (x.is_null() || y.is_null()) return !x.is_null();
-    return reverse ? y < x : x < y;
+std::string column_key(const std::string& option, const std::string& word) {
+  const auto other = kListKeys.find(word);
+  if (other != kListKeys.end()) return other->second;
+  std::vector<std::string> keys = column_keys();
+  keys.insert(keys.end(), {"seed", "stop_reason"});
+  parse_word(option, word, keys);
+  return word;
+}
+
+// Greatest numbers first, texts in alphabetical order, unknown values last.
+void sort_runs(std::vector<ListedRun>& runs, const std::string& key) {
+  std::ranges::stable_sort(runs, [&key](const ListedRun& a, const ListedRun& b) {
+    const ListJson &left = a.json[key], &right = b.json[key];
+    if (left.is_null() || right.is_null()) return !left.is_null() && right.is_null();
+    return left.is_number() ? left > right : left < right;
   });
 }
 
-void filter_by(const std::string& text, std::vector<RunRecord>& runs) {
-  const std::size_t equals = text.find('=');
-  if (equals == std::string::npos) throw UsageError(concat("--filter ", text, ": must be KEY=VALUE"));
-  const Key& key = key_of("--filter", text.substr(0, equals));
-  const std::string wanted = text.substr(equals + 1);
-  std::erase_if(runs, [&](const RunRecord& run) {
-    const Json value = key.value(run);
-    return (value.is_string() ? value.get<std::string>() : dump(value)) != wanted;
-  });
-}
-
-std::string table_of(const std::vector<RunRecord>& runs, std::vector<const Key*> columns) {
-  std::vector<std::vector<std::string>> rows(1);
-  for (const Key* key : columns) rows[0].emplace_back(key->heading);
-  for (const RunRecord& run : runs) {
-    std::vector<std::string>& row = rows.emplace_back();
-    for (const Key* key : columns) row.push_back(key->text(run));
+// "env=cartpole", "trainer.seed=1": a column, or a setting if the key has a dot.
+void filter_runs(std::vector<ListedRun>& runs, const std::string& filter) {
+  const std::size_t equals = filter.find('=');
+  if (equals == std::string::npos || equals == 0)
+    throw UsageError("--filter " + filter + ": must be KEY=VALUE, for example env=cartpole");
+  const std::string word = filter.substr(0, equals), value = filter.substr(equals + 1);
+  if (word.find('.') != std::string::npos) {
+    std::erase_if(runs, [&](const ListedRun& run) {
+      const auto found = run.settings.find(word);
+      return found == run.settings.end() || found->second != value;
+    });
+    return;
   }
-  return table(rows, 0);
+  const std::string key = column_key("--filter", word);
+  std::erase_if(runs, [&](const ListedRun& run) {
+    const ListJson& found = run.json[key];
+    return (found.is_string() ? found.get<std::string>() : dump(found)) != value;
+  });
 }
 
-// The table with as many columns as fit a terminal.
-std::string fitting_table(const std::vector<RunRecord>& runs) {
-  std::vector<const Key*> columns;
-  for (const Key& key : keys()) columns.push_back(&key);
-  const auto width = [](const std::string& text) {
-    std::size_t widest = 0;
-    for (std::size_t begin = 0; begin < text.size();) {
-      const std::size_t end = text.find('\n', begin);
-      widest = std::max(widest, end - begin);
-      begin = end + 1;
+using ListTable = std::vector<std::vector<std::string>>;
+
+int width_of(const ListTable& rows) {
+  std::istringstream lines(table(rows, 0));
+  std::size_t width = 0;
+  for (std::string line; std::getline(lines, line);) width = std::max(width, line.size());
+  return static_cast<int>(width);
+}
+
+// Leaves out the least important columns until the table fits, then the middle of long names. Says which
+// columns are missing.
+std::string fitted(const std::vector<ListedRun>& runs, int width) {
+  std::vector<ListColumn> columns = kListColumns;
+  const auto rows = [&] {
+    ListTable lines(1);
+    for (const ListColumn& column : columns) lines[0].push_back(column.heading);
+    for (const ListedRun& run : runs) {
+      lines.emplace_back();
+      for (const ListColumn& column : columns)
+        lines.back().push_back(without_controls(column.cell(run.json[column.key])));
     }
-    return widest;
+    return lines;
   };
-  std::string text = table_of(runs, columns);
-  if (::isatty(STDOUT_FILENO) == 0) return text;
-  const auto room = static_cast<std::size_t>(run::terminal_width(STDOUT_FILENO));
-  constexpr std::size_t kFewest = 3;
-  while (columns.size() > kFewest && width(text) > room) {
-    columns.erase(std::ranges::max_element(columns, {}, &Key::importance));
-    text = table_of(runs, columns);
+  std::string missing;
+  while (columns.size() > 2 && width_of(rows()) > width) {
+    const auto least = std::ranges::max_element(columns, {}, &ListColumn::importance);
+    missing += concat(missing.empty() ? "" : ", ", least->heading);
+    columns.erase(least);
   }
-  return text;
-}
-
-Json json_of(const RunRecord& run) {
-  Json json = Json::object();
-  for (const Key& key : keys()) json[key.name] = key.value(run);
-  json["total_steps"] = run.total_steps;
-  json["iterations"] = run.iterations;
-  json["device"] = run.device;
-  json["stop_reason"] = run.stop_reason;
-  json["holder"] = run.holder;
-  json["returns"] = Json::object();
-  for (const auto& [policy, value] : run.mean_return) json["returns"][policy] = json_or_null(value);
-  return json;
+  ListTable lines = rows();
+  constexpr std::size_t kShortest = 12;
+  for (int excess = width_of(lines) - width; excess > 0; excess = 0) {
+    std::size_t longest = 0;
+    for (const auto& line : lines) longest = std::max(longest, line[0].size());
+    const std::size_t room =
+        std::max(longest - std::min(longest, static_cast<std::size_t>(excess)), kShortest);
+    for (auto& line : lines)
+      if (line[0].size() > room) line[0] = "..." + line[0].substr(line[0].size() - room + 3);
+  }
+  const std::string note = "no room for " + missing + ": widen the terminal, or use --json\n";
+  return table(lines, 0) + (missing.empty() ? "" : note);
 }
 
 }  // namespace
 
-int list(const CommandLine& line) {
-  Arguments arguments(line, "list",
-                      "List the runs below a folder: status, steps, returns, speed, size, age.");
-  std::string folder = "runs", sort = "age";
+int list_runs(const CommandLine& line) {
+  Arguments arguments(
+      line, "list",
+      "List the runs below a folder: status, environment, steps, returns of the first policy, "
+      "speed, size on disk, and time since the last change.");
+  std::string folder = "runs", sort = "name";
   std::vector<std::string> filters;
-  bool reverse = false, json = false;
-  arguments.word("DIR", folder, "folder that holds runs (runs)");
-  arguments.option("--sort", sort, "KEY", "order by this column (age)");
-  arguments.flag("--reverse", reverse, "in descending order");
-  arguments.repeatable("--filter", filters, "KEY=VALUE", "only runs with this value; may be repeated");
-  arguments.flag("--json", json, "as JSON");
+  bool json = false;
+  arguments.word("DIR", folder, "folder to search (runs)");
+  arguments.option("--sort", sort, "KEY", "column to sort by: " + join(column_keys()) + " (name)");
+  arguments.repeatable("--filter", filters, "KEY=VALUE",
+                       "only runs with this value of a column or, with a dot in KEY, of a setting: "
+                       "status=running, trainer.seed=1");
+  arguments.flag("--json", json, "print a list of JSON objects");
   if (!arguments.parse()) return 0;
-  const Key& key = key_of("--sort", sort);
-  std::vector<RunRecord> runs = find_runs(folder);
-  const std::size_t all = runs.size();
-  for (const std::string& filter : filters) filter_by(filter, runs);
-  sort_by(key, reverse, runs);
+  const std::string key = column_key("--sort", sort);
+  std::vector<ListedRun> runs;
+  for (const std::filesystem::path& run : runs_below(folder)) runs.push_back(listed(run, folder));
+  const std::size_t found = runs.size();
+  for (const std::string& filter : filters) filter_runs(runs, filter);
+  sort_runs(runs, key);
   if (json) {
-    Json list = Json::array();
-    for (const RunRecord& run : runs) list.push_back(json_of(run));
-    print(dump(list, 1) + "\n");
+    ListJson all = ListJson::array();
+    for (const ListedRun& run : runs) all.push_back(run.json);
+    print(dump(all, 2) + "\n");
   } else if (runs.empty()) {
-    print(all == 0 ? concat("no run is below ", folder, "\n")
-                   : concat("none of the ", run::counted(static_cast<std::int64_t>(all), "run"), " below ",
-                            folder, " passes the filter\n"));
+    print(concat("none of ", run::counted(static_cast<std::int64_t>(found), "run"), " below ", folder,
+                 " matches ", join(filters, " and "), "\n"));
   } else {
-    print(fitting_table(runs));
+    const bool terminal = ::isatty(STDOUT_FILENO) == 1;
+    print(fitted(runs, terminal ? run::terminal_width(STDOUT_FILENO) : std::numeric_limits<int>::max()));
   }
   return 0;
 }

@@ -7,8 +7,9 @@
 #include "src/base/program_name.h"
 #include "src/cli/arguments.h"
 #include "src/cli/output.h"
-#include "src/record/record.h"
 #include "src/run/start.h"
+#include "src/run_report/record.h"
+#include "src/run_report/state.h"
 #include "wd/error.h"
 
 namespace wd::cli {
@@ -71,7 +72,8 @@ int reproduce(const CommandLine& line) {
   arguments.flag("--print", print_only, "only print the command");
   if (!arguments.parse()) return 0;
   if (run.empty()) throw UsageError("reproduce: name a run's folder");
-  const RunRecord then = read_run(run);
+  if (!report::is_run(run)) throw UsageError(concat(run, ": not a run's folder"));
+  const report::RunState then = report::read_state(run);
   const std::vector<Json> starts = run::read_starts(run);
   if (starts.empty())
     throw UsageError(concat(
@@ -90,14 +92,14 @@ int reproduce(const CommandLine& line) {
   const std::vector<std::string> changed = run::differences(starts.front(), run::describe_start({}, workers));
   for (const std::string& difference : changed) logging::warn(concat("not as it was: ", difference));
   if (then.status != "finished") {
-    logging::warn(concat("the run is ", then.status, " (", then.stop_reason,
+    logging::warn(concat("the run is ", then.status, " (", then.text("stop_reason"),
                          "): this one trains to the end of its configuration, "
                          "and the weights will differ"));
   }
   const int code = train({line.program, command});
   if (code != 0) return code;
   const bool same = compare(run, folder);
-  if (!same && changed.empty() && then.device == "cpu" && then.status == "finished")
+  if (!same && changed.empty() && then.text("device") == "cpu" && then.status == "finished")
     logging::error(
         "the weights differ although nothing that is known to matters has changed: please report it");
   return same ? 0 : 1;

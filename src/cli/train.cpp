@@ -19,6 +19,7 @@
 #include "src/cli/resume.h"
 #include "src/cli/setup.h"
 #include "src/cli/train_arguments.h"
+#include "src/device/device.h"
 #include "src/device/out_of_memory.h"
 #include "src/distributed/same_config.h"
 #include "src/evaluation/training_evaluator.h"
@@ -26,6 +27,7 @@
 #include "src/report/plain_error.h"
 #include "src/run/run.h"
 #include "src/run/start.h"
+#include "src/run_report/report.h"
 #include "src/worker/fault.h"
 #include "src/worker/silence.h"
 #include "wd/heartbeat.h"
@@ -38,13 +40,10 @@ RunOptions run_options(const Experiment& setup, bool quiet) {
   const Config& config = setup.config;
   RunOptions options;
   options.env = config.name;
-  for (const PolicySettings& policy : config.policies) {
-    const std::string name = policy.algorithm->name();
-    if (options.algorithm.find(name) == std::string::npos)
-      options.algorithm += (options.algorithm.empty() ? "" : ", ") + name;
-  }
   options.device = setup.device.is_cuda() ? "cuda" : "cpu";
   options.seed = static_cast<std::uint64_t>(config.trainer.seed);
+  if (setup.device.is_cuda())
+    for (int gpu = 0; gpu < count_gpus(); ++gpu) options.gpus.push_back(gpu_name(gpu));
   options.run_dir = config.saving.run_dir;
   options.base = config.saving.base();
   options.total_steps = config.trainer.total_steps;
@@ -122,7 +121,8 @@ struct TrainingWorker {
                   group.size() > 1 ? concat(" each, ", group.size(), " workers") : "");
   }
   // Rank 0 creates or reopens the folder. Afterwards all ranks know its path. All ranks.
-  void open(const RunOptions& options) {
+  void open(RunOptions options) {
+    options.workers = group.size();
     if (group.leads()) run = std::make_unique<Run>(options);
     const std::string folder = group.broadcast(run ? std::filesystem::absolute(run->folder()).string() : "");
     if (!run) return heartbeat::run_folder(folder);
@@ -145,6 +145,23 @@ void record_episode(const TrainingWorker& worker, TrainingEvaluator& evaluator, 
     write_file_atomically(page, rollout_page(rollout), Durability::kReplace);
   } catch (const std::exception& error) {
     logging::error(concat("the episode of iteration ", iteration, " is not kept: ", error.what()));
+  }
+}
+
+// Writes RUN/report.html. Without it, the run is complete too. Reading takes 6 s per GB of metrics, so it is
+// left to `wdtrain report` if there are many.
+void write_report(const std::filesystem::path& run) {
+  constexpr std::uintmax_t kMaxBytes = std::uintmax_t{1} << 28;
+  try {
+    if (std::filesystem::file_size(run / "metrics.jsonl") > kMaxBytes) {
+      logging::info(concat("no report is written, because metrics.jsonl is large: ", program_name(),
+                           " report ", run.string(), " writes one"));
+      return;
+    }
+    report::write_run_report(run);
+    logging::info(concat("report: ", (run / "report.html").string()));
+  } catch (const std::exception& error) {
+    logging::warn(concat("the report is not written: ", error.what()));
   }
 }
 
@@ -190,6 +207,7 @@ int run_training(const TrainArguments& arguments, TrainingWorker& worker) {
     logging::info(concat("ended by ", end.reason, "; results are in ", folder,
                          stopped ? concat("; --resume ", folder, " goes on") : ""));
     logging::info(concat("watch the policies: ", program_name(), " play --run ", folder));
+    write_report(worker.run->folder());
   }
   return end.reason == "signal" ? 128 + end.signal : 0;
 }

@@ -124,11 +124,16 @@ std::pair<std::string_view, std::string_view> split(std::string_view logged) {
 
 std::span<const Metric> metrics() { return kMetrics; }
 
-Reduce reduce_of(std::string_view logged_name) {
+const Metric* find_metric(std::string_view logged_name) {
   const auto [group, name] = split(logged_name);
   for (const Metric& metric : kMetrics) {
-    if (metric.group == group && metric.name == name) return metric.reduce;
+    if (metric.group == group && metric.name == name) return &metric;
   }
+  return nullptr;
+}
+
+Reduce reduce_of(std::string_view logged_name) {
+  if (const Metric* metric = find_metric(logged_name)) return metric->reduce;
   throw std::runtime_error(concat("metric '", logged_name, "' is not declared in src/metrics/registry.cpp"));
 }
 

@@ -8,6 +8,7 @@
 
 #include "src/base/files.h"
 #include "src/base/json.h"
+#include "src/metrics/last_lines.h"
 
 namespace wd {
 namespace {

@@ -55,11 +55,13 @@ Json Packed::add(const Series& series, bool coarse) {
   return json;
 }
 
-std::string Packed::text() const {
-  uLongf size = compressBound(bytes_.size());
+std::string Packed::text() const { return compressed_text(bytes_); }
+
+std::string compressed_text(std::span<const unsigned char> bytes) {
+  uLongf size = compressBound(bytes.size());
   std::vector<unsigned char> compressed(size);
-  WD_CHECK(compress2(compressed.data(), &size, bytes_.data(), bytes_.size(), Z_BEST_COMPRESSION) == Z_OK,
-           "zlib cannot compress ", bytes_.size(), " bytes");
+  WD_CHECK(compress2(compressed.data(), &size, bytes.data(), bytes.size(), Z_BEST_COMPRESSION) == Z_OK,
+           "zlib cannot compress ", bytes.size(), " bytes");
   compressed.resize(size);
   return base64(compressed);
 }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <nlohmann/json_fwd.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,8 @@ class Packed {
   std::vector<unsigned char> bytes_;
 };
 
+// Bytes that are compressed by zlib, as base64: what DecompressionStream('deflate') reads.
+std::string compressed_text(std::span<const unsigned char> bytes);
 std::string base64(const std::vector<unsigned char>& bytes);
 
 }  // namespace wd

@@ -25,13 +25,12 @@ constexpr std::array kColumns{
 constexpr int kColumnWidth = 10, kMaxName = 18;
 static_assert(kMaxName + 2 + kColumnWidth * static_cast<int>(kColumns.size()) <= kLiveTableColumns);
 
-// Parts of the loop. Rollouts that are replayed as a whole have no separate times of their two parts.
-constexpr std::array kParts{Column{"environment_s", "environment"}, Column{"inference_s", "inference"},
-                            Column{"update_s", "update"},           Column{"checkpoint_s", "checkpoints"},
-                            Column{"evaluation_s", "evaluation"},   Column{"other_s", "other"}};
+constexpr std::array kParts{
+    TimePart{"time/environment_s", "environment"}, TimePart{"time/inference_s", "inference"},
+    TimePart{"time/update_s", "update"},           TimePart{"time/checkpoint_s", "checkpoints"},
+    TimePart{"time/evaluation_s", "evaluation"},   TimePart{"time/other_s", "other"}};
 
-double value_of(const MetricsRow& row, std::string_view group, std::string_view metric) {
-  const std::string name = concat(group, "/", metric);
+double value_of(const MetricsRow& row, std::string_view name) {
   const auto found = std::ranges::find(row.values(), name, &std::pair<std::string, double>::first);
   return found == row.values().end() ? std::nan("") : found->second;
 }
@@ -49,11 +48,11 @@ std::string cell(double value) {
 std::string time_split(const MetricsRow& row) {
   std::vector<std::pair<std::string, double>> parts;
   for (const auto& [metric, heading] : kParts) {
-    const double seconds = value_of(row, kTimeGroup, metric);
+    const double seconds = value_of(row, metric);
     if (std::isfinite(seconds)) parts.emplace_back(heading, seconds);
   }
-  if (!std::isfinite(value_of(row, kTimeGroup, "environment_s"))) {
-    const double rollout = value_of(row, kTimeGroup, "rollout_mean_s");
+  if (!std::isfinite(value_of(row, "time/environment_s"))) {
+    const double rollout = value_of(row, "time/rollout_mean_s");
     if (std::isfinite(rollout)) parts.insert(parts.begin(), {"rollout", rollout});
   }
   const double all = std::accumulate(parts.begin(), parts.end(), 0.0,
@@ -68,6 +67,8 @@ std::string time_split(const MetricsRow& row) {
 
 }  // namespace
 
+std::span<const TimePart> time_parts() { return kParts; }
+
 std::vector<std::string> live_table(const MetricsRow& row, const std::vector<std::string>& policies) {
   const std::size_t longest = std::ranges::max(policies, {}, &std::string::size).size();
   const int width = static_cast<int>(std::clamp<std::size_t>(longest, 6, kMaxName));
@@ -77,7 +78,7 @@ std::vector<std::string> live_table(const MetricsRow& row, const std::vector<std
   for (const std::string& policy : policies) {
     std::string line = "  " + padded(policy.substr(0, kMaxName), -width);
     for (const Column& column : kColumns)
-      line += padded(cell(value_of(row, policy, column.metric)), kColumnWidth);
+      line += padded(cell(value_of(row, concat(policy, "/", column.metric))), kColumnWidth);
     lines.push_back(line);
   }
   if (const std::string split = time_split(row); !split.empty()) lines.push_back("  time: " + split);

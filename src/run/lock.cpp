@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <sstream>
 #include <thread>
 
 #include "src/base/files.h"
@@ -28,31 +29,39 @@ std::string read_line(int descriptor) {
   return line.substr(0, line.find('\n'));
 }
 
-// Tries again for a moment, because is_held() may have the lock. Sets errno.
-bool take(int descriptor) {
-  constexpr int kTries = 20;
+// Tries again for 0.1 s while the lock is held. Returns false, with errno, if that fails.
+bool lock_exclusively(int descriptor) {
+  constexpr int kAttempts = 21;
   constexpr std::chrono::milliseconds kPause(5);
-  for (int i = 1; ::flock(descriptor, LOCK_EX | LOCK_NB) != 0; ++i) {
-    if (errno != EWOULDBLOCK || i == kTries) return false;
+  for (int attempt = 1;; ++attempt) {
+    if (::flock(descriptor, LOCK_EX | LOCK_NB) == 0) return true;
+    if (errno != EWOULDBLOCK || attempt == kAttempts) return false;
     std::this_thread::sleep_for(kPause);
   }
-  return true;
 }
 
 }  // namespace
 
-bool is_held(const std::filesystem::path& folder) {
+LockView look_at_lock(const std::filesystem::path& folder) {
+  LockView view;
   const int descriptor = ::open((folder / kLockName).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (descriptor < 0) return false;
-  const bool held = ::flock(descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  ::close(descriptor);  // releases it
-  return held;
+  if (descriptor < 0) {
+    if (errno != ENOENT) view.state = LockState::kUnknown;
+    return view;
+  }
+  if (::flock(descriptor, LOCK_SH | LOCK_NB) != 0)
+    view.state = errno == EWOULDBLOCK ? LockState::kHeld : LockState::kUnknown;
+  std::istringstream line(read_line(descriptor));  // as holder() writes it
+  ::close(descriptor);
+  std::string process, on;
+  if (!(line >> process >> view.process >> on >> view.host)) view.host.clear();
+  return view;
 }
 
 Lock::Lock(const std::filesystem::path& folder) : path_(folder / kLockName) {
   descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
   if (descriptor_ < 0) throw_file_error(path_, "open it for writing");
-  if (!take(descriptor_)) {
+  if (!lock_exclusively(descriptor_)) {
     const int cause = errno;
     const std::string who = read_line(descriptor_);
     ::close(descriptor_);

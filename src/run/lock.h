@@ -2,16 +2,31 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 namespace wd::run {
 
 inline constexpr const char* kLockName = ".lock";
 
+// kUnknown: the file cannot be opened or locked, for example because the file system has no locks.
+enum class LockState { kFree, kHeld, kUnknown };
+
+struct LockView {
+  LockState state = LockState::kFree;
+  int process = 0;   // that holds the lock or held it last; 0 if unknown
+  std::string host;  // of this process; empty if unknown
+};
+
+// Reads the lock of a run folder, which it shares for an instant: a run that starts at this moment tries
+// again (Lock).
+LockView look_at_lock(const std::filesystem::path& folder);
+
 // Holds an flock(2) on RUN/.lock for as long as it lives, and writes into that file who holds it. The kernel
 // releases the lock of a dead holder.
 class Lock {
  public:
-  // Throws UsageError that names the holder if there is one.
+  // Throws UsageError that names the holder if there is one for longer than 0.1 s. look_at_lock() shares the
+  // lock for less than that.
   explicit Lock(const std::filesystem::path& folder);
   ~Lock();
   Lock(const Lock&) = delete;
@@ -25,9 +40,5 @@ class Lock {
   std::filesystem::path path_;
   int descriptor_;
 };
-
-// Returns true if a process holds the folder's lock. It takes the lock for an instant, so a Lock that is
-// requested at that moment tries again.
-bool is_held(const std::filesystem::path& folder);
 
 }  // namespace wd::run

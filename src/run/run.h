@@ -19,9 +19,10 @@ namespace wd {
 
 struct RunOptions {
   std::string env;
-  std::string algorithm;  // "PPO"; of all policies
-  std::string device;     // "cpu", "cuda"
+  std::string device;  // "cpu", "cuda"
   std::uint64_t seed = 0;
+  int workers = 1;
+  std::vector<std::string> gpus;  // names of those that this process sees, if it uses one
   std::filesystem::path run_dir;  // empty: BASE/ENV/DATE-TIME-SEED
   std::filesystem::path base = "runs";
   std::int64_t total_steps = 0;      // target number of environment steps, for the ETA; 0: none

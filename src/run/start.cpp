@@ -12,7 +12,9 @@
 #include "src/base/files.h"
 #include "src/base/host.h"
 #include "src/base/json.h"
+#include "src/base/version.h"
 #include "src/device/device.h"
+#include "src/metrics/last_lines.h"
 
 namespace wd::run {
 namespace {
@@ -66,7 +68,7 @@ Json describe_start(const std::vector<std::string>& command, int workers) {
           {"version", WD_VERSION},
           {"commit", kCommit},
           {"libtorch", TORCH_VERSION},
-          {"processor", processor_name()},
+          {"processor", cpu_model()},
           {"gpus", gpus},
           {"environment", environment()}};
 }

@@ -8,9 +8,6 @@
 
 namespace wd::run {
 
-// Commit of the sources, with "-dirty" if they were changed; "unknown" if they are not in a repository.
-extern const char* const kCommit;  // in a source that is written by the build
-
 // One start: time, host, folder, command, workers, version, commit, LibTorch, processor, GPUs, and the
 // environment variables that change what training does. Never other variables, which may hold secrets.
 nlohmann::ordered_json describe_start(const std::vector<std::string>& command, int workers);

@@ -208,8 +208,8 @@ def test_log_txt_holds_all_that_was_said(tmp_path):
     lines = (tmp_path / "run" / "log.txt").read_text().splitlines()
     said = [line.split(" ", 2)[2] for line in lines]
     assert said == ["info: " + line if not line.startswith("warning: ") else line for line in done.stderr.splitlines()]
-    assert any("is rounded up to" in line for line in said) and said[-2].startswith("info: ended by total_steps")
-    assert said[-1] == f"info: watch the policies: wdtrain play --run {tmp_path}/run"
+    assert any("is rounded up to" in line for line in said) and said[-3].startswith("info: ended by total_steps")
+    assert said[-2:] == [f"info: watch the policies: wdtrain play --run {tmp_path}/run", f"info: report: {tmp_path}/run/report.html"]
 
 
 def test_log_txt_holds_why_a_run_ended_early(tmp_path):

@@ -3,18 +3,18 @@
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <thread>
 
+#include "src/base/host.h"
 #include "src/base/name.h"
-#include "src/run/lock.h"
+#include "src/base/version.h"
 #include "tests/run/temporary_folder.h"
+#include "wd/detail/parallel.h"
 #include "wd/error.h"
 
 namespace wd {
@@ -80,7 +80,10 @@ TEST(Run, LeavesItsFiles) {
   const TemporaryFolder folder;
   const fs::path path = folder.path / "a" / "b";
   {
-    wd::Run run(options_in(path));
+    RunOptions options = options_in(path);
+    options.workers = 3;
+    options.gpus = {"some GPU"};
+    wd::Run run(options);
     run.write_config("env: {}\n");
     EXPECT_EQ(summary_of(path)["status"], "running");
     run.log(MetricsRow({.iteration = 10, .env_steps = 2000, .agent_steps = 6000}));
@@ -89,12 +92,19 @@ TEST(Run, LeavesItsFiles) {
     EXPECT_TRUE(run.save_weights("a", some_tensors()));
     run.finish(RunStatus::kFinished, "total_steps", some_progress());
   }
-  EXPECT_EQ(
-      summary_of(path),
-      json::parse(R"({"status": "finished", "env": "cartpole", "algorithm": "", "device": "cpu", "seed": 7,
-      "iterations": 10, "env_steps": 2000, "agent_steps": 6000, "total_steps": 0, "wall_s": 4.0,
-      "env_steps_per_s": 500.0, "agent_steps_per_s": 1500.0, "peak_memory_bytes": 0,
-      "mean_return": {"a": 1.5, "b": null}, "stop_reason": "total_steps"})"));
+  json summary = summary_of(path);
+  EXPECT_EQ(summary["hardware"]["host"], host_name());
+  EXPECT_EQ(summary["hardware"]["cpu"], cpu_model());
+  EXPECT_EQ(summary["hardware"]["cores"], available_processors());
+  EXPECT_EQ(summary["hardware"]["gpus"], json::parse(R"(["some GPU"])"));
+  EXPECT_EQ(summary["version"]["program"], WD_VERSION);
+  EXPECT_EQ(summary["version"]["commit"], kCommit);
+  summary.erase("hardware");
+  summary.erase("version");
+  EXPECT_EQ(summary, json::parse(R"({"status": "finished", "env": "cartpole", "device": "cpu", "seed": 7,
+      "iterations": 10, "env_steps": 2000, "agent_steps": 6000, "wall_s": 4.0, "env_steps_per_s": 500.0,
+      "agent_steps_per_s": 1500.0, "peak_memory_bytes": 0, "mean_return": {"a": 1.5, "b": null},
+      "stop_reason": "total_steps", "workers": 3})"));
   EXPECT_EQ(read_text(path / "config.yaml"), "env: {}\n");
   EXPECT_EQ(read_text(path / "metrics.jsonl"),
             "{\"iteration\":10,\"env_steps\":2000,\"agent_steps\":6000}\n");
@@ -196,24 +206,6 @@ TEST(Run, I5_SurvivesADeletedFolder) {
   };
   EXPECT_EQ(std::count_if(fs::directory_iterator(path), fs::directory_iterator(), is_event_file), 1)
       << "a name of its own, in the same second";
-}
-
-TEST(Run, AReaderThatLooksAtTheLockKeepsNobodyOut) {
-  const TemporaryFolder folder;
-  EXPECT_FALSE(run::is_held(folder.path));
-  {
-    const run::Lock lock(folder.path);
-    EXPECT_TRUE(run::is_held(folder.path));
-  }
-  EXPECT_FALSE(run::is_held(folder.path));
-  const int reader = ::open((folder.path / run::kLockName).c_str(), O_RDONLY | O_CLOEXEC);
-  ASSERT_EQ(::flock(reader, LOCK_SH), 0);
-  std::thread soon([reader] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    ::close(reader);
-  });
-  EXPECT_NO_THROW(run::Lock(folder.path));
-  soon.join();
 }
 
 TEST(Run, TellsOfAFullDiskOnceAndGoesOn) {

@@ -1,0 +1,40 @@
+// report.cpp: `wdtrain report`: a web page about one or several runs.
+#include "src/run_report/report.h"
+
+#include "src/base/atomic_file.h"
+#include "src/cli/output.h"
+#include "src/cli/runs.h"
+#include "src/report/format.h"
+#include "wd/error.h"
+
+namespace wd::cli {
+
+int report_runs(const CommandLine& line) {
+  Arguments arguments(
+      line, "report",
+      "Write one page about runs, which needs nothing but a browser: learning curves, returns "
+      "with intervals over seeds, settings that differ, times, machines. Runs that differ only "
+      "in the seed are shown as one group.");
+  std::vector<std::string> folders;
+  std::string out = "report.html", csv;
+  arguments.words("RUN", folders, "folders of runs, or folders with runs below them");
+  arguments.option("-o,--out", out, "FILE", "page to write (report.html)");
+  arguments.option("--csv", csv, "FILE", "also write all rows of metrics of all runs as one table");
+  if (!arguments.parse()) return 0;
+  if (folders.empty()) throw UsageError("report needs RUN...: the folders of one or several runs");
+  if (!out.ends_with(".html")) throw UsageError("--out " + out + ": must end in .html");
+  std::vector<std::filesystem::path> runs;
+  for (const std::string& folder : folders)
+    for (const std::filesystem::path& run : runs_below(folder))
+      if (std::ranges::find(runs, run) == runs.end()) runs.push_back(run);
+  const report::Report report(runs);
+  const std::string page = report.page(out);
+  write_named_file(out, page);
+  if (!csv.empty()) report.write_csv(csv);
+  print(concat(run::counted(static_cast<std::int64_t>(report.num_runs()), "run"), " in ",
+               run::counted(static_cast<std::int64_t>(report.num_groups()), "group"), "; ", out, " (",
+               (page.size() + 999) / 1000, " kB): open it in a browser\n"));
+  return 0;
+}
+
+}  // namespace wd::cli

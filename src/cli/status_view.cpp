@@ -1,0 +1,189 @@
+// status_view.cpp: reads a run's files and puts them into words.
+#include "src/cli/status_view.h"
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+#include "src/base/join.h"
+#include "src/base/json.h"
+#include "src/base/printable.h"
+#include "src/base/program_name.h"
+#include "src/config/numbers.h"
+#include "src/metrics/last_lines.h"
+#include "src/report/format.h"
+#include "src/report/table.h"
+#include "wd/error.h"
+
+namespace wd::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using StatusJson = nlohmann::ordered_json;
+
+double number_in(const StatusJson& row, const std::string& name) {
+  const auto found = row.is_object() ? row.find(name) : row.end();
+  return row.is_object() && found != row.end() && found->is_number() ? found->get<double>() : std::nan("");
+}
+
+double setting_number(const StatusView& now, const std::string& path) {
+  double value = 0.0;
+  return config::parse_double(now.record.setting(path), value) == config::Parsed::kGood ? value
+                                                                                        : std::nan("");
+}
+
+std::string ago(double seconds) {
+  return std::isfinite(seconds) ? run::format_duration(seconds) + " ago" : "at an unknown time";
+}
+
+std::string count_text(double value) { return std::isfinite(value) ? run::format_count(value) : "?"; }
+
+// The speed of the last interval, or of the whole training if it is not known.
+double speed_of(const StatusView& now) {
+  const double recent = number_in(now.row, "time/env_steps_per_s");
+  return recent > 0.0 ? recent : now.record.state.number("env_steps_per_s");
+}
+
+// Seconds until the nearer of the two limits; NaN if it is not known.
+double seconds_left_of(const StatusView& now) {
+  const double total = setting_number(now, "trainer.total_steps"), speed = speed_of(now),
+               done = now.record.state.number("env_steps"), most = setting_number(now, "trainer.max_seconds");
+  double left = speed > 0.0 ? std::max(total - done, 0.0) / speed : std::nan("");
+  if (most > 0.0) {
+    const double until_time = std::max(most - now.record.state.number("wall_s"), 0.0);
+    left = std::isfinite(left) ? std::min(left, until_time) : until_time;
+  }
+  return left;
+}
+
+std::string progress_text(const StatusView& now) {
+  const report::RunState& state = now.record.state;
+  const double done = state.number("env_steps"), total = setting_number(now, "trainer.total_steps");
+  std::string text = concat("iteration ", count_text(state.number("iterations")), ", ", count_text(done));
+  if (total > 0.0) text += concat(" of ", count_text(total));
+  text += " steps";
+  if (total > 0.0 && std::isfinite(done)) text += run::format_number(" (%.1f %%)", 100.0 * done / total);
+  if (const double speed = speed_of(now); std::isfinite(speed))
+    text += concat(", ", count_text(speed), " steps/s");
+  const double left = seconds_left_of(now);
+  if (state.is_active() && std::isfinite(left)) text += ", ETA " + run::format_duration(left);
+  return text;
+}
+
+// "tagger 3.21, runner -4.50": by role where a policy acts for several.
+std::string returns_text(const StatusView& now) {
+  std::vector<std::string> texts;
+  for (const std::string& policy : now.record.policies()) {
+    const std::string roles = now.record.setting("policy." + policy + ".roles");
+    const bool same = roles.empty() || roles == "[" + policy + "]";
+    texts.push_back(
+        concat(policy, same ? "" : " " + roles, " ", run::format_return(now.record.last_return(policy))));
+  }
+  return join(texts);
+}
+
+std::string evaluation_text(const StatusView& now) {
+  std::vector<std::string> texts;
+  if (!now.evaluated.is_object()) return "";
+  for (const auto& [name, value] : now.evaluated.items()) {
+    if (!name.starts_with("eval/") || !name.ends_with("/return") || !value.is_number()) continue;
+    texts.push_back(concat(name.substr(5, name.size() - 12), " ", run::format_return(value.get<double>()),
+                           " [", run::format_return(number_in(now.evaluated, name + "_low")), ", ",
+                           run::format_return(number_in(now.evaluated, name + "_high")), "]"));
+  }
+  if (texts.empty()) return "";
+  return concat(join(texts), " in iteration ", count_text(number_in(now.evaluated, "iteration")));
+}
+
+std::string checkpoint_text(const StatusView& now) {
+  if (!now.checkpoint) return "none";
+  std::string text = concat("iteration ", now.checkpoint->counts.iteration, ", ", ago(now.checkpoint_age_s));
+  if (now.checkpoint->best_return)
+    text +=
+        concat("; best: ", now.checkpoint->best, " with ", run::format_return(*now.checkpoint->best_return));
+  return text;
+}
+
+// What each policy's losses are, in the last line of metrics.
+std::string metrics_text(const StatusView& now) {
+  if (!now.row.is_object()) return "none yet";
+  std::vector<std::string> texts;
+  for (const std::string& policy : now.record.policies()) {
+    for (const char* const name : {"total_loss", "entropy", "approx_kl", "grad_norm", "explained_variance"}) {
+      const double value = number_in(now.row, policy + "/" + name);
+      if (std::isfinite(value))
+        texts.push_back(concat(policy, "/", name, run::format_number(" %.4g", value)));
+    }
+  }
+  return concat("iteration ", count_text(number_in(now.row, "iteration")), ", ", ago(now.row_age_s),
+                texts.empty() ? "" : ": ", join(texts));
+}
+
+}  // namespace
+
+StatusView read_view(const fs::path& run) {
+  constexpr std::size_t kLines = 200;
+  StatusView now{report::read_record(run), {}, {}, report::newest_checkpoint_info(run)};
+  const std::vector<std::string> lines = last_lines(run / "metrics.jsonl", kLines);
+  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
+    const bool evaluated = line->find("\"eval/") != std::string::npos;
+    if (!now.row.is_null() && !evaluated) continue;
+    const StatusJson row = parse_json<StatusJson>(*line);
+    if (!row.is_object()) continue;
+    if (now.row.is_null()) now.row = row;
+    if (evaluated) {
+      now.evaluated = row;
+      break;
+    }
+  }
+  now.row_age_s = report::age_of(run / "metrics.jsonl");
+  now.checkpoint_age_s = report::age_of(run / "checkpoints" / "latest" / "manifest.json");
+  return now;
+}
+
+std::string status_text(const StatusView& now) {
+  const report::RunState& state = now.record.state;
+  const std::string folder = now.record.folder.string();
+  const std::string process = state.lock.process > 0
+                                  ? concat("process ", state.lock.process, " on ", state.lock.host)
+                                  : "its process";
+  const auto resume = [&](const std::string& why) {
+    return concat(why, "; ", program_name(), " --resume ", folder, " goes on");
+  };
+  if (state.status == "running") return concat("running: ", process, ", last change ", ago(state.age_s));
+  if (state.status == "starting") return "starting: " + process;
+  if (state.status == "killed") return resume("killed: " + process + " is gone without having ended the run");
+  if (state.status == "unknown")
+    return "unknown: there is no readable summary.json, and no process uses the run";
+  const std::string text = concat(state.status, ": ", state.text("stop_reason"), ", ", ago(state.age_s));
+  return state.status == "finished" ? text : resume(text);
+}
+
+std::vector<std::string> status_lines(const StatusView& now) {
+  const report::RunState& state = now.record.state;
+  std::vector<std::vector<std::string>> rows = {{"status", status_text(now)}};
+  const double workers = state.number("workers");
+  std::string what = now.record.environment();
+  if (const std::string algorithms = now.record.algorithms(); !algorithms.empty()) what += ", " + algorithms;
+  if (const std::string seed = now.record.setting("trainer.seed"); !seed.empty()) what += ", seed " + seed;
+  if (const std::string device = state.text("device"); !device.empty()) what += ", on " + device;
+  if (std::isfinite(workers)) what += ", " + run::counted(static_cast<std::int64_t>(workers), "worker");
+  rows.push_back({"training", what});
+  rows.push_back({"progress", progress_text(now)});
+  if (const std::string returns = returns_text(now); !returns.empty()) rows.push_back({"return", returns});
+  if (const std::string text = evaluation_text(now); !text.empty()) rows.push_back({"evaluation", text});
+  rows.push_back({"checkpoint", checkpoint_text(now)});
+  rows.push_back({"metrics", metrics_text(now)});
+  std::istringstream text(without_controls(run::table(rows, 0)));
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(text, line);) lines.push_back(line);
+  return lines;
+}
+
+std::string plain_line(const StatusView& now) {
+  const std::string returns = returns_text(now);
+  return without_controls(concat(now.record.state.status, " | ", progress_text(now),
+                                 returns.empty() ? "" : " | return ", returns, "\n"));
+}
+
+}  // namespace wd::cli

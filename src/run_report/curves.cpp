@@ -1,0 +1,96 @@
+// curves.cpp: reads metrics into curves, and computes quartiles over runs.
+#include "src/run_report/curves.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "src/run/live_table.h"
+#include "src/run_report/metrics_log.h"
+#include "src/run_report/statistics.h"
+
+namespace wd::report {
+namespace {
+
+constexpr std::array<std::string_view, 4> kAxes{"iteration", "env_steps", "agent_steps", "time/wall_s"};
+
+// Sums the parts of the loop over rows.
+class TimeSums {
+ public:
+  void add(const MetricsLog& log) {
+    const bool whole = !std::isfinite(log.value("time/environment_s"));
+    if (whole) add("rollout", log.value("time/rollout_mean_s"));
+    for (const run::TimePart& part : run::time_parts()) add(part.heading, log.value(part.metric));
+  }
+  std::vector<std::pair<std::string, double>> take() { return std::move(sums_); }
+
+ private:
+  void add(std::string_view part, double seconds) {
+    if (!std::isfinite(seconds)) return;
+    const auto found = std::ranges::find(sums_, part, &std::pair<std::string, double>::first);
+    if (found != sums_.end()) {
+      found->second += seconds;
+    } else {
+      sums_.emplace_back(part, seconds);
+    }
+  }
+  std::vector<std::pair<std::string, double>> sums_;
+};
+
+double or_zero(double value) { return std::isfinite(value) ? value : 0.0; }
+
+}  // namespace
+
+double RunCurves::last(const std::string& name) const {
+  const auto found = curves.find(name);
+  return found == curves.end() ? std::nan("") : found->second.buckets().back().last.value;
+}
+
+RunCurves read_curves(const std::filesystem::path& run) {
+  MetricsLog log(run / "metrics.jsonl");
+  std::vector<ThinnedCurve> columns;
+  TimeSums sums;
+  while (log.next()) {
+    const Instant at{log.iteration(), or_zero(log.value("env_steps")), or_zero(log.value("time/wall_s"))};
+    columns.resize(log.names().size(), ThinnedCurve(kMaxBuckets));
+    for (std::size_t c = 0; c < columns.size(); ++c) columns[c].add(at, log.values()[c]);
+    sums.add(log);
+  }
+  RunCurves result;
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    const std::string& name = log.names()[c];
+    if (columns[c].buckets().empty() || std::ranges::find(kAxes, name) != kAxes.end()) continue;
+    result.names.push_back(name);
+    result.curves.emplace(name, std::move(columns[c]));
+  }
+  result.seconds = sums.take();
+  result.rows = log.rows();
+  result.skipped = log.skipped();
+  return result;
+}
+
+Band band_of(std::vector<ThinnedCurve> runs) {
+  int shift = 0;
+  for (const ThinnedCurve& run : runs) shift = std::max(shift, run.shift());
+  for (ThinnedCurve& run : runs) run.coarsen(shift);
+  Band band;
+  band.iterations = std::int64_t{1} << shift;
+  std::vector<std::size_t> next(runs.size(), 0);
+  for (const CurveBucket& bucket : runs.front().buckets()) {
+    std::vector<double> values;
+    for (std::size_t r = 0; r < runs.size(); ++r) {
+      const std::vector<CurveBucket>& others = runs[r].buckets();
+      while (next[r] < others.size() && others[next[r]].index < bucket.index) ++next[r];
+      if (next[r] < others.size() && others[next[r]].index == bucket.index)
+        values.push_back(others[next[r]].mean());
+    }
+    if (values.size() < runs.size()) continue;
+    band.env_steps.push_back(bucket.last.at.env_steps);
+    band.low.push_back(quantile(values, 0.25));
+    band.middle.push_back(quantile(values, 0.5));
+    band.high.push_back(quantile(values, 0.75));
+  }
+  return band;
+}
+
+}  // namespace wd::report

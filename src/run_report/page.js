@@ -1,0 +1,491 @@
+// page.js: shows a report: learning curves by dygraphs, and tables.
+'use strict';
+
+const $ = id => document.getElementById(id);
+const COLORS = {
+  light: [
+    '#0969da', '#cf222e', '#1a7f37', '#9a6700', '#8250df', '#bf3989', '#087990', '#bc4c00', '#3d4752',
+    '#6e7781'
+  ],
+  dark: [
+    '#58a6ff', '#ff7b72', '#3fb950', '#d29922', '#bc8cff', '#f778ba', '#39c5cf', '#ffa657', '#c9d1d9',
+    '#8b949e'
+  ]
+};
+const DASHES = [null, [7, 3], [2, 2]];
+const darkMode = matchMedia('(prefers-color-scheme: dark)');
+const colorOf = index => COLORS[darkMode.matches ? 'dark' : 'light'][index % 10];
+const dashOf = index => DASHES[Math.floor(index / 10) % DASHES.length];
+
+let report, metric, axis = 'steps', show = 'groups', chart = null, series = [], rows = [], cursor = -1;
+const hidden = new Set();  // names of series
+
+// --- Text ---
+
+function element(tag, text = '', className = '') {
+  const made = document.createElement(tag);
+  made.textContent = text;
+  made.className = className;
+  return made;
+}
+
+function count(value) {
+  if (value === null || value === undefined) return '-';
+  for (const [size, unit] of [[1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e3, 'k']])
+    if (Math.abs(value) >= 0.9995 * size) return `${parseFloat((value / size).toPrecision(3))}${unit}`;
+  return `${parseFloat(value.toPrecision(3))}`;
+}
+
+function number(value) {
+  if (value === null || value === undefined) return '-';
+  const size = Math.abs(value);
+  return size !== 0 && (size >= 1e6 || size < 1e-3) ? value.toExponential(3) :
+                                                      `${parseFloat(value.toPrecision(5))}`;
+}
+
+function duration(seconds) {
+  if (seconds === null || seconds === undefined) return '-';
+  if (seconds < 60) return `${parseFloat(seconds.toPrecision(3))} s`;
+  const minutes = Math.floor(seconds / 60), hours = Math.floor(minutes / 60);
+  if (hours === 0) return `${minutes} min ${Math.floor(seconds % 60)} s`;
+  return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
+}
+
+function bytes(value) {
+  if (value === null) return '-';
+  return value < 1000 * 2 ** 20 ? `${(value / 2 ** 20).toFixed(0)} MiB` :
+                                  `${(value / 2 ** 30).toFixed(1)} GiB`;
+}
+
+const interval = (low, high) => low === null ? '-' : `[${number(low)}, ${number(high)}]`;
+
+// The parts of the paths of runs in which they differ.
+function namesOf(paths) {
+  const split = paths.map(path => path.split('/').filter(part => part !== ''));
+  let same = 0;
+  while (split.every(parts => parts.length > same + 1 && parts[same] === split[0][same])) ++same;
+  return split.map(parts => parts.slice(paths.length > 1 ? same : -1).join('/'));
+}
+
+// A table of texts; a cell may also be an element. Columns named in `numbers` are aligned to the right.
+function fill(id, headings, lines, numbers = []) {
+  const table = $(id), head = document.createElement('thead'), body = document.createElement('tbody');
+  const row = (cells, tag) => {
+    const made = document.createElement('tr');
+    cells.forEach((cell, k) => {
+      const place = element(tag, '', numbers.includes(headings[k]) ? 'number' : '');
+      place.append(cell);
+      made.append(place);
+    });
+    return made;
+  };
+  head.append(row(headings, 'th'));
+  for (const cells of lines) body.append(row(cells, 'td'));
+  table.replaceChildren(head, body);
+}
+
+// --- Data ---
+
+async function inflate(text) {
+  const packed = Uint8Array.from(atob(text), c => c.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('deflate'));
+  return JSON.parse(await new Response(stream).text());
+}
+
+function sums(differences) {
+  let sum = 0;
+  return differences.map(difference => sum += difference);
+}
+
+function unpack() {
+  for (const each of report.metrics) {
+    for (const curve of each.curves) {
+      curve.x = {steps: sums(curve.steps), time: sums(curve.ms).map(ms => ms / 1000)};
+      curve.middle = curve.low = curve.high = curve.values;
+    }
+    for (const band of each.bands) band.x = {steps: sums(band.steps)};
+  }
+  const names = namesOf(report.runs.map(run => run.path));
+  report.runs.forEach((run, r) => run.name = names[r]);
+}
+
+// What the chart shows of the metric: {name, color, curve}, where a curve has x, low, middle and high.
+function seriesOf(chosen) {
+  const groups = show === 'groups' && axis === 'steps';
+  const found = [];
+  report.groups.forEach((group, g) => {
+    const band = groups ? chosen.bands.find(each => each.group === g) : undefined;
+    if (band) return found.push({name: `${group.label} (${group.runs.length} runs)`, color: g, curve: band});
+    for (const r of group.runs) {
+      const curve = chosen.curves.find(each => each.run === r);
+      const single = group.runs.length === 1;
+      if (curve)
+        found.push(
+            {name: single ? group.label : report.runs[r].name, color: groups || single ? g : r, curve});
+    }
+  });
+  if (!groups) found.forEach((each, k) => each.color = k);
+  const used = new Map();
+  for (const each of found) {  // the chart needs different names
+    const use = (used.get(each.name) || 0) + 1;
+    used.set(each.name, use);
+    if (use > 1) each.name += ` (${use})`;
+  }
+  return found;
+}
+
+// Rows [x, [low, middle, high], ...] of all points of all series.
+function rowsOf(shown) {
+  const byX = new Map();
+  shown.forEach((each, k) => {
+    each.curve.x[axis].forEach((x, i) => {
+      if (!byX.has(x)) byX.set(x, [x, ...shown.map(() => null)]);
+      byX.get(x)[k + 1] = [each.curve.low[i], each.curve.middle[i], each.curve.high[i]];
+    });
+  });
+  return [...byX.values()].sort((a, b) => a[0] - b[0]);
+}
+
+// Index of the last point at or before x; -1 if there is none.
+function placeOf(xs, x) {
+  let low = 0, high = xs.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (xs[middle] <= x) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low - 1;
+}
+
+// --- The chart ---
+
+const xText = x => axis === 'steps' ? count(x) : duration(x);
+
+function drawChart() {
+  if (chart) chart.destroy();
+  chart = null;
+  cursor = -1;
+  series = seriesOf(metric);
+  rows = rowsOf(series);
+  const style = getComputedStyle(document.documentElement);
+  const options = {};
+  series.forEach(
+      each => options[each.name] = {color: colorOf(each.color), strokePattern: dashOf(each.color)});
+  chart = new Dygraph($('chart'), rows, {
+    labels: ['x', ...series.map(each => each.name)],
+    series: options,
+    visibility: series.map(each => !hidden.has(each.name)),
+    customBars: true,
+    connectSeparatedPoints: true,
+    drawPoints: rows.length < 2,
+    strokeWidth: 1.6,
+    fillAlpha: 0.18,
+    legend: 'never',
+    axisLineColor: style.getPropertyValue('--line'),
+    gridLineColor: style.getPropertyValue('--line'),
+    axisLabelFontSize: 12,
+    axes: {
+      x: {axisLabelFormatter: xText, valueFormatter: xText, axisLabelWidth: 70},
+      y: {
+        axisLabelFormatter: value => Math.abs(value) >= 1e4 ? count(value) : number(value),
+        axisLabelWidth: 56
+      }
+    },
+    highlightCallback: (event, x, points, row) => {
+      cursor = row;
+      showValues(x);
+    },
+    unhighlightCallback: () => showValues(null)
+  });
+  $('chart').setAttribute(
+      'aria-label', `${metric.name} over ${axis === 'steps' ? 'environment steps' : 'time'}`);
+  $('help').textContent = metric.help;
+  showLegend();
+  showBandNote();
+}
+
+function showBandNote() {
+  const bands = series.map(each => each.curve).filter(curve => curve.iterations !== undefined);
+  const width = Math.max(1, ...bands.map(band => band.iterations));
+  const means = width > 1 ? `, each run with its mean over ${width} iterations` : '';
+  $('band-note').textContent = bands.length === 0 ? '' :
+                                                    `Lines are medians over runs and bands their quartiles${
+                                                        means}, as far as all runs of the group have come.`;
+}
+
+function showLegend() {
+  $('legend').replaceChildren(...series.map((each, k) => {
+    const item = document.createElement('li'), label = document.createElement('label'),
+          box = document.createElement('input'), swatch = element('span', '', 'swatch');
+    box.type = 'checkbox';
+    box.checked = !hidden.has(each.name);
+    box.addEventListener('change', () => {
+      hidden[box.checked ? 'delete' : 'add'](each.name);
+      chart.setVisibility(k, box.checked);
+    });
+    swatch.style.background = colorOf(each.color);
+    each.output = document.createElement('output');
+    label.append(box, swatch, element('span', each.name), each.output);
+    item.append(label);
+    return item;
+  }));
+  $('all').hidden = $('none').hidden = series.length < 4;
+  showValues(null);
+}
+
+// Values at x; at the end of each curve if x is null.
+function showValues(x) {
+  $('cursor').textContent =
+      x === null ? 'Last values:' : `At ${axis === 'steps' ? `${x} steps` : duration(x)}:`;
+  for (const each of series) {
+    const xs = each.curve.x[axis], i = x === null ? xs.length - 1 : placeOf(xs, x);
+    const {low, middle, high, iterations} = each.curve;
+    each.output.textContent = i < 0 || (x !== null && x > xs[xs.length - 1]) ? '-' :
+        iterations !== undefined ? `${number(middle[i])} ${interval(low[i], high[i])}` :
+                                   number(middle[i]);
+  }
+}
+
+function showAll(visible) {
+  for (const each of series) hidden[visible ? 'delete' : 'add'](each.name);
+  chart.updateOptions({visibility: series.map(() => visible)});
+  showLegend();
+}
+
+function zoom(factor) {
+  const [low, high] = chart.xAxisRange(), [least, most] = chart.xAxisExtremes();
+  const center = cursor >= 0 ? rows[cursor][0] : (low + high) / 2;
+  const wide = [center - (center - low) * factor, center + (high - center) * factor];
+  if (wide[0] <= least && wide[1] >= most) return resetZoom();
+  chart.updateOptions({dateWindow: [Math.max(wide[0], least), Math.min(wide[1], most)]});
+}
+
+const resetZoom = () => chart.resetZoom();
+
+// Moves the cursor to a row, or to the nearest one that is visible.
+function moveTo(row) {
+  if (rows.length === 0) return;
+  const [low, high] = chart.xAxisRange();
+  cursor = Math.min(Math.max(row, 0), rows.length - 1);
+  while (cursor < rows.length - 1 && rows[cursor][0] < low) ++cursor;
+  while (cursor > 0 && rows[cursor][0] > high) --cursor;
+  chart.setSelection(cursor);
+  showValues(rows[cursor][0]);
+}
+
+// The first step shows the cursor, at the end that it moves away from.
+const moveBy = step => moveTo(cursor >= 0 ? cursor + step : step > 0 ? 0 : rows.length - 1);
+
+function setMetric(index) {
+  metric = report.metrics[index];
+  $('metric').value = index;
+  drawChart();
+}
+
+function fillMetrics() {
+  const groups = new Map();
+  report.metrics.forEach((each, m) => {
+    const slash = each.name.indexOf('/'), name = slash < 0 ? 'run' : each.name.slice(0, slash);
+    if (!groups.has(name)) {
+      groups.set(name, document.createElement('optgroup'));
+      groups.get(name).label = name;
+    }
+    const option = element('option', each.name);
+    option.value = m;
+    groups.get(name).append(option);
+  });
+  $('metric').append(...groups.values());
+  $('show-label').hidden = report.groups.every(group => group.runs.length < 2);
+}
+
+function listen() {
+  $('metric').addEventListener('change', () => setMetric(Number($('metric').value)));
+  $('axis').addEventListener('change', () => {
+    axis = $('axis').value;
+    $('show').disabled = axis === 'time';  // runs differ in the times of their rows
+    drawChart();
+  });
+  $('show').addEventListener('change', () => {
+    show = $('show').value;
+    drawChart();
+  });
+  $('zoom-in').addEventListener('click', () => zoom(0.5));
+  $('zoom-out').addEventListener('click', () => zoom(2));
+  $('reset').addEventListener('click', resetZoom);
+  $('all').addEventListener('click', () => showAll(true));
+  $('none').addEventListener('click', () => showAll(false));
+  darkMode.addEventListener('change', () => {
+    drawChart();
+    showTime();
+  });
+  document.addEventListener('keydown', event => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const next = {'[': -1, ']': 1}[event.key];
+    if (!next) return;
+    const n = report.metrics.length;
+    setMetric((report.metrics.indexOf(metric) + next + n) % n);
+  });
+  $('chart').addEventListener('keydown', event => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const step = event.shiftKey ? 10 : 1;
+    const action = {
+      ArrowLeft: () => moveBy(-step),
+      ArrowRight: () => moveBy(step),
+      Home: () => moveTo(0),
+      End: () => moveTo(rows.length - 1),
+      '+': () => zoom(0.5),
+      '=': () => zoom(0.5),
+      '-': () => zoom(2),
+      '0': resetZoom
+    }[event.key];
+    if (!action) return;
+    event.preventDefault();
+    action();
+  });
+}
+
+// --- Tables ---
+
+function showScores() {
+  $('scores-section').hidden = report.scores.length === 0;
+  fill(
+      'scores', ['metric', 'group', 'runs', 'IQM', '95 % interval', 'median', 'min', 'max', 'difference'],
+      report.scores.map(score => {
+        const d = score.difference;
+        return [
+          score.metric, report.groups[score.group].label, `${score.runs}`, number(score.iqm),
+          interval(score.low, score.high), number(score.median), number(score.min), number(score.max),
+          d ? `${d.iqm > 0 ? '+' : ''}${number(d.iqm)} ${d.low === null ? '' : interval(d.low, d.high)}` : ''
+        ];
+      }),
+      ['runs', 'IQM', 'median', 'min', 'max']);
+}
+
+function showEvaluation() {
+  const lines = report.runs.flatMap(
+      run => run.evaluation.map(
+          each => [run.name, each.role, number(each.mean), interval(each.low, each.high)]));
+  $('evaluation-section').hidden = lines.length === 0;
+  fill('evaluation', ['run', 'role', 'return', '95 % interval'], lines, ['return']);
+}
+
+function showSettings() {
+  $('settings-section').hidden = report.settings.length === 0;
+  fill(
+      'settings', ['setting', ...report.groups.map(group => group.label)],
+      report.settings.map(setting => [setting.path, ...setting.values.map(value => value || '-')]));
+}
+
+function showTime() {
+  const parts = [...new Set(report.runs.flatMap(run => run.time.map(each => each.part)))];
+  $('time-section').hidden = parts.length === 0;
+  $('time').replaceChildren(...report.groups.map(group => {
+    const box = document.createElement('div'), bar = element('div', '', 'split'),
+          words = element('p', '', 'small');
+    const seconds = parts.map(part => {
+      const all = group.runs.flatMap(r => report.runs[r].time.filter(each => each.part === part));
+      return all.reduce((sum, each) => sum + each.seconds, 0) / group.runs.length;
+    });
+    const whole = seconds.reduce((sum, each) => sum + each, 0);
+    parts.forEach((part, k) => {
+      if (!(seconds[k] > 0)) return;
+      const piece = document.createElement('i'), word = element('span', '', 'part'),
+            dot = element('span', '', 'swatch');
+      const percent = 100 * seconds[k] / whole;
+      piece.style.cssText = `width: ${percent}%; background: ${colorOf(k)}`;
+      piece.title = `${part}: ${duration(seconds[k])}`;
+      dot.style.background = colorOf(k);
+      word.append(dot, `${part} ${percent < 0.1 ? '<0.1' : percent.toFixed(1)} % (${duration(seconds[k])})`);
+      bar.append(piece);
+      words.append(word, ' ');
+    });
+    box.append(
+        element('div', `${group.label}${group.runs.length > 1 ? `: mean of ${group.runs.length} runs` : ''}`),
+        bar, words);
+    return box;
+  }));
+}
+
+function showRuns() {
+  const status = run => {
+    const reason = run.stop_reason ? `${run.status} (${run.stop_reason})` : run.status;
+    return element('span', reason, ['failed', 'killed'].includes(run.status) ? 'bad' : '');
+  };
+  fill(
+      'runs',
+      [
+        'run', 'group', 'seed', 'status', 'environment', 'algorithm', 'iterations', 'steps', 'time',
+        'steps/s', 'agent steps/s', 'peak memory', 'recent return', 'notes'
+      ],
+      report.runs.map(
+          run =>
+              [run.name, report.groups[run.group].label, run.seed, status(run), run.env, run.algorithm,
+               count(run.iterations), count(run.env_steps), duration(run.wall_s), count(run.steps_per_s),
+               count(run.agent_steps_per_s), bytes(run.memory),
+               Object.entries(run.returns).map(([name, value]) => `${name} ${number(value)}`).join(', '),
+               run.rows === 0      ? 'no metrics' :
+                   run.skipped > 0 ? `${run.skipped} lines of metrics.jsonl are not used` :
+                                     '']),
+      ['seed', 'iterations', 'steps', 'time', 'steps/s', 'agent steps/s', 'peak memory']);
+}
+
+function showMachines() {
+  fill(
+      'machines', ['run', 'device', 'workers', 'host', 'processor', 'cores', 'GPUs', 'version', 'commit'],
+      report.runs.map(run => {
+        const hardware = run.hardware || {}, version = run.version || {};
+        return [
+          run.name, run.device || '-', `${run.workers ?? '-'}`, `${hardware.host ?? '-'}`,
+          `${hardware.cpu ?? '-'}`, `${hardware.cores ?? '-'}`,
+          [].concat(hardware.gpus ?? []).join(', ') || '-', `${version.program ?? '-'}`,
+          `${version.commit || '-'}`
+        ];
+      }));
+}
+
+function showRollouts() {
+  const withLinks = report.runs.filter(run => run.rollouts.length > 0);
+  $('rollouts-section').hidden = withLinks.length === 0;
+  $('rollouts').replaceChildren(...withLinks.map(run => {
+    const line = element('p', `${run.name}: `);
+    for (const rollout of run.rollouts) {
+      const link = element('a', rollout.name.replace('_', ' '));
+      link.href = rollout.href;
+      line.append(link, ' ');
+    }
+    return line;
+  }));
+}
+
+function titleOf() {
+  const environments = [...new Set(report.runs.map(run => run.env).filter(env => env))].join(', ');
+  if (report.runs.length === 1) return `${environments}: ${report.runs[0].name}`;
+  return `${report.runs.length} runs of ${environments}`;
+}
+
+async function start() {
+  report = await inflate($('report').textContent);
+  unpack();
+  $('about').textContent = `${report.created}, wd ${report.version}`;
+  $('license-text').textContent = $('license').textContent;
+  document.querySelector('main').hidden = false;
+  $('curves').hidden = report.metrics.length === 0;
+  fillMetrics();
+  if (report.metrics.length > 0) {
+    listen();
+    const first = report.metrics.findIndex(each => each.name.endsWith('/recent_return'));
+    setMetric(Math.max(first, 0));
+  }
+  for (const part
+           of [showScores, showEvaluation, showSettings, showTime, showRuns, showMachines, showRollouts])
+    part();
+  $('title').textContent = document.title = titleOf();
+}
+
+start().catch(error => {
+  $('problem').hidden = false;
+  $('problem').textContent = `The report cannot be shown: ${error.message}`;
+});

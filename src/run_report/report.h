@@ -1,0 +1,33 @@
+// report.h: a web page about one or several runs, and their metrics as a table for other programs.
+#pragma once
+
+#include "src/run_report/curves.h"
+
+namespace wd::report {
+
+// Everything that a report shows of its runs. All files are read by the constructor.
+class Report {
+ public:
+  explicit Report(const std::vector<std::filesystem::path>& runs);
+
+  std::size_t num_runs() const { return records_.size(); }
+  std::size_t num_groups() const { return groups_.size(); }
+
+  // One page with everything in it, which requests nothing. Links to recorded episodes are relative to the
+  // folder of `page`, the file that it will be written to.
+  std::string page(const std::filesystem::path& page) const;
+
+  // Every row of every run with all metrics: columns run, group, seed, then the metrics. Empty: not measured.
+  // Throws std::runtime_error if the file cannot be written.
+  void write_csv(const std::filesystem::path& file) const;
+
+ private:
+  std::vector<RunRecord> records_;
+  std::vector<RunCurves> curves_;
+  std::vector<RunGroup> groups_;
+};
+
+// Writes RUN/report.html.
+void write_run_report(const std::filesystem::path& run);
+
+}  // namespace wd::report

@@ -1,0 +1,73 @@
+// scores.cpp: interquartile means over the runs of a group.
+#include "src/run_report/scores.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "src/base/join.h"
+#include "src/run_report/statistics.h"
+
+namespace wd::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+bool is_score(const std::string& name) {
+  return name.ends_with("/recent_return") || (name.starts_with("eval/") && name.ends_with("/return"));
+}
+
+Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
+
+double iqm_of_all(const Strata& strata) {
+  std::vector<double> values;
+  for (const std::vector<double>& stratum : strata)
+    values.insert(values.end(), stratum.begin(), stratum.end());
+  return interquartile_mean(std::move(values));
+}
+
+double iqm_difference(const Strata& strata) {
+  return interquartile_mean(strata[1]) - interquartile_mean(strata[0]);
+}
+
+Json interval_json(const BootstrapInterval& interval) {
+  return {{"iqm", finite(interval.value)}, {"low", finite(interval.low)}, {"high", finite(interval.high)}};
+}
+
+std::vector<double> last_values(const std::vector<RunCurves>& curves, const RunGroup& group,
+                                const std::string& metric) {
+  std::vector<double> values;
+  for (const std::size_t run : group.runs)
+    if (const double value = curves[run].last(metric); std::isfinite(value)) values.push_back(value);
+  return values;
+}
+
+}  // namespace
+
+Json scores_json(const std::vector<RunRecord>& records, const std::vector<RunCurves>& curves,
+                 const std::vector<RunGroup>& groups) {
+  std::vector<std::string> metrics;
+  for (const RunCurves& run : curves)
+    for (const std::string& name : run.names)
+      if (is_score(name) && !contains(metrics, name)) metrics.push_back(name);
+  Json scores = Json::array();
+  for (const std::string& metric : metrics) {
+    std::map<std::string, std::vector<double>> first;  // by environment
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      const std::vector<double> values = last_values(curves, groups[g], metric);
+      if (values.empty()) continue;
+      Json score = {{"metric", metric}, {"group", g}, {"runs", values.size()}};
+      score.update(interval_json(bootstrap({values}, iqm_of_all)));
+      score["median"] = quantile(values, 0.5);
+      score["min"] = std::ranges::min(values);
+      score["max"] = std::ranges::max(values);
+      const auto [base, is_first] = first.try_emplace(records[groups[g].runs.front()].environment(), values);
+      score["difference"] =
+          is_first ? Json() : interval_json(bootstrap({base->second, values}, iqm_difference));
+      scores.push_back(std::move(score));
+    }
+  }
+  return scores;
+}
+
+}  // namespace wd::report

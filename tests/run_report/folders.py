@@ -1,0 +1,63 @@
+"""Run folders written by hand, and what a report contains."""
+
+import base64
+import json
+import re
+import zlib
+
+CONFIG = """name: "cartpole"
+trainer:
+  total_steps: 100000
+  seed: {seed}
+  max_seconds: 0
+policy:
+  shared:
+    roles: ["cart"]
+    algorithm: PPO
+    lr: {lr}
+saving:
+  run_dir: "{folder}"
+"""
+
+
+def make_run(folder, rows, seed=1, lr=0.001, status="finished", **summary):
+    """`rows`: lists of metrics by name; iteration, env_steps (100 per iteration) and time are added."""
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").write_text(CONFIG.format(seed=seed, lr=lr, folder=folder))
+    lines = []
+    count = max(len(values) for values in rows.values())
+    for i in range(count):
+        row = {"iteration": i + 1, "env_steps": 100 * (i + 1), "agent_steps": 100 * (i + 1)}
+        row.update({name: values[i] for name, values in rows.items() if i < len(values)})
+        row["time/wall_s"] = 0.5 * (i + 1)
+        lines.append(json.dumps(row, separators=(",", ":")) + "\n")
+    (folder / "metrics.jsonl").write_text("".join(lines))
+    last = rows.get("shared/recent_return", [None])[-1]
+    content = {"status": status, "env": "cartpole", "device": "cpu", "seed": seed, "iterations": count, "env_steps": 100 * count,
+               "wall_s": 0.5 * count, "env_steps_per_s": 200.0, "peak_memory_bytes": 2**27, "mean_return": {"shared": last},
+               "stop_reason": "total_steps", **summary}
+    (folder / "summary.json").write_text(json.dumps(content))
+    return folder
+
+
+def content(page):
+    packed = re.search(r'id="report">([^<]*)</script>', page.read_text())[1]
+    return json.loads(zlib.decompress(base64.b64decode(packed)))
+
+
+def metric(report, name):
+    (found,) = [each for each in report["metrics"] if each["name"] == name]
+    return found
+
+
+def cumulated(differences):
+    total, sums = 0, []
+    for difference in differences:
+        total += difference
+        sums.append(total)
+    return sums
+
+
+def points(curve):
+    """[(steps, value)] of a curve of the page."""
+    return list(zip(cumulated(curve["steps"]), curve["values"]))

@@ -1,0 +1,163 @@
+"""The page of `wdtrain report` in headless Chromium: light and dark, desktop and phone, by mouse and by keyboard,
+without an error and without a request."""
+
+import math
+import shutil
+
+import pytest
+
+from cli.program import output
+from run_report.folders import make_run
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+if CHROMIUM is None:
+    pytest.skip("no Chromium is installed", allow_module_level=True)
+from playwright.sync_api import sync_playwright
+
+ROWS = 40
+
+
+@pytest.fixture(scope="module")
+def page_file(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    for lr in (0.001, 0.01):
+        for seed in (1, 2, 3):
+            curve = [seed + 1000 * lr * math.sin(i / 5) for i in range(ROWS)]
+            run = make_run(folder / "runs" / f"lr{lr}_{seed}", {"shared/entropy": curve[::-1], "shared/recent_return": curve,
+                                                               "time/update_s": [1.0] * ROWS}, seed=seed, lr=lr)
+    (run / "rollouts").mkdir()
+    (run / "rollouts" / "iteration_1.html").write_text("<title>episode</title>")
+    output("report", folder / "runs", "--out", folder / "report.html")
+    return folder / "report.html"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def opened(browser, page_file):
+    """Opens the page; afterward there must have been no error and no request."""
+    troubles = []
+
+    def open_page(width=1280, height=900, dark=False, file=page_file):
+        context = browser.new_context(viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light")
+        page = context.new_page()
+        page.on("console", lambda message: troubles.append(message.text) if message.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: troubles.append(str(error)))
+        page.on("request", lambda request: troubles.append(request.url) if request.url != file.as_uri() and not request.url.startswith("data:") else None)
+        page.goto(file.as_uri())
+        page.wait_for_function("document.title !== 'report'")
+        return page
+
+    yield open_page
+    assert troubles == []
+
+
+def inked(page):
+    """Fraction of the chart that is drawn on."""
+    return page.evaluate("""() => { let n = 0, all = 0; for (const c of document.querySelectorAll('#chart canvas')) {
+        const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
+        for (let i = 3; i < d.length; i += 4) n += d[i] > 0; all = d.length / 4; } return n / all; }""")
+
+
+def legend(page):
+    return [text.split("\n")[0].strip() for text in page.locator("#legend label").all_inner_texts()]
+
+
+@pytest.mark.parametrize("width, height, dark", [(1280, 900, False), (390, 844, True)])
+def test_it_is_drawn_and_fits(opened, width, height, dark):
+    page = opened(width, height, dark)
+    assert page.inner_text("#title") == "6 runs of cartpole" and page.input_value("#metric") == "1"
+    assert inked(page) > 0.03, "bands are areas"
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    ink, paper = page.evaluate("[getComputedStyle(document.body).color, getComputedStyle(document.body).backgroundColor]")
+    brightness = lambda color: sum(int(part) for part in color.strip("rgb()").split(",")[:3])
+    assert (brightness(ink) > brightness(paper)) == dark
+    assert page.locator("#scores tbody tr").count() == 2 and page.locator("#runs tbody tr").count() == 6
+
+
+def test_groups_are_bands_and_runs_are_lines(opened):
+    page = opened()
+    assert page.evaluate("series.map(each => each.curve.iterations)") == [1, 1] and len(legend(page)) == 2
+    page.select_option("#show", "runs")
+    assert len(legend(page)) == 6 and page.evaluate("series[0].curve.values.length") == ROWS
+    page.select_option("#axis", "time")
+    assert len(legend(page)) == 6 and page.evaluate("series[0].curve.x.time.at(-1)") == ROWS / 2
+    shown = page.locator("#chart").screenshot()
+    page.click("#none")
+    assert page.locator("#chart").screenshot() != shown and page.locator("#legend input:checked").count() == 0
+    page.click("#all")
+    assert page.locator("#legend input:checked").count() == 6
+
+
+def test_values_are_shown_under_the_pointer_and_dragging_zooms(opened):
+    page = opened()
+    box = page.locator("#chart").bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    assert page.inner_text("#cursor").startswith("At ") and page.inner_text("#cursor").endswith(" steps:")
+    whole = page.evaluate("chart.xAxisRange()")
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.7, box["y"] + box["height"] / 2, steps=4)
+    page.mouse.up()
+    low, high = page.evaluate("chart.xAxisRange()")
+    assert whole[0] < low < high < whole[1]
+    page.click("#reset")
+    assert page.evaluate("chart.xAxisRange()") == whole
+
+
+def test_the_keyboard_is_enough(opened):
+    page = opened()
+    page.keyboard.press("[")
+    assert page.evaluate("metric.name") == "shared/entropy"
+    page.keyboard.press("]")
+    assert page.evaluate("metric.name") == "shared/recent_return"
+    reached = set()
+    for _ in range(14):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.id || document.activeElement.type"))
+    assert {"metric", "axis", "show", "zoom-in", "zoom-out", "reset", "chart", "checkbox"} <= reached
+    page.focus("#legend input")
+    page.keyboard.press("Space")
+    assert page.evaluate("chart.visibility()") == [False, True]
+    page.focus("#chart")
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
+    assert page.inner_text("#cursor") == "At 200 steps:"
+    assert page.locator("#legend output").last.inner_text().startswith(f"{2 + 10 * math.sin(0.2):.3f}"[:4])
+    page.keyboard.press("Shift+ArrowRight")
+    assert page.inner_text("#cursor") == "At 1200 steps:"
+    whole = page.evaluate("chart.xAxisRange()")
+    page.keyboard.press("+")
+    low, high = page.evaluate("chart.xAxisRange()")
+    assert high - low == pytest.approx((whole[1] - whole[0]) / 2)
+    page.keyboard.press("0")
+    assert page.evaluate("chart.xAxisRange()") == whole
+
+
+def test_links_lead_to_episodes_and_the_license_is_there(opened, page_file):
+    page = opened()
+    page.click("footer summary")
+    assert "Dan Vanderkam" in page.inner_text("#license-text") and "Permission is hereby granted" in page.inner_text("#license-text")
+    (href,) = page.eval_on_selector_all("#rollouts a", "links => links.map(link => link.href)")
+    assert href == (page_file.parent / "runs" / "lr0.01_3" / "rollouts" / "iteration_1.html").as_uri()
+
+
+def test_strange_names_do_not_break_the_page(opened, tmp_path):
+    run = make_run(tmp_path / "a <!--<script>b & 'c'", {"shared/<i>x</i>": [1.0, 2.0]})
+    output("report", run, "--out", tmp_path / "report.html")
+    page = opened(file=tmp_path / "report.html")
+    assert page.inner_text("#title") == "cartpole: a <!--<script>b & 'c'"
+    assert page.locator("#metric option").first.inner_text() == "shared/<i>x</i>"
+
+
+def test_a_run_without_metrics_has_tables(opened, tmp_path):
+    run = make_run(tmp_path / "run", {"shared/entropy": [1.0]})
+    (run / "metrics.jsonl").unlink()
+    output("report", run, "--out", tmp_path / "report.html")
+    page = opened(file=tmp_path / "report.html")
+    assert page.is_hidden("#curves") and "no metrics" in page.inner_text("#runs")
