@@ -83,9 +83,9 @@ struct Logger {
     const bool colours = run::shows_colours(STDERR_FILENO);
     console->set_color_mode(colours ? spdlog::color_mode::always : spdlog::color_mode::never);
     auto formatter = std::make_unique<spdlog::pattern_formatter>();
-    // On a terminal, the live line may be at the position of this message. Erase it first; it is redrawn
+    // On a terminal, live lines may be at the position of this message. Erase them first; they are redrawn
     // below the message.
-    const std::string erase = run::is_live_terminal(STDERR_FILENO) ? run::kEraseLine : "";
+    const std::string erase = run::is_live_terminal(STDERR_FILENO) ? run::kEraseLive : "";
     formatter->add_flag<Prefix>('*').set_pattern(erase + "%^%*%$%v");
     console->set_formatter(std::move(formatter));
     sinks->add_sink(console);

@@ -3,7 +3,9 @@
 
 namespace wd::run {
 
-constexpr const char* kEraseLine = "\r\x1b[K";  // back to column 1, clear to the end of the line
+// Erases what is live: the cursor rests in its first line. The space keeps tmux from saving the erased lines,
+// which it does where the whole screen is erased.
+constexpr const char* kEraseLive = "\r \x1b[J\r";
 
 // Returns true if this is a terminal that can redraw a line in place (TERM is set and is not "dumb").
 bool is_live_terminal(int descriptor);

@@ -13,6 +13,7 @@
 #include "src/base/json.h"
 #include "src/base/log.h"
 #include "src/base/program_name.h"
+#include "src/base/terminal.h"
 #include "src/cli/autoscale.h"
 #include "src/cli/launch.h"
 #include "src/cli/output.h"
@@ -58,6 +59,7 @@ RunOptions run_options(const Experiment& setup, bool quiet) {
 constexpr int kStopSignals[] = {SIGINT, SIGTERM, SIGHUP};
 volatile std::sig_atomic_t received = 0;
 volatile std::sig_atomic_t among_others = 0;
+volatile std::sig_atomic_t erases = 0;
 
 void remember(int signal) {
   received = signal;
@@ -67,8 +69,11 @@ void remember(int signal) {
     struct sigaction action{};
     if (::sigaction(any, nullptr, &action) == 0 && action.sa_handler == remember) std::signal(any, SIG_DFL);
   }
+  constexpr std::string_view kErase = run::kEraseLive;
   constexpr std::string_view kMessage = "\nstopping after this iteration; once more to stop at once\n";
-  static_cast<void>(::write(STDERR_FILENO, kMessage.data(), kMessage.size()));
+  if (erases != 0) static_cast<void>(::write(STDERR_FILENO, kErase.data(), kErase.size()));
+  const std::string_view message = kMessage.substr(erases != 0 ? 1 : 0);
+  static_cast<void>(::write(STDERR_FILENO, message.data(), message.size()));
 }
 
 scaling::Job job_of(const Experiment& setup, const Membership& self) {
@@ -169,15 +174,13 @@ void write_report(const std::filesystem::path& run) {
 int run_training(const TrainArguments& arguments, TrainingWorker& worker) {
   const Membership& self = arguments.launch.membership();
   among_others = self.alone() ? 0 : 1;
+  erases = run::is_live_terminal(STDERR_FILENO) ? 1 : 0;
   for (const int signal : kStopSignals) {
     // Keep ignoring it, as nohup requires.
     if (std::signal(signal, remember) == SIG_IGN) std::signal(signal, SIG_IGN);
   }
   TrainOptions options{worker.setup.config};
-  options.interrupted = [&worker] {
-    if (received != 0 && worker.run) worker.run->leave_display();  // remember() has written below it
-    return static_cast<int>(received);
-  };
+  options.interrupted = [] { return static_cast<int>(received); };
   options.strict_device = arguments.strict_device;
   if (!arguments.fault.empty()) {
     const Fault fault = parse_fault(arguments.fault);

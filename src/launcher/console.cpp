@@ -28,7 +28,7 @@ Console::Console(bool mute)
     : out_(STDERR_FILENO, kMaxWaiting), live_(!mute && run::is_live_terminal(STDERR_FILENO)), mute_(mute) {}
 
 void Console::lines(std::string_view text) {
-  if (live_) write(run::kEraseLine);
+  if (live_) write(run::kEraseLive);
   write(text);
 }
 

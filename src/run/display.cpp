@@ -107,12 +107,10 @@ void Display::draw(const Progress& progress, bool ended) {
   out_.flush();
   if (!out_.is_empty()) return;  // a stopped terminal gets no more than what it showed when it stopped
   const std::vector<std::string> lines = live_lines(std::move(fields), progress);
-  std::string text = erasure(static_cast<std::size_t>(std::max(terminal_width(options_.descriptor), 0)));
-  drawn_columns_.clear();
-  for (const std::string& line : lines) {
-    text += (drawn_columns_.empty() ? "" : "\r\n") + line;
-    drawn_columns_.push_back(line.size());
-  }
+  std::string text = kEraseLive;
+  for (const std::string& line : lines) text += (&line == &lines.front() ? "" : "\r\n") + line;
+  // The cursor rests in the first line, where messages of any process replace what is live.
+  if (!ended && lines.size() > 1) text += concat("\r\x1b[", lines.size() - 1, "A");
   out_.write(text);
   line_open_ = true;
 }
@@ -139,19 +137,8 @@ std::vector<std::string> Display::live_lines(std::vector<DisplayField> fields,
   return lines;
 }
 
-// A terminal that has become narrower has wrapped the lines on the screen to several rows.
-std::string Display::erasure(std::size_t columns) const {
-  std::size_t rows = 0;
-  if (line_open_ && columns > 0) {
-    for (const std::size_t drawn : drawn_columns_)
-      rows += std::max<std::size_t>((drawn + columns - 1) / columns, 1);
-  }
-  return rows < 2 ? kEraseLine : concat("\r\x1b[", rows - 1, "A\x1b[J");
-}
-
 void Display::make_room() {
-  if (line_open_) out_.write(erasure(static_cast<std::size_t>(terminal_width(options_.descriptor))));
-  drawn_columns_.clear();
+  if (line_open_) out_.write(kEraseLive);
 }
 
 }  // namespace wd::run

@@ -38,23 +38,18 @@ class Display {
   // it again.
   void make_room();
 
-  // Leaves what is live on the screen, because something else was written below it.
-  void leave() { line_open_ = false; }
-
   // Draws the final progress, and leaves it on the screen.
   void end(const Progress& progress);
 
  private:
   void draw(const Progress& progress, bool ended);
   std::vector<std::string> live_lines(std::vector<DisplayField> fields, const Progress& progress) const;
-  std::string erasure(std::size_t columns) const;
 
   DisplayOptions options_;
   Outlet out_;
   bool live_;
   bool line_open_ = false;
   std::optional<MetricsRow> row_;
-  std::vector<std::size_t> drawn_columns_;  // of every line on the screen
   double drawn_at_s_ = -1.0;
   std::int64_t drawn_steps_ = 0;
   double steps_per_s_ = 0.0;

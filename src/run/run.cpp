@@ -218,8 +218,6 @@ void Run::display(const Progress& progress) {
 
 void Run::make_room() { parts_->display.make_room(); }
 
-void Run::leave_display() { parts_->display.leave(); }
-
 bool Run::save_weights(std::string_view policy, std::span<const TensorView> tensors,
                        const TensorMetadata& metadata) {
   check_name("policy", policy);

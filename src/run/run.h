@@ -80,9 +80,6 @@ class Run {
   // Erases the live line, so that a table can be printed in its place; the next display() draws it below.
   void make_room();
 
-  // Leaves it on the screen, because something else was written below it.
-  void leave_display();
-
   // Writes weights/POLICY.safetensors atomically. If that fails, it logs an error and returns false: training
   // continues, but a program whose last weights were not saved must not exit with 0.
   [[nodiscard]] bool save_weights(std::string_view policy, std::span<const TensorView> tensors,

@@ -165,7 +165,7 @@ def test_on_a_terminal_the_profile_stands_in_lines_of_its_own(tmp_path):
         pass
     assert process.wait(60) == 0
     before = shown.split(b"profile of 3 iterations")[0]
-    assert before.endswith(b"\r\x1b[K"), before
+    assert before.endswith(b"\r \x1b[J\r"), before
     assert b"steps/s" in before, "a live line stood there"
 
 

@@ -16,7 +16,7 @@ env: {{num_taggers: 4, grid_length: 10, episode_length: 50, wall_hit_penalty: 0.
 trainer: {{num_envs: 50, train_batch_size: 1000, total_steps: 600_000}}
 policy:
   tagger: {POLICY}
-  runner: {POLICY}
+  runner: {POLICY[:-1]}, to_train: false}}
 """
 
 
@@ -31,8 +31,8 @@ def test_taggers_need_less_than_half_of_the_steps_of_random_ones(tmp_path):
     roles = json.loads(played.stdout)["roles"]
     length = {(role, who): roles[role][who]["length"] for role in roles for who in ("trained", "random")}
     print(f"steps of an episode, seed {seed}: {length}")
-    # 95 % intervals. The runner learns too, but its gain against random taggers is too small to test; it
-    # depends on the seed.
+    # 95 % intervals. The runner keeps its first weights: taggers that train against a learning runner may be
+    # good at catching that runner only, which depends on the seed.
     trained, random = length["tagger", "trained"], length["tagger", "random"]
-    assert trained["high"] <= 20
+    assert trained["high"] <= 16
     assert trained["high"] <= 0.5 * random["low"]

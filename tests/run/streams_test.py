@@ -79,8 +79,17 @@ def progress_lines(screen):
     return [line for line in screen.splitlines() if line.startswith(("it", "return", "200k/200k", "600k/600k"))]
 
 
-def test_I5_one_line_is_redrawn(tmp_path, terminal):
+def test_a_table_is_redrawn(tmp_path, terminal):
     window = terminal(demo(tmp_path / "run", 20, 50), columns=120)
+    screen = window.wait_for("END")
+    (line,) = progress_lines(screen)
+    assert line.startswith("iteration 20 | 200k/200k steps | 200k steps/s | ")
+    tables = [line.split()[0] for line in screen.splitlines() if line.startswith("  ")]
+    assert tables == ["policy", "tagger", "runner", "time:"]
+
+
+def test_I5_one_line_is_redrawn(tmp_path, terminal):
+    window = terminal(demo(tmp_path / "run", 20, 50), columns=99)
     screen = window.wait_for("END")
     (line,) = progress_lines(screen)
     fields = line.split(" | ")
@@ -115,8 +124,9 @@ def test_I5_a_deleted_folder(tmp_path, terminal):
     window.wait_for("iteration")
     shutil.rmtree(folder)
     lines = window.wait_for("END").splitlines()
-    # The message replaces the progress line, which is redrawn below it.
+    # The message replaces the progress line and its table, which are redrawn below it.
     assert lines[0].startswith(f"warning: {folder} was deleted while training")
     assert len(progress_lines("\n".join(lines))) == 1
+    assert sum(line.startswith("  policy") for line in lines) == 1
     assert json.loads((folder / "summary.json").read_text())["status"] == "finished"
     assert (folder / "weights" / "tagger.safetensors").exists() and (folder / "config.yaml").exists()
