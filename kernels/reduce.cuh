@@ -18,7 +18,7 @@ __device__ double block_sum(std::int64_t begin, std::int64_t end, F f) {
     __syncthreads();
     if (threadIdx.x < half) subtotal[threadIdx.x] += subtotal[threadIdx.x + half];
   }
-  return threadIdx.x == 0 ? subtotal[0] : 0.0;  // which thread 0 may still be adding to
+  return threadIdx.x == 0 ? subtotal[0] : 0.0;  // thread 0 may still be adding to subtotal[0]
 }
 
 }  // namespace wd::cuda

@@ -1,9 +1,11 @@
 // program_name.cpp: the name, which main() sets once, and the command line from /proc/self.
 #include "src/base/program_name.h"
 
+#include <algorithm>
+#include <cctype>
+#include <cstring>
 #include <filesystem>
 #include <sstream>
-#include <utility>
 
 #include "src/base/files.h"
 #include "wd/error.h"
@@ -15,11 +17,33 @@ std::string& name() {
   static std::string name = "wdtrain";
   return name;
 }
+std::filesystem::path& path() {
+  static std::filesystem::path path = "wdtrain";
+  return path;
+}
 
 }  // namespace
 
 const std::string& program_name() { return name(); }
-void set_program_name(std::string given) { name() = std::move(given); }
+
+std::string program_command() {
+  if (!path().is_absolute()) return path().string();
+  const std::filesystem::path below = path().lexically_relative(std::filesystem::current_path());
+  return below.empty() || *below.begin() == ".." ? path().string() : below.string();
+}
+
+std::string shell_word(const std::string& word) {
+  const auto is_plain = [](unsigned char c) { return std::isalnum(c) || std::strchr("_-./=:,+@%", c); };
+  if (!word.empty() && std::ranges::all_of(word, is_plain)) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
+}
+
+void set_program(const char* called) {
+  path() = called;
+  name() = path().filename().string();
+}
 
 std::vector<std::string> own_command() {
   std::vector<std::string> command;

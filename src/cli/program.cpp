@@ -98,7 +98,7 @@ int main(int argc, char** argv) {
   survive_closed_streams();
   heartbeat::watch_crashes();
   return guarded([&] {
-    if (argc > 0) set_program_name(std::filesystem::path(argv[0]).filename().string());
+    if (argc > 0) set_program(argv[0]);
     return cli::run(program_name(), {argv + (argc > 0 ? 1 : 0), argv + argc});
   });
 }

@@ -51,13 +51,6 @@ bool compare(const fs::path& then, const fs::path& now) {
   return same;
 }
 
-std::string quoted(const std::vector<std::string>& command) {
-  std::string text = program_name();
-  for (const std::string& word : command)
-    text += word.find(' ') == std::string::npos ? " " + word : " '" + word + "'";
-  return text + "\n";
-}
-
 }  // namespace
 
 int reproduce(const CommandLine& line) {
@@ -85,7 +78,9 @@ int reproduce(const CommandLine& line) {
   if (folder.empty()) folder = place.string() + "-again";
   const std::vector<std::string> command = training_of(run, starts.front(), folder);
   if (print_only) {
-    print(quoted(command));
+    std::string text = program_command();
+    for (const std::string& word : command) text += ' ' + shell_word(word);
+    print(text + '\n');
     return 0;
   }
   const int workers = starts.front().value("workers", 1);

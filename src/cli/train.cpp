@@ -159,7 +159,7 @@ void write_report(const std::filesystem::path& run) {
   constexpr std::uintmax_t kMaxBytes = std::uintmax_t{1} << 28;
   try {
     if (std::filesystem::file_size(run / "metrics.jsonl") > kMaxBytes) {
-      logging::info(concat("no report is written, because metrics.jsonl is large: ", program_name(),
+      logging::info(concat("no report is written, because metrics.jsonl is large: ", program_command(),
                            " report ", run.string(), " writes one"));
       return;
     }
@@ -208,8 +208,8 @@ int run_training(const TrainArguments& arguments, TrainingWorker& worker) {
     const std::string folder = worker.run->folder().string();
     const bool stopped = end.reason == "signal" || end.reason == "max_seconds";
     logging::info(concat("ended by ", end.reason, "; results are in ", folder,
-                         stopped ? concat("; --resume ", folder, " goes on") : ""));
-    logging::info(concat("watch the policies: ", program_name(), " play --run ", folder));
+                         stopped ? concat("; --resume ", shell_word(folder), " goes on") : ""));
+    logging::info(concat("watch the policies: ", program_command(), " play --run ", shell_word(folder)));
     write_report(worker.run->folder());
   }
   return end.reason == "signal" ? 128 + end.signal : 0;

@@ -118,11 +118,14 @@ TrainEnd Session::reason_to_stop() {
 
 void Session::warn_of_spikes(MetricsRow& row) {
   if (!spikes_) spikes_.emplace(run_->metrics_file());
+  std::string text;
   for (const Spike& spike : spikes_->add_scores(row)) {
-    logging::warn(concat(spike.metric, " = ", spike.value, " in iteration ", row.counts().iteration, " is ",
-                         std::lround(spike.z), " standard deviations above its mean of ", spike.mean,
-                         " before: if returns fall, lower the learning rate or max_grad_norm"));
+    text += concat(text.empty() ? "" : ", ", spike.metric, " = ", spike.value, " (", std::lround(spike.z),
+                   " standard deviations above its recent mean of ", spike.mean, ")");
   }
+  if (text.empty()) return;
+  logging::warn(concat("iteration ", row.counts().iteration, ": ", text,
+                       ": if returns fall, lower the learning rate or max_grad_norm"));
 }
 
 void Session::report() {

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import signal
 import subprocess
 import time
@@ -204,12 +205,16 @@ def test_a_signal_ends_training_in_good_order(tmp_path: pathlib.Path, number):
 
 
 def test_log_txt_holds_all_that_was_said(tmp_path):
-    done = wdtrain("--env", "cartpole", "--device", "cpu", "--total_steps", 2000, "--run_dir", tmp_path / "run")
-    lines = (tmp_path / "run" / "log.txt").read_text().splitlines()
+    folder = tmp_path / "someone's run"
+    done = wdtrain("--env", "cartpole", "--device", "cpu", "--total_steps", 2000, "--run_dir", folder)
+    lines = (folder / "log.txt").read_text().splitlines()
     said = [line.split(" ", 2)[2] for line in lines]
     assert said == ["info: " + line if not line.startswith("warning: ") else line for line in done.stderr.splitlines()]
     assert any("is rounded up to" in line for line in said) and said[-3].startswith("info: ended by total_steps")
-    assert said[-2:] == [f"info: watch the policies: wdtrain play --run {tmp_path}/run", f"info: report: {tmp_path}/run/report.html"]
+    watch, report = said[-2:]
+    command = watch.removeprefix("info: watch the policies: ")
+    assert shlex.split(command) == [os.environ["WDTRAIN"], "play", "--run", str(folder)], "a shell can run it as it is"
+    assert report == f"info: report: {folder}/report.html"
 
 
 def test_log_txt_holds_why_a_run_ended_early(tmp_path):
