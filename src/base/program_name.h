@@ -1,5 +1,5 @@
-// program_name.h: the name of this program, commands that messages tell users to type, and the command line that
-// starts it again.
+// program_name.h: the name of this program, commands that messages tell users to type, and the command line
+// that starts it again.
 #pragma once
 
 #include <string>
