@@ -18,6 +18,22 @@ if(TARGET wd_emulator AND NOT WD_SANITIZE)
     install(TARGETS wd_emulated_${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/wd_emulated)
   endforeach()
 endif()
+
+# The manual page and the completion scripts, which the program writes about itself, for shells that look for
+# them there.
+set(share ${PROJECT_BINARY_DIR}/share)
+install(CODE "
+  file(MAKE_DIRECTORY \"${share}\")
+  foreach(file man/wdtrain.1 completion.bash/wdtrain completion.zsh/_wdtrain completion.fish/wdtrain.fish)
+    cmake_path(GET file PARENT_PATH command)
+    cmake_path(GET file FILENAME name)
+    string(REPLACE . \";\" command \${command})
+    execute_process(COMMAND \"$<TARGET_FILE:wdtrain>\" \${command} OUTPUT_FILE \"${share}/\${name}\" COMMAND_ERROR_IS_FATAL ANY)
+  endforeach()")
+install(FILES ${share}/wdtrain.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES ${share}/wdtrain DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+install(FILES ${share}/_wdtrain DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+install(FILES ${share}/wdtrain.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 install(DIRECTORY configs DESTINATION ${CMAKE_INSTALL_DATADIR}/wd)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/wd)

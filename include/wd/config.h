@@ -250,5 +250,7 @@ struct FieldInfo {
 
 // The fields that a describe function names, in order.
 std::vector<FieldInfo> list_fields(const Describe& describe);
+// Every setting in the order of print_config(), with its path as the name: "trainer.num_envs".
+std::vector<FieldInfo> list_settings(Config config, const Describe& environment);
 
 }  // namespace wd

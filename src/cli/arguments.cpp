@@ -39,6 +39,7 @@ std::string once(const CLI::Option& option) {
 
 Arguments::Arguments(const CommandLine& line, const std::string& command, const std::string& help)
     : arguments_(line.arguments),
+      describe_(line.describe),
       app_(std::make_unique<CLI::App>(help, line.program + (command.empty() ? "" : " ") + command)) {
   app_->set_help_flag("-h,--help", "show this help");
   app_->get_formatter()->column_width(34);
@@ -104,15 +105,42 @@ void Arguments::flag(const std::string& name, bool& value, const std::string& he
   app_->add_flag(name, value, help);
 }
 
-void Arguments::word(const std::string& name, std::string& value, const std::string& help) {
+void Arguments::word(const std::string& name, std::string& value, const std::string& help,
+                     const std::string& type) {
   app_->add_option(name, value, help)->type_name("");
+  word_type_ = type.empty() ? name : type;
 }
 
-void Arguments::words(const std::string& name, std::vector<std::string>& values, const std::string& help) {
+CommandInfo Arguments::info() const {
+  CommandInfo info{.description = app_->get_description()};
+  for (const CLI::Option* option : app_->get_options()) {
+    if (option->get_group().empty()) continue;  // hidden
+    OptionInfo one{.help = option->get_description()};
+    for (const std::string& name : option->get_snames()) one.names.push_back("-" + name);
+    for (const std::string& name : option->get_lnames()) one.names.push_back("--" + name);
+    one.repeatable = option->get_items_expected_max() > 1;
+    if (option->get_positional()) {
+      one.type = word_type_;
+    } else if (option->get_items_expected_max() > 0) {
+      one.type = one.repeatable ? option->get_option_text() : option->get_type_name();
+      one.value_optional = option->get_items_expected_min() == 0;
+    }
+    info.options.push_back(std::move(one));
+  }
+  return info;
+}
+
+void Arguments::words(const std::string& name, std::vector<std::string>& values, const std::string& help,
+                      const std::string& type) {
   app_->add_option(name, values, help)->type_name("");
+  word_type_ = type.empty() ? name : type;
 }
 
 bool Arguments::parse() {
+  if (describe_ != nullptr) {
+    *describe_ = info();
+    return false;
+  }
   std::vector<std::string> reversed(arguments_.rbegin(), arguments_.rend());
   try {
     app_->parse(reversed);

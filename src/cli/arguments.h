@@ -38,20 +38,25 @@ class Arguments {
   // --name VALUE, not shown by --help.
   void hidden(const std::string& name, std::string& value);
   void flag(const std::string& name, bool& value, const std::string& help);
-  // A word without dashes, at most one.
-  void word(const std::string& name, std::string& value, const std::string& help);
+  // A word without dashes, at most one. `type` as for an option; empty: `name` says it.
+  void word(const std::string& name, std::string& value, const std::string& help,
+            const std::string& type = "");
   // Words without dashes, any number.
-  void words(const std::string& name, std::vector<std::string>& values, const std::string& help);
+  void words(const std::string& name, std::vector<std::string>& values, const std::string& help,
+             const std::string& type = "");
   // Names the option that an unexpected word was probably meant for.
   void words_belong_to(const std::string& name) { likely_ = name; }
 
-  // Returns false if --help was given, after printing the help. Throws UsageError that suggests the nearest
-  // option.
+  // Returns false if --help was given, after printing the help, or if the options are only to be described.
+  // Throws UsageError that suggests the nearest option.
   bool parse();
 
  private:
+  CommandInfo info() const;
+
   std::vector<std::string> arguments_;
-  std::string likely_;
+  CommandInfo* describe_;
+  std::string likely_, word_type_;
   std::deque<std::string> texts_;                // of numbers
   std::vector<std::function<void()>> converts_;  // from these texts
   std::unique_ptr<CLI::App> app_;

@@ -297,7 +297,7 @@ int doctor(const CommandLine& line) {
   std::string folder = "runs";
   arguments.flag("--json", json, "as JSON");
   arguments.flag("--quick", quick, "leave out what takes seconds: disk speed, all-reduce, training");
-  arguments.option("--run_dir", folder, "DIR", "where runs will be written (runs)");
+  arguments.option("--run_dir", folder, "FOLDER", "where runs will be written (runs)");
   if (!arguments.parse()) return 0;
   const std::vector<Finding> findings = examine(folder, quick);
   print(json ? json_of(findings) : text_of(findings));

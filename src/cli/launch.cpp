@@ -27,7 +27,7 @@ void LaunchArguments::add_to(Arguments& arguments) {
   arguments.option("--rendezvous", options_.rendezvous, "ADDRESS",
                    "meeting point of the machines: tcp://HOST:PORT of machine 0, or file:///FOLDER on a "
                    "shared file system");
-  arguments.option("--run_id", options_.run_id, "NAME", "several machines: name of the job, equal on all");
+  arguments.option("--run_id", options_.run_id, "JOB", "several machines: name of the job, equal on all");
   arguments.number(
       "--max_restarts", options_.max_restarts, {0, 1e6}, "int",
       "maximum number of times that all workers are restarted from the newest checkpoint after one fails");

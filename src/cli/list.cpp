@@ -176,7 +176,7 @@ int list_runs(const CommandLine& line) {
   std::string folder = "runs", sort = "name";
   std::vector<std::string> filters;
   bool json = false;
-  arguments.word("DIR", folder, "folder to search (runs)");
+  arguments.word("FOLDER", folder, "folder to search (runs)");
   arguments.option("--sort", sort, "KEY", "column to sort by: " + join(column_keys()) + " (name)");
   arguments.repeatable("--filter", filters, "KEY=VALUE",
                        "only runs with this value of a column or, with a dot in KEY, of a setting: "

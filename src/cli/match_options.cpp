@@ -73,7 +73,7 @@ Override parse_setting(const std::string& text) {
 }  // namespace
 
 void MatchOptions::add_to(Arguments& arguments) {
-  arguments.option("-r,--run", run, "FOLDER", "folder of a run, or of one of its checkpoints");
+  arguments.option("-r,--run", run, "RUN|CHECKPOINT", "folder of a run, or of one of its checkpoints");
   arguments.flag("--greedy", greedy_, "trained players take their most likely action");
   arguments.number("--seed", seed_, TrainerSettings::kSeeds, "INT",
                    "seed of the episodes, different from all of training (1)");

@@ -7,6 +7,7 @@
 #include "src/base/suggest.h"
 #include "src/cli/command.h"
 #include "src/cli/output.h"
+#include "src/report/table.h"
 #include "src/worker/guarded.h"
 #include "wd/environment.h"
 #include "wd/error.h"
@@ -16,12 +17,6 @@
 namespace wd {
 namespace cli {
 namespace {
-
-struct Command {
-  const char* name;
-  const char* help;
-  int (*run)(const CommandLine& line);
-};
 
 constexpr Command kCommands[] = {
     {"train", "train policies in an environment (the command may be left out)", train},
@@ -37,18 +32,19 @@ constexpr Command kCommands[] = {
     {"envs", "list the environments, or describe one", envs},
     {"trace", "play a script of actions and write down every observation, reward and state", trace},
     {"check", "test an environment: order of agents, resets, observations, devices", check},
+    {"completion", "print a script that completes this program's options in a shell", completion},
+    {"man", "print the manual page", man},
 };
 
-constexpr std::size_t kNameWidth = 11;
+const std::vector<OptionInfo> kProgramOptions = {{.names = {"-h", "--help"}, .help = "list the commands"},
+                                                 {.names = {"--version"}, .help = "show the version"}};
 
 std::string help(const std::string& program) {
   std::string text =
       "usage: " + program + " [COMMAND] OPTIONS\n\n  " + program + " --env NAME           train\n\n";
-  for (const Command& command : kCommands) {
-    text += "  " + std::string(command.name).append(kNameWidth - std::string(command.name).size(), ' ') +
-            command.help + "\n";
-  }
-  return text + "\n`" + program +
+  std::vector<std::vector<std::string>> rows;
+  for (const Command& command : kCommands) rows.push_back({command.name, command.summary});
+  return text + run::table(rows, 2) + "\n`" + program +
          " COMMAND --help` lists the options of a command. --version shows the version.\n";
 }
 
@@ -86,6 +82,10 @@ int run(const std::string& program, std::vector<std::string> arguments) {
 }
 
 }  // namespace
+
+std::span<const Command> commands() { return kCommands; }
+std::span<const OptionInfo> program_options() { return kProgramOptions; }
+
 }  // namespace cli
 
 int main(int argc, char** argv) {

@@ -61,7 +61,7 @@ int reproduce(const CommandLine& line) {
   std::string run, folder;
   bool print_only = false;
   arguments.word("RUN", run, "the run's folder");
-  arguments.option("--run_dir", folder, "DIR", "folder of the new run (RUN-again)");
+  arguments.option("--run_dir", folder, "FOLDER", "folder of the new run (RUN-again)");
   arguments.flag("--print", print_only, "only print the command");
   if (!arguments.parse()) return 0;
   if (run.empty()) throw UsageError("reproduce: name a run's folder");

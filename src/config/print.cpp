@@ -13,33 +13,34 @@ class Printer {
       : origins_(origins), with_origins_(with_origins) {}
 
   const std::string& text() const { return text_; }
-  const std::vector<std::pair<std::string, std::string>>& values() const { return values_; }
+  // Every field, with its path as the name.
+  const std::vector<FieldInfo>& fields() const { return fields_; }
 
   void heading(int indent, const std::string& name) {
     text_ += std::string(static_cast<std::size_t>(indent), ' ') + name + ":\n";
   }
 
-  void value(int indent, const std::string& path, const std::string& name, const std::string& value) {
-    std::string line = std::string(static_cast<std::size_t>(indent), ' ') + name + ": " + value;
+  void value(int indent, const std::string& path, FieldInfo field) {
+    std::string line = std::string(static_cast<std::size_t>(indent), ' ') + field.name + ": " + field.value;
     if (with_origins_) {
       line.resize(std::max(line.size() + 2, kCommentColumn), ' ');
       const auto origin = origins_.find(path);
       line += "# " + (origin == origins_.end() ? "default" : origin->second);
     }
     text_ += line + "\n";
-    values_.emplace_back(path, value);
+    field.name = path;
+    fields_.push_back(std::move(field));
   }
 
   void section(int indent, const std::string& path, const Describe& describe) {
-    for (const FieldInfo& field : list_fields(describe))
-      value(indent, path + "." + field.name, field.name, field.value);
+    for (const FieldInfo& field : list_fields(describe)) value(indent, path + "." + field.name, field);
   }
 
  private:
   const std::map<std::string, std::string>& origins_;
   bool with_origins_;
   std::string text_;
-  std::vector<std::pair<std::string, std::string>> values_;
+  std::vector<FieldInfo> fields_;
 };
 
 void print_policy(Printer& out, PolicySettings& policy) {
@@ -61,7 +62,7 @@ void name_defaults(Config& config) {
 }
 
 void print_all(Printer& out, Config& config, const Describe& environment) {
-  out.value(0, "name", "name", '"' + config.name + '"');
+  out.value(0, "name", {"name", "text", '"' + config.name + '"', "", "environment"});
   out.heading(0, "env");
   out.section(2, "env", config::describe_of(config.env));
   out.section(2, "env", environment);
@@ -88,10 +89,17 @@ std::string print_config(Config config, const Describe& environment, bool with_o
   return out.text();
 }
 
-std::vector<std::pair<std::string, std::string>> config_values(Config config, const Describe& environment) {
+std::vector<FieldInfo> list_settings(Config config, const Describe& environment) {
   Printer out(config.origins, false);
   print_all(out, config, environment);
-  return out.values();
+  return out.fields();
+}
+
+std::vector<std::pair<std::string, std::string>> config_values(Config config, const Describe& environment) {
+  std::vector<std::pair<std::string, std::string>> values;
+  for (const FieldInfo& field : list_settings(std::move(config), environment))
+    values.emplace_back(field.name, field.value);
+  return values;
 }
 
 std::uint64_t config_hash(const Config& config, const Describe& environment) {

@@ -48,6 +48,14 @@ def program(prefix, tmp_path_factory):
     return project / "build" / name
 
 
+def test_manual_and_completions_are_where_shells_look_for_them(prefix):
+    share = prefix / "share"
+    assert (share / "man/man1/wdtrain.1").read_text().startswith(".TH WDTRAIN 1 ")
+    assert "complete -F " in (share / "bash-completion/completions/wdtrain").read_text()
+    assert (share / "zsh/site-functions/_wdtrain").read_text().startswith("#compdef wdtrain\n")
+    assert "complete -c wdtrain " in (share / "fish/vendor_completions.d/wdtrain.fish").read_text()
+
+
 def test_example_trains(program, tmp_path):
     run(program, "--env", program.name, "--device", "cpu", "--set", "trainer.num_envs=4",
         "--set", "trainer.train_batch_size=400", "--total_steps", "800", "--run_dir", tmp_path / "run")
