@@ -9,8 +9,8 @@ namespace wd {
 
 // "wdtrain" until set_program() is called.
 const std::string& program_name();
-// What starts this program in the current folder, for commands that users copy: "wdtrain" if it is found in PATH,
-// "build/wdtrain" if it lies below the current folder, otherwise as it was called.
+// What starts this program in the current folder, for commands that users copy: "wdtrain" if it is found in
+// PATH, "build/wdtrain" if it lies below the current folder, otherwise as it was called.
 std::string program_command();
 // The word in single quotes, if a shell would change it otherwise.
 std::string shell_word(const std::string& word);
