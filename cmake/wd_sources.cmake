@@ -18,7 +18,7 @@ function(wd_filter_including_torch files result)
   get_property(regex GLOBAL PROPERTY WD_TORCH_HEADERS)
   if(NOT regex)
     file(GLOB_RECURSE ours ${PROJECT_SOURCE_DIR}/include/*.h ${PROJECT_SOURCE_DIR}/src/*.h
-      ${PROJECT_SOURCE_DIR}/src/*.cpp ${PROJECT_SOURCE_DIR}/tests/*.h)
+      ${PROJECT_SOURCE_DIR}/src/*.cpp ${PROJECT_SOURCE_DIR}/tests/*.h ${PROJECT_SOURCE_DIR}/tests/*.cpp)
     set(regex "(ATen|c10|torch)/[^>\"]+")
     set(known "")
     foreach(depth RANGE 4)
@@ -60,7 +60,7 @@ endfunction()
 # Sets `result` to units that replace the sources: each includes up to `count` sources of one folder, which all
 # include torch or all do not. Most of the time of a compilation goes into headers, so a unit takes little more
 # than a source. Sources whose path matches `alone` remain. Sources of one folder must not define the same name
-# in unnamed namespaces.
+# in unnamed namespaces. A further argument is the prefix of the units' names, for sources that two targets join.
 function(wd_join_sources sources alone count result)
   set(joined ${sources})
   list(FILTER joined INCLUDE REGEX "${alone}")
@@ -87,7 +87,7 @@ function(wd_join_sources sources alone count result)
       list(SUBLIST sources_${group} ${first} ${each} names)
       list(TRANSFORM names REPLACE "(.+)" "#include \"\\1\"\n")
       list(JOIN names "" text)
-      set(file ${PROJECT_BINARY_DIR}/units/${group}_${unit}.cpp)
+      set(file ${PROJECT_BINARY_DIR}/units/${ARGN}${group}_${unit}.cpp)
       file(CONFIGURE OUTPUT ${file} CONTENT "${text}")
       list(APPEND joined ${file})
     endforeach()
