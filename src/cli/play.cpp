@@ -5,6 +5,7 @@
 #include "src/cli/match_options.h"
 #include "src/cli/output.h"
 #include "src/cli/setup.h"
+#include "src/play/movie.h"
 #include "src/play/rollout.h"
 #include "wd/checkpoint.h"
 #include "wd/error.h"
@@ -15,19 +16,22 @@ namespace {
 struct PlayOptions {
   MatchOptions match;
   std::string opponent, out;
-  int episodes = 1, steps = 10'000, replica = 0;
+  int episodes = 1, steps = 10'000, replica = 0, frames_per_second = 0;
 };
 
 bool is_json(const std::string& out) { return out == "-" || out.ends_with(".json"); }
 
 // Where the page belongs: into the run's folder, but not into that of a checkpoint, which is sealed.
 std::string output_of(const PlayOptions& options) {
+  if (options.frames_per_second != 0 && !is_movie(options.out))
+    throw UsageError("--fps belongs to a movie: --out must end in .gif or .mp4");
   if (options.out.empty())
     return is_checkpoint(options.match.run)
                ? "rollout.html"
                : (std::filesystem::path(options.match.run) / "rollout.html").string();
-  if (is_json(options.out) || options.out.ends_with(".html")) return options.out;
-  throw UsageError("--out " + options.out + ": must end in .html or .json, or be - for JSON on stdout");
+  if (is_json(options.out) || is_movie(options.out) || options.out.ends_with(".html")) return options.out;
+  throw UsageError("--out " + options.out +
+                   ": must end in .html, .gif, .mp4 or .json, or be - for JSON on stdout");
 }
 
 void record(const Experiment& setup, const PlayOptions& options, Match match, Rollout& rollout) {
@@ -63,8 +67,8 @@ std::string summary(const Rollout& rollout) {
 int play(const CommandLine& line) {
   Arguments arguments(
       line, "play",
-      "Record episodes of a run's policies, and write a page that shows them in a browser, or "
-      "their numbers as JSON.");
+      "Record episodes of a run's policies, and write a page that shows them in a browser, a movie "
+      "(needs ffmpeg), or their numbers as JSON.");
   PlayOptions options;
   options.match.add_to(arguments);
   arguments.number("--episodes", options.episodes, {1, 256}, "INT", "episodes to record per match (1)");
@@ -75,22 +79,32 @@ int play(const CommandLine& line) {
   arguments.option("--opponent", options.opponent, "random | scripted",
                    "record each trained role in turn against such opponents");
   arguments.option("-o,--out", options.out, "FILE",
-                   "page (.html) or numbers (.json; - is stdout) to write (RUN/rollout.html)");
+                   "page (.html), movie (.gif, .mp4) or numbers (.json; - is stdout) to write "
+                   "(RUN/rollout.html)");
+  arguments.number("--fps", options.frames_per_second, {1, 120}, "INT", "steps per second of a movie (20)");
   if (!arguments.parse()) return 0;
   const std::string out = output_of(options);
   const Experiment setup = load_setup(options.match.sources("play"));
   Rollout rollout = rollout_of(*setup.environment, options.match.run);
+  if (is_movie(out)) check_movie(rollout, out);
   if (options.opponent.empty()) {
     record(setup, options, options.match.match(setup), rollout);
   } else {
     for (const Match& match : options.match.against(setup, options.opponent))
       record(setup, options, match, rollout);
   }
-  const std::string text = is_json(out) ? rollout_json(rollout) : rollout_page(rollout);
-  write_result(out, text);
+  std::uintmax_t size = 0;
+  if (is_movie(out)) {
+    write_movie(rollout, out, options.frames_per_second == 0 ? 20 : options.frames_per_second);
+    size = std::filesystem::file_size(out);
+  } else {
+    const std::string text = is_json(out) ? rollout_json(rollout) : rollout_page(rollout);
+    write_result(out, text);
+    size = text.size();
+  }
   if (out != "-")
-    print(concat(summary(rollout), out, " (", (text.size() + 999) / 1000, " kB",
-                 is_json(out) ? ")\n" : "): open it in a browser\n"));
+    print(concat(summary(rollout), out, " (", (size + 999) / 1000, " kB)",
+                 out.ends_with(".html") ? ": open it in a browser\n" : "\n"));
   return 0;
 }
 

@@ -135,7 +135,8 @@ def test_the_page_of_a_large_game_is_small(tmp_path):
 
 
 @pytest.mark.parametrize("arguments, message", [
-    (["--out", "a.gif"], "must end in .html or .json"),
+    (["--out", "a.avi"], "must end in .html, .gif, .mp4 or .json"),
+    (["--out", "a.html", "--fps", 5], "--fps belongs to a movie"),
     (["--episodes", 0], "--episodes"),
     (["--policy", "chaser=random"], "no role 'chaser'"),
 ])

@@ -1,0 +1,232 @@
+// movie.cpp: draws frames as viewer.js does, and writes them into a pipe to ffmpeg.
+#include "src/play/movie.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
+
+#include "src/base/program_name.h"
+#include "src/play/canvas.h"
+#include "wd/error.h"
+
+namespace wd {
+namespace {
+
+constexpr double kWidth = 640.0, kHeight = 480.0, kMargin = 10.0;  // pixels; the world fits into them
+constexpr int kTrail = 25;                                         // steps that a trail goes back
+constexpr int kFade = 6;  // steps that the ring fades where an agent left the game
+constexpr Color kPaper{255, 255, 255}, kGrid{221, 225, 230}, kScenery{150, 156, 164};
+constexpr Color kRoles[] = {{213, 94, 0},  {43, 123, 208}, {0, 158, 115},  {204, 121, 167},
+                            {181, 137, 0}, {86, 180, 233}, {130, 80, 223}, {127, 127, 127}};
+
+// Draws frames of one environment.
+class Painter {
+ public:
+  explicit Painter(const Rollout& rollout)
+      : spec_(rollout.spec), drawing_(rollout.spec.drawing), canvas_(size()) {
+    const std::vector<StateField> fields = recorded_fields(rollout.layout);
+    for (std::size_t f = 0; f < fields.size(); ++f) fields_[fields[f].name] = {f, fields[f].per_agent};
+    for (std::size_t r = 0; r < spec_.roles.size(); ++r)
+      for (int slot = 0; slot < spec_.roles[r].count; ++slot)
+        agents_.push_back({r, static_cast<std::size_t>(slot)});
+  }
+
+  const Canvas& paint(const EpisodeRecord& episode, int frame) {
+    episode_ = &episode;
+    canvas_.clear(kPaper);
+    paint_grid();
+    for (const drawing::Shape& shape : drawing_.shapes)
+      if (is_per_agent(shape) && shape.kind == drawing::Shape::Kind::kCircle) paint_trails(shape, frame);
+    for (const drawing::Shape& shape : drawing_.shapes) {
+      if (!is_per_agent(shape)) {
+        const int count = shape.objects < 0 ? 1 : shape.objects;
+        for (int i = 0; i < count; ++i) paint_shape(shape, frame, static_cast<std::size_t>(i), kScenery);
+        continue;
+      }
+      for (std::size_t a = 0; a < agents_.size(); ++a)
+        if (is_shown(shape, a, frame)) paint_shape(shape, frame, a, color_of(a));
+    }
+    paint_exits(frame);
+    return canvas_;
+  }
+
+ private:
+  struct Field {
+    std::size_t index;
+    bool per_agent;
+  };
+  struct Agent {
+    std::size_t role, slot;
+  };
+
+  Canvas size() {
+    scale_ = std::min(kWidth / (drawing_.right - drawing_.left), kHeight / (drawing_.top - drawing_.bottom));
+    const auto even = [](double length) { return 2 * static_cast<int>(std::ceil(length / 2.0 + kMargin)); };
+    return {even((drawing_.right - drawing_.left) * scale_), even((drawing_.top - drawing_.bottom) * scale_)};
+  }
+
+  double x(double world) const { return kMargin + (world - drawing_.left) * scale_; }
+  double y(double world) const { return kMargin + (drawing_.top - world) * scale_; }
+  Color color_of(std::size_t agent) const { return kRoles[agents_[agent].role % std::size(kRoles)]; }
+
+  double value(const drawing::Quantity& quantity, int frame, std::size_t i) const {
+    if (quantity.field.empty()) return quantity.offset;
+    const Field field = fields_.at(quantity.field);
+    const Series& series = episode_->state[field.index];
+    const std::size_t at = field.per_agent ? i : 0;
+    return quantity.offset +
+           quantity.scale *
+               series.values[static_cast<std::size_t>(frame) * static_cast<std::size_t>(series.width) + at];
+  }
+
+  bool is_per_agent(const drawing::Shape& shape) const {
+    const auto has = [&](const drawing::Quantity& q) {
+      return !q.field.empty() && fields_.at(q.field).per_agent;
+    };
+    return shape.objects < 0 &&
+           (has(shape.x) || has(shape.y) || has(shape.width) || has(shape.height) || has(shape.angle));
+  }
+  bool is_in_game(std::size_t agent, int frame) const {
+    const Series& series = episode_->roles[agents_[agent].role].in_game;
+    return series.values[static_cast<std::size_t>(frame) * static_cast<std::size_t>(series.width) +
+                         agents_[agent].slot] != 0.0;
+  }
+  bool is_shown(const drawing::Shape& shape, std::size_t agent, int frame) const {
+    return (shape.role.empty() || shape.role == spec_.roles[agents_[agent].role].name) &&
+           is_in_game(agent, frame);
+  }
+
+  void paint_grid() {
+    const double left = x(drawing_.left), right = x(drawing_.right), top = y(drawing_.top),
+                 bottom = y(drawing_.bottom);
+    canvas_.line(left, top, right, top, 1.0, kGrid);
+    canvas_.line(left, bottom, right, bottom, 1.0, kGrid);
+    canvas_.line(left, top, left, bottom, 1.0, kGrid);
+    canvas_.line(right, top, right, bottom, 1.0, kGrid);
+    if (drawing_.grid * scale_ < 3.0) return;
+    for (double at = drawing_.left; at <= drawing_.right; at += drawing_.grid)
+      canvas_.line(x(at), top, x(at), bottom, 1.0, kGrid);
+    for (double at = drawing_.bottom; at <= drawing_.top; at += drawing_.grid)
+      canvas_.line(left, y(at), right, y(at), 1.0, kGrid);
+  }
+
+  void paint_shape(const drawing::Shape& shape, int frame, std::size_t i, Color color) {
+    const double center_x = x(value(shape.x, frame, i)), center_y = y(value(shape.y, frame, i));
+    const double width = value(shape.width, frame, i) * scale_, angle = -value(shape.angle, frame, i);
+    const auto ray = [&](double length, double thickness) {
+      canvas_.line(center_x, center_y, center_x + length * std::cos(angle),
+                   center_y + length * std::sin(angle), thickness, color);
+    };
+    switch (shape.kind) {
+      case drawing::Shape::Kind::kCircle: {
+        const double radius = std::max(width, 3.0);
+        canvas_.circle(center_x, center_y, radius, color);
+        if (shape.faces) ray(radius * 1.8, std::max(radius / 3.0, 1.5));
+        break;
+      }
+      case drawing::Shape::Kind::kRectangle:
+        canvas_.rectangle(center_x, center_y, width, value(shape.height, frame, i) * scale_, angle, color);
+        break;
+      case drawing::Shape::Kind::kLine:
+        ray(width, 4.0);
+        break;
+    }
+  }
+
+  void paint_trails(const drawing::Shape& shape, int frame) {
+    // A position that wraps around jumps: no line.
+    const double jump =
+        std::max(drawing_.right - drawing_.left, drawing_.top - drawing_.bottom) * scale_ / 3.0;
+    const int first = std::max(0, frame - kTrail);
+    for (std::size_t a = 0; a < agents_.size(); ++a) {
+      if (!is_shown(shape, a, frame)) continue;
+      for (int f = first; f < frame; ++f) {
+        const double x0 = x(value(shape.x, f, a)), x1 = x(value(shape.x, f + 1, a));
+        const double y0 = y(value(shape.y, f, a)), y1 = y(value(shape.y, f + 1, a));
+        if (std::abs(x1 - x0) < jump && std::abs(y1 - y0) < jump)
+          canvas_.line(x0, y0, x1, y1, 1.5, color_of(a), 0.45 * (f - first + 1) / (kTrail + 1));
+      }
+    }
+  }
+
+  // A ring that grows and fades where an agent left the game.
+  void paint_exits(int frame) {
+    const auto shape =
+        std::ranges::find_if(drawing_.shapes, [&](const auto& one) { return is_per_agent(one); });
+    if (shape == drawing_.shapes.end()) return;
+    for (int f = std::max(1, frame - kFade + 1); f <= frame; ++f) {
+      for (std::size_t a = 0; a < agents_.size(); ++a) {
+        if (!is_in_game(a, f - 1) || is_in_game(a, f)) continue;
+        const double age = frame - f;
+        canvas_.ring(x(value(shape->x, f, a)), y(value(shape->y, f, a)), 5.0 + 2.5 * age, 2.0, color_of(a),
+                     1.0 - age / kFade);
+      }
+    }
+  }
+
+  const Spec& spec_;
+  const Drawing& drawing_;
+  const EpisodeRecord* episode_ = nullptr;
+  std::map<std::string, Field> fields_;
+  std::vector<Agent> agents_;
+  double scale_ = 1.0;
+  Canvas canvas_;
+};
+
+// Colors of a GIF are chosen from all frames.
+constexpr const char* kGifFilter =
+    "split[all][frames];[all]palettegen=stats_mode=diff[palette];[frames][palette]paletteuse=dither=none:"
+    "diff_mode=rectangle";
+
+}  // namespace
+
+bool is_movie(const std::filesystem::path& file) {
+  return file.extension() == ".gif" || file.extension() == ".mp4";
+}
+
+void check_movie(const Rollout& rollout, const std::filesystem::path& file) {
+  if (rollout.spec.drawing.shapes.empty())
+    throw UsageError(
+        concat("--out ", file.string(), ": environment ", rollout.environment,
+               " has no drawing (Spec::drawing, wd/drawing.h); write a page (.html), which shows a table"));
+  if (std::system("command -v ffmpeg >/dev/null 2>&1") != 0)
+    throw UsageError(concat("--out ", file.string(),
+                            ": there is no ffmpeg in PATH, which writes GIF and MP4; install it "
+                            "(Debian: apt install ffmpeg), or write a page (.html)"));
+}
+
+void write_movie(const Rollout& rollout, const std::filesystem::path& file, int frames_per_second) {
+  Painter painter(rollout);
+  const bool gif = file.extension() == ".gif";
+  const std::filesystem::path part = file.parent_path() / ("." + file.filename().string() + ".tmp");
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(nullptr, pclose);
+  bool written = true;
+  for (const Rollout::Episode& episode : rollout.episodes) {
+    for (int frame = 0; frame <= episode.record.steps && written; ++frame) {
+      const Canvas& canvas = painter.paint(episode.record, frame);
+      if (pipe == nullptr) {
+        const std::string command =
+            concat("ffmpeg -v error -y -f rawvideo -pix_fmt rgb24 -s ", canvas.width(), "x", canvas.height(),
+                   " -r ", frames_per_second, " -i - ",
+                   gif ? concat("-vf ", shell_word(kGifFilter), " -f gif ")
+                       : "-pix_fmt yuv420p -movflags +faststart -f mp4 ",
+                   shell_word("file:" + part.string()));
+        pipe.reset(::popen(command.c_str(), "w"));
+        if (pipe == nullptr) throw std::runtime_error("cannot start ffmpeg");
+      }
+      written =
+          std::fwrite(canvas.bytes().data(), 1, canvas.bytes().size(), pipe.get()) == canvas.bytes().size();
+    }
+  }
+  std::error_code ignored;
+  if (pipe == nullptr || ::pclose(pipe.release()) != 0 || !written) {
+    std::filesystem::remove(part, ignored);
+    throw std::runtime_error("ffmpeg could not write " + file.string());
+  }
+  std::filesystem::rename(part, file);
+}
+
+}  // namespace wd

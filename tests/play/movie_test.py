@@ -1,0 +1,105 @@
+"""`wdtrain play --out FILE.gif|.mp4`: frames show agents where the recorded state says they are."""
+
+import json
+import os
+
+import imageio_ffmpeg
+import numpy as np
+import pytest
+from PIL import Image, ImageSequence
+
+from cli.program import output, wdtrain
+
+MARGIN = 10
+TAGGER, RUNNER, SCENERY = (213, 94, 0), (43, 123, 208), (150, 156, 164)
+
+
+@pytest.fixture
+def ffmpeg(tmp_path, monkeypatch):
+    (tmp_path / "bin").mkdir()
+    os.symlink(imageio_ffmpeg.get_ffmpeg_exe(), tmp_path / "bin" / "ffmpeg")
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+
+
+@pytest.fixture(scope="module")
+def tag_run(tmp_path_factory):
+    run = tmp_path_factory.mktemp("runs") / "tag"
+    output("--env", "tag_continuous", "--device", "cpu", "--quiet", "--set", "env.num_taggers=1", "--set", "env.num_runners=2",
+           "--set", "env.episode_length=30", "--num_envs", 4, "--train_batch_size", 40, "--total_steps", 40, "--run_dir", run)
+    return run
+
+
+def play(run, out, *arguments):
+    said = output("play", "--run", run, "--device", "cpu", "--out", out, *arguments)
+    output("play", "--run", run, "--device", "cpu", "--out", out.with_suffix(".json"), *[a for a in arguments if a not in ("--fps", 10)])
+    return said, json.loads(out.with_suffix(".json").read_text())
+
+
+def centers(frame, color):
+    """Centers of the blobs of a color: positions of its pixels, split where they are far apart."""
+    rows, columns = np.nonzero(np.abs(frame.astype(int) - color).sum(2) < 30)
+    blobs = []
+    for x, y in zip(columns, rows):
+        near = [blob for blob in blobs if np.hypot(*(np.mean(blob, 0) - (x, y))) < 14]
+        near[0].append((x, y)) if near else blobs.append([(x, y)])
+    return [np.mean(blob, 0) for blob in blobs if len(blob) > 12]
+
+
+def test_a_gif_shows_agents_where_they_are(ffmpeg, tag_run, tmp_path):
+    said, rollout = play(tag_run, tmp_path / "tag.gif", "--fps", 10)
+    assert "tag.gif" in said and "browser" not in said
+    image = Image.open(tmp_path / "tag.gif")
+    frames = [np.array(frame.convert("RGB")) for frame in ImageSequence.Iterator(image)]
+    episode = rollout["episodes"][0]
+    assert image.info["duration"] == 100
+    assert len(frames) == episode["steps"] + 1
+    drawing = rollout["drawing"]
+    height, width = frames[0].shape[:2]
+    scale = min(640 / (drawing["right"] - drawing["left"]), 480 / (drawing["top"] - drawing["bottom"]))
+    assert (width, height) == pytest.approx(((drawing["right"] - drawing["left"]) * scale + 20, (drawing["top"] - drawing["bottom"]) * scale + 20), abs=2)
+    seen = 0
+    for t, frame in enumerate(frames):
+        for role, color, agents in (("tagger", TAGGER, [0]), ("runner", RUNNER, [1, 2])):
+            found = centers(frame, color)
+            for slot, agent in enumerate(agents):
+                place = np.array([MARGIN + (episode["state"]["x"][t][agent] - drawing["left"]) * scale,
+                                  MARGIN + (drawing["top"] - episode["state"]["y"][t][agent]) * scale])
+                near = [center for center in found if np.hypot(*(center - place)) < 8]
+                if episode["roles"][role]["in_game"][t][slot]:
+                    assert near or len(found) < len(agents), (t, role, place, found)  # others may cover it
+                    seen += bool(near)
+    assert seen > 60, "most agents of 31 frames are visible"
+
+
+def test_an_mp4_has_all_episodes(ffmpeg, tag_run, tmp_path):
+    _, rollout = play(tag_run, tmp_path / "tag.mp4", "--episodes", 2)
+    reader = imageio_ffmpeg.read_frames(str(tmp_path / "tag.mp4"))
+    meta = next(reader)
+    assert meta["fps"] == 20
+    assert sum(1 for _ in reader) == sum(episode["steps"] + 1 for episode in rollout["episodes"])
+
+
+@pytest.mark.parametrize("env", ["cartpole", "pendulum", "tag_gridworld", "simple_tag"])
+def test_every_environment_can_be_filmed(ffmpeg, env, tmp_path):
+    output("--env", env, "--device", "cpu", "--quiet", "--total_steps", 1, "--run_dir", tmp_path / "run")
+    output("play", "--run", tmp_path / "run", "--device", "cpu", "--max_steps", 5, "--out", tmp_path / "out.gif")
+    frames = [np.array(frame.convert("RGB")) for frame in ImageSequence.Iterator(Image.open(tmp_path / "out.gif"))]
+    assert len(frames) >= 2 and any(not np.array_equal(frames[0], frame) for frame in frames[1:])
+    assert len({tuple(pixel) for pixel in frames[0].reshape(-1, 3)}) > 3
+
+
+def test_without_ffmpeg_nothing_is_played(tag_run, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    done = wdtrain("play", "--run", tag_run, "--device", "cpu", "--out", tmp_path / "a.gif")
+    assert done.returncode == 2 and "there is no ffmpeg in PATH" in done.stderr and "apt install ffmpeg" in done.stderr
+
+
+def test_a_failure_of_ffmpeg_keeps_the_older_file(tag_run, tmp_path, monkeypatch):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "ffmpeg").write_text("#!/bin/sh\necho no codec >&2\nexit 1\n")
+    (tmp_path / "bin" / "ffmpeg").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    (tmp_path / "a.mp4").write_text("old")
+    done = wdtrain("play", "--run", tag_run, "--device", "cpu", "--out", tmp_path / "a.mp4")
+    assert done.returncode == 1 and "ffmpeg could not write" in done.stderr and "no codec" in done.stderr
+    assert (tmp_path / "a.mp4").read_text() == "old" and {path.name for path in tmp_path.iterdir()} == {"bin", "a.mp4"}
