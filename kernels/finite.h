@@ -23,12 +23,16 @@ struct Failure {
   std::int64_t iteration = 0;  // in which it was found, counted from 1; 0: all was finite so far
   std::int64_t array = 0;      // index among the arrays watched
   std::int64_t index = 0;
+  std::int64_t replica = -1;  // whose number it is; -1: of none
   double value = 0.0;
 };
 
 struct WatchArgs {
   int num_arrays = 0;
   FloatArray array[kMaxWatched];
+  // Numbers of one replica in one step, for arrays [steps, replicas, ...]; 0: not by replica.
+  std::int64_t per_replica[kMaxWatched] = {};
+  std::int64_t replicas = 0;
   std::int64_t* first = nullptr;       // [num_arrays], working memory on the device
   const TrainingTime* time = nullptr;  // on the device
   Failure* failure = nullptr;          // on the device

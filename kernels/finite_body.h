@@ -22,7 +22,8 @@ WD_FN void end_watch(const WatchArgs& args, std::int64_t) {
   for (int k = 0; k < args.num_arrays; ++k) {
     const std::int64_t found = args.first[k];
     if (found == args.array[k].n) continue;
-    *args.failure = {args.time->iteration + 1, k, found, number_at(args.array[k], found)};
+    const std::int64_t size = args.per_replica[k], replica = size == 0 ? -1 : found / size % args.replicas;
+    *args.failure = {args.time->iteration + 1, k, found, replica, number_at(args.array[k], found)};
     return;
   }
 }

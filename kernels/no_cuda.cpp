@@ -12,6 +12,7 @@
 #include "kernels/clock.h"
 #include "kernels/deal.h"
 #include "kernels/episodes.h"
+#include "kernels/evidence.h"
 #include "kernels/finite.h"
 #include "kernels/gather.h"
 #include "kernels/loss.h"

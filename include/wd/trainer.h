@@ -20,6 +20,7 @@
 namespace wd {
 
 struct InjectedFaults;  // of tests
+struct Evidence;        // of a failure
 
 // The options of this rank's share of the replicas. Throws UsageError if the file of starts cannot be read,
 // or if the replicas cannot be shared equally.
@@ -101,6 +102,7 @@ class Trainer {
  private:
   friend bool iterate_with_faults(Trainer& trainer, const std::function<bool()>& should_stop,
                                   const InjectedFaults& faults);
+  friend std::optional<Evidence> evidence_of(const Trainer& trainer);
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

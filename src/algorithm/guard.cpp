@@ -70,7 +70,8 @@ Guard::Guard(const Trajectory& trajectory, Device device, std::uint32_t first_re
   failure_ = at::zeros({kFailureNumbers}, longs);
 }
 
-const std::int64_t* Guard::failed() const { return &failure_in(failure_)->iteration; }
+const std::int64_t* Guard::failed() const { return &failure()->iteration; }
+const Failure* Guard::failure() const { return failure_in(failure_); }
 
 // The watched arrays, in order: if several contain numbers that are not finite, the first one is reported.
 std::vector<Guard::Watched> Guard::watched() const {
@@ -86,25 +87,45 @@ std::vector<Guard::Watched> Guard::watched() const {
   return all;
 }
 
+const at::Tensor& Guard::tensor(const Watched& watched) const {
+  const PolicyBuffers& buffers = trajectory_.policies()[watched.policy];
+  return watched.what == Watched::kObservation ? buffers.observation
+         : watched.what == Watched::kReward    ? buffers.reward
+                                               : buffers.log_prob;
+}
+
 void Guard::watch_rollout(const std::vector<Policy>& policies, const TrainingClock& clock) {
   WatchArgs args;
-  for (const auto& [what, p] : watched()) {
-    const PolicyBuffers& buffers = trajectory_.policies()[p];
-    args.array[args.num_arrays++] = array_of(what == Watched::kWeights       ? policies[p].parameters()
-                                             : what == Watched::kObservation ? buffers.observation
-                                             : what == Watched::kReward      ? buffers.reward
-                                                                             : buffers.log_prob);
+  args.replicas = trajectory_.num_envs();
+  for (const Watched& one : watched()) {
+    const bool weights = one.what == Watched::kWeights;
+    args.array[args.num_arrays] = array_of(weights ? policies[one.policy].parameters() : tensor(one));
+    if (!weights) args.per_replica[args.num_arrays] = tensor(one).stride(1);
+    ++args.num_arrays;
   }
   args.first = first_.mutable_data_ptr<std::int64_t>();
   args.time = clock.time();
   args.failure = failure_in(failure_);
   watch(current_queue(device_), args);
-  if (!device_.is_cuda() && args.failure->iteration != 0) report(policies, *args.failure);
+}
+
+std::optional<Guard::Found> Guard::found() const {
+  const at::Tensor host = failure_.cpu();
+  const Failure& failure = *failure_in(host);
+  if (failure.iteration == 0 || failure.replica < 0) return {};
+  const Watched& one = watched()[static_cast<std::size_t>(failure.array)];
+  const std::int64_t row = failure.index / tensor(one).stride(0);
+  // An observation belongs to the state before its step, a reward to that after it.
+  return Found{failure.iteration, failure.replica, row + (one.what == Watched::kReward ? 1 : 0)};
+}
+
+void Guard::check_rollout(const std::vector<Policy>& policies) const {
+  const at::Tensor host = failure_.cpu();
+  if (failure_in(host)->iteration != 0) report(policies, *failure_in(host));
 }
 
 void Guard::check(const std::vector<Policy>& policies) const {
-  const at::Tensor host = failure_.cpu();
-  if (failure_in(host)->iteration != 0) report(policies, *failure_in(host));
+  check_rollout(policies);
   for (const Policy& policy : policies) check_weights(policy);
 }
 

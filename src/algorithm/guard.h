@@ -1,6 +1,8 @@
 // guard.h: prevents learning from numbers that are NaN or infinite.
 #pragma once
 
+#include <optional>
+
 #include "kernels/finite.h"
 #include "wd/detail/clock.h"
 #include "wd/policy.h"
@@ -16,16 +18,26 @@ class Guard {
   // first_replica: the number of this rank's replica 0 among the replicas of all ranks.
   Guard(const Trajectory& trajectory, Device device, std::uint32_t first_replica);
 
-  // Examines the rollout that is about to be learned from. On the CPU it throws like check(). Enqueues on
-  // CUDA.
+  // Examines the rollout that is about to be learned from. Enqueues on CUDA.
   void watch_rollout(const std::vector<Policy>& policies, const TrainingClock& clock);
   // Throws std::runtime_error that names the tensor, policy, step of the rollout, replica and agent of the
-  // first number that a watch found, or a weight that is not finite now. Synchronizes on CUDA.
+  // first number that a watch found. Synchronizes on CUDA.
+  void check_rollout(const std::vector<Policy>& policies) const;
+  // The same, and throws if a weight is not finite now.
   void check(const std::vector<Policy>& policies) const;
   void check_weights(const Policy& policy) const;
 
   // In device memory: not 0 once something was found.
   const std::int64_t* failed() const;
+  const Failure* failure() const;  // in device memory
+
+  // The first number that a watch found, if it belongs to a replica.
+  struct Found {
+    std::int64_t iteration, replica;  // `replica` of this rank
+    std::int64_t steps;               // steps of the rollout that led to it
+  };
+  // Synchronizes on CUDA.
+  std::optional<Found> found() const;
 
  private:
   struct Watched {
@@ -33,6 +45,7 @@ class Guard {
     std::size_t policy;
   };
   std::vector<Watched> watched() const;
+  const at::Tensor& tensor(const Watched& watched) const;  // of the trajectory, [T or T + 1, E, ...]
   void report(const std::vector<Policy>& policies, const Failure& failure) const;
 
   const Trajectory& trajectory_;

@@ -59,12 +59,15 @@ std::string parts_text(const MemoryNeeded& needed) {
   return text;
 }
 
+// Of one replica: its state, and the state at the start of the rollout (src/trainer/evidence.h).
+double state_bytes(const Environment& environment) { return 2.0 * environment.layout().block_bytes; }
+
 }  // namespace
 
 double rollout_bytes(const Config& config, const Environment& environment, double steps, double replicas) {
   return trajectory_bytes(environment.spec(), config.policy_of_role, steps, replicas,
                           config.trainer.storage(), state_sizes(config)) +
-         replicas * environment.layout().block_bytes;
+         replicas * state_bytes(environment);
 }
 
 MemoryNeeded memory_needed(const Config& config, const Environment& environment, int world_size) {
@@ -73,7 +76,7 @@ MemoryNeeded memory_needed(const Config& config, const Environment& environment,
   const auto steps = static_cast<double>(trainer.rollout_steps());
   const double replicas = static_cast<double>(trainer.num_envs) / world_size;
   MemoryNeeded needed;
-  needed.replicas = replicas * environment.layout().block_bytes;
+  needed.replicas = replicas * state_bytes(environment);
   const auto layouts = policy_layouts(environment.spec(), policy_names(config), config.policy_of_role,
                                       trainer.storage(), state_sizes(config));
   for (std::size_t p = 0; p < layouts.size(); ++p) {

@@ -24,7 +24,8 @@
 #include "src/device/out_of_memory.h"
 #include "src/distributed/same_config.h"
 #include "src/evaluation/training_evaluator.h"
-#include "src/play/rollout.h"
+#include "src/play/replay.h"
+#include "src/report/format.h"
 #include "src/report/plain_error.h"
 #include "src/run/run.h"
 #include "src/run/start.h"
@@ -106,7 +107,8 @@ struct TrainingWorker {
   std::string memory;  // needed, and available before anything was allocated
   std::string config;  // effective configuration, as in config.yaml
   std::unique_ptr<Trainer> trainer;
-  std::unique_ptr<Run> run;  // rank 0 only
+  std::filesystem::path folder;  // of the run, on all ranks
+  std::unique_ptr<Run> run;      // rank 0 only
   std::unique_ptr<Checkpoints> checkpoints;
 
   TrainingWorker(const TrainArguments& arguments, const ConfigSources& sources)
@@ -129,8 +131,8 @@ struct TrainingWorker {
   void open(RunOptions options) {
     options.workers = group.size();
     if (group.leads()) run = std::make_unique<Run>(options);
-    const std::string folder = group.broadcast(run ? std::filesystem::absolute(run->folder()).string() : "");
-    if (!run) return heartbeat::run_folder(folder);
+    folder = group.broadcast(run ? std::filesystem::absolute(run->folder()).string() : "");
+    if (!run) return heartbeat::run_folder(folder.string());
     run->write_config(config);
     run::add_start(run->folder(), run::describe_start(own_command(), group.size()));
     checkpoints = std::make_unique<Checkpoints>(run->folder() / "checkpoints", setup.config.saving.keep_last);
@@ -151,6 +153,19 @@ void record_episode(const TrainingWorker& worker, TrainingEvaluator& evaluator, 
   } catch (const std::exception& error) {
     logging::error(concat("the episode of iteration ", iteration, " is not kept: ", error.what()));
   }
+}
+
+// Writes the episode in which a number was not finite to RUN/rollouts.
+void show_evidence(const Experiment& setup, const std::filesystem::path& run, const Evidence& evidence) {
+  const Rollout rollout = replay(setup.config, *setup.environment, evidence);
+  const std::filesystem::path page =
+      run / "rollouts" /
+      concat("failed_in_iteration_", evidence.iteration, "_replica_", evidence.replica, ".html");
+  std::filesystem::create_directories(page.parent_path());
+  write_file_atomically(page, rollout_page(rollout), Durability::kReplace);
+  logging::error(concat(page.string(), " shows the last ",
+                        run::counted(rollout.episodes[0].record.steps, "step"), " of replica ",
+                        evidence.replica, ": open it in a browser"));
 }
 
 // Writes RUN/report.html. Without it, the run is complete too. Reading takes 6 s per GB of metrics, so it is
@@ -198,6 +213,7 @@ int run_training(const TrainArguments& arguments, TrainingWorker& worker) {
                               worker.setup.device);
   options.evaluate = [&] { return evaluator.evaluate(); };
   options.record = [&](std::int64_t iteration) { record_episode(worker, evaluator, iteration); };
+  options.show = [&](const Evidence& evidence) { show_evidence(worker.setup, worker.folder, evidence); };
   std::optional<SilenceWatch> watch;
   if (self.alone()) watch.emplace(arguments.launch.step_seconds());
   const scaling::Job job = job_of(worker.setup, self);

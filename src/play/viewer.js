@@ -5,9 +5,9 @@ const COLORS = ['#d55e00', '#2b7bd0', '#009e73', '#cc79a7', '#b58900', '#56b4e9'
 const SPEEDS = [1, 2, 5, 10, 20, 30, 60, 120];  // steps per second
 const rollout = JSON.parse($('rollout').textContent);
 const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-const round = x => x === null || !Number.isFinite(x) ? '-' :
-    Number.isInteger(x)                              ? String(x) :
-                                                       Number(x.toPrecision(4)).toString();
+const round = x => x === null || x === undefined ? '-' :
+    !Number.isFinite(x) || Number.isInteger(x)   ? String(x) :
+                                                   Number(x.toPrecision(4)).toString();
 
 // --- Numbers ---
 

@@ -12,6 +12,7 @@
 #include "src/device/graph.h"
 #include "src/device/pace.h"
 #include "src/trainer/episode_log.h"
+#include "src/trainer/evidence.h"
 #include "src/trainer/injected_faults.h"
 #include "src/trainer/timeline.h"
 #include "wd/algorithm.h"
@@ -49,6 +50,7 @@ struct Trainer::Impl {
   std::vector<Learner> learners;
   EpisodeLog episodes;
   Guard guard;
+  EvidenceKeeper evidence;
   Timeline timeline;
   TrainingClock clock;  // the counts, in device memory
   Graph rollout_graph, update_graph;

@@ -65,6 +65,7 @@ class Session {
   void begin();
   void end();
   void warn_if_graphs_disabled() const;
+  void show_evidence() const;
 
   // Iterations in which everything is allocated and graphs are captured.
   static constexpr std::int64_t kWarmUp = 2;
@@ -314,9 +315,19 @@ TrainEnd Session::go_on_to_the_end() {
   return end_of_training;
 }
 
+void Session::show_evidence() const {
+  if (!options_.show) return;
+  try {
+    if (const std::optional<Evidence> evidence = evidence_of(trainer_)) options_.show(*evidence);
+  } catch (const std::exception& error) {
+    logging::warn(concat("the states before the failure cannot be shown: ", error.what()));
+  }
+}
+
 // Called while the exception is handled. Everyone is told before anything that may never return.
 void Session::fail(const std::exception& error) {
   report_current_exception();
+  show_evidence();
   if (run_ != nullptr) {
     run_->finish(RunStatus::kFailed, plain_message(error), progress());
     logging::to_file("failed: " + plain_message(error));  // the code that catches it writes to stderr

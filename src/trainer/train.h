@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "src/run/run.h"
+#include "src/trainer/evidence.h"
 #include "src/worker/fault.h"
 #include "wd/checkpoint.h"
 #include "wd/trainer.h"
@@ -31,6 +32,9 @@ struct TrainOptions {
   std::function<Evaluation()> evaluate = {};
   // Records episodes of the policies as they are. Called on rank 0 every config.play.every iterations.
   std::function<void(std::int64_t iteration)> record = {};
+  // Shows what a replica of this rank did before it returned a number that is not finite. Called on any rank,
+  // before train() throws.
+  std::function<void(const Evidence& evidence)> show = {};
   Fault fault = {};  // for tests
   // Fail on any allocation, copy or wait of the loop after warm-up (docs/architecture.md).
   bool strict_device = false;

@@ -70,6 +70,7 @@ Trainer::Impl::Impl(const Config& c, const Environment& environment, Device d, P
                  state_sizes(c)),
       episodes(trajectory, d, group),
       guard(trajectory, d, share.first_replica),
+      evidence(replicas, trajectory, guard),
       timeline(d),
       clock(d),
       rollout_graph(d, c.trainer.cuda_graphs),
@@ -169,6 +170,7 @@ bool Trainer::Impl::step_through(const Iteration& options, bool with_marks) {
     replicas.step(trajectory.first_rows());
     started = true;
   }
+  evidence.rollout_begins();
   const int steps = trajectory.steps();
   Policy::ActOptions act;
   act.seed = static_cast<std::uint64_t>(config.trainer.seed);
@@ -237,6 +239,8 @@ bool Trainer::Impl::update(const Iteration& options) {
 // stays in device memory until check().
 bool Trainer::Impl::learn(const std::function<bool()>& should_stop) {
   guard.watch_rollout(policies, clock);
+  evidence.rollout_ended(clock);
+  if (!device.is_cuda()) guard.check_rollout(policies);
   prepare(learners);
   if (!update_policies(should_stop)) return false;
   if (!device.is_cuda())

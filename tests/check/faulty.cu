@@ -40,7 +40,9 @@ struct Faulty {
     kLoop,
     kApart,
     // The program exits although nothing failed.
-    kExit
+    kExit,
+    // A number grows without end in the replicas whose agent 5 has taken choice 2 a few times.
+    kOverflow
   };
 
   struct Params {
@@ -52,7 +54,7 @@ struct Faulty {
                     "statistic",   "before",    "behind",     "far",     "beyond_scratch", "nobodys_reward",
                     "nobodys_row", "far_entry", "mask_entry", "no_mask", "head",           "nobodys_action",
                     "kind",        "box",       "component",  "mixed",   "division",       "loop",
-                    "apart",       "exit"},
+                    "apart",       "exit",      "overflow"},
                    "the rule that is broken");
     }
   };
@@ -124,6 +126,7 @@ struct Faulty {
       if (p.fault == kDivision) s.x[i] += static_cast<float>(i / a.discrete(i, 0));
       out.reward(p.fault == kPush ? 0 : i) += s.x[i];
       s.score[i] += s.x[i];
+      if (p.fault == kOverflow && i == 5 && choice(p, a, i) > 1.5f) s.score[i] *= 1e6f;
     });
     const float sum = team.sum(kAgents, [=, &s](int i) { return s.x[i]; });
     team.once([&] { s.total[p.fault == kBeyondScratch ? 1 : 0] += sum; });

@@ -22,6 +22,8 @@ class Watch : public testing::Test {
     for (int k = 0; k < 2; ++k)
       args.array[k] = {arrays[k].data(), static_cast<std::int64_t>(arrays[k].size())};
     args.array[2] = {halves.data(), static_cast<std::int64_t>(halves.size()), true};
+    args.per_replica[1] = 10;
+    args.replicas = 6;
     args.first = first;
     args.time = &time;
     args.failure = &failure;
@@ -50,6 +52,12 @@ TEST_F(Watch, NamesTheFirstOfTheFirstArray) {
   EXPECT_EQ(found.array, 0);
   EXPECT_EQ(found.index, 12345);
   EXPECT_EQ(found.value, -kInfiniteFloat);
+  EXPECT_EQ(found.replica, -1);
+}
+
+TEST_F(Watch, NamesTheReplica) {
+  arrays[1][2 * 60 + 4 * 10 + 9] = kNan;
+  EXPECT_EQ(look().replica, 4);
 }
 
 TEST_F(Watch, ReadsBfloat16) {

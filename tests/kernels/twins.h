@@ -8,7 +8,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/finite.h"
+#include "kernels/evidence.h"
 #include "kernels/sequences.h"
 #include "tests/kernels/adam_data.h"
 #include "tests/kernels/clock_data.h"
@@ -179,6 +179,36 @@ void twins_of_watch() {
 }
 
 template <typename Memory>
+void twins_of_evidence() {
+  const auto keep = [](auto memory, const Failure& failure) {
+    constexpr std::int64_t kSteps = 200, kReplicas = 7, kRow = 13;
+    std::vector<std::byte> rows(kSteps * kReplicas * kRow), blocks(kReplicas * 64);
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<std::byte>(i * 37 % 251);
+    for (std::size_t i = 0; i < blocks.size(); ++i) blocks[i] = static_cast<std::byte>(i % 255);
+    EvidenceArgs args{.replicas = kReplicas, .num_arrays = 2};
+    args.failure = memory.put(std::vector<Failure>{failure});
+    args.time = memory.put(std::vector<TrainingTime>{{.iteration = 4}});
+    args.array[0] = {memory.put(blocks), memory.put(std::vector<std::byte>(64)), 1, 64};
+    args.array[1] = {memory.put(rows), memory.put(std::vector<std::byte>(kSteps * kRow)), kSteps, kRow};
+    keep_evidence(memory.queue(), args);
+    std::vector<std::byte> kept = memory.get(args.array[0].to, 64);
+    const std::vector<std::byte> of_rows = memory.get(args.array[1].to, kSteps * kRow);
+    kept.insert(kept.end(), of_rows.begin(), of_rows.end());
+    return kept;
+  };
+  const Failure now{.iteration = 5, .replica = 3}, before{.iteration = 4, .replica = 3},
+      nobodys{.iteration = 5};
+  const std::vector<std::byte> kept = keep(HostMemory(), now), none(kept.size());
+  EXPECT_EQ(kept[1], static_cast<std::byte>((3 * 64 + 1) % 255));
+  EXPECT_EQ(kept[64 + 2 * 13], static_cast<std::byte>((2 * 7 + 3) * 13 * 37 % 251)) << "step 2 of replica 3";
+  EXPECT_EQ(keep(Memory(), now), kept);
+  for (const Failure& other : {Failure{}, before, nobodys}) {
+    EXPECT_EQ(keep(HostMemory(), other), none);
+    EXPECT_EQ(keep(Memory(), other), none);
+  }
+}
+
+template <typename Memory>
 void twins_of_deal() {
   for (const int num_envs : kTwinSizes) {
     for (const int count : {2, 7, 64}) {
@@ -342,6 +372,7 @@ std::vector<Twins> all_twins() {
       {"Clock", twins_of_clock<Memory>},
       {"AppendedEpisodes", twins_of_appended_episodes<Memory>},
       {"Watch", twins_of_watch<Memory>},
+      {"Evidence", twins_of_evidence<Memory>},
       {"Deal", twins_of_deal<Memory>},
       {"Sequences", twins_of_sequences<Memory>},
       {"GatheredRows", twins_of_gathered_rows<Memory>},

@@ -15,6 +15,7 @@
 #include "src/device/device.h"
 #include "src/device/graph.h"
 #include "src/device/pace.h"
+#include "src/trainer/evidence.h"
 #include "src/trainer/injected_faults.h"
 #include "tests/support.h"
 #include "wd/trainer.h"
@@ -89,8 +90,19 @@ inline void expect_nothing_learned_from_what_is_not_finite(const Experiment& set
     Trainer trainer(setup.config, *setup.environment, kGpu);
     for (int i = 0; i < 3; ++i) trainer.iterate();
     const at::Tensor before = trainer.policies()[0].parameters().cpu();
+    const at::Tensor state = trainer.replicas().blocks()[0].cpu();
     iterate_with_faults(trainer, {}, {.poison = tensor});
+    const at::Tensor action = trainer.trajectory().policies()[0].action.select(1, 0).cpu();
     for (int i = 0; i < 3; ++i) trainer.iterate();
+    const std::optional<Evidence> evidence = evidence_of(trainer);
+    EXPECT_EQ(evidence.has_value(), tensor == "observation" || tensor == "reward");
+    if (evidence) {
+      EXPECT_EQ(evidence->iteration, 4);
+      EXPECT_EQ(evidence->replica, 0u);
+      EXPECT_TRUE(at::equal(evidence->block, state)) << "at the start of the rollout";
+      const std::int64_t steps = tensor == "reward" ? 1 : 0;
+      EXPECT_TRUE(at::equal(evidence->policies[0].action, action.narrow(0, 0, steps)));
+    }
     EXPECT_TRUE(at::equal(before, trainer.policies()[0].parameters().cpu())) << tensor;
     EXPECT_THROW(trainer.check(), std::runtime_error) << tensor;
   }

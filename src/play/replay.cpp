@@ -1,0 +1,69 @@
+// replay.cpp: a trajectory of one replica and one step receives the actions.
+#include "src/play/replay.h"
+
+#include <ATen/ATen.h>
+
+#include "src/config/role_names.h"
+#include "wd/error.h"
+#include "wd/trainer.h"
+
+namespace wd {
+namespace {
+
+constexpr int kNoLimit = 1 << 30;
+
+// The columns of a role's agents in its policy's rows.
+at::Tensor of_role(const at::Tensor& rows, const PolicyLayout& policy, int role, int count) {
+  const auto at = std::ranges::find(policy.roles, role) - policy.roles.begin();
+  return rows.narrow(1, policy.first_slot[static_cast<std::size_t>(at)], count);
+}
+
+}  // namespace
+
+Rollout replay(const Config& config, const Environment& environment, const Evidence& evidence) {
+  ReplicasOptions options = replicas_options(config, {});
+  options.num_envs = 1;
+  options.first_replica = evidence.replica;
+  const Spec spec = environment.spec();
+  Replicas replicas(environment, options);
+  replicas.blocks()[0].copy_(evidence.block);
+  Trajectory trajectory(spec, role_names(spec), one_policy_per_role(spec), 1, 1, {},
+                        config.trainer.storage());
+  const std::vector<PolicyLayout> layouts =
+      policy_layouts(spec, policy_names(config), config.policy_of_role, config.trainer.storage());
+
+  const auto give = [&](at::Tensor PolicyBuffers::* field, at::Tensor Evidence::Rows::* rows,
+                        std::int64_t t) {
+    for (std::size_t r = 0; r < spec.roles.size(); ++r) {
+      const auto p = static_cast<std::size_t>(config.policy_of_role[r]);
+      PolicyBuffers& buffers = trajectory.policies()[r];
+      buffers.in_half_widths = evidence.policies[p].in_half_widths;
+      (buffers.*field)[0][0].copy_(
+          of_role(evidence.policies[p].*rows, layouts[p], static_cast<int>(r), spec.roles[r].count)[t]);
+    }
+  };
+  const std::vector<std::optional<Policy>> nobody(spec.roles.size());
+  std::optional<Recorder> recorder;
+  const auto begin_episode = [&] {
+    recorder.emplace(kNoLimit).start(replicas, trajectory, nobody);
+    recorder->add_frame(replicas, trajectory, true);
+  };
+  give(&PolicyBuffers::active, &Evidence::Rows::active, 0);
+  begin_episode();
+  const std::int64_t steps = evidence.policies[0].action.size(0);
+  for (std::int64_t t = 0; t < steps; ++t) {
+    give(&PolicyBuffers::action, &Evidence::Rows::action, t);
+    replicas.step(trajectory.rows(0));
+    recorder->add_frame(replicas, trajectory, false);
+    const bool starts_anew = trajectory.reset_step()[0][0].item<std::uint8_t>() != 0;
+    trajectory.carry_over();
+    if (starts_anew) begin_episode();
+  }
+  Rollout rollout =
+      rollout_of(environment, concat("iteration ", evidence.iteration, ", replica ", evidence.replica));
+  rollout.episodes.push_back(
+      {std::vector<std::string>(spec.roles.size(), "as trained"), recorder->episodes()[0]});
+  return rollout;
+}
+
+}  // namespace wd
