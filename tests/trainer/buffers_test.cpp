@@ -95,7 +95,8 @@ TEST(Buffers, BytesAreKnownBeforeTheyAreAllocated) {
     const scaling::MemoryNeeded needed = scaling::memory_needed(setup.config, *setup.environment, 1);
     EXPECT_EQ(needed.observations + needed.other_buffers, bytes) << env;
     EXPECT_EQ(needed.observations, observation_bytes(trainer.trajectory())) << env;
-    EXPECT_EQ(needed.replicas, static_cast<double>(trainer.replicas().blocks().nbytes())) << env;
+    // The states, and a copy of them as they were when the rollout began.
+    EXPECT_EQ(needed.replicas, 2.0 * static_cast<double>(trainer.replicas().blocks().nbytes())) << env;
     double networks = 0.0;
     for (const Policy& policy : trainer.policies())
       networks += 16.0 * static_cast<double>(policy.parameters().numel());
