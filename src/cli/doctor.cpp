@@ -36,9 +36,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
-// Environment steps per second of `wdtrain bench --env cartpole --mode train` on 2 cores: 72 thousand of an EPYC
-// 7003, 77 thousand of a Xeon at 2.8 GHz (docs/benchmarks). A machine with as many cores that reaches less
-// than half of it has a problem.
+// Environment steps per second of `wdtrain bench --env cartpole --mode train` on 2 cores: 72 thousand of an
+// EPYC 7003, 77 thousand of a Xeon at 2.8 GHz (docs/benchmarks). A machine with as many cores that reaches
+// less than half of it has a problem.
 constexpr double kCartpoleOnTwoCores = 75e3;
 constexpr int kCoresOfFigure = 2;
 
