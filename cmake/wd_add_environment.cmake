@@ -140,7 +140,11 @@ WD_DEFINE_EMULATED_ENVIRONMENT(@ARG_NAME@, @ARG_STRUCT@)
   target_compile_options(${module} PRIVATE ${WD_FLAGS_CXX} ${WD_FLAGS_EMULATED} -O1)
   set_target_properties(${module} PROPERTIES PREFIX "" OUTPUT_NAME ${ARG_NAME} CXX_VISIBILITY_PRESET hidden
     LIBRARY_OUTPUT_DIRECTORY $<TARGET_FILE_DIR:${ARG_TARGET}>/wd_emulated)
-  add_dependencies(${ARG_TARGET} ${module})  # so that building the program alone includes it
+  if(ARG_TARGET STREQUAL wd)
+    add_dependencies(program ${module})
+  else()
+    add_dependencies(${ARG_TARGET} ${module})  # so that building the program alone includes it
+  endif()
 endfunction()
 
 # Adds one generated source of an environment: it includes the environment's file and one executor's header,

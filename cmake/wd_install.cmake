@@ -1,14 +1,21 @@
 # wd_install.cmake: installs headers, library, program, configurations and the package for find_package(wd).
 include(CMakePackageConfigHelpers)
 
-# torch is found where it was at build time; its libraries find their dependencies in their own folder.
-set_target_properties(wd PROPERTIES INSTALL_RPATH "$ORIGIN;${WD_TORCH_DIR}/lib;${WD_CUDART_DIR}")
-set_target_properties(wdtrain PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+# Library paths, the same in the build folder and in an installation. With two different paths, CMake would pad
+# the shorter one with empty elements, each of which means the working folder to the loader. torch is found where
+# it was at build time; its libraries find their dependencies in their own folder. torch's CUDA libraries precede
+# those of a toolkit, which may have another version or lack some.
+function(wd_run_path target)
+  set_target_properties(${target} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "${ARGN}")
+endfunction()
+set(torch_folders ${WD_TORCH_DIR}/lib ${WD_CUDART_DIR})
+wd_run_path(wd $ORIGIN ${torch_folders})
+wd_run_path(wdtrain $ORIGIN $ORIGIN/../${CMAKE_INSTALL_LIBDIR})
 
 install(TARGETS wd EXPORT wdTargets FILE_SET HEADERS FILE_SET device_headers)
 install(TARGETS wdtrain)
 if(WD_CUDA)
-  set_target_properties(wd_cuda PROPERTIES INSTALL_RPATH "$ORIGIN;${WD_TORCH_DIR}/lib;${WD_CUDART_DIR}")
+  wd_run_path(wd_cuda $ORIGIN ${torch_folders})
   install(TARGETS wd_cuda)
 endif()
 if(TARGET wd_emulator AND NOT WD_SANITIZE)

@@ -13,15 +13,25 @@ namespace wd {
 template <typename Lane>
 inline constexpr int kFloats = sizeof(Lane) / 4;
 
+// A vector need not be aligned. nvcc would take the operands of memcpy for a single float as unaligned, too, and
+// move single bytes.
 template <typename Lane>
 WD_FN Lane load_lane(const float* from) {
-  Lane lane;
-  std::memcpy(&lane, from, sizeof(lane));
-  return lane;
+  if constexpr (kFloats<Lane> == 1) {
+    return *from;
+  } else {
+    Lane lane;
+    std::memcpy(&lane, from, sizeof(lane));
+    return lane;
+  }
 }
 template <typename Lane>
 WD_FN void store_lane(float* to, Lane lane) {
-  std::memcpy(to, &lane, sizeof(lane));
+  if constexpr (kFloats<Lane> == 1) {
+    *to = lane;
+  } else {
+    std::memcpy(to, &lane, sizeof(lane));
+  }
 }
 
 WD_FN float multiply_add(float a, float b, float c) { return __builtin_fmaf(a, b, c); }

@@ -138,7 +138,7 @@ class ScriptedAction {
   explicit ScriptedAction(std::int32_t* numbers) : numbers_(numbers) {}
 
   void discrete(int head, int choice) { numbers_[head] = choice; }
-  void continuous(int k, float value) { std::memcpy(&numbers_[k], &value, sizeof(value)); }
+  void continuous(int k, float value) { detail::store_word(numbers_, k, value); }
 
  private:
   std::int32_t* numbers_;  // this agent's

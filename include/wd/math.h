@@ -61,19 +61,19 @@ WD_FN std::uint32_t bits_of(float value) {
   std::memcpy(&bits, &value, sizeof(bits));
   return bits;
 }
-// Word i of a buffer whose 4-byte words are integers or floats, as actions are. A float must not be read
-// through a pointer to integers, or the other way round: compilers assume that such pointers do not alias.
+// Word i of a buffer whose 4-byte words are integers or floats, as actions are. Compilers assume that pointers
+// to integers and to floats do not alias, except through this type. (std::memcpy would do as well on a CPU,
+// but nvcc takes its operands as unaligned and moves single bytes.)
+using AnyWord [[gnu::may_alias]] = std::int32_t;
 template <typename Word>
 WD_FN Word load_word(const std::int32_t* words, std::int64_t i) {
-  static_assert(sizeof(Word) == sizeof(*words));
-  Word word;
-  std::memcpy(&word, words + i, sizeof(word));
-  return word;
+  static_assert(sizeof(Word) == sizeof(AnyWord));
+  return __builtin_bit_cast(Word, reinterpret_cast<const AnyWord*>(words)[i]);
 }
 template <typename Word>
 WD_FN void store_word(std::int32_t* words, std::int64_t i, Word word) {
-  static_assert(sizeof(Word) == sizeof(*words));
-  std::memcpy(words + i, &word, sizeof(word));
+  static_assert(sizeof(Word) == sizeof(AnyWord));
+  reinterpret_cast<AnyWord*>(words)[i] = __builtin_bit_cast(std::int32_t, word);
 }
 WD_FN double double_of(std::uint64_t bits) {
   double value;

@@ -2,7 +2,6 @@
 // its result.
 #include "src/autoscale/autoscale.h"
 
-#include <dlfcn.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -15,6 +14,7 @@
 #include "src/autoscale/memory_needed.h"
 #include "src/autoscale/probe.h"
 #include "src/autoscale/search.h"
+#include "src/base/binary_path.h"
 #include "src/base/files.h"
 #include "src/base/host.h"
 #include "src/base/host_memory.h"
@@ -113,11 +113,9 @@ Sizes sizes_of(const Config& config, const Environment& environment) {
 
 // Hashes this program and the library that contains this code.
 std::string build_hash() {
-  Dl_info info{};
-  const bool found =
-      ::dladdr(reinterpret_cast<const void*>(&search_options), &info) != 0 && info.dli_fname != nullptr;
   std::string text;
-  for (const std::string& path : {std::string("/proc/self/exe"), std::string(found ? info.dli_fname : "")}) {
+  for (const std::string& path : {std::string("/proc/self/exe"),
+                                  binary_path(reinterpret_cast<const void*>(&search_options)).string()}) {
     const std::string all = read_whole(path).value_or("");
     text += concat(XXH3_64bits(all.data(), all.size()), ' ');
   }

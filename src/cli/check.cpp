@@ -65,7 +65,9 @@ bool run_checks(const Experiment& setup, const CheckOptions& options) {
   if (const auto races = check_races(environment, options)) {
     show(*races);
   } else {
-    print(line_of("skipped", {"the emulated GPU", concat("there is no ", environment.emulated())}));
+    print(line_of("skipped",
+                  {"the emulated GPU", concat("there is no ", environment.emulated(),
+                                              ", which ./wd build or CMake's target `all` builds")}));
   }
   if (setup.device.is_cuda()) {
     show(check_devices(environment, options));

@@ -146,20 +146,16 @@ Finding disk(const fs::path& folder, bool quick) {
   }
 }
 
-// Whether a kernel compiled for an architecture (in its own machine code and as PTX) runs on a GPU.
-bool runs_on(const std::string& architectures, const GpuFacts::Gpu& gpu) {
-  for (std::size_t begin = 0; begin < architectures.size();) {
-    const std::size_t end = std::min(architectures.find(';', begin), architectures.size());
-    if (std::atoi(architectures.substr(begin, end - begin).c_str()) <= 10 * gpu.major + gpu.minor)
-      return true;
-    begin = end + 1;
-  }
-  return false;
-}
-
 void add_gpus(std::vector<Finding>& findings) {
-  if (const std::string why = why_no_gpu(); !why.empty())
-    return findings.push_back({"gpu", Level::kOk, "none: " + why + "; training runs on the CPU"}), void();
+  if (const std::string why = why_no_gpu(); !why.empty()) {
+    Finding none{"gpu", Level::kOk, "none: " + why + "; training runs on the CPU"};
+    if (gpu().is_broken()) {
+      none.level = Level::kError;
+      none.text = "this machine seems to have one that cannot be used: " + why;
+      none.remedy = "mend the driver or the build, or choose --device cpu";
+    }
+    return findings.push_back(none), void();
+  }
   const GpuFacts facts = gpu().facts();
   findings.push_back(
       {"cuda", Level::kOk, concat("driver for CUDA ", facts.driver, ", runtime ", facts.runtime)});
@@ -168,10 +164,9 @@ void add_gpus(std::vector<Finding>& findings) {
     Finding finding{concat("gpu ", g), Level::kOk,
                     concat(one.name, ", ", run::format_bytes(one.bytes), ", compute capability ", one.major,
                            ".", one.minor, ", at ", one.place)};
-    if (!runs_on(facts.architectures, one)) {
+    if (const std::string unfit = gpu().why_unfit(static_cast<int>(g)); !unfit.empty()) {
       finding.level = Level::kError;
-      finding.remedy = concat("kernels are for sm ", facts.architectures,
-                              ": build with -D CMAKE_CUDA_ARCHITECTURES=", one.major, one.minor);
+      finding.remedy = unfit;
     } else if (one.peers.size() + 1 < facts.gpus.size()) {
       finding.level = Level::kWarning;
       finding.remedy = "it reads the memory of other GPUs through the host: all-reduces are slower";

@@ -7,7 +7,9 @@
 
 #include "src/base/files.h"
 #include "src/base/log.h"
+#include "src/base/program_name.h"
 #include "src/cli/output.h"
+#include "src/device/device.h"
 #include "src/report/format.h"
 #include "wd/detail/parallel.h"
 
@@ -86,8 +88,14 @@ Experiment load_setup(const ConfigSources& sources, const Membership& self) {
                          run::counted(processors, "processor"),
                          "; more threads than that only wait for one another"));
   }
+  const auto request = static_cast<DeviceRequest>(setup.config.trainer.device);
   try {
-    setup.device = select_device(static_cast<DeviceRequest>(setup.config.trainer.device), self.local_rank);
+    setup.device = select_device(request, self.local_rank);
+    const std::string left_out = request == DeviceRequest::kAuto ? why_gpu_is_left_out(self.local_rank) : "";
+    if (!left_out.empty()) {
+      logging::warn(concat("this machine seems to have a GPU, but the CPU is used: ", left_out, " (`",
+                           program_command(), " doctor` examines it; --device cpu chooses the CPU)"));
+    }
   } catch (const UsageError& error) {
     // A problem of an option is reported by its name, one of a file by its line.
     const std::string& origin = setup.config.origins.at("trainer.device");

@@ -1,20 +1,40 @@
 // device.cpp: selects the device.
 #include "src/device/device.h"
 
+#include "src/device/gpu.h"
 #include "wd/detail/parallel.h"
 #include "wd/error.h"
 
 namespace wd {
 
+namespace {
+
+// The visible GPU of a worker. A worker that sees only one GPU takes that one.
+int gpu_of(int local_rank) {
+  const int count = count_gpus(), index = count == 1 ? 0 : local_rank;
+  if (index >= count) {
+    throw UsageError(concat("local rank ", local_rank, " has no GPU: ", count, " are visible; start ", count,
+                            " workers on this machine at most"));
+  }
+  return index;
+}
+
+std::string obstacle_of(int local_rank) {
+  const std::string none = why_no_gpu();
+  return none.empty() ? gpu().why_unfit(gpu_of(local_rank)) : none;
+}
+
+}  // namespace
+
+std::string why_gpu_is_left_out(int local_rank) {
+  return why_no_gpu().empty() || gpu().is_broken() ? obstacle_of(local_rank) : "";
+}
+
 Device select_device(DeviceRequest request, int local_rank) {
   if (request == DeviceRequest::kCpu) return {};
-  const std::string obstacle = why_no_gpu();
+  const std::string obstacle = obstacle_of(local_rank);
   if (obstacle.empty()) {
-    const int count = count_gpus(), index = count == 1 ? 0 : local_rank;
-    if (index >= count) {
-      throw UsageError(concat("local rank ", local_rank, " has no GPU: ", count, " are visible; start ",
-                              count, " workers on this machine at most"));
-    }
+    const int index = gpu_of(local_rank);
     use_gpu(index);
     return {DeviceKind::kCuda, index};
   }

@@ -15,6 +15,9 @@ namespace wd {
 // The reason why no GPU can be used, for users: "no CUDA-capable device is detected". Empty if one can be
 // used.
 std::string why_no_gpu();
+// The reason why this process does without a GPU that the machine seems to have, for a warning. Empty if the
+// worker can use one, or if there is no sign of any.
+std::string why_gpu_is_left_out(int local_rank);
 std::string gpu_name(int index);
 // The same for the same GPU in every process: "GPU 0000:3B:00.0 of HOST".
 std::string gpu_identity(int index);

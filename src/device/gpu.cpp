@@ -3,6 +3,9 @@
 
 #include <sys/resource.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
 #include <stdexcept>
 
 #include "src/device/tensor_device.h"
@@ -15,6 +18,11 @@ namespace {
 class NoGpu final : public Gpu {
  public:
   std::string why_unusable() override { return reason; }
+  // A driver's library or device node tells of a GPU: the reason is then one that the user can mend.
+  bool is_broken() override {
+    std::error_code error;
+    return std::filesystem::exists("/dev/nvidia0", error) || has_driver_library;
+  }
   c10::DeviceType type() override { return c10::DeviceType::CUDA; }
   int count() override { return 0; }
   std::string name(int) override { return "no GPU"; }
@@ -30,6 +38,7 @@ class NoGpu final : public Gpu {
   std::unique_ptr<Captured> capture(const c10::Stream&, const std::function<void()>&) override { refuse(); }
   std::unique_ptr<CallWatch> watch_calls() override { refuse(); }
 
+  bool has_driver_library = false;
   std::string reason = "this program was built without CUDA (configure with --preset cuda)";
 
  private:
@@ -50,7 +59,20 @@ Gpu*& current() {
 
 Gpu& gpu() { return *current(); }
 void set_gpu(Gpu* gpu) { current() = gpu; }
-void set_no_gpu(const std::string& reason) { no_gpu().reason = reason; }
+void set_no_gpu(const std::string& reason, bool has_driver_library) {
+  no_gpu().reason = reason;
+  no_gpu().has_driver_library = has_driver_library;
+}
+
+bool runs_on(const std::string& architectures, int major, int minor) {
+  std::istringstream list(architectures);
+  for (std::string each; std::getline(list, each, ';');) {
+    const int number = std::atoi(each.c_str());
+    const bool within_generation = number / 10 == major && number % 10 <= minor;
+    if (each.ends_with("-real") ? within_generation : number <= 10 * major + minor) return true;
+  }
+  return false;
+}
 
 // --- device.h ----------------------------------------------------------------------------------------------
 

@@ -46,6 +46,10 @@ class Gpu {
   virtual ~Gpu() = default;
 
   virtual std::string why_unusable() = 0;
+  // Whether the machine seems to have a GPU although none is usable.
+  virtual bool is_broken() { return false; }
+  // Why this one of the usable GPUs cannot run our kernels; empty if it can.
+  virtual std::string why_unfit(int /*index*/) { return ""; }
   virtual c10::DeviceType type() = 0;
   virtual int count() = 0;
   virtual std::string name(int index) = 0;
@@ -73,7 +77,10 @@ class Gpu {
 Gpu& gpu();
 // Called once, when the library that has the GPU is loaded.
 void set_gpu(Gpu* gpu);
-// Why there is none.
-void set_no_gpu(const std::string& reason);
+// Why there is none. `has_driver_library`: although NVIDIA's driver library is installed.
+void set_no_gpu(const std::string& reason, bool has_driver_library);
+// Whether code compiled for `architectures` ("80;90", each as machine code and as PTX; "90-real": as machine
+// code alone) runs on a GPU of this compute capability.
+bool runs_on(const std::string& architectures, int major, int minor);
 
 }  // namespace wd

@@ -41,6 +41,22 @@ class CudaGpu final : public Gpu {
     return count > 0 ? "" : "the CUDA driver lists no device (is CUDA_VISIBLE_DEVICES empty?)";
   }
 
+  bool is_broken() override {
+    int count = 0;
+    const cudaError_t error = cudaGetDeviceCount(&count);
+    cudaGetLastError();
+    return error != cudaSuccess && error != cudaErrorNoDevice;
+  }
+  std::string why_unfit(int index) override {
+    cudaDeviceProp properties{};
+    if (cudaGetDeviceProperties(&properties, index) != cudaSuccess) return "";  // the first use will say why
+    return runs_on(WD_ARCHITECTURES, properties.major, properties.minor)
+               ? ""
+               : concat(properties.name, " has compute capability ", properties.major, ".", properties.minor,
+                        ", and kernels were compiled for ", WD_ARCHITECTURES,
+                        ": build with -D CMAKE_CUDA_ARCHITECTURES=", properties.major, properties.minor);
+  }
+
   c10::DeviceType type() override { return c10::DeviceType::CUDA; }
   int count() override { return c10::cuda::device_count(); }
 

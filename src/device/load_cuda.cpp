@@ -12,9 +12,9 @@ namespace {
 // When libwd is loaded, and so before anything can ask torch for its CUDA side, which torch looks up once.
 [[gnu::constructor]] void load() {
   if (::dlopen("libcuda.so.1", RTLD_LAZY) == nullptr)
-    return set_no_gpu(concat("no NVIDIA driver is installed (", ::dlerror(), ")"));
+    return set_no_gpu(concat("no NVIDIA driver is installed (", ::dlerror(), ")"), false);
   if (::dlopen(WD_CUDA_LIBRARY, RTLD_NOW | RTLD_GLOBAL) == nullptr)
-    set_no_gpu(concat("the CUDA part of wd cannot be loaded: ", ::dlerror()));
+    set_no_gpu(concat("the CUDA part of wd cannot be loaded: ", ::dlerror()), true);
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include "src/distributed/address.h"
 #include "src/distributed/backends.h"
 #include "src/distributed/roll_call.h"
+#include "src/distributed/sealed_store.h"
 #include "wd/heartbeat.h"
 
 namespace wd {
@@ -127,16 +128,18 @@ ProcessGroup::ProcessGroup(const Membership& membership, Device device, double t
     }
   };
   meet([&] { whole = open_store(membership, timeout); });
-  meet([&] { call_roll(whole, membership, start_s); });
+  std::string session;
+  meet([&] { session = call_roll(whole, membership, start_s); });
   try {
     const auto part = [&](const char* name) {
       return c10::make_intrusive<c10d::PrefixStore>(
           concat("wd/", membership.run_id, "/", membership.restart, "/", name), whole);
     };
+    const auto sealed = [&](const char* name) { return make_sealed(part(name), membership.token, session); };
     self.store = part("counters");
-    self.host = make_gloo(part("gloo"), membership,
+    self.host = make_gloo(sealed("gloo"), membership,
                           address_towards(membership.master_addr, membership.master_port), timeout);
-    if (device.is_cuda()) self.accelerator = make_gpu_backend(part("nccl"), membership, device, timeout);
+    if (device.is_cuda()) self.accelerator = make_gpu_backend(sealed("nccl"), membership, device, timeout);
   } catch (const UsageError&) {
     throw;
   } catch (const std::exception& error) {

@@ -1,8 +1,5 @@
 // environments.cpp: finds environments, and their state fields, by name.
-#include <dlfcn.h>
-
-#include <filesystem>
-
+#include "src/base/binary_path.h"
 #include "src/base/program_name.h"
 #include "src/base/suggest.h"
 #include "wd/environment.h"
@@ -24,11 +21,9 @@ std::unique_ptr<Environment> make_environment(const EnvironmentRow& row) {
   std::unique_ptr<Environment> environment = row.make();
   if (row.cuda != nullptr) environment->cuda_ = row.cuda();
   // The modules of a library or program are in a folder beside it.
-  Dl_info info;
-  if (dladdr(reinterpret_cast<const void*>(row.make), &info) != 0) {
-    const std::filesystem::path binary = std::filesystem::weakly_canonical(info.dli_fname);
+  const std::filesystem::path binary = binary_path(reinterpret_cast<const void*>(row.make));
+  if (!binary.empty())
     environment->emulated_ = binary.parent_path() / "wd_emulated" / concat(row.name, ".so");
-  }
   return environment;
 }
 

@@ -1,26 +1,10 @@
 // experiment.cpp: loads the configuration of an environment that is found by its name.
 #include "wd/experiment.h"
 
-#include <dlfcn.h>
-
-#include <system_error>
-
+#include "src/base/binary_path.h"
 #include "src/config/role_names.h"
 #include "wd/detail/parallel.h"
 namespace wd {
-
-namespace {
-
-// The folder of the file from which this code was loaded.
-std::filesystem::path library_folder() {
-  Dl_info info{};
-  if (::dladdr(reinterpret_cast<const void*>(&config_folders), &info) == 0 || info.dli_fname == nullptr)
-    return {};
-  std::error_code error;
-  return std::filesystem::canonical(info.dli_fname, error).parent_path();
-}
-
-}  // namespace
 
 Describe Experiment::describe() const {
   return [this](Fields& fields) { environment->describe(fields); };
@@ -51,7 +35,8 @@ Experiment load_experiment(const std::string& env, const std::vector<std::string
 
 std::vector<std::filesystem::path> config_folders() {
   std::vector<std::filesystem::path> folders = {"configs"};
-  if (const std::filesystem::path library = library_folder(); !library.empty()) {
+  const std::filesystem::path binary = binary_path(reinterpret_cast<const void*>(&config_folders));
+  if (const std::filesystem::path library = binary.parent_path(); !library.empty()) {
     folders.push_back(library.parent_path() / "configs");  // build/ in the project
     // lib/ or lib/ARCHITECTURE/ of an installation
     for (const auto& prefix : {library.parent_path(), library.parent_path().parent_path()}) {

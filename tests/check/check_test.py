@@ -40,6 +40,7 @@ FAULTS = {
     "derive": ["derive() agrees with reset()", "state field 'score'"],
     "before": ["indices stay", "step 1: state field 'x' is used at agent -1: agents are 0 to 6, by step(), phase 2, i = 0"],
     "behind": ["indices stay", "step 1: state field 'score' is used at agent 7: agents are 0 to 6, by step(), phase 2, i = 6"],
+    "late": ["indices stay", "state field 'score' is used at agent 7: agents are 0 to 6, by step(), phase 2, i = 6"],
     "far": ["indices stay", "state field 'x' is used at agent 100000000: agents are 0 to 6, by step(), phase 2, i = 1"],
     "beyond_scratch": ["indices stay", "state field 'total' is used at index 1: there is index 0 alone, by step(), phase 4"],
     "nobodys_reward": ["indices stay", "outcome.reward(7) is used: agents are 0 to 6, by step(), phase 2, i = 6"],
@@ -70,18 +71,27 @@ def test_every_fault_is_found(fault):
         assert words in failed(output), output
 
 
+def line_of(text):
+    """Where racy.cu has this text, as messages say it."""
+    lines = (pathlib.Path(os.environ["WD_SOURCE_DIR"]) / "tests/check/racy.cu").read_text().splitlines()
+    (number,) = [k + 1 for k, line in enumerate(lines) if text in line]
+    return f"racy.cu:{number}"
+
+
 # Races that change no bit on the CPU, and the words that must be reported: data, both items, the line.
 RACES = {
-    "flag": ["state field 'flag'", "f(0) writes it", "f(1) writes it", "racy.cu:53"],
-    "count": ["state field 'moves'", "racy.cu:54"],
-    "max": ["state field 'best'", "racy.cu:55"],
-    "twins": ["state field 'seen' of agent 1", "f(0) writes it", "f(1) writes it", "racy.cu:56"],
-    "rewrite": ["state field 'x' of agent", "reads it", "writes it", "racy.cu:57"],
-    "scratch": ["scratch field 'limit'", "racy.cu:58"],
-    "reward": ["scratch memory of the executor", "racy.cu:59"],
+    "flag": ["state field 'flag'", "f(0) writes it", "f(1) writes it", line_of("p.race == kFlag")],
+    "late": ["state field 'flag'", "f(0) writes it", line_of("p.race == kFlag")],
+    "last": ["state field 'flag'", "f(0) writes it", line_of("p.race == kFlag")],
+    "count": ["state field 'moves'", line_of("p.race == kCount")],
+    "max": ["state field 'best'", line_of("p.race == kMax")],
+    "twins": ["state field 'seen' of agent 1", "f(0) writes it", "f(1) writes it", line_of("p.race == kTwins")],
+    "rewrite": ["state field 'x' of agent", "reads it", "writes it", line_of("p.race == kRewrite")],
+    "scratch": ["scratch field 'limit'", line_of("p.race == kScratch")],
+    "reward": ["scratch memory of the executor", line_of("p.race == kReward")],
     "row": ["the observation of player", "racy.cu:"],
-    "pair": ["state field 'seen' of agent 0", "f(0, 0) writes it", "f(0, 1) writes it", "racy.cu:63"],
-    "plain": ["state field 'flag'", "racy.cu:50"],
+    "pair": ["state field 'seen' of agent 0", "f(0, 0) writes it", "f(0, 1) writes it", line_of("p.race == kPair")],
+    "plain": ["state field 'flag'", line_of("p.race == kPlain")],
 }
 
 
@@ -102,6 +112,18 @@ def test_a_game_without_races_passes_on_the_emulated_gpu():
     code, output = check(FAULTY, "--env", "racy")
     assert code == 0, output
     assert re.search(r"^ok +the emulated GPU: races, same bits +\d+ steps", output, re.M), output
+
+
+@pytest.mark.skipif(SANITIZED, reason="builds with a sanitizer have no modules for the emulated GPU")
+def test_no_module_is_loaded_from_the_working_folder(tmp_path):
+    """The program is found through PATH, so the word that starts it has no folder."""
+    (tmp_path / "wd_emulated").mkdir()
+    source = '#include <stdio.h>\n__attribute__((constructor)) static void load(void) { puts("planted"); }'
+    subprocess.run(["gcc", "-shared", "-fPIC", "-x", "c", "-", "-o", tmp_path / "wd_emulated" / "racy.so"], input=source, text=True, check=True)
+    path = {**os.environ, "PATH": f"{FAULTY.parent}:{os.environ['PATH']}"}
+    done = subprocess.run([FAULTY.name, "check", "--device", "cpu", "--env", "racy"], capture_output=True, text=True, cwd=tmp_path, env=path, timeout=120)
+    assert done.returncode == 0 and "planted" not in done.stdout, done.stdout
+    assert re.search(r"^ok +the emulated GPU", done.stdout, re.M), done.stdout
 
 
 # Calls that do not end, and the location that must be reported.

@@ -39,6 +39,8 @@ struct Faulty {
     kDivision,
     kLoop,
     kApart,
+    // An index is wrong in the last step before the time limit alone.
+    kLate,
     // The program exits although nothing failed.
     kExit,
     // A number grows without end in the replicas whose agent 5 has taken choice 2 a few times.
@@ -54,7 +56,7 @@ struct Faulty {
                     "statistic",   "before",    "behind",     "far",     "beyond_scratch", "nobodys_reward",
                     "nobodys_row", "far_entry", "mask_entry", "no_mask", "head",           "nobodys_action",
                     "kind",        "box",       "component",  "mixed",   "division",       "loop",
-                    "apart",       "exit",      "overflow"},
+                    "apart",       "late",      "exit",       "overflow"},
                    "the rule that is broken");
     }
   };
@@ -68,7 +70,8 @@ struct Faulty {
     }
   };
 
-  static constexpr int kAgents = 7, kSeen = 4;  // a row of four floats has no padding
+  static constexpr int kAgents = 7, kTimeLimit = 50;
+  static constexpr int kSeen = 4;  // a row of four floats has no padding
 
   static wd::Spec spec(const Params& p) {
     const wd::Role role{.name = "player",
@@ -89,7 +92,7 @@ struct Faulty {
       roles[2].name = "plane", roles[2].count = 2;
     }
     return {.roles = roles,
-            .time_limit = 50,
+            .time_limit = kTimeLimit,
             .statistics = {{p.fault == kStatistic ? "mvoes" : "moves", "moves made", ""}}};
   }
 
@@ -113,6 +116,7 @@ struct Faulty {
       s.moves += 1 + hidden(p);
     });
     if (p.fault == kOutside) s.moves += 1;
+    const bool late = p.fault == kLate && team.t() == kTimeLimit;
     while (p.fault == kLoop) asm volatile("");
     if (p.fault == kApart && hidden(p) % 2 == 0) team.once([&] { s.moves += 0; });
     team.each(kAgents, [=, &s, &out](int i) {
@@ -121,7 +125,7 @@ struct Faulty {
                        : p.fault == kFar     ? i * 100000000
                                              : i;
       s.x[i] = s.x[from] * 0.9f + 0.1f * choice(p, a, i);
-      if (p.fault == kBehind) s.score[i + 1] = 0.0f;
+      if (p.fault == kBehind || late) s.score[i + 1] = 0.0f;
       if (p.fault == kNobodysReward) out.reward(i + 1) += 0.5f;
       if (p.fault == kDivision) s.x[i] += static_cast<float>(i / a.discrete(i, 0));
       out.reward(p.fault == kPush ? 0 : i) += s.x[i];

@@ -3,15 +3,29 @@
 #include <wd/env.h>
 
 struct Racy {
-  enum Race { kNone, kFlag, kCount, kMax, kTwins, kRewrite, kScratch, kReward, kRow, kPair, kPlain };
+  enum Race {
+    kNone,
+    kFlag,
+    kCount,
+    kMax,
+    kTwins,
+    kRewrite,
+    kScratch,
+    kReward,
+    kRow,
+    kPair,
+    kPlain,
+    kLate,  // from step 30 of an episode on
+    kLast   // in the last step before the time limit
+  };
 
   struct Params {
     int race = kNone;
     void describe(auto&& field) {
-      field.choice(
-          "race", race,
-          {"none", "flag", "count", "max", "twins", "rewrite", "scratch", "reward", "row", "pair", "plain"},
-          "which rule of phases is broken");
+      field.choice("race", race,
+                   {"none", "flag", "count", "max", "twins", "rewrite", "scratch", "reward", "row", "pair",
+                    "plain", "late", "last"},
+                   "which rule of phases is broken");
     }
   };
 
@@ -27,14 +41,14 @@ struct Racy {
     }
   };
 
-  static constexpr int kAgents = 6;
+  static constexpr int kAgents = 6, kTimeLimit = 400;
 
   static wd::Spec spec(const Params&) {
     return {.roles = {{.name = "player",
                        .count = kAgents,
                        .observation = {{"x", 1}},
                        .action = wd::ActionSpace::discrete({3}, {"pace"})}},
-            .time_limit = 20};
+            .time_limit = kTimeLimit};
   }
 
   WD_FN static void reset(auto& team, const Params&, State& s, wd::Random random) {
@@ -48,9 +62,10 @@ struct Racy {
   WD_FN static void step(auto& team, const Params& p, State& s, wd::Actions a, wd::Random, wd::Outcome& out) {
     team.once([&] { s.limit[0] = 2.0f; });
     if (p.race == kPlain) s.flag = 3;
+    const bool late = (p.race == kLate && team.t() >= 30) || (p.race == kLast && team.t() == kTimeLimit);
     team.each(kAgents, [=, &s, &out](int i) {
       const int next = (i + 1) % kAgents;
-      if (p.race == kFlag) s.flag = 1;
+      if (p.race == kFlag || late) s.flag = 1;
       if (p.race == kCount) s.moves += 1;
       if (p.race == kMax && s.x[i] > s.best) s.best = s.x[i];
       if (p.race == kTwins) s.seen[i] = s.seen[next] = 1;

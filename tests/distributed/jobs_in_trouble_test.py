@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import socket
 import subprocess
@@ -69,8 +70,10 @@ def test_a_number_that_two_nodes_have_is_named(tmp_path):
 
 @pytest.mark.parametrize("tokens", [("a" * 32, "b" * 32), ("a" * 32, None), (None, "b" * 32)])
 def test_another_token_is_named(tokens, tmp_path):
-    first, second = two_nodes(tmp_path, tokens=tokens)
-    assert first.returncode == 2 and "does not know the WD_TOKEN of rank 0" in first.stderr_text, first.stderr_text
+    """At once, by a warning, and when the time to start is over."""
+    first, second = two_nodes(tmp_path, tokens=tokens, seconds=3)
+    assert first.returncode == 2 and "does not know the WD_TOKEN of rank 0: ignored" in first.stderr_text, first.stderr_text
+    assert "node 1 (rank 1) did not come within 3 s, and somebody who calls itself rank 1" in first.stderr_text, first.stderr_text
     assert second.returncode != 0 and "WD_TOKEN" in second.stderr_text
     assert not (tmp_path / "run").exists()
 
@@ -89,26 +92,59 @@ def test_the_token_is_not_in_the_store(tmp_path):
     assert not any(token in key for key in keys)
     texts = [store.get(key) for key in keys if "counter" not in key]
     assert not any(token.encode() in text for text in texts)
+    addresses = [store.get(key) for key in keys if "/gloo/" in key]
+    assert addresses and all(re.match(rb"[0-9a-f]{64}", text) for text in addresses), "each has a seal: sealed_store_test.cpp"
     nodes[0].send_signal(signal.SIGTERM)
     for node in nodes:
         finish(node)
 
 
-def test_who_does_not_know_the_token_cannot_call_itself_a_rank(tmp_path):
-    """The contents of the store do not help an impostor: the seal is computed with a number that rank 0
-    has just drawn."""
-    torch = pytest.importorskip("torch.distributed")
-    port = free_port()
-    node = start(*GRIDWORLD, "--num_nodes", 2, "--node_index", 0, "--rendezvous", f"tcp://127.0.0.1:{port}", "--run_dir", tmp_path / "run", workers=1,
-                 env={"WD_TOKEN": "c0ffee" * 6})
-    wait_for(lambda: listens(port))
-    store = torch.TCPStore("127.0.0.1", port, is_master=False, wait_for_workers=False)
-    nonce = store.get("wd/meet/0/hello").decode().split()[0]
-    store.set("wd/meet/0/caller/1", f"1 2 1 77 elsewhere {nonce}")
-    store.add("wd/meet/0/callers", 1)
-    finish(node)
-    assert node.returncode == 2
-    assert "somebody who calls itself rank 1 (process 77 on elsewhere) does not know the WD_TOKEN" in node.stderr_text, node.stderr_text
+def test_nodes_without_a_token_are_warned(tmp_path):
+    for tokens, warned in (((None, None), True), (("c0ffee", "c0ffee"), False)):
+        first, second = two_nodes(tmp_path / str(warned), tokens=tokens)
+        assert (first.returncode, second.returncode) == (0, 0), first.stderr_text + second.stderr_text
+        assert ("warning: this job has no WD_TOKEN: whoever reaches 127.0.0.1:" in first.stderr_text) == warned, first.stderr_text
+        assert "WD_TOKEN" not in second.stderr_text
+
+
+class Attacked:
+    """Two nodes that share a token, and the job's store, which anybody who reaches the port can read and write."""
+
+    def __init__(self, tmp_path):
+        self.torch = pytest.importorskip("torch.distributed")
+        self.port, self.env = free_port(), {"WD_TOKEN": "c0ffee" * 6}
+        self.common = [*options("tag_gridworld", "PPO", 2), "--num_nodes", 2, "--rendezvous", f"tcp://127.0.0.1:{self.port}",
+                       "--start_seconds", 20, "--run_dir", tmp_path / "run"]
+        self.nodes = [self.node(0)]
+        wait_for(lambda: listens(self.port))
+        self.store = self.torch.TCPStore("127.0.0.1", self.port, is_master=False, wait_for_workers=False)
+        self.nonce = self.store.get("wd/meet/0/hello").decode().split()[0]
+
+    def node(self, index):
+        return start(*self.common, "--node_index", index, workers=1, env=self.env)
+
+    def claim(self, text):
+        self.store.set(f"wd/meet/0/caller/{self.store.add('wd/meet/0/callers', 1)}", text)
+
+    def end(self):
+        for node in self.nodes:
+            finish(node, 60)
+        return [node.returncode for node in self.nodes], self.nodes[0].stderr_text
+
+
+def test_who_does_not_know_the_token_is_ignored(tmp_path):
+    """False claims, a copy of a true one and a false verdict: the job starts nevertheless."""
+    job = Attacked(tmp_path)
+    for seal in ("0" * 64, job.nonce, ""):
+        job.claim(f"{seal} 1 2 1 77 elsewhere {job.nonce}")
+    job.claim("")
+    job.store.set("wd/meet/0/verdict", "0" * 64 + " no we do not want you")
+    job.nodes.append(job.node(1))
+    job.store.wait(["wd/meet/0/caller/5"])
+    job.claim(job.store.get("wd/meet/0/caller/5"))
+    codes, text = job.end()
+    assert codes == [0, 0], text + job.nodes[1].stderr_text
+    assert "somebody who calls itself rank 1 (process 77 on elsewhere) does not know the WD_TOKEN of rank 0: ignored" in text, text
 
 
 def listens(port):

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from build.run_paths import elf_files, unsafe
+
 SOURCE = Path(os.environ["WD_SOURCE_DIR"])
 BUILD = Path(os.environ["WD_BUILD_DIR"])
 
@@ -46,6 +48,10 @@ def program(prefix, tmp_path_factory):
     assert len(lines) < 15
     (name,) = [path.stem for path in project.glob("*.cu")]
     return project / "build" / name
+
+
+def test_nothing_that_is_installed_looks_into_the_working_folder(prefix):
+    assert any(path.name == "wdtrain" for path in elf_files(prefix)) and unsafe(prefix) == {}
 
 
 def test_manual_and_completions_are_where_shells_look_for_them(prefix):

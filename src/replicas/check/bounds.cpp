@@ -28,8 +28,9 @@ CheckResult check_bounds(const Environment& environment, const CheckOptions& opt
     const std::size_t role = static_cast<std::size_t>(step) % roles;
     worlds[0].draw_actions(static_cast<std::uint64_t>(step));
     for (std::size_t r = 0; r < roles; ++r) worlds[1].rows[r].action = worlds[0].rows[r].action;
-    if (step % kResetEvery == kResetEvery / 2) {
-      for (World& world : worlds) world.header(0).reset_pending = 1;
+    for (World& world : worlds) {
+      if (step == kResetEvery / 2) world.header(0).reset_pending = 1;  // once: then it plays whole episodes
+      world.jump(step);
     }
     const World before = worlds[0];
     for (int k = 0; k < 2; ++k) {

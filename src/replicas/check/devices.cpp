@@ -91,7 +91,7 @@ CheckResult check_devices(const Environment& environment, const CheckOptions& op
   for (int step = 0; step < options.steps; ++step) {
     draw(cpu, gpu, options.seed, step);
     for (Side* side : {&cpu, &gpu}) {
-      if (step % kResetEvery == kResetEvery / 2) force_reset(*side, step % kDeviceReplicas);
+      if (step % kResetEvery == kResetEvery / 2) force_reset(*side, 1 + step % (kDeviceReplicas - 1));
       side->replicas.step(side->trajectory.rows(0));
     }
     if (std::string found = difference(cpu, gpu); !found.empty())

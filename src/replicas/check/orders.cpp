@@ -59,13 +59,16 @@ std::vector<CheckResult> check_orders(const Environment& environment, const Chec
   std::string fault;
   int step = 0, resets = 0;
   for (; step < options.steps && (step < kMinSteps || watch.seconds() < options.seconds); ++step) {
-    const int victim = step % kResetEvery == kResetEvery / 2 ? step / kResetEvery % kOrderedReplicas : -1;
+    const int victim =
+        step % kResetEvery == kResetEvery / 2 ? 1 + step / kResetEvery % (kOrderedReplicas - 1) : -1;
     force_reset(reference, victim);
+    reference.jump(step);
     reference.draw_actions(static_cast<std::uint64_t>(step));
     reference.step();
     for (Variant& variant : variants) {
       if (!variant.fault.empty()) continue;
       force_reset(variant.world, victim - (kOrderedReplicas - variant.world.num_envs()));
+      if (variant.world.num_envs() == kOrderedReplicas) variant.world.jump(step);
       follow(reference, variant);
       if (!variant.fault.empty()) variant.fault = concat("step ", step, ": ", variant.fault);
     }

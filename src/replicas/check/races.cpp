@@ -15,7 +15,7 @@ namespace wd {
 namespace {
 
 constexpr int kRaceReplicas = 2;
-constexpr int kRaceMinSteps = 6;
+constexpr int kRaceMinSteps = kMinSteps;
 constexpr int kRaceResetEvery = 5;
 
 // The module is never unloaded.
@@ -113,9 +113,10 @@ std::optional<CheckResult> check_races(const Environment& environment, const Che
   const Stopwatch watch;
   int step = 0;
   for (; step < options.steps && (step < kRaceMinSteps || watch.seconds() < options.seconds); ++step) {
-    if (step % kRaceResetEvery == kRaceResetEvery - 1)
-      for (World* world : {&cpu, &gpu})
-        world->header(step / kRaceResetEvery % kRaceReplicas).reset_pending = 1;
+    for (World* world : {&cpu, &gpu}) {
+      if (step % kRaceResetEvery == kRaceResetEvery - 1) world->header(1).reset_pending = 1;
+      world->jump(step);
+    }
     cpu.draw_actions(static_cast<std::uint64_t>(step));
     for (std::size_t r = 0; r < cpu.rows.size(); ++r) gpu.rows[r].action = cpu.rows[r].action;
     cpu.step();
