@@ -38,7 +38,7 @@ void at_access(const void* address, std::size_t bytes, bool writes, bool aligned
   checked([&] {
     if (aligned) check_alignment(address, bytes);
     check_shared(address, bytes);
-    Races::instance().access(address, bytes, writes, caller);
+    Races::instance().access(address, bytes, writes ? AccessKind::kWrite : AccessKind::kRead, caller);
   });
 }
 
@@ -50,6 +50,15 @@ void at_atomic(const void* address, std::size_t bytes, const void* caller) {
     check_alignment(address, bytes);
     check_shared(address, bytes);
     Races::instance().atomic(address, bytes, caller);
+  });
+}
+
+void at_read_of_l2(const void* address, std::size_t bytes, const void* caller) {
+  if (!Races::active) return;
+  checked([&] {
+    check_alignment(address, bytes);
+    check_shared(address, bytes);
+    Races::instance().access(address, bytes, AccessKind::kReadOfL2, caller);
   });
 }
 

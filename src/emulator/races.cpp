@@ -70,9 +70,9 @@ std::string describe(const Race::Access& access) {
 
 }  // namespace
 
-Race::Race(const void* address, const Access& first, const Access& second)
+Race::Race(const void* address, const Access& first, const Access& second, std::string_view why)
     : std::runtime_error(concat("a race on the byte at ", address, ": ", describe(first), "; ",
-                                describe(second), ", without a barrier between")),
+                                describe(second), ", ", why)),
       address_(address),
       first_(first),
       second_(second) {}
@@ -216,14 +216,14 @@ void Races::cells_of(std::uintptr_t from, std::size_t bytes, Visit visit) {
   }
 }
 
-void Races::access(const void* address, std::size_t bytes, bool writes, const void* caller) {
+void Races::access(const void* address, std::size_t bytes, AccessKind how, const void* caller) {
   const auto from = reinterpret_cast<std::uintptr_t>(address);
   if (from >= ignored_from_ && from < ignored_to_) return;
   const Id id = segment();
   const auto at = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(caller) - base());
   cells_of(from, bytes, [&](Cell& cell, std::uintptr_t where) {
-    if (!writes && (cell.write == id || cell.read[0] == id)) return;
-    visit(cell, writes, id, at, where);
+    if (how == AccessKind::kRead && (cell.write == id || cell.read[0] == id)) return;
+    visit(cell, how, id, at, where);
   });
 }
 
@@ -231,7 +231,8 @@ void Races::atomic(const void* address, std::size_t bytes, const void* caller) {
   const auto from = reinterpret_cast<std::uintptr_t>(address);
   const auto at = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(caller) - base());
   const Id id = segment() | kAtomic;
-  cells_of(from, bytes, [&](Cell& cell, std::uintptr_t where) { visit(cell, true, id, at, where); });
+  cells_of(from, bytes,
+           [&](Cell& cell, std::uintptr_t where) { visit(cell, AccessKind::kWrite, id, at, where); });
   Thread& thread = running();
   Blocks& released = released_[from];
   merge(released, thread.fenced);
@@ -239,11 +240,11 @@ void Races::atomic(const void* address, std::size_t bytes, const void* caller) {
   thread.segment = 0;
 }
 
-bool Races::ordered(Id earlier, Id id) {
+bool Races::ordered(Id earlier, Id id) const {
   if ((earlier & id & kAtomic) != 0) return true;
   const Segment& before = segments_[earlier & ~kAtomic];
   const Segment& now = segments_[id & ~kAtomic];
-  const Thread& thread = running();
+  const Thread& thread = threads_[here.thread.x];
   if (before.block != now.block) {
     const auto knows = [&](const Blocks& blocks) {
       const auto found = blocks.find(before.block);
@@ -262,18 +263,21 @@ bool Races::ordered(Id earlier, Id id) {
   return before.thread / kWarp == now.thread / kWarp && thread.seen[before.thread % kWarp] > before.clock;
 }
 
-void Races::visit(Cell& cell, bool writes, Id id, std::uint32_t at, std::uintptr_t address) {
+void Races::visit(Cell& cell, AccessKind how, Id id, std::uint32_t at, std::uintptr_t address) {
   const Id first = address >= shared_from_ && address < shared_to_ ? first_of_block_ : first_of_launch_;
   const auto is_old = [&](Id earlier) { return (earlier & ~kAtomic) < first; };
   if (is_old(cell.write)) cell.write = 0;
   if (is_old(cell.read[0])) cell.read[0] = 0;
   if (is_old(cell.read[1])) cell.read[1] = 0;
-  if (cell.write != 0 && cell.write != id && !ordered(cell.write, id))
-    report(address, cell.write, true, cell.write_at, id, writes, at);
-  if (writes) {
+  const bool of_other_block =
+      cell.write != 0 && segments_[cell.write & ~kAtomic].block != segments_[id & ~kAtomic].block;
+  if (cell.write != 0 && cell.write != id &&
+      (!ordered(cell.write, id) || (of_other_block && how == AccessKind::kRead)))
+    report(address, cell.write, AccessKind::kWrite, cell.write_at, id, how, at);
+  if (how == AccessKind::kWrite) {
     for (const int k : {0, 1})
       if (cell.read[k] != 0 && cell.read[k] != id && !ordered(cell.read[k], id))
-        report(address, cell.read[k], false, cell.read_at[k], id, true, at);
+        report(address, cell.read[k], AccessKind::kReadOfL2, cell.read_at[k], id, how, at);
     cell.write = id;
     cell.write_at = at;
     cell.read[0] = cell.read[1] = 0;
@@ -290,11 +294,11 @@ void Races::visit(Cell& cell, bool writes, Id id, std::uint32_t at, std::uintptr
   cell.read_at[slot] = at;
 }
 
-Race::Access Races::access_of(Id id, bool writes, std::uint32_t at) const {
+Race::Access Races::access_of(Id id, AccessKind how, std::uint32_t at) const {
   const Segment& segment = segments_[id & ~kAtomic];
-  return {(id & kAtomic) != 0 ? "changes it atomically"
-          : writes            ? "writes it"
-                              : "reads it",
+  return {(id & kAtomic) != 0         ? "changes it atomically"
+          : how == AccessKind::kWrite ? "writes it"
+                                      : "reads it",
           segment.block,
           segment.thread,
           segment.item,
@@ -303,11 +307,13 @@ Race::Access Races::access_of(Id id, bool writes, std::uint32_t at) const {
           line_of(at)};
 }
 
-void Races::report(std::uintptr_t address, Id earlier, bool wrote, std::uint32_t earlier_at, Id id,
-                   bool writes, std::uint32_t at) const {
+void Races::report(std::uintptr_t address, Id earlier, AccessKind earlier_how, std::uint32_t earlier_at,
+                   Id id, AccessKind how, std::uint32_t at) const {
   // NOLINTNEXTLINE(performance-no-int-to-ptr)
-  throw Race(reinterpret_cast<const void*>(address), access_of(earlier, wrote, earlier_at),
-             access_of(id, writes, at));
+  throw Race(reinterpret_cast<const void*>(address), access_of(earlier, earlier_how, earlier_at),
+             access_of(id, how, at),
+             ordered(earlier, id) ? "through the L1 cache, which may hold an older value: use __ldcg()"
+                                  : "without a barrier between");
 }
 
 }  // namespace wd::emulation

@@ -11,7 +11,9 @@
 // - of the same warp, with a __syncwarp() or a shuffle of both lanes between;
 // - of different blocks, with a __threadfence() after the first, an atomic by the same thread after that,
 //   and an atomic to the same address by the second before.
-// Otherwise they race if at least one writes and at least one is not atomic. For each byte the last write and
+// Otherwise they race if at least one writes and at least one is not atomic. A plain read of what another block
+// has written in the same launch is refused in any order: it may find an older value in the cache of its
+// multiprocessor (L1). __ldcg() reads past that. For each byte the last write and
 // two reads by different threads are kept, which finds every race of barriers of the block.
 #pragma once
 
@@ -22,6 +24,7 @@
 #include <source_location>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -39,7 +42,7 @@ class Race : public std::runtime_error {
     std::string phase;          // file:line of the phase, or of the last barrier; may be empty
     std::string line;           // file:line of the access; empty if there is no addr2line
   };
-  Race(const void* address, const Access& first, const Access& second);
+  Race(const void* address, const Access& first, const Access& second, std::string_view why);
 
   const void* address() const { return address_; }
   const Access& first() const { return first_; }
@@ -49,6 +52,8 @@ class Race : public std::runtime_error {
   const void* address_;
   Access first_, second_;
 };
+
+enum class AccessKind { kRead, kReadOfL2, kWrite };
 
 class Races {
  public:
@@ -74,7 +79,7 @@ class Races {
   // --- For the hooks ---
   static inline bool active = false;  // a launch runs, and races are looked for
   // `caller`: an instruction of the kernel. They throw Race.
-  void access(const void* address, std::size_t bytes, bool writes, const void* caller);
+  void access(const void* address, std::size_t bytes, AccessKind how, const void* caller);
   void atomic(const void* address, std::size_t bytes, const void* caller);
 
  private:
@@ -118,12 +123,12 @@ class Races {
   Id segment();
   template <typename Visit>
   void cells_of(std::uintptr_t from, std::size_t bytes, Visit visit);
-  void visit(Cell& cell, bool writes, Id id, std::uint32_t at, std::uintptr_t address);
-  bool ordered(Id earlier, Id id);
+  void visit(Cell& cell, AccessKind how, Id id, std::uint32_t at, std::uintptr_t address);
+  bool ordered(Id earlier, Id id) const;
   static void merge(Blocks& into, const Blocks& from);
-  [[noreturn]] void report(std::uintptr_t address, Id earlier, bool wrote, std::uint32_t earlier_at, Id id,
-                           bool writes, std::uint32_t at) const;
-  Race::Access access_of(Id id, bool writes, std::uint32_t at) const;
+  [[noreturn]] void report(std::uintptr_t address, Id earlier, AccessKind earlier_how,
+                           std::uint32_t earlier_at, Id id, AccessKind how, std::uint32_t at) const;
+  Race::Access access_of(Id id, AccessKind how, std::uint32_t at) const;
   Page& page_of(std::uintptr_t address);
 
   bool enabled_ = false;

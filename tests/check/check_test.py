@@ -81,8 +81,8 @@ def line_of(text):
 # Races that change no bit on the CPU, and the words that must be reported: data, both items, the line.
 RACES = {
     "flag": ["state field 'flag'", "f(0) writes it", "f(1) writes it", line_of("p.race == kFlag")],
-    "late": ["state field 'flag'", "f(0) writes it", line_of("p.race == kFlag")],
-    "last": ["state field 'flag'", "f(0) writes it", line_of("p.race == kFlag")],
+    "late": ["state field 'flag'", "writes it", line_of("p.race == kFlag")],
+    "last": ["state field 'flag'", "writes it", line_of("p.race == kFlag")],
     "count": ["state field 'moves'", line_of("p.race == kCount")],
     "max": ["state field 'best'", line_of("p.race == kMax")],
     "twins": ["state field 'seen' of agent 1", "f(0) writes it", "f(1) writes it", line_of("p.race == kTwins")],

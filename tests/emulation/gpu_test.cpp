@@ -295,23 +295,27 @@ TEST(EmulatedGpu, NamesThePhasesOfAnEnvironment) {
 }
 
 template <int kTile>
-__global__ void two_sums(float* out) {
+__global__ void two_sums(int n, float* out) {
   WD_SHARED(float[32], partial);
   wd::detail::CudaTeam<kTile> team(0, partial);
-  const float ascending = team.sum(300, [](int i) { return 0.1f * static_cast<float>(i); });
-  const float least = team.min(300, [](int i) { return 500.0f - static_cast<float>(i); });
+  const float ascending = team.sum(n, [](int i) { return 0.1f * static_cast<float>(i); });
+  const float least = team.min(n, [](int i) { return 500.0f - static_cast<float>(i); });
   out[threadIdx.x] = ascending + least;
 }
 
+// With 125 numbers on 128 threads, the last warp of a block holds the least and a part of the sum.
 TEST(EmulatedGpu, TeamsSumAsOneThreadDoes) {
   wd::SerialTeam serial(0);
-  const float ascending = serial.sum(300, [](int i) { return 0.1f * static_cast<float>(i); });
-  for (const NamedOrder& order : kOrders) {
-    set_order(order);
-    for (const auto kernel : {two_sums<0>, two_sums<32>, two_sums<8>, two_sums<1>}) {
-      std::vector<float> out(128);
-      launch(kernel, {1, 128, nullptr}, out.data());
-      for (const float sum : out) EXPECT_EQ(sum, ascending + 201.0f);
+  for (const int n : {125, 300, 509}) {
+    const float ascending = serial.sum(n, [](int i) { return 0.1f * static_cast<float>(i); });
+    const float least = 501.0f - static_cast<float>(n);
+    for (const NamedOrder& order : kOrders) {
+      set_order(order);
+      for (const auto kernel : {two_sums<0>, two_sums<32>, two_sums<8>, two_sums<1>}) {
+        std::vector<float> out(n == 509 ? 512 : 128);
+        launch(kernel, {1, static_cast<unsigned>(out.size()), nullptr}, n, out.data());
+        for (const float sum : out) EXPECT_EQ(sum, ascending + least);
+      }
     }
   }
 }

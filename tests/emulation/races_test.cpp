@@ -152,7 +152,7 @@ TEST_P(RacesTest, AtomicsRaceWithOtherAccessesOnly) {
 }
 
 // The last block that arrives reads what all have written.
-template <bool kBarrier, bool kFence>
+template <bool kBarrier, bool kFence, bool kPastL1 = true>
 __global__ void last_block(int* out, unsigned long long* arrived) {
   WD_SHARED(bool, last);
   out[blockIdx.x * blockDim.x + threadIdx.x] = 1;
@@ -163,7 +163,7 @@ __global__ void last_block(int* out, unsigned long long* arrived) {
   }
   __syncthreads();
   if (last && threadIdx.x == 0)
-    for (unsigned k = 0; k < gridDim.x * blockDim.x; ++k) out[2048] += out[k];
+    for (unsigned k = 0; k < gridDim.x * blockDim.x; ++k) out[2048] += kPastL1 ? __ldcg(out + k) : out[k];
 }
 
 TEST_P(RacesTest, AFenceAndAnAtomicOrderBlocks) {
@@ -175,6 +175,13 @@ TEST_P(RacesTest, AFenceAndAnAtomicOrderBlocks) {
   counter_ = 0;
   EXPECT_THAT(complaint(last_block<true, false>, {4, 64, nullptr}, out_.data(), &counter_),
               HasSubstr("a race"));
+}
+
+TEST_P(RacesTest, WhatAnotherBlockHasWrittenIsNotReadThroughTheCache) {
+  EXPECT_THAT(complaint(last_block<true, true, false>, {4, 64, nullptr}, out_.data(), &counter_),
+              AllOf(HasSubstr("through the L1 cache"), HasSubstr("use __ldcg()")));
+  counter_ = 0;
+  EXPECT_EQ(complaint(last_block<true, true, false>, {1, 64, nullptr}, out_.data(), &counter_), "");
 }
 
 // --- Phases ---
@@ -189,6 +196,39 @@ TEST_P(RacesTest, ItemsRaceThoughOneThreadRunsThem) {
   const int line = __LINE__ - 4;
   EXPECT_THAT(complaint(items_of_one_thread, {1, 32, nullptr}, out_.data()),
               AllOf(HasSubstr("which runs f("), HasSubstr("races_test.cpp:" + std::to_string(line))));
+}
+
+struct PlainRows {
+  float* memory;
+  int stride;
+  __device__ float* row(int i) const { return memory + i * stride; }
+  __device__ ObservationType type() const { return ObservationType::kFloat32; }
+};
+
+// Rows of 3 parts of 5 entries, of which each agent then reads its neighbor's. `beyond` counts parts that are not
+// there.
+template <int kTile>
+__global__ void rows_and_a_phase(float* rows, int* out, int* beyond) {
+  constexpr int kAgents = 64, kParts = 3, kSize = 5;
+  WD_SHARED(float[32], partial);
+  wd::detail::CudaTeam<kTile> team(0, partial);
+  const PlainRows to{rows, 16};
+  team.write_parts(to, kAgents, kParts, kSize, [=](int i, int c) {
+    if (c >= kParts) atomicAdd(beyond, 1);
+    return [=](int k) { return static_cast<float>(100 * i + 10 * c + k); };
+  });
+  team.each(kAgents, [=](int i) { out[i] = static_cast<int>(to.row((i + 1) % kAgents)[14]); });
+}
+
+TEST_P(RacesTest, APhaseAfterRowsReadsThem) {
+  alignas(16) float rows[64 * 16];
+  for (const auto& [kernel, threads] :
+       {std::pair(rows_and_a_phase<0>, 64u), std::pair(rows_and_a_phase<8>, 8u)}) {
+    int beyond = 0;
+    EXPECT_EQ(complaint(kernel, {1, threads, nullptr}, rows, out_.data(), &beyond), "");
+    for (int i = 0; i < 64; ++i) EXPECT_EQ(out_[static_cast<std::size_t>(i)], (i + 1) % 64 * 100 + 24);
+    EXPECT_EQ(beyond, 0);
+  }
 }
 
 // --- Bad accesses ---

@@ -10,7 +10,7 @@ namespace {
 using emulation::Progress;
 using emulation::set_progress;
 
-constexpr int kIterations = 4;
+constexpr int kIterations = 6;  // two lines of metrics, and graphs from the third iteration on
 
 Experiment setup(const GraphCase& of, bool graphs) {
   std::vector<std::string> size = {"trainer.num_envs=4", "trainer.train_batch_size=32"};
@@ -46,6 +46,26 @@ TEST_P(EmulatedTrainer, AgreesWithTheCpu) {
     const double error = (cpu.parameters[p] - gpu.parameters[p]).abs().max().item<double>();
     EXPECT_LT(error, tolerance) << "policy " << p;
   }
+}
+
+// Replayed graphs read the parameters, and their copy in bfloat16, where they were when the graphs were captured.
+TEST_P(EmulatedTrainer, SeesParametersThatAreSetBetweenReplays) {
+  const auto train = [&](bool graphs) {
+    const Experiment training = setup(GetParam(), graphs);
+    Trainer trainer(training.config, *training.environment, kGpu);
+    for (int i = 0; i < 6; ++i) {
+      trainer.iterate();
+      if (i != 3) continue;
+      for (Policy& policy : trainer.policies()) {
+        policy.parameters().mul_(0.5);
+        policy.refresh_shadow();
+      }
+    }
+    Trained result;
+    for (const Policy& policy : trainer.policies()) result.parameters.push_back(policy.parameters().cpu());
+    return result;
+  };
+  expect_same_bits(train(false), train(true));
 }
 
 TEST(EmulatedBranches, BeginAfterWhatIsThereAndEndBeforeWhatFollows) {

@@ -97,6 +97,8 @@ void at_item(int item, int other, Place place);
 void fence();
 // An atomic operation is about to happen. `caller`: an instruction of the kernel.
 void at_atomic(const void* address, std::size_t bytes, const void* caller);
+// A load that does not use the multiprocessor's own cache.
+void at_read_of_l2(const void* address, std::size_t bytes, const void* caller);
 // Ends the launch: run() throws the failure. Called by a thread that runs.
 [[noreturn]] void fail(std::exception_ptr failure);
 // Throws BadAccess if these bytes are shared memory which the block does not have.

@@ -64,7 +64,11 @@ WD_EMULATED_ATOMIC(atomicAdd, unsigned long long, before + value)
 WD_EMULATED_ATOMIC(atomicMin, long long, value < before ? value : before)
 #undef WD_EMULATED_ATOMIC
 inline void __threadfence() { wd::emulation::fence(); }
-inline double __ldcg(const double* from) { return *from; }
+template <typename T>
+[[gnu::no_sanitize("thread"), gnu::noinline]] T __ldcg(const T* from) {
+  wd::emulation::at_read_of_l2(from, sizeof *from, __builtin_return_address(0));
+  return *from;
+}
 
 using cudaStream_t = struct CUstream_st*;  // a dummy: launches return when they are finished
 
