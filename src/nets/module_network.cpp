@@ -67,6 +67,12 @@ ModuleNetwork::ModuleNetwork(const NetworkSettings& settings, const PolicyLayout
     throw UsageError(concat("model.type = ", settings.name(),
                             ": reads rows of observations, and no table: set "
                             "trainer.observations to rows"));
+  // LibTorch exchanges the memory of a parameter (set_data) only between the devices that it knows.
+  if (gpu_type() == at::kPrivateUse1 && device.is_cuda())
+    throw UsageError(
+        concat("model.type = ", settings.name(),
+               ": LibTorch cannot place a module on the emulated GPU: set trainer.device to cpu, "
+               "or the type to fully_connected"));
   module_ = settings.make(shape);
   for (const auto& named : module_->named_parameters()) {
     names_.push_back(named.key());
