@@ -87,7 +87,8 @@ TEST(Memory, OfAnAgentThatReturnsIsEmpty) {
         << t;
   }
   EXPECT_GT(returned, 20);
-  for (const auto& [name, value] : trainer.take_metrics().values()) {
+  const MetricsRow row = trainer.take_metrics();
+  for (const auto& [name, value] : row.values()) {
     if (name != "shared/approx_kl") continue;
     EXPECT_LT(value, 1e-9);
   }

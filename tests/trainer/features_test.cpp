@@ -52,11 +52,15 @@ TEST_P(Features, MakeTheUpdatesAndTakeTheMemoryThatWereAnnounced) {
   Trainer trainer(setup.config, *setup.environment, {});
   for (int k = 0; k < 2; ++k) trainer.iterate();
   const PolicySettings& policy = setup.config.policies[0];
-  for (const auto& [name, value] : trainer.take_metrics().values()) {
+  int checked = 0;
+  const MetricsRow row = trainer.take_metrics();
+  for (const auto& [name, value] : row.values()) {
     const bool counts = name == "shared/updates" || name == "shared/empty_minibatches";
     const int wanted = name == "shared/updates" ? policy.algorithm->updates_per_rollout() : 0;
     EXPECT_TRUE(!counts || value == wanted) << name << " = " << value << ", not " << wanted;
+    checked += counts ? 1 : 0;
   }
+  EXPECT_EQ(checked, 2);
   const PolicyBuffers& buffers = trainer.trajectory().policies()[0];
   Minibatches minibatches(buffers, 20, 6, policy.algorithm->minibatches(), 0,
                           trainer.policies()[0].sequences(20));
@@ -111,7 +115,8 @@ TEST(FeaturesTest, WhatIsNotMeasuredIsNotANumber) {
   Trainer trainer(setup.config, *setup.environment, {});
   trainer.iterate();
   int measured = 0, missing = 0;
-  for (const auto& [name, value] : trainer.take_metrics().values()) {
+  const MetricsRow row = trainer.take_metrics();
+  for (const auto& [name, value] : row.values()) {
     for (const char* const metric :
          {"total_loss", "policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction", "grad_norm"}) {
       measured += name == concat("tagger/", metric) && std::isfinite(value) ? 1 : 0;
