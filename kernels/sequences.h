@@ -17,6 +17,7 @@ struct SequenceArgs {
   int num_envs = 1;                     // E
   const std::int64_t* order = nullptr;  // [rows / L]
   std::int64_t* steps = nullptr;        // [rows]: step and replica, as t E + e
+  std::int64_t* first = nullptr;        // [rows / L]: the same of each sequence's first step
 };
 
 // Enqueues.

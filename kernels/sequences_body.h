@@ -14,6 +14,7 @@ WD_FN void sequence_step(const SequenceArgs& args, std::int64_t row) {
   const std::int64_t sequence = args.order[block * args.per_block + within % size];
   const std::int64_t step = sequence / args.num_envs * args.length + within / size;
   args.steps[row] = step * args.num_envs + sequence % args.num_envs;
+  if (within < size) args.first[block * args.per_block + within] = args.steps[row];
 }
 
 }  // namespace wd

@@ -13,6 +13,7 @@
 #include <wd/trajectory.h>
 
 #include <cstdio>
+#include <exception>
 #include <string>
 #include <utility>
 #include <vector>
@@ -54,16 +55,14 @@ int train(const std::string& env, const std::vector<std::string>& settings) {
 
   // Replicas, and the buffers that they and the policies write to.
   wd::Replicas replicas(*experiment.environment, wd::replicas_options(config, device));
-  wd::Trajectory trajectory(replicas.spec(), experiment.policy_names(), config.policy_of_role, steps,
-                            replicas.num_envs(), device, config.trainer.storage());
+  wd::Trajectory trajectory(replicas.spec(), config, replicas.num_envs(), device);
   std::vector<wd::PolicyBuffers>& buffers = trajectory.policies();
 
   // A network for each policy, and a learner that trains it.
   std::vector<wd::Policy> policies;
   policies.reserve(config.policies.size());
   for (std::size_t p = 0; p < config.policies.size(); ++p)
-    policies.emplace_back(buffers[p], config.policies[p].model, static_cast<int>(p), seed,
-                          config.trainer.chunk_rows, device);
+    policies.emplace_back(buffers[p], config, static_cast<int>(p), device);
   std::vector<wd::Learner> learners;
   for (std::size_t p = 0; p < policies.size(); ++p)
     learners.emplace_back(policies[p], trajectory, static_cast<int>(p), config.policies[p], seed);
@@ -106,8 +105,9 @@ int train(const std::string& env, const std::vector<std::string>& settings) {
 int main(int argc, char** argv) {
   try {
     return train(argc > 1 ? argv[1] : "cartpole", {argv + (argc > 2 ? 2 : argc), argv + argc});
-  } catch (const wd::UsageError& error) {
+  } catch (const std::exception& error) {
+    const bool of_use = dynamic_cast<const wd::UsageError*>(&error) != nullptr;
     std::fprintf(stderr, "error: %s\n", error.what());
-    return 2;
+    return of_use ? 2 : 1;
   }
 }

@@ -22,8 +22,12 @@ struct TrainingShape {
   std::int64_t rollout_steps = 0;  // T
   std::int64_t time_limit = 0;     // max steps per episode
   bool cuts_rollouts = false;      // trainer.straggler_preempt may end a rollout early
+  // Steps that always stay together in a minibatch: 1, or those of a sequence for a network with a state.
+  std::int64_t steps_together = 1;
 
   std::int64_t batch() const { return num_envs * rollout_steps; }
+  // What minibatches consist of: steps of one replica each, or sequences.
+  std::int64_t units() const { return num_envs * (rollout_steps / steps_together); }
 };
 
 // The settings of one algorithm, and its properties that the rest of the program needs.
@@ -45,13 +49,12 @@ class AlgorithmSettings {
   virtual Schedule& learning_rate() = 0;
   // Optimizer steps per rollout, unless something ends them early.
   virtual int updates_per_rollout() const { return 1; }
-  // How many times each row of a rollout is learned from, and whether minibatches are copied for that.
+  // How many times each row of a rollout is learned from, and into how many minibatches it is divided for
+  // that. A minibatch has at least one step of a replica, or one sequence of a network with a state.
   virtual int epochs() const { return 1; }
-  virtual bool copies_minibatches() const { return false; }
+  virtual int minibatches() const { return 1; }
   // Steps per rollout from which the algorithm learns well, for episodes of this length.
   virtual std::int64_t wanted_rollout(std::int64_t time_limit) const = 0;
-  // Minimum number of environment steps per iteration.
-  virtual std::int64_t min_batch() const { return 1; }
   // False if a rollout must not begin in the middle of an episode whose beginning was cut off.
   virtual bool allows_staggered_resets() const { return true; }
   // Whether the update uses activations kept from the rollout.
@@ -111,8 +114,7 @@ class PpoSettings final : public OnPolicySettings {
   void check(const TrainingShape& shape, const Problem& problem) const override;
   int updates_per_rollout() const override { return num_epochs * num_minibatches; }
   int epochs() const override { return num_epochs; }
-  bool copies_minibatches() const override { return num_minibatches > 1; }
-  std::int64_t min_batch() const override { return num_minibatches; }
+  int minibatches() const override { return num_minibatches; }
   std::unique_ptr<Algorithm> make(const AlgorithmContext& context) const override;
 };
 

@@ -65,7 +65,7 @@ struct Limits {
   std::uint64_t memory_bytes = std::numeric_limits<std::uint64_t>::max();  // per worker
   std::int64_t max_envs = 10'000'000;
   std::int64_t max_batch = 10'000'000'000;
-  std::int64_t min_batch = 1;  // so that every minibatch has a row
+  std::int64_t min_batch = 1;  // so that every minibatch has a step or a sequence
   double max_seconds = 0.0;    // for all probes together; 0: no limit
 
   bool operator==(const Limits&) const = default;
@@ -86,6 +86,8 @@ struct SearchOptions {
   Objective objective = Objective::kSpeed;
   Limits limits = {};
   Sizes sizes = {};
+  std::int64_t min_envs = 1;      // so that every minibatch has a replica, whose rollout is one sequence
+  std::int64_t rollout_unit = 1;  // T is a multiple of it: of the length of sequences
 };
 
 enum class Stage { kReplicas, kRollout, kSmallest };

@@ -47,6 +47,11 @@ struct ModelSettings {
 
   // Size of the state that an agent carries from one step to the next.
   int state_size() const { return network ? network->state_size() * (separate_value ? 2 : 1) : 0; }
+  // Steps that always stay together in a minibatch: 1, or those of a sequence for a network with a state.
+  std::int64_t steps_together(std::int64_t rollout_steps) const {
+    if (state_size() == 0) return 1;
+    return sequence_length > 0 ? sequence_length : rollout_steps;
+  }
 
   // Describes the type first; selecting another type resets its settings to their defaults.
   void describe(Fields& field);

@@ -39,6 +39,9 @@ class Module : public torch::nn::Module {
     at::Tensor output;  // as returned by forward()
     at::Tensor state;   // [n, state_size] float32, for the next step
   };
+  struct OutputLayer {
+    at::Tensor weight, bias;
+  };
 
   // observation: [n, inputs] float32. Returns [n, outputs] float32: the input of the policy's distribution
   // (logits of all heads, or means), then the value, unless model.separate_value gives the value its own
@@ -47,6 +50,12 @@ class Module : public torch::nn::Module {
   // The same for one step of a module with a state, [n, state_size] float32, which is 0 at the start of an
   // episode. The gradient reaches back over model.sequence_length steps.
   virtual Step step(const at::Tensor& observation, const at::Tensor& state);
+  // Override this if a linear layer computes the outputs and is to start as that of fully_connected does:
+  // with orthogonal weights of gain 0.01 for the choices, so that all start about equally probable, and 1 for
+  // the value, and biases of 0. Returns weight [outputs, n] and bias [outputs], both parameters of the
+  // module. All other parameters, and without this function the output layer too, start as the constructor
+  // draws them.
+  virtual OutputLayer output_layer() { return {}; }
 };
 
 namespace detail {

@@ -32,9 +32,12 @@ class Policy {
  public:
   // Shapes come from the buffers. `index` is the policy's number among all policies, `seed` the seed of the
   // run. chunk_rows bounds the memory of a gradient on the GPU; the CPU processes rows in small fixed blocks
-  // that stay in cache. In bf16 the buffers hold bfloat16 observations. Throws UsageError for tf32 on a CPU.
+  // that stay in cache. In bf16 the buffers hold bfloat16 observations. Throws UsageError for tf32 on a CPU,
+  // and if the buffers were not made for this model and precision.
   Policy(const PolicyBuffers& buffers, const ModelSettings& model, int index, std::uint64_t seed,
          int chunk_rows, Device device, Precision precision = kFp32);
+  // Policy `index` of a training with these settings, in buffers of Trajectory(spec, config, ...).
+  Policy(const PolicyBuffers& buffers, const Config& config, int index, Device device);
   ~Policy();
   Policy(Policy&&) noexcept;
 

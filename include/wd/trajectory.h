@@ -16,6 +16,7 @@
 namespace wd {
 
 struct Activations;
+struct Config;
 
 struct NamedTensor {
   std::string name;
@@ -63,8 +64,9 @@ struct Transitions {
   at::Tensor log_prob;           // float32
   at::Tensor advantage, target;  // float32
   at::Tensor mask;               // uint8: 1 if the transition is in the loss
-  // For networks with a state: the state before the step, [.., state_size] float32, and whether the step is
-  // the first of an episode, uint8, where the state is 0 instead.
+  // For networks with a state: the state before the step, [.., state_size] float32, and whether the agent
+  // begins with this step, uint8: an episode begins, or the agent has returned to the game. The state is 0
+  // there instead. A batch has only the states before the first steps of its sequences.
   at::Tensor state, restarted;
 };
 
@@ -112,9 +114,10 @@ struct BufferField {
   at::Tensor PolicyBuffers::* tensor;
   at::Tensor Transitions::* row;  // the same tensor in a batch, or null if batches do not have it
   Form (*form)(const PolicyLayout& policy);
-  bool last_row;    // holds T + 1 steps
-  bool carried;     // the next rollout begins with its last row, which checkpoints hold
-  unsigned phases;  // in which every row is read or written once
+  bool last_row;     // holds T + 1 steps
+  bool carried;      // the next rollout begins with its last row, which checkpoints hold
+  bool of_sequence;  // a batch has only the rows of its sequences' first steps
+  unsigned phases;   // in which every row is read or written once
 };
 std::span<const BufferField> buffer_fields();
 // Whether all policies share this tensor of the policy: a table of observations.
@@ -126,6 +129,10 @@ class Trajectory {
   Trajectory(const Spec& spec, const std::vector<std::string>& policies,
              const std::vector<int>& policy_of_role, int steps, int num_envs, Device device,
              ObservationStorage storage = {}, const std::vector<int>& state_sizes = {});
+  // The buffers of a training with these settings: of `num_envs` replicas, which may be one worker's share.
+  // Policies and storage are those of the settings, so that Policy(buffers, config, ...) fits. Throws
+  // UsageError as policy_layouts() does.
+  Trajectory(const Spec& spec, const Config& config, int num_envs, Device device);
 
   int steps() const { return steps_; }    // T
   int length() const { return length_; }  // steps of the current rollout: T, or fewer if it was cut short

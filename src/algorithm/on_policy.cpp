@@ -261,8 +261,9 @@ std::vector<NamedTensor> OnPolicy::optimizer() const {
 std::vector<std::pair<std::string, double>> OnPolicy::metrics() const {
   const StepRecord record = adam_.record();
   const LossRecord losses = this->losses();
-  const double count = std::max(losses.sums[kCount], 1.0);
-  const auto mean = [&](LossSum which) { return losses.sums[which] / count; };
+  // NaN, nothing measured, if no transition was learned from: a policy that does not train, for example.
+  const auto ratio = [](double sum, double count) { return count > 0.0 ? sum / count : std::nan(""); };
+  const auto mean = [&](LossSum which) { return ratio(losses.sums[which], losses.sums[kCount]); };
   const auto statistics = [&](const at::Tensor& moments) {
     const at::Tensor host = moments.cpu();
     return std::pair(mean_of(host.const_data_ptr<double>()), variance_of(host.const_data_ptr<double>()));
@@ -290,7 +291,7 @@ std::vector<std::pair<std::string, double>> OnPolicy::metrics() const {
            taught_variance > 0.0 ? 1.0 - advantage_variance / taught_variance : std::nan("")},
           {"approx_kl", mean(kApproxKl)},
           {"clip_fraction", mean(kClipped)},
-          {"grad_norm", record.norm_sum / std::max(record.steps, 1.0)},
+          {"grad_norm", ratio(record.norm_sum, record.steps)},
           {"learning_rate", now[kLr]},
           {"updates", record.steps},
           {"empty_minibatches", record.empty}};

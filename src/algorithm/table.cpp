@@ -42,7 +42,8 @@ void OnPolicySettings::describe(Fields& field) {
           "generalized advantage estimation; 1: the whole rollout's return");
     field("n_step", n_step, {0, 1e6}, "returns over n steps instead of gae_lambda; 0: off");
   }
-  field("clip_grad_norm", clip_grad_norm, "limit the norm of the gradient");
+  field("clip_grad_norm", clip_grad_norm,
+        "limit the norm of the gradient, of policy and value together, with separate_value too");
   field("max_grad_norm", max_grad_norm, above(0, 1e9), "that limit");
   field("normalize_advantage", normalize_advantage,
         "advantages of a rollout to mean 0, standard deviation 1");

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <numeric>
 
 #include "src/autoscale/cache.h"
 #include "src/autoscale/learning.h"
@@ -269,8 +270,17 @@ SearchOptions search_options(const Config& config, const Environment& environmen
   }
   options.min_rollout =
       min_rollout_of(config, environment.spec().time_limit, num_workers, options.limits.max_batch);
-  for (const PolicySettings& policy : config.policies)
-    options.limits.min_batch = std::max(options.limits.min_batch, policy.algorithm->min_batch());
+  for (const PolicySettings& policy : config.policies) {
+    const std::int64_t minibatches = policy.algorithm->minibatches(), length = policy.model.sequence_length;
+    if (policy.model.state_size() > 0 && length == 0) {  // a sequence is a replica's whole rollout
+      options.min_envs = std::max(options.min_envs, minibatches);
+    } else if (policy.model.state_size() > 0) {
+      options.rollout_unit = std::lcm(options.rollout_unit, length);
+      options.limits.min_batch = std::max(options.limits.min_batch, minibatches * length);
+    } else {
+      options.limits.min_batch = std::max(options.limits.min_batch, minibatches);
+    }
+  }
   options.sizes = sizes_of(config, environment);
   return options;
 }

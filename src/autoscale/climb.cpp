@@ -136,14 +136,18 @@ class Climber {
 }  // namespace
 
 std::int64_t min_steps(const SearchOptions& options) {
-  if (options.min_rollout > 0) return options.min_rollout;
-  return options.objective == Objective::kSpeed ? options.start.rollout_steps : 1;
+  const std::int64_t least = options.min_rollout > 0                  ? options.min_rollout
+                             : options.objective == Objective::kSpeed ? options.start.rollout_steps
+                                                                      : 1;
+  return round_up(least, options.rollout_unit);
 }
 
 Axis replicas_axis(const SearchOptions& options, std::int64_t rollout_steps) {
   const Limits& limits = options.limits;
   const std::int64_t step = options.num_workers, most = limits.max_batch / rollout_steps;
-  return {round_up((limits.min_batch + rollout_steps - 1) / rollout_steps, step),
+  const std::int64_t least =
+      std::max((limits.min_batch + rollout_steps - 1) / rollout_steps, options.min_envs);
+  return {round_up(least, step),
           std::min(limits.max_envs, most) / step * step,
           step,
           &Probe::num_envs,
@@ -153,9 +157,10 @@ Axis replicas_axis(const SearchOptions& options, std::int64_t rollout_steps) {
 
 Axis rollout_axis(const SearchOptions& options, std::int64_t replicas) {
   const Limits& limits = options.limits;
-  return {std::max(min_steps(options), (limits.min_batch + replicas - 1) / replicas),
-          limits.max_batch / replicas,
-          1,
+  const std::int64_t step = options.rollout_unit;
+  return {std::max(min_steps(options), round_up((limits.min_batch + replicas - 1) / replicas, step)),
+          limits.max_batch / replicas / step * step,
+          step,
           &Probe::rollout_steps,
           {replicas, 0},
           options.max_batch_from};

@@ -14,6 +14,7 @@
 #include "src/nets/network.h"
 #include "src/report/format.h"
 #include "src/report/plain_error.h"
+#include "src/rollout/minibatches.h"
 #include "wd/error.h"
 #include "wd/trajectory.h"
 
@@ -80,15 +81,19 @@ MemoryNeeded memory_needed(const Config& config, const Environment& environment,
   const auto layouts = policy_layouts(environment.spec(), policy_names(config), config.policy_of_role,
                                       trainer.storage(), state_sizes(config));
   for (std::size_t p = 0; p < layouts.size(); ++p) {
-    const AlgorithmSettings& algorithm = *config.policies[p].algorithm;
+    const ModelSettings& model = config.policies[p].model;
+    const std::int64_t together = model.steps_together(trainer.rollout_steps());
+    const int minibatches = config.policies[p].algorithm->minibatches();
+    const double units = std::ceil(steps / static_cast<double>(together) * replicas / minibatches);
     for (const BufferField& field : buffer_fields()) {
-      const double bytes = field_bytes(field, layouts[p]) * replicas;
+      const double bytes = field_bytes(field, layouts[p]);
       if (field.tensor == &PolicyBuffers::observation && !(is_shared(field, layouts[p]) && p > 0))
-        needed.observations += bytes * (steps + 1.0);
-      if (field.row != nullptr && algorithm.copies_minibatches())
-        needed.minibatches += bytes * steps / static_cast<double>(algorithm.min_batch());
+        needed.observations += bytes * replicas * (steps + 1.0);
+      if (field.row != nullptr && Minibatches::gathers(minibatches, model.state_size() > 0))
+        needed.minibatches +=
+            bytes * units * static_cast<double>(together) * Minibatches::copied_part(field, together);
     }
-    const ActorCritic nets = make_networks(layouts[p], config.policies[p].model, {}, kFp32);
+    const ActorCritic nets = make_networks(layouts[p], model, {}, kFp32);
     for (const Network* const net : {nets.actor.get(), nets.critic.get()})
       if (net != nullptr) needed.networks += kCopies * static_cast<double>(net->num_parameters());
   }

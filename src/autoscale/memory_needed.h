@@ -13,14 +13,14 @@ namespace wd::scaling {
 // [bytes] of the trajectory's buffers and of the replicas. `replicas` may be one worker's share.
 double rollout_bytes(const Config& config, const Environment& environment, double steps, double replicas);
 
-// [bytes] that one worker needs at least. Contains only amounts that are known exactly, no estimates, except
-// that a minibatch may be one step larger.
+// [bytes] that one worker needs at least. Contains only amounts that are known exactly, no estimates.
 struct MemoryNeeded {
   double observations = 0.0;   // of all policies, T + 1 rows
   double other_buffers = 0.0;  // actions, rewards, values, ... of all policies
   double replicas = 0.0;       // states
   double networks = 0.0;       // weights, gradients and Adam moments
-  double minibatches = 0.0;    // copies of the rows of one minibatch, of policies that use several
+  double minibatches =
+      0.0;  // copies of the rows of one minibatch, of policies that use several or learn from sequences
 
   double total() const { return observations + other_buffers + replicas + networks + minibatches; }
 };

@@ -96,6 +96,19 @@ std::string svg(const Report& report) {
   return plot::svg(chart);
 }
 
+std::string search_cost(const SearchResult& result, std::int64_t total_steps) {
+  constexpr double kFarLonger = 3.0;
+  double searched = 0.0;
+  for (const Trial& one : result.trials) searched += one.outcome.seconds;
+  const double training = static_cast<double>(total_steps) / result.env_steps_per_s;
+  if (searched < kFarLonger * training) return {};
+  return concat(
+      "the search took ", run::format_duration(searched), ", and the training itself will take at most ",
+      run::format_duration(training),
+      ": for trainings this short, leave out --auto_scale and give the --set options above, or those "
+      "of the configuration");
+}
+
 std::string set_flags(const Probe& probe) {
   return concat("--set trainer.num_envs=", probe.num_envs, " --set trainer.train_batch_size=", probe.batch());
 }

@@ -50,4 +50,7 @@ std::string svg(const Report& report);
 // Example: "--set trainer.num_envs=4096 --set trainer.train_batch_size=131072".
 std::string set_flags(const Probe& probe);
 
+// Says how long the search took if that is far longer than total_steps with the chosen setting; else empty.
+std::string search_cost(const SearchResult& result, std::int64_t total_steps);
+
 }  // namespace wd::scaling

@@ -2,6 +2,7 @@
 #include "src/bench/work.h"
 
 #include "src/nets/network.h"
+#include "src/rollout/minibatches.h"
 
 namespace wd::bench {
 namespace {
@@ -21,6 +22,20 @@ double row_bytes(const Trajectory& trajectory, const PolicyBuffers& buffers, uns
                            &buffers != &trajectory.policies().front();
     if ((field.phases & phases) != 0 && !elsewhere) sum += row_bytes(buffers.*field.tensor);
   }
+  return sum;
+}
+
+// Bytes of one step of one replica that an epoch reads or writes. A copy is written and read again.
+double loss_bytes(const Trajectory& trajectory, const PolicyBuffers& buffers,
+                  const PolicySettings& settings) {
+  const bool copied =
+      Minibatches::gathers(settings.algorithm->minibatches(), settings.model.state_size() > 0);
+  if (!copied) return row_bytes(trajectory, buffers, BufferField::kLoss);
+  const std::int64_t together = settings.model.steps_together(trajectory.steps());
+  double sum = 0.0;
+  for (const BufferField& field : buffer_fields())
+    if ((field.phases & BufferField::kLoss) != 0)
+      sum += 3.0 * Minibatches::copied_part(field, together) * row_bytes(buffers.*field.tensor);
   return sum;
 }
 
@@ -82,9 +97,7 @@ Work update_work(const Trajectory& trajectory, const Config& config) {
     work.bytes += flag_bytes(trajectory) + row_bytes(trajectory, b, BufferField::kReturns);
     if (!settings.to_train) continue;
     const double epochs = settings.algorithm->epochs();
-    // A copy is written and read again.
-    const double touched = settings.algorithm->copies_minibatches() ? 3.0 : 1.0;
-    work.bytes += epochs * touched * row_bytes(trajectory, b, BufferField::kLoss);
+    work.bytes += epochs * loss_bytes(trajectory, b, settings);
     const ActorCritic nets = networks(b, settings);
     work.bytes += activation_bytes(b, settings, nets);
     for (const Network* const net : {nets.actor.get(), nets.critic.get()}) {

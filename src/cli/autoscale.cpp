@@ -81,6 +81,8 @@ void AutoscaleArguments::choose(LaunchArguments& launch, ConfigSources& sources,
     done = autoscale(setup.config, *setup.environment, options);
     if (!quiet) print(chosen_text(done, setup.config) + scaling::set_flags(done.result.chosen) + '\n');
     for (const std::string& note : done.notes) logging::warn(note);
+    const std::string cost = scaling::search_cost(done.result, setup.config.trainer.total_steps);
+    if (!quiet && !done.cached && !cost.empty()) logging::info(cost);
     ::setenv(kReportVariable, done.json.c_str(), 1);  // for workers, if any
   }
   sources.overrides.insert(sources.overrides.end(), done.settings.begin(), done.settings.end());

@@ -134,12 +134,14 @@ void check_squashed(Checks& check, const PolicySettings& policy) {
   }
 }
 
-void check_sequences(Checks& check, const PolicySettings& policy) {
+// Returns whether a rollout consists of whole sequences.
+bool check_sequences(Checks& check, const PolicySettings& policy) {
   const std::int64_t steps = check.config.trainer.rollout_steps(), length = policy.model.sequence_length;
-  if (policy.model.state_size() == 0 || length == 0 || steps % length == 0) return;
+  if (policy.model.state_size() == 0 || length == 0 || steps % length == 0) return true;
   check.fail("policy." + policy.name + ".model.sequence_length", to_string(length),
              "must divide the " + to_string(steps) +
                  " steps of a rollout, trainer.train_batch_size / trainer.num_envs");
+  return false;
 }
 
 void check_module(Checks& check, const PolicySettings& policy) {
@@ -159,8 +161,8 @@ void check_evaluation(Checks& check) {
 
 void check_policies(Checks& check) {
   const TrainerSettings& trainer = check.config.trainer;
-  const TrainingShape shape{trainer.num_envs, trainer.rollout_steps(), check.spec.time_limit,
-                            trainer.straggler_preempt > 0.0};
+  TrainingShape shape{trainer.num_envs, trainer.rollout_steps(), check.spec.time_limit,
+                      trainer.straggler_preempt > 0.0};
   bool trains = false;
   for (const PolicySettings& policy : check.config.policies) {
     const std::string path = "policy." + policy.name;
@@ -171,7 +173,8 @@ void check_policies(Checks& check) {
           "metrics are called " + policy.name + "/... already: choose another name, with roles: [...]");
     }
     if (policy.model.distribution == kSquashedGaussianActions) check_squashed(check, policy);
-    check_sequences(check, policy);
+    const bool whole = check_sequences(check, policy);
+    shape.steps_together = whole ? policy.model.steps_together(shape.rollout_steps) : 1;
     check_module(check, policy);
     if (!policy.to_train) continue;
     policy.algorithm->check(shape,

@@ -33,7 +33,8 @@ class StrictDevice {
   std::unique_ptr<Impl> impl_;
 };
 
-// Suspends counting in its scope, for communication between ranks and for reads of metrics.
+// Suspends counting in its scope, for communication between ranks, for reads of metrics, and for modules,
+// whose autograd allocates.
 class NotStrict {
  public:
   NotStrict();

@@ -26,6 +26,7 @@ struct Gru : Module {
     const at::Tensor next = cell(at::tanh(input(observation)), state);
     return {head(next), next};
   }
+  OutputLayer output_layer() override { return {head->weight, head->bias}; }
 
   torch::nn::Linear input;
   torch::nn::GRUCell cell;

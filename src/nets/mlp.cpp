@@ -18,15 +18,6 @@ std::int64_t aligned(std::int64_t n, std::int64_t unit) { return (n + unit - 1) 
 // Number of entries in 16 bytes: every view starts at a multiple of it.
 std::int64_t alignment(Precision precision) { return precision == kBf16 ? 8 : 4; }
 
-// Rows (or columns, if there are more rows than columns) are orthonormal, times gain (Saxe et al. 2014).
-at::Tensor orthogonal(std::int64_t out, std::int64_t in, double gain, const at::Generator& generator) {
-  const at::Tensor normal =
-      at::randn({std::max(out, in), std::min(out, in)}, generator, at::TensorOptions().dtype(at::kFloat));
-  const auto [q, r] = at::linalg_qr(normal);
-  const at::Tensor unique = q * r.diagonal().sign();  // the sign makes the decomposition unique
-  return (out < in ? unique.t() : unique) * gain;
-}
-
 // Floating-point operations per row: 2 * inputs * outputs, summed over layers from `first` on.
 double products(const std::vector<std::int64_t>& widths, std::size_t first) {
   double flop = 0.0;
@@ -92,23 +83,9 @@ void Mlp::parameters_changed() {
 void Mlp::initialize(const at::Tensor& flat, InitMethod method, double gain, std::uint64_t seed) const {
   const at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(seed);
   const double hidden_gain = shape_.activation == kRelu ? std::sqrt(2.0) : 5.0 / 3.0;
-  std::vector<Layer> layers = shape_.bind(flat);
-  for (std::size_t l = 0; l < layers.size(); ++l) {
-    const std::int64_t out = layers[l].weight.size(0), in = layers[l].weight.size(1);
-    const auto uniform = [&](at::IntArrayRef sizes, double bound) {
-      return (at::rand(sizes, generator, at::TensorOptions().dtype(at::kFloat)) * 2 - 1) * bound;
-    };
-    layers[l].bias.zero_();
-    if (method == kOrthogonal) {
-      layers[l].weight.copy_(orthogonal(out, in, l + 1 == layers.size() ? gain : hidden_gain, generator));
-    } else if (method == kXavier) {
-      layers[l].weight.copy_(uniform({out, in}, std::sqrt(6.0 / static_cast<double>(in + out))));
-    } else {
-      const double bound = 1.0 / std::sqrt(static_cast<double>(in));
-      layers[l].weight.copy_(uniform({out, in}, bound));
-      layers[l].bias.copy_(uniform({out}, bound));
-    }
-  }
+  const std::vector<Layer> layers = shape_.bind(flat);
+  for (std::size_t l = 0; l < layers.size(); ++l)
+    initialize_layer(layers[l], method, l + 1 == layers.size() ? gain : hidden_gain, generator);
 }
 
 void Mlp::scale_output(const at::Tensor& flat, int output, double factor) const {

@@ -5,6 +5,9 @@
 #include <torch/autograd.h>
 #include <torch/utils.h>
 
+#include <algorithm>
+
+#include "src/device/strict.h"
 #include "src/device/tensor_device.h"
 #include "wd/error.h"
 
@@ -64,13 +67,39 @@ ModuleNetwork::ModuleNetwork(const NetworkSettings& settings, const PolicyLayout
     throw UsageError(concat("model.type = ", settings.name(),
                             ": reads rows of observations, and no table: set "
                             "trainer.observations to rows"));
+  // LibTorch exchanges the memory of a parameter (set_data) only between the devices that it knows.
+  if (gpu_type() == at::kPrivateUse1 && device.is_cuda())
+    throw UsageError(
+        concat("model.type = ", settings.name(),
+               ": LibTorch cannot place a module on the emulated GPU: set trainer.device to cpu, "
+               "or the type to fully_connected"));
   module_ = settings.make(shape);
-  module_->to(torch_device(device));
   for (const auto& named : module_->named_parameters()) {
     names_.push_back(named.key());
     parameters_.push_back(named.value());
   }
   check();
+  find_output_layer();
+  module_->to(torch_device(device));
+  for (std::size_t k = 0; k < parameters_.size(); ++k)
+    parameters_[k] = *module_->named_parameters().find(names_[k]);
+}
+
+void ModuleNetwork::find_output_layer() {
+  const Module::OutputLayer layer = module_->output_layer();
+  if (!layer.weight.defined()) return;
+  const auto index = [&](const at::Tensor& tensor) {
+    const auto found =
+        std::ranges::find_if(parameters_, [&](const at::Tensor& p) { return p.is_same(tensor); });
+    return static_cast<std::size_t>(found - parameters_.begin());
+  };
+  output_layer_ = {index(layer.weight), index(layer.bias)};
+  if (std::max(output_layer_->first, output_layer_->second) == parameters_.size() ||
+      layer.weight.dim() != 2 || layer.weight.size(0) != shape_.outputs ||
+      layer.bias.sizes() != at::IntArrayRef{shape_.outputs})
+    throw UsageError(concat("model.type = ", settings_->name(),
+                            ": output_layer() must be two parameters of the module, a weight [",
+                            shape_.outputs, ", n] and a bias [", shape_.outputs, "]"));
 }
 
 void ModuleNetwork::check() const {
@@ -114,13 +143,26 @@ std::vector<at::Tensor> ModuleNetwork::views(const at::Tensor& flat) const {
   return all;
 }
 
-void ModuleNetwork::initialize(const at::Tensor& flat, InitMethod, double, std::uint64_t seed) const {
+Layer ModuleNetwork::output_layer(const at::Tensor& flat) const {
+  if (!output_layer_) return {};
+  const std::vector<at::Tensor> all = views(flat);
+  return {all[output_layer_->first], all[output_layer_->second]};
+}
+
+void ModuleNetwork::initialize(const at::Tensor& flat, InitMethod method, double gain,
+                               std::uint64_t seed) const {
   const WithAutograd guard(false);
   at::manual_seed(seed);
   const std::shared_ptr<Module> fresh = settings_->make(shape_);
   const std::vector<at::Tensor> into = views(flat);
   std::size_t k = 0;
   for (const auto& named : fresh->named_parameters()) into[k++].copy_(named.value());
+  if (output_layer_)
+    initialize_layer(output_layer(flat), method, gain, at::make_generator<at::CPUGeneratorImpl>(seed));
+}
+
+void ModuleNetwork::scale_output(const at::Tensor& flat, int output, double factor) const {
+  if (output_layer_) output_layer(flat).weight[output].mul_(factor);
 }
 
 void ModuleNetwork::bind(const at::Tensor& parameters, const at::Tensor&) {
@@ -167,6 +209,7 @@ at::Tensor ModuleNetwork::unroll(const at::Tensor& rows, const NetworkInput& inp
 void ModuleNetwork::forward(const NetworkInput& input, Workspace& workspace) const {
   auto& memory = static_cast<Memory&>(workspace);
   const WithAutograd guard(memory.records);
+  const NotStrict of_the_module;
   const at::Tensor& seen = input.observation;
   const at::Tensor rows = seen.scalar_type() == at::kFloat ? seen : seen.to(at::kFloat);
   const at::Tensor result = state_size() == 0 ? module_->forward(rows) : unroll(rows, input);
@@ -178,6 +221,7 @@ void ModuleNetwork::backward(const NetworkInput&, const at::Tensor& output_grad,
                              Gradient& gradient) const {
   auto& memory = static_cast<Memory&>(workspace);
   const WithAutograd guard(true);
+  const NotStrict of_autograd;
   const at::Tensor result = std::exchange(memory.result, {});
   const auto gradients = torch::autograd::grad({result}, parameters_, {output_grad.clone()}, std::nullopt,
                                                false, /*allow_unused=*/true);

@@ -1,6 +1,9 @@
 // module_network.h: any LibTorch module as a network, with autograd's backward pass.
 #pragma once
 
+#include <optional>
+#include <utility>
+
 #include "src/nets/network.h"
 #include "wd/module.h"
 
@@ -16,8 +19,9 @@ class ModuleNetwork final : public Network {
   int outputs() const override { return shape_.outputs; }
   int state_size() const override { return settings_->state_size(); }
   std::int64_t num_parameters() const override;
-  // The module's own constructor draws the parameters; `method` and `gain` are ignored.
+  // The module's own constructor draws the parameters; `method` and `gain` are for Module::output_layer().
   void initialize(const at::Tensor& flat, InitMethod method, double gain, std::uint64_t seed) const override;
+  void scale_output(const at::Tensor& flat, int output, double factor) const override;
   void bind(const at::Tensor& parameters, const at::Tensor& shadow) override;
   std::vector<NamedTensor> hidden_parameters() const override;
   std::unique_ptr<Workspace> make_workspace(std::int64_t rows, bool with_gradients) const override;
@@ -34,6 +38,9 @@ class ModuleNetwork final : public Network {
   struct Memory;
   struct Sums;
   void check() const;
+  void find_output_layer();
+  // The output layer in flat memory; undefined if the module names none.
+  Layer output_layer(const at::Tensor& flat) const;
   // The output for these rows, computed step by step from the state of the input.
   at::Tensor unroll(const at::Tensor& rows, const NetworkInput& input) const;
   // Views of the parameters in flat memory, each at a multiple of 16 bytes.
@@ -46,6 +53,7 @@ class ModuleNetwork final : public Network {
   std::shared_ptr<Module> module_;
   std::vector<std::string> names_;
   std::vector<at::Tensor> parameters_;
+  std::optional<std::pair<std::size_t, std::size_t>> output_layer_;  // indices of its weight and bias
 };
 
 }  // namespace wd

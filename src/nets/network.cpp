@@ -1,6 +1,10 @@
 // network.cpp: creates the networks that a configuration asks for.
 #include "src/nets/network.h"
 
+#include <ATen/ATen.h>
+
+#include <cmath>
+
 #include "src/nets/mlp.h"
 #include "src/nets/module_network.h"
 
@@ -23,7 +27,33 @@ std::unique_ptr<Network> make(const PolicyLayout& layout, const ModelSettings& m
                                          ModuleShape{layout.observation_size, outputs}, device);
 }
 
+// Rows (or columns, if there are more rows than columns) are orthonormal, times gain (Saxe et al. 2014).
+at::Tensor orthogonal(std::int64_t out, std::int64_t in, double gain, const at::Generator& generator) {
+  const at::Tensor normal =
+      at::randn({std::max(out, in), std::min(out, in)}, generator, at::TensorOptions().dtype(at::kFloat));
+  const auto [q, r] = at::linalg_qr(normal);
+  const at::Tensor unique = q * r.diagonal().sign();  // the sign makes the decomposition unique
+  return (out < in ? unique.t() : unique) * gain;
+}
+
 }  // namespace
+
+void initialize_layer(const Layer& layer, InitMethod method, double gain, const at::Generator& generator) {
+  const std::int64_t out = layer.weight.size(0), in = layer.weight.size(1);
+  const auto uniform = [&](at::IntArrayRef sizes, double bound) {
+    return (at::rand(sizes, generator, at::TensorOptions().dtype(at::kFloat)) * 2 - 1) * bound;
+  };
+  layer.bias.zero_();
+  if (method == kOrthogonal) {
+    layer.weight.copy_(orthogonal(out, in, gain, generator));
+  } else if (method == kXavier) {
+    layer.weight.copy_(uniform({out, in}, std::sqrt(6.0 / static_cast<double>(in + out))));
+  } else {
+    const double bound = 1.0 / std::sqrt(static_cast<double>(in));
+    layer.weight.copy_(uniform({out, in}, bound));
+    layer.bias.copy_(uniform({out}, bound));
+  }
+}
 
 void Network::scale_output(const at::Tensor&, int, double) const {}
 void Network::finish_gradient(const at::Tensor&, const at::Tensor&) const {}

@@ -2,6 +2,7 @@
 // compute its outputs.
 #pragma once
 
+#include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
@@ -18,6 +19,8 @@ namespace wd {
 struct Layer {
   at::Tensor weight, bias;
 };
+// Draws the first weights of a layer on the CPU. `gain` multiplies orthogonal weights.
+void initialize_layer(const Layer& layer, InitMethod method, double gain, const at::Generator& generator);
 
 // The input of a network for some rows.
 struct NetworkInput {
@@ -25,7 +28,7 @@ struct NetworkInput {
   // For a network that carries a state. The rows are c sequences, with all rows of a step before those of the
   // next step.
   at::Tensor state;      // [c, state_size] before the first step
-  at::Tensor restarted;  // [n] uint8: the state is 0 before this row
+  at::Tensor restarted;  // [n] uint8: the state is 0 before this row, with which the agent begins
   // Output, [c, state_size]: the state after the last step; undefined: not wanted.
   at::Tensor next_state = {};
 };

@@ -38,6 +38,19 @@ Activations make_activations(const Network& actor, const Network* critic, std::i
           critic != nullptr ? critic->make_workspace(rows, with_gradients) : nullptr};
 }
 
+// Buffers and policy are made one after the other, each with its own arguments, which must fit.
+void check_buffers(const PolicyBuffers& buffers, const ModelSettings& model, Precision precision) {
+  constexpr const char* kRemedy = "; make both from the same settings: Trajectory(spec, config, ...)";
+  const at::ScalarType stored = precision == kBf16 && !buffers.as_table() ? at::kBFloat16 : at::kFloat;
+  if (buffers.observation.scalar_type() != stored)
+    throw UsageError(concat("policy '", buffers.name, "' would compute from ", stored,
+                            ", but the trajectory stores observations as ", buffers.observation.scalar_type(),
+                            kRemedy));
+  if (buffers.state_size != model.state_size())
+    throw UsageError(concat("policy '", buffers.name, "' has a network with a state of ", model.state_size(),
+                            " numbers, but the trajectory has room for ", buffers.state_size, kRemedy));
+}
+
 }  // namespace
 
 void Policy::Impl::make_lane(Lane& lane, std::int64_t rows, bool with_gradients, bool first) const {
@@ -112,7 +125,8 @@ NetworkInput Policy::Impl::step_input(const PolicyBuffers& buffers, int t, std::
 NetworkInput Policy::Impl::batch_input(const Batch& batch, std::int64_t begin, std::int64_t end) const {
   NetworkInput input{observed(batch.observation, begin, end), {}, {}};
   if (batch.sequences.length == 0) return input;
-  input.state = batch.state.narrow(0, begin, (end - begin) / batch.sequences.length);
+  const std::int64_t length = batch.sequences.length;
+  input.state = batch.state.narrow(0, begin / length, (end - begin) / length);
   input.restarted = batch.restarted.slice(0, begin, end);
   return input;
 }
@@ -169,9 +183,7 @@ Policy::Policy(const PolicyBuffers& buffers, const ModelSettings& model, int ind
   Impl& self = *impl_;
   if (precision == kTf32 && !device.is_cuda())
     throw UsageError("trainer.precision = tf32: needs a GPU; a CPU computes in fp32 or bf16");
-  const at::ScalarType stored = precision == kBf16 && !buffers.as_table() ? at::kBFloat16 : at::kFloat;
-  WD_CHECK(buffers.observation.scalar_type() == stored, "policy '", buffers.name, "' would compute from ",
-           stored, ", but observations are stored as ", buffers.observation.scalar_type());
+  check_buffers(buffers, model, precision);
   num_threads();  // sets up the pool, and restricts torch to one thread in each of ours
   self.name = buffers.name;
   self.device = device;
@@ -185,6 +197,11 @@ Policy::Policy(const PolicyBuffers& buffers, const ModelSettings& model, int ind
   self.bind(self.first_parameters(model, seed * 1000003 + static_cast<std::uint64_t>(index)), precision);
   refresh_shadow();
 }
+
+Policy::Policy(const PolicyBuffers& buffers, const Config& config, int index, Device device)
+    : Policy(buffers, config.policies.at(static_cast<std::size_t>(index)).model, index,
+             static_cast<std::uint64_t>(config.trainer.seed), config.trainer.chunk_rows, device,
+             config.trainer.precision) {}
 
 Policy::~Policy() = default;
 Policy::Policy(Policy&&) noexcept = default;

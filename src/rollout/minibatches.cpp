@@ -36,17 +36,20 @@ Minibatches::Minibatches(const PolicyBuffers& buffers, int steps, int num_envs, 
   deal_.num_envs = num_envs;
   deal_.count = count;
   deal_.first_replica = std::int64_t{rank} * num_envs;
-  if (count == 1 && sequences.length == 0) return;  // nothing is gathered
+  if (!gathers(count, sequences.length > 0)) return;
   const std::int64_t most = deal_.capacity = (units_ + count - 1) / count;
   order_ = at::zeros({count, most}, buffers.observation.options().dtype(at::kLong));
   deal_.order = order_.mutable_data_ptr<std::int64_t>();
-  if (sequences.length > 0) steps_ = at::zeros({most * length_}, order_.options());
+  if (sequences.length > 0) {
+    steps_ = at::zeros({most * length_}, order_.options());
+    first_ = at::zeros({most}, order_.options());
+  }
   for (const BufferField& field : buffer_fields()) {
     const at::Tensor& tensor = buffers.*field.tensor;
     if (field.row == nullptr || !tensor.defined()) continue;
     std::vector<std::int64_t> shape = tensor.sizes().vec();
     shape.erase(shape.begin());
-    shape[0] = most * length_;
+    shape[0] = field.of_sequence ? most : most * length_;
     gathered_.*field.row = at::empty(shape, tensor.options());
   }
 }
@@ -68,15 +71,19 @@ std::int64_t Minibatches::size_of(int m) const {
 
 Batch Minibatches::gather(int m) {
   if (!gathers()) return whole_batch(buffers_, static_cast<int>(buffers_.mask.size(0)));
-  const std::int64_t n = size_of(m) * length_;
-  GatherArgs args;
-  args.rows = n;
-  args.index = deal_.order + m * deal_.capacity;
+  const std::int64_t units = size_of(m);
+  const Queue queue = current_queue(device_holding(order_));
+  GatherArgs rows, sequences;
+  rows.rows = units * length_;
+  sequences.rows = units;
+  rows.index = deal_.order + m * deal_.capacity;
   if (sequences_.length > 0) {
     auto* const steps = steps_.mutable_data_ptr<std::int64_t>();
-    sequence_steps(current_queue(device_holding(order_)),
-                   {n, sequences_.length, sequences_.per_block, deal_.num_envs, args.index, steps});
-    args.index = steps;
+    auto* const first = first_.mutable_data_ptr<std::int64_t>();
+    sequence_steps(queue, {rows.rows, sequences_.length, sequences_.per_block, deal_.num_envs, rows.index,
+                           steps, first});
+    rows.index = steps;
+    sequences.index = first;
   }
   Batch batch;
   batch.sequences = sequences_;
@@ -84,11 +91,13 @@ Batch Minibatches::gather(int m) {
     if (field.row == nullptr || !(gathered_.*field.row).defined()) continue;
     const at::Tensor& from = buffers_.*field.tensor;
     const at::Tensor& into = gathered_.*field.row;
+    GatherArgs& args = field.of_sequence ? sequences : rows;
     args.add(from.const_data_ptr(), into.mutable_data_ptr(), into.stride(0) * into.element_size());
-    batch.*field.row = into.narrow(0, 0, n).flatten(0, 1);
+    batch.*field.row = into.narrow(0, 0, args.rows).flatten(0, 1);
   }
   batch.observation = batch.observation.narrow(1, 0, buffers_.row_size());
-  wd::gather(current_queue(device_holding(order_)), args);
+  wd::gather(queue, rows);
+  if (sequences.num_arrays > 0) wd::gather(queue, sequences);
   return batch;
 }
 

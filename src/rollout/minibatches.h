@@ -28,6 +28,13 @@ class Minibatches {
   Batch gather(int m);
   int count() const { return deal_.count; }
 
+  // Whether rows are copied: not if one minibatch has all of them in any order.
+  static bool gathers(int count, bool sequences) { return count > 1 || sequences; }
+  // Rows that are copied of a field for each row of others: a sequence has one state.
+  static double copied_part(const BufferField& field, std::int64_t steps_together) {
+    return field.of_sequence ? 1.0 / static_cast<double>(steps_together) : 1.0;
+  }
+
  private:
   std::int64_t size_of(int m) const;  // [units] in this rank's part
   bool gathers() const { return order_.defined(); }
@@ -36,10 +43,12 @@ class Minibatches {
   Sequences sequences_;
   std::int64_t length_;  // steps per unit
   DealArgs deal_;
-  std::int64_t units_;    // T * E / length
-  at::Tensor order_;      // [M, ceil(units / M)] int64 on the policy's device: units of each minibatch
-  at::Tensor steps_;      // [length * ceil(units / M)] int64, with sequences: t E + e of each gathered row
-  Transitions gathered_;  // [steps of the largest minibatch, A, ...]
+  std::int64_t units_;  // T * E / length
+  at::Tensor order_;    // [M, ceil(units / M)] int64 on the policy's device: units of each minibatch
+  // With sequences, int64: t E + e of each gathered row, and of the first one of each sequence.
+  at::Tensor steps_;      // [length * ceil(units / M)]
+  at::Tensor first_;      // [ceil(units / M)]
+  Transitions gathered_;  // [steps of the largest minibatch, or its sequences, A, ...]
 };
 
 }  // namespace wd

@@ -5,7 +5,10 @@
 
 #include <algorithm>
 
+#include "kernels/gather.h"
+#include "src/config/role_names.h"
 #include "src/device/tensor_device.h"
+#include "wd/config.h"
 #include "wd/error.h"
 
 namespace wd {
@@ -51,24 +54,29 @@ using P = PolicyBuffers;
 using B = Transitions;
 
 constexpr BufferField kFields[] = {
-    // name, tensor, in a batch, form, T + 1 rows, carried over, phases
-    {"observation", &P::observation, &B::observation, observation_form, true, true,
+    // name, tensor, in a batch, form, T + 1 rows, carried over, per sequence, phases
+    {"observation", &P::observation, &B::observation, observation_form, true, true, false,
      kEnvironment | kInference | kLoss},
-    {"active", &P::active, nullptr, flag_form, true, true, kEnvironment | kReturns},
-    {"action_mask", &P::action_mask, &B::action_mask, mask_form, true, true,
+    {"active", &P::active, nullptr, flag_form, true, true, false, kEnvironment | kReturns},
+    {"action_mask", &P::action_mask, &B::action_mask, mask_form, true, true, false,
      kEnvironment | kInference | kLoss},
-    {"state", &P::state, &B::state, state_form, true, true, kInference | kLoss},
-    {"restarted", &P::restarted, &B::restarted, restarted_form, true, true,
+    {"state", &P::state, &B::state, state_form, true, true, true, kInference | kLoss},
+    {"restarted", &P::restarted, &B::restarted, restarted_form, true, true, false,
      kEnvironment | kInference | kLoss},
-    {"value", &P::value, &B::value, number_form, true, false, kInference | kReturns | kLoss},
-    {"action", &P::action, &B::action, action_form, false, false, kEnvironment | kInference | kLoss},
-    {"log_prob", &P::log_prob, &B::log_prob, number_form, false, false, kInference | kLoss},
-    {"reward", &P::reward, nullptr, number_form, false, false, kEnvironment | kReturns},
-    {"agent_terminated", &P::agent_terminated, nullptr, flag_form, false, false, kEnvironment | kReturns},
-    {"advantage", &P::advantage, &B::advantage, number_form, false, false, kReturns | kLoss},
-    {"target", &P::target, &B::target, number_form, false, false, kReturns | kLoss},
-    {"mask", &P::mask, &B::mask, flag_form, false, false, kReturns | kLoss},
+    {"value", &P::value, &B::value, number_form, true, false, false, kInference | kReturns | kLoss},
+    {"action", &P::action, &B::action, action_form, false, false, false, kEnvironment | kInference | kLoss},
+    {"log_prob", &P::log_prob, &B::log_prob, number_form, false, false, false, kInference | kLoss},
+    {"reward", &P::reward, nullptr, number_form, false, false, false, kEnvironment | kReturns},
+    {"agent_terminated", &P::agent_terminated, nullptr, flag_form, false, false, false,
+     kEnvironment | kReturns},
+    {"advantage", &P::advantage, &B::advantage, number_form, false, false, false, kReturns | kLoss},
+    {"target", &P::target, &B::target, number_form, false, false, false, kReturns | kLoss},
+    {"mask", &P::mask, &B::mask, flag_form, false, false, false, kReturns | kLoss},
 };
+
+// Gathering copies them all at once.
+static_assert(std::ranges::count_if(kFields, [](const BufferField& field) { return field.row != nullptr; }) <=
+              kMaxGathered);
 
 at::Tensor bounds_tensor(const ActionSpace& space) {
   at::Tensor bounds = at::empty({space.components(), 2}, at::kFloat);
@@ -95,7 +103,7 @@ T* at_row(const at::Tensor& tensor, std::int64_t row, std::int64_t slot) {
 std::span<const BufferField> buffer_fields() { return kFields; }
 
 bool is_shared(const BufferField& field, const PolicyLayout& policy) {
-  return policy.as_table() && field.tensor == kFields[0].tensor;
+  return policy.as_table() && field.tensor == &PolicyBuffers::observation;
 }
 
 std::vector<PolicyLayout> policy_layouts(const Spec& spec, const std::vector<std::string>& policies,
@@ -174,6 +182,11 @@ Trajectory::Trajectory(const Spec& spec, const std::vector<std::string>& policie
   if (!spec.statistics.empty())
     statistics_ = at::zeros({T, E, static_cast<std::int64_t>(spec.statistics.size())}, floats);
 }
+
+Trajectory::Trajectory(const Spec& spec, const Config& config, int num_envs, Device device)
+    : Trajectory(spec, policy_names(config), config.policy_of_role,
+                 static_cast<int>(config.trainer.rollout_steps()), num_envs, device, config.trainer.storage(),
+                 wd::state_sizes(config)) {}
 
 StepView Trajectory::rows(int t) const {
   WD_CHECK(t >= 0 && t < steps_, "step ", t, " is outside a rollout of ", steps_);

@@ -65,9 +65,7 @@ Trainer::Impl::Impl(const Config& c, const Environment& environment, Device d, P
       group(std::move(g)),
       share(share_of(c, environment, d, group)),
       replicas(environment, share),
-      trajectory(replicas.spec(), policy_names(c), c.policy_of_role,
-                 static_cast<int>(c.trainer.rollout_steps()), share.num_envs, d, c.trainer.storage(),
-                 state_sizes(c)),
+      trajectory(replicas.spec(), c, share.num_envs, d),
       episodes(trajectory, d, group),
       guard(trajectory, d, share.first_replica),
       evidence(replicas, trajectory, guard),
@@ -82,8 +80,7 @@ Trainer::Impl::Impl(const Config& c, const Environment& environment, Device d, P
   for (std::size_t p = 0; p < c.policies.size(); ++p) {
     const int index = static_cast<int>(p);
     const auto seed = static_cast<std::uint64_t>(c.trainer.seed);
-    policies.emplace_back(trajectory.policies()[p], c.policies[p].model, index, seed, c.trainer.chunk_rows, d,
-                          c.trainer.precision);
+    policies.emplace_back(trajectory.policies()[p], c, index, d);
     if (!c.policies[p].model.model_ckpt_filepath.empty())
       load_weights(policies[p], c.policies[p].model.model_ckpt_filepath);
     if (c.policies[p].algorithm->keeps_activations() && c.policies[p].to_train)

@@ -1,6 +1,8 @@
 // report_test.cpp: autoscale.json round-trips; the lines of the table; the flags.
 #include "src/autoscale/report.h"
 
+#include <gmock/gmock.h>
+
 #include <nlohmann/json.hpp>
 
 #include "tests/autoscale/fake_report.h"
@@ -119,6 +121,15 @@ TEST(ReportTest, LinesOfTheTable) {
       table_line({Stage::kRollout, {4096, 64}, {.kind = Kind::kTooSlow, .detail = "a\nb\x1b[2J"}, 0}, 0),
       "rollout         4096        64        262144           -           -           -         -  too slow: "
       "a b?[2J");
+}
+
+TEST(ReportTest, ASearchThatTakesFarLongerThanTheTrainingSaysSo) {
+  SearchResult result{.env_steps_per_s = 70'000.0};
+  for (const double seconds : {20.0, 32.0}) result.trials.push_back({.outcome = {.seconds = seconds}});
+  EXPECT_THAT(search_cost(result, 84'000),
+              testing::StartsWith("the search took 52s, and the training itself will "
+                                  "take at most 1s: "));
+  EXPECT_EQ(search_cost(result, 70'000 * 18), "");
 }
 
 TEST(ReportTest, FlagsToCopy) {

@@ -104,6 +104,13 @@ TEST_F(Refuse, PolicyMessages) {
       {"{shared: {algorithm: A2C, reuse_activations: true, model: {type: gru}}}",
        "a.yaml:2:54: policy.shared.reuse_activations = true: the activations of a module cannot be kept "
        "(model.type): take false"},
+      {"{shared: {algorithm: PPO, num_minibatches: 1000, model: {type: gru}}}",
+       "a.yaml:2:52: policy.shared.num_minibatches = 1000: must be at most 64: minibatches of a network "
+       "with a "
+       "state consist of sequences, and 64 replicas x 128 steps are 64 sequences of 128 steps: lower it, set "
+       "a "
+       "shorter model.sequence_length, or raise trainer.num_envs"},
+      {"{shared: {algorithm: PPO, num_minibatches: 1000, model: {type: gru, sequence_length: 8}}}", ""},
       {"{shared: {to_train: false}}", "policy: no policy learns: one must have to_train: true"},
   };
   for (const auto& [text, expected] : cases) {

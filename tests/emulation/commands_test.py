@@ -40,6 +40,12 @@ def test_two_workers_learn_what_one_learns(tmp_path, graphs):
         assert a == pytest.approx(b, rel=1e-3, abs=1e-4)
 
 
+def test_a_module_is_refused_with_the_reason(tmp_path):
+    done = wdtrain(*SMALL, "--total_steps", 320, "--run_dir", tmp_path / "run", "--set", "policy={shared: {model: {type: gru}}}")
+    assert done.returncode == 2
+    assert "model.type = gru: LibTorch cannot place a module on the emulated GPU: set trainer.device to cpu" in done.stderr
+
+
 def test_evaluations_change_no_bit_of_training(tmp_path):
     plain = evaluated(tmp_path / "plain")
     often = evaluated(tmp_path / "often", "--set", "eval.every=1", "--set", "eval.episodes=10", "--set", "play.every=2")

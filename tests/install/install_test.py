@@ -123,6 +123,9 @@ def test_a_training_loop_on_the_public_api_learns(prefix, tmp_path):
     told = run(project / "build" / "training_loop", "cartpole", "trainer.total_steps=61440", "trainer.device=cpu", cwd=tmp_path)
     returns = [float(line.split()[-1]) for line in told.splitlines()]
     assert len(returns) == 3 and returns[0] < returns[-1] and returns[-1] > 150, told
+    for setting in ("policy.shared.model={type: gru, width: 8}", "trainer.precision=bf16"):
+        told = run(project / "build" / "training_loop", "cartpole", "trainer.total_steps=4096", "trainer.device=cpu", setting, cwd=tmp_path)
+        assert told.startswith("4096 steps, mean return "), told
 
 
 def test_installed_program_runs_without_the_build_folder(prefix, tmp_path):

@@ -12,8 +12,11 @@ namespace {
 std::vector<std::int64_t> steps_of(const std::vector<std::int64_t>& order, int length, int per_block,
                                    int num_envs) {
   std::vector<std::int64_t> steps(order.size() * static_cast<std::size_t>(length), -1);
+  std::vector<std::int64_t> first(order.size(), -1);
   const auto rows = static_cast<std::int64_t>(steps.size());
-  sequence_steps({}, {rows, length, per_block, num_envs, order.data(), steps.data()});
+  sequence_steps({}, {rows, length, per_block, num_envs, order.data(), steps.data(), first.data()});
+  for (std::size_t s = 0; s < order.size(); ++s)
+    EXPECT_EQ(first[s], order[s] / num_envs * length * num_envs + order[s] % num_envs) << s;
   return steps;
 }
 

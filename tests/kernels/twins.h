@@ -341,8 +341,12 @@ std::vector<std::int64_t> run_sequences(Memory memory, const std::vector<std::in
   SequenceArgs args{static_cast<std::int64_t>(order.size()) * length, length, per_block, 50};
   args.order = memory.put(order);
   args.steps = memory.template make<std::int64_t>(static_cast<std::size_t>(args.rows));
+  args.first = memory.template make<std::int64_t>(order.size());
   sequence_steps(memory.queue(), args);
-  return memory.get(args.steps, static_cast<std::size_t>(args.rows));
+  std::vector<std::int64_t> all = memory.get(args.steps, static_cast<std::size_t>(args.rows));
+  const std::vector<std::int64_t> first = memory.get(args.first, order.size());
+  all.insert(all.end(), first.begin(), first.end());
+  return all;
 }
 
 template <typename Memory>

@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "tests/support.h"
 #include "wd/detail/parallel.h"
 #include "wd/trainer.h"
@@ -49,6 +51,47 @@ TEST(Memory, BitsDoNotDependOnThreads) {
     parameters.push_back(trainer.policies()[0].parameters().clone());
   }
   EXPECT_TRUE(at::equal(parameters[0], parameters[1]));
+}
+
+// The values of visitors.cu, whose agents leave and return, are those of torch's own cell, which starts with
+// 0 at an agent's first step of an episode and at its first step after each absence; in the update too, which
+// sees the policy that acted.
+TEST(Memory, OfAnAgentThatReturnsIsEmpty) {
+  const Experiment setup =
+      make_setup("visitors", {"trainer.num_envs=4", "trainer.train_batch_size=96",
+                              "policy={shared: {algorithm: PPO, num_epochs: 1, num_minibatches: 1, lr: 0.0, "
+                              "model: {type: gru, width: 8, sequence_length: 8}}}"});
+  Trainer trainer(setup.config, *setup.environment, {});
+  for (int iteration = 0; iteration < 2; ++iteration) trainer.iterate();
+  std::map<std::string, at::Tensor> weights;
+  for (const NamedTensor& named : trainer.policies()[0].named_parameters())
+    weights[named.name.substr(7)] = named.tensor.to(at::kDouble);  // without "layers."
+  const Trajectory& trajectory = trainer.trajectory();
+  const PolicyBuffers& buffers = trajectory.policies()[0];
+  at::Tensor state = buffers.state[0].to(at::kDouble).flatten(0, 1);
+  int returned = 0;
+  for (int t = 0; t <= 24; ++t) {
+    const at::Tensor now = buffers.active[t].flatten(),
+                     before = t > 0 ? buffers.active[t - 1].flatten() : now.clone();
+    const at::Tensor resets = (t > 0 ? trajectory.reset_step()[t - 1] : at::zeros({4}, at::kByte));
+    const at::Tensor back = now.gt(before), first = resets.unsqueeze(1).expand({4, 3}).flatten().gt(0);
+    returned += back.logical_and(first.logical_not()).sum().item<int>();
+    if (t > 0) state = state.masked_fill(back.logical_or(first).unsqueeze(1), 0.0);
+    const at::Tensor sight = buffers.observation[t].flatten(0, 1).narrow(1, 0, 1).to(at::kDouble);
+    const at::Tensor seen = at::tanh(at::linear(sight, weights.at("input.weight"), weights.at("input.bias")));
+    state = at::gru_cell(seen, t == 0 ? state * buffers.restarted[0].flatten().eq(0).unsqueeze(1) : state,
+                         weights.at("cell.weight_ih"), weights.at("cell.weight_hh"),
+                         weights.at("cell.bias_ih"), weights.at("cell.bias_hh"));
+    const at::Tensor output = at::linear(state, weights.at("head.weight"), weights.at("head.bias"));
+    EXPECT_TRUE(at::allclose(output.select(1, 2), buffers.value[t].flatten().to(at::kDouble), 1e-4, 1e-5))
+        << t;
+  }
+  EXPECT_GT(returned, 20);
+  const MetricsRow row = trainer.take_metrics();
+  for (const auto& [name, value] : row.values()) {
+    if (name != "shared/approx_kl") continue;
+    EXPECT_LT(value, 1e-9);
+  }
 }
 
 // A resumed run continues with the stored states of its agents.

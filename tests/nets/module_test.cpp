@@ -57,6 +57,19 @@ struct TooWide : Module {
 };
 WD_REGISTER_MODULE(TooWide, "too_wide");
 
+struct NamesAnotherLayer : Module {
+  struct Settings {
+    void describe(Fields&) {}
+  };
+  NamesAnotherLayer(const Settings&, const ModuleShape& shape)
+      : hidden(register_module("hidden", torch::nn::Linear(shape.inputs, 7))),
+        head(register_module("head", torch::nn::Linear(7, shape.outputs))) {}
+  at::Tensor forward(const at::Tensor& observation) override { return head(hidden(observation)); }
+  OutputLayer output_layer() override { return {hidden->weight, hidden->bias}; }
+  torch::nn::Linear hidden, head;
+};
+WD_REGISTER_MODULE(NamesAnotherLayer, "names_another_layer");
+
 Spec spec_of(ActionSpace action) {
   Spec spec;
   spec.roles = {{.name = "agent", .count = 3, .observation = {{"o", 5}}, .action = std::move(action)}};
@@ -151,6 +164,22 @@ TEST(Module, DependsOnTheSeedAndHasNamesOfItsOwn) {
                                           "value_layers.head.bias"));
 }
 
+// A policy in buffers that were made for another one: without room for its state, or of another type.
+TEST(Policies, RefuseBuffersThatDoNotFit) {
+  const Experiment setup =
+      make_setup("cartpole", {"trainer.num_envs=4", "trainer.train_batch_size=32", "trainer.precision=bf16",
+                              "policy={shared: {model: {type: gru}}}"});
+  const Spec spec = setup.environment->spec();
+  Trajectory fits(spec, setup.config, 4, {}), other(spec, {"shared"}, {0}, 8, 4, {});
+  EXPECT_NO_THROW(Policy(fits.policies()[0], setup.config, 0, {}));
+  EXPECT_THAT([&] { Policy(other.policies()[0], setup.config, 0, {}); },
+              testing::ThrowsMessage<UsageError>(HasSubstr("would compute from BFloat16")));
+  EXPECT_THAT(
+      [&] { Policy(other.policies()[0], setup.config.policies[0].model, 0, 1, 64, {}); },
+      testing::ThrowsMessage<UsageError>(HasSubstr("a state of 64 numbers, but the trajectory has room "
+                                                   "for 0; make both from the same settings")));
+}
+
 std::string refusal(const char* type) {
   try {
     const Side side(spec_of(ActionSpace::discrete({3})), type, false);
@@ -164,6 +193,9 @@ TEST(Module, IsRefusedWithTheReason) {
   EXPECT_THAT(refusal("with_buffers"), HasSubstr("model.type = with_buffers: the module has buffers"));
   EXPECT_THAT(refusal("too_wide"),
               HasSubstr("forward() of 3 rows of 5 entries gives [3, 5] where float32 [3, 4]"));
+  EXPECT_THAT(
+      refusal("names_another_layer"),
+      HasSubstr("output_layer() must be two parameters of the module, a weight [4, n] and a bias [4]"));
   EXPECT_THROW(register_module_type<Twin>("twin"), UsageError);
   EXPECT_THROW(network_settings("twim"), UsageError);
 }

@@ -136,7 +136,8 @@ struct Side {
                                .starts = c.starts,
                                .device = {kind}}),
         trajectory(environment.spec(), role_names(environment.spec()),
-                   one_policy_per_role(environment.spec()), kSteps, c.num_envs, {kind}, c.stored) {
+                   one_policy_per_role(environment.spec()), kSteps, c.num_envs, {kind}, c.stored,
+                   std::vector<int>(environment.spec().roles.size(), 1)) {  // for `restarted`
     replicas.step(trajectory.first_rows());
   }
 };
@@ -169,6 +170,7 @@ inline void expect_same(const Side& cpu, const Side& gpu) {
     const PolicyBuffers &a = cpu.trajectory.policies()[p], &b = gpu.trajectory.policies()[p];
     expect_same_bits(a.observation, b.observation, a.name + " observations");
     expect_same_bits(a.active, b.active, a.name + " active");
+    expect_same_bits(a.restarted, b.restarted, a.name + " restarted");
     expect_same_bits(a.reward, b.reward, a.name + " rewards");
     expect_same_bits(a.agent_terminated, b.agent_terminated, a.name + " agent_terminated");
     if (a.action_mask.defined()) expect_same_bits(a.action_mask, b.action_mask, a.name + " action masks");

@@ -108,6 +108,20 @@ TEST(FirstWeights, XavierAndTorchsOwnAreUniform) {
   }
 }
 
+// A gru's output layer starts as that of a perceptron; the layers before it as torch draws them.
+TEST(FirstWeights, OfARecurrentNetworkGiveEqualChances) {
+  for (const bool apart : {false, true}) {
+    for (const Weights& weights : first_weights(concat("type: gru, width: 16, separate_value: ", apart))) {
+      const at::Tensor &head = weights.at("layers.head.weight"), &bias = weights.at("layers.head.bias");
+      EXPECT_EQ(bias.abs().max().item<double>(), 0.0);
+      expect_orthogonal(head.narrow(0, 0, 5), 0.01, "choices");
+      const at::Tensor value = apart ? weights.at("value_layers.head.weight") : head.narrow(0, 5, 1);
+      expect_orthogonal(value, 1.0, "value");
+      EXPECT_GT(weights.at("layers.input.bias").abs().max().item<double>(), 0.05);
+    }
+  }
+}
+
 TEST(FirstWeights, DifferByPolicySeedAndNetworkAlone) {
   const std::string model = "init_method: orthogonal, fc_dims: [32], separate_value: true";
   const std::vector<Weights> weights = first_weights(model), again = first_weights(model),

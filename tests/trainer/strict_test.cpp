@@ -106,13 +106,18 @@ INSTANTIATE_TEST_SUITE_P(
              kBf16},
         Case{"no_hidden_layer_bf16", "cartpole", "policy={shared: {algorithm: A2C, model: {fc_dims: []}}}",
              kBf16},
+        Case{"gru", "cartpole",
+             "policy={shared: {algorithm: PPO, num_minibatches: 4, model: {type: gru, width: 8}}}"},
         Case{"continuous_tag_bf16", "tag_continuous",
              "policy={tagger: {algorithm: PPO}, runner: {algorithm: A2C}}", kBf16}),
     [](const auto& info) { return std::string(info.param.name); });
 
-TEST(StrictTraining, FailsWhereTheLoopAllocates) {
-  const Experiment setup = make_setup(
-      "cartpole", {"trainer.num_envs=4", "trainer.train_batch_size=40", "trainer.total_steps=400"});
+class StrictTraining : public testing::TestWithParam<const char*> {};
+
+// What a module's autograd allocates does not hide what others allocate.
+TEST_P(StrictTraining, FailsWhereTheLoopAllocates) {
+  const Experiment setup = make_setup("cartpole", {"trainer.num_envs=4", "trainer.train_batch_size=40",
+                                                   "trainer.total_steps=400", GetParam()});
   int asked = 0;
   TrainOptions options{setup.config, [&] {
                          if (++asked == 6) at::zeros({11});
@@ -127,6 +132,10 @@ TEST(StrictTraining, FailsWhereTheLoopAllocates) {
               testing::ThrowsMessage<std::runtime_error>(testing::HasSubstr("an allocation of 44 bytes")));
   EXPECT_EQ(strict.counts().iteration, 5);
 }
+
+INSTANTIATE_TEST_SUITE_P(Networks, StrictTraining,
+                         testing::Values("policy={shared: {model: {type: fully_connected}}}",
+                                         "policy={shared: {model: {type: gru, width: 8}}}"));
 
 }  // namespace
 }  // namespace wd

@@ -167,7 +167,8 @@ WD_FN void scatter(Team& team, const typename Env::Params& params, const typenam
       const int agent = role.first_agent + i;
       const bool now = in_game<Env>(params, state, agent);
       role.active[row + i] = now ? 1 : 0;
-      if (role.restarted != nullptr) role.restarted[row + i] = resetting ? 1 : 0;
+      if (role.restarted != nullptr)
+        role.restarted[row + i] = resetting || (now && staging.was_in_game[agent] == 0) ? 1 : 0;
       if (role.reward == nullptr) return;
       role.reward[row + i] = resetting ? 0.0f : staging.rewards[agent];
       role.agent_terminated[row + i] = !resetting && staging.was_in_game[agent] != 0 && !now ? 1 : 0;

@@ -32,7 +32,8 @@ struct RoleView {
   float* reward = nullptr;                   // [E, policy_agents], row t
   std::uint8_t* agent_terminated = nullptr;  // [E, policy_agents], row t
   std::uint8_t* active = nullptr;            // [E, policy_agents], row t + 1
-  // [E, policy_agents], row t + 1: an episode begins there; null: not wanted.
+  // [E, policy_agents], row t + 1: an episode begins there, or the agent has returned to the game; null: not
+  // wanted.
   std::uint8_t* restarted = nullptr;
   // [E, observed_agents, observation_stride] of StepView::observation_type, row t + 1
   void* observation = nullptr;

@@ -1,0 +1,131 @@
+// features_test.cpp: pairs of features in short trainings: every update that the settings announce is made,
+// and minibatches take the memory that was computed for them.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "src/autoscale/memory_needed.h"
+#include "src/rollout/minibatches.h"
+#include "tests/support.h"
+#include "wd/algorithm.h"
+#include "wd/error.h"
+#include "wd/trainer.h"
+
+namespace wd {
+namespace {
+
+struct Pair {
+  const char *name, *env, *policy;
+  const char* setting = "trainer.precision=fp32";
+};
+
+constexpr const char *kHalf = "trainer.precision=bf16", *kAsTable = "trainer.observations=table";
+constexpr const char *kMlpA2c = "algorithm: A2C", *kMlpPpo = "algorithm: PPO, num_minibatches: 5",
+                     *kGruA2c = "algorithm: A2C, model: {type: gru, width: 8}",
+                     *kGruPpo = "algorithm: PPO, num_minibatches: 5, model: {type: gru, width: 8}",
+                     *kShortGruPpo =
+                         "algorithm: PPO, num_minibatches: 12, num_epochs: 2, model: {type: gru, width: 8, "
+                         "sequence_length: 5, separate_value: true}",
+                     *kReinforce = "algorithm: REINFORCE, model: {fc_dims: [8], separate_value: true}",
+                     *kGruReinforce = "algorithm: REINFORCE, model: {type: gru, width: 8}";
+
+class Features : public testing::TestWithParam<Pair> {};
+
+double bytes_of(const Batch& batch, const PolicyLayout& layout) {
+  double bytes = 0.0;
+  for (const BufferField& field : buffer_fields()) {
+    if (field.row == nullptr || !(batch.*field.row).defined()) continue;
+    const auto& tensor = batch.*field.row;
+    double row = static_cast<double>(tensor.element_size());
+    for (const std::int64_t n : field.form(layout).shape) row *= static_cast<double>(n);
+    const auto agents = static_cast<double>(field.form(layout).shape[0]);
+    bytes += static_cast<double>(tensor.size(0)) / agents * row;
+  }
+  return bytes;
+}
+
+TEST_P(Features, MakeTheUpdatesAndTakeTheMemoryThatWereAnnounced) {
+  const Experiment setup = make_setup(
+      GetParam().env, {"trainer.num_envs=6", "trainer.train_batch_size=120", "env.episode_length=10",
+                       GetParam().setting, concat("policy={shared: {", GetParam().policy, "}}")});
+  Trainer trainer(setup.config, *setup.environment, {});
+  for (int k = 0; k < 2; ++k) trainer.iterate();
+  const PolicySettings& policy = setup.config.policies[0];
+  int checked = 0;
+  const MetricsRow row = trainer.take_metrics();
+  for (const auto& [name, value] : row.values()) {
+    const bool counts = name == "shared/updates" || name == "shared/empty_minibatches";
+    const int wanted = name == "shared/updates" ? policy.algorithm->updates_per_rollout() : 0;
+    EXPECT_TRUE(!counts || value == wanted) << name << " = " << value << ", not " << wanted;
+    checked += counts ? 1 : 0;
+  }
+  EXPECT_EQ(checked, 2);
+  const PolicyBuffers& buffers = trainer.trajectory().policies()[0];
+  Minibatches minibatches(buffers, 20, 6, policy.algorithm->minibatches(), 0,
+                          trainer.policies()[0].sequences(20));
+  minibatches.shuffle(1, nullptr, 0);
+  const Batch batch = minibatches.gather(0);
+  const bool copied = batch.mask.const_data_ptr() != buffers.mask.const_data_ptr();
+  EXPECT_EQ(scaling::memory_needed(setup.config, *setup.environment, 1).minibatches,
+            copied ? bytes_of(batch, buffers) : 0.0);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Pairs, Features,
+    testing::Values(
+        Pair{"mlp_a2c", "cartpole", kMlpA2c}, Pair{"mlp_a2c_bf16", "pendulum", kMlpA2c, kHalf},
+        Pair{"mlp_a2c_table", "tag_continuous", kMlpA2c, kAsTable},
+        Pair{"mlp_a2c_agents", "tag_gridworld", kMlpA2c}, Pair{"mlp_ppo", "pendulum", kMlpPpo},
+        Pair{"mlp_ppo_bf16", "tag_gridworld", kMlpPpo, kHalf},
+        Pair{"mlp_ppo_table", "tag_continuous", kMlpPpo, kAsTable}, Pair{"gru_a2c", "cartpole", kGruA2c},
+        Pair{"gru_a2c_bf16", "tag_continuous", kGruA2c, kHalf},
+        Pair{"gru_a2c_agents", "tag_gridworld", kGruA2c}, Pair{"gru_ppo", "pendulum", kGruPpo},
+        Pair{"gru_ppo_bf16", "cartpole", kGruPpo, kHalf}, Pair{"gru_ppo_agents", "tag_gridworld", kGruPpo},
+        Pair{"short_ppo", "cartpole", kShortGruPpo}, Pair{"short_ppo_bf16", "pendulum", kShortGruPpo, kHalf},
+        Pair{"short_ppo_agents", "tag_gridworld", kShortGruPpo}, Pair{"reinforce", "cartpole", kReinforce},
+        Pair{"reinforce_bf16", "pendulum", kReinforce, kHalf},
+        Pair{"gru_reinforce", "cartpole", kGruReinforce}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+// What the configuration cannot express, a loop of one's own can: minibatches without a sequence.
+TEST(FeaturesTest, ALearnerRefusesMoreMinibatchesThanSequences) {
+  const Experiment setup =
+      make_setup("cartpole", {"trainer.num_envs=4", "trainer.train_batch_size=32",
+                              "policy={shared: {algorithm: PPO, model: {type: gru, width: 8}}}"});
+  Trajectory trajectory(setup.environment->spec(), setup.config, 4, {});
+  Policy policy(trajectory.policies()[0], setup.config, 0, {});
+  PolicySettings settings = setup.config.policies[0];
+  settings.algorithm.as<PpoSettings>().num_minibatches = 5;
+  try {
+    const Learner learner(policy, trajectory, 0, settings, 1);
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_STREQ(error.what(),
+                 "policy 'shared': PPO cannot divide 4 sequences of 4 replicas into num_minibatches = 5 "
+                 "minibatches: lower it");
+  }
+}
+
+// A policy that does not train measured no loss, entropy or gradient.
+TEST(FeaturesTest, WhatIsNotMeasuredIsNotANumber) {
+  const Experiment setup =
+      make_setup("tag_gridworld", {"trainer.num_envs=6", "trainer.train_batch_size=60",
+                                   "policy={tagger: {algorithm: A2C}, runner: {to_train: false}}"});
+  Trainer trainer(setup.config, *setup.environment, {});
+  trainer.iterate();
+  int measured = 0, missing = 0;
+  const MetricsRow row = trainer.take_metrics();
+  for (const auto& [name, value] : row.values()) {
+    for (const char* const metric :
+         {"total_loss", "policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction", "grad_norm"}) {
+      measured += name == concat("tagger/", metric) && std::isfinite(value) ? 1 : 0;
+      missing += name == concat("runner/", metric) && std::isnan(value) ? 1 : 0;
+    }
+  }
+  EXPECT_EQ(measured, 7);
+  EXPECT_EQ(missing, 7);
+}
+
+}  // namespace
+}  // namespace wd
