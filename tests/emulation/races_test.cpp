@@ -201,7 +201,9 @@ TEST_P(RacesTest, ItemsRaceThoughOneThreadRunsThem) {
 struct PlainRows {
   float* memory;
   int stride;
-  __device__ float* row(int i) const { return memory + i * stride; }
+  __device__ ObservationRow row(int i) const {
+    return ObservationRow(memory, ObservationType::kFloat32) + i * stride;
+  }
   __device__ ObservationType type() const { return ObservationType::kFloat32; }
 };
 
@@ -217,15 +219,16 @@ __global__ void rows_and_a_phase(float* rows, int* out, int* beyond) {
     if (c >= kParts) atomicAdd(beyond, 1);
     return [=](int k) { return static_cast<float>(100 * i + 10 * c + k); };
   });
-  team.each(kAgents, [=](int i) { out[i] = static_cast<int>(to.row((i + 1) % kAgents)[14]); });
+  team.each(kAgents, [=](int i) { out[i] = static_cast<int>(rows[(i + 1) % kAgents * 16 + 14]); });
 }
 
 TEST_P(RacesTest, APhaseAfterRowsReadsThem) {
   alignas(16) float rows[64 * 16];
-  for (const auto& [kernel, threads] :
-       {std::pair(rows_and_a_phase<0>, 64u), std::pair(rows_and_a_phase<8>, 8u)}) {
+  for (const bool tile : {false, true}) {
     int beyond = 0;
-    EXPECT_EQ(complaint(kernel, {1, threads, nullptr}, rows, out_.data(), &beyond), "");
+    EXPECT_EQ(complaint(tile ? rows_and_a_phase<8> : rows_and_a_phase<0>, {1, tile ? 8u : 64u, nullptr}, rows,
+                        out_.data(), &beyond),
+              "");
     for (int i = 0; i < 64; ++i) EXPECT_EQ(out_[static_cast<std::size_t>(i)], (i + 1) % 64 * 100 + 24);
     EXPECT_EQ(beyond, 0);
   }
