@@ -41,6 +41,24 @@ TEST(Log, StderrAndFile) {
                          "[^\n]+ info: for the file alone\n[^\n]+ info: told otherwise\n"));
 }
 
+TEST(Log, AFullDiskIsReportedOnceAndThrowsNothing) {
+  const test::TemporaryFolder folder;
+  logging::attach_file(folder.path / "log.txt");
+  testing::internal::CaptureStderr();
+  {
+    const test::FullDisk full(1);
+    logging::to_file("lost");
+    logging::warn("on stderr alone");
+    logging::to_file("lost too");
+  }
+  logging::to_file("kept");
+  logging::detach_file();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            concat("error: ", (folder.path / "log.txt").string(),
+                   ": cannot write: File too large: messages are missing there\nwarning: on stderr alone\n"));
+  EXPECT_THAT(test::read_text(folder.path / "log.txt"), HasSubstr("info: kept\n"));
+}
+
 TEST(Log, FileThatCannotBeOpened) {
   EXPECT_THAT(test::message_of([] { logging::attach_file("/proc/nowhere/log.txt"); }),
               HasSubstr("/proc/nowhere/log.txt"));
