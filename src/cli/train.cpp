@@ -147,12 +147,10 @@ void record_episode(const TrainingWorker& worker, TrainingEvaluator& evaluator, 
   match.episodes = 1;
   Rollout rollout = rollout_of(*worker.setup.environment, worker.run->folder().string());
   record(evaluator.evaluator(), match, worker.setup.config.play.max_steps, rollout);
-  try {
-    std::filesystem::create_directories(folder);
+  worker.run->attempt("rollouts", [&] {
+    make_own_folder(folder);
     write_file_atomically(page, rollout_page(rollout), Durability::kReplace);
-  } catch (const std::exception& error) {
-    logging::error(concat("the episode of iteration ", iteration, " is not kept: ", error.what()));
-  }
+  });
 }
 
 // Writes the episode in which a number was not finite to RUN/rollouts.
@@ -161,7 +159,7 @@ void show_evidence(const Experiment& setup, const std::filesystem::path& run, co
   const std::filesystem::path page =
       run / "rollouts" /
       concat("failed_in_iteration_", evidence.iteration, "_replica_", evidence.replica, ".html");
-  std::filesystem::create_directories(page.parent_path());
+  make_own_folder(page.parent_path());
   write_file_atomically(page, rollout_page(rollout), Durability::kReplace);
   logging::error(concat(page.string(), " shows the last ",
                         run::counted(rollout.episodes[0].record.steps, "step"), " of replica ",

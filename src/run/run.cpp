@@ -46,8 +46,13 @@ void put_errors_by(const fs::path& folder) {
     if (name == "error.json" || (name.starts_with("error_rank_") && name.ends_with(".json")))
       left.push_back(entry.path());
   }
-  for (const fs::path& path : left)
-    rename_file(path, path.parent_path() / ("previous_" + path.filename().string()));
+  for (const fs::path& path : left) {
+    try {
+      rename_file(path, path.parent_path() / ("previous_" + path.filename().string()));
+    } catch (const std::runtime_error& error) {
+      logging::warn(concat(error.what(), ": ", path.filename().string(), " is about an earlier failure"));
+    }
+  }
 }
 
 }  // namespace
@@ -100,13 +105,11 @@ struct Run::Parts {
     logging::attach_file(folder / kLogName);
   }
 
-  // Opens the same files in a folder that has them. Each weights file is a separate file, but a link in place
-  // of their folder would redirect them.
+  // Opens the same files in a folder that has them. Refuses a link in place of the folder of weights now, and
+  // not when training has ended.
   void reopen_files(const RunOffsets& offsets) {
     put_errors_by(folder);
-    std::error_code unknown;
-    WD_CHECK(!fs::is_symlink(fs::symlink_status(folder / kWeightsName, unknown)),
-             (folder / kWeightsName).string(), ": is a link, which is not followed: remove it");
+    make_own_folder(folder / kWeightsName);
     const MetricsFile& lines = metrics.emplace(folder / kMetricsName, offsets.metrics_bytes);
     const EventFile& points = offsets.events_file.empty()
                                   ? events.emplace(folder)
@@ -224,9 +227,13 @@ bool Run::save_weights(std::string_view policy, std::span<const TensorView> tens
   parts_->restore_folder();
   return parts_->attempt(concat("weights/", policy), [&] {
     const fs::path folder = parts_->folder / kWeightsName;
-    fs::create_directories(folder);
+    make_own_folder(folder);
     write_safetensors(folder / concat(policy, ".safetensors"), tensors, metadata);
   });
+}
+
+bool Run::attempt(const std::string& output, const std::function<void()>& write) {
+  return parts_->attempt(output, write);
 }
 
 void Run::finish(RunStatus status, std::string_view stop_reason, const Progress& progress) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -84,6 +85,10 @@ class Run {
   // continues, but a program whose last weights were not saved must not exit with 0.
   [[nodiscard]] bool save_weights(std::string_view policy, std::span<const TensorView> tensors,
                                   const TensorMetadata& metadata = {});
+
+  // Calls `write`, which writes another output. If it throws, this logs an error, once until it succeeds
+  // again, and returns false.
+  bool attempt(const std::string& output, const std::function<void()>& write);
 
   // Writes the last summary.json. stop_reason: "total_steps", "max_seconds", "stop_return", "signal", or the
   // error.
