@@ -16,6 +16,7 @@
 #include "src/run/display.h"
 #include "src/run/folder.h"
 #include "src/run/lock.h"
+#include "src/run/start.h"
 #include "src/run/summary.h"
 #include "wd/error.h"
 #include "wd/heartbeat.h"
@@ -31,6 +32,7 @@ constexpr const char* kSummaryName = "summary.json";
 constexpr const char* kMetricsName = "metrics.jsonl";
 constexpr const char* kLogName = "log.txt";
 constexpr const char* kWeightsName = "weights";
+constexpr const char* kCheckpointsName = "checkpoints";
 
 bool announce(const fs::path& folder) {
   heartbeat::run_folder(fs::absolute(folder).string());
@@ -68,6 +70,7 @@ struct Run::Parts {
   std::string config;
   std::optional<MetricsFile> metrics;
   std::optional<EventFile> events;
+  std::optional<run::StartsFile> starts;
   Progress last;
   double summary_at_s = -std::numeric_limits<double>::infinity();
   std::int64_t lost_rows = 0;
@@ -99,17 +102,27 @@ struct Run::Parts {
                           durability);
   }
 
+  // A file that cannot be opened is refused before anything is cut; one that cannot be written is only
+  // reported.
+  void open_starts() {
+    if (!options.start.empty()) starts.emplace(folder);
+  }
+  void add_start() {
+    if (starts) attempt("starts.jsonl", [this] { starts->append(options.start); });
+    starts.reset();
+  }
+
   void open_files() {
     metrics.emplace(folder / kMetricsName);
     events.emplace(folder);
     logging::attach_file(folder / kLogName);
   }
 
-  // Opens the same files in a folder that has them. Refuses a link in place of the folder of weights now, and
-  // not when training has ended.
+  // Opens the same files in a folder that has them. Refuses links in place of the folders of weights and
+  // checkpoints now, and not when they are written.
   void reopen_files(const RunOffsets& offsets) {
     put_errors_by(folder);
-    make_own_folder(folder / kWeightsName);
+    for (const char* const name : {kWeightsName, kCheckpointsName}) make_own_folder(folder / name);
     const MetricsFile& lines = metrics.emplace(folder / kMetricsName, offsets.metrics_bytes);
     const EventFile& points = offsets.events_file.empty()
                                   ? events.emplace(folder)
@@ -150,12 +163,14 @@ Run::Run(const RunOptions& options) {
   survive_closed_streams();
   parts_ = std::make_unique<Parts>(options);
   try {
+    parts_->open_starts();
     if (options.resume) {
       parts_->reopen_files(*options.resume);
     } else {
       parts_->open_files();
     }
     parts_->write_summary(RunStatus::kRunning, "", Durability::kSync);
+    parts_->add_start();
   } catch (const std::runtime_error& error) {
     throw UsageError(concat("the run's folder cannot be written: ", error.what()));
   }

@@ -29,6 +29,7 @@ struct RunOptions {
   std::int64_t total_steps = 0;      // target number of environment steps, for the ETA; 0: none
   double max_seconds = 0.0;          // [s], for the ETA; 0: no limit
   bool quiet = false;                // no progress on stdout
+  std::string start;                 // a JSON object for starts.jsonl; empty: none
   std::optional<RunOffsets> resume;  // continue in run_dir, with its files cut back to these sizes
 };
 
