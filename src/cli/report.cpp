@@ -2,6 +2,7 @@
 #include "src/run_report/report.h"
 
 #include "src/base/atomic_file.h"
+#include "src/base/program_name.h"
 #include "src/cli/output.h"
 #include "src/cli/runs.h"
 #include "src/report/format.h"
@@ -28,6 +29,10 @@ int report_runs(const CommandLine& line) {
   for (const std::string& folder : folders)
     for (const std::filesystem::path& run : runs_below(folder))
       if (std::ranges::find(runs, run) == runs.end()) runs.push_back(run);
+  if (runs.size() > report::kMostRuns)
+    throw UsageError(concat("report: ", runs.size(), " runs are too many for a page, which can show ",
+                            report::kMostRuns, ": name fewer folders, or choose runs with ",
+                            program_command(), " list --filter"));
   const report::Report report(runs);
   const std::string page = report.page(out);
   if (named.empty()) {

@@ -247,8 +247,7 @@ std::string movie_of(const Rollout& rollout, const std::filesystem::path& file, 
   std::string movie = read_whole(result.path()).value_or("");
   // ffmpeg 5.1 exits with 0 even if it could not write everything.
   const bool whole = gif ? movie.ends_with(';') : movie.find("moov") != std::string::npos;
-  if (!ended_well || !written || !whole)
-    throw std::runtime_error("ffmpeg could not write " + file.string());
+  if (!ended_well || !written || !whole) throw std::runtime_error("ffmpeg could not write " + file.string());
   return movie;
 }
 
