@@ -16,6 +16,7 @@
 namespace wd {
 namespace {
 
+constexpr const char* kRemedy = "; remove it, or put the original there";
 constexpr mode_t kNewFileMode = 0666;  // before the umask is applied
 
 struct stat status_of(int descriptor, const std::filesystem::path& path) {
@@ -55,7 +56,6 @@ void throw_file_error(const std::filesystem::path& path, std::string_view action
 
 File::File(std::filesystem::path path, int flags, FileKind kind)
     : path_(std::move(path)), descriptor_(open_as(path_, flags, kind)) {
-  constexpr const char* kRemedy = "; remove it, or put the file itself there";
   const int cause = errno;
   std::error_code unknown;
   if (descriptor_ < 0 && kind == FileKind::kOwn &&
@@ -130,6 +130,13 @@ std::optional<std::string> read_regular(const std::filesystem::path& path, std::
   ::close(descriptor);
   errno = EINVAL;
   return {};
+}
+
+void make_own_folder(const std::filesystem::path& folder) {
+  std::error_code unknown;
+  WD_CHECK(!std::filesystem::is_symlink(std::filesystem::symlink_status(folder, unknown)), folder.string(),
+           ": is a link, which is not followed", kRemedy);
+  std::filesystem::create_directories(folder);
 }
 
 void rename_file(const std::filesystem::path& from, const std::filesystem::path& to) {

@@ -55,6 +55,10 @@ std::optional<std::string> read_whole(const std::filesystem::path& path, std::ui
 // of file.
 std::optional<std::string> read_regular(const std::filesystem::path& path, std::uint64_t max_bytes);
 
+// Creates a folder of a run, for example RUN/rollouts, if it does not exist. Throws if it is a link: that
+// came with a folder from elsewhere, and would lead files out of it.
+void make_own_folder(const std::filesystem::path& folder);
+
 // Calls rename(2). Throws if it fails.
 void rename_file(const std::filesystem::path& from, const std::filesystem::path& to);
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "wd/error.h"
 
@@ -13,14 +14,23 @@ namespace wd {
 // level, so a megabyte of brackets would overflow the stack.
 inline constexpr int kDeepestJson = 32;
 
+// Members of an object in a file that the program writes: at most a few metrics for each policy. Parsing an
+// ordered object takes time that is quadratic in them.
+inline constexpr int kMostMembers = 10'000;
+
+// Returns whether an object has more members than that.
+bool has_long_object(std::string_view json);
+
 // Returns whether brackets outside strings are nested deeper than kDeepestJson.
 bool is_too_deep(std::string_view json);
 
-// Parses the text. Returns a discarded value (neither object nor list) if the text is not JSON or is nested
-// too deeply.
+// Parses the text. Returns a discarded value (neither object nor list) if the text is not JSON, is nested too
+// deeply or, for ordered JSON, has too many members in one object.
 template <typename Json = nlohmann::json>
 Json parse_json(std::string_view text) {
-  if (is_too_deep(text)) return Json(nlohmann::detail::value_t::discarded);
+  constexpr bool kOrdered = std::is_same_v<Json, nlohmann::ordered_json>;
+  if (is_too_deep(text) || (kOrdered && has_long_object(text)))
+    return Json(nlohmann::detail::value_t::discarded);
   return Json::parse(text, nullptr, false);
 }
 

@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cstdio>
 #include <mutex>
+#include <utility>
 
 #include "src/base/files.h"
 #include "src/base/printable.h"
@@ -51,7 +52,8 @@ class Console : public spdlog::sinks::stderr_color_sink_mt {
   std::atomic<bool> stalled_{false};
 };
 
-// Appends to a file that only this program creates. Links are not followed.
+// Appends to a file that only this program creates. Links are not followed. A write that fails never throws:
+// the log must not change how a training ends, or hide why it ended.
 class LogFile : public spdlog::sinks::base_sink<std::mutex> {
  public:
   explicit LogFile(const std::filesystem::path& path)
@@ -61,12 +63,19 @@ class LogFile : public spdlog::sinks::base_sink<std::mutex> {
   void sink_it_(const spdlog::details::log_msg& message) override {
     spdlog::memory_buf_t line;
     formatter_->format(message, line);
-    file_.write(bytes_of({line.data(), line.size()}));
+    try {
+      file_.write(bytes_of({line.data(), line.size()}));
+      failing_ = false;
+    } catch (const std::exception& error) {
+      if (!std::exchange(failing_, true))
+        std::fprintf(stderr, "error: %s: messages are missing there\n", error.what());
+    }
   }
   void flush_() override {}
 
  private:
   File file_;
+  bool failing_ = false;
 };
 
 struct Logger {

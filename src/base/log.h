@@ -1,5 +1,6 @@
 // log.h: messages for people, on stderr and, once a run has a folder, in its log.txt. The library throws and
-// the program logs: only the command line, the trainer and the run's files call these functions.
+// the program logs: only the command line, the trainer and the run's files call these functions. Only
+// attach_file() throws: if log.txt cannot be written later, stderr says so, once.
 #pragma once
 
 #include <filesystem>

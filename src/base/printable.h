@@ -1,20 +1,18 @@
 // printable.h: makes text from elsewhere safe to print on a terminal.
 #pragma once
 
-#include <algorithm>
 #include <string>
 #include <string_view>
 
 namespace wd {
 
-// Replaces control characters. A message may quote a file or a worker that was crafted to control the user's
+// Replaces control characters other than line ends and tabs, also those of 8 bits (U+0080 to U+009F, in UTF-8
+// or as single bytes). A message may quote a file or a worker that was crafted to control the user's
 // terminal.
-inline std::string without_controls(std::string_view message) {
-  std::string text(message);
-  const auto harmful = [](unsigned char c) { return (c < ' ' && c != '\n' && c != '\t') || c == 0x7f; };
-  std::replace_if(text.begin(), text.end(), harmful, '?');
-  return text;
-}
+std::string without_controls(std::string_view message);
+
+// The same, and replaces line ends and tabs too: for names within a line or a table.
+std::string on_one_line(std::string_view text);
 
 inline std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 

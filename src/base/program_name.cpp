@@ -2,12 +2,15 @@
 #include "src/base/program_name.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <sstream>
 
 #include "src/base/files.h"
+#include "src/base/printable.h"
 #include "wd/error.h"
 
 namespace wd {
@@ -20,6 +23,19 @@ std::string& name() {
 std::filesystem::path& path() {
   static std::filesystem::path path = "wdtrain";
   return path;
+}
+
+// For bash and zsh. A terminal shows it as it is.
+std::string escaped_word(const std::string& word) {
+  std::string text = "$'";
+  for (const char c : word) {
+    const auto byte = static_cast<unsigned char>(c);
+    std::array<char, 8> escape{};
+    std::snprintf(escape.data(), escape.size(), "\\x%02x", byte);
+    const bool plain = byte >= ' ' && byte < 0x7f && c != '\'' && c != '\\';
+    text += plain ? std::string(1, c) : escape.data();
+  }
+  return text + "'";
 }
 
 }  // namespace
@@ -35,6 +51,7 @@ std::string program_command() {
 std::string shell_word(const std::string& word) {
   const auto is_plain = [](unsigned char c) { return std::isalnum(c) || std::strchr("_-./=:,+@%", c); };
   if (!word.empty() && std::ranges::all_of(word, is_plain)) return word;
+  if (without_controls(word) != word) return escaped_word(word);
   std::string quoted = "'";
   for (const char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
   return quoted + "'";

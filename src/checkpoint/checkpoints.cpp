@@ -50,6 +50,17 @@ void make_folder(const fs::path& folder) {
   if (::mkdir(folder.c_str(), kMode) != 0) throw_file_error(folder, "make it");
 }
 
+// Numbers of optimizer steps are exact as doubles, as all counts are.
+void check_counts(const fs::path& path, const std::vector<NamedTensor>& tensors) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 53;
+  for (const NamedTensor& named : tensors) {
+    if (named.tensor.scalar_type() != at::kLong) continue;
+    const auto count = named.tensor.item<std::int64_t>();
+    WD_CHECK(count >= 0 && count < kMost, path.string(), ": tensor ", named.name,
+             " holds a number that is no count");
+  }
+}
+
 // Renames a checkpoint before it removes the files, so that it no longer counts as a checkpoint. A save of
 // the same iteration uses a different name.
 void remove_checkpoint(const fs::path& folder) {
@@ -129,6 +140,7 @@ Snapshot read_snapshot(const Checkpoint& checkpoint, const SnapshotForms& forms)
     const std::string name = file + kEnding;
     WD_CHECK(checkpoint.files.contains(name), checkpoint.folder.string(), ": has no file ", name);
     snapshot.files[file] = read_tensors(checkpoint.folder / name, tensors);
+    if (file.starts_with("optimizer/")) check_counts(checkpoint.folder / name, snapshot.files[file]);
   }
   return snapshot;
 }
@@ -170,7 +182,7 @@ Checkpoint newest_checkpoint(const fs::path& run) {
 }
 
 Checkpoints::Checkpoints(fs::path folder, int keep_last) : folder_(std::move(folder)), keep_last_(keep_last) {
-  fs::create_directories(folder_);
+  make_own_folder(folder_);
   for (const fs::directory_entry& entry : fs::directory_iterator(folder_)) {
     if (entry.path().filename().string().starts_with(kStage)) fs::remove_all(entry.path());
   }

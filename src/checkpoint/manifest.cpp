@@ -26,6 +26,8 @@ using OrderedJson = nlohmann::ordered_json;  // for writing
 
 constexpr std::string_view kHead = "{\"checkpoint\":", kMiddle = ",\"xxh3\":\"", kTail = "\"}\n";
 constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 53;  // smaller integers are exact in JSON
+constexpr std::uint64_t kMaxWorkers = 1'000'000;
+constexpr double kMaxSeconds = 1e10;  // 300 years
 
 std::uint64_t from_hex(const std::string& text, const std::string& what) {
   const auto value = whole_number<std::uint64_t>(text, 16);
@@ -38,9 +40,12 @@ std::uint64_t xxh3(std::string_view text) { return XXH3_64bits(text.data(), text
 // NaN is written as null.
 double number_or_nan(const Json& json) { return json.is_null() ? std::nan("") : json.get<double>(); }
 
-std::uint64_t count(const Json& json, const char* key, std::uint64_t most = kMaxBytes - 1) {
+std::uint64_t count(const Json& json, const char* key, std::uint64_t most = kMaxBytes - 1,
+                    std::uint64_t least = 0) {
   const Json& value = json.at(key);
-  WD_CHECK(value.is_number_unsigned() && value.get<std::uint64_t>() <= most, key, " is no count");
+  WD_CHECK(
+      value.is_number_unsigned() && value.get<std::uint64_t>() >= least && value.get<std::uint64_t>() <= most,
+      key, " is no count");
   return value.get<std::uint64_t>();
 }
 
@@ -59,8 +64,9 @@ void read_info(const Json& json, CheckpointInfo& info) {
   info.seed =
       json.at("seed").get_ref<const Json::number_unsigned_t&>();  // throws for any other type of number
   info.config_hash = from_hex(json.at("config_hash").get<std::string>(), "config_hash");
-  info.world_size = static_cast<int>(count(json, "world_size", std::numeric_limits<int>::max()));
+  info.world_size = static_cast<int>(count(json, "world_size", kMaxWorkers, 1));
   info.wall_s = json.at("wall_s").get<double>();
+  WD_CHECK(info.wall_s >= 0.0 && info.wall_s <= kMaxSeconds, "wall_s is no time");
   info.mean_return = number_or_nan(json.at("mean_return"));
   if (!json.at("best_return").is_null()) info.best_return = json.at("best_return").get<double>();
   info.best = json.at("best").get<std::string>();

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "src/base/json.h"
 #include "src/cli/match_options.h"
 #include "src/cli/output.h"
 #include "src/cli/setup.h"
@@ -133,7 +134,7 @@ int eval(const CommandLine& line) {
   if (!arguments.parse()) return 0;
   const Experiment setup = load_setup(options.match.sources("eval"));
   const Json json = evaluate(setup, options);
-  print(options.json ? json.dump() + "\n" : text(json));
+  print(options.json ? dump(json) + "\n" : text(json));
   return 0;
 }
 

@@ -142,7 +142,7 @@ std::string fitted(const std::vector<ListedRun>& runs, int width) {
     for (const ListedRun& run : runs) {
       lines.emplace_back();
       for (const ListColumn& column : columns)
-        lines.back().push_back(without_controls(column.cell(run.json[column.key])));
+        lines.back().push_back(on_one_line(column.cell(run.json[column.key])));
     }
     return lines;
   };

@@ -1,7 +1,9 @@
 // play.cpp: `wdtrain play`: records episodes of a run's policies, for a browser or as numbers.
 #include <filesystem>
 
+#include "src/base/atomic_file.h"
 #include "src/base/join.h"
+#include "src/base/printable.h"
 #include "src/cli/match_options.h"
 #include "src/cli/output.h"
 #include "src/cli/setup.h"
@@ -93,17 +95,17 @@ int play(const CommandLine& line) {
     for (const Match& match : options.match.against(setup, options.opponent))
       record(setup, options, match, rollout);
   }
-  std::uintmax_t size = 0;
-  if (is_movie(out)) {
-    write_movie(rollout, out, options.frames_per_second == 0 ? 20 : options.frames_per_second);
-    size = std::filesystem::file_size(out);
+  const int frames_per_second = options.frames_per_second == 0 ? 20 : options.frames_per_second;
+  const std::string content = is_movie(out)  ? movie_of(rollout, out, frames_per_second)
+                              : is_json(out) ? rollout_json(rollout)
+                                             : rollout_page(rollout);
+  if (options.out.empty()) {
+    write_file_atomically(out, content, Durability::kReplace);
   } else {
-    const std::string text = is_json(out) ? rollout_json(rollout) : rollout_page(rollout);
-    write_result(out, text);
-    size = text.size();
+    write_result(out, content);
   }
   if (out != "-")
-    print(concat(summary(rollout), out, " (", (size + 999) / 1000, " kB)",
+    print(concat(summary(rollout), on_one_line(out), " (", (content.size() + 999) / 1000, " kB)",
                  out.ends_with(".html") ? ": open it in a browser\n" : "\n"));
   return 0;
 }

@@ -2,6 +2,7 @@
 #include "src/run_report/report.h"
 
 #include "src/base/atomic_file.h"
+#include "src/base/program_name.h"
 #include "src/cli/output.h"
 #include "src/cli/runs.h"
 #include "src/report/format.h"
@@ -16,20 +17,29 @@ int report_runs(const CommandLine& line) {
       "with intervals over seeds, settings that differ, times, machines. Runs that differ only "
       "in the seed are shown as one group.");
   std::vector<std::string> folders;
-  std::string out = "report.html", csv;
+  std::string named, csv;
   arguments.words("RUN", folders, "folders of runs, or folders with runs below them");
-  arguments.option("-o,--out", out, "FILE", "page to write (report.html)");
+  arguments.option("-o,--out", named, "FILE", "page to write (report.html)");
   arguments.option("--csv", csv, "FILE", "also write all rows of metrics of all runs as one table");
   if (!arguments.parse()) return 0;
   if (folders.empty()) throw UsageError("report needs RUN...: the folders of one or several runs");
+  const std::string out = named.empty() ? "report.html" : named;
   if (!out.ends_with(".html")) throw UsageError("--out " + out + ": must end in .html");
   std::vector<std::filesystem::path> runs;
   for (const std::string& folder : folders)
     for (const std::filesystem::path& run : runs_below(folder))
       if (std::ranges::find(runs, run) == runs.end()) runs.push_back(run);
+  if (runs.size() > report::kMostRuns)
+    throw UsageError(concat("report: ", runs.size(), " runs are too many for a page, which can show ",
+                            report::kMostRuns, ": name fewer folders, or choose runs with ",
+                            program_command(), " list --filter"));
   const report::Report report(runs);
   const std::string page = report.page(out);
-  write_named_file(out, page);
+  if (named.empty()) {
+    write_file_atomically(out, page, Durability::kReplace);
+  } else {
+    write_named_file(out, page);
+  }
   if (!csv.empty()) report.write_csv(csv);
   print(concat(run::counted(static_cast<std::int64_t>(report.num_runs()), "run"), " in ",
                run::counted(static_cast<std::int64_t>(report.num_groups()), "group"), "; ", out, " (",

@@ -1,16 +1,22 @@
 // reproduce.cpp: `wdtrain reproduce RUN`: trains again with a run's configuration, and compares the results.
 #include <filesystem>
+#include <limits>
 
 #include "src/base/files.h"
+#include "src/base/join.h"
 #include "src/base/json.h"
 #include "src/base/log.h"
+#include "src/base/printable.h"
 #include "src/base/program_name.h"
+#include "src/base/whole_number.h"
 #include "src/cli/arguments.h"
 #include "src/cli/output.h"
 #include "src/run/start.h"
 #include "src/run_report/record.h"
-#include "src/run_report/state.h"
+#include "wd/config.h"
 #include "wd/error.h"
+#include "wd/experiment.h"
+#include "wd/safetensors.h"
 
 namespace wd::cli {
 namespace {
@@ -18,37 +24,123 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-// The value that a recorded command gave an option; empty if none.
-std::string value_of(const Json& start, const std::string& option) {
-  const Json command = start.value("command", Json::array());
-  for (std::size_t k = 0; k + 1 < command.size(); ++k)
-    if (command[k] == option && command[k + 1].is_string()) return command[k + 1];
-  return "";
+// What starts.jsonl says of the start of a run.
+struct RecordedStart {
+  std::vector<std::string> command;
+  int workers = 1;
+  bool gpus = false;
+  std::string warm_start;  // absolute; empty: none
+};
+
+std::vector<std::string> words_of(const Json& list, const std::string& problem) {
+  std::vector<std::string> words;
+  if (!list.is_array()) throw UsageError(problem);
+  for (const Json& word : list) {
+    if (!word.is_string()) throw UsageError(problem);
+    words.push_back(word.get<std::string>());
+  }
+  return words;
 }
 
-std::vector<std::string> training_of(const fs::path& run, const Json& start, const fs::path& folder) {
-  std::vector<std::string> arguments{"--config", (run / "config.yaml").string(), "--run_dir",
-                                     folder.string()};
-  const int workers = start.value("workers", 1);
-  if (workers > 1) {
-    const bool gpus = !start.value("gpus", Json::array()).empty();
-    arguments.insert(arguments.end(), {gpus ? "--num_gpus" : "--num_workers", std::to_string(workers)});
+RecordedStart read_start(const fs::path& run, const Json& start) {
+  const auto problem = [&](const char* name, const char* kind) {
+    return concat((run / "starts.jsonl").string(), ": ", name, " must be ", kind, ", and is ",
+                  on_one_line(dump(start.value(name, Json())).substr(0, 100)));
+  };
+  RecordedStart recorded;
+  const Json workers = start.value("workers", Json(1U)), folder = start.value("folder", Json(""));
+  if (!workers.is_number_unsigned() || workers.get<std::uint64_t>() < 1 ||
+      workers.get<std::uint64_t>() > std::numeric_limits<int>::max())
+    throw UsageError(problem("workers", "a count"));
+  if (!folder.is_string()) throw UsageError(problem("folder", "a path"));
+  recorded.workers = workers;
+  recorded.gpus = !words_of(start.value("gpus", Json::array()), problem("gpus", "a list of names")).empty();
+  const std::vector<std::string>& command = recorded.command =
+      words_of(start.value("command", Json::array()), problem("command", "a list of words"));
+  constexpr std::string_view kOption = "--warm_start";
+  std::string weights;
+  for (std::size_t k = 1; k < command.size(); ++k) {
+    if (command[k] == kOption && k + 1 < command.size()) weights = command[++k];
+    if (command[k].starts_with(concat(kOption, "="))) weights = command[k].substr(kOption.size() + 1);
   }
-  if (const std::string weights = value_of(start, "--warm_start"); !weights.empty())
-    arguments.insert(arguments.end(), {"--warm_start", weights});
+  if (!weights.empty()) recorded.warm_start = (fs::path(folder.get<std::string>()) / weights).string();
+  return recorded;
+}
+
+fs::path weights_file(const fs::path& run, const std::string& policy) {
+  return run / "weights" / (policy + ".safetensors");
+}
+
+// Refuses what cannot be compared, before anything is trained.
+void check_weights(const fs::path& run, const std::vector<std::string>& policies) {
+  for (const std::string& policy : policies) {
+    const fs::path file = weights_file(run, policy);
+    std::error_code unknown;
+    const fs::file_type type = fs::symlink_status(file, unknown).type();
+    if (type == fs::file_type::not_found)
+      throw UsageError(
+          concat(file.string(), ": there is no such file: the run has no weights to compare with"));
+    if (type != fs::file_type::regular)
+      throw UsageError(concat(file.string(), ": is not a regular file: put the weights themselves there"));
+  }
+}
+
+// The environment steps after which the weights were saved.
+std::int64_t steps_of_weights(const fs::path& run, const std::vector<std::string>& policies) {
+  std::int64_t steps = -1;
+  for (const std::string& policy : policies) {
+    const fs::path file = weights_file(run, policy);
+    const TensorMetadata metadata = SafetensorsReader(file).metadata();
+    const auto found = metadata.find("env_steps");
+    const auto saved =
+        whole_number<std::int64_t>(found == metadata.end() ? std::string() : found->second).value_or(0);
+    if (saved < 1)
+      throw UsageError(concat(file.string(),
+                              ": was saved before an iteration was complete, or by a program "
+                              "that did not write when"));
+    if (steps >= 0 && saved != steps)
+      throw UsageError(concat(file.string(), ": was saved after ", saved, " steps, and that of ",
+                              policies.front(), " after ", steps,
+                              ": the run was killed in between; continue it with --resume"));
+    steps = saved;
+  }
+  return steps;
+}
+
+// `steps` is 0 for a run that came to the end of its configuration.
+std::vector<std::string> training_of(const report::RunRecord& then, const RecordedStart& start,
+                                     const fs::path& folder, std::int64_t steps) {
+  std::vector<std::string> arguments{"--config", (then.folder / "config.yaml").string(), "--run_dir",
+                                     folder.string()};
+  if (start.workers > 1)
+    arguments.insert(arguments.end(),
+                     {start.gpus ? "--num_gpus" : "--num_workers", std::to_string(start.workers)});
+  if (!start.warm_start.empty()) arguments.insert(arguments.end(), {"--warm_start", start.warm_start});
+  if (steps > 0) arguments.insert(arguments.end(), {"--total_steps", std::to_string(steps)});
+  if (const std::string limit = then.setting("trainer.max_seconds"); !limit.empty() && limit != "0")
+    arguments.insert(arguments.end(), {"--max_seconds", "0"});
   return arguments;
 }
 
-// Returns true if all weights files have the same bytes.
-bool compare(const fs::path& then, const fs::path& now) {
+// Returns true if the weights files of all policies have the same bytes.
+bool compare(const fs::path& then, const fs::path& now, const std::vector<std::string>& policies) {
   bool same = true;
-  for (const fs::directory_entry& entry : fs::directory_iterator(then / "weights")) {
-    const std::string name = entry.path().filename().string();
-    const bool equal = read_whole(entry.path()) == read_whole(now / "weights" / name);
-    print(concat(name, equal ? ": the same bytes\n" : ": other bytes\n"));
+  for (const std::string& policy : policies) {
+    const std::optional<std::string> made = read_regular(weights_file(now, policy), kAnySize);
+    if (!made) throw_file_error(weights_file(now, policy), "read it");
+    const bool equal = read_regular(weights_file(then, policy), made->size()) == made;
+    print(concat(policy, ".safetensors: ", equal ? "the same bytes\n" : "other bytes\n"));
     same = same && equal;
   }
   return same;
+}
+
+std::vector<std::string> policies_of(const fs::path& run) {
+  ConfigSources sources;
+  sources.file = run / "config.yaml";
+  std::vector<std::string> names;
+  for (const PolicySettings& policy : load_environment(sources).config.policies) names.push_back(policy.name);
+  return names;
 }
 
 }  // namespace
@@ -56,8 +148,8 @@ bool compare(const fs::path& then, const fs::path& now) {
 int reproduce(const CommandLine& line) {
   Arguments arguments(
       line, "reproduce",
-      "Train again with the configuration, seed and number of workers of a run, and compare the "
-      "weights. Exits with 1 if they differ.");
+      "Train again with the configuration, seed and number of workers of a run, as far as it came, and "
+      "compare the weights of every policy. Exits with 1 if they differ.");
   std::string run, folder;
   bool print_only = false;
   arguments.word("RUN", run, "the run's folder");
@@ -66,35 +158,43 @@ int reproduce(const CommandLine& line) {
   if (!arguments.parse()) return 0;
   if (run.empty()) throw UsageError("reproduce: name a run's folder");
   if (!report::is_run(run)) throw UsageError(concat(run, ": not a run's folder"));
-  const report::RunState then = report::read_state(run);
+  const report::RunRecord then = report::read_record(run);
   const std::vector<Json> starts = run::read_starts(run);
   if (starts.empty())
     throw UsageError(concat(
         run,
         ": has no starts.jsonl: it was trained by a program that did not write one; train with --config ",
         run, "/config.yaml"));
+  const RecordedStart start = read_start(run, starts.front());
+  if (then.state.is_active())
+    throw UsageError(concat(run, ": is still training: wait for its end (", program_command(), " status ",
+                            shell_word(run), " --follow)"));
+  const std::vector<std::string> policies = policies_of(run);
+  check_weights(run, policies);
+  const bool finished = then.state.status == "finished";
+  const std::int64_t steps = finished ? 0 : steps_of_weights(run, policies);
   fs::path place = fs::path(run).lexically_normal();
   if (!place.has_filename()) place = place.parent_path();
   if (folder.empty()) folder = place.string() + "-again";
-  const std::vector<std::string> command = training_of(run, starts.front(), folder);
+  const std::vector<std::string> command = training_of(then, start, folder, steps);
   if (print_only) {
     std::string text = program_command();
     for (const std::string& word : command) text += ' ' + shell_word(word);
     print(text + '\n');
     return 0;
   }
-  const int workers = starts.front().value("workers", 1);
-  const std::vector<std::string> changed = run::differences(starts.front(), run::describe_start({}, workers));
+  std::vector<std::string> changed = run::differences(starts.front(), run::describe_start({}, start.workers));
+  for (std::size_t k = 1; k < starts.size(); ++k)
+    if (contains(read_start(run, starts[k]).command, "--allow_drift"))
+      changed.push_back("it was continued with --allow_drift, perhaps with other settings");
   for (const std::string& difference : changed) logging::warn(concat("not as it was: ", difference));
-  if (then.status != "finished") {
-    logging::warn(concat("the run is ", then.status, " (", then.text("stop_reason"),
-                         "): this one trains to the end of its configuration, "
-                         "and the weights will differ"));
-  }
+  if (!finished)
+    logging::info(concat("the run is ", then.state.status, " (", then.state.text("stop_reason"),
+                         "): this one trains the ", steps, " steps of its weights, without a time limit"));
   const int code = train({line.program, command});
   if (code != 0) return code;
-  const bool same = compare(run, folder);
-  if (!same && changed.empty() && then.text("device") == "cpu" && then.status == "finished")
+  const bool same = compare(run, folder, policies);
+  if (!same && changed.empty() && then.state.text("device") == "cpu")
     logging::error(
         "the weights differ although nothing that is known to matters has changed: please report it");
   return same ? 0 : 1;

@@ -27,6 +27,7 @@
 #include "src/play/replay.h"
 #include "src/report/format.h"
 #include "src/report/plain_error.h"
+#include "src/run/lock.h"
 #include "src/run/run.h"
 #include "src/run/start.h"
 #include "src/run_report/report.h"
@@ -130,11 +131,11 @@ struct TrainingWorker {
   // Rank 0 creates or reopens the folder. Afterwards all ranks know its path. All ranks.
   void open(RunOptions options) {
     options.workers = group.size();
+    options.start = dump(run::describe_start(own_command(), group.size()));
     if (group.leads()) run = std::make_unique<Run>(options);
     folder = group.broadcast(run ? std::filesystem::absolute(run->folder()).string() : "");
     if (!run) return heartbeat::run_folder(folder.string());
     run->write_config(config);
-    run::add_start(run->folder(), run::describe_start(own_command(), group.size()));
     checkpoints = std::make_unique<Checkpoints>(run->folder() / "checkpoints", setup.config.saving.keep_last);
   }
 };
@@ -147,12 +148,10 @@ void record_episode(const TrainingWorker& worker, TrainingEvaluator& evaluator, 
   match.episodes = 1;
   Rollout rollout = rollout_of(*worker.setup.environment, worker.run->folder().string());
   record(evaluator.evaluator(), match, worker.setup.config.play.max_steps, rollout);
-  try {
-    std::filesystem::create_directories(folder);
+  worker.run->attempt("rollouts", [&] {
+    make_own_folder(folder);
     write_file_atomically(page, rollout_page(rollout), Durability::kReplace);
-  } catch (const std::exception& error) {
-    logging::error(concat("the episode of iteration ", iteration, " is not kept: ", error.what()));
-  }
+  });
 }
 
 // Writes the episode in which a number was not finite to RUN/rollouts.
@@ -161,7 +160,7 @@ void show_evidence(const Experiment& setup, const std::filesystem::path& run, co
   const std::filesystem::path page =
       run / "rollouts" /
       concat("failed_in_iteration_", evidence.iteration, "_replica_", evidence.replica, ".html");
-  std::filesystem::create_directories(page.parent_path());
+  make_own_folder(page.parent_path());
   write_file_atomically(page, rollout_page(rollout), Durability::kReplace);
   logging::error(concat(page.string(), " shows the last ",
                         run::counted(rollout.episodes[0].record.steps, "step"), " of replica ",
@@ -180,6 +179,20 @@ void write_report(const std::filesystem::path& run) {
     }
     report::write_run_report(run);
     logging::info(concat("report: ", (run / "report.html").string()));
+  } catch (const std::exception& error) {
+    logging::warn(concat("the report is not written: ", error.what()));
+  }
+}
+
+// A process that was killed at its very end left no report, or an older one.
+void complete_report(const std::filesystem::path& run) {
+  std::error_code missing;
+  const auto summary = std::filesystem::last_write_time(run / "summary.json", missing);
+  const auto page = std::filesystem::last_write_time(run / "report.html", missing);
+  if (!missing && page >= summary) return;
+  try {
+    const run::Lock lock(run);
+    write_report(run);
   } catch (const std::exception& error) {
     logging::warn(concat("the report is not written: ", error.what()));
   }
@@ -324,6 +337,7 @@ int go_on(const TrainArguments& arguments, const Checkpoint& checkpoint, const C
       logging::info(concat("run ", options.run_dir.string(), " has finished (", reason, " after ",
                            checkpoint.info.counts.env_steps, " steps): nothing is left to do; go on with ",
                            way_on(config, *worker.trainer)));
+      complete_report(options.run_dir);
     }
     return 0;
   }

@@ -65,14 +65,16 @@ class Canvas {
   template <typename Distance>
   void fill(double x, double y, double reach, Color color, double opacity, const Distance& distance) {
     if (!std::isfinite(x) || !std::isfinite(y) || !std::isfinite(reach)) return;
-    const auto first = [&](double at) { return static_cast<int>(std::max(at - reach - 1.0, 0.0)); };
-    const auto last = [&](double at, int size) {
-      return static_cast<int>(std::clamp(at + reach + 2.0, 0.0, static_cast<double>(size)));
+    // Clamped before the cast, which is undefined for a number that no int holds.
+    const auto pixel = [](double at, int size) {
+      return static_cast<int>(std::clamp(at, 0.0, static_cast<double>(size)));
     };
-    for (int row = first(y); row < last(y, height_); ++row) {
-      for (int column = first(x); column < last(x, width_); ++column) {
+    const int first_row = pixel(y - reach - 1.0, height_), end_row = pixel(y + reach + 2.0, height_);
+    const int first_column = pixel(x - reach - 1.0, width_), end_column = pixel(x + reach + 2.0, width_);
+    for (int row = first_row; row < end_row; ++row) {
+      for (int column = first_column; column < end_column; ++column) {
         const double inside = std::clamp(0.5 - distance(column + 0.5 - x, row + 0.5 - y), 0.0, 1.0) * opacity;
-        if (inside <= 0.0) continue;
+        if (!(inside > 0.0)) continue;  // or NaN, where sizes overflow
         const std::size_t at = 3 * (static_cast<std::size_t>(row) * width_ + column);
         const auto blend = [&](std::uint8_t below, std::uint8_t above) {
           return static_cast<std::uint8_t>(std::lround(below + inside * (above - below)));

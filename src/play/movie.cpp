@@ -1,5 +1,8 @@
-// movie.cpp: draws frames as viewer.js does, and writes them into a pipe to ffmpeg.
+// movie.cpp: draws frames as viewer.js does, and sends them through a pipe to ffmpeg.
 #include "src/play/movie.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -8,6 +11,7 @@
 #include <map>
 #include <memory>
 
+#include "src/base/files.h"
 #include "src/base/program_name.h"
 #include "src/play/canvas.h"
 #include "wd/error.h"
@@ -181,6 +185,24 @@ constexpr const char* kGifFilter =
     "split[all][frames];[all]palettegen=stats_mode=diff[palette];[frames][palette]paletteuse=dither=none:"
     "diff_mode=rectangle";
 
+// A file in memory, which a child process writes to. A folder that others filled cannot redirect it, and a
+// disk cannot be too full for it.
+class MemoryFile {
+ public:
+  MemoryFile() : descriptor_(::memfd_create("movie", 0)) {
+    if (descriptor_ < 0) throw_file_error("movie", "make a file in memory");
+  }
+  ~MemoryFile() { ::close(descriptor_); }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+
+  // In this process and in those that it starts.
+  std::string path() const { return concat("/proc/self/fd/", descriptor_); }
+
+ private:
+  int descriptor_;
+};
+
 }  // namespace
 
 bool is_movie(const std::filesystem::path& file) {
@@ -198,10 +220,10 @@ void check_movie(const Rollout& rollout, const std::filesystem::path& file) {
                             "(Debian: apt install ffmpeg), or write a page (.html)"));
 }
 
-void write_movie(const Rollout& rollout, const std::filesystem::path& file, int frames_per_second) {
+std::string movie_of(const Rollout& rollout, const std::filesystem::path& file, int frames_per_second) {
   Painter painter(rollout);
   const bool gif = file.extension() == ".gif";
-  const std::filesystem::path part = file.parent_path() / ("." + file.filename().string() + ".tmp");
+  const MemoryFile result;
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(nullptr, pclose);
   bool written = true;
   for (const Rollout::Episode& episode : rollout.episodes) {
@@ -213,7 +235,7 @@ void write_movie(const Rollout& rollout, const std::filesystem::path& file, int 
                    " -r ", frames_per_second, " -i - ",
                    gif ? concat("-vf ", shell_word(kGifFilter), " -f gif ")
                        : "-pix_fmt yuv420p -movflags +faststart -f mp4 ",
-                   shell_word("file:" + part.string()));
+                   "file:", result.path());
         pipe.reset(::popen(command.c_str(), "w"));
         if (pipe == nullptr) throw std::runtime_error("cannot start ffmpeg");
       }
@@ -221,12 +243,12 @@ void write_movie(const Rollout& rollout, const std::filesystem::path& file, int 
           std::fwrite(canvas.bytes().data(), 1, canvas.bytes().size(), pipe.get()) == canvas.bytes().size();
     }
   }
-  std::error_code ignored;
-  if (pipe == nullptr || ::pclose(pipe.release()) != 0 || !written) {
-    std::filesystem::remove(part, ignored);
-    throw std::runtime_error("ffmpeg could not write " + file.string());
-  }
-  std::filesystem::rename(part, file);
+  const bool ended_well = pipe != nullptr && ::pclose(pipe.release()) == 0;
+  std::string movie = read_whole(result.path()).value_or("");
+  // ffmpeg 5.1 exits with 0 even if it could not write everything.
+  const bool whole = gif ? movie.ends_with(';') : movie.find("moov") != std::string::npos;
+  if (!ended_well || !written || !whole) throw std::runtime_error("ffmpeg could not write " + file.string());
+  return movie;
 }
 
 }  // namespace wd

@@ -1,4 +1,4 @@
-// movie.h: writes recorded episodes as a GIF or an MP4, through ffmpeg.
+// movie.h: recorded episodes as a GIF or an MP4, through ffmpeg.
 #pragma once
 
 #include <filesystem>
@@ -13,8 +13,8 @@ bool is_movie(const std::filesystem::path& file);
 // Throws Error if the environment has no drawing, or if there is no ffmpeg.
 void check_movie(const Rollout& rollout, const std::filesystem::path& file);
 
-// Draws all episodes, one after the other, a frame per step, as the page does (without text). Throws
-// std::runtime_error if ffmpeg fails; what it says goes to stderr, and an older file is left unchanged.
-void write_movie(const Rollout& rollout, const std::filesystem::path& file, int frames_per_second);
+// Draws all episodes, one after the other, a frame per step, as the page does (without text). Returns the
+// content of the file. Throws std::runtime_error if ffmpeg fails; what it says goes to stderr.
+std::string movie_of(const Rollout& rollout, const std::filesystem::path& file, int frames_per_second);
 
 }  // namespace wd

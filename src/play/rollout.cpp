@@ -5,6 +5,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "src/base/json.h"
 #include "src/play/packed.h"
 #include "src/play/viewer.h"
 #include "wd/error.h"
@@ -134,7 +135,7 @@ void record(Evaluator& evaluator, const Match& match, int max_steps, Rollout& ro
     rollout.episodes.push_back({players, std::move(episode)});
 }
 
-std::string rollout_json(const Rollout& rollout) { return description(rollout, lists).dump() + "\n"; }
+std::string rollout_json(const Rollout& rollout) { return dump(description(rollout, lists)) + "\n"; }
 
 std::string rollout_page(const Rollout& rollout) {
   Packed packed;
@@ -142,7 +143,7 @@ std::string rollout_page(const Rollout& rollout) {
       description(rollout, [&](const Series& series, bool coarse) { return packed.add(series, coarse); });
   std::string page = kViewer;
   fill_in(page, "{{NUMBERS}}", packed.text());
-  fill_in(page, "{{ROLLOUT}}", inside_script(json.dump()));
+  fill_in(page, "{{ROLLOUT}}", inside_script(dump(json)));
   return page;
 }
 

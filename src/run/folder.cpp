@@ -55,8 +55,8 @@ void check_empty(const fs::path& folder) {
 // Accepts whatever can be read on a terminal: spaces and letters of any script do no harm, as in the folders
 // above.
 void check_folder_name(const std::string& name) {
-  if (without_controls(name) == name && name.find_first_of("\n\t") == std::string::npos) return;
-  throw UsageError(concat("run_dir: folder name '", without_controls(name), "' holds a control character"));
+  if (on_one_line(name) == name) return;
+  throw UsageError(concat("run_dir: folder name '", on_one_line(name), "' holds a control character"));
 }
 
 fs::path make_named(const fs::path& folder) {

@@ -16,6 +16,7 @@
 #include "src/run/display.h"
 #include "src/run/folder.h"
 #include "src/run/lock.h"
+#include "src/run/start.h"
 #include "src/run/summary.h"
 #include "wd/error.h"
 #include "wd/heartbeat.h"
@@ -31,6 +32,7 @@ constexpr const char* kSummaryName = "summary.json";
 constexpr const char* kMetricsName = "metrics.jsonl";
 constexpr const char* kLogName = "log.txt";
 constexpr const char* kWeightsName = "weights";
+constexpr const char* kCheckpointsName = "checkpoints";
 
 bool announce(const fs::path& folder) {
   heartbeat::run_folder(fs::absolute(folder).string());
@@ -46,8 +48,13 @@ void put_errors_by(const fs::path& folder) {
     if (name == "error.json" || (name.starts_with("error_rank_") && name.ends_with(".json")))
       left.push_back(entry.path());
   }
-  for (const fs::path& path : left)
-    rename_file(path, path.parent_path() / ("previous_" + path.filename().string()));
+  for (const fs::path& path : left) {
+    try {
+      rename_file(path, path.parent_path() / ("previous_" + path.filename().string()));
+    } catch (const std::runtime_error& error) {
+      logging::warn(concat(error.what(), ": ", path.filename().string(), " is about an earlier failure"));
+    }
+  }
 }
 
 }  // namespace
@@ -63,6 +70,7 @@ struct Run::Parts {
   std::string config;
   std::optional<MetricsFile> metrics;
   std::optional<EventFile> events;
+  std::optional<run::StartsFile> starts;
   Progress last;
   double summary_at_s = -std::numeric_limits<double>::infinity();
   std::int64_t lost_rows = 0;
@@ -94,19 +102,27 @@ struct Run::Parts {
                           durability);
   }
 
+  // A file that cannot be opened is refused before anything is cut; one that cannot be written is only
+  // reported.
+  void open_starts() {
+    if (!options.start.empty()) starts.emplace(folder);
+  }
+  void add_start() {
+    if (starts) attempt("starts.jsonl", [this] { starts->append(options.start); });
+    starts.reset();
+  }
+
   void open_files() {
     metrics.emplace(folder / kMetricsName);
     events.emplace(folder);
     logging::attach_file(folder / kLogName);
   }
 
-  // Opens the same files in a folder that has them. Each weights file is a separate file, but a link in place
-  // of their folder would redirect them.
+  // Opens the same files in a folder that has them. Refuses links in place of the folders of weights and
+  // checkpoints now, and not when they are written.
   void reopen_files(const RunOffsets& offsets) {
     put_errors_by(folder);
-    std::error_code unknown;
-    WD_CHECK(!fs::is_symlink(fs::symlink_status(folder / kWeightsName, unknown)),
-             (folder / kWeightsName).string(), ": is a link, which is not followed: remove it");
+    for (const char* const name : {kWeightsName, kCheckpointsName}) make_own_folder(folder / name);
     const MetricsFile& lines = metrics.emplace(folder / kMetricsName, offsets.metrics_bytes);
     const EventFile& points = offsets.events_file.empty()
                                   ? events.emplace(folder)
@@ -147,12 +163,14 @@ Run::Run(const RunOptions& options) {
   survive_closed_streams();
   parts_ = std::make_unique<Parts>(options);
   try {
+    parts_->open_starts();
     if (options.resume) {
       parts_->reopen_files(*options.resume);
     } else {
       parts_->open_files();
     }
     parts_->write_summary(RunStatus::kRunning, "", Durability::kSync);
+    parts_->add_start();
   } catch (const std::runtime_error& error) {
     throw UsageError(concat("the run's folder cannot be written: ", error.what()));
   }
@@ -224,9 +242,13 @@ bool Run::save_weights(std::string_view policy, std::span<const TensorView> tens
   parts_->restore_folder();
   return parts_->attempt(concat("weights/", policy), [&] {
     const fs::path folder = parts_->folder / kWeightsName;
-    fs::create_directories(folder);
+    make_own_folder(folder);
     write_safetensors(folder / concat(policy, ".safetensors"), tensors, metadata);
   });
+}
+
+bool Run::attempt(const std::string& output, const std::function<void()>& write) {
+  return parts_->attempt(output, write);
 }
 
 void Run::finish(RunStatus status, std::string_view stop_reason, const Progress& progress) {

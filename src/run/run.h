@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -28,6 +29,7 @@ struct RunOptions {
   std::int64_t total_steps = 0;      // target number of environment steps, for the ETA; 0: none
   double max_seconds = 0.0;          // [s], for the ETA; 0: no limit
   bool quiet = false;                // no progress on stdout
+  std::string start;                 // a JSON object for starts.jsonl; empty: none
   std::optional<RunOffsets> resume;  // continue in run_dir, with its files cut back to these sizes
 };
 
@@ -84,6 +86,10 @@ class Run {
   // continues, but a program whose last weights were not saved must not exit with 0.
   [[nodiscard]] bool save_weights(std::string_view policy, std::span<const TensorView> tensors,
                                   const TensorMetadata& metadata = {});
+
+  // Calls `write`, which writes another output. If it throws, this logs an error, once until it succeeds
+  // again, and returns false.
+  bool attempt(const std::string& output, const std::function<void()>& write);
 
   // Writes the last summary.json. stop_reason: "total_steps", "max_seconds", "stop_return", "signal", or the
   // error.

@@ -9,7 +9,6 @@
 #include <ctime>
 #include <filesystem>
 
-#include "src/base/files.h"
 #include "src/base/host.h"
 #include "src/base/json.h"
 #include "src/base/version.h"
@@ -73,9 +72,14 @@ Json describe_start(const std::vector<std::string>& command, int workers) {
           {"environment", environment()}};
 }
 
-void add_start(const std::filesystem::path& run, const Json& start) {
-  File file(run / kStarts, O_WRONLY | O_CREAT | O_APPEND, FileKind::kOwn);
-  file.write(bytes_of(dump(start) + "\n"));
+StartsFile::StartsFile(const std::filesystem::path& run)
+    : file_(run / kStarts, O_RDWR | O_CREAT | O_APPEND, FileKind::kOwn) {}
+
+void StartsFile::append(std::string_view start) {
+  char last = '\n';
+  if (const std::uint64_t size = file_.size(); size > 0)
+    file_.read_at(size - 1, std::as_writable_bytes(std::span(&last, 1)));
+  file_.write(bytes_of(concat(last == '\n' ? "" : "\n", start, "\n")));
 }
 
 std::vector<Json> read_starts(const std::filesystem::path& run) {

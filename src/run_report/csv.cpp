@@ -1,8 +1,7 @@
 // csv.cpp: all rows of a report's runs as one table.
-#include <cerrno>
-#include <cstring>
-#include <fstream>
+#include <utility>
 
+#include "src/base/atomic_file.h"
 #include "src/base/join.h"
 #include "src/metrics/number.h"
 #include "src/run_report/metrics_log.h"
@@ -12,8 +11,9 @@
 namespace wd::report {
 namespace {
 
-// RFC 4180.
-std::string cell(const std::string& text) {
+// RFC 4180. A spreadsheet must not take a name for a formula, so an apostrophe precedes what would begin one.
+std::string cell(std::string text) {
+  if (text.find_first_of("=+-@\t\r") == 0) text.insert(0, "'");
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
@@ -27,27 +27,28 @@ void Report::write_csv(const std::filesystem::path& file) const {
   for (const RunCurves& run : curves_)
     for (const std::string& name : run.names)
       if (!contains(names, name)) names.push_back(name);
-  errno = 0;
-  std::ofstream out(file, std::ios::binary);
-  out << "run,group,seed";
-  for (const std::string& name : names) out << ',' << cell(name);
-  out << '\n';
-  for (const RunGroup& group : groups_) {
-    for (const std::size_t r : group.runs) {
-      const std::string head = concat(cell(records_[r].folder.string()), ",", cell(group.label), ",",
-                                      cell(records_[r].setting("trainer.seed")));
-      for (MetricsLog log(records_[r].folder / "metrics.jsonl"); log.next();) {
-        out << head;
-        for (const std::string& name : names) {
-          const std::string value = json_number(log.value(name));
-          out << ',' << (value == "null" ? "" : value);
+  write_named_file(file, [&](const Append& append) {
+    std::string lines = "run,group,seed";
+    for (const std::string& name : names) lines += "," + cell(name);
+    lines += '\n';
+    for (const RunGroup& group : groups_) {
+      for (const std::size_t r : group.runs) {
+        const std::string head = concat(cell(records_[r].folder.string()), ",", cell(group.label), ",",
+                                        cell(records_[r].setting("trainer.seed")));
+        for (MetricsLog log(records_[r].folder / "metrics.jsonl"); log.next();) {
+          lines += head;
+          for (const std::string& name : names) {
+            const std::string value = json_number(log.value(name));
+            lines += value == "null" ? "," : "," + value;
+          }
+          lines += '\n';
+          constexpr std::size_t kPiece = 1 << 16;
+          if (lines.size() > kPiece) append(std::exchange(lines, ""));
         }
-        out << '\n';
       }
     }
-  }
-  out.close();
-  WD_CHECK(out.good(), file.string(), ": cannot write it: ", std::strerror(errno));
+    append(lines);
+  });
 }
 
 }  // namespace wd::report

@@ -30,10 +30,8 @@ std::string short_name(const std::string& path, const std::vector<SettingValues>
 
 // What distinguishes a group from the others of its environment. Empty if there is nothing, or too much for a
 // label.
-std::string distinction(std::span<const RunRecord> records, const std::vector<RunGroup>& peers,
-                        std::size_t which) {
+std::string distinction(const std::vector<SettingValues>& differing, std::size_t which) {
   constexpr std::size_t kMaxSettings = 3, kMaxLength = 48;
-  const std::vector<SettingValues> differing = differences(records, peers);
   if (differing.size() > kMaxSettings) return "";
   std::string label;
   for (const SettingValues& setting : differing) {
@@ -44,44 +42,47 @@ std::string distinction(std::span<const RunRecord> records, const std::vector<Ru
   return label.size() > kMaxLength ? "" : label;
 }
 
-std::string label_of(std::span<const RunRecord> records, const std::vector<RunGroup>& groups,
-                     const RunGroup& group) {
-  const RunRecord& first = records[group.runs.front()];
-  std::vector<RunGroup> peers;
-  std::size_t place = 0;
-  for (const RunGroup& other : groups) {
-    if (records[other.runs.front()].environment() != first.environment()) continue;
-    if (&other == &group) place = peers.size();
-    peers.push_back(other);
+// Labels the groups of one environment, `peers` by their places.
+void label_groups(std::span<const RunRecord> records, const std::vector<std::size_t>& peers,
+                  std::vector<RunGroup>& groups) {
+  std::vector<RunGroup> compared;
+  for (const std::size_t peer : peers) compared.push_back(groups[peer]);
+  const std::vector<SettingValues> differing = differences(records, compared);
+  for (std::size_t place = 0; place < peers.size(); ++place) {
+    RunGroup& group = groups[peers[place]];
+    const RunRecord& first = records[group.runs.front()];
+    const std::string env = first.environment().empty() ? "run" : first.environment();
+    const std::string distinct = distinction(differing, place);
+    const std::string label = distinct.empty() ? first.folder.filename().string() : distinct;
+    if (peers.size() == 1) {
+      group.label = concat(env, first.algorithms().empty() ? "" : " ", first.algorithms());
+    } else {
+      group.label = peers.size() == groups.size() ? label : concat(env, ", ", label);
+    }
   }
-  const std::string env = first.environment().empty() ? "run" : first.environment();
-  if (peers.size() == 1) return concat(env, first.algorithms().empty() ? "" : " ", first.algorithms());
-  const std::string distinct = distinction(records, peers, place);
-  const std::string label = distinct.empty() ? first.folder.filename().string() : distinct;
-  return peers.size() == groups.size() ? label : concat(env, ", ", label);
 }
 
 }  // namespace
 
 std::vector<RunGroup> group_runs(std::span<const RunRecord> records) {
   std::vector<RunGroup> groups;
+  std::map<std::map<std::string, std::string>, std::size_t> known;  // settings to group
+  std::map<std::string, std::vector<std::size_t>> by_environment;
   for (std::size_t r = 0; r < records.size(); ++r) {
-    const auto same = [&](const RunGroup& group) {
-      return !records[r].settings.empty() &&
-             compared_settings(records[group.runs.front()]) == compared_settings(records[r]);
-    };
-    const auto found = std::ranges::find_if(groups, same);
-    if (found != groups.end()) {
-      found->runs.push_back(r);
-    } else {
-      groups.push_back({"", {r}});
+    if (!records[r].settings.empty()) {
+      const auto [found, is_new] = known.emplace(compared_settings(records[r]), groups.size());
+      if (!is_new) {
+        groups[found->second].runs.push_back(r);
+        continue;
+      }
     }
+    by_environment[records[r].environment()].push_back(groups.size());
+    groups.push_back({"", {r}});
   }
+  for (const auto& [env, peers] : by_environment) label_groups(records, peers, groups);
   std::map<std::string, int> uses;
-  for (RunGroup& group : groups) {
-    group.label = label_of(records, groups, group);
+  for (RunGroup& group : groups)
     if (const int use = ++uses[group.label]; use > 1) group.label += concat(" (", use, ")");
-  }
   return groups;
 }
 

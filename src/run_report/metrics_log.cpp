@@ -8,8 +8,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstdlib>
-#include <optional>
+#include <cstring>
+
+#include "src/base/json.h"
 
 namespace wd::report {
 namespace {
@@ -65,27 +66,19 @@ struct RowText {
   }
 };
 
-// A line that is read, in a buffer that grows.
-struct LineBuffer {
-  char* text = nullptr;
-  std::size_t size = 0;
-  LineBuffer() = default;
-  ~LineBuffer() { std::free(text); }
-  LineBuffer(const LineBuffer&) = delete;
-  LineBuffer& operator=(const LineBuffer&) = delete;
-};
-
 int close_file(std::FILE* file) { return file == nullptr ? 0 : std::fclose(file); }
 
 }  // namespace
 
 MetricsLog::MetricsLog(const fs::path& file) : file_(open_regular(file), close_file) {}
 
-std::size_t MetricsLog::column_of(std::string_view name, std::size_t guess) {
+// None if there are too many already.
+std::optional<std::size_t> MetricsLog::column_of(std::string_view name, std::size_t guess) {
   if (guess < names_.size() && names_[guess] == name) return guess;
   const auto found = std::ranges::find(names_, name);
   const auto column = static_cast<std::size_t>(found - names_.begin());
   if (found == names_.end()) {
+    if (names_.size() == kMostMembers) return {};
     names_.emplace_back(name);
     values_.push_back(std::nan(""));
   }
@@ -103,9 +96,10 @@ bool MetricsLog::take(std::string_view line) {
     const std::optional<std::string_view> name = text.name();
     double value = 0.0;
     if (!name || !text.skip(':') || !text.number(value)) return false;
-    const std::size_t column = column_of(*name, expected);
-    values_[column] = value;
-    expected = column + 1;
+    const std::optional<std::size_t> column = column_of(*name, expected);
+    if (!column) return false;
+    values_[*column] = value;
+    expected = *column + 1;
   } while (text.skip(','));
   constexpr double kMostIterations = 9e15;  // exact as a double
   const double iteration = value("iteration");
@@ -121,13 +115,38 @@ double MetricsLog::value(std::string_view name) const {
   return found == names_.end() ? std::nan("") : values_[static_cast<std::size_t>(found - names_.begin())];
 }
 
+// The next complete line without its end, valid until the next call; empty if it is too long. None at the end
+// of the file, or in a line that is still being written, or was cut when its run was killed.
+std::optional<std::string_view> MetricsLog::next_line() {
+  bool too_long = false;
+  buffer_.resize(kMaxLine);
+  for (std::size_t searched = 0;;) {
+    const std::span<const char> waiting(buffer_.data() + begin_, end_ - begin_);
+    const auto* const stop =
+        static_cast<const char*>(std::memchr(waiting.data() + searched, '\n', waiting.size() - searched));
+    if (stop != nullptr) {
+      const auto length = static_cast<std::size_t>(stop - waiting.data());
+      begin_ += length + 1;
+      return std::string_view(waiting.data(), too_long ? 0 : length);
+    }
+    searched = waiting.size();
+    if (searched == buffer_.size()) {  // leave out what is there, and go on to the end of the line
+      too_long = true;
+      begin_ = end_ = searched = 0;
+    }
+    std::memmove(buffer_.data(), buffer_.data() + begin_, searched);
+    begin_ = 0;
+    end_ = searched;
+    const std::size_t got = std::fread(buffer_.data() + end_, 1, buffer_.size() - end_, file_.get());
+    if (got == 0) return {};
+    end_ += got;
+  }
+}
+
 bool MetricsLog::next() {
   if (!file_) return false;
-  LineBuffer buffer;
-  for (ssize_t length; (length = ::getline(&buffer.text, &buffer.size, file_.get())) > 0;) {
-    const std::string_view line(buffer.text, static_cast<std::size_t>(length));
-    if (!line.ends_with('\n')) return false;  // still being written, or cut when its run was killed
-    if (take(line)) {
+  while (const std::optional<std::string_view> line = next_line()) {
+    if (take(*line)) {
       ++rows_;
       return true;
     }

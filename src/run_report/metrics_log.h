@@ -5,16 +5,21 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace wd::report {
 
 // Reads the complete lines of a file that may be growing. Iterations of the rows increase: a line that does
-// not go beyond the iteration before it, or is not a row of metrics, is skipped and counted.
+// not go beyond the iteration before it, is not a row of metrics, is longer than kMaxLine, or has a metric
+// beyond the first kMostMembers (json.h), is skipped and counted.
 class MetricsLog {
  public:
+  static constexpr std::size_t kMaxLine = std::size_t{1} << 20;  // [bytes]
+
   // A file that does not exist, or is not a regular file, has no rows.
   explicit MetricsLog(const std::filesystem::path& file);
 
@@ -34,9 +39,12 @@ class MetricsLog {
 
  private:
   bool take(std::string_view line);
-  std::size_t column_of(std::string_view name, std::size_t guess);
+  std::optional<std::string_view> next_line();
+  std::optional<std::size_t> column_of(std::string_view name, std::size_t guess);
 
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
+  std::vector<char> buffer_;
+  std::size_t begin_ = 0, end_ = 0;  // what is read and not yet taken
   std::vector<std::string> names_;
   std::vector<double> values_;
   std::int64_t iteration_ = 0, rows_ = 0, skipped_ = 0;

@@ -57,6 +57,9 @@ function bytes(value) {
                                   `${(value / 2 ** 30).toFixed(1)} GiB`;
 }
 
+// Of a summary that another program may have written.
+const word = value => ['string', 'number'].includes(typeof value) && value !== '' ? `${value}` : '-';
+
 const interval = (low, high) => low === null ? '-' : `[${number(low)}, ${number(high)}]`;
 
 // The parts of the paths of runs in which they differ.
@@ -438,10 +441,9 @@ function showMachines() {
       report.runs.map(run => {
         const hardware = run.hardware || {}, version = run.version || {};
         return [
-          run.name, run.device || '-', `${run.workers ?? '-'}`, `${hardware.host ?? '-'}`,
-          `${hardware.cpu ?? '-'}`, `${hardware.cores ?? '-'}`,
-          [].concat(hardware.gpus ?? []).join(', ') || '-', `${version.program ?? '-'}`,
-          `${version.commit || '-'}`
+          run.name, run.device || '-', word(run.workers), word(hardware.host), word(hardware.cpu),
+          word(hardware.cores), [].concat(hardware.gpus ?? []).map(word).join(', ') || '-',
+          word(version.program), word(version.commit)
         ];
       }));
 }

@@ -5,6 +5,8 @@
 
 namespace wd::report {
 
+inline constexpr std::size_t kMostRuns = 1000;  // that a page can show
+
 // Everything that a report shows of its runs. All files are read by the constructor.
 class Report {
  public:

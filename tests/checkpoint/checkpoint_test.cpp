@@ -212,6 +212,10 @@ TEST(CheckpointC6, HostileManifestsAreRefused) {
       {"\"iteration\":0", "\"iteration\":-5", "iteration is no count"},
       {"\"iteration\":0", "\"iteration\":null", "iteration is no count"},
       {"\"iteration\":0,", "", "is no manifest"},
+      {"\"world_size\":1", "\"world_size\":0", "world_size is no count"},
+      {"\"world_size\":1", "\"world_size\":2147483647", "world_size is no count"},
+      {"\"wall_s\":0.0", "\"wall_s\":-1e308", "wall_s is no time"},
+      {"\"wall_s\":0.0", "\"wall_s\":1e308", "wall_s is no time"},
       {"\"seed\":18446744073709551615", "\"seed\":[]", "is no manifest"},
       {"\"files\":{", "\"files\":{\"x\":3,", "is no manifest"},
       {"events.out.tfevents.1.host.2", "../../x", "events_file names no event file"},
@@ -281,6 +285,20 @@ TEST(CheckpointC6, TensorsThatNobodyAsksForAndTensorsOfAnotherShapeAreRefusedBef
   forms["replicas"].back().shape = {kAnyLength};
   EXPECT_THAT(message_of([&] { read_snapshot(read, forms); }),
               HasSubstr("tensor 'more' is U8 [4398046511104] where F64 [any length] is expected"));
+}
+
+TEST(CheckpointC6, NumbersOfOptimizerStepsAreCounts) {
+  const TemporaryFolder run;
+  save(run.path, {1.0});
+  const Checkpoint read = newest_checkpoint(run.path);
+  SnapshotForms forms = forms_of(snapshot_of(1));
+  forms["optimizer/shared"][0].type = at::kLong;
+  for (const std::int64_t steps : {std::int64_t{-1}, std::int64_t{9'000'000'000'000'000'000}}) {
+    write_safetensors(read.folder / "optimizer" / "shared.safetensors",
+                      std::vector<TensorView>{{"steps", "I64", {}, std::as_bytes(std::span(&steps, 1))}});
+    EXPECT_THAT(message_of([&] { read_snapshot(read, forms); }),
+                HasSubstr("optimizer/shared.safetensors: tensor steps holds a number that is no count"));
+  }
 }
 
 TEST(CheckpointC6, FilesAndTensorsAreThoseOfTheTraining) {

@@ -101,6 +101,15 @@ def test_a_run_from_a_stranger_leads_nowhere_else(name, how, copied, tmp_path):
     assert (contents(victim) if victim.is_dir() else victim.read_bytes()) == before
 
 
+def test_checkpoints_behind_a_link_are_not_touched(copied, tmp_path):
+    (copied / "checkpoints").rename(tmp_path / "victim")
+    (copied / "checkpoints").symlink_to(tmp_path / "victim")
+    before = contents(tmp_path / "victim"), (copied / "metrics.jsonl").read_bytes()
+    done = go_on(copied)
+    assert (done.returncode, "checkpoints: is a link, which is not followed" in done.stderr) == (2, True), done.stderr
+    assert (contents(tmp_path / "victim"), (copied / "metrics.jsonl").read_bytes()) == before
+
+
 def test_a_pipe_as_summary_is_not_waited_for(copied):
     (copied / "summary.json").unlink()
     os.mkfifo(copied / "summary.json")
@@ -204,3 +213,56 @@ def test_a_checkpoint_that_may_not_be_read_says_so(finished, tmp_path):
     done = subprocess.run([WDTRAIN, "--env", "cartpole", "--warm_start", str(place), "--run_dir", "/proc/none"], capture_output=True, text=True,
                           user=65534, group=65534, extra_groups=[])
     assert "Permission denied" in done.stderr and "no such file" not in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("name", ["rollout.html", ".rollout.html.tmp", "report.html", ".report.html.tmp"])
+@pytest.mark.parametrize("how", ["link", "dangling link", "hard link", "pipe"])
+def test_pages_that_no_user_named_lead_nowhere_else(name, how, copied, tmp_path):
+    victim, path = tmp_path / "victim", copied / name
+    path.unlink(missing_ok=True)
+    if how != "dangling link":
+        victim.write_text("mine")
+    if how == "pipe":
+        os.mkfifo(path)
+    else:
+        (os.link if how == "hard link" else os.symlink)(victim, path)
+    if "rollout" in name:
+        done = subprocess.run([WDTRAIN, "play", "--run", str(copied), "--max_steps", "3"], capture_output=True, text=True, timeout=60)
+    else:
+        done = subprocess.run([WDTRAIN, "report", "."], capture_output=True, text=True, timeout=60, cwd=copied)
+    assert done.returncode == 0, done.stderr
+    assert (victim.read_text() if victim.exists() else None) == (None if how == "dangling link" else "mine")
+    page = copied / ("rollout.html" if "rollout" in name else "report.html")
+    assert page.is_file() and not page.is_symlink() and page.read_text().lower().startswith("<!doctype html>")
+    assert not (copied / f".{page.name}.tmp").exists()
+
+
+def test_recorded_episodes_do_not_follow_a_link_and_are_missed_in_one_line(copied, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (copied / "rollouts").symlink_to(tmp_path / "elsewhere")
+    done = run("--resume", copied, "--total_steps", 448, "--set", "play.every=1", "--set", "play.max_steps=3")
+    assert done.returncode == 0 and list((tmp_path / "elsewhere").iterdir()) == []
+    assert done.stderr.count("rollouts: is a link, which is not followed") == 1, done.stderr
+    assert done.stderr.count("training goes on without rollouts") == 1
+
+
+def test_an_old_error_that_cannot_be_put_by_is_a_warning(copied):
+    (copied / "error.json").write_text("{}")
+    (copied / "previous_error.json").mkdir()
+    done = go_on(copied)
+    assert done.returncode == 0 and "error.json is about an earlier failure" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_a_run_that_was_killed_before_its_report_gets_it_when_it_is_continued(old, copied):
+    page, rest = copied / "report.html", copied / ".report.html.tmp"
+    rest.write_text("a part")
+    if old:
+        os.utime(page, (1, 1))
+    else:
+        page.unlink()
+    done = subprocess.run([WDTRAIN, "--resume", str(copied)], capture_output=True, text=True)
+    assert done.returncode == 0 and "nothing is left to do" in done.stderr
+    assert page.stat().st_mtime > 1 and not rest.exists()
+    written = page.stat().st_mtime_ns
+    assert run("--resume", copied).returncode == 0 and page.stat().st_mtime_ns == written, "once is enough"

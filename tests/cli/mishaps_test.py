@@ -125,6 +125,22 @@ def test_a_file_at_its_limit_is_as_a_full_disk(tmp_path):
     assert "metrics.jsonl: cannot write: File too large: training goes on without metrics.jsonl" in done.stderr
 
 
+@pytest.mark.parametrize("fault, code, status", [("iter=9,kind=slow:500", 143, "stopped"), ("iter=9,kind=nan:loss", 1, "failed")])
+def test_a_log_that_cannot_be_written_changes_no_end_and_hides_no_cause(fault, code, status, tmp_path):
+    folder, most = tmp_path / "run", 1 << 20
+    assert run(*options("cartpole", "PPO", 5), "--run_dir", folder).returncode == 0
+    (folder / "log.txt").write_text("x" * most)
+    process = subprocess.Popen([WDTRAIN, "--resume", str(folder), "--total_steps", "10M", "--fault", fault], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                               text=True, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most)))
+    if status == "stopped":
+        wait_for(lambda: iterations(folder) >= 8)
+        process.send_signal(signal.SIGTERM)
+    _, text = process.communicate(timeout=30)
+    assert (process.returncode, json.loads((folder / "summary.json").read_text())["status"]) == (code, status), text
+    assert text.count("log.txt: cannot write: File too large: messages are missing there") == 1
+    assert ("the policy loss is not finite" in text) == (status == "failed")
+
+
 @pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_second_signal_of_any_kind_ends_at_once(second, tmp_path):
     process = subprocess.Popen([WDTRAIN, *options("cartpole", "PPO"), "--run_dir", str(tmp_path / "run"), "--fault", "iter=3,kind=hang"],

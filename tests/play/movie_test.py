@@ -2,6 +2,8 @@
 
 import json
 import os
+import stat
+import subprocess
 
 import imageio_ffmpeg
 import numpy as np
@@ -103,3 +105,49 @@ def test_a_failure_of_ffmpeg_keeps_the_older_file(tag_run, tmp_path, monkeypatch
     done = wdtrain("play", "--run", tag_run, "--device", "cpu", "--out", tmp_path / "a.mp4")
     assert done.returncode == 1 and "ffmpeg could not write" in done.stderr and "no codec" in done.stderr
     assert (tmp_path / "a.mp4").read_text() == "old" and {path.name for path in tmp_path.iterdir()} == {"bin", "a.mp4"}
+
+
+def test_a_movie_follows_the_link_that_the_user_named_and_no_other(ffmpeg, tag_run, tmp_path):
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    (tmp_path / ".a.gif.tmp").symlink_to(victim)
+    (tmp_path / "b.gif").symlink_to("real.gif")
+    for name in ("a.gif", "b.gif"):
+        output("play", "--run", tag_run, "--device", "cpu", "--max_steps", 3, "--out", tmp_path / name)
+        Image.open(tmp_path / name).verify()
+    assert victim.read_text() == "mine" and not (tmp_path / "a.gif").is_symlink()
+    assert (tmp_path / "b.gif").is_symlink() and (tmp_path / "real.gif").is_file()
+
+
+def test_a_movie_goes_into_a_pipe(ffmpeg, tag_run, tmp_path):
+    os.mkfifo(tmp_path / "pipe.mp4")
+    command = [os.environ["WDTRAIN"], "play", "--run", str(tag_run), "--device", "cpu", "--max_steps", "3", "--out", str(tmp_path / "pipe.mp4")]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        movie = (tmp_path / "pipe.mp4").read_bytes()
+    assert process.returncode == 0 and movie[4:8] == b"ftyp" and stat.S_ISFIFO((tmp_path / "pipe.mp4").stat().st_mode)
+
+
+@pytest.mark.parametrize("name", ["a.gif", "a.mp4"])
+def test_a_movie_on_a_full_disk_keeps_the_older_file(ffmpeg, tag_run, tmp_path, name):
+    (tmp_path / name).write_text("old")
+    full = "write:1:ENOSPC"
+    done = wdtrain("play", "--run", tag_run, "--device", "cpu", "--out", tmp_path / name, env={**os.environ, "WD_FAILPOINT": full})
+    assert done.returncode == 1 and f".{name}.tmp: cannot write: No space left on device" in done.stderr
+    assert (tmp_path / name).read_text() == "old" and {path.name for path in tmp_path.iterdir()} == {"bin", name}
+
+
+def test_an_ffmpeg_that_writes_a_part_and_says_nothing_is_noticed(tag_run, tmp_path, monkeypatch):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "ffmpeg").write_text('#!/bin/sh\ncat >/dev/null\nfor file; do :; done\nprintf GIF89a >"${file#file:}"\n')
+    (tmp_path / "bin" / "ffmpeg").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    done = wdtrain("play", "--run", tag_run, "--device", "cpu", "--out", tmp_path / "a.gif")
+    assert done.returncode == 1 and "ffmpeg could not write" in done.stderr and not (tmp_path / "a.gif").exists()
+
+
+@pytest.mark.parametrize("x", [1e9, -1e9, 3e38])
+def test_what_is_far_outside_of_the_picture_takes_no_time(ffmpeg, x, tmp_path):
+    (tmp_path / "far.json").write_text(json.dumps([{"x": x, "x_dot": 0, "theta": 0, "theta_dot": 0}]))
+    output("--env", "cartpole", "--device", "cpu", "--quiet", "--total_steps", 1, "--run_dir", tmp_path / "run")
+    output("play", "--run", tmp_path / "run", "--device", "cpu", "--set", "env.reset=given", "--set", f"env.starts={tmp_path / 'far.json'}", "--starts",
+           "training", "--out", tmp_path / "far.gif", timeout=20)

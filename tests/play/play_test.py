@@ -2,6 +2,8 @@
 what numpy computes from the weights."""
 
 import json
+import os
+import subprocess
 
 import numpy as np
 import pytest
@@ -124,6 +126,14 @@ def test_a_page_is_written_into_the_run(cartpole_run, tmp_path):
     before = sorted(path.name for path in checkpoint.iterdir())
     output("play", "--run", checkpoint, "--device", "cpu", cwd=tmp_path)
     assert (tmp_path / "rollout.html").exists() and sorted(path.name for path in checkpoint.iterdir()) == before
+
+
+def test_a_folder_may_have_a_name_that_is_no_utf8(cartpole_run, tmp_path):
+    folder = tmp_path / os.fsdecode(b"r\xff\x1b[31m")
+    folder.symlink_to(cartpole_run)
+    done = subprocess.run([os.environ["WDTRAIN"], "play", "--run", folder, "--device", "cpu", "--max_steps", "3"], capture_output=True)
+    assert done.returncode == 0 and b"\x1b" not in done.stdout, done.stderr
+    subprocess.run([os.environ["WDTRAIN"], "eval", "--run", folder, "--device", "cpu", "--episodes", "2", "--json"], stdout=subprocess.DEVNULL, check=True)
 
 
 def test_the_page_of_a_large_game_is_small(tmp_path):

@@ -2,7 +2,9 @@
 #include "src/base/atomic_file.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
+#include "src/base/files.h"
 #include "tests/run/temporary_folder.h"
 
 namespace wd {
@@ -42,12 +44,45 @@ TEST(AtomicFile, FullDiskLeavesTheOldFile) {
   EXPECT_EQ(entries(folder.path), 1u);
 }
 
-TEST(AtomicFile, DoesNotWriteThroughALink) {
+TEST(AtomicFile, ReplacesWhatLeadsElsewhere) {
   const test::TemporaryFolder folder;
-  test::write_text(folder.path / "victim", "untouched");
-  fs::create_symlink(folder.path / "victim", folder.path / ".a.txt.tmp");
-  EXPECT_THROW(write_file_atomically(folder.path / "a.txt", "new", Durability::kSync), std::runtime_error);
-  EXPECT_EQ(read_text(folder.path / "victim"), "untouched");
+  const fs::path victim = folder.path / "victim", path = folder.path / "a.txt";
+  const auto link = [&](const fs::path& at) { fs::create_symlink(victim, at); };
+  const auto name = [&](const fs::path& at) { fs::create_hard_link(victim, at); };
+  const auto pipe = [](const fs::path& at) { ASSERT_EQ(::mkfifo(at.c_str(), 0666), 0); };
+  for (const std::function<void(const fs::path&)>& make : {std::function(link), {name}, {pipe}}) {
+    for (const char* const at : {"a.txt", ".a.txt.tmp"}) {
+      fs::remove(path);
+      test::write_text(victim, "untouched");
+      make(folder.path / at);
+      write_file_atomically(path, "new", Durability::kReplace);
+      EXPECT_EQ(read_text(victim), "untouched");
+      EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(path)));
+      EXPECT_EQ(read_text(path), "new");
+    }
+  }
+}
+
+TEST(AtomicFile, ANamedFileIsKeptIfItsTextCannotBeProduced) {
+  const test::TemporaryFolder folder;
+  const fs::path path = folder.path / "a.txt";
+  test::write_text(path, "old");
+  const auto fail = [](const Append& append) {
+    append("a part");
+    throw std::runtime_error("no more");
+  };
+  EXPECT_THAT(message_of([&] { write_named_file(path, fail); }), HasSubstr("no more"));
+  EXPECT_EQ(read_text(path), "old");
+  EXPECT_EQ(entries(folder.path), 1u);
+}
+
+TEST(AtomicFile, AFolderThatIsALinkIsRefused) {
+  const test::TemporaryFolder folder;
+  make_own_folder(folder.path / "own");
+  make_own_folder(folder.path / "own");
+  fs::create_directory_symlink(folder.path / "own", folder.path / "link");
+  EXPECT_THAT(message_of([&] { make_own_folder(folder.path / "link"); }),
+              HasSubstr("link: is a link, which is not followed; remove it"));
 }
 
 TEST(AtomicFile, MissingFolderIsNamed) {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/run/temporary_folder.h"
+#include "wd/error.h"
 
 namespace wd {
 namespace {
@@ -31,6 +32,20 @@ TEST(Json, BracketsInStringsDoNotCount) {
   EXPECT_EQ(parse_json("\"" + many + "\""), many);
   EXPECT_EQ(parse_json("[\"" + many + "\\\"" + many + "\"]")[0], many + "\"" + many);
   EXPECT_TRUE(is_too_deep("[\"\\\\\"," + many)) << "a backslash that is escaped ends no string";
+}
+
+TEST(Json, ObjectsAreNoLongerThanTheirParserIsFast) {
+  const auto object = [](int members) {
+    std::string text = "{\"a\":[1,2,{}],\"b\":\"{,,,\"";
+    for (int k = 2; k < members; ++k) text += concat(",\"", k, "\":0");
+    return text + "}";
+  };
+  EXPECT_FALSE(parse_json<nlohmann::ordered_json>(object(kMostMembers)).is_discarded());
+  EXPECT_TRUE(parse_json<nlohmann::ordered_json>(object(kMostMembers + 1)).is_discarded());
+  EXPECT_FALSE(parse_json(object(kMostMembers + 1)).is_discarded()) << "sorted objects may have any length";
+  std::string list = "[0";
+  for (int k = 0; k < kMostMembers; ++k) list += ",0";
+  EXPECT_FALSE(parse_json<nlohmann::ordered_json>(list + "]").is_discarded());
 }
 
 TEST(Json, SaysWhatIsWrong) {

@@ -2,10 +2,17 @@
 
 import json
 import os
+import re
+import resource
+import shutil
+import signal
 import socket
+import subprocess
 
+import pytest
 import torch
 
+from checkpoint.runs import iterations, wait_for
 from cli.program import output, wdtrain
 
 TRAINING = ["--env", "cartpole", "--total_steps", 4096, "--seed", 5, "--set", "policy.shared.lr=0.002", "--device", "cpu", "--quiet"]
@@ -68,3 +75,127 @@ def test_what_cannot_be_reproduced(tmp_path):
     done = wdtrain("reproduce", folder)
     assert done.returncode == 2 and "has no starts.jsonl" in done.stderr and "train with --config" in done.stderr
     assert wdtrain("reproduce").returncode == 2
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("trained") / "run"
+    output(*TRAINING, "--run_dir", folder)
+    return folder
+
+
+@pytest.fixture
+def copied(trained, tmp_path):
+    return shutil.copytree(trained, tmp_path / "run", symlinks=True)
+
+
+def steps_of(folder):
+    return json.loads((folder / "summary.json").read_text())["env_steps"]
+
+
+@pytest.mark.parametrize("ending", ["max_seconds", "signal", "kill"])
+def test_a_run_that_was_ended_early_is_trained_as_far_as_it_came(ending, tmp_path):
+    folder = tmp_path / "run"
+    endless = [*TRAINING, "--total_steps", "1G", "--stop_return", "none", "--set", "saving.model_params_save_freq=3", "--run_dir", folder]
+    endless[2:4] = []  # the shorter limit
+    if ending == "max_seconds":
+        output(*endless, "--max_seconds", 1)
+    else:
+        process = subprocess.Popen([os.environ["WDTRAIN"], *map(str, endless)], stderr=subprocess.DEVNULL)
+        wait_for(lambda: iterations(folder) >= 7)
+        process.send_signal(signal.SIGTERM if ending == "signal" else signal.SIGKILL)
+        process.wait(timeout=30)
+    done = wdtrain("reproduce", folder)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "shared.safetensors: the same bytes"), done.stderr
+    again = tmp_path / "run-again"
+    assert json.loads((again / "summary.json").read_text())["stop_reason"] == "total_steps"
+    if ending != "kill":
+        assert steps_of(again) == steps_of(folder)
+
+
+def test_a_policy_without_weights_is_no_success(copied):
+    file = copied / "weights" / "shared.safetensors"
+    file.unlink()
+    done = wdtrain("reproduce", copied)
+    assert done.returncode == 2 and f"{file}: there is no such file: the run has no weights to compare with" in done.stderr
+    assert not (copied.parent / "run-again").exists(), "nothing was trained in vain"
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "link", "folder"])
+def test_weights_that_are_no_file_are_refused_at_once(kind, copied):
+    file = copied / "weights" / "shared.safetensors"
+    file.rename(copied / "moved")
+    if kind == "pipe":
+        os.mkfifo(file)
+    elif kind == "folder":
+        file.mkdir()
+    else:
+        file.symlink_to("/dev/zero" if kind == "device" else copied / "moved")
+    done = wdtrain("reproduce", copied, timeout=20)
+    assert done.returncode == 2 and "shared.safetensors: is not a regular file" in done.stderr
+    assert not (copied.parent / "run-again").exists()
+
+
+def test_a_warm_start_is_found_however_it_was_given(trained, tmp_path):
+    (tmp_path / "warm").symlink_to(trained)
+    for name, words in (("joined", [f"--warm_start={trained}"]), ("relative", ["--warm_start", "warm"])):
+        folder = tmp_path / name
+        output(*TRAINING, *words, "--run_dir", folder, cwd=tmp_path)
+        done = wdtrain("reproduce", folder)
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name, value, message", [
+    ("workers", "two", "workers must be a count, and is \"two\""),
+    ("workers", -1, "workers must be a count, and is -1"),
+    ("workers", 1e30, "workers must be a count"),
+    ("gpus", 3, "gpus must be a list of names, and is 3"),
+    ("command", {"a": 1}, "command must be a list of words"),
+    ("command", ["wdtrain", 7], "command must be a list of words"),
+    ("folder", ["\x1b[31m\n"], "folder must be a path"),
+])
+def test_a_record_of_other_types_is_refused_in_words(name, value, message, copied):
+    start = dict(starts_of(copied)[0], **{name: value})
+    (copied / "starts.jsonl").write_text(json.dumps(start) + "\n")
+    done = wdtrain("reproduce", copied, "--print")
+    assert (done.returncode, f"{copied}/starts.jsonl: {message}" in done.stderr) == (2, True), done.stderr
+
+
+def test_a_printed_command_cannot_control_the_terminal(copied):
+    start = dict(starts_of(copied)[0], command=["wdtrain", "--warm_start", "/tmp/a'\x1b[31m\u009b\\"])
+    (copied / "starts.jsonl").write_text(json.dumps(start) + "\n")
+    printed = output("reproduce", copied, "--print")
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", printed)
+    words = subprocess.run(["bash", "-c", f"printf '%s\\n' {printed.strip()}"], capture_output=True, check=True).stdout
+    assert words.splitlines()[-1] == "/tmp/a'\x1b[31m\u009b\\".encode()
+
+
+# --- starts.jsonl ---
+
+
+def test_a_cut_line_does_not_swallow_the_next(copied):
+    with open(copied / "starts.jsonl", "a") as file:
+        file.write('{"command": ["wdt')
+    output("--resume", copied, "--total_steps", 8192, "--quiet")
+    first, cut, last = (copied / "starts.jsonl").read_text().splitlines()
+    assert cut == '{"command": ["wdt' and json.loads(last)["command"][1] == "--resume"
+
+
+def test_a_start_that_cannot_be_written_is_only_reported(copied):
+    limit = 1 << 20
+    with open(copied / "starts.jsonl", "a") as file:
+        file.write(" " * (limit - file.tell() - 1) + "\n")
+    done = wdtrain("--resume", copied, "--total_steps", 8192, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+    assert done.returncode == 0, done.stderr
+    assert "starts.jsonl: cannot write: File too large: training goes on without starts.jsonl" in done.stderr
+
+
+def test_a_record_that_is_a_link_is_refused_before_anything_is_cut(copied):
+    (copied / "starts.jsonl").rename(copied.parent / "victim")
+    (copied / "starts.jsonl").symlink_to(copied.parent / "victim")
+    with open(copied / "metrics.jsonl", "a") as file:
+        file.write('{"iteration":900}\n')
+    before = [(copied / name).read_bytes() for name in ("metrics.jsonl", "summary.json")]
+    done = wdtrain("--resume", copied, "--total_steps", 8192, "--quiet")
+    assert done.returncode == 2 and "starts.jsonl: is a link, which is not followed" in done.stderr
+    assert [(copied / name).read_bytes() for name in ("metrics.jsonl", "summary.json")] == before

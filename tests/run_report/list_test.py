@@ -92,6 +92,14 @@ def test_an_unreadable_summary_is_no_error(tmp_path):
     output("report", tmp_path, "--out", tmp_path / "report.html")
 
 
+def test_names_of_folders_cannot_forge_a_row_or_control_the_terminal(tmp_path):
+    for name in (b"a\nforged  finished", b"b\xc2\x9b31m", b"c\x9b31m", b"d\x1b[31m", "é\xa0".encode()):
+        make_run(tmp_path / "run", {"shared/recent_return": [1.5]}).rename(tmp_path / os.fsdecode(name))
+    done = subprocess.run([os.environ["WDTRAIN"], "list", str(tmp_path)], capture_output=True, check=True)
+    names = [line.split(b"  ")[0] for line in done.stdout.splitlines()[1:]]
+    assert names == [b"a?forged", b"b?31m", b"c?31m", b"d?[31m", "é\xa0".encode()]
+
+
 def on_a_terminal(columns, *arguments):
     main, side = pty.openpty()
     fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))

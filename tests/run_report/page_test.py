@@ -81,6 +81,15 @@ def test_it_is_drawn_and_fits(opened, width, height, dark):
     assert page.locator("#scores tbody tr").count() == 2 and page.locator("#runs tbody tr").count() == 6
 
 
+def test_a_summary_with_odd_hardware_is_shown(opened, tmp_path):
+    odd = {"toString": 1, "valueOf": [2]}
+    run = make_run(tmp_path / "run", {"shared/entropy": [1.0]}, hardware={"host": odd, "cpu": [odd], "cores": None, "gpus": [odd, "H100"]},
+                   version={"program": odd, "commit": ""})
+    output("report", run, "--out", tmp_path / "odd.html")
+    page = opened(file=tmp_path / "odd.html")
+    assert page.locator("#machines tbody td").all_inner_texts() == ["run", "cpu", "-", "-", "-", "-", "-, H100", "-", "-"]
+
+
 def test_groups_are_bands_and_runs_are_lines(opened):
     page = opened()
     assert page.evaluate("series.map(each => each.curve.iterations)") == [1, 1] and len(legend(page)) == 2

@@ -3,8 +3,11 @@
 import csv
 import itertools
 import json
+import os
 import pathlib
 import re
+import shutil
+import time
 import urllib.parse
 
 import numpy as np
@@ -14,8 +17,8 @@ from cli.program import output, wdtrain
 from run_report.folders import content, cumulated, make_run, metric, points
 
 
-def report(folder, *runs, arguments=()):
-    output("report", *runs, "--out", folder / "report.html", *arguments)
+def report(folder, *runs, arguments=(), **settings):
+    output("report", *runs, "--out", folder / "report.html", *arguments, **settings)
     return content(folder / "report.html")
 
 
@@ -158,6 +161,52 @@ def test_the_table_has_every_row(compared, tmp_path):
     for row, numbers in zip(rows[21:], expected):
         assert row.pop("run") == str(folder / "runs" / "b1") and row.pop("seed") == "1" and row.pop("group") == "lr=0.01"
         assert {name: float(value) for name, value in row.items() if value} == numbers
+
+
+def test_no_cell_of_the_table_is_a_formula(tmp_path):
+    make_run(tmp_path / "=1+1", {"=2+2": [1.0, -0.5], "@x": [2.0, 3.0]})
+    page = report(tmp_path, "=1+1", arguments=["--csv", tmp_path / "all.csv"], cwd=tmp_path)
+    rows = list(csv.reader((tmp_path / "all.csv").open(newline="")))
+    assert {"'=2+2", "'@x"} <= set(rows[0]) and rows[1][0] == "'=1+1" and rows[2][rows[0].index("'=2+2")] == "-0.5"
+    assert page["metrics"][0]["name"] == "=2+2"
+
+
+def test_a_table_that_cannot_be_written_keeps_the_older_one(compared, tmp_path):
+    folder, _ = compared
+    table = tmp_path / "all.csv"
+    table.write_text("old")
+    for cause in ("ENOSPC", "short"):
+        done = wdtrain("report", folder / "runs", "--out", tmp_path / "a.html", "--csv", table, env={**os.environ, "WD_FAILPOINT": f"write:2:{cause}"})
+        assert done.returncode == 1 and "all.csv.tmp: cannot write: No space left on device" in done.stderr
+        assert table.read_text() == "old" and {path.name for path in tmp_path.iterdir()} == {"a.html", "all.csv"}
+
+
+def test_what_is_too_long_is_left_out_quickly(tmp_path):
+    run = make_run(tmp_path / "run", {"shared/entropy": [1.0, 2.0]})
+    first, second = (run / "metrics.jsonl").read_text().splitlines()
+    names = ",".join(f'"m{k}":0' for k in range(60_000))
+    rows = [first, '{"iteration":2,' + "x" * 2_000_000, '{"iteration":2,' + names + "}", second]
+    (run / "metrics.jsonl").write_text("\n".join(rows) + "\n")
+    (run / "summary.json").write_text('{"status":"finished","mean_return":{' + names + "}}")
+    begin = time.monotonic()
+    page = report(tmp_path, run)
+    output("list", run)
+    output("status", run)
+    assert time.monotonic() - begin < 4
+    assert (page["runs"][0]["rows"], page["runs"][0]["skipped"]) == (2, 2)
+    assert points(metric(page, "shared/entropy")["curves"][0]) == [(100, 1), (200, 2)]
+
+
+def test_many_runs_that_differ_are_labeled_quickly_and_too_many_are_refused(tmp_path):
+    for k in range(400):
+        make_run(tmp_path / "runs" / f"{k:04}", {"shared/entropy": [1.0]}, lr=0.001 * (k + 1))
+    begin = time.monotonic()
+    page = report(tmp_path, tmp_path / "runs")
+    assert time.monotonic() - begin < 10 and len({group["label"] for group in page["groups"]}) == 400
+    for k in range(1000 - 399):
+        shutil.copytree(tmp_path / "runs" / "0000", tmp_path / "runs" / f"again{k}")
+    done = wdtrain("report", tmp_path / "runs", "--out", tmp_path / "no.html")
+    assert done.returncode == 2 and "report: 1001 runs are too many for a page, which can show 1000" in done.stderr
 
 
 def test_links_to_episodes_are_relative_to_the_page(tmp_path):
