@@ -1,6 +1,7 @@
 // main.cpp: runs all tests of a folder, or only those of one file with --file=FOLDER/NAME_test.cpp.
 #include <gmock/gmock.h>
 
+#include <cstdlib>
 #include <iostream>
 #include <string>
 #include <string_view>
@@ -22,6 +23,19 @@ std::string tests_of(std::string_view file) {
   return filter;
 }
 
+// With WD_NEED_GPU=1, a machine is meant to have a GPU: a test that skips itself for want of one fails.
+class NoSkips : public testing::EmptyTestEventListener {
+  void OnTestEnd(const testing::TestInfo& test) override {
+    if (!test.result()->Skipped()) return;
+    ++skipped_;
+    std::cerr << "WD_NEED_GPU=1, but " << test.test_suite_name() << "." << test.name() << " skipped itself\n";
+  }
+  int skipped_ = 0;
+
+ public:
+  int skipped() const { return skipped_; }
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -39,5 +53,10 @@ int main(int argc, char** argv) {
     std::cerr << "usage: " << argv[0] << " [--file=FOLDER/NAME_test.cpp] [--gtest_...]\n";
     return 2;
   }
-  return RUN_ALL_TESTS();
+  const char* const need = std::getenv("WD_NEED_GPU");
+  if (need == nullptr || std::string_view(need) != "1") return RUN_ALL_TESTS();
+  auto* const skips = new NoSkips;  // GoogleTest deletes it
+  testing::UnitTest::GetInstance()->listeners().Append(skips);
+  const int result = RUN_ALL_TESTS();
+  return result != 0 ? result : skips->skipped() > 0 ? 1 : 0;
 }

@@ -30,6 +30,8 @@ struct Snapshot {
   // By path without the extension: "weights/tagger", "replicas".
   std::map<std::string, std::vector<NamedTensor>> files;
   std::map<std::string, TensorMetadata> metadata = {};  // of these files
+  // By rank: which algorithms of matrix products a GPU uses. Empty on a CPU.
+  std::vector<std::string> products = {};
 
   std::uint64_t bytes() const;
 };

@@ -91,6 +91,7 @@ struct TrainerSettings {
   int threads = 0;
   int chunk_rows = 16'384;
   bool cuda_graphs = true;
+  bool time_algorithms = true;
   bool staggered_resets = true;
   Precision precision = kFp32;
   ObservationForm observations = kRows;

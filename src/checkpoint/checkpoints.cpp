@@ -132,6 +132,7 @@ Snapshot read_snapshot(const Checkpoint& checkpoint, const SnapshotForms& forms)
   Snapshot snapshot;
   snapshot.counts = checkpoint.info.counts;
   snapshot.wall_s = checkpoint.info.wall_s;
+  snapshot.products = checkpoint.info.products;
   for (const auto& [name, digest] : checkpoint.files) {
     WD_CHECK(name == kConfig || (name.ends_with(kEnding) && forms.contains(stem_of(name))),
              (checkpoint.folder / name).string(), ": is no file of such a training");

@@ -77,6 +77,7 @@ void read_info(const Json& json, CheckpointInfo& info) {
   WD_CHECK(events.empty() || (is_name(events) && events.starts_with(kEventFilePrefix)),
            "events_file names no event file");
   info.offsets.events_bytes = count(json, "events_bytes");
+  if (json.contains("products")) info.products = json["products"].get<std::vector<std::string>>();
 }
 
 }  // namespace
@@ -120,6 +121,7 @@ std::string encode(const Manifest& manifest) {
       {"metrics_bytes", info.offsets.metrics_bytes},
       {"events_file", info.offsets.events_file},
       {"events_bytes", info.offsets.events_bytes},
+      {"products", info.products},
       {"files", files}};
   const std::string text = json.dump();
   return concat(kHead, text, kMiddle, hex(xxh3(text)), kTail);

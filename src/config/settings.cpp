@@ -74,6 +74,9 @@ void TrainerSettings::describe(Fields& field) {
         "agent rows per chunk of the update: limits memory; results depend on it by rounding");
   field("cuda_graphs", cuda_graphs,
         "GPU: capture the rollout and the update once and replay them, with the same results");
+  field("time_algorithms", time_algorithms,
+        "GPU: time several algorithms of each matrix product and use the fastest, which checkpoints keep; "
+        "false: use the one that cuBLASLt suggests, so that every start has the same bits");
   field(
       "staggered_resets", staggered_resets,
       "replicas end their first episodes after different numbers of steps, so that they do not reset at the "

@@ -7,12 +7,11 @@
 
 #include <array>
 #include <map>
-#include <mutex>
 
 #include "src/device/device.h"
 #include "src/device/tensor_device.h"
+#include "src/nets/choices.h"
 #include "src/nets/linear.h"
-#include "src/nets/ways.h"
 #include "wd/error.h"
 
 namespace wd {
@@ -111,14 +110,13 @@ bool is_refusal(cublasStatus_t status) {
          status == CUBLAS_STATUS_INVALID_VALUE;
 }
 
-// Returns the ways of earlier products with the same key in this process, or else new ones. All of its
-// trainers must use the same algorithms, because other algorithms add in another order.
-Ways measured_once(const Key& key, const std::function<Ways()>& measure) {
-  static std::mutex mutex;
-  static std::map<Key, Ways> all;
-  const std::lock_guard lock(mutex);
-  const auto found = all.find(key);
-  return found != all.end() ? found->second : all.emplace(key, measure()).first->second;
+// The key without the number of the device, which may be another one in another process, but with what numbers
+// the algorithms. `what`: the kind of choice.
+std::string text_of(const char* what, const Key& key) {
+  std::string text =
+      concat(what, ' ', gpu_name(static_cast<int>(key[0])), " cuBLASLt ", cublasLtGetVersion());
+  for (std::size_t k = 1; k < key.size(); ++k) text += concat(k == 1 ? " " : ",", key[k]);
+  return text;
 }
 
 void lay_out(cublasLtMatrixLayout_t& layout, const at::Tensor& tensor, std::int64_t rows,
@@ -209,7 +207,7 @@ void Products::make(const Product& p, Plan& plan) {
   if (!is_refusal(found)) check(found, "cublasLtMatmulAlgoGetHeuristic");
   for (std::size_t k = 0; k < static_cast<std::size_t>(count); ++k)
     if (results[k].state == CUBLAS_STATUS_SUCCESS) plan.algorithms.push_back(results[k].algo);
-  plan.ways = measured_once(key(p), [&] {
+  plan.ways = choices::of(text_of("product", key(p)), plan.algorithms.size(), [&] {
     return Ways(plan.algorithms.size(), [&](std::size_t k) { return seconds_of(p, plan, k); });
   });
 }
@@ -234,14 +232,17 @@ bool Products::run_with(const Product& p, Plan& plan, std::size_t algorithm) {
   return true;
 }
 
-// Returns 0 within a capture, where nothing can be measured. A product that adds to its result is measured
-// with another result; the others write the same numbers each time.
+// Returns 0 within a capture, where nothing can be measured, and if nothing is to be measured. A product that
+// adds to its result is measured with another result; the others write the same numbers each time. The device
+// first finishes what other streams have to do, which would change the times.
 std::optional<double> Products::seconds_of(const Product& p, Plan& plan, std::size_t algorithm) {
+  if (!choices::timing()) return 0.0;
   if (c10::cuda::currentStreamCaptureStatusMayInitCtx() != c10::cuda::CaptureStatus::None) return 0.0;
   at::Tensor elsewhere =
       p.add ? at::empty_strided(p.d.sizes(), p.d.strides(), p.d.options()) : at::Tensor(p.d);
   const Product trial{p.a, p.b, elsewhere, p.m, p.n, p.k, p.add, p.epilogue, p.bias};
   if (!run_with(trial, plan, algorithm)) return {};  // this call also loads the kernel
+  C10_CUDA_CHECK(cudaDeviceSynchronize());
   at::cuda::CUDAEvent begin(cudaEventDefault), end(cudaEventDefault);
   begin.record();
   for (int k = 0; k < kTimedRuns; ++k) run_with(trial, plan, algorithm);
@@ -321,11 +322,14 @@ void CudaLinear::backward_weight(const at::Tensor& grad, const at::Tensor& x, at
       .a = {grad}, .b = {self.row_of_ones(grad, n)}, .d = sums, .m = out, .n = 1, .k = n, .add = true};
   const auto [at, is_new] = self.weight_ways.try_emplace(self.key(fused));
   if (is_new) {
-    at->second = Ways(2, [&](std::size_t way) -> std::optional<double> {
-      if (way == 0) return self.plan_of(fused).ways.seconds();
-      const std::optional<double> one = self.plan_of(plain).ways.seconds(),
-                                  other = self.plan_of(columns).ways.seconds();
-      return one && other ? std::optional(*one + *other) : std::nullopt;
+    constexpr std::size_t kWays = 2;
+    at->second = choices::of(text_of("weights", self.key(fused)), kWays, [&] {
+      return Ways(kWays, [&](std::size_t way) -> std::optional<double> {
+        if (way == 0) return self.plan_of(fused).ways.seconds();
+        const std::optional<double> one = self.plan_of(plain).ways.seconds(),
+                                    other = self.plan_of(columns).ways.seconds();
+        return one && other ? std::optional(*one + *other) : std::nullopt;
+      });
     });
   }
   const bool done = at->second.run([&](std::size_t way) {

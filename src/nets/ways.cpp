@@ -15,6 +15,16 @@ Ways::Ways(std::size_t count, const std::function<std::optional<double>(std::siz
   });
 }
 
+Ways::Ways(const std::vector<std::size_t>& order) {
+  for (const std::size_t number : order) left_.push_back({number, 0.0});
+}
+
+std::vector<std::size_t> Ways::order() const {
+  std::vector<std::size_t> numbers;
+  for (const Way& way : left_) numbers.push_back(way.number);
+  return numbers;
+}
+
 std::optional<double> Ways::seconds() const {
   return left_.empty() ? std::nullopt : std::optional(left_.front().seconds);
 }

@@ -18,6 +18,11 @@ class Ways {
   // Ways 0 ... count - 1, the one that is expected to be best first. `seconds(way)` measures a way; it
   // returns nothing if the way does not work.
   Ways(std::size_t count, const std::function<std::optional<double>(std::size_t)>& seconds);
+  // Ways whose order is known; their times count as 0.
+  explicit Ways(const std::vector<std::size_t>& order);
+
+  // The numbers of the ways that are left, the best one first.
+  std::vector<std::size_t> order() const;
 
   // Seconds of the way that run() tries first; empty if no way is left.
   std::optional<double> seconds() const;

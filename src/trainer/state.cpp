@@ -2,6 +2,8 @@
 #include <ATen/ATen.h>
 #include <xxhash.h>
 
+#include "src/base/json.h"
+#include "src/nets/choices.h"
 #include "src/trainer/impl.h"
 #include "src/trainer/named.h"
 #include "wd/error.h"
@@ -65,6 +67,7 @@ Snapshot Trainer::snapshot() const {
   impl_->check();
   impl_->episodes.read();
   Snapshot snapshot{impl_->counts, wall_s(), impl_->files()};
+  if (impl_->device.is_cuda()) snapshot.products = impl_->group.all_gather(choices::save());
   for (auto& [file, tensors] : snapshot.files) {
     tensors = host_copies(tensors);
     for (NamedTensor& named : tensors)
@@ -116,6 +119,11 @@ void Trainer::restore(const Snapshot& snapshot) {
       for (const NamedTensor& named : tensors) restore_tensor(own, named.name, named.tensor);
     }
   }
+  // With another number of ranks, bits differ anyway.
+  const std::vector<std::string> products = group.all_gather(dump(nlohmann::json(snapshot.products)));
+  const auto of_rank = parse_json(products[0]);
+  if (self.device.is_cuda() && of_rank.size() == static_cast<std::size_t>(group.size()))
+    choices::restore(of_rank[static_cast<std::size_t>(group.rank())].get<std::string>());
   self.parameters_changed();
   const StepCounts& counts = snapshot.counts;
   const at::Tensor numbers =

@@ -207,6 +207,7 @@ bool Session::save_checkpoint(Snapshot snapshot) {
   const double trained = trainer_.return_known() ? trainer_.mean_return(0) : std::nan("");
   info.mean_return = config_.trainer.stop_on == kStopOnEval ? evaluation_.judged_return : trained;
   info.offsets = run_->offsets();
+  info.products = snapshot.products;
   for (std::size_t p = 0; p < config_.policies.size(); ++p)
     snapshot.metadata["weights/" + config_.policies[p].name] = metadata_of(p);
   return checkpoints_->save(std::move(snapshot), info, run_->config(), run_->growing_files());

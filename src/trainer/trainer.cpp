@@ -13,6 +13,7 @@
 #include "src/base/profile.h"
 #include "src/config/role_names.h"
 #include "src/device/device.h"
+#include "src/nets/choices.h"
 #include "src/trainer/impl.h"
 #include "wd/error.h"
 #include "wd/heartbeat.h"
@@ -76,6 +77,7 @@ Trainer::Impl::Impl(const Config& c, const Environment& environment, Device d, P
       branches(d),
       pace({make_milestone(d), make_milestone(d)}) {
   if (share.staggered) leave_out_cut_episodes();
+  choices::set_timing(c.trainer.time_algorithms);
   policies.reserve(c.policies.size());
   for (std::size_t p = 0; p < c.policies.size(); ++p) {
     const int index = static_cast<int>(p);

@@ -1,20 +1,24 @@
 #!/usr/bin/env bash
-# gpu.sh: builds, tests and benchmarks on a machine with a GPU, in parts of at most ten minutes.
+# gpu.sh: tests and benchmarks on a machine with a GPU, the most valuable first, in parts of at most nine minutes.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 usage() {
   cat <<'TEXT'
-usage: tests/bench/gpu.sh [--dry_run] [--device cuda|emulated] [--build_dir DIR] [--no_build] [--parts LIST] [--out FOLDER] [--seconds S]
+usage: tests/bench/gpu.sh [--dry_run] [--device cuda|emulated] [--build_dir DIR] [--no_build] [--parts LIST] [--out FOLDER]
+                          [--work FOLDER] [--seconds S] [--again]
 
   --dry_run         print the steps and their limits, run nothing
   --device emulated the emulated GPU stands in, with small games: to try the script. Its figures are no GPU's,
                     and its files say so
   --build_dir DIR   default build
-  --no_build        take what is in DIR
-  --parts LIST      some of tests,bench,peers,sanitize (all of them); each takes at most ten minutes
-  --out FOLDER      of DATE-gpu.json and DATE-gpu.md; default docs/benchmarks
-  --seconds S       of all steps together (1800)
+  --no_build        take what is in DIR, for example from gpu_pack.sh
+  --parts LIST      some of check,bench,sweep,tests,peers,sanitize,install (all of them, in this order); each takes at most nine minutes
+  --out FOLDER      of DATE-gpu.json, .md and .log, written again after each step; default docs/benchmarks
+  --work FOLDER     of logs and results; default DIR/gpu_results. A later call with the same commit and device leaves out the
+                    steps that have passed, so a call that is cut off costs only its last step
+  --seconds S       of all steps of this call together (3600)
+  --again           forget earlier results
 
 Each step has its own time limit; one that fails does not keep the others from running. A step that could not do its work,
 because a tool or a GPU is missing, is listed as skipped with the reason.
@@ -22,12 +26,14 @@ Exit: 0 all steps passed, 1 a step failed or found no time, 3 none failed but so
 TEXT
 }
 
-dry_run='' device=cuda build_dir=build build=1 parts=tests,bench,peers,sanitize out=docs/benchmarks seconds=1800
+readonly kParts=check,bench,sweep,tests,peers,sanitize,install
+dry_run='' device=cuda build_dir=build build=1 parts=$kParts out=docs/benchmarks work='' seconds=3600 again=''
 while (($#)); do
   case $1 in
     --dry_run) dry_run=1 ;;
     --no_build) build='' ;;
-    --device | --build_dir | --parts | --out | --seconds)
+    --again) again=1 ;;
+    --device | --build_dir | --parts | --out | --work | --seconds)
       [[ $# -ge 2 ]] || { usage >&2; exit 2; }
       printf -v "${1#--}" %s "$2"
       shift
@@ -37,22 +43,22 @@ while (($#)); do
   esac
   shift
 done
-if [[ ! $device =~ ^(cuda|emulated)$ || ! $seconds =~ ^[0-9]+$ || ! ,$parts =~ ^(,(tests|bench|peers|sanitize))+$ ]]; then
+if [[ ! $device =~ ^(cuda|emulated)$ || ! $seconds =~ ^[0-9]+$ || ! ,$parts =~ ^(,(${kParts//,/|}))+$ ]]; then
   usage >&2
   exit 2
 fi
-export PATH=$PWD/.venv/bin:$PATH
-program=$build_dir/wdtrain check_steps=300
+[[ ! -d .venv/bin ]] || export PATH=$PWD/.venv/bin:$PATH
+program=$build_dir/wdtrain check_steps=300 python=${WD_PYTHON:-python3}
 [[ $device == cuda ]] || program=${program}_emulated check_steps=20
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+work=${work:-$build_dir/gpu_results}
+commit=${WD_COMMIT:-$(git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)}
 
 # --- steps -------------------------------------------------------------------------------------------------
 
 readonly kSkipped=77  # a step's exit status where it could not do its work; its last line is the reason
 
 # step NAME LIMIT COMMAND...: runs COMMAND, which may be a shell function, and writes NAME, outcome, seconds,
-# command and last output line to steps.tsv.
+# command and last output line to steps.tsv, which replaces what an earlier call wrote of this step.
 step() {
   local name=$1 limit=$(($2 * ${WD_SLOWDOWN:-1})) left=$((seconds - SECONDS)) begin status outcome
   shift 2
@@ -60,6 +66,7 @@ step() {
     printf '%-22s %4s s  %s\n' "$name" "$limit" "$*"
     return
   fi
+  if grep -qP "^$name\tpassed\t" "$work/steps.tsv"; then return; fi
   begin=$SECONDS
   local log=$work/$name.log
   if ((left < 5)); then
@@ -79,17 +86,32 @@ step() {
   fi
   local last
   last=$(grep -v '^[[:space:]]*$' "$log" | tail -1 | tr '\t' ' ' | cut -c1-200)
-  printf '%s\t%s\t%s\t%s\t%s\n' "$name" "$outcome" $((SECONDS - begin)) "$*" "$last" >>"$work/steps.tsv"
+  { grep -vP "^$name\t" "$work/steps.tsv"; printf '%s\t%s\t%s\t%s\t%s\n' "$name" "$outcome" $((SECONDS - begin)) "$*" "$last"; } >"$work/steps.new"
+  mv "$work/steps.new" "$work/steps.tsv"
   printf '%-22s %-20s %4s s  %s\n' "$name" "$outcome" $((SECONDS - begin)) "$last"
   if [[ $outcome != passed && $outcome != skipped ]]; then tail -15 "$log" | sed 's/^/    | /'; fi
+  report >/dev/null
 }
 
-# Runs a test that needs a GPU. A skipped test did not pass.
+report() { "$python" tests/bench/gpu_report.py --work "$work" --device "$device" --commit "$commit" --out "$out"; }
+
+# Runs one file of tests that need a GPU: FOLDER/NAME_gpu_test.cpp or .py. A test that skips itself has not passed.
 gpu_test() {
-  ctest --test-dir "$build_dir" -R "^$1\$" --output-on-failure --no-tests=error 2>&1 | tee "$work/ctest.out"
-  local status=${PIPESTATUS[0]}
+  local found=$work/gpu_test.out status
+  if [[ $device == cuda ]]; then export WD_NEED_GPU=1; fi  # a test that finds no GPU fails
+  if [[ $1 == install/* && ! -f $build_dir/CMakeCache.txt ]]; then
+    echo "this build was carried here: there is nothing to install"
+    return "$kSkipped"
+  fi
+  if [[ $1 == *.py ]]; then
+    MKL_CBWR=AVX2,STRICT WDTRAIN=$PWD/$build_dir/wdtrain WD_BUILD_DIR=$PWD/$build_dir WD_SOURCE_DIR=$PWD PYTHONPATH=$PWD/tests PYTHONDONTWRITEBYTECODE=1 \
+      "$python" -m pytest -q -p no:cacheprovider "tests/$1" 2>&1 | tee "$found"
+  else
+    MKL_CBWR=AVX2,STRICT "$build_dir/tests/test.${1%%/*}" --file="$1" 2>&1 | tee "$found"
+  fi
+  status=${PIPESTATUS[0]}
   ((status == 0)) || return "$status"
-  if grep -q 'Skipped' "$work/ctest.out"; then
+  if grep -qE '\[  SKIPPED \]|[0-9]+ skipped' "$found"; then
     echo "it skipped itself"
     return "$kSkipped"
   fi
@@ -132,19 +154,30 @@ parity() {
 bench() {
   local name=$1
   shift
-  "$program" bench --device cuda --json "$@" >"$work/bench_$name.json" || return
+  "$program" bench --device cuda --json "$@" >"$work/bench_$name.new" || return
+  mv "$work/bench_$name.new" "$work/bench_$name.json"
   head -c 300 "$work/bench_$name.json"
 }
 
+# Times of kernels.
+profile() {
+  local name=$1
+  shift
+  "$program" --device cuda --profile --quiet --run_dir "$work/profile_$name" "$@" || return
+  cp "$work/profile_$name/profile.json" "$work/profile_$name.json"
+  rm -rf "${work:?}/profile_$name"
+}
+
 peers() {
-  if [[ ! -x .venv-peers/bin/python ]]; then
+  local python_of_peers=.venv-peers/bin/python kind=gpu
+  [[ -x $python_of_peers ]] || python_of_peers=$python
+  if ! "$python_of_peers" -c 'import jax, optax' 2>/dev/null; then
     echo "the peers are not installed: tests/bench/peers/setup.sh"
     return "$kSkipped"
   fi
-  local kind=gpu
   [[ $device == cuda ]] || kind=cpu
   # Only peers with a performance target. The file is rewritten after each of them.
-  .venv-peers/bin/python tests/bench/peers/run.py --"$kind" --pairs 5 --seconds 1 --scripts warpdrive_gpu tag_continuous_jax --out "$work/peers.json"
+  "$python_of_peers" tests/bench/peers/run.py --"$kind" --pairs 3 --seconds 1 --scripts warpdrive_gpu tag_continuous_jax --out "$work/peers.json"
 }
 
 sees_gpu() {
@@ -155,40 +188,83 @@ sees_gpu() {
   nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
 }
 
+# The first use reads 3 GB of libraries from the disk.
+warm_up() {
+  if [[ $device != cuda ]]; then
+    echo "there is no GPU to warm up"
+    return "$kSkipped"
+  fi
+  "$python" -c 'import torch; x = torch.ones(8, device="cuda"); print(torch.cuda.get_device_name(), x.sum().item())'
+}
+
+examine() { "$program" doctor; }
+
 build_all() { ./wd build --tests; }
 
-export build_dir device program check_steps work kSkipped
+export build_dir device program check_steps work python kSkipped
 
 # --- the steps to run --------------------------------------------------------------------------------------
 
-# Limits are about twice the expected times.
+if [[ ! $dry_run ]]; then
+  mkdir -p "$work" "$out"
+  identity="$commit $device"
+  if [[ $again || $(cat "$work/identity" 2>/dev/null) != "$identity" ]]; then
+    rm -f "$work"/steps.tsv "$work"/*.json "$work"/*.log
+    echo "$identity" >"$work/identity"
+  fi
+  touch "$work/steps.tsv"
+fi
+
 has() { [[ ,$parts, == *,$1,* ]]; }
 
-step gpu 10 sees_gpu
-[[ ! $build ]] || step build 600 build_all
-if has tests; then
-  for test in tests/*/*_gpu_test.{cpp,py}; do
-    name=$(basename "${test%.*}") test=${test#tests/}
-    step "$name" 66 gpu_test "${test%.cpp}"  # as CMake names them
-  done
-  for env in cartpole tag_gridworld simple_tag tag_continuous; do step "parity_$env" 12 parity "$env"; done
-fi
 # The main benchmark: 5 taggers and 100 runners with full observation, A2C, two policies of 2 x 256 units.
-headline=(--env tag_continuous --num_envs 2048 --seconds 3 --set policy.tagger.algorithm=A2C --set policy.runner.algorithm=A2C)
-[[ $device == cuda ]] || headline=("${headline[@]:0:3}" 2 --seconds 0.1 "${headline[@]:6}" --set env.num_taggers=1 --set env.num_runners=3)
+game=(--env tag_continuous --set policy.tagger.algorithm=A2C --set policy.runner.algorithm=A2C)
+size=(--num_envs 2048) measured=(--seconds 2) trained=(--train_batch_size 204800 --total_steps 1638400) first_envs=512..4096 chunks=16384,65536,262144
+if [[ $device != cuda ]]; then
+  game+=(--set env.num_taggers=1 --set env.num_runners=3)
+  size=(--num_envs 2) measured=(--seconds 0.1) trained=(--train_batch_size 40 --total_steps 160) first_envs=2..4 chunks=16384,65536
+fi
+bench_step() { step "bench_$1" "$2" bench "$1" "${game[@]}" "${size[@]}" "${measured[@]}" "${@:3}"; }
+precision() { echo "--set trainer.precision=$1"; }
+
+[[ ! $build ]] || step build 600 build_all
+if has check; then
+  step gpu 20 sees_gpu
+  step warm_up 120 warm_up
+  step doctor 60 examine
+  step twins_gpu_test 80 gpu_test kernels/twins_gpu_test.cpp
+  step linear_gpu_test 80 gpu_test policy/linear_gpu_test.cpp
+  step executor_gpu_test 180 gpu_test parity/executor_gpu_test.cpp
+fi
 if has bench; then
-  for mode in env act train; do step "bench_$mode" 30 bench "$mode" --mode "$mode" "${headline[@]}"; done
-  for mode in env act train; do
-    step "bench_bf16_$mode" 30 bench "bf16_$mode" --mode "$mode" "${headline[@]}" --set trainer.precision=bf16
+  bench_step env 45 --mode env
+  for kind in tf32 bf16 fp32; do bench_step "train_$kind" 60 --mode train $(precision $kind); done
+  bench_step train_table 60 --mode train --set trainer.observations=table $(precision tf32)
+  bench_step env_bf16 40 --mode env $(precision bf16)
+  bench_step act_tf32 40 --mode act $(precision tf32)
+  for kind in tf32 bf16; do
+    step "profile_$kind" 80 profile "$kind" "${game[@]}" "${size[@]}" "${trained[@]}" $(precision $kind)
   done
-  step bench_table_train 30 bench table_train --mode train "${headline[@]}" --set trainer.observations=table
 fi
-if has peers; then step peers 150 peers; fi
+if has sweep; then
+  step sweep_chunks 270 bench sweep_chunks "${game[@]}" "${size[@]}" "${measured[@]}" --mode train --sweep trainer.precision=tf32,bf16 --sweep "trainer.chunk_rows=$chunks"
+  step sweep_table 150 bench sweep_table "${game[@]}" "${size[@]}" "${measured[@]}" --mode train --set trainer.observations=table $(precision tf32) --sweep "trainer.chunk_rows=$chunks"
+  step sweep_envs 100 bench sweep_envs "${game[@]}" "${measured[@]}" --mode env --sweep "num_envs=$first_envs"
+fi
+if has tests; then
+  step graph_gpu_test 150 gpu_test trainer/graph_gpu_test.cpp
+  step commands_gpu_test 180 gpu_test cli/commands_gpu_test.py
+  step kernels_gpu_test 60 gpu_test profile/kernels_gpu_test.cpp
+  step nccl_cuda_gpu_test 50 gpu_test distributed/nccl_cuda_gpu_test.cpp
+  for env in cartpole tag_gridworld simple_tag tag_continuous; do step "parity_$env" 25 parity "$env"; done
+fi
+if has peers; then step peers 400 peers; fi
 if has sanitize; then
-  for tool in memcheck racecheck initcheck synccheck; do step "$tool" 120 sanitize "$tool"; done
+  for tool in memcheck racecheck initcheck synccheck; do step "$tool" 130 sanitize "$tool"; done
 fi
+if has install; then step project_gpu_test 300 gpu_test install/project_gpu_test.py; fi
 [[ ! $dry_run ]] || exit 0
 
-python3 tests/bench/gpu_report.py --work "$work" --device "$device" --out "$out" || exit 1
+report || exit 1
 if cut -f2 "$work/steps.tsv" | grep -qvE '^(passed|skipped)$'; then exit 1; fi
 if cut -f2 "$work/steps.tsv" | grep -q '^skipped$'; then exit 3; fi

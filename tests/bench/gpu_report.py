@@ -1,11 +1,12 @@
 """Writes the results of gpu.sh as DATE-gpu.json and DATE-gpu.md: steps with their outcome, and figures with
-machine, commit and command.
+machine, commit and command. DATE-gpu.log has the end of each step's output.
 
 If the emulated GPU was used instead of a GPU, the files are called DATE-gpu-standin and say so in the first line.
 """
 
 import argparse
 import datetime
+import importlib.metadata
 import json
 import os
 import pathlib
@@ -40,20 +41,21 @@ def read(path):
         return None
 
 
-def report(work, device):
+def report(work, device, commit):
     steps = [dict(zip(TITLES, line.split("\t"))) for line in (work / "steps.tsv").read_text().splitlines()]
     for step in steps:
         step["seconds"] = int(step["seconds"])
-    modes = [prefix + mode for prefix in ("", "bf16_") for mode in ("env", "act", "train")] + ["table_train"]
+    wanted = [step["step"].removeprefix("bench_") for step in steps if step["step"].startswith(("bench_", "sweep_"))]
     return {
         "date": datetime.date.today().isoformat(),
         "device": device if device == "cuda" else "emulated GPU standing in: no figure here is a GPU's",
         "machine": machine(device),
-        "commit": said("git", "describe", "--always", "--dirty", "--abbrev=12"),
+        "commit": commit,
         "nvcc": (said("nvcc", "--version").splitlines() or [""])[-1],
-        "torch": said("python3", "-c", "from importlib.metadata import version; print(version('torch'))"),
+        "torch": importlib.metadata.version("torch"),
         "steps": steps,
-        "bench": {mode: read(work / f"bench_{mode}.json") for mode in modes},
+        "bench": {name: read(work / f"bench_{name}.json") for name in wanted},
+        "profiles": {path.stem.removeprefix("profile_"): read(path) for path in sorted(work.glob("profile_*.json"))},
         "peers": read(work / "peers.json"),
     }
 
@@ -67,7 +69,14 @@ def page(data):
     lines = [f"# {data['date']}, {data['machine']['gpu'] or 'emulated GPU standing in: no figure here is a GPU’s'}", "",
              f"Commit {data['commit']}, torch {data['torch']}, {data['machine']['cores']} cores, {data['machine']['system']}.", "",
              table(TITLES, [[step[title] for title in TITLES] for step in data["steps"]]), ""]
-    rows = [[mode, f"{found['env_steps_per_s']:,.0f}", f"{found['agent_steps_per_s']:,.0f}"] for mode, found in data["bench"].items() if found]
+    rows = [[mode, f"{found['env_steps_per_s']:,.0f}", f"{found['agent_steps_per_s']:,.0f}"]
+            for mode, found in data["bench"].items() if found and "env_steps_per_s" in found]
+    for mode, found in data["bench"].items():
+        for row in (found or {}).get("rows", []):
+            setting = ", ".join(f"{key.split('.')[-1]} {value}" for key, value in row["settings"].items())
+            result = row.get("result")
+            cells = [f"{result[unit]:,.0f}" for unit in ("env_steps_per_s", "agent_steps_per_s")] if result else [row["status"], ""]
+            rows.append([f"{mode}: {setting}", *cells])
     missing = [mode for mode, found in data["bench"].items() if not found]
     if rows:
         lines += [table(["wdtrain bench", "env/s", "agent/s"], rows), ""]
@@ -80,12 +89,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--work", type=pathlib.Path, required=True, help="folder of steps.tsv and the steps' JSON")
     parser.add_argument("--device", choices=["cuda", "emulated"], required=True)
+    parser.add_argument("--commit", default="unknown", help="what was built")
     parser.add_argument("--out", type=pathlib.Path, required=True)
     arguments = parser.parse_args()
-    data = report(arguments.work, arguments.device)
+    data = report(arguments.work, arguments.device, arguments.commit)
     arguments.out.mkdir(parents=True, exist_ok=True)
     name = arguments.out / f"{data['date']}-gpu{'' if arguments.device == 'cuda' else '-standin'}"
     name.with_suffix(".json").write_text(json.dumps(data, indent=2) + "\n")
+    logs = [(step, arguments.work / f"{step['step']}.log") for step in data["steps"]]
+    name.with_suffix(".log").write_text("".join(f"=== {step['step']}: {step['outcome']}: {step['command']}\n{path.read_text(errors='replace')[-100_000:]}\n"
+                                                for step, path in logs if path.exists()))
     name.with_suffix(".md").write_text(page(data))
     print(f"written to {name}.json and {name.name}.md")
 

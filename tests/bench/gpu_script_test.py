@@ -1,8 +1,10 @@
-"""gpu.sh with a stub instead of the program: how it reports steps that pass, fail, hang, are skipped, or
-run out of time. Also with the emulated GPU, so that its commands are right."""
+"""gpu.sh with a stub instead of the program: how it reports steps that pass, fail, hang, are skipped, run out of
+time, or are left out because they have passed. Also with the emulated GPU, in another folder, from a pack of
+gpu_pack.sh: so its commands and the pack are right."""
 
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -11,7 +13,8 @@ import pytest
 SCRIPT = Path(os.environ["WD_SOURCE_DIR"]) / "tests/bench/gpu.sh"
 
 TESTS = SCRIPT.parents[1]
-GPU_TESTS = [str(path.relative_to(TESTS)).removesuffix(".cpp") for path in sorted(TESTS.glob("*/*_gpu_test.*"))]
+GPU_TESTS = [str(path.relative_to(TESTS)) for path in sorted(TESTS.glob("*/*_gpu_test.*"))]
+PARTS = ["check", "bench", "sweep", "tests", "peers", "sanitize", "install"]
 
 WDTRAIN = """#!/bin/sh
 case "$*" in
@@ -19,17 +22,23 @@ case "$*" in
   check*) echo "all is well" ;;
   *"--mode train"*) sleep 600 ;;
   bench*) echo '{"env_steps_per_s": 1234.5, "agent_steps_per_s": 2469.0}' ;;
+  *--profile*) echo "no profile"; exit 1 ;;
 esac
 """
+
+
+def program(path, text):
+    path.write_text(text)
+    path.chmod(0o755)
 
 
 @pytest.fixture
 def build(tmp_path):
     folder = tmp_path / "build"
     (folder / "tests").mkdir(parents=True)
-    (folder / "wdtrain_emulated").write_text(WDTRAIN)
-    (folder / "wdtrain_emulated").chmod(0o755)
-    (folder / "CTestTestfile.cmake").write_text("".join(f'add_test({name} "true")\n' for name in GPU_TESTS))
+    program(folder / "wdtrain_emulated", WDTRAIN)
+    for test in GPU_TESTS:
+        program(folder / "tests" / f"test.{test.split('/')[0]}", "#!/bin/sh\necho '[  PASSED  ] 3 tests.'\n")
     return folder
 
 
@@ -43,59 +52,75 @@ def limits_of(*arguments):
     return {line.split()[0]: int(line.split()[1]) for line in done.stdout.splitlines()}
 
 
-def test_each_part_takes_at_most_ten_minutes():
-    parts = {part: limits_of("--no_build", "--parts", part) for part in ["tests", "bench", "peers", "sanitize"]}
+def test_each_part_takes_at_most_nine_minutes():
+    parts = {part: limits_of("--no_build", "--parts", part) for part in PARTS}
     for part, limits in parts.items():
-        assert sum(limits.values()) <= 600, part
-    assert {"parity_cartpole"} | {name.split("/")[1].removesuffix(".py") for name in GPU_TESTS} <= set(parts["tests"])
-    assert {"bench_env", "bench_act", "bench_train", "bench_bf16_train", "bench_table_train"} <= set(parts["bench"])
+        assert limits and sum(limits.values()) <= 540, part
+    tests = {name.split("/")[1].split(".")[0] for name in GPU_TESTS}
+    assert tests <= set().union(*parts.values()), "every test that needs a GPU has a step"
+    assert {"twins_gpu_test", "linear_gpu_test", "executor_gpu_test"} <= set(parts["check"]), "the first call says whether anything works"
+    assert {"bench_env", "bench_act_tf32", "bench_train_tf32", "bench_train_bf16", "bench_train_fp32", "bench_train_table"} <= set(parts["bench"])
     assert "peers" in parts["peers"]
     assert {"memcheck", "racecheck", "initcheck", "synccheck"} <= set(parts["sanitize"])
 
 
 def test_all_parts_are_the_default():
     everything = list(limits_of())
-    assert everything[:2] == ["gpu", "build"]
-    assert everything.index("bench_train") < everything.index("memcheck"), "the sanitizers are slow: they come last"
-    parts = [step for part in ["tests", "bench", "peers", "sanitize"] for step in list(limits_of("--no_build", "--parts", part))[1:]]
-    assert everything[2:] == parts
+    assert everything[:2] == ["build", "gpu"]
+    assert everything.index("bench_train_tf32") < everything.index("memcheck"), "the sanitizers are slow: they come last"
+    assert everything[1:] == [step for part in PARTS for step in limits_of("--no_build", "--parts", part)]
+
+
+def call(build, tmp_path, *options, **settings):
+    done = run("--device", "emulated", "--no_build", "--build_dir", build, "--out", tmp_path / "out", *options, **settings)
+    (path,) = (tmp_path / "out").glob("*-gpu-standin.json")
+    report = json.loads(path.read_text())
+    return done, report, {step["step"]: step for step in report["steps"]}
 
 
 def test_every_step_is_accounted_for(build, tmp_path):
-    done = run("--device", "emulated", "--no_build", "--build_dir", build, "--out", tmp_path / "out", "--seconds", 40)
+    done, report, steps = call(build, tmp_path, "--parts", "check,bench,tests,sanitize", "--seconds", 20, environment={"WD_COMMIT": "c0ffee"})
     assert done.returncode == 1, done.stdout + done.stderr
-    (path,) = (tmp_path / "out").glob("*-gpu-standin.json")
-    report = json.loads(path.read_text())
-    outcome = {step["step"]: step["outcome"] for step in report["steps"]}
+    outcome = {name: step["outcome"] for name, step in steps.items()}
     assert outcome["gpu"] == "skipped"
     assert outcome["twins_gpu_test"] == "passed"
-    assert outcome["parity_cartpole"] == "passed"
-    assert outcome["parity_tag_gridworld"] == "failed (1)"
     assert outcome["bench_env"] == "passed"
-    assert outcome["bench_train"].startswith("stopped after")
+    assert outcome["bench_train_tf32"].startswith("stopped after")
     assert outcome["memcheck"] == "no time left"
     assert "build" not in outcome
+    assert report["commit"] == "c0ffee"
     assert report["bench"]["env"]["env_steps_per_s"] == 1234.5
-    assert report["bench"]["train"] is None
-    assert report["bench"]["bf16_act"]["agent_steps_per_s"] == 2469.0
+    assert report["bench"]["train_tf32"] is None
     assert "standing in" in report["device"]
-    page = path.with_suffix(".md").read_text()
-    assert "one replica differs" in page and "Not measured: train, bf16_train, table_train." in page and "1,234" in page
+    (page,) = (tmp_path / "out").glob("*.md")
+    assert "Not measured: train_tf32, " in page.read_text() and "1,234" in page.read_text()
+    # Once more: what has passed is not run again, and what has not is.
+    program(build / "wdtrain_emulated", WDTRAIN.replace("sleep 600", "echo '{}'").replace("1234.5", "7"))
+    done, report, steps = call(build, tmp_path, "--parts", "bench,tests", environment={"WD_COMMIT": "c0ffee"})
+    assert "bench_env " not in done.stdout and "bench_train_tf32 " in done.stdout, done.stdout
+    assert report["bench"]["env"]["env_steps_per_s"] == 1234.5
+    assert steps["bench_train_tf32"]["outcome"] == "passed"
+    assert steps["parity_tag_gridworld"]["outcome"] == "failed (1)" and steps["parity_cartpole"]["outcome"] == "passed"
+    assert "one replica differs" in page.with_suffix(".log").read_text()
+    # Results of another commit are not mixed with these.
+    _, report, steps = call(build, tmp_path, "--parts", "bench", environment={"WD_COMMIT": "decade"})
+    assert report["commit"] == "decade" and report["bench"]["env"]["env_steps_per_s"] == 7
+
+
+def test_a_call_that_is_killed_keeps_what_it_has(build, tmp_path):
+    command = [SCRIPT, "--device", "emulated", "--no_build", "--build_dir", build, "--out", tmp_path / "out", "--parts", "check,bench"]
+    with pytest.raises(subprocess.TimeoutExpired):
+        subprocess.run(command, timeout=8, capture_output=True)
+    (path,) = (tmp_path / "out").glob("*-gpu-standin.json")
+    report = json.loads(path.read_text())
+    assert report["bench"]["env"]["env_steps_per_s"] == 1234.5 and report["steps"][-1]["step"] == "bench_env"
 
 
 def test_skipped_is_no_pass(build, tmp_path):
-    (build / "wdtrain_emulated").write_text(WDTRAIN.replace("exit 1", "exit 0").replace("sleep 600", "echo '{}'"))
-    with (build / "CTestTestfile.cmake").open("a") as tests:
-        tests.write(f'add_test({GPU_TESTS[0]} "false")\nset_tests_properties({GPU_TESTS[0]} PROPERTIES SKIP_RETURN_CODE 1)\n')
-    done = run("--device", "emulated", "--no_build", "--build_dir", build, "--out", tmp_path / "out", "--seconds", 25)
-    (path,) = (tmp_path / "out").glob("*-gpu-standin.json")
-    step = {step["step"]: step for step in json.loads(path.read_text())["steps"]}
-    skipped = step[GPU_TESTS[0].split("/")[1].removesuffix(".py")]
-    assert skipped["outcome"] == "skipped" and skipped["last line"] == "it skipped itself"
-    # 1 if the peers are installed, because their comparison cannot run with a stub
-    assert done.returncode in (1, 3)
-    if step["peers"]["outcome"] == "skipped":
-        assert done.returncode == 3
+    program(build / "tests" / "test.kernels", "#!/bin/sh\necho '[  SKIPPED ] 1 test'\n")
+    done, _, steps = call(build, tmp_path, "--parts", "check")
+    assert steps["twins_gpu_test"]["outcome"] == "skipped" and steps["twins_gpu_test"]["last line"] == "it skipped itself"
+    assert done.returncode == 3, done.stdout
 
 
 def test_sanitizers_see_every_allocation(build, tmp_path):
@@ -105,12 +130,9 @@ echo "$PYTORCH_NO_CUDA_MEMORY_CACHING $*" >> {tmp_path}/calls
 echo "[  PASSED  ] 1 test."
 """)
     tool.chmod(0o755)
-    run("--device", "emulated", "--no_build", "--build_dir", build, "--out", tmp_path / "out", "--parts", "sanitize",
-        environment={"PATH": f"{tmp_path}:{os.environ['PATH']}"})
-    (path,) = (tmp_path / "out").glob("*-gpu-standin.json")
-    steps = {step["step"]: step for step in json.loads(path.read_text())["steps"]}
-    assert set(steps) == {"gpu", "memcheck", "racecheck", "initcheck", "synccheck"}
-    assert all(steps[tool]["last line"] == "3 programs without a finding" for tool in steps if tool != "gpu"), steps
+    _, _, steps = call(build, tmp_path, "--parts", "sanitize", environment={"PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    assert set(steps) == {"memcheck", "racecheck", "initcheck", "synccheck"}
+    assert all(step["last line"] == "3 programs without a finding" for step in steps.values()), steps
     calls = (tmp_path / "calls").read_text().splitlines()
     assert len(calls) == 12
     assert all(call.startswith("1 --tool ") and "--gtest_filter=" in call for call in calls), calls
@@ -123,14 +145,44 @@ def test_wrong_usage(arguments):
     assert "usage:" in done.stderr
 
 
+def test_a_gpu_test_that_skips_itself_fails_where_a_gpu_is_needed(tmp_path):
+    """Without a GPU, of course, which this machine may have."""
+    hidden = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "WD_NEED_GPU": "1"}
+    done = subprocess.run([Path(os.environ["WD_BUILD_DIR"]) / "tests/test.kernels", "--file=kernels/twins_gpu_test.cpp"], capture_output=True, text=True, env=hidden)
+    assert done.returncode == 1 and "WD_NEED_GPU=1, but " in done.stderr, done.stderr[-300:]
+
+
+# Everything that a copy of the tracked files has and the pack does not.
+TRACKED = ["configs", "envs", "tests"]
+
+
 @pytest.mark.skipif("WD_SLOWDOWN" in os.environ, reason="sanitizers leave the emulated GPU out")
-def test_its_commands_work_on_the_emulated_gpu(tmp_path):
-    run("--device", "emulated", "--no_build", "--build_dir", os.environ["WD_BUILD_DIR"], "--out", tmp_path / "out", "--parts", "tests,bench",
-        environment={"WD_SLOWDOWN": "4"})  # of a machine that runs other tests too
-    (path,) = (tmp_path / "out").glob("*-gpu-standin.json")
+def test_a_pack_works_in_another_folder(tmp_path):
+    """With the build's own folder and the toolkit hidden, as on a machine that has neither."""
+    source, build, there = SCRIPT.parents[2], Path(os.environ["WD_BUILD_DIR"]), tmp_path / "there"
+    for name in TRACKED:
+        shutil.copytree(source / name, there / name)
+    packed = subprocess.run([source / "tests/bench/gpu_pack.sh", "--build_dir", build, "--out", there / ".gpu", "--emulated"], capture_output=True, text=True)
+    assert packed.returncode == 0, packed.stderr
+    megabytes = sum(path.stat().st_size for path in (there / ".gpu").rglob("*") if path.is_file() and not path.is_symlink() and "emulated" not in path.name) / 1e6
+    assert megabytes < 25, packed.stdout  # 64 MB can be carried at once, with the tracked files
+    hidden = [build, *{path.resolve().parent for path in Path("/usr/local").glob("cuda*/lib64")}]
+    hide = " && ".join(f"mount -t tmpfs none {folder}" for folder in hidden)
+    work = f"""cd {there} && . .gpu/there.sh && tests/bench/gpu.sh --device emulated --no_build --parts check,bench,sweep,tests --out results
+        code=$?; [ $code = 3 ] || exit $code"""
+    script = f"mount --make-rprivate / && {hide} || exit 77\n{work}"
+    done = subprocess.run(["unshare", "--mount", "bash", "-c", script], capture_output=True, text=True, timeout=500,
+                          env={**os.environ, "WD_SLOWDOWN": "4", "PATH": f"{Path(shutil.which('python3')).parent}:{os.environ['PATH']}"})
+    if done.returncode == 77 or "unshare" in done.stderr:
+        pytest.skip(f"no mount namespaces here: {done.stderr}")
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
+    (path,) = (there / "results").glob("*-gpu-standin.json")
     report = json.loads(path.read_text())
     steps = {step["step"]: step for step in report["steps"]}
     for name, step in steps.items():
-        expected = "skipped" if name == "gpu" or name.endswith("_gpu_test") else "passed"
+        expected = "skipped" if name in ("gpu", "warm_up") or name.endswith("_gpu_test") else "passed"
         assert step["outcome"] == expected, step
-    assert all(found["env_steps_per_s"] > 0 for found in report["bench"].values())
+    assert report["commit"] == (there / ".gpu/commit").read_text().strip()
+    single = {name: found for name, found in report["bench"].items() if "rows" not in found}
+    assert len(single) == 7 and all(found["env_steps_per_s"] > 0 for found in single.values())
+    assert {"sweep_chunks", "sweep_envs", "sweep_table"} < set(report["bench"]) and set(report["profiles"]) == {"tf32", "bf16"}

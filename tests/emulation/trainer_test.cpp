@@ -1,6 +1,7 @@
 // trainer_test.cpp: whole trainings on the emulated GPU: streams that advance in any order, captured graphs,
 // and freed memory that is overwritten.
 #include "src/emulator/streams.h"
+#include "src/nets/choices.h"
 #include "tests/emulation/device/torch_backend.h"
 #include "tests/trainer/graph_cases.h"
 
@@ -66,6 +67,36 @@ TEST_P(EmulatedTrainer, SeesParametersThatAreSetBetweenReplays) {
     return result;
   };
   expect_same_bits(train(false), train(true));
+}
+
+// As if another process found another algorithm faster.
+TEST_P(EmulatedTrainer, ResumesToTheSameBitsThoughAnotherAlgorithmIsFasterNow) {
+  const Experiment training = setup(GetParam(), true);
+  const auto train = [&](Trainer& trainer, int iterations) {
+    for (int i = 0; i < iterations; ++i) trainer.iterate();
+    Trained result;
+    for (const Policy& policy : trainer.policies()) result.parameters.push_back(policy.parameters().cpu());
+    return result;
+  };
+  const auto start = [&](std::array<double, 2> seconds) {
+    choices::forget();
+    emulation::product_seconds = seconds;
+    return std::make_unique<Trainer>(training.config, *training.environment, kGpu);
+  };
+  const auto whole = start({2.0, 1.0});
+  train(*whole, 3);
+  const Snapshot snapshot = whole->snapshot();
+  const Trained expected = train(*whole, 2);
+  const auto resumed = start({1.0, 2.0});
+  resumed->restore(snapshot);
+  expect_same_bits(expected, train(*resumed, 2));
+  // The two algorithms do differ.
+  const auto other = start({1.0, 2.0});
+  Snapshot without = snapshot;
+  without.products.clear();
+  other->restore(without);
+  EXPECT_FALSE(at::equal(expected.parameters[0], train(*other, 2).parameters[0]));
+  choices::forget();
 }
 
 TEST(EmulatedBranches, BeginAfterWhatIsThereAndEndBeforeWhatFollows) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "wd/metrics.h"
 
@@ -30,6 +31,7 @@ struct CheckpointInfo {
   std::optional<double> best_return;  // highest over all checkpoints of the run so far
   std::string best;                   // name of that checkpoint; the newest one while no return is known
   RunOffsets offsets;                 // lengths of the run's files at this point
+  std::vector<std::string> products;  // by rank: which algorithms of matrix products a GPU uses
 };
 
 // Size and hash of one file of a checkpoint.

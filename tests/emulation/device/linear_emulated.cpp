@@ -1,31 +1,52 @@
 // linear_emulated.cpp: matrix products on the emulated GPU, by torch in float32.
 #include <ATen/ATen.h>
 
+#include "src/nets/choices.h"
 #include "src/nets/linear.h"
 #include "tests/emulation/device/torch_backend.h"
+#include "wd/error.h"
 
 namespace wd {
 
+std::array<double, 2> emulation::product_seconds = {1.0, 2.0};
+
 namespace {
+
+// a b, by the faster of two algorithms, which add in another order.
+at::Tensor product(const at::Tensor& a, const at::Tensor& b) {
+  const std::int64_t terms = a.size(1), half = terms / 2;
+  const auto find = [&] {
+    return Ways(2, [](std::size_t k) { return choices::timing() ? emulation::product_seconds[k] : 0.0; });
+  };
+  const std::string key = concat("emulated ", a.size(0), 'x', terms, 'x', b.size(1));
+  at::Tensor result;
+  choices::of(key, 2, find).run([&](std::size_t algorithm) {
+    result = algorithm == 0 ? at::mm(a, b)
+                            : at::mm(a.narrow(1, half, terms - half), b.narrow(0, half, terms - half)) +
+                                  at::mm(a.narrow(1, 0, half), b.narrow(0, 0, half));
+    return true;
+  });
+  return result;
+}
 
 class EmulatedLinear final : public GpuLinear {
  public:
   void forward(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::Tensor& y,
                bool relu) override {
     const emulation::StandIn cublaslt;
-    const at::Tensor sum = at::addmm(bias.to(at::kFloat), x.to(at::kFloat), weight.to(at::kFloat).t());
+    const at::Tensor sum = product(x.to(at::kFloat), weight.to(at::kFloat).t()) + bias.to(at::kFloat);
     y.copy_(relu ? sum.clamp_min(0) : sum);
   }
 
   void backward_input(const at::Tensor& grad, const at::Tensor& weight, at::Tensor& below) override {
     const emulation::StandIn cublaslt;
-    below.copy_(at::mm(grad.to(at::kFloat), weight.to(at::kFloat)));
+    below.copy_(product(grad.to(at::kFloat), weight.to(at::kFloat)));
   }
 
   void backward_weight(const at::Tensor& grad, const at::Tensor& x, at::Tensor& weight_grad,
                        at::Tensor& bias_grad) override {
     const emulation::StandIn cublaslt;
-    weight_grad.add_(at::mm(grad.to(at::kFloat).t(), x.to(at::kFloat)));
+    weight_grad.add_(product(grad.to(at::kFloat).t(), x.to(at::kFloat)));
     bias_grad.add_(grad.to(at::kFloat).sum(at::IntArrayRef{0}));
   }
 };

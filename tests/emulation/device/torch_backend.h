@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <array>
 #include <map>
 #include <string>
 
@@ -16,6 +17,9 @@ void report(const std::string& what);
 
 // How often torch's operations were captured in graphs, by name, without those of EmulatedLinear.
 std::map<std::string, int>& captured_operations();
+
+// Times [s] that the two algorithms of each matrix product seem to take.
+extern std::array<double, 2> product_seconds;
 
 // Marks operations of torch that stand for one of cuBLASLt.
 class StandIn {

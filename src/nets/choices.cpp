@@ -1,0 +1,71 @@
+// choices.cpp: a table by key, as text one line per key: "KEY: NUMBER NUMBER".
+#include "src/nets/choices.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <sstream>
+
+#include "wd/error.h"
+
+namespace wd::choices {
+namespace {
+
+struct Table {
+  std::mutex mutex;
+  std::map<std::string, Ways> all;
+  bool timing = true;
+};
+
+Table& table() {
+  static Table table;
+  return table;
+}
+
+constexpr char kSeparator = ':';
+
+}  // namespace
+
+Ways of(const std::string& key, std::size_t count, const std::function<Ways()>& measure) {
+  const std::lock_guard lock(table().mutex);
+  const auto found = table().all.find(key);
+  if (found != table().all.end() &&
+      std::ranges::all_of(found->second.order(), [&](std::size_t number) { return number < count; }))
+    return found->second;
+  return table().all[key] = measure();
+}
+
+void set_timing(bool on) { table().timing = on; }
+bool timing() { return table().timing; }
+
+std::string save() {
+  const std::lock_guard lock(table().mutex);
+  std::string text;
+  for (const auto& [key, ways] : table().all) {
+    text += key;
+    text += kSeparator;
+    for (const std::size_t number : ways.order()) text += concat(' ', number);
+    text += '\n';
+  }
+  return text;
+}
+
+void restore(std::string_view text) {
+  std::map<std::string, Ways> read;
+  std::istringstream lines{std::string(text)};
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t colon = line.rfind(kSeparator);
+    WD_CHECK(colon != std::string::npos, "the choice of an algorithm is not 'KEY: NUMBERS': ", line);
+    std::istringstream numbers(line.substr(colon + 1));
+    std::vector<std::size_t> order;
+    for (std::size_t number = 0; numbers >> number;) order.push_back(number);
+    WD_CHECK(numbers.eof(), "the choice of an algorithm is not 'KEY: NUMBERS': ", line);
+    read.emplace(line.substr(0, colon), Ways(order));
+  }
+  const std::lock_guard lock(table().mutex);
+  table().all = std::move(read);
+}
+
+void forget() { restore(""); }
+
+}  // namespace wd::choices

@@ -1,0 +1,52 @@
+// choices_test.cpp: what was measured once is used by all that come later, and after a resume.
+#include "src/nets/choices.h"
+
+#include <gtest/gtest.h>
+
+namespace wd {
+namespace {
+
+using Order = std::vector<std::size_t>;
+
+struct Choices : testing::Test {
+  ~Choices() override { choices::forget(); }
+
+  static Order find(const std::string& key, const Order& measured, std::size_t count = 3) {
+    return choices::of(key, count, [&] { return Ways(measured); }).order();
+  }
+};
+
+TEST_F(Choices, AreMeasuredOnce) {
+  EXPECT_EQ(find("NVIDIA H200: 1,2", {2, 0, 1}), Order({2, 0, 1}));
+  EXPECT_EQ(find("NVIDIA H200: 1,2", {0, 1, 2}), Order({2, 0, 1}));
+  EXPECT_EQ(find("NVIDIA H200: 1,3", {0, 1, 2}), Order({0, 1, 2}));
+}
+
+TEST_F(Choices, AreThoseOfTheTextThatIsRestored) {
+  find("a: b 1,2", {2, 0});
+  find("no way", {}, 0);
+  const std::string text = choices::save();
+  choices::forget();
+  EXPECT_EQ(choices::save(), "");
+  choices::restore(text);
+  EXPECT_EQ(choices::save(), text);
+  EXPECT_EQ(find("a: b 1,2", {0, 1, 2}), Order({2, 0}));
+  EXPECT_EQ(find("no way", {0}, 0), Order());
+}
+
+// A library that offers fewer ways has numbered them differently.
+TEST_F(Choices, WithNumbersThatAreGoneAreMeasuredAgain) {
+  choices::restore("key: 2 0\n");
+  EXPECT_EQ(find("key", {1, 0}, 2), Order({1, 0}));
+}
+
+TEST_F(Choices, OfAnotherFormAreRefused) {
+  find("kept", {1});
+  const std::string text = choices::save();
+  for (const char* wrong : {"no numbers", "key: 1 x", "key: 1 2,3", "key: -"})
+    EXPECT_THROW(choices::restore(wrong), std::runtime_error) << wrong;
+  EXPECT_EQ(choices::save(), text);
+}
+
+}  // namespace
+}  // namespace wd
