@@ -118,7 +118,7 @@ std::unique_ptr<Network::Workspace> Mlp::make_workspace(std::int64_t rows, bool 
     memory->first = at::zeros({rows, shape_.hidden[0]}, floats);
   if (rounded && !reads_tables() && (!cuda || shape_.hidden.empty()))
     memory->input = at::zeros({rows, shape_.padded(shape_.inputs)}, floats);
-  memory->output = at::zeros({rows, shape_.outputs}, floats);
+  memory->output = make_output(rows, shape_.outputs, floats);
   return memory;
 }
 

@@ -65,4 +65,11 @@ ActorCritic make_networks(const PolicyLayout& layout, const ModelSettings& model
   return {make(layout, model, columns, device, precision), make(layout, model, 1, device, precision)};
 }
 
+at::Tensor make_output(std::int64_t rows, std::int64_t columns, const at::TensorOptions& options) {
+  constexpr std::int64_t kFloats = 4;  // in 16 bytes
+  const bool pads = !options.device().is_cpu() && columns > 1;
+  const std::int64_t width = pads ? (columns + kFloats - 1) / kFloats * kFloats : columns;
+  return at::zeros({rows, width}, options).narrow(1, 0, columns);
+}
+
 }  // namespace wd

@@ -22,9 +22,9 @@ LossArgs Policy::Impl::loss_args(Lane& lane, const Activations& nets, const Batc
   if (settings.scheduled.defined())
     args.scheduled = reinterpret_cast<const LossCoefficients*>(settings.scheduled.const_data_ptr<float>());
   args.output = nets.actor->output.const_data_ptr<float>();
-  args.output_stride = actor->outputs();
+  args.output_stride = static_cast<int>(nets.actor->output.stride(0));
   args.value = critic ? nets.critic->output.const_data_ptr<float>() : args.output + columns();
-  args.value_stride = critic ? 1 : actor->outputs();
+  args.value_stride = critic ? 1 : args.output_stride;
   args.action =
       static_cast<const std::int32_t*>(batch.action.const_data_ptr()) + begin * layout.action_width();
   if (batch.action_mask.defined())
@@ -37,9 +37,9 @@ LossArgs Policy::Impl::loss_args(Lane& lane, const Activations& nets, const Batc
   args.target = batch.target.const_data_ptr<float>() + begin;
   args.mask = batch.mask.const_data_ptr<std::uint8_t>() + begin;
   args.output_grad = lane.output_grad.mutable_data_ptr<float>();
-  args.grad_stride = actor->outputs();
+  args.grad_stride = static_cast<int>(lane.output_grad.stride(0));
   args.value_grad = critic ? lane.value_grad.mutable_data_ptr<float>() : args.output_grad + columns();
-  args.value_grad_stride = critic ? 1 : actor->outputs();
+  args.value_grad_stride = critic ? 1 : args.grad_stride;
   args.log_std_grad = lane.log_std_grad.mutable_data_ptr<float>();
   args.row_sums = lane.row_sums.mutable_data_ptr<float>();
   return args;

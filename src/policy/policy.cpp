@@ -57,7 +57,7 @@ void Policy::Impl::make_lane(Lane& lane, std::int64_t rows, bool with_gradients,
   const auto floats = at::TensorOptions().dtype(at::kFloat).device(place);
   lane.own = make_activations(*actor, critic.get(), rows, with_gradients);
   if (!with_gradients) return;
-  lane.output_grad = at::empty({rows, actor->outputs()}, floats);
+  lane.output_grad = make_output(rows, actor->outputs(), floats);
   lane.value_grad = at::empty({rows, 1}, floats);
   lane.log_std_grad = at::empty({rows, layout.components}, floats);
   if (device.is_cuda()) lane.ones = at::ones({rows}, floats);
@@ -279,9 +279,9 @@ void Policy::act(PolicyBuffers& buffers, int t, const ActOptions& options) {
     args.num_agents = buffers.num_agents;
     args.layout = self.layout;
     args.output = nets.actor->output.const_data_ptr<float>();
-    args.output_stride = self.actor->outputs();
+    args.output_stride = static_cast<int>(nets.actor->output.stride(0));
     args.value_in = self.critic ? nets.critic->output.const_data_ptr<float>() : args.output + self.columns();
-    args.value_stride = self.critic ? 1 : self.actor->outputs();
+    args.value_stride = self.critic ? 1 : args.output_stride;
     if (buffers.action_mask.defined()) {
       args.action_mask =
           buffers.action_mask.const_data_ptr<std::uint8_t>() + (first + begin) * self.columns();

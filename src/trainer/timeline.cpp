@@ -5,6 +5,7 @@
 #include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <algorithm>
 #include <chrono>
 #include <vector>
 
@@ -14,7 +15,9 @@ namespace wd {
 
 namespace {
 using Clock = std::chrono::steady_clock;
-}
+// If metrics are rarely read, marks that the device has long passed are added up from this number on.
+constexpr std::size_t kManyMarks = 4096;
+}  // namespace
 
 struct Timeline::Impl {
   Device device;
@@ -28,13 +31,17 @@ struct Timeline::Impl {
     while (events.size() <= i) events.emplace_back(gpu_type(), c10::EventFlag::BACKEND_DEFAULT);
     events[i].record(c10::impl::VirtualGuardImpl(gpu_type()).getStream(torch_device(device)));
   }
+  // Adds up the first n pieces, which have ended. Their events are used again.
+  void fold(std::size_t n) {
+    for (std::size_t i = 0; i < n; ++i)
+      seconds[static_cast<std::size_t>(phases[i])] += events[i].elapsedTime(events[i + 1]) * 1e-3;
+    phases.erase(phases.begin(), phases.begin() + static_cast<std::ptrdiff_t>(n));
+    std::rotate(events.begin(), events.begin() + static_cast<std::ptrdiff_t>(n), events.end());
+  }
   void collect() {
     if (phases.empty()) return;
     events[phases.size()].synchronize();
-    for (std::size_t i = 0; i < phases.size(); ++i) {
-      seconds[static_cast<std::size_t>(phases[i])] += events[i].elapsedTime(events[i + 1]) * 1e-3;
-    }
-    phases.clear();
+    fold(phases.size());
   }
 };
 
@@ -48,6 +55,8 @@ Timeline::Timeline(Timeline&&) noexcept = default;
 void Timeline::mark(Phase phase) {
   Impl& self = *impl_;
   if (self.device.is_cuda()) {
+    const std::size_t half = self.phases.size() / 2;
+    if (half >= kManyMarks && self.events[half].query()) self.fold(half);
     self.phases.push_back(phase);
     self.record(self.phases.size());
     return;

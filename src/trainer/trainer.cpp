@@ -60,9 +60,19 @@ ReplicasOptions replicas_options(const Config& config, Device device, int rank, 
   return options;
 }
 
+namespace {
+
+// A program may have chosen another GPU since, or none.
+Device made_current(Device device) {
+  if (device.is_cuda()) use_gpu(device.index);
+  return device;
+}
+
+}  // namespace
+
 Trainer::Impl::Impl(const Config& c, const Environment& environment, Device d, ProcessGroup g)
     : config(c),
-      device(d),
+      device(made_current(d)),
       group(std::move(g)),
       share(share_of(c, environment, d, group)),
       replicas(environment, share),

@@ -20,7 +20,8 @@ from distributed.jobs import alive, children, wait_for
 # A short search: it starts at 32 replicas, allows at most 64, and times for a tenth of a second.
 QUICK = ["--env", "cartpole", "--stop_return", "none", "--total_steps", "20000", "--set", "autoscale.max_envs=64",
          "--set", "autoscale.min_iterations=0", "--set", "autoscale.max_batch=4096", "--set", "autoscale.probe_seconds=0.1", "--set", "autoscale.memory_gb=2"]
-SHORT = ["--set", "autoscale.max_seconds=4"]
+# The start alone: for what surrounds a search. Two tests search in earnest.
+TINY = ["--set", "autoscale.max_envs=32", "--set", "autoscale.max_batch=1024", "--set", "autoscale.max_seconds=4"]
 
 
 @pytest.fixture
@@ -72,11 +73,11 @@ def test_searches_shows_and_trains_with_what_it_chose(wdtrain, tmp_path):
     again = finish(wdtrain(*QUICK, "-a", "--run_dir", tmp_path / "again"))
     assert again.returncode == 0 and "found before" in again.out and "stage" not in again.out
     assert left(tmp_path / "again")[0] == report
-    other = finish(wdtrain(*QUICK, "-a", "--run_dir", tmp_path / "other", "--set", "policy.shared.gamma=0.9"))
+    other = finish(wdtrain(*QUICK, *TINY, "-a", "--run_dir", tmp_path / "other"))
     assert other.returncode == 0 and "found before" not in other.out
-    anew = finish(wdtrain(*QUICK, "--auto_scale=refresh", "--quiet", "--run_dir", tmp_path / "anew"))
+    anew = finish(wdtrain(*QUICK, *TINY, "--auto_scale=refresh", "--quiet", "--run_dir", tmp_path / "anew"))
     assert anew.returncode == 0 and anew.out == ""
-    assert left(tmp_path / "anew")[0] != report
+    assert left(tmp_path / "anew")[0] != left(tmp_path / "other")[0]
 
 
 def test_memory_for_as_much_as_fits(wdtrain, tmp_path):
@@ -95,7 +96,8 @@ def test_memory_for_as_much_as_fits(wdtrain, tmp_path):
 
 
 def test_the_batch_leaves_the_training_its_iterations(wdtrain, tmp_path):
-    done = finish(wdtrain(*QUICK, *SHORT, "--set", "autoscale.min_iterations=10", "-a", "--run_dir", tmp_path / "run"))
+    few = ["--set", "autoscale.max_envs=32", "--set", "autoscale.max_seconds=4", "--set", "autoscale.min_iterations=10"]
+    done = finish(wdtrain(*QUICK, *few, "-a", "--run_dir", tmp_path / "run"))
     assert done.returncode == 0, done.err
     report, config = left(tmp_path / "run")
     assert report["limits"]["max_batch"] == 2048 and config("train_batch_size") <= 2048
@@ -103,7 +105,7 @@ def test_the_batch_leaves_the_training_its_iterations(wdtrain, tmp_path):
     assert f" a batch, {-(-20480 // report['chosen']['train_batch_size'])} iterations, " in done.out
     # The bound is part of the cache key of a search.
     shorter = ["10240" if word == "20000" else word for word in QUICK]
-    less = finish(wdtrain(*shorter, *SHORT, "--set", "autoscale.min_iterations=10", "-a", "--run_dir", tmp_path / "less"))
+    less = finish(wdtrain(*shorter, *few, "-a", "--run_dir", tmp_path / "less"))
     assert less.returncode == 0 and "found before" not in less.out
     report, config = left(tmp_path / "less")
     assert report["limits"]["max_batch"] == 1024 and config("train_batch_size") <= 1024
@@ -125,14 +127,14 @@ def test_what_a_killed_search_left_is_cleared_away_by_the_next(wdtrain, tmp_path
         fcntl.flock(lock, fcntl.LOCK_EX)
         for folder in (killed, held, foreign):
             os.utime(folder, (0, 0))
-        done = finish(wdtrain(*QUICK, *SHORT, "-a", "--run_dir", tmp_path / "next", env={"TMPDIR": str(place)}))
+        done = finish(wdtrain(*QUICK, *TINY, "-a", "--run_dir", tmp_path / "next", env={"TMPDIR": str(place)}))
     assert done.returncode == 0, done.err
     assert sorted(place.glob("wd-autoscale-*")) == [foreign, held, young], "a folder in use, one that is none of ours, and one that may be about to be locked stay"
     wait_for(lambda: not alive(child))
 
 
 def test_two_workers_train_with_the_same_values(wdtrain, tmp_path):
-    done = finish(wdtrain(*QUICK, *SHORT, "-a", "--num_workers", 2, "--device", "cpu", "--run_dir", tmp_path / "run"))
+    done = finish(wdtrain(*QUICK, *TINY, "-a", "--num_workers", 2, "--device", "cpu", "--run_dir", tmp_path / "run"))
     assert done.returncode == 0, done.err
     report, config = left(tmp_path / "run")
     assert report["num_workers"] == 2
@@ -140,7 +142,7 @@ def test_two_workers_train_with_the_same_values(wdtrain, tmp_path):
 
 
 def test_learning_rates_are_scaled_on_request(wdtrain, tmp_path):
-    done = finish(wdtrain(*QUICK, *SHORT, "-a", "--run_dir", tmp_path / "run", "--set", "autoscale.scale_lr=sqrt", "--set", "policy.shared.lr=0.01"))
+    done = finish(wdtrain(*QUICK, "--set", "autoscale.max_seconds=4", "-a", "--run_dir", tmp_path / "run", "--set", "autoscale.scale_lr=sqrt", "--set", "policy.shared.lr=0.01"))
     assert done.returncode == 0, done.err
     report, config = left(tmp_path / "run")
     growth = report["chosen"]["train_batch_size"] / 1024
@@ -221,7 +223,7 @@ def test_stays_within_the_limit_of_its_shell(wdtrain, tmp_path):
     limit = 1500 * 2**20
     arguments = [a for a in QUICK if "memory_gb" not in a]
     del arguments[-1]  # the --set that precedes memory_gb
-    process = wdtrain(*arguments, *SHORT, "-a", "--run_dir", tmp_path / "run",
+    process = wdtrain(*arguments, *TINY, "-a", "--run_dir", tmp_path / "run",
                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (limit, limit)))
     done = finish(process)
     assert done.returncode == 0, done.err

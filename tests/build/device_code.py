@@ -4,6 +4,7 @@
 """
 
 import dataclasses
+import functools
 import os
 import pathlib
 import re
@@ -19,6 +20,7 @@ def find_tool():
     return shutil.which("cuobjdump", path=os.pathsep.join(map(str, [os.environ.get("PATH", ""), "/usr/local/cuda/bin", *wheels])))
 
 
+@functools.cache
 def dump(option, path):
     tool = find_tool()
     # cuobjdump runs nvdisasm, which is in the same folder.

@@ -36,6 +36,27 @@ def test_the_largest_blocks_have_registers():
     assert {kernel.name: kernel.registers for kernel in of_blocks if kernel.registers * MOST_THREADS > 65536} == {}
 
 
+# Kernels that read flags or masks, or write them. All other data is moved by words at least.
+READ_BYTES = {"decide_kernel", "follow_episodes", "keep_row", "gather_word", "loss_row", "normalize_target", "random_action_row", "chunk_kernel<Moments>",
+              "row_moments_kernel", "returns_column", "sample_row"}
+WRITE_BYTES = {"decide_kernel", "gather_word", "keep_row", "returns_column"}
+
+
+def move_bytes(instructions):
+    """The kernels with such instructions for single bytes, without those of environments, whose flags are bytes."""
+    found = set()
+    for path in OBJECTS:
+        code = device_code.sass(path)
+        found |= {kernel.name for kernel in device_code.kernels(path) if re.search(rf"\b(?:{instructions})\.(?:\w+\.)*[US]8\b", code[kernel.symbol])}
+    return {name for name in found if not name.startswith("step_kernel")}
+
+
+def test_words_are_not_moved_byte_by_byte():
+    """nvcc takes the operands of memcpy() as unaligned: of a float it makes four loads."""
+    assert move_bytes("LDG|LDS|LD") <= READ_BYTES
+    assert move_bytes("STG|STS|ST") <= WRITE_BYTES
+
+
 def test_rows_of_a_block_are_stored_16_bytes_at_a_time():
     """Checks tag_continuous: in PTX, float4 stores can only come from rows, because the state is copied as
     integers; the machine code keeps their width."""

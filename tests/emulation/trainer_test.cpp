@@ -2,6 +2,7 @@
 // and freed memory that is overwritten.
 #include "src/emulator/streams.h"
 #include "src/nets/choices.h"
+#include "src/trainer/timeline.h"
 #include "tests/emulation/device/torch_backend.h"
 #include "tests/trainer/graph_cases.h"
 
@@ -111,6 +112,25 @@ TEST(EmulatedBranches, BeginAfterWhatIsThereAndEndBeforeWhatFollows) {
 TEST(EmulatedPace, NeverLetsTheHostRunFurtherAheadThanOneIteration) {
   set_progress(Progress::kLazy);
   expect_host_at_most_one_iteration_ahead(at::kPrivateUse1, 4);
+  set_progress(Progress::kImmediate);
+}
+
+// A program that rarely reads metrics makes marks for hours.
+TEST(EmulatedTimeline, UsesItsEventsAgain) {
+  for (const Progress progress : {Progress::kImmediate, Progress::kLazy}) {
+    set_progress(progress);
+    const std::size_t before = emulation::num_events();
+    Timeline timeline(kGpu);
+    for (int k = 0; k < 100'000; ++k) {
+      timeline.mark(Phase::kRollout);
+      if (k % 1000 == 999) synchronize(kGpu);
+    }
+    EXPECT_LT(emulation::num_events() - before, 20'000u);
+    timeline.mark(Phase::kOther);
+    const std::array<double, kNumPhases> seconds = timeline.totals();
+    EXPECT_GT(seconds[static_cast<std::size_t>(Phase::kRollout)], 0.0);
+    EXPECT_GE(seconds[static_cast<std::size_t>(Phase::kOther)], 0.0);
+  }
   set_progress(Progress::kImmediate);
 }
 

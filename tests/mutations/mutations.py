@@ -101,12 +101,23 @@ def read_list(name):
     return tomllib.loads((HERE / f"{name}.toml").read_text())
 
 
+COMMENT = r"//[^\n]*(?=\n|$)"
+
+
+def pattern_of(code):
+    """A regular expression for this code with any spaces, line ends and comments between its words: another layout
+    or another wording of a comment does not hide it."""
+    words = re.findall(r"\w+|[^\w\s]", re.sub(COMMENT, "", code))
+    return re.compile(rf"(?:\s|{COMMENT})*".join(map(re.escape, words)) + rf"(?:[ \t]*{COMMENT}(?=\n))?")
+
+
 def mutated(mutation):
     """The file's text with the mutation."""
     text = (ROOT / mutation["file"]).read_text()
-    if text.count(mutation["from"]) != 1:
-        raise ValueError(f"{mutation['name']}: {mutation['file']} contains the text {text.count(mutation['from'])} times")
-    return text.replace(mutation["from"], mutation["to"])
+    found = pattern_of(mutation["from"]).findall(text)
+    if len(found) != 1:
+        raise ValueError(f"{mutation['name']}: {mutation['file']} contains the code {len(found)} times")
+    return pattern_of(mutation["from"]).sub(lambda _: mutation["to"], text)
 
 
 def first_failure(said):

@@ -35,6 +35,14 @@ void report(const std::string& what) {
 
 namespace {
 
+std::size_t events = 0;
+
+}  // namespace
+
+std::size_t num_events() { return events; }
+
+namespace {
+
 constexpr at::DeviceType kGpu = at::kPrivateUse1;
 
 Stream& current() { return stream(current_stream()); }
@@ -126,7 +134,10 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   }
   c10::DeviceIndex deviceCount() const noexcept override { return 1; }
   void record(void** event, const c10::Stream& s, c10::DeviceIndex, c10::EventFlag) const override {
-    if (*event == nullptr) *event = new Event;
+    if (*event == nullptr) {
+      *event = new Event;
+      ++events;
+    }
     static_cast<Event*>(*event)->record(of(s));
   }
   void block(void* event, const c10::Stream& s) const override { static_cast<Event*>(event)->block(of(s)); }
@@ -134,6 +145,7 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   void synchronizeEvent(void* event) const override { static_cast<Event*>(event)->synchronize(); }
   void destroyEvent(void* event, c10::DeviceIndex) const noexcept override {
     delete static_cast<Event*>(event);
+    if (event != nullptr) --events;
   }
   void synchronizeStream(const c10::Stream& s) const override { of(s).synchronize(); }
   double elapsedTime(void* first, void* second, c10::DeviceIndex) const override {

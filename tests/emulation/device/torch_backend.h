@@ -21,6 +21,9 @@ std::map<std::string, int>& captured_operations();
 // Times [s] that the two algorithms of each matrix product seem to take.
 extern std::array<double, 2> product_seconds;
 
+// Events that exist.
+std::size_t num_events();
+
 // Marks operations of torch that stand for one of cuBLASLt.
 class StandIn {
  public:

@@ -1,4 +1,4 @@
-// corpus_test.cpp: feeds every file of the stored corpora to the functions that libFuzzer calls.
+// corpus_slow_test.cpp: feeds every file of the stored corpora to the functions that libFuzzer calls.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
