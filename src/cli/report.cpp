@@ -1,6 +1,8 @@
 // report.cpp: `wdtrain report`: a web page about one or several runs.
 #include "src/run_report/report.h"
 
+#include <sstream>
+
 #include "src/base/atomic_file.h"
 #include "src/cli/output.h"
 #include "src/cli/runs.h"
@@ -14,20 +16,28 @@ int report_runs(const CommandLine& line) {
       line, "report",
       "Write one page about runs, which needs nothing but a browser: learning curves, returns "
       "with intervals over seeds, settings that differ, times, machines. Runs that differ only "
-      "in the seed are shown as one group.");
+      "in the seed, or in settings that cannot change what is learned, are shown as one group.");
   std::vector<std::string> folders;
-  std::string out = "report.html", csv;
+  std::string out = "report.html", csv, group_by;
   arguments.words("RUN", folders, "folders of runs, or folders with runs below them");
   arguments.option("-o,--out", out, "FILE", "page to write (report.html)");
   arguments.option("--csv", csv, "FILE", "also write all rows of metrics of all runs as one table");
+  arguments.option("--group_by", group_by, "SETTINGS",
+                   "form groups by these settings only: paths or parts of them, separated by commas, such as "
+                   "lr,model");
   if (!arguments.parse()) return 0;
   if (folders.empty()) throw UsageError("report needs RUN...: the folders of one or several runs");
   if (!out.ends_with(".html")) throw UsageError("--out " + out + ": must end in .html");
+  check_place("--out", out);
+  check_place("--csv", csv);
   std::vector<std::filesystem::path> runs;
   for (const std::string& folder : folders)
     for (const std::filesystem::path& run : runs_below(folder))
       if (std::ranges::find(runs, run) == runs.end()) runs.push_back(run);
-  const report::Report report(runs);
+  std::vector<std::string> names;
+  std::istringstream words(group_by);
+  for (std::string name; std::getline(words, name, ',');) names.push_back(name);
+  const report::Report report(runs, names);
   const std::string page = report.page(out);
   write_named_file(out, page);
   if (!csv.empty()) report.write_csv(csv);
