@@ -1,6 +1,7 @@
 """Exports a policy as TorchScript, ONNX or safetensors, with the choice of actions inside."""
 
 import argparse
+import copy
 import pathlib
 import shutil
 import sys
@@ -29,7 +30,8 @@ class Exported(nn.Module):
 
     def __init__(self, policy: Policy, greedy: bool):
         super().__init__()
-        self.network = policy.network
+        # Frozen, so that outputs become NumPy arrays without detach().
+        self.network = copy.deepcopy(policy.network).requires_grad_(False)
         self.greedy = greedy
         self.heads = policy.heads
         self.squashed = policy.distribution == "squashed_gaussian"
@@ -41,7 +43,7 @@ class Exported(nn.Module):
             self.register_buffer("high", torch.zeros(1))
         else:
             bounded = (policy.high - policy.low).isfinite()
-            self.register_buffer("std", policy.log_std.exp())
+            self.register_buffer("std", policy.log_std.exp().detach())
             self.register_buffer("middle", torch.where(bounded, 0.5 * policy.low + 0.5 * policy.high, torch.zeros(1)))
             self.register_buffer("half_width", torch.where(bounded, 0.5 * policy.high - 0.5 * policy.low, torch.ones(1)))
             self.register_buffer("low", torch.where(bounded, policy.low, torch.full((1,), -torch.inf)))

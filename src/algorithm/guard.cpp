@@ -116,7 +116,16 @@ std::optional<Guard::Found> Guard::found() const {
   const Watched& one = watched()[static_cast<std::size_t>(failure.array)];
   const std::int64_t row = failure.index / tensor(one).stride(0);
   // An observation belongs to the state before its step, a reward to that after it.
-  return Found{failure.iteration, failure.replica, row + (one.what == Watched::kReward ? 1 : 0)};
+  const PolicyBuffers& buffers = trajectory_.policies()[one.policy];
+  const bool observed = one.what == Watched::kObservation;
+  const bool table = observed && buffers.observation.size(2) != buffers.num_agents;  // of the replica
+  const std::int64_t number = observed ? failure.index / buffers.observation.size(3) : failure.index;
+  return Found{failure.iteration,
+               failure.replica,
+               row + (one.what == Watched::kReward ? 1 : 0),
+               one.policy,
+               table ? -1 : number % buffers.num_agents,
+               describe(failure)};
 }
 
 void Guard::check_rollout(const std::vector<Policy>& policies) const {
@@ -147,6 +156,14 @@ void Guard::report(const std::vector<Policy>& policies, const Failure& failure) 
                value, " in iteration ", failure.iteration,
                "; training stops: lower the learning rate, or resume from an earlier checkpoint"));
   }
+  throw std::runtime_error(concat(describe(failure),
+                                  "; nothing was learned from it: look at the environment with `",
+                                  program_name(), " check`"));
+}
+
+std::string Guard::describe(const Failure& failure) const {
+  const auto [what, p] = watched()[static_cast<std::size_t>(failure.array)];
+  const auto value = static_cast<float>(failure.value);
   const PolicyBuffers& buffers = trajectory_.policies()[p];
   const bool observed = what == Watched::kObservation;
   const std::int64_t E = trajectory_.num_envs(),
@@ -155,11 +172,10 @@ void Guard::report(const std::vector<Policy>& policies, const Failure& failure) 
   const std::string thing = observed                   ? concat("observation ", value)
                             : what == Watched::kReward ? concat("reward ", value)
                                                        : mask_fault(buffers, row, value);
-  throw std::runtime_error(
-      concat("policy '", buffers.name, "': ", thing, " in step ", row / (E * A), " of the rollout, replica ",
-             first_replica_ + row / A % E, ", agent ", row % A,
-             observed ? concat(", entry ", failure.index % width) : "", ", in iteration ", failure.iteration,
-             "; nothing was learned from it: look at the environment with `", program_name(), " check`"));
+  return concat("policy '", buffers.name, "': ", thing, " in step ", row / (E * A),
+                " of the rollout, replica ", first_replica_ + row / A % E, ", agent ", row % A,
+                observed ? concat(", entry ", failure.index % width) : "", ", in iteration ",
+                failure.iteration);
 }
 
 }  // namespace wd

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "kernels/finite.h"
 #include "wd/detail/clock.h"
@@ -35,6 +36,9 @@ class Guard {
   struct Found {
     std::int64_t iteration, replica;  // `replica` of this rank
     std::int64_t steps;               // steps of the rollout that led to it
+    std::size_t policy;
+    std::int64_t slot;    // of the agent, among those of the policy; -1 if it belongs to no agent
+    std::string message;  // without a remedy
   };
   // Synchronizes on CUDA.
   std::optional<Found> found() const;
@@ -47,6 +51,7 @@ class Guard {
   std::vector<Watched> watched() const;
   const at::Tensor& tensor(const Watched& watched) const;  // of the trajectory, [T or T + 1, E, ...]
   void report(const std::vector<Policy>& policies, const Failure& failure) const;
+  std::string describe(const Failure& failure) const;  // of a replica
 
   const Trajectory& trajectory_;
   Device device_;

@@ -48,10 +48,14 @@ std::string nearest_name(std::string_view word, const std::vector<std::string>& 
   return nearest;
 }
 
-std::string suggestion(std::string_view word, const std::vector<std::string>& names) {
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& names) {
   const std::string nearest = nearest_name(word, names);
-  if (!nearest.empty()) return "; did you mean \"" + nearest + "\"?";
-  if (names.empty()) return {};
+  return nearest.empty() ? "" : "; did you mean \"" + nearest + "\"?";
+}
+
+std::string suggestion(std::string_view word, const std::vector<std::string>& names) {
+  const std::string nearest = did_you_mean(word, names);
+  if (!nearest.empty() || names.empty()) return nearest;
   return "; known: " + join(names);
 }
 

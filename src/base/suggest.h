@@ -15,6 +15,9 @@ int edit_distance(std::string_view a, std::string_view b);
 // near enough to be a typing error.
 std::string nearest_name(std::string_view word, const std::vector<std::string>& names);
 
+// Returns `; did you mean "NAME"?`, or nothing if no name is near.
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& names);
+
 // Returns `; did you mean "NAME"?`, or `; known: a, b, c` if no name is near.
 std::string suggestion(std::string_view word, const std::vector<std::string>& names);
 

@@ -154,8 +154,7 @@ bool Arguments::parse() {
     const bool dashed = extra.size() > 1 && extra.front() == '-';
     const std::string name = extra.substr(0, extra.find('='));
     if (!dashed) {
-      std::string hint = setting_hint(extra, option_names(*app_));
-      if (!likely_.empty()) hint = ": did you mean \"" + likely_ + ' ' + extra + "\"?";
+      const std::string hint = setting_hint(extra, option_names(*app_));
       throw UsageError("unexpected argument '" + extra + "'" + hint + "; see " + app_->get_name() +
                        " --help");
     }
@@ -192,7 +191,7 @@ std::size_t parse_word(const std::string& option, const std::string& text,
                        const std::vector<std::string>& words) {
   const auto found = std::ranges::find(words, text);
   if (found == words.end())
-    throw UsageError(option + " " + text + ": must be one of " + join(words) + suggestion(text, words));
+    throw UsageError(option + " " + text + ": must be one of " + join(words) + did_you_mean(text, words));
   return static_cast<std::size_t>(found - words.begin());
 }
 

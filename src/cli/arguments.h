@@ -44,8 +44,6 @@ class Arguments {
   // Words without dashes, any number.
   void words(const std::string& name, std::vector<std::string>& values, const std::string& help,
              const std::string& type = "");
-  // Names the option that an unexpected word was probably meant for.
-  void words_belong_to(const std::string& name) { likely_ = name; }
 
   // Returns false if --help was given, after printing the help, or if the options are only to be described.
   // Throws UsageError that suggests the nearest option.
@@ -56,7 +54,7 @@ class Arguments {
 
   std::vector<std::string> arguments_;
   CommandInfo* describe_;
-  std::string likely_, word_type_;
+  std::string word_type_;
   std::deque<std::string> texts_;                // of numbers
   std::vector<std::function<void()>> converts_;  // from these texts
   std::unique_ptr<CLI::App> app_;

@@ -132,7 +132,8 @@ int eval(const CommandLine& line) {
                    "player instead of it");
   arguments.flag("--json", options.json, "print one JSON object");
   if (!arguments.parse()) return 0;
-  const Experiment setup = load_setup(options.match.sources("eval"));
+  options.match.need_run("eval");
+  const Experiment setup = load_setup(options.match.sources());
   const Json json = evaluate(setup, options);
   print(options.json ? dump(json) + "\n" : text(json));
   return 0;

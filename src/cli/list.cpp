@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <set>
 
 #include "src/base/json.h"
 #include "src/base/printable.h"
@@ -104,12 +105,17 @@ void sort_runs(std::vector<ListedRun>& runs, const std::string& key) {
 }
 
 // "env=cartpole", "trainer.seed=1": a column, or a setting if the key has a dot.
-void filter_runs(std::vector<ListedRun>& runs, const std::string& filter) {
+// `settings`: all paths of settings that any run has.
+void filter_runs(std::vector<ListedRun>& runs, const std::string& filter,
+                 const std::set<std::string>& settings) {
   const std::size_t equals = filter.find('=');
   if (equals == std::string::npos || equals == 0)
     throw UsageError("--filter " + filter + ": must be KEY=VALUE, for example env=cartpole");
   const std::string word = filter.substr(0, equals), value = filter.substr(equals + 1);
   if (word.find('.') != std::string::npos) {
+    if (!settings.contains(word))
+      throw UsageError(concat("--filter ", filter, ": no run has a setting ", word,
+                              did_you_mean(word, {settings.begin(), settings.end()})));
     std::erase_if(runs, [&](const ListedRun& run) {
       const auto found = run.settings.find(word);
       return found == run.settings.end() || found->second != value;
@@ -187,7 +193,10 @@ int list_runs(const CommandLine& line) {
   std::vector<ListedRun> runs;
   for (const std::filesystem::path& run : runs_below(folder)) runs.push_back(listed(run, folder));
   const std::size_t found = runs.size();
-  for (const std::string& filter : filters) filter_runs(runs, filter);
+  std::set<std::string> settings;
+  for (const ListedRun& run : runs)
+    for (const auto& [path, value] : run.settings) settings.insert(path);
+  for (const std::string& filter : filters) filter_runs(runs, filter, settings);
   sort_runs(runs, key);
   if (json) {
     ListJson all = ListJson::array();

@@ -73,7 +73,8 @@ Override parse_setting(const std::string& text) {
 }  // namespace
 
 void MatchOptions::add_to(Arguments& arguments) {
-  arguments.option("-r,--run", run, "RUN|CHECKPOINT", "folder of a run, or of one of its checkpoints");
+  arguments.word("RUN", word_, "folder of a run, or of one of its checkpoints");
+  arguments.option("-r,--run", option_, "RUN|CHECKPOINT", "the same");
   arguments.flag("--greedy", greedy_, "trained players take their most likely action");
   arguments.number("--seed", seed_, TrainerSettings::kSeeds, "INT",
                    "seed of the episodes, different from all of training (1)");
@@ -86,11 +87,16 @@ void MatchOptions::add_to(Arguments& arguments) {
                        "change the environment, trainer.precision or trainer.observations; may be repeated");
   arguments.option("--device", device_, "auto | cpu | cuda", "auto: a GPU if there is one, else the CPU");
   arguments.option("--threads", threads_, "INT", "CPU threads");
-  arguments.words_belong_to("--run");
 }
 
-ConfigSources MatchOptions::sources(const std::string& command) const {
-  if (run.empty()) throw UsageError(command + " needs --run FOLDER, a run's folder or a checkpoint's");
+void MatchOptions::need_run(const std::string& command) {
+  if (!word_.empty() && !option_.empty())
+    throw UsageError(concat(command, " plays one run: give ", word_, " or --run ", option_));
+  run = word_.empty() ? option_ : word_;
+  if (run.empty()) throw UsageError(command + " needs RUN, a run's folder or a checkpoint's");
+}
+
+ConfigSources MatchOptions::sources() const {
   const std::filesystem::path folder = run, file = folder / "config.yaml";
   if (!std::filesystem::is_directory(folder)) throw UsageError(run + ": there is no such folder");
   if (is_checkpoint(folder)) {
@@ -98,6 +104,7 @@ ConfigSources MatchOptions::sources(const std::string& command) const {
   } else if (!std::filesystem::exists(file)) {
     throw UsageError(run + ": is no run's folder: it has no config.yaml");
   }
+  check_program_of(folder);
   ConfigSources sources{"", file.string(), {}, {}};
   for (const std::string& set : set_) sources.overrides.push_back(parse_setting(set));
   sources.overrides.push_back(

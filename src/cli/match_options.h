@@ -13,8 +13,10 @@ namespace wd::cli {
 class MatchOptions {
  public:
   void add_to(Arguments& arguments);
-  // The run's configuration, on the device that the options choose. Throws UsageError that names the command.
-  ConfigSources sources(const std::string& command) const;
+  // Sets `run`. Throws UsageError that names the command.
+  void need_run(const std::string& command);
+  // The run's configuration, on the device that the options choose.
+  ConfigSources sources() const;
   // Without episodes. Throws UsageError.
   Match match(const Experiment& setup) const;
 
@@ -25,7 +27,7 @@ class MatchOptions {
   std::string run;
 
  private:
-  std::string starts_, device_ = "auto", threads_;
+  std::string word_, option_, starts_, device_ = "auto", threads_;
   std::uint64_t seed_ = 1;
   std::vector<std::string> policies_, set_;
   bool greedy_ = false;

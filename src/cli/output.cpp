@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 
 #include "src/base/atomic_file.h"
 #include "wd/error.h"
@@ -15,6 +16,13 @@ void print(std::string_view text) {
   const bool written =
       std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
   WD_CHECK(written || errno == EPIPE, "cannot write to stdout: ", std::strerror(errno));
+}
+
+void check_place(const std::string& option, const std::string& file) {
+  const std::filesystem::path folder = std::filesystem::path(file).parent_path();
+  std::error_code unknown;
+  if (!folder.empty() && !std::filesystem::is_directory(folder, unknown))
+    throw UsageError(concat(option, " ", file, ": there is no folder ", folder.string()));
 }
 
 void write_result(const std::string& file, const std::string& text) {

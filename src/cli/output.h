@@ -13,6 +13,9 @@ namespace wd::cli {
 // std::runtime_error for any other error.
 void print(std::string_view text);
 
+// Throws UsageError if the folder of a file that this option names does not exist.
+void check_place(const std::string& option, const std::string& file);
+
 // Writes to a file, or to stdout if `file` is "-".
 void write_result(const std::string& file, const std::string& text);
 

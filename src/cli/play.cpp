@@ -3,12 +3,14 @@
 
 #include "src/base/atomic_file.h"
 #include "src/base/join.h"
+#include "src/base/log.h"
 #include "src/base/printable.h"
 #include "src/cli/match_options.h"
 #include "src/cli/output.h"
 #include "src/cli/setup.h"
 #include "src/play/movie.h"
 #include "src/play/rollout.h"
+#include "src/run_report/report.h"
 #include "wd/checkpoint.h"
 #include "wd/error.h"
 
@@ -41,6 +43,17 @@ void record(const Experiment& setup, const PlayOptions& options, Match match, Ro
   match.first_replica = static_cast<std::uint32_t>(options.replica);
   Evaluator evaluator = make_evaluator(setup, options.match.run);
   wd::record(evaluator, match, options.steps, rollout);
+}
+
+// A report that a training wrote is older than the page, so it is written again with a link to it.
+void link_from_report(const std::filesystem::path& run, const std::filesystem::path& page) {
+  std::error_code missing;
+  if (page != run / "rollout.html" || !std::filesystem::is_regular_file(run / "report.html", missing)) return;
+  try {
+    report::write_run_report(run);
+  } catch (const std::exception& error) {
+    logging::warn(concat("the report has no link to the page: ", error.what()));
+  }
 }
 
 // One line per episode.
@@ -85,8 +98,10 @@ int play(const CommandLine& line) {
                    "(RUN/rollout.html)");
   arguments.number("--fps", options.frames_per_second, {1, 120}, "INT", "steps per second of a movie (20)");
   if (!arguments.parse()) return 0;
+  options.match.need_run("play");
   const std::string out = output_of(options);
-  const Experiment setup = load_setup(options.match.sources("play"));
+  check_place("--out", out);
+  const Experiment setup = load_setup(options.match.sources());
   Rollout rollout = rollout_of(*setup.environment, options.match.run);
   if (is_movie(out)) check_movie(rollout, out);
   if (options.opponent.empty()) {
@@ -104,6 +119,7 @@ int play(const CommandLine& line) {
   } else {
     write_result(out, content);
   }
+  link_from_report(options.match.run, out);
   if (out != "-")
     print(concat(summary(rollout), on_one_line(out), " (", (content.size() + 999) / 1000, " kB)",
                  out.ends_with(".html") ? ": open it in a browser\n" : "\n"));

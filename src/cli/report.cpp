@@ -1,6 +1,8 @@
 // report.cpp: `wdtrain report`: a web page about one or several runs.
 #include "src/run_report/report.h"
 
+#include <sstream>
+
 #include "src/base/atomic_file.h"
 #include "src/base/program_name.h"
 #include "src/cli/output.h"
@@ -15,16 +17,21 @@ int report_runs(const CommandLine& line) {
       line, "report",
       "Write one page about runs, which needs nothing but a browser: learning curves, returns "
       "with intervals over seeds, settings that differ, times, machines. Runs that differ only "
-      "in the seed are shown as one group.");
+      "in the seed, or in settings that cannot change what is learned, are shown as one group.");
   std::vector<std::string> folders;
-  std::string named, csv;
+  std::string named, csv, group_by;
   arguments.words("RUN", folders, "folders of runs, or folders with runs below them");
   arguments.option("-o,--out", named, "FILE", "page to write (report.html)");
   arguments.option("--csv", csv, "FILE", "also write all rows of metrics of all runs as one table");
+  arguments.option("--group_by", group_by, "SETTINGS",
+                   "form groups by these settings only: paths or parts of them, separated by commas, such as "
+                   "lr,model");
   if (!arguments.parse()) return 0;
   if (folders.empty()) throw UsageError("report needs RUN...: the folders of one or several runs");
   const std::string out = named.empty() ? "report.html" : named;
   if (!out.ends_with(".html")) throw UsageError("--out " + out + ": must end in .html");
+  check_place("--out", out);
+  check_place("--csv", csv);
   std::vector<std::filesystem::path> runs;
   for (const std::string& folder : folders)
     for (const std::filesystem::path& run : runs_below(folder))
@@ -33,7 +40,10 @@ int report_runs(const CommandLine& line) {
     throw UsageError(concat("report: ", runs.size(), " runs are too many for a page, which can show ",
                             report::kMostRuns, ": name fewer folders, or choose runs with ",
                             program_command(), " list --filter"));
-  const report::Report report(runs);
+  std::vector<std::string> names;
+  std::istringstream words(group_by);
+  for (std::string name; std::getline(words, name, ',');) names.push_back(name);
+  const report::Report report(runs, names);
   const std::string page = report.page(out);
   if (named.empty()) {
     write_file_atomically(out, page, Durability::kReplace);

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "src/cli/output.h"
+#include "src/cli/setup.h"
 #include "wd/error.h"
 
 namespace wd::cli {
@@ -63,6 +64,7 @@ void check_run(const Checkpoint& checkpoint, bool allow_drift) {
   std::error_code error;
   const fs::path file = run / "config.yaml";
   if (!fs::is_regular_file(file, error)) refuse(file.string() + " is missing");
+  check_program_of(run);
   Config config;
   try {
     ConfigSources sources;

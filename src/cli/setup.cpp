@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "src/base/files.h"
 #include "src/base/log.h"
@@ -11,6 +12,9 @@
 #include "src/cli/output.h"
 #include "src/device/device.h"
 #include "src/report/format.h"
+#include "src/run/start.h"
+#include "src/run_report/record.h"
+#include "wd/detail/networks.h"
 #include "wd/detail/parallel.h"
 
 namespace wd::cli {
@@ -102,6 +106,26 @@ Experiment load_setup(const ConfigSources& sources, const Membership& self) {
     throw UsageError(origin == "--device" ? concat("--", error.what()) : concat(origin, ": ", error.what()));
   }
   return setup;
+}
+
+void check_program_of(const std::filesystem::path& folder) {
+  const report::RunRecord run = report::read_record(folder);
+  std::string missing;
+  if (const std::string name = run.setting("name");
+      !name.empty() && !contains(environment_names(), canonical_environment(name)))
+    missing = "environment " + name;
+  for (const auto& [path, value] : run.settings)
+    if (path.starts_with("policy.") && path.ends_with(".model.type") && !contains(network_names(), value))
+      missing = "network " + value;
+  if (missing.empty()) return;
+  const std::vector<nlohmann::ordered_json> starts = run::read_starts(folder);
+  std::string program;
+  if (!starts.empty()) {
+    const auto command = starts.back().value("command", nlohmann::ordered_json::array());
+    if (!command.empty() && command[0].is_string()) program = " (" + command[0].get<std::string>() + ")";
+  }
+  throw UsageError(concat(folder.string(), ": made by another program", program, ", which has ", missing,
+                          "; ", program_name(), " has none of that name: use that program"));
 }
 
 std::string read_text(const std::string& path) {

@@ -43,6 +43,10 @@ class ConfigOptions {
 // machine's threads and devices. Throws UsageError.
 Experiment load_setup(const ConfigSources& sources, const Membership& self = {});
 
+// Throws UsageError that names the program if a run, or a checkpoint, needs an environment or a network that
+// this program does not have.
+void check_program_of(const std::filesystem::path& folder);
+
 // Returns the content of a file. Throws UsageError if it cannot be read.
 std::string read_text(const std::string& path);
 

@@ -16,13 +16,18 @@ namespace wd::cli {
 namespace {
 
 namespace fs = std::filesystem;
+
+std::size_t terminal_columns() {
+  return static_cast<std::size_t>(std::max(run::terminal_width(STDOUT_FILENO) - 1, 1));
+}
+
 // Shows the newest state in place of the one before.
 class StatusScreen {
  public:
   void show(const StatusView& now) {
-    const auto columns = static_cast<std::size_t>(std::max(run::terminal_width(STDOUT_FILENO) - 1, 1));
+    const std::size_t columns = terminal_columns();
     std::string text = drawn_ > 0 ? concat("\x1b[", drawn_, "A\r\x1b[J") : "";
-    const std::vector<std::string> lines = status_lines(now);
+    const std::vector<std::string> lines = status_lines(now, columns);
     for (const std::string& line : lines) text += line.substr(0, columns) + "\n";
     drawn_ = lines.size();
     print(text);
@@ -73,7 +78,8 @@ int show_status(const CommandLine& line) {
                             " list ", folder, " lists them)"));
   }
   if (follows) return follow(runs.front());
-  for (const std::string& text : status_lines(read_view(runs.front()))) print(text + "\n");
+  const std::size_t width = ::isatty(STDOUT_FILENO) == 1 ? terminal_columns() : std::string::npos;
+  for (const std::string& text : status_lines(read_view(runs.front()), width)) print(text + "\n");
   return 0;
 }
 

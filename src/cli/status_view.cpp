@@ -13,6 +13,8 @@
 #include "src/metrics/last_lines.h"
 #include "src/report/format.h"
 #include "src/report/table.h"
+#include "src/run/live_table.h"
+#include "src/run/seconds_left.h"
 #include "wd/error.h"
 
 namespace wd::cli {
@@ -44,16 +46,11 @@ double speed_of(const StatusView& now) {
   return recent > 0.0 ? recent : now.record.state.number("env_steps_per_s");
 }
 
-// Seconds until the nearer of the two limits; NaN if it is not known.
 double seconds_left_of(const StatusView& now) {
-  const double total = setting_number(now, "trainer.total_steps"), speed = speed_of(now),
-               done = now.record.state.number("env_steps"), most = setting_number(now, "trainer.max_seconds");
-  double left = speed > 0.0 ? std::max(total - done, 0.0) / speed : std::nan("");
-  if (most > 0.0) {
-    const double until_time = std::max(most - now.record.state.number("wall_s"), 0.0);
-    left = std::isfinite(left) ? std::min(left, until_time) : until_time;
-  }
-  return left;
+  const report::RunState& state = now.record.state;
+  return run::seconds_left(
+      state.number("env_steps"), state.number("wall_s"),
+      {setting_number(now, "trainer.total_steps"), setting_number(now, "trainer.max_seconds")});
 }
 
 std::string progress_text(const StatusView& now) {
@@ -104,21 +101,6 @@ std::string checkpoint_text(const StatusView& now) {
   return text;
 }
 
-// What each policy's losses are, in the last line of metrics.
-std::string metrics_text(const StatusView& now) {
-  if (!now.row.is_object()) return "none yet";
-  std::vector<std::string> texts;
-  for (const std::string& policy : now.record.policies()) {
-    for (const char* const name : {"total_loss", "entropy", "approx_kl", "grad_norm", "explained_variance"}) {
-      const double value = number_in(now.row, policy + "/" + name);
-      if (std::isfinite(value))
-        texts.push_back(concat(policy, "/", name, run::format_number(" %.4g", value)));
-    }
-  }
-  return concat("iteration ", count_text(number_in(now.row, "iteration")), ", ", ago(now.row_age_s),
-                texts.empty() ? "" : ": ", join(texts));
-}
-
 }  // namespace
 
 StatusView read_view(const fs::path& run) {
@@ -159,7 +141,7 @@ std::string status_text(const StatusView& now) {
   return state.status == "finished" ? text : resume(text);
 }
 
-std::vector<std::string> status_lines(const StatusView& now) {
+std::vector<std::string> status_lines(const StatusView& now, std::size_t table_width) {
   const report::RunState& state = now.record.state;
   std::vector<std::vector<std::string>> rows = {{"status", status_text(now)}};
   const double workers = state.number("workers");
@@ -173,10 +155,18 @@ std::vector<std::string> status_lines(const StatusView& now) {
   if (const std::string returns = returns_text(now); !returns.empty()) rows.push_back({"return", returns});
   if (const std::string text = evaluation_text(now); !text.empty()) rows.push_back({"evaluation", text});
   rows.push_back({"checkpoint", checkpoint_text(now)});
-  rows.push_back({"metrics", metrics_text(now)});
+  rows.push_back({"metrics", now.row.is_object()
+                                 ? concat("iteration ", count_text(number_in(now.row, "iteration")), ", ",
+                                          ago(now.row_age_s))
+                                 : "none yet"});
   std::istringstream text(without_controls(run::table(rows, 0)));
   std::vector<std::string> lines;
   for (std::string line; std::getline(text, line);) lines.push_back(line);
+  if (now.row.is_object()) {
+    const auto metric = [&now](std::string_view name) { return number_in(now.row, std::string(name)); };
+    for (const std::string& line : run::live_table(metric, now.record.policies(), table_width))
+      lines.push_back(without_controls(line));
+  }
   return lines;
 }
 

@@ -20,8 +20,8 @@ StatusView read_view(const std::filesystem::path& run);
 
 // The status, and what a user may do about it.
 std::string status_text(const StatusView& now);
-// All that is known, line by line.
-std::vector<std::string> status_lines(const StatusView& now);
+// All that is known, line by line. The table of metrics is at most this wide.
+std::vector<std::string> status_lines(const StatusView& now, std::size_t table_width);
 // One line, for pipes.
 std::string plain_line(const StatusView& now);
 

@@ -167,17 +167,14 @@ void show_evidence(const Experiment& setup, const std::filesystem::path& run, co
                         evidence.replica, ": open it in a browser"));
 }
 
-// Writes RUN/report.html. Without it, the run is complete too. Reading takes 6 s per GB of metrics, so it is
-// left to `wdtrain report` if there are many.
+// Writes RUN/report.html. Without it, the run is complete too.
 void write_report(const std::filesystem::path& run) {
-  constexpr std::uintmax_t kMaxBytes = std::uintmax_t{1} << 28;
   try {
-    if (std::filesystem::file_size(run / "metrics.jsonl") > kMaxBytes) {
+    if (!report::write_run_report(run)) {
       logging::info(concat("no report is written, because metrics.jsonl is large: ", program_command(),
                            " report ", run.string(), " writes one"));
       return;
     }
-    report::write_run_report(run);
     logging::info(concat("report: ", (run / "report.html").string()));
   } catch (const std::exception& error) {
     logging::warn(concat("the report is not written: ", error.what()));

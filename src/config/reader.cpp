@@ -132,7 +132,10 @@ void Reader::choice(const char* name, int& value, std::span<const char* const> w
   const std::vector<std::string> list(words.begin(), words.end());
   const auto found = std::find(list.begin(), list.end(), node->text);
   if (node->kind != Node::Kind::kScalar || found == list.end()) {
-    return problem(*node, name, (list.size() == 1 ? "must be " : "must be one of ") + join(list));
+    // Short words differ by a letter and mean different things: gpu and cpu, fp16 and bf16.
+    constexpr std::size_t kShort = 4;
+    const std::string near = node->text.size() > kShort ? did_you_mean(node->text, list) : "";
+    return problem(*node, name, (list.size() == 1 ? "must be " : "must be one of ") + join(list) + near);
   }
   value = static_cast<int>(found - list.begin());
   accept(*node, name);

@@ -167,7 +167,11 @@ std::vector<Episode> Evaluator::play(const Match& match, Recorder* recorder) {
   std::vector<Episode> episodes;
   game.replicas.step(game.trajectory.first_rows());
   if (recorder != nullptr) {
-    recorder->start(game.replicas, game.trajectory, game.policies);
+    std::vector<bool> squashed;
+    for (const int p : config_.policy_of_role)
+      squashed.push_back(config_.policies[static_cast<std::size_t>(p)].model.distribution ==
+                         kSquashedGaussianActions);
+    recorder->start(game.replicas, game.trajectory, game.policies, squashed);
     recorder->add_frame(game.replicas, game.trajectory, true);
   }
   for (std::uint64_t step = 0; !game.over(); ++step) {

@@ -21,9 +21,8 @@ void append(Series& series, const at::Tensor& numbers) {
   series.values.insert(series.values.end(), first, first + values.numel());
 }
 
-// The actions as the environment received them, [agents, width].
-at::Tensor received_actions(const PolicyBuffers& buffers, std::int64_t replica) {
-  const at::Tensor action = buffers.action[0][replica].cpu().clone();
+// The actions as the environment receives them, [agents, width].
+at::Tensor received(const PolicyBuffers& buffers, at::Tensor action) {
   if (!buffers.in_half_widths) return action;
   auto numbers = action.accessor<float, 2>();
   for (std::int64_t i = 0; i < numbers.size(0); ++i)
@@ -31,6 +30,16 @@ at::Tensor received_actions(const PolicyBuffers& buffers, std::int64_t replica) 
       numbers[i][k] =
           detail::within_bounds(numbers[i][k], buffers.action_space.bounds[static_cast<std::size_t>(k)]);
   return action;
+}
+
+// The means of a box, in the unit of the policy, [agents, width].
+at::Tensor means(const PolicyBuffers& buffers, std::int64_t replica) {
+  const std::int64_t A = buffers.num_agents, width = buffers.action_space.width();
+  return buffers.activations->actor->output.narrow(0, replica * A, A)
+      .narrow(1, 0, width)
+      .to(at::kFloat)
+      .cpu()
+      .contiguous();
 }
 
 // The probabilities of all choices, head after head, [agents, choices].
@@ -63,7 +72,8 @@ std::vector<StateField> recorded_fields(const StateLayout& layout) {
 }
 
 void Recorder::start(const Replicas& replicas, Trajectory& trajectory,
-                     const std::vector<std::optional<Policy>>& policies) {
+                     const std::vector<std::optional<Policy>>& policies, std::vector<bool> squashed) {
+  squashed_ = std::move(squashed);
   const auto E = static_cast<std::size_t>(replicas.num_envs());
   EpisodeRecord empty;
   empty.state.resize(recorded_fields(replicas.layout()).size());
@@ -72,7 +82,11 @@ void Recorder::start(const Replicas& replicas, Trajectory& trajectory,
   over_.assign(E, false);
   for (std::size_t r = 0; r < policies.size(); ++r) {
     trained_.push_back(policies[r].has_value());
-    if (policies[r]) policies[r]->keep_activations(trajectory.policies()[r]);
+    deviation_.emplace_back();
+    if (!policies[r]) continue;
+    policies[r]->keep_activations(trajectory.policies()[r]);
+    for (const NamedTensor& part : policies[r]->named_parameters())
+      if (part.name == "log_std") deviation_.back() = part.tensor.cpu().exp();
   }
 }
 
@@ -81,10 +95,20 @@ void Recorder::add_step(EpisodeRecord& episode, const Trajectory& trajectory, st
     const PolicyBuffers& buffers = trajectory.policies()[r];
     RoleRecord& role = episode.roles[r];
     append(role.reward, buffers.reward[0][replica]);
-    append(role.action, received_actions(buffers, replica));
+    append(role.action, received(buffers, buffers.action[0][replica].cpu().clone()));
     if (!trained_[r]) continue;
     append(role.value, buffers.value[0][replica]);
-    if (!buffers.action_space.is_continuous()) append(role.probability, probabilities(buffers, replica));
+    if (!buffers.action_space.is_continuous()) {
+      append(role.probability, probabilities(buffers, replica));
+      continue;
+    }
+    const at::Tensor mean = means(buffers, replica);
+    const auto add = [&](Series& series, const at::Tensor& number) {
+      append(series, received(buffers, squashed_[r] ? number.tanh() : number.clone()));
+    };
+    add(role.mean, mean);
+    add(role.below, mean - deviation_[r]);
+    add(role.above, mean + deviation_[r]);
   }
   ++episode.steps;
 }

@@ -28,6 +28,9 @@ struct RoleRecord {
   Series action;       // [steps, agents, width]
   Series value;        // [steps, agents]; empty without a trained policy
   Series probability;  // [steps, agents, choices of all heads]; empty without a trained policy, or for a box
+  // For a box with a trained policy: the action at the mean of its Gaussian, and one standard deviation below
+  // and above. [steps, agents, width]
+  Series mean, below, above;
 };
 
 struct EpisodeRecord {
@@ -45,9 +48,10 @@ class Recorder {
  public:
   explicit Recorder(int max_steps) : max_steps_(max_steps) {}
 
-  // Makes the policies keep the outputs of their networks, from which probabilities follow.
+  // Makes the policies keep the outputs of their networks, from which probabilities follow. `squashed`: by
+  // role, whether actions are those of a Gaussian squashed by tanh.
   void start(const Replicas& replicas, Trajectory& trajectory,
-             const std::vector<std::optional<Policy>>& policies);
+             const std::vector<std::optional<Policy>>& policies, std::vector<bool> squashed);
   // After the first reset and after each step, before rows are carried over.
   void add_frame(const Replicas& replicas, const Trajectory& trajectory, bool first);
 
@@ -61,7 +65,9 @@ class Recorder {
   int max_steps_;
   std::vector<EpisodeRecord> episodes_;
   std::vector<bool> over_;
-  std::vector<bool> trained_;  // by role
+  std::vector<bool> trained_, squashed_;  // by role
+  std::vector<at::Tensor>
+      deviation_;  // by role: [width], in the unit of the policy; undefined if there is none
 };
 
 }  // namespace wd

@@ -16,6 +16,7 @@
 
 #include "src/base/host.h"
 #include "src/base/printable.h"
+#include "src/base/program_name.h"
 #include "src/launcher/hang.h"
 #include "src/worker/monotonic.h"
 #include "wd/error.h"
@@ -78,8 +79,13 @@ std::string describe(const Failure& failure) {
       failure.signal.empty() || failure.message.find(failure.signal) != std::string::npos
           ? ""
           : " (" + failure.signal + ")";
+  const std::string advice =
+      failure.signal == "SIGSEGV" && failure.phase == "rollout"
+          ? concat("; `", program_name(),
+                   " check --env NAME` says which agent of the environment goes out of bounds, if one does")
+          : "";
   return concat("rank ", failure.rank, " (process ", failure.pid, host, ") failed ", when, "phase ",
-                failure.phase, ": ", failure.message, signal);
+                failure.phase, ": ", failure.message, signal, advice);
 }
 
 std::string describe_rest(const std::vector<Failure>& failures, const Failure& root,

@@ -18,6 +18,20 @@ at::Tensor of_role(const at::Tensor& rows, const PolicyLayout& policy, int role,
   return rows.narrow(1, policy.first_slot[static_cast<std::size_t>(at)], count);
 }
 
+// The agent's number among those of all roles; -1 if there is none.
+int agent_of(const Spec& spec, const PolicyLayout& policy, std::int64_t slot) {
+  if (slot < 0) return -1;
+  for (std::size_t k = 0; k < policy.roles.size(); ++k) {
+    const auto role = static_cast<std::size_t>(policy.roles[k]);
+    const std::int64_t within = slot - policy.first_slot[k];
+    if (within < 0 || within >= spec.roles[role].count) continue;
+    std::int64_t first = 0;
+    for (std::size_t r = 0; r < role; ++r) first += spec.roles[r].count;
+    return static_cast<int>(first + within);
+  }
+  return -1;
+}
+
 }  // namespace
 
 Rollout replay(const Config& config, const Environment& environment, const Evidence& evidence) {
@@ -45,7 +59,7 @@ Rollout replay(const Config& config, const Environment& environment, const Evide
   const std::vector<std::optional<Policy>> nobody(spec.roles.size());
   std::optional<Recorder> recorder;
   const auto begin_episode = [&] {
-    recorder.emplace(kNoLimit).start(replicas, trajectory, nobody);
+    recorder.emplace(kNoLimit).start(replicas, trajectory, nobody, {});
     recorder->add_frame(replicas, trajectory, true);
   };
   give(&PolicyBuffers::active, &Evidence::Rows::active, 0);
@@ -63,6 +77,7 @@ Rollout replay(const Config& config, const Environment& environment, const Evide
       rollout_of(environment, concat("iteration ", evidence.iteration, ", replica ", evidence.replica));
   rollout.episodes.push_back(
       {std::vector<std::string>(spec.roles.size(), "as trained"), recorder->episodes()[0]});
+  rollout.failure = {evidence.message, agent_of(spec, layouts[evidence.policy], evidence.slot)};
   return rollout;
 }
 

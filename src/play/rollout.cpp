@@ -85,6 +85,11 @@ Json episode_json(const Rollout& rollout, const Rollout::Episode& played, const 
                                 {"action", numbers(role.action, false)}};
     if (role.value.width > 0) json["value"] = numbers(role.value, false);
     if (role.probability.width > 0) json["probability"] = numbers(role.probability, true);
+    if (role.mean.width > 0) {
+      json["mean"] = numbers(role.mean, false);
+      json["below"] = numbers(role.below, false);
+      json["above"] = numbers(role.above, false);
+    }
   }
   return {{"steps", episode.steps},
           {"whole", episode.whole},
@@ -100,10 +105,15 @@ Json description(const Rollout& rollout, const Numbers& numbers) {
     fields.push_back({{"name", field.name}, {"per_agent", field.per_agent}});
   for (const Rollout::Episode& episode : rollout.episodes)
     episodes.push_back(episode_json(rollout, episode, numbers));
-  return {{"env", rollout.environment}, {"run", rollout.run},
-          {"version", rollout.version}, {"roles", roles},
-          {"fields", fields},           {"drawing", drawing_json(rollout.spec.drawing)},
-          {"episodes", episodes}};
+  Json json = {{"env", rollout.environment}, {"run", rollout.run},
+               {"version", rollout.version}, {"roles", roles},
+               {"fields", fields},           {"drawing", drawing_json(rollout.spec.drawing)},
+               {"episodes", episodes}};
+  if (rollout.failure) {
+    json["failure"]["message"] = rollout.failure->message;
+    json["failure"]["agent"] = rollout.failure->agent < 0 ? Json() : Json(rollout.failure->agent);
+  }
+  return json;
 }
 
 // Replaces the only occurrence of `mark`.
@@ -123,7 +133,7 @@ std::string inside_script(std::string json) {
 }  // namespace
 
 Rollout rollout_of(const Environment& environment, const std::string& run) {
-  return {std::string(environment.name()), run, WD_VERSION, environment.spec(), environment.layout(), {}};
+  return {std::string(environment.name()), run, WD_VERSION, environment.spec(), environment.layout(), {}, {}};
 }
 
 void record(Evaluator& evaluator, const Match& match, int max_steps, Rollout& rollout) {

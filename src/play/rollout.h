@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,12 @@ struct Rollout {
   Spec spec;
   StateLayout layout;
   std::vector<Episode> episodes;
+  // Why training ended in the last step of the only episode.
+  struct Failure {
+    std::string message;
+    int agent = -1;  // of all roles; -1: none
+  };
+  std::optional<Failure> failure = {};
 };
 
 // An empty recording of a run's environment.
@@ -28,7 +35,8 @@ Rollout rollout_of(const Environment& environment, const std::string& run);
 // Plays the match and adds the first episode of each replica, at most max_steps steps of it.
 void record(Evaluator& evaluator, const Match& match, int max_steps, Rollout& rollout);
 
-// {"env", "run", "roles", "fields", "drawing", "episodes"}: numbers as lists, [frame or step][agent].
+// {"env", "run", "roles", "fields", "drawing", "episodes"}, and "failure" if there is one: numbers as lists,
+// [frame or step][agent].
 std::string rollout_json(const Rollout& rollout);
 
 // One page with everything in it, which loads nothing from elsewhere.

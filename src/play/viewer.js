@@ -54,6 +54,9 @@ const roleName = agent => rollout.roles.length > 1 ? `${agent.role.name} ${agent
     agents.length > 1 ? `agent ${agent.id}` :
                         agent.role.name;
 
+// Why training ended in the last step, and the agent that it began with, if there is one.
+const failure = rollout.failure, failed = failure ? agents[failure.agent] ?? null : null;
+
 let episode, frame = 0, playing = false, speed = 5, selected = null, bytes;
 
 function load(index) {
@@ -71,6 +74,7 @@ function load(index) {
     for (const agent of agents)
       if (inGame(agent, f - 1) && !inGame(agent, f))
         episode.events.push({f, agent, text: `${roleName(agent)} leaves the game`});
+  if (failure) episode.events.push({f: episode.steps, agent: failed, text: failure.message, bad: true});
   $('scrub').max = episode.steps;
   showEvents();
 }
@@ -89,6 +93,8 @@ function sums(reward, count) {
   return rows;
 }
 
+// Marks a row whose number is NaN or infinite.
+const bad = (series, m, i) => Number.isFinite(series(m, i)) ? '' : ' class="bad"';
 // A number of a series with the digits that it was stored with.
 const shown = (series, m, i) => round(Number(series(m, i).toFixed(series.digits)));
 
@@ -248,7 +254,7 @@ function drawWorld(f) {
   const position = shapes.find(isPerAgent);
   for (const event of episode.events) {  // a ring that fades where an agent left
     const age = f - event.f;
-    if (age < -0.5 || age > 6 || !position) continue;
+    if (event.bad || age < -0.5 || age > 6 || !position) continue;
     c.strokeStyle = event.agent.role.color;
     c.globalAlpha = 1 - Math.max(age, 0) / 6;
     c.lineWidth = 2;
@@ -266,8 +272,10 @@ function showStates(f) {
   const rows =
       agents.filter(agent => inGame(agent, f))
           .map(
-              agent => `<tr data-agent="${agent.id}"${agent === selected ? ' class="selected"' : ''}><td>${
-                           dot(agent.role)}${escape(roleName(agent))}</td>` +
+              agent => `<tr data-agent="${agent.id}" class="${agent === selected ? 'selected' : ''} ${
+                           failure && agent === failed && f === episode.steps ?
+                               'bad' :
+                               ''}"><td>${dot(agent.role)}${escape(roleName(agent))}</td>` +
                   perAgent.map(field => `<td>${shown(episode.state[field.name], f, agent.id)}</td>`)
                       .join('') +
                   '</tr>');
@@ -279,6 +287,11 @@ function showStates(f) {
 
 const escape = text =>
     String(text).replace(/[&<>"]/g, c => ({'&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;'})[c]);
+// "adversaries".
+const plural = role => role.count === 1 ? role.name :
+    /[^aeiou]y$/.test(role.name)        ? `${role.name.slice(0, -1)}ies` :
+           /(s|x|z|ch|sh)$/.test(role.name) ? `${role.name}es` :
+                                              `${role.name}s`;
 const dot = role => `<span class="dot" style="background:${role.color}"></span>`;
 
 function showAgent(f) {
@@ -292,10 +305,10 @@ function showAgent(f) {
       escape(
           episode.players[role.name])}${inGame(selected, f) ? '' : ', out of the game'}</span></h2><table>`;
   for (const field of perAgent)
-    text +=
-        `<tr><td>${escape(field.name)}</td><td>${shown(episode.state[field.name], f, selected.id)}</td></tr>`;
+    text += `<tr${bad(episode.state[field.name], f, selected.id)}><td>${escape(field.name)}</td><td>${
+        shown(episode.state[field.name], f, selected.id)}</td></tr>`;
   if (step >= 0) {
-    text += `<tr><td>reward of this step</td><td>${
+    text += `<tr${bad(data.reward, step, slot)}><td>reward of this step</td><td>${
         shown(
             data.reward, step,
             slot)}</td></tr><tr><td>return so far</td><td>${round(data.returns[f][slot])}</td></tr>`;
@@ -321,22 +334,37 @@ function showAgent(f) {
             (100 * p / most).toFixed(1)}%"${choice === taken ? ' class="taken"' : ''}></i>`;
       });
       text += '</div>';
-    } else if ('low' in action) {
-      text += `</div><meter aria-label="${escape(action.name)}" min="${action.low}" max="${
-          action.high}" value="${taken}" style="width:100%"></meter>`;
     } else {
+      const at = slot * role.actions.length + k;
+      if (data.mean)
+        text += `, mean ${shown(data.mean, step, at)}, one standard deviation [${
+            shown(data.below, step, at)}, ${shown(data.above, step, at)}]`;
       text += '</div>';
+      if ('low' in action) text += box(action, data, step, at);
     }
     first += action.choices || 0;
   });
   $('agent').innerHTML = text;
 }
 
+// An action of a box as a bar from the middle, with the policy's mean and one standard deviation around it.
+function box(action, data, step, at) {
+  const place = value => Math.min(Math.max(100 * (value - action.low) / (action.high - action.low), 0), 100);
+  const bar = (name, from, to) => `<i class="${name}" style="left:${Math.min(from, to).toFixed(1)}%;width:${
+      Math.abs(to - from).toFixed(1)}%"></i>`;
+  let text = `<div class="box" role="img" aria-label="${escape(action.name)} between ${action.low} and ${
+      action.high}">`;
+  if (data.mean) text += bar('spread', place(data.below(step, at)), place(data.above(step, at)));
+  text += bar('amount', 50, place(data.action(step, at)));
+  if (data.mean) text += bar('mean', place(data.mean(step, at)), place(data.mean(step, at)));
+  return `${text}${bar('middle', 50, 50)}</div>`;
+}
+
 function showReplica(f) {
   let text = rollout.roles
                  .map(role => {
                    const there = agents.filter(agent => agent.role === role && inGame(agent, f)).length;
-                   return `<tr><td>${dot(role)}${escape(role.name)}s in the game</td><td>${there} of ${
+                   return `<tr><td>${dot(role)}${escape(plural(role))} in the game</td><td>${there} of ${
                        role.count}</td></tr>`;
                  })
                  .join('');
@@ -348,15 +376,15 @@ function showReplica(f) {
 function showEvents() {
   $('events').replaceChildren(...episode.events.map(event => {
     const button = document.createElement('button');
-    button.innerHTML = `<span class="small">${event.f}</span> ${dot(event.agent.role)}${escape(event.text)}`;
+    button.innerHTML = `<span class="small">${event.f}</span> ${event.agent ? dot(event.agent.role) : ''}${
+        escape(event.text)}`;
     button.onclick = () => {
-      selected = event.agent;
+      selected = event.agent ?? selected;
       go(event.f);
     };
     return button;
   }));
-  if (episode.events.length === 0)
-    $('events').innerHTML = '<span class="small">No agent leaves the game.</span>';
+  $('events-section').hidden = episode.events.length === 0;
 }
 
 // Lines over all steps: [{color, at: step => number, strong}]
@@ -489,7 +517,10 @@ function setEpisode(index) {
 }
 
 function begin() {
-  $('title').textContent = document.title = `${rollout.env}: a rollout`;
+  $('title').textContent = document.title =
+      `${rollout.env}: ${failure ? 'training failed, a number is not finite' : 'a rollout'}`;
+  $('failure').hidden = !failure;
+  if (failure) $('failure').textContent = `Training ended after this step. ${failure.message}.`;
   $('about').textContent = `${rollout.run} · ${rollout.version}`;
   $('legend').innerHTML =
       rollout.roles.map(role => `${dot(role)}${escape(role.name)}${role.count > 1 ? ' (mean of all)' : ''}`)
@@ -503,7 +534,7 @@ function begin() {
     $('states').hidden = false;
     $('trails').parentElement.hidden = $('ids').parentElement.hidden = true;
   }
-  if (agents.length === 1) selected = agents[0];
+  selected = failed ?? (agents.length === 1 ? agents[0] : null);
   $('play').onclick = () => setPlaying(!playing);
   $('back').onclick = () => {
     setPlaying(false);
@@ -577,6 +608,7 @@ function begin() {
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => show());
   setSpeed(episodeSpeed());
   setEpisode(0);
+  if (failure) go(episode.steps);
 }
 function episodeTitle(e, k) {
   const players = Object.entries(e.players), all = new Set(Object.values(e.players));

@@ -4,12 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
-#include <limits>
 
 #include "src/base/terminal.h"
 #include "src/report/format.h"
 #include "src/run/live_table.h"
+#include "src/run/seconds_left.h"
 #include "wd/error.h"
 
 namespace wd::run {
@@ -37,17 +38,6 @@ std::string return_text(const Progress& progress) {
   std::string text(kReturn);
   for (const auto& [policy, value] : progress.mean_return) text += ' ' + policy + ' ' + format_return(value);
   return text;
-}
-
-// Seconds until the nearer of the two limits, at the mean speed so far; negative if there is no limit.
-double seconds_left(const Progress& progress, const DisplayOptions& options) {
-  double left = std::numeric_limits<double>::infinity();
-  if (options.max_seconds > 0.0) left = options.max_seconds - progress.wall_s;
-  if (options.total_steps > 0 && progress.counts.env_steps > 0) {
-    const auto steps_left = static_cast<double>(options.total_steps - progress.counts.env_steps);
-    left = std::min(left, steps_left * progress.wall_s / static_cast<double>(progress.counts.env_steps));
-  }
-  return left == std::numeric_limits<double>::infinity() ? -1.0 : std::max(left, 0.0);
 }
 
 }  // namespace
@@ -99,8 +89,9 @@ void Display::draw(const Progress& progress, bool ended) {
                                    {steps_text(progress, options_.total_steps), 2},
                                    {format_count(steps_per_s_) + " steps/s", 3}};
   if (!progress.mean_return.empty()) fields.push_back({return_text(progress), 0});
-  const double left = ended ? -1.0 : seconds_left(progress, options_);
-  if (left >= 0.0) fields.push_back({"eta " + format_duration(left), 1});
+  const double left = seconds_left(static_cast<double>(progress.counts.env_steps), progress.wall_s,
+                                   {static_cast<double>(options_.total_steps), options_.max_seconds});
+  if (!ended && !progress.last && std::isfinite(left)) fields.push_back({"eta " + format_duration(left), 1});
   fields.push_back({format_bytes(progress.device_bytes > 0 ? progress.device_bytes : resident_bytes()), 5});
 
   if (!live_) return out_.write(fit_line(std::move(fields), std::string::npos) + '\n');
@@ -121,10 +112,10 @@ std::vector<std::string> Display::live_lines(std::vector<DisplayField> fields,
                                              const Progress& progress) const {
   const auto columns = static_cast<std::size_t>(std::max(terminal_width(options_.descriptor) - 1, 0));
   std::vector<std::string> lines;
-  if (row_ && !progress.mean_return.empty() && columns >= kLiveTableColumns) {
+  if (row_ && !progress.mean_return.empty()) {
     std::vector<std::string> policies;
     for (const auto& [policy, value] : progress.mean_return) policies.push_back(policy);
-    lines = live_table(*row_, policies);
+    lines = live_table(values_of(*row_), policies, columns);
     // Messages above the table stay visible.
     constexpr std::size_t kFreeRows = 4;
     if (lines.size() + 1 + kFreeRows > static_cast<std::size_t>(terminal_height(options_.descriptor)))

@@ -16,24 +16,20 @@ namespace {
 
 struct Column {
   std::string_view metric, heading;
+  int importance;  // 0 is kept longest if the terminal is narrow
 };
-constexpr std::array kColumns{
-    Column{"recent_return", "return"}, Column{"episode_length", "length"},     Column{"entropy", "entropy"},
-    Column{"approx_kl", "KL"},         Column{"explained_variance", "ex.var"}, Column{"total_loss", "loss"},
-    Column{"grad_norm", "grad norm"},  Column{"learning_rate", "rate"},
+const std::vector<Column> kColumns{
+    {"recent_return", "return", 0}, {"episode_length", "length", 5},     {"entropy", "entropy", 1},
+    {"approx_kl", "KL", 2},         {"explained_variance", "ex.var", 3}, {"total_loss", "loss", 4},
+    {"grad_norm", "grad norm", 6},  {"learning_rate", "rate", 7},
 };
-constexpr int kColumnWidth = 10, kMaxName = 18;
-static_assert(kMaxName + 2 + kColumnWidth * static_cast<int>(kColumns.size()) <= kLiveTableColumns);
+constexpr std::size_t kColumnWidth = 10, kMaxName = 18, kIndent = 2, kFewestColumns = 3;
+static_assert(kIndent + kMaxName + kColumnWidth * 8 <= kLiveTableWidth);
 
 constexpr std::array kParts{
     TimePart{"time/environment_s", "environment"}, TimePart{"time/inference_s", "inference"},
     TimePart{"time/update_s", "update"},           TimePart{"time/checkpoint_s", "checkpoints"},
     TimePart{"time/evaluation_s", "evaluation"},   TimePart{"time/other_s", "other"}};
-
-double value_of(const MetricsRow& row, std::string_view name) {
-  const auto found = std::ranges::find(row.values(), name, &std::pair<std::string, double>::first);
-  return found == row.values().end() ? std::nan("") : found->second;
-}
 
 std::string cell(double value) {
   if (!std::isfinite(value)) return "-";
@@ -45,14 +41,14 @@ std::string cell(double value) {
   return format_number("%.1e", value);
 }
 
-std::string time_split(const MetricsRow& row) {
+std::string time_split(const MetricLookup& metric, std::size_t width) {
   std::vector<std::pair<std::string, double>> parts;
-  for (const auto& [metric, heading] : kParts) {
-    const double seconds = value_of(row, metric);
+  for (const auto& [name, heading] : kParts) {
+    const double seconds = metric(name);
     if (std::isfinite(seconds)) parts.emplace_back(heading, seconds);
   }
-  if (!std::isfinite(value_of(row, "time/environment_s"))) {
-    const double rollout = value_of(row, "time/rollout_mean_s");
+  if (!std::isfinite(metric("time/environment_s"))) {
+    const double rollout = metric("time/rollout_mean_s");
     if (std::isfinite(rollout)) parts.insert(parts.begin(), {"rollout", rollout});
   }
   const double all = std::accumulate(parts.begin(), parts.end(), 0.0,
@@ -60,7 +56,11 @@ std::string time_split(const MetricsRow& row) {
   std::string line;
   for (const auto& [name, seconds] : parts) {
     const double percent = 100.0 * seconds / all;
-    if (percent >= 0.5) line += concat(line.empty() ? "" : ", ", name, format_number(" %.0f %%", percent));
+    if (percent < 0.5) continue;
+    const std::string part =
+        concat(line.empty() ? "  time: " : ", ", name, format_number(" %.0f %%", percent));
+    if (line.size() + part.size() > width) break;
+    line += part;
   }
   return line;
 }
@@ -69,19 +69,35 @@ std::string time_split(const MetricsRow& row) {
 
 std::span<const TimePart> time_parts() { return kParts; }
 
-std::vector<std::string> live_table(const MetricsRow& row, const std::vector<std::string>& policies) {
-  const std::size_t longest = std::ranges::max(policies, {}, &std::string::size).size();
-  const int width = static_cast<int>(std::clamp<std::size_t>(longest, 6, kMaxName));
-  std::string headings = "  " + padded("policy", -width);
-  for (const Column& column : kColumns) headings += padded(std::string(column.heading), kColumnWidth);
-  std::vector<std::string> lines{headings};
-  for (const std::string& policy : policies) {
-    std::string line = "  " + padded(policy.substr(0, kMaxName), -width);
-    for (const Column& column : kColumns)
-      line += padded(cell(value_of(row, concat(policy, "/", column.metric))), kColumnWidth);
-    lines.push_back(line);
+MetricLookup values_of(const MetricsRow& row) {
+  return [&row](std::string_view name) {
+    const auto found = std::ranges::find(row.values(), name, &std::pair<std::string, double>::first);
+    return found == row.values().end() ? std::nan("") : found->second;
+  };
+}
+
+std::vector<std::string> live_table(const MetricLookup& metric, const std::vector<std::string>& policies,
+                                    std::size_t width) {
+  const std::size_t longest =
+      policies.empty() ? 0 : std::ranges::max(policies, {}, &std::string::size).size();
+  const std::size_t name_width = std::clamp<std::size_t>(longest, 6, kMaxName);
+  std::vector<Column> columns = kColumns;
+  while (kIndent + name_width + kColumnWidth * columns.size() > width) {
+    if (columns.size() == kFewestColumns) return {};
+    columns.erase(std::ranges::max_element(columns, {}, &Column::importance));
   }
-  if (const std::string split = time_split(row); !split.empty()) lines.push_back("  time: " + split);
+  const auto line = [&](const std::string& name, const auto& text_of) {
+    std::string text =
+        std::string(kIndent, ' ') + padded(name.substr(0, kMaxName), -static_cast<int>(name_width));
+    for (const Column& column : columns) text += padded(text_of(column), static_cast<int>(kColumnWidth));
+    return text;
+  };
+  std::vector<std::string> lines{
+      line("policy", [](const Column& column) { return std::string(column.heading); })};
+  for (const std::string& policy : policies)
+    lines.push_back(
+        line(policy, [&](const Column& column) { return cell(metric(concat(policy, "/", column.metric))); }));
+  if (const std::string split = time_split(metric, width); !split.empty()) lines.push_back(split);
   return lines;
 }
 

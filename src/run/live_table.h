@@ -1,7 +1,7 @@
-// live_table.h: the metrics of each policy and the split of time, for the rows that a wide terminal shows
-// below the progress line.
+// live_table.h: the metrics of each policy and the split of time: below the progress line, and in `status`.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,11 +19,17 @@ struct TimePart {
 // time/rollout_mean_s takes their place.
 std::span<const TimePart> time_parts();
 
+// A metric's value by its name; NaN if it was not measured.
+using MetricLookup = std::function<double(std::string_view)>;
+
 // Returns a line of headings, one line per policy, and one line with the percentage of time that each part of
 // the loop took, if it was measured. A value that was not measured is "-". All lines are ASCII and have at
-// most kLiveTableColumns characters.
-std::vector<std::string> live_table(const MetricsRow& row, const std::vector<std::string>& policies);
+// most `width` characters: the least important columns are left out. Returns nothing if there is no room for
+// return, entropy and KL.
+std::vector<std::string> live_table(const MetricLookup& metric, const std::vector<std::string>& policies,
+                                    std::size_t width);
+MetricLookup values_of(const MetricsRow& row);  // which must outlive it
 
-inline constexpr int kLiveTableColumns = 100;
+inline constexpr std::size_t kLiveTableWidth = 100;  // with all columns
 
 }  // namespace wd::run

@@ -37,6 +37,7 @@ struct RunOptions {
 struct Progress {
   StepCounts counts;
   double wall_s = 0.0;  // since training began
+  bool last = false;    // training goes no further
   // By policy; NaN if no episode has ended.
   std::vector<std::pair<std::string, double>> mean_return;
   std::uint64_t device_bytes = 0;  // memory used on the accelerator; 0: show the process's

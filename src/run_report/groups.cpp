@@ -4,19 +4,56 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <sstream>
 
+#include "src/base/join.h"
+#include "src/base/suggest.h"
 #include "wd/error.h"
 
 namespace wd::report {
 namespace {
 
-constexpr std::array<std::string_view, 5> kFree{"trainer.seed", "saving.run_dir", "saving.basedir",
-                                                "saving.name", "saving.tag"};
+// Settings that cannot change what is learned, but by rounding: which random numbers are drawn, when training
+// ends, on what it runs, what it writes. "saving." is the whole section.
+constexpr std::array<std::string_view, 15> kFree{
+    "trainer.seed",
+    "trainer.num_episodes",
+    "trainer.total_steps",
+    "trainer.max_seconds",
+    "trainer.device",
+    "trainer.threads",
+    "trainer.cuda_graphs",
+    "trainer.chunk_rows",
+    "trainer.canary_freq",
+    "eval.every",
+    "eval.episodes",
+    "eval.seed",
+    "eval.device",
+    "play.",
+    "saving.",
+};
+// These replaced num_envs, train_batch_size and lr before training began: their results are compared.
+constexpr std::string_view kAutoscale = "autoscale.";
+// Differ between any two runs, so that a table of them says nothing.
+constexpr std::array<std::string_view, 2> kAlways{"trainer.seed", "saving."};
 
-std::map<std::string, std::string> compared_settings(const RunRecord& record) {
-  std::map<std::string, std::string> settings = record.settings;
-  for (const std::string_view free : kFree) settings.erase(std::string(free));
-  return settings;
+using Settings = std::map<std::string, std::string>;
+
+bool names_setting(std::string_view name, const std::string& path) {
+  return name.ends_with('.') ? path.starts_with(name) : path == name;
+}
+
+bool is_free(const std::string& path, const Settings& settings) {
+  // With stop_on = eval, evaluations decide when training ends and which checkpoint is the best.
+  const auto stop = settings.find("trainer.stop_on");
+  if (path.starts_with("eval.") && stop != settings.end() && stop->second == "eval") return false;
+  return path.starts_with(kAutoscale) ||
+         std::ranges::any_of(kFree, [&](std::string_view name) { return names_setting(name, path); });
+}
+
+// Whether the parts of a name are consecutive parts of the path.
+bool is_part(const std::string& name, const std::string& path) {
+  return concat(".", path, ".").find(concat(".", name, ".")) != std::string::npos;
 }
 
 // "lr" for policy.shared.lr, unless another of these settings ends in the same word, and "play.every".
@@ -26,6 +63,24 @@ std::string short_name(const std::string& path, const std::vector<SettingValues>
   const auto same = [&](const SettingValues& other) { return last(other.path) == last(path); };
   const auto begins = [&](std::string_view section) { return path.starts_with(section); };
   return std::ranges::any_of(kKnown, begins) && std::ranges::count_if(all, same) == 1 ? last(path) : path;
+}
+
+// The values of groups by path, for the settings in which groups differ.
+std::vector<SettingValues> differing_settings(const std::vector<Settings>& groups) {
+  std::set<std::string> paths;
+  for (const Settings& settings : groups)
+    for (const auto& [path, value] : settings) paths.insert(path);
+  std::vector<SettingValues> found;
+  for (const std::string& path : paths) {
+    SettingValues setting{path, {}};
+    for (const Settings& settings : groups) {
+      const auto value = settings.find(path);
+      setting.values.push_back(value == settings.end() ? "" : value->second);
+    }
+    if (std::ranges::adjacent_find(setting.values, std::not_equal_to<>()) != setting.values.end())
+      found.push_back(std::move(setting));
+  }
+  return found;
 }
 
 // What distinguishes a group from the others of its environment. Empty if there is nothing, or too much for a
@@ -43,11 +98,12 @@ std::string distinction(const std::vector<SettingValues>& differing, std::size_t
 }
 
 // Labels the groups of one environment, `peers` by their places.
-void label_groups(std::span<const RunRecord> records, const std::vector<std::size_t>& peers,
-                  std::vector<RunGroup>& groups) {
-  std::vector<RunGroup> compared;
-  for (const std::size_t peer : peers) compared.push_back(groups[peer]);
-  const std::vector<SettingValues> differing = differences(records, compared);
+void label_groups(std::span<const RunRecord> records, const Grouping& grouping,
+                  const std::vector<std::size_t>& peers, std::vector<RunGroup>& groups) {
+  std::vector<Settings> settings;
+  for (const std::size_t peer : peers)
+    settings.push_back(grouping.compared(records[groups[peer].runs.front()]));
+  const std::vector<SettingValues> differing = differing_settings(settings);
   for (std::size_t place = 0; place < peers.size(); ++place) {
     RunGroup& group = groups[peers[place]];
     const RunRecord& first = records[group.runs.front()];
@@ -64,13 +120,44 @@ void label_groups(std::span<const RunRecord> records, const std::vector<std::siz
 
 }  // namespace
 
-std::vector<RunGroup> group_runs(std::span<const RunRecord> records) {
+Grouping::Grouping(const std::vector<std::string>& names, std::span<const RunRecord> records)
+    : names_(names) {
+  std::set<std::string> known;
+  for (const RunRecord& record : records) {
+    for (const auto& [path, value] : record.settings) {
+      known.insert(path);
+      std::istringstream parts(path);
+      for (std::string part; std::getline(parts, part, '.');) known.insert(part);
+    }
+  }
+  for (const std::string& name : names_) {
+    const auto means = [&](const std::string& path) { return is_part(name, path); };
+    if (!name.empty() && std::ranges::any_of(known, means)) continue;
+    const std::string nearest = did_you_mean(name, {known.begin(), known.end()});
+    throw UsageError(concat(
+        "--group_by ", name, ": no run has such a setting",
+        nearest.empty() ? "; names are those of config.yaml, such as lr or trainer.num_envs" : nearest));
+  }
+}
+
+std::map<std::string, std::string> Grouping::compared(const RunRecord& record) const {
+  Settings settings = record.settings;
+  std::erase_if(settings, [&](const auto& setting) {
+    const std::string& path = setting.first;
+    if (names_.empty()) return is_free(path, record.settings);
+    return path != "name" &&
+           std::ranges::none_of(names_, [&](const std::string& name) { return is_part(name, path); });
+  });
+  return settings;
+}
+
+std::vector<RunGroup> group_runs(std::span<const RunRecord> records, const Grouping& grouping) {
   std::vector<RunGroup> groups;
-  std::map<std::map<std::string, std::string>, std::size_t> known;  // settings to group
+  std::map<Settings, std::size_t> known;  // settings to group
   std::map<std::string, std::vector<std::size_t>> by_environment;
   for (std::size_t r = 0; r < records.size(); ++r) {
     if (!records[r].settings.empty()) {
-      const auto [found, is_new] = known.emplace(compared_settings(records[r]), groups.size());
+      const auto [found, is_new] = known.emplace(grouping.compared(records[r]), groups.size());
       if (!is_new) {
         groups[found->second].runs.push_back(r);
         continue;
@@ -79,7 +166,7 @@ std::vector<RunGroup> group_runs(std::span<const RunRecord> records) {
     by_environment[records[r].environment()].push_back(groups.size());
     groups.push_back({"", {r}});
   }
-  for (const auto& [env, peers] : by_environment) label_groups(records, peers, groups);
+  for (const auto& [env, peers] : by_environment) label_groups(records, grouping, peers, groups);
   std::map<std::string, int> uses;
   for (RunGroup& group : groups)
     if (const int use = ++uses[group.label]; use > 1) group.label += concat(" (", use, ")");
@@ -88,20 +175,23 @@ std::vector<RunGroup> group_runs(std::span<const RunRecord> records) {
 
 std::vector<SettingValues> differences(std::span<const RunRecord> records, std::span<const RunGroup> groups) {
   std::set<std::string> paths;
-  std::vector<std::map<std::string, std::string>> settings;
-  for (const RunGroup& group : groups) {
-    settings.push_back(compared_settings(records[group.runs.front()]));
-    for (const auto& [path, value] : settings.back()) paths.insert(path);
-  }
+  for (const RunRecord& record : records)
+    for (const auto& [path, value] : record.settings) paths.insert(path);
   std::vector<SettingValues> found;
   for (const std::string& path : paths) {
+    const auto is_name = [&](std::string_view name) { return names_setting(name, path); };
+    if (std::ranges::any_of(kAlways, is_name)) continue;
     SettingValues setting{path, {}};
-    for (const auto& of_group : settings) {
-      const auto value = of_group.find(path);
-      setting.values.push_back(value == of_group.end() ? "" : value->second);
+    std::set<std::string> all;
+    for (const RunGroup& group : groups) {
+      std::vector<std::string> values;  // each once
+      for (const std::size_t run : group.runs)
+        if (const std::string value = records[run].setting(path); !contains(values, value))
+          values.push_back(value);
+      all.insert(values.begin(), values.end());
+      setting.values.push_back(join(values));
     }
-    if (std::ranges::adjacent_find(setting.values, std::not_equal_to<>()) != setting.values.end())
-      found.push_back(std::move(setting));
+    if (all.size() > 1) found.push_back(std::move(setting));
   }
   return found;
 }

@@ -1,4 +1,4 @@
-// groups.h: runs whose configurations differ only in the seed, and how the configurations of groups differ.
+// groups.h: runs that learn the same but for the seed, and how the configurations of groups differ.
 #pragma once
 
 #include <span>
@@ -12,16 +12,32 @@ struct RunGroup {
   std::vector<std::size_t> runs;  // indices, in the order given
 };
 
-// Groups in the order of their first runs. Where a run writes (saving.run_dir, basedir, name and tag) does
-// not matter. A run without a readable configuration is a group of its own.
-std::vector<RunGroup> group_runs(std::span<const RunRecord> records);
+// The settings that runs of one group share. A run without a readable configuration is a group of its own.
+class Grouping {
+ public:
+  // All settings but those that cannot change what is learned (kFree in groups.cpp).
+  Grouping() = default;
+  // The environment, and only the settings that these names mean: a path, or consecutive parts of it
+  // ("policy.shared.lr", "lr", "model"). Throws UsageError that suggests the nearest name if no run has such
+  // a setting.
+  Grouping(const std::vector<std::string>& names, std::span<const RunRecord> records);
+
+  std::map<std::string, std::string> compared(const RunRecord& record) const;
+
+ private:
+  std::vector<std::string> names_;
+};
+
+// Groups in the order of their first runs, named after what distinguishes them.
+std::vector<RunGroup> group_runs(std::span<const RunRecord> records, const Grouping& grouping);
 
 struct SettingValues {
   std::string path;
   std::vector<std::string> values;  // by group; empty if a group does not have this setting
 };
 
-// The settings in which groups differ.
+// The settings in which runs differ, but for the seed and where they are saved. A group whose runs differ has
+// all their values: "1, 2".
 std::vector<SettingValues> differences(std::span<const RunRecord> records, std::span<const RunGroup> groups);
 
 }  // namespace wd::report

@@ -352,19 +352,53 @@ function listen() {
 
 // --- Tables ---
 
+// With fewer runs, the IQM is the mean, and there is no interval (kMinRunsForIqm in scores.h).
+const hasInterval = score => score.low !== null;
+
 function showScores() {
   $('scores-section').hidden = report.scores.length === 0;
-  fill(
-      'scores', ['metric', 'group', 'runs', 'IQM', '95 % interval', 'median', 'min', 'max', 'difference'],
-      report.scores.map(score => {
+  const several = report.scores.some(score => score.runs > 1), wide = report.scores.some(hasInterval),
+        differ = report.scores.some(score => score.difference);
+  const value = score => hasInterval(score) ? `IQM ${number(score.iqm)}` :
+      score.runs > 1 ? `mean ${number(score.iqm)}` :
+                       number(score.iqm);
+  const columns = [
+    ['metric', score => score.metric, true], ['group', score => report.groups[score.group].label, true],
+    ['runs', score => `${score.runs}`, several], ['return', value, true],
+    ['95 % interval', score => interval(score.low, score.high), wide],
+    ['median', score => score.runs > 1 ? number(score.median) : '', several],
+    ['[min, max]', score => score.runs > 1 ? interval(score.min, score.max) : '', several],
+    [
+      'difference',
+      score => {
         const d = score.difference;
-        return [
-          score.metric, report.groups[score.group].label, `${score.runs}`, number(score.iqm),
-          interval(score.low, score.high), number(score.median), number(score.min), number(score.max),
-          d ? `${d.iqm > 0 ? '+' : ''}${number(d.iqm)} ${d.low === null ? '' : interval(d.low, d.high)}` : ''
-        ];
-      }),
-      ['runs', 'IQM', 'median', 'min', 'max']);
+        return d ?
+            `${d.iqm > 0 ? '+' : ''}${number(d.iqm)} ${d.low === null ? '' : interval(d.low, d.high)}` :
+            '';
+      },
+      differ
+    ]
+  ].filter(column => column[2]);
+  fill(
+      'scores', columns.map(column => column[0]),
+      report.scores.map(score => columns.map(column => column[1](score))), ['runs', 'return', 'median']);
+  $('iqm-note').hidden = !wide;
+  $('mean-note').hidden = !report.scores.some(score => score.runs > 1 && !hasInterval(score));
+  $('difference-note').hidden = !differ;
+  $('stopped-note').hidden = report.reached.every(each => each.reached === 0);
+}
+
+function showReached() {
+  $('reached-section').hidden = report.reached.length === 0;
+  const spread = (value, text) => value === null ? '-' :
+      value.min === value.max                    ? text(value.median) :
+                                `${text(value.median)} [${text(value.min)}, ${text(value.max)}]`;
+  fill(
+      'reached', ['group', 'stop_return', 'reached by', 'steps', 'time'],
+      report.reached.map(
+          each =>
+              [report.groups[each.group].label, each.return, `${each.reached} of ${each.runs}`,
+               spread(each.steps, count), spread(each.seconds, duration)]));
 }
 
 function showEvaluation() {
@@ -380,6 +414,8 @@ function showSettings() {
   fill(
       'settings', ['setting', ...report.groups.map(group => group.label)],
       report.settings.map(setting => [setting.path, ...setting.values.map(value => value || '-')]));
+  $('configuration-section').hidden = report.configuration.length === 0;
+  fill('configuration', ['setting', 'value'], report.configuration.map(({path, value}) => [path, value]));
 }
 
 function showTime() {
@@ -482,7 +518,8 @@ async function start() {
     setMetric(Math.max(first, 0));
   }
   for (const part
-           of [showScores, showEvaluation, showSettings, showTime, showRuns, showMachines, showRollouts])
+           of [showScores, showReached, showEvaluation, showSettings, showTime, showRuns, showMachines,
+               showRollouts])
     part();
   $('title').textContent = document.title = titleOf();
 }

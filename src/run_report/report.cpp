@@ -163,12 +163,12 @@ std::string local_minute() {
 
 }  // namespace
 
-Report::Report(const std::vector<fs::path>& runs) {
+Report::Report(const std::vector<fs::path>& runs, const std::vector<std::string>& group_by) {
   for (const fs::path& run : runs) {
     records_.push_back(read_record(run));
     curves_.push_back(read_curves(run));
   }
-  groups_ = group_runs(records_);
+  groups_ = group_runs(records_, group_by.empty() ? Grouping() : Grouping(group_by, records_));
 }
 
 std::string Report::page(const fs::path& page) const {
@@ -183,6 +183,11 @@ std::string Report::page(const fs::path& page) const {
   json["settings"] = Json::array();
   for (const SettingValues& setting : differences(records_, groups_))
     json["settings"].push_back({{"path", setting.path}, {"values", setting.values}});
+  json["configuration"] = Json::array();
+  if (groups_.size() == 1)
+    for (const auto& [path, value] : records_[groups_[0].runs.front()].settings)
+      json["configuration"].push_back({{"path", path}, {"value", value}});
+  json["reached"] = reached_json(records_, groups_);
   json["scores"] = scores_json(records_, curves_, groups_);
   json["metrics"] = Json::array();
   std::vector<std::string> names;
@@ -202,9 +207,12 @@ std::string Report::page(const fs::path& page) const {
   return html.replace(at, kMark.size(), compressed_text({bytes, text.size()}));
 }
 
-void write_run_report(const fs::path& run) {
+bool write_run_report(const fs::path& run) {
+  constexpr std::uintmax_t kMaxBytes = std::uintmax_t{1} << 28;
+  if (fs::file_size(run / "metrics.jsonl") > kMaxBytes) return false;
   const fs::path page = run / "report.html";
   write_file_atomically(page, Report({run}).page(page), Durability::kReplace);
+  return true;
 }
 
 }  // namespace wd::report

@@ -10,7 +10,10 @@ inline constexpr std::size_t kMostRuns = 1000;  // that a page can show
 // Everything that a report shows of its runs. All files are read by the constructor.
 class Report {
  public:
-  explicit Report(const std::vector<std::filesystem::path>& runs);
+  // Runs form groups by the settings that `group_by` names, as in Grouping; by those that can change what is
+  // learned if it is empty.
+  explicit Report(const std::vector<std::filesystem::path>& runs,
+                  const std::vector<std::string>& group_by = {});
 
   std::size_t num_runs() const { return records_.size(); }
   std::size_t num_groups() const { return groups_.size(); }
@@ -29,7 +32,8 @@ class Report {
   std::vector<RunGroup> groups_;
 };
 
-// Writes RUN/report.html.
-void write_run_report(const std::filesystem::path& run);
+// Writes RUN/report.html. Returns false and writes nothing if metrics.jsonl is large: reading takes 6 s per
+// GB, so that this is left to `wdtrain report`.
+bool write_run_report(const std::filesystem::path& run);
 
 }  // namespace wd::report

@@ -30,8 +30,19 @@ double iqm_difference(const Strata& strata) {
   return interquartile_mean(strata[1]) - interquartile_mean(strata[0]);
 }
 
-Json interval_json(const BootstrapInterval& interval) {
+Json interval_json(const Strata& strata, const std::function<double(const Strata&)>& statistic) {
+  const auto too_few = [](const std::vector<double>& values) { return values.size() < kMinRunsForIqm; };
+  if (std::ranges::any_of(strata, too_few))
+    return {{"iqm", finite(statistic(strata))}, {"low", nullptr}, {"high", nullptr}};
+  const BootstrapInterval interval = bootstrap(strata, statistic);
   return {{"iqm", finite(interval.value)}, {"low", finite(interval.low)}, {"high", finite(interval.high)}};
+}
+
+Json spread_json(const std::vector<double>& values) {
+  if (values.empty()) return {};
+  return {{"median", quantile(values, 0.5)},
+          {"min", std::ranges::min(values)},
+          {"max", std::ranges::max(values)}};
 }
 
 std::vector<double> last_values(const std::vector<RunCurves>& curves, const RunGroup& group,
@@ -57,17 +68,41 @@ Json scores_json(const std::vector<RunRecord>& records, const std::vector<RunCur
       const std::vector<double> values = last_values(curves, groups[g], metric);
       if (values.empty()) continue;
       Json score = {{"metric", metric}, {"group", g}, {"runs", values.size()}};
-      score.update(interval_json(bootstrap({values}, iqm_of_all)));
-      score["median"] = quantile(values, 0.5);
-      score["min"] = std::ranges::min(values);
-      score["max"] = std::ranges::max(values);
+      score.update(interval_json({values}, iqm_of_all));
+      score.update(spread_json(values));
       const auto [base, is_first] = first.try_emplace(records[groups[g].runs.front()].environment(), values);
-      score["difference"] =
-          is_first ? Json() : interval_json(bootstrap({base->second, values}, iqm_difference));
+      score["difference"] = is_first ? Json() : interval_json({base->second, values}, iqm_difference);
       scores.push_back(std::move(score));
     }
   }
   return scores;
+}
+
+Json reached_json(const std::vector<RunRecord>& records, const std::vector<RunGroup>& groups) {
+  Json list = Json::array();
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    std::vector<std::string> returns;  // each once
+    std::size_t runs = 0;
+    std::vector<double> steps, seconds;
+    for (const std::size_t run : groups[g].runs) {
+      const RunState& state = records[run].state;
+      const std::string wanted = records[run].setting("trainer.stop_return");
+      if (wanted.empty() || wanted == "none") continue;
+      ++runs;
+      if (!contains(returns, wanted)) returns.push_back(wanted);
+      if (state.text("stop_reason") != "stop_return") continue;
+      steps.push_back(state.number("env_steps"));
+      seconds.push_back(state.number("wall_s"));
+    }
+    if (runs == 0) continue;
+    list.push_back({{"group", g},
+                    {"return", join(returns)},
+                    {"runs", runs},
+                    {"reached", steps.size()},
+                    {"steps", spread_json(steps)},
+                    {"seconds", spread_json(seconds)}});
+  }
+  return list;
 }
 
 }  // namespace wd::report

@@ -50,10 +50,11 @@ void EvidenceKeeper::rollout_ended(const TrainingClock& clock) {
 std::optional<Evidence> EvidenceKeeper::evidence() const {
   const std::optional<Guard::Found> found = guard_.found();
   if (!found) return {};
-  Evidence evidence{found->iteration,
-                    replicas_.options().first_replica + static_cast<std::uint32_t>(found->replica),
-                    kept_.block.cpu(),
-                    {}};
+  Evidence evidence{
+      found->iteration,  replicas_.options().first_replica + static_cast<std::uint32_t>(found->replica),
+      kept_.block.cpu(), {},
+      found->policy,     found->slot,
+      found->message};
   for (std::size_t p = 0; p < kept_.policies.size(); ++p)
     evidence.policies.push_back({kept_.policies[p].action.narrow(0, 0, found->steps).cpu(),
                                  kept_.policies[p].active.cpu(), trajectory_.policies()[p].in_half_widths});

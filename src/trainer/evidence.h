@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "kernels/evidence.h"
@@ -24,6 +25,9 @@ struct Evidence {
   std::uint32_t replica = 0;  // among those of all ranks
   at::Tensor block;           // [block_bytes]: the state when the rollout began
   std::vector<Rows> policies;
+  std::size_t policy = 0;  // to whose rows the number belongs
+  std::int64_t slot = -1;  // the agent, among those of the policy; -1: no agent
+  std::string message;     // what number was found, and where
 };
 
 // Keeps a copy of all states at the start of each rollout, and of the rows of the replica whose number is not

@@ -88,12 +88,14 @@ class Session {
   double evaluation_seconds_ = 0.0;         // the same for evaluations and recordings
   Evaluation evaluation_{{}, std::nan("")};  // rank 0's: the newest
   bool evaluated_ = false;                   // since the last report
+  bool last_ = false;                        // whether training goes no further
 };
 
 Progress Session::progress() const {
   Progress progress;
   progress.counts = trainer_.counts();
   progress.wall_s = trainer_.wall_s();
+  progress.last = last_;
   for (std::size_t p = 0; p < config_.policies.size(); ++p) {
     progress.mean_return.emplace_back(config_.policies[p].name, trainer_.mean_return(p));
   }
@@ -231,6 +233,7 @@ void Session::begin() {
 }
 
 void Session::end() {
+  last_ = true;
   if (reported_ < trainer_.counts().iteration) report();
   const bool weights = save_weights();
   // Rank 0 knows whether it is missing, and all ranks take part in a checkpoint.
@@ -294,11 +297,12 @@ TrainEnd Session::go_on_to_the_end() {
     if (complete) tell(profiler_.after(trainer_));
     if (due(config_.trainer.canary_freq)) trainer_.check_ranks_agree();
     if (!complete) break;
-    const bool last = !end_of_training.reason.empty();
+    const bool last = last_ = !end_of_training.reason.empty();
     if (due(config_.eval.every) || (last && config_.eval.every > 0)) {
       evaluate();
-      report();
       if (!last && judged_good()) end_of_training = {"stop_return"};
+      last_ = !end_of_training.reason.empty();
+      report();
     } else if (due(saving.metrics_log_freq)) {
       report();
     }

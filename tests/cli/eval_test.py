@@ -2,6 +2,7 @@
 bytes when repeated."""
 
 import json
+import os
 import shutil
 
 import numpy
@@ -268,11 +269,29 @@ def test_text_for_people(tag_run):
     (["--set", "trainer.device=cpu"], "its own option is --device"),
     (["--set", "policy.tagger.gamma=0.5"], "has no effect on an evaluation; it takes env.KEY, trainer.precision and trainer.observations"),
     (["--set", "env.reset=given", "--starts", "fresh"], "env.starts"),
-    (["base"], """unexpected argument 'base': did you mean "--run base"?"""),
+    (["base"], "eval plays one run: give base or --run "),
+    (["--policy", "tagger=x"], "must be one of trained, random, scripted\n"),
 ])
 def test_wrong_input(tag_run, arguments, message):
     done = wdtrain("eval", "--run", tag_run, *arguments)
     assert (done.returncode, message in done.stderr) == (2, True), done.stderr
+
+
+def test_a_bare_run_is_the_run(cartpole_run):
+    arguments = ["--json", "--device", "cpu", "--episodes", 3]
+    assert output("eval", cartpole_run, *arguments) == output("eval", *arguments, "--run", cartpole_run)
+
+
+def test_a_run_of_another_program_is_named(cartpole_run, tmp_path):
+    for name, old, new, thing in (("env", 'name: "cartpole"', 'name: "traffic"', "environment traffic"),
+                                  ("net", "type: fully_connected", "type: attention", "network attention")):
+        run = shutil.copytree(cartpole_run, tmp_path / name)
+        text = (run / "config.yaml").read_text()
+        assert old in text
+        (run / "config.yaml").write_text(text.replace(old, new))
+        for command in (["eval", run], ["--resume", run]):
+            done = wdtrain(*command)
+            assert done.returncode == 2 and f"made by another program ({os.environ['WDTRAIN']}), which has {thing}" in done.stderr, done.stderr
 
 
 def test_an_environment_without_opponents(cartpole_run):

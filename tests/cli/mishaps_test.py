@@ -212,7 +212,8 @@ def test_input_without_an_end_is_refused(tmp_path):
 def test_a_crash_of_one_process_leaves_its_place(tmp_path):
     done = run(*options("cartpole", "PPO"), "--run_dir", tmp_path / "run", "--fault", "iter=3,kind=segv")
     assert done.returncode == -signal.SIGSEGV
-    assert "error: segmentation fault, in iteration 3, phase rollout\n" in done.stderr, done.stderr
+    assert ("error: segmentation fault, in iteration 3, phase rollout; `wdtrain check --env NAME` says which agent of the environment goes out of bounds, "
+            "if one does\n") in done.stderr, done.stderr
     assert "_ZNK2wd5Fault6injectEl" in done.stderr
     told = json.loads((tmp_path / "run" / "error.json").read_text())
     assert (told["rank"], told["iteration"], told["phase"], told["signal"], told["exit_code"]) == (0, 3, "rollout", "SIGSEGV", None)

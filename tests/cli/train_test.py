@@ -118,6 +118,15 @@ def test_quiet_says_nothing(tmp_path):
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+@pytest.mark.parametrize("settings", [["--stop_return", "30"], ["--stop_return", "30", "--set", "trainer.stop_on=eval", "--set", "eval.every=1"]])
+def test_the_last_line_of_a_run_has_no_eta(tmp_path, settings):
+    # Two replicas have finished all episodes of recent_return within a few iterations.
+    *lines, last = output("--env", "cartpole", "--device", "cpu", "--run_dir", tmp_path / "run", "--num_envs", 2, "--set", "saving.metrics_log_freq=1",
+                          *settings).splitlines()
+    assert all(" | eta " in line for line in lines) and "eta" not in last
+    assert summary(tmp_path / "run")["stop_reason"] == "stop_return"
+
+
 def test_the_default_folder_is_under_runs(tmp_path):
     output(*SHORT, "--quiet", cwd=tmp_path)
     (folder,) = (tmp_path / "runs" / "cartpole").iterdir()

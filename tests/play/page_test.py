@@ -2,7 +2,11 @@
 without an error and without a request. It shows the numbers that the JSON has."""
 
 import json
+import os
+import pathlib
+import re
 import shutil
+import subprocess
 
 import pytest
 
@@ -49,8 +53,11 @@ def opened(browser, runs):
     """Opens a page; afterwards there must have been no error and no request."""
     troubles = []
 
-    def open_page(game, width=1280, height=900, dark=False, touch=False):
+    def open_page(game, width=1280, height=900, dark=False, touch=False, out=None, arguments=()):
         file, rollout = runs(game)
+        if out:
+            file = file.with_name(out)
+            output("play", file.parent, "--device", "cpu", "--out", file, *arguments)
         context = browser.new_context(viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light", has_touch=touch)
         page = context.new_page()
         page.on("console", lambda message: troubles.append(message.text) if message.type in ("error", "warning") else None)
@@ -132,6 +139,43 @@ def test_the_keyboard_is_enough(opened):
         page.keyboard.press("Tab")
         reached.add(page.evaluate("document.activeElement.id"))
     assert {"world", "scrub", "play", "back", "next", "speed", "episode", "trails", "ids"} <= reached
+
+
+@pytest.mark.parametrize("width", [320, 480])
+def test_several_episodes_fit_a_phone(opened, width):
+    page, _ = opened("simple_tag", width, 700, out="opponent.html", arguments=["--opponent", "scripted", "--episodes", 2])
+    assert "against scripted" in page.inner_text("#episode option:checked")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.inner_text("#replica").startswith("adversaries in the game")
+
+
+def test_a_box_shows_action_mean_and_deviation(opened):
+    page, rollout = opened("pendulum")
+    page.evaluate("go(0)")
+    pendulum = rollout["episodes"][0]["roles"]["pendulum"]
+    place = lambda name: 25 * (min(max(pendulum[name][0][0][0] if isinstance(pendulum[name][0][0], list) else pendulum[name][0][0], -2), 2) + 2)
+    style = lambda name: page.locator(f"#agent .box .{name}").evaluate("e => [parseFloat(e.style.left), parseFloat(e.style.width)]")
+    assert style("amount") == pytest.approx([min(50, place("action")), abs(place("action") - 50)], abs=0.11)
+    assert style("mean")[0] == pytest.approx(place("mean"), abs=0.11)
+    assert style("spread") == pytest.approx([place("below"), place("above") - place("below")], abs=0.11)
+    assert "one standard deviation [" in page.inner_text("#agent") and page.is_hidden("#events-section")
+
+
+def test_the_page_of_a_number_that_is_not_finite_says_so(browser, tmp_path):
+    faulty = pathlib.Path(os.environ["WD_BUILD_DIR"]) / "faulty"
+    subprocess.run([faulty, "--env", "faulty", "--set", "env.fault=overflow", "--run_dir", tmp_path / "run", "--num_envs", "12", "--device", "cpu", "-q",
+                    "--train_batch_size", "84", "--total_steps", "1000000"], capture_output=True, timeout=120)
+    (file,) = (tmp_path / "run" / "rollouts").glob("failed_in_*.html")
+    page = browser.new_page()
+    page.goto(file.as_uri())
+    page.wait_for_function("document.title !== 'rollout'")
+    assert page.title() == "faulty: training failed, a number is not finite"
+    assert re.search(r"observation inf in step \d+ of the rollout, replica \d+, agent 5, entry 3", page.inner_text("#failure"))
+    assert page.evaluate("frame === episode.steps && selected.id === 5")
+    assert page.inner_text("#agent tr.bad td").startswith("score") and page.inner_text("#agent tr.bad").endswith("Infinity")
+    assert page.locator("#states tr.bad").count() == 1
+    page.evaluate("go(0)")
+    assert page.locator("#states tr.bad").count() == 0 and page.locator("#agent tr.bad").count() == 0
 
 
 def test_an_agent_is_selected_by_a_touch(opened):

@@ -10,6 +10,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from cli.program import output, wdtrain
+from run_report.folders import content
 
 TAG = ["--env", "tag_continuous", "--device", "cpu", "--quiet", "--set", "env.num_taggers=2", "--set", "env.num_runners=5",
        "--set", "env.episode_length=40", "--set", "env.tagging_distance=0.1", "--num_envs", 8, "--train_batch_size", 160,
@@ -104,6 +105,12 @@ def test_actions_of_a_box_are_those_that_the_environment_receives(tmp_path):
     torque = np.ravel(rollout["episodes"][0]["roles"]["pendulum"]["action"])
     assert rollout["roles"][0]["actions"] == [{"name": "torque", "low": -2, "high": 2}]
     assert np.abs(torque).max() <= 2 and np.abs(torque).max() > 1
+    pendulum, weights = rollout["episodes"][0]["roles"]["pendulum"], load_file(run / "weights" / "shared.safetensors")
+    mean, below, above = (np.ravel(pendulum[name]) for name in ("mean", "below", "above"))
+    inside = (below > -2) & (above < 2)
+    assert inside.any() and np.allclose((above - below)[inside], 2 * 2 * np.exp(weights["log_std"][0]), atol=1e-5)  # in half widths of 2
+    assert np.allclose((above + below)[inside], 2 * mean[inside], atol=1e-5)
+    assert np.array_equal(np.ravel(play(run, "--greedy")["episodes"][0]["roles"]["pendulum"]["action"])[:1], mean[:1])
     steps = trace(tmp_path, run, {"state": {name: frames[0] for name, frames in rollout["episodes"][0]["state"].items()},
                                   "actions": [[[t]] for t in torque.tolist()]})
     assert [step["state"]["theta"][0] for step in steps] == [frame[0] for frame in rollout["episodes"][0]["state"]["theta"]]
@@ -122,6 +129,7 @@ def test_a_long_episode_can_be_cut(tag_run):
 def test_a_page_is_written_into_the_run(cartpole_run, tmp_path):
     told = output("play", "--run", cartpole_run, "--device", "cpu")
     assert f"{cartpole_run}/rollout.html" in told and "browser" in told
+    assert content(cartpole_run / "report.html")["runs"][0]["rollouts"] == [{"name": "rollout", "href": "rollout.html"}]
     checkpoint = cartpole_run / "checkpoints" / "latest"
     before = sorted(path.name for path in checkpoint.iterdir())
     output("play", "--run", checkpoint, "--device", "cpu", cwd=tmp_path)
@@ -148,6 +156,7 @@ def test_the_page_of_a_large_game_is_small(tmp_path):
     (["--out", "a.avi"], "must end in .html, .gif, .mp4 or .json"),
     (["--out", "a.html", "--fps", 5], "--fps belongs to a movie"),
     (["--episodes", 0], "--episodes"),
+    (["--out", "/nosuch/x.html"], "--out /nosuch/x.html: there is no folder /nosuch"),
     (["--policy", "chaser=random"], "no role 'chaser'"),
 ])
 def test_wrong_options_are_refused(tag_run, arguments, message):

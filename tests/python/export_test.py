@@ -92,7 +92,9 @@ def test_torchscript(folder, name, tmp_path):
     inputs = numbers(policy)
     names, _ = export(policy, tmp_path / "policy.pt", "torchscript")
     assert set(names) == set(inputs)
-    check(policy, torch.jit.load(str(tmp_path / "policy.pt"))(*[inputs[n] for n in names]), inputs)
+    results = torch.jit.load(str(tmp_path / "policy.pt"))(*[inputs[n] for n in names])
+    assert not any(result.requires_grad for result in results) and all(p.requires_grad for p in policy.network.parameters())
+    check(policy, results, inputs)
 
 
 def run_onnx(path, inputs):

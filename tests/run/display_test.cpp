@@ -9,6 +9,7 @@
 
 #include <array>
 #include <limits>
+#include <sstream>
 
 #include "src/base/streams.h"
 #include "src/report/format.h"
@@ -92,6 +93,10 @@ TEST(Display, OnePlainLineAnInterval) {
   EXPECT_THAT(ends.text(), StartsWith("iteration 2 | 20.0k/100k steps"));
   display.end(progress_at(2));
   EXPECT_EQ(ends.text(), "") << "nothing new to say";
+  Progress last = progress_at(3);
+  last.last = true;
+  display.show(last);
+  EXPECT_THAT(ends.text(), testing::AllOf(HasSubstr("3.0 GiB"), Not(HasSubstr("eta"))));
 }
 
 TEST(Display, RedrawsInPlace) {
@@ -177,14 +182,29 @@ TEST(Display, AWideTerminalShowsATable) {
               testing::AllOf(StartsWith("\r \x1b[J\riteration 3"), EndsWith("time: update 100 %\r\n")));
 }
 
+TEST(Display, TheTableFitsAnUsualTerminal) {
+  for (const unsigned short columns : {80, 100}) {
+    Ends ends;
+    open_terminal(ends, columns);
+    Display display({.descriptor = ends.write_end});
+    display.measured(row_at(1));
+    display.show(progress_at(1));
+    const std::string text = ends.text();
+    EXPECT_THAT(text, testing::AllOf(HasSubstr("entropy"), HasSubstr("loss"), HasSubstr("KL")));
+    std::istringstream lines(text.substr(text.find('\n') + 1));
+    for (std::string line; std::getline(lines, line) && line.find('\x1b') == std::string::npos;)
+      EXPECT_LE(line.size(), columns) << "with the carriage return";
+  }
+}
+
 TEST(Display, ANarrowOrLowTerminalShowsTheLineOnly) {
-  for (const auto& [columns, rows] : {std::pair<unsigned short, unsigned short>{100, 24}, {120, 8}}) {
+  for (const auto& [columns, rows] : {std::pair<unsigned short, unsigned short>{36, 24}, {120, 8}}) {
     Ends ends;
     open_terminal(ends, columns, rows);
     Display display({.descriptor = ends.write_end});
     display.measured(row_at(1));
     display.show(progress_at(1));
-    EXPECT_THAT(ends.text(), testing::AllOf(HasSubstr("| return tagger 12.31"), Not(HasSubstr("policy"))));
+    EXPECT_THAT(ends.text(), testing::AllOf(HasSubstr("return tagger 12.31"), Not(HasSubstr("policy"))));
   }
 }
 

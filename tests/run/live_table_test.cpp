@@ -34,8 +34,9 @@ MetricsRow measured() {
 }
 
 TEST(LiveTable, OneLineAPolicyAndTheSplitOfTime) {
+  const MetricsRow row = measured();
   EXPECT_THAT(
-      live_table(measured(), {"tagger", "runner"}),
+      live_table(values_of(row), {"tagger", "runner"}, kLiveTableWidth),
       ElementsAre("  policy    return    length   entropy        KL    ex.var      loss grad norm      rate",
                   "  tagger    12.306     250.0     2.079   1.2e-04    0.0000   -0.2500     1.50M    0.0010",
                   "  runner         -         -         -         -         -         -         -         -",
@@ -48,15 +49,32 @@ TEST(LiveTable, ReplayedRolloutsHaveOneTime) {
   row.add("time/inference_s", std::nan(""));
   row.add("time/update_s", 3.0);
   row.add("time/rollout_mean_s", 1.0);
-  EXPECT_EQ(live_table(row, {"a"}).back(), "  time: rollout 25 %, update 75 %");
+  EXPECT_EQ(live_table(values_of(row), {"a"}, kLiveTableWidth).back(), "  time: rollout 25 %, update 75 %");
 }
 
-TEST(LiveTable, NothingMeasuredYet) { EXPECT_THAT(live_table(MetricsRow({}), {"a"}), SizeIs(2)); }
+TEST(LiveTable, NothingMeasuredYet) {
+  const MetricsRow row({});
+  EXPECT_THAT(live_table(values_of(row), {"a"}, kLiveTableWidth), SizeIs(2));
+}
+
+TEST(LiveTable, LeavesColumnsOutUntilItFits) {
+  const MetricsRow row = measured();
+  const auto lines = [&](std::size_t width) {
+    return live_table(values_of(row), {"tagger", "runner"}, width);
+  };
+  EXPECT_EQ(lines(79)[0], "  policy    return    length   entropy        KL    ex.var      loss grad norm");
+  EXPECT_EQ(lines(60)[0], "  policy    return   entropy        KL    ex.var      loss");
+  EXPECT_EQ(lines(38)[0], "  policy    return   entropy        KL");
+  EXPECT_EQ(lines(38)[1], "  tagger    12.306     2.079   1.2e-04");
+  EXPECT_EQ(lines(38)[3], "  time: environment 20 %") << "whole words";
+  EXPECT_THAT(lines(37), SizeIs(0));
+}
 
 TEST(LiveTable, LongNamesAreCut) {
   MetricsRow row = measured();
-  EXPECT_THAT(live_table(row, {std::string(64, 'x'), "tagger"}),
-              Each(testing::Property(&std::string::size, testing::Le(std::size_t{kLiveTableColumns}))));
+  for (const std::size_t width : {kLiveTableWidth, std::size_t{79}, std::size_t{50}})
+    EXPECT_THAT(live_table(values_of(row), {std::string(64, 'x'), "tagger"}, width),
+                AllOf(Not(SizeIs(0)), Each(testing::Property(&std::string::size, testing::Le(width)))));
 }
 
 }  // namespace

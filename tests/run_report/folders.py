@@ -10,20 +10,29 @@ trainer:
   total_steps: 100000
   seed: {seed}
   max_seconds: 0
+  threads: {threads}
+  stop_return: {stop_return}
 policy:
   shared:
     roles: ["cart"]
     algorithm: PPO
     lr: {lr}
+    model:
+      fc_dims: {fc_dims}
+play:
+  every: {every}
 saving:
   run_dir: "{folder}"
 """
 
 
-def make_run(folder, rows, seed=1, lr=0.001, status="finished", **summary):
-    """`rows`: lists of metrics by name; iteration, env_steps (100 per iteration) and time are added."""
+SETTINGS = {"seed": 1, "lr": 0.001, "threads": 0, "stop_return": "none", "fc_dims": "[64, 64]", "every": 0}
+
+
+def make_run(folder, rows, status="finished", settings={}, seed=1, lr=0.001, **summary):
+    """`settings`: values of CONFIG. `rows`: lists of metrics by name; iteration, env_steps (100 per iteration) and time are added."""
     folder.mkdir(parents=True)
-    (folder / "config.yaml").write_text(CONFIG.format(seed=seed, lr=lr, folder=folder))
+    (folder / "config.yaml").write_text(CONFIG.format(**{**SETTINGS, "seed": seed, "lr": lr, **settings}, folder=folder))
     lines = []
     count = max(len(values) for values in rows.values())
     for i in range(count):

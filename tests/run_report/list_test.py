@@ -131,5 +131,8 @@ def test_without_runs_it_says_so(tmp_path):
     done = wdtrain("list", tmp_path)
     assert done.returncode == 2 and f"{tmp_path}: there is no run in it or below it" in done.stderr
     assert 'did you mean "status"' in wdtrain("list", tmp_path, "--sort", "statsu").stderr
+    assert wdtrain("list", tmp_path, "--sort", "foo").stderr.count("seed, stop_reason") == 1
     make_run(tmp_path / "run", {"shared/entropy": [1.0]})
+    done = wdtrain("list", tmp_path, "--filter", "trainer.sed=1")
+    assert done.returncode == 2 and '--filter trainer.sed=1: no run has a setting trainer.sed; did you mean "trainer.seed"?' in done.stderr
     assert "--filter env: must be KEY=VALUE" in wdtrain("list", tmp_path, "--filter", "env").stderr

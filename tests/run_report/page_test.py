@@ -164,6 +164,31 @@ def test_strange_names_do_not_break_the_page(opened, tmp_path):
     assert page.locator("#metric option").first.inner_text() == "shared/<i>x</i>"
 
 
+def headings(page, table):
+    return page.locator(f"#{table} th").all_inner_texts()
+
+
+def test_labels_say_what_the_numbers_are(opened, page_file, tmp_path):
+    page = opened()
+    assert headings(page, "scores") == ["metric", "group", "runs", "return", "median", "[min, max]", "difference"]
+    assert page.locator("#scores td").nth(3).inner_text().startswith("mean ")
+    assert page.is_visible("#mean-note") and page.is_hidden("#iqm-note") and page.is_hidden("#configuration-section")
+    assert page.evaluate("(e => e.scrollWidth <= e.clientWidth)(document.querySelector('#runs').parentElement)"), "not cut at 1280"
+    runs = [make_run(tmp_path / f"{k}", {"shared/recent_return": [k]}, seed=k, settings={"stop_return": 2}, stop_reason="stop_return") for k in range(4)]
+    output("report", *runs, "--out", tmp_path / "four.html")
+    page = opened(file=tmp_path / "four.html")
+    assert headings(page, "scores") == ["metric", "group", "runs", "return", "95 % interval", "median", "[min, max]"]
+    assert page.locator("#scores td").nth(3).inner_text() == "IQM 1.5"
+    assert page.is_visible("#iqm-note") and page.is_hidden("#mean-note") and page.is_visible("#stopped-note")
+    assert page.locator("#reached td").all_inner_texts() == ["cartpole PPO", "2", "4 of 4", "100", "0.5 s"]
+    output("report", runs[3], "--out", tmp_path / "one.html")
+    page = opened(file=tmp_path / "one.html")
+    assert headings(page, "scores") == ["metric", "group", "return"] and page.locator("#scores td").nth(2).inner_text() == "3"
+    assert page.is_hidden("#mean-note") and page.is_hidden("#difference-note")
+    page.click("#configuration-section summary")
+    assert "policy.shared.lr\t0.001" in page.inner_text("#configuration")
+
+
 def test_a_run_without_metrics_has_tables(opened, tmp_path):
     run = make_run(tmp_path / "run", {"shared/entropy": [1.0]})
     (run / "metrics.jsonl").unlink()

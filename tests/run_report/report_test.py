@@ -1,7 +1,6 @@
 """`wdtrain report`: what the page contains is what numpy computes from the files of the runs."""
 
 import csv
-import itertools
 import json
 import os
 import pathlib
@@ -64,14 +63,15 @@ def test_interquartile_means_are_numpys_and_intervals_those_of_its_bootstrap(com
     assert (difference["low"], difference["high"]) == (pytest.approx(low, abs=0.25), pytest.approx(high, abs=0.25))
 
 
-def test_the_interval_of_three_runs_is_that_of_all_their_resamples(tmp_path):
+def test_three_runs_have_a_mean_and_no_interval(tmp_path):
     values = [1.0, 2.0, 10.0]
     runs = [make_run(tmp_path / f"{k}", {"shared/recent_return": [value]}, seed=k) for k, value in enumerate(values)]
-    (score,) = report(tmp_path, *runs)["scores"]
-    every = [interquartile_mean(resample) for resample in itertools.product(values, repeat=3)]
-    assert score["iqm"] == pytest.approx(np.mean(values))
-    assert (score["low"], score["high"]) == (pytest.approx(np.percentile(every, 2.5, method="inverted_cdf")),
-                                             pytest.approx(np.percentile(every, 97.5, method="inverted_cdf")))
+    others = [make_run(tmp_path / f"other{k}", {"shared/recent_return": [k]}, seed=k, lr=0.1) for k in range(5)]
+    first, second = report(tmp_path, *runs, *others)["scores"]
+    assert first["iqm"] == pytest.approx(np.mean(values))
+    assert (first["low"], first["high"], first["min"], first["max"]) == (None, None, 1.0, 10.0)
+    assert second["low"] < second["iqm"] < second["high"]
+    assert second["difference"] == {"iqm": pytest.approx(2 - np.mean(values)), "low": None, "high": None}
 
 
 def test_one_run_has_no_interval(tmp_path):
@@ -84,6 +84,61 @@ def test_runs_that_differ_only_in_the_seed_are_one_group(compared):
     assert [(group["label"], len(group["runs"])) for group in page["groups"]] == [("lr=0.001", 8), ("lr=0.01", 5)]
     assert page["settings"] == [{"path": "policy.shared.lr", "values": ["0.001", "0.01"]}]
     assert page["runs"][0]["time"] == [{"part": "environment", "seconds": 21 * 0.25}, {"part": "update", "seconds": 21 * 0.5}]
+
+
+def test_settings_that_cannot_change_what_is_learned_do_not_divide_a_group(tmp_path):
+    settings = [{"threads": 1, "every": 0}, {"threads": 2, "every": 40}, {"threads": 2, "every": 40, "lr": 0.1}]
+    runs = [make_run(tmp_path / f"{k}", {"shared/entropy": [1.0]}, seed=k, settings=each) for k, each in enumerate(settings)]
+    page = report(tmp_path, *runs)
+    assert [(group["label"], group["runs"]) for group in page["groups"]] == [("lr=0.001", [0, 1]), ("lr=0.1", [2])]
+    assert {each["path"]: each["values"] for each in page["settings"]} == {
+        "play.every": ["0, 40", "40"], "policy.shared.lr": ["0.001", "0.1"], "trainer.threads": ["1, 2", "2"]}
+
+
+@pytest.mark.parametrize("field, setting, groups", [
+    ("eval.every", "5", 1), ("eval.seed", "5", 1), ("eval.greedy", "true", 2), ("trainer.device", "cuda", 1), ("autoscale.max_envs", "9", 1),
+    ("trainer.num_envs", "9", 2), ("trainer.stop_return", "3", 2), ("saving.checkpoint_freq", "3", 1), ("trainer.total_steps", "300", 1)])
+@pytest.mark.parametrize("stop_on", ["training", "eval"])
+def test_what_divides_a_group(tmp_path, field, setting, groups, stop_on):
+    section, key = field.split(".")
+    for k in range(2):
+        run = make_run(tmp_path / "runs" / f"{k}", {"shared/entropy": [1.0]})
+        text = {"trainer": f"stop_on: {stop_on}"} | ({section: f"{key}: {setting}"} if k and section != "trainer" else {})
+        if k and section == "trainer":
+            text["trainer"] += f"\n  {key}: {setting}"
+        (run / "config.yaml").write_text("name: cartpole\n" + "".join(f"{name}:\n  {lines}\n" for name, lines in text.items()))
+    divided = groups == 2 or (section == "eval" and stop_on == "eval")
+    assert len(report(tmp_path, tmp_path / "runs")["groups"]) == 1 + divided
+
+
+def test_groups_by_named_settings(tmp_path):
+    settings = [{}, {"lr": 0.1}, {"fc_dims": "[8]"}, {"stop_return": 5}, {"threads": 3}]
+    for k, each in enumerate(settings):
+        make_run(tmp_path / "runs" / f"{k}", {"shared/entropy": [1.0]}, seed=k, settings=each)
+    labels = lambda *by: [(group["label"], group["runs"]) for group in report(tmp_path, tmp_path / "runs", arguments=by)["groups"]]
+    assert labels("--group_by", "lr") == [("lr=0.001", [0, 2, 3, 4]), ("lr=0.1", [1])]
+    assert [runs for _, runs in labels("--group_by", "policy.shared.lr,model")] == [[0, 3, 4], [1], [2]]
+    assert labels("--group_by", "threads") == [("threads=0", [0, 1, 2, 3]), ("threads=3", [4])]
+    for name, nearest in (("threds", "threads"), ("policy.shard.lr", "policy.shared.lr"), ("modle", "model")):
+        done = wdtrain("report", tmp_path / "runs", "--group_by", name, cwd=tmp_path)
+        assert done.returncode == 2 and f'--group_by {name}: no run has such a setting; did you mean "{nearest}"?' in done.stderr
+
+
+def test_runs_that_stop_at_a_return_have_its_steps_and_time(tmp_path):
+    reached = [make_run(tmp_path / f"{k}", {"shared/recent_return": [1.0] * n}, seed=k, settings={"stop_return": 475}, stop_reason="stop_return")
+               for k, n in enumerate((3, 8, 4))]
+    other = make_run(tmp_path / "other", {"shared/recent_return": [1.0]}, seed=9, settings={"stop_return": 475})
+    free = make_run(tmp_path / "free", {"shared/recent_return": [1.0]}, lr=0.1)
+    (found,) = report(tmp_path, *reached, other, free)["reached"]
+    assert found == {"group": 0, "return": "475", "runs": 4, "reached": 3, "steps": {"median": 400, "min": 300, "max": 800},
+                     "seconds": {"median": 2, "min": 1.5, "max": 4}}
+
+
+def test_a_report_of_one_group_has_its_configuration(compared, tmp_path):
+    folder, page = compared
+    assert page["configuration"] == []
+    settings = {each["path"]: each["value"] for each in report(tmp_path, folder / "runs" / "a1")["configuration"]}
+    assert (settings["policy.shared.lr"], settings["policy.shared.model.fc_dims"], settings["trainer.seed"]) == ("0.001", "[64, 64]", "1")
 
 
 def test_bands_are_quartiles_as_far_as_all_runs_have_come(tmp_path):
@@ -251,6 +306,7 @@ def test_a_report_that_cannot_be_written_is_a_warning(tmp_path):
     (["nowhere"], "nowhere: there is no such folder"),
     (["."], "there is no run in it or below it"),
     (["run", "--out", "a.pdf"], "--out a.pdf: must end in .html"),
+    (["run", "--out", "no/where/a.html"], "--out no/where/a.html: there is no folder no/where"),
 ])
 def test_wrong_input_is_refused(tmp_path, arguments, message):
     done = wdtrain("report", *arguments, cwd=tmp_path)
