@@ -92,7 +92,10 @@ def test_torchscript(folder, name, tmp_path):
     inputs = numbers(policy)
     names, _ = export(policy, tmp_path / "policy.pt", "torchscript")
     assert set(names) == set(inputs)
-    check(policy, torch.jit.load(str(tmp_path / "policy.pt"))(*[inputs[n] for n in names]), inputs)
+    results = torch.jit.load(str(tmp_path / "policy.pt"))(*[inputs[n] for n in names])
+    check(policy, results, inputs)
+    assert not any(result.requires_grad for result in results), "numpy() would refuse it"
+    assert all(parameter.requires_grad for parameter in policy.parameters()), "the policy may still be trained"
 
 
 def run_onnx(path, inputs):
