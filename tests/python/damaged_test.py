@@ -175,7 +175,7 @@ def test_export(run, format, change, message, monkeypatch):
 
 
 @pytest.mark.parametrize("metadata, message", [
-    ({"model": "fully_connected"}, "older program"),
+    ({}, "damaged, or not such a file: KeyError: 'model'"),
     (dict(METADATA, observation_size="x"), "damaged, or not such a file: ValueError"),
     (dict(METADATA, activation="sine"), "activation 'sine' is not known"),
     (dict(METADATA, model="gru"), "damaged, or not such a file: KeyError"),
