@@ -86,8 +86,6 @@ class Policy(nn.Module):
 
     @staticmethod
     def from_weights(weights, metadata, name="the weights"):
-        if "state_size" not in metadata:
-            raise RunError(f"{name}: was written by an older program, without all metadata; resume the run to write it anew")
         require_finite(name, weights)
         with parsing(name):
             return Policy(_network(weights, metadata, name), metadata, weights.get("log_std")).eval()

@@ -45,7 +45,7 @@ class Arguments {
   void words(const std::string& name, std::vector<std::string>& values, const std::string& help,
              const std::string& type = "");
   // Names the option that an unexpected word was probably meant for.
-  void words_belong_to(const std::string& name) { likely_ = name; }
+  void set_positional_hint(const std::string& name) { likely_ = name; }
 
   // Returns false if --help was given, after printing the help, or if the options are only to be described.
   // Throws UsageError that suggests the nearest option.

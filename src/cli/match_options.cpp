@@ -86,7 +86,7 @@ void MatchOptions::add_to(Arguments& arguments) {
                        "change the environment, trainer.precision or trainer.observations; may be repeated");
   arguments.option("--device", device_, "auto | cpu | cuda", "auto: a GPU if there is one, else the CPU");
   arguments.option("--threads", threads_, "INT", "CPU threads");
-  arguments.words_belong_to("--run");
+  arguments.set_positional_hint("--run");
 }
 
 ConfigSources MatchOptions::sources(const std::string& command) const {
@@ -96,7 +96,7 @@ ConfigSources MatchOptions::sources(const std::string& command) const {
   if (is_checkpoint(folder)) {
     open_checkpoint(std::filesystem::canonical(folder), CheckpointParts::kWeights);
   } else if (!std::filesystem::exists(file)) {
-    throw UsageError(run + ": is no run's folder: it has no config.yaml");
+    throw UsageError(run + ": is not a run's folder: it has no config.yaml");
   }
   ConfigSources sources{"", file.string(), {}, {}};
   for (const std::string& set : set_) sources.overrides.push_back(parse_setting(set));
