@@ -16,12 +16,12 @@ struct FloatArray {
 // Sets *first to the smallest i with x[i] NaN or infinite, if that is less than *first. Enqueues.
 void first_not_finite(Queue queue, const FloatArray& x, std::int64_t* first);
 
-inline constexpr int kMaxWatched = 32;
+inline constexpr int kMaxChecked = 32;
 
 // The first non-finite number found, in device memory. Once there is one, nothing more is learned.
 struct Failure {
   std::int64_t iteration = 0;  // in which it was found, counted from 1; 0: all was finite so far
-  std::int64_t array = 0;      // index among the arrays watched
+  std::int64_t array = 0;      // index among the arrays checked
   std::int64_t index = 0;
   std::int64_t replica = -1;  // whose number it is; -1: of none
   double value = 0.0;
@@ -29,9 +29,9 @@ struct Failure {
 
 struct WatchArgs {
   int num_arrays = 0;
-  FloatArray array[kMaxWatched];
+  FloatArray array[kMaxChecked];
   // Numbers of one replica in one step, for arrays [steps, replicas, ...]; 0: not by replica.
-  std::int64_t per_replica[kMaxWatched] = {};
+  std::int64_t per_replica[kMaxChecked] = {};
   std::int64_t replicas = 0;
   std::int64_t* first = nullptr;       // [num_arrays], working memory on the device
   const TrainingTime* time = nullptr;  // on the device

@@ -9,8 +9,8 @@
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 #include "kernels/adam.h"
+#include "kernels/assign_minibatches.h"
 #include "kernels/clock.h"
-#include "kernels/deal.h"
 #include "kernels/episodes.h"
 #include "kernels/evidence.h"
 #include "kernels/finite.h"

@@ -241,8 +241,7 @@ std::string print_config(Config config, const Describe& environment, bool with_o
 // Every value by its path, in the order and format of print_config().
 std::vector<std::pair<std::string, std::string>> config_values(Config config, const Describe& environment);
 
-// A 64-bit hash of all effective values (FNV-1a of the printed text without comments).
-std::uint64_t config_hash(const Config& config, const Describe& environment);
+// A 64-bit hash of all effective values: FNV-1a of what print_config() returns without origins.
 std::uint64_t config_hash(std::string_view printed_without_origins);
 
 // One field of a section, for help and documentation.

@@ -42,7 +42,7 @@ struct Shape {
     role = std::move(only_role);
     return std::move(*this);
   }
-  // The first `count` values of its fields are objects that are no agents.
+  // The first `count` values of its fields are objects that are not agents.
   Shape scenery(int count) && {
     objects = count;
     return std::move(*this);

@@ -5,7 +5,6 @@
 #include <ATen/core/Tensor.h>
 
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,9 +26,6 @@ struct TensorForm {
   std::string name;
   at::ScalarType type = at::kFloat;
   std::vector<std::int64_t> shape;  // or {kAnyLength}
-  bool or_list = false;             // a list of any length is accepted too
-  // A file with this type is accepted too, and converted.
-  std::optional<at::ScalarType> or_type = {};
 };
 TensorForm form_of(const NamedTensor& named);
 

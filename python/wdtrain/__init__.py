@@ -6,7 +6,8 @@
 >>> action = policy.act(observation)
 """
 
-from wdtrain.run import Run, RunError, runs
+from wdtrain.files import RunError
+from wdtrain.run import Run, runs
 
 __all__ = ["Run", "RunError", "runs"]
 __version__ = "0.1.0"

@@ -11,20 +11,22 @@ of both, or relu everywhere (model.activation).
 import argparse
 import io
 import pathlib
+import pickle
 import re
-import sys
 import zipfile
 
 import numpy
 import safetensors.numpy
 
-from wdtrain.run import RunError, _need
+from wdtrain import files
+from wdtrain.files import RunError
+from wdtrain.run import need
 
 # How the parts are called: hidden layers and head of the actor and of the critic, and log_std.
-SB3 = {"actor": r"mlp_extractor\.policy_net\.(\d+)\.", "critic": r"mlp_extractor\.value_net\.(\d+)\.",
+SB3 = {"actor": r"mlp_extractor\.policy_net\.(\d{1,6})\.", "critic": r"mlp_extractor\.value_net\.(\d{1,6})\.",
        "actor_head": "action_net.", "critic_head": "value_net.", "log_std": "log_std"}
-CLEANRL = {"actor": r"actor\.(\d+)\.", "critic": r"critic\.(\d+)\.", "log_std": "actor_logstd"}
-CLEANRL_CONTINUOUS = dict(CLEANRL, actor=r"actor_mean\.(\d+)\.")
+CLEANRL = {"actor": r"actor\.(\d{1,6})\.", "critic": r"critic\.(\d{1,6})\.", "log_std": "actor_logstd"}
+CLEANRL_CONTINUOUS = dict(CLEANRL, actor=r"actor_mean\.(\d{1,6})\.")
 
 
 def _numbered(state, pattern):
@@ -53,13 +55,17 @@ def convert(state, low=None, high=None):
     weights = {}
     for ours, prefix in [*((f"layers.{k}.", p) for k, p in enumerate(actor)), ("policy_head.", actor_head),
                          *((f"value_layers.{k}.", p) for k, p in enumerate(critic)), ("value_head.", critic_head)]:
-        for part in ("weight", "bias"):
-            if f"{prefix}{part}" not in state:
-                raise RunError(f"the state dict has no tensor {prefix}{part}")
-            weights[ours + part] = numpy.asarray(state[f"{prefix}{part}"], numpy.float32)
+        for part, axes in (("weight", 2), ("bias", 1)):
+            name = f"{prefix or ours}{part}"
+            if name not in state:
+                raise RunError(f"the state dict has no tensor {name}")
+            weights[ours + part] = numpy.asarray(state[name], numpy.float32)
+            if weights[ours + part].ndim != axes:
+                raise RunError(f"tensor {name} has {weights[ours + part].ndim} dimensions instead of {axes}")
     if names["log_std"] in state:
         weights["log_std"] = numpy.asarray(state[names["log_std"]], numpy.float32).reshape(-1)
         _scale(weights, low, high)
+    files.require_finite("the state dict", weights)
     return {name: numpy.ascontiguousarray(value) for name, value in weights.items()}
 
 
@@ -67,26 +73,39 @@ def _scale(weights, low, high):
     count = weights["log_std"].size
     if low is None or high is None:
         raise RunError("the actions are continuous: give their bounds, --low and --high")
+    for name, bounds in (("--low", low), ("--high", high)):
+        if len(bounds) not in (1, count):
+            raise RunError(f"{name} has {len(bounds)} values for {count} components of the action: give {count}, or 1")
     low, high = (numpy.broadcast_to(numpy.asarray(bound, numpy.float32), (count,)) for bound in (low, high))
     half, middle = 0.5 * (high - low), 0.5 * (high + low)
-    if not (half > 0).all():
-        raise RunError(f"--low {low.tolist()} must be below --high {high.tolist()}")
+    if not (half > 0).all() or not numpy.isfinite(half).all():
+        raise RunError(f"--low {low.tolist()} must be below --high {high.tolist()}, and both finite")
+    if len(weights["policy_head.bias"]) != count:
+        raise RunError(f"the policy's head has {len(weights['policy_head.bias'])} outputs for {count} components")
     weights["policy_head.weight"] = weights["policy_head.weight"] / half[:, None]
     weights["policy_head.bias"] = (weights["policy_head.bias"] - middle) / half
     weights["log_std"] = weights["log_std"] - numpy.log(half)
 
 
 def read_state(path):
-    torch = _need("torch", "torch")
-    data = pathlib.Path(path).read_bytes()
-    if zipfile.is_zipfile(io.BytesIO(data)):
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            if "policy.pth" in archive.namelist():  # a model of SB3
-                data = archive.read("policy.pth")
-    state = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
-    if not isinstance(state, dict):
-        raise RunError(f"{path}: holds a {type(state).__name__}, not a state dict")
-    return {name: tensor.numpy() for name, tensor in state.items() if isinstance(tensor, torch.Tensor)}
+    torch = need("torch")
+    if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 6):
+        raise RunError(f"torch {torch.__version__} may run code that a state dict contains (CVE-2025-32434): "
+                       "pip install 'torch>=2.6'")
+    data = files.read(path)
+    with files.parsing(path):
+        if zipfile.is_zipfile(io.BytesIO(data)):
+            with zipfile.ZipFile(io.BytesIO(data)) as archive:
+                if "policy.pth" in archive.namelist():  # a model of SB3
+                    data = archive.read("policy.pth")
+        try:
+            state = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+        except (pickle.UnpicklingError, EOFError) as error:  # torch advises to allow code, in five lines
+            raise RunError(f"{path}: is not a torch file that holds tensors only: save module.state_dict()") from error
+        if not isinstance(state, dict):
+            raise RunError(f"{path}: is not a state dict, but a {type(state).__name__}")
+        return {str(name): tensor.detach().to_dense().to(torch.float32).numpy()
+                for name, tensor in state.items() if isinstance(tensor, torch.Tensor)}
 
 
 def main(arguments=None):
@@ -97,13 +116,14 @@ def main(arguments=None):
     parser.add_argument("--low", type=float, nargs="+", help="lower bounds of a continuous action")
     parser.add_argument("--high", type=float, nargs="+", help="upper bounds")
     options = parser.parse_args(arguments)
-    try:
-        weights = convert(read_state(options.file), options.low, options.high)
-        if options.out.exists():
-            raise RunError(f"{options.out} exists: name another file with --out")
-        safetensors.numpy.save_file(weights, options.out)
-    except (RunError, OSError) as error:
-        sys.exit(f"error: {error}")
+    files.command(_run, options)
+
+
+def _run(options):
+    state = read_state(options.file)
+    with files.parsing(options.file):
+        weights = convert(state, options.low, options.high)
+    files.write(safetensors.numpy.save(weights), options.out)
     hidden = ", ".join(str(weights[name].shape[0]) for name in weights if re.fullmatch(r"layers\.\d+\.bias", name))
     print(f"{options.out}: for model: {{fc_dims: [{hidden}], separate_value: true, model_ckpt_filepath: {options.out}}}")
 

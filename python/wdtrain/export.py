@@ -2,17 +2,19 @@
 
 import argparse
 import copy
+import io
+import os
 import pathlib
-import shutil
-import sys
 import warnings
 from typing import List, Tuple
 
 import torch
 from torch import Tensor, nn
 
+from wdtrain import files
+from wdtrain.files import RunError
 from wdtrain.policy import Policy
-from wdtrain.run import Run, RunError
+from wdtrain.run import Run, need
 
 FORMATS = {"torchscript": ".pt", "onnx": ".onnx", "safetensors": ".safetensors"}
 OPSET = 17
@@ -104,7 +106,9 @@ def exported(policy, greedy=True):
     kind = {(False, False): Plain, (True, False): Masked, (False, True): Remembering, (True, True): MaskedRemembering}
     inputs = ["observation"] + ["mask"] * masked + ["state"] * remembers
     outputs = ["action", "logits" if policy.heads else "mean", "value"] + ["state_after"] * remembers
-    return kind[masked, remembers](policy, greedy).eval(), inputs, outputs
+    # A copy, because the policy may still be trained: what an exported module returns has no gradients.
+    module = copy.deepcopy(kind[masked, remembers](policy, greedy)).eval().requires_grad_(False)
+    return module, inputs, outputs
 
 
 def example_inputs(policy, names, rows=2):
@@ -112,17 +116,26 @@ def example_inputs(policy, names, rows=2):
     return tuple(torch.ones(rows, sizes[name]) for name in names)
 
 
-def export(policy, path, format, greedy=True):
-    """Writes the policy to a file. Returns the names of inputs and outputs."""
+def _content(policy, format, greedy):
+    """The bytes of the file, and the names of inputs and outputs."""
     module, inputs, outputs = exported(policy, greedy)
+    content = io.BytesIO()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if format == "torchscript":
-            torch.jit.script(module).save(str(path))
-            return inputs, outputs
-        batch = {name: {0: "n"} for name in inputs + outputs}
-        torch.onnx.export(module, example_inputs(policy, inputs), str(path), input_names=inputs, output_names=outputs,
-                          dynamic_axes=batch, opset_version=OPSET, dynamo=False)
+            torch.jit.save(torch.jit.script(module), content)
+        else:
+            need("onnx")
+            batch = {name: {0: "n"} for name in inputs + outputs}
+            torch.onnx.export(module, example_inputs(policy, inputs), content, input_names=inputs, output_names=outputs,
+                              dynamic_axes=batch, opset_version=OPSET, dynamo=False)
+    return content.getvalue(), inputs, outputs
+
+
+def export(policy, path, format, greedy=True):
+    """Writes the policy to a file, which is replaced if it exists. Returns the names of inputs and outputs."""
+    content, inputs, outputs = _content(policy, format, greedy)
+    files.write(content, path, replace=True)
     return inputs, outputs
 
 
@@ -135,30 +148,31 @@ def main(arguments=None):
     parser.add_argument("--sample", action="store_true", help="draw actions instead of taking the most likely ones")
     parser.add_argument("--force", action="store_true", help="overwrite the file if it exists")
     options = parser.parse_args(arguments)
-    try:
-        print(_run(options))
-    except (RunError, OSError) as error:
-        sys.exit(f"error: {error}")
+    files.command(_run, options)
 
 
 def _run(options):
     run = Run(options.run)
-    source = run._file(options.policy)
-    out = options.out or run.folder / "export" / (source.stem + FORMATS[options.format])
-    if out.exists() and not options.force:
+    name = run.policy_name(options.policy)
+    path = (options.out,) if options.out else (run.folder, "export", name + FORMATS[options.format])
+    out = os.path.join(*path)
+    if os.path.lexists(out) and not options.force:
         raise RunError(f"{out} exists: name another file with --out, or give --force")
-    out.parent.mkdir(parents=True, exist_ok=True)
     if options.format == "safetensors":
         if options.sample:
             raise RunError("--sample: a safetensors file has weights only")
-        shutil.copyfile(source, out)
-        return f"{out}: weights and metadata of policy {source.stem}"
-    policy = run.policy(source.stem)
-    try:
-        inputs, outputs = export(policy, out, options.format, not options.sample)
-    except (OSError, RuntimeError) as error:  # torch's errors are not about files only, and long
-        raise RunError(f"{out}: cannot be written: {str(error).splitlines()[0]}") from error
-    return f"{out}: ({', '.join(inputs)}) -> ({', '.join(outputs)}), {out.stat().st_size / 1024:.0f} KiB"
+        source, content = run.weights_file(name)
+        files.require_finite(source, run.weights(name))
+        said = f"weights and metadata of policy {name}"
+    else:
+        policy = run.policy(name)
+        with files.parsing(out):
+            content, inputs, outputs = _content(policy, options.format, not options.sample)
+        said = f"({', '.join(inputs)}) -> ({', '.join(outputs)}), {len(content) / 1024:.0f} KiB"
+    if options.out:
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+    files.write(content, *path, replace=options.force)
+    print(f"{out}: {said}")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from typing import NamedTuple, Optional
 import torch
 from torch import Tensor, nn
 
-from wdtrain.run import RunError
+from wdtrain.files import RunError, parsing, require_finite
 
 ACTIVATIONS = {"relu": nn.ReLU, "tanh": nn.Tanh}
 
@@ -86,19 +86,9 @@ class Policy(nn.Module):
 
     @staticmethod
     def from_weights(weights, metadata, name="the weights"):
-        if "state_size" not in metadata:
-            raise RunError(f"{name}: was written by an older program, without all metadata; resume the run to write it anew")
-        model = metadata["model"]
-        if model == "fully_connected":
-            activation = metadata["activation"]
-            if activation not in ACTIVATIONS:
-                raise RunError(f"{name}: activation {activation!r} is not known to this package")
-            network = Perceptron(weights, ACTIVATIONS[activation])
-        elif model == "gru":
-            network = Recurrent(weights)
-        else:
-            raise RunError(f"{name}: its network {model!r} is a module of your own: build it in Python, and load Run.weights()")
-        return Policy(network, metadata, weights.get("log_std")).eval()
+        require_finite(name, weights)
+        with parsing(name):
+            return Policy(_network(weights, metadata, name), metadata, weights.get("log_std")).eval()
 
     def first_state(self, *batch):
         """The state at the first step of an episode."""
@@ -143,6 +133,18 @@ class Policy(nn.Module):
         middle = 0.5 * self.low + 0.5 * self.high
         inside = (middle + half_widths * half).clamp(self.low, self.high)
         return torch.where(half.isfinite(), inside, half_widths)
+
+
+def _network(weights, metadata, name):
+    model = metadata["model"]
+    if model == "gru":
+        return Recurrent(weights)
+    if model != "fully_connected":
+        raise RunError(f"{name}: its network {model!r} is a module of your own: build it in Python, and load Run.weights()")
+    activation = metadata["activation"]
+    if activation not in ACTIVATIONS:
+        raise RunError(f"{name}: activation {activation!r} is not known to this package")
+    return Perceptron(weights, ACTIVATIONS[activation])
 
 
 def _choose(probabilities, greedy):

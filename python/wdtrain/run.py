@@ -6,20 +6,20 @@ import os
 import pathlib
 import socket
 import time
+import warnings
 
 import numpy
-import safetensors
+import safetensors.numpy
+
+from wdtrain import files
+from wdtrain.files import RunError
 
 
-class RunError(Exception):
-    """A folder or file is not what was asked for. The message says which, and what to do."""
-
-
-def _need(module, extra):
+def need(module, package=None):
     try:
         return __import__(module)
     except ImportError as error:
-        raise RunError(f"{module} is needed for this: pip install 'wdtrain[{extra}]'") from error
+        raise RunError(f"{module} is not installed: pip install {package or module}") from error
 
 
 class Run:
@@ -39,57 +39,78 @@ class Run:
     @property
     def summary(self):
         """summary.json: status, steps, speed, mean returns."""
-        return json.loads((self.folder / "summary.json").read_text())
+        return files.read_object(self.folder, "summary.json")
+
+    def _said(self, name):
+        value = self.summary.get(name)
+        if not isinstance(value, str):
+            raise RunError(f"{self.folder / 'summary.json'}: has no text {name!r}")
+        return value
 
     @property
     def config(self):
         """config.yaml: the settings in effect, as nested dictionaries."""
-        yaml = _need("yaml", "plot")
-        return yaml.safe_load((self.folder / "config.yaml").read_text())
+        yaml = need("yaml", "pyyaml")
+        text = files.read(self.folder, "config.yaml")
+        with files.parsing(self.folder / "config.yaml"):
+            settings = yaml.safe_load(text)
+        if not isinstance(settings, dict):
+            raise RunError(f"{self.folder / 'config.yaml'}: has no settings")
+        return settings
 
     @property
     def status(self):
         """"running", "finished", "stopped", "failed", or "killed": running, but no process holds the folder."""
-        status = self.summary["status"]
+        status = self._said("status")
         return "killed" if status == "running" and not self._is_held() else status
 
     def _is_held(self):
-        lock = self.folder / ".lock"
         try:
-            descriptor = os.open(lock, os.O_RDONLY | os.O_NOFOLLOW)
+            with files.opened(self.folder, ".lock") as lock:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                holder = lock.read(256).decode(errors="replace")
         except FileNotFoundError:
             return False
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
-        finally:
-            os.close(descriptor)
         # A lock that is held on another machine may not be visible here.
-        here = lock.read_text().strip().endswith(f" on {socket.gethostname()}")
+        here = holder.strip().endswith(f" on {socket.gethostname()}")
         return not here and time.time() - (self.folder / "summary.json").stat().st_mtime < 600
 
     # --- metrics ------------------------------------------------------------------------------------------
 
     def rows(self):
         """The lines of metrics.jsonl as dictionaries; null is NaN. A line that is being written is left out."""
-        path = self.folder / "metrics.jsonl"
-        text = path.read_text() if path.exists() else ""
-        return [_row(line) for line in text[: text.rfind("\n") + 1].splitlines()]
+        return list(self._new_rows(files.Lines(self.folder, "metrics.jsonl")))
+
+    def _new_rows(self, lines):
+        """The rows that were added. A line that is not usable is left out with a warning, as reports do."""
+        last = 0
+        while batch := lines.new():
+            for number, line in batch:
+                last = 0 if number == 1 else last
+                try:
+                    row = _row(line, last)
+                except (ValueError, RecursionError) as error:
+                    path = self.folder / "metrics.jsonl"
+                    warnings.warn(f"{path}: line {number} is left out: {str(error)[:100]}", stacklevel=3)
+                    continue
+                last = row["iteration"]
+                yield row
 
     def metrics(self):
         """All metrics as a pandas DataFrame, one row per logging interval."""
-        return _need("pandas", "plot").DataFrame(self.rows())
+        return need("pandas").DataFrame(self.rows())
 
     def watch(self, interval=0.5):
         """Yields each line of metrics.jsonl as it is written, beginning with the first, until the run ends.
 
         If the run is killed and resumed meanwhile, lines that are made again are not repeated.
         """
-        last = 0
+        last, lines = 0, files.Lines(self.folder, "metrics.jsonl")
         while True:
             ended = self.status != "running"  # before reading, so that no last line is missed
-            for row in self.rows():
+            for row in self._new_rows(lines):
                 if row["iteration"] > last:
                     last = row["iteration"]
                     yield row
@@ -99,7 +120,7 @@ class Run:
 
     def plot(self, *names, x="env_steps", ax=None):
         """Draws metrics over steps; without names, the recent return of each policy. Returns the axes."""
-        pyplot = _need("matplotlib.pyplot", "plot").pyplot
+        pyplot = need("matplotlib.pyplot", "matplotlib").pyplot
         metrics = self.metrics()
         names = names or [name for name in metrics if name.endswith("/recent_return")]
         missing = [name for name in names if name not in metrics]
@@ -123,37 +144,62 @@ class Run:
     @property
     def checkpoints(self):
         """{iteration: Run of that checkpoint}, oldest first."""
-        folders = sorted(path for path in (self.folder / "checkpoints").glob("[0-9]*") if path.is_dir())
-        return {int(path.name): Run(path) for path in folders}
+        folders = (path for path in (self.folder / "checkpoints").glob("[0-9]*") if path.name.isdecimal())
+        complete = [path for path in folders if (path / "manifest.json").is_file()]
+        return {int(path.name): Run(path) for path in sorted(complete)}
 
-    def _file(self, policy):
+    def policy_name(self, policy=None):
+        """The name itself, if there is such a policy; without one, that of the only policy."""
         names = self.policies
         if policy is None and len(names) == 1:
             policy = names[0]
         if policy not in names:
             raise RunError(f"{self._weights}: name a policy: {', '.join(names) or 'there are no weights yet'}")
-        return self._weights / "weights" / f"{policy}.safetensors"
+        return policy
+
+    def weights_file(self, policy=None):
+        """(path, content) of the policy's safetensors file."""
+        path = ("weights", f"{self.policy_name(policy)}.safetensors")
+        return self._weights.joinpath(*path), files.read(self._weights, *path)
 
     def weights(self, policy=None):
         """{name: numpy array}. The policy's name can be left out if there is only one."""
-        with safetensors.safe_open(self._file(policy), framework="np") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}
+        return _tensors(*self.weights_file(policy))
 
     def metadata(self, policy=None):
         """What the weights file says of its policy, as text: distribution, sizes, network, steps."""
-        with safetensors.safe_open(self._file(policy), framework="np") as file:
-            return file.metadata() or {}
+        return _metadata(*self.weights_file(policy))
 
     def policy(self, policy=None):
         """The trained policy as a torch module (see wdtrain.policy.Policy)."""
-        _need("torch", "torch")
+        need("torch")
         from wdtrain.policy import Policy
 
-        return Policy.from_weights(self.weights(policy), self.metadata(policy), str(self._file(policy)))
+        file = self.weights_file(policy)
+        return Policy.from_weights(_tensors(*file), _metadata(*file), str(file[0]))
 
 
-def _row(line):
-    return {name: numpy.nan if value is None else value for name, value in json.loads(line).items()}
+def _tensors(path, content):
+    with files.parsing(path):
+        return safetensors.numpy.load(content)
+
+
+def _metadata(path, content):
+    with files.parsing(path):
+        header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+        return dict(header.get("__metadata__", {}))
+
+
+def _row(line, last):
+    row = json.loads(line)
+    if not isinstance(row, dict) or type(row.get("iteration")) is not int:
+        raise ValueError("it is not an object with an iteration")
+    if row["iteration"] <= last:
+        raise ValueError(f"its iteration is {row['iteration']} after {last}")
+    for name, value in row.items():
+        if value is not None and type(value) not in (int, float):
+            raise ValueError(f"{name} is not a number")
+    return {name: numpy.nan if value is None else value for name, value in row.items()}
 
 
 def runs(folder="runs"):

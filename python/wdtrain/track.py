@@ -7,10 +7,10 @@ killed and resumed, it goes on in the same tracker's run and sends no iteration 
 import argparse
 import json
 import math
-import os
-import sys
 
-from wdtrain.run import Run, RunError
+from wdtrain import files
+from wdtrain.files import RunError
+from wdtrain.run import Run
 
 
 def flat(settings, prefix=""):
@@ -28,14 +28,18 @@ class Memory:
     """RUN/.tracked_TRACKER.json: the tracker's run, and the last iteration that it has."""
 
     def __init__(self, run, tracker):
-        self.path = run.folder / f".tracked_{tracker}.json"
-        known = json.loads(self.path.read_text()) if self.path.exists() else {}
-        self.id, self.iteration = known.get("id"), known.get("iteration", 0)
+        self.path = (run.folder, f".tracked_{tracker}.json")
+        try:
+            known = files.read_object(*self.path)
+        except FileNotFoundError:
+            known = {"id": None, "iteration": 0}
+        self.id, self.iteration = known.get("id"), known.get("iteration")
+        if not isinstance(self.id, str | None) or type(self.iteration) is not int:
+            path = run.folder / self.path[1]
+            raise RunError(f"{path}: was not written by wdtrain-track: remove it to begin a new run of {tracker}")
 
     def save(self):
-        stage = self.path.with_suffix(".tmp")
-        stage.write_text(json.dumps({"id": self.id, "iteration": self.iteration}))
-        os.replace(stage, self.path)
+        files.write(json.dumps({"id": self.id, "iteration": self.iteration}).encode(), *self.path, replace=True)
 
 
 class WandB:
@@ -52,7 +56,7 @@ class WandB:
         self.run.log(row, step=iteration)
 
     def finish(self, run):
-        self.run.summary.update({"status": run.status, "stop_reason": run.summary["stop_reason"]})
+        self.run.summary.update({"status": run.status, "stop_reason": run.summary.get("stop_reason")})
         self.run.finish(exit_code=0 if run.status in ("finished", "stopped") else 1)
 
 
@@ -88,7 +92,7 @@ def track(run, to, project=None, once=False):
     """Sends all rows that the tracker does not have yet; without `once`, until the run ends. Returns their number."""
     memory = Memory(run, to)
     try:
-        tracker = TRACKERS[to](run, memory, project or run.summary["env"])
+        tracker = TRACKERS[to](run, memory, project or run._said("env"))
     except ImportError as error:
         raise RunError(f"{to} is not installed: pip install {to}") from error
     memory.save()
@@ -96,7 +100,7 @@ def track(run, to, project=None, once=False):
     for row in run.rows() if once else run.watch():
         if row["iteration"] <= memory.iteration:
             continue
-        known = {name: value for name, value in row.items() if name != "iteration" and not math.isnan(value)}
+        known = {name: value for name, value in row.items() if name != "iteration" and math.isfinite(value)}
         tracker.log(known, row["iteration"])
         memory.iteration = row["iteration"]
         memory.save()
@@ -113,12 +117,11 @@ def main(arguments=None):
     parser.add_argument("--project", help="wandb's project or MLflow's experiment (the environment's name)")
     parser.add_argument("--once", action="store_true", help="send what is there, and end, even if the run goes on")
     options = parser.parse_args(arguments)
-    try:
-        print(f"{track(Run(options.run), options.to, options.project, options.once)} rows sent to {options.to}")
-    except RunError as error:
-        sys.exit(f"error: {error}")
-    except KeyboardInterrupt:
-        sys.exit(130)
+    files.command(_run, options)
+
+
+def _run(options):
+    print(f"{track(Run(options.run), options.to, options.project, options.once)} rows sent to {options.to}")
 
 
 if __name__ == "__main__":

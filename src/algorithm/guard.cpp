@@ -66,39 +66,39 @@ std::string mask_fault(const PolicyBuffers& buffers, std::int64_t row, float log
 Guard::Guard(const Trajectory& trajectory, Device device, std::uint32_t first_replica)
     : trajectory_(trajectory), device_(device), first_replica_(first_replica) {
   const auto longs = trajectory.terminated().options().dtype(at::kLong);
-  first_ = at::zeros({kMaxWatched}, longs);
+  first_ = at::zeros({kMaxChecked}, longs);
   failure_ = at::zeros({kFailureNumbers}, longs);
 }
 
 const std::int64_t* Guard::failed() const { return &failure()->iteration; }
 const Failure* Guard::failure() const { return failure_in(failure_); }
 
-// The watched arrays, in order: if several contain numbers that are not finite, the first one is reported.
-std::vector<Guard::Watched> Guard::watched() const {
-  static_assert(4 * kMaxRoles <= kMaxWatched);
-  std::vector<Watched> all;
+// The checked arrays, in order: if several contain numbers that are not finite, the first one is reported.
+std::vector<Guard::Checked> Guard::checked_arrays() const {
+  static_assert(4 * kMaxRoles <= kMaxChecked);
+  std::vector<Checked> all;
   const std::vector<PolicyBuffers>& policies = trajectory_.policies();
-  for (std::size_t p = 0; p < policies.size(); ++p) all.push_back({Watched::kWeights, p});
+  for (std::size_t p = 0; p < policies.size(); ++p) all.push_back({Checked::kWeights, p});
   for (std::size_t p = 0; p < policies.size(); ++p) {
-    all.push_back({Watched::kObservation, p});
-    all.push_back({Watched::kReward, p});
-    if (policies[p].action_mask.defined()) all.push_back({Watched::kLogProb, p});
+    all.push_back({Checked::kObservation, p});
+    all.push_back({Checked::kReward, p});
+    if (policies[p].action_mask.defined()) all.push_back({Checked::kLogProb, p});
   }
   return all;
 }
 
-const at::Tensor& Guard::tensor(const Watched& watched) const {
-  const PolicyBuffers& buffers = trajectory_.policies()[watched.policy];
-  return watched.what == Watched::kObservation ? buffers.observation
-         : watched.what == Watched::kReward    ? buffers.reward
-                                               : buffers.log_prob;
+const at::Tensor& Guard::tensor(const Checked& array) const {
+  const PolicyBuffers& buffers = trajectory_.policies()[array.policy];
+  return array.what == Checked::kObservation ? buffers.observation
+         : array.what == Checked::kReward    ? buffers.reward
+                                             : buffers.log_prob;
 }
 
-void Guard::watch_rollout(const std::vector<Policy>& policies, const TrainingClock& clock) {
+void Guard::check_finite(const std::vector<Policy>& policies, const TrainingClock& clock) {
   WatchArgs args;
   args.replicas = trajectory_.num_envs();
-  for (const Watched& one : watched()) {
-    const bool weights = one.what == Watched::kWeights;
+  for (const Checked& one : checked_arrays()) {
+    const bool weights = one.what == Checked::kWeights;
     args.array[args.num_arrays] = array_of(weights ? policies[one.policy].parameters() : tensor(one));
     if (!weights) args.per_replica[args.num_arrays] = tensor(one).stride(1);
     ++args.num_arrays;
@@ -113,16 +113,16 @@ std::optional<Guard::Found> Guard::found() const {
   const at::Tensor host = failure_.cpu();
   const Failure& failure = *failure_in(host);
   if (failure.iteration == 0 || failure.replica < 0) return {};
-  const Watched& one = watched()[static_cast<std::size_t>(failure.array)];
+  const Checked& one = checked_arrays()[static_cast<std::size_t>(failure.array)];
   const std::int64_t row = failure.index / tensor(one).stride(0);
   // An observation belongs to the state before its step, a reward to that after it.
   const PolicyBuffers& buffers = trajectory_.policies()[one.policy];
-  const bool observed = one.what == Watched::kObservation;
+  const bool observed = one.what == Checked::kObservation;
   const bool table = observed && buffers.observation.size(2) != buffers.num_agents;  // of the replica
   const std::int64_t number = observed ? failure.index / buffers.observation.size(3) : failure.index;
   return Found{failure.iteration,
                failure.replica,
-               row + (one.what == Watched::kReward ? 1 : 0),
+               row + (one.what == Checked::kReward ? 1 : 0),
                one.policy,
                table ? -1 : number % buffers.num_agents,
                describe(failure)};
@@ -148,9 +148,9 @@ void Guard::check_weights(const Policy& policy) const {
 }
 
 void Guard::report(const std::vector<Policy>& policies, const Failure& failure) const {
-  const auto [what, p] = watched()[static_cast<std::size_t>(failure.array)];
+  const auto [what, p] = checked_arrays()[static_cast<std::size_t>(failure.array)];
   const auto value = static_cast<float>(failure.value);
-  if (what == Watched::kWeights) {
+  if (what == Checked::kWeights) {
     throw std::runtime_error(
         concat("policy '", policies[p].name(), "': weight ", parameter_at(policies[p], failure.index), " is ",
                value, " in iteration ", failure.iteration,
@@ -165,12 +165,12 @@ std::string Guard::describe(const Failure& failure) const {
   const auto [what, p] = watched()[static_cast<std::size_t>(failure.array)];
   const auto value = static_cast<float>(failure.value);
   const PolicyBuffers& buffers = trajectory_.policies()[p];
-  const bool observed = what == Watched::kObservation;
+  const bool observed = what == Checked::kObservation;
   const std::int64_t E = trajectory_.num_envs(),
                      A = observed ? buffers.observation.size(2) : buffers.num_agents,
                      width = observed ? buffers.observation.size(3) : 1, row = failure.index / width;
   const std::string thing = observed                   ? concat("observation ", value)
-                            : what == Watched::kReward ? concat("reward ", value)
+                            : what == Checked::kReward ? concat("reward ", value)
                                                        : mask_fault(buffers, row, value);
   return concat("policy '", buffers.name, "': ", thing, " in step ", row / (E * A),
                 " of the rollout, replica ", first_replica_ + row / A % E, ", agent ", row % A,

@@ -11,7 +11,7 @@
 
 namespace wd {
 
-// Watches the weights of the policies, and the observations, rewards and action masks that they are about to
+// Checks the weights of the policies, and the observations, rewards and action masks that they are about to
 // learn from. It records what it finds in device memory, where updates read it (failed()); check() reports it
 // to the host.
 class Guard {
@@ -20,9 +20,9 @@ class Guard {
   Guard(const Trajectory& trajectory, Device device, std::uint32_t first_replica);
 
   // Examines the rollout that is about to be learned from. Enqueues on CUDA.
-  void watch_rollout(const std::vector<Policy>& policies, const TrainingClock& clock);
+  void check_finite(const std::vector<Policy>& policies, const TrainingClock& clock);
   // Throws std::runtime_error that names the tensor, policy, step of the rollout, replica and agent of the
-  // first number that a watch found. Synchronizes on CUDA.
+  // first number that was found. Synchronizes on CUDA.
   void check_rollout(const std::vector<Policy>& policies) const;
   // The same, and throws if a weight is not finite now.
   void check(const std::vector<Policy>& policies) const;
@@ -32,7 +32,7 @@ class Guard {
   const std::int64_t* failed() const;
   const Failure* failure() const;  // in device memory
 
-  // The first number that a watch found, if it belongs to a replica.
+  // The first number that was found, if it belongs to a replica.
   struct Found {
     std::int64_t iteration, replica;  // `replica` of this rank
     std::int64_t steps;               // steps of the rollout that led to it
@@ -44,19 +44,19 @@ class Guard {
   std::optional<Found> found() const;
 
  private:
-  struct Watched {
+  struct Checked {
     enum What { kWeights, kObservation, kReward, kLogProb } what;  // kLogProb only with action masks
     std::size_t policy;
   };
-  std::vector<Watched> watched() const;
-  const at::Tensor& tensor(const Watched& watched) const;  // of the trajectory, [T or T + 1, E, ...]
+  std::vector<Checked> checked_arrays() const;
+  const at::Tensor& tensor(const Checked& array) const;  // of the trajectory, [T or T + 1, E, ...]
   void report(const std::vector<Policy>& policies, const Failure& failure) const;
   std::string describe(const Failure& failure) const;  // of a replica
 
   const Trajectory& trajectory_;
   Device device_;
   std::int64_t first_replica_;
-  at::Tensor first_;    // [kMaxWatched] int64
+  at::Tensor first_;    // [kMaxChecked] int64
   at::Tensor failure_;  // a Failure, stored as int64
 };
 

@@ -51,8 +51,8 @@ OnPolicy::OnPolicy(const AlgorithmContext& context, const OnPolicySettings& sett
                    policy_.sequences(trajectory_.steps())),
       coefficients_(coefficients_of(settings, plan, device_)) {
   const auto doubles = buffers_.value.options().dtype(at::kDouble);
-  const std::int64_t most = std::max(buffers_.mask.numel(), policy_.parameters().numel());
-  partial_ = at::zeros({kNumMoments * num_chunks(most)}, doubles);
+  const std::int64_t max_size = std::max(buffers_.mask.numel(), policy_.parameters().numel());
+  partial_ = at::zeros({kNumMoments * num_chunks(max_size)}, doubles);
   const std::int64_t normalized_steps = settings_.normalize_return ? trajectory_.steps() : 0;
   moments_ = at::zeros({(4 + normalized_steps) * kNumMoments}, doubles);
   advantage_moments_ = moments_.narrow(0, 0, kNumMoments);

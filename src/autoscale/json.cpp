@@ -38,12 +38,12 @@ class Fields {
     return fields.json_;
   }
 
-  void count(const char* key, std::int64_t& value, std::int64_t least, std::int64_t most = kMaxCount) {
+  void count(const char* key, std::int64_t& value, std::int64_t min, std::int64_t max = kMaxCount) {
     if (!reads_) return put(key, value);
     const Json& read = json_.at(key);
-    WD_CHECK(read.is_number_unsigned(), key, " is no count");
+    WD_CHECK(read.is_number_unsigned(), key, " is not a count");
     const auto number = read.get<std::uint64_t>();
-    WD_CHECK(number >= static_cast<std::uint64_t>(least) && number <= static_cast<std::uint64_t>(most), key,
+    WD_CHECK(number >= static_cast<std::uint64_t>(min) && number <= static_cast<std::uint64_t>(max), key,
              " = ", number, " cannot be");
     value = static_cast<std::int64_t>(number);
   }
@@ -61,9 +61,9 @@ class Fields {
     none(key);
     value = kNone;
   }
-  void number(const char* key, double& value, double least = 0.0) {
+  void number(const char* key, double& value, double min = 0.0) {
     if (!reads_) return put(key, value);
-    value = number_of(json_.at(key), key, least);
+    value = number_of(json_.at(key), key, min);
   }
   void numbers(const char* key, std::vector<double>& values) {
     if (!reads_) return put(key, values);
@@ -79,7 +79,7 @@ class Fields {
   void word(const char* key, Enum& value, const std::array<const char*, n>& words) {
     if (!reads_) return put(key, words[static_cast<std::size_t>(value)]);
     const auto found = std::ranges::find(words, json_.at(key).get<std::string>());
-    WD_CHECK(found != words.end(), key, " is none of its words");
+    WD_CHECK(found != words.end(), key, " is not one of its words");
     value = static_cast<Enum>(found - words.begin());
   }
   template <typename T>
@@ -108,14 +108,14 @@ class Fields {
     json_[key] = value;
   }
   const Json& list(const char* key) const {
-    WD_CHECK(json_.at(key).is_array(), key, " is no list");
+    WD_CHECK(json_.at(key).is_array(), key, " is not a list");
     return json_.at(key);
   }
   // JSON writes infinite and NaN numbers as null, so they are rejected here.
-  static double number_of(const Json& value, const char* name, double least) {
-    WD_CHECK(value.is_number(), name, " is no number");
+  static double number_of(const Json& value, const char* name, double min) {
+    WD_CHECK(value.is_number(), name, " is not a number");
     const auto read = value.get<double>();
-    WD_CHECK(std::isfinite(read) && read >= least, name, " = ", read, " cannot be");
+    WD_CHECK(std::isfinite(read) && read >= min, name, " = ", read, " cannot be");
     return read;
   }
 

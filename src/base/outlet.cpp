@@ -39,7 +39,7 @@ void Outlet::write(std::string_view text) {
   if (closed_) return;
   flush();
   if (left_out_ > 0 && waiting_.empty()) {
-    waiting_ = concat("(", left_out_, " bytes left out here: nobody took them)\n");
+    waiting_ = concat("(", left_out_, " bytes left out here: the reader did not read them)\n");
     left_out_ = 0;
   }
   if (waiting_.size() + text.size() > max_waiting_) {

@@ -57,7 +57,7 @@ void check_counts(const fs::path& path, const std::vector<NamedTensor>& tensors)
     if (named.tensor.scalar_type() != at::kLong) continue;
     const auto count = named.tensor.item<std::int64_t>();
     WD_CHECK(count >= 0 && count < kMost, path.string(), ": tensor ", named.name,
-             " holds a number that is no count");
+             " holds a number that is not a count");
   }
 }
 
@@ -135,7 +135,7 @@ Snapshot read_snapshot(const Checkpoint& checkpoint, const SnapshotForms& forms)
   snapshot.products = checkpoint.info.products;
   for (const auto& [name, digest] : checkpoint.files) {
     WD_CHECK(name == kConfig || (name.ends_with(kEnding) && forms.contains(stem_of(name))),
-             (checkpoint.folder / name).string(), ": is no file of such a training");
+             (checkpoint.folder / name).string(), ": does not belong to this training");
   }
   for (const auto& [file, tensors] : forms) {
     const std::string name = file + kEnding;

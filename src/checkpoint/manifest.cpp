@@ -31,7 +31,7 @@ constexpr double kMaxSeconds = 1e10;  // 300 years
 
 std::uint64_t from_hex(const std::string& text, const std::string& what) {
   const auto value = whole_number<std::uint64_t>(text, 16);
-  WD_CHECK(value && text.size() == kHexDigits, what, " is no checksum");
+  WD_CHECK(value && text.size() == kHexDigits, what, " is not a checksum");
   return *value;
 }
 
@@ -40,12 +40,12 @@ std::uint64_t xxh3(std::string_view text) { return XXH3_64bits(text.data(), text
 // NaN is written as null.
 double number_or_nan(const Json& json) { return json.is_null() ? std::nan("") : json.get<double>(); }
 
-std::uint64_t count(const Json& json, const char* key, std::uint64_t most = kMaxBytes - 1,
-                    std::uint64_t least = 0) {
+std::uint64_t count(const Json& json, const char* key, std::uint64_t max = kMaxBytes - 1,
+                    std::uint64_t min = 0) {
   const Json& value = json.at(key);
   WD_CHECK(
-      value.is_number_unsigned() && value.get<std::uint64_t>() >= least && value.get<std::uint64_t>() <= most,
-      key, " is no count");
+      value.is_number_unsigned() && value.get<std::uint64_t>() >= min && value.get<std::uint64_t>() <= max,
+      key, " is not a count");
   return value.get<std::uint64_t>();
 }
 
@@ -66,11 +66,11 @@ void read_info(const Json& json, CheckpointInfo& info) {
   info.config_hash = from_hex(json.at("config_hash").get<std::string>(), "config_hash");
   info.world_size = static_cast<int>(count(json, "world_size", kMaxWorkers, 1));
   info.wall_s = json.at("wall_s").get<double>();
-  WD_CHECK(info.wall_s >= 0.0 && info.wall_s <= kMaxSeconds, "wall_s is no time");
+  WD_CHECK(info.wall_s >= 0.0 && info.wall_s <= kMaxSeconds, "wall_s is not a time");
   info.mean_return = number_or_nan(json.at("mean_return"));
   if (!json.at("best_return").is_null()) info.best_return = json.at("best_return").get<double>();
   info.best = json.at("best").get<std::string>();
-  WD_CHECK(info.best.empty() || is_name(info.best), "best is no name");
+  WD_CHECK(info.best.empty() || is_name(info.best), "best is not a name");
   info.offsets.metrics_bytes = count(json, "metrics_bytes");
   info.offsets.events_file = json.at("events_file").get<std::string>();
   const std::string& events = info.offsets.events_file;
@@ -129,10 +129,10 @@ std::string encode(const Manifest& manifest) {
 
 Manifest decode(std::string_view text) {
   const std::size_t around = kHead.size() + kMiddle.size() + kHexDigits + kTail.size();
-  WD_CHECK(text.size() > around && text.starts_with(kHead) && text.ends_with(kTail), "is no manifest");
+  WD_CHECK(text.size() > around && text.starts_with(kHead) && text.ends_with(kTail), "is not a manifest");
   const std::string_view body = text.substr(kHead.size(), text.size() - around);
   const std::string_view behind = text.substr(kHead.size() + body.size());
-  WD_CHECK(behind.starts_with(kMiddle), "is no manifest");
+  WD_CHECK(behind.starts_with(kMiddle), "is not a manifest");
   const Json json = parse_json(body);
   // Checked before the checksum, which may be different in an older or newer program.
   const Json none;
@@ -146,13 +146,13 @@ Manifest decode(std::string_view text) {
   try {
     WD_CHECK(version == kCheckpointFormat, "names no format_version");
     read_info(json, manifest.info);
-    WD_CHECK(json.at("files").is_object(), "files is no section");
+    WD_CHECK(json.at("files").is_object(), "files is not a section");
     for (const auto& [path, digest] : json.at("files").items()) {
-      WD_CHECK(is_file_of_a_checkpoint(path), "names a file that is none of a checkpoint's");
+      WD_CHECK(is_file_of_a_checkpoint(path), "names a file that does not belong to a checkpoint");
       manifest.files[path] = {count(digest, "bytes"), from_hex(digest.at("xxh3").get<std::string>(), path)};
     }
   } catch (const Json::exception& error) {
-    throw std::runtime_error(concat("is no manifest: ", error.what()));
+    throw std::runtime_error(concat("is not a manifest: ", error.what()));
   }
   return manifest;
 }

@@ -102,7 +102,7 @@ ConfigSources MatchOptions::sources() const {
   if (is_checkpoint(folder)) {
     open_checkpoint(std::filesystem::canonical(folder), CheckpointParts::kWeights);
   } else if (!std::filesystem::exists(file)) {
-    throw UsageError(run + ": is no run's folder: it has no config.yaml");
+    throw UsageError(run + ": is not a run's folder: it has no config.yaml");
   }
   check_program_of(folder);
   ConfigSources sources{"", file.string(), {}, {}};

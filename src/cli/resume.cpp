@@ -72,7 +72,7 @@ void check_run(const Checkpoint& checkpoint, bool allow_drift) {
     sources.shipped = false;
     config = load_environment(sources).config;
   } catch (const std::runtime_error& cause) {
-    refuse(concat("the configuration there is none of a run: ", cause.what()));
+    refuse(concat("the configuration there does not belong to a run: ", cause.what()));
   }
   const auto seed = static_cast<std::uint64_t>(config.trainer.seed);
   const bool same_seed = seed == checkpoint.info.seed || allow_drift;

@@ -307,14 +307,14 @@ Summary read_summary(const std::filesystem::path& run) {
 }
 
 // Returns the options with which a finished training run continues.
-std::string way_on(const Config& config, const Trainer& trainer) {
+std::string continue_options(const Config& config, const Trainer& trainer) {
   std::string options = trainer.return_reached() ? "--stop_return none" : "";
   if (trainer.counts().env_steps >= config.trainer.total_steps)
     options += options.empty() ? "--total_steps N" : " --total_steps N";
   return options;
 }
 
-int go_on(const TrainArguments& arguments, const Checkpoint& checkpoint, const ConfigSources& sources) {
+int resume(const TrainArguments& arguments, const Checkpoint& checkpoint, const ConfigSources& sources) {
   TrainingWorker worker(arguments, sources);
   const Config& config = worker.setup.config;
   // A restart continues with settings that were accepted at the start.
@@ -333,7 +333,7 @@ int go_on(const TrainArguments& arguments, const Checkpoint& checkpoint, const C
     if (worker.group.leads()) {
       logging::info(concat("run ", options.run_dir.string(), " has finished (", reason, " after ",
                            checkpoint.info.counts.env_steps, " steps): nothing is left to do; go on with ",
-                           way_on(config, *worker.trainer)));
+                           continue_options(config, *worker.trainer)));
       complete_report(options.run_dir);
     }
     return 0;
@@ -403,7 +403,7 @@ int train(const CommandLine& line) {
     print(print_config(setup.config, setup.describe()));
     return 0;
   }
-  return checkpoint ? go_on(arguments, *checkpoint, sources) : begin(arguments, sources);
+  return checkpoint ? resume(arguments, *checkpoint, sources) : begin(arguments, sources);
 }
 
 }  // namespace wd::cli

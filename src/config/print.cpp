@@ -102,10 +102,6 @@ std::vector<std::pair<std::string, std::string>> config_values(Config config, co
   return values;
 }
 
-std::uint64_t config_hash(const Config& config, const Describe& environment) {
-  return config_hash(print_config(config, environment, false));
-}
-
 std::uint64_t config_hash(std::string_view text) {
   std::uint64_t hash = 14695981039346656037ull;
   for (const char c : text) {

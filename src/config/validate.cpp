@@ -117,10 +117,10 @@ void check_observations(Checks& check) {
   if (trainer.observations == kRows) return;
   const std::string path = "trainer.observations";
   if (check.spec.table.features == 0)
-    check.fail(
-        path, "table",
-        "this environment declares no table that all rows follow from, as one does in which everybody sees "
-        "everybody (tag_continuous with env.use_full_observation): leave it at rows");
+    check.fail(path, "table",
+               "this environment has no Spec::table (tag_continuous with env.use_full_observation has one): "
+               "leave it at "
+               "rows");
 }
 
 void check_squashed(Checks& check, const PolicySettings& policy) {

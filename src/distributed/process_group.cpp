@@ -204,11 +204,11 @@ at::Tensor ProcessGroup::all_gather_rows(const at::Tensor& rows) const {
     return all[0];
   };
   const std::vector<at::Tensor> counts = everywhere(at::full({1}, rows.size(0), at::kLong));
-  std::int64_t most = 0;
-  for (const at::Tensor& count : counts) most = std::max(most, count.item<std::int64_t>());
-  if (most == 0) return rows;
+  std::int64_t max_rows = 0;
+  for (const at::Tensor& count : counts) max_rows = std::max(max_rows, count.item<std::int64_t>());
+  if (max_rows == 0) return rows;
   std::vector<std::int64_t> shape = rows.sizes().vec();
-  shape[0] = most;
+  shape[0] = max_rows;
   at::Tensor padded = at::zeros(shape, rows.options());
   padded.narrow(0, 0, rows.size(0)).copy_(rows);
   std::vector<at::Tensor> parts = everywhere(padded);

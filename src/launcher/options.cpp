@@ -18,16 +18,16 @@ constexpr int kMaxWorkers = 1024;  // per node
 constexpr int kMaxNodes = 65536;
 constexpr int kMaxRestarts = 1'000'000;
 
-void check_range(std::string_view option, int value, int least, int most) {
-  if (value < least || value > most)
-    throw UsageError(concat("--", option, " ", value, ": must be from ", least, " to ", most));
+void check_range(std::string_view option, int value, int min, int max) {
+  if (value < min || value > max)
+    throw UsageError(concat("--", option, " ", value, ": must be from ", min, " to ", max));
 }
 
 void check_seconds(std::string_view option, double value, bool may_be_zero) {
-  const double most = 1e9;  // fits into 64 bits in nanoseconds
-  if (!std::isfinite(value) || value < 0.0 || value > most || (value == 0.0 && !may_be_zero))
+  const double max = 1e9;  // fits into 64 bits in nanoseconds
+  if (!std::isfinite(value) || value < 0.0 || value > max || (value == 0.0 && !may_be_zero))
     throw UsageError(concat("--", option, " ", value, ": must be seconds, ", may_be_zero ? "from" : "above",
-                            " 0 to ", most));
+                            " 0 to ", max));
 }
 
 void check_nodes(const LaunchOptions& options) {

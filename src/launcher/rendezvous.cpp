@@ -73,7 +73,7 @@ MeetingPlace parse_tcp(const std::string& text, std::string_view rest) {
     throw UsageError("--rendezvous " + text + kExpected);
   if (place.host == "0.0.0.0" || place.host == "::") {
     throw UsageError(concat("--rendezvous ", text, ": ", place.host,
-                            " is no address that other nodes can reach, and would open the port on every "
+                            " is not an address that other nodes can reach, and would open the port on every "
                             "network; give the address of node 0 at which the others reach it"));
   }
   return place;

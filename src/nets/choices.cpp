@@ -13,7 +13,7 @@ namespace {
 
 struct Table {
   std::mutex mutex;
-  std::map<std::string, Ways> all;
+  std::map<std::string, Candidates> all;
   bool timing = true;
 };
 
@@ -26,7 +26,7 @@ constexpr char kSeparator = ':';
 
 }  // namespace
 
-Ways of(const std::string& key, std::size_t count, const std::function<Ways()>& measure) {
+Candidates of(const std::string& key, std::size_t count, const std::function<Candidates()>& measure) {
   const std::lock_guard lock(table().mutex);
   const auto found = table().all.find(key);
   if (found != table().all.end() &&
@@ -41,17 +41,17 @@ bool timing() { return table().timing; }
 std::string save() {
   const std::lock_guard lock(table().mutex);
   std::string text;
-  for (const auto& [key, ways] : table().all) {
+  for (const auto& [key, candidates] : table().all) {
     text += key;
     text += kSeparator;
-    for (const std::size_t number : ways.order()) text += concat(' ', number);
+    for (const std::size_t number : candidates.order()) text += concat(' ', number);
     text += '\n';
   }
   return text;
 }
 
 void restore(std::string_view text) {
-  std::map<std::string, Ways> read;
+  std::map<std::string, Candidates> read;
   std::istringstream lines{std::string(text)};
   for (std::string line; std::getline(lines, line);) {
     const std::size_t colon = line.rfind(kSeparator);
@@ -60,7 +60,7 @@ void restore(std::string_view text) {
     std::vector<std::size_t> order;
     for (std::size_t number = 0; numbers >> number;) order.push_back(number);
     WD_CHECK(numbers.eof(), "the choice of an algorithm is not 'KEY: NUMBERS': ", line);
-    read.emplace(line.substr(0, colon), Ways(order));
+    read.emplace(line.substr(0, colon), Candidates(order));
   }
   const std::lock_guard lock(table().mutex);
   table().all = std::move(read);

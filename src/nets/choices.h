@@ -6,16 +6,16 @@
 #include <string>
 #include <string_view>
 
-#include "src/nets/ways.h"
+#include "src/nets/candidates.h"
 
 namespace wd::choices {
 
-// Returns the ways that were found before for this key, in this process or by restore(), and else those of
-// `measure`, which are kept. `key` has no line end, and names library and GPU too, because ways are numbered by
-// what they offer. `count`: there are ways 0 ... count - 1; kept ways with other numbers are measured again.
-Ways of(const std::string& key, std::size_t count, const std::function<Ways()>& measure);
+// Returns the candidates that were found before for this key, in this process or by restore(), and else those of
+// `measure`, which are kept. `key` has no line end, and names library and GPU too, because candidates are numbered by
+// what they offer. `count`: there are candidates 0 ... count - 1; kept candidates with other numbers are measured again.
+Candidates of(const std::string& key, std::size_t count, const std::function<Candidates()>& measure);
 
-// Whether ways are measured (trainer.time_algorithms). Otherwise the one that the library expects to be the best
+// Whether candidates are measured (trainer.time_algorithms). Otherwise the one that the library expects to be the best
 // is used, in every process.
 void set_timing(bool on);
 bool timing();

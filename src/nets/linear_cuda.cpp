@@ -86,7 +86,7 @@ struct Plan {
   cublasLtMatmulDesc_t product = nullptr;
   cublasLtMatrixLayout_t a = nullptr, b = nullptr, d = nullptr;
   std::vector<cublasLtMatmulAlgo_t> algorithms;  // best first, in cuBLASLt's opinion
-  Ways ways;                                     // their order by measured time
+  Candidates candidates;                         // their order by measured time
 
   Plan() = default;
   Plan(const Plan&) = delete;
@@ -153,7 +153,7 @@ struct Products {
   at::Tensor bias_sum;   // [widest layer so far] float32
   at::Tensor ones[2];    // [1, max rows so far] float32, bfloat16: for column sums without an epilogue
   std::map<Key, Plan> plans;
-  std::map<Key, Ways> weight_ways;  // of backward_weight()
+  std::map<Key, Candidates> weight_candidates;  // of backward_weight()
 
   ~Products() {
     plans.clear();
@@ -207,8 +207,8 @@ void Products::make(const Product& p, Plan& plan) {
   if (!is_refusal(found)) check(found, "cublasLtMatmulAlgoGetHeuristic");
   for (std::size_t k = 0; k < static_cast<std::size_t>(count); ++k)
     if (results[k].state == CUBLAS_STATUS_SUCCESS) plan.algorithms.push_back(results[k].algo);
-  plan.ways = choices::of(text_of("product", key(p)), plan.algorithms.size(), [&] {
-    return Ways(plan.algorithms.size(), [&](std::size_t k) { return seconds_of(p, plan, k); });
+  plan.candidates = choices::of(text_of("product", key(p)), plan.algorithms.size(), [&] {
+    return Candidates(plan.algorithms.size(), [&](std::size_t k) { return seconds_of(p, plan, k); });
   });
 }
 
@@ -254,7 +254,7 @@ std::optional<double> Products::seconds_of(const Product& p, Plan& plan, std::si
 // Returns false, and does nothing, if cuBLASLt has no algorithm.
 bool Products::try_to_run(const Product& p) {
   Plan& plan = plan_of(p);
-  return plan.ways.run([&](std::size_t algorithm) { return run_with(p, plan, algorithm); });
+  return plan.candidates.run([&](std::size_t algorithm) { return run_with(p, plan, algorithm); });
 }
 
 void Products::run(const Product& p) {
@@ -320,20 +320,20 @@ void CudaLinear::backward_weight(const at::Tensor& grad, const at::Tensor& x, at
   at::Tensor sums = bias_grad.view({1, out});
   const Product columns{
       .a = {grad}, .b = {self.row_of_ones(grad, n)}, .d = sums, .m = out, .n = 1, .k = n, .add = true};
-  const auto [at, is_new] = self.weight_ways.try_emplace(self.key(fused));
+  const auto [at, is_new] = self.weight_candidates.try_emplace(self.key(fused));
   if (is_new) {
-    constexpr std::size_t kWays = 2;
-    at->second = choices::of(text_of("weights", self.key(fused)), kWays, [&] {
-      return Ways(kWays, [&](std::size_t way) -> std::optional<double> {
-        if (way == 0) return self.plan_of(fused).ways.seconds();
-        const std::optional<double> one = self.plan_of(plain).ways.seconds(),
-                                    other = self.plan_of(columns).ways.seconds();
+    constexpr std::size_t kCandidates = 2;
+    at->second = choices::of(text_of("weights", self.key(fused)), kCandidates, [&] {
+      return Candidates(kCandidates, [&](std::size_t way) -> std::optional<double> {
+        if (way == 0) return self.plan_of(fused).candidates.seconds();
+        const std::optional<double> one = self.plan_of(plain).candidates.seconds(),
+                                    other = self.plan_of(columns).candidates.seconds();
         return one && other ? std::optional(*one + *other) : std::nullopt;
       });
     });
   }
-  const bool done = at->second.run([&](std::size_t way) {
-    if (way == 1) {
+  const bool done = at->second.run([&](std::size_t candidate) {
+    if (candidate == 1) {
       self.run(plain);
       self.run(columns);
       return true;

@@ -23,7 +23,7 @@ inline std::int64_t round_up(std::int64_t n, std::int64_t unit) { return (n + un
 // N rows in blocks; lane l works through its blocks in order.
 struct Blocks {
   std::int64_t rows, block, count, lanes;
-  std::int64_t most;  // max rows per block, whatever `rows` is
+  std::int64_t max_rows;  // max rows per block, whatever `rows` is
 
   // Groups of `unit` rows stay together.
   static Blocks of(std::int64_t rows, bool cuda, std::int64_t chunk_rows, std::int64_t unit) {
@@ -34,16 +34,17 @@ struct Blocks {
     }
     // Equal blocks, with equal numbers of them for each lane and for each of 2 or 4 threads, so that no
     // thread waits for another's remainder.
-    const std::int64_t most = whole_units(std::min(kMaxBlock, chunk_rows)),
+    const std::int64_t max_rows = whole_units(std::min(kMaxBlock, chunk_rows)),
                        tile = unit > 1 ? unit : kTileRows;
-    const std::int64_t least = round_up(rows, most) / most;
-    const std::int64_t wanted = least > kMaxLanes       ? round_up(least, kMaxLanes)
-                                : least > 2             ? round_up(least, 4)
-                                : rows >= 2 * kMinBlock ? 2
-                                                        : 1;
-    const std::int64_t block = std::clamp(round_up((rows + wanted - 1) / wanted, tile), tile, most);
+    const std::int64_t min_count = round_up(rows, max_rows) / max_rows;
+    const std::int64_t even_count = min_count > kMaxLanes   ? round_up(min_count, kMaxLanes)
+                                    : min_count > 2         ? round_up(min_count, 4)
+                                    : rows >= 2 * kMinBlock ? 2
+                                                            : 1;
+    const std::int64_t block =
+        std::clamp(round_up((rows + even_count - 1) / even_count, tile), tile, max_rows);
     const std::int64_t count = round_up(rows, block) / block;
-    return {rows, block, count, std::min(count, kMaxLanes), most};
+    return {rows, block, count, std::min(count, kMaxLanes), max_rows};
   }
   // The blocks of inference, which on a GPU are as large as possible.
   static Blocks of_inference(std::int64_t rows, bool cuda, std::int64_t unit) {

@@ -75,10 +75,10 @@ void Policy::Impl::make_lane(Lane& lane, std::int64_t rows, bool with_gradients,
 // Returns lanes for these blocks; allocates if more or larger ones are needed than ever before. More rows
 // never mean fewer lanes, so the first lane is as large as any.
 std::vector<Lane>& Policy::Impl::lanes(std::vector<Lane>& all, const Blocks& blocks, bool with_gradients) {
-  if (!all.empty() && all[0].own.actor->output.size(0) < std::min(blocks.most, blocks.rows)) all.clear();
+  if (!all.empty() && all[0].own.actor->output.size(0) < std::min(blocks.max_rows, blocks.rows)) all.clear();
   while (static_cast<std::int64_t>(all.size()) < blocks.lanes) {
     const bool first = all.empty();
-    make_lane(all.emplace_back(), std::min(blocks.most, blocks.rows), with_gradients, first);
+    make_lane(all.emplace_back(), std::min(blocks.max_rows, blocks.rows), with_gradients, first);
   }
   return all;
 }

@@ -38,35 +38,29 @@ class OtherTensors : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// A tensor as it is in a file.
-struct Stored {
-  at::ScalarType type;
-  std::vector<std::int64_t> shape;
-};
-
-// Returns what the file has for each form, from its header alone.
-std::vector<Stored> stored_in(const SafetensorsReader& reader, const std::filesystem::path& path,
-                              const std::vector<TensorForm>& forms) {
-  std::vector<Stored> all;
+// Returns the shape of each form's tensor in the file, from the header alone.
+std::vector<std::vector<std::int64_t>> shapes_in(const SafetensorsReader& reader,
+                                                 const std::filesystem::path& path,
+                                                 const std::vector<TensorForm>& forms) {
+  std::vector<std::vector<std::int64_t>> all;
   for (const TensorForm& form : forms) {
     const TensorInfo* const info = reader.find(form.name);
     if (info == nullptr) throw OtherTensors(concat(path.string(), ": has no tensor '", form.name, "'"));
     const bool list = form.shape == std::vector{kAnyLength};
     const std::string dtype = name_of(form.type);
-    const bool fits = info->shape == form.shape || ((list || form.or_list) && info->shape.size() == 1);
-    const bool other_type = form.or_type && info->dtype == name_of(*form.or_type);
-    if ((info->dtype != dtype && !other_type) || !fits) {
+    const bool fits = info->shape == form.shape || (list && info->shape.size() == 1);
+    if (info->dtype != dtype || !fits) {
       throw OtherTensors(concat(path.string(), ": tensor '", form.name, "' is ",
                                 describe_tensor(info->dtype, info->shape), " where ",
                                 list ? concat(dtype, " [any length]") : describe_tensor(dtype, form.shape),
                                 " is expected"));
     }
-    all.push_back({other_type ? *form.or_type : form.type, info->shape});
+    all.push_back(info->shape);
   }
   for (const TensorInfo& info : reader.tensors()) {
     const auto asked = [&](const TensorForm& form) { return form.name == info.name; };
     if (std::ranges::none_of(forms, asked))
-      throw OtherTensors(concat(path.string(), ": tensor '", info.name, "' is none that is expected"));
+      throw OtherTensors(concat(path.string(), ": tensor '", info.name, "' is not expected"));
   }
   return all;
 }
@@ -107,13 +101,12 @@ TensorForm form_of(const NamedTensor& named) {
 std::vector<NamedTensor> read_tensors(const std::filesystem::path& path,
                                       const std::vector<TensorForm>& forms) {
   const SafetensorsReader reader(path);
-  const std::vector<Stored> stored = stored_in(reader, path, forms);
+  const std::vector<std::vector<std::int64_t>> shapes = shapes_in(reader, path, forms);
   std::vector<NamedTensor> tensors;
   for (std::size_t k = 0; k < forms.size(); ++k) {
-    const auto& [type, shape] = stored[k];
-    const at::Tensor read = at::empty(shape, type);
-    reader.read(forms[k].name, name_of(type), shape, memory_of(read));
-    tensors.push_back({forms[k].name, read.to(forms[k].type)});
+    const at::Tensor read = at::empty(shapes[k], forms[k].type);
+    reader.read(forms[k].name, name_of(forms[k].type), shapes[k], memory_of(read));
+    tensors.push_back({forms[k].name, read});
   }
   return tensors;
 }

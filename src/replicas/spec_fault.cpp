@@ -70,7 +70,7 @@ std::string statistic_fault(const Statistic& statistic, const StateLayout& layou
                ? ""
                : concat("statistic '", field.name, "': no role '", statistic.role, "'");
   }
-  return concat("statistic '", statistic.field, "' is no state field");
+  return concat("statistic '", statistic.field, "' is not a state field");
 }
 
 std::string drawing_fault(const Spec& spec, const StateLayout& layout, const std::set<std::string>& roles) {
@@ -88,7 +88,7 @@ std::string drawing_fault(const Spec& spec, const StateLayout& layout, const std
       if (name.empty()) continue;
       const auto field = std::ranges::find(layout.fields, name, &StateField::name);
       if (field == layout.fields.end())
-        return concat("the drawing uses '", name, "', which is no state field");
+        return concat("the drawing uses '", name, "', which is not a state field");
       if (field->scratch) return concat("the drawing uses '", name, "', which is working memory");
       if (shape.objects > field->count)
         return concat("the drawing shows ", shape.objects, " objects of '", name, "', which has ",

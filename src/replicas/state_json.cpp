@@ -30,21 +30,22 @@ void store_integer(const StateField& field, std::byte* at, int i, double value) 
   using Limits = std::numeric_limits<T>;
   if (std::floor(value) != value || value < static_cast<double>(Limits::min()) ||
       value > static_cast<double>(Limits::max())) {
-    throw UsageError(concat("state field '", field.name, "': ", value, " is no integer that it can hold"));
+    throw UsageError(
+        concat("state field '", field.name, "': ", value, " is not an integer that it can hold"));
   }
   store(at, i, static_cast<T>(value));
 }
 
 void store_number(const StateField& field, std::byte* at, int i, const nlohmann::json& number) {
   if (!number.is_number() && !number.is_boolean()) {
-    throw UsageError("state field '" + field.name + "': " + number.dump() + " is no number");
+    throw UsageError("state field '" + field.name + "': " + number.dump() + " is not a number");
   }
   const double value = number.is_boolean() ? (number.get<bool>() ? 1.0 : 0.0) : number.get<double>();
   if (!std::isfinite(value)) throw UsageError("state field '" + field.name + "': it must be finite");
   switch (field.type) {
     case FieldType::kFloat:
       if (std::abs(value) > static_cast<double>(std::numeric_limits<float>::max()))
-        throw UsageError(concat("state field '", field.name, "': ", value, " is no float"));
+        throw UsageError(concat("state field '", field.name, "': ", value, " is not a float"));
       return store(at, i, static_cast<float>(value));
     case FieldType::kDouble:
       return store(at, i, value);

@@ -31,41 +31,40 @@ Minibatches::Minibatches(const PolicyBuffers& buffers, int steps, int num_envs, 
       sequences_(sequences),
       length_(std::max(sequences.length, 1)),
       units_(steps / length_ * num_envs) {
-  WD_CHECK(steps % length_ == 0, "a rollout of ", steps, " steps is no multiple of ", length_);
-  deal_.steps = static_cast<int>(steps / length_);
-  deal_.num_envs = num_envs;
-  deal_.count = count;
-  deal_.first_replica = std::int64_t{rank} * num_envs;
+  WD_CHECK(steps % length_ == 0, "a rollout of ", steps, " steps is not a multiple of ", length_);
+  assignment_.steps = static_cast<int>(steps / length_);
+  assignment_.num_envs = num_envs;
+  assignment_.count = count;
+  assignment_.first_replica = std::int64_t{rank} * num_envs;
   if (!gathers(count, sequences.length > 0)) return;
-  const std::int64_t most = deal_.capacity = (units_ + count - 1) / count;
-  order_ = at::zeros({count, most}, buffers.observation.options().dtype(at::kLong));
-  deal_.order = order_.mutable_data_ptr<std::int64_t>();
+  const std::int64_t max_units = assignment_.capacity = (units_ + count - 1) / count;
+  order_ = at::zeros({count, max_units}, buffers.observation.options().dtype(at::kLong));
+  assignment_.order = order_.mutable_data_ptr<std::int64_t>();
   if (sequences.length > 0) {
-    steps_ = at::zeros({most * length_}, order_.options());
-    first_ = at::zeros({most}, order_.options());
+    steps_ = at::zeros({max_units * length_}, order_.options());
+    first_ = at::zeros({max_units}, order_.options());
   }
   for (const BufferField& field : buffer_fields()) {
     const at::Tensor& tensor = buffers.*field.tensor;
     if (field.row == nullptr || !tensor.defined()) continue;
     std::vector<std::int64_t> shape = tensor.sizes().vec();
     shape.erase(shape.begin());
-    shape[0] = field.of_sequence ? most : most * length_;
+    shape[0] = field.of_sequence ? max_units : max_units * length_;
     gathered_.*field.row = at::empty(shape, tensor.options());
   }
 }
 
 void Minibatches::shuffle(std::uint64_t seed, const TrainingTime* time, int epoch) {
   if (!gathers()) return;
-  deal_.key = RandomKey::of(seed, Stream::kShuffle);
-  deal_.time = time;
-  deal_.epoch = static_cast<std::uint32_t>(epoch);
-  deal(current_queue(device_holding(order_)), deal_);
+  assignment_.key = RandomKey::of(seed, Stream::kShuffle);
+  assignment_.time = time;
+  assignment_.epoch = static_cast<std::uint32_t>(epoch);
+  assign_minibatches(current_queue(device_holding(order_)), assignment_);
 }
 
-// Number of units of minibatch m; all units are dealt to the minibatches in turn.
+// Number of units of minibatch m; all units are assigned round-robin.
 std::int64_t Minibatches::size_of(int m) const {
-  const std::int64_t first =
-      (m - first_minibatch(deal_) + count()) % count();  // the first unit that m is dealt
+  const std::int64_t first = (m - first_minibatch(assignment_) + count()) % count();  // the first unit of m
   return first < units_ ? (units_ - first - 1) / count() + 1 : 0;
 }
 
@@ -76,12 +75,12 @@ Batch Minibatches::gather(int m) {
   GatherArgs rows, sequences;
   rows.rows = units * length_;
   sequences.rows = units;
-  rows.index = deal_.order + m * deal_.capacity;
+  rows.index = assignment_.order + m * assignment_.capacity;
   if (sequences_.length > 0) {
     auto* const steps = steps_.mutable_data_ptr<std::int64_t>();
     auto* const first = first_.mutable_data_ptr<std::int64_t>();
-    sequence_steps(queue, {rows.rows, sequences_.length, sequences_.per_block, deal_.num_envs, rows.index,
-                           steps, first});
+    sequence_steps(queue, {rows.rows, sequences_.length, sequences_.per_block, assignment_.num_envs,
+                           rows.index, steps, first});
     rows.index = steps;
     sequences.index = first;
   }

@@ -2,7 +2,7 @@
 // is allocated once.
 #pragma once
 
-#include "kernels/deal.h"
+#include "kernels/assign_minibatches.h"
 #include "wd/detail/clock.h"
 #include "wd/trajectory.h"
 
@@ -12,9 +12,9 @@ namespace wd {
 Batch whole_batch(const PolicyBuffers& buffers, int steps);
 
 // A unit is a pair of a step and a replica: all agents of a replica at one step stay together. Each replica's
-// steps are shuffled and dealt to the minibatches in turn (kernels/deal.h), which depends only on (seed,
-// iteration, epoch, replica). So a minibatch holds the same units on any number of ranks, the ranks' parts of
-// it are equal to within one unit, and shapes never change.
+// steps are shuffled and assigned to the minibatches round-robin (kernels/assign_minibatches.h), which
+// depends only on (seed, iteration, epoch, replica). So a minibatch holds the same units on any number of
+// ranks, the ranks' parts of it are equal to within one unit, and shapes never change.
 class Minibatches {
  public:
   // `num_envs`: the replicas of this rank; every rank has the same number. If the policy learns from
@@ -26,7 +26,7 @@ class Minibatches {
   void shuffle(std::uint64_t seed, const TrainingTime* time, int epoch);
   // Gathers this rank's part of minibatch m, which may be empty. The batch is valid until the next call.
   Batch gather(int m);
-  int count() const { return deal_.count; }
+  int count() const { return assignment_.count; }
 
   // Whether rows are copied: not if one minibatch has all of them in any order.
   static bool gathers(int count, bool sequences) { return count > 1 || sequences; }
@@ -42,7 +42,7 @@ class Minibatches {
   const PolicyBuffers& buffers_;
   Sequences sequences_;
   std::int64_t length_;  // steps per unit
-  DealArgs deal_;
+  AssignMinibatchesArgs assignment_;
   std::int64_t units_;  // T * E / length
   at::Tensor order_;    // [M, ceil(units / M)] int64 on the policy's device: units of each minibatch
   // With sequences, int64: t E + e of each gathered row, and of the first one of each sequence.

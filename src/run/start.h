@@ -30,7 +30,7 @@ class StartsFile {
 // The first and the newest start of a run, oldest first. Empty if the run is of a program without this file.
 std::vector<nlohmann::ordered_json> read_starts(const std::filesystem::path& run);
 
-// Lines "NAME: then THEN, now NOW" of properties of which bits may depend.
+// Describes the properties that changed and can affect the bits, one per line: "NAME: then THEN, now NOW".
 std::vector<std::string> differences(const nlohmann::ordered_json& then, const nlohmann::ordered_json& now);
 
 }  // namespace wd::run

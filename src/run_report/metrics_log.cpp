@@ -26,7 +26,7 @@ std::FILE* open_regular(const fs::path& path) {
   return nullptr;
 }
 
-// The rest of a line: an object of numbers, as MetricsFile writes it. Other JSON is no row.
+// The rest of a line: an object of numbers, as MetricsFile writes it. Other JSON is not a row.
 struct RowText {
   std::string_view rest;
 

@@ -57,7 +57,7 @@ void EpisodeLog::leave_out_first(const std::vector<bool>& replicas) {
   for (PolicyLog& log : policies_) log.running_length.copy_(lengths);
 }
 
-void EpisodeLog::follow_policy(std::size_t policy) {
+void EpisodeLog::accumulate_policy(std::size_t policy) {
   PolicyLog& log = policies_[policy];
   const PolicyBuffers& buffers = trajectory_.policies()[policy];
   EpisodesArgs args;
@@ -75,7 +75,7 @@ void EpisodeLog::follow_policy(std::size_t policy) {
   episodes(current_queue(device_), args);
 }
 
-void EpisodeLog::follow(const TrainingClock& clock) {
+void EpisodeLog::accumulate(const TrainingClock& clock) {
   AppendArgs args;
   args.steps = trajectory_.length();
   args.num_envs = trajectory_.num_envs();
@@ -84,7 +84,7 @@ void EpisodeLog::follow(const TrainingClock& clock) {
   args.time = clock.time();
   args.rollout_steps = trajectory_.steps();
   for (std::size_t p = 0; p < policies_.size(); ++p) {
-    follow_policy(p);
+    accumulate_policy(p);
     args.finished_return[args.num_policies++] = policies_[p].finished_return.const_data_ptr<float>();
   }
   args.finished_length =
@@ -104,7 +104,7 @@ void EpisodeLog::read_if_due() {
 }
 
 // Returns the episodes that ended on this rank, [n, 2 + policies + statistics] float64, on the host: position
-// in the order of steps and then replicas, length, returns, statistics. Valid until the next follow().
+// in the order of steps and then replicas, length, returns, statistics. Valid until the next accumulate().
 at::Tensor EpisodeLog::ended_here() {
   const auto count = count_.item<std::int64_t>();
   const at::Tensor rows = record_.narrow(0, 0, count).cpu();
@@ -178,18 +178,14 @@ std::vector<NamedTensor> EpisodeLog::state() const {
   return state;
 }
 
-// If the tensor is a list, it holds the last hundred episodes that ended, and their replicas are unknown.
 void EpisodeLog::restore_window(const NamedTensor& saved, ReturnWindow& window) {
   const at::Tensor& tensor = saved.tensor;
   const std::vector<std::int64_t> rows = {window.replicas(), window.most()};
-  WD_CHECK(
-      tensor.scalar_type() == at::kDouble && (tensor.dim() == 1 || tensor.sizes() == at::IntArrayRef(rows)),
-      "the checkpoint's tensor '", saved.name, "' is ", tensor.scalar_type(), tensor.sizes(), " where ",
-      at::kDouble, at::IntArrayRef(rows), " is expected");
+  WD_CHECK(tensor.scalar_type() == at::kDouble && tensor.sizes() == at::IntArrayRef(rows),
+           "the checkpoint's tensor '", saved.name, "' is ", tensor.scalar_type(), tensor.sizes(), " where ",
+           at::kDouble, at::IntArrayRef(rows), " is expected");
   window = ReturnWindow(window.replicas());
-  const auto* const values = tensor.const_data_ptr<double>();
-  if (tensor.dim() == 2) return window.restore(values);
-  for (std::int64_t k = 0; k < tensor.numel(); ++k) window.add(k % window.replicas(), values[k]);
+  window.restore(tensor.const_data_ptr<double>());
 }
 
 void EpisodeLog::restore(const std::vector<NamedTensor>& state) {
@@ -198,7 +194,7 @@ void EpisodeLog::restore(const std::vector<NamedTensor>& state) {
   const auto list = [&](const std::string& name, auto& values) {
     const at::Tensor& tensor = find_tensor(state, name);
     WD_CHECK(tensor.scalar_type() == at::kDouble && tensor.dim() == 1, "the checkpoint's tensor '", name,
-             "' is no list of doubles");
+             "' is not a list of doubles");
     values.assign(tensor.const_data_ptr<double>(), tensor.const_data_ptr<double>() + tensor.numel());
   };
   for (std::size_t p = 0; p < policies_.size(); ++p) {

@@ -15,12 +15,12 @@ class EpisodeLog {
  public:
   EpisodeLog(const Trajectory& trajectory, Device device, ProcessGroup group);
 
-  // Call it before the first follow(): the first episodes of these replicas of this rank do not count.
+  // Call it before the first accumulate(): the first episodes of these replicas of this rank do not count.
   void leave_out_first(const std::vector<bool>& replicas);
-  // Follows the episodes of the rollout, and records those that ended. Enqueues.
-  void follow(const TrainingClock& clock);
-  // Call it after each follow(): calls read() on the CPU, where that costs nothing, or if the record might
-  // not have room for another rollout. All ranks.
+  // Adds the steps of the rollout to the running episodes, and records those that ended. Enqueues.
+  void accumulate(const TrainingClock& clock);
+  // Call it after each accumulate(): calls read() on the CPU, where that costs nothing, or if the record
+  // might not have room for another rollout. All ranks.
   void read_if_due();
   // Reads the episodes that ended on every rank, in an order that does not depend on the number of ranks.
   // Synchronizes on CUDA. All ranks.
@@ -50,7 +50,7 @@ class EpisodeLog {
   };
 
   static void restore_window(const NamedTensor& saved, ReturnWindow& window);
-  void follow_policy(std::size_t policy);
+  void accumulate_policy(std::size_t policy);
   at::Tensor ended_here();
 
   const Trajectory& trajectory_;

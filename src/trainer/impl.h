@@ -59,7 +59,7 @@ struct Trainer::Impl {
   StepCounts counts;
   StepCounts counts_at_metrics;
   Clock::time_point start = Clock::now(), metrics_taken = start;
-  bool started = false, straggler_told = false;
+  bool started = false, straggler_reported = false;
   std::int64_t rollouts = 0;                    // rollouts that this object made
   Backup backup;                                // the tensors that an iteration changes, as before it
   at::Tensor flag = at::zeros({1}, at::kLong);  // on the host, for communication between ranks

@@ -78,8 +78,8 @@ void Trainer::Impl::report_stragglers(double rollout_s, MetricsRow& row) {
   row.add("time/rollout_max_s", longest);
   constexpr double kTolerated = 1.2, kNotable = 0.05;
   const double interval = Seconds(Clock::now() - metrics_taken).count();
-  if (longest <= kTolerated * mean || longest - mean <= kNotable * interval || straggler_told) return;
-  straggler_told = true;
+  if (longest <= kTolerated * mean || longest - mean <= kNotable * interval || straggler_reported) return;
+  straggler_reported = true;
   if (group.leads()) {
     logging::warn(concat(
         "rollouts of rank ", all.argmax().item<std::int64_t>(), " take ",

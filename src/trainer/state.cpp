@@ -86,10 +86,6 @@ SnapshotForms Trainer::snapshot_forms() const {
         form.shape[0] *= impl_->group.size();
       } else if (file == "episodes" && form.shape.size() == 1) {
         form.shape = {kAnyLength};
-      } else if (file == "episodes") {
-        form.or_list = true;  // as in checkpoints from before each replica had a row
-      } else if (file.starts_with("optimizer/") && form.type == at::kLong) {
-        form.or_type = at::kFloat;  // as in checkpoints from before steps were integers
       }
     }
   }

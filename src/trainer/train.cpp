@@ -44,7 +44,7 @@ class Session {
         checkpoints_(checkpoints),
         profiler_(trainer.group().leads() ? options.profile : 0) {}
 
-  TrainEnd go_on_to_the_end();
+  TrainEnd run_until_stopped();
   void fail(const std::exception& error);
   Progress progress() const;
 
@@ -108,15 +108,15 @@ Progress Session::progress() const {
 // The reason is empty while training continues. The ranks decide together: if one is told to stop, all stop.
 TrainEnd Session::reason_to_stop() {
   const double every = config_.saving.checkpoint_seconds;
-  auto* const told = stop_flags_.mutable_data_ptr<std::int64_t>();
-  told[0] = options_.interrupted ? options_.interrupted() : 0;
-  told[1] = out_of_time() ? 1 : 0;
-  told[2] = checkpoints_ != nullptr && every > 0.0 && seconds_since(saved_) >= every ? 1 : 0;
+  auto* const flags = stop_flags_.mutable_data_ptr<std::int64_t>();
+  flags[0] = options_.interrupted ? options_.interrupted() : 0;
+  flags[1] = out_of_time() ? 1 : 0;
+  flags[2] = checkpoints_ != nullptr && every > 0.0 && seconds_since(saved_) >= every ? 1 : 0;
   trainer_.group().all_reduce(stop_flags_, ReduceOp::kMax);
-  save_by_time_ = told[2] != 0;
+  save_by_time_ = flags[2] != 0;
   if (const std::string done = finished(config_, trainer_); !done.empty()) return {done};
-  if (told[0] != 0) return {"signal", static_cast<int>(told[0])};
-  return {told[1] != 0 ? "max_seconds" : ""};
+  if (flags[0] != 0) return {"signal", static_cast<int>(flags[0])};
+  return {flags[1] != 0 ? "max_seconds" : ""};
 }
 
 void Session::warn_of_spikes(MetricsRow& row) {
@@ -264,7 +264,7 @@ void Session::warn_if_graphs_disabled() const {
     warn("trainer.straggler_preempt is looked at within every rollout");
 }
 
-TrainEnd Session::go_on_to_the_end() {
+TrainEnd Session::run_until_stopped() {
   begin();
   reported_ = trainer_.counts().iteration;
   const SavingSettings& saving = config_.saving;
@@ -329,7 +329,7 @@ void Session::show_evidence() const {
   }
 }
 
-// Called while the exception is handled. Everyone is told before anything that may never return.
+// Called while the exception is handled. Reports the failure first: the calls after it may hang.
 void Session::fail(const std::exception& error) {
   report_current_exception();
   show_evidence();
@@ -354,7 +354,7 @@ std::string finished(const Config& config, const Trainer& trainer) {
 TrainEnd train(const TrainOptions& options, Trainer& trainer, Run* run, Checkpoints* checkpoints) {
   Session session(options, trainer, run, checkpoints);
   try {
-    const TrainEnd end = session.go_on_to_the_end();
+    const TrainEnd end = session.run_until_stopped();
     const bool stopped = end.reason == "max_seconds" || end.reason == "signal";
     if (end.reason == "signal") logging::to_file(concat("stopping: signal ", end.signal));
     if (run != nullptr)

@@ -247,14 +247,14 @@ bool Trainer::Impl::update(const Iteration& options) {
 // Updates every policy. If it finds a number that is not finite, it throws on the CPU; on a GPU the finding
 // stays in device memory until check().
 bool Trainer::Impl::learn(const std::function<bool()>& should_stop) {
-  guard.watch_rollout(policies, clock);
+  guard.check_finite(policies, clock);
   evidence.rollout_ended(clock);
   if (!device.is_cuda()) guard.check_rollout(policies);
   prepare(learners);
   if (!update_policies(should_stop)) return false;
   if (!device.is_cuda())
     for (const Policy& policy : policies) guard.check_weights(policy);
-  episodes.follow(clock);
+  episodes.accumulate(clock);
   return true;
 }
 

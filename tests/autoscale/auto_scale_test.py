@@ -129,7 +129,7 @@ def test_what_a_killed_search_left_is_cleared_away_by_the_next(wdtrain, tmp_path
             os.utime(folder, (0, 0))
         done = finish(wdtrain(*QUICK, *TINY, "-a", "--run_dir", tmp_path / "next", env={"TMPDIR": str(place)}))
     assert done.returncode == 0, done.err
-    assert sorted(place.glob("wd-autoscale-*")) == [foreign, held, young], "a folder in use, one that is none of ours, and one that may be about to be locked stay"
+    assert sorted(place.glob("wd-autoscale-*")) == [foreign, held, young], "a folder in use, one that is not ours, and one that may be about to be locked stay"
     wait_for(lambda: not alive(child))
 
 

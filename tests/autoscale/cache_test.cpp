@@ -45,7 +45,7 @@ class CacheTest : public testing::Test {
 
 TEST_F(CacheTest, ComesBack) {
   EXPECT_FALSE(read().report);
-  EXPECT_EQ(read().warning, "") << "to have nothing is no fault";
+  EXPECT_EQ(read().warning, "") << "to have nothing is not a fault";
   write_cache(place_, key_, report_);
   ASSERT_TRUE(read().report);
   EXPECT_EQ(*read().report, report_);

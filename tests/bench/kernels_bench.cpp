@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "kernels/adam.h"
-#include "kernels/deal.h"
+#include "kernels/assign_minibatches.h"
 #include "kernels/episodes.h"
 #include "kernels/gather.h"
 #include "kernels/loss.h"
@@ -169,16 +169,16 @@ void bench_returns(benchmark::State& state, const Game& game, Device device) {
   run(state, device, rows, arrays.bytes(), [&](Queue queue) { returns(queue, args); });
 }
 
-void bench_deal(benchmark::State& state, const Game& game, Device device) {
+void bench_assign_minibatches(benchmark::State& state, const Game& game, Device device) {
   Arrays arrays(device);
-  DealArgs args;
+  AssignMinibatchesArgs args;
   args.steps = game.steps;
   args.num_envs = game.replicas;
   args.count = 4;
   args.capacity = (game.units() + args.count - 1) / args.count;
   args.key = RandomKey::of(1, Stream::kShuffle);
   args.order = arrays.indices(args.count * args.capacity, 1);
-  run(state, device, game.units(), arrays.bytes(), [&](Queue queue) { deal(queue, args); });
+  run(state, device, game.units(), arrays.bytes(), [&](Queue queue) { assign_minibatches(queue, args); });
 }
 
 void bench_gather(benchmark::State& state, const Game& game, Device device) {
@@ -345,7 +345,7 @@ int main(int argc, char** argv) {
     wd::add("sample", wd::bench_sample, device);
     wd::add("loss", wd::bench_loss, device);
     wd::add("returns", wd::bench_returns, device);
-    wd::add("deal", wd::bench_deal, device);
+    wd::add("assign_minibatches", wd::bench_assign_minibatches, device);
     wd::add("gather", wd::bench_gather, device);
     wd::add("moments", wd::bench_moments, device);
     wd::add("sum_of_squares", wd::bench_squares, device);

@@ -55,7 +55,7 @@ FAULTS = {
     "component": ["indices stay", "actions.continuous(0, 1) is read: 1 component is all that a player has, by step(), phase 2, i = 0"],
     "mixed": ["indices stay", "or the action of another kind or head, affects the result: replica 0: state field 'x' of agent 3"],
     "division": ["indices stay", "an integer is divided by 0, by step(), phase 2, i = "],
-    "statistic": ["the specification is consistent", "'mvoes' is no state field"],
+    "statistic": ["the specification is consistent", "'mvoes' is not a state field"],
 }
 
 

@@ -207,24 +207,24 @@ TEST(CheckpointC6, HostileManifestsAreRefused) {
       {"config.yaml", "a/../b", "a file that is none"},
       {"config.yaml", "a/b/c", "a file that is none"},
       {"config.yaml", "weights/..", "a file that is none"},
-      {"\"bytes\":1", "\"bytes\":-1", "bytes is no count"},
-      {"\"bytes\":1", "\"bytes\":18446744073709551615", "bytes is no count"},
-      {"\"bytes\":1", "\"bytes\":1e3", "bytes is no count"},
-      {"\"bytes\":1", "\"bytes\":\"1\"", "bytes is no count"},
-      {"\"iteration\":0", "\"iteration\":-5", "iteration is no count"},
-      {"\"iteration\":0", "\"iteration\":null", "iteration is no count"},
-      {"\"iteration\":0,", "", "is no manifest"},
-      {"\"world_size\":1", "\"world_size\":0", "world_size is no count"},
-      {"\"world_size\":1", "\"world_size\":2147483647", "world_size is no count"},
-      {"\"wall_s\":0.0", "\"wall_s\":-1e308", "wall_s is no time"},
-      {"\"wall_s\":0.0", "\"wall_s\":1e308", "wall_s is no time"},
-      {"\"seed\":18446744073709551615", "\"seed\":[]", "is no manifest"},
-      {"\"files\":{", "\"files\":{\"x\":3,", "is no manifest"},
+      {"\"bytes\":1", "\"bytes\":-1", "bytes is not a count"},
+      {"\"bytes\":1", "\"bytes\":18446744073709551615", "bytes is not a count"},
+      {"\"bytes\":1", "\"bytes\":1e3", "bytes is not a count"},
+      {"\"bytes\":1", "\"bytes\":\"1\"", "bytes is not a count"},
+      {"\"iteration\":0", "\"iteration\":-5", "iteration is not a count"},
+      {"\"iteration\":0", "\"iteration\":null", "iteration is not a count"},
+      {"\"iteration\":0,", "", "is not a manifest"},
+      {"\"world_size\":1", "\"world_size\":0", "world_size is not a count"},
+      {"\"world_size\":1", "\"world_size\":2147483647", "world_size is not a count"},
+      {"\"wall_s\":0.0", "\"wall_s\":-1e308", "wall_s is not a time"},
+      {"\"wall_s\":0.0", "\"wall_s\":1e308", "wall_s is not a time"},
+      {"\"seed\":18446744073709551615", "\"seed\":[]", "is not a manifest"},
+      {"\"files\":{", "\"files\":{\"x\":3,", "is not a manifest"},
       {"events.out.tfevents.1.host.2", "../../x", "events_file names no event file"},
       {"\"format_version\":1", "\"format_version\":2",
        "has checkpoint format 2 where this program reads format 1"},
       {"\"format_version\":1", "\"format_version\":\"1\"", "names no format_version"},
-      {"fedcba9876543210", "fedcba987654321g", "config_hash is no checksum"},
+      {"fedcba9876543210", "fedcba987654321g", "config_hash is not a checksum"},
   };
   for (const auto& [from, to, message] : cases) {
     EXPECT_THAT(
@@ -233,7 +233,7 @@ TEST(CheckpointC6, HostileManifestsAreRefused) {
         << to;
   }
   for (const char* nothing : {"", "{}", "{\"checkpoint\":", "[]", "null"}) {
-    EXPECT_THAT(message_of([&] { checkpoint::decode(nothing); }), HasSubstr("is no manifest")) << nothing;
+    EXPECT_THAT(message_of([&] { checkpoint::decode(nothing); }), HasSubstr("is not a manifest")) << nothing;
   }
   EXPECT_THAT(message_of([&] { checkpoint::decode(sealed(std::string(200'000, '['))); }),
               HasSubstr("names no format_version"));
@@ -279,7 +279,7 @@ TEST(CheckpointC6, TensorsThatNobodyAsksForAndTensorsOfAnotherShapeAreRefusedBef
   write_with_a_hole(file, original.files.at("replicas"), "U8", "[4398046511104]", kHole);
   SnapshotForms forms = forms_of(original);
   EXPECT_THAT(message_of([&] { read_snapshot(read, forms); }),
-              HasSubstr(file.string() + ": tensor 'more' is none that is expected"));
+              HasSubstr(file.string() + ": tensor 'more' is not expected"));
   forms["replicas"].push_back({"more", at::kByte, {7, 8}});
   EXPECT_THAT(message_of([&] { read_snapshot(read, forms); }),
               HasSubstr(file.string() + ": tensor 'more' is U8 [4398046511104] where U8 [7, 8] is expected"));
@@ -299,7 +299,7 @@ TEST(CheckpointC6, NumbersOfOptimizerStepsAreCounts) {
     write_safetensors(read.folder / "optimizer" / "shared.safetensors",
                       std::vector<TensorView>{{"steps", "I64", {}, std::as_bytes(std::span(&steps, 1))}});
     EXPECT_THAT(message_of([&] { read_snapshot(read, forms); }),
-                HasSubstr("optimizer/shared.safetensors: tensor steps holds a number that is no count"));
+                HasSubstr("optimizer/shared.safetensors: tensor steps holds a number that is not a count"));
   }
 }
 
@@ -314,7 +314,7 @@ TEST(CheckpointC6, FilesAndTensorsAreThoseOfTheTraining) {
   forms = all;
   forms.erase("optimizer/shared");
   EXPECT_THAT(message_of([&] { read_snapshot(read, forms); }),
-              HasSubstr("optimizer/shared.safetensors: is no file of such a training"));
+              HasSubstr("optimizer/shared.safetensors: does not belong to this training"));
   forms = all;
   forms["weights/other"] = {};
   EXPECT_THAT(message_of([&] { read_snapshot(read, forms); }),

@@ -241,21 +241,6 @@ def test_C5_python_reads_the_tensors(tmp_path):
     assert numpy.load_file(checkpoint / "replicas.safetensors")["shared/observation"].shape == (8, 1, 4)
 
 
-FORMATS = sorted((pathlib.Path(os.environ["WD_SOURCE_DIR"]) / "tests" / "data" / "checkpoints").iterdir())
-
-
-@pytest.mark.parametrize("fixture", FORMATS, ids=lambda path: path.name)
-def test_C7_checkpoints_of_every_format_ever_released_are_read_or_refused(fixture, tmp_path):
-    shutil.copytree(fixture, tmp_path / "run", symlinks=True)
-    optimizer = tmp_path / "run" / "checkpoints" / "latest" / "optimizer" / "shared.safetensors"
-    steps_of_two = int(load_file(optimizer)["steps"])
-    done = run("--resume", tmp_path / "run", "--total_steps", 56 * 4)
-    assert done.returncode == 0, done.stderr
-    assert len(lines_of(tmp_path / "run")) == 4
-    steps = load_file(optimizer)["steps"]
-    assert (steps.dtype, steps) == ("int64", 2 * steps_of_two)
-
-
 @pytest.mark.parametrize("tensor, words", [
     ("observation", "observation nan in step 0 of the rollout, replica 0, agent 0, entry 0"),
     ("reward", "reward nan in step 0 of the rollout, replica 0, agent 0"),

@@ -46,7 +46,7 @@ def test_a_checkpoint_outside_of_its_run_is_refused_and_nothing_is_touched(finis
     shutil.copytree(saved, project / "models" / "mybest")
     shutil.copytree(saved, project / "checkpoints" / saved.name)
     before = contents(project)
-    for place, why in (("models/mybest", "it must be in RUN/checkpoints"), (f"checkpoints/{saved.name}", "is none of a run"), ("", "is none of a run")):
+    for place, why in (("models/mybest", "it must be in RUN/checkpoints"), (f"checkpoints/{saved.name}", "does not belong to a run"), ("", "does not belong to a run")):
         done = go_on(project / place)
         assert done.returncode == 2, done.stderr
         assert why in done.stderr and "--warm_start" in done.stderr, done.stderr

@@ -134,7 +134,7 @@ def test_weights_that_are_not_finite_are_named(cartpole_run, tmp_path, name, ind
     (lambda tensors: {k: v for k, v in tensors.items() if k != "value_head.bias"}, "has no tensor 'value_head.bias'"),
     (lambda tensors: tensors | {"layers.0.weight": numpy.zeros((64, 3), numpy.float32)}, "'layers.0.weight' is F32 [64, 3] where F32 [64, 4]"),
     (lambda tensors: tensors | {"layers.0.bias": numpy.zeros(64, numpy.float64)}, "'layers.0.bias' is F64 [64] where F32 [64]"),
-    (lambda tensors: tensors | {"log_std": numpy.zeros(1, numpy.float32)}, "tensor 'log_std' is none that is expected"),
+    (lambda tensors: tensors | {"log_std": numpy.zeros(1, numpy.float32)}, "tensor 'log_std' is not expected"),
 ])
 def test_weights_of_another_network_are_a_mistake_of_the_user(cartpole_run, tmp_path, change, message):
     with_weights(cartpole_run, tmp_path / "run", change)
@@ -146,7 +146,7 @@ def test_missing_weights_and_missing_runs(cartpole_run, tmp_path):
     shutil.copytree(cartpole_run, tmp_path / "run", symlinks=True)
     (tmp_path / "run" / "weights" / "shared.safetensors").unlink()
     for folder, message in (("run", "shared.safetensors: there is no such file"), ("nosuch", "nosuch: there is no such folder"),
-                            ("run/weights", "is no run's folder: it has no config.yaml")):
+                            ("run/weights", "is not a run's folder: it has no config.yaml")):
         done = wdtrain("eval", "--run", tmp_path / folder)
         assert (done.returncode, message in done.stderr) == (2, True), done.stderr
 

@@ -99,7 +99,7 @@ def test_a_reader_that_comes_back_is_told_what_it_missed(tmp_path):
     with os.fdopen(read_end) as pipe:
         text = pipe.read()
     assert process.wait(timeout=60) == 0
-    assert "bytes left out here: nobody took them)" in text
+    assert "bytes left out here: the reader did not read them)" in text
     lines = text.splitlines()
     assert lines[-1].startswith("iteration 400 | "), lines[-1]
     assert all(line.startswith(("iteration ", "(")) for line in lines), "no line is torn"
@@ -189,7 +189,7 @@ def test_json_that_is_nested_too_deeply_is_refused(brackets, tmp_path):
 def test_a_start_that_no_float_holds_is_refused(tmp_path):
     (tmp_path / "starts.json").write_text('{"x": [1, 1e300]}')
     done = run("--env", "tag_continuous", "--set", "env.num_taggers=1", "--set", "env.num_runners=1", "--set", "env.reset=given", "--set", f"env.starts={tmp_path}/starts.json", "--run_dir", tmp_path / "run")
-    assert (done.returncode, "state field 'x': 1e+300 is no float" in done.stderr) == (2, True), done
+    assert (done.returncode, "state field 'x': 1e+300 is not a float" in done.stderr) == (2, True), done
 
 
 def test_a_summary_that_is_nested_too_deeply_is_no_summary(tmp_path):

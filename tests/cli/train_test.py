@@ -53,7 +53,8 @@ def test_weights_say_what_they_are_for(tmp_path):
                       "state_size": "0", "action_mask": "false"}
     assert (runner["algorithm"], runner["roles"]) == ("PPO", "runner")
     (metadata, shapes), = weights_metadata(tmp_path / "pendulum", "--env", "pendulum", "--num_envs", 4, "--train_batch_size", 80,
-                                           "--total_steps", 80, "--set", "policy.shared.model={type: gru}").values()
+                                           "--total_steps", 80, "--set", "policy.shared.model={type: gru}", "--set",
+                                           "policy.shared.num_minibatches=4").values()
     assert (metadata["distribution"], metadata["action_components"], metadata["model"]) == ("gaussian", "1", "gru")
     assert (metadata["action_low"], metadata["action_high"], metadata["state_size"]) == ("-2", "2", "128")
     with safetensors.safe_open(tmp_path / "pendulum" / "checkpoints" / "latest" / "weights" / "shared.safetensors", framework="np") as file:
@@ -141,7 +142,7 @@ def test_a_folder_that_holds_something_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("settings, message", [
-    (["env.use_full_observation=false"], "this environment declares no table"),
+    (["env.use_full_observation=false"], "this environment has no Spec::table"),
 ])
 def test_a_table_of_observations_is_refused_where_there_is_none(tmp_path, settings, message):
     more = [word for setting in settings for word in ("--set", setting)]

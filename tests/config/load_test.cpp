@@ -157,7 +157,7 @@ TEST_F(Load, AnotherAlgorithmDropsWhatWasSaidOfTheFirst) {
                                      "effect, as said of PPO: gamma, num_epochs"});
   sources.overrides = overrides({"policy.shared.algorithm=PPO"});
   EXPECT_EQ(load(sources).policies[0].algorithm.as<OnPolicySettings>().gamma, 0.5)
-      << "the same algorithm is no other";
+      << "the same algorithm is not another";
 }
 
 TEST_F(Load, PoliciesGiveWayToThoseThatTakeTheirRoles) {

@@ -39,9 +39,8 @@ TEST_F(Refuse, MessagesNamePlaceValueAndRemedy) {
       {"trainer: {num_envs: 16, train_batch_size: 8}",
        "a.yaml:1:43: trainer.train_batch_size = 8: must be a multiple of trainer.num_envs = 16, as 16"},
       {"trainer: {observations: table}",
-       "a.yaml:1:25: trainer.observations = table: this environment declares no table that all rows follow "
-       "from, as one does in which everybody sees everybody (tag_continuous with env.use_full_observation): "
-       "leave it at rows"},
+       "a.yaml:1:25: trainer.observations = table: this environment has no Spec::table (tag_continuous with "
+       "env.use_full_observation has one): leave it at rows"},
       {"saving: {tag: ../x}",
        "a.yaml:1:15: saving.tag = \"../x\": must be 1 to 100 letters, digits, dots, _ and -, or empty"},
       {"saving: {run_dir: \"a\\x01\"}",

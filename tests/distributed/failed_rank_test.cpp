@@ -42,7 +42,7 @@ class OneRank {
   // On the CPU the guard throws when it finds something. A GPU goes on, as this does.
   void watch() {
     try {
-      guard_->watch_rollout(policies_, clock_);
+      guard_->check_finite(policies_, clock_);
     } catch (const std::runtime_error&) {
       EXPECT_EQ(group_.rank(), 1);
     }

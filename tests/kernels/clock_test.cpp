@@ -1,8 +1,8 @@
 // clock_test.cpp: the values that kernels read from the clock equal those of the host.
 #include <gtest/gtest.h>
 
+#include "tests/kernels/assign_minibatches_data.h"
 #include "tests/kernels/clock_data.h"
-#include "tests/kernels/deal_data.h"
 #include "tests/kernels/loss_data.h"
 
 namespace wd {
@@ -48,12 +48,12 @@ TEST(Clock, MinibatchesAreOfItsIteration) {
   HostMemory memory;
   const TrainingTime* const time =
       memory.put(std::vector<TrainingTime>{{.iteration = (std::int64_t{1} << 33) + 4}});
-  const DealArgs args{.steps = 20, .num_envs = 50, .count = 4, .epoch = 1};
-  DealArgs now = args, told = args;
+  const AssignMinibatchesArgs args{.steps = 20, .num_envs = 50, .count = 4, .epoch = 1};
+  AssignMinibatchesArgs now = args, told = args;
   now.time = time;
   told.iteration = (std::uint64_t{1} << 33) + 4;
-  EXPECT_EQ(run_deal(HostMemory(), now), run_deal(HostMemory(), told));
-  EXPECT_NE(run_deal(HostMemory(), now), run_deal(HostMemory(), args));
+  EXPECT_EQ(run_assign_minibatches(HostMemory(), now), run_assign_minibatches(HostMemory(), told));
+  EXPECT_NE(run_assign_minibatches(HostMemory(), now), run_assign_minibatches(HostMemory(), args));
 }
 
 TEST(Clock, ScheduledCoefficientsTakeThePlaceOfFixedOnes) {

@@ -11,8 +11,8 @@
 #include "kernels/evidence.h"
 #include "kernels/sequences.h"
 #include "tests/kernels/adam_data.h"
+#include "tests/kernels/assign_minibatches_data.h"
 #include "tests/kernels/clock_data.h"
-#include "tests/kernels/deal_data.h"
 #include "tests/kernels/episodes_data.h"
 #include "tests/kernels/gather_data.h"
 #include "tests/kernels/loss_data.h"
@@ -209,11 +209,12 @@ void twins_of_evidence() {
 }
 
 template <typename Memory>
-void twins_of_deal() {
+void twins_of_assign_minibatches() {
   for (const int num_envs : kTwinSizes) {
     for (const int count : {2, 7, 64}) {
-      const DealArgs args{.steps = 37, .num_envs = num_envs, .count = count, .first_replica = num_envs};
-      EXPECT_EQ(run_deal(Memory(), args), run_deal(HostMemory(), args));
+      const AssignMinibatchesArgs args{
+          .steps = 37, .num_envs = num_envs, .count = count, .first_replica = num_envs};
+      EXPECT_EQ(run_assign_minibatches(Memory(), args), run_assign_minibatches(HostMemory(), args));
     }
   }
 }
@@ -377,7 +378,7 @@ std::vector<Twins> all_twins() {
       {"AppendedEpisodes", twins_of_appended_episodes<Memory>},
       {"Watch", twins_of_watch<Memory>},
       {"Evidence", twins_of_evidence<Memory>},
-      {"Deal", twins_of_deal<Memory>},
+      {"AssignMinibatches", twins_of_assign_minibatches<Memory>},
       {"Sequences", twins_of_sequences<Memory>},
       {"GatheredRows", twins_of_gathered_rows<Memory>},
       {"TableLayer", twins_of_table_layer<Memory>},

@@ -12,7 +12,7 @@ struct Choices : testing::Test {
   ~Choices() override { choices::forget(); }
 
   static Order find(const std::string& key, const Order& measured, std::size_t count = 3) {
-    return choices::of(key, count, [&] { return Ways(measured); }).order();
+    return choices::of(key, count, [&] { return Candidates(measured); }).order();
   }
 };
 
@@ -24,17 +24,17 @@ TEST_F(Choices, AreMeasuredOnce) {
 
 TEST_F(Choices, AreThoseOfTheTextThatIsRestored) {
   find("a: b 1,2", {2, 0});
-  find("no way", {}, 0);
+  find("none", {}, 0);
   const std::string text = choices::save();
   choices::forget();
   EXPECT_EQ(choices::save(), "");
   choices::restore(text);
   EXPECT_EQ(choices::save(), text);
   EXPECT_EQ(find("a: b 1,2", {0, 1, 2}), Order({2, 0}));
-  EXPECT_EQ(find("no way", {0}, 0), Order());
+  EXPECT_EQ(find("none", {0}, 0), Order());
 }
 
-// A library that offers fewer ways has numbered them differently.
+// A library that offers fewer algorithms has numbered them differently.
 TEST_F(Choices, WithNumbersThatAreGoneAreMeasuredAgain) {
   choices::restore("key: 2 0\n");
   EXPECT_EQ(find("key", {1, 0}, 2), Order({1, 0}));

@@ -213,7 +213,7 @@ TEST(Module, TrainsByItsNameInYaml) {
   EXPECT_GT(trainer.mean_return(0), 100.0);
   try {
     make_setup("cartpole", {ppo + "fc_dims: [3]}}}"});
-    FAIL() << "fc_dims is no setting of twin";
+    FAIL() << "fc_dims is not a setting of twin";
   } catch (const UsageError& error) {
     EXPECT_THAT(error.what(), HasSubstr("policy.shared.model.fc_dims: unknown key"));
   }

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "kernels/deal.h"
+#include "kernels/assign_minibatches.h"
 #include "src/bench/ceilings.h"
 #include "src/device/device.h"
 #include "src/device/profile_kernels.h"
@@ -20,12 +20,12 @@ TEST(KernelTracer, CountsEveryKernelOfTorchAndOurs) {
   const auto there = at::TensorOptions().device(at::kCUDA);
   const at::Tensor x = at::ones({1024}, there.dtype(at::kFloat));
   const at::Tensor order = at::zeros({8}, there.dtype(at::kLong));
-  DealArgs args{.steps = 4, .num_envs = 2, .count = 1, .capacity = 8};
+  AssignMinibatchesArgs args{.steps = 4, .num_envs = 2, .count = 1, .capacity = 8};
   args.order = order.mutable_data_ptr<std::int64_t>();
   synchronize(kGpu);
   KernelTracer tracer;
   for (int k = 0; k < 5; ++k) x.add_(1.0);
-  for (int k = 0; k < 3; ++k) deal(current_queue(kGpu), args);
+  for (int k = 0; k < 3; ++k) assign_minibatches(current_queue(kGpu), args);
   synchronize(kGpu);
   const KernelTrace trace = tracer.stop();
   EXPECT_EQ(trace.kernel_calls(), 8);

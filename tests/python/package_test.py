@@ -4,9 +4,11 @@ import json
 import math
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
+import tomllib
 
 import gymnasium
 import numpy
@@ -227,11 +229,12 @@ def test_what_is_not_there(folder, use, message):
         use(folder)
 
 
-def test_weights_of_an_older_program(folder):
-    from wdtrain.policy import Policy
-
-    with pytest.raises(package.RunError, match="older program"):
-        Policy.from_weights(package.Run(folder / "mlp").weights(), {})
+def test_the_extras_that_the_documentation_installs():
+    extras = tomllib.loads((ROOT / "python" / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert {"torch>=2.6", "onnx"} <= set(extras["export"])
+    for document in ("README.md", "docs/python.md"):
+        (named,) = re.findall(r"pip install './python\[(.*)\]'", (ROOT / document).read_text())
+        assert {"export"} <= set(named.split(",")) <= set(extras)
 
 
 def test_it_can_be_installed(tmp_path):

@@ -25,7 +25,7 @@ struct Training {
   // Runs one iteration; returns the mean of the window after it.
   double iterate() {
     policy.play(rows);
-    log.follow(clock);
+    log.accumulate(clock);
     log.read_if_due();
     clock.advance(std::int64_t{kSteps} * rows.num_envs());
     return log.window(0).mean();

@@ -268,7 +268,8 @@ std::string GuardedReplica::meaning(const MemoryFault& fault) const {
     return concat("a null pointer is used: obs.action_mask() of a role that declares no action_mask, as ",
                   unmasked->name, ", is null", by);
   }
-  return concat(null ? "a null pointer is used" : "memory is used that is none of the environment's", by);
+  return concat(null ? "a null pointer is used" : "memory is used that does not belong to the environment",
+                by);
 }
 
 }  // namespace wd

@@ -2,7 +2,7 @@
 
     tests/bench/peers/setup.sh && .venv-peers/bin/python tests/data/jaxmarl/record_simple_tag.py
 
-jax is no dependency of the tests, hence the record. Of each case: the parameters as JSON, the start, and step by step actions,
+jax is not a dependency of the tests, hence the record. Of each case: the parameters as JSON, the start, and step by step actions,
 positions, velocities, rewards, and the observations of all agents, one after the other. Everything is float32, as JaxMARL computes it.
 """
 

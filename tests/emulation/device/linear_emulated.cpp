@@ -16,7 +16,8 @@ namespace {
 at::Tensor product(const at::Tensor& a, const at::Tensor& b) {
   const std::int64_t terms = a.size(1), half = terms / 2;
   const auto find = [&] {
-    return Ways(2, [](std::size_t k) { return choices::timing() ? emulation::product_seconds[k] : 0.0; });
+    return Candidates(2,
+                      [](std::size_t k) { return choices::timing() ? emulation::product_seconds[k] : 0.0; });
   };
   const std::string key = concat("emulated ", a.size(0), 'x', terms, 'x', b.size(1));
   at::Tensor result;

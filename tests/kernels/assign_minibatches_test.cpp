@@ -1,12 +1,12 @@
-// deal_test.cpp: every unit is dealt exactly once, shares are equal, ranks agree, and every order of a
-// replica's steps is equally likely.
+// assign_minibatches_test.cpp: every unit is assigned exactly once, shares are equal, ranks agree, and
+// every order of a replica's steps is equally likely.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
 #include <set>
 
-#include "tests/kernels/deal_data.h"
+#include "tests/kernels/assign_minibatches_data.h"
 #include "tests/kernels/memory.h"
 #include "wd/detail/parallel.h"
 
@@ -16,8 +16,8 @@ namespace {
 // Units of each minibatch, as (replica of the whole job, step).
 using Unit = std::pair<std::int64_t, std::int64_t>;
 
-std::vector<std::vector<Unit>> deal_units(DealArgs args) {
-  const std::vector<std::int64_t> order = run_deal(HostMemory(), args);
+std::vector<std::vector<Unit>> assigned_units(AssignMinibatchesArgs args) {
+  const std::vector<std::int64_t> order = run_assign_minibatches(HostMemory(), args);
   const std::size_t capacity = order.size() / static_cast<std::size_t>(args.count);
   std::vector<std::vector<Unit>> minibatches(static_cast<std::size_t>(args.count));
   for (std::size_t i = 0; i < order.size(); ++i) {
@@ -30,13 +30,13 @@ std::vector<std::vector<Unit>> deal_units(DealArgs args) {
 
 std::set<Unit> as_set(const std::vector<Unit>& units) { return {units.begin(), units.end()}; }
 
-TEST(Deal, EveryUnitOnceAndEqualShares) {
+TEST(AssignMinibatches, EveryUnitOnceAndEqualShares) {
   for (const int steps : {1, 2, 5, 20, 100}) {
     for (const int num_envs : {1, 3, 8, 64}) {
       for (const int count : {2, 3, 4, 7, 16}) {
         for (const std::int64_t first : {0, 5}) {
           const auto minibatches =
-              deal_units({.steps = steps, .num_envs = num_envs, .count = count, .first_replica = first});
+              assigned_units({.steps = steps, .num_envs = num_envs, .count = count, .first_replica = first});
           std::set<Unit> all;
           std::size_t most = 0, least = SIZE_MAX;
           for (const auto& units : minibatches) {
@@ -59,19 +59,20 @@ TEST(Deal, EveryUnitOnceAndEqualShares) {
   }
 }
 
-TEST(Deal, RanksTogetherDealWhatOneDoes) {
+TEST(AssignMinibatches, RanksTogetherDealWhatOneDoes) {
   for (const int count : {3, 4, 16}) {
-    const auto whole = deal_units({.steps = 10, .num_envs = 12, .count = count, .iteration = 9, .epoch = 2});
+    const auto whole =
+        assigned_units({.steps = 10, .num_envs = 12, .count = count, .iteration = 9, .epoch = 2});
     for (const int ranks : {2, 4}) {
       std::vector<std::set<Unit>> joint(whole.size());
       for (int r = 0; r < ranks; ++r) {
         const int share = 12 / ranks;
-        const auto part = deal_units({.steps = 10,
-                                      .num_envs = share,
-                                      .count = count,
-                                      .first_replica = r * share,
-                                      .iteration = 9,
-                                      .epoch = 2});
+        const auto part = assigned_units({.steps = 10,
+                                          .num_envs = share,
+                                          .count = count,
+                                          .first_replica = r * share,
+                                          .iteration = 9,
+                                          .epoch = 2});
         for (std::size_t m = 0; m < part.size(); ++m) joint[m].insert(part[m].begin(), part[m].end());
       }
       for (std::size_t m = 0; m < whole.size(); ++m) EXPECT_EQ(joint[m], as_set(whole[m]));
@@ -81,15 +82,15 @@ TEST(Deal, RanksTogetherDealWhatOneDoes) {
 
 // Six orders of three steps, over replicas, epochs and iterations: all are equally likely, and none of the
 // three determines another.
-TEST(Deal, EveryOrderIsEquallyLikely) {
+TEST(AssignMinibatches, EveryOrderIsEquallyLikely) {
   constexpr int kReplicas = 2000;
   std::map<std::vector<std::int64_t>, int> seen;
   std::vector<std::vector<std::int64_t>> before;
   for (const std::uint64_t iteration : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{1} << 40}) {
     for (const std::uint32_t epoch : {0u, 1u}) {
-      const auto now =
-          run_deal(HostMemory(),
-                   {.steps = 3, .num_envs = kReplicas, .count = 3, .iteration = iteration, .epoch = epoch});
+      const auto now = run_assign_minibatches(
+          HostMemory(),
+          {.steps = 3, .num_envs = kReplicas, .count = 3, .iteration = iteration, .epoch = epoch});
       for (std::size_t e = 0; e < kReplicas; ++e) {
         std::vector<std::int64_t> order;
         for (std::size_t m = 0; m < 3; ++m) order.push_back(now[m * kReplicas + e] / kReplicas);
@@ -108,13 +109,13 @@ TEST(Deal, EveryOrderIsEquallyLikely) {
   for (const auto& [order, count] : seen) EXPECT_NEAR(count, 2000, 200);  // five standard deviations
 }
 
-TEST(Deal, IsTheSameForAnyNumberOfThreads) {
-  const DealArgs args{.steps = 9, .num_envs = 5000, .count = 4};
+TEST(AssignMinibatches, IsTheSameForAnyNumberOfThreads) {
+  const AssignMinibatchesArgs args{.steps = 9, .num_envs = 5000, .count = 4};
   const int threads = num_threads();
   set_num_threads(4);
-  const auto expected = run_deal(HostMemory(), args);
+  const auto expected = run_assign_minibatches(HostMemory(), args);
   set_num_threads(1);
-  EXPECT_EQ(run_deal(HostMemory(), args), expected);
+  EXPECT_EQ(run_assign_minibatches(HostMemory(), args), expected);
   set_num_threads(threads);
 }
 

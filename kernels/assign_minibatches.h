@@ -1,5 +1,4 @@
-// deal.h: minibatches: the steps of every replica in random order, dealt to the minibatches in turn, like
-// cards.
+// assign_minibatches.h: shuffles the steps of every replica, and assigns them to the minibatches round-robin.
 #pragma once
 
 #include "kernels/clock.h"
@@ -12,7 +11,7 @@ namespace wd {
 // steps; the p-th of them goes to minibatch (e T + p) mod M. So any range of replicas, and with it each rank,
 // has a share of every minibatch that is known in advance and varies by at most one unit, whatever the random
 // numbers are.
-struct DealArgs {
+struct AssignMinibatchesArgs {
   int steps = 0, num_envs = 0;         // T, E of this rank
   int count = 1;                       // M
   std::int64_t first_replica = 0;      // first replica of this rank, in the whole job
@@ -24,15 +23,15 @@ struct DealArgs {
   std::int64_t* order = nullptr;       // [M, capacity]: units as t E + e; a last column may stay unwritten
 };
 
-// The minibatch of this rank's first unit; the others are dealt in turn.
-WD_FN std::int64_t first_minibatch(const DealArgs& args) {
+// The minibatch of this rank's first unit; the others follow round-robin.
+WD_FN std::int64_t first_minibatch(const AssignMinibatchesArgs& args) {
   const std::int64_t M = args.count;
   return args.first_replica % M * (args.steps % M) % M;
 }
 
 // Enqueues.
-void deal(Queue queue, const DealArgs& args);
+void assign_minibatches(Queue queue, const AssignMinibatchesArgs& args);
 
-WD_CUDA_KERNEL(deal, const DealArgs& args)
+WD_CUDA_KERNEL(assign_minibatches, const AssignMinibatchesArgs& args)
 
 }  // namespace wd

@@ -1,12 +1,13 @@
-// deal_body.h: shuffles the steps of one replica and deals them, the same code on both devices.
+// assign_minibatches_body.h: shuffles the steps of one replica and assigns them to minibatches, the same
+// code on both devices.
 #pragma once
 
-#include "kernels/deal.h"
+#include "kernels/assign_minibatches.h"
 
 namespace wd {
 
 // Fisher-Yates shuffle, inside-out variant, at the final positions of the units.
-WD_FN void deal_replica(const DealArgs& args, std::int64_t e) {
+WD_FN void assign_replica(const AssignMinibatchesArgs& args, std::int64_t e) {
   const std::int64_t T = args.steps, M = args.count, E = args.num_envs, first = first_minibatch(args);
   const auto place = [&](std::int64_t p) {
     const std::int64_t unit = e * T + p;  // counted on this rank
