@@ -202,11 +202,11 @@ TEST(CheckpointC6, HostileManifestsAreRefused) {
   const std::string body = text.substr(14, text.size() - 14 - 28);
   ASSERT_EQ(sealed(body), text);
   const std::tuple<const char*, const char*, const char*> cases[] = {
-      {"config.yaml", "../config.yaml", "a file that is none"},
-      {"config.yaml", "/etc/passwd", "a file that is none"},
-      {"config.yaml", "a/../b", "a file that is none"},
-      {"config.yaml", "a/b/c", "a file that is none"},
-      {"config.yaml", "weights/..", "a file that is none"},
+      {"config.yaml", "../config.yaml", "a file that does not belong to a checkpoint"},
+      {"config.yaml", "/etc/passwd", "a file that does not belong to a checkpoint"},
+      {"config.yaml", "a/../b", "a file that does not belong to a checkpoint"},
+      {"config.yaml", "a/b/c", "a file that does not belong to a checkpoint"},
+      {"config.yaml", "weights/..", "a file that does not belong to a checkpoint"},
       {"\"bytes\":1", "\"bytes\":-1", "bytes is not a count"},
       {"\"bytes\":1", "\"bytes\":18446744073709551615", "bytes is not a count"},
       {"\"bytes\":1", "\"bytes\":1e3", "bytes is not a count"},

@@ -106,18 +106,5 @@ TEST(EpisodeLog, ComesBackFromItsStateAsItWas) {
   for (int i = 0; i < 20; ++i) EXPECT_EQ(other.iterate(), training.iterate());
 }
 
-// Checkpoints of older versions hold the last hundred finished episodes.
-TEST(EpisodeLog, TakesTheListOfAnOlderProgram) {
-  for (const int replicas : {1, 32}) {
-    Training training(replicas, 0.5, 1.0f, 1);
-    std::vector<NamedTensor> state = training.log.state();
-    for (NamedTensor& named : state)
-      if (named.name == "player/recent") named.tensor = at::arange(0, 100, at::kDouble);
-    training.log.restore(state);
-    EXPECT_TRUE(training.known());
-    EXPECT_EQ(training.log.window(0).mean(), 49.5);
-  }
-}
-
 }  // namespace
 }  // namespace wd
