@@ -162,7 +162,7 @@ void Guard::report(const std::vector<Policy>& policies, const Failure& failure) 
 }
 
 std::string Guard::describe(const Failure& failure) const {
-  const auto [what, p] = watched()[static_cast<std::size_t>(failure.array)];
+  const auto [what, p] = checked_arrays()[static_cast<std::size_t>(failure.array)];
   const auto value = static_cast<float>(failure.value);
   const PolicyBuffers& buffers = trajectory_.policies()[p];
   const bool observed = what == Checked::kObservation;
