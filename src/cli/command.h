@@ -48,6 +48,7 @@ int report_runs(const CommandLine& line);
 int list_runs(const CommandLine& line);
 int show_status(const CommandLine& line);
 int reproduce(const CommandLine& line);
+int complete(const CommandLine& line);  // for scripts of shells; in no list of commands
 int completion(const CommandLine& line);
 int man(const CommandLine& line);
 

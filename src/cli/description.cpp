@@ -63,15 +63,18 @@ std::vector<FieldInfo> settings_of(const std::string& environment) {
   return fields;
 }
 
+CommandInfo describe_command(const Command& command, const std::string& program) {
+  CommandInfo info;
+  command.run({.program = program, .describe = &info});
+  info.name = command.name;
+  info.summary = command.summary;
+  return info;
+}
+
 Description describe_program(const std::string& program) {
   Description description{.program = program};
-  for (const Command& command : commands()) {
-    CommandInfo info;
-    command.run({.program = program, .describe = &info});
-    info.name = command.name;
-    info.summary = command.summary;
-    description.commands.push_back(std::move(info));
-  }
+  for (const Command& command : commands())
+    description.commands.push_back(describe_command(command, program));
   for (const EnvironmentRow& row : detail::environment_table())
     description.environments.push_back({row.name, settings_of(row.name)});
   description.settings = take_common(description.environments);

@@ -25,6 +25,9 @@ struct Description {
 };
 
 Description describe_program(const std::string& program);
+CommandInfo describe_command(const Command& command, const std::string& program);
+// The manual page in roff.
+std::string manual_page(const Description& description);
 
 // Every setting of an environment, for any algorithm and any network of its policies.
 std::vector<FieldInfo> settings_of(const std::string& environment);

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cctype>
 
-#include "src/base/join.h"
-#include "src/cli/shell_scripts.h"
+#include "src/cli/description.h"
+#include "src/cli/output.h"
 #include "wd/error.h"
 
 namespace wd::cli {

@@ -30,4 +30,12 @@ void write_result(const std::string& file, const std::string& text) {
   write_named_file(file, text);
 }
 
+std::string filled(std::string text, const std::vector<std::pair<std::string, std::string>>& parts) {
+  for (const auto& [key, value] : parts) {
+    for (std::size_t at = text.find(key); at != std::string::npos; at = text.find(key, at + value.size()))
+      text.replace(at, key.size(), value);
+  }
+  return text;
+}
+
 }  // namespace wd::cli

@@ -3,6 +3,8 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "src/base/join.h"
 #include "src/report/table.h"
@@ -18,6 +20,9 @@ void check_place(const std::string& option, const std::string& file);
 
 // Writes to a file, or to stdout if `file` is "-".
 void write_result(const std::string& file, const std::string& text);
+
+// Replaces every occurrence of each key.
+std::string filled(std::string text, const std::vector<std::pair<std::string, std::string>>& parts);
 
 using run::table;
 

@@ -75,6 +75,7 @@ int run(const std::string& program, std::vector<std::string> arguments) {
   if (first.empty()) throw UsageError("no environment: give --env NAME or --config FILE\n\n" + help(program));
   if (first.front() == '-') return train({program, std::move(arguments)});
   arguments.erase(arguments.begin());
+  if (first == "complete") return complete({program, std::move(arguments)});
   for (const Command& command : kCommands) {
     if (first == command.name) return command.run({program, std::move(arguments)});
   }
