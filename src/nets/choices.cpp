@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <sstream>
 
+#include "src/base/whole_number.h"
 #include "wd/error.h"
 
 namespace wd::choices {
@@ -56,10 +58,13 @@ void restore(std::string_view text) {
   for (std::string line; std::getline(lines, line);) {
     const std::size_t colon = line.rfind(kSeparator);
     WD_CHECK(colon != std::string::npos, "the choice of an algorithm is not 'KEY: NUMBERS': ", line);
-    std::istringstream numbers(line.substr(colon + 1));
+    std::istringstream words(line.substr(colon + 1));
     std::vector<std::size_t> order;
-    for (std::size_t number = 0; numbers >> number;) order.push_back(number);
-    WD_CHECK(numbers.eof(), "the choice of an algorithm is not 'KEY: NUMBERS': ", line);
+    for (std::string word; words >> word;) {
+      const std::optional<int> number = whole_number<int>(word);
+      WD_CHECK(number && *number >= 0, "the choice of an algorithm is not 'KEY: NUMBERS': ", line);
+      order.push_back(static_cast<std::size_t>(*number));
+    }
     read.emplace(line.substr(0, colon), Candidates(order));
   }
   const std::lock_guard lock(table().mutex);

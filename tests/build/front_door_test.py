@@ -111,12 +111,14 @@ def test_training_without_a_gpu_builds_for_the_cpu_and_tests_add_the_rest(machin
     first = machine("train")
     assert first["configured"] == configured("cpu", "build", "OFF")
     assert first["built"] == ["wdtrain"]
-    assert len(first["wheels"]) == 1  # packages needed only by tests are not installed
+    # torch without the libraries that only a GPU needs; packages needed only by tests are not installed either
+    assert [call.split()[-1] for call in first["wheels"]] == ["cuda-toolkit[cudart,cupti]==13.0.2", first["wheels"][1].split()[-1]]
+    assert " --no-deps torch==" in first["wheels"][1]
     assert machine("train")["configured"] == []
     tests = machine("test")
     assert tests["configured"] == configured("cuda", "build", "ON", fresh=False)  # compiled files are kept
     assert tests["built"] == ["all"]
-    assert len(tests["wheels"]) == 2
+    assert len(tests["wheels"]) == 3  # also what training without a GPU left out
     assert "--test-dir build " in tests["tested"][0] and "--label-exclude slow" in tests["tested"][0]
     again = machine("train")  # an existing CUDA build is kept
     assert again["configured"] == [] and again["built"] == ["wdtrain"]
@@ -128,7 +130,7 @@ def test_training_with_a_gpu_builds_for_it(machine):
 
 
 def test_tests_are_built_on_demand(machine):
-    assert machine("build")["built"] == ["wdtrain"]
+    assert machine("build")["built"] == ["program"]  # with what `wdtrain check` loads
     with_tests = machine("build", "--tests")
     assert with_tests["configured"] == configured("cuda", "build", "ON", fresh=False)
     assert with_tests["built"] == ["all"] and len(with_tests["wheels"]) == 2

@@ -111,7 +111,8 @@ TEST(FirstWeights, XavierAndTorchsOwnAreUniform) {
 // A gru's output layer starts as that of a perceptron; the layers before it as torch draws them.
 TEST(FirstWeights, OfARecurrentNetworkGiveEqualChances) {
   for (const bool apart : {false, true}) {
-    for (const Weights& weights : first_weights(concat("type: gru, width: 16, separate_value: ", apart))) {
+    for (const Weights& weights :
+         first_weights(concat("type: gru, width: 16, separate_value: ", apart ? "true" : "false"))) {
       const at::Tensor &head = weights.at("layers.head.weight"), &bias = weights.at("layers.head.bias");
       EXPECT_EQ(bias.abs().max().item<double>(), 0.0);
       expect_orthogonal(head.narrow(0, 0, 5), 0.01, "choices");

@@ -50,7 +50,7 @@ TEST(Metrics, RowTakesDeclaredNamesOnce) {
   row.add("tagger/entropy", 1.0);
   EXPECT_THAT(message_of([&] { row.add("tagger/entropy", 1.0); }), HasSubstr("already"));
   EXPECT_THAT(message_of([&] { row.add("tagger/entorpy", 1.0); }), HasSubstr("not declared"));
-  EXPECT_THAT(message_of([&] { row.add("env/a\"b", 1.0); }), HasSubstr("no metric's name"));
+  EXPECT_THAT(message_of([&] { row.add("env/a\"b", 1.0); }), HasSubstr("is not a metric's name"));
 }
 
 TEST(Metrics, EachDeclaresItsReduction) {

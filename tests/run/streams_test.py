@@ -89,12 +89,11 @@ def test_a_table_is_redrawn(tmp_path, terminal):
 
 
 def test_I5_one_line_is_redrawn(tmp_path, terminal):
-    window = terminal(demo(tmp_path / "run", 20, 50), columns=99)
+    window = terminal(demo(tmp_path / "run", 20, 50), columns=37)
     screen = window.wait_for("END")
     (line,) = progress_lines(screen)
     fields = line.split(" | ")
-    assert fields[:3] == ["iteration 20", "200k/200k steps", "200k steps/s"]
-    assert fields[3] == "return tagger 30.00 runner -45.00" and "eta" not in line, "nothing is left"
+    assert "return tagger 30.00 runner -45.00" in fields and "eta" not in line, (line, "nothing is left")
     assert "\x1b" not in window.screen("-e"), "colours would be escape sequences"
     check_finished(tmp_path / "run", 20)
 
@@ -110,11 +109,11 @@ def test_I5_narrow_terminals(tmp_path, terminal, columns):
 def test_I5_a_terminal_that_is_resized(tmp_path, terminal):
     window = terminal(demo(tmp_path / "run", 60, 50), columns=120)
     window.wait_for("iteration")
-    for columns, rows in [(40, 10), (3, 1), (1, 1), (200, 50), (60, 24)]:
+    for columns, rows in [(40, 10), (3, 1), (1, 1), (200, 50), (37, 24)]:
         time.sleep(0.3)
         window.resize(columns, rows)
     screen = window.wait_for("END")
-    assert progress_lines(screen)[-1].startswith("600k/600k steps | return tagger")
+    assert "return tagger" in progress_lines(screen)[-1], screen
     check_finished(tmp_path / "run", 60)
 
 
