@@ -60,7 +60,9 @@ TEST_P(EmulatedTrainer, SeesParametersThatAreSetBetweenReplays) {
       if (i != 3) continue;
       for (Policy& policy : trainer.policies()) {
         policy.parameters().mul_(0.5);
+        const at::Tensor shadow = policy.shadow();
         policy.refresh_shadow();
+        EXPECT_TRUE(!shadow.defined() || shadow.is_same(policy.shadow()));
       }
     }
     Trained result;
