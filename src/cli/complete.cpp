@@ -1,10 +1,11 @@
 // complete.cpp: `wdtrain complete WORDS...`: what can complete the last of these words, which are those after
 // the program's name up to the cursor. Scripts of shells call it (completion.cpp); it is in no help.
 //
-// The first line of its output names the kind: words, prefixes (words that no space follows), files, folders,
-// or nothing. Each further line is a candidate and, after a tab, its description. All candidates are printed,
-// also those that do not begin with the typed word, because shells differ in how they match. After
+// The first line of its output names the kind: words, prefixes (words that no space follows), files, folders
+// (besides the candidates), or nothing. Each further line is a candidate and, after a tab, its description.
+// Those that do not begin with the typed word are printed too, because shells differ in how they match. After
 // "--option=", only the value is completed. Shells find files and folders themselves.
+#include <algorithm>
 #include <filesystem>
 
 #include "src/base/join.h"
@@ -18,8 +19,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// The environment on the command line, or all.
+std::vector<std::string> environments_of(const std::vector<std::string>& words) {
+  std::vector<std::string> all, given;
+  for (const EnvironmentRow& row : detail::environment_table()) all.emplace_back(row.name);
+  for (std::size_t k = 0; k < words.size(); ++k) {
+    std::string name = words[k].starts_with("--env=") ? words[k].substr(words[k].find('=') + 1) : "";
+    if ((words[k] == "-e" || words[k] == "--env") && k + 1 < words.size()) name = words[k + 1];
+    if (contains(all, name)) given = {name};
+  }
+  return given.empty() ? all : given;
+}
+
 struct Completion {
-  std::string kind = "nothing", lines;
+  std::string kind = "words", lines;
   std::vector<std::string> known;
 
   void add(const std::string& word, const std::string& text = "") {
@@ -49,29 +62,32 @@ struct Completion {
   }
 
   // "KEY=" or, if `typed` is of the form KEY=VALUE, the values of KEY.
-  void add_settings(const std::vector<FieldInfo>& settings, const std::string& typed,
-                    const std::string& section) {
+  void add_settings(const std::string& environment, const std::string& typed, const std::string& section) {
     const std::size_t equals = typed.find('=');
-    kind = equals == std::string::npos ? "prefixes" : "words";
-    for (const FieldInfo& field : settings) {
-      if (equals == std::string::npos && field.name.starts_with(section)) add(field.name + "=", field.help);
-      if (typed.substr(0, equals) != field.name || equals == std::string::npos) continue;
-      for (const std::string& word : words_of(field.type)) add(field.name + "=" + word);
+    if (equals == std::string::npos) kind = "prefixes";
+    for (const FieldInfo& field : settings_of(environment)) {
+      if (equals == std::string::npos) {
+        if (field.name.starts_with(section)) add(field.name + "=", field.help);
+      } else if (field.name == typed.substr(0, equals)) {
+        for (const std::string& word : words_of(field.type)) add(field.name + "=" + word);
+      }
     }
   }
-};
 
-// The environment on the command line, or all.
-std::vector<std::string> environments_of(const std::vector<std::string>& words) {
-  std::vector<std::string> all, given;
-  for (const EnvironmentRow& row : detail::environment_table()) all.emplace_back(row.name);
-  for (std::size_t k = 0; k < words.size(); ++k) {
-    std::string name = words[k].starts_with("--env=") ? words[k].substr(words[k].find('=') + 1) : "";
-    if ((words[k] == "-e" || words[k] == "--env") && k + 1 < words.size()) name = words[k + 1];
-    if (contains(all, name)) given = {name};
+  void add_value(const ValueHint& hint, const std::string& typed, const std::vector<std::string>& words) {
+    const bool runs = hint.by == Completes::kRuns, parameters = hint.by == Completes::kParameters;
+    if (hint.by == Completes::kFiles) kind = "files";
+    if (runs || hint.by == Completes::kFolders) kind = "folders";
+    if (runs) add_runs("", 1);
+    if (runs) add_runs("runs", 4);
+    for (const std::string& word : hint.words) add(word);
+    if (hint.by == Completes::kEnvironments)
+      for (const std::string& name : environments_of({})) add(name);
+    if (parameters || hint.by == Completes::kSettings)
+      for (const std::string& name : environments_of(words))
+        add_settings(name, typed, parameters ? "env." : "");
   }
-  return given.empty() ? all : given;
-}
+};
 
 }  // namespace
 
@@ -79,62 +95,34 @@ int complete(const CommandLine& line) {
   std::vector<std::string> words = line.arguments;
   if (words.empty()) words.emplace_back();
   const bool first = words.size() == 1;
-  std::string last = words.back();
   const Command* command = &commands().front();
   for (const Command& one : commands())
     if (!first && words.front() == one.name) command = &one;
   const std::vector<OptionInfo> options = describe_command(*command, line.program).options;
 
-  const bool dashed = last.starts_with('-'),
-             assigned = last.starts_with("--") && last.find('=') != std::string::npos;
-  const std::string name = assigned ? last.substr(0, last.find('=')) : first ? "" : words[words.size() - 2];
-  ValueHint hint;
-  bool is_value = assigned;
-  for (const OptionInfo& option : options) {
-    const bool word = option.names.empty() && !dashed && !first;
-    // The value of an option that may stand alone is not confused with the next option.
-    const bool value = !option.type.empty() && contains(option.names, name) &&
-                       (assigned || !option.value_optional || !dashed);
-    if (value || (word && !is_value)) hint = hint_of(option);
-    is_value = is_value || value;
-  }
-  if (assigned) last.erase(0, name.size() + 1);
+  const std::string& last = words.back();
+  const bool dashed = last.starts_with('-');
+  const std::size_t equals = last.starts_with("--") ? last.find('=') : std::string::npos;
+  const bool assigned = equals != std::string::npos;
+  const std::string name = assigned ? last.substr(0, equals) : first ? "" : words[words.size() - 2];
+  // The value of an option that may stand alone is not confused with the next option.
+  auto option = std::ranges::find_if(options, [&](const OptionInfo& one) {
+    return !one.type.empty() && contains(one.names, name) && (assigned || !one.value_optional || !dashed);
+  });
+  if (option == options.end() && !dashed && !first)
+    option = std::ranges::find_if(options, [](const OptionInfo& one) { return one.names.empty(); });
 
   Completion completion;
-  if (!is_value && dashed) {
-    hint.by = Completes::kWords;
+  if (option != options.end()) {
+    completion.add_value(hint_of(*option), assigned ? last.substr(equals + 1) : last, words);
+  } else if (dashed && !assigned) {
     completion.add_options(options);
     if (first) completion.add_options(program_options());
-  } else if (!is_value && first) {
-    hint.by = Completes::kWords;
+  } else if (first && !assigned) {
     for (const Command& one : commands()) completion.add(one.name, one.summary);
   }
-  switch (hint.by) {
-    case Completes::kNothing:
-      break;
-    case Completes::kWords:
-    case Completes::kEnvironments:
-      completion.kind = "words";
-      for (const std::string& word : hint.by == Completes::kWords ? hint.words : environments_of({}))
-        completion.add(word);
-      break;
-    case Completes::kFiles:
-      completion.kind = "files";
-      break;
-    case Completes::kRuns:
-      completion.add_runs("", 1);
-      completion.add_runs("runs", 4);
-      [[fallthrough]];
-    case Completes::kFolders:
-      completion.kind = "folders";
-      break;
-    case Completes::kSettings:
-    case Completes::kParameters:
-      for (const std::string& environment : environments_of(words))
-        completion.add_settings(settings_of(environment), last,
-                                hint.by == Completes::kParameters ? "env." : "");
-  }
-  print(completion.kind + "\n" + completion.lines);
+  const bool empty = completion.kind == "words" && completion.lines.empty();
+  print((empty ? "nothing" : completion.kind) + "\n" + completion.lines);
   return 0;
 }
 

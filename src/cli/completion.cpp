@@ -13,11 +13,10 @@ namespace {
 
 // readline replaces only what follows the last of COMP_WORDBREAKS in a word.
 constexpr const char* kBash = R"script(_@ID@_complete() {
-  local line=${COMP_LINE:0:COMP_POINT} words list kind before='' value word
+  local line=${COMP_LINE:0:COMP_POINT} words list kind before='' word
   read -r -a words <<<"$line"
   if [[ $line == *[[:space:]] ]]; then words+=(''); fi
-  local typed=${words[-1]}
-  value=$typed
+  local typed=${words[-1]} value=${words[-1]}
   if [[ $typed == --*=* ]]; then before=${typed%%=*}= value=${typed#*=}; fi
   mapfile -t list < <(command -- "${words[0]/#~\//$HOME/}" complete "${words[@]:1}" 2>/dev/null)
   kind=${list[0]-} list=("${list[@]:1}")
@@ -38,7 +37,8 @@ complete -F _@ID@_complete @PROGRAM@
 constexpr const char* kZsh = R"script(#compdef @PROGRAM@
 _@ID@() {
   local -a list
-  list=("${(@f)$(command -- "${words[1]/#\~\//$HOME/}" complete "${(@Q)words[2,CURRENT-1]}" "${(Q)PREFIX}" 2>/dev/null)}")
+  list=(complete "${(@Q)words[2,CURRENT-1]}" "${(Q)PREFIX}")
+  list=("${(@f)$(command -- "${words[1]/#\~\//$HOME/}" "${list[@]}" 2>/dev/null)}")
   local kind=$list[1]
   shift list
   compset -P 1 '--*='
@@ -75,16 +75,8 @@ end
 complete -c @PROGRAM@ -f -a '(__@ID@_complete)'
 )script";
 
-constexpr struct {
-  const char* name;
-  const char* script;
-} kShells[] = {{"bash", kBash}, {"zsh", kZsh}, {"fish", kFish}};
-
-std::vector<std::string> shell_names() {
-  std::vector<std::string> names;
-  for (const auto& shell : kShells) names.emplace_back(shell.name);
-  return names;
-}
+constexpr const char* kScripts[] = {kBash, kZsh, kFish};
+const std::vector<std::string> kShells = {"bash", "zsh", "fish"};
 
 // The program's name as a part of names of shell functions: "my_program" of "my-program".
 std::string identifier(std::string name) {
@@ -101,10 +93,10 @@ int completion(const CommandLine& line) {
              "in a shell. For bash: source <(",
              line.program, " completion bash)"));
   std::string shell;
-  arguments.word("SHELL", shell, join(shell_names(), ", "), join(shell_names(), " | "));
+  arguments.word("SHELL", shell, join(kShells), join(kShells, " | "));
   if (!arguments.parse()) return 0;
-  if (shell.empty()) throw UsageError("completion needs a shell: " + join(shell_names(), ", "));
-  print(filled(kShells[parse_word("completion", shell, shell_names())].script,
+  if (shell.empty()) throw UsageError("completion needs a shell: " + join(kShells));
+  print(filled(kScripts[parse_word("completion", shell, kShells)],
                {{"@ID@", identifier(line.program)}, {"@PROGRAM@", shell_word(line.program)}}));
   return 0;
 }
