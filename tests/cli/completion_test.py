@@ -225,7 +225,7 @@ def test_nothing_that_was_typed_or_found_is_evaluated(complete, tmp_path):
 def test_the_command_that_shells_ask_is_not_listed(scripts):
     assert " complete " not in output("--help") and "complete" not in answer("")[1]
     assert "WDTRAIN COMPLETE\n" not in (scripts / "wdtrain.1").read_text()
-    assert answer("--greedy=") == answer("--seed", "") == answer("eval", "x") == ("nothing", {})
+    assert answer("--greedy=") == answer("--seed", "") == answer("doctor", "x") == ("nothing", {})
 
 
 @pytest.mark.parametrize("command, setup", [
