@@ -48,8 +48,6 @@ class Replicas {
   // `rows`: row t for actions, rewards and flags, row t + 1 for what agents observe. With null flags and
   // rewards, this is the very first reset. Enqueues on CUDA; on the CPU, returns when done.
   void step(StepView rows);
-  // The same on the CPU, with an unusual order of phases.
-  void step_in_order(StepView rows, PhaseOrder order);
 
   // The state of all replicas, [E, block_bytes] bytes on the device: everything that a checkpoint needs of
   // them.

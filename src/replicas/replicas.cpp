@@ -171,11 +171,6 @@ void Replicas::step(StepView rows) {
   }
 }
 
-void Replicas::step_in_order(StepView rows, PhaseOrder order) {
-  WD_CHECK(!options_.device.is_cuda(), "Replicas::step_in_order runs on the CPU only");
-  environment_.step_in_order(layout_, complete(rows), order);
-}
-
 std::vector<double> Replicas::read(int replica, const StateField& field) const {
   WD_CHECK(replica >= 0 && replica < options_.num_envs, "replica ", replica, " is not in [0, ",
            options_.num_envs, ")");
