@@ -26,8 +26,7 @@ if(TARGET wd_emulator AND NOT WD_SANITIZE)
   endforeach()
 endif()
 
-# The manual page and the completion scripts, which the program writes about itself, for shells that look for
-# them there.
+# The manual page and the completion scripts, which the program writes, for shells that look for them there.
 set(share ${PROJECT_BINARY_DIR}/share)
 install(CODE "
   file(MAKE_DIRECTORY \"${share}\")
