@@ -143,6 +143,9 @@ class RollCall {
                              " is not sealed with this worker's WD_TOKEN: ignored", kRemedy));
       }
       told = true;
+      // Seldom from now on: rank 0 may end between this look at its port and the next read of its store.
+      constexpr int kPauses = 100;
+      for (int k = 0; k < kPauses && pause(limit_s); ++k) continue;
       if (!pause(limit_s)) break;
     }
     if (told)
