@@ -13,8 +13,8 @@ namespace wd {
 template <typename Lane>
 inline constexpr int kFloats = sizeof(Lane) / 4;
 
-// A vector need not be aligned. nvcc would take the operands of memcpy for a single float as unaligned, too, and
-// move single bytes.
+// A vector need not be aligned. nvcc would take the operands of memcpy for a single float as unaligned, too,
+// and move single bytes.
 template <typename Lane>
 WD_FN Lane load_lane(const float* from) {
   if constexpr (kFloats<Lane> == 1) {

@@ -61,9 +61,9 @@ WD_FN std::uint32_t bits_of(float value) {
   std::memcpy(&bits, &value, sizeof(bits));
   return bits;
 }
-// Word i of a buffer whose 4-byte words are integers or floats, as actions are. Compilers assume that pointers
-// to integers and to floats do not alias, except through this type. (std::memcpy would do as well on a CPU,
-// but nvcc takes its operands as unaligned and moves single bytes.)
+// Word i of a buffer whose 4-byte words are integers or floats, as actions are. Compilers assume that
+// pointers to integers and to floats do not alias, except through this type. (std::memcpy would do as well on
+// a CPU, but nvcc takes its operands as unaligned and moves single bytes.)
 using AnyWord [[gnu::may_alias]] = std::int32_t;
 template <typename Word>
 WD_FN Word load_word(const std::int32_t* words, std::int64_t i) {

@@ -133,7 +133,8 @@ class RollCall {
   std::string wait_for_verdict(const std::string& number) const {
     const double limit_s = start_s_ + kMoreSeconds;
     bool told = false;
-    // Rank 0 may end when it has given its own verdict. c10d would log a backtrace about a store that is gone.
+    // Rank 0 may end when it has given its own verdict. c10d would log a backtrace about a store that is
+    // gone.
     while ((!told || is_listened_on(self_.master_addr, self_.master_port)) && wait_for("verdict", limit_s)) {
       const std::optional<std::string> verdict = unsealed(get("verdict"));
       if (verdict && (verdict->starts_with(kNo) || verdict->find(number) != std::string::npos))

@@ -4,11 +4,11 @@
 //   wd/meet/RESTART/hello      by rank 0: "NONCE RUN_ID", a random number that it has just drawn
 //   wd/meet/RESTART/callers    the number of workers that have called
 //   wd/meet/RESTART/caller/N   "SEAL RANK WORLD_SIZE LOCAL_SIZE PROCESS HOST NONCE", with a number of its own
-//   wd/meet/RESTART/verdict    by rank 0: "SEAL go NONCE..." with the numbers of all callers, or "SEAL no REASON"
+//   wd/meet/RESTART/verdict    by rank 0: "SEAL go NONCE..." with all callers' numbers, or "SEAL no REASON"
 //
-// Each SEAL proves that the author knows the job's token (seal.h) and rank 0's number. Anybody who reaches the
-// port can write other texts: they are ignored, with a warning. Texts of an earlier job are such texts, because
-// both sides draw numbers.
+// Each SEAL proves that the author knows the job's token (seal.h) and rank 0's number. Anybody who reaches
+// the port can write other texts: they are ignored, with a warning. Texts of an earlier job are such texts,
+// because both sides draw numbers.
 #pragma once
 
 #include "src/distributed/backends.h"
@@ -17,8 +17,8 @@ namespace wd {
 
 // Returns when all self.world_size workers have arrived, with rank 0's random number. Throws UsageError if
 // workers contradict each other or belong to another run, std::runtime_error that names the workers that did
-// not arrive within `start_s`, and PeerError if rank 0 has found either. Sends heartbeats meanwhile, so that a
-// launcher leaves the verdict to rank 0. Rank 0 warns if workers of several machines share no token.
+// not arrive within `start_s`, and PeerError if rank 0 has found either. Sends heartbeats meanwhile, so that
+// a launcher leaves the verdict to rank 0. Rank 0 warns if workers of several machines share no token.
 std::string call_roll(const Store& store, const Membership& self, double start_s);
 
 // Waits until a process listens at rank 0's address. Throws std::runtime_error that names the address if none

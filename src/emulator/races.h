@@ -11,10 +11,10 @@
 // - of the same warp, with a __syncwarp() or a shuffle of both lanes between;
 // - of different blocks, with a __threadfence() after the first, an atomic by the same thread after that,
 //   and an atomic to the same address by the second before.
-// Otherwise they race if at least one writes and at least one is not atomic. A plain read of what another block
-// has written in the same launch is refused in any order: it may find an older value in the cache of its
-// multiprocessor (L1). __ldcg() reads past that. For each byte the last write and
-// two reads by different threads are kept, which finds every race of barriers of the block.
+// Otherwise they race if at least one writes and at least one is not atomic. A plain read of what another
+// block has written in the same launch is refused in any order: it may find an older value in the cache of
+// its multiprocessor (L1). __ldcg() reads past that. For each byte the last write and two reads by different
+// threads are kept, which finds every race of barriers of the block.
 #pragma once
 
 #include <array>

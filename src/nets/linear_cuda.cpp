@@ -110,8 +110,8 @@ bool is_refusal(cublasStatus_t status) {
          status == CUBLAS_STATUS_INVALID_VALUE;
 }
 
-// The key without the number of the device, which may be another one in another process, but with what numbers
-// the algorithms. `what`: the kind of choice.
+// The key without the number of the device, which may be another one in another process, but with what
+// numbers the algorithms. `what`: the kind of choice.
 std::string text_of(const char* what, const Key& key) {
   std::string text =
       concat(what, ' ', gpu_name(static_cast<int>(key[0])), " cuBLASLt ", cublasLtGetVersion());

@@ -106,8 +106,8 @@ struct ActorCritic {
 ActorCritic make_networks(const PolicyLayout& layout, const ModelSettings& model, Device device,
                           Precision precision);
 
-// Returns zeros [rows, columns] float32 for the outputs of a network, or for their gradient. On a GPU, rows begin
-// 16 bytes apart or a multiple of it, because cuBLASLt's faster kernels need that.
+// Returns zeros [rows, columns] float32 for the outputs of a network, or for their gradient. On a GPU, rows
+// begin 16 bytes apart or a multiple of it, because cuBLASLt's faster kernels need that.
 at::Tensor make_output(std::int64_t rows, std::int64_t columns, const at::TensorOptions& options);
 
 }  // namespace wd

@@ -81,8 +81,8 @@ TEST(SharedMemory, IsJudgedAlikeByReplicasAndExecutor) {
   }
 }
 
-// Rounding to bfloat16 and tables are the same code in games of all lengths and sizes, and the largest games take
-// longest.
+// Rounding to bfloat16 and tables are the same code in games of all lengths and sizes, and the largest games
+// take longest.
 std::vector<Case> affordable() {
   std::vector<Case> all = cases();
   for (Case& c : all) {

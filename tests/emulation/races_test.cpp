@@ -207,8 +207,8 @@ struct PlainRows {
   __device__ ObservationType type() const { return ObservationType::kFloat32; }
 };
 
-// Rows of 3 parts of 5 entries, of which each agent then reads its neighbor's. `beyond` counts parts that are not
-// there.
+// Rows of 3 parts of 5 entries, of which each agent then reads its neighbor's. `beyond` counts parts that are
+// not there.
 template <int kTile>
 __global__ void rows_and_a_phase(float* rows, int* out, int* beyond) {
   constexpr int kAgents = 64, kParts = 3, kSize = 5;

@@ -50,7 +50,8 @@ TEST_P(EmulatedTrainer, AgreesWithTheCpu) {
   }
 }
 
-// Replayed graphs read the parameters, and their copy in bfloat16, where they were when the graphs were captured.
+// Replayed graphs read the parameters, and their copy in bfloat16, where they were when the graphs were
+// captured.
 TEST_P(EmulatedTrainer, SeesParametersThatAreSetBetweenReplays) {
   const auto train = [&](bool graphs) {
     const Experiment training = setup(GetParam(), graphs);

@@ -11,8 +11,8 @@
 namespace wd {
 
 // Checks that play random actions play at least so many steps, and force resets in mid-episode: one every so
-// many steps, of one replica at a time. Replica 0 is not reset, so that it plays whole episodes; its clock jumps in
-// the first of them (World::jump).
+// many steps, of one replica at a time. Replica 0 is not reset, so that it plays whole episodes; its clock
+// jumps in the first of them (World::jump).
 inline constexpr int kMinSteps = 20;
 inline constexpr int kResetEvery = 41;
 

@@ -28,9 +28,9 @@ class World {
   void draw_actions(std::uint64_t step);
   // Makes one step, in the executor's own way or with the phases in the given order.
   void step(std::optional<PhaseOrder> order = {});
-  // Before a step of a check: moves the clock of replica 0 to a later time, drawn from the seed, and four steps
-  // afterward to the last steps before the time limit. 20 steps then show how long episodes go on and end, and
-  // later episodes are left alone.
+  // Before a step of a check: moves the clock of replica 0 to a later time, drawn from the seed, and four
+  // steps afterward to the last steps before the time limit. 20 steps then show how long episodes go on and
+  // end, and later episodes are left alone.
   void jump(int step);
   // Poisons the memory that a step writes. The caller makes the step with the returned view.
   StepView begin_step();
