@@ -3,6 +3,7 @@
 #include "kernels/reduce.h"
 #include "src/base/profile.h"
 #include "wd/detail/parallel.h"
+#include "wd/detail/vectors.h"
 
 namespace wd {
 
@@ -34,7 +35,8 @@ void adam(Queue queue, const AdamArgs& args) {
   sum_of_squares(queue, args.gradient, args.n, args.partial, &squares);
   decide_step(args, squares);
   if (args.record->made == 0.0) return;
-  parallel_for(args.n, 8192, [&](std::int64_t begin, std::int64_t end) { change(args, begin, end); });
+  parallel_for(args.n, 8192,
+               vectorized([&](std::int64_t begin, std::int64_t end) { change(args, begin, end); }));
 }
 
 }  // namespace wd

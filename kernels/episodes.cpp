@@ -2,6 +2,7 @@
 #include "kernels/episodes_body.h"
 #include "src/base/profile.h"
 #include "wd/detail/parallel.h"
+#include "wd/detail/vectors.h"
 
 namespace wd {
 
@@ -9,13 +10,13 @@ void episodes(Queue queue, const EpisodesArgs& args) {
   if (queue.cuda) return cuda::episodes(queue.stream, args);
   const profile::Scope scope("episodes");
   parallel_for(args.num_envs, 1 + 32768 / ((args.num_agents + 8) * (args.steps + 1)),
-               [&](std::int64_t begin, std::int64_t end) {
+               vectorized([&](std::int64_t begin, std::int64_t end) {
                  for (std::int64_t e = begin; e < end; ++e) {
                    for (int t = 0; t < args.steps; ++t)
                      mean_reward(args, static_cast<std::int64_t>(t) * args.num_envs + e);
                    follow_episodes(args, e);
                  }
-               });
+               }));
 }
 
 void append_episodes(Queue queue, const AppendArgs& args) {

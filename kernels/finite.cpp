@@ -5,6 +5,7 @@
 #include "kernels/finite_body.h"
 #include "src/base/profile.h"
 #include "wd/detail/parallel.h"
+#include "wd/detail/vectors.h"
 
 namespace wd {
 
@@ -16,18 +17,19 @@ void search(const Bits* bits, std::int64_t n, std::int64_t* first) {
   constexpr std::int64_t kPiece = 8192;
   const auto bad = [](Bits x) { return is_not_finite(x); };
   std::atomic<std::int64_t> least = *first;
-  parallel_for((n + kPiece - 1) / kPiece, 16, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t piece = begin; piece < end; ++piece) {
-      const std::int64_t from = piece * kPiece, to = std::min(from + kPiece, n);
-      std::uint32_t any = 0;
-      for (std::int64_t i = from; i < to; ++i) any |= bad(bits[i]) ? 1u : 0u;
-      if (any == 0) continue;
-      const std::int64_t found = std::find_if(bits + from, bits + to, bad) - bits;
-      for (std::int64_t seen = least; found < seen && !least.compare_exchange_weak(seen, found);) {
-      }
-      return;
-    }
-  });
+  parallel_for((n + kPiece - 1) / kPiece, 16, vectorized([&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t piece = begin; piece < end; ++piece) {
+                   const std::int64_t from = piece * kPiece, to = std::min(from + kPiece, n);
+                   std::uint32_t any = 0;
+                   for (std::int64_t i = from; i < to; ++i) any |= bad(bits[i]) ? 1u : 0u;
+                   if (any == 0) continue;
+                   const std::int64_t found = std::find_if(bits + from, bits + to, bad) - bits;
+                   for (std::int64_t seen = least;
+                        found < seen && !least.compare_exchange_weak(seen, found);) {
+                   }
+                   return;
+                 }
+               }));
   *first = least;
 }
 

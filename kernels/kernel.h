@@ -27,14 +27,15 @@
 
 #include "src/base/profile.h"
 #include "wd/detail/parallel.h"
+#include "wd/detail/vectors.h"
 
-#define WD_KERNEL(name, Args, body, items, grain, label)                   \
-  void wd::name(Queue queue, const Args& args) {                           \
-    if (queue.cuda) return cuda::name(queue.stream, args);                 \
-    const profile::Scope scope(label);                                     \
-    parallel_for(items, grain, [&](std::int64_t begin, std::int64_t end) { \
-      for (std::int64_t i = begin; i < end; ++i) body(args, i);            \
-    });                                                                    \
+#define WD_KERNEL(name, Args, body, items, grain, label)                              \
+  void wd::name(Queue queue, const Args& args) {                                      \
+    if (queue.cuda) return cuda::name(queue.stream, args);                            \
+    const profile::Scope scope(label);                                                \
+    parallel_for(items, grain, vectorized([&](std::int64_t begin, std::int64_t end) { \
+                   for (std::int64_t i = begin; i < end; ++i) body(args, i);          \
+                 }));                                                                 \
   }
 #define WD_SMALL_KERNEL(name, Args, body, items)           \
   void wd::name(Queue queue, const Args& args) {           \

@@ -1,5 +1,4 @@
-// matmul.cpp: tiles of six rows by sixteen columns in registers, multiplied with panels of b that stay in the
-// L1 cache.
+// matmul.cpp: tiles of sums in registers, multiplied with panels of b that stay in the cache.
 //
 // The algorithm is that of Goto and van de Geijn, "Anatomy of high-performance matrix multiplication" (2008),
 // without packing of a, which is small here. Compared with a library it saves the overhead of the call: a
@@ -7,119 +6,187 @@
 #include "kernels/matmul.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <utility>
 
 #include "src/base/profile.h"
+#include "wd/detail/vectors.h"
+
+#define WD_INLINED __attribute__((always_inline))  // a lambda
 
 namespace wd {
 namespace {
 
-using Vector = float __attribute__((vector_size(32)));
+constexpr std::int64_t kPanelRows = 256;
+constexpr int kMaxPanelColumns = 64;
+constexpr int kDirectTiles = 4;  // for fewer rows of tiles, packing b takes longer than it saves
 
-constexpr int kLanes = 8;                       // floats per vector
-constexpr int kTileRows = 6, kTileVectors = 2;  // twelve sums, of sixteen registers
-constexpr int kPanelColumns = kTileVectors * kLanes;
-constexpr std::int64_t kPanelRows = 256;  // 16 KiB
+// A tile of kRows rows and kVectors vectors of kBytes bytes.
+template <int kBytes, int kRowsOfTile, int kVectorsOfTile>
+struct Tile {
+  using Vector = detail::FloatVector<kBytes>;
+  static constexpr int kRows = kRowsOfTile, kVectors = kVectorsOfTile;
+  static constexpr int kLanes = kBytes / 4, kColumns = kVectors * kLanes;
+};
 
-Vector load(const float* from) {
-  Vector v;
-  std::memcpy(&v, from, sizeof(v));
-  return v;
+// Terms of a product, and floats from one row or column to the next.
+struct Product {
+  std::int64_t k, a_row, a_column, b_row, c_row;
+};
+
+// Calls f(0) .. f(kTimes - 1) with constant expressions, so that arrays indexed by them become registers.
+template <int kTimes, typename F>
+[[gnu::always_inline]] inline void repeat(const F& f) {
+  [&]<int... k>(std::integer_sequence<int, k...>)
+      WD_INLINED { (f(std::integral_constant<int, k>()), ...); }(std::make_integer_sequence<int, kTimes>());
 }
-void store(float* to, Vector v) { std::memcpy(to, &v, sizeof(v)); }
 
-// Packs [rows, columns] of b, from (first, column) on, into rows of `width` columns, with zeros where b has
-// none.
-void pack(const MatmulArgs& args, std::int64_t first, std::int64_t rows, std::int64_t column, int columns,
-          int width, float* panel) {
+// c[kRows, T::kColumns] = start + a b, where start is one row for all rows, or null to start from c.
+template <typename T, int kRows>
+[[gnu::always_inline]] inline void multiply(const Product& product, const float* a, const float* b,
+                                            const float* start, float* c) {
+  using Vector = typename T::Vector;
+  const std::int64_t row = product.a_row, column = product.a_column, b_row = product.b_row;
+  const std::int64_t c_row = product.c_row, start_row = start == nullptr ? c_row : 0;
+  if (start == nullptr) start = c;
+  Vector sum[kRows][T::kVectors];
+  const auto each = [&](const auto& f) WD_INLINED {
+    repeat<kRows>([&](auto i) WD_INLINED { repeat<T::kVectors>([&](auto v) WD_INLINED { f(i, v); }); });
+  };
+  each([&](auto i, auto v)
+           WD_INLINED { std::memcpy(&sum[i][v], start + i * start_row + v * T::kLanes, sizeof(Vector)); });
+  for (std::int64_t p = product.k; p > 0; --p) {
+    Vector right[T::kVectors];
+    repeat<T::kVectors>([&](auto v)
+                            WD_INLINED { std::memcpy(&right[v], b + v * T::kLanes, sizeof(Vector)); });
+    each([&](auto i, auto v) WD_INLINED {
+      sum[i][v] += a[i * row] * right[v];  // fused: see CMakeLists.txt
+    });
+    a += column;
+    b += b_row;
+  }
+  each([&](auto i, auto v)
+           WD_INLINED { std::memcpy(c + i * c_row + v * T::kLanes, &sum[i][v], sizeof(Vector)); });
+}
+
+// Each in a function of its own, for which the compiler allocates registers better.
+template <typename T, int kRows>
+[[gnu::noinline]] void multiply_narrow(const Product& product, const float* a, const float* b,
+                                       const float* start, float* c) {
+  multiply<T, kRows>(product, a, b, start, c);
+}
+template <typename T, int kRows>
+WD_WIDE [[gnu::noinline]] void multiply_wide(const Product& product, const float* a, const float* b,
+                                             const float* start, float* c) {
+  multiply<T, kRows>(product, a, b, start, c);
+}
+
+using Multiply = void (*)(const Product&, const float* a, const float* b, const float* start, float* c);
+
+// The function for `rows` rows of a tile.
+template <int kBytes, typename T>
+Multiply multiply_of(std::int64_t rows) {
+  static constexpr auto kAll = []<int... kBefore>(std::integer_sequence<int, kBefore...>) {
+    if constexpr (kBytes == kWideVectors) {
+      return std::array<Multiply, T::kRows>{multiply_wide<T, kBefore + 1>...};
+    } else {
+      return std::array<Multiply, T::kRows>{multiply_narrow<T, kBefore + 1>...};
+    }
+  }(std::make_integer_sequence<int, T::kRows>());
+  return kAll[static_cast<std::size_t>(rows - 1)];
+}
+
+// Rows of a panel of b, `row` floats apart.
+struct Panel {
+  const float* data;
+  std::int64_t row;
+};
+
+// Returns [rows, columns] of b, from (first, column) on: in place, or packed into rows of T::kColumns columns,
+// with zeros where b has none.
+template <typename T>
+Panel panel_of(const MatmulArgs& args, std::int64_t first, std::int64_t rows, std::int64_t column,
+               int columns, float* memory) {
+  constexpr int kWidth = T::kColumns;
   const ConstMatrix& b = args.b;
   const float* const from = b.data + first * b.row + column * b.column;
-  if (columns < width) std::fill_n(panel, rows * width, 0.0f);
+  if (columns == kWidth && b.column == 1 && args.m <= kDirectTiles * T::kRows) return {from, b.row};
+  if (columns < kWidth) std::fill_n(memory, rows * kWidth, 0.0f);
   if (b.column == 1) {
     for (std::int64_t p = 0; p < rows; ++p)
-      for (int j = 0; j < columns; ++j) panel[p * width + j] = from[p * b.row + j];
+      for (int j = 0; j < columns; ++j) memory[p * kWidth + j] = from[p * b.row + j];
   } else {
     for (int j = 0; j < columns; ++j)
-      for (std::int64_t p = 0; p < rows; ++p) panel[p * width + j] = from[p * b.row + j * b.column];
+      for (std::int64_t p = 0; p < rows; ++p) memory[p * kWidth + j] = from[p * b.row + j * b.column];
   }
+  return {memory, kWidth};
 }
 
-// c[0 : kRows, 0 : kVectors * kLanes] = start + a panel, where start is one row for all rows, or null to
-// start from the contents of c.
-template <int kRows, int kVectors>
-void multiply(const ConstMatrix& a, const float* panel, std::int64_t k, const float* start, float* c,
-              std::int64_t c_row) {
-  Vector sum[kRows][kVectors];
-  for (int i = 0; i < kRows; ++i)
-    for (int v = 0; v < kVectors; ++v)
-      sum[i][v] = load((start == nullptr ? c + i * c_row : start) + v * kLanes);
-  const float* left = a.data;
-  for (std::int64_t p = 0; p < k; ++p) {
-    Vector b[kVectors];
-    for (int v = 0; v < kVectors; ++v) b[v] = load(panel + v * kLanes);
-    for (int i = 0; i < kRows; ++i) {
-      const float value = left[i * a.row];
-      for (int v = 0; v < kVectors; ++v) sum[i][v] += value * b[v];  // fused: see CMakeLists.txt
-    }
-    left += a.column;
-    panel += kVectors * kLanes;
-  }
-  for (int i = 0; i < kRows; ++i)
-    for (int v = 0; v < kVectors; ++v) store(c + i * c_row + v * kLanes, sum[i][v]);
-}
-
-using Multiply = void (*)(const ConstMatrix&, const float*, std::int64_t, const float*, float*, std::int64_t);
-
-template <int kVectors>
-Multiply multiply_of(std::int64_t rows) {
-  static constexpr Multiply kAll[] = {multiply<1, kVectors>, multiply<2, kVectors>, multiply<3, kVectors>,
-                                      multiply<4, kVectors>, multiply<5, kVectors>, multiply<6, kVectors>};
-  return kAll[rows - 1];
-}
-
-// Multiplies all rows of c with one panel: columns [column, column + columns), terms [first, first + k).
-template <int kVectors>
-void multiply_panel(const MatmulArgs& args, const float* panel, std::int64_t first, std::int64_t k,
-                    std::int64_t column, int columns) {
-  constexpr int kWidth = kVectors * kLanes;
+// Multiplies all rows of c with one panel: at most T::kColumns columns from `column` on, terms
+// [first, first + k). Returns the next column.
+template <int kBytes, typename T>
+std::int64_t multiply_panel(const MatmulArgs& args, std::int64_t first, std::int64_t k, std::int64_t column,
+                            float* memory) {
+  constexpr int kWidth = T::kColumns;
+  const int columns = static_cast<int>(std::min<std::int64_t>(kWidth, args.n - column));
+  const Panel panel = panel_of<T>(args, first, k, column, columns, memory);
   float zero_or_bias[kWidth] = {};
   if (args.bias != nullptr) std::copy_n(args.bias + column, columns, zero_or_bias);
   const float* const start = first == 0 && !args.add ? zero_or_bias : nullptr;
-  for (std::int64_t i = 0; i < args.m; i += kTileRows) {
-    const std::int64_t rows = std::min<std::int64_t>(kTileRows, args.m - i);
-    const ConstMatrix a{args.a.data + i * args.a.row + first * args.a.column, args.a.row, args.a.column};
+  const Product product{k, args.a.row, args.a.column, panel.row, args.c_row};
+  const Product narrower{k, args.a.row, args.a.column, panel.row, kWidth};
+  for (std::int64_t i = 0; i < args.m; i += T::kRows) {
+    const std::int64_t rows = std::min<std::int64_t>(T::kRows, args.m - i);
+    const Multiply multiply = multiply_of<kBytes, T>(rows);
+    const float* const a = args.a.data + i * args.a.row + first * args.a.column;
     float* const c = args.c + i * args.c_row + column;
     if (columns == kWidth) {
-      multiply_of<kVectors>(rows)(a, panel, k, start, c, args.c_row);
+      multiply(product, a, panel.data, start, c);
       continue;
     }
     // c is narrower than the tile: compute in a temporary tile.
-    float tile[kTileRows * kWidth] = {};
+    float tile[T::kRows * kWidth] = {};
     for (std::int64_t r = 0; start == nullptr && r < rows; ++r)
       std::copy_n(c + r * args.c_row, columns, tile + r * kWidth);
-    multiply_of<kVectors>(rows)(a, panel, k, start, tile, kWidth);
+    multiply(narrower, a, panel.data, start, tile);
     for (std::int64_t r = 0; r < rows; ++r) std::copy_n(tile + r * kWidth, columns, c + r * args.c_row);
   }
+  return column + columns;
 }
 
 }  // namespace
 
 void matmul(const MatmulArgs& args) {
   const profile::Scope scope("matrix product");
-  alignas(64) float panel[kPanelRows * kPanelColumns];
-  for (std::int64_t first = 0; first < std::max<std::int64_t>(args.k, 1); first += kPanelRows) {
-    const std::int64_t k = std::min(kPanelRows, args.k - first);
-    for (std::int64_t column = 0; column < args.n; column += kPanelColumns) {
-      const int columns = static_cast<int>(std::min<std::int64_t>(kPanelColumns, args.n - column));
-      if (columns <= kLanes) {
-        pack(args, first, k, column, columns, kLanes, panel);
-        multiply_panel<1>(args, panel, first, k, column, columns);
-      } else {
-        pack(args, first, k, column, columns, kPanelColumns, panel);
-        multiply_panel<kTileVectors>(args, panel, first, k, column, columns);
+  with_vectors([&](auto bytes) {
+    alignas(64) float memory[kPanelRows * kMaxPanelColumns];
+    for (std::int64_t first = 0; first < std::max<std::int64_t>(args.k, 1); first += kPanelRows) {
+      const std::int64_t k = std::min(kPanelRows, args.k - first);
+      for (std::int64_t column = 0; column < args.n;) {
+        const auto next = [&](auto tile) {
+          column = multiply_panel<bytes, decltype(tile)>(args, first, k, column, memory);
+        };
+        const std::int64_t columns = args.n - column;
+        // 24 sums of 32 registers, or 12 of 16.
+        if constexpr (bytes == kWideVectors) {
+          if (columns > 48) {
+            next(Tile<64, 6, 4>());
+          } else if (columns > 24) {
+            next(Tile<64, 12, 2>());
+          } else if (columns > 8) {
+            next(Tile<64, 12, 1>());
+          } else {
+            next(Tile<32, 12, 1>());
+          }
+        } else if (columns > 8) {
+          next(Tile<32, 6, 2>());
+        } else {
+          next(Tile<32, 12, 1>());
+        }
       }
     }
-  }
+  });
 }
 
 }  // namespace wd

@@ -2,6 +2,7 @@
 #include "kernels/random_actions_body.h"
 #include "src/base/profile.h"
 #include "wd/detail/parallel.h"
+#include "wd/detail/vectors.h"
 #include "wd/error.h"
 
 namespace wd {
@@ -46,11 +47,11 @@ void random_actions(Queue queue, const RandomActionsArgs& args) {
   if (queue.cuda) return cuda::random_actions(queue.stream, args);
   const profile::Scope scope("random actions");
   const bool plain = args.components == 0 && args.action_mask == nullptr;
-  parallel_for(args.rows, 16384, [&](std::int64_t begin, std::int64_t end) {
-    if (plain && args.num_heads == 1) return fill<1>(args, begin, end);
-    if (plain && args.num_heads == 2) return fill<2>(args, begin, end);
-    for (std::int64_t row = begin; row < end; ++row) random_action_row(args, row);
-  });
+  parallel_for(args.rows, 16384, vectorized([&](std::int64_t begin, std::int64_t end) {
+                 if (plain && args.num_heads == 1) return fill<1>(args, begin, end);
+                 if (plain && args.num_heads == 2) return fill<2>(args, begin, end);
+                 for (std::int64_t row = begin; row < end; ++row) random_action_row(args, row);
+               }));
 }
 
 }  // namespace wd

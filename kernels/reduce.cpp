@@ -5,6 +5,7 @@
 
 #include "src/base/profile.h"
 #include "wd/detail/parallel.h"
+#include "wd/detail/vectors.h"
 
 namespace wd {
 
@@ -13,10 +14,10 @@ namespace {
 // Calls chunk(c, begin, end) for every chunk of [0, n), in parallel.
 template <typename F>
 void each_chunk(std::int64_t n, F chunk) {
-  parallel_for(num_chunks(n), 8, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t c = first; c < last; ++c)
-      chunk(c, c * kReduceChunk, std::min(n, (c + 1) * kReduceChunk));
-  });
+  parallel_for(num_chunks(n), 8, vectorized([&](std::int64_t first, std::int64_t last) {
+                 for (std::int64_t c = first; c < last; ++c)
+                   chunk(c, c * kReduceChunk, std::min(n, (c + 1) * kReduceChunk));
+               }));
 }
 
 // f(begin) + .. + f(end - 1): eight interleaved running sums, which fill vectors, are then added in order.
@@ -61,21 +62,23 @@ void masked_row_moments(Queue queue, const float* x, const std::uint8_t* mask, s
                         std::int64_t n, double* out) {
   if (queue.cuda) return cuda::masked_row_moments(queue.stream, x, mask, rows, n, out);
   const profile::Scope scope("moments of rows");
-  parallel_for(rows, 1 + 8 * kReduceChunk / (n + 1), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row)
-      moments_of(x, mask, row * n, (row + 1) * n, out + 3 * row);
-  });
+  parallel_for(rows, 1 + 8 * kReduceChunk / (n + 1), vectorized([&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t row = begin; row < end; ++row)
+                   moments_of(x, mask, row * n, (row + 1) * n, out + 3 * row);
+               }));
 }
 
 void add_row_sums(Queue queue, const float* x, int rows, std::int64_t n, double* partial, double* total) {
   if (queue.cuda) return cuda::add_row_sums(queue.stream, x, rows, n, partial, total);
   const profile::Scope scope("sums of rows");
-  for (int row = 0; row < rows; ++row) {
-    for (std::int64_t begin = 0; begin < n; begin += kReduceChunk) {
-      total[row] += sum(begin, std::min(n, begin + kReduceChunk),
-                        [&](std::int64_t i) { return double{x[row * n + i]}; });
+  with_vectors([&](auto) {
+    for (int row = 0; row < rows; ++row) {
+      for (std::int64_t begin = 0; begin < n; begin += kReduceChunk) {
+        total[row] += sum(begin, std::min(n, begin + kReduceChunk),
+                          [&](std::int64_t i) { return double{x[row * n + i]}; });
+      }
     }
-  }
+  });
 }
 
 void sum_of_squares(Queue queue, const float* x, std::int64_t n, double* partial, double* out) {

@@ -7,24 +7,29 @@
 #include "kernels/table_layer_body.h"
 #include "src/base/profile.h"
 #include "wd/detail/parallel.h"
+#include "wd/detail/vectors.h"
 
 namespace wd {
 namespace {
-
-using Vector = float __attribute__((vector_size(32)));
 
 template <typename LaneType, int kCount>
 struct Tile {
   using Lane = LaneType;
   static constexpr int kVectors = kCount;
 };
-// Calls f(tile, h) for all outputs; `tile` gives the number of outputs, from h on.
+// Calls f(tile, h) for all outputs with the vectors in use; `tile` gives the number of outputs, from h on.
 template <typename F>
-void for_outputs(int width, F f) {
-  int h = 0;
-  for (; h + 32 <= width; h += 32) f(Tile<Vector, 4>{}, h);
-  for (; h + 8 <= width; h += 8) f(Tile<Vector, 1>{}, h);
-  for (; h < width; ++h) f(Tile<float, 1>{}, h);
+void for_outputs(int width, const F& f) {
+  with_vectors([&](auto bytes) {
+    using Narrow = detail::FloatVector<kNarrowVectors>;
+    int h = 0;
+    if constexpr (bytes == kWideVectors) {
+      for (; h + 64 <= width; h += 64) f(Tile<detail::FloatVector<kWideVectors>, 4>{}, h);
+    }
+    for (; h + 32 <= width; h += 32) f(Tile<Narrow, 4>{}, h);
+    for (; h + 8 <= width; h += 8) f(Tile<Narrow, 1>{}, h);
+    for (; h < width; ++h) f(Tile<float, 1>{}, h);
+  });
 }
 
 // Calls f(std::integral_constant<int, n>, first) for consecutive groups of n <= 3 out of `count`.
@@ -38,10 +43,10 @@ void for_groups_of_3(std::int64_t count, F f) {
 
 template <typename F>
 void for_entries(const TableWeightsArgs& args, std::int64_t rows, F f) {
-  parallel_for(rows, 1 + 16384 / args.shape.width, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t r = begin; r < end; ++r)
-      for (int h = 0; h < args.shape.width; ++h) f(args, r, h);
-  });
+  parallel_for(rows, 1 + 16384 / args.shape.width, vectorized([&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t r = begin; r < end; ++r)
+                   for (int h = 0; h < args.shape.width; ++h) f(args, r, h);
+               }));
 }
 
 }  // namespace

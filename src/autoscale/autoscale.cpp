@@ -26,6 +26,7 @@
 #include "src/launcher/options.h"
 #include "src/report/format.h"
 #include "src/worker/guarded.h"
+#include "wd/detail/vectors.h"
 #include "wd/error.h"
 
 namespace wd {
@@ -61,7 +62,7 @@ Machine describe_host(const Config& config, int num_workers) {
   const int threads =
       config.trainer.threads > 0 ? config.trainer.threads : static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN));
   Machine machine;
-  machine.device = concat(cpu_model(), ", ", threads, " threads");
+  machine.device = concat(cpu_model(), ", ", threads, " threads, ", vectors_in_words());
   machine.words = machine.device;
   machine.memory_bytes = host_budget(config.autoscale) / static_cast<std::uint64_t>(num_workers);
   return machine;

@@ -28,6 +28,7 @@
 #include "src/report/format.h"
 #include "src/report/plain_error.h"
 #include "wd/detail/parallel.h"
+#include "wd/detail/vectors.h"
 #include "wd/process_group.h"
 
 namespace wd::cli {
@@ -73,7 +74,7 @@ Finding processors() {
     nodes += entry.path().filename().string().starts_with("node") ? 1 : 0;
   const int usable = available_processors();
   const std::string quota = first_line_of("/sys/fs/cgroup/cpu.max");
-  std::string text = concat(cpu_model(), ", ", run::counted(usable, "processor"));
+  std::string text = concat(cpu_model(), ", ", run::counted(usable, "processor"), ", ", vectors_in_words());
   if (nodes > 1) text += concat(" on ", run::counted(nodes, "NUMA node"));
   // "200000 100000": microseconds of processor time per period.
   const double share = std::strtod(quota.c_str(), nullptr);

@@ -16,6 +16,7 @@
 #include "src/run_report/record.h"
 #include "wd/detail/networks.h"
 #include "wd/detail/parallel.h"
+#include "wd/detail/vectors.h"
 
 namespace wd::cli {
 namespace {
@@ -84,6 +85,7 @@ ConfigSources ConfigOptions::sources(bool environment_needed) const {
 }
 
 Experiment load_setup(const ConfigSources& sources, const Membership& self) {
+  vector_bytes();  // throws if WD_CPU is wrong, before anything is written
   Experiment setup = load_environment(sources);
   share_threads(setup.config.trainer.threads, self.local_world_size);
   const int threads = setup.config.trainer.threads, processors = available_processors();

@@ -3,6 +3,7 @@
 
 #include "src/device/gpu.h"
 #include "wd/detail/parallel.h"
+#include "wd/detail/vectors.h"
 #include "wd/error.h"
 
 namespace wd {
@@ -49,7 +50,7 @@ std::string to_string(Device device) {
 
 std::string describe(Device device) {
   if (device.is_cuda()) return gpu_name(device.index) + " (" + to_string(device) + ")";
-  return "CPU, " + std::to_string(num_threads()) + (num_threads() == 1 ? " thread" : " threads");
+  return concat("CPU, ", num_threads(), num_threads() == 1 ? " thread, " : " threads, ", vectors_in_words());
 }
 
 }  // namespace wd

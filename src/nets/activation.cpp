@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 
 #include "wd/detail/bfloat16.h"
+#include "wd/detail/vectors.h"
 #include "wd/math.h"
 
 namespace wd {
@@ -31,10 +32,12 @@ struct Tanh {
   }
 };
 
-// value[i] = f(value[i], i): a loop that the compiler can vectorize.
+// value[i] = f(value[i], i): a loop that the compiler vectorizes.
 template <typename F>
 void each(float* value, std::int64_t n, F f) {
-  for (std::int64_t i = 0; i < n; ++i) value[i] = f(value[i], i);
+  with_vectors([&](auto) {
+    for (std::int64_t i = 0; i < n; ++i) value[i] = f(value[i], i);
+  });
 }
 
 template <typename F>

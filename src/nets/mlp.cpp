@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "src/device/tensor_device.h"
+#include "wd/detail/vectors.h"
 #include "wd/error.h"
 
 namespace wd {
@@ -171,8 +172,10 @@ std::int64_t Mlp::activation_size() const {
 }
 
 void add_columns(const float* x, std::int64_t n, std::int64_t columns, float* sum) {
-  for (std::int64_t i = 0; i < n; ++i)
-    for (std::int64_t j = 0; j < columns; ++j) sum[j] += x[i * columns + j];
+  with_vectors([&](auto) {
+    for (std::int64_t i = 0; i < n; ++i)
+      for (std::int64_t j = 0; j < columns; ++j) sum[j] += x[i * columns + j];
+  });
 }
 
 }  // namespace wd

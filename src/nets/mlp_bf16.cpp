@@ -3,6 +3,7 @@
 
 #include "src/nets/mlp.h"
 #include "wd/detail/bfloat16.h"
+#include "wd/detail/vectors.h"
 
 namespace wd {
 
@@ -10,7 +11,9 @@ namespace {
 
 // widened[i] = x[i], converted from bfloat16 to float32.
 void widen(const std::uint16_t* x, float* widened, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) widened[i] = from_bfloat16(x[i]);
+  with_vectors([&](auto) {
+    for (std::int64_t i = 0; i < n; ++i) widened[i] = from_bfloat16(x[i]);
+  });
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "src/device/device.h"
 #include "src/nets/mlp.h"
 #include "src/policy/impl.h"
+#include "wd/detail/vectors.h"
 #include "wd/heartbeat.h"
 
 namespace wd {
@@ -81,7 +82,9 @@ void Policy::Impl::sum_lanes(std::vector<Lane>& lanes, std::int64_t count,
   parallel_for(sum.numel(), 32768, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t l = 1; l < count; ++l) {
       const auto* const lane = tensor(lanes[static_cast<std::size_t>(l)]).const_data_ptr<float>();
-      for (std::int64_t i = begin; i < end; ++i) to[i] += lane[i];
+      with_vectors([&](auto) {
+        for (std::int64_t i = begin; i < end; ++i) to[i] += lane[i];
+      });
     }
   });
 }

@@ -7,6 +7,7 @@
 #include "src/base/json.h"
 #include "src/base/version.h"
 #include "wd/detail/parallel.h"
+#include "wd/detail/vectors.h"
 
 namespace wd::run {
 namespace {
@@ -43,6 +44,7 @@ std::string summary_json(const RunOptions& options, RunStatus status, std::strin
                   {"hardware",
                    {{"host", host_name()},
                     {"cpu", cpu_model()},
+                    {"vector_bits", 8 * vector_bytes()},
                     {"cores", available_processors()},
                     {"gpus", options.gpus}}},
                   {"version", {{"program", WD_VERSION}, {"commit", kCommit}}}};

@@ -22,10 +22,12 @@ struct Shape {
   std::int64_t m, n, k;
 };
 
-// Every remainder: rows in sixes, columns in eights and sixteens, terms in blocks of 256.
-const Shape kShapes[] = {{1, 1, 1},    {6, 16, 256}, {7, 17, 257}, {5, 8, 3},    {12, 24, 1},
-                         {13, 40, 30}, {64, 3, 64},  {3, 64, 300}, {2, 31, 600}, {11, 33, 513},
-                         {100, 9, 7},  {1, 729, 20}, {30, 16, 255}};
+// Every remainder of both widths of vectors: rows in sixes and twelves, columns in 8, 16, 32 and 64, terms in
+// blocks of 256.
+const Shape kShapes[] = {{1, 1, 1},      {6, 16, 256}, {7, 17, 257},  {5, 8, 3},    {12, 24, 1},
+                         {13, 40, 30},   {64, 3, 64},  {3, 64, 300},  {2, 31, 600}, {11, 33, 513},
+                         {100, 9, 7},    {1, 729, 20}, {30, 16, 255}, {13, 64, 20}, {25, 100, 300},
+                         {100, 217, 33}, {7, 60, 5},   {30, 27, 9},   {10, 49, 2}};
 
 double expected(const MatmulArgs& args, const std::vector<float>& before, std::int64_t i, std::int64_t j) {
   double sum = args.add ? before[i * args.c_row + j] : args.bias == nullptr ? 0.0 : args.bias[j];

@@ -15,6 +15,7 @@
 #include "src/base/version.h"
 #include "tests/run/temporary_folder.h"
 #include "wd/detail/parallel.h"
+#include "wd/detail/vectors.h"
 #include "wd/error.h"
 
 namespace wd {
@@ -95,6 +96,7 @@ TEST(Run, LeavesItsFiles) {
   json summary = summary_of(path);
   EXPECT_EQ(summary["hardware"]["host"], host_name());
   EXPECT_EQ(summary["hardware"]["cpu"], cpu_model());
+  EXPECT_EQ(summary["hardware"]["vector_bits"], 8 * vector_bytes());
   EXPECT_EQ(summary["hardware"]["cores"], available_processors());
   EXPECT_EQ(summary["hardware"]["gpus"], json::parse(R"(["some GPU"])"));
   EXPECT_EQ(summary["version"]["program"], WD_VERSION);

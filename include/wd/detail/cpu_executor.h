@@ -7,6 +7,7 @@
 #include "wd/detail/check_teams.h"
 #include "wd/detail/layout.h"
 #include "wd/detail/parallel.h"
+#include "wd/detail/vectors.h"
 
 namespace wd::detail {
 
@@ -70,12 +71,14 @@ class CpuEnvironment final : public Environment {
     const auto run = [&](std::int64_t begin, std::int64_t end) {
       thread_local std::vector<std::max_align_t> scratch;
       scratch.resize(layout.scratch_bytes / sizeof(std::max_align_t) + 1);
-      for (std::int64_t e = begin; e < end; ++e) {
-        std::byte* const block = view.blocks + e * layout.block_bytes;
-        SerialTeam team(next_t(*reinterpret_cast<const ReplicaHeader*>(block)));
-        advance<Env>(team, params_, slots, view, shape, static_cast<int>(e), block,
-                     reinterpret_cast<std::byte*>(scratch.data()));
-      }
+      auto* const memory = reinterpret_cast<std::byte*>(scratch.data());
+      with_vectors([&](auto) {
+        for (std::int64_t e = begin; e < end; ++e) {
+          std::byte* const block = view.blocks + e * layout.block_bytes;
+          SerialTeam team(next_t(*reinterpret_cast<const ReplicaHeader*>(block)));
+          advance<Env>(team, params_, slots, view, shape, static_cast<int>(e), block, memory);
+        }
+      });
     };
     parallel_for(view.num_replicas, grain(view), run);
   }
