@@ -1,10 +1,10 @@
-// Trains the pendulum with PPO of RLtools until its mean return reaches a goal; prints the cost as JSON. Sizes are
-// constants of the program, as RLtools wants them. rltools_pendulum.py compiles and runs it:
+// Trains the pendulum with PPO of RLtools until its mean return reaches a goal; prints the cost as JSON.
+// Sizes are constants of the program, as RLtools wants them. rltools_pendulum.py compiles and runs it:
 //
 //     PROGRAM SEED GOAL MOST_STEPS
 //
-// The return is the one that ours stops at: of the policy with its noise, over the last 100 episodes. No episode
-// ends early, so it is 200 times the mean reward of the last 20,000 steps, and needs no evaluation.
+// The return is the one that ours stops at: of the policy with its noise, over the last 100 episodes. No
+// episode ends early, so it is 200 times the mean reward of the last 20,000 steps, and needs no evaluation.
 
 // The order matters: definitions must precede the templates that use them.
 // clang-format off

@@ -80,7 +80,7 @@ def to_goal(options, name):
                                  "reached": summary["stop_reason"] == "stop_return", "seconds": seconds})
             return seconds
 
-        result = comparison(options, theirs, mine, ours, unit="seconds", goal=GOAL, compilation_s=compilation, options=shown(["g++", *flags]))
+        result = comparison(options, theirs, mine, ours, unit="seconds", goal=GOAL, compilation_s=compilation, compiler=shown(["g++", *flags]))
     for side in runs:
         result[side] |= {"runs": runs[side], "reached": sum(run["reached"] for run in runs[side]), "env_steps_median": statistics.median(run["env_steps"] for run in runs[side])}
     if result["peer"]["reached"] + result["ours"]["reached"] < 2 * options.pairs:
