@@ -3,8 +3,8 @@
 //
 //     PROGRAM SEED GOAL MOST_STEPS
 //
-// The return is the one that ours stops at: of the last 100 episodes of training, in which the policy acts with
-// its noise. So neither side spends time on evaluation.
+// The return is the one that ours stops at: of the last 100 episodes of training, in which the policy acts
+// with its noise. So neither side spends time on evaluation.
 
 // The order matters: definitions must precede the templates that use them.
 // clang-format off

@@ -1,11 +1,11 @@
 """Compares pendulum with PPO of RLtools (header-only C++); prints one JSON object to stdout.
 
-    .venv-peers/bin/python tests/bench/peers/rltools_pendulum.py [--pairs 5] [--most_steps 2000000]
+    .venv-peers/bin/python tests/bench/peers/rltools_pendulum.py [--pairs 5] [--most_steps 5000000]
 
 Seconds of a whole process until the mean return of the last 100 training episodes reaches -200; every pair uses
 another seed. RLtools fixes its sizes when it is compiled: the program is compiled before, which is not timed
-(`compilation_s`), with the options that RLtools' own wrapper uses, and with MKL on one thread. Without MKL our
-settings take about four times as long.
+(`compilation_s`), with the options that RLtools' own wrapper uses, and with MKL on one thread, which is faster than
+RLtools' own products.
 """
 
 import functools
@@ -23,10 +23,13 @@ from side_by_side import Ours, Unavailable, comparison, parser, report, shown
 
 GOAL = -200
 SOURCE = pathlib.Path(__file__).with_suffix(".cpp")
-# Both have two hidden layers in the policy and in the value function. "tuned" is the quickest that was found.
+# All have two hidden layers in the policy and in the value function. "tuned" is the quickest of those that were
+# tried and reached the goal with seeds 1 to 3. "rollouts as ours" has the replicas, steps and layers of
+# configs/pendulum.yaml. With its 10 epochs of 16 minibatches and a rate of 1e-3 too, which here cannot fall during
+# the training, 3 of 5 seeds did not reach the goal in 2 million steps.
 SETTINGS = {
-    "our settings": dict(HIDDEN=64, REPLICAS=64, STEPS=64, BATCH=256, EPOCHS=10, DISCOUNT="0.9f", ENTROPY="0.0f", LEARNING_RATE="1e-3f"),
-    "tuned": dict(HIDDEN=32, REPLICAS=64, STEPS=64, BATCH=256, EPOCHS=4, DISCOUNT="0.9f", ENTROPY="0.0f", LEARNING_RATE="2e-3f"),
+    "tuned": dict(HIDDEN=32, REPLICAS=64, STEPS=128, BATCH=1024, EPOCHS=1, DISCOUNT="0.95f", ENTROPY="0.0f", LEARNING_RATE="1e-3f"),
+    "rollouts as ours": dict(HIDDEN=64, REPLICAS=64, STEPS=64, BATCH=512, EPOCHS=4, DISCOUNT="0.9f", ENTROPY="0.0f", LEARNING_RATE="3e-4f"),
 }
 
 
@@ -90,7 +93,7 @@ def to_goal(options, name):
 
 def main():
     options = parser(__doc__.splitlines()[0])
-    options.add_argument("--most_steps", type=int, default=2_000_000, help="at which a training gives up")
+    options.add_argument("--most_steps", type=int, default=5_000_000, help="at which a training gives up")
     options = options.parse_args()
     report(options, "pendulum, PPO of RLtools", f"to a mean return of {GOAL}", ["rltools", "mkl"],
            {f"to {GOAL}, rltools, {name}": functools.partial(to_goal, options, name) for name in SETTINGS})
