@@ -92,7 +92,7 @@ class TunedProcess:
         cores = len(os.sched_getaffinity(0)) if options.device == "cpu" else 1
         if options.replicas % cores:
             raise Unavailable(f"{options.replicas} replicas cannot be divided between {cores} host devices: give --replicas a multiple of {cores}")
-        self.flags = f"--xla_force_host_platform_device_count={cores}"
+        self.flags = f"--xla_force_host_platform_device_count={cores} --xla_cpu_multi_thread_eigen=false"
         self.command = [sys.executable, here, name, "--replicas", options.replicas, "--device", options.device]
         self.process = subprocess.Popen(list(map(str, self.command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                         env=os.environ | {"XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} {self.flags}".strip()})
