@@ -66,6 +66,11 @@ def training(options):
                       ours, replicas=REPLICAS, steps=STEPS)
 
 
+def puffer():
+    raise Unavailable("PufferLib 3.0.0 is published as source only, and its build downloads raylib from outside the package registry; "
+                      "later versions do not train on a CPU")
+
+
 def main():
     options = parser(__doc__.splitlines()[0])
     options.add_argument("--most_steps", type=int, default=2_000_000, help="at which a training gives up")
@@ -75,6 +80,7 @@ def main():
         def sb3_on_gpu():
             raise Unavailable("Stable-Baselines3 trains so small a network on the CPU; see the comparison there")
         comparisons["to 475, sb3"] = sb3_on_gpu
+    comparisons["to 475, pufferlib without LSTM"] = puffer
     comparisons["train, jax"] = functools.partial(training, options)
     report(options, "cartpole, PPO", "to a mean return of 475; and speed of training", ["stable-baselines3", "gymnasium", "torch", "jax", "jaxlib", "optax"], comparisons)
 

@@ -127,8 +127,9 @@ def optimize(learner, state, batch):
     return optax.apply_updates(parameters, updates), moments, count + 1
 
 
-def advantages(learner, rows, last_value):
-    """Adds advantage and target to rows of shape [T, replicas, agents]."""
+def advantages(learner, rows, last_value, total=lambda x: x):
+    """Advantage and target of rows of shape [T, replicas, agents]. `total` adds a sum over these rows to those of
+    other devices."""
     def back(carry, row):
         gae, next_value = carry
         goes_on = 1.0 - row["ended"]
@@ -142,9 +143,9 @@ def advantages(learner, rows, last_value):
     _, advantage = jax.lax.scan(back, (jnp.zeros_like(last_value), last_value), needed, reverse=True)
     target = advantage + rows["value"]
     if learner.normalize_advantage:
-        n = jnp.maximum(rows["mask"].sum(), 1)
-        mean = (advantage * rows["mask"]).sum() / n
-        deviation = jnp.sqrt((((advantage - mean) * rows["mask"]) ** 2).sum() / n)
+        n = jnp.maximum(total(rows["mask"].sum()), 1)
+        mean = total((advantage * rows["mask"]).sum()) / n
+        deviation = jnp.sqrt(total((((advantage - mean) * rows["mask"]) ** 2).sum()) / n)
         advantage = (advantage - mean) / (deviation + 1e-8)
     return advantage, target
 

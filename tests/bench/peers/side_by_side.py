@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import platform
+import re
 import shlex
 import statistics
 import subprocess
@@ -110,10 +111,23 @@ def comparison(options, peer, ours, program, unit="env_steps_per_s", **facts):
 
 
 def processor():
+    """Name, family, model and vector instructions of the processor, as Linux reports them, and which vectors ours
+    uses, if `wdtrain doctor` says so."""
+    fields = {}
     for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
-    return platform.processor()
+        name, _, value = line.partition(":")
+        fields.setdefault(name.strip(), value.strip())  # of the first core
+    flags = fields.get("flags", "").split()
+    return {"processor": fields.get("model name", platform.processor()), "family": fields.get("cpu family"), "model": fields.get("model"),
+            "vector_flags": [flag for flag in ("avx2", "avx512f", "avx512_bf16") if flag in flags], "vectors_of_ours": vectors_of_ours()}
+
+
+def vectors_of_ours():
+    if not WDTRAIN.exists():
+        return None
+    said = subprocess.run([WDTRAIN, "doctor", "--quick"], capture_output=True, text=True, cwd=ROOT).stdout
+    found = re.search(r"\bvectors\b:?\s*(.*\S)", said)
+    return found[1] if found else None
 
 
 def gpu():
@@ -155,7 +169,7 @@ def report(options, name, description, packages, comparisons):
             print(f"{name}: {key}: not run: {why}", file=sys.stderr, flush=True)
     cores = len(os.sched_getaffinity(0))
     json.dump({"peer": name, "what": description, "date": datetime.date.today().isoformat(), "commit": commit(),
-               "machine": {"processor": processor(), "cores": cores, "gpu": gpu()}, "device": options.device,
+               "machine": {**processor(), "cores": cores, "gpu": gpu()}, "device": options.device,
                "threads": f"both sides may use all {cores} cores, each by its own default; only the side that is measured runs",
                "versions": versions(*packages), "command": shown([PYTHON, *sys.argv]), "pairs": options.pairs,
                "comparisons": results, "not_run": skipped}, sys.stdout)

@@ -93,6 +93,12 @@ class TagContinuous:
         k = self.taggers
         return {"tagger": rows(others[:k], time[:k]), "runner": rows(others[k:], time[k:])}
 
+    def parts(self, state):
+        """As seen(), per policy."""
+        others, time = jax.lax.optimization_barrier(self.seen(state))
+        k = self.taggers
+        return {"tagger": others[:k], "runner": others[k:]}, {"tagger": time[:k], "runner": time[k:]}
+
     def seen(self, state):
         """The parts of rows: those about others, [agents, 7, others], and the time, [agents]."""
         seen, time = state["seen"], state["t"] / self.episode

@@ -9,19 +9,27 @@ rows; ours writes them. "train" is A2C in rollouts of 20 steps with two policies
 sides. In the variants of "train" only our settings change, and jax trains as before: "activations kept"
 learns from the activations of the rollout (reuse_activations), which jax recomputes; "factorised" computes
 the first layer from the table that all rows derive from (trainer.observations: table); "bf16" rounds
-observations and hidden layers.
+observations and hidden layers. In "tuned peer" jax too learns from the activations of the rollout, and divides
+the replicas between as many host devices as there are cores (tag_continuous_tuned.py); ours keeps them too.
+The tuned peer runs in a process of its own, because XLA reads the number of devices when it starts.
 """
 
 import functools
+import os
+import pathlib
+import subprocess
+import sys
 
-from side_by_side import JaxLoop, Ours, comparison, jax_for, parser, report
+from side_by_side import JaxLoop, Ours, Unavailable, comparison, jax_for, parser, report, shown
 
 GAMES = {"full": dict(taggers=5, observed=0), "nearest": dict(taggers=10, observed=10)}
 KEPT, TABLE, BF16 = {"reuse_activations": "true"}, ["trainer.observations=table"], ["trainer.precision=bf16"]
 # Per variant, the settings of our policies and of our trainer.
 TRAINED = {"full": {"train": ({}, []), "train, activations kept": (KEPT, []), "train, factorised": ({}, TABLE),
-                    "train, factorised, activations kept": (KEPT, TABLE), "train, bf16, activations kept": (KEPT, BF16)},
-           "nearest": {"train": ({}, []), "train, activations kept": (KEPT, []), "train, bf16, activations kept": (KEPT, BF16)}}
+                    "train, factorised, activations kept": (KEPT, TABLE), "train, bf16, activations kept": (KEPT, BF16),
+                    "train, tuned peer": (KEPT, []), "train, factorised, tuned peer": (KEPT, TABLE)},
+           "nearest": {"train": ({}, []), "train, activations kept": (KEPT, []), "train, bf16, activations kept": (KEPT, BF16),
+                       "train, tuned peer": (KEPT, [])}}
 STEPS, HIDDEN = 20, (256, 256)
 
 
@@ -62,27 +70,71 @@ def env_only(jax, name, replicas):
     return JaxLoop(jax, lambda carry: jax.lax.scan(step, carry, drawn)[0], carry, STEPS * replicas)
 
 
+def learners(game):
+    from learn_jax import Learner
+    learner = Learner(features=game.features, heads=game.heads, hidden=HIDDEN, algorithm="A2C", gae_lambda=0.95, normalize_advantage=True)
+    return {"tagger": learner, "runner": learner}
+
+
 @functools.cache  # compiled only once
 def trained(jax, name, replicas):
-    from learn_jax import Learner, Training
+    from learn_jax import Training
     game = game_of(name)
-    learner = Learner(features=game.features, heads=game.heads, hidden=HIDDEN, algorithm="A2C", gae_lambda=0.95, normalize_advantage=True)
-    training = Training(game, {"tagger": learner, "runner": learner}, replicas, STEPS)
+    training = Training(game, learners(game), replicas, STEPS)
     return JaxLoop(jax, training.iterate, training.start(0), STEPS * replicas)
+
+
+class TunedProcess:
+    """The tuned peer in a process of its own, which measures only when asked."""
+
+    def __init__(self, name, options):
+        here = pathlib.Path(__file__).with_name("tag_continuous_tuned.py")
+        cores = len(os.sched_getaffinity(0)) if options.device == "cpu" else 1
+        if options.replicas % cores:
+            raise Unavailable(f"{options.replicas} replicas cannot be divided between {cores} host devices: give --replicas a multiple of {cores}")
+        self.flags = f"--xla_force_host_platform_device_count={cores} --xla_cpu_multi_thread_eigen=false"
+        self.command = [sys.executable, here, name, "--replicas", options.replicas, "--device", options.device]
+        self.process = subprocess.Popen(list(map(str, self.command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        env=os.environ | {"XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} {self.flags}".strip()})
+        self.deviation = float(self.answer())  # after the check and the compilation
+
+    def answer(self):
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{shown(self.command)} ended with {self.process.wait()}; its messages are above")
+        return line
+
+    def speed(self, seconds):
+        print(seconds, file=self.process.stdin, flush=True)
+        return float(self.answer())
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait()
 
 
 def compare(options, name, mode):
     ours = Ours(options.device)
-    jax = jax_for(options.device)
-    peer = (env_only if mode == "env" else trained)(jax, name, options.replicas)
+    tuned = mode.endswith("tuned peer")
+    if tuned:
+        peer = TunedProcess(name, options)
+    else:
+        peer = (env_only if mode == "env" else trained)(jax_for(options.device), name, options.replicas)
     settings, batch = our_settings(name), None
     if mode != "env":
         of_policies, of_trainer = TRAINED[name][mode]
         settings += our_policies(of_policies) + of_trainer
         batch = STEPS * options.replicas
     bench_mode = "env" if mode == "env" else "train"
-    return comparison(options, lambda: peer.speed(options.seconds), lambda: ours.bench(bench_mode, "tag_continuous", options.seconds, options.replicas, batch, settings),
-                      ours, agents=game_of(name).agents, replicas=options.replicas, steps=STEPS)
+    facts = {"agents": game_of(name).agents, "replicas": options.replicas, "steps": STEPS}
+    if tuned:
+        facts |= {"XLA_FLAGS": peer.flags, "deviation_from_plain_peer": peer.deviation}
+    try:
+        return comparison(options, lambda: peer.speed(options.seconds),
+                          lambda: ours.bench(bench_mode, "tag_continuous", options.seconds, options.replicas, batch, settings), ours, **facts)
+    finally:
+        if tuned:
+            peer.end()
 
 
 def main():
