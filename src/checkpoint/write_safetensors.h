@@ -1,4 +1,4 @@
-// write_safetensors.h: write_safetensors() for a file of a checkpoint, which is brought to disk with the others.
+// write_safetensors.h: write_safetensors() for a file of a checkpoint, which is synced with the others.
 #pragma once
 
 #include "src/base/atomic_file.h"
