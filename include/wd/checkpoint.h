@@ -97,7 +97,8 @@ class Checkpoints {
  private:
   bool stands(std::int64_t iteration) const;
   void forget();
-  void write(const Snapshot& snapshot, const CheckpointInfo& info, const std::string& config);
+  void write(const Snapshot& snapshot, const CheckpointInfo& info, const std::string& config,
+             const std::vector<std::filesystem::path>& growing);
   void point(const char* link, const std::string& name) const;
   void prune() const;
 

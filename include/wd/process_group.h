@@ -23,9 +23,10 @@ enum class ReduceOp { kSum, kMax, kMin };
 
 // A handle that is cheap to copy. All ranks must call every operation in the same order, from one thread at a
 // time, with contiguous tensors of the same shape and type on all ranks. CUDA tensors use NCCL and only
-// enqueue; CPU tensors use Gloo. In a group of one, operations do nothing. Throws PeerError if another rank
-// does not respond. The last handle shuts NCCL down, together with the other ranks, unless the group was
-// aborted; CUDA graphs that contain operations of the group must have been destroyed by then.
+// enqueue; CPU tensors use Gloo, and all-reduces among ranks of one machine use memory that they share. In a
+// group of one, operations do nothing. Throws PeerError if another rank does not respond. The last handle
+// shuts NCCL down, together with the other ranks, unless the group was aborted; CUDA graphs that contain
+// operations of the group must have been destroyed by then.
 class ProcessGroup {
  public:
   // A group of this process alone.

@@ -34,6 +34,7 @@ class File {
 
   void write(std::span<const std::byte> bytes);                         // writes all bytes, or throws
   void read_at(std::uint64_t offset, std::span<std::byte> into) const;  // reads all bytes, or throws
+  void start_sync();  // lets the disk begin with what sync() waits for; a hint, which never fails
   void sync();
   void truncate(std::uint64_t size);
   std::uint64_t size() const;
@@ -61,6 +62,10 @@ void make_own_folder(const std::filesystem::path& folder);
 
 // Calls rename(2). Throws if it fails.
 void rename_file(const std::filesystem::path& from, const std::filesystem::path& to);
+
+// Flushes files to disk, together: they need one transaction of the file system instead of one for each.
+// Throws if that fails.
+void sync_files(std::vector<File>& files);
 
 // Flushes the entries of a folder to disk ("" is the working folder). Throws if that fails.
 void sync_folder(const std::filesystem::path& folder);

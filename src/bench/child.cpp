@@ -13,7 +13,7 @@ namespace wd::bench {
 namespace {
 
 // Returns whether more data may follow.
-bool read_some(launcher::Descriptor& from, std::string& into) {
+bool read_some(Descriptor& from, std::string& into) {
   std::array<char, 4096> bytes{};
   const ssize_t count = ::read(from.get(), bytes.data(), bytes.size());
   if (count > 0) into.append(bytes.data(), static_cast<std::size_t>(count));

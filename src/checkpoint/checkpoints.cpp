@@ -12,6 +12,7 @@
 #include "src/base/log.h"
 #include "src/base/whole_number.h"
 #include "src/checkpoint/manifest.h"
+#include "src/checkpoint/write_safetensors.h"
 #include "wd/checkpoint.h"
 #include "wd/error.h"
 
@@ -221,8 +222,7 @@ bool Checkpoints::save(Snapshot snapshot, CheckpointInfo info, std::string confi
       std::async(std::launch::async, [this, snapshot = std::move(snapshot), info = std::move(info),
                                       config = std::move(config), growing = std::move(growing), before] {
         try {
-          for (const fs::path& path : growing) File(path, O_RDONLY, FileKind::kOwn).sync();
-          write(snapshot, info, config);
+          write(snapshot, info, config, growing);
           return true;
         } catch (const std::exception& error) {
           std::tie(best_return_, best_) = before;
@@ -244,7 +244,8 @@ void Checkpoints::forget() {
   written_.reset();
 }
 
-void Checkpoints::write(const Snapshot& snapshot, const CheckpointInfo& info, const std::string& config) {
+void Checkpoints::write(const Snapshot& snapshot, const CheckpointInfo& info, const std::string& config,
+                        const std::vector<fs::path>& growing) {
   const std::string name = name_of(snapshot.counts.iteration);
   const fs::path stage = folder_ / (kStage + name), place = folder_ / name;
   fs::create_directories(folder_);
@@ -253,20 +254,26 @@ void Checkpoints::write(const Snapshot& snapshot, const CheckpointInfo& info, co
   failpoint("checkpoint.begun");
   Manifest manifest{info, {}};
   std::set<fs::path> folders = {stage};
+  std::vector<File> files;  // brought to disk before the checkpoint gets its name
+  for (const fs::path& path : growing) files.emplace_back(path, O_RDONLY, FileKind::kOwn);
   for (const auto& [file, tensors] : snapshot.files) {
     const fs::path path = stage / (file + kEnding);
     if (folders.insert(path.parent_path()).second) make_folder(path.parent_path());
     const auto metadata = snapshot.metadata.find(file);
     write_safetensors(path, views_of(tensors),
-                      metadata == snapshot.metadata.end() ? TensorMetadata() : metadata->second);
+                      metadata == snapshot.metadata.end() ? TensorMetadata() : metadata->second,
+                      Durability::kReplace);
+    files.emplace_back(path, O_RDONLY);
     manifest.files[file + kEnding] = checkpoint::digest_of(path);
     failpoint("checkpoint.file");
   }
-  write_file_atomically(stage / kConfig, config, Durability::kSync);
+  write_file_atomically(stage / kConfig, config, Durability::kReplace);
   manifest.files[kConfig] = checkpoint::digest_of(stage / kConfig);
-  write_file_atomically(stage / kManifest, checkpoint::encode(manifest), Durability::kSync);
+  write_file_atomically(stage / kManifest, checkpoint::encode(manifest), Durability::kReplace);
   failpoint("checkpoint.manifest");
-  for (const fs::path& folder : folders) sync_folder(folder);
+  for (const char* name_of_file : {kConfig, kManifest}) files.emplace_back(stage / name_of_file, O_RDONLY);
+  for (const fs::path& path : folders) files.emplace_back(path, O_RDONLY | O_DIRECTORY);
+  sync_files(files);
   failpoint("checkpoint.staged");
   if (fs::exists(fs::symlink_status(place)))
     logging::warn(concat(place.string(), " was there already: set aside as ", set_aside(place).string()));
@@ -277,18 +284,18 @@ void Checkpoints::write(const Snapshot& snapshot, const CheckpointInfo& info, co
   failpoint("checkpoint.complete");
   point("latest", name);
   if (!manifest.info.best.empty()) point("best", manifest.info.best);
+  sync_folder(folder_);
   failpoint("checkpoint.linked");
   prune();
 }
 
-// Replaces a link by renaming, as files are replaced.
+// Replaces a link by renaming, as files are replaced. The caller brings the folder to disk.
 void Checkpoints::point(const char* link, const std::string& name) const {
   if (!fs::exists(folder_ / name)) return;
   const fs::path stage = folder_ / concat(kStage, link);
   fs::remove(stage);
   fs::create_symlink(name, stage);
   rename_file(stage, folder_ / link);
-  sync_folder(folder_);
 }
 
 // The newest was just written, so it is among those kept.
@@ -311,6 +318,7 @@ void Checkpoints::continue_from(const Checkpoint& checkpoint) {
   }
   point("latest", checkpoint.name());
   if (!best_.empty()) point("best", best_);
+  sync_folder(folder_);
 }
 
 }  // namespace wd

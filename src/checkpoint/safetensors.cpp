@@ -9,6 +9,7 @@
 #include "src/base/atomic_file.h"
 #include "src/base/files.h"
 #include "src/checkpoint/safetensors_header.h"
+#include "src/checkpoint/write_safetensors.h"
 #include "wd/error.h"
 
 static_assert(std::endian::native == std::endian::little, "the format is little-endian");
@@ -49,6 +50,11 @@ TensorInfo place(const TensorView& tensor, std::uint64_t begin) {
 
 void write_safetensors(const std::filesystem::path& path, std::span<const TensorView> tensors,
                        const TensorMetadata& metadata) {
+  write_safetensors(path, tensors, metadata, Durability::kSync);
+}
+
+void write_safetensors(const std::filesystem::path& path, std::span<const TensorView> tensors,
+                       const TensorMetadata& metadata, Durability durability) {
   std::vector<const TensorView*> ordered;
   for (const TensorView& tensor : tensors) ordered.push_back(&tensor);
   std::stable_sort(ordered.begin(), ordered.end(), [](const TensorView* a, const TensorView* b) {
@@ -66,7 +72,7 @@ void write_safetensors(const std::filesystem::path& path, std::span<const Tensor
 
   std::vector<std::span<const std::byte>> parts{std::as_bytes(std::span(&length, 1)), bytes_of(text)};
   for (const TensorView* tensor : ordered) parts.push_back(tensor->bytes);
-  write_file_atomically(path, parts, Durability::kSync);
+  write_file_atomically(path, parts, durability);
 }
 
 SafetensorsReader::SafetensorsReader(const std::filesystem::path& path) : file_(open_regular(path)) {

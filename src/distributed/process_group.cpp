@@ -21,6 +21,7 @@
 #include "src/distributed/backends.h"
 #include "src/distributed/roll_call.h"
 #include "src/distributed/sealed_store.h"
+#include "src/distributed/shared_memory.h"
 #include "wd/heartbeat.h"
 
 namespace wd {
@@ -63,7 +64,8 @@ struct ProcessGroup::Impl {
   Membership self;
   Device device;
   Store store;
-  Backend host, accelerator;  // null if this is the only rank
+  Backend host, accelerator;             // null if this is the only rank
+  std::unique_ptr<SharedMemory> memory;  // null unless all ranks are on this machine
   std::atomic<bool> aborted = false;
   double seconds = 0.0;
   std::unordered_map<std::string, std::int64_t> own_counters;  // used if this is the only rank
@@ -139,6 +141,14 @@ ProcessGroup::ProcessGroup(const Membership& membership, Device device, double t
     self.store = part("counters");
     self.host = make_gloo(sealed("gloo"), membership,
                           address_towards(membership.master_addr, membership.master_port), timeout);
+    if (membership.local_world_size == membership.world_size && membership.world_size > 1 &&
+        membership.world_size <= SharedMemory::kMostRanks) {
+      std::unique_ptr<SharedMemory> memory = SharedMemory::open(
+          sealed("memory"), membership.rank, membership.world_size, timeout, [this] { barrier(); });
+      const at::Tensor opened = at::full({1}, memory ? 1 : 0, at::kLong);
+      all_reduce(opened, ReduceOp::kMin);
+      if (opened.item<std::int64_t>() != 0) self.memory = std::move(memory);
+    }
     if (device.is_cuda()) self.accelerator = make_gpu_backend(sealed("nccl"), membership, device, timeout);
   } catch (const UsageError&) {
     throw;
@@ -170,6 +180,15 @@ void ProcessGroup::all_reduce(const at::Tensor& tensor, ReduceOp op) const { beg
 std::function<void()> ProcessGroup::begin_all_reduce(const at::Tensor& tensor, ReduceOp op) const {
   if (!impl_->host) return [] {};
   constexpr const char* kName = "all-reduce";
+  if (impl_->memory && SharedMemory::takes(tensor)) {
+    const std::uint64_t operation = impl_->run(kName, [&] { return impl_->memory->begin(tensor, op); });
+    return [impl = impl_, operation] {
+      impl->run(kName, [&] {
+        impl->memory->end(operation);
+        return true;
+      });
+    };
+  }
   c10d::AllreduceOptions options;
   options.reduceOp = op == ReduceOp::kSum   ? c10d::ReduceOp::SUM
                      : op == ReduceOp::kMax ? c10d::ReduceOp::MAX
@@ -203,9 +222,10 @@ at::Tensor ProcessGroup::all_gather_rows(const at::Tensor& rows) const {
     impl_->finish("all-gather", [&] { return impl_->host->allgather(all, input); });
     return all[0];
   };
-  const std::vector<at::Tensor> counts = everywhere(at::full({1}, rows.size(0), at::kLong));
-  std::int64_t max_rows = 0;
-  for (const at::Tensor& count : counts) max_rows = std::max(max_rows, count.item<std::int64_t>());
+  const at::Tensor counts = at::zeros({size()}, at::kLong);
+  counts[rank()] = rows.size(0);
+  all_reduce(counts);
+  const auto max_rows = counts.max().item<std::int64_t>();
   if (max_rows == 0) return rows;
   std::vector<std::int64_t> shape = rows.sizes().vec();
   shape[0] = max_rows;
@@ -213,7 +233,7 @@ at::Tensor ProcessGroup::all_gather_rows(const at::Tensor& rows) const {
   padded.narrow(0, 0, rows.size(0)).copy_(rows);
   std::vector<at::Tensor> parts = everywhere(padded);
   for (std::size_t r = 0; r < parts.size(); ++r)
-    parts[r] = parts[r].narrow(0, 0, counts[r].item<std::int64_t>());
+    parts[r] = parts[r].narrow(0, 0, counts[static_cast<std::int64_t>(r)].item<std::int64_t>());
   return at::cat(parts);
 }
 

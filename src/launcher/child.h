@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "src/launcher/descriptor.h"
+#include "src/base/descriptor.h"
 
 namespace wd::launcher {
 

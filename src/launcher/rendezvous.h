@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "src/launcher/descriptor.h"
+#include "src/base/descriptor.h"
 #include "src/launcher/signals.h"
 #include "wd/detail/supervise.h"
 

@@ -4,7 +4,7 @@
 #include <csignal>
 #include <vector>
 
-#include "src/launcher/descriptor.h"
+#include "src/base/descriptor.h"
 
 namespace wd::launcher {
 
@@ -30,7 +30,7 @@ class Signals {
 
  private:
   sigset_t mask_before_{};
-  struct sigaction child_before_{};
+  struct sigaction child_before_ {};
   Descriptor descriptor_;
   int first_ = 0;
 };

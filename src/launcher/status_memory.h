@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "src/launcher/descriptor.h"
+#include "src/base/descriptor.h"
 #include "src/worker/status.h"
 
 namespace wd::launcher {

@@ -13,12 +13,18 @@
 
 namespace wd {
 
+struct RankOptions {
+  bool one_machine = true;  // false: as if the ranks were on several machines
+  double timeout_s = 20.0;
+};
+
 // Runs f in one fork of this process per rank; this process must not have started a thread. Expectations that
 // fail in a rank fail here. Returns the exit codes in rank order: 0, or 1 if expectations failed. Calls
 // refused(error) in a rank whose group cannot be created.
 template <typename F>
 std::vector<int> exit_codes_of_ranks(int size, F f, Device device = {},
-                                     const std::function<void(const UsageError&)>& refused = {}) {
+                                     const std::function<void(const UsageError&)>& refused = {},
+                                     const RankOptions& options = {}) {
   const int store = listen_on("127.0.0.1", 0);
   std::vector<pid_t> pids;
   for (int rank = 0; rank < size; ++rank) {
@@ -26,12 +32,13 @@ std::vector<int> exit_codes_of_ranks(int size, F f, Device device = {},
     if (pid == 0) {
       Membership self;
       self.rank = self.local_rank = rank;
-      self.world_size = self.local_world_size = size;
+      self.world_size = size;
+      self.local_world_size = options.one_machine ? size : 1;
       self.master_addr = "127.0.0.1";
       self.master_port = port_of(store);
       self.store_fd = rank == 0 ? store : -1;
       try {
-        f(ProcessGroup(self, device, 20.0, 20.0));
+        f(ProcessGroup(self, device, options.timeout_s, 20.0));
       } catch (const UsageError& error) {
         if (refused) {
           refused(error);

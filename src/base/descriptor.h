@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace wd::launcher {
+namespace wd {
 
 class Descriptor {
  public:
@@ -30,4 +30,4 @@ class Descriptor {
   int number_ = -1;
 };
 
-}  // namespace wd::launcher
+}  // namespace wd
