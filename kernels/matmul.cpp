@@ -7,13 +7,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <utility>
+#include <vector>
 
 #include "src/base/profile.h"
 #include "wd/detail/vectors.h"
-
-#define WD_INLINED __attribute__((always_inline))  // a lambda
 
 namespace wd {
 namespace {
@@ -22,137 +20,260 @@ constexpr std::int64_t kPanelRows = 256;
 constexpr int kMaxPanelColumns = 64;
 constexpr int kDirectTiles = 4;  // for fewer rows of tiles, packing b takes longer than it saves
 
+#define WD_UNROLL _Pragma("GCC unroll 16")  // before a short loop over an array that must become registers
+
 // A tile of kRows rows and kVectors vectors of kBytes bytes.
 template <int kBytes, int kRowsOfTile, int kVectorsOfTile>
 struct Tile {
   using Vector = detail::FloatVector<kBytes>;
+  // In memory, where it may be any words at any address.
+  typedef Vector Stored __attribute__((aligned(4), may_alias));  // NOLINT(modernize-use-using)
   static constexpr int kRows = kRowsOfTile, kVectors = kVectorsOfTile;
   static constexpr int kLanes = kBytes / 4, kColumns = kVectors * kLanes;
 };
 
-// Terms of a product, and floats from one row or column to the next.
-struct Product {
+// A word of a or b is one number, in float32.
+struct Singles {
+  using Word = float;
+  static constexpr std::int64_t kTerms = 1;
+
+  template <typename Vector>
+  [[gnu::always_inline]] static void add(Vector& sum, float left, const Vector& right) {
+    sum += left * right;  // fused: see CMakeLists.txt
+  }
+};
+
+// A word of a or b is two numbers in bfloat16. The processor adds the product of the upper halves to the sum
+// and rounds, then that of the lower halves: so the first of two terms is in the upper half.
+// Source: Intel 64 and IA-32 Architectures Software Developer's Manual, VDPBF16PS.
+struct Pairs {
+  using Word = std::int32_t;
+  static constexpr std::int64_t kTerms = 2;
+
+  static Word of(float first, float second) {
+    const auto upper = __builtin_bit_cast(std::uint32_t, first);
+    const auto lower = __builtin_bit_cast(std::uint32_t, second);
+    return static_cast<Word>((upper & 0xffff0000u) | lower >> 16);
+  }
+  template <typename Vector>
+  [[gnu::always_inline]] static void add(Vector& sum, Word left, const Vector& right) {
+#ifdef __x86_64__
+    const auto lefts = left - typename detail::Vectors<sizeof(Vector)>::Words{};
+    // An intrinsic function would need this function to be compiled for such processors.
+    asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(lefts), "v"(right));
+#endif
+  }
+};
+
+// Words of each sum, and words from one row or column to the next.
+struct Strides {
   std::int64_t k, a_row, a_column, b_row, c_row;
 };
 
-// Calls f(0) .. f(kTimes - 1) with constant expressions, so that arrays indexed by them become registers.
-template <int kTimes, typename F>
-[[gnu::always_inline]] inline void repeat(const F& f) {
-  [&]<int... k>(std::integer_sequence<int, k...>)
-      WD_INLINED { (f(std::integral_constant<int, k>()), ...); }(std::make_integer_sequence<int, kTimes>());
-}
-
 // c[kRows, T::kColumns] = start + a b, where start is one row for all rows, or null to start from c.
-template <typename T, int kRows>
-[[gnu::always_inline]] inline void multiply(const Product& product, const float* a, const float* b,
-                                            const float* start, float* c) {
+template <typename Kind, typename T, int kRows>
+[[gnu::always_inline]] inline void multiply(const Strides& strides, const typename Kind::Word* a,
+                                            const typename Kind::Word* b, const float* start, float* c) {
   using Vector = typename T::Vector;
-  const std::int64_t row = product.a_row, column = product.a_column, b_row = product.b_row;
-  const std::int64_t c_row = product.c_row, start_row = start == nullptr ? c_row : 0;
+  using Stored = typename T::Stored;
+  constexpr int kVectors = T::kVectors;
+  const std::int64_t a_row = strides.a_row, a_column = strides.a_column, b_row = strides.b_row;
+  const std::int64_t c_row = strides.c_row, start_row = start == nullptr ? c_row : 0;
   if (start == nullptr) start = c;
-  Vector sum[kRows][T::kVectors];
-  const auto each = [&](const auto& f) WD_INLINED {
-    repeat<kRows>([&](auto i) WD_INLINED { repeat<T::kVectors>([&](auto v) WD_INLINED { f(i, v); }); });
-  };
-  each([&](auto i, auto v)
-           WD_INLINED { std::memcpy(&sum[i][v], start + i * start_row + v * T::kLanes, sizeof(Vector)); });
-  for (std::int64_t p = product.k; p > 0; --p) {
-    Vector right[T::kVectors];
-    repeat<T::kVectors>([&](auto v)
-                            WD_INLINED { std::memcpy(&right[v], b + v * T::kLanes, sizeof(Vector)); });
-    each([&](auto i, auto v) WD_INLINED {
-      sum[i][v] += a[i * row] * right[v];  // fused: see CMakeLists.txt
-    });
-    a += column;
+  Vector sum[kRows * kVectors];
+  WD_UNROLL
+  for (int i = 0; i < kRows; ++i) {
+    WD_UNROLL
+    for (int v = 0; v < kVectors; ++v)
+      sum[i * kVectors + v] = reinterpret_cast<const Stored*>(start + i * start_row)[v];
+  }
+  for (std::int64_t p = strides.k; p > 0; --p) {
+    Vector right[kVectors];
+    WD_UNROLL
+    for (int v = 0; v < kVectors; ++v) right[v] = reinterpret_cast<const Stored*>(b)[v];
+    WD_UNROLL
+    for (int i = 0; i < kRows; ++i) {
+      WD_UNROLL
+      for (int v = 0; v < kVectors; ++v) Kind::add(sum[i * kVectors + v], a[i * a_row], right[v]);
+    }
+    a += a_column;
     b += b_row;
   }
-  each([&](auto i, auto v)
-           WD_INLINED { std::memcpy(c + i * c_row + v * T::kLanes, &sum[i][v], sizeof(Vector)); });
+  WD_UNROLL
+  for (int i = 0; i < kRows; ++i) {
+    WD_UNROLL
+    for (int v = 0; v < kVectors; ++v) reinterpret_cast<Stored*>(c + i * c_row)[v] = sum[i * kVectors + v];
+  }
 }
 
-// Each in a function of its own, for which the compiler allocates registers better.
-template <typename T, int kRows>
-[[gnu::noinline]] void multiply_narrow(const Product& product, const float* a, const float* b,
-                                       const float* start, float* c) {
-  multiply<T, kRows>(product, a, b, start, c);
+// Each tile is a function of its own, for which the compiler allocates registers better.
+template <typename Kind>
+using Multiply = void (*)(const Strides& strides, const typename Kind::Word* a, const typename Kind::Word* b,
+                          const float* start, float* c);
+template <typename Kind, typename T, int kRows>
+[[gnu::noinline]] void multiply_narrow(const Strides& strides, const typename Kind::Word* a,
+                                       const typename Kind::Word* b, const float* start, float* c) {
+  multiply<Kind, T, kRows>(strides, a, b, start, c);
 }
-template <typename T, int kRows>
-WD_WIDE [[gnu::noinline]] void multiply_wide(const Product& product, const float* a, const float* b,
-                                             const float* start, float* c) {
-  multiply<T, kRows>(product, a, b, start, c);
+template <typename Kind, typename T, int kRows>
+WD_WIDE [[gnu::noinline]] void multiply_wide(const Strides& strides, const typename Kind::Word* a,
+                                             const typename Kind::Word* b, const float* start, float* c) {
+  multiply<Kind, T, kRows>(strides, a, b, start, c);
 }
 
-using Multiply = void (*)(const Product&, const float* a, const float* b, const float* start, float* c);
-
-// The function for `rows` rows of a tile.
-template <int kBytes, typename T>
-Multiply multiply_of(std::int64_t rows) {
+// The function for `rows` rows of a tile, in a program with vectors of kBytes bytes.
+template <int kBytes, typename Kind, typename T>
+Multiply<Kind> multiply_of(std::int64_t rows) {
   static constexpr auto kAll = []<int... kBefore>(std::integer_sequence<int, kBefore...>) {
     if constexpr (kBytes == kWideVectors) {
-      return std::array<Multiply, T::kRows>{multiply_wide<T, kBefore + 1>...};
+      return std::array<Multiply<Kind>, T::kRows>{multiply_wide<Kind, T, kBefore + 1>...};
     } else {
-      return std::array<Multiply, T::kRows>{multiply_narrow<T, kBefore + 1>...};
+      return std::array<Multiply<Kind>, T::kRows>{multiply_narrow<Kind, T, kBefore + 1>...};
     }
   }(std::make_integer_sequence<int, T::kRows>());
   return kAll[static_cast<std::size_t>(rows - 1)];
 }
 
-// Rows of a panel of b, `row` floats apart.
-struct Panel {
-  const float* data;
-  std::int64_t row;
+// Words of a or b, from one row or column to the next.
+template <typename Word>
+struct Words {
+  const Word* data;
+  std::int64_t row, column;
 };
 
-// Returns [rows, columns] of b, from (first, column) on: in place, or packed into rows of T::kColumns columns,
-// with zeros where b has none.
-template <typename T>
-Panel panel_of(const MatmulArgs& args, std::int64_t first, std::int64_t rows, std::int64_t column,
-               int columns, float* memory) {
-  constexpr int kWidth = T::kColumns;
-  const ConstMatrix& b = args.b;
-  const float* const from = b.data + first * b.row + column * b.column;
-  if (columns == kWidth && b.column == 1 && args.m <= kDirectTiles * T::kRows) return {from, b.row};
-  if (columns < kWidth) std::fill_n(memory, rows * kWidth, 0.0f);
+// to[rows, width] = columns of b, and zeros beyond them.
+void pack(const ConstMatrix& b, std::int64_t rows, int columns, int width, float* to) {
+  if (columns < width) std::fill_n(to, rows * width, 0.0f);
   if (b.column == 1) {
     for (std::int64_t p = 0; p < rows; ++p)
-      for (int j = 0; j < columns; ++j) memory[p * kWidth + j] = from[p * b.row + j];
+      for (int j = 0; j < columns; ++j) to[p * width + j] = b.data[p * b.row + j];
   } else {
     for (int j = 0; j < columns; ++j)
-      for (std::int64_t p = 0; p < rows; ++p) memory[p * kWidth + j] = from[p * b.row + j * b.column];
+      for (std::int64_t p = 0; p < rows; ++p) to[p * width + j] = b.data[p * b.row + j * b.column];
   }
-  return {memory, kWidth};
+}
+// The same for pairs of rows. The last row may lack its second: it counts as `missing`.
+void pack(const ConstMatrix& b, std::int64_t rows, std::int64_t terms, int columns, int width, float missing,
+          Pairs::Word* to) {
+  if (columns < width) std::fill_n(to, rows * width, 0);
+  const std::int64_t whole = terms / 2;
+  if (b.column == 1) {
+    for (std::int64_t p = 0; p < whole; ++p) {
+      const float* const first = b.data + 2 * p * b.row;
+      for (int j = 0; j < columns; ++j) to[p * width + j] = Pairs::of(first[j], first[b.row + j]);
+    }
+  } else {
+    for (int j = 0; j < columns; ++j) {
+      const float* const column = b.data + j * b.column;
+      for (std::int64_t p = 0; p < whole; ++p)
+        to[p * width + j] = Pairs::of(column[2 * p * b.row], column[(2 * p + 1) * b.row]);
+    }
+  }
+  if (whole == rows) return;
+  for (int j = 0; j < columns; ++j)
+    to[whole * width + j] = Pairs::of(b.data[2 * whole * b.row + j * b.column], missing);
 }
 
-// Multiplies all rows of c with one panel: at most T::kColumns columns from `column` on, terms
+// Returns `rows` rows of words of b from `first` on, and its columns from `column` on: in place, or packed in
+// memory, T::kColumns words apart.
+template <typename T>
+Words<float> panel_of(const MatmulArgs& args, Singles, std::int64_t first, std::int64_t rows,
+                      std::int64_t column, int columns, float* memory) {
+  const ConstMatrix b{args.b.data + first * args.b.row + column * args.b.column, args.b.row, args.b.column};
+  if (columns == T::kColumns && b.column == 1 && args.m <= kDirectTiles * T::kRows) return {b.data, b.row, 1};
+  pack(b, rows, columns, T::kColumns, memory);
+  return {memory, T::kColumns, 1};
+}
+// A missing number of b is -0. That of a is +0, and the sum of anything and their product, -0, is itself.
+template <typename T>
+Words<Pairs::Word> panel_of(const MatmulArgs& args, Pairs, std::int64_t first, std::int64_t rows,
+                            std::int64_t column, int columns, Pairs::Word* memory) {
+  const ConstMatrix b{args.b.data + 2 * first * args.b.row + column * args.b.column, args.b.row,
+                      args.b.column};
+  pack(b, rows, std::min(2 * rows, args.k - 2 * first), columns, T::kColumns, -0.0f, memory);
+  return {memory, T::kColumns, 1};
+}
+
+// Multiplies all rows of c with one panel: at most T::kColumns columns from `column` on, words
 // [first, first + k). Returns the next column.
-template <int kBytes, typename T>
-std::int64_t multiply_panel(const MatmulArgs& args, std::int64_t first, std::int64_t k, std::int64_t column,
-                            float* memory) {
+template <int kBytes, typename T, typename Kind>
+std::int64_t multiply_panel(const MatmulArgs& args, Kind kind, const Words<typename Kind::Word>& all_a,
+                            std::int64_t first, std::int64_t k, std::int64_t column,
+                            typename Kind::Word* memory) {
   constexpr int kWidth = T::kColumns;
   const int columns = static_cast<int>(std::min<std::int64_t>(kWidth, args.n - column));
-  const Panel panel = panel_of<T>(args, first, k, column, columns, memory);
+  const auto panel = panel_of<T>(args, kind, first, k, column, columns, memory);
   float zero_or_bias[kWidth] = {};
   if (args.bias != nullptr) std::copy_n(args.bias + column, columns, zero_or_bias);
   const float* const start = first == 0 && !args.add ? zero_or_bias : nullptr;
-  const Product product{k, args.a.row, args.a.column, panel.row, args.c_row};
-  const Product narrower{k, args.a.row, args.a.column, panel.row, kWidth};
+  const Strides strides{k, all_a.row, all_a.column, panel.row, args.c_row};
+  const Strides of_tile{k, all_a.row, all_a.column, panel.row, kWidth};
   for (std::int64_t i = 0; i < args.m; i += T::kRows) {
     const std::int64_t rows = std::min<std::int64_t>(T::kRows, args.m - i);
-    const Multiply multiply = multiply_of<kBytes, T>(rows);
-    const float* const a = args.a.data + i * args.a.row + first * args.a.column;
+    const Multiply<Kind> multiply = multiply_of<kBytes, Kind, T>(rows);
+    const auto* const a = all_a.data + i * all_a.row + first * all_a.column;
     float* const c = args.c + i * args.c_row + column;
     if (columns == kWidth) {
-      multiply(product, a, panel.data, start, c);
+      multiply(strides, a, panel.data, start, c);
       continue;
     }
     // c is narrower than the tile: compute in a temporary tile.
     float tile[T::kRows * kWidth] = {};
     for (std::int64_t r = 0; start == nullptr && r < rows; ++r)
       std::copy_n(c + r * args.c_row, columns, tile + r * kWidth);
-    multiply(narrower, a, panel.data, start, tile);
+    multiply(of_tile, a, panel.data, start, tile);
     for (std::int64_t r = 0; r < rows; ++r) std::copy_n(tile + r * kWidth, columns, c + r * args.c_row);
   }
   return column + columns;
+}
+
+// `words` are those of each row of a. Tiles have 24 sums where there are 32 registers, else 12.
+template <int kBytes, typename Kind>
+void multiply_all(const MatmulArgs& args, Kind kind, const Words<typename Kind::Word>& a,
+                  std::int64_t words) {
+  alignas(kWideVectors) typename Kind::Word memory[kPanelRows * kMaxPanelColumns];
+  for (std::int64_t first = 0; first < std::max<std::int64_t>(words, 1); first += kPanelRows) {
+    const std::int64_t k = std::min(kPanelRows, words - first);
+    for (std::int64_t column = 0; column < args.n;) {
+      const auto next = [&](auto tile) {
+        column = multiply_panel<kBytes, decltype(tile)>(args, kind, a, first, k, column, memory);
+      };
+      const std::int64_t columns = args.n - column;
+      if constexpr (kBytes == kWideVectors) {
+        if (columns > 48) {
+          next(Tile<64, 6, 4>());
+        } else if (columns > 24) {
+          next(Tile<64, 12, 2>());
+        } else if (columns > 8) {
+          next(Tile<64, 12, 1>());
+        } else {
+          next(Tile<32, 12, 1>());
+        }
+      } else if (columns > 8) {
+        next(Tile<32, 6, 2>());
+      } else {
+        next(Tile<32, 12, 1>());
+      }
+    }
+  }
+}
+
+// Packs a, whose rows or columns are adjacent, into pairs of terms.
+Words<Pairs::Word> pairs_of(const MatmulArgs& args, std::vector<Pairs::Word>& memory) {
+  const std::int64_t words = (args.k + 1) / 2;
+  memory.resize(static_cast<std::size_t>(args.m * words));
+  Pairs::Word* const to = memory.data();
+  if (args.a.row == 1) {
+    pack(args.a.transposed(), words, args.k, static_cast<int>(args.m), static_cast<int>(args.m), 0.0f, to);
+    return {to, 1, args.m};
+  }
+  for (std::int64_t i = 0; i < args.m; ++i) {
+    const float* const from = args.a.data + i * args.a.row;
+    for (std::int64_t p = 0; p < args.k / 2; ++p)
+      to[i * words + p] = Pairs::of(from[2 * p * args.a.column], from[(2 * p + 1) * args.a.column]);
+    if (args.k % 2 != 0) to[i * words + words - 1] = Pairs::of(from[(args.k - 1) * args.a.column], 0.0f);
+  }
+  return {to, words, 1};
 }
 
 }  // namespace
@@ -160,32 +281,14 @@ std::int64_t multiply_panel(const MatmulArgs& args, std::int64_t first, std::int
 void matmul(const MatmulArgs& args) {
   const profile::Scope scope("matrix product");
   with_vectors([&](auto bytes) {
-    alignas(64) float memory[kPanelRows * kMaxPanelColumns];
-    for (std::int64_t first = 0; first < std::max<std::int64_t>(args.k, 1); first += kPanelRows) {
-      const std::int64_t k = std::min(kPanelRows, args.k - first);
-      for (std::int64_t column = 0; column < args.n;) {
-        const auto next = [&](auto tile) {
-          column = multiply_panel<bytes, decltype(tile)>(args, first, k, column, memory);
-        };
-        const std::int64_t columns = args.n - column;
-        // 24 sums of 32 registers, or 12 of 16.
-        if constexpr (bytes == kWideVectors) {
-          if (columns > 48) {
-            next(Tile<64, 6, 4>());
-          } else if (columns > 24) {
-            next(Tile<64, 12, 2>());
-          } else if (columns > 8) {
-            next(Tile<64, 12, 1>());
-          } else {
-            next(Tile<32, 12, 1>());
-          }
-        } else if (columns > 8) {
-          next(Tile<32, 6, 2>());
-        } else {
-          next(Tile<32, 12, 1>());
-        }
+    if constexpr (bytes == kWideVectors) {
+      if (args.bfloat16 && has_bf16_products()) {
+        thread_local std::vector<Pairs::Word> memory;
+        return multiply_all<kWideVectors>(args, Pairs(), pairs_of(args, memory), (args.k + 1) / 2);
       }
     }
+    const Words<float> a{args.a.data, args.a.row, args.a.column};
+    multiply_all<bytes>(args, Singles(), a, args.k);
   });
 }
 

@@ -21,10 +21,12 @@ struct MatmulArgs {
   std::int64_t c_row = 0;
   const float* bias = nullptr;  // [n], or null
   bool add = false;             // c += a b; else c = a b + bias
+  bool bfloat16 = false;        // bfloat16 can represent all numbers of a and b
 };
 
 // Each element is summed along k in order by fused multiply-adds: its bits depend on nothing else, neither on
-// m and n nor on the width of vectors.
+// m and n nor on the width of vectors. With `bfloat16`, processors with AVX512_BF16 add two terms at a time,
+// with the same two roundings, but take numbers below 2^-126 as zeros.
 void matmul(const MatmulArgs& args);
 
 }  // namespace wd

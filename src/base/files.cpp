@@ -20,7 +20,7 @@ constexpr const char* kRemedy = "; remove it, or put the original there";
 constexpr mode_t kNewFileMode = 0666;  // before the umask is applied
 
 struct stat status_of(int descriptor, const std::filesystem::path& path) {
-  struct stat status {};
+  struct stat status{};
   if (::fstat(descriptor, &status) != 0) throw_file_error(path, "look at it");
   return status;
 }
@@ -65,7 +65,7 @@ File::File(std::filesystem::path path, int flags, FileKind kind)
   if (descriptor_ < 0 && !(kind == FileKind::kOwn && cause == ENXIO))
     throw_file_error(path_, (flags & O_ACCMODE) == O_RDONLY ? "read it" : "open it for writing");
   if (kind != FileKind::kOwn) return;
-  struct stat status {};
+  struct stat status{};
   const bool regular = descriptor_ >= 0 && ::fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode);
   if (regular && status.st_nlink <= 1) return;
   if (descriptor_ >= 0) ::close(descriptor_);
@@ -127,7 +127,7 @@ std::optional<std::string> read_whole(const std::filesystem::path& path, std::ui
 std::optional<std::string> read_regular(const std::filesystem::path& path, std::uint64_t max_bytes) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (descriptor < 0) return {};
-  struct stat status {};
+  struct stat status{};
   if (::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode)) return read_rest(descriptor, max_bytes);
   ::close(descriptor);
   errno = EINVAL;

@@ -38,9 +38,19 @@ int vector_bytes() {
   return bytes;
 }
 
+bool has_bf16_products() {
+#ifdef __x86_64__
+  static const bool has = vector_bytes() == kWideVectors && __builtin_cpu_supports("avx512bf16");
+  return has;
+#else
+  return false;
+#endif
+}
+
 const char* vectors_in_words() {
 #ifdef __x86_64__
-  return vector_bytes() == kWideVectors ? "512-bit vectors (x86-64-v4)" : "256-bit vectors (x86-64-v3)";
+  if (vector_bytes() == kNarrowVectors) return "256-bit vectors (x86-64-v3)";
+  return has_bf16_products() ? "512-bit vectors (x86-64-v4, bf16)" : "512-bit vectors (x86-64-v4)";
 #else
   return "the vectors of its architecture";
 #endif

@@ -30,7 +30,7 @@ class Signals {
 
  private:
   sigset_t mask_before_{};
-  struct sigaction child_before_ {};
+  struct sigaction child_before_{};
   Descriptor descriptor_;
   int first_ = 0;
 };

@@ -100,6 +100,8 @@ class MlpCpu : public Mlp {
   virtual const at::Tensor& input_of(const at::Tensor& observation, Memory&) const { return observation; }
   virtual const at::Tensor& weight_of(std::size_t l) const { return layers_[l].weight; }
   virtual const at::Tensor& bias_of(std::size_t l) const { return layers_[l].bias; }
+  // Whether bfloat16 can represent all factors of the products of layer l.
+  virtual bool multiplies_bf16(std::size_t) const { return false; }
   // Applies the activation of hidden layer l to n sums in place.
   virtual void activate(std::size_t, float* x, std::int64_t n) const { activation().forward(x, n); }
   // grad *= derivative of the activation of hidden layer l.
@@ -116,7 +118,8 @@ class MlpCpu : public Mlp {
 // On the CPU, with hidden layers in bfloat16.
 //
 // The GPU multiplies bfloat16 numbers and sums in float32. The product of two such numbers is exact in
-// float32, so float32 products of rounded numbers give the same result, up to the order of summation. These
+// float32, so float32 products of rounded numbers give the same result, up to the order of summation; and so
+// do the processor's own products of bfloat16 numbers, where it has them (kernels/matmul.h). These
 // numbers are rounded: observations; the weights of hidden layers; the biases and activations of hidden
 // layers except the last, which the heads read; and the gradients of all activations. Heads, sums, gradients
 // of weights and a first layer that reads tables are float32.
@@ -134,6 +137,7 @@ class MlpBf16 final : public MlpCpu {
   const at::Tensor& bias_of(std::size_t l) const override {
     return (is_stored_as_bf16(l) ? rounded_layers_ : layers_)[l].bias;
   }
+  bool multiplies_bf16(std::size_t l) const override { return l + 1 < layers_.size(); }
   void activate(std::size_t l, float* x, std::int64_t n) const override;
   void activate_backward(std::size_t l, const float* activated, float* grad, std::int64_t n) const override;
   bool is_stored_as_bf16(std::size_t l) const { return l + 2 < layers_.size(); }

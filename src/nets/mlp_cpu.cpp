@@ -34,7 +34,8 @@ void MlpCpu::run_forward(const at::Tensor& observation, Memory& memory) const {
               .b = matrix(weight).transposed(),
               .c = y,
               .c_row = out,
-              .bias = bias_of(l).const_data_ptr<float>()});
+              .bias = bias_of(l).const_data_ptr<float>(),
+              .bfloat16 = multiplies_bf16(l)});
     }
     if (!head) activate(l, y, n * out);
     x = {y, out, 1};
@@ -62,11 +63,19 @@ void MlpCpu::run_backward(const at::Tensor& observation, const at::Tensor& outpu
             .b = x,
             .c = gradient.layers[l].weight.mutable_data_ptr<float>(),
             .c_row = gradient.layers[l].weight.stride(0),
-            .add = true});
+            .add = true,
+            .bfloat16 = multiplies_bf16(l)});
     add_columns(grad, n, out, gradient.layers[l].bias.mutable_data_ptr<float>());
     if (l == 0) break;
     auto* const below = memory.hidden_grad[l - 1].mutable_data_ptr<float>();
-    matmul({.m = n, .n = in, .k = out, .a = {grad, out, 1}, .b = matrix(weight), .c = below, .c_row = in});
+    matmul({.m = n,
+            .n = in,
+            .k = out,
+            .a = {grad, out, 1},
+            .b = matrix(weight),
+            .c = below,
+            .c_row = in,
+            .bfloat16 = multiplies_bf16(l)});
     activate_backward(l - 1, x.data, below, n * in);
     of_y = memory.hidden_grad[l - 1];
   }

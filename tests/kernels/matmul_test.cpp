@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "wd/detail/bfloat16.h"
 #include "wd/random.h"
 
 namespace wd {
@@ -68,6 +69,67 @@ TEST(MatmulTest, IsTheProductForEveryShapeAndOrder) {
       }
     }
   }
+}
+
+std::vector<float> rounded(std::vector<float> values) {
+  for (float& value : values) value = round_to_bfloat16(value);
+  return values;
+}
+
+// On processors with AVX512_BF16 these are other instructions.
+TEST(MatmulTest, NumbersOfBfloat16GiveTheBitsOfFloat32) {
+  for (const Shape& s : kShapes) {
+    SCOPED_TRACE(testing::Message() << s.m << " x " << s.n << " x " << s.k);
+    const std::vector<float> a = rounded(numbers(s.m * s.k, 1)), b = rounded(numbers(s.k * s.n, 2));
+    const std::vector<float> bias = numbers(s.n, 4);
+    for (const ConstMatrix& left : {ConstMatrix{a.data(), s.k, 1}, ConstMatrix{a.data(), 1, s.m}}) {
+      for (const ConstMatrix& right : {ConstMatrix{b.data(), s.n, 1}, ConstMatrix{b.data(), 1, s.k}}) {
+        for (const bool add : {false, true}) {
+          std::vector<float> c = numbers(s.m * s.n, 3), same = c;
+          MatmulArgs args{.m = s.m, .n = s.n, .k = s.k, .a = left, .b = right, .c = c.data(), .c_row = s.n};
+          args.bias = add ? nullptr : bias.data();
+          args.add = add;
+          matmul(args);
+          args.bfloat16 = true;
+          args.c = same.data();
+          matmul(args);
+          ASSERT_EQ(c, same) << "add " << add;
+        }
+        MatmulArgs args{.m = s.m, .n = s.n, .k = s.k, .a = left, .b = right};
+        args.bfloat16 = true;
+        check(args);
+      }
+    }
+  }
+}
+
+TEST(MatmulTest, SpecialNumbersOfBfloat16) {
+  const auto product = [](std::vector<float> a, std::vector<float> b, float start) {
+    float c = start;
+    const auto k = static_cast<std::int64_t>(a.size());
+    matmul({.m = 1,
+            .n = 1,
+            .k = k,
+            .a = {a.data(), k, 1},
+            .b = {b.data(), 1, 1},
+            .c = &c,
+            .c_row = 1,
+            .add = true,
+            .bfloat16 = true});
+    return c;
+  };
+  EXPECT_TRUE(std::isnan(product({0.0f, 1.0f}, {INFINITY, 1.0f}, 0.0f)));
+  EXPECT_TRUE(std::isnan(product({1.0f, NAN}, {1.0f, 1.0f}, 0.0f)));
+  EXPECT_EQ(product({1.0f, -1.0f, 1.0f}, {INFINITY, 1.0f, 1.0f}, 0.0f), INFINITY);
+  // An odd number of terms: the term that is missing does not change the sign of zero.
+  EXPECT_TRUE(std::signbit(product({-0.0f}, {1.0f}, -0.0f)));
+  EXPECT_FALSE(std::signbit(product({0.0f}, {1.0f}, -0.0f)));
+  // Terms are added one after the other, each with its own rounding.
+  EXPECT_EQ(product({0x1p24f, 1.0f, -0x1p24f}, {1.0f, 1.0f, 1.0f}, 0.0f), 0.0f);
+  EXPECT_EQ(product({0x1p24f, -0x1p24f, 1.0f}, {1.0f, 1.0f, 1.0f}, 0.0f), 1.0f);
+  // Smaller numbers may count as zeros.
+  EXPECT_NEAR(product({0x1p-130f}, {1.0f}, 0.0f), 0.0f, 0x1p-126f);
+  EXPECT_EQ(product({0x1p-126f}, {1.0f}, 0.0f), 0x1p-126f);
 }
 
 TEST(MatmulTest, BitsOfAnElementDependOnItsTermsAlone) {

@@ -17,26 +17,31 @@ inline constexpr int kNarrowVectors = 32, kWideVectors = 64;
 // other architectures). The environment variable WD_CPU = v3 or v4 overrides the choice. Throws UsageError if
 // WD_CPU has another value, or is v4 on a processor without AVX-512.
 int vector_bytes();
-// The same for people: "512-bit vectors (x86-64-v4)".
+// Whether wide vectors are in use and the processor multiplies bfloat16 numbers (AVX512_BF16).
+bool has_bf16_products();
+// Both for people: "512-bit vectors (x86-64-v4)".
 const char* vectors_in_words();
 
 namespace detail {
 
 // WD_WIDE before a function compiles it for the wide vectors; call it only where vector_bytes() says so.
 
-// A vector of kBytes / 4 floats. It is a type of the compiler, so operators work on all elements.
+// Vectors of kBytes / 4 floats, or words. They are types of the compiler, so operators work on all elements.
+// (It ignores a vector_size that depends on a template's argument.)
 template <int kBytes>
-struct FloatVectorOf;
+struct Vectors;
 template <>
-struct FloatVectorOf<kNarrowVectors> {
-  using Type = float __attribute__((vector_size(kNarrowVectors)));
+struct Vectors<kNarrowVectors> {
+  using Floats = float __attribute__((vector_size(kNarrowVectors)));
+  using Words = int __attribute__((vector_size(kNarrowVectors)));
 };
 template <>
-struct FloatVectorOf<kWideVectors> {
-  using Type = float __attribute__((vector_size(kWideVectors)));
+struct Vectors<kWideVectors> {
+  using Floats = float __attribute__((vector_size(kWideVectors)));
+  using Words = int __attribute__((vector_size(kWideVectors)));
 };
 template <int kBytes>
-using FloatVector = typename FloatVectorOf<kBytes>::Type;
+using FloatVector = typename Vectors<kBytes>::Floats;
 
 #if defined(__x86_64__)
 inline constexpr bool kTwoWidths = true;
