@@ -6,6 +6,9 @@
 set(WD_FLAGS_CXX -ffp-contract=off -fno-math-errno -fno-trapping-math $<$<CONFIG:>:-O3>)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
   list(APPEND WD_FLAGS_CXX -march=x86-64-v3)
+  # Clones for interprocedural optimizations would not be inlined into the functions for wider vectors
+  # (include/wd/detail/vectors.h).
+  list(APPEND WD_FLAGS_CXX "$<$<CXX_COMPILER_ID:GNU>:-fno-ipa-sra;-fno-ipa-cp>")
 endif()
 # If a kernel calls a function without WD_FN, nvcc leaves out the call and only warns: make that an error.
 set(WD_FLAGS_CUDA -fmad=false --expt-relaxed-constexpr -Xcompiler=-ffp-contract=off -Werror=cross-execution-space-call)

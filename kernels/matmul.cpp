@@ -20,7 +20,7 @@ constexpr std::int64_t kPanelRows = 256;
 constexpr int kMaxPanelColumns = 64;
 constexpr int kDirectTiles = 4;  // for fewer rows of tiles, packing b takes longer than it saves
 
-#define WD_UNROLL _Pragma("GCC unroll 16")  // before a short loop over an array that must become registers
+#define WD_UNROLL _Pragma("GCC unroll 96")  // before a short loop over an array that must become registers
 
 // A tile of kRows rows and kVectors vectors of kBytes bytes.
 template <int kBytes, int kRowsOfTile, int kVectorsOfTile>
@@ -141,35 +141,97 @@ struct Words {
   std::int64_t row, column;
 };
 
+// Eight neighboring words.
+using Eight = detail::Vectors<kNarrowVectors>::Words;
+
+Eight load(const void* from) {
+  Eight words;
+  __builtin_memcpy(&words, from, sizeof(words));
+  return words;
+}
+
+[[gnu::always_inline]] inline void transpose(Eight (&v)[8]) {
+  Eight two[8], four[8];
+  WD_UNROLL
+  for (int k = 0; k < 8; k += 2) {
+    two[k] = __builtin_shufflevector(v[k], v[k + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+    two[k + 1] = __builtin_shufflevector(v[k], v[k + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+  }
+  WD_UNROLL
+  for (int k = 0; k < 8; k += 4) {
+    four[k] = __builtin_shufflevector(two[k], two[k + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+    four[k + 1] = __builtin_shufflevector(two[k], two[k + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+    four[k + 2] = __builtin_shufflevector(two[k + 1], two[k + 3], 0, 1, 8, 9, 4, 5, 12, 13);
+    four[k + 3] = __builtin_shufflevector(two[k + 1], two[k + 3], 2, 3, 10, 11, 6, 7, 14, 15);
+  }
+  WD_UNROLL
+  for (int k = 0; k < 4; ++k) {
+    v[k] = __builtin_shufflevector(four[k], four[k + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+    v[k + 4] = __builtin_shufflevector(four[k], four[k + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+  }
+}
+
+// to[rows, width] = the words of a matrix with adjacent rows: eight(p, j) has those of rows p .. p + 7 and
+// column j, word(p, j) has one.
+template <typename Word, typename GetEight, typename GetWord>
+void pack_columns(std::int64_t rows, int columns, int width, Word* to, GetEight eight, GetWord word) {
+  for (std::int64_t p = 0; p < rows; p += 8) {
+    int j = 0;
+    for (; p + 8 <= rows && j + 8 <= columns; j += 8) {
+      Eight block[8];
+      for (int k = 0; k < 8; ++k) block[k] = eight(p, j + k);
+      transpose(block);
+      for (int k = 0; k < 8; ++k) __builtin_memcpy(to + (p + k) * width + j, &block[k], sizeof(Eight));
+    }
+    for (; j < columns; ++j)
+      for (std::int64_t q = p; q < std::min(p + 8, rows); ++q) to[q * width + j] = word(q, j);
+  }
+}
+
 // to[rows, width] = columns of b, and zeros beyond them.
 void pack(const ConstMatrix& b, std::int64_t rows, int columns, int width, float* to) {
   if (columns < width) std::fill_n(to, rows * width, 0.0f);
-  if (b.column == 1) {
-    for (std::int64_t p = 0; p < rows; ++p)
-      for (int j = 0; j < columns; ++j) to[p * width + j] = b.data[p * b.row + j];
+  const auto number = [&](std::int64_t p, std::int64_t j) { return b.data[p * b.row + j * b.column]; };
+  if (b.row == 1) {
+    const auto eight = [&](std::int64_t p, std::int64_t j) { return load(b.data + p + j * b.column); };
+    pack_columns(rows, columns, width, to, eight, number);
+  } else if (b.column == 1) {
+    for (std::int64_t p = 0; p < rows; ++p) {
+      const float* const from = b.data + p * b.row;
+      for (int j = 0; j < columns; ++j) to[p * width + j] = from[j];
+    }
   } else {
-    for (int j = 0; j < columns; ++j)
-      for (std::int64_t p = 0; p < rows; ++p) to[p * width + j] = b.data[p * b.row + j * b.column];
+    for (std::int64_t p = 0; p < rows; ++p)
+      for (int j = 0; j < columns; ++j) to[p * width + j] = number(p, j);
   }
 }
 // The same for pairs of rows. The last row may lack its second: it counts as `missing`.
-void pack(const ConstMatrix& b, std::int64_t rows, std::int64_t terms, int columns, int width, float missing,
-          Pairs::Word* to) {
-  if (columns < width) std::fill_n(to, rows * width, 0);
+void pack(const ConstMatrix& b, std::int64_t terms, int columns, int width, float missing, Pairs::Word* to) {
   const std::int64_t whole = terms / 2;
-  if (b.column == 1) {
+  if (columns < width) std::fill_n(to, (terms + 1) / 2 * width, 0);
+  const auto pair = [&](std::int64_t p, std::int64_t j) {
+    const float* const first = b.data + 2 * p * b.row + j * b.column;
+    return Pairs::of(first[0], first[b.row]);
+  };
+  if (b.row == 1) {
+    const auto eight = [&](std::int64_t p, std::int64_t j) {
+      const float* const from = b.data + 2 * p + j * b.column;
+      const Eight low = load(from), high = load(from + 8);
+      const Eight firsts = __builtin_shufflevector(low, high, 0, 2, 4, 6, 8, 10, 12, 14);
+      const Eight seconds = __builtin_shufflevector(low, high, 1, 3, 5, 7, 9, 11, 13, 15);
+      return (firsts & ~0xffff) | (seconds >> 16 & 0xffff);
+    };
+    pack_columns(whole, columns, width, to, eight, pair);
+  } else if (b.column == 1) {
     for (std::int64_t p = 0; p < whole; ++p) {
       const float* const first = b.data + 2 * p * b.row;
       for (int j = 0; j < columns; ++j) to[p * width + j] = Pairs::of(first[j], first[b.row + j]);
     }
   } else {
-    for (int j = 0; j < columns; ++j) {
-      const float* const column = b.data + j * b.column;
-      for (std::int64_t p = 0; p < whole; ++p)
-        to[p * width + j] = Pairs::of(column[2 * p * b.row], column[(2 * p + 1) * b.row]);
-    }
+    for (std::int64_t p = 0; p < whole; ++p)
+      for (int j = 0; j < columns; ++j) to[p * width + j] = pair(p, j);
   }
-  if (whole == rows) return;
+  if (terms % 2 == 0) return;
   for (int j = 0; j < columns; ++j)
     to[whole * width + j] = Pairs::of(b.data[2 * whole * b.row + j * b.column], missing);
 }
@@ -190,7 +252,7 @@ Words<Pairs::Word> panel_of(const MatmulArgs& args, Pairs, std::int64_t first, s
                             std::int64_t column, int columns, Pairs::Word* memory) {
   const ConstMatrix b{args.b.data + 2 * first * args.b.row + column * args.b.column, args.b.row,
                       args.b.column};
-  pack(b, rows, std::min(2 * rows, args.k - 2 * first), columns, T::kColumns, -0.0f, memory);
+  pack(b, std::min(2 * rows, args.k - 2 * first), columns, T::kColumns, -0.0f, memory);
   return {memory, T::kColumns, 1};
 }
 
@@ -258,22 +320,42 @@ void multiply_all(const MatmulArgs& args, Kind kind, const Words<typename Kind::
   }
 }
 
-// Packs a, whose rows or columns are adjacent, into pairs of terms.
+// Packs a into pairs of terms: its rows are those of the result, or its columns if they are adjacent.
 Words<Pairs::Word> pairs_of(const MatmulArgs& args, std::vector<Pairs::Word>& memory) {
   const std::int64_t words = (args.k + 1) / 2;
   memory.resize(static_cast<std::size_t>(args.m * words));
   Pairs::Word* const to = memory.data();
-  if (args.a.row == 1) {
-    pack(args.a.transposed(), words, args.k, static_cast<int>(args.m), static_cast<int>(args.m), 0.0f, to);
+  const int m = static_cast<int>(args.m);
+  if (args.a.column != 1) {
+    pack(args.a.transposed(), args.k, m, m, 0.0f, to);
     return {to, 1, args.m};
   }
   for (std::int64_t i = 0; i < args.m; ++i) {
     const float* const from = args.a.data + i * args.a.row;
-    for (std::int64_t p = 0; p < args.k / 2; ++p)
-      to[i * words + p] = Pairs::of(from[2 * p * args.a.column], from[(2 * p + 1) * args.a.column]);
-    if (args.k % 2 != 0) to[i * words + words - 1] = Pairs::of(from[(args.k - 1) * args.a.column], 0.0f);
+    for (std::int64_t p = 0; p < args.k / 2; ++p) to[i * words + p] = Pairs::of(from[2 * p], from[2 * p + 1]);
+    if (args.k % 2 != 0) to[i * words + words - 1] = Pairs::of(from[args.k - 1], 0.0f);
   }
   return {to, words, 1};
+}
+
+// More sums than a processor has multiplications under way.
+template <int kBytes>
+[[gnu::always_inline]] inline double multiply_registers(std::int64_t rounds) {
+  constexpr int kSums = 12, kTimes = 8;
+  using Vector = detail::FloatVector<kBytes>;
+  Vector sum[kSums] = {}, factor = Vector{} + 0.5f;
+  // The compiler may neither merge equal sums, nor leave rounds out.
+  for (Vector& one : sum) asm volatile("" : "+x"(one));
+  for (std::int64_t round = 0; round < rounds; ++round) {
+    WD_UNROLL
+    for (int k = 0; k < kSums * kTimes; ++k) sum[k % kSums] = sum[k % kSums] * factor + factor;
+    asm volatile("" : "+x"(factor));
+  }
+  Vector all{};
+  for (const Vector& one : sum) all += one;
+  volatile float used = all[0];
+  static_cast<void>(used);
+  return 2.0 * kSums * kTimes * (kBytes / 4) * static_cast<double>(rounds);
 }
 
 }  // namespace
@@ -290,6 +372,12 @@ void matmul(const MatmulArgs& args) {
     const Words<float> a{args.a.data, args.a.row, args.a.column};
     multiply_all<bytes>(args, Singles(), a, args.k);
   });
+}
+
+double multiply_in_registers(std::int64_t rounds) {
+  double flop = 0.0;
+  with_vectors([&](auto bytes) { flop = multiply_registers<bytes>(rounds); });
+  return flop;
 }
 
 }  // namespace wd

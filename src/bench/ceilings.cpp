@@ -1,4 +1,4 @@
-// ceilings.cpp: times copies and square matrix products, and keeps the best time of each.
+// ceilings.cpp: times copies, writes and products, and keeps the best time of each.
 #include "src/bench/ceilings.h"
 
 #include <ATen/ATen.h>
@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <numeric>
 
 #include "kernels/matmul.h"
 #include "src/base/stopwatch.h"
@@ -18,7 +19,7 @@ namespace {
 
 constexpr double kSeconds = 0.1;                           // per kind of work
 constexpr std::int64_t kCopied = std::int64_t{256} << 20;  // bytes
-constexpr std::int64_t kCpuSizes[] = {256, 512, 768}, kCudaSizes[] = {256, 8192};
+constexpr std::int64_t kCudaSizes[] = {256, 8192};
 constexpr double kEnoughSeconds = 1e-4;  // of a product: larger ones take too long (the emulated GPU)
 
 // Returns the shortest of many calls [s], after one warm-up call.
@@ -58,38 +59,38 @@ double copy_speed(Device device) {
   return 2.0 * static_cast<double>(kCopied) / shortest(device, copy);
 }
 
-struct Product {
-  at::Tensor a, b, out;
-};
-
-void multiply_ours(Product& product) {
-  const std::int64_t n = product.a.size(0);
-  matmul({.m = n,
-          .n = n,
-          .k = n,
-          .a = {product.a.const_data_ptr<float>(), n, 1},
-          .b = {product.b.const_data_ptr<float>(), n, 1},
-          .c = product.out.mutable_data_ptr<float>(),
-          .c_row = n});
-}
-
-void multiply_torch(Product& product) { at::mm_out(product.out, product.a, product.b); }
-
-// Speed of `lanes` simultaneous products of n x n matrices [FLOP/s].
-double product_speed(Device device, at::ScalarType type, std::int64_t n, int lanes,
-                     void (*multiply)(Product&)) {
-  std::vector<Product> products;
-  for (int lane = 0; lane < lanes; ++lane) {
-    const at::Tensor a = at::ones({n, n}, on(device, type));
-    products.push_back({a, at::ones_like(a), at::empty_like(a)});
-  }
-  const auto all = [&] {
-    parallel_for(lanes, 1, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t lane = begin; lane < end; ++lane) multiply(products[static_cast<std::size_t>(lane)]);
+// Bytes per second that the CPU writes.
+double store_speed() {
+  at::Tensor to = at::zeros({kCopied}, at::kByte);
+  auto* const target = to.mutable_data_ptr<std::uint8_t>();
+  const auto write = [&] {
+    parallel_for(kCopied, std::int64_t{1} << 20, [&](std::int64_t begin, std::int64_t end) {
+      std::memset(target + begin, 1, static_cast<std::size_t>(end - begin));
     });
   };
+  return static_cast<double>(kCopied) / shortest({}, write);
+}
+
+// FLOP/s of the CPU's vectors, in registers.
+double register_speed() {
+  constexpr std::int64_t kRounds = 20000;
+  const int lanes = 4 * num_threads();  // so that other threads can take over the work of a delayed thread
+  std::vector<double> flop(static_cast<std::size_t>(lanes));
+  const double seconds = shortest({}, [&] {
+    parallel_for(lanes, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t lane = begin; lane < end; ++lane)
+        flop[static_cast<std::size_t>(lane)] = multiply_in_registers(kRounds);
+    });
+  });
+  return std::accumulate(flop.begin(), flop.end(), 0.0) / seconds;
+}
+
+// FLOP/s of a product of n x n matrices on a GPU.
+double product_speed(Device device, at::ScalarType type, std::int64_t n) {
+  const at::Tensor a = at::ones({n, n}, on(device, type)), b = at::ones_like(a);
+  at::Tensor out = at::empty_like(a);
   const auto size = static_cast<double>(n);
-  return 2.0 * lanes * size * size * size / shortest(device, all);
+  return 2.0 * size * size * size / shortest(device, [&] { at::mm_out(out, a, b); });
 }
 
 double cuda_speed(Device device, at::ScalarType type, bool tf32) {
@@ -98,7 +99,7 @@ double cuda_speed(Device device, at::ScalarType type, bool tf32) {
   context.setAllowTF32CuBLAS(tf32);
   double speed = 0.0;
   for (const std::int64_t n : kCudaSizes) {
-    speed = product_speed(device, type, n, 1, multiply_torch);
+    speed = product_speed(device, type, n);
     if (2.0 * static_cast<double>(n * n * n) / speed > kEnoughSeconds) break;
   }
   context.setAllowTF32CuBLAS(before);
@@ -115,12 +116,8 @@ Ceilings measure_ceilings(Device device) {
     found.bf16_flop_per_s = cuda_speed(device, at::kBFloat16, false);
     return found;
   }
-  const int lanes = 2 * num_threads();  // so that other threads can take over the work of a delayed thread
-  for (const std::int64_t n : kCpuSizes) {
-    for (const auto multiply : {multiply_ours, multiply_torch})
-      found.fp32_flop_per_s =
-          std::max(found.fp32_flop_per_s, product_speed(device, at::kFloat, n, lanes, multiply));
-  }
+  found.fp32_flop_per_s = register_speed();
+  found.store_bytes_per_s = store_speed();
   return found;
 }
 

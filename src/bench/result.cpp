@@ -18,6 +18,7 @@ Json rate(double seconds, const Work& work, double steps, const Ceilings& ceilin
   if (work.bytes > 0.0) {
     json["GB_per_s"] = bytes / kGiga;
     json["share_of_copy"] = bytes / ceilings.copy_bytes_per_s;
+    if (ceilings.store_bytes_per_s) json["share_of_store"] = bytes / *ceilings.store_bytes_per_s;
   }
   if (work.flop > 0.0) {
     json["TFLOP_per_s"] = flop / kTera;
@@ -138,6 +139,7 @@ Json to_json(const Ceilings& ceilings) {
             {"fp32_TFLOP_per_s", ceilings.fp32_flop_per_s / kTera}};
   if (ceilings.tf32_flop_per_s) json["tf32_TFLOP_per_s"] = *ceilings.tf32_flop_per_s / kTera;
   if (ceilings.bf16_flop_per_s) json["bf16_TFLOP_per_s"] = *ceilings.bf16_flop_per_s / kTera;
+  if (ceilings.store_bytes_per_s) json["store_GB_per_s"] = *ceilings.store_bytes_per_s / kGiga;
   return json;
 }
 
@@ -151,6 +153,7 @@ Ceilings parse_ceilings(const std::string& text) {
   Ceilings ceilings{read("copy_GB_per_s") * kGiga, read("fp32_TFLOP_per_s") * kTera};
   if (json.contains("tf32_TFLOP_per_s")) ceilings.tf32_flop_per_s = read("tf32_TFLOP_per_s") * kTera;
   if (json.contains("bf16_TFLOP_per_s")) ceilings.bf16_flop_per_s = read("bf16_TFLOP_per_s") * kTera;
+  if (json.contains("store_GB_per_s")) ceilings.store_bytes_per_s = read("store_GB_per_s") * kGiga;
   return ceilings;
 }
 
