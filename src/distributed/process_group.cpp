@@ -15,6 +15,7 @@
 #include <unordered_map>
 
 #include "src/base/host_memory.h"
+#include "src/base/log.h"
 #include "src/device/device.h"
 #include "src/device/strict.h"
 #include "src/distributed/address.h"
@@ -147,7 +148,13 @@ ProcessGroup::ProcessGroup(const Membership& membership, Device device, double t
           sealed("memory"), membership.rank, membership.world_size, timeout, [this] { barrier(); });
       const at::Tensor opened = at::full({1}, memory ? 1 : 0, at::kLong);
       all_reduce(opened, ReduceOp::kMin);
-      if (opened.item<std::int64_t>() != 0) self.memory = std::move(memory);
+      if (opened.item<std::int64_t>() != 0) {
+        self.memory = std::move(memory);
+      } else if (membership.rank == 0) {
+        logging::warn(
+            "the workers of this machine cannot share memory (are they in several containers?): they "
+            "add gradients through sockets, with the same results, but slower");
+      }
     }
     if (device.is_cuda()) self.accelerator = make_gpu_backend(sealed("nccl"), membership, device, timeout);
   } catch (const UsageError&) {
