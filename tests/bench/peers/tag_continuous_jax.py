@@ -17,12 +17,8 @@ the number of devices, and glibc whether to use huge pages, when it starts.
 """
 
 import functools
-import os
-import pathlib
-import subprocess
-import sys
 
-from side_by_side import JaxLoop, Ours, Unavailable, comparison, jax_for, parser, report, shown
+from side_by_side import JaxLoop, Ours, TunedProcess, comparison, jax_for, parser, report
 
 GAMES = {"full": dict(taggers=5, observed=0), "nearest": dict(taggers=10, observed=10)}
 KEPT, TABLE, BF16 = {"reuse_activations": "true"}, ["trainer.observations=table"], ["trainer.precision=bf16"]
@@ -86,43 +82,12 @@ def trained(jax, name, replicas):
     return JaxLoop(jax, training.iterate, training.start(0), STEPS * replicas)
 
 
-class TunedProcess:
-    """The tuned peer in a process of its own, which measures only when asked."""
-
-    TUNABLES = "glibc.malloc.hugetlb=1"
-
-    def __init__(self, name, mode, options, replicas):
-        here = pathlib.Path(__file__).with_name("tag_continuous_tuned.py")
-        cores = len(os.sched_getaffinity(0)) if options.device == "cpu" else 1
-        if replicas % cores:
-            raise Unavailable(f"{replicas} replicas cannot be divided between {cores} host devices: give --replicas a multiple of {cores}")
-        self.flags = f"--xla_force_host_platform_device_count={cores} --xla_cpu_multi_thread_eigen=false"
-        self.command = [sys.executable, here, name, mode, "--replicas", replicas, "--device", options.device]
-        self.process = subprocess.Popen(list(map(str, self.command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                        env=os.environ | {"GLIBC_TUNABLES": self.TUNABLES, "XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} {self.flags}".strip()})
-        self.deviation = float(self.answer())  # after the check and the compilation
-
-    def answer(self):
-        line = self.process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"{shown(self.command)} ended with {self.process.wait()}; its messages are above")
-        return line
-
-    def speed(self, seconds):
-        print(seconds, file=self.process.stdin, flush=True)
-        return float(self.answer())
-
-    def end(self):
-        self.process.stdin.close()
-        self.process.wait()
-
-
 def compare(options, name, mode):
     ours = Ours(options.device)
     tuned, bench_mode = mode.endswith("tuned peer"), "env" if mode.startswith("env") else "train"
     replicas = options.replicas or (1024 if options.device == "gpu" else 64 if tuned else 32)
     if tuned:
-        peer = TunedProcess(name, bench_mode, options, replicas)
+        peer = TunedProcess("tag_continuous_tuned.py", [name, bench_mode], options, replicas)
     else:
         peer = (env_only if mode == "env" else trained)(jax_for(options.device), name, replicas)
     settings, batch = our_settings(name), None
@@ -132,7 +97,7 @@ def compare(options, name, mode):
         batch = STEPS * replicas
     facts = {"agents": game_of(name).agents, "replicas": replicas, "steps": STEPS}
     if tuned:
-        facts |= {"XLA_FLAGS": peer.flags, "GLIBC_TUNABLES": peer.TUNABLES}
+        facts |= peer.facts
         if bench_mode == "train":
             facts["deviation_from_plain_peer"] = peer.deviation
     try:

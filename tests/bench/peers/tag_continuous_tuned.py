@@ -234,11 +234,7 @@ def main():
         if not deviation < 1e-5:
             sys.exit(f"{options.game}: the tuned peer deviates from the plain one by {deviation:.1e} (at most 1e-5)")
         program = Tuned(game, learners(game), options.replicas, STEPS)
-    loop = JaxLoop(jax, program.iterate, program.start(0), STEPS * options.replicas)
-    loop.speed(0.0)
-    print(deviation, flush=True)
-    for line in sys.stdin:
-        print(loop.speed(float(line)), flush=True)
+    JaxLoop(jax, program.iterate, program.start(0), STEPS * options.replicas).serve(deviation)
 
 
 if __name__ == "__main__":
