@@ -25,10 +25,10 @@ from side_by_side import Ours, Unavailable, comparison, parser, report, shown
 GOAL = -200
 SOURCE = pathlib.Path(__file__).with_suffix(".cpp")
 # All have two hidden layers in the policy and in the value function. "tuned" on either side is the quickest of those
-# that were tried and reached the goal with seeds 1 to 3 (about 30 of RLtools' settings), so others are reported. "rollouts as ours" has the
-# replicas, steps and layers of configs/pendulum.yaml, which ours uses there. With its 10 epochs of 16 minibatches
-# and a rate of 1e-3 too, which here cannot fall during the training, 3 of 5 seeds did not reach the goal in 2 million
-# steps.
+# that were tried and reached the goal with seeds 1 to 3 (of RLtools about 30), so others are reported. "rollouts as
+# ours" has the replicas, steps and layers of configs/pendulum.yaml, which ours uses there. With its 10 epochs of 16
+# minibatches and a rate of 1e-3 too, which here cannot fall during the training, 3 of 5 seeds did not reach the goal
+# in 2 million steps.
 SETTINGS = {
     "tuned": dict(HIDDEN=32, REPLICAS=16, STEPS=128, BATCH=128, EPOCHS=1, DISCOUNT="0.95f", ENTROPY="0.0f", LEARNING_RATE="2e-3f"),
     "rollouts as ours": dict(HIDDEN=64, REPLICAS=64, STEPS=64, BATCH=512, EPOCHS=4, DISCOUNT="0.9f", ENTROPY="0.0f", LEARNING_RATE="3e-4f"),
