@@ -4,7 +4,8 @@
 
 "to 475": seconds of a whole process, including startup and jax's compilation, until the last 100 episodes
 return 475 on average (cartpole_train.py); every pair uses another seed. "train": environment steps per
-second of training with 256 replicas in rollouts of 32 steps, with 10 epochs of 4 minibatches.
+second of training with 256 replicas in rollouts of 32 steps, with 10 epochs of 4 minibatches; in "tuned peer"
+by cartpole_tuned.py.
 """
 
 import functools
@@ -16,7 +17,7 @@ import subprocess
 import sys
 import time
 
-from side_by_side import JaxLoop, Ours, Unavailable, comparison, jax_for, parser, report, shown
+from side_by_side import JaxLoop, Ours, TunedProcess, Unavailable, comparison, jax_for, parser, report, shown
 
 REPLICAS, STEPS = 256, 32
 
@@ -55,15 +56,22 @@ def to_goal(options, peer):
     return result
 
 
-def training(options):
+def training(options, tuned):
     ours = Ours(options.device)
-    jax = jax_for(options.device)
-    from cartpole_train import OURS, cartpole_training
-    game = cartpole_training(**OURS | {"replicas": REPLICAS, "steps": STEPS})
-    peer = JaxLoop(jax, game.iterate, game.start(0), REPLICAS * STEPS)
+    if tuned:
+        peer = TunedProcess("cartpole_tuned.py", [], options, REPLICAS)
+    else:
+        jax = jax_for(options.device)
+        from cartpole_train import OURS, cartpole_training
+        game = cartpole_training(**OURS | {"replicas": REPLICAS, "steps": STEPS})
+        peer = JaxLoop(jax, game.iterate, game.start(0), REPLICAS * STEPS)
     settings = ["trainer.stop_return=none"]
-    return comparison(options, lambda: peer.speed(options.seconds), lambda: ours.bench("train", "cartpole", options.seconds, REPLICAS, REPLICAS * STEPS, settings),
-                      ours, replicas=REPLICAS, steps=STEPS)
+    try:
+        return comparison(options, lambda: peer.speed(options.seconds), lambda: ours.bench("train", "cartpole", options.seconds, REPLICAS, REPLICAS * STEPS, settings),
+                          ours, replicas=REPLICAS, steps=STEPS, **(peer.facts if tuned else {}))
+    finally:
+        if tuned:
+            peer.end()
 
 
 def puffer():
@@ -81,7 +89,8 @@ def main():
             raise Unavailable("Stable-Baselines3 trains so small a network on the CPU; see the comparison there")
         comparisons["to 475, sb3"] = sb3_on_gpu
     comparisons["to 475, pufferlib without LSTM"] = puffer
-    comparisons["train, jax"] = functools.partial(training, options)
+    comparisons["train, jax"] = functools.partial(training, options, False)
+    comparisons["train, jax, tuned peer"] = functools.partial(training, options, True)
     report(options, "cartpole, PPO", "to a mean return of 475; and speed of training", ["stable-baselines3", "gymnasium", "torch", "jax", "jaxlib", "optax"], comparisons)
 
 

@@ -43,15 +43,16 @@ def train_jax(settings, seed, most_steps):
     return {"env_steps": int(iterations) * rollout, "return": float(returns.mean()), "compilation_s": compilation}
 
 
-def cartpole_training(replicas, steps, minibatches, epochs, lr, lr_end, clip, clip_end, length):
+def cartpole_training(replicas, steps, minibatches, epochs, lr, lr_end, clip, clip_end, length, make=None, **more):
+    """`make` builds the training from learn_jax.Training's arguments; `more` are fields of Learner."""
     import optax
     from cartpole_game import CartPole
     from learn_jax import Learner, Training
     updates = length // (replicas * steps) * minibatches * epochs
     learner = Learner(features=4, heads=(2,), hidden=(64, 64), activation="tanh", separate_value=True, algorithm="PPO", gamma=0.98, gae_lambda=0.8,
                       entropy_coefficient=0.0, normalize_advantage=True, epochs=epochs, minibatches=minibatches,
-                      lr=optax.linear_schedule(lr, lr_end, updates), clip=optax.linear_schedule(clip, clip_end, updates))
-    return Training(CartPole(), {"shared": learner}, replicas, steps)
+                      lr=optax.linear_schedule(lr, lr_end, updates), clip=optax.linear_schedule(clip, clip_end, updates), **more)
+    return (make or Training)(CartPole(), {"shared": learner}, replicas, steps)
 
 
 def train_sb3(seed, most_steps):

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,6 +37,7 @@ class Learner:
     clip: object = 0.2  # PPO: maximum change of the ratio, or a schedule of it
     epochs: int = 4
     minibatches: int = 4
+    shuffle: object = jax.random.permutation  # (key, count) -> the order of the rows in an epoch
 
     @property
     def optimizer(self):
@@ -110,9 +112,9 @@ def loss(learner, parameters, batch, clip):
     return (row * batch["mask"]).sum()
 
 
-def optimize(learner, state, batch):
+def optimize(learner, state, batch, total_of=lambda x: x):
     """One optimizer step on a batch of rows, or of pieces [T, replicas, agents] whose activations stay in
-    the cache."""
+    the cache. `total_of` adds sums over this batch to those of other devices."""
     parameters, moments, count = state
     clip = learner.clip(count) if callable(learner.clip) else learner.clip
     gradient = jax.grad(functools.partial(loss, learner))
@@ -122,7 +124,8 @@ def optimize(learner, state, batch):
         zeros = jax.tree.map(jnp.zeros_like, parameters)
         add = lambda total, piece: (jax.tree.map(jnp.add, total, gradient(parameters, piece, clip)), None)  # noqa: E731
         total, _ = jax.lax.scan(add, zeros, batch)
-    total = jax.tree.map(lambda g: g / jnp.maximum(batch["mask"].sum(), 1), total)
+    total, n = total_of((total, batch["mask"].sum()))
+    total = jax.tree.map(lambda g: g / jnp.maximum(n, 1), total)
     updates, moments = learner.optimizer.update(total, moments, parameters)
     return optax.apply_updates(parameters, updates), moments, count + 1
 
@@ -150,18 +153,18 @@ def advantages(learner, rows, last_value, total=lambda x: x):
     return advantage, target
 
 
-def update(learner, state, rows, last_value, key):
-    advantage, target = advantages(learner, rows, last_value)
+def update(learner, state, rows, last_value, key, total_of=lambda x: x):
+    advantage, target = advantages(learner, rows, last_value, total_of)
     batch = {name: rows[name] for name in ("observation", "action", "log_prob", "mask")} | {"advantage": advantage, "target": target}
     if learner.algorithm != "PPO":
-        return optimize(learner, state, batch)  # the pieces are the steps of the rollout
+        return optimize(learner, state, batch, total_of)  # the pieces are the steps of the rollout
     flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[3:]), batch)
     count = flat["mask"].shape[0]
 
     def epoch(state, key):
-        order = jax.random.permutation(key, count)
+        order = learner.shuffle(key, count)
         minibatches = jax.tree.map(lambda x: x[order].reshape(learner.minibatches, -1, *x.shape[1:]), flat)
-        return jax.lax.scan(lambda s, b: (optimize(learner, s, b), None), state, minibatches)
+        return jax.lax.scan(lambda s, b: (optimize(learner, s, b, total_of), None), state, minibatches)
 
     state, _ = jax.lax.scan(epoch, state, jax.random.split(key, learner.epochs))
     return state
@@ -179,6 +182,8 @@ def reset_ended(game, games, ended, key):
 class Training:
     """`iterate(carry)` is a rollout of `steps` in `replicas` of a game, plus the update; `start(seed)`
     returns the first carry."""
+
+    total_of = staticmethod(lambda x: x)  # all replicas are on one device
 
     def __init__(self, game, policies, replicas, steps):
         self.game, self.policies, self.replicas, self.steps = game, policies, replicas, steps
@@ -201,7 +206,7 @@ class Training:
         new = {}
         for (name, learner), k in zip(self.policies.items(), keys):
             last_value = forward(learner, states[name][0], observation[name])[1]
-            new[name] = update(learner, states[name], rows[name], last_value, k)
+            new[name] = update(learner, states[name], rows[name], last_value, k, self.total_of)
         return new, games, episodes, key
 
     def step(self, states, carry, key):
@@ -237,3 +242,28 @@ class Training:
         place = jnp.where(ended, (count + jnp.cumsum(ended) - 1) % last.size, last.size)
         last = last.at[place].set(returns, mode="drop")
         return jnp.where(ended, 0.0, returns), last, count + ended.sum()
+
+
+class Divided(Training):
+    """Training with its replicas divided between all devices: each draws a part of every minibatch from its own
+    rows, and the gradients are added. Returns of episodes are counted per device."""
+
+    total_of = staticmethod(functools.partial(jax.lax.psum, axis_name="d"))
+
+    def start(self, seed):
+        self.mesh = Mesh(np.array(jax.devices()), ("d",))
+        states, games, (returns, last, count), key = super().start(seed)
+        n = self.mesh.size
+        episodes = returns, jnp.tile(last, n), jnp.tile(count, n)
+        whole, split = (NamedSharding(self.mesh, part) for part in (PartitionSpec(), PartitionSpec("d")))
+        return jax.device_put(states, whole), jax.device_put(games, split), jax.device_put(episodes, split), jax.device_put(jax.random.split(key, n), split)
+
+    def iterate(self, carry):
+        whole, split = PartitionSpec(), PartitionSpec("d")
+        specs = (whole, split, split, split)
+        return jax.shard_map(self.part, mesh=self.mesh, in_specs=(specs,), out_specs=specs, check_vma=False)(carry)
+
+    def part(self, carry):
+        states, games, (returns, last, count), key = carry
+        states, games, (returns, last, count), key = super().iterate((states, games, (returns, last, count[0]), key[0]))
+        return states, games, (returns, last, count[None]), key[None]

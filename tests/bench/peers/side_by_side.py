@@ -217,3 +217,40 @@ class JaxLoop:
             self.warm = True
         self.carry, speed = timed(self.jax, self.advance, self.carry, seconds, self.steps)
         return speed
+
+    def serve(self, first):
+        """Compiles, prints `first`, and then for each number of seconds that it reads the speed of such a window."""
+        self.speed(0.0)
+        print(first, flush=True)
+        for line in sys.stdin:
+            print(self.speed(float(line)), flush=True)
+
+
+class TunedProcess:
+    """A tuned peer in a process of its own, which measures only when asked (JaxLoop.serve). Its replicas are divided
+    between one host device per core, and it uses huge pages; XLA and glibc read both settings at their start."""
+
+    def __init__(self, script, arguments, options, replicas):
+        cores = len(os.sched_getaffinity(0)) if options.device == "cpu" else 1
+        if replicas % cores:
+            raise Unavailable(f"{replicas} replicas cannot be divided between {cores} host devices: give --replicas a multiple of {cores}")
+        flags = f"--xla_force_host_platform_device_count={cores} --xla_cpu_multi_thread_eigen=false"
+        self.facts = {"XLA_FLAGS": flags, "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+        self.command = [sys.executable, pathlib.Path(__file__).with_name(script), *arguments, "--replicas", replicas, "--device", options.device]
+        self.process = subprocess.Popen(list(map(str, self.command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        env=os.environ | self.facts | {"XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} {flags}".strip()})
+        self.deviation = float(self.answer())  # after the check and the compilation
+
+    def answer(self):
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{shown(self.command)} ended with {self.process.wait()}; its messages are above")
+        return line
+
+    def speed(self, seconds):
+        print(seconds, file=self.process.stdin, flush=True)
+        return float(self.answer())
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait()

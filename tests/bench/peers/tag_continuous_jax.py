@@ -10,17 +10,15 @@ sides. In the variants of "train" only our settings change, and jax trains as be
 learns from the activations of the rollout (reuse_activations), which jax recomputes; "factorised" computes
 the first layer from the table that all rows derive from (trainer.observations: table); "bf16" rounds
 observations and hidden layers. In "tuned peer" jax too learns from the activations of the rollout, and divides
-the replicas between as many host devices as there are cores (tag_continuous_tuned.py); ours keeps them too.
-The tuned peer runs in a process of its own, because XLA reads the number of devices when it starts.
+the replicas between as many host devices as there are cores (tag_continuous_tuned.py); ours keeps them too. In
+"env, tuned peer" jax writes the rows of each step over those of the step before, which is faster than to sum them
+or to keep the rows of all steps; ours keeps them. The tuned peer runs in a process of its own, because XLA reads
+the number of devices, and glibc whether to use huge pages, when it starts.
 """
 
 import functools
-import os
-import pathlib
-import subprocess
-import sys
 
-from side_by_side import JaxLoop, Ours, Unavailable, comparison, jax_for, parser, report, shown
+from side_by_side import JaxLoop, Ours, TunedProcess, comparison, jax_for, parser, report
 
 GAMES = {"full": dict(taggers=5, observed=0), "nearest": dict(taggers=10, observed=10)}
 KEPT, TABLE, BF16 = {"reuse_activations": "true"}, ["trainer.observations=table"], ["trainer.precision=bf16"]
@@ -84,54 +82,27 @@ def trained(jax, name, replicas):
     return JaxLoop(jax, training.iterate, training.start(0), STEPS * replicas)
 
 
-class TunedProcess:
-    """The tuned peer in a process of its own, which measures only when asked."""
-
-    def __init__(self, name, options):
-        here = pathlib.Path(__file__).with_name("tag_continuous_tuned.py")
-        cores = len(os.sched_getaffinity(0)) if options.device == "cpu" else 1
-        if options.replicas % cores:
-            raise Unavailable(f"{options.replicas} replicas cannot be divided between {cores} host devices: give --replicas a multiple of {cores}")
-        self.flags = f"--xla_force_host_platform_device_count={cores} --xla_cpu_multi_thread_eigen=false"
-        self.command = [sys.executable, here, name, "--replicas", options.replicas, "--device", options.device]
-        self.process = subprocess.Popen(list(map(str, self.command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                        env=os.environ | {"XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} {self.flags}".strip()})
-        self.deviation = float(self.answer())  # after the check and the compilation
-
-    def answer(self):
-        line = self.process.stdout.readline()
-        if not line:
-            raise RuntimeError(f"{shown(self.command)} ended with {self.process.wait()}; its messages are above")
-        return line
-
-    def speed(self, seconds):
-        print(seconds, file=self.process.stdin, flush=True)
-        return float(self.answer())
-
-    def end(self):
-        self.process.stdin.close()
-        self.process.wait()
-
-
 def compare(options, name, mode):
     ours = Ours(options.device)
-    tuned = mode.endswith("tuned peer")
+    tuned, bench_mode = mode.endswith("tuned peer"), "env" if mode.startswith("env") else "train"
+    replicas = options.replicas or (1024 if options.device == "gpu" else 64 if tuned else 32)
     if tuned:
-        peer = TunedProcess(name, options)
+        peer = TunedProcess("tag_continuous_tuned.py", [name, bench_mode], options, replicas)
     else:
-        peer = (env_only if mode == "env" else trained)(jax_for(options.device), name, options.replicas)
+        peer = (env_only if mode == "env" else trained)(jax_for(options.device), name, replicas)
     settings, batch = our_settings(name), None
-    if mode != "env":
+    if bench_mode == "train":
         of_policies, of_trainer = TRAINED[name][mode]
         settings += our_policies(of_policies) + of_trainer
-        batch = STEPS * options.replicas
-    bench_mode = "env" if mode == "env" else "train"
-    facts = {"agents": game_of(name).agents, "replicas": options.replicas, "steps": STEPS}
+        batch = STEPS * replicas
+    facts = {"agents": game_of(name).agents, "replicas": replicas, "steps": STEPS}
     if tuned:
-        facts |= {"XLA_FLAGS": peer.flags, "deviation_from_plain_peer": peer.deviation}
+        facts |= peer.facts
+        if bench_mode == "train":
+            facts["deviation_from_plain_peer"] = peer.deviation
     try:
         return comparison(options, lambda: peer.speed(options.seconds),
-                          lambda: ours.bench(bench_mode, "tag_continuous", options.seconds, options.replicas, batch, settings), ours, **facts)
+                          lambda: ours.bench(bench_mode, "tag_continuous", options.seconds, replicas, batch, settings), ours, **facts)
     finally:
         if tuned:
             peer.end()
@@ -139,12 +110,11 @@ def compare(options, name, mode):
 
 def main():
     options = parser(__doc__.splitlines()[0])
-    options.add_argument("--replicas", type=int, help="32, on a GPU 1024")
+    options.add_argument("--replicas", type=int, help="32, for tuned peers 64, on a GPU 1024")
     options = options.parse_args()
-    options.replicas = options.replicas or {"cpu": 32, "gpu": 1024}[options.device]
     report(options, "tag_continuous in jax", "5 + 100 that see all, and 10 + 100 that see their 10 nearest; environment alone, and A2C; fp32",
            ["jax", "jaxlib", "optax"],
-           {f"{name}, {mode}": functools.partial(compare, options, name, mode) for name in GAMES for mode in ["env", *TRAINED[name]]})
+           {f"{name}, {mode}": functools.partial(compare, options, name, mode) for name in GAMES for mode in ["env", "env, tuned peer", *TRAINED[name]]})
 
 
 if __name__ == "__main__":

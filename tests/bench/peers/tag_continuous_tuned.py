@@ -1,19 +1,24 @@
-"""A2C on tag_continuous in jax, tuned for this game and for a CPU of several cores; the plain peer is
-learn_jax.Training.
+"""tag_continuous in jax, tuned for this game and for a CPU of several cores: A2C, of which the plain peer is
+learn_jax.Training, or the environment alone.
 
-    XLA_FLAGS=--xla_force_host_platform_device_count=2 .venv-peers/bin/python tests/bench/peers/tag_continuous_tuned.py
-        full|nearest [--replicas 32] [--device cpu]
+    GLIBC_TUNABLES=glibc.malloc.hugetlb=1
+    XLA_FLAGS="--xla_force_host_platform_device_count=2 --xla_cpu_multi_thread_eigen=false"
+    .venv-peers/bin/python tests/bench/peers/tag_continuous_tuned.py full|nearest train|env [--replicas 64] [--device cpu]
 
-First prints by how much a rollout's values and its update deviate from the plain peer's, and ends if that is
-more than 1e-5. Then, for each number of seconds that it reads, prints the environment steps per second of a
-window of that length.
+"train" first prints by how much a rollout's values and its update deviate from the plain peer's, and ends if that
+is more than 1e-5; "env" prints 0. Then, for each number of seconds that it reads, it prints the environment steps
+per second of a window of that length.
 
-Tried on two cores of an EPYC (Zen 4), full game, 32 replicas, 2026-11-25, under other load, so in environment
-steps per second of processor time (medians of five windows of 1.5 s, which vary by 10 %): plain peer 329; this
+Tried on two cores of an EPYC (Zen 4), full game, 64 replicas, 2026-11-25, nothing else running, in environment
+steps per second: gradients of the whole rollout at once 905; of one step at a time 975; with cumulative sums as
+products a little more; and with huge pages, because XLA allocates its buffers of 400 MB anew in each iteration,
+1,106. All of these are on.
+
+Tried before that with 32 replicas under other load, so in environment steps per second of processor time (medians of five windows of 1.5 s, which vary by 10 %): plain peer 329; this
 program 430, on one device 442; gradients of one step at a time 438, of four 432; gradients of weights as
 transposed products 454; bias and time as columns of rows padded to 736 numbers 464; four steps of the rollout
 unrolled 455. With products on one thread per device (--xla_cpu_multi_thread_eigen=false): 445, transposed 466,
-padded 468. So keeping the activations is what counts, and the layouts differ by less than the windows do.
+padded 468. So the layouts differ by less than the windows do.
 """
 
 import argparse
@@ -25,7 +30,8 @@ from side_by_side import JaxLoop, jax_for
 if __name__ == "__main__":
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("game", choices=["full", "nearest"])
-    options.add_argument("--replicas", type=int, default=32)
+    options.add_argument("mode", choices=["train", "env"])
+    options.add_argument("--replicas", type=int, default=64)
     options.add_argument("--device", choices=["cpu", "gpu"], default="cpu")
     options = options.parse_args()
     jax_for(options.device)  # before jax is imported
@@ -52,7 +58,7 @@ def draw(logits, heads, key):
     actions = []
     for u, part in zip(uniform, jnp.split(logits, np.cumsum(heads)[:-1], axis=-1)):
         weight = jnp.exp(part - part.max(-1, keepdims=True))
-        below = jnp.cumsum(weight, axis=-1)
+        below = weight @ jnp.triu(jnp.ones((weight.shape[-1],) * 2))  # cumulative sums; a product is faster here
         actions.append((below[..., :-1] <= u[..., None] * below[..., -1:]).sum(-1))
     return jnp.stack(actions, axis=-1)
 
@@ -61,7 +67,7 @@ class Tuned:
     """`iterate(carry)` is a rollout of `steps` in `replicas` of a game, plus the update; `start(seed)`
     returns the first carry. Replicas are divided between the devices."""
 
-    def __init__(self, game, policies, replicas, steps, devices=None, whole=True):
+    def __init__(self, game, policies, replicas, steps, devices=None, whole=False):
         self.game, self.policies, self.replicas, self.steps = game, policies, replicas, steps
         self.mesh = Mesh(np.array(devices or jax.devices()), ("d",))
         self.whole = whole
@@ -153,6 +159,51 @@ class Tuned:
         return {"actor": [(first, z1.sum(0)), (flat["h1"].T @ z2, z2.sum(0)), (heads[:, :-1], bias[:-1])], "value": [(heads[:, -1:], bias[-1:])]}
 
 
+class Environment:
+    """`iterate(carry)` is `steps` steps in `replicas` of a game, with actions drawn beforehand; every step writes
+    its observation rows over those of the step before. Replicas are divided between the devices, and each device
+    makes all steps of `together` replicas before those of the next ones (None: of all)."""
+
+    def __init__(self, game, replicas, steps, together):
+        self.game, self.replicas, self.steps, self.together = game, replicas, steps, together
+        self.mesh = Mesh(np.array(jax.devices()), ("d",))
+        self.split = PartitionSpec("d")
+        if replicas % (self.mesh.size * (together or 1)):
+            sys.exit(f"{replicas} replicas cannot be divided between {self.mesh.size} devices in groups of {together or 1}: give --replicas a multiple "
+                     f"of {self.mesh.size * (together or 1)}")
+
+    def start(self, seed):
+        keys = jax.random.split(jax.random.PRNGKey(seed), 3)
+        games = jax.vmap(self.game.reset)(jax.random.split(keys[0], self.replicas))
+        drawn = jax.random.randint(keys[1], (self.replicas, self.steps, self.game.agents, 2), 0, self.game.levels + 1)
+        rows = jax.vmap(self.game.seen)(games), jnp.zeros((self.replicas, self.game.agents))
+        return jax.device_put((games, rows, drawn, jax.random.split(keys[2], self.mesh.size)), NamedSharding(self.mesh, self.split))
+
+    def iterate(self, carry):
+        return jax.shard_map(self.part, mesh=self.mesh, in_specs=(self.split,), out_specs=self.split, check_vma=False)(carry)
+
+    def part(self, carry):
+        """The part of one device."""
+        games, rows, drawn, key = carry
+        n = drawn.shape[0]
+        pieces = n // self.together if self.together else 1
+        key, *keys = jax.random.split(key[0], pieces + 1)
+        cut = jax.tree.map(lambda x: x.reshape(pieces, n // pieces, *x.shape[1:]), (games, rows, drawn))
+        games, rows = jax.tree.map(lambda x: x.reshape(n, *x.shape[2:]), jax.lax.map(self.piece, (*cut, jnp.stack(keys))))
+        return games, rows, drawn, key[None]
+
+    def piece(self, given):
+        games, rows, drawn, key = given
+        return jax.lax.scan(self.step, (games, rows), (drawn.swapaxes(0, 1), jax.random.split(key, self.steps)))[0]
+
+    def step(self, carry, given):
+        actions, key = given
+        k = self.game.taggers
+        after, reward, over, _ = jax.vmap(self.game.step)(carry[0], {"tagger": actions[:, :k], "runner": actions[:, k:]})
+        after = reset_ended(self.game, after, over, key)
+        return (after, (jax.vmap(self.game.seen)(after), jnp.concatenate([reward["tagger"], reward["runner"]], axis=1))), None
+
+
 def check(game, policies, replicas, steps, **layout):
     """Largest deviation of log-probabilities, values, first moments of the optimizer (a tenth of the gradient)
     and updated parameters from those of the plain peer, given the same rollout: per array, the norm of the
@@ -174,16 +225,16 @@ def check(game, policies, replicas, steps, **layout):
 
 def main():
     from tag_continuous_jax import STEPS, game_of, learners
-    game = game_of(options.game)
-    deviation = check(game, learners(game), 2 * len(jax.devices()), STEPS)
-    if not deviation < 1e-5:
-        sys.exit(f"{options.game}: the tuned peer deviates from the plain one by {deviation:.1e} (at most 1e-5)")
-    training = Tuned(game, learners(game), options.replicas, STEPS)
-    loop = JaxLoop(jax, training.iterate, training.start(0), STEPS * options.replicas)
-    loop.speed(0.0)
-    print(deviation, flush=True)
-    for line in sys.stdin:
-        print(loop.speed(float(line)), flush=True)
+    game, deviation = game_of(options.game), 0.0
+    if options.mode == "env":
+        # In groups of 4, nearest is a tenth faster, and full, which fewer loops suit better, slower by a quarter.
+        program = Environment(game, options.replicas, STEPS, 4 if options.device == "cpu" and options.game == "nearest" else None)
+    else:
+        deviation = check(game, learners(game), 2 * len(jax.devices()), STEPS)
+        if not deviation < 1e-5:
+            sys.exit(f"{options.game}: the tuned peer deviates from the plain one by {deviation:.1e} (at most 1e-5)")
+        program = Tuned(game, learners(game), options.replicas, STEPS)
+    JaxLoop(jax, program.iterate, program.start(0), STEPS * options.replicas).serve(deviation)
 
 
 if __name__ == "__main__":
