@@ -7,15 +7,16 @@
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/dist_sink.h>
 #include <spdlog/sinks/ringbuffer_sink.h>
-#include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
-#include <atomic>
 #include <cstdio>
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include "src/base/files.h"
+#include "src/base/outlet.h"
 #include "src/base/printable.h"
 #include "src/base/terminal.h"
 
@@ -39,17 +40,33 @@ class Prefix : public spdlog::custom_flag_formatter {
 
 // A reader of stderr that pauses (a pager, Ctrl-S) must not stop training. One message waits briefly for the
 // reader; later messages are then dropped until it reads again. log.txt contains all of them.
-class Console : public spdlog::sinks::stderr_color_sink_mt {
+class Console : public spdlog::sinks::base_sink<std::mutex> {
  public:
-  void log(const spdlog::details::log_msg& message) override {
-    constexpr int kPatience = 1000;  // [ms]
-    const bool taken = run::takes_output(STDERR_FILENO, stalled_ ? 0 : kPatience);
-    stalled_ = !taken;
-    if (taken) spdlog::sinks::stderr_color_sink_mt::log(message);
+  explicit Console(bool colors) : colors_(colors) {}
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    if (stalled_ && !run::takes_output(STDERR_FILENO)) return;
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    std::string text(line.data(), line.size());
+    if (colors_ && message.level != spdlog::level::info) {
+      text.insert(message.color_range_end, "\033[m");
+      text.insert(message.color_range_start,
+                  message.level == spdlog::level::warn ? "\033[33m\033[1m" : "\033[31m\033[1m");
+    }
+    // A terminal that takes some bytes may not take a whole line. Its descriptor may be another one than at
+    // the last message.
+    run::Outlet out(STDERR_FILENO, kMaxLine);
+    out.write(torn_ ? "\n" + text : text);
+    if (!stalled_) out.finish();
+    stalled_ = torn_ = !out.is_empty();
   }
+  void flush_() override {}
 
  private:
-  std::atomic<bool> stalled_{false};
+  static constexpr std::size_t kMaxLine = std::size_t{1} << 20;
+  bool colors_, stalled_ = false, torn_ = false;  // torn: the last line ended early
 };
 
 // Appends to a file that only this program creates. Links are not followed. A write that fails never throws:
@@ -86,11 +103,9 @@ struct Logger {
   std::unique_ptr<spdlog::logger> front;
 
   Logger()
-      : console(std::make_shared<Console>()),
+      : console(std::make_shared<Console>(run::shows_colours(STDERR_FILENO))),
         sinks(std::make_shared<spdlog::sinks::dist_sink_mt>()),
         early(std::make_shared<spdlog::sinks::ringbuffer_sink_mt>(kMaxEarly)) {
-    const bool colours = run::shows_colours(STDERR_FILENO);
-    console->set_color_mode(colours ? spdlog::color_mode::always : spdlog::color_mode::never);
     auto formatter = std::make_unique<spdlog::pattern_formatter>();
     // On a terminal, live lines may be at the position of this message. Erase them first; they are redrawn
     // below the message.

@@ -126,8 +126,8 @@ def vectors_of_ours():
     if not WDTRAIN.exists():
         return None
     said = subprocess.run([WDTRAIN, "doctor", "--quick"], capture_output=True, text=True, cwd=ROOT).stdout
-    found = re.search(r"\bvectors\b:?\s*(.*\S)", said)
-    return found[1] if found else None
+    found = re.search(r"\S+-bit vectors.*\S", said)
+    return found[0] if found else None
 
 
 def gpu():
