@@ -14,7 +14,8 @@ struct Ceilings {
   std::optional<double> store_bytes_per_s = {};  // CPU only: writing to memory far larger than the caches
 };
 
-// Takes about a second. Frees the memory that it uses. On the CPU, all threads copy, write and multiply in parallel.
+// Takes about a second. Frees the memory that it uses. On the CPU, all threads copy, write and multiply in
+// parallel.
 Ceilings measure_ceilings(Device device);
 
 }  // namespace wd::bench
