@@ -14,8 +14,8 @@ namespace wd {
 inline constexpr int kNarrowVectors = 32, kWideVectors = 64;
 
 // What this program uses: kWideVectors on processors with AVX-512 (x86-64-v4), or kNarrowVectors (x86-64-v3
-// and other architectures). The environment variable WD_CPU = v3 or v4 overrides the choice. Throws UsageError
-// if WD_CPU has another value, or is v4 on a processor without AVX-512.
+// and other architectures). The environment variable WD_CPU = v3 or v4 overrides the choice. Throws
+// UsageError if WD_CPU has another value, or is v4 on a processor without AVX-512.
 int vector_bytes();
 // Whether wide vectors are in use and the processor multiplies bfloat16 numbers (AVX512_BF16).
 bool has_bf16_products();
