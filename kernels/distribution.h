@@ -28,45 +28,20 @@ struct LogProbEntropy {
   float log_prob = 0.0f, entropy = 0.0f;
 };
 
-// Choices whose weights are computed together: as many as a vector of a CPU holds.
-#ifdef __CUDACC__
-inline constexpr int kTogether = 1;
-#else
-inline constexpr int kTogether = 16;
-#endif
-
 // A categorical head: softmax of `logits` over the choices that `legal` allows (null: all).
 struct Softmax {
   float highest = -3.0e38f;
   float sum = 0.0f;
 
-  // The weights of choices from `first` on.
-  struct Weights {
-    WD_FN Weights(const Softmax& s, const float* logits, const std::uint8_t* legal, int first, int n)
-        : count(n - first < kTogether ? n - first : kTogether) {
-      for (int q = 0; q < kTogether; ++q) of[q] = 0.0f;
-      for (int q = 0; q < count; ++q) of[q] = logits[first + q] - s.highest;
-      for (int q = 0; q < kTogether; ++q) of[q] = exp(of[q]);
-      if (legal == nullptr) return;
-      for (int q = 0; q < count; ++q) of[q] = legal[first + q] == 0 ? 0.0f : of[q];
-    }
-    int count;
-    float of[kTogether];
-  };
-
   WD_FN static Softmax of(const float* logits, const std::uint8_t* legal, int n) {
     Softmax s = highest_of(logits, legal, n);
-    for (int first = 0; first < n; first += kTogether) {
-      const Weights weights(s, logits, legal, first, n);
-      for (int q = 0; q < weights.count; ++q) s.sum += weights.of[q];
-    }
+    for (int i = 0; i < n; ++i) s.sum += s.weight(logits, legal, i);
     return s;
   }
   // Also stores the weights.
   WD_FN static Softmax of(const float* logits, const std::uint8_t* legal, int n, float* weights) {
     Softmax s = highest_of(logits, legal, n);
-    for (int i = 0; i < n; ++i) weights[i] = s.weight(logits, legal, i);
-    for (int i = 0; i < n; ++i) s.sum += weights[i];
+    for (int i = 0; i < n; ++i) s.sum += weights[i] = s.weight(logits, legal, i);
     return s;
   }
   WD_FN static Softmax highest_of(const float* logits, const std::uint8_t* legal, int n) {
@@ -86,14 +61,12 @@ struct Softmax {
   WD_FN int draw(const float* logits, const std::uint8_t* legal, int n, float u) const {
     float cumulative = 0.0f;
     int last = 0;
-    for (int first = 0; first < n; first += kTogether) {
-      const Weights weights(*this, logits, legal, first, n);
-      for (int q = 0; q < weights.count; ++q) {
-        if (weights.of[q] <= 0.0f) continue;
-        last = first + q;
-        cumulative += weights.of[q];
-        if (cumulative > u * sum) return last;
-      }
+    for (int i = 0; i < n; ++i) {
+      const float w = weight(logits, legal, i);
+      if (w <= 0.0f) continue;
+      last = i;
+      cumulative += w;
+      if (cumulative > u * sum) break;
     }
     return last;
   }
