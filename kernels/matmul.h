@@ -30,7 +30,7 @@ struct MatmulArgs {
 void matmul(const MatmulArgs& args);
 
 // Multiplies and adds numbers that stay in registers, on the calling thread, and returns the number of
-// floating-point operations, about 1000 per round: the ceiling of matmul()'s speed in float32.
+// floating-point operations, some thousands per round: the ceiling of matmul()'s speed in float32.
 double multiply_in_registers(std::int64_t rounds);
 
 }  // namespace wd

@@ -58,15 +58,15 @@ class Console : public spdlog::sinks::base_sink<std::mutex> {
     // A terminal that takes some bytes may not take a whole line. Its descriptor may be another one than at
     // the last message.
     run::Outlet out(STDERR_FILENO, kMaxLine);
-    out.write(torn_ ? "\n" + text : text);
+    out.write(stalled_ ? "\n" + text : text);  // the last line may have ended early
     if (!stalled_) out.finish();
-    stalled_ = torn_ = !out.is_empty();
+    stalled_ = !out.is_empty();
   }
   void flush_() override {}
 
  private:
   static constexpr std::size_t kMaxLine = std::size_t{1} << 20;
-  bool colors_, stalled_ = false, torn_ = false;  // torn: the last line ended early
+  bool colors_, stalled_ = false;
 };
 
 // Appends to a file that only this program creates. Links are not followed. A write that fails never throws:

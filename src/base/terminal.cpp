@@ -40,9 +40,9 @@ int terminal_height(int descriptor) {
   return size.ws_row;
 }
 
-bool takes_output(int descriptor, int milliseconds) {
+bool takes_output(int descriptor) {
   pollfd question{.fd = descriptor, .events = POLLOUT, .revents = 0};
-  return ::poll(&question, 1, milliseconds) == 1;
+  return ::poll(&question, 1, 0) == 1;
 }
 
 }  // namespace wd::run

@@ -19,9 +19,9 @@ int terminal_width(int descriptor);
 // Current number of rows, or 24 if the terminal does not report it.
 int terminal_height(int descriptor);
 
-// Returns whether a write would not block, now or within this time: a terminal may be stopped with Ctrl-S,
+// Returns whether a write of one byte would not block: a terminal may be stopped with Ctrl-S,
 // and the reader of a pipe may pause. A pipe without a reader counts as accepting output, because the write
 // fails at once.
-bool takes_output(int descriptor, int milliseconds = 0);
+bool takes_output(int descriptor);
 
 }  // namespace wd::run

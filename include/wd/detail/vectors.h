@@ -24,8 +24,6 @@ const char* vectors_in_words();
 
 namespace detail {
 
-// WD_WIDE before a function compiles it for the wide vectors; call it only where vector_bytes() says so.
-
 // Vectors of kBytes / 4 floats, or words. They are types of the compiler, so operators work on all elements.
 // (It ignores a vector_size that depends on a template's argument.)
 template <int kBytes>
@@ -43,6 +41,7 @@ struct Vectors<kWideVectors> {
 template <int kBytes>
 using FloatVector = typename Vectors<kBytes>::Floats;
 
+// WD_WIDE before a function compiles it for the wide vectors; call it only where vector_bytes() says so.
 #if defined(__x86_64__)
 inline constexpr bool kTwoWidths = true;
 #define WD_WIDE_FEATURES "avx512f,avx512bw,avx512cd,avx512dq,avx512vl"
