@@ -18,6 +18,7 @@
 #include "kernels/loss.h"
 #include "kernels/normalize.h"
 #include "kernels/random_actions.h"
+#include "kernels/record.h"
 #include "kernels/reduce.h"
 #include "kernels/returns.h"
 #include "kernels/sample.h"

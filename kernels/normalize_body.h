@@ -31,32 +31,4 @@ WD_FN void normalize_target(const NormalizeTargetsArgs& args, std::int64_t i) {
   args.advantage[i] = args.value == nullptr ? target : (target - args.value[i]) * mask;
 }
 
-WD_FN void note_not_finite(const NoteFiniteArgs& args, std::int64_t) {
-  if (args.failed != nullptr && *args.failed != 0) args.totals[kPolicyLoss] = HUGE_VAL - HUGE_VAL;
-  double all = *args.squares;
-  for (int k = 0; k < kNumLossSums; ++k) all += args.totals[k];
-  if (!(all - all == 0.0)) *args.finite = 0;
-}
-
-WD_FN void forget_losses(const BeginLossRecordArgs& args, std::int64_t) {
-  if (args.optimizer->refused != 0.0) return;
-  *args.record = LossRecord{};
-  args.record->target_kl = args.target_kl == nullptr ? 0.0 : *args.target_kl;
-}
-
-WD_FN void add_losses(const RecordLossArgs& args, std::int64_t) {
-  *args.input = StepInput{};
-  if (args.optimizer->stopped != 0.0) return;
-  LossRecord& record = *args.record;
-  double all = 0.0;
-  for (int k = 0; k < kNumLossSums; ++k) {
-    record.sums[k] += args.totals[k];
-    all += args.totals[k];
-  }
-  const double inverse_count = 1.0 / max(args.totals[kCount], 1.0);
-  const bool too_far =
-      record.target_kl > 0.0 && args.totals[kApproxKl] * inverse_count > 1.5 * record.target_kl;
-  *args.input = {args.totals[kCount], all, too_far ? 1.0 : 0.0};
-}
-
 }  // namespace wd

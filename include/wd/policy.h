@@ -4,7 +4,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,18 +14,11 @@
 
 namespace wd {
 
-// The coefficients of one update; the tensors of Batch complete the kernel's arguments.
-struct LossSettings {
-  bool ppo = false;
-  bool with_value = true;
-  float clip = 0.2f;
-  float value_clip = 0.0f;
-  float value_coeff = 1.0f;
-  float entropy_coeff = 0.0f;
-  // [4] float32 on the device: clip .. entropy_coeff, used instead of those above; or undefined.
-  at::Tensor scheduled;
-  at::Tensor advantage_norm;  // [2] float32 {mean, 1 / standard deviation}, or undefined
-};
+struct ActionLayout;
+class Lane;
+class Model;
+struct Blocks;
+struct PolicyPass;
 
 class Policy {
  public:
@@ -51,9 +43,6 @@ class Policy {
   // shadow() as well. Enqueue.
   void refresh_shadow();
   void shadow_is_written();
-  // [P + kNumLossSums + 1] float32: gradients(), then space for the values that are summed over ranks in the
-  // same operation.
-  at::Tensor all_reduce_buffer() const;
   // Views of the parameters, under the names that safetensors files show.
   std::vector<NamedTensor> named_parameters() const;
 
@@ -80,12 +69,19 @@ class Policy {
   // state.
   Sequences sequences(int rollout_steps) const;
 
-  // Sets gradients() to the gradient of the loss summed over the batch, in an order that depends only on N.
-  // Returns the sums by LossSum (kernels/loss.h), float64 on the policy's device, which are valid until the
-  // next call. Enqueues on CUDA. Calls should_stop before each chunk, from any thread; once it returns true,
-  // the remaining chunks are skipped and the result is meaningless.
-  at::Tensor accumulate(const Batch& batch, const LossSettings& settings,
-                        const std::function<bool()>& should_stop = {});
+  // For algorithms: the parts of a gradient (src/nets/lanes.h). The pass of a block runs forward(), computes
+  // the gradient of the outputs, and runs backward().
+  Model& model() const;  // the actor, then the critic if there is one, then log_std
+  const ActionLayout& action_layout() const;
+  bool has_critic() const;  // otherwise the value is a column of the actor, behind those of the actions
+  // How the rows of a batch are divided. Neither the number of threads nor that of ranks changes it.
+  Blocks blocks(const Batch& batch) const;
+  // Computes the outputs of rows [begin, end), unless the batch has their activations. Enqueues on CUDA.
+  PolicyPass forward(const Lane& lane, const Batch& batch, std::int64_t begin, std::int64_t end) const;
+  // Adds to the gradients of the lane. `output_grad` [rows, outputs of the actor]; `value_grad` [rows, 1],
+  // for a critic; `log_std_grad` [rows, components], for continuous actions. Enqueues on CUDA.
+  void backward(const Lane& lane, const PolicyPass& pass, const at::Tensor& output_grad,
+                const at::Tensor& value_grad, const at::Tensor& log_std_grad) const;
 
  private:
   struct Impl;

@@ -33,14 +33,13 @@ std::optional<std::int64_t> not_finite(const at::Tensor& tensor, const at::Tenso
   return found < n ? std::optional(found) : std::nullopt;
 }
 
-std::string parameter_at(const Policy& policy, std::int64_t index) {
-  for (const NamedTensor& named : policy.named_parameters()) {
-    const at::Tensor& tensor = named.tensor;
-    const std::int64_t offset = index + policy.parameters().storage_offset() - tensor.storage_offset();
+std::string parameter_at(const std::vector<NamedTensor>& named, const at::Tensor& flat, std::int64_t index) {
+  for (const auto& [name, tensor, shared] : named) {
+    const std::int64_t offset = index + flat.storage_offset() - tensor.storage_offset();
     const std::int64_t columns = tensor.size(-1), stride = tensor.dim() > 1 ? tensor.stride(0) : columns;
     const std::int64_t row = offset / stride, column = offset % stride;
     if (offset >= 0 && row < tensor.numel() / columns && column < columns)
-      return concat("'", named.name, "'[", row * columns + column, "]");
+      return concat("'", name, "'[", row * columns + column, "]");
   }
   return concat("padding [", index, "]");
 }
@@ -142,7 +141,8 @@ void Guard::check_weights(const Policy& policy) const {
   const auto found = not_finite(policy.parameters(), first_.narrow(0, 0, 1), device_);
   if (!found) return;
   throw std::runtime_error(
-      concat("policy '", policy.name(), "': weight ", parameter_at(policy, *found), " is ",
+      concat("policy '", policy.name(), "': weight ",
+             parameter_at(policy.named_parameters(), policy.parameters(), *found), " is ",
              policy.parameters()[*found].item<float>(),
              "; training stops: lower the learning rate, or resume from an earlier checkpoint"));
 }
@@ -152,7 +152,8 @@ void Guard::report(const std::vector<Policy>& policies, const Failure& failure) 
   const auto value = static_cast<float>(failure.value);
   if (what == Checked::kWeights) {
     throw std::runtime_error(
-        concat("policy '", policies[p].name(), "': weight ", parameter_at(policies[p], failure.index), " is ",
+        concat("policy '", policies[p].name(), "': weight ",
+               parameter_at(policies[p].named_parameters(), policies[p].parameters(), failure.index), " is ",
                value, " in iteration ", failure.iteration,
                "; training stops: lower the learning rate, or resume from an earlier checkpoint"));
   }

@@ -60,8 +60,9 @@ class Guard {
   at::Tensor failure_;  // a Failure, stored as int64
 };
 
-// Returns "'NAME'[5]", the tensor and position of element `index` of the flat parameters.
-std::string parameter_at(const Policy& policy, std::int64_t index);
+// Returns "'NAME'[5]": the tensor, among these views of the flat parameters, that has their element `index`,
+// and its position there.
+std::string parameter_at(const std::vector<NamedTensor>& named, const at::Tensor& flat, std::int64_t index);
 
 // Returns the index of the first number that is not finite in a contiguous float32 or bfloat16 tensor, if
 // there is one. `first`: working memory, [1] int64. Synchronizes on CUDA.

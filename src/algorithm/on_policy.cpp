@@ -1,18 +1,15 @@
-// on_policy.cpp: computes advantages, then runs epochs over minibatches: loss, gradient, clipping, Adam.
+// on_policy.cpp: computes advantages, then runs epochs over minibatches.
 #include "src/algorithm/on_policy.h"
 
 #include <ATen/ATen.h>
 
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <utility>
 
 #include "kernels/loss.h"
 #include "kernels/normalize_body.h"
 #include "kernels/reduce.h"
-#include "src/algorithm/guard.h"
-#include "src/base/program_name.h"
 #include "src/device/device.h"
 #include "src/device/tensor_device.h"
 #include "wd/error.h"
@@ -36,8 +33,21 @@ Coefficients OnPolicy::coefficients_of(const OnPolicySettings& settings, const P
   return {schedules, device};
 }
 
+namespace {
+
+SumNames loss_sums() {
+  SumNames sums{.names = std::vector<const char*>(kNumLossSums), .limited = kApproxKl};
+  sums.names[kPolicyLoss] = "the policy loss";
+  sums.names[kValueLoss] = "the value loss";
+  sums.names[kEntropy] = "the entropy";
+  return sums;
+}
+
+}  // namespace
+
 OnPolicy::OnPolicy(const AlgorithmContext& context, const OnPolicySettings& settings, const Plan& plan)
     : policy_(context.policy),
+      gradient_(context.policy),
       trajectory_(context.trajectory),
       buffers_(context.buffers()),
       settings_(settings),
@@ -46,13 +56,13 @@ OnPolicy::OnPolicy(const AlgorithmContext& context, const OnPolicySettings& sett
       seed_(context.seed),
       group_(context.group),
       device_(device_holding(buffers_.value)),
-      adam_(policy_.parameters(), policy_.shadow(), settings.adam_epsilon),
+      learned_(policy_.model(), loss_sums(), settings.adam_epsilon, group_,
+               concat("policy '", policy_.name(), "'"), policy_.named_parameters()),
       minibatches_(buffers_, trajectory_.steps(), trajectory_.num_envs(), plan.minibatches, group_.rank(),
                    policy_.sequences(trajectory_.steps())),
       coefficients_(coefficients_of(settings, plan, device_)) {
   const auto doubles = buffers_.value.options().dtype(at::kDouble);
-  const std::int64_t max_size = std::max(buffers_.mask.numel(), policy_.parameters().numel());
-  partial_ = at::zeros({kNumMoments * num_chunks(max_size)}, doubles);
+  partial_ = at::zeros({kNumMoments * num_chunks(buffers_.mask.numel())}, doubles);
   const std::int64_t normalized_steps = settings_.normalize_return ? trajectory_.steps() : 0;
   moments_ = at::zeros({(4 + normalized_steps) * kNumMoments}, doubles);
   advantage_moments_ = moments_.narrow(0, 0, kNumMoments);
@@ -61,21 +71,12 @@ OnPolicy::OnPolicy(const AlgorithmContext& context, const OnPolicySettings& sett
   value_moments_ = moments_.narrow(0, 3 * kNumMoments, kNumMoments);
   step_moments_ = moments_.narrow(0, 4 * kNumMoments, normalized_steps * kNumMoments);
   advantage_norm_ = at::zeros({2}, buffers_.value.options());
-  squares_ = at::zeros({1}, doubles);
-  finite_here_ = at::ones({1}, doubles.dtype(at::kLong));
-  loss_record_ = at::zeros({kLossRecordNumbers}, doubles);
-  step_input_ = at::zeros({kStepInputNumbers}, doubles);
 }
 
 void OnPolicy::moments_of(const at::Tensor& x, at::Tensor& out) {
   masked_moments(current_queue(device_), x.const_data_ptr<float>(),
                  buffers_.mask.const_data_ptr<std::uint8_t>(), buffers_.mask.numel(),
                  partial_.mutable_data_ptr<double>(), out.mutable_data_ptr<double>());
-}
-
-void OnPolicy::square(const at::Tensor& x) {
-  sum_of_squares(current_queue(device_), x.const_data_ptr<float>(), x.numel(),
-                 partial_.mutable_data_ptr<double>(), squares_.mutable_data_ptr<double>());
 }
 
 ReturnsArgs OnPolicy::returns_args() const {
@@ -130,71 +131,12 @@ LossSettings OnPolicy::loss_settings() const {
   return loss;
 }
 
-// Begins to sum gradients and totals over ranks, in one operation, together with the number of ranks that
-// want to stop. If nothing may be learned from this rank's rollout, one of the totals is NaN, so that all
-// ranks refuse the step. All are sent as float32: the number of rows in a minibatch is exact up to 2^24, and
-// has a relative error of at most 6e-8 above that; zero stays zero.
-void OnPolicy::begin_sum_over_ranks() {
-  const at::Tensor flat = policy_.all_reduce_buffer();
-  const std::int64_t P = policy_.parameters().numel();
-  square(flat.narrow(0, 0, P));
-  note_finite(current_queue(device_), {squares_.const_data_ptr<double>(), totals_.mutable_data_ptr<double>(),
-                                       failed_, finite_here_.mutable_data_ptr<std::int64_t>()});
-  flat.narrow(0, P, kNumLossSums).copy_(totals_);
-  flat[P + kNumLossSums].fill_(stopping_.value_or(false) ? 1.0 : 0.0);
-  sum_arrives_ = group_.begin_all_reduce(flat);
-}
-
-// Returns true if any rank wants to stop.
-bool OnPolicy::end_sum_over_ranks() {
-  std::exchange(sum_arrives_, {})();
-  const at::Tensor flat = policy_.all_reduce_buffer();
-  const std::int64_t P = policy_.parameters().numel();
-  totals_.copy_(flat.narrow(0, P, kNumLossSums));
-  return stopping_ && flat[P + kNumLossSums].item<float>() > 0.0f;  // item() waits for the device
-}
-
-LossRecord OnPolicy::losses() const {
-  const at::Tensor host = loss_record_.cpu();
-  LossRecord record;
-  std::memcpy(&record, host.const_data_ptr<double>(), sizeof(record));
-  return record;
-}
-
-// Throws if a step was refused because the losses or the norm of the gradient were NaN or infinite, or
-// because a rank may not learn from its rollout. Throws PeerError on a rank that is not the cause. All ranks.
-void OnPolicy::check_finite(const StepRecord& record) const {
-  if (record.refused == 0.0) return;
-  const at::Tensor bad_ranks = group_.all_gather_rows(1 - finite_here_.cpu());
-  if (bad_ranks[group_.rank()].item<std::int64_t>() == 0 && bad_ranks.sum().item<std::int64_t>() > 0)
-    throw PeerError(concat("policy '", policy_.name(), "': the gradient or the rollout of rank ",
-                           bad_ranks.argmax().item<std::int64_t>(), " is not finite"));
-  const LossRecord sums = losses();
-  std::string what = "the norm of the gradient";
-  const at::Tensor first = at::empty({1}, moments_.options().dtype(at::kLong));
-  if (const auto found = not_finite(policy_.gradients(), first, device_))
-    what = "the gradient of " + parameter_at(policy_, *found);
-  for (const auto& [sum, name] : {std::pair(kEntropy, "the entropy"),
-                                  {kValueLoss, "the value loss"},
-                                  {kPolicyLoss, "the policy loss"}}) {
-    if (!std::isfinite(sums.sums[sum])) what = name;
-  }
-  throw std::runtime_error("policy '" + policy_.name() + "': " + what +
-                           " is not finite; the optimizer made no step with it: lower the learning rate, or "
-                           "look at the environment with `" +
-                           program_name() + " check`");
-}
-
 // Computes the gradient of the next minibatch and begins to sum it over ranks.
 void OnPolicy::begin_step(const TrainingClock& clock, const std::function<bool()>& should_stop) {
   if (minibatch_ == 0) minibatches_.shuffle(seed_, clock.time(), epoch_);
-  totals_ = policy_.accumulate(minibatches_.gather(minibatch_), loss_settings(), should_stop);
-  stopping_.reset();
-  if (should_stop) stopping_ = should_stop();
-  if (poisoned_ == "loss") totals_[kPolicyLoss].fill_(std::nan(""));
-  if (poisoned_ == "gradient") policy_.gradients()[0].fill_(std::nan(""));
-  poisoned_.clear();
-  if (group_.size() > 1) begin_sum_over_ranks();
+  const at::Tensor totals =
+      gradient_.accumulate(minibatches_.gather(minibatch_), loss_settings(), should_stop);
+  learned_.begin_step(totals, should_stop ? std::optional(should_stop()) : std::nullopt);
   minibatch_ = (minibatch_ + 1) % minibatches_.count();
   if (minibatch_ == 0) ++epoch_;
   done_ = epoch_ == plan_.epochs;
@@ -203,17 +145,8 @@ void OnPolicy::begin_step(const TrainingClock& clock, const std::function<bool()
 // Makes the optimizer's step, unless the policy has moved further than target_kl allows; that ends the update
 // (on CUDA the remaining steps do nothing).
 bool OnPolicy::end_step() {
-  if (group_.size() > 1) stopping_ = end_sum_over_ranks();
-  if (stopping_ == true) return false;
-  record_loss(current_queue(device_), {reinterpret_cast<LossRecord*>(loss_record_.mutable_data_ptr<double>()),
-                                       adam_.live_record(), totals_.const_data_ptr<double>(),
-                                       reinterpret_cast<StepInput*>(step_input_.mutable_data_ptr<double>())});
-  adam_.step(policy_.gradients(), step_input_);
-  policy_.shadow_is_written();
-  if (device_.is_cuda()) return true;  // check() looks later, to avoid waiting here
-  const StepRecord record = adam_.record();
-  check_finite(record);
-  done_ = done_ || record.stopped != 0.0;
+  if (!learned_.end_step()) return false;
+  done_ = done_ || learned_.is_stopped();
   return true;
 }
 
@@ -240,30 +173,19 @@ void OnPolicy::end_prepare() {
 
 void OnPolicy::begin_update(const TrainingClock& clock) {
   coefficients_.update(clock);
-  // Among several ranks, the sum of the gradients carries the flag to all of them.
-  adam_.begin_update(coefficients_.value(kLr),
-                     settings_.clip_grad_norm ? coefficients_.value(kMaxGradNorm) : nullptr,
-                     group_.size() > 1 ? nullptr : failed_);
-  begin_loss_record(
-      current_queue(device_),
-      {reinterpret_cast<LossRecord*>(loss_record_.mutable_data_ptr<double>()), adam_.live_record(),
-       plan_.target_kl != nullptr ? coefficients_.value(kTargetKl) : nullptr});
+  learned_.begin_update(coefficients_.value(kLr),
+                        settings_.clip_grad_norm ? coefficients_.value(kMaxGradNorm) : nullptr,
+                        plan_.target_kl != nullptr ? coefficients_.value(kTargetKl) : nullptr, failed_);
   epoch_ = minibatch_ = 0;
   done_ = !to_train_;
 }
 
-std::vector<NamedTensor> OnPolicy::optimizer() const {
-  return {{"first_moment", adam_.first_moment()},
-          {"second_moment", adam_.second_moment()},
-          {"steps", adam_.steps()}};
-}
-
 std::vector<std::pair<std::string, double>> OnPolicy::metrics() const {
-  const StepRecord record = adam_.record();
-  const LossRecord losses = this->losses();
+  const StepRecord record = learned_.record();
+  const std::vector<double> sums = learned_.sums();
   // NaN, nothing measured, if no transition was learned from: a policy that does not train, for example.
   const auto ratio = [](double sum, double count) { return count > 0.0 ? sum / count : std::nan(""); };
-  const auto mean = [&](LossSum which) { return ratio(losses.sums[which], losses.sums[kCount]); };
+  const auto mean = [&](LossSum which) { return ratio(sums[which], sums[kCount]); };
   const auto statistics = [&](const at::Tensor& moments) {
     const at::Tensor host = moments.cpu();
     return std::pair(mean_of(host.const_data_ptr<double>()), variance_of(host.const_data_ptr<double>()));

@@ -2,14 +2,15 @@
 // gradient descent steps on a loss over its minibatches.
 #pragma once
 
-#include <optional>
+#include <functional>
 
 #include "kernels/normalize.h"
 #include "kernels/returns.h"
-#include "src/algorithm/adam.h"
 #include "src/algorithm/algorithm.h"
 #include "src/algorithm/coefficients.h"
+#include "src/algorithm/learned.h"
 #include "src/rollout/minibatches.h"
+#include "wd/policy_gradient.h"
 
 namespace wd {
 
@@ -36,10 +37,10 @@ class OnPolicy : public Algorithm {
   void begin_step(const TrainingClock& clock, const std::function<bool()>& should_stop) override;
   bool end_step() override;
   void set_skip_flag(const std::int64_t* failed) override { failed_ = failed; }
-  void check() const override { check_finite(adam_.record()); }
-  std::vector<NamedTensor> optimizer() const override;
+  void check() const override { learned_.check(); }
+  std::vector<NamedTensor> optimizer() const override { return learned_.state(); }
   std::vector<std::pair<std::string, double>> metrics() const override;
-  void poison_next(const std::string& tensor) override { poisoned_ = tensor; }
+  void poison_next(const std::string& tensor) override { learned_.poison_next(tensor); }
 
  private:
   // The first four are in the order of LossCoefficients (kernels/loss.h).
@@ -56,16 +57,12 @@ class OnPolicy : public Algorithm {
 
   static Coefficients coefficients_of(const OnPolicySettings& settings, const Plan& plan, Device device);
   void moments_of(const at::Tensor& x, at::Tensor& out);
-  void square(const at::Tensor& x);
   ReturnsArgs returns_args() const;
   void normalize_targets();
   LossSettings loss_settings() const;
-  LossRecord losses() const;
-  void check_finite(const StepRecord& record) const;
-  void begin_sum_over_ranks();
-  bool end_sum_over_ranks();
 
   Policy& policy_;
+  PolicyGradient gradient_;
   const Trajectory& trajectory_;
   const PolicyBuffers& buffers_;
   const OnPolicySettings& settings_;
@@ -74,7 +71,7 @@ class OnPolicy : public Algorithm {
   std::uint64_t seed_;
   ProcessGroup group_;
   Device device_;
-  Adam adam_;
+  Learned learned_;
   Minibatches minibatches_;
   Coefficients coefficients_;     // values for the last update
   at::Tensor partial_;            // working memory of reductions, float64
@@ -82,18 +79,12 @@ class OnPolicy : public Algorithm {
   at::Tensor advantage_moments_;  // [kNumMoments] float64
   at::Tensor taught_moments_;     // of the targets after normalization, with normalize_return
   at::Tensor target_moments_, value_moments_;
-  at::Tensor step_moments_;    // [T, kNumMoments]: of the targets of each step, with normalize_return
-  at::Tensor advantage_norm_;  // [2] float32
-  at::Tensor squares_;         // [1] float64
-  at::Tensor finite_here_;     // [1] int64: 0 once a gradient of this rank was not finite
-  at::Tensor loss_record_, step_input_;   // a LossRecord and a StepInput, as float64
+  at::Tensor step_moments_;            // [T, kNumMoments]: of the targets of each step, with normalize_return
+  at::Tensor advantage_norm_;          // [2] float32
+  std::function<void()> sum_arrives_;  // waits for the moments whose sum was begun
   const std::int64_t* failed_ = nullptr;  // in device memory: not 0 if nothing may be learned; may be null
   int epoch_ = 0, minibatch_ = 0;         // of the current update: the next to begin
   bool done_ = true;                      // no step is left to begin
-  std::string poisoned_;                  // for tests
-  std::function<void()> sum_arrives_;     // waits for the sum that was begun
-  at::Tensor totals_;
-  std::optional<bool> stopping_;  // should_stop() of this rank; empty if stopping is not possible
 };
 
 }  // namespace wd

@@ -93,9 +93,8 @@ MemoryNeeded memory_needed(const Config& config, const Environment& environment,
         needed.minibatches +=
             bytes * units * static_cast<double>(together) * Minibatches::copied_part(field, together);
     }
-    const ActorCritic nets = make_networks(layouts[p], model, {}, kFp32);
-    for (const Network* const net : {nets.actor.get(), nets.critic.get()})
-      if (net != nullptr) needed.networks += kCopies * static_cast<double>(net->num_parameters());
+    for (const auto& make : make_networks(layouts[p], model, {}, kFp32))
+      needed.networks += kCopies * static_cast<double>(make()->num_parameters());
   }
   needed.other_buffers =
       rollout_bytes(config, environment, steps, replicas) - needed.replicas - needed.observations;

@@ -45,17 +45,19 @@ double flag_bytes(const Trajectory& trajectory) {
 }
 
 // Networks whose operations are counted. The counts are the same on all devices.
-ActorCritic networks(const PolicyBuffers& buffers, const PolicySettings& settings) {
-  return make_networks(buffers, settings.model, {}, kFp32);
+std::vector<std::unique_ptr<Network>> networks(const PolicyBuffers& buffers, const PolicySettings& settings) {
+  std::vector<std::unique_ptr<Network>> all;
+  for (const auto& make : make_networks(buffers, settings.model, {}, kFp32)) all.push_back(make());
+  return all;
 }
 
 // Bytes that the rollout writes and the update reads.
-double activation_bytes(const PolicyBuffers& buffers, const PolicySettings& settings,
-                        const ActorCritic& nets) {
+double activation_bytes(const PolicyBuffers& buffers, const PolicySettings& settings) {
   if (!settings.algorithm->keeps_activations()) return 0.0;
-  const std::int64_t floats =
-      nets.actor->activation_size() + (nets.critic ? nets.critic->activation_size() : 0);
-  return 4.0 * buffers.num_agents * static_cast<double>(floats);
+  double floats = 0.0;
+  for (const auto& network : networks(buffers, settings))
+    floats += static_cast<double>(network->activation_size());
+  return 4.0 * buffers.num_agents * floats;
 }
 
 }  // namespace
@@ -79,12 +81,12 @@ Work inference_work(const Trajectory& trajectory, const Config& config) {
   const double last = 1.0 / trajectory.steps();
   for (std::size_t p = 0; p < config.policies.size(); ++p) {
     const PolicyBuffers& b = trajectory.policies()[p];
-    const ActorCritic nets = networks(b, config.policies[p]);
-    work.flop += nets.actor->forward_flop() + (nets.critic ? nets.critic->forward_flop() : 0.0);
-    work.flop += last * nets.value().forward_flop();
+    const auto nets = networks(b, config.policies[p]);
+    for (const auto& network : nets) work.flop += network->forward_flop();
+    work.flop += last * nets.back()->forward_flop();
     work.bytes += row_bytes(trajectory, b, BufferField::kInference) +
                   last * (row_bytes(b.observation) + row_bytes(b.value)) +
-                  activation_bytes(b, config.policies[p], nets);
+                  activation_bytes(b, config.policies[p]);
   }
   return work;
 }
@@ -98,12 +100,10 @@ Work update_work(const Trajectory& trajectory, const Config& config) {
     if (!settings.to_train) continue;
     const double epochs = settings.algorithm->epochs();
     work.bytes += epochs * loss_bytes(trajectory, b, settings);
-    const ActorCritic nets = networks(b, settings);
-    work.bytes += activation_bytes(b, settings, nets);
-    for (const Network* const net : {nets.actor.get(), nets.critic.get()}) {
-      if (net == nullptr) continue;
-      const double forward = settings.algorithm->keeps_activations() ? 0.0 : net->forward_flop();
-      work.flop += epochs * (forward + net->backward_flop());
+    work.bytes += activation_bytes(b, settings);
+    for (const auto& network : networks(b, settings)) {
+      const double forward = settings.algorithm->keeps_activations() ? 0.0 : network->forward_flop();
+      work.flop += epochs * (forward + network->backward_flop());
     }
   }
   return work;

@@ -58,11 +58,15 @@ void initialize_layer(const Layer& layer, InitMethod method, double gain, const 
 void Network::scale_output(const at::Tensor&, int, double) const {}
 void Network::finish_gradient(const at::Tensor&, const at::Tensor&) const {}
 
-ActorCritic make_networks(const PolicyLayout& layout, const ModelSettings& model, Device device,
-                          Precision precision) {
+std::vector<std::function<std::unique_ptr<Network>()>> make_networks(const PolicyLayout& layout,
+                                                                     const ModelSettings& model,
+                                                                     Device device, Precision precision) {
   const int columns = layout.action_space.choices() + layout.action_space.components();
-  if (!model.separate_value) return {make(layout, model, columns + 1, device, precision), nullptr};
-  return {make(layout, model, columns, device, precision), make(layout, model, 1, device, precision)};
+  const auto network = [=](int outputs) {
+    return [=] { return make(layout, model, outputs, device, precision); };
+  };
+  if (!model.separate_value) return {network(columns + 1)};
+  return {network(columns), network(1)};
 }
 
 at::Tensor make_output(std::int64_t rows, std::int64_t columns, const at::TensorOptions& options) {

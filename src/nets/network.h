@@ -6,6 +6,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -96,15 +97,11 @@ class Network {
   virtual std::int64_t activation_size() const = 0;
 };
 
-// The networks of a policy. The actor's outputs are the parameters of its distribution, and the value if
-// there is no critic.
-struct ActorCritic {
-  std::unique_ptr<Network> actor, critic;
-
-  Network& value() const { return critic ? *critic : *actor; }
-};
-ActorCritic make_networks(const PolicyLayout& layout, const ModelSettings& model, Device device,
-                          Precision precision);
+// Creates the networks of a policy: the actor, whose outputs are the parameters of its distribution, and the
+// value if there is no critic; then the critic, with model.separate_value.
+std::vector<std::function<std::unique_ptr<Network>()>> make_networks(const PolicyLayout& layout,
+                                                                     const ModelSettings& model,
+                                                                     Device device, Precision precision);
 
 // Returns zeros [rows, columns] float32 for the outputs of a network, or for their gradient. On a GPU, rows
 // begin 16 bytes apart or a multiple of it, because cuBLASLt's faster kernels need that.

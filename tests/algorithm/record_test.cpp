@@ -8,6 +8,7 @@
 #include "src/rollout/minibatches.h"
 #include "tests/kernels/random_data.h"
 #include "wd/algorithm.h"
+#include "wd/policy_gradient.h"
 #include "wd/safetensors.h"
 
 namespace wd {
@@ -294,7 +295,7 @@ TEST_P(Records, AnUpdate) {
   a2c.entropy_coeff = 0.05f;
   Minibatches whole(buffers, kSteps, kEnvs, 1, 0, policy.sequences(kSteps));
   whole.shuffle(kSeed, clock_then().time(), 0);
-  const at::Tensor sums = policy.accumulate(whole.gather(0), a2c).clone();
+  const at::Tensor sums = PolicyGradient(policy).accumulate(whole.gather(0), a2c).clone();
   record.add("sums", sums);
   record.add("gradient.", policy, policy.gradients());
 

@@ -129,7 +129,7 @@ TEST_P(AdamStep, WhatIsNotFiniteIsRefused) {
 TEST_P(AdamStep, TooMuchKlEndsTheUpdate) {
   Draws draws(4);
   Optimizer start = Optimizer::of(draws.uniforms(100, -1.0f, 1.0f));
-  start.losses.target_kl = 0.01;
+  start.losses.limit = 0.01;
   const Minibatch good = random_minibatch(draws, 100);  // the KL estimate per row is 0.01
   Minibatch far = good, just = good;
   just.totals[kApproxKl] = 1.5 * 0.01 * far.totals[kCount];
@@ -203,19 +203,19 @@ TEST(BeginUpdate, ForgetsTheLastUpdateButNotARefusal) {
   StepRecord record{.norm_sum = 7.0, .steps = 3.0, .empty = 2.0, .stopped = 1.0};
   LossRecord losses{.sums = {3.0, 4.0}};
   BeginUpdateArgs args{.record = &record, .lr = &lr, .max_grad_norm = &limit};
-  BeginLossRecordArgs loss_args{.record = &losses, .optimizer = &record, .target_kl = &target_kl};
+  BeginLossRecordArgs loss_args{.record = &losses, .optimizer = &record, .limit = &target_kl};
   begin_update({}, args);
   begin_loss_record({}, loss_args);
   EXPECT_EQ(record.lr, 0.25);
   EXPECT_EQ(record.max_grad_norm, 0.5);
-  EXPECT_EQ(losses.target_kl, 0.01);
+  EXPECT_EQ(losses.limit, 0.01);
   EXPECT_EQ(losses.sums[0] + losses.sums[1], 0.0);
   EXPECT_EQ(record.norm_sum + record.steps + record.empty + record.stopped, 0.0);
-  args.max_grad_norm = loss_args.target_kl = nullptr;
+  args.max_grad_norm = loss_args.limit = nullptr;
   begin_update({}, args);
   begin_loss_record({}, loss_args);
   EXPECT_EQ(record.max_grad_norm, HUGE_VAL);
-  EXPECT_EQ(losses.target_kl, 0.0);
+  EXPECT_EQ(losses.limit, 0.0);
   record.refused = record.stopped = 1.0;
   record.norm_sum = losses.sums[1] = 7.0;
   begin_update({}, args);

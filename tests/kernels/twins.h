@@ -314,7 +314,7 @@ void twins_of_adam() {
   Draws draws(6);
   for (const std::int64_t n : {1, 3, 127, 4096, 4097, 1000003}) {
     Optimizer start = Optimizer::of(draws.uniforms(n, -1.0f, 1.0f));
-    start.losses.target_kl = 0.01;
+    start.losses.limit = 0.01;
     const Minibatch first = random_minibatch(draws, n), second = random_minibatch(draws, n);
     const Minibatch empty = {std::vector<float>(static_cast<std::size_t>(n)),
                              std::vector<double>(kNumLossSums)};

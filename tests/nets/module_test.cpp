@@ -11,7 +11,7 @@
 #include "tests/support.h"
 #include "wd/detail/parallel.h"
 #include "wd/error.h"
-#include "wd/policy.h"
+#include "wd/policy_gradient.h"
 #include "wd/trainer.h"
 
 namespace wd {
@@ -109,7 +109,7 @@ struct Side {
   at::Tensor gradients() {
     LossSettings loss;
     loss.entropy_coeff = 0.1f;
-    policy.accumulate(whole_batch(trajectory.policies()[0], 4), loss);
+    PolicyGradient(policy).accumulate(whole_batch(trajectory.policies()[0], 4), loss);
     return policy.gradients().clone();
   }
 };

@@ -7,7 +7,7 @@
 #include "src/rollout/minibatches.h"
 #include "tests/kernels/cuda_memory.h"
 #include "tests/kernels/random_data.h"
-#include "wd/policy.h"
+#include "wd/policy_gradient.h"
 
 namespace wd {
 namespace {
@@ -99,7 +99,7 @@ TEST_P(Passes, AreThoseOfTheCpuUpToTheOrderOfSums) {
     Policy policy(buffers, model, 0, 7, 256, device, cuda || precision != kTf32 ? precision : kFp32);
     for (int t = 0; t <= 6; ++t) policy.evaluate(buffers, t);
     values[cuda] = buffers.value.cpu().clone();
-    policy.accumulate(whole_batch(buffers, 6), {});
+    PolicyGradient(policy).accumulate(whole_batch(buffers, 6), {});
     std::vector<at::Tensor> parts;
     const at::Tensor flat = policy.gradients().cpu();
     for (const NamedTensor& p : policy.named_parameters())

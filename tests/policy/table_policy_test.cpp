@@ -8,6 +8,7 @@
 #include "tests/kernels/random_data.h"
 #include "tests/rollout/rows_of_table.h"
 #include "wd/algorithm.h"
+#include "wd/policy_gradient.h"
 
 namespace wd {
 namespace {
@@ -132,12 +133,12 @@ TEST_P(Tables, LeadToTheActionsValuesAndGradientsOfRows) {
     ASSERT_TRUE(at::equal(a.action, b.action));
     expect_near(b.value, a.value, 1e-5, "values");
     expect_near(b.log_prob, a.log_prob, 1e-5, "log-probabilities");
-    const at::Tensor sums = rows.policies[p].accumulate(whole_batch(a, kSteps), {}),
-                     others = tables.policies[p].accumulate(whole_batch(b, kSteps), {});
+    const at::Tensor sums = PolicyGradient(rows.policies[p]).accumulate(whole_batch(a, kSteps), {}),
+                     others = PolicyGradient(tables.policies[p]).accumulate(whole_batch(b, kSteps), {});
     expect_near(others, sums, 1e-5, "sums");
     const at::Tensor expected = rows.policies[p].gradients(), found = tables.policies[p].gradients();
     expect_near(found, expected, 2e-5, "gradient");
-    tables.policies[p].accumulate(whole_batch(b, kSteps), {});
+    PolicyGradient(tables.policies[p]).accumulate(whole_batch(b, kSteps), {});
     EXPECT_TRUE(at::equal(found, tables.policies[p].gradients())) << "a second time";
   }
 }
@@ -182,8 +183,8 @@ TEST_P(Tables, LearnInBfloat16UpToRounding) {
       buffers->mask.fill_(1);
       buffers->activations = nullptr;
     }
-    exact.policies[p].accumulate(whole_batch(a, kSteps), {});
-    rounded.policies[p].accumulate(whole_batch(b, kSteps), {});
+    PolicyGradient(exact.policies[p]).accumulate(whole_batch(a, kSteps), {});
+    PolicyGradient(rounded.policies[p]).accumulate(whole_batch(b, kSteps), {});
     // bfloat16 pads the rows of parameters, so this compares norms.
     const double wanted = exact.policies[p].gradients().norm().item<double>();
     EXPECT_NEAR(rounded.policies[p].gradients().norm().item<double>(), wanted, 3e-2 * wanted);

@@ -1,0 +1,55 @@
+// record.h: the sums of an update in device memory, so that none of its numbers has to go through the host.
+#pragma once
+
+#include "kernels/adam.h"
+
+namespace wd {
+
+// An algorithm sums at most this many numbers over the rows of a minibatch. The first is the count of rows.
+inline constexpr int kMaxSums = 16;
+
+// Before the sums over ranks: if *failed is not 0, the first total after the count becomes NaN, so that every
+// rank refuses the step. Sets *finite to 0 if one of these numbers is NaN or infinite then.
+struct NoteFiniteArgs {
+  const double* squares = nullptr;  // [1]
+  double* totals = nullptr;         // [num_sums]
+  int num_sums = 0;
+  const std::int64_t* failed = nullptr;  // or null
+  std::int64_t* finite = nullptr;
+};
+
+// The sums of the current update, in device memory: [kLossRecordNumbers] float64.
+struct LossRecord {
+  // A minibatch in which the mean of the limited sum is above 1.5 times this value ends the update; 0: off.
+  double limit;
+  double sums[kMaxSums];  // of all minibatches, including the one that ended the update
+};
+inline constexpr std::int64_t kLossRecordNumbers = sizeof(LossRecord) / sizeof(double);
+
+// Clears the sums of the last update, unless the optimizer refused one of its steps.
+struct BeginLossRecordArgs {
+  LossRecord* record = nullptr;
+  const StepRecord* optimizer = nullptr;
+  const double* limit = nullptr;  // null: off
+};
+
+// Adds a minibatch to the record, and writes the optimizer's input for it.
+struct RecordLossArgs {
+  LossRecord* record = nullptr;
+  const StepRecord* optimizer = nullptr;
+  const double* totals = nullptr;  // [num_sums]
+  int num_sums = 0;
+  int limited = 0;  // the sum that has a limit; 0: none
+  StepInput* input = nullptr;
+};
+
+// All of them enqueue.
+void begin_loss_record(Queue queue, const BeginLossRecordArgs& args);
+void record_loss(Queue queue, const RecordLossArgs& args);
+void note_finite(Queue queue, const NoteFiniteArgs& args);
+
+WD_CUDA_KERNEL(begin_loss_record, const BeginLossRecordArgs& args)
+WD_CUDA_KERNEL(record_loss, const RecordLossArgs& args)
+WD_CUDA_KERNEL(note_finite, const NoteFiniteArgs& args)
+
+}  // namespace wd

@@ -1,0 +1,37 @@
+// record_body.h: sums of an update, the same code on both devices.
+#pragma once
+
+#include "kernels/record.h"
+#include "wd/math.h"
+
+namespace wd {
+
+WD_FN void note_not_finite(const NoteFiniteArgs& args, std::int64_t) {
+  if (args.failed != nullptr && *args.failed != 0) args.totals[1] = HUGE_VAL - HUGE_VAL;
+  double all = *args.squares;
+  for (int k = 0; k < args.num_sums; ++k) all += args.totals[k];
+  if (!(all - all == 0.0)) *args.finite = 0;
+}
+
+WD_FN void forget_losses(const BeginLossRecordArgs& args, std::int64_t) {
+  if (args.optimizer->refused != 0.0) return;
+  *args.record = LossRecord{};
+  args.record->limit = args.limit == nullptr ? 0.0 : *args.limit;
+}
+
+WD_FN void add_losses(const RecordLossArgs& args, std::int64_t) {
+  *args.input = StepInput{};
+  if (args.optimizer->stopped != 0.0) return;
+  LossRecord& record = *args.record;
+  double all = 0.0;
+  for (int k = 0; k < args.num_sums; ++k) {
+    record.sums[k] += args.totals[k];
+    all += args.totals[k];
+  }
+  const double inverse_count = 1.0 / max(args.totals[0], 1.0);
+  const bool too_far = args.limited > 0 && record.limit > 0.0 &&
+                       args.totals[args.limited] * inverse_count > 1.5 * record.limit;
+  *args.input = {args.totals[0], all, too_far ? 1.0 : 0.0};
+}
+
+}  // namespace wd

@@ -1,0 +1,91 @@
+// learned.h: parameters that one optimizer moves: the sum of their gradient over ranks, the refusal of steps
+// that are not finite, clipping, Adam, and the records of an update.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/adam.h"
+#include "src/algorithm/adam.h"
+#include "src/nets/model.h"
+#include "wd/device.h"
+#include "wd/process_group.h"
+#include "wd/trajectory.h"
+
+namespace wd {
+
+// The numbers that an algorithm sums over the rows of a minibatch. The first is the count of rows.
+struct SumNames {
+  // Each as a sentence's subject, for the message about one that is not finite: "the value loss"; null: not
+  // named.
+  std::vector<const char*> names;
+  // The sum whose mean ends an update, once it exceeds the limit of begin_update(); 0: none.
+  int limited = 0;
+
+  int count() const { return static_cast<int>(names.size()); }
+};
+
+class Learned {
+ public:
+  // Keeps a reference to the model. `owner` begins messages: "policy 'tagger'". `named`: views of the
+  // parameters, whose names messages use.
+  Learned(Model& model, SumNames sums, double adam_epsilon, ProcessGroup group, std::string owner,
+          std::vector<NamedTensor> named);
+
+  // Begins an update. lr, max_grad_norm (null: no limit) and `limit` (of the limited sum; null: none) are in
+  // device memory. If `failed` is not null and the number there, in device memory, is not 0 on any rank, the
+  // steps of the update do nothing. Enqueues.
+  void begin_update(const double* lr, const double* max_grad_norm, const double* limit,
+                    const std::int64_t* failed);
+  // Begins to sum the model's gradients and `totals` [sums] float64 over ranks. `stopping`: whether this rank
+  // wants to stop; empty if stopping is not possible. All ranks.
+  void begin_step(const at::Tensor& totals, std::optional<bool> stopping);
+  // Makes Adam's step with the mean gradient, unless a number is not finite or the limited sum's mean exceeds
+  // its limit; then this step and the rest of the update do nothing. Returns false, without a step, if any
+  // rank wants to stop. All ranks.
+  bool end_step();
+  // Whether nothing is left to do in this update. On a GPU always false, which avoids waiting for it.
+  bool is_stopped() const { return stopped_; }
+
+  // Throws std::runtime_error if a step was refused because a number was not finite, PeerError on a rank that
+  // is not the cause. Synchronizes on CUDA. All ranks.
+  void check() const;
+  // The moments and step counts of the optimizer: its own tensors, not copies.
+  std::vector<NamedTensor> state() const;
+  // Of the last update. They synchronize on CUDA.
+  StepRecord record() const { return adam_.record(); }
+  std::vector<double> sums() const;
+
+  // For tests: makes the first sum after the count ("loss") or the gradient ("gradient") of the next step
+  // NaN.
+  void poison_next(const std::string& tensor) { poisoned_ = tensor; }
+
+ private:
+  void begin_sum_over_ranks();
+  bool end_sum_over_ranks();
+  void check(const StepRecord& record) const;
+
+  Model& model_;
+  SumNames names_;
+  ProcessGroup group_;
+  std::string owner_;
+  std::vector<NamedTensor> named_;
+  Device device_;
+  Adam adam_;
+  at::Tensor partial_, squares_;         // working memory of reductions, and their result, [1] float64
+  at::Tensor finite_here_;               // [1] int64: 0 once a gradient of this rank was not finite
+  at::Tensor loss_record_, step_input_;  // a LossRecord with its sums, and a StepInput, as float64
+  const std::int64_t* failed_ = nullptr;
+  at::Tensor totals_;
+  std::optional<bool> stopping_;
+  std::function<void()> sum_arrives_;  // waits for the sum that was begun
+  bool stopped_ = false;
+  std::string poisoned_;
+};
+
+}  // namespace wd

@@ -1,0 +1,141 @@
+// lanes.cpp: allocates lanes, runs their blocks, and adds their sums.
+#include "src/nets/lanes.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "kernels/reduce.h"
+#include "src/device/device.h"
+#include "src/device/tensor_device.h"
+#include "wd/detail/vectors.h"
+#include "wd/error.h"
+#include "wd/heartbeat.h"
+
+namespace wd {
+
+const Lane::Part& Lane::part(const Network& network) const {
+  const auto found = std::ranges::find(parts_, &network, &Part::network);
+  WD_CHECK(found != parts_.end(), "a pass uses a network that its lanes were not made for");
+  return *found;
+}
+
+const at::Tensor& Lane::numbers(const Model& model) const {
+  const auto found = std::ranges::find(learned_, &model, &Learned::model);
+  WD_CHECK(found != learned_.end(), "a pass learns a model that its lanes were not made for");
+  return found->numbers;
+}
+
+const at::Tensor& Lane::rows(std::string_view name) const {
+  const auto found = std::ranges::find_if(rows_, [&](const Rows& rows) { return rows.name == name; });
+  WD_CHECK(found != rows_.end(), "lanes have no rows called ", name);
+  return found->tensor;
+}
+
+Lanes::Lanes(std::vector<ModelUse> models, int sums, std::vector<RowMemory> rows, Device device)
+    : models_(std::move(models)),
+      sums_(sums),
+      memory_(std::move(rows)),
+      device_(device),
+      totals_(at::zeros({sums}, at::TensorOptions().dtype(at::kDouble).device(torch_device(device)))) {
+  WD_CHECK(sums <= kMaxSums, "an algorithm sums ", sums, " numbers per row; at most ", kMaxSums);
+}
+
+void Lanes::make(Lane& lane, std::int64_t rows, bool first) const {
+  const auto floats = at::TensorOptions().dtype(at::kFloat).device(torch_device(device_));
+  bool learns = false;
+  for (const auto& [model, depth] : models_) {
+    at::Tensor gradients;
+    if (depth == ModelUse::kLearns) {
+      learns = true;
+      gradients = first ? model->gradients() : at::zeros_like(model->parameters());
+      lane.learned_.push_back({model, gradients, model->numbers(gradients)});
+    }
+    for (std::size_t k = 0; k < model->networks().size(); ++k) {
+      const Network& network = model->network(k);
+      lane.parts_.push_back(
+          {&network, network.make_workspace(rows, depth != ModelUse::kForward),
+           gradients.defined() ? network.make_gradient(model->section(gradients, k)) : nullptr});
+    }
+  }
+  for (const auto& [name, columns, as_output] : memory_)
+    lane.rows_.push_back(
+        {name, as_output ? make_output(rows, columns, floats) : at::empty({rows, columns}, floats)});
+  if (learns) lane.ones_ = at::ones({rows}, floats);
+  if (sums_ == 0) return;
+  lane.row_sums_ = at::empty({sums_, rows}, floats);
+  lane.partial_ = at::empty({sums_ * num_chunks(rows)}, floats.dtype(at::kDouble));
+  lane.totals_ = first ? totals_ : at::zeros_like(totals_);
+}
+
+// More rows never mean fewer lanes, so the first lane is as large as any.
+void Lanes::reserve(const Blocks& blocks) {
+  const std::int64_t rows = std::min(blocks.max_rows, blocks.rows);
+  if (rows_ < rows) lanes_.clear();
+  if (lanes_.empty()) rows_ = rows;
+  while (static_cast<std::int64_t>(lanes_.size()) < blocks.lanes) {
+    const bool first = lanes_.empty();
+    make(lanes_.emplace_back(), rows_, first);
+  }
+}
+
+// Adds the other lanes' tensors to that of the first lane, in lane order. A GPU has one lane.
+void Lanes::sum(std::int64_t count, const std::function<const at::Tensor&(const Lane&)>& tensor) const {
+  if (count == 1) return;
+  const at::Tensor& sum = tensor(lanes_[0]);
+  auto* const to = sum.mutable_data_ptr<float>();
+  parallel_for(sum.numel(), 32768, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t l = 1; l < count; ++l) {
+      const auto* const lane = tensor(lanes_[static_cast<std::size_t>(l)]).const_data_ptr<float>();
+      with_vectors([&](auto) {
+        for (std::int64_t i = begin; i < end; ++i) to[i] += lane[i];
+      });
+    }
+  });
+}
+
+// Sums gradients and totals over lanes, in lane order; the first lane's are the result.
+void Lanes::reduce(std::int64_t count) {
+  for (std::size_t m = 0; m < lanes_[0].learned_.size(); ++m)
+    sum(count, [m](const Lane& lane) -> const at::Tensor& { return lane.learned_[m].gradients; });
+  for (std::size_t k = 0; k < lanes_[0].parts_.size(); ++k) {
+    const Lane::Part& part = lanes_[0].parts_[k];
+    if (part.gradient == nullptr || !part.gradient->derived.defined()) continue;
+    sum(count, [k](const Lane& lane) -> const at::Tensor& { return lane.parts_[k].gradient->derived; });
+    part.network->finish_gradient(part.gradient->derived, part.gradient->flat);
+  }
+  for (std::int64_t l = 1; l < count; ++l)
+    for (int k = 0; k < sums_; ++k)
+      totals_.mutable_data_ptr<double>()[k] +=
+          lanes_[static_cast<std::size_t>(l)].totals_.const_data_ptr<double>()[k];
+}
+
+at::Tensor Lanes::run(const Blocks& blocks, const Pass& pass, const std::function<bool()>& should_stop) {
+  if (blocks.rows == 0) {
+    for (const auto& [model, depth] : models_)
+      if (depth == ModelUse::kLearns) model->gradients().zero_();
+    return totals_.zero_();
+  }
+  reserve(blocks);
+  for (std::int64_t l = 0; l < blocks.lanes; ++l) {
+    Lane& lane = lanes_[static_cast<std::size_t>(l)];
+    for (const Lane::Learned& learned : lane.learned_) learned.gradients.zero_();
+    if (sums_ > 0) lane.totals_.zero_();
+    for (const Lane::Part& part : lane.parts_)
+      if (part.gradient != nullptr && part.gradient->derived.defined()) part.gradient->derived.zero_();
+  }
+  const Queue queue = current_queue(device_);
+  blocks.each([&](std::int64_t l, std::int64_t begin, std::int64_t end) {
+    if (should_stop && should_stop()) return;
+    heartbeat::beat();
+    Lane& lane = lanes_[static_cast<std::size_t>(l)];
+    pass(lane, begin, end);
+    if (sums_ > 0)
+      add_row_sums(queue, lane.row_sums_.const_data_ptr<float>(), sums_, end - begin,
+                   lane.partial_.mutable_data_ptr<double>(), lane.totals_.mutable_data_ptr<double>());
+  });
+  reduce(blocks.lanes);
+  return totals_;
+}
+
+}  // namespace wd

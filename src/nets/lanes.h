@@ -1,0 +1,106 @@
+// lanes.h: passes over the rows of a batch, block by block, in lanes whose sums are added in lane order. So
+// results depend only on the number of rows, and not on threads.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "src/nets/blocks.h"
+#include "src/nets/model.h"
+
+namespace wd {
+
+// What the passes of a lane do with a model.
+struct ModelUse {
+  enum Depth {
+    kForward,  // only forward()
+    kInputs,   // backward() too, for gradients of the inputs
+    kLearns,   // backward() adds to the gradients of the model
+  };
+  const Model* model;
+  Depth depth;
+};
+
+// Memory that a pass needs for its rows: [rows of a block, columns] float32. As output: laid out like a
+// network's outputs (make_output), of which it is the gradient.
+struct RowMemory {
+  const char* name;
+  std::int64_t columns;
+  bool as_output = false;
+};
+
+// The memory of one lane. Rows are those of the current block, from 0.
+class Lane {
+ public:
+  Network::Workspace& of(const Network& network) const { return *part(network).workspace; }
+  // Where backward() adds; null if the network's model is not learned here.
+  Network::Gradient* gradient(const Network& network) const { return part(network).gradient.get(); }
+  // Where the gradient of the model's numbers is added.
+  const at::Tensor& numbers(const Model& model) const;
+  // The RowMemory of this name.
+  const at::Tensor& rows(std::string_view name) const;
+  // [sums, rows of a block]: the numbers of each row that Lanes::run() sums, written by the pass.
+  const at::Tensor& row_sums() const { return row_sums_; }
+  const at::Tensor& ones() const { return ones_; }  // [rows of a block]
+
+ private:
+  friend class Lanes;
+  struct Part {
+    const Network* network;
+    std::unique_ptr<Network::Workspace> workspace;
+    std::unique_ptr<Network::Gradient> gradient;
+  };
+  struct Learned {
+    const Model* model;
+    at::Tensor gradients, numbers;  // the first lane's gradients are those of the model
+  };
+  struct Rows {
+    const char* name;
+    at::Tensor tensor;
+  };
+  const Part& part(const Network& network) const;
+
+  std::vector<Part> parts_;
+  std::vector<Learned> learned_;
+  std::vector<Rows> rows_;
+  at::Tensor row_sums_, ones_;
+  at::Tensor partial_;  // working memory of reductions
+  at::Tensor totals_;   // [sums] float64
+};
+
+class Lanes {
+ public:
+  // One block of one lane: rows [begin, end).
+  using Pass = std::function<void(Lane& lane, std::int64_t begin, std::int64_t end)>;
+
+  // `sums`: numbers that a pass writes for each row, at most kMaxSums. The models must outlive the lanes.
+  Lanes(std::vector<ModelUse> models, int sums, std::vector<RowMemory> rows, Device device);
+
+  // Allocates what passes over these blocks need, unless it is there.
+  void reserve(const Blocks& blocks);
+
+  // Calls the pass for every block. Sets the gradients of the models that learn to what the passes added.
+  // Returns the sums [sums] float64 on the device over all rows, which are valid until the next call.
+  // Enqueues on CUDA. Calls should_stop before each block, from any thread; once it returns true, the
+  // remaining blocks are skipped and the result is meaningless.
+  at::Tensor run(const Blocks& blocks, const Pass& pass, const std::function<bool()>& should_stop = {});
+
+ private:
+  void make(Lane& lane, std::int64_t rows, bool first) const;
+  void sum(std::int64_t count, const std::function<const at::Tensor&(const Lane&)>& tensor) const;
+  void reduce(std::int64_t count);
+
+  std::vector<ModelUse> models_;
+  int sums_;
+  std::vector<RowMemory> memory_;
+  Device device_;
+  std::int64_t rows_ = 0;  // of the lanes' blocks
+  std::vector<Lane> lanes_;
+  at::Tensor totals_;  // [sums] float64: the first lane's
+};
+
+}  // namespace wd

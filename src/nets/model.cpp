@@ -1,0 +1,64 @@
+// model.cpp: the flat memory of several networks.
+#include "src/nets/model.h"
+
+#include <ATen/ATen.h>
+
+#include "src/device/tensor_device.h"
+
+namespace wd {
+
+Model::Model(std::vector<MakeNetwork> networks, int numbers, Device device, Precision precision)
+    : Model(std::move(networks), numbers, device, precision, true) {}
+
+Model::Model(std::vector<MakeNetwork> networks, int numbers, Device device, Precision precision,
+             bool with_gradients)
+    : make_(std::move(networks)), num_numbers_(numbers), device_(device), precision_(precision) {
+  constexpr std::int64_t kAlignment = 4;  // floats in 16 bytes
+  std::int64_t size = 0;
+  for (const MakeNetwork& make : make_) {
+    networks_.push_back(make());
+    begin_.push_back(size);
+    size += networks_.back()->num_parameters();
+  }
+  begin_.push_back(size);
+  size += (numbers + kAlignment - 1) / kAlignment * kAlignment;
+  const auto floats = at::TensorOptions().dtype(at::kFloat).device(torch_device(device));
+  parameters_ = at::zeros({size}, floats);
+  if (precision == kBf16) shadow_ = at::zeros({size}, floats.dtype(at::kBFloat16));
+  if (with_gradients) {
+    all_reduce_buffer_ = at::zeros({size + kMaxSums + 1}, floats);
+    gradients_ = all_reduce_buffer_.narrow(0, 0, size);
+  }
+  for (std::size_t k = 0; k < networks_.size(); ++k)
+    networks_[k]->bind(section(parameters_, k), shadow_.defined() ? section(shadow_, k) : at::Tensor());
+}
+
+Model Model::like() const {
+  Model copy(make_, num_numbers_, device_, precision_, false);
+  copy.parameters_.copy_(parameters_);
+  copy.refresh_shadow();
+  return copy;
+}
+
+at::Tensor Model::all_reduce_buffer(int sums) const {
+  return all_reduce_buffer_.narrow(0, 0, parameters_.numel() + sums + 1);
+}
+
+at::Tensor Model::section(const at::Tensor& flat, std::size_t k) const {
+  return flat.narrow(0, begin_[k], begin_[k + 1] - begin_[k]);
+}
+
+at::Tensor Model::numbers(const at::Tensor& flat) const {
+  return flat.narrow(0, begin_.back(), num_numbers_);
+}
+
+void Model::refresh_shadow() {
+  if (shadow_.defined()) shadow_.copy_(parameters_);
+  shadow_is_written();
+}
+
+void Model::shadow_is_written() {
+  for (const auto& network : networks_) network->parameters_changed();
+}
+
+}  // namespace wd

@@ -1,0 +1,31 @@
+// pass.h: the networks of a policy at work on one block of rows of a batch.
+#pragma once
+
+#include <cstdint>
+
+#include "src/nets/lanes.h"
+
+namespace wd {
+
+// The activations of a policy's networks for some rows.
+struct Activations {
+  std::unique_ptr<Network::Workspace> actor, critic;
+};
+
+// What Policy::forward() has computed, for Policy::backward().
+struct PolicyPass {
+  std::int64_t rows = 0;
+  // [rows, output_stride] float32: the parameters of the distribution, and behind them the value if there is
+  // no critic.
+  const float* output = nullptr;
+  int output_stride = 0;
+  const float* value = nullptr;  // [rows], value_stride apart
+  int value_stride = 0;
+
+  NetworkInput actor_input, critic_input;
+  Network::Workspace* actor = nullptr;
+  Network::Workspace* critic = nullptr;
+  Activations kept;  // views of activations that the rollout kept
+};
+
+}  // namespace wd
