@@ -10,9 +10,9 @@ inline constexpr int kMaxHeads = 16;
 inline constexpr int kMaxComponents = 256;
 
 // kernels/distribution.h defines a struct for each.
-enum class Distribution : int { kCategorical, kGaussian, kSquashedGaussian };
+enum class Distribution : int { kCategorical, kGaussian, kSquashedGaussian, kGreedy };
 
-// Logits of categorical heads side by side, or means of continuous components.
+// Logits of categorical heads side by side, or means of continuous components; kGreedy: values of choices.
 struct ActionLayout {
   Distribution distribution = Distribution::kCategorical;
   int num_heads = 0;
@@ -20,7 +20,9 @@ struct ActionLayout {
   int components = 0;
   const float* log_std = nullptr;  // [components], shared by all states
 
-  // Columns of logits, or of means.
+  // Whether the value of a row is a network's output of its own. With kGreedy it follows from the columns.
+  WD_FN bool has_value_output() const { return distribution != Distribution::kGreedy; }
+  // Columns of logits, of means, or of the values of choices.
   WD_FN int columns() const {
     int sum = components;
     for (int h = 0; h < num_heads; ++h) sum += head_size[h];

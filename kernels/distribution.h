@@ -2,7 +2,8 @@
 // struct of functions of one row; sampling and loss are templates over it.
 //
 // A distribution D has
-//   sample(row, greedy, bits, action)   draws the action, or takes the mode, and returns its log-probability
+//   sample(row, exploration, bits, action)
+//       draws the action, or takes the mode, and returns its log-probability
 //   evaluate(row, action, scratch)      log-probability and entropy; scratch [columns] is kept for gradient()
 //   gradient(row, action, d_log_prob, entropy_coeff, grad, log_std_grad)
 //       writes the gradient of d_log_prob * log_prob - entropy_coeff * entropy, with respect to the columns
@@ -21,6 +22,12 @@ struct DistributionRow {
   const ActionLayout& layout;
   const float* output;        // [columns]: logits or means
   const std::uint8_t* legal;  // [columns], or null: all choices are legal
+};
+
+// How actions are chosen from a distribution.
+struct Exploration {
+  bool greedy;    // take the mode
+  float epsilon;  // Greedy: the probability of a uniform draw from the legal choices
 };
 
 // log pi(a|s) and the entropy.
@@ -84,7 +91,8 @@ struct Softmax {
 struct Categorical {
   // bits(group) returns four random words, for draws 4 group .. 4 group + 3.
   template <typename Bits>
-  WD_FN static float sample(const DistributionRow& row, bool greedy, const Bits& bits, std::int32_t* action) {
+  WD_FN static float sample(const DistributionRow& row, const Exploration& exploration, const Bits& bits,
+                            std::int32_t* action) {
     const float* logits = row.output;
     const std::uint8_t* legal = row.legal;
     float log_prob = 0.0f;
@@ -93,8 +101,8 @@ struct Categorical {
       const int n = row.layout.head_size[h];
       if (h % 4 == 0) words = bits(h / 4);
       const Softmax softmax = Softmax::of(logits, legal, n);
-      const int choice = greedy ? Softmax::likeliest(logits, legal, n)
-                                : softmax.draw(logits, legal, n, uniform_of(words.word[h % 4]));
+      const int choice = exploration.greedy ? Softmax::likeliest(logits, legal, n)
+                                            : softmax.draw(logits, legal, n, uniform_of(words.word[h % 4]));
       action[h] = choice;
       // If no choice is legal this is NaN, which the check of the update detects.
       log_prob += softmax.sum > 0.0f ? softmax.log_prob(logits[choice]) : __builtin_nanf("");
@@ -150,16 +158,77 @@ struct Categorical {
   }
 };
 
+// Values of the choices of independent heads side by side. The value of an action is the sum over its heads
+// (as in branching networks, Tavakoli et al. 2018, with a sum in place of their mean), so each head takes its
+// best legal choice. An agent that explores draws all of its heads.
+struct Greedy {
+  static constexpr int kExploreGroup = kMaxHeads / 4;  // its first word decides; those before draw choices
+
+  template <typename Bits>
+  WD_FN static float sample(const DistributionRow& row, const Exploration& exploration, const Bits& bits,
+                            std::int32_t* action) {
+    const bool explores = !exploration.greedy && exploration.epsilon > 0.0f &&
+                          uniform_of(bits(kExploreGroup).word[0]) < exploration.epsilon;
+    const float* values = row.output;
+    const std::uint8_t* legal = row.legal;
+    bool some = true;
+    Philox words{};
+    for (int h = 0; h < row.layout.num_heads; ++h) {
+      const int n = row.layout.head_size[h];
+      if (explores && h % 4 == 0) words = bits(h / 4);
+      action[h] = explores ? uniform_choice(legal, n, uniform_of(words.word[h % 4]))
+                           : Softmax::likeliest(values, legal, n);
+      some = some && (legal == nullptr || legal[action[h]] != 0);
+      values += n;
+      legal = legal == nullptr ? nullptr : legal + n;
+    }
+    // No probability is learned from. NaN if no choice is legal, which the check of the update detects.
+    return some ? 0.0f : __builtin_nanf("");
+  }
+
+  // The value of the best action: the sum over heads of the highest legal value, 0 for a head without one.
+  WD_FN static float value(const DistributionRow& row) {
+    const float* values = row.output;
+    const std::uint8_t* legal = row.legal;
+    float sum = 0.0f;
+    for (int h = 0; h < row.layout.num_heads; ++h) {
+      const int n = row.layout.head_size[h], best = Softmax::likeliest(values, legal, n);
+      if (legal == nullptr || legal[best] != 0) sum += values[best];
+      values += n;
+      legal = legal == nullptr ? nullptr : legal + n;
+    }
+    return sum;
+  }
+
+  // The policy-gradient loss is not defined for values.
+  WD_FN static LogProbEntropy evaluate(const DistributionRow&, const std::int32_t*, float*) { return {}; }
+  WD_FN static void gradient(const DistributionRow&, const std::int32_t*, float, float, float*, float*) {}
+
+ private:
+  WD_FN static int uniform_choice(const std::uint8_t* legal, int n, float u) {
+    int count = 0, last = 0;
+    for (int i = 0; i < n; ++i) count += legal == nullptr || legal[i] != 0 ? 1 : 0;
+    int left = min(static_cast<int>(u * static_cast<float>(count)), count - 1);
+    for (int i = 0; i < n; ++i) {
+      if (legal != nullptr && legal[i] == 0) continue;
+      last = i;
+      if (left-- == 0) break;
+    }
+    return last;
+  }
+};
+
 // The constant of the standard normal log-density: 0.5 log(2 pi).
 inline constexpr float kHalfLogTwoPi = 0.918938533204673f;
 
 // A diagonal Gaussian whose standard deviations do not depend on the state.
 struct Gaussian {
   template <typename Bits>
-  WD_FN static float sample(const DistributionRow& row, bool greedy, const Bits& bits, std::int32_t* action) {
+  WD_FN static float sample(const DistributionRow& row, const Exploration& exploration, const Bits& bits,
+                            std::int32_t* action) {
     float log_prob = 0.0f;
     for (int k = 0; k < row.layout.components; ++k) {
-      const float z = greedy ? 0.0f : Random::normal_of(bits(k));
+      const float z = exploration.greedy ? 0.0f : Random::normal_of(bits(k));
       detail::store_word(action, k, row.output[k] + exp(row.layout.log_std[k]) * z);
       log_prob += -0.5f * z * z - row.layout.log_std[k] - kHalfLogTwoPi;
     }
@@ -197,9 +266,10 @@ struct SquashedGaussian {
   static constexpr float kMax = 1.0f - 0x1p-22f;  // max |a|: u cannot be recovered from values beyond it
 
   template <typename Bits>
-  WD_FN static float sample(const DistributionRow& row, bool greedy, const Bits& bits, std::int32_t* action) {
+  WD_FN static float sample(const DistributionRow& row, const Exploration& exploration, const Bits& bits,
+                            std::int32_t* action) {
     for (int k = 0; k < row.layout.components; ++k) {
-      const float z = greedy ? 0.0f : Random::normal_of(bits(k));
+      const float z = exploration.greedy ? 0.0f : Random::normal_of(bits(k));
       const float u = row.output[k] + exp(row.layout.log_std[k]) * z;
       detail::store_word(action, k, clamp(tanh(u), -kMax, kMax));
     }
@@ -243,6 +313,8 @@ WD_FN void with_distribution(const ActionLayout& layout, const Use& use) {
       return use(Gaussian());
     case Distribution::kSquashedGaussian:
       return use(SquashedGaussian());
+    case Distribution::kGreedy:
+      return use(Greedy());
   }
 }
 

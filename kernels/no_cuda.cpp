@@ -17,6 +17,7 @@
 #include "kernels/gather.h"
 #include "kernels/loss.h"
 #include "kernels/normalize.h"
+#include "kernels/q_loss.h"
 #include "kernels/random_actions.h"
 #include "kernels/record.h"
 #include "kernels/reduce.h"

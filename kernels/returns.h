@@ -14,6 +14,7 @@ struct ReturnsArgs {
   int steps = 0, num_envs = 0, num_agents = 0;  // T, E, A of the policy
   float gamma = 0.99f;
   float lambda = 1.0f;                             // of GAE (Schulman et al. 2016, eq. 16)
+  float reward_scale = 1.0f;                       // rewards are multiplied by it
   int time_limit = 1 << 24;                        // max steps per episode; for Monte Carlo
   int n_step = 1;                                  // of n-step returns (Sutton and Barto 2018, eq. 7.1)
   const float* reward = nullptr;                   // [T, E, A]

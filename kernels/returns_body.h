@@ -24,6 +24,10 @@ WD_FN Transition transition_at(const ReturnsArgs& args, int t, int e, std::int64
   return {valid, over || args.truncated[row + e] != 0, over ? 0.0f : args.value[at + stride]};
 }
 
+WD_FN float reward_at(const ReturnsArgs& args, std::int64_t at) {
+  return args.reward_scale * args.reward[at];
+}
+
 WD_FN void store_return(const ReturnsArgs& args, std::int64_t at, bool valid, float advantage) {
   args.mask[at] = valid ? 1 : 0;
   args.advantage[at] = valid ? advantage : 0.0f;
@@ -37,7 +41,7 @@ WD_FN void gae_column(const ReturnsArgs& args, int e, std::int64_t column) {
   for (int t = args.steps - 1; t >= 0; --t) {
     const std::int64_t at = t * stride + column;
     const Transition now = transition_at(args, t, e, column);
-    const float delta = args.reward[at] + args.gamma * now.next_value - args.value[at];
+    const float delta = reward_at(args, at) + args.gamma * now.next_value - args.value[at];
     later = !now.valid ? 0.0f : now.ended ? delta : delta + args.gamma * args.lambda * later;
     store_return(args, at, now.valid, later);
   }
@@ -51,7 +55,7 @@ WD_FN void n_step_column(const ReturnsArgs& args, int e, std::int64_t column) {
     float sum = 0.0f, discount = 1.0f, bootstrap = 0.0f;
     for (int k = t; k < args.steps && k < t + args.n_step; ++k) {
       const Transition now = transition_at(args, k, e, column);
-      sum += discount * args.reward[k * stride + column];
+      sum += discount * reward_at(args, k * stride + column);
       discount *= args.gamma;
       bootstrap = now.next_value;
       if (now.ended) break;
@@ -80,7 +84,7 @@ WD_FN void monte_carlo_column(const ReturnsArgs& args, int e, std::int64_t colum
     const std::int64_t at = t * stride + column;
     const Transition now = transition_at(args, t, e, column);
     complete = now.valid && t < open && (now.ended || complete);
-    later = args.reward[at] + (now.ended ? 0.0f : args.gamma * later);
+    later = reward_at(args, at) + (now.ended ? 0.0f : args.gamma * later);
     args.mask[at] = complete ? 1 : 0;
     args.advantage[at] = args.target[at] = complete ? later : 0.0f;
   }

@@ -15,9 +15,9 @@ struct SampleArgs {
   std::int64_t first_row = 0;  // index of row 0 among all E * A
   int num_agents = 0;          // A
   ActionLayout layout{};
-  const float* output = nullptr;  // [rows, output_stride]: logits or means
+  const float* output = nullptr;  // [rows, output_stride]: logits, means or values of choices
   int output_stride = 0;
-  const float* value_in = nullptr;  // [rows], value_stride apart
+  const float* value_in = nullptr;  // [rows], value_stride apart; kGreedy: not read
   int value_stride = 0;
   const std::uint8_t* action_mask = nullptr;  // [rows, columns], or null
   RandomKey key{};                            // Stream::kAction
@@ -28,7 +28,8 @@ struct SampleArgs {
   std::uint32_t first_replica = 0;  // global id of replica 0
   std::uint32_t policy = 0;         // below 256
   bool greedy = false;              // take the likeliest action instead of a draw
-  std::int32_t* action = nullptr;   // [rows, action_width]; floats if continuous
+  const float* epsilon = nullptr;   // kGreedy: [1], the probability of a uniform draw; null: 0
+  std::int32_t* action = nullptr;   // [rows, action_width]; floats if continuous; null: only values
   float* log_prob = nullptr;        // [rows]: the sum over heads or components
   float* value = nullptr;           // [rows]
 };

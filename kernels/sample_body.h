@@ -38,14 +38,19 @@ struct SampleRow {
     const DistributionRow seen = {
         layout, args.output + row * args.output_stride,
         args.action_mask == nullptr ? nullptr : args.action_mask + row * layout.columns()};
+    if constexpr (requires { D::value(seen); })
+      args.value[row] = D::value(seen);
+    else
+      args.value[row] = args.value_in[row * args.value_stride];
+    if (args.action == nullptr) return;
+    const Exploration exploration = {args.greedy, args.epsilon == nullptr ? 0.0f : *args.epsilon};
     args.log_prob[row] =
-        D::sample(seen, args.greedy, RowBits{args, row}, args.action + row * layout.action_width());
+        D::sample(seen, exploration, RowBits{args, row}, args.action + row * layout.action_width());
   }
 };
 
 WD_FN void sample_row(const SampleArgs& args, std::int64_t row) {
   with_distribution(args.layout, SampleRow{args, row});
-  args.value[row] = args.value_in[row * args.value_stride];
 }
 
 }  // namespace wd

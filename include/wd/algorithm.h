@@ -27,6 +27,11 @@ class Learner {
   ~Learner();
   Learner(Learner&&) noexcept;
 
+  // Call it before the first step of every rollout, with the time before it. Enqueues.
+  void begin_rollout(const TrainingClock& clock);
+  // For Policy::ActOptions: the probability of a uniform draw in this rollout, in device memory, or null.
+  const float* epsilon() const;
+
   // Updates do nothing, on all ranks, if *failed, on the device, is not 0 on any rank when they begin.
   void set_skip_flag(const std::int64_t* failed);
   // Throws std::runtime_error if an update met losses or a gradient that were not finite; neither that update

@@ -30,6 +30,12 @@ struct TrainingShape {
   std::int64_t units() const { return num_envs * (rollout_steps / steps_together); }
 };
 
+// What the network of a policy computes for the choices of an action.
+enum class PolicyOutput {
+  kDistribution,  // the parameters of a distribution, and the value of the state
+  kValues,        // the value of every choice; the value of an action is the sum over its heads
+};
+
 // The settings of one algorithm, and its properties that the rest of the program needs.
 class AlgorithmSettings {
  public:
@@ -57,6 +63,7 @@ class AlgorithmSettings {
   virtual std::int64_t wanted_rollout(std::int64_t time_limit) const = 0;
   // False if a rollout must not begin in the middle of an episode whose beginning was cut off.
   virtual bool allows_staggered_resets() const { return true; }
+  virtual PolicyOutput output() const { return PolicyOutput::kDistribution; }
   // Whether the update uses activations kept from the rollout.
   virtual bool keeps_activations() const { return false; }
 
@@ -132,6 +139,34 @@ class ReinforceSettings final : public OnPolicySettings {
 
  protected:
   bool has_value_function() const override { return false; }
+};
+
+// Parallelized Q-network (Gallici et al. 2024, arXiv 2407.04811): Q-learning with lambda-returns on the
+// rollouts of many replicas, without a replay buffer and without a target network.
+class PqnSettings final : public AlgorithmSettings {
+ public:
+  Schedule lr = 2.5e-4;
+  Schedule epsilon = 0.1;
+  double gamma = 0.99;
+  double lambda = 0.95;
+  double reward_scale = 1.0;
+  int num_epochs = 2;
+  int num_minibatches = 4;
+  bool clip_grad_norm = true;
+  Schedule max_grad_norm = 10.0;
+  double adam_epsilon = 1e-8;
+
+  const char* name() const override { return "PQN"; }
+  std::unique_ptr<AlgorithmSettings> copy() const override { return std::make_unique<PqnSettings>(*this); }
+  void describe(Fields& field) override;
+  void check(const TrainingShape& shape, const Problem& problem) const override;
+  Schedule& learning_rate() override { return lr; }
+  int updates_per_rollout() const override { return num_epochs * num_minibatches; }
+  int epochs() const override { return num_epochs; }
+  int minibatches() const override { return num_minibatches; }
+  std::int64_t wanted_rollout(std::int64_t time_limit) const override;
+  PolicyOutput output() const override { return PolicyOutput::kValues; }
+  std::unique_ptr<Algorithm> make(const AlgorithmContext& context) const override;
 };
 
 // An algorithm and its name in YAML.

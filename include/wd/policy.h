@@ -25,9 +25,10 @@ class Policy {
   // Shapes come from the buffers. `index` is the policy's number among all policies, `seed` the seed of the
   // run. chunk_rows bounds the memory of a gradient on the GPU; the CPU processes rows in small fixed blocks
   // that stay in cache. In bf16 the buffers hold bfloat16 observations. Throws UsageError for tf32 on a CPU,
-  // and if the buffers were not made for this model and precision.
+  // for values of continuous actions, and if the buffers were not made for this model and precision.
   Policy(const PolicyBuffers& buffers, const ModelSettings& model, int index, std::uint64_t seed,
-         int chunk_rows, Device device, Precision precision = kFp32);
+         int chunk_rows, Device device, Precision precision = kFp32,
+         PolicyOutput output = PolicyOutput::kDistribution);
   // Policy `index` of a training with these settings, in buffers of Trajectory(spec, config, ...).
   Policy(const PolicyBuffers& buffers, const Config& config, int index, Device device);
   ~Policy();
@@ -54,6 +55,8 @@ class Policy {
     std::int64_t rollout_steps = 0;
     std::uint32_t first_replica = 0;
     bool greedy = false;
+    // On the device: the probability of an agent's uniform draw, for policies that compute values. Null: 0.
+    const float* epsilon = nullptr;
   };
   // Reads row t of observations, writes row t of action, log_prob and value, and row t + 1 of the state, if
   // the network has one. Enqueues on CUDA. Records no gradient.

@@ -34,7 +34,8 @@ class Exported(nn.Module):
         super().__init__()
         # Frozen, so that outputs become NumPy arrays without detach().
         self.network = copy.deepcopy(policy.network).requires_grad_(False)
-        self.greedy = greedy
+        self.values = policy.distribution == "greedy"  # outputs are values of choices
+        self.greedy = greedy or self.values
         self.heads = policy.heads
         self.squashed = policy.distribution == "squashed_gaussian"
         if policy.heads:
@@ -62,6 +63,15 @@ class Exported(nn.Module):
             first += n
         return torch.stack(chosen, -1)
 
+    def best(self, values: Tensor) -> Tensor:
+        """The value of the best action: the sum over heads."""
+        total = torch.zeros_like(values[:, 0])
+        first = 0
+        for n in self.heads:
+            total = total + values[:, first : first + n].amax(-1)
+            first += n
+        return total
+
     def within_bounds(self, mean: Tensor) -> Tensor:
         sample = mean if self.greedy else mean + self.std * torch.randn_like(mean)
         if self.squashed:
@@ -73,7 +83,8 @@ class Exported(nn.Module):
         if len(self.heads) == 0:
             return self.within_bounds(out.output), out.output, out.value, out.state
         legal = torch.where(mask == 0, torch.full_like(out.output, -torch.inf), out.output) if mask.numel() > 0 else out.output
-        return self.choose(legal), legal, out.value, out.state
+        value = self.best(legal) if self.values else out.value
+        return self.choose(legal), legal, value, out.state
 
 
 # One class for each signature, because neither format has optional inputs.

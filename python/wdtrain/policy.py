@@ -11,7 +11,7 @@ ACTIVATIONS = {"relu": nn.ReLU, "tanh": nn.Tanh}
 
 
 class Output(NamedTuple):
-    output: Tensor  # [..., choices of all heads] logits, or [..., components] means
+    output: Tensor  # [..., choices of all heads] logits or values, or [..., components] means
     value: Tensor  # [...]
     state: Tensor  # [..., state_size] for the next step; empty without memory
 
@@ -25,10 +25,14 @@ class Perceptron(nn.Module):
         self.value_layers = _layers(weights, "value_layers.", activation)
         self.separate_value = len(self.value_layers) > 0
         self.policy_head = _linear(weights, "policy_head.")
-        self.value_head = _linear(weights, "value_head.")
+        self.has_value = "value_head.weight" in weights  # not if the outputs are values of choices
+        self.value_head = _linear(weights, "value_head.") if self.has_value else self.policy_head
 
     def forward(self, observation: Tensor, state: Tensor) -> Output:
         hidden = self.layers(observation)
+        if not self.has_value:
+            values = self.policy_head(hidden)
+            return Output(values, values[..., 0], state)
         seen = self.value_layers(observation) if self.separate_value else hidden
         return Output(self.policy_head(hidden), self.value_head(seen).squeeze(-1), state)
 
@@ -36,8 +40,9 @@ class Perceptron(nn.Module):
 class Recurrent(nn.Module):
     """model: {type: gru}. With separate_value, the state is that of both networks, side by side."""
 
-    def __init__(self, weights):
+    def __init__(self, weights, has_value):
         super().__init__()
+        self.has_value = has_value
         self.actor = _gru(weights, "layers.")
         self.separate_value = any(name.startswith("value_layers.") for name in weights)
         self.critic = _gru(weights, "value_layers.") if self.separate_value else self.actor
@@ -45,6 +50,8 @@ class Recurrent(nn.Module):
 
     def forward(self, observation: Tensor, state: Tensor) -> Output:
         output, after = self.actor(observation, state[..., : self.width])
+        if not self.has_value:
+            return Output(output, output[..., 0], after)
         if not self.separate_value:
             return Output(output[..., :-1], output[..., -1], after)
         value, critic_after = self.critic(observation, state[..., self.width :])
@@ -97,13 +104,20 @@ class Policy(nn.Module):
     def forward(self, observation: Tensor, state: Optional[Tensor] = None) -> Output:
         if state is None:
             state = torch.zeros(observation.shape[:-1] + (self.state_size,))
-        return self.network(observation, state)
+        found = self.network(observation, state)
+        if self.distribution != "greedy":
+            return found
+        best = [head.amax(-1) for head in found.output.split(self.heads, -1)]  # the value of the best action
+        return Output(found.output, torch.stack(best).sum(0), found.state)
 
     def probabilities(self, logits, mask=None):
         """A list of [..., choices] for each head. mask: 0 where a choice is illegal, as wide as the logits."""
         if mask is not None:
             logits = logits.masked_fill(torch.as_tensor(mask) == 0, -torch.inf)
-        return [head.softmax(-1) for head in logits.split(self.heads, -1)]
+        heads = logits.split(self.heads, -1)
+        if self.distribution == "greedy":
+            return [nn.functional.one_hot(head.argmax(-1), head.shape[-1]).to(head.dtype) for head in heads]
+        return [head.softmax(-1) for head in heads]
 
     @torch.no_grad()
     def step(self, observation, state=None, mask=None, greedy=True):
@@ -138,7 +152,7 @@ class Policy(nn.Module):
 def _network(weights, metadata, name):
     model = metadata["model"]
     if model == "gru":
-        return Recurrent(weights)
+        return Recurrent(weights, metadata["distribution"] != "greedy")
     if model != "fully_connected":
         raise RunError(f"{name}: its network {model!r} is a module of your own: build it in Python, and load Run.weights()")
     activation = metadata["activation"]

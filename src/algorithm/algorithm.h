@@ -31,6 +31,12 @@ class Algorithm {
  public:
   virtual ~Algorithm() = default;
 
+  // Called before the first step of a rollout. `clock` shows the time before it. Enqueues.
+  virtual void begin_rollout(const TrainingClock&) {}
+  // In device memory: the probability of a uniform draw, for the actions of the rollout; null: none. The
+  // pointer stays the same.
+  virtual const float* epsilon() const { return nullptr; }
+
   // Computes what the update reads from a rollout, whose last value must already be there.
   virtual void begin_prepare() = 0;
   virtual void end_prepare() = 0;

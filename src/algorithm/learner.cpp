@@ -47,6 +47,8 @@ bool update(std::span<Learner> learners, const TrainingClock& clock,
   return complete;
 }
 
+void Learner::begin_rollout(const TrainingClock& clock) { impl_->algorithm->begin_rollout(clock); }
+const float* Learner::epsilon() const { return impl_->algorithm->epsilon(); }
 void Learner::set_skip_flag(const std::int64_t* failed) { impl_->algorithm->set_skip_flag(failed); }
 void Learner::check() const { impl_->algorithm->check(); }
 void Learner::poison_next(const std::string& tensor) { impl_->algorithm->poison_next(tensor); }

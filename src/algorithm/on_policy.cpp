@@ -10,6 +10,7 @@
 #include "kernels/loss.h"
 #include "kernels/normalize_body.h"
 #include "kernels/reduce.h"
+#include "src/algorithm/rollouts.h"
 #include "src/device/device.h"
 #include "src/device/tensor_device.h"
 #include "wd/error.h"
@@ -80,25 +81,11 @@ void OnPolicy::moments_of(const at::Tensor& x, at::Tensor& out) {
 }
 
 ReturnsArgs OnPolicy::returns_args() const {
-  ReturnsArgs args;
+  ReturnsArgs args = returns_of(trajectory_, buffers_);
   args.method = plan_.returns;
-  args.steps = trajectory_.length();
-  args.num_envs = trajectory_.num_envs();
-  args.num_agents = buffers_.num_agents;
   args.gamma = static_cast<float>(settings_.gamma);
   args.lambda = static_cast<float>(settings_.gae_lambda);
   args.n_step = settings_.n_step;
-  args.time_limit = trajectory_.time_limit();
-  args.reward = buffers_.reward.const_data_ptr<float>();
-  args.value = buffers_.value.const_data_ptr<float>();
-  args.active = buffers_.active.const_data_ptr<std::uint8_t>();
-  args.agent_terminated = buffers_.agent_terminated.const_data_ptr<std::uint8_t>();
-  args.terminated = trajectory_.terminated().const_data_ptr<std::uint8_t>();
-  args.truncated = trajectory_.truncated().const_data_ptr<std::uint8_t>();
-  args.reset_step = trajectory_.reset_step().const_data_ptr<std::uint8_t>();
-  args.advantage = buffers_.advantage.mutable_data_ptr<float>();
-  args.target = buffers_.target.mutable_data_ptr<float>();
-  args.mask = buffers_.mask.mutable_data_ptr<std::uint8_t>();
   return args;
 }
 

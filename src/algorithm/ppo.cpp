@@ -2,10 +2,8 @@
 // of the rollout, on the loss -min(r A, clip(r, 1 - clip_param, 1 + clip_param) A) + vf_loss_coeff * value
 // loss - entropy_coeff * entropy, where r = pi(a|s) / pi_old(a|s). An update ends early once the mean of the
 // estimated KL divergence exceeds 1.5 target_kl.
-#include <algorithm>
-
 #include "src/algorithm/on_policy.h"
-#include "wd/error.h"
+#include "src/algorithm/rollouts.h"
 
 namespace wd {
 
@@ -27,29 +25,11 @@ void PpoSettings::describe(Fields& field) {
 
 void PpoSettings::check(const TrainingShape& shape, const Problem& problem) const {
   OnPolicySettings::check(shape, problem);
-  if (num_minibatches <= shape.units()) return;
-  problem("num_minibatches", std::to_string(num_minibatches),
-          shape.steps_together == 1
-              ? concat("must be at most trainer.train_batch_size = ", shape.batch())
-              : concat("must be at most ", shape.units(),
-                       ": minibatches of a network with a state consist of sequences, and ", shape.num_envs,
-                       " replicas x ", shape.rollout_steps, " steps are ", shape.units(), " sequences of ",
-                       shape.steps_together,
-                       " steps: lower it, set a shorter model.sequence_length, or "
-                       "raise trainer.num_envs"));
+  check_minibatches(num_minibatches, shape, problem);
 }
 
 std::unique_ptr<Algorithm> PpoSettings::make(const AlgorithmContext& context) const {
-  const Trajectory& trajectory = context.trajectory;
-  const TrainingShape shape{
-      .num_envs = std::int64_t{trajectory.num_envs()} * context.group.size(),
-      .rollout_steps = trajectory.steps(),
-      .time_limit = trajectory.time_limit(),
-      .steps_together = std::max(context.policy.sequences(trajectory.steps()).length, 1)};
-  if (context.to_train && num_minibatches > shape.units())
-    throw UsageError(concat("policy '", context.policy.name(), "': PPO cannot divide ", shape.units(),
-                            shape.steps_together > 1 ? " sequences" : " steps", " of ", shape.num_envs,
-                            " replicas into num_minibatches = ", num_minibatches, " minibatches: lower it"));
+  require_minibatches(num_minibatches, context, name());
   OnPolicy::Plan plan;
   plan.returns = n_step > 0 ? ReturnMethod::kNStep : ReturnMethod::kGae;
   plan.clip_ratio = true;

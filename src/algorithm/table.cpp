@@ -1,7 +1,7 @@
 // table.cpp: all algorithms by name, and the settings that the on-policy algorithms share.
 #include <algorithm>
-#include <cmath>
 
+#include "src/algorithm/rollouts.h"
 #include "src/base/suggest.h"
 #include "wd/algorithms.h"
 #include "wd/error.h"
@@ -17,6 +17,7 @@ std::unique_ptr<AlgorithmSettings> make_settings() {
 
 constexpr AlgorithmRow kAlgorithms[] = {{"A2C", make_settings<A2cSettings>},
                                         {"PPO", make_settings<PpoSettings>},
+                                        {"PQN", make_settings<PqnSettings>},
                                         {"REINFORCE", make_settings<ReinforceSettings>}};
 
 }  // namespace
@@ -77,16 +78,9 @@ void OnPolicySettings::check(const TrainingShape&, const Problem& problem) const
   }
 }
 
-// Three horizons: an advantage weights the temporal difference n steps ahead by (gamma * lambda)^n, so its
-// horizon is h = 1 / (1 - gamma * lambda) steps; with n-step returns it is n. In a rollout of k h steps, the
-// fraction 1 - (1 - e^-k) / k of all weights is within the rollout: 0.68 for k = 3.
 std::int64_t OnPolicySettings::wanted_rollout(std::int64_t time_limit) const {
-  // kRounding: in floating point, 1 / (1 - 0.9) is slightly more than 10.
-  constexpr double kHorizons = 3.0, kRounding = 1e-9;
-  const auto limit = static_cast<double>(time_limit);
   const double left = 1.0 - gamma * gae_lambda;
-  const double horizon = n_step > 0 ? n_step : left * limit > 1.0 ? 1.0 / left : limit;
-  return static_cast<std::int64_t>(std::ceil(std::min(limit, kHorizons * horizon) * (1.0 - kRounding)));
+  return horizons(n_step > 0 ? n_step : 1.0 / left, time_limit);
 }
 
 }  // namespace wd

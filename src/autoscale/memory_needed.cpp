@@ -93,7 +93,8 @@ MemoryNeeded memory_needed(const Config& config, const Environment& environment,
         needed.minibatches +=
             bytes * units * static_cast<double>(together) * Minibatches::copied_part(field, together);
     }
-    for (const auto& make : make_networks(layouts[p], model, {}, kFp32))
+    for (const auto& make :
+         make_networks(layouts[p], model, config.policies[p].algorithm->output(), {}, kFp32))
       needed.networks += kCopies * static_cast<double>(make()->num_parameters());
   }
   needed.other_buffers =

@@ -47,7 +47,8 @@ double flag_bytes(const Trajectory& trajectory) {
 // Networks whose operations are counted. The counts are the same on all devices.
 std::vector<std::unique_ptr<Network>> networks(const PolicyBuffers& buffers, const PolicySettings& settings) {
   std::vector<std::unique_ptr<Network>> all;
-  for (const auto& make : make_networks(buffers, settings.model, {}, kFp32)) all.push_back(make());
+  for (const auto& make : make_networks(buffers, settings.model, settings.algorithm->output(), {}, kFp32))
+    all.push_back(make());
   return all;
 }
 

@@ -134,6 +134,20 @@ void check_squashed(Checks& check, const PolicySettings& policy) {
   }
 }
 
+void check_values(Checks& check, const PolicySettings& policy) {
+  if (policy.algorithm->output() != PolicyOutput::kValues) return;
+  const std::string path = "policy." + policy.name;
+  for (const Role& role : check.spec.roles)
+    if (std::ranges::find(policy.roles, role.name) != policy.roles.end() && role.action.is_continuous())
+      check.fail(path + ".algorithm", policy.algorithm->name(),
+                 "learns the values of choices, and the actions of " + role.name +
+                     " are continuous: take A2C or PPO");
+  if (policy.model.separate_value)
+    check.fail(
+        path + ".model.separate_value", "true",
+        concat(policy.algorithm->name(), " learns the values of choices, and none beside them: take false"));
+}
+
 // Returns whether a rollout consists of whole sequences.
 bool check_sequences(Checks& check, const PolicySettings& policy) {
   const std::int64_t steps = check.config.trainer.rollout_steps(), length = policy.model.sequence_length;
@@ -173,6 +187,7 @@ void check_policies(Checks& check) {
           "metrics are called " + policy.name + "/... already: choose another name, with roles: [...]");
     }
     if (policy.model.distribution == kSquashedGaussianActions) check_squashed(check, policy);
+    check_values(check, policy);
     const bool whole = check_sequences(check, policy);
     shape.steps_together = whole ? policy.model.steps_together(shape.rollout_steps) : 1;
     check_module(check, policy);

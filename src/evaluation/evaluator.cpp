@@ -75,7 +75,8 @@ void Evaluator::add_policy(Game& game, std::size_t role) {
   if (game.match.players[role] != Player::kTrained) return game.policies.emplace_back(), void();
   const PolicySettings& settings = config_.policies[static_cast<std::size_t>(config_.policy_of_role[role])];
   game.policies.emplace_back(Policy(game.trajectory.policies()[role], settings.model, static_cast<int>(role),
-                                    game.seed, config_.trainer.chunk_rows, device_, precision()));
+                                    game.seed, config_.trainer.chunk_rows, device_, precision(),
+                                    settings.algorithm->output()));
   weights_(*game.policies.back(), settings);
 }
 

@@ -56,7 +56,9 @@ at::Tensor probabilities(const PolicyBuffers& buffers, std::int64_t replica) {
   std::vector<at::Tensor> heads;
   std::int64_t first = 0;
   for (const int n : buffers.action_space.heads) {
-    heads.push_back(logits.narrow(1, first, n).softmax(1));
+    const at::Tensor head = logits.narrow(1, first, n);
+    // Without exploration the choice of the highest value is certain.
+    heads.push_back(buffers.by_values ? at::one_hot(head.argmax(1), n).to(at::kDouble) : head.softmax(1));
     first += n;
   }
   return at::cat(heads, 1);

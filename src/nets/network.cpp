@@ -60,11 +60,13 @@ void Network::finish_gradient(const at::Tensor&, const at::Tensor&) const {}
 
 std::vector<std::function<std::unique_ptr<Network>()>> make_networks(const PolicyLayout& layout,
                                                                      const ModelSettings& model,
-                                                                     Device device, Precision precision) {
+                                                                     PolicyOutput output, Device device,
+                                                                     Precision precision) {
   const int columns = layout.action_space.choices() + layout.action_space.components();
   const auto network = [=](int outputs) {
     return [=] { return make(layout, model, outputs, device, precision); };
   };
+  if (output == PolicyOutput::kValues) return {network(columns)};
   if (!model.separate_value) return {network(columns + 1)};
   return {network(columns), network(1)};
 }

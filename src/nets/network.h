@@ -98,10 +98,11 @@ class Network {
 };
 
 // Creates the networks of a policy: the actor, whose outputs are the parameters of its distribution, and the
-// value if there is no critic; then the critic, with model.separate_value.
+// value if there is no critic, or the values of all choices; then the critic, with model.separate_value.
 std::vector<std::function<std::unique_ptr<Network>()>> make_networks(const PolicyLayout& layout,
                                                                      const ModelSettings& model,
-                                                                     Device device, Precision precision);
+                                                                     PolicyOutput output, Device device,
+                                                                     Precision precision);
 
 // Returns zeros [rows, columns] float32 for the outputs of a network, or for their gradient. On a GPU, rows
 // begin 16 bytes apart or a multiple of it, because cuBLASLt's faster kernels need that.

@@ -33,7 +33,8 @@ struct Policy::Impl {
   const Network* critic() const { return has_critic ? &model->network(1) : nullptr; }
   int columns() const { return layout.columns(); }
 
-  void make_networks(const PolicyBuffers& buffers, const ModelSettings& settings, Precision precision);
+  void make_networks(const PolicyBuffers& buffers, const ModelSettings& settings, Precision precision,
+                     PolicyOutput output);
   void draw_parameters(const ModelSettings& settings, std::uint64_t seed);
   // The observations that describe rows [begin, end).
   at::Tensor observed(const at::Tensor& observation, std::int64_t begin, std::int64_t end) const;
@@ -44,6 +45,8 @@ struct Policy::Impl {
   NetworkInput step_input(const PolicyBuffers& buffers, int t, std::int64_t begin, std::int64_t end,
                           bool writes) const;
   NetworkInput batch_input(const Batch& batch, std::int64_t begin, std::int64_t end) const;
+  // Writes the values of the best actions, of a policy that computes values of choices.
+  void best_values(const PolicyBuffers& buffers, int t, const Blocks& blocks, const at::Tensor& value);
   // Runs the networks on n rows in this lane. If `kept` is not null, it holds their activations from row
   // `first` on; `computed`: they are those of these parameters.
   PolicyPass forward(const Lane& lane, const NetworkInput& input, std::int64_t n, const Activations* kept,

@@ -16,8 +16,13 @@ namespace wd {
 
 namespace {
 
-ActionLayout layout_of(const ActionSpace& space, const ModelSettings& model) {
+ActionLayout layout_of(const ActionSpace& space, const ModelSettings& model, PolicyOutput output) {
   ActionLayout layout;
+  if (output == PolicyOutput::kValues) {
+    if (space.is_continuous())
+      throw UsageError("values are learned of choices, and the actions are continuous: take A2C or PPO");
+    layout.distribution = Distribution::kGreedy;
+  }
   if (space.heads.size() > kMaxHeads)
     throw UsageError(concat("an action has ", space.heads.size(), " heads; at most ", kMaxHeads));
   if (space.components() > kMaxComponents)
@@ -124,9 +129,9 @@ NetworkInput Policy::Impl::batch_input(const Batch& batch, std::int64_t begin, s
 }
 
 void Policy::Impl::make_networks(const PolicyBuffers& buffers, const ModelSettings& settings,
-                                 Precision precision) {
+                                 Precision precision, PolicyOutput output) {
   std::vector<Model::MakeNetwork> networks =
-      wd::make_networks(static_cast<const PolicyLayout&>(buffers), settings, device, precision);
+      wd::make_networks(static_cast<const PolicyLayout&>(buffers), settings, output, device, precision);
   has_critic = networks.size() > 1;
   model = std::make_unique<Model>(std::move(networks), layout.components, device, precision);
   log_std = model->numbers(model->parameters());
@@ -142,12 +147,12 @@ void Policy::Impl::draw_parameters(const ModelSettings& settings, std::uint64_t 
   at::Tensor initial = at::zeros({model->parameters().numel()}, at::kFloat);
   const InitMethod method = settings.init_method;
   // Heads of the policy start near 0, so that all actions are about equally probable; the value head starts
-  // with gain 1.
+  // with gain 1, and so do values of choices.
   constexpr double kPolicyGain = 0.01;
-  actor().initialize(model->section(initial, 0), method, kPolicyGain, seed);
+  actor().initialize(model->section(initial, 0), method, layout.has_value_output() ? kPolicyGain : 1.0, seed);
   if (has_critic) {
     critic()->initialize(model->section(initial, 1), method, 1.0, seed ^ 0x5eed);
-  } else if (method == kOrthogonal) {
+  } else if (method == kOrthogonal && layout.has_value_output()) {
     actor().scale_output(model->section(initial, 0), columns(), 1.0 / kPolicyGain);
   }
   model->numbers(initial).fill_(settings.initial_log_std);
@@ -155,7 +160,7 @@ void Policy::Impl::draw_parameters(const ModelSettings& settings, std::uint64_t 
 }
 
 Policy::Policy(const PolicyBuffers& buffers, const ModelSettings& model, int index, std::uint64_t seed,
-               int chunk_rows, Device device, Precision precision)
+               int chunk_rows, Device device, Precision precision, PolicyOutput output)
     : impl_(std::make_unique<Impl>()) {
   Impl& self = *impl_;
   if (precision == kTf32 && !device.is_cuda())
@@ -168,8 +173,8 @@ Policy::Policy(const PolicyBuffers& buffers, const ModelSettings& model, int ind
   self.chunk_rows = chunk_rows;
   self.num_agents = buffers.num_agents;
   self.sequence_length = model.sequence_length;
-  self.layout = layout_of(buffers.action_space, model);
-  self.make_networks(buffers, model, precision);
+  self.layout = layout_of(buffers.action_space, model, output);
+  self.make_networks(buffers, model, precision, output);
   self.draw_parameters(model, seed * 1000003 + static_cast<std::uint64_t>(index));
   refresh_shadow();
 }
@@ -177,7 +182,8 @@ Policy::Policy(const PolicyBuffers& buffers, const ModelSettings& model, int ind
 Policy::Policy(const PolicyBuffers& buffers, const Config& config, int index, Device device)
     : Policy(buffers, config.policies.at(static_cast<std::size_t>(index)).model, index,
              static_cast<std::uint64_t>(config.trainer.seed), config.trainer.chunk_rows, device,
-             config.trainer.precision) {}
+             config.trainer.precision,
+             config.policies.at(static_cast<std::size_t>(index)).algorithm->output()) {}
 
 Policy::~Policy() = default;
 Policy::Policy(Policy&&) noexcept = default;
@@ -207,8 +213,9 @@ std::vector<NamedTensor> Policy::named_parameters() const {
   add("layers.", self.actor().hidden_parameters());
   add_head("policy_head", self.actor().head(), 0, self.columns());
   if (self.has_critic) add("value_layers.", self.critic()->hidden_parameters());
-  add_head("value_head", (self.has_critic ? *self.critic() : self.actor()).head(),
-           self.has_critic ? 0 : self.columns(), 1);
+  if (self.layout.has_value_output())
+    add_head("value_head", (self.has_critic ? *self.critic() : self.actor()).head(),
+             self.has_critic ? 0 : self.columns(), 1);
   if (self.layout.components > 0) named.push_back({"log_std", self.log_std});
   return named;
 }
@@ -236,6 +243,7 @@ void Policy::act(PolicyBuffers& buffers, int t, const ActOptions& options) {
   const Queue queue = current_queue(self.device);
   const std::int64_t first = static_cast<std::int64_t>(t) * blocks.rows;
   buffers.in_half_widths = buffers.action_space.has_bounds();
+  buffers.by_values = self.layout.distribution == Distribution::kGreedy;
   self.inference->run(blocks, [&](Lane& lane, std::int64_t begin, std::int64_t end) {
     const PolicyPass pass = self.forward(lane, self.step_input(buffers, t, begin, end, true), end - begin,
                                          buffers.activations.get(), first + begin, false);
@@ -259,6 +267,7 @@ void Policy::act(PolicyBuffers& buffers, int t, const ActOptions& options) {
     args.first_replica = options.first_replica;
     args.policy = self.index;
     args.greedy = options.greedy;
+    args.epsilon = options.epsilon;
     args.action =
         static_cast<std::int32_t*>(buffers.action.data_ptr()) + (first + begin) * self.layout.action_width();
     args.log_prob = buffers.log_prob.mutable_data_ptr<float>() + first + begin;
@@ -272,11 +281,31 @@ void Policy::evaluate(PolicyBuffers& buffers, int t) {
   const at::Tensor value = buffers.value[t].flatten();
   const Blocks blocks = Blocks::of_inference(value.size(0), self.device.is_cuda(), self.rows_per_unit);
   const Network& network = self.has_critic ? *self.critic() : self.actor();
+  if (!self.layout.has_value_output()) return self.best_values(buffers, t, blocks, value);
   self.inference->run(blocks, [&](Lane& lane, std::int64_t begin, std::int64_t end) {
     Network::Workspace& own = lane.of(network);
     network.forward(self.part(self.step_input(buffers, t, begin, end, false), self.has_critic), own);
     value.slice(0, begin, end)
         .copy_(own.output.narrow(0, 0, end - begin).select(1, self.has_critic ? 0 : self.columns()));
+  });
+}
+
+void Policy::Impl::best_values(const PolicyBuffers& buffers, int t, const Blocks& blocks,
+                               const at::Tensor& value) {
+  const Queue queue = current_queue(device);
+  const std::int64_t first = static_cast<std::int64_t>(t) * blocks.rows;
+  inference->run(blocks, [&](Lane& lane, std::int64_t begin, std::int64_t end) {
+    const PolicyPass pass =
+        forward(lane, step_input(buffers, t, begin, end, false), end - begin, nullptr, 0, false);
+    SampleArgs args;
+    args.rows = end - begin;
+    args.layout = layout;
+    args.output = pass.output;
+    args.output_stride = pass.output_stride;
+    if (buffers.action_mask.defined())
+      args.action_mask = buffers.action_mask.const_data_ptr<std::uint8_t>() + (first + begin) * columns();
+    args.value = value.mutable_data_ptr<float>() + begin;
+    sample(queue, args);
   });
 }
 

@@ -180,6 +180,7 @@ bool Trainer::Impl::step_through(const Iteration& options, bool with_marks) {
     started = true;
   }
   evidence.rollout_begins();
+  for (Learner& learner : learners) learner.begin_rollout(clock);
   const int steps = trajectory.steps();
   Policy::ActOptions act;
   act.seed = static_cast<std::uint64_t>(config.trainer.seed);
@@ -195,8 +196,11 @@ bool Trainer::Impl::step_through(const Iteration& options, bool with_marks) {
     act.step = static_cast<std::uint64_t>(t);
     {
       const profile::PhaseScope phase(Phase::kInference);
-      branches.each(policies.size(),
-                    [&](std::size_t p) { policies[p].act(trajectory.policies()[p], t, act); });
+      branches.each(policies.size(), [&](std::size_t p) {
+        Policy::ActOptions of_policy = act;
+        of_policy.epsilon = learners[p].epsilon();
+        policies[p].act(trajectory.policies()[p], t, of_policy);
+      });
     }
     mark(Phase::kInference);
     {

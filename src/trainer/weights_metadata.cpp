@@ -49,7 +49,7 @@ TensorMetadata weights_metadata(const Config& config, const Spec& spec, const Po
     metadata["action_low"] = join(low, ",");
     metadata["action_high"] = join(high, ",");
   } else {
-    metadata["distribution"] = "categorical";
+    metadata["distribution"] = policy.algorithm->output() == PolicyOutput::kValues ? "greedy" : "categorical";
     metadata["action_heads"] = list(role->action.heads);
   }
   const ModelSettings& model = policy.model;

@@ -50,7 +50,11 @@ inline constexpr GraphCase kGraphCases[] = {
     {"tables", "tag_continuous", "policy={tagger: {algorithm: A2C}, runner: {algorithm: PPO}}",
      "trainer.observations=table"},
     {"no_hidden_layer_bf16", "cartpole", "policy={shared: {algorithm: PPO, model: {fc_dims: []}}}",
-     "trainer.precision=bf16"}};
+     "trainer.precision=bf16"},
+    {"pqn", "tag_continuous",
+     "policy={tagger: {algorithm: PQN, epsilon: [[0, 1], [4000, 0.1]]}, runner: {algorithm: A2C}}"},
+    {"pqn_tables", "tag_continuous", "policy={tagger: {algorithm: PQN}, runner: {algorithm: PQN}}",
+     "trainer.observations=table"}};
 
 inline std::string name_of(const testing::TestParamInfo<GraphCase>& info) { return info.param.name; }
 

@@ -97,6 +97,8 @@ INSTANTIATE_TEST_SUITE_P(
              "env.episode_length=5"},
         Case{"reuse", "tag_gridworld",
              "policy={tagger: {algorithm: A2C, reuse_activations: true}, runner: {algorithm: A2C}}"},
+        Case{"pqn", "tag_gridworld",
+             "policy={tagger: {algorithm: PQN, epsilon: [[0, 1], [900, 0]]}, runner: {algorithm: PQN}}"},
         Case{"gaussian", "pendulum", "policy={shared: {algorithm: PPO, model: {separate_value: true}}}"},
         Case{"continuous_tag", "tag_continuous",
              "policy={tagger: {algorithm: PPO}, runner: {algorithm: A2C}}"},

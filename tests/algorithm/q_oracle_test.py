@@ -1,0 +1,139 @@
+"""q_oracle_test.py: recomputes the updates recorded by q_record_test.cpp with Python's torch and its autograd, in
+double, from the paper's definitions (Gallici et al. 2024, algorithm 1)."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors import safe_open
+
+NAMES = ["heads_and_masks", "one_head"]
+TOLERANCE = {"rtol": 1e-5, "atol": 2e-6}  # float against double
+
+
+class Recording:
+    def __init__(self, path):
+        with safe_open(path, "pt") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}
+            settings = file.metadata()
+        self.tensors = {name: tensor.double() if tensor.is_floating_point() else tensor for name, tensor in tensors.items()}
+        self.heads = [int(n) for n in settings.pop("heads").split()]
+        self.activation = settings.pop("activation")
+        settings.pop("precision")
+        for name, text in settings.items():
+            setattr(self, name, float(text))
+
+    def __getitem__(self, name):
+        return self.tensors[name]
+
+    def prefixed(self, prefix):
+        return {name.removeprefix(prefix): tensor for name, tensor in self.tensors.items() if name.startswith(prefix)}
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("records")
+    program = Path(os.environ["WD_BUILD_DIR"]) / "tests" / "test.algorithm"
+    subprocess.run([program, "--file=algorithm/q_record_test.cpp"], env=os.environ | {"WD_RECORD_DIR": str(folder)}, check=True, stdout=subprocess.DEVNULL)
+    assert sorted(file.stem for file in folder.iterdir()) == NAMES
+    return {name: Recording(folder / f"{name}.safetensors") for name in NAMES}
+
+
+@pytest.fixture(params=NAMES)
+def record(request, recordings):
+    return recordings[request.param]
+
+
+def q_values(record, weights, observation):
+    """Values of all choices, a list of one tensor per head."""
+    x, layer = observation, 0
+    while f"layers.{layer}.weight" in weights:
+        x = x @ weights[f"layers.{layer}.weight"].T + weights[f"layers.{layer}.bias"]
+        x = torch.relu(x) if record.activation == "relu" else torch.tanh(x)
+        layer += 1
+    return (x @ weights["policy_head.weight"].T + weights["policy_head.bias"]).split(record.heads, -1)
+
+
+def legal_of(record):
+    if "action_mask" not in record.tensors:
+        return [torch.ones(*record["value"].shape, n, dtype=torch.bool) for n in record.heads]
+    return (record["action_mask"] != 0).split(record.heads, -1)
+
+
+def state_values(record):
+    values = q_values(record, record.prefixed("before."), record["observation"])
+    return sum(q.masked_fill(~legal, -torch.inf).amax(-1) for q, legal in zip(values, legal_of(record)))
+
+
+def test_values_of_all_rows(record):
+    torch.testing.assert_close(record["value"], state_values(record), **TOLERANCE)
+
+
+def test_actions_are_greedy_or_uniform(record):
+    steps = record["action"].shape[0]
+    values = q_values(record, record.prefixed("before."), record["observation"][:steps])
+    greedy = torch.ones(record["action"].shape[:3], dtype=torch.bool)
+    by_chance = torch.ones_like(greedy, dtype=torch.double)
+    for h, (q, legal) in enumerate(zip(values, legal_of(record))):
+        legal, action = legal[:steps], record["action"][..., h].long()
+        assert legal.gather(-1, action.unsqueeze(-1)).all()
+        greedy &= q.masked_fill(~legal, -torch.inf).argmax(-1) == action
+        by_chance /= legal.sum(-1)
+        choices = torch.bincount(action.flatten(), minlength=q.shape[-1])
+        assert (choices > 0).all()
+    n = greedy.numel()
+    expected = (1 - record.epsilon + record.epsilon * by_chance).mean().item()
+    assert abs(greedy.double().mean().item() - expected) < 4 * (expected * (1 - expected) / n) ** 0.5
+    assert (record["log_prob"] == 0).all()
+    assert record["metric.epsilon"].item() == pytest.approx(record.epsilon, rel=1e-12)
+
+
+def test_targets_are_the_lambda_returns_of_the_paper(record):
+    value, reward = state_values(record), record["reward"] * record.reward_scale
+    steps, envs, agents = reward.shape
+    over = record["terminated"].bool().unsqueeze(-1) | record["agent_terminated"].bool()
+    valid = record["active"][:steps].bool() & ~record["reset_step"].bool().unsqueeze(-1)
+
+    def target(t, e, a):
+        if over[t, e, a]:
+            return reward[t, e, a]
+        later = value[t + 1, e, a]
+        if not record["truncated"][t, e] and t + 1 < steps:
+            later = (1 - record.decay) * later + record.decay * target(t + 1, e, a)
+        return reward[t, e, a] + record.gamma * later
+
+    expected = torch.zeros_like(reward)
+    for t, e, a in valid.nonzero().tolist():
+        expected[t, e, a] = target(t, e, a)
+    assert record["truncated"].sum() > 2 and over.sum() > 5
+    torch.testing.assert_close(record["mask"].bool(), valid)
+    torch.testing.assert_close(record["target"], expected, **TOLERANCE)
+
+
+def test_one_update(record):
+    weights = {name: tensor.clone().requires_grad_() for name, tensor in record.prefixed("before.").items()}
+    steps = record["reward"].shape[0]
+    rows = {name: record[name][:steps].flatten(0, 2) for name in ("observation", "action", "target", "mask")}
+    adam = torch.optim.Adam(weights.values(), lr=record.lr, eps=record.adam_epsilon)
+    orders = sorted((n for n in record.tensors if n.startswith("order.")), key=lambda n: [int(k) for k in n.split(".")[1:]])
+    losses, norms, count = 0.0, [], 0.0
+    for name in orders:
+        batch = {key: tensor[record[name]] for key, tensor in rows.items()}
+        values = q_values(record, weights, batch["observation"])
+        chosen = sum(q.gather(-1, batch["action"][:, h : h + 1].long()).squeeze(-1) for h, q in enumerate(values))
+        counts = batch["mask"] > 0
+        loss = 0.5 * ((chosen - batch["target"])[counts] ** 2).sum()
+        losses, count = losses + loss.item(), count + counts.sum().item()
+        adam.zero_grad()
+        (loss / counts.sum()).backward()
+        norms.append(torch.nn.utils.clip_grad_norm_(weights.values(), record.max_grad_norm).item())
+        adam.step()
+    assert len(orders) == 6 and max(norms) > record.max_grad_norm
+    for name, expected in weights.items():
+        assert (record[f"after.{name}"] - record[f"before.{name}"]).abs().max() > 0, name
+        torch.testing.assert_close(record[f"after.{name}"], expected.detach(), rtol=0, atol=1e-5)
+    assert record["metric.total_loss"].item() == pytest.approx(losses / count, rel=1e-5)
+    assert record["metric.grad_norm"].item() == pytest.approx(sum(norms) / len(norms), rel=1e-5)
+    assert record["metric.updates"].item() == 6

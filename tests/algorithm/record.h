@@ -1,0 +1,138 @@
+// record.h: rollouts of random numbers, and files with all inputs and outputs of an update, which Python's
+// torch recomputes.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "src/rollout/minibatches.h"
+#include "tests/kernels/random_data.h"
+#include "wd/algorithm.h"
+#include "wd/safetensors.h"
+
+namespace wd {
+
+inline constexpr int kSteps = 12, kEnvs = 7, kAgents = 3, kObservation = 6, kTimeLimit = 6;
+inline constexpr std::uint64_t kSeed = 21;
+inline constexpr std::int64_t kIteration = 3, kEnvSteps = 1000;
+
+inline TrainingClock clock_then() {
+  TrainingClock clock({});
+  clock.set(kIteration, kEnvSteps);
+  return clock;
+}
+
+// Named tensors to be written to a file.
+class Record {
+ public:
+  void add(const std::string& name, const at::Tensor& tensor) {
+    const at::Tensor copy = tensor.contiguous().clone();
+    copies_.push_back(copy);
+    const auto bytes = static_cast<std::size_t>(copy.numel() * copy.element_size());
+    views_.push_back(
+        {name, dtype(copy), copy.sizes().vec(), {static_cast<const std::byte*>(copy.data_ptr()), bytes}});
+  }
+  void add(const std::string& prefix, const Policy& policy, const at::Tensor& flat) {
+    for (const NamedTensor& p : policy.named_parameters()) {
+      const std::int64_t offset = p.tensor.storage_offset();
+      add(prefix + p.name, flat.as_strided(p.tensor.sizes(), p.tensor.strides(), offset));
+    }
+  }
+  void write(const std::filesystem::path& path, const TensorMetadata& metadata) const {
+    write_safetensors(path, views_, metadata);
+  }
+
+ private:
+  static std::string dtype(const at::Tensor& tensor) {
+    switch (tensor.scalar_type()) {
+      case at::kFloat:
+        return "F32";
+      case at::kDouble:
+        return "F64";
+      case at::kInt:
+        return "I32";
+      case at::kLong:
+        return "I64";
+      case at::kByte:
+        return "U8";
+      case at::kBFloat16:
+        return "BF16";
+      default:
+        throw std::runtime_error("no name for this type");
+    }
+  }
+
+  std::vector<at::Tensor> copies_;
+  std::vector<TensorView> views_;
+};
+
+template <typename T>
+void fill(const at::Tensor& tensor, const std::vector<T>& values) {
+  ASSERT_EQ(tensor.numel(), static_cast<std::int64_t>(values.size()));
+  std::copy(values.begin(), values.end(), tensor.data_ptr<T>());
+}
+
+// Fills observations, masks and what the environment would have written.
+inline void fill_trajectory(Draws& draws, Trajectory& trajectory, bool as_warpdrives) {
+  RolloutArrays rollout = random_rollout(draws, kSteps, kEnvs, kAgents, kTimeLimit);
+  if (as_warpdrives) {
+    for (std::size_t i = 0; i < rollout.terminated.size(); ++i) {
+      rollout.terminated[i] |= rollout.truncated[i];
+      rollout.truncated[i] = 0;
+    }
+    std::fill(rollout.active.begin(), rollout.active.end(), 1);
+    std::fill(rollout.agent_terminated.begin(), rollout.agent_terminated.end(), 0);
+  }
+  PolicyBuffers& buffers = trajectory.policies()[0];
+  const at::Tensor seen = buffers.observation.narrow(3, 0, kObservation);
+  seen.copy_(at::tensor(draws.uniforms(seen.numel(), -2.0f, 2.0f)).view(seen.sizes()));
+  fill(buffers.reward, rollout.reward);
+  fill(buffers.active, rollout.active);
+  fill(buffers.agent_terminated, rollout.agent_terminated);
+  fill(trajectory.terminated(), rollout.terminated);
+  fill(trajectory.truncated(), rollout.truncated);
+  fill(trajectory.reset_step(), rollout.reset_step);
+  if (buffers.restarted.defined()) {
+    buffers.restarted[0].fill_(1);
+    buffers.restarted.slice(0, 1).copy_(trajectory.reset_step().unsqueeze(2).expand({-1, -1, kAgents}));
+  }
+  if (!buffers.action_mask.defined()) return;
+  std::vector<std::uint8_t> legal;
+  for (std::int64_t row = 0; row < buffers.active.numel(); ++row) {
+    for (const int choices : buffers.action_space.heads) {
+      const int kept = draws.below(choices);
+      for (int i = 0; i < choices; ++i) legal.push_back(i == kept || draws.one_in(2) ? 1 : 0);
+    }
+  }
+  fill(buffers.action_mask, legal);
+}
+
+// Row indices of every minibatch of every epoch. They are read from a second trajectory whose log_prob holds
+// row numbers.
+inline void record_order(Record& record, const Spec& spec, const AlgorithmSettings& settings,
+                         Sequences sequences) {
+  Trajectory numbered(spec, {"agent"}, {0}, kSteps, kEnvs, {});
+  PolicyBuffers& buffers = numbered.policies()[0];
+  buffers.log_prob.copy_(at::arange(buffers.log_prob.numel(), at::kFloat).view(buffers.log_prob.sizes()));
+  Minibatches minibatches(buffers, kSteps, kEnvs, settings.minibatches(), 0, sequences);
+  const TrainingClock clock = clock_then();
+  for (int epoch = 0; epoch < settings.epochs(); ++epoch) {
+    minibatches.shuffle(kSeed, clock.time(), epoch);
+    for (int m = 0; m < settings.minibatches(); ++m) {
+      record.add("order." + std::to_string(epoch) + "." + std::to_string(m),
+                 minibatches.gather(m).log_prob.to(at::kLong));
+    }
+  }
+}
+
+inline std::filesystem::path record_folder() {
+  const char* const named = std::getenv("WD_RECORD_DIR");
+  return named != nullptr ? std::filesystem::path(named) : std::filesystem::path(testing::TempDir());
+}
+
+}  // namespace wd
