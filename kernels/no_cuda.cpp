@@ -23,3 +23,4 @@
 #include "kernels/sample.h"
 #include "kernels/sequences.h"
 #include "kernels/table_layer.h"
+#include "kernels/transitions.h"

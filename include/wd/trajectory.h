@@ -63,7 +63,9 @@ struct Transitions {
   at::Tensor action;             // [.., width] int32, or float32 if continuous
   at::Tensor log_prob;           // float32
   at::Tensor advantage, target;  // float32
-  at::Tensor mask;               // uint8: 1 if the transition is in the loss
+  // uint8: 1 if the row is a transition (Trajectory::write_mask) that the loss contains. REINFORCE leaves
+  // some out.
+  at::Tensor mask;
   // For networks with a state: the state before the step, [.., state_size] float32, and whether the agent
   // begins with this step, uint8: an episode begins, or the agent has returned to the game. The state is 0
   // there instead. A batch has only the states before the first steps of its sequences.
@@ -136,7 +138,7 @@ class Trajectory {
 
   int steps() const { return steps_; }    // T
   int length() const { return length_; }  // steps of the current rollout: T, or fewer if it was cut short
-  // Ends the rollout before step t: rows from t on hold nothing, except row t of observations.
+  // Ends the rollout before step t: rows from t on are not part of it, except row t of observations.
   void end_at(int t);
   int num_envs() const { return num_envs_; }
   int time_limit() const { return time_limit_; }  // of the environment
@@ -154,6 +156,9 @@ class Trajectory {
   StepView rows(int t) const;
   // Pointers for the very first reset, which writes row 0.
   StepView first_rows() const;
+  // Writes the mask of one policy, by index: 1 for the transitions of the current rollout, 0 in the rows
+  // after it. wd::prepare() calls it. Enqueues.
+  void write_mask(int policy) const;
   // Views of the last rows, with which the next rollout begins, named "POLICY/FIELD".
   std::vector<NamedTensor> last_rows() const;
   // Copies row 0 back to the last row, before the next carry_over(): undoes a rollout that was begun.

@@ -90,7 +90,6 @@ ReturnsArgs OnPolicy::returns_args() const {
   args.time_limit = trajectory_.time_limit();
   args.reward = buffers_.reward.const_data_ptr<float>();
   args.value = buffers_.value.const_data_ptr<float>();
-  args.active = buffers_.active.const_data_ptr<std::uint8_t>();
   args.agent_terminated = buffers_.agent_terminated.const_data_ptr<std::uint8_t>();
   args.terminated = trajectory_.terminated().const_data_ptr<std::uint8_t>();
   args.truncated = trajectory_.truncated().const_data_ptr<std::uint8_t>();

@@ -6,7 +6,9 @@
 #include <algorithm>
 
 #include "kernels/gather.h"
+#include "kernels/transitions.h"
 #include "src/config/role_names.h"
+#include "src/device/device.h"
 #include "src/device/tensor_device.h"
 #include "wd/config.h"
 #include "wd/error.h"
@@ -261,7 +263,18 @@ void Trajectory::copy_row(std::int64_t from, std::int64_t to) {
 void Trajectory::end_at(int t) {
   WD_CHECK(t > 0 && t <= steps_, "a rollout of ", steps_, " steps cannot end at step ", t);
   length_ = t;
-  for (PolicyBuffers& policy : policies_) policy.mask.narrow(0, t, steps_ - t).zero_();
+}
+
+void Trajectory::write_mask(int policy) const {
+  const PolicyBuffers& buffers = policies_.at(static_cast<std::size_t>(policy));
+  TransitionsArgs args;
+  args.rows = std::int64_t{steps_} * num_envs_;
+  args.played = std::int64_t{length_} * num_envs_;
+  args.num_agents = buffers.num_agents;
+  args.active = buffers.active.const_data_ptr<std::uint8_t>();
+  args.reset_step = reset_step_.const_data_ptr<std::uint8_t>();
+  args.mask = buffers.mask.mutable_data_ptr<std::uint8_t>();
+  transitions(current_queue(device_holding(buffers.mask)), args);
 }
 
 void Trajectory::carry_over() {
