@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,6 +34,7 @@ struct PolicyLayout {
   std::vector<int> agent;       // id of each slot's agent, ascending
   int num_agents = 0;           // A
   int all_agents = 0;           // of the environment
+  int num_statistics = 0;       // K, of the environment
   int observation_size = 0;     // entries that one agent observes
   bool has_action_mask = false;
   ActionSpace action_space;
@@ -73,12 +75,15 @@ struct Transitions {
 };
 
 // The buffers of one policy: T steps, E replicas, A agents of its roles; buffer_fields() tells which have a
-// row T.
+// row T. All policies hold the same tensors of flags and statistics that belong to replicas, without A.
 struct PolicyBuffers : PolicyLayout, Transitions {
-  at::Tensor active;            // [T + 1, E, A] uint8
-  at::Tensor reward;            // [T, E, A] float32
-  at::Tensor agent_terminated;  // [T, E, A] uint8
-  at::Tensor bounds;            // [components, 2] float32: low and high; undefined without components
+  at::Tensor active;                             // [T + 1, E, A] uint8
+  at::Tensor reward;                             // [T, E, A] float32
+  at::Tensor agent_terminated;                   // [T, E, A] uint8
+  at::Tensor terminated, truncated, reset_step;  // [T, E] uint8
+  // [T, E, K] float32, written where an episode ends; undefined if the environment has no statistics
+  at::Tensor statistics;
+  at::Tensor bounds;  // [components, 2] float32: low and high; undefined without components
   // True if a policy chose the actions: bounded components are then in half-widths from the middle. Otherwise
   // the environment takes the actions unchanged. Set by the code that writes actions.
   bool in_half_widths = false;
@@ -103,26 +108,32 @@ struct Batch : Transitions {
   Sequences sequences;
 };
 
-// One buffer of a policy. All code that handles every buffer loops over this table: allocation, the
+// One buffer of a rollout. All code that handles every buffer loops over this table: allocation, the
 // transition from one rollout to the next, checkpoints, minibatches, the memory model and the benchmark.
 struct BufferField {
+  enum Owner { kPolicy, kCommon };  // every policy has its own, or all policies share one
   enum Use : unsigned { kEnvironment = 1, kInference = 2, kReturns = 4, kLoss = 8 };
   struct Form {
-    std::vector<std::int64_t> shape;  // of one step of one replica; empty: this policy has no such buffer
+    std::vector<std::int64_t> shape;  // of one step of one replica
     at::ScalarType type = at::kFloat;
   };
 
   const char* name;
+  Owner owner;
   at::Tensor PolicyBuffers::* tensor;
   at::Tensor Transitions::* row;  // the same tensor in a batch, or null if batches do not have it
-  Form (*form)(const PolicyLayout& policy);
+  // Empty if the policy has no such buffer.
+  std::optional<Form> (*form)(const PolicyLayout& policy);
   bool last_row;     // holds T + 1 steps
   bool carried;      // the next rollout begins with its last row, which checkpoints hold
   bool of_sequence;  // a batch has only the rows of its sequences' first steps
   unsigned phases;   // in which every row is read or written once
+
+  // Of one step of one replica; 0 if the policy has no such buffer.
+  double bytes(const PolicyLayout& policy) const;
 };
 std::span<const BufferField> buffer_fields();
-// Whether all policies share this tensor of the policy: a table of observations.
+// Whether all policies share this tensor: a common field, or a table of observations.
 bool is_shared(const BufferField& field, const PolicyLayout& policy);
 
 class Trajectory {
@@ -144,12 +155,11 @@ class Trajectory {
   int time_limit() const { return time_limit_; }  // of the environment
   std::vector<PolicyBuffers>& policies() { return policies_; }
   const std::vector<PolicyBuffers>& policies() const { return policies_; }
-  const at::Tensor& terminated() const { return terminated_; }  // [T, E] uint8
-  const at::Tensor& truncated() const { return truncated_; }
-  const at::Tensor& reset_step() const { return reset_step_; }
-  // [T, E, K] float32: the environment's K statistics, written where an episode ends; undefined if it has
-  // none.
-  const at::Tensor& statistics() const { return statistics_; }
+  // The common fields.
+  const at::Tensor& terminated() const { return policies_.front().terminated; }
+  const at::Tensor& truncated() const { return policies_.front().truncated; }
+  const at::Tensor& reset_step() const { return policies_.front().reset_step; }
+  const at::Tensor& statistics() const { return policies_.front().statistics; }
 
   // Pointers for Replicas::step at step t: reads row t, writes row t of outcomes and row t + 1 of
   // observations.
@@ -180,7 +190,6 @@ class Trajectory {
   std::vector<Role> roles_;
   std::vector<int> policy_of_role_;
   std::vector<PolicyBuffers> policies_;
-  at::Tensor terminated_, truncated_, reset_step_, statistics_;
 };
 
 // Bytes of all buffers of a Trajectory with these shapes. A double, since the sizes may exceed what can be

@@ -39,14 +39,6 @@ std::optional<Allowance> room(const Job& job) {
   return least;
 }
 
-double field_bytes(const BufferField& field, const PolicyLayout& policy) {
-  const BufferField::Form form = field.form(policy);
-  if (form.shape.empty()) return 0.0;
-  double bytes = static_cast<double>(at::elementSize(form.type));
-  for (const std::int64_t n : form.shape) bytes *= static_cast<double>(n);
-  return bytes;
-}
-
 std::string parts_text(const MemoryNeeded& needed) {
   std::array<std::pair<const char*, double>, 5> parts{{{"observations", needed.observations},
                                                        {"other buffers", needed.other_buffers},
@@ -86,7 +78,7 @@ MemoryNeeded memory_needed(const Config& config, const Environment& environment,
     const int minibatches = config.policies[p].algorithm->minibatches();
     const double units = std::ceil(steps / static_cast<double>(together) * replicas / minibatches);
     for (const BufferField& field : buffer_fields()) {
-      const double bytes = field_bytes(field, layouts[p]);
+      const double bytes = field.bytes(layouts[p]);
       if (field.tensor == &PolicyBuffers::observation && !(is_shared(field, layouts[p]) && p > 0))
         needed.observations += bytes * replicas * (steps + 1.0);
       if (field.row != nullptr && Minibatches::gathers(minibatches, model.state_size() > 0))

@@ -4,6 +4,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "kernels/gather.h"
 #include "kernels/transitions.h"
@@ -27,53 +28,71 @@ std::int64_t padded(int size, at::ScalarType type) {
 
 using Form = BufferField::Form;
 
-Form observation_form(const PolicyLayout& policy) {
+using MaybeForm = std::optional<Form>;
+
+MaybeForm observation_form(const PolicyLayout& policy) {
   const at::ScalarType type =
       policy.observation_type == ObservationType::kFloat32 ? at::kFloat : at::kBFloat16;
-  return {{policy.as_table() ? policy.all_agents : policy.num_agents, padded(policy.row_size(), type)}, type};
+  return Form{{policy.as_table() ? policy.all_agents : policy.num_agents, padded(policy.row_size(), type)},
+              type};
 }
-Form mask_form(const PolicyLayout& policy) {
+MaybeForm mask_form(const PolicyLayout& policy) {
   if (!policy.has_action_mask) return {};
-  return {{policy.num_agents, policy.action_space.choices()}, at::kByte};
+  return Form{{policy.num_agents, policy.action_space.choices()}, at::kByte};
 }
-Form action_form(const PolicyLayout& policy) {
-  return {{policy.num_agents, policy.action_space.width()},
-          policy.action_space.is_continuous() ? at::kFloat : at::kInt};
+MaybeForm action_form(const PolicyLayout& policy) {
+  return Form{{policy.num_agents, policy.action_space.width()},
+              policy.action_space.is_continuous() ? at::kFloat : at::kInt};
 }
-Form number_form(const PolicyLayout& policy) { return {{policy.num_agents}, at::kFloat}; }
-Form flag_form(const PolicyLayout& policy) { return {{policy.num_agents}, at::kByte}; }
-Form state_form(const PolicyLayout& policy) {
+MaybeForm number_form(const PolicyLayout& policy) { return Form{{policy.num_agents}, at::kFloat}; }
+MaybeForm flag_form(const PolicyLayout& policy) { return Form{{policy.num_agents}, at::kByte}; }
+MaybeForm state_form(const PolicyLayout& policy) {
   if (policy.state_size == 0) return {};
-  return {{policy.num_agents, policy.state_size}, at::kFloat};
+  return Form{{policy.num_agents, policy.state_size}, at::kFloat};
 }
-Form restarted_form(const PolicyLayout& policy) {
-  return policy.state_size == 0 ? Form{} : flag_form(policy);
+MaybeForm restarted_form(const PolicyLayout& policy) {
+  return policy.state_size == 0 ? MaybeForm() : flag_form(policy);
+}
+MaybeForm replica_flag_form(const PolicyLayout&) { return Form{{}, at::kByte}; }
+MaybeForm statistics_form(const PolicyLayout& policy) {
+  if (policy.num_statistics == 0) return {};
+  return Form{{policy.num_statistics}, at::kFloat};
 }
 
+constexpr BufferField::Owner kPolicy = BufferField::kPolicy, kCommon = BufferField::kCommon;
 constexpr unsigned kEnvironment = BufferField::kEnvironment, kInference = BufferField::kInference,
                    kReturns = BufferField::kReturns, kLoss = BufferField::kLoss;
 using P = PolicyBuffers;
 using B = Transitions;
 
 constexpr BufferField kFields[] = {
-    // name, tensor, in a batch, form, T + 1 rows, carried over, per sequence, phases
-    {"observation", &P::observation, &B::observation, observation_form, true, true, false,
+    // name, owner, tensor, in a batch, form, T + 1 rows, carried over, per sequence, phases
+    {"observation", kPolicy, &P::observation, &B::observation, observation_form, true, true, false,
      kEnvironment | kInference | kLoss},
-    {"active", &P::active, nullptr, flag_form, true, true, false, kEnvironment | kReturns},
-    {"action_mask", &P::action_mask, &B::action_mask, mask_form, true, true, false,
+    {"active", kPolicy, &P::active, nullptr, flag_form, true, true, false, kEnvironment | kReturns},
+    {"action_mask", kPolicy, &P::action_mask, &B::action_mask, mask_form, true, true, false,
      kEnvironment | kInference | kLoss},
-    {"state", &P::state, &B::state, state_form, true, true, true, kInference | kLoss},
-    {"restarted", &P::restarted, &B::restarted, restarted_form, true, true, false,
+    {"state", kPolicy, &P::state, &B::state, state_form, true, true, true, kInference | kLoss},
+    {"restarted", kPolicy, &P::restarted, &B::restarted, restarted_form, true, true, false,
      kEnvironment | kInference | kLoss},
-    {"value", &P::value, &B::value, number_form, true, false, false, kInference | kReturns | kLoss},
-    {"action", &P::action, &B::action, action_form, false, false, false, kEnvironment | kInference | kLoss},
-    {"log_prob", &P::log_prob, &B::log_prob, number_form, false, false, false, kInference | kLoss},
-    {"reward", &P::reward, nullptr, number_form, false, false, false, kEnvironment | kReturns},
-    {"agent_terminated", &P::agent_terminated, nullptr, flag_form, false, false, false,
+    {"value", kPolicy, &P::value, &B::value, number_form, true, false, false, kInference | kReturns | kLoss},
+    {"action", kPolicy, &P::action, &B::action, action_form, false, false, false,
+     kEnvironment | kInference | kLoss},
+    {"log_prob", kPolicy, &P::log_prob, &B::log_prob, number_form, false, false, false, kInference | kLoss},
+    {"reward", kPolicy, &P::reward, nullptr, number_form, false, false, false, kEnvironment | kReturns},
+    {"agent_terminated", kPolicy, &P::agent_terminated, nullptr, flag_form, false, false, false,
      kEnvironment | kReturns},
-    {"advantage", &P::advantage, &B::advantage, number_form, false, false, false, kReturns | kLoss},
-    {"target", &P::target, &B::target, number_form, false, false, false, kReturns | kLoss},
-    {"mask", &P::mask, &B::mask, flag_form, false, false, false, kReturns | kLoss},
+    {"advantage", kPolicy, &P::advantage, &B::advantage, number_form, false, false, false, kReturns | kLoss},
+    {"target", kPolicy, &P::target, &B::target, number_form, false, false, false, kReturns | kLoss},
+    {"mask", kPolicy, &P::mask, &B::mask, flag_form, false, false, false, kReturns | kLoss},
+    {"terminated", kCommon, &P::terminated, nullptr, replica_flag_form, false, false, false,
+     kEnvironment | kReturns},
+    {"truncated", kCommon, &P::truncated, nullptr, replica_flag_form, false, false, false,
+     kEnvironment | kReturns},
+    {"reset_step", kCommon, &P::reset_step, nullptr, replica_flag_form, false, false, false,
+     kEnvironment | kReturns},
+    // no phase: most rows are not written
+    {"statistics", kCommon, &P::statistics, nullptr, statistics_form, false, false, false, 0},
 };
 
 // Gathering copies them all at once.
@@ -104,8 +123,17 @@ T* at_row(const at::Tensor& tensor, std::int64_t row, std::int64_t slot) {
 
 std::span<const BufferField> buffer_fields() { return kFields; }
 
+double BufferField::bytes(const PolicyLayout& policy) const {
+  const MaybeForm of_step = form(policy);
+  if (!of_step) return 0.0;
+  double bytes = static_cast<double>(at::elementSize(of_step->type));
+  for (const std::int64_t n : of_step->shape) bytes *= static_cast<double>(n);
+  return bytes;
+}
+
 bool is_shared(const BufferField& field, const PolicyLayout& policy) {
-  return policy.as_table() && field.tensor == &PolicyBuffers::observation;
+  const bool is_table = policy.as_table() && field.tensor == &PolicyBuffers::observation;
+  return field.owner == BufferField::kCommon || is_table;
 }
 
 std::vector<PolicyLayout> policy_layouts(const Spec& spec, const std::vector<std::string>& policies,
@@ -137,6 +165,7 @@ std::vector<PolicyLayout> policy_layouts(const Spec& spec, const std::vector<std
   for (std::size_t p = 0; p < layouts.size(); ++p) {
     layouts[p].name = policies[p];
     layouts[p].all_agents = first_agent;
+    layouts[p].num_statistics = static_cast<int>(spec.statistics.size());
     layouts[p].observation_type = storage.type;
     if (storage.as_table) layouts[p].table = spec.table;
     if (!state_sizes.empty()) layouts[p].state_size = state_sizes.at(p);
@@ -160,29 +189,23 @@ Trajectory::Trajectory(const Spec& spec, const std::vector<std::string>& policie
       roles_(spec.roles),
       policy_of_role_(policy_of_role) {
   const auto place = at::TensorOptions().device(torch_device(device));
-  const auto floats = place.dtype(at::kFloat), bytes = place.dtype(at::kByte);
   const std::int64_t T = steps, E = num_envs;
   for (const PolicyLayout& layout : policy_layouts(spec, policies, policy_of_role, storage, state_sizes)) {
     PolicyBuffers& policy = policies_.emplace_back();
     static_cast<PolicyLayout&>(policy) = layout;
     policy.bounds = bounds_tensor(policy.action_space).to(place.device());
     for (const BufferField& field : buffer_fields()) {
-      const Form form = field.form(policy);
-      if (form.shape.empty()) continue;
+      const MaybeForm form = field.form(policy);
+      if (!form) continue;
       if (is_shared(field, policy) && policies_.size() > 1) {
         policy.*field.tensor = policies_.front().*field.tensor;
         continue;
       }
       std::vector<std::int64_t> shape = {field.last_row ? T + 1 : T, E};
-      shape.insert(shape.end(), form.shape.begin(), form.shape.end());
-      policy.*field.tensor = at::zeros(shape, place.dtype(form.type));
+      shape.insert(shape.end(), form->shape.begin(), form->shape.end());
+      policy.*field.tensor = at::zeros(shape, place.dtype(form->type));
     }
   }
-  terminated_ = at::zeros({T, E}, bytes);
-  truncated_ = at::zeros({T, E}, bytes);
-  reset_step_ = at::zeros({T, E}, bytes);
-  if (!spec.statistics.empty())
-    statistics_ = at::zeros({T, E, static_cast<std::int64_t>(spec.statistics.size())}, floats);
 }
 
 Trajectory::Trajectory(const Spec& spec, const Config& config, int num_envs, Device device)
@@ -216,10 +239,10 @@ StepView Trajectory::rows(int t) const {
     rows.action_mask = at_row<std::uint8_t>(policy.action_mask, t + 1, slot);
     agent += rows.count;
   }
-  view.terminated = at_row<std::uint8_t>(terminated_, t, 0);
-  view.truncated = at_row<std::uint8_t>(truncated_, t, 0);
-  view.reset_step = at_row<std::uint8_t>(reset_step_, t, 0);
-  view.statistic = at_row<float>(statistics_, t, 0);
+  view.terminated = at_row<std::uint8_t>(terminated(), t, 0);
+  view.truncated = at_row<std::uint8_t>(truncated(), t, 0);
+  view.reset_step = at_row<std::uint8_t>(reset_step(), t, 0);
+  view.statistic = at_row<float>(statistics(), t, 0);
   return view;
 }
 
@@ -272,7 +295,7 @@ void Trajectory::write_mask(int policy) const {
   args.played = std::int64_t{length_} * num_envs_;
   args.num_agents = buffers.num_agents;
   args.active = buffers.active.const_data_ptr<std::uint8_t>();
-  args.reset_step = reset_step_.const_data_ptr<std::uint8_t>();
+  args.reset_step = buffers.reset_step.const_data_ptr<std::uint8_t>();
   args.mask = buffers.mask.mutable_data_ptr<std::uint8_t>();
   transitions(current_queue(device_holding(buffers.mask)), args);
 }
@@ -285,8 +308,7 @@ void Trajectory::carry_over() {
 void Trajectory::carry_back() { copy_row(0, length_); }
 
 std::vector<at::Tensor> Trajectory::buffers() const {
-  std::vector<at::Tensor> all = {terminated_, truncated_, reset_step_};
-  if (statistics_.defined()) all.push_back(statistics_);
+  std::vector<at::Tensor> all;
   each_buffer([&](const BufferField&, const at::Tensor& tensor) { all.push_back(tensor); });
   return all;
 }
@@ -303,17 +325,14 @@ void Trajectory::each_buffer(const std::function<void(const BufferField&, const 
 
 double trajectory_bytes(const Spec& spec, const std::vector<int>& policy_of_role, double steps,
                         double num_envs, ObservationStorage storage, const std::vector<int>& state_sizes) {
-  double bytes = steps * (3.0 + 4.0 * static_cast<double>(spec.statistics.size()));
+  double bytes = 0.0;
   const int policies = *std::ranges::max_element(policy_of_role) + 1;
   const auto layouts = policy_layouts(spec, std::vector<std::string>(static_cast<std::size_t>(policies)),
                                       policy_of_role, storage, state_sizes);
   for (const PolicyLayout& policy : layouts) {
     for (const BufferField& field : buffer_fields()) {
-      const Form form = field.form(policy);
-      if (form.shape.empty() || (is_shared(field, policy) && &policy != &layouts.front())) continue;
-      double size = static_cast<double>(at::elementSize(form.type));
-      for (const std::int64_t n : form.shape) size *= static_cast<double>(n);
-      bytes += size * (field.last_row ? steps + 1.0 : steps);
+      if (is_shared(field, policy) && &policy != &layouts.front()) continue;
+      bytes += field.bytes(policy) * (field.last_row ? steps + 1.0 : steps);
     }
   }
   return bytes * num_envs;

@@ -140,6 +140,31 @@ TEST(Buffers, MemoryThatTorchCannotHaveIsOneLineWithARemedy) {
   EXPECT_EQ(plain_message(std::runtime_error("a\nb")), "a\nb");
 }
 
+TEST(Buffers, AllPoliciesShareTheFlagsOfReplicas) {
+  Role role{"player", 3, {{"x", 5}}, ActionSpace::discrete({4, 3})};
+  Spec spec{.roles = {role, role}, .time_limit = 10, .statistics = {{"score", "", ""}, {"goals", "", ""}}};
+  spec.roles[1].name = "other";
+  const Trajectory trajectory(spec, {"a", "b"}, {0, 1}, 4, 2, {});
+  std::vector<std::string> common;
+  trajectory.each_buffer([&](const BufferField& field, const at::Tensor& tensor) {
+    if (field.owner != BufferField::kCommon) return;
+    common.push_back(field.name);
+    for (const PolicyBuffers& policy : trajectory.policies())
+      EXPECT_EQ((policy.*field.tensor).const_data_ptr(), tensor.const_data_ptr()) << field.name;
+    EXPECT_FALSE(field.carried) << field.name << ": a rollout begins with observations only";
+    EXPECT_EQ(field.row, nullptr) << field.name;
+  });
+  EXPECT_EQ(common, (std::vector<std::string>{"terminated", "truncated", "reset_step", "statistics"}));
+  for (const at::Tensor& flags : {trajectory.terminated(), trajectory.truncated(), trajectory.reset_step()}) {
+    EXPECT_EQ(flags.sizes().vec(), (std::vector<std::int64_t>{4, 2}));
+    EXPECT_EQ(flags.scalar_type(), at::kByte);
+  }
+  EXPECT_EQ(trajectory.statistics().sizes().vec(), (std::vector<std::int64_t>{4, 2, 2}));
+  EXPECT_EQ(trajectory.statistics().scalar_type(), at::kFloat);
+  spec.statistics.clear();
+  EXPECT_FALSE(Trajectory(spec, {"a", "b"}, {0, 1}, 4, 2, {}).statistics().defined());
+}
+
 TEST(Buffers, BytesOfMasksAndOfRolesThatShareAPolicy) {
   Role role{"player", 3, {{"x", 5}}, ActionSpace::discrete({4, 3}), true};
   Spec spec{.roles = {role, role}, .time_limit = 10, .statistics = {{"score", "", ""}}};
