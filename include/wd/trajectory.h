@@ -47,12 +47,27 @@ struct PolicyLayout {
   int row_size() const { return as_table() ? table.columns() : observation_size; }
 };
 
-// One layout per policy. policy_of_role: index of the policy of each role. Throws UsageError if roles of one
-// policy have different spaces, if a policy has no role, or if a table is requested that the environment does
-// not declare or that is not float32. state_sizes: by policy; empty: no network has a state.
-std::vector<PolicyLayout> policy_layouts(const Spec& spec, const std::vector<std::string>& policies,
-                                         const std::vector<int>& policy_of_role, ObservationStorage storage,
-                                         const std::vector<int>& state_sizes = {});
+// Everything that determines the buffers of a rollout.
+struct RolloutShape {
+  Spec spec;
+  std::vector<std::string> policies;  // names
+  std::vector<int> policy_of_role;    // index of the policy of each role of spec
+  std::int64_t steps = 1;             // T
+  std::int64_t num_envs = 1;          // E, which may be one worker's share
+  Device device;
+  ObservationStorage storage;
+  std::vector<int> state_sizes;  // by policy; empty: no network has a state
+
+  // The rollouts of a training with these settings.
+  static RolloutShape of(const Spec& spec, const Config& config, std::int64_t num_envs, Device device = {});
+  // Rollouts of one step, in which each role has its own policy with its name and no state.
+  static RolloutShape of_roles(const Spec& spec, std::int64_t num_envs, Device device = {},
+                               ObservationStorage storage = {});
+};
+
+// One layout per policy. Throws UsageError if roles of one policy have different spaces, if a policy has no
+// role, or if a table is requested that the environment does not declare or that is not float32.
+std::vector<PolicyLayout> policy_layouts(const RolloutShape& shape);
 
 // The input of the loss: the transitions of a rollout, [T or T + 1, E, A, ...], or N rows of a batch, [N,
 // ...].
@@ -139,20 +154,17 @@ bool is_shared(const BufferField& field, const PolicyLayout& policy);
 class Trajectory {
  public:
   // Throws UsageError as policy_layouts() does.
-  Trajectory(const Spec& spec, const std::vector<std::string>& policies,
-             const std::vector<int>& policy_of_role, int steps, int num_envs, Device device,
-             ObservationStorage storage = {}, const std::vector<int>& state_sizes = {});
-  // The buffers of a training with these settings: of `num_envs` replicas, which may be one worker's share.
-  // Policies and storage are those of the settings, so that Policy(buffers, config, ...) fits. Throws
-  // UsageError as policy_layouts() does.
+  explicit Trajectory(RolloutShape shape);
+  // The buffers of a training with these settings: Policy(buffers, config, ...) fits. Throws UsageError as
+  // policy_layouts() does.
   Trajectory(const Spec& spec, const Config& config, int num_envs, Device device);
 
-  int steps() const { return steps_; }    // T
+  int steps() const { return static_cast<int>(shape_.steps); }  // T
   int length() const { return length_; }  // steps of the current rollout: T, or fewer if it was cut short
   // Ends the rollout before step t: rows from t on are not part of it, except row t of observations.
   void end_at(int t);
-  int num_envs() const { return num_envs_; }
-  int time_limit() const { return time_limit_; }  // of the environment
+  int num_envs() const { return static_cast<int>(shape_.num_envs); }
+  int time_limit() const { return shape_.spec.time_limit; }
   std::vector<PolicyBuffers>& policies() { return policies_; }
   const std::vector<PolicyBuffers>& policies() const { return policies_; }
   // The common fields.
@@ -185,17 +197,13 @@ class Trajectory {
  private:
   void copy_row(std::int64_t from, std::int64_t to);
 
-  int steps_, num_envs_, length_, time_limit_;
-  ObservationStorage storage_;
-  std::vector<Role> roles_;
-  std::vector<int> policy_of_role_;
+  RolloutShape shape_;
+  int length_;
   std::vector<PolicyBuffers> policies_;
 };
 
-// Bytes of all buffers of a Trajectory with these shapes. A double, since the sizes may exceed what can be
-// allocated.
-double trajectory_bytes(const Spec& spec, const std::vector<int>& policy_of_role, double steps,
-                        double num_envs, ObservationStorage storage,
-                        const std::vector<int>& state_sizes = {});
+// Bytes of all buffers of a Trajectory of this shape, on any device. A double, since the shape may exceed
+// what can be allocated.
+double trajectory_bytes(const RolloutShape& shape);
 
 }  // namespace wd

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "src/base/host_memory.h"
-#include "src/config/role_names.h"
 #include "src/device/device.h"
 #include "src/nets/network.h"
 #include "src/report/format.h"
@@ -57,10 +56,11 @@ double state_bytes(const Environment& environment) { return 2.0 * environment.la
 
 }  // namespace
 
-double rollout_bytes(const Config& config, const Environment& environment, double steps, double replicas) {
-  return trajectory_bytes(environment.spec(), config.policy_of_role, steps, replicas,
-                          config.trainer.storage(), state_sizes(config)) +
-         replicas * state_bytes(environment);
+double rollout_bytes(const Config& config, const Environment& environment, std::int64_t steps,
+                     double replicas) {
+  RolloutShape one = RolloutShape::of(environment.spec(), config, 1);
+  one.steps = steps;
+  return replicas * (trajectory_bytes(one) + state_bytes(environment));
 }
 
 MemoryNeeded memory_needed(const Config& config, const Environment& environment, int world_size) {
@@ -70,8 +70,7 @@ MemoryNeeded memory_needed(const Config& config, const Environment& environment,
   const double replicas = static_cast<double>(trainer.num_envs) / world_size;
   MemoryNeeded needed;
   needed.replicas = replicas * state_bytes(environment);
-  const auto layouts = policy_layouts(environment.spec(), policy_names(config), config.policy_of_role,
-                                      trainer.storage(), state_sizes(config));
+  const auto layouts = policy_layouts(RolloutShape::of(environment.spec(), config, 1));
   for (std::size_t p = 0; p < layouts.size(); ++p) {
     const ModelSettings& model = config.policies[p].model;
     const std::int64_t together = model.steps_together(trainer.rollout_steps());
@@ -89,8 +88,8 @@ MemoryNeeded memory_needed(const Config& config, const Environment& environment,
     for (const Network* const net : {nets.actor.get(), nets.critic.get()})
       if (net != nullptr) needed.networks += kCopies * static_cast<double>(net->num_parameters());
   }
-  needed.other_buffers =
-      rollout_bytes(config, environment, steps, replicas) - needed.replicas - needed.observations;
+  needed.other_buffers = rollout_bytes(config, environment, trainer.rollout_steps(), replicas) -
+                         needed.replicas - needed.observations;
   return needed;
 }
 

@@ -4,7 +4,9 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
+#include <utility>
 
 #include "kernels/gather.h"
 #include "kernels/transitions.h"
@@ -136,18 +138,30 @@ bool is_shared(const BufferField& field, const PolicyLayout& policy) {
   return field.owner == BufferField::kCommon || is_table;
 }
 
-std::vector<PolicyLayout> policy_layouts(const Spec& spec, const std::vector<std::string>& policies,
-                                         const std::vector<int>& policy_of_role, ObservationStorage storage,
-                                         const std::vector<int>& state_sizes) {
+RolloutShape RolloutShape::of(const Spec& spec, const Config& config, std::int64_t num_envs, Device device) {
+  return {spec,   policy_names(config),     config.policy_of_role,  config.trainer.rollout_steps(), num_envs,
+          device, config.trainer.storage(), wd::state_sizes(config)};
+}
+
+RolloutShape RolloutShape::of_roles(const Spec& spec, std::int64_t num_envs, Device device,
+                                    ObservationStorage storage) {
+  std::vector<int> own(spec.roles.size());
+  std::iota(own.begin(), own.end(), 0);
+  return {spec, role_names(spec), own, 1, num_envs, device, storage, {}};
+}
+
+std::vector<PolicyLayout> policy_layouts(const RolloutShape& shape) {
+  const Spec& spec = shape.spec;
+  const ObservationStorage storage = shape.storage;
   if (storage.as_table && spec.table.features == 0)
     throw UsageError("observations cannot be a table: the environment declares none (Spec::table)");
   if (storage.as_table && storage.type != ObservationType::kFloat32)
     throw UsageError("a table of observations is float32 only");
-  std::vector<PolicyLayout> layouts(policies.size());
+  std::vector<PolicyLayout> layouts(shape.policies.size());
   int first_agent = 0;
   for (std::size_t r = 0; r < spec.roles.size(); ++r) {
     const Role& role = spec.roles[r];
-    PolicyLayout& policy = layouts.at(static_cast<std::size_t>(policy_of_role.at(r)));
+    PolicyLayout& policy = layouts.at(static_cast<std::size_t>(shape.policy_of_role.at(r)));
     if (policy.roles.empty()) {
       policy.observation_size = role.observation_size();
       policy.action_space = role.action;
@@ -163,12 +177,12 @@ std::vector<PolicyLayout> policy_layouts(const Spec& spec, const std::vector<std
     for (int i = 0; i < role.count; ++i) policy.agent.push_back(first_agent++);
   }
   for (std::size_t p = 0; p < layouts.size(); ++p) {
-    layouts[p].name = policies[p];
+    layouts[p].name = shape.policies[p];
     layouts[p].all_agents = first_agent;
     layouts[p].num_statistics = static_cast<int>(spec.statistics.size());
     layouts[p].observation_type = storage.type;
     if (storage.as_table) layouts[p].table = spec.table;
-    if (!state_sizes.empty()) layouts[p].state_size = state_sizes.at(p);
+    if (!shape.state_sizes.empty()) layouts[p].state_size = shape.state_sizes.at(p);
     if (layouts[p].roles.empty()) throw UsageError("policy '" + layouts[p].name + "' acts for no role");
   }
   return layouts;
@@ -178,19 +192,11 @@ at::Tensor PolicyBuffers::observation_rows(std::int64_t begin, std::int64_t end)
   return observation.slice(0, begin, end).flatten(0, 2).narrow(1, 0, row_size());
 }
 
-Trajectory::Trajectory(const Spec& spec, const std::vector<std::string>& policies,
-                       const std::vector<int>& policy_of_role, int steps, int num_envs, Device device,
-                       ObservationStorage storage, const std::vector<int>& state_sizes)
-    : steps_(steps),
-      num_envs_(num_envs),
-      length_(steps),
-      time_limit_(spec.time_limit),
-      storage_(storage),
-      roles_(spec.roles),
-      policy_of_role_(policy_of_role) {
-  const auto place = at::TensorOptions().device(torch_device(device));
-  const std::int64_t T = steps, E = num_envs;
-  for (const PolicyLayout& layout : policy_layouts(spec, policies, policy_of_role, storage, state_sizes)) {
+Trajectory::Trajectory(RolloutShape shape)
+    : shape_(std::move(shape)), length_(static_cast<int>(shape_.steps)) {
+  const auto place = at::TensorOptions().device(torch_device(shape_.device));
+  const std::int64_t T = shape_.steps, E = shape_.num_envs;
+  for (const PolicyLayout& layout : policy_layouts(shape_)) {
     PolicyBuffers& policy = policies_.emplace_back();
     static_cast<PolicyLayout&>(policy) = layout;
     policy.bounds = bounds_tensor(policy.action_space).to(place.device());
@@ -209,22 +215,20 @@ Trajectory::Trajectory(const Spec& spec, const std::vector<std::string>& policie
 }
 
 Trajectory::Trajectory(const Spec& spec, const Config& config, int num_envs, Device device)
-    : Trajectory(spec, policy_names(config), config.policy_of_role,
-                 static_cast<int>(config.trainer.rollout_steps()), num_envs, device, config.trainer.storage(),
-                 wd::state_sizes(config)) {}
+    : Trajectory(RolloutShape::of(spec, config, num_envs, device)) {}
 
 StepView Trajectory::rows(int t) const {
-  WD_CHECK(t >= 0 && t < steps_, "step ", t, " is outside a rollout of ", steps_);
+  WD_CHECK(t >= 0 && t < steps(), "step ", t, " is outside a rollout of ", steps());
   StepView view;
-  view.observation_type = storage_.type;
-  view.as_table = storage_.as_table;
+  view.observation_type = shape_.storage.type;
+  view.as_table = shape_.storage.as_table;
   int agent = 0;
-  for (std::size_t r = 0; r < roles_.size(); ++r) {
-    const PolicyBuffers& policy = policies_[static_cast<std::size_t>(policy_of_role_[r])];
+  for (std::size_t r = 0; r < shape_.spec.roles.size(); ++r) {
+    const PolicyBuffers& policy = policies_[static_cast<std::size_t>(shape_.policy_of_role[r])];
     std::int64_t slot = 0;
     for (std::size_t k = 0; k < policy.roles.size(); ++k)
       if (policy.roles[k] == static_cast<int>(r)) slot = policy.first_slot[k];
-    RoleView& rows = view.roles[view.num_roles++] = RoleView::of(roles_[r], agent);
+    RoleView& rows = view.roles[view.num_roles++] = RoleView::of(shape_.spec.roles[r], agent);
     rows.policy_agents = policy.num_agents;
     rows.observed_agents = static_cast<int>(policy.observation.size(2));
     rows.observation_stride = static_cast<int>(policy.observation.size(3));
@@ -252,7 +256,7 @@ StepView Trajectory::first_rows() const {
   view.statistic = nullptr;
   for (int r = 0; r < view.num_roles; ++r) {
     const PolicyBuffers& policy =
-        policies_[static_cast<std::size_t>(policy_of_role_[static_cast<std::size_t>(r)])];
+        policies_[static_cast<std::size_t>(shape_.policy_of_role[static_cast<std::size_t>(r)])];
     RoleView& rows = view.roles[r];
     rows.reward = nullptr;
     rows.agent_terminated = nullptr;
@@ -284,15 +288,15 @@ void Trajectory::copy_row(std::int64_t from, std::int64_t to) {
 }
 
 void Trajectory::end_at(int t) {
-  WD_CHECK(t > 0 && t <= steps_, "a rollout of ", steps_, " steps cannot end at step ", t);
+  WD_CHECK(t > 0 && t <= steps(), "a rollout of ", steps(), " steps cannot end at step ", t);
   length_ = t;
 }
 
 void Trajectory::write_mask(int policy) const {
   const PolicyBuffers& buffers = policies_.at(static_cast<std::size_t>(policy));
   TransitionsArgs args;
-  args.rows = std::int64_t{steps_} * num_envs_;
-  args.played = std::int64_t{length_} * num_envs_;
+  args.rows = shape_.steps * shape_.num_envs;
+  args.played = length_ * shape_.num_envs;
   args.num_agents = buffers.num_agents;
   args.active = buffers.active.const_data_ptr<std::uint8_t>();
   args.reset_step = buffers.reset_step.const_data_ptr<std::uint8_t>();
@@ -302,7 +306,7 @@ void Trajectory::write_mask(int policy) const {
 
 void Trajectory::carry_over() {
   copy_row(length_, 0);
-  length_ = steps_;
+  length_ = steps();
 }
 
 void Trajectory::carry_back() { copy_row(0, length_); }
@@ -323,19 +327,17 @@ void Trajectory::each_buffer(const std::function<void(const BufferField&, const 
   }
 }
 
-double trajectory_bytes(const Spec& spec, const std::vector<int>& policy_of_role, double steps,
-                        double num_envs, ObservationStorage storage, const std::vector<int>& state_sizes) {
+double trajectory_bytes(const RolloutShape& shape) {
+  const auto steps = static_cast<double>(shape.steps);
+  const std::vector<PolicyLayout> layouts = policy_layouts(shape);
   double bytes = 0.0;
-  const int policies = *std::ranges::max_element(policy_of_role) + 1;
-  const auto layouts = policy_layouts(spec, std::vector<std::string>(static_cast<std::size_t>(policies)),
-                                      policy_of_role, storage, state_sizes);
   for (const PolicyLayout& policy : layouts) {
     for (const BufferField& field : buffer_fields()) {
       if (is_shared(field, policy) && &policy != &layouts.front()) continue;
       bytes += field.bytes(policy) * (field.last_row ? steps + 1.0 : steps);
     }
   }
-  return bytes * num_envs;
+  return bytes * static_cast<double>(shape.num_envs);
 }
 
 }  // namespace wd

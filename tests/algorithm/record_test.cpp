@@ -186,7 +186,7 @@ void fill_trajectory(Draws& draws, Trajectory& trajectory, bool as_warpdrives) {
 // Row indices of every minibatch of every epoch. They are read from a second trajectory whose log_prob holds
 // row numbers.
 void record_order(Record& record, const Spec& spec, const PpoSettings& settings, Sequences sequences) {
-  Trajectory numbered(spec, {"agent"}, {0}, kSteps, kEnvs, {});
+  Trajectory numbered({spec, {"agent"}, {0}, kSteps, kEnvs});
   PolicyBuffers& buffers = numbered.policies()[0];
   buffers.log_prob.copy_(at::arange(buffers.log_prob.numel(), at::kFloat).view(buffers.log_prob.sizes()));
   Minibatches minibatches(buffers, kSteps, kEnvs, settings.num_minibatches, 0, sequences);
@@ -251,9 +251,14 @@ TEST_P(Records, AnUpdate) {
                  .action = c.action,
                  .action_mask = c.masks}};
   spec.time_limit = kTimeLimit;
-  Trajectory trajectory(spec, {"agent"}, {0}, kSteps, kEnvs, {},
-                        {c.precision == kBf16 ? ObservationType::kBfloat16 : ObservationType::kFloat32},
-                        {c.settings.model.state_size()});
+  Trajectory trajectory({spec,
+                         {"agent"},
+                         {0},
+                         kSteps,
+                         kEnvs,
+                         {},
+                         {c.precision == kBf16 ? ObservationType::kBfloat16 : ObservationType::kFloat32},
+                         {c.settings.model.state_size()}});
   PolicyBuffers& buffers = trajectory.policies()[0];
   Draws draws(8);
   fill_trajectory(draws, trajectory, c.as_warpdrives);

@@ -90,8 +90,7 @@ TEST(Buffers, BytesAreKnownBeforeTheyAreAllocated) {
     all.insert(all.end(), settings.begin(), settings.end());
     const Experiment setup = make_setup(env, all);
     Trainer trainer(setup.config, *setup.environment, {});
-    const double bytes = trajectory_bytes(setup.environment->spec(), setup.config.policy_of_role, 7, 6,
-                                          setup.config.trainer.storage());
+    const double bytes = trajectory_bytes(RolloutShape::of(setup.environment->spec(), setup.config, 6));
     EXPECT_EQ(bytes, bytes_of(trainer.trajectory())) << env;
     const scaling::MemoryNeeded needed = scaling::memory_needed(setup.config, *setup.environment, 1);
     EXPECT_EQ(needed.observations + needed.other_buffers, bytes) << env;
@@ -144,7 +143,7 @@ TEST(Buffers, AllPoliciesShareTheFlagsOfReplicas) {
   Role role{"player", 3, {{"x", 5}}, ActionSpace::discrete({4, 3})};
   Spec spec{.roles = {role, role}, .time_limit = 10, .statistics = {{"score", "", ""}, {"goals", "", ""}}};
   spec.roles[1].name = "other";
-  const Trajectory trajectory(spec, {"a", "b"}, {0, 1}, 4, 2, {});
+  const Trajectory trajectory({spec, {"a", "b"}, {0, 1}, 4, 2});
   std::vector<std::string> common;
   trajectory.each_buffer([&](const BufferField& field, const at::Tensor& tensor) {
     if (field.owner != BufferField::kCommon) return;
@@ -162,7 +161,7 @@ TEST(Buffers, AllPoliciesShareTheFlagsOfReplicas) {
   EXPECT_EQ(trajectory.statistics().sizes().vec(), (std::vector<std::int64_t>{4, 2, 2}));
   EXPECT_EQ(trajectory.statistics().scalar_type(), at::kFloat);
   spec.statistics.clear();
-  EXPECT_FALSE(Trajectory(spec, {"a", "b"}, {0, 1}, 4, 2, {}).statistics().defined());
+  EXPECT_FALSE(Trajectory({spec, {"a", "b"}, {0, 1}, 4, 2}).statistics().defined());
 }
 
 TEST(Buffers, BytesOfMasksAndOfRolesThatShareAPolicy) {
@@ -172,8 +171,8 @@ TEST(Buffers, BytesOfMasksAndOfRolesThatShareAPolicy) {
   for (const std::vector<int>& policies : {std::vector{0, 0}, std::vector{1, 0}}) {
     const std::vector<std::string> names =
         policies[0] == 0 ? std::vector<std::string>{"all"} : std::vector<std::string>{"a", "b"};
-    EXPECT_EQ(trajectory_bytes(spec, policies, 4, 2, {}),
-              bytes_of(Trajectory(spec, names, policies, 4, 2, {})));
+    const RolloutShape shape{spec, names, policies, 4, 2};
+    EXPECT_EQ(trajectory_bytes(shape), bytes_of(Trajectory(shape)));
   }
 }
 
