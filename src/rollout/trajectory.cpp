@@ -97,9 +97,10 @@ constexpr BufferField kFields[] = {
     {"statistics", kCommon, &P::statistics, nullptr, statistics_form, false, false, false, 0},
 };
 
-// Gathering copies them all at once.
-static_assert(std::ranges::count_if(kFields, [](const BufferField& field) { return field.row != nullptr; }) <=
-              kMaxGathered);
+// Gathering copies at most all fields of a batch at once.
+static_assert(std::ranges::count_if(kFields, [](const BufferField& field) { return field.row != nullptr; }) ==
+                  kMaxGathered,
+              "set kMaxGathered in kernels/gather.h to the number of fields that batches have");
 
 at::Tensor bounds_tensor(const ActionSpace& space) {
   at::Tensor bounds = at::empty({space.components(), 2}, at::kFloat);
