@@ -25,3 +25,4 @@
 #include "kernels/sample.h"
 #include "kernels/sequences.h"
 #include "kernels/table_layer.h"
+#include "kernels/transitions.h"

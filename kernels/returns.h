@@ -7,8 +7,8 @@ namespace wd {
 
 enum class ReturnMethod : std::int32_t { kGae, kNStep, kMonteCarlo };
 
-// docs/architecture.md defines the flags of a transition. mask = active and not reset_step; if it is 0,
-// outputs are 0.
+// docs/architecture.md defines the flags of a transition. Outputs are 0 where the mask is 0. The mask is
+// that of kernels/transitions.h.
 struct ReturnsArgs {
   ReturnMethod method = ReturnMethod::kGae;
   int steps = 0, num_envs = 0, num_agents = 0;  // T, E, A of the policy
@@ -19,19 +19,18 @@ struct ReturnsArgs {
   int n_step = 1;                                  // of n-step returns (Sutton and Barto 2018, eq. 7.1)
   const float* reward = nullptr;                   // [T, E, A]
   const float* value = nullptr;                    // [T + 1, E, A]
-  const std::uint8_t* active = nullptr;            // [T + 1, E, A]
   const std::uint8_t* agent_terminated = nullptr;  // [T, E, A]
   const std::uint8_t* terminated = nullptr;        // [T, E]
   const std::uint8_t* truncated = nullptr;         // [T, E]
   const std::uint8_t* reset_step = nullptr;        // [T, E]
   float* advantage = nullptr;                      // [T, E, A]
   float* target = nullptr;                         // [T, E, A]: advantage + value
-  std::uint8_t* mask = nullptr;                    // [T, E, A]: 1 if the transition is in the loss
+  std::uint8_t* mask = nullptr;                    // [T, E, A]: transitions(), which Monte Carlo narrows
 };
 
 // Enqueues. Reads and writes only the arrays of `args`.
-// kMonteCarlo keeps only transitions of episodes that are certain to end within the rollout, by the time
-// limit at the latest. The others have no bootstrap value, and keeping those that happen to end would be a
+// kMonteCarlo keeps in the mask only transitions of episodes that are certain to end within the rollout, by
+// the time limit at the latest. The others have no bootstrap value, and keeping those that happen to end would be a
 // selection by the outcome of the actions. If the rollout is at least time_limit long, an episode in progress
 // at its start is kept.
 void returns(Queue queue, const ReturnsArgs& args);

@@ -8,7 +8,7 @@ namespace wd {
 
 // What the recursion needs of transition t of column (e, a).
 struct Transition {
-  bool valid;  // in the loss
+  bool valid;  // by the mask
   bool ended;  // later steps do not contribute to its return
   // Bootstrap value: 0 if the agent or the episode terminated; at a truncation, the value of the true last
   // observation.
@@ -19,9 +19,8 @@ WD_FN Transition transition_at(const ReturnsArgs& args, int t, int e, std::int64
   const std::int64_t row = static_cast<std::int64_t>(t) * args.num_envs;
   const std::int64_t stride = static_cast<std::int64_t>(args.num_envs) * args.num_agents;
   const std::int64_t at = t * stride + column;
-  const bool valid = args.active[at] != 0 && args.reset_step[row + e] == 0;
   const bool over = args.terminated[row + e] != 0 || args.agent_terminated[at] != 0;
-  return {valid, over || args.truncated[row + e] != 0, over ? 0.0f : args.value[at + stride]};
+  return {args.mask[at] != 0, over || args.truncated[row + e] != 0, over ? 0.0f : args.value[at + stride]};
 }
 
 WD_FN float reward_at(const ReturnsArgs& args, std::int64_t at) {
@@ -29,7 +28,6 @@ WD_FN float reward_at(const ReturnsArgs& args, std::int64_t at) {
 }
 
 WD_FN void store_return(const ReturnsArgs& args, std::int64_t at, bool valid, float advantage) {
-  args.mask[at] = valid ? 1 : 0;
   args.advantage[at] = valid ? advantage : 0.0f;
   args.target[at] = valid ? advantage + args.value[at] : 0.0f;
 }

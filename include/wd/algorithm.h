@@ -59,7 +59,7 @@ class Learner {
 // Both functions process the learners in turn, so that the sums of one learner over ranks are transferred
 // while another computes. All ranks.
 
-// Writes advantages, targets and masks of the rollout to its buffers. The value of the last observation must
+// Writes masks, advantages and targets of the rollout to its buffers. The value of the last observation must
 // be there already.
 void prepare(std::span<Learner> learners);
 // Runs epochs and minibatches over the prepared rollout. Calls should_stop at every chunk; once it returns

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,6 +34,7 @@ struct PolicyLayout {
   std::vector<int> agent;       // id of each slot's agent, ascending
   int num_agents = 0;           // A
   int all_agents = 0;           // of the environment
+  int num_statistics = 0;       // K, of the environment
   int observation_size = 0;     // entries that one agent observes
   bool has_action_mask = false;
   ActionSpace action_space;
@@ -45,12 +47,27 @@ struct PolicyLayout {
   int row_size() const { return as_table() ? table.columns() : observation_size; }
 };
 
-// One layout per policy. policy_of_role: index of the policy of each role. Throws UsageError if roles of one
-// policy have different spaces, if a policy has no role, or if a table is requested that the environment does
-// not declare or that is not float32. state_sizes: by policy; empty: no network has a state.
-std::vector<PolicyLayout> policy_layouts(const Spec& spec, const std::vector<std::string>& policies,
-                                         const std::vector<int>& policy_of_role, ObservationStorage storage,
-                                         const std::vector<int>& state_sizes = {});
+// Everything that determines the buffers of a rollout.
+struct RolloutShape {
+  Spec spec;
+  std::vector<std::string> policies;  // names
+  std::vector<int> policy_of_role;    // index of the policy of each role of spec
+  std::int64_t steps = 1;             // T
+  std::int64_t num_envs = 1;          // E, which may be one worker's share
+  Device device;
+  ObservationStorage storage;
+  std::vector<int> state_sizes;  // by policy; empty: no network has a state
+
+  // The rollouts of a training with these settings.
+  static RolloutShape of(const Spec& spec, const Config& config, std::int64_t num_envs, Device device = {});
+  // Rollouts of one step, in which each role has its own policy with its name and no state.
+  static RolloutShape of_roles(const Spec& spec, std::int64_t num_envs, Device device = {},
+                               ObservationStorage storage = {});
+};
+
+// One layout per policy. Throws UsageError if roles of one policy have different spaces, if a policy has no
+// role, or if a table is requested that the environment does not declare or that is not float32.
+std::vector<PolicyLayout> policy_layouts(const RolloutShape& shape);
 
 // The input of the loss: the transitions of a rollout, [T or T + 1, E, A, ...], or N rows of a batch, [N,
 // ...].
@@ -63,7 +80,9 @@ struct Transitions {
   at::Tensor action;             // [.., width] int32, or float32 if continuous
   at::Tensor log_prob;           // float32
   at::Tensor advantage, target;  // float32
-  at::Tensor mask;               // uint8: 1 if the transition is in the loss
+  // uint8: 1 if the row is a transition (Trajectory::write_mask) that the loss contains. REINFORCE leaves
+  // some out.
+  at::Tensor mask;
   // For networks with a state: the state before the step, [.., state_size] float32, and whether the agent
   // begins with this step, uint8: an episode begins, or the agent has returned to the game. The state is 0
   // there instead. A batch has only the states before the first steps of its sequences.
@@ -71,12 +90,15 @@ struct Transitions {
 };
 
 // The buffers of one policy: T steps, E replicas, A agents of its roles; buffer_fields() tells which have a
-// row T.
+// row T. All policies hold the same tensors of flags and statistics that belong to replicas, without A.
 struct PolicyBuffers : PolicyLayout, Transitions {
-  at::Tensor active;            // [T + 1, E, A] uint8
-  at::Tensor reward;            // [T, E, A] float32
-  at::Tensor agent_terminated;  // [T, E, A] uint8
-  at::Tensor bounds;            // [components, 2] float32: low and high; undefined without components
+  at::Tensor active;                             // [T + 1, E, A] uint8
+  at::Tensor reward;                             // [T, E, A] float32
+  at::Tensor agent_terminated;                   // [T, E, A] uint8
+  at::Tensor terminated, truncated, reset_step;  // [T, E] uint8
+  // [T, E, K] float32, written where an episode ends; undefined if the environment has no statistics
+  at::Tensor statistics;
+  at::Tensor bounds;  // [components, 2] float32: low and high; undefined without components
   // True if a policy chose the actions: bounded components are then in half-widths from the middle. Otherwise
   // the environment takes the actions unchanged. Set by the code that writes actions.
   bool in_half_widths = false;
@@ -103,59 +125,64 @@ struct Batch : Transitions {
   Sequences sequences;
 };
 
-// One buffer of a policy. All code that handles every buffer loops over this table: allocation, the
+// One buffer of a rollout. All code that handles every buffer loops over this table: allocation, the
 // transition from one rollout to the next, checkpoints, minibatches, the memory model and the benchmark.
 struct BufferField {
+  enum Owner { kPolicy, kCommon };  // every policy has its own, or all policies share one
   enum Use : unsigned { kEnvironment = 1, kInference = 2, kReturns = 4, kLoss = 8 };
   struct Form {
-    std::vector<std::int64_t> shape;  // of one step of one replica; empty: this policy has no such buffer
+    std::vector<std::int64_t> shape;  // of one step of one replica
     at::ScalarType type = at::kFloat;
   };
 
   const char* name;
+  Owner owner;
   at::Tensor PolicyBuffers::* tensor;
   at::Tensor Transitions::* row;  // the same tensor in a batch, or null if batches do not have it
-  Form (*form)(const PolicyLayout& policy);
+  // Empty if the policy has no such buffer.
+  std::optional<Form> (*form)(const PolicyLayout& policy);
   bool last_row;     // holds T + 1 steps
   bool carried;      // the next rollout begins with its last row, which checkpoints hold
   bool of_sequence;  // a batch has only the rows of its sequences' first steps
   unsigned phases;   // in which every row is read or written once
+
+  // Of one step of one replica; 0 if the policy has no such buffer.
+  double bytes(const PolicyLayout& policy) const;
 };
 std::span<const BufferField> buffer_fields();
-// Whether all policies share this tensor of the policy: a table of observations.
+// Whether all policies share this tensor: a common field, or a table of observations.
 bool is_shared(const BufferField& field, const PolicyLayout& policy);
 
 class Trajectory {
  public:
   // Throws UsageError as policy_layouts() does.
-  Trajectory(const Spec& spec, const std::vector<std::string>& policies,
-             const std::vector<int>& policy_of_role, int steps, int num_envs, Device device,
-             ObservationStorage storage = {}, const std::vector<int>& state_sizes = {});
-  // The buffers of a training with these settings: of `num_envs` replicas, which may be one worker's share.
-  // Policies and storage are those of the settings, so that Policy(buffers, config, ...) fits. Throws
-  // UsageError as policy_layouts() does.
+  explicit Trajectory(RolloutShape shape);
+  // The buffers of a training with these settings: Policy(buffers, config, ...) fits. Throws UsageError as
+  // policy_layouts() does.
   Trajectory(const Spec& spec, const Config& config, int num_envs, Device device);
 
-  int steps() const { return steps_; }    // T
+  int steps() const { return static_cast<int>(shape_.steps); }  // T
   int length() const { return length_; }  // steps of the current rollout: T, or fewer if it was cut short
-  // Ends the rollout before step t: rows from t on hold nothing, except row t of observations.
+  // Ends the rollout before step t: rows from t on are not part of it, except row t of observations.
   void end_at(int t);
-  int num_envs() const { return num_envs_; }
-  int time_limit() const { return time_limit_; }  // of the environment
+  int num_envs() const { return static_cast<int>(shape_.num_envs); }
+  int time_limit() const { return shape_.spec.time_limit; }
   std::vector<PolicyBuffers>& policies() { return policies_; }
   const std::vector<PolicyBuffers>& policies() const { return policies_; }
-  const at::Tensor& terminated() const { return terminated_; }  // [T, E] uint8
-  const at::Tensor& truncated() const { return truncated_; }
-  const at::Tensor& reset_step() const { return reset_step_; }
-  // [T, E, K] float32: the environment's K statistics, written where an episode ends; undefined if it has
-  // none.
-  const at::Tensor& statistics() const { return statistics_; }
+  // The common fields.
+  const at::Tensor& terminated() const { return policies_.front().terminated; }
+  const at::Tensor& truncated() const { return policies_.front().truncated; }
+  const at::Tensor& reset_step() const { return policies_.front().reset_step; }
+  const at::Tensor& statistics() const { return policies_.front().statistics; }
 
   // Pointers for Replicas::step at step t: reads row t, writes row t of outcomes and row t + 1 of
   // observations.
   StepView rows(int t) const;
   // Pointers for the very first reset, which writes row 0.
   StepView first_rows() const;
+  // Writes the mask of one policy, by index: 1 for the transitions of the current rollout, 0 in the rows
+  // after it. wd::prepare() calls it. Enqueues.
+  void write_mask(int policy) const;
   // Views of the last rows, with which the next rollout begins, named "POLICY/FIELD".
   std::vector<NamedTensor> last_rows() const;
   // Copies row 0 back to the last row, before the next carry_over(): undoes a rollout that was begun.
@@ -172,18 +199,13 @@ class Trajectory {
  private:
   void copy_row(std::int64_t from, std::int64_t to);
 
-  int steps_, num_envs_, length_, time_limit_;
-  ObservationStorage storage_;
-  std::vector<Role> roles_;
-  std::vector<int> policy_of_role_;
+  RolloutShape shape_;
+  int length_;
   std::vector<PolicyBuffers> policies_;
-  at::Tensor terminated_, truncated_, reset_step_, statistics_;
 };
 
-// Bytes of all buffers of a Trajectory with these shapes. A double, since the sizes may exceed what can be
-// allocated.
-double trajectory_bytes(const Spec& spec, const std::vector<int>& policy_of_role, double steps,
-                        double num_envs, ObservationStorage storage,
-                        const std::vector<int>& state_sizes = {});
+// Bytes of all buffers of a Trajectory of this shape, on any device. A double, since the shape may exceed
+// what can be allocated.
+double trajectory_bytes(const RolloutShape& shape);
 
 }  // namespace wd

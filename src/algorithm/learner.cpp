@@ -7,13 +7,15 @@
 namespace wd {
 
 struct Learner::Impl {
+  const Trajectory& trajectory;
+  int index;  // of the policy
   AlgorithmChoice settings;
   std::unique_ptr<Algorithm> algorithm;
 };
 
 Learner::Learner(Policy& policy, const Trajectory& trajectory, int index, const PolicySettings& settings,
                  std::uint64_t seed, ProcessGroup group)
-    : impl_(std::make_unique<Impl>(settings.algorithm)) {
+    : impl_(std::make_unique<Impl>(trajectory, index, settings.algorithm)) {
   impl_->algorithm =
       impl_->settings->make({policy, trajectory, index, settings.to_train, seed, std::move(group)});
 }
@@ -21,6 +23,7 @@ Learner::~Learner() = default;
 Learner::Learner(Learner&&) noexcept = default;
 
 void prepare(std::span<Learner> learners) {
+  for (const Learner& learner : learners) learner.impl_->trajectory.write_mask(learner.impl_->index);
   for (Learner& learner : learners) learner.impl_->algorithm->begin_prepare();
   for (Learner& learner : learners) learner.impl_->algorithm->end_prepare();
 }

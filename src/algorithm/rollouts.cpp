@@ -19,7 +19,6 @@ ReturnsArgs returns_of(const Trajectory& trajectory, const PolicyBuffers& buffer
   args.time_limit = trajectory.time_limit();
   args.reward = buffers.reward.const_data_ptr<float>();
   args.value = buffers.value.const_data_ptr<float>();
-  args.active = buffers.active.const_data_ptr<std::uint8_t>();
   args.agent_terminated = buffers.agent_terminated.const_data_ptr<std::uint8_t>();
   args.terminated = trajectory.terminated().const_data_ptr<std::uint8_t>();
   args.truncated = trajectory.truncated().const_data_ptr<std::uint8_t>();

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "src/base/host_memory.h"
-#include "src/config/role_names.h"
 #include "src/device/device.h"
 #include "src/nets/network.h"
 #include "src/report/format.h"
@@ -39,14 +38,6 @@ std::optional<Allowance> room(const Job& job) {
   return least;
 }
 
-double field_bytes(const BufferField& field, const PolicyLayout& policy) {
-  const BufferField::Form form = field.form(policy);
-  if (form.shape.empty()) return 0.0;
-  double bytes = static_cast<double>(at::elementSize(form.type));
-  for (const std::int64_t n : form.shape) bytes *= static_cast<double>(n);
-  return bytes;
-}
-
 std::string parts_text(const MemoryNeeded& needed) {
   std::array<std::pair<const char*, double>, 5> parts{{{"observations", needed.observations},
                                                        {"other buffers", needed.other_buffers},
@@ -65,10 +56,11 @@ double state_bytes(const Environment& environment) { return 2.0 * environment.la
 
 }  // namespace
 
-double rollout_bytes(const Config& config, const Environment& environment, double steps, double replicas) {
-  return trajectory_bytes(environment.spec(), config.policy_of_role, steps, replicas,
-                          config.trainer.storage(), state_sizes(config)) +
-         replicas * state_bytes(environment);
+double rollout_bytes(const Config& config, const Environment& environment, std::int64_t steps,
+                     double replicas) {
+  RolloutShape one = RolloutShape::of(environment.spec(), config, 1);
+  one.steps = steps;
+  return replicas * (trajectory_bytes(one) + state_bytes(environment));
 }
 
 MemoryNeeded memory_needed(const Config& config, const Environment& environment, int world_size) {
@@ -78,15 +70,14 @@ MemoryNeeded memory_needed(const Config& config, const Environment& environment,
   const double replicas = static_cast<double>(trainer.num_envs) / world_size;
   MemoryNeeded needed;
   needed.replicas = replicas * state_bytes(environment);
-  const auto layouts = policy_layouts(environment.spec(), policy_names(config), config.policy_of_role,
-                                      trainer.storage(), state_sizes(config));
+  const auto layouts = policy_layouts(RolloutShape::of(environment.spec(), config, 1));
   for (std::size_t p = 0; p < layouts.size(); ++p) {
     const ModelSettings& model = config.policies[p].model;
     const std::int64_t together = model.steps_together(trainer.rollout_steps());
     const int minibatches = config.policies[p].algorithm->minibatches();
     const double units = std::ceil(steps / static_cast<double>(together) * replicas / minibatches);
     for (const BufferField& field : buffer_fields()) {
-      const double bytes = field_bytes(field, layouts[p]);
+      const double bytes = field.bytes(layouts[p]);
       if (field.tensor == &PolicyBuffers::observation && !(is_shared(field, layouts[p]) && p > 0))
         needed.observations += bytes * replicas * (steps + 1.0);
       if (field.row != nullptr && Minibatches::gathers(minibatches, model.state_size() > 0))
@@ -97,8 +88,8 @@ MemoryNeeded memory_needed(const Config& config, const Environment& environment,
          make_networks(layouts[p], model, config.policies[p].algorithm->output(), {}, kFp32))
       needed.networks += kCopies * static_cast<double>(make()->num_parameters());
   }
-  needed.other_buffers =
-      rollout_bytes(config, environment, steps, replicas) - needed.replicas - needed.observations;
+  needed.other_buffers = rollout_bytes(config, environment, trainer.rollout_steps(), replicas) -
+                         needed.replicas - needed.observations;
   return needed;
 }
 

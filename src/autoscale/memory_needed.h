@@ -11,7 +11,8 @@
 namespace wd::scaling {
 
 // [bytes] of the trajectory's buffers and of the replicas. `replicas` may be one worker's share.
-double rollout_bytes(const Config& config, const Environment& environment, double steps, double replicas);
+double rollout_bytes(const Config& config, const Environment& environment, std::int64_t steps,
+                     double replicas);
 
 // [bytes] that one worker needs at least. Contains only amounts that are known exactly, no estimates.
 struct MemoryNeeded {

@@ -13,8 +13,8 @@ double row_bytes(const at::Tensor& tensor) {
   return static_cast<double>(tensor.nbytes()) / static_cast<double>(tensor.size(0) * tensor.size(1));
 }
 
-// Bytes of the policy's buffers that these phases use. A table that several policies share is counted for the
-// first one only.
+// Bytes of the policy's buffers that these phases use. The environment writes what policies share once, for
+// the first of them; every policy reads it.
 double row_bytes(const Trajectory& trajectory, const PolicyBuffers& buffers, unsigned phases) {
   double sum = 0.0;
   for (const BufferField& field : buffer_fields()) {
@@ -39,11 +39,6 @@ double loss_bytes(const Trajectory& trajectory, const PolicyBuffers& buffers,
   return sum;
 }
 
-double flag_bytes(const Trajectory& trajectory) {
-  return row_bytes(trajectory.terminated()) + row_bytes(trajectory.truncated()) +
-         row_bytes(trajectory.reset_step());
-}
-
 // Networks whose operations are counted. The counts are the same on all devices.
 std::vector<std::unique_ptr<Network>> networks(const PolicyBuffers& buffers, const PolicySettings& settings) {
   std::vector<std::unique_ptr<Network>> all;
@@ -64,7 +59,7 @@ double activation_bytes(const PolicyBuffers& buffers, const PolicySettings& sett
 }  // namespace
 
 Work environment_work(const Trajectory& trajectory) {
-  Work work{.bytes = flag_bytes(trajectory)};
+  Work work;
   for (const PolicyBuffers& b : trajectory.policies())
     work.bytes += row_bytes(trajectory, b, BufferField::kEnvironment);
   return work;
@@ -97,7 +92,7 @@ Work update_work(const Trajectory& trajectory, const Config& config) {
   for (std::size_t p = 0; p < config.policies.size(); ++p) {
     const PolicyBuffers& b = trajectory.policies()[p];
     const PolicySettings& settings = config.policies[p];
-    work.bytes += flag_bytes(trajectory) + row_bytes(trajectory, b, BufferField::kReturns);
+    work.bytes += row_bytes(trajectory, b, BufferField::kReturns);
     if (!settings.to_train) continue;
     const double epochs = settings.algorithm->epochs();
     work.bytes += epochs * loss_bytes(trajectory, b, settings);

@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
-#include "src/config/role_names.h"
 #include "src/device/device.h"
 #include "src/device/profile_kernels.h"
 #include "src/replicas/random_play.h"
@@ -24,13 +24,13 @@ std::int64_t last_level_cache() {
   return bytes > 0 ? bytes : 0;
 }
 
-int buffer_steps(const Spec& spec, const std::vector<int>& policy_of_role, int num_envs,
-                 ObservationStorage storage) {
+std::int64_t buffer_steps(RolloutShape shape) {
   const std::int64_t bytes = std::clamp(kLastLevelCaches * last_level_cache(), kMinBytes, kMaxBytes);
-  const double step = trajectory_bytes(spec, policy_of_role, 2, num_envs, storage) -
-                      trajectory_bytes(spec, policy_of_role, 1, num_envs, storage);
-  return static_cast<int>(
-      std::clamp<std::int64_t>(bytes / static_cast<std::int64_t>(step) + 1, kMinSteps, kMaxSteps));
+  shape.steps = 1;
+  const double one = trajectory_bytes(shape);
+  shape.steps = 2;
+  const double step = trajectory_bytes(shape) - one;
+  return std::clamp<std::int64_t>(bytes / static_cast<std::int64_t>(step) + 1, kMinSteps, kMaxSteps);
 }
 
 Result describe(const Setting& setting, const char* mode) {
@@ -88,13 +88,14 @@ Result bench_trainer(const Setting& setting, bool train) {
 Result bench_environment(const Setting& setting, int num_envs, int steps) {
   const Spec spec = setting.environment.spec();
   const Device device = setting.device;
-  const ObservationStorage storage = setting.config.trainer.storage();
-  if (steps == 0) steps = buffer_steps(spec, setting.config.policy_of_role, num_envs, storage);
+  RolloutShape shape = RolloutShape::of(spec, setting.config, num_envs, device);
+  shape.state_sizes.clear();  // no network runs
+  if (steps == 0) steps = static_cast<int>(buffer_steps(shape));
+  shape.steps = steps;
   ReplicasOptions options = replicas_options(setting.config, device);
   options.num_envs = num_envs;
   Replicas replicas(setting.environment, options);
-  Trajectory trajectory(spec, policy_names(setting.config), setting.config.policy_of_role, steps, num_envs,
-                        device, storage);
+  Trajectory trajectory(std::move(shape));
   Timeline timeline(device);
   const Queue queue = current_queue(device);
   RandomPlay play{.seed = static_cast<std::uint64_t>(setting.config.trainer.seed)};

@@ -9,7 +9,6 @@
 #include "src/cli/output.h"
 #include "src/cli/script.h"
 #include "src/cli/setup.h"
-#include "src/config/role_names.h"
 #include "src/metrics/number.h"
 #include "wd/error.h"
 #include "wd/trainer.h"
@@ -32,8 +31,7 @@ class Player {
   Player(const Experiment& setup, const Script& script)
       : setup_(setup),
         spec_(setup.environment->spec()),
-        trajectory_(spec_, role_names(spec_), one_policy_per_role(spec_), 1, 1, setup.device,
-                    {setup.config.trainer.storage().type}),
+        trajectory_(RolloutShape::of_roles(spec_, 1, setup.device, {setup.config.trainer.storage().type})),
         replicas_(*setup.environment, options(setup, script)) {}
 
   std::string play(const Script& script) {

@@ -1,7 +1,6 @@
-// role_names.h: inputs for making a Trajectory: names of roles and policies, sizes of states.
+// role_names.h: names of roles and policies, sizes of states.
 #pragma once
 
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -14,13 +13,6 @@ inline std::vector<std::string> role_names(const Spec& spec) {
   std::vector<std::string> names;
   for (const Role& role : spec.roles) names.push_back(role.name);
   return names;
-}
-
-// Returns the policy index of each role if each role has its own policy, in order.
-inline std::vector<int> one_policy_per_role(const Spec& spec) {
-  std::vector<int> policies(spec.roles.size());
-  std::iota(policies.begin(), policies.end(), 0);
-  return policies;
 }
 
 inline std::vector<std::string> policy_names(const Config& config) {

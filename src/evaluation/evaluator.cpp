@@ -5,7 +5,6 @@
 
 #include <optional>
 
-#include "src/config/role_names.h"
 #include "src/device/device.h"
 #include "src/replicas/random_play.h"
 #include "wd/error.h"
@@ -147,20 +146,13 @@ std::vector<Episode> Evaluator::play(const Match& match, Recorder* recorder) {
   options.first_replica = match.first_replica;
   if (match.starts == Starts::kTraining) options.start_seed = options.seed;
   options.seed = match.seed | kEvaluation;
-  std::vector<int> state_sizes;
+  RolloutShape shape = RolloutShape::of_roles(spec_, E, device_, config_.trainer.storage());
   for (std::size_t r = 0; r < spec_.roles.size(); ++r)
-    state_sizes.push_back(
+    shape.state_sizes.push_back(
         match.players[r] == Player::kTrained
             ? config_.policies[static_cast<std::size_t>(config_.policy_of_role[r])].model.state_size()
             : 0);
-  Game game{match,
-            options.seed,
-            Replicas(environment_, options),
-            Trajectory(spec_, role_names(spec_), one_policy_per_role(spec_), 1, E, device_,
-                       config_.trainer.storage(), state_sizes),
-            {},
-            {},
-            {}};
+  Game game{match, options.seed, Replicas(environment_, options), Trajectory(std::move(shape)), {}, {}, {}};
   for (std::size_t r = 0; r < spec_.roles.size(); ++r) add_policy(game, r);
   for (int e = 0; e < E; ++e) game.remaining.push_back(match.episodes / E + (e < match.episodes % E ? 1 : 0));
   game.running.assign(static_cast<std::size_t>(E), {0, std::vector<double>(spec_.roles.size()), {}});

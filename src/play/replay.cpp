@@ -3,7 +3,6 @@
 
 #include <ATen/ATen.h>
 
-#include "src/config/role_names.h"
 #include "wd/error.h"
 #include "wd/trainer.h"
 
@@ -41,10 +40,8 @@ Rollout replay(const Config& config, const Environment& environment, const Evide
   const Spec spec = environment.spec();
   Replicas replicas(environment, options);
   replicas.blocks()[0].copy_(evidence.block);
-  Trajectory trajectory(spec, role_names(spec), one_policy_per_role(spec), 1, 1, {},
-                        config.trainer.storage());
-  const std::vector<PolicyLayout> layouts =
-      policy_layouts(spec, policy_names(config), config.policy_of_role, config.trainer.storage());
+  Trajectory trajectory(RolloutShape::of_roles(spec, 1, {}, config.trainer.storage()));
+  const std::vector<PolicyLayout> layouts = policy_layouts(RolloutShape::of(spec, config, 1));
 
   const auto give = [&](at::Tensor PolicyBuffers::* field, at::Tensor Evidence::Rows::* rows,
                         std::int64_t t) {

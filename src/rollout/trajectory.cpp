@@ -4,9 +4,14 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <numeric>
+#include <optional>
+#include <utility>
 
 #include "kernels/gather.h"
+#include "kernels/transitions.h"
 #include "src/config/role_names.h"
+#include "src/device/device.h"
 #include "src/device/tensor_device.h"
 #include "wd/config.h"
 #include "wd/error.h"
@@ -25,58 +30,77 @@ std::int64_t padded(int size, at::ScalarType type) {
 
 using Form = BufferField::Form;
 
-Form observation_form(const PolicyLayout& policy) {
+using MaybeForm = std::optional<Form>;
+
+MaybeForm observation_form(const PolicyLayout& policy) {
   const at::ScalarType type =
       policy.observation_type == ObservationType::kFloat32 ? at::kFloat : at::kBFloat16;
-  return {{policy.as_table() ? policy.all_agents : policy.num_agents, padded(policy.row_size(), type)}, type};
+  return Form{{policy.as_table() ? policy.all_agents : policy.num_agents, padded(policy.row_size(), type)},
+              type};
 }
-Form mask_form(const PolicyLayout& policy) {
+MaybeForm mask_form(const PolicyLayout& policy) {
   if (!policy.has_action_mask) return {};
-  return {{policy.num_agents, policy.action_space.choices()}, at::kByte};
+  return Form{{policy.num_agents, policy.action_space.choices()}, at::kByte};
 }
-Form action_form(const PolicyLayout& policy) {
-  return {{policy.num_agents, policy.action_space.width()},
-          policy.action_space.is_continuous() ? at::kFloat : at::kInt};
+MaybeForm action_form(const PolicyLayout& policy) {
+  return Form{{policy.num_agents, policy.action_space.width()},
+              policy.action_space.is_continuous() ? at::kFloat : at::kInt};
 }
-Form number_form(const PolicyLayout& policy) { return {{policy.num_agents}, at::kFloat}; }
-Form flag_form(const PolicyLayout& policy) { return {{policy.num_agents}, at::kByte}; }
-Form state_form(const PolicyLayout& policy) {
+MaybeForm number_form(const PolicyLayout& policy) { return Form{{policy.num_agents}, at::kFloat}; }
+MaybeForm flag_form(const PolicyLayout& policy) { return Form{{policy.num_agents}, at::kByte}; }
+MaybeForm state_form(const PolicyLayout& policy) {
   if (policy.state_size == 0) return {};
-  return {{policy.num_agents, policy.state_size}, at::kFloat};
+  return Form{{policy.num_agents, policy.state_size}, at::kFloat};
 }
-Form restarted_form(const PolicyLayout& policy) {
-  return policy.state_size == 0 ? Form{} : flag_form(policy);
+MaybeForm restarted_form(const PolicyLayout& policy) {
+  return policy.state_size == 0 ? MaybeForm() : flag_form(policy);
+}
+MaybeForm replica_flag_form(const PolicyLayout&) { return Form{{}, at::kByte}; }
+MaybeForm statistics_form(const PolicyLayout& policy) {
+  if (policy.num_statistics == 0) return {};
+  return Form{{policy.num_statistics}, at::kFloat};
 }
 
+constexpr BufferField::Owner kPolicy = BufferField::kPolicy, kCommon = BufferField::kCommon;
 constexpr unsigned kEnvironment = BufferField::kEnvironment, kInference = BufferField::kInference,
                    kReturns = BufferField::kReturns, kLoss = BufferField::kLoss;
 using P = PolicyBuffers;
 using B = Transitions;
 
 constexpr BufferField kFields[] = {
-    // name, tensor, in a batch, form, T + 1 rows, carried over, per sequence, phases
-    {"observation", &P::observation, &B::observation, observation_form, true, true, false,
+    // name, owner, tensor, in a batch, form, T + 1 rows, carried over, per sequence, phases
+    {"observation", kPolicy, &P::observation, &B::observation, observation_form, true, true, false,
      kEnvironment | kInference | kLoss},
-    {"active", &P::active, nullptr, flag_form, true, true, false, kEnvironment | kReturns},
-    {"action_mask", &P::action_mask, &B::action_mask, mask_form, true, true, false,
+    {"active", kPolicy, &P::active, nullptr, flag_form, true, true, false, kEnvironment | kReturns},
+    {"action_mask", kPolicy, &P::action_mask, &B::action_mask, mask_form, true, true, false,
      kEnvironment | kInference | kLoss},
-    {"state", &P::state, &B::state, state_form, true, true, true, kInference | kLoss},
-    {"restarted", &P::restarted, &B::restarted, restarted_form, true, true, false,
+    {"state", kPolicy, &P::state, &B::state, state_form, true, true, true, kInference | kLoss},
+    {"restarted", kPolicy, &P::restarted, &B::restarted, restarted_form, true, true, false,
      kEnvironment | kInference | kLoss},
-    {"value", &P::value, &B::value, number_form, true, false, false, kInference | kReturns | kLoss},
-    {"action", &P::action, &B::action, action_form, false, false, false, kEnvironment | kInference | kLoss},
-    {"log_prob", &P::log_prob, &B::log_prob, number_form, false, false, false, kInference | kLoss},
-    {"reward", &P::reward, nullptr, number_form, false, false, false, kEnvironment | kReturns},
-    {"agent_terminated", &P::agent_terminated, nullptr, flag_form, false, false, false,
+    {"value", kPolicy, &P::value, &B::value, number_form, true, false, false, kInference | kReturns | kLoss},
+    {"action", kPolicy, &P::action, &B::action, action_form, false, false, false,
+     kEnvironment | kInference | kLoss},
+    {"log_prob", kPolicy, &P::log_prob, &B::log_prob, number_form, false, false, false, kInference | kLoss},
+    {"reward", kPolicy, &P::reward, nullptr, number_form, false, false, false, kEnvironment | kReturns},
+    {"agent_terminated", kPolicy, &P::agent_terminated, nullptr, flag_form, false, false, false,
      kEnvironment | kReturns},
-    {"advantage", &P::advantage, &B::advantage, number_form, false, false, false, kReturns | kLoss},
-    {"target", &P::target, &B::target, number_form, false, false, false, kReturns | kLoss},
-    {"mask", &P::mask, &B::mask, flag_form, false, false, false, kReturns | kLoss},
+    {"advantage", kPolicy, &P::advantage, &B::advantage, number_form, false, false, false, kReturns | kLoss},
+    {"target", kPolicy, &P::target, &B::target, number_form, false, false, false, kReturns | kLoss},
+    {"mask", kPolicy, &P::mask, &B::mask, flag_form, false, false, false, kReturns | kLoss},
+    {"terminated", kCommon, &P::terminated, nullptr, replica_flag_form, false, false, false,
+     kEnvironment | kReturns},
+    {"truncated", kCommon, &P::truncated, nullptr, replica_flag_form, false, false, false,
+     kEnvironment | kReturns},
+    {"reset_step", kCommon, &P::reset_step, nullptr, replica_flag_form, false, false, false,
+     kEnvironment | kReturns},
+    // no phase: most rows are not written
+    {"statistics", kCommon, &P::statistics, nullptr, statistics_form, false, false, false, 0},
 };
 
-// Gathering copies them all at once.
-static_assert(std::ranges::count_if(kFields, [](const BufferField& field) { return field.row != nullptr; }) <=
-              kMaxGathered);
+// Gathering copies at most all fields of a batch at once.
+static_assert(std::ranges::count_if(kFields, [](const BufferField& field) { return field.row != nullptr; }) ==
+                  kMaxGathered,
+              "set kMaxGathered in kernels/gather.h to the number of fields that batches have");
 
 at::Tensor bounds_tensor(const ActionSpace& space) {
   at::Tensor bounds = at::empty({space.components(), 2}, at::kFloat);
@@ -102,22 +126,43 @@ T* at_row(const at::Tensor& tensor, std::int64_t row, std::int64_t slot) {
 
 std::span<const BufferField> buffer_fields() { return kFields; }
 
-bool is_shared(const BufferField& field, const PolicyLayout& policy) {
-  return policy.as_table() && field.tensor == &PolicyBuffers::observation;
+double BufferField::bytes(const PolicyLayout& policy) const {
+  const MaybeForm of_step = form(policy);
+  if (!of_step) return 0.0;
+  double bytes = static_cast<double>(at::elementSize(of_step->type));
+  for (const std::int64_t n : of_step->shape) bytes *= static_cast<double>(n);
+  return bytes;
 }
 
-std::vector<PolicyLayout> policy_layouts(const Spec& spec, const std::vector<std::string>& policies,
-                                         const std::vector<int>& policy_of_role, ObservationStorage storage,
-                                         const std::vector<int>& state_sizes) {
+bool is_shared(const BufferField& field, const PolicyLayout& policy) {
+  const bool is_table = policy.as_table() && field.tensor == &PolicyBuffers::observation;
+  return field.owner == BufferField::kCommon || is_table;
+}
+
+RolloutShape RolloutShape::of(const Spec& spec, const Config& config, std::int64_t num_envs, Device device) {
+  return {spec,   policy_names(config),     config.policy_of_role,  config.trainer.rollout_steps(), num_envs,
+          device, config.trainer.storage(), wd::state_sizes(config)};
+}
+
+RolloutShape RolloutShape::of_roles(const Spec& spec, std::int64_t num_envs, Device device,
+                                    ObservationStorage storage) {
+  std::vector<int> own(spec.roles.size());
+  std::iota(own.begin(), own.end(), 0);
+  return {spec, role_names(spec), own, 1, num_envs, device, storage, {}};
+}
+
+std::vector<PolicyLayout> policy_layouts(const RolloutShape& shape) {
+  const Spec& spec = shape.spec;
+  const ObservationStorage storage = shape.storage;
   if (storage.as_table && spec.table.features == 0)
     throw UsageError("observations cannot be a table: the environment declares none (Spec::table)");
   if (storage.as_table && storage.type != ObservationType::kFloat32)
     throw UsageError("a table of observations is float32 only");
-  std::vector<PolicyLayout> layouts(policies.size());
+  std::vector<PolicyLayout> layouts(shape.policies.size());
   int first_agent = 0;
   for (std::size_t r = 0; r < spec.roles.size(); ++r) {
     const Role& role = spec.roles[r];
-    PolicyLayout& policy = layouts.at(static_cast<std::size_t>(policy_of_role.at(r)));
+    PolicyLayout& policy = layouts.at(static_cast<std::size_t>(shape.policy_of_role.at(r)));
     if (policy.roles.empty()) {
       policy.observation_size = role.observation_size();
       policy.action_space = role.action;
@@ -133,11 +178,12 @@ std::vector<PolicyLayout> policy_layouts(const Spec& spec, const std::vector<std
     for (int i = 0; i < role.count; ++i) policy.agent.push_back(first_agent++);
   }
   for (std::size_t p = 0; p < layouts.size(); ++p) {
-    layouts[p].name = policies[p];
+    layouts[p].name = shape.policies[p];
     layouts[p].all_agents = first_agent;
+    layouts[p].num_statistics = static_cast<int>(spec.statistics.size());
     layouts[p].observation_type = storage.type;
     if (storage.as_table) layouts[p].table = spec.table;
-    if (!state_sizes.empty()) layouts[p].state_size = state_sizes.at(p);
+    if (!shape.state_sizes.empty()) layouts[p].state_size = shape.state_sizes.at(p);
     if (layouts[p].roles.empty()) throw UsageError("policy '" + layouts[p].name + "' acts for no role");
   }
   return layouts;
@@ -147,59 +193,43 @@ at::Tensor PolicyBuffers::observation_rows(std::int64_t begin, std::int64_t end)
   return observation.slice(0, begin, end).flatten(0, 2).narrow(1, 0, row_size());
 }
 
-Trajectory::Trajectory(const Spec& spec, const std::vector<std::string>& policies,
-                       const std::vector<int>& policy_of_role, int steps, int num_envs, Device device,
-                       ObservationStorage storage, const std::vector<int>& state_sizes)
-    : steps_(steps),
-      num_envs_(num_envs),
-      length_(steps),
-      time_limit_(spec.time_limit),
-      storage_(storage),
-      roles_(spec.roles),
-      policy_of_role_(policy_of_role) {
-  const auto place = at::TensorOptions().device(torch_device(device));
-  const auto floats = place.dtype(at::kFloat), bytes = place.dtype(at::kByte);
-  const std::int64_t T = steps, E = num_envs;
-  for (const PolicyLayout& layout : policy_layouts(spec, policies, policy_of_role, storage, state_sizes)) {
+Trajectory::Trajectory(RolloutShape shape)
+    : shape_(std::move(shape)), length_(static_cast<int>(shape_.steps)) {
+  const auto place = at::TensorOptions().device(torch_device(shape_.device));
+  const std::int64_t T = shape_.steps, E = shape_.num_envs;
+  for (const PolicyLayout& layout : policy_layouts(shape_)) {
     PolicyBuffers& policy = policies_.emplace_back();
     static_cast<PolicyLayout&>(policy) = layout;
     policy.bounds = bounds_tensor(policy.action_space).to(place.device());
     for (const BufferField& field : buffer_fields()) {
-      const Form form = field.form(policy);
-      if (form.shape.empty()) continue;
+      const MaybeForm form = field.form(policy);
+      if (!form) continue;
       if (is_shared(field, policy) && policies_.size() > 1) {
         policy.*field.tensor = policies_.front().*field.tensor;
         continue;
       }
       std::vector<std::int64_t> shape = {field.last_row ? T + 1 : T, E};
-      shape.insert(shape.end(), form.shape.begin(), form.shape.end());
-      policy.*field.tensor = at::zeros(shape, place.dtype(form.type));
+      shape.insert(shape.end(), form->shape.begin(), form->shape.end());
+      policy.*field.tensor = at::zeros(shape, place.dtype(form->type));
     }
   }
-  terminated_ = at::zeros({T, E}, bytes);
-  truncated_ = at::zeros({T, E}, bytes);
-  reset_step_ = at::zeros({T, E}, bytes);
-  if (!spec.statistics.empty())
-    statistics_ = at::zeros({T, E, static_cast<std::int64_t>(spec.statistics.size())}, floats);
 }
 
 Trajectory::Trajectory(const Spec& spec, const Config& config, int num_envs, Device device)
-    : Trajectory(spec, policy_names(config), config.policy_of_role,
-                 static_cast<int>(config.trainer.rollout_steps()), num_envs, device, config.trainer.storage(),
-                 wd::state_sizes(config)) {}
+    : Trajectory(RolloutShape::of(spec, config, num_envs, device)) {}
 
 StepView Trajectory::rows(int t) const {
-  WD_CHECK(t >= 0 && t < steps_, "step ", t, " is outside a rollout of ", steps_);
+  WD_CHECK(t >= 0 && t < steps(), "step ", t, " is outside a rollout of ", steps());
   StepView view;
-  view.observation_type = storage_.type;
-  view.as_table = storage_.as_table;
+  view.observation_type = shape_.storage.type;
+  view.as_table = shape_.storage.as_table;
   int agent = 0;
-  for (std::size_t r = 0; r < roles_.size(); ++r) {
-    const PolicyBuffers& policy = policies_[static_cast<std::size_t>(policy_of_role_[r])];
+  for (std::size_t r = 0; r < shape_.spec.roles.size(); ++r) {
+    const PolicyBuffers& policy = policies_[static_cast<std::size_t>(shape_.policy_of_role[r])];
     std::int64_t slot = 0;
     for (std::size_t k = 0; k < policy.roles.size(); ++k)
       if (policy.roles[k] == static_cast<int>(r)) slot = policy.first_slot[k];
-    RoleView& rows = view.roles[view.num_roles++] = RoleView::of(roles_[r], agent);
+    RoleView& rows = view.roles[view.num_roles++] = RoleView::of(shape_.spec.roles[r], agent);
     rows.policy_agents = policy.num_agents;
     rows.observed_agents = static_cast<int>(policy.observation.size(2));
     rows.observation_stride = static_cast<int>(policy.observation.size(3));
@@ -214,10 +244,10 @@ StepView Trajectory::rows(int t) const {
     rows.action_mask = at_row<std::uint8_t>(policy.action_mask, t + 1, slot);
     agent += rows.count;
   }
-  view.terminated = at_row<std::uint8_t>(terminated_, t, 0);
-  view.truncated = at_row<std::uint8_t>(truncated_, t, 0);
-  view.reset_step = at_row<std::uint8_t>(reset_step_, t, 0);
-  view.statistic = at_row<float>(statistics_, t, 0);
+  view.terminated = at_row<std::uint8_t>(terminated(), t, 0);
+  view.truncated = at_row<std::uint8_t>(truncated(), t, 0);
+  view.reset_step = at_row<std::uint8_t>(reset_step(), t, 0);
+  view.statistic = at_row<float>(statistics(), t, 0);
   return view;
 }
 
@@ -227,7 +257,7 @@ StepView Trajectory::first_rows() const {
   view.statistic = nullptr;
   for (int r = 0; r < view.num_roles; ++r) {
     const PolicyBuffers& policy =
-        policies_[static_cast<std::size_t>(policy_of_role_[static_cast<std::size_t>(r)])];
+        policies_[static_cast<std::size_t>(shape_.policy_of_role[static_cast<std::size_t>(r)])];
     RoleView& rows = view.roles[r];
     rows.reward = nullptr;
     rows.agent_terminated = nullptr;
@@ -259,21 +289,31 @@ void Trajectory::copy_row(std::int64_t from, std::int64_t to) {
 }
 
 void Trajectory::end_at(int t) {
-  WD_CHECK(t > 0 && t <= steps_, "a rollout of ", steps_, " steps cannot end at step ", t);
+  WD_CHECK(t > 0 && t <= steps(), "a rollout of ", steps(), " steps cannot end at step ", t);
   length_ = t;
-  for (PolicyBuffers& policy : policies_) policy.mask.narrow(0, t, steps_ - t).zero_();
+}
+
+void Trajectory::write_mask(int policy) const {
+  const PolicyBuffers& buffers = policies_.at(static_cast<std::size_t>(policy));
+  TransitionsArgs args;
+  args.rows = shape_.steps * shape_.num_envs;
+  args.played = length_ * shape_.num_envs;
+  args.num_agents = buffers.num_agents;
+  args.active = buffers.active.const_data_ptr<std::uint8_t>();
+  args.reset_step = buffers.reset_step.const_data_ptr<std::uint8_t>();
+  args.mask = buffers.mask.mutable_data_ptr<std::uint8_t>();
+  transitions(current_queue(device_holding(buffers.mask)), args);
 }
 
 void Trajectory::carry_over() {
   copy_row(length_, 0);
-  length_ = steps_;
+  length_ = steps();
 }
 
 void Trajectory::carry_back() { copy_row(0, length_); }
 
 std::vector<at::Tensor> Trajectory::buffers() const {
-  std::vector<at::Tensor> all = {terminated_, truncated_, reset_step_};
-  if (statistics_.defined()) all.push_back(statistics_);
+  std::vector<at::Tensor> all;
   each_buffer([&](const BufferField&, const at::Tensor& tensor) { all.push_back(tensor); });
   return all;
 }
@@ -288,22 +328,17 @@ void Trajectory::each_buffer(const std::function<void(const BufferField&, const 
   }
 }
 
-double trajectory_bytes(const Spec& spec, const std::vector<int>& policy_of_role, double steps,
-                        double num_envs, ObservationStorage storage, const std::vector<int>& state_sizes) {
-  double bytes = steps * (3.0 + 4.0 * static_cast<double>(spec.statistics.size()));
-  const int policies = *std::ranges::max_element(policy_of_role) + 1;
-  const auto layouts = policy_layouts(spec, std::vector<std::string>(static_cast<std::size_t>(policies)),
-                                      policy_of_role, storage, state_sizes);
+double trajectory_bytes(const RolloutShape& shape) {
+  const auto steps = static_cast<double>(shape.steps);
+  const std::vector<PolicyLayout> layouts = policy_layouts(shape);
+  double bytes = 0.0;
   for (const PolicyLayout& policy : layouts) {
     for (const BufferField& field : buffer_fields()) {
-      const Form form = field.form(policy);
-      if (form.shape.empty() || (is_shared(field, policy) && &policy != &layouts.front())) continue;
-      double size = static_cast<double>(at::elementSize(form.type));
-      for (const std::int64_t n : form.shape) size *= static_cast<double>(n);
-      bytes += size * (field.last_row ? steps + 1.0 : steps);
+      if (is_shared(field, policy) && &policy != &layouts.front()) continue;
+      bytes += field.bytes(policy) * (field.last_row ? steps + 1.0 : steps);
     }
   }
-  return bytes * num_envs;
+  return bytes * static_cast<double>(shape.num_envs);
 }
 
 }  // namespace wd

@@ -11,7 +11,6 @@
 
 #include "src/base/files.h"
 #include "src/base/profile.h"
-#include "src/config/role_names.h"
 #include "src/device/device.h"
 #include "src/nets/choices.h"
 #include "src/trainer/impl.h"

@@ -21,7 +21,6 @@ class Recording:
         self.tensors = {name: tensor.double() if tensor.is_floating_point() else tensor for name, tensor in tensors.items()}
         self.heads = [int(n) for n in settings.pop("heads").split()]
         self.activation = settings.pop("activation")
-        settings.pop("precision")
         for name, text in settings.items():
             setattr(self, name, float(text))
 

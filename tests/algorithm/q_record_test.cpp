@@ -10,7 +10,6 @@ struct QCase {
   std::vector<int> heads;
   bool masks;
   Activation activation;
-  Precision precision = kFp32;
 };
 
 class QRecords : public testing::TestWithParam<QCase> {};
@@ -32,7 +31,7 @@ TEST_P(QRecords, AnUpdate) {
   pqn.lambda = 0.8;
   pqn.reward_scale = 0.3;
   pqn.lr = Schedule();
-  pqn.lr.points = {{0.0, 0.0}, {2000.0, 0.02}};        // 0.01 at step 1000
+  pqn.lr.points = {{0.0, 0.0}, {2000.0, 0.02}};      // 0.01 at step 1000
   pqn.epsilon.points = {{0.0, 1.0}, {2000.0, 0.2}};  // 0.6 at step 1000
   pqn.max_grad_norm = 0.2;
   pqn.num_epochs = 2;
@@ -41,12 +40,11 @@ TEST_P(QRecords, AnUpdate) {
   settings.model.fc_dims = {16, 8};
   settings.model.activation = c.activation;
 
-  Trajectory trajectory(spec, {"agent"}, {0}, kSteps, kEnvs, {},
-                        {c.precision == kBf16 ? ObservationType::kBfloat16 : ObservationType::kFloat32});
+  Trajectory trajectory({spec, {"agent"}, {0}, kSteps, kEnvs});
   PolicyBuffers& buffers = trajectory.policies()[0];
   Draws draws(8);
   fill_trajectory(draws, trajectory, false);
-  Policy policy(buffers, settings.model, 0, kSeed, 64, {}, c.precision, PolicyOutput::kValues);
+  Policy policy(buffers, settings.model, 0, kSeed, 64, {}, kFp32, PolicyOutput::kValues);
   Learner learner(policy, trajectory, 0, settings, kSeed);
   const TrainingClock clock = clock_then();
   learner.begin_rollout(clock);
@@ -85,7 +83,6 @@ TEST_P(QRecords, AnUpdate) {
   record.write(record_folder() / (c.name + ".safetensors"),
                {{"heads", heads},
                 {"activation", c.activation == kRelu ? "relu" : "tanh"},
-                {"precision", c.precision == kBf16 ? "bf16" : "fp32"},
                 {"epsilon", text(pqn.epsilon.at(kEnvSteps))},
                 {"gamma", text(pqn.gamma)},
                 {"decay", text(pqn.lambda)},
@@ -103,7 +100,7 @@ INSTANTIATE_TEST_SUITE_P(Updates, QRecords,
 TEST(Values, OfContinuousActionsAreRefused) {
   Spec spec;
   spec.roles = {{.name = "agent", .observation = {{"o", 2}}, .action = ActionSpace::box(1, -1.0f, 1.0f)}};
-  const Trajectory trajectory(spec, {"agent"}, {0}, 2, 2, {});
+  const Trajectory trajectory({spec, {"agent"}, {0}, 2, 2});
   EXPECT_THROW(Policy(trajectory.policies()[0], {}, 0, 1, 64, {}, kFp32, PolicyOutput::kValues), UsageError);
 }
 

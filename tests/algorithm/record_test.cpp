@@ -131,9 +131,14 @@ TEST_P(Records, AnUpdate) {
                  .action = c.action,
                  .action_mask = c.masks}};
   spec.time_limit = kTimeLimit;
-  Trajectory trajectory(spec, {"agent"}, {0}, kSteps, kEnvs, {},
-                        {c.precision == kBf16 ? ObservationType::kBfloat16 : ObservationType::kFloat32},
-                        {c.settings.model.state_size()});
+  Trajectory trajectory({spec,
+                         {"agent"},
+                         {0},
+                         kSteps,
+                         kEnvs,
+                         {},
+                         {c.precision == kBf16 ? ObservationType::kBfloat16 : ObservationType::kFloat32},
+                         {c.settings.model.state_size()}});
   PolicyBuffers& buffers = trajectory.policies()[0];
   Draws draws(8);
   fill_trajectory(draws, trajectory, c.as_warpdrives);

@@ -158,14 +158,13 @@ void bench_returns(benchmark::State& state, const Game& game, Device device) {
   args.num_agents = game.agents;
   args.reward = arrays.floats(rows);
   args.value = arrays.floats(more);
-  args.active = arrays.flags(more, 0.9);
   args.agent_terminated = arrays.flags(rows, 0.01);
   args.terminated = arrays.flags(units, 0.01);
   args.truncated = arrays.flags(units, 0.01);
   args.reset_step = arrays.flags(units, 0.01);
   args.advantage = arrays.floats(rows);
   args.target = arrays.floats(rows);
-  args.mask = arrays.flags(rows, 1.0);
+  args.mask = arrays.flags(rows, 0.9);
   run(state, device, rows, arrays.bytes(), [&](Queue queue) { returns(queue, args); });
 }
 

@@ -1,7 +1,8 @@
-// returns_data.h: runs the returns kernel on a rollout, on either device.
+// returns_data.h: runs the kernels of masks and returns on a rollout, on either device.
 #pragma once
 
 #include "kernels/returns.h"
+#include "kernels/transitions.h"
 #include "tests/kernels/random_data.h"
 
 namespace wd {
@@ -20,7 +21,6 @@ Returns run_returns(Memory memory, const RolloutArrays& rollout, ReturnsArgs set
   settings.num_agents = rollout.num_agents;
   settings.reward = memory.put(rollout.reward);
   settings.value = memory.put(rollout.value);
-  settings.active = memory.put(rollout.active);
   settings.agent_terminated = memory.put(rollout.agent_terminated);
   settings.terminated = memory.put(rollout.terminated);
   settings.truncated = memory.put(rollout.truncated);
@@ -28,6 +28,9 @@ Returns run_returns(Memory memory, const RolloutArrays& rollout, ReturnsArgs set
   settings.advantage = memory.template make<float>(n);
   settings.target = memory.template make<float>(n);
   settings.mask = memory.template make<std::uint8_t>(n);
+  const std::int64_t rows = std::int64_t{rollout.steps} * rollout.num_envs;
+  transitions(memory.queue(), {rows, rows, rollout.num_agents, memory.put(rollout.active),
+                               settings.reset_step, settings.mask});
   returns(memory.queue(), settings);
   return {memory.get(settings.advantage, n), memory.get(settings.target, n), memory.get(settings.mask, n)};
 }

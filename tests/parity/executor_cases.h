@@ -12,7 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "src/config/role_names.h"
 #include "tests/kernels/random_data.h"
 #include "wd/error.h"
 #include "wd/replicas.h"
@@ -127,6 +126,13 @@ struct Side {
   Replicas replicas;
   Trajectory trajectory;
 
+  static RolloutShape shape_of(const Case& c, const Spec& spec, DeviceKind kind) {
+    RolloutShape shape = RolloutShape::of_roles(spec, c.num_envs, {kind}, c.stored);
+    shape.steps = kSteps;
+    shape.state_sizes.assign(spec.roles.size(), 1);  // for `restarted`
+    return shape;
+  }
+
   Side(const Case& c, const Environment& environment, DeviceKind kind)
       : replicas(environment, {.num_envs = c.num_envs,
                                .first_replica = 1000,
@@ -135,9 +141,7 @@ struct Side {
                                .pool_size = 7,
                                .starts = c.starts,
                                .device = {kind}}),
-        trajectory(environment.spec(), role_names(environment.spec()),
-                   one_policy_per_role(environment.spec()), kSteps, c.num_envs, {kind}, c.stored,
-                   std::vector<int>(environment.spec().roles.size(), 1)) {  // for `restarted`
+        trajectory(shape_of(c, environment.spec(), kind)) {
     replicas.step(trajectory.first_rows());
   }
 };

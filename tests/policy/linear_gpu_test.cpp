@@ -87,7 +87,7 @@ TEST_P(Passes, AreThoseOfTheCpuUpToTheOrderOfSums) {
   at::Tensor gradients[2], values[2];
   for (const bool cuda : {false, true}) {
     const Device device{cuda ? DeviceKind::kCuda : DeviceKind::kCpu};
-    Trajectory trajectory(spec, {"agent"}, {0}, 6, 50, device, {stored});
+    Trajectory trajectory({spec, {"agent"}, {0}, 6, 50, device, {stored}});
     PolicyBuffers& buffers = trajectory.policies()[0];
     Draws draws(5);
     const at::Tensor seen = buffers.observation.narrow(3, 0, 29);

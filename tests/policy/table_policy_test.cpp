@@ -57,8 +57,13 @@ struct Side {
   std::vector<Policy> policies;
 
   Side(const Case& c, bool as_table, const at::Tensor& table, Precision precision = kFp32)
-      : trajectory(spec_of_three_roles(), names(c), c.policy_of_role, kSteps, kReplicas, {c.device},
-                   {ObservationType::kFloat32, as_table}) {
+      : trajectory({spec_of_three_roles(),
+                    names(c),
+                    c.policy_of_role,
+                    kSteps,
+                    kReplicas,
+                    {c.device},
+                    {ObservationType::kFloat32, as_table}}) {
     ModelSettings model;
     model.fc_dims = c.fc_dims;
     model.activation = c.activation;
@@ -199,9 +204,9 @@ TEST(Tables, AreRefusedWhereThereIsNoneOrInBfloat16) {
   Spec spec = spec_of_three_roles();
   const std::vector<std::string> names = {"a"};
   const std::vector<int> roles = {0, 0, 0};
-  EXPECT_THROW(Trajectory(spec, names, roles, 2, 1, {}, {ObservationType::kBfloat16, true}), UsageError);
+  EXPECT_THROW(Trajectory({spec, names, roles, 2, 1, {}, {ObservationType::kBfloat16, true}}), UsageError);
   spec.table = {};
-  EXPECT_THROW(Trajectory(spec, names, roles, 2, 1, {}, {ObservationType::kFloat32, true}), UsageError);
+  EXPECT_THROW(Trajectory({spec, names, roles, 2, 1, {}, {ObservationType::kFloat32, true}}), UsageError);
 }
 
 }  // namespace

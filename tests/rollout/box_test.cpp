@@ -48,7 +48,7 @@ constexpr int kBoxReplicas = 64;
 struct Game {
   detail::CpuEnvironment<Boxes> environment{"boxes"};
   Replicas replicas{environment, {.num_envs = kBoxReplicas, .seed = 3}};
-  Trajectory trajectory{environment.spec(), {"closed", "open", "mixed"}, {0, 1, 2}, 1, kBoxReplicas, {}};
+  Trajectory trajectory{{environment.spec(), {"closed", "open", "mixed"}, {0, 1, 2}, 1, kBoxReplicas}};
 
   Game() { replicas.step(trajectory.first_rows()); }
   PolicyBuffers& closed() { return trajectory.policies()[0]; }
@@ -139,7 +139,7 @@ TEST(Box, MoreComponentsThanRandomNumbersAreRefused) {
     Spec spec;
     spec.roles = {{"agent", 1, {{"one"}}, ActionSpace::box(components, -1.0f, 1.0f)}};
     spec.time_limit = 10;
-    Trajectory trajectory(spec, {"agent"}, {0}, 1, 1, {});
+    Trajectory trajectory({spec, {"agent"}, {0}});
     Policy(trajectory.policies()[0], {}, 0, 1, 64, {});
   };
   policy_of(256);

@@ -1,7 +1,6 @@
 // played.h: an environment and a rollout of it with random actions.
 #pragma once
 
-#include "src/config/role_names.h"
 #include "src/replicas/random_play.h"
 #include "wd/replicas.h"
 #include "wd/trajectory.h"
@@ -13,10 +12,15 @@ struct Played {
   Replicas replicas;
   Trajectory trajectory;
 
+  static RolloutShape shape_of(const Spec& spec, int steps, int num_envs, ObservationStorage storage) {
+    RolloutShape shape = RolloutShape::of_roles(spec, num_envs, {}, storage);
+    shape.steps = steps;
+    return shape;
+  }
+
   Played(const Environment& environment, int steps, int num_envs, ObservationStorage storage)
       : replicas(environment, {.num_envs = num_envs, .seed = 11}),
-        trajectory(environment.spec(), role_names(environment.spec()),
-                   one_policy_per_role(environment.spec()), steps, num_envs, {}, storage) {
+        trajectory(shape_of(environment.spec(), steps, num_envs, storage)) {
     replicas.step(trajectory.first_rows());
     for (int t = 0; t < steps; ++t) {
       for (std::size_t p = 0; p < trajectory.policies().size(); ++p) {

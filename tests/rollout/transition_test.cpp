@@ -40,6 +40,31 @@ TEST(Transition, TruncationShowsTheTrueLastObservationThenResets) {
   }
 }
 
+// No algorithm takes part. Both rollouts use the same buffers, so that the first one leaves masks behind.
+TEST(Transition, MasksAreWrittenFromTheFlags) {
+  const Spec spec{
+      .roles = {
+          {.name = "one", .count = 1, .observation = {{"x", 1}}, .action = ActionSpace::discrete({2})},
+          {.name = "many", .count = 3, .observation = {{"x", 1}}, .action = ActionSpace::discrete({2})}}};
+  constexpr int kSteps = 9, kEnvs = 5;
+  Trajectory trajectory({spec, {"one", "many"}, {0, 1}, kSteps, kEnvs});
+  at::manual_seed(1);
+  const auto draw = [](const at::Tensor& flags) { flags.copy_(at::rand(flags.sizes()) < 0.6); };
+  for (const int length : {kSteps, 4}) {
+    draw(trajectory.reset_step());
+    for (const PolicyBuffers& policy : trajectory.policies()) draw(policy.active);
+    trajectory.end_at(length);
+    for (int p = 0; p < 2; ++p) {
+      trajectory.write_mask(p);
+      const PolicyBuffers& policy = trajectory.policies()[static_cast<std::size_t>(p)];
+      at::Tensor expected = policy.active.slice(0, 0, kSteps) * (1 - trajectory.reset_step()).unsqueeze(2);
+      expected.slice(0, length).zero_();
+      EXPECT_TRUE(at::equal(policy.mask, expected)) << policy.name << ", length " << length;
+      EXPECT_GT(policy.mask.sum().item<int>(), 0);
+    }
+  }
+}
+
 // A runner at a tagger's position is tagged in the first step; the other runner, out of reach, continues to
 // play.
 TEST(Transition, AnAgentThatLeavesKeepsItsLastRewardAndIsInactiveAfterwards) {
@@ -234,7 +259,7 @@ TEST(Transition, EpisodesDependOnGlobalIdsAlone) {
     options.first_replica = first;
     options.seed = 7;
     Replicas replicas(*setup.environment, options);
-    Trajectory trajectory(replicas.spec(), {"shared"}, {0, 0}, 8, num_envs, {});
+    Trajectory trajectory({replicas.spec(), {"shared"}, {0, 0}, 8, num_envs});
     replicas.step(trajectory.first_rows());
     for (int t = 0; t < 8; ++t) replicas.step(trajectory.rows(t));
     return std::pair(trajectory.policies()[0].observation.clone(), trajectory.truncated().clone());

@@ -90,8 +90,7 @@ TEST(Buffers, BytesAreKnownBeforeTheyAreAllocated) {
     all.insert(all.end(), settings.begin(), settings.end());
     const Experiment setup = make_setup(env, all);
     Trainer trainer(setup.config, *setup.environment, {});
-    const double bytes = trajectory_bytes(setup.environment->spec(), setup.config.policy_of_role, 7, 6,
-                                          setup.config.trainer.storage());
+    const double bytes = trajectory_bytes(RolloutShape::of(setup.environment->spec(), setup.config, 6));
     EXPECT_EQ(bytes, bytes_of(trainer.trajectory())) << env;
     const scaling::MemoryNeeded needed = scaling::memory_needed(setup.config, *setup.environment, 1);
     EXPECT_EQ(needed.observations + needed.other_buffers, bytes) << env;
@@ -140,6 +139,31 @@ TEST(Buffers, MemoryThatTorchCannotHaveIsOneLineWithARemedy) {
   EXPECT_EQ(plain_message(std::runtime_error("a\nb")), "a\nb");
 }
 
+TEST(Buffers, AllPoliciesShareTheFlagsOfReplicas) {
+  Role role{"player", 3, {{"x", 5}}, ActionSpace::discrete({4, 3})};
+  Spec spec{.roles = {role, role}, .time_limit = 10, .statistics = {{"score", "", ""}, {"goals", "", ""}}};
+  spec.roles[1].name = "other";
+  const Trajectory trajectory({spec, {"a", "b"}, {0, 1}, 4, 2});
+  std::vector<std::string> common;
+  trajectory.each_buffer([&](const BufferField& field, const at::Tensor& tensor) {
+    if (field.owner != BufferField::kCommon) return;
+    common.push_back(field.name);
+    for (const PolicyBuffers& policy : trajectory.policies())
+      EXPECT_EQ((policy.*field.tensor).const_data_ptr(), tensor.const_data_ptr()) << field.name;
+    EXPECT_FALSE(field.carried) << field.name << ": a rollout begins with observations only";
+    EXPECT_EQ(field.row, nullptr) << field.name;
+  });
+  EXPECT_EQ(common, (std::vector<std::string>{"terminated", "truncated", "reset_step", "statistics"}));
+  for (const at::Tensor& flags : {trajectory.terminated(), trajectory.truncated(), trajectory.reset_step()}) {
+    EXPECT_EQ(flags.sizes().vec(), (std::vector<std::int64_t>{4, 2}));
+    EXPECT_EQ(flags.scalar_type(), at::kByte);
+  }
+  EXPECT_EQ(trajectory.statistics().sizes().vec(), (std::vector<std::int64_t>{4, 2, 2}));
+  EXPECT_EQ(trajectory.statistics().scalar_type(), at::kFloat);
+  spec.statistics.clear();
+  EXPECT_FALSE(Trajectory({spec, {"a", "b"}, {0, 1}, 4, 2}).statistics().defined());
+}
+
 TEST(Buffers, BytesOfMasksAndOfRolesThatShareAPolicy) {
   Role role{"player", 3, {{"x", 5}}, ActionSpace::discrete({4, 3}), true};
   Spec spec{.roles = {role, role}, .time_limit = 10, .statistics = {{"score", "", ""}}};
@@ -147,8 +171,8 @@ TEST(Buffers, BytesOfMasksAndOfRolesThatShareAPolicy) {
   for (const std::vector<int>& policies : {std::vector{0, 0}, std::vector{1, 0}}) {
     const std::vector<std::string> names =
         policies[0] == 0 ? std::vector<std::string>{"all"} : std::vector<std::string>{"a", "b"};
-    EXPECT_EQ(trajectory_bytes(spec, policies, 4, 2, {}),
-              bytes_of(Trajectory(spec, names, policies, 4, 2, {})));
+    const RolloutShape shape{spec, names, policies, 4, 2};
+    EXPECT_EQ(trajectory_bytes(shape), bytes_of(Trajectory(shape)));
   }
 }
 

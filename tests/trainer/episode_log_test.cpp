@@ -16,8 +16,11 @@ constexpr int kSteps = 32;
 
 struct Training {
   Training(int replicas, double success, float reward, unsigned seed)
-      : rows({{{"player", 1, {{"x", 1}}, ActionSpace::discrete({2})}}, 500}, {"player"}, {0}, kSteps,
-             replicas, {}),
+      : rows({{{{"player", 1, {{"x", 1}}, ActionSpace::discrete({2})}}, 500},
+              {"player"},
+              {0},
+              kSteps,
+              replicas}),
         log(rows, {}, {}),
         clock({}),
         policy(replicas, success, reward, seed) {}

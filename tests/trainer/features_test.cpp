@@ -37,10 +37,8 @@ double bytes_of(const Batch& batch, const PolicyLayout& layout) {
   for (const BufferField& field : buffer_fields()) {
     if (field.row == nullptr || !(batch.*field.row).defined()) continue;
     const auto& tensor = batch.*field.row;
-    double row = static_cast<double>(tensor.element_size());
-    for (const std::int64_t n : field.form(layout).shape) row *= static_cast<double>(n);
-    const auto agents = static_cast<double>(field.form(layout).shape[0]);
-    bytes += static_cast<double>(tensor.size(0)) / agents * row;
+    const auto agents = static_cast<double>(field.form(layout)->shape[0]);
+    bytes += static_cast<double>(tensor.size(0)) / agents * field.bytes(layout);
   }
   return bytes;
 }

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 
-#include "src/config/role_names.h"
 #include "src/device/device.h"
 #include "src/replicas/check/checks.h"
 #include "src/replicas/random_play.h"
@@ -22,9 +21,8 @@ struct Side {
   Replicas replicas;
 
   Side(const Environment& environment, const CheckOptions& check, Device device)
-      : trajectory(environment.spec(), role_names(environment.spec()),
-                   one_policy_per_role(environment.spec()), 1, kDeviceReplicas, device,
-                   {check.observation_type}),
+      : trajectory(
+            RolloutShape::of_roles(environment.spec(), kDeviceReplicas, device, {check.observation_type})),
         replicas(environment, options(check.seed, device)) {}
 
   static ReplicasOptions options(std::uint64_t seed, Device device) {
