@@ -34,8 +34,8 @@ struct OneThread {
 
 // Adds the gradients of scale and shift of one row.
 void add_row(const LayerNormBackwardArgs& args, std::int64_t row) {
-  const float *const grad = args.grad.floats + row * args.stride,
-              *const normalized = args.normalized + row * args.stride;
+  const float *const grad = args.grad.floats + row * args.stride, *const normalized =
+                                                                      args.normalized + row * args.stride;
   for (int j = 0; j < args.width; ++j) {
     args.scale_grad[j] += grad[j] * normalized[j];
     args.shift_grad[j] += grad[j];

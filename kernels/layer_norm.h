@@ -29,12 +29,12 @@ struct LayerNormArgs {
 struct LayerNormBackwardArgs {
   std::int64_t rows = 0, stride = 0;
   int width = 0;
-  const float* scale = nullptr;                            // [width]
-  const float *normalized = nullptr;                       // [rows, stride], from the forward pass
-  const float* inverse_std = nullptr;                      // [rows], from the forward pass
-  NormMatrix grad;                                         // [rows, stride]: that of y, then that of the sums
-  float *scale_grad = nullptr, *shift_grad = nullptr;      // [width], accumulated
-  float* parts = nullptr;                                  // GPU: [kNormParts, 2, width], working memory
+  const float* scale = nullptr;                        // [width]
+  const float* normalized = nullptr;                   // [rows, stride], from the forward pass
+  const float* inverse_std = nullptr;                  // [rows], from the forward pass
+  NormMatrix grad;                                     // [rows, stride]: that of y, then that of the sums
+  float *scale_grad = nullptr, *shift_grad = nullptr;  // [width], accumulated
+  float* parts = nullptr;                              // GPU: [kNormParts, 2, width], working memory
 };
 
 // A GPU sums the gradients of scale and shift in this many parts of rows at a time.

@@ -11,8 +11,8 @@ namespace wd {
 
 struct NormData {
   std::int64_t rows = 0;
-  int width = 0, padding = 0;  // padding: numbers between rows
-  std::vector<float> x, grad;  // [rows, width + padding]
+  int width = 0, padding = 0;                               // padding: numbers between rows
+  std::vector<float> x, grad;                               // [rows, width + padding]
   std::vector<float> scale, shift, scale_grad, shift_grad;  // [width]; gradients: what they are added to
 
   std::int64_t stride() const { return width + padding; }

@@ -13,7 +13,8 @@ at::Tensor rows_of(const NormData& data, const std::vector<float>& values) {
 }
 
 void expect_near(const at::Tensor& found, const at::Tensor& expected, const char* what) {
-  EXPECT_LT((found - expected).abs().max().item<double>(), 1e-5 * expected.abs().max().item<double>()) << what;
+  EXPECT_LT((found - expected).abs().max().item<double>(), 1e-5 * expected.abs().max().item<double>())
+      << what;
 }
 
 TEST(LayerNorm, IsThatOfTorchWithItsGradients) {
