@@ -15,6 +15,7 @@
 #include "kernels/evidence.h"
 #include "kernels/finite.h"
 #include "kernels/gather.h"
+#include "kernels/layer_norm.h"
 #include "kernels/loss.h"
 #include "kernels/normalize.h"
 #include "kernels/q_loss.h"

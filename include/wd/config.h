@@ -38,6 +38,7 @@ struct ModelSettings {
   NetworkChoice network;
   std::vector<int> fc_dims = {256, 256};
   Activation activation = kRelu;
+  bool layer_norm = false;
   bool separate_value = false;
   InitMethod init_method = kOrthogonal;
   ContinuousDistribution distribution = kGaussianActions;  // for continuous actions

@@ -1,5 +1,6 @@
 """A trained policy as a torch module that can be called, scripted and exported."""
 
+import itertools
 from typing import NamedTuple, Optional
 
 import torch
@@ -176,8 +177,21 @@ def _linear(weights, prefix):
 
 
 def _layers(weights, prefix, activation):
-    count = sum(name.startswith(prefix) and name.endswith(".weight") for name in weights)
-    return nn.Sequential(*[part for k in range(count) for part in (_linear(weights, f"{prefix}{k}."), activation())])
+    parts = []
+    for k in itertools.count():
+        layer = f"{prefix}{k}."
+        if layer + "weight" not in weights:
+            return nn.Sequential(*parts)
+        parts.append(_linear(weights, layer))
+        if layer + "norm.weight" in weights:
+            parts.append(_layer_norm(weights, layer + "norm."))
+        parts.append(activation())
+
+
+def _layer_norm(weights, prefix):
+    norm = nn.LayerNorm(len(weights[prefix + "weight"]), eps=1e-5)
+    norm.load_state_dict({name: torch.as_tensor(weights[prefix + name]) for name in ("weight", "bias")})
+    return norm
 
 
 def _gru(weights, prefix):

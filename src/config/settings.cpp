@@ -24,6 +24,8 @@ void ModelSettings::describe(Fields& field) {
   } else {
     field("fc_dims", fc_dims, {1, 65'536}, "width of each hidden layer");
     field.choice("activation", activation, kActivationNames, "activation after each hidden layer");
+    field("layer_norm", layer_norm,
+          "normalize the sums of each hidden layer before its activation, with a learned scale and shift");
     field.choice("init_method", init_method, {"orthogonal", "xavier", "default"},
                  "initial weights; default: as torch.nn.Linear");
   }

@@ -3,9 +3,12 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
+#include "kernels/layer_norm.h"
+#include "src/device/device.h"
 #include "src/device/tensor_device.h"
 #include "wd/detail/vectors.h"
 #include "wd/error.h"
@@ -27,6 +30,11 @@ double products(const std::vector<std::int64_t>& widths, std::size_t first) {
   return flop;
 }
 
+NormMatrix matrix_of(const at::Tensor& x) {
+  if (x.scalar_type() == at::kFloat) return {.floats = x.mutable_data_ptr<float>()};
+  return {.halves = static_cast<std::uint16_t*>(x.mutable_data_ptr())};
+}
+
 }  // namespace
 
 std::vector<std::int64_t> MlpShape::widths() const {
@@ -46,6 +54,8 @@ std::int64_t MlpShape::num_parameters() const {
   std::int64_t count = 0;
   for (std::size_t l = 0; l + 1 < width.size(); ++l)
     count += aligned(padded(width[l]) * width[l + 1], unit) + aligned(width[l + 1], unit);
+  if (layer_norm)
+    for (const int out : hidden) count += 2 * aligned(out, unit);
   return count;
 }
 
@@ -54,13 +64,20 @@ std::vector<Layer> MlpShape::bind(const at::Tensor& flat) const {
   const std::int64_t unit = alignment(precision);
   std::int64_t offset = 0;
   std::vector<Layer> layers;
+  const auto next = [&](std::int64_t n) {
+    const at::Tensor view = flat.narrow(0, offset, n);
+    offset += aligned(n, unit);
+    return view;
+  };
   for (std::size_t l = 0; l + 1 < width.size(); ++l) {
     const std::int64_t in = width[l], row = padded(in), out = width[l + 1];
     Layer layer;
-    layer.weight = flat.narrow(0, offset, row * out).view({out, row}).narrow(1, 0, in);
-    offset += aligned(row * out, unit);
-    layer.bias = flat.narrow(0, offset, out);
-    offset += aligned(out, unit);
+    layer.weight = next(row * out).view({out, row}).narrow(1, 0, in);
+    layer.bias = next(out);
+    if (layer_norm && l < hidden.size()) {
+      layer.scale = next(out);
+      layer.shift = next(out);
+    }
     layers.push_back(layer);
   }
   return layers;
@@ -85,8 +102,12 @@ void Mlp::initialize(const at::Tensor& flat, InitMethod method, double gain, std
   const at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(seed);
   const double hidden_gain = shape_.activation == kRelu ? std::sqrt(2.0) : 5.0 / 3.0;
   const std::vector<Layer> layers = shape_.bind(flat);
-  for (std::size_t l = 0; l < layers.size(); ++l)
+  for (std::size_t l = 0; l < layers.size(); ++l) {
     initialize_layer(layers[l], method, l + 1 == layers.size() ? gain : hidden_gain, generator);
+    if (!layers[l].scale.defined()) continue;
+    layers[l].scale.fill_(1);
+    layers[l].shift.zero_();
+  }
 }
 
 void Mlp::scale_output(const at::Tensor& flat, int output, double factor) const {
@@ -98,6 +119,9 @@ std::vector<NamedTensor> Mlp::hidden_parameters() const {
   for (std::size_t l = 0; l + 1 < layers_.size(); ++l) {
     named.push_back({concat(l, ".weight"), layers_[l].weight});
     named.push_back({concat(l, ".bias"), layers_[l].bias});
+    if (!shape_.layer_norm) continue;
+    named.push_back({concat(l, ".norm.weight"), layers_[l].scale});
+    named.push_back({concat(l, ".norm.bias"), layers_[l].shift});
   }
   return named;
 }
@@ -114,6 +138,13 @@ std::unique_ptr<Network::Workspace> Mlp::make_workspace(std::int64_t rows, bool 
     memory->hidden.push_back(at::zeros({rows, width}, last ? floats : halves));
     if (with_gradients) memory->hidden_grad.push_back(at::zeros({rows, width}, halves));
     if (with_gradients && last && cuda && rounded) memory->last_grad = at::zeros({rows, width}, floats);
+    if (!shape_.layer_norm) continue;
+    memory->normalized.push_back(at::zeros({rows, width}, floats));
+    memory->inverse_std.push_back(at::zeros({rows}, floats));
+  }
+  if (with_gradients && shape_.layer_norm && cuda && !shape_.hidden.empty()) {
+    const int widest = *std::max_element(shape_.hidden.begin(), shape_.hidden.end());
+    memory->norm_parts = at::empty({kNormParts, 2, widest}, floats);
   }
   if (reads_tables() && cuda && rounded && !shape_.hidden.empty())
     memory->first = at::zeros({rows, shape_.hidden[0]}, floats);
@@ -128,6 +159,10 @@ std::unique_ptr<Network::Workspace> Mlp::Memory::view(std::int64_t begin, std::i
   auto rows = std::make_unique<Memory>(static_cast<const Memory&>(scratch));
   if (input.defined()) rows->input = input.narrow(0, begin, n);
   for (std::size_t l = 0; l < hidden.size(); ++l) rows->hidden[l] = hidden[l].narrow(0, begin, n);
+  for (std::size_t l = 0; l < normalized.size(); ++l) {
+    rows->normalized[l] = normalized[l].narrow(0, begin, n);
+    rows->inverse_std[l] = inverse_std[l].narrow(0, begin, n);
+  }
   rows->output = output.narrow(0, begin, n);
   return rows;
 }
@@ -168,7 +203,39 @@ double Mlp::backward_flop() const {
 }
 
 std::int64_t Mlp::activation_size() const {
-  return std::accumulate(shape_.hidden.begin(), shape_.hidden.end(), std::int64_t{shape_.outputs});
+  const std::int64_t hidden = std::accumulate(shape_.hidden.begin(), shape_.hidden.end(), std::int64_t{0});
+  const auto layers = static_cast<std::int64_t>(shape_.hidden.size());
+  return shape_.outputs + hidden + (shape_.layer_norm ? hidden + layers : 0);
+}
+
+void Mlp::normalize(std::size_t l, std::int64_t n, Memory& memory) const {
+  const Layer& layer = layers_[l];
+  LayerNormArgs args;
+  args.rows = n;
+  args.width = static_cast<int>(layer.scale.size(0));
+  args.stride = memory.normalized[l].stride(0);
+  args.scale = layer.scale.const_data_ptr<float>();
+  args.shift = layer.shift.const_data_ptr<float>();
+  args.normalized = memory.normalized[l].mutable_data_ptr<float>();
+  args.inverse_std = memory.inverse_std[l].mutable_data_ptr<float>();
+  args.y = matrix_of(memory.hidden[l]);
+  layer_norm(current_queue(device_), args);
+}
+
+void Mlp::normalize_backward(std::size_t l, const at::Tensor& grad, const Memory& memory,
+                             Layer& gradient) const {
+  LayerNormBackwardArgs args;
+  args.rows = grad.size(0);
+  args.width = static_cast<int>(layers_[l].scale.size(0));
+  args.stride = memory.normalized[l].stride(0);
+  args.scale = layers_[l].scale.const_data_ptr<float>();
+  args.normalized = memory.normalized[l].const_data_ptr<float>();
+  args.inverse_std = memory.inverse_std[l].const_data_ptr<float>();
+  args.grad = matrix_of(grad);
+  args.scale_grad = gradient.scale.mutable_data_ptr<float>();
+  args.shift_grad = gradient.shift.mutable_data_ptr<float>();
+  if (memory.norm_parts.defined()) args.parts = memory.norm_parts.mutable_data_ptr<float>();
+  layer_norm_backward(current_queue(device_), args);
 }
 
 void add_columns(const float* x, std::int64_t n, std::int64_t columns, float* sum) {

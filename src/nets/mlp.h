@@ -16,6 +16,7 @@ struct MlpShape {
   std::vector<int> hidden;
   int outputs = 0;
   Activation activation = kRelu;
+  bool layer_norm = false;
   Precision precision = kFp32;
 
   // The row stride of a matrix with `columns` columns, in weights and, on a GPU, in activations: rows that
@@ -38,6 +39,10 @@ class Mlp : public Network {
     at::Tensor first;  // [rows, width] float32: a table layer's output, if hidden[0] is bfloat16
     std::vector<at::Tensor> hidden;  // [rows, width] per layer, after the activation
     std::vector<at::Tensor> hidden_grad;
+    // With layer normalization, per hidden layer: [rows, width] float32, the sums and then the normalized
+    // sums; and [rows] float32, what they were multiplied by.
+    std::vector<at::Tensor> normalized, inverse_std;
+    at::Tensor norm_parts;  // working memory of the gradients of scales and shifts, on a GPU
     // [rows, width] float32, in bf16 on a GPU: the gradient of the last hidden layer, before rounding.
     at::Tensor last_grad;
 
@@ -74,6 +79,11 @@ class Mlp : public Network {
   virtual void run_backward(const at::Tensor& observation, const at::Tensor& output_grad, Memory& memory,
                             LayerGradients& gradient) const = 0;
 
+  // Layer normalization of the first n rows of hidden layer l, from memory.normalized[l] to memory.hidden[l].
+  void normalize(std::size_t l, std::int64_t n, Memory& memory) const;
+  // grad [n, width]: the gradient of the normalized layer l becomes that of its sums. Adds the gradients of
+  // its scale and shift.
+  void normalize_backward(std::size_t l, const at::Tensor& grad, const Memory& memory, Layer& gradient) const;
   bool reads_tables() const { return first_ != nullptr; }
   std::int64_t rows_of(const at::Tensor& observation) const {
     return reads_tables() ? first_->rows_of(observation) : observation.size(0);
@@ -108,6 +118,8 @@ class MlpCpu : public Mlp {
   virtual void activate_backward(std::size_t, const float* activated, float* grad, std::int64_t n) const {
     activation().backward(activated, grad, n);
   }
+  // Rounds n gradients of sums as they are stored.
+  virtual void round_gradient(float*, std::int64_t) const {}
 
  private:
   void run_forward(const at::Tensor& observation, Memory& memory) const final;
@@ -122,7 +134,8 @@ class MlpCpu : public Mlp {
 // do the processor's own products of bfloat16 numbers, where it has them (kernels/matmul.h). These
 // numbers are rounded: observations; the weights of hidden layers; the biases and activations of hidden
 // layers except the last, which the heads read; and the gradients of all activations. Heads, sums, gradients
-// of weights and a first layer that reads tables are float32.
+// of weights and a first layer that reads tables are float32. So are layer normalization and the biases that
+// it reads; its results are rounded like sums.
 class MlpBf16 final : public MlpCpu {
  public:
   using MlpCpu::MlpCpu;
@@ -135,11 +148,12 @@ class MlpBf16 final : public MlpCpu {
     return (l + 1 == layers_.size() ? layers_ : rounded_layers_)[l].weight;
   }
   const at::Tensor& bias_of(std::size_t l) const override {
-    return (is_stored_as_bf16(l) ? rounded_layers_ : layers_)[l].bias;
+    return (is_stored_as_bf16(l) && !shape_.layer_norm ? rounded_layers_ : layers_)[l].bias;
   }
   bool multiplies_bf16(std::size_t l) const override { return l + 1 < layers_.size(); }
   void activate(std::size_t l, float* x, std::int64_t n) const override;
   void activate_backward(std::size_t l, const float* activated, float* grad, std::int64_t n) const override;
+  void round_gradient(float* grad, std::int64_t n) const override;
   bool is_stored_as_bf16(std::size_t l) const { return l + 2 < layers_.size(); }
 
   at::Tensor rounded_shadow_, rounded_;  // the bfloat16 shadow, and the same numbers in float32

@@ -41,9 +41,17 @@ void MlpBf16::activate(std::size_t l, float* x, std::int64_t n) const {
   is_stored_as_bf16(l) ? activation().forward_bf16(x, n) : activation().forward(x, n);
 }
 
-// The gradient of the last hidden layer comes from the float32 product of the heads.
+// The gradient of the last hidden layer comes from the float32 product of the heads. It is rounded where it
+// reaches the layer's sums.
 void MlpBf16::activate_backward(std::size_t l, const float* activated, float* grad, std::int64_t n) const {
+  if (shape_.layer_norm && !is_stored_as_bf16(l)) return activation().backward(activated, grad, n);
   activation().backward_bf16(activated, grad, n, !is_stored_as_bf16(l));
+}
+
+void MlpBf16::round_gradient(float* grad, std::int64_t n) const {
+  with_vectors([&](auto) {
+    for (std::int64_t i = 0; i < n; ++i) grad[i] = round_to_bfloat16(grad[i]);
+  });
 }
 
 }  // namespace wd

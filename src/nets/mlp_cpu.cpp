@@ -24,19 +24,22 @@ void MlpCpu::run_forward(const at::Tensor& observation, Memory& memory) const {
     const std::int64_t out = weight.size(0);
     at::Tensor& rows = head ? memory.output : memory.hidden[l];
     auto* const y = rows.mutable_data_ptr<float>();
+    const bool normalizes = !head && shape_.layer_norm;
+    const at::Tensor& sums = normalizes ? memory.normalized[l] : rows;
     if (l == 0 && reads_tables()) {
-      first_->forward(observation, rows, false);
+      first_->forward(observation, sums, false);
     } else {
       matmul({.m = n,
               .n = out,
               .k = weight.size(1),
               .a = x,
               .b = matrix(weight).transposed(),
-              .c = y,
+              .c = sums.mutable_data_ptr<float>(),
               .c_row = out,
               .bias = bias_of(l).const_data_ptr<float>(),
               .bfloat16 = multiplies_bf16(l)});
     }
+    if (normalizes) normalize(l, n, memory);
     if (!head) activate(l, y, n * out);
     x = {y, out, 1};
   }
@@ -78,6 +81,9 @@ void MlpCpu::run_backward(const at::Tensor& observation, const at::Tensor& outpu
             .bfloat16 = multiplies_bf16(l)});
     activate_backward(l - 1, x.data, below, n * in);
     of_y = memory.hidden_grad[l - 1];
+    if (!shape_.layer_norm) continue;
+    normalize_backward(l - 1, of_y.narrow(0, 0, n), memory, gradient.layers[l - 1]);
+    round_gradient(below, n * in);
   }
 }
 

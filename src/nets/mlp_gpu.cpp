@@ -48,15 +48,18 @@ void MlpGpu::run_forward(const at::Tensor& observation, Memory& memory) const {
     const bool head = l + 1 == layers_.size();
     const at::Tensor rows = top(head ? memory.output : memory.hidden[l], n);
     at::Tensor y = with_columns(rows, layers_[l].weight.size(0));
-    const bool bf16 = y.scalar_type() == at::kBFloat16, fused = !head && activation.fused;
+    const bool normalizes = !head && shape_.layer_norm, fused = !head && !normalizes && activation.fused;
+    at::Tensor sums = normalizes ? with_columns(top(memory.normalized[l], n), layers_[l].weight.size(0)) : y;
+    const bool bf16 = sums.scalar_type() == at::kBFloat16;
     if (l == 0 && reads_tables()) {
-      const at::Tensor exact = bf16 ? top(memory.first, n) : y;
+      const at::Tensor exact = bf16 ? top(memory.first, n) : sums;
       first_->forward(observation, exact, fused);
-      if (bf16) y.copy_(exact);
+      if (bf16) sums.copy_(exact);
     } else {
-      linear_->forward(input_of(l, observation, memory), weight_of(l), (bf16 ? shadow_ : layers_)[l].bias, y,
-                       fused);
+      linear_->forward(input_of(l, observation, memory), weight_of(l), (bf16 ? shadow_ : layers_)[l].bias,
+                       sums, fused);
     }
+    if (normalizes) normalize(l, n, memory);
     if (!head && !fused) activation.forward_gpu(y);
   }
 }
@@ -81,6 +84,7 @@ void MlpGpu::run_backward(const at::Tensor& observation, const at::Tensor& outpu
     at::Tensor product = rounded_here ? top(memory.last_grad, n) : below;
     linear_->backward_input(grad, weight_of(l), product);
     functions_of(shape_.activation).backward_gpu(product, top(memory.hidden[l - 1], n));
+    if (shape_.layer_norm) normalize_backward(l - 1, product, memory, gradient.layers[l - 1]);
     if (rounded_here) below.copy_(product);
     grad = with_columns(below, layers_[l - 1].weight.size(0));
   }

@@ -14,7 +14,8 @@ namespace {
 
 std::unique_ptr<Network> make_mlp(const PolicyLayout& layout, const ModelSettings& model, int outputs,
                                   Device device, Precision precision) {
-  const MlpShape shape{layout.observation_size, model.fc_dims, outputs, model.activation, precision};
+  const MlpShape shape{layout.observation_size, model.fc_dims,    outputs,
+                       model.activation,        model.layer_norm, precision};
   if (device.is_cuda()) return std::make_unique<MlpGpu>(shape, layout, device);
   if (precision == kBf16) return std::make_unique<MlpBf16>(shape, layout, device);
   return std::make_unique<MlpCpu>(shape, layout, device);

@@ -16,9 +16,11 @@
 
 namespace wd {
 
-// A linear layer: weight [out, in] and bias [out], views of a flat tensor.
+// A linear layer: weight [out, in] and bias [out], views of a flat tensor; and, if its sums are normalized,
+// scale and shift [out] (kernels/layer_norm.h).
 struct Layer {
   at::Tensor weight, bias;
+  at::Tensor scale, shift;
 };
 // Draws the first weights of a layer on the CPU. `gain` multiplies orthogonal weights.
 void initialize_layer(const Layer& layer, InitMethod method, double gain, const at::Generator& generator);

@@ -80,9 +80,30 @@ std::vector<Case> cases() {
   a2c_bf16_tanh.settings.model.fc_dims = {24, 20, 12};
   Case bf16_linear{"a2c_bf16_no_hidden_layer", heads, false, settings_of("A2C", kRelu, true), kBf16};
   bf16_linear.settings.model.fc_dims = {};
-  return {a2c,       a2c_steps, a2c_normal,       ppo,      ppo_box,       ppo_squashed,
-          ppo_kl,    reinforce, reinforce_normal, a2c_bf16, a2c_bf16_tanh, bf16_linear,
-          warpdrive, a2c_gru,   ppo_gru};
+  const auto with_norm = [](Case c, const char* name) {
+    c.name = name;
+    c.settings.model.layer_norm = true;
+    return c;
+  };
+  return {a2c,
+          a2c_steps,
+          a2c_normal,
+          ppo,
+          ppo_box,
+          ppo_squashed,
+          ppo_kl,
+          reinforce,
+          reinforce_normal,
+          a2c_bf16,
+          a2c_bf16_tanh,
+          bf16_linear,
+          warpdrive,
+          a2c_gru,
+          ppo_gru,
+          with_norm(a2c, "a2c_layer_norm"),
+          with_norm(ppo_box, "ppo_layer_norm_gaussian"),
+          with_norm(a2c_bf16, "a2c_bf16_layer_norm"),
+          with_norm(a2c_bf16_tanh, "a2c_bf16_layer_norm_tanh_gaussian")};
 }
 
 TensorMetadata metadata_of(const Case& c) {
@@ -143,6 +164,10 @@ TEST_P(Records, AnUpdate) {
   Draws draws(8);
   fill_trajectory(draws, trajectory, c.as_warpdrives);
   Policy policy(buffers, c.settings.model, 0, kSeed, 64, {}, c.precision);
+  for (const NamedTensor& p : policy.named_parameters())
+    if (p.name.find(".norm.") != std::string::npos)
+      p.tensor.add_(at::tensor(draws.uniforms(p.tensor.numel(), -0.5f, 0.5f)));
+  policy.refresh_shadow();
   for (int t = 0; t < kSteps; ++t)
     policy.act(buffers, t, {.seed = kSeed, .step = static_cast<std::uint64_t>(t)});
   policy.evaluate(buffers, kSteps);

@@ -15,6 +15,7 @@
 #include "tests/kernels/clock_data.h"
 #include "tests/kernels/episodes_data.h"
 #include "tests/kernels/gather_data.h"
+#include "tests/kernels/layer_norm_data.h"
 #include "tests/kernels/loss_data.h"
 #include "tests/kernels/memory.h"
 #include "tests/kernels/random_actions_data.h"
@@ -245,6 +246,41 @@ void twins_of_table_layer() {
   }
 }
 
+// Rows have equal bits, and so do gradients of scale and shift while no part has two rows. In bfloat16, the GPU
+// stores the CPU's numbers rounded.
+template <typename Memory>
+void twins_of_layer_norm() {
+  Draws draws(22);
+  for (const int width : {1, 31, 64, 257}) {
+    for (const std::int64_t rows : {1, 5, 128, 1000}) {
+      SCOPED_TRACE(testing::Message() << rows << " rows of " << width);
+      NormData data = random_norm(draws, rows, width, width % 4);
+      for (float& number : data.grad) number = round_to_bfloat16(number);
+      const NormResult cpu = run_layer_norm(HostMemory(), data), gpu = run_layer_norm(Memory(), data),
+                       rounded = run_layer_norm(Memory(), data, true);
+      EXPECT_EQ(gpu.normalized, cpu.normalized);
+      EXPECT_EQ(gpu.inverse_std, cpu.inverse_std);
+      EXPECT_EQ(gpu.y, cpu.y);
+      EXPECT_EQ(gpu.grad, cpu.grad);
+      EXPECT_EQ(rounded.normalized, cpu.normalized);
+      EXPECT_EQ(rounded.scale_grad, gpu.scale_grad);
+      EXPECT_EQ(rounded.shift_grad, gpu.shift_grad);
+      for (std::size_t i = 0; i < cpu.y.size(); ++i) {
+        ASSERT_EQ(rounded.y[i], round_to_bfloat16(cpu.y[i])) << i;
+        ASSERT_EQ(rounded.grad[i], round_to_bfloat16(cpu.grad[i])) << i;
+      }
+      if (rows <= kNormParts) {
+        EXPECT_EQ(gpu.scale_grad, cpu.scale_grad);
+        EXPECT_EQ(gpu.shift_grad, cpu.shift_grad);
+      }
+      for (std::size_t j = 0; j < cpu.scale_grad.size(); ++j) {
+        EXPECT_NEAR(gpu.scale_grad[j], cpu.scale_grad[j], 2e-7f * static_cast<float>(rows));
+        EXPECT_NEAR(gpu.shift_grad[j], cpu.shift_grad[j], 2e-7f * static_cast<float>(rows));
+      }
+    }
+  }
+}
+
 template <typename Memory>
 void twins_of_reductions_of_the_same_bits_every_time() {
   Draws draws(5);
@@ -382,6 +418,7 @@ std::vector<Twins> all_twins() {
       {"Sequences", twins_of_sequences<Memory>},
       {"GatheredRows", twins_of_gathered_rows<Memory>},
       {"TableLayer", twins_of_table_layer<Memory>},
+      {"LayerNorm", twins_of_layer_norm<Memory>},
       {"ReductionsOfTheSameBitsEveryTime", twins_of_reductions_of_the_same_bits_every_time<Memory>},
       {"Adam", twins_of_adam<Memory>},
   };

@@ -28,6 +28,7 @@ def train(folder, *options):
                         "--set", "env.episode_length=15", "--set", "trainer.precision=bf16"]),
     ("tag_continuous", ["--set", "env.num_runners=20", "--num_envs", "40", "--train_batch_size", "800", "--total_steps", "1600",
                         "--set", "env.episode_length=15", "--set", "trainer.observations=table"]),
+    ("cartpole", ["--total_steps", "6000", "--set", "policy.shared.model.layer_norm=true"]),
 ])
 def test_metrics_and_weights_are_the_same_for_1_2_and_4_threads(tmp_path: pathlib.Path, env, options):
     first = train(tmp_path / "1", "--env", env, "--threads", "1", *options)
@@ -41,6 +42,7 @@ def test_metrics_and_weights_are_the_same_for_1_2_and_4_threads(tmp_path: pathli
     ("tag_continuous", "{tagger: {algorithm: A2C%s}, runner: {algorithm: REINFORCE%s}}", "rows"),
     ("tag_continuous", "{tagger: {algorithm: A2C%s}, runner: {algorithm: REINFORCE%s}}", "table"),
     ("pendulum", "{shared: {algorithm: PPO, num_epochs: 1, num_minibatches: 1, model: {separate_value: true}%s}}", "rows"),
+    ("tag_continuous", "{tagger: {algorithm: A2C, model: {layer_norm: true}%s}, runner: {algorithm: A2C%s}}", "table"),
 ])
 def test_activations_kept_from_the_rollout_change_nothing(tmp_path: pathlib.Path, env, policies, form):
     reuse = ", reuse_activations: true"

@@ -123,6 +123,30 @@ TEST(FirstWeights, OfARecurrentNetworkGiveEqualChances) {
   }
 }
 
+// The scale and shift of layer normalization change nothing at first, and the other weights are as without it.
+TEST(FirstWeights, OfANormalizedLayerAreScalesOf1AndShiftsOf0) {
+  for (const std::string layers : {"[64, 32]", "[]"}) {
+    const std::string model = concat("fc_dims: ", layers, ", separate_value: true");
+    const std::vector<Weights> all = first_weights(model + ", layer_norm: true"),
+                               plain = first_weights(model);
+    for (std::size_t p = 0; p < all.size(); ++p) {
+      std::size_t norms = 0;
+      for (const auto& [name, tensor] : all[p]) {
+        if (name.find(".norm.") == std::string::npos) {
+          EXPECT_TRUE(at::equal(tensor, plain[p].at(name))) << name;
+          continue;
+        }
+        ++norms;
+        const std::string layer = name.substr(0, name.find(".norm."));
+        EXPECT_EQ(tensor.sizes(), all[p].at(layer + ".bias").sizes()) << name;
+        EXPECT_TRUE(at::equal(tensor, at::full_like(tensor, name.ends_with(".weight") ? 1.0 : 0.0))) << name;
+      }
+      EXPECT_EQ(norms, layers == "[]" ? 0u : 8u);
+      EXPECT_EQ(all[p].size(), plain[p].size() + norms);
+    }
+  }
+}
+
 TEST(FirstWeights, DifferByPolicySeedAndNetworkAlone) {
   const std::string model = "init_method: orthogonal, fc_dims: [32], separate_value: true";
   const std::vector<Weights> weights = first_weights(model), again = first_weights(model),

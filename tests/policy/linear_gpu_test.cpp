@@ -69,11 +69,11 @@ TEST(Linear, ProductsAndEpilogues) {
   }
 }
 
-class Passes : public testing::TestWithParam<std::tuple<Precision, Activation, bool>> {};
+class Passes : public testing::TestWithParam<std::tuple<Precision, Activation, bool, bool>> {};
 
 TEST_P(Passes, AreThoseOfTheCpuUpToTheOrderOfSums) {
   WD_SKIP_WITHOUT_GPU();
-  const auto [precision, activation, separate] = GetParam();
+  const auto [precision, activation, separate, layer_norm] = GetParam();
   Spec spec;
   spec.roles = {
       {.name = "agent", .count = 3, .observation = {{"o", 29}}, .action = ActionSpace::discrete({3, 4})}};
@@ -82,6 +82,7 @@ TEST_P(Passes, AreThoseOfTheCpuUpToTheOrderOfSums) {
   model.fc_dims = {40, 20};
   model.activation = activation;
   model.separate_value = separate;
+  model.layer_norm = layer_norm;
   model.init_method = kTorchDefault;
   const auto stored = precision == kBf16 ? ObservationType::kBfloat16 : ObservationType::kFloat32;
   at::Tensor gradients[2], values[2];
@@ -115,7 +116,7 @@ TEST_P(Passes, AreThoseOfTheCpuUpToTheOrderOfSums) {
 
 INSTANTIATE_TEST_SUITE_P(All, Passes,
                          testing::Combine(testing::Values(kFp32, kTf32, kBf16), testing::Values(kRelu, kTanh),
-                                          testing::Bool()));
+                                          testing::Bool(), testing::Bool()));
 
 }  // namespace
 }  // namespace wd

@@ -23,6 +23,7 @@ struct Case {
   bool separate = false, keep = false;
   Activation activation = kRelu;
   std::vector<int> fc_dims = {40, 20};
+  bool layer_norm = false;
   DeviceKind device = DeviceKind::kCpu;
 };
 
@@ -32,7 +33,13 @@ std::vector<Case> cases() {
       {.name = "one_policy", .policy_of_role = {0, 0, 0}, .separate = true},
       {.name = "apart", .policy_of_role = {0, 1, 0}, .activation = kTanh},
       {.name = "kept", .policy_of_role = {0, 1, 1}, .keep = true},
-      {.name = "no_hidden_layer", .policy_of_role = {0, 0, 1}, .separate = true, .fc_dims = {}}};
+      {.name = "no_hidden_layer", .policy_of_role = {0, 0, 1}, .separate = true, .fc_dims = {}},
+      {.name = "layer_norm",
+       .policy_of_role = {0, 1, 1},
+       .separate = true,
+       .activation = kTanh,
+       .layer_norm = true},
+      {.name = "layer_norm_kept", .policy_of_role = {0, 1, 0}, .keep = true, .layer_norm = true}};
   return all;
 }
 
@@ -67,6 +74,7 @@ struct Side {
     ModelSettings model;
     model.fc_dims = c.fc_dims;
     model.activation = c.activation;
+    model.layer_norm = c.layer_norm;
     model.separate_value = c.separate;
     model.init_method = kTorchDefault;
     Draws draws(5);

@@ -24,6 +24,7 @@ TRAININGS = {
     "mlp": ["--env", "cartpole"],
     "heads": ["--env", "tag_continuous", "--num_envs", 4, "--train_batch_size", 40, "--set", "env.num_runners=4"],
     "gru": ["--env", "cartpole", "--set", "policy.shared.model={type: gru, width: 16}"],
+    "layer_norm": ["--env", "cartpole", "--set", "policy.shared.model.layer_norm=true"],
     "gaussian": ["--env", "pendulum"],
     "squashed": ["--env", "pendulum", "--set", "policy.shared.model.distribution=squashed_gaussian"],
 }

@@ -29,6 +29,7 @@ TRAININGS = {
     "gru": ["--env", "cartpole", "--total_steps", 8192, "--set", "policy.shared.model={type: gru, width: 16}"],
     "gru_one": ["--env", "cartpole", "--total_steps", 4096, "--set",
                 "policy.shared.model={type: gru, width: 16, separate_value: false}"],
+    "layer_norm": ["--env", "cartpole", "--total_steps", 8192, "--set", "policy.shared.model.layer_norm=true"],
     "gaussian": ["--env", "pendulum", "--total_steps", 8192],
     "squashed": ["--env", "pendulum", "--total_steps", 8192, "--set", "policy.shared.model.distribution=squashed_gaussian"],
 }

@@ -49,6 +49,14 @@ inline constexpr GraphCase kGraphCases[] = {
      "trainer.precision=bf16"},
     {"tables", "tag_continuous", "policy={tagger: {algorithm: A2C}, runner: {algorithm: PPO}}",
      "trainer.observations=table"},
+    {"layer_norm", "tag_continuous",
+     "policy={tagger: {algorithm: A2C, reuse_activations: true, model: {layer_norm: true}}, "
+     "runner: {algorithm: PPO, model: {layer_norm: true, activation: tanh}}}",
+     "trainer.observations=table"},
+    {"layer_norm_bf16", "tag_continuous",
+     "policy={tagger: {algorithm: A2C, model: {layer_norm: true, activation: tanh, fc_dims: [36, 20]}}, "
+     "runner: {algorithm: PPO, model: {layer_norm: true}}}",
+     "trainer.precision=bf16"},
     {"no_hidden_layer_bf16", "cartpole", "policy={shared: {algorithm: PPO, model: {fc_dims: []}}}",
      "trainer.precision=bf16"},
     {"pqn", "tag_continuous",

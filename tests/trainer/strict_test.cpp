@@ -104,6 +104,10 @@ INSTANTIATE_TEST_SUITE_P(
              "policy={tagger: {algorithm: PPO}, runner: {algorithm: A2C}}"},
         Case{"tables", "tag_continuous", "policy={tagger: {algorithm: PPO}, runner: {algorithm: A2C}}",
              "trainer.observations=table"},
+        Case{"layer_norm", "tag_continuous",
+             "policy={tagger: {algorithm: PPO, model: {layer_norm: true}}, "
+             "runner: {algorithm: A2C, reuse_activations: true, model: {layer_norm: true}}}",
+             kBf16},
         Case{"gaussian_bf16", "pendulum", "policy={shared: {algorithm: PPO, model: {separate_value: true}}}",
              kBf16},
         Case{"no_hidden_layer_bf16", "cartpole", "policy={shared: {algorithm: A2C, model: {fc_dims: []}}}",
