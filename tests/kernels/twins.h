@@ -246,8 +246,8 @@ void twins_of_table_layer() {
   }
 }
 
-// Rows have equal bits, and so do gradients of scale and shift while no part has two rows. In bfloat16, the GPU
-// stores the CPU's numbers rounded.
+// Rows have equal bits, and so do gradients of scale and shift while no part has two rows. In bfloat16, the
+// GPU stores the CPU's numbers rounded.
 template <typename Memory>
 void twins_of_layer_norm() {
   Draws draws(22);

@@ -123,7 +123,7 @@ TEST(FirstWeights, OfARecurrentNetworkGiveEqualChances) {
   }
 }
 
-// The scale and shift of layer normalization change nothing at first, and the other weights are as without it.
+// The scale and shift of layer normalization change nothing at first. The other weights are as without it.
 TEST(FirstWeights, OfANormalizedLayerAreScalesOf1AndShiftsOf0) {
   for (const std::string layers : {"[64, 32]", "[]"}) {
     const std::string model = concat("fc_dims: ", layers, ", separate_value: true");
