@@ -29,10 +29,10 @@ struct ReturnsArgs {
 };
 
 // Enqueues. Reads and writes only the arrays of `args`.
-// kMonteCarlo keeps in the mask only transitions of episodes that are certain to end within the rollout, by
-// the time limit at the latest. The others have no bootstrap value, and keeping those that happen to end would
-// be a selection by the outcome of the actions. If the rollout is at least time_limit long, an episode in
-// progress at its start is kept.
+// kMonteCarlo keeps in the mask only transitions of episodes that are certain to end within the rollout,
+// by the time limit at the latest. The others have no bootstrap value, and keeping those that happen to
+// end would be a selection by the outcome of the actions. If the rollout is at least time_limit long, an
+// episode in progress at its start is kept.
 void returns(Queue queue, const ReturnsArgs& args);
 
 WD_CUDA_KERNEL(returns, const ReturnsArgs& args)

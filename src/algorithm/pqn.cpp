@@ -2,10 +2,10 @@
 // on Q(s, a). A rollout's targets are the lambda-returns
 //   G_t = r_t + gamma ((1 - lambda) max_a Q(s_{t+1}, a) + lambda G_{t+1}),
 // computed backwards from max_a Q of its last observation, with Q as it was when it acted. The maximum is
-// over legal choices; it is 0 after a termination, and replaces G_{t+1} at a truncation. Then epochs of gradient
-// descent over minibatches on (Q(s_t, a_t) - G_t)^2 / 2. As values are max_a Q, G is the advantage of
-// generalized advantage estimation plus the value. Differences from the paper's code: Adam in place of RAdam;
-// each of several heads takes its best choice, and Q is the sum over heads.
+// over legal choices; it is 0 after a termination, and replaces G_{t+1} at a truncation. Then epochs of
+// gradient descent over minibatches on (Q(s_t, a_t) - G_t)^2 / 2. As values are max_a Q, G is the
+// advantage of generalized advantage estimation plus the value. Differences from the paper's code: Adam
+// in place of RAdam; each of several heads takes its best choice, and Q is the sum over heads.
 #include <ATen/ATen.h>
 
 #include <array>
