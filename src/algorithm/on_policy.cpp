@@ -1,4 +1,4 @@
-// on_policy.cpp: computes advantages, then runs epochs over minibatches.
+// on_policy.cpp: advantages, the coefficients of the loss, and measurements.
 #include "src/algorithm/on_policy.h"
 
 #include <ATen/ATen.h>
@@ -8,12 +8,8 @@
 #include <utility>
 
 #include "kernels/loss.h"
-#include "kernels/normalize_body.h"
 #include "kernels/reduce.h"
-#include "src/algorithm/rollouts.h"
 #include "src/device/device.h"
-#include "src/device/tensor_device.h"
-#include "wd/error.h"
 
 namespace wd {
 
@@ -47,23 +43,12 @@ SumNames loss_sums() {
 }  // namespace
 
 OnPolicy::OnPolicy(const AlgorithmContext& context, const OnPolicySettings& settings, const Plan& plan)
-    : policy_(context.policy),
-      gradient_(context.policy),
-      trajectory_(context.trajectory),
-      buffers_(context.buffers()),
+    : RolloutAlgorithm(context, settings, loss_sums(), settings.adam_epsilon),
+      gradient_(policy_),
       settings_(settings),
       plan_(plan),
-      to_train_(context.to_train),
-      seed_(context.seed),
-      group_(context.group),
-      device_(device_holding(buffers_.value)),
-      learned_(policy_.model(), loss_sums(), settings.adam_epsilon, group_,
-               concat("policy '", policy_.name(), "'"), policy_.named_parameters()),
-      minibatches_(buffers_, trajectory_.steps(), trajectory_.num_envs(), plan.minibatches, group_.rank(),
-                   policy_.sequences(trajectory_.steps())),
       coefficients_(coefficients_of(settings, plan, device_)) {
   const auto doubles = buffers_.value.options().dtype(at::kDouble);
-  partial_ = at::zeros({kNumMoments * num_chunks(buffers_.mask.numel())}, doubles);
   const std::int64_t normalized_steps = settings_.normalize_return ? trajectory_.steps() : 0;
   moments_ = at::zeros({(4 + normalized_steps) * kNumMoments}, doubles);
   advantage_moments_ = moments_.narrow(0, 0, kNumMoments);
@@ -72,21 +57,6 @@ OnPolicy::OnPolicy(const AlgorithmContext& context, const OnPolicySettings& sett
   value_moments_ = moments_.narrow(0, 3 * kNumMoments, kNumMoments);
   step_moments_ = moments_.narrow(0, 4 * kNumMoments, normalized_steps * kNumMoments);
   advantage_norm_ = at::zeros({2}, buffers_.value.options());
-}
-
-void OnPolicy::moments_of(const at::Tensor& x, at::Tensor& out) {
-  masked_moments(current_queue(device_), x.const_data_ptr<float>(),
-                 buffers_.mask.const_data_ptr<std::uint8_t>(), buffers_.mask.numel(),
-                 partial_.mutable_data_ptr<double>(), out.mutable_data_ptr<double>());
-}
-
-ReturnsArgs OnPolicy::returns_args() const {
-  ReturnsArgs args = returns_of(trajectory_, buffers_);
-  args.method = plan_.returns;
-  args.gamma = static_cast<float>(settings_.gamma);
-  args.lambda = static_cast<float>(settings_.gae_lambda);
-  args.n_step = settings_.n_step;
-  return args;
 }
 
 // Normalizes the targets of each step to mean 0 and standard deviation 1 over all agents of all replicas, as
@@ -109,36 +79,22 @@ void OnPolicy::normalize_targets() {
   group_.all_reduce(moments_.narrow(0, 0, 2 * kNumMoments));
 }
 
-LossSettings OnPolicy::loss_settings() const {
+at::Tensor OnPolicy::accumulate(const Batch& batch, const std::function<bool()>& should_stop) {
   LossSettings loss;
   loss.ppo = plan_.clip_ratio;
   loss.with_value = plan_.with_value;
   loss.scheduled = coefficients_.rounded();
   if (settings_.normalize_advantage) loss.advantage_norm = advantage_norm_;
-  return loss;
-}
-
-// Computes the gradient of the next minibatch and begins to sum it over ranks.
-void OnPolicy::begin_step(const TrainingClock& clock, const std::function<bool()>& should_stop) {
-  if (minibatch_ == 0) minibatches_.shuffle(seed_, clock.time(), epoch_);
-  const at::Tensor totals =
-      gradient_.accumulate(minibatches_.gather(minibatch_), loss_settings(), should_stop);
-  learned_.begin_step(totals, should_stop ? std::optional(should_stop()) : std::nullopt);
-  minibatch_ = (minibatch_ + 1) % minibatches_.count();
-  if (minibatch_ == 0) ++epoch_;
-  done_ = epoch_ == plan_.epochs;
-}
-
-// Makes the optimizer's step, unless the policy has moved further than target_kl allows; that ends the update
-// (on CUDA the remaining steps do nothing).
-bool OnPolicy::end_step() {
-  if (!learned_.end_step()) return false;
-  done_ = done_ || learned_.is_stopped();
-  return true;
+  return gradient_.accumulate(batch, loss, should_stop);
 }
 
 void OnPolicy::begin_prepare() {
-  returns(current_queue(device_), returns_args());
+  ReturnsArgs args = returns_args();
+  args.method = plan_.returns;
+  args.gamma = static_cast<float>(settings_.gamma);
+  args.lambda = static_cast<float>(settings_.gae_lambda);
+  args.n_step = settings_.n_step;
+  returns(current_queue(device_), args);
   if (settings_.normalize_return) {
     masked_row_moments(current_queue(device_), buffers_.target.const_data_ptr<float>(),
                        buffers_.mask.const_data_ptr<std::uint8_t>(), trajectory_.steps(),
@@ -160,27 +116,19 @@ void OnPolicy::end_prepare() {
 
 void OnPolicy::begin_update(const TrainingClock& clock) {
   coefficients_.update(clock);
-  learned_.begin_update(coefficients_.value(kLr),
-                        settings_.clip_grad_norm ? coefficients_.value(kMaxGradNorm) : nullptr,
-                        plan_.target_kl != nullptr ? coefficients_.value(kTargetKl) : nullptr, failed_);
-  epoch_ = minibatch_ = 0;
-  done_ = !to_train_;
+  start_epochs(coefficients_.value(kLr),
+               settings_.clip_grad_norm ? coefficients_.value(kMaxGradNorm) : nullptr,
+               plan_.target_kl != nullptr ? coefficients_.value(kTargetKl) : nullptr);
 }
 
 std::vector<std::pair<std::string, double>> OnPolicy::metrics() const {
   const StepRecord record = learned_.record();
   const std::vector<double> sums = learned_.sums();
-  // NaN, nothing measured, if no transition was learned from: a policy that does not train, for example.
-  const auto ratio = [](double sum, double count) { return count > 0.0 ? sum / count : std::nan(""); };
   const auto mean = [&](LossSum which) { return ratio(sums[which], sums[kCount]); };
-  const auto statistics = [&](const at::Tensor& moments) {
-    const at::Tensor host = moments.cpu();
-    return std::pair(mean_of(host.const_data_ptr<double>()), variance_of(host.const_data_ptr<double>()));
-  };
-  const auto [advantage, advantage_variance] = statistics(advantage_moments_);
-  const auto [target, target_variance] = statistics(target_moments_);
+  const auto [advantage, advantage_variance] = statistics_of(advantage_moments_);
+  const auto [target, target_variance] = statistics_of(target_moments_);
   const double taught_variance =
-      settings_.normalize_return ? statistics(taught_moments_).second : target_variance;
+      settings_.normalize_return ? statistics_of(taught_moments_).second : target_variance;
   const at::Tensor coefficients = coefficients_.value().cpu();
   const double* const now = coefficients.const_data_ptr<double>();
   const double loss =
@@ -191,7 +139,7 @@ std::vector<std::pair<std::string, double>> OnPolicy::metrics() const {
           {"entropy", mean(kEntropy)},
           {"vf_loss_coeff", now[kValueCoeff]},
           {"entropy_coeff", now[kEntropyCoeff]},
-          {"value_mean", statistics(value_moments_).first},
+          {"value_mean", statistics_of(value_moments_).first},
           {"advantage_mean", advantage},
           {"advantage_std", std::sqrt(advantage_variance)},
           {"return_mean", target},

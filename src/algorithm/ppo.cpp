@@ -36,8 +36,6 @@ std::unique_ptr<Algorithm> PpoSettings::make(const AlgorithmContext& context) co
   plan.clip_param = &clip_param;
   plan.vf_clip_param = &vf_clip_param;
   plan.target_kl = &target_kl;
-  plan.epochs = num_epochs;
-  plan.minibatches = num_minibatches;
   return std::make_unique<OnPolicy>(context, *this, plan);
 }
 

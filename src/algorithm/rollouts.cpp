@@ -1,33 +1,90 @@
-// rollouts.cpp: what the algorithms that learn from one rollout at a time share.
+// rollouts.cpp: epochs over the minibatches of a rollout, and what follows from the shape of training.
 #include "src/algorithm/rollouts.h"
 
-#include <ATen/core/Tensor.h>
+#include <ATen/ATen.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "src/algorithm/algorithm.h"
+#include "kernels/normalize_body.h"
+#include "kernels/reduce.h"
+#include "src/device/device.h"
+#include "src/device/tensor_device.h"
 #include "wd/error.h"
 
 namespace wd {
 
-ReturnsArgs returns_of(const Trajectory& trajectory, const PolicyBuffers& buffers) {
+RolloutAlgorithm::RolloutAlgorithm(const AlgorithmContext& context, const AlgorithmSettings& settings,
+                                   SumNames sums, double adam_epsilon)
+    : policy_(context.policy),
+      trajectory_(context.trajectory),
+      buffers_(context.buffers()),
+      group_(context.group),
+      device_(device_holding(buffers_.value)),
+      learned_(policy_.model(), std::move(sums), adam_epsilon, group_,
+               concat("policy '", policy_.name(), "'"), policy_.named_parameters()),
+      to_train_(context.to_train),
+      seed_(context.seed),
+      epochs_(settings.epochs()),
+      minibatches_(buffers_, trajectory_.steps(), trajectory_.num_envs(), settings.minibatches(),
+                   group_.rank(), policy_.sequences(trajectory_.steps())),
+      partial_(at::zeros({kNumMoments * num_chunks(buffers_.mask.numel())},
+                         buffers_.value.options().dtype(at::kDouble))) {}
+
+void RolloutAlgorithm::start_epochs(const double* lr, const double* max_grad_norm, const double* limit) {
+  learned_.begin_update(lr, max_grad_norm, limit, failed_);
+  epoch_ = minibatch_ = 0;
+  done_ = !to_train_;
+}
+
+// Computes the gradient of the next minibatch and begins to sum it over ranks.
+void RolloutAlgorithm::begin_step(const TrainingClock& clock, const std::function<bool()>& should_stop) {
+  if (minibatch_ == 0) minibatches_.shuffle(seed_, clock.time(), epoch_);
+  const at::Tensor totals = accumulate(minibatches_.gather(minibatch_), should_stop);
+  learned_.begin_step(totals, should_stop ? std::optional(should_stop()) : std::nullopt);
+  minibatch_ = (minibatch_ + 1) % minibatches_.count();
+  if (minibatch_ == 0) ++epoch_;
+  done_ = epoch_ == epochs_;
+}
+
+// Makes the optimizer's step, unless the limited sum has exceeded its limit; that ends the update (on CUDA
+// the remaining steps do nothing).
+bool RolloutAlgorithm::end_step() {
+  if (!learned_.end_step()) return false;
+  done_ = done_ || learned_.is_stopped();
+  return true;
+}
+
+void RolloutAlgorithm::moments_of(const at::Tensor& x, const at::Tensor& out) {
+  masked_moments(current_queue(device_), x.const_data_ptr<float>(),
+                 buffers_.mask.const_data_ptr<std::uint8_t>(), buffers_.mask.numel(),
+                 partial_.mutable_data_ptr<double>(), out.mutable_data_ptr<double>());
+}
+
+ReturnsArgs RolloutAlgorithm::returns_args() const {
   ReturnsArgs args;
-  args.steps = trajectory.length();
-  args.num_envs = trajectory.num_envs();
-  args.num_agents = buffers.num_agents;
-  args.time_limit = trajectory.time_limit();
-  args.reward = buffers.reward.const_data_ptr<float>();
-  args.value = buffers.value.const_data_ptr<float>();
-  args.agent_terminated = buffers.agent_terminated.const_data_ptr<std::uint8_t>();
-  args.terminated = trajectory.terminated().const_data_ptr<std::uint8_t>();
-  args.truncated = trajectory.truncated().const_data_ptr<std::uint8_t>();
-  args.reset_step = trajectory.reset_step().const_data_ptr<std::uint8_t>();
-  args.advantage = buffers.advantage.mutable_data_ptr<float>();
-  args.target = buffers.target.mutable_data_ptr<float>();
-  args.mask = buffers.mask.mutable_data_ptr<std::uint8_t>();
+  args.steps = trajectory_.length();
+  args.num_envs = trajectory_.num_envs();
+  args.num_agents = buffers_.num_agents;
+  args.time_limit = trajectory_.time_limit();
+  args.reward = buffers_.reward.const_data_ptr<float>();
+  args.value = buffers_.value.const_data_ptr<float>();
+  args.agent_terminated = buffers_.agent_terminated.const_data_ptr<std::uint8_t>();
+  args.terminated = trajectory_.terminated().const_data_ptr<std::uint8_t>();
+  args.truncated = trajectory_.truncated().const_data_ptr<std::uint8_t>();
+  args.reset_step = trajectory_.reset_step().const_data_ptr<std::uint8_t>();
+  args.advantage = buffers_.advantage.mutable_data_ptr<float>();
+  args.target = buffers_.target.mutable_data_ptr<float>();
+  args.mask = buffers_.mask.mutable_data_ptr<std::uint8_t>();
   return args;
 }
+
+std::pair<double, double> statistics_of(const at::Tensor& moments) {
+  const at::Tensor host = moments.cpu();
+  return {mean_of(host.const_data_ptr<double>()), variance_of(host.const_data_ptr<double>())};
+}
+
+double ratio(double sum, double count) { return count > 0.0 ? sum / count : std::nan(""); }
 
 // Three horizons: an advantage weights the temporal difference n steps ahead by (gamma * lambda)^n, so its
 // horizon is h = 1 / (1 - gamma * lambda) steps; with n-step returns it is n. In a rollout of k h steps, the

@@ -1,17 +1,72 @@
-// rollouts.h: what the algorithms that learn from one rollout at a time share.
+// rollouts.h: what the algorithms that learn from one rollout at a time share: epochs of optimizer steps over
+// its minibatches, and the measurements that all of them report.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "kernels/normalize.h"
 #include "kernels/returns.h"
+#include "src/algorithm/algorithm.h"
+#include "src/algorithm/learned.h"
+#include "src/rollout/minibatches.h"
 #include "wd/algorithms.h"
-#include "wd/trajectory.h"
 
 namespace wd {
 
-// The arguments of the return kernels for the rollout in these buffers, without method and coefficients.
-ReturnsArgs returns_of(const Trajectory& trajectory, const PolicyBuffers& buffers);
+// An algorithm computes targets in begin_prepare() and end_prepare(), begins its update with start_epochs(),
+// and computes the gradient of a minibatch in accumulate().
+class RolloutAlgorithm : public Algorithm {
+ public:
+  bool is_done() const override { return done_; }
+  void begin_step(const TrainingClock& clock, const std::function<bool()>& should_stop) override;
+  bool end_step() override;
+  void set_skip_flag(const std::int64_t* failed) override { failed_ = failed; }
+  void check() const override { learned_.check(); }
+  std::vector<NamedTensor> optimizer() const override { return learned_.state(); }
+  void poison_next(const std::string& tensor) override { learned_.poison_next(tensor); }
+
+ protected:
+  // Keeps references to the settings.
+  RolloutAlgorithm(const AlgorithmContext& context, const AlgorithmSettings& settings, SumNames sums,
+                   double adam_epsilon);
+
+  // Sets the policy's gradients to that of the loss summed over the batch, and returns its sums, as
+  // Lanes::run() does. Enqueues on CUDA.
+  virtual at::Tensor accumulate(const Batch& batch, const std::function<bool()>& should_stop) = 0;
+
+  // Begins an update; the arguments are those of Learned::begin_update().
+  void start_epochs(const double* lr, const double* max_grad_norm, const double* limit);
+  // The arguments of the return kernels for the current rollout, without method and coefficients.
+  ReturnsArgs returns_args() const;
+  // out [kNumMoments] float64: the moments of x [T, E, A] over the transitions that count. Enqueues.
+  void moments_of(const at::Tensor& x, const at::Tensor& out);
+
+  Policy& policy_;
+  const Trajectory& trajectory_;
+  const PolicyBuffers& buffers_;
+  ProcessGroup group_;
+  Device device_;
+  Learned learned_;
+
+ private:
+  bool to_train_;
+  std::uint64_t seed_;
+  int epochs_;
+  Minibatches minibatches_;
+  at::Tensor partial_;                    // working memory of reductions, float64
+  const std::int64_t* failed_ = nullptr;  // in device memory: not 0 if nothing may be learned; may be null
+  int epoch_ = 0, minibatch_ = 0;         // of the current update: the next to begin
+  bool done_ = true;                      // no step is left to begin
+};
+
+// Mean and variance by moments [kNumMoments]. Synchronizes on CUDA.
+std::pair<double, double> statistics_of(const at::Tensor& moments);
+// NaN, nothing measured, if nothing was counted: for a policy that does not train, for example.
+double ratio(double sum, double count);
 
 // Steps per rollout within which most of the weight of returns with this horizon [steps] lies; at most
 // time_limit.

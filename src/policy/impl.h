@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "kernels/action_layout.h"
+#include "kernels/sample.h"
 #include "src/policy/pass.h"
 #include "wd/policy.h"
 
@@ -46,7 +46,10 @@ struct Policy::Impl {
                           bool writes) const;
   NetworkInput batch_input(const Batch& batch, std::int64_t begin, std::int64_t end) const;
   // Writes the values of the best actions, of a policy that computes values of choices.
-  void best_values(const PolicyBuffers& buffers, int t, const Blocks& blocks, const at::Tensor& value);
+  void best_values(const PolicyBuffers& buffers, int t, const Blocks& blocks);
+  // The sampler's arguments for the rows of this pass, of which the first is `row` of [T + 1, E, A]; without
+  // actions, so that only values are written.
+  SampleArgs sample_args(const PolicyBuffers& buffers, const PolicyPass& pass, std::int64_t row) const;
   // Runs the networks on n rows in this lane. If `kept` is not null, it holds their activations from row
   // `first` on; `computed`: they are those of these parameters.
   PolicyPass forward(const Lane& lane, const NetworkInput& input, std::int64_t n, const Activations* kept,

@@ -247,19 +247,8 @@ void Policy::act(PolicyBuffers& buffers, int t, const ActOptions& options) {
   self.inference->run(blocks, [&](Lane& lane, std::int64_t begin, std::int64_t end) {
     const PolicyPass pass = self.forward(lane, self.step_input(buffers, t, begin, end, true), end - begin,
                                          buffers.activations.get(), first + begin, false);
-    SampleArgs args;
-    args.rows = end - begin;
+    SampleArgs args = self.sample_args(buffers, pass, first + begin);
     args.first_row = begin;
-    args.num_agents = buffers.num_agents;
-    args.layout = self.layout;
-    args.output = pass.output;
-    args.output_stride = pass.output_stride;
-    args.value_in = pass.value;
-    args.value_stride = pass.value_stride;
-    if (buffers.action_mask.defined()) {
-      args.action_mask =
-          buffers.action_mask.const_data_ptr<std::uint8_t>() + (first + begin) * self.columns();
-    }
     args.key = RandomKey::of(options.seed, Stream::kAction);
     args.step = options.step;
     args.time = options.time;
@@ -271,7 +260,6 @@ void Policy::act(PolicyBuffers& buffers, int t, const ActOptions& options) {
     args.action =
         static_cast<std::int32_t*>(buffers.action.data_ptr()) + (first + begin) * self.layout.action_width();
     args.log_prob = buffers.log_prob.mutable_data_ptr<float>() + first + begin;
-    args.value = buffers.value.mutable_data_ptr<float>() + first + begin;
     sample(queue, args);
   });
 }
@@ -281,7 +269,7 @@ void Policy::evaluate(PolicyBuffers& buffers, int t) {
   const at::Tensor value = buffers.value[t].flatten();
   const Blocks blocks = Blocks::of_inference(value.size(0), self.device.is_cuda(), self.rows_per_unit);
   const Network& network = self.has_critic ? *self.critic() : self.actor();
-  if (!self.layout.has_value_output()) return self.best_values(buffers, t, blocks, value);
+  if (!self.layout.has_value_output()) return self.best_values(buffers, t, blocks);
   self.inference->run(blocks, [&](Lane& lane, std::int64_t begin, std::int64_t end) {
     Network::Workspace& own = lane.of(network);
     network.forward(self.part(self.step_input(buffers, t, begin, end, false), self.has_critic), own);
@@ -290,22 +278,29 @@ void Policy::evaluate(PolicyBuffers& buffers, int t) {
   });
 }
 
-void Policy::Impl::best_values(const PolicyBuffers& buffers, int t, const Blocks& blocks,
-                               const at::Tensor& value) {
+SampleArgs Policy::Impl::sample_args(const PolicyBuffers& buffers, const PolicyPass& pass,
+                                     std::int64_t row) const {
+  SampleArgs args;
+  args.rows = pass.rows;
+  args.num_agents = buffers.num_agents;
+  args.layout = layout;
+  args.output = pass.output;
+  args.output_stride = pass.output_stride;
+  args.value_in = pass.value;
+  args.value_stride = pass.value_stride;
+  if (buffers.action_mask.defined())
+    args.action_mask = buffers.action_mask.const_data_ptr<std::uint8_t>() + row * columns();
+  args.value = buffers.value.mutable_data_ptr<float>() + row;
+  return args;
+}
+
+void Policy::Impl::best_values(const PolicyBuffers& buffers, int t, const Blocks& blocks) {
   const Queue queue = current_queue(device);
   const std::int64_t first = static_cast<std::int64_t>(t) * blocks.rows;
   inference->run(blocks, [&](Lane& lane, std::int64_t begin, std::int64_t end) {
     const PolicyPass pass =
         forward(lane, step_input(buffers, t, begin, end, false), end - begin, nullptr, 0, false);
-    SampleArgs args;
-    args.rows = end - begin;
-    args.layout = layout;
-    args.output = pass.output;
-    args.output_stride = pass.output_stride;
-    if (buffers.action_mask.defined())
-      args.action_mask = buffers.action_mask.const_data_ptr<std::uint8_t>() + (first + begin) * columns();
-    args.value = value.mutable_data_ptr<float>() + begin;
-    sample(queue, args);
+    sample(queue, sample_args(buffers, pass, first + begin));
   });
 }
 

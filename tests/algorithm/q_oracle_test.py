@@ -1,43 +1,18 @@
 """q_oracle_test.py: recomputes the updates recorded by q_record_test.cpp with Python's torch and its autograd, in
 double, from the paper's definitions (Gallici et al. 2024, algorithm 1)."""
 
-import os
-import subprocess
-from pathlib import Path
-
 import pytest
 import torch
-from safetensors import safe_open
+from algorithm.recording import Recording, recorded
 
 NAMES = ["heads_and_masks", "one_head"]
 TOLERANCE = {"rtol": 1e-5, "atol": 2e-6}  # float against double
 
 
-class Recording:
-    def __init__(self, path):
-        with safe_open(path, "pt") as file:
-            tensors = {name: file.get_tensor(name) for name in file.keys()}
-            settings = file.metadata()
-        self.tensors = {name: tensor.double() if tensor.is_floating_point() else tensor for name, tensor in tensors.items()}
-        self.heads = [int(n) for n in settings.pop("heads").split()]
-        self.activation = settings.pop("activation")
-        for name, text in settings.items():
-            setattr(self, name, float(text))
-
-    def __getitem__(self, name):
-        return self.tensors[name]
-
-    def prefixed(self, prefix):
-        return {name.removeprefix(prefix): tensor for name, tensor in self.tensors.items() if name.startswith(prefix)}
-
-
 @pytest.fixture(scope="module")
 def recordings(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("records")
-    program = Path(os.environ["WD_BUILD_DIR"]) / "tests" / "test.algorithm"
-    subprocess.run([program, "--file=algorithm/q_record_test.cpp"], env=os.environ | {"WD_RECORD_DIR": str(folder)}, check=True, stdout=subprocess.DEVNULL)
-    assert sorted(file.stem for file in folder.iterdir()) == NAMES
-    return {name: Recording(folder / f"{name}.safetensors") for name in NAMES}
+    files = recorded("q_record_test.cpp", tmp_path_factory.mktemp("records"), NAMES)
+    return {name: Recording(file, {"activation"}) for name, file in files.items()}
 
 
 @pytest.fixture(params=NAMES)
@@ -116,10 +91,10 @@ def test_one_update(record):
     steps = record["reward"].shape[0]
     rows = {name: record[name][:steps].flatten(0, 2) for name in ("observation", "action", "target", "mask")}
     adam = torch.optim.Adam(weights.values(), lr=record.lr, eps=record.adam_epsilon)
-    orders = sorted((n for n in record.tensors if n.startswith("order.")), key=lambda n: [int(k) for k in n.split(".")[1:]])
+    orders = record.orders()
     losses, norms, count = 0.0, [], 0.0
-    for name in orders:
-        batch = {key: tensor[record[name]] for key, tensor in rows.items()}
+    for order in orders:
+        batch = {key: tensor[order] for key, tensor in rows.items()}
         values = q_values(record, weights, batch["observation"])
         chosen = sum(q.gather(-1, batch["action"][:, h : h + 1].long()).squeeze(-1) for h, q in enumerate(values))
         counts = batch["mask"] > 0

@@ -57,21 +57,7 @@ TEST_P(QRecords, AnUpdate) {
   Record record;
   record.add("before.", policy, policy.parameters());
   prepare({&learner, 1});
-  const std::vector<std::pair<std::string, at::Tensor>> tensors = {
-      {"observation", buffers.observation.narrow(3, 0, kObservation)},
-      {"action", buffers.action},
-      {"active", buffers.active},
-      {"value", buffers.value},
-      {"log_prob", buffers.log_prob},
-      {"reward", buffers.reward},
-      {"agent_terminated", buffers.agent_terminated},
-      {"terminated", trajectory.terminated()},
-      {"truncated", trajectory.truncated()},
-      {"reset_step", trajectory.reset_step()},
-      {"target", buffers.target},
-      {"mask", buffers.mask}};
-  for (const auto& [name, tensor] : tensors) record.add(name, tensor);
-  if (c.masks) record.add("action_mask", buffers.action_mask);
+  record_rollout(record, trajectory);
   record_order(record, spec, pqn, {});
   ASSERT_TRUE(update({&learner, 1}, clock));
   record.add("after.", policy, policy.parameters());

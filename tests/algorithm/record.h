@@ -130,6 +130,27 @@ inline void record_order(Record& record, const Spec& spec, const AlgorithmSettin
   }
 }
 
+// The buffers that an update reads, after prepare().
+inline void record_rollout(Record& record, const Trajectory& trajectory) {
+  const PolicyBuffers& buffers = trajectory.policies()[0];
+  const std::vector<std::pair<std::string, at::Tensor>> tensors = {
+      {"observation", buffers.observation.narrow(3, 0, kObservation)},
+      {"action", buffers.action},
+      {"active", buffers.active},
+      {"value", buffers.value},
+      {"log_prob", buffers.log_prob},
+      {"reward", buffers.reward},
+      {"agent_terminated", buffers.agent_terminated},
+      {"terminated", trajectory.terminated()},
+      {"truncated", trajectory.truncated()},
+      {"reset_step", trajectory.reset_step()},
+      {"advantage", buffers.advantage},
+      {"target", buffers.target},
+      {"mask", buffers.mask}};
+  for (const auto& [name, tensor] : tensors) record.add(name, tensor);
+  if (buffers.action_mask.defined()) record.add("action_mask", buffers.action_mask);
+}
+
 inline std::filesystem::path record_folder() {
   const char* const named = std::getenv("WD_RECORD_DIR");
   return named != nullptr ? std::filesystem::path(named) : std::filesystem::path(testing::TempDir());

@@ -176,22 +176,7 @@ TEST_P(Records, AnUpdate) {
   record.add("before.", policy, policy.parameters());
   Learner learner(policy, trajectory, 0, c.settings, kSeed);
   prepare({&learner, 1});
-  const std::vector<std::pair<std::string, at::Tensor>> tensors = {
-      {"observation", buffers.observation.narrow(3, 0, kObservation)},
-      {"action", buffers.action},
-      {"active", buffers.active},
-      {"value", buffers.value},
-      {"log_prob", buffers.log_prob},
-      {"reward", buffers.reward},
-      {"agent_terminated", buffers.agent_terminated},
-      {"terminated", trajectory.terminated()},
-      {"truncated", trajectory.truncated()},
-      {"reset_step", trajectory.reset_step()},
-      {"advantage", buffers.advantage},
-      {"target", buffers.target},
-      {"mask", buffers.mask}};
-  for (const auto& [name, tensor] : tensors) record.add(name, tensor);
-  if (c.masks) record.add("action_mask", buffers.action_mask);
+  record_rollout(record, trajectory);
   if (c.settings.algorithm.is<PpoSettings>())
     record_order(record, spec, c.settings.algorithm.as<PpoSettings>(), policy.sequences(kSteps));
   if (buffers.state.defined()) {

@@ -6,13 +6,9 @@ autograd and the step with torch.optim.Adam, all in double. Normalized returns a
 rl-warp-drive's own code.
 """
 
-import os
-import subprocess
-from pathlib import Path
-
 import pytest
 import torch
-from safetensors import safe_open
+from algorithm.recording import Recording, recorded
 from warp_drive.training.algorithms.policygradient.a2c import A2C
 from warp_drive.training.algorithms.policygradient.ppo import PPO
 
@@ -40,36 +36,29 @@ NAMES = [
 TOLERANCE = {"rtol": 2e-5, "atol": 2e-6}  # float against double
 
 
-class Recording:
-    """Tensors of one update, with floats converted to double; settings are attributes."""
+WORDS = {"algorithm", "activation", "precision", "distribution"}
 
-    def __init__(self, path):
-        with safe_open(path, "pt") as file:
-            self.tensors = {name: file.get_tensor(name) for name in file.keys()}
-            settings = file.metadata()
-        self.heads = [int(n) for n in settings.pop("heads").split()]
-        self.algorithm, self.activation = settings.pop("algorithm"), settings.pop("activation")
-        self.bf16 = settings.pop("precision") == "bf16"
-        self.recurrent = float(settings["sequence_length"]) >= 0
-        self.squashed = settings.pop("distribution") == "squashed_gaussian"
-        for name, text in settings.items():
-            setattr(self, name, float(text))
 
-    def __getitem__(self, name):
-        tensor = self.tensors[name]
-        return tensor.double() if tensor.is_floating_point() else tensor
+class Update(Recording):
+    @property
+    def bf16(self):
+        return self.precision == "bf16"
 
-    def prefixed(self, prefix):
-        return {name.removeprefix(prefix): self[name] for name in self.tensors if name.startswith(prefix)}
+    @property
+    def recurrent(self):
+        return self.sequence_length >= 0
+
+    @property
+    def squashed(self):
+        return self.distribution == "squashed_gaussian"
+
+
 
 
 @pytest.fixture(scope="module")
 def recordings(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("records")
-    program = Path(os.environ["WD_BUILD_DIR"]) / "tests" / "test.algorithm"
-    subprocess.run([program, "--file=algorithm/record_test.cpp"], env=os.environ | {"WD_RECORD_DIR": str(folder)}, check=True, stdout=subprocess.DEVNULL)
-    assert sorted(file.stem for file in folder.iterdir()) == NAMES
-    return {name: Recording(folder / f"{name}.safetensors") for name in NAMES}
+    files = recorded("record_test.cpp", tmp_path_factory.mktemp("records"), NAMES)
+    return {name: Update(file, WORDS) for name, file in files.items()}
 
 
 @pytest.fixture(params=NAMES)
@@ -443,8 +432,7 @@ def update(record):
     adam = torch.optim.Adam(weights.values(), lr=record.lr, eps=record.adam_epsilon)
     ppo = record.algorithm == "ppo"
     kept = everything["advantage"][everything["mask"] > 0]
-    orders = sorted((n for n in record.tensors if n.startswith("order.")), key=lambda n: [int(k) for k in n.split(".")[1:]])
-    batches = [record[name] for name in orders] if ppo else [torch.arange(len(everything["mask"]))]
+    batches = record.orders() if ppo else [torch.arange(len(everything["mask"]))]
     totals, norms = torch.zeros(6, dtype=torch.double), []
     for batch in batches:
         rows = {name: tensor[batch] for name, tensor in everything.items()}
