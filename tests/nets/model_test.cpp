@@ -58,12 +58,10 @@ TEST(Lanes, RefuseWhatTheyWereNotMadeFor) {
     EXPECT_EQ(lane.gradient(model.network(1)), nullptr);
     EXPECT_EQ(lane.rows("grad").size(1), 1);
   }));
-  EXPECT_ANY_THROW(lanes.run(
-      blocks, [&](Lane& lane, std::int64_t, std::int64_t) { lane.of(other.network(0)); }));
   EXPECT_ANY_THROW(
-      lanes.run(blocks, [&](Lane& lane, std::int64_t, std::int64_t) { lane.rows("action"); }));
-  EXPECT_ANY_THROW(
-      lanes.run(blocks, [&](Lane& lane, std::int64_t, std::int64_t) { lane.numbers(model); }));
+      lanes.run(blocks, [&](Lane& lane, std::int64_t, std::int64_t) { lane.of(other.network(0)); }));
+  EXPECT_ANY_THROW(lanes.run(blocks, [&](Lane& lane, std::int64_t, std::int64_t) { lane.rows("action"); }));
+  EXPECT_ANY_THROW(lanes.run(blocks, [&](Lane& lane, std::int64_t, std::int64_t) { lane.numbers(model); }));
   EXPECT_ANY_THROW(Lanes({}, kMaxSums + 1, {}, {}));
 }
 
