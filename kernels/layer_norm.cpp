@@ -57,7 +57,7 @@ void layer_norm_backward(Queue queue, const LayerNormBackwardArgs& args) {
   const profile::Scope scope("gradient of layer normalization");
   with_vectors([&](auto) {
     for (std::int64_t row = 0; row < args.rows; ++row) {
-      add_row(args, row);
+      if (args.scale_grad != nullptr) add_row(args, row);
       normalize_row_backward(OneThread(), args, args.grad.floats, row);
     }
   });

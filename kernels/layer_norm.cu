@@ -104,9 +104,11 @@ void layer_norm(void* stream, const LayerNormArgs& args) {
 void layer_norm_backward(void* stream, const LayerNormBackwardArgs& args) {
   const std::int64_t items = std::int64_t{kNormParts} * args.width;
   const bool floats = args.grad.floats != nullptr;
-  floats ? for_each<part_of_floats>(stream, "norm_parts", items, args)
-         : for_each<part_of_halves>(stream, "norm_parts", items, args);
-  for_each<add_parts>(stream, "norm_gradients", args.width, args);
+  if (args.scale_grad != nullptr) {
+    floats ? for_each<part_of_floats>(stream, "norm_parts", items, args)
+           : for_each<part_of_halves>(stream, "norm_parts", items, args);
+    for_each<add_parts>(stream, "norm_gradients", args.width, args);
+  }
   floats ? launch_rows(stream, "layer_norm_backward", backward_kernel<float>, args, args.grad.floats)
          : launch_rows(stream, "layer_norm_backward", backward_kernel<std::uint16_t>, args, args.grad.halves);
 }

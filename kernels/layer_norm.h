@@ -33,7 +33,7 @@ struct LayerNormBackwardArgs {
   const float* normalized = nullptr;                   // [rows, stride], from the forward pass
   const float* inverse_std = nullptr;                  // [rows], from the forward pass
   NormMatrix grad;                                     // [rows, stride]: that of y, then that of the sums
-  float *scale_grad = nullptr, *shift_grad = nullptr;  // [width], accumulated
+  float *scale_grad = nullptr, *shift_grad = nullptr;  // [width], accumulated; or null
   float* parts = nullptr;                              // GPU: [kNormParts, 2, width], working memory
 };
 

@@ -18,6 +18,7 @@
 #include "kernels/layer_norm.h"
 #include "kernels/loss.h"
 #include "kernels/normalize.h"
+#include "kernels/polyak.h"
 #include "kernels/q_loss.h"
 #include "kernels/random_actions.h"
 #include "kernels/record.h"
@@ -27,3 +28,4 @@
 #include "kernels/sequences.h"
 #include "kernels/table_layer.h"
 #include "kernels/transitions.h"
+#include "kernels/units.h"

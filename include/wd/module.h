@@ -20,16 +20,47 @@
 //
 // A module with a state declares `int state_size() const` in its Settings, and overrides step() instead of
 // forward() (src/nets/gru.cpp is one).
+//
+// A network that an algorithm creates for itself may have an input of several parts, such as a critic of
+// observations and actions. shape.parts names them with their sizes; override forward(const ModuleInput&):
+//
+//     at::Tensor forward(const wd::ModuleInput& input) override {
+//       return head(torch::relu(hidden(torch::cat({input.observation(), input["action"]}, 1))));
+//     }
 #pragma once
 
 #include <torch/nn/module.h>
 
 #include <memory>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "wd/detail/networks.h"
 
 namespace wd {
+
+// The input of a module for n rows, by the names of its parts.
+class ModuleInput {
+ public:
+  // One tensor for each part of the shape, [n, size] float32; of a part per replica [n / shape.agents, size].
+  ModuleInput(const ModuleShape& shape, std::vector<at::Tensor> parts);
+
+  // The part of this name for all n rows, [n, size]; rows of a part per replica are repeated for each of its
+  // agents. Throws UsageError if the input has no such part.
+  at::Tensor operator[](std::string_view name) const;
+  // As it is stored: [n / shape.agents, size] if the part is per replica.
+  const at::Tensor& stored(std::string_view name) const;
+  // The first part, [n, shape.inputs].
+  at::Tensor observation() const;
+
+ private:
+  std::size_t index(std::string_view name) const;
+  at::Tensor rows(std::size_t part) const;
+
+  const ModuleShape* shape_;
+  std::vector<at::Tensor> parts_;
+};
 
 // The module's parameters must be float32. It must have no buffers (torch::nn::Module::register_buffer),
 // whose updates would depend on the order of blocks, and its forward() must draw no random numbers.
@@ -43,12 +74,16 @@ class Module : public torch::nn::Module {
     at::Tensor weight, bias;
   };
 
-  // observation: [n, inputs] float32. Returns [n, outputs] float32: the input of the policy's distribution
-  // (logits of all heads, or means), then the value, unless model.separate_value gives the value its own
-  // module. Rows must be independent of one another. Called from several threads at the same time.
+  // Returns [n, outputs] float32: the input of the policy's distribution (logits of all heads, or means),
+  // then the value, unless model.separate_value gives the value its own module; or what an algorithm asks of
+  // a network of its own. Rows must be independent of one another. Called from several threads at the same
+  // time. Unless it is overridden, calls the short form.
+  virtual at::Tensor forward(const ModuleInput& input);
+  // The short form, for inputs of one part: observation [n, inputs] float32.
   virtual at::Tensor forward(const at::Tensor& observation);
   // The same for one step of a module with a state, [n, state_size] float32, which is 0 at the start of an
   // episode. The gradient reaches back over model.sequence_length steps.
+  virtual Step step(const ModuleInput& input, const at::Tensor& state);
   virtual Step step(const at::Tensor& observation, const at::Tensor& state);
   // Override this if a linear layer computes the outputs and is to start as that of fully_connected does:
   // with orthogonal weights of gain 0.01 for the choices, so that all start about equally probable, and 1 for

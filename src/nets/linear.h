@@ -19,9 +19,12 @@ class GpuLinear {
   // the same dtype, and so do bias and y. Enqueues.
   virtual void forward(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::Tensor& y,
                        bool relu) = 0;
+  // y [n, out] = x [n, in] weight^T, or += if `add`. weight and x have the same dtype. Enqueues.
+  virtual void multiply(const at::Tensor& x, const at::Tensor& weight, at::Tensor& y, bool add) = 0;
   // below [n, in] = grad [n, out] weight. Enqueues.
   virtual void backward_input(const at::Tensor& grad, const at::Tensor& weight, at::Tensor& below) = 0;
-  // weight_grad [out, in] += grad^T x, bias_grad [out] += column sums of grad, both float32. Enqueues.
+  // weight_grad [out, in] += grad^T x, and bias_grad [out], if it is defined, += column sums of grad, both
+  // float32. Enqueues.
   virtual void backward_weight(const at::Tensor& grad, const at::Tensor& x, at::Tensor& weight_grad,
                                at::Tensor& bias_grad) = 0;
 };

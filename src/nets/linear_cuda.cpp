@@ -279,6 +279,7 @@ class CudaLinear final : public GpuLinear {
 
   void forward(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::Tensor& y,
                bool relu) override;
+  void multiply(const at::Tensor& x, const at::Tensor& weight, at::Tensor& y, bool add) override;
   void backward_input(const at::Tensor& grad, const at::Tensor& weight, at::Tensor& below) override;
   void backward_weight(const at::Tensor& grad, const at::Tensor& x, at::Tensor& weight_grad,
                        at::Tensor& bias_grad) override;
@@ -299,6 +300,16 @@ void CudaLinear::forward(const at::Tensor& x, const at::Tensor& weight, const at
                  .bias = &bias});
 }
 
+void CudaLinear::multiply(const at::Tensor& x, const at::Tensor& weight, at::Tensor& y, bool add) {
+  products_.run({.a = {weight, true},
+                 .b = {x},
+                 .d = y,
+                 .m = weight.size(0),
+                 .n = x.size(0),
+                 .k = x.size(1),
+                 .add = add});
+}
+
 void CudaLinear::backward_input(const at::Tensor& grad, const at::Tensor& weight, at::Tensor& below) {
   products_.run(
       {.a = {weight}, .b = {grad}, .d = below, .m = weight.size(1), .n = grad.size(0), .k = weight.size(0)});
@@ -310,10 +321,11 @@ void CudaLinear::backward_weight(const at::Tensor& grad, const at::Tensor& x, at
                                  at::Tensor& bias_grad) {
   Products& self = products_;
   const std::int64_t out = grad.size(1), n = grad.size(0);
-  if (!self.bias_sum.defined() || self.bias_sum.size(0) < out)
-    self.bias_sum = at::empty({out}, bias_grad.options());
   const Product plain{
       .a = {x}, .b = {grad, true}, .d = weight_grad, .m = x.size(1), .n = out, .k = n, .add = true};
+  if (!bias_grad.defined()) return self.run(plain);
+  if (!self.bias_sum.defined() || self.bias_sum.size(0) < out)
+    self.bias_sum = at::empty({out}, bias_grad.options());
   Product fused = plain;
   fused.epilogue = CUBLASLT_EPILOGUE_BGRADB;
   fused.bias = &self.bias_sum;

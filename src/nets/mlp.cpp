@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "kernels/layer_norm.h"
+#include "kernels/units.h"
 #include "src/device/device.h"
 #include "src/device/tensor_device.h"
 #include "wd/detail/vectors.h"
@@ -38,7 +39,7 @@ NormMatrix matrix_of(const at::Tensor& x) {
 }  // namespace
 
 std::vector<std::int64_t> MlpShape::widths() const {
-  std::vector<std::int64_t> all = {inputs};
+  std::vector<std::int64_t> all = {parts[0].size};
   all.insert(all.end(), hidden.begin(), hidden.end());
   all.push_back(outputs);
   return all;
@@ -54,6 +55,7 @@ std::int64_t MlpShape::num_parameters() const {
   std::int64_t count = 0;
   for (std::size_t l = 0; l + 1 < width.size(); ++l)
     count += aligned(padded(width[l]) * width[l + 1], unit) + aligned(width[l + 1], unit);
+  for (std::size_t k = 1; k < parts.size(); ++k) count += aligned(padded(parts[k].size) * width[1], unit);
   if (layer_norm)
     for (const int out : hidden) count += 2 * aligned(out, unit);
   return count;
@@ -69,10 +71,15 @@ std::vector<Layer> MlpShape::bind(const at::Tensor& flat) const {
     offset += aligned(n, unit);
     return view;
   };
+  const auto next_weight = [&](std::int64_t out, std::int64_t in) {
+    return next(padded(in) * out).view({out, padded(in)}).narrow(1, 0, in);
+  };
   for (std::size_t l = 0; l + 1 < width.size(); ++l) {
-    const std::int64_t in = width[l], row = padded(in), out = width[l + 1];
+    const std::int64_t out = width[l + 1];
     Layer layer;
-    layer.weight = next(row * out).view({out, row}).narrow(1, 0, in);
+    layer.weight = next_weight(out, width[l]);
+    for (std::size_t k = 1; l == 0 && k < parts.size(); ++k)
+      layer.further.push_back(next_weight(out, parts[k].size));
     layer.bias = next(out);
     if (layer_norm && l < hidden.size()) {
       layer.scale = next(out);
@@ -85,7 +92,8 @@ std::vector<Layer> MlpShape::bind(const at::Tensor& flat) const {
 
 Mlp::Mlp(MlpShape shape, const PolicyLayout& layout, Device device)
     : shape_(std::move(shape)), device_(device), agents_(layout.num_agents) {
-  if (layout.as_table()) first_ = std::make_unique<TableLayer>(layout, shape_.widths()[1], device);
+  if (layout.as_table() && shape_.parts[0].is_observation())
+    first_ = std::make_unique<TableLayer>(layout, shape_.widths()[1], device);
 }
 
 void Mlp::bind(const at::Tensor& parameters, const at::Tensor& shadow) {
@@ -98,12 +106,30 @@ void Mlp::parameters_changed() {
   if (first_) first_->refresh();
 }
 
+namespace {
+
+// Draws the weights of all parts of the input as those of one layer that reads them side by side.
+void initialize_first(const Layer& layer, InitMethod method, double gain, const at::Generator& generator) {
+  std::vector<at::Tensor> weights = {layer.weight};
+  weights.insert(weights.end(), layer.further.begin(), layer.further.end());
+  const Layer joint{at::cat(weights, 1), layer.bias, {}, {}, {}};
+  initialize_layer(joint, method, gain, generator);
+  std::int64_t column = 0;
+  for (const at::Tensor& weight : weights) {
+    weight.copy_(joint.weight.narrow(1, column, weight.size(1)));
+    column += weight.size(1);
+  }
+}
+
+}  // namespace
+
 void Mlp::initialize(const at::Tensor& flat, InitMethod method, double gain, std::uint64_t seed) const {
   const at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(seed);
   const double hidden_gain = shape_.activation == kRelu ? std::sqrt(2.0) : 5.0 / 3.0;
   const std::vector<Layer> layers = shape_.bind(flat);
   for (std::size_t l = 0; l < layers.size(); ++l) {
-    initialize_layer(layers[l], method, l + 1 == layers.size() ? gain : hidden_gain, generator);
+    (layers[l].further.empty() ? initialize_layer : initialize_first)(
+        layers[l], method, l + 1 == layers.size() ? gain : hidden_gain, generator);
     if (!layers[l].scale.defined()) continue;
     layers[l].scale.fill_(1);
     layers[l].shift.zero_();
@@ -111,13 +137,21 @@ void Mlp::initialize(const at::Tensor& flat, InitMethod method, double gain, std
 }
 
 void Mlp::scale_output(const at::Tensor& flat, int output, double factor) const {
-  shape_.bind(flat).back().weight[output].mul_(factor);
+  const Layer layer = shape_.bind(flat).back();
+  layer.weight[output].mul_(factor);
+  for (const at::Tensor& weight : layer.further) weight[output].mul_(factor);
 }
 
 std::vector<NamedTensor> Mlp::hidden_parameters() const {
   std::vector<NamedTensor> named;
+  const auto add_further = [&](std::size_t l) {
+    for (std::size_t k = 0; k < layers_[l].further.size(); ++k)
+      named.push_back({concat(l, '.', shape_.parts[k + 1].name, ".weight"), layers_[l].further[k]});
+  };
+  if (layers_.size() == 1) add_further(0);
   for (std::size_t l = 0; l + 1 < layers_.size(); ++l) {
     named.push_back({concat(l, ".weight"), layers_[l].weight});
+    add_further(l);
     named.push_back({concat(l, ".bias"), layers_[l].bias});
     if (!shape_.layer_norm) continue;
     named.push_back({concat(l, ".norm.weight"), layers_[l].scale});
@@ -146,10 +180,14 @@ std::unique_ptr<Network::Workspace> Mlp::make_workspace(std::int64_t rows, bool 
     const int widest = *std::max_element(shape_.hidden.begin(), shape_.hidden.end());
     memory->norm_parts = at::empty({kNormParts, 2, widest}, floats);
   }
-  if (reads_tables() && cuda && rounded && !shape_.hidden.empty())
-    memory->first = at::zeros({rows, shape_.hidden[0]}, floats);
-  if (rounded && !reads_tables() && (!cuda || shape_.hidden.empty()))
-    memory->input = at::zeros({rows, shape_.padded(shape_.inputs)}, floats);
+  const std::int64_t first_width = shape_.padded(shape_.widths()[1]);
+  if (cuda && rounded && !shape_.hidden.empty() && (!reads_observations() || shape_.parts.size() > 1))
+    memory->first = at::zeros({rows, first_width}, floats);
+  if (std::ranges::any_of(shape_.parts, &InputPart::per_replica))
+    memory->units =
+        at::zeros({(rows + agents_ - 1) / agents_, cuda ? first_width : shape_.widths()[1]}, floats);
+  if (rounded && reads_observations() && (!cuda || shape_.hidden.empty()))
+    memory->input = at::zeros({rows, shape_.padded(shape_.parts[0].size)}, floats);
   memory->output = make_output(rows, shape_.outputs, floats);
   return memory;
 }
@@ -176,30 +214,38 @@ std::unique_ptr<Network::Gradient> Mlp::make_gradient(const at::Tensor& flat) co
 }
 
 void Mlp::forward(const NetworkInput& input, Workspace& workspace) const {
-  run_forward(input.observation, static_cast<Memory&>(workspace));
+  run_forward(input, static_cast<Memory&>(workspace));
 }
 
 void Mlp::backward(const NetworkInput& input, const at::Tensor& output_grad, Workspace& workspace,
-                   Gradient& gradient) const {
-  run_backward(input.observation, output_grad, static_cast<Memory&>(workspace),
-               static_cast<LayerGradients&>(gradient));
+                   Gradient* gradient, std::span<const at::Tensor> part_grads) const {
+  WD_CHECK(!reads_tables() || part_grads.empty() || !part_grads[0].defined(),
+           "a table of observations has no gradient");
+  run_backward(input, output_grad, static_cast<Memory&>(workspace), static_cast<LayerGradients*>(gradient),
+               part_grads);
 }
 
 void Mlp::finish_gradient(const at::Tensor& derived, const at::Tensor& flat) const {
   first_->write_gradient(derived, shape_.bind(flat)[0]);
 }
 
-double Mlp::forward_flop() const {
-  const auto widths = shape_.widths();
-  return reads_tables() ? first_->forward_flop() + agents_ * products(widths, 1)
-                        : agents_ * products(widths, 0);
+double Mlp::parts_flop() const {
+  double flop = 0.0;
+  for (std::size_t k = reads_tables() ? 1 : 0; k < shape_.parts.size(); ++k)
+    flop += 2.0 * shape_.parts[k].size * static_cast<double>(shape_.widths()[1]) *
+            (shape_.parts[k].per_replica ? 1.0 : agents_);
+  return flop;
 }
 
-// Twice the products of the forward pass, except that the gradient of the network's own input is not needed.
+double Mlp::forward_flop() const {
+  return (reads_tables() ? first_->forward_flop() : 0.0) + parts_flop() +
+         agents_ * products(shape_.widths(), 1);
+}
+
+// Twice the products of the forward pass, without the gradients of parts of the input.
 double Mlp::backward_flop() const {
-  const auto widths = shape_.widths();
-  const double first = agents_ * (products(widths, 0) - products(widths, 1));
-  return 2.0 * agents_ * products(widths, 1) + (reads_tables() ? first_->backward_flop() : first);
+  return (reads_tables() ? first_->backward_flop() : 0.0) + parts_flop() +
+         2.0 * agents_ * products(shape_.widths(), 1);
 }
 
 std::int64_t Mlp::activation_size() const {
@@ -223,7 +269,7 @@ void Mlp::normalize(std::size_t l, std::int64_t n, Memory& memory) const {
 }
 
 void Mlp::normalize_backward(std::size_t l, const at::Tensor& grad, const Memory& memory,
-                             Layer& gradient) const {
+                             LayerGradients* gradient) const {
   LayerNormBackwardArgs args;
   args.rows = grad.size(0);
   args.width = static_cast<int>(layers_[l].scale.size(0));
@@ -232,10 +278,33 @@ void Mlp::normalize_backward(std::size_t l, const at::Tensor& grad, const Memory
   args.normalized = memory.normalized[l].const_data_ptr<float>();
   args.inverse_std = memory.inverse_std[l].const_data_ptr<float>();
   args.grad = matrix_of(grad);
-  args.scale_grad = gradient.scale.mutable_data_ptr<float>();
-  args.shift_grad = gradient.shift.mutable_data_ptr<float>();
+  if (gradient != nullptr) {
+    args.scale_grad = gradient->layers[l].scale.mutable_data_ptr<float>();
+    args.shift_grad = gradient->layers[l].shift.mutable_data_ptr<float>();
+  }
   if (memory.norm_parts.defined()) args.parts = memory.norm_parts.mutable_data_ptr<float>();
   layer_norm_backward(current_queue(device_), args);
+}
+
+void Mlp::spread(const at::Tensor& units, const at::Tensor& sums, std::int64_t n, bool add) const {
+  spread_units(current_queue(device_), {.units = n / agents_,
+                                        .agents = agents_,
+                                        .width = layers_[0].weight.size(0),
+                                        .unit = units.const_data_ptr<float>(),
+                                        .unit_stride = units.stride(0),
+                                        .rows = sums.mutable_data_ptr<float>(),
+                                        .row_stride = sums.stride(0),
+                                        .add = add});
+}
+
+void Mlp::collect(const at::Tensor& grad, std::int64_t n, const at::Tensor& units) const {
+  sum_units(current_queue(device_), {.units = n / agents_,
+                                     .agents = agents_,
+                                     .width = layers_[0].weight.size(0),
+                                     .rows = grad.const_data_ptr<float>(),
+                                     .row_stride = grad.stride(0),
+                                     .unit = units.mutable_data_ptr<float>(),
+                                     .unit_stride = units.stride(0)});
 }
 
 void add_columns(const float* x, std::int64_t n, std::int64_t columns, float* sum) {

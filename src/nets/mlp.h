@@ -2,6 +2,7 @@
 // may read tables.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "src/nets/activation.h"
@@ -12,7 +13,7 @@
 namespace wd {
 
 struct MlpShape {
-  int inputs = 0;
+  std::vector<InputPart> parts;  // of the input; the first layer has a weight for each
   std::vector<int> hidden;
   int outputs = 0;
   Activation activation = kRelu;
@@ -23,7 +24,7 @@ struct MlpShape {
   // tensor cores read start at multiples of 16 bytes. In fp32 rows have no padding.
   std::int64_t padded(std::int64_t columns) const;
   std::int64_t num_parameters() const;
-  // The widths of all layers, from input to output.
+  // The widths of all layers, from the first part of the input to the output.
   std::vector<std::int64_t> widths() const;
   // Views of `flat` (parameters or gradients), in the order of layers.
   std::vector<Layer> bind(const at::Tensor& flat) const;
@@ -36,7 +37,10 @@ class Mlp : public Network {
   // bfloat16, and so are the gradients of all of them.
   struct Memory final : Workspace {
     at::Tensor input;  // [rows, padded inputs] float32: observations that are stored in bfloat16
-    at::Tensor first;  // [rows, width] float32: a table layer's output, if hidden[0] is bfloat16
+    // [rows, width] float32, where hidden[0] is bfloat16: the first layer's sums, and their gradient, if it
+    // reads a table or numbers that are not rounded.
+    at::Tensor first;
+    at::Tensor units;  // [replicas, width] float32: what a part per replica adds to sums, and its gradient
     std::vector<at::Tensor> hidden;  // [rows, width] per layer, after the activation
     std::vector<at::Tensor> hidden_grad;
     // With layer normalization, per hidden layer: [rows, width] float32, the sums and then the normalized
@@ -62,7 +66,7 @@ class Mlp : public Network {
   std::unique_ptr<Gradient> make_gradient(const at::Tensor& flat) const override;
   void forward(const NetworkInput& input, Workspace& workspace) const final;
   void backward(const NetworkInput& input, const at::Tensor& output_grad, Workspace& workspace,
-                Gradient& gradient) const final;
+                Gradient* gradient, std::span<const at::Tensor> part_grads = {}) const final;
   void finish_gradient(const at::Tensor& derived, const at::Tensor& flat) const override;
   double forward_flop() const override;
   double backward_flop() const override;
@@ -75,18 +79,32 @@ class Mlp : public Network {
     std::vector<Layer> layers;
   };
 
-  virtual void run_forward(const at::Tensor& observation, Memory& memory) const = 0;
-  virtual void run_backward(const at::Tensor& observation, const at::Tensor& output_grad, Memory& memory,
-                            LayerGradients& gradient) const = 0;
+  using PartGrads = std::span<const at::Tensor>;
+
+  virtual void run_forward(const NetworkInput& input, Memory& memory) const = 0;
+  virtual void run_backward(const NetworkInput& input, const at::Tensor& output_grad, Memory& memory,
+                            LayerGradients* gradient, PartGrads part_grads) const = 0;
 
   // Layer normalization of the first n rows of hidden layer l, from memory.normalized[l] to memory.hidden[l].
   void normalize(std::size_t l, std::int64_t n, Memory& memory) const;
   // grad [n, width]: the gradient of the normalized layer l becomes that of its sums. Adds the gradients of
-  // its scale and shift.
-  void normalize_backward(std::size_t l, const at::Tensor& grad, const Memory& memory, Layer& gradient) const;
+  // its scale and shift, unless `gradient` is null.
+  void normalize_backward(std::size_t l, const at::Tensor& grad, const Memory& memory,
+                          LayerGradients* gradient) const;
+  // Floating-point operations of the first layer for one replica, without a table's.
+  double parts_flop() const;
+  // Of a part per replica: writes the row of a replica in `units` to all rows of its agents in `sums`, or
+  // adds it; and writes to `units` the sums of the gradients of its agents' rows, n in all.
+  void spread(const at::Tensor& units, const at::Tensor& sums, std::int64_t n, bool add) const;
+  void collect(const at::Tensor& grad, std::int64_t n, const at::Tensor& units) const;
+
+  bool reads_one_part() const { return shape_.parts.size() == 1 && !shape_.parts[0].per_replica; }
   bool reads_tables() const { return first_ != nullptr; }
-  std::int64_t rows_of(const at::Tensor& observation) const {
-    return reads_tables() ? first_->rows_of(observation) : observation.size(0);
+  // Whether the first part of the input is rows of observations, which have padding, and in bf16 are rounded.
+  bool reads_observations() const { return shape_.parts[0].is_observation() && !reads_tables(); }
+  std::int64_t rows_of(const NetworkInput& input) const {
+    if (reads_tables()) return first_->rows_of(input.parts[0]);
+    return input.parts[0].size(0) * (shape_.parts[0].per_replica ? agents_ : 1);
   }
 
   MlpShape shape_;
@@ -105,7 +123,7 @@ class MlpCpu : public Mlp {
 
  protected:
   const ActivationFunctions& activation() const { return functions_of(shape_.activation); }
-  // The input of the first layer, if it reads rows.
+  // The numbers of the first part of the input, if it has rows.
   // NOLINTNEXTLINE(bugprone-return-const-ref-from-parameter): callers keep their observation
   virtual const at::Tensor& input_of(const at::Tensor& observation, Memory&) const { return observation; }
   virtual const at::Tensor& weight_of(std::size_t l) const { return layers_[l].weight; }
@@ -122,9 +140,16 @@ class MlpCpu : public Mlp {
   virtual void round_gradient(float*, std::int64_t) const {}
 
  private:
-  void run_forward(const at::Tensor& observation, Memory& memory) const final;
-  void run_backward(const at::Tensor& observation, const at::Tensor& output_grad, Memory& memory,
-                    LayerGradients& gradient) const final;
+  void run_forward(const NetworkInput& input, Memory& memory) const final;
+  void run_backward(const NetworkInput& input, const at::Tensor& output_grad, Memory& memory,
+                    LayerGradients* gradient, PartGrads part_grads) const final;
+  // The sums of the first layer, and the gradients of its parameters and of parts of the input.
+  void first_forward(const NetworkInput& input, Memory& memory, std::int64_t n, const at::Tensor& sums) const;
+  void first_backward(const NetworkInput& input, const at::Tensor& grad, const Memory& memory, std::int64_t n,
+                      LayerGradients* gradient, PartGrads part_grads) const;
+  const at::Tensor& part_weight(std::size_t k) const {
+    return k == 0 ? weight_of(0) : layers_[0].further[k - 1];
+  }
 };
 
 // On the CPU, with hidden layers in bfloat16.
@@ -134,8 +159,9 @@ class MlpCpu : public Mlp {
 // do the processor's own products of bfloat16 numbers, where it has them (kernels/matmul.h). These
 // numbers are rounded: observations; the weights of hidden layers; the biases and activations of hidden
 // layers except the last, which the heads read; and the gradients of all activations. Heads, sums, gradients
-// of weights and a first layer that reads tables are float32. So are layer normalization and the biases that
-// it reads; its results are rounded like sums.
+// of weights and a first layer that reads tables are float32, and so are parts of the input other than the
+// observation, with their weights. So are layer normalization and the biases that it reads; its results are
+// rounded like sums.
 class MlpBf16 final : public MlpCpu {
  public:
   using MlpCpu::MlpCpu;
@@ -145,16 +171,19 @@ class MlpBf16 final : public MlpCpu {
  private:
   const at::Tensor& input_of(const at::Tensor& observation, Memory& memory) const override;
   const at::Tensor& weight_of(std::size_t l) const override {
-    return (l + 1 == layers_.size() ? layers_ : rounded_layers_)[l].weight;
+    return (rounds_weight(l) ? rounded_layers_ : layers_)[l].weight;
   }
   const at::Tensor& bias_of(std::size_t l) const override {
     return (is_stored_as_bf16(l) && !shape_.layer_norm ? rounded_layers_ : layers_)[l].bias;
   }
-  bool multiplies_bf16(std::size_t l) const override { return l + 1 < layers_.size(); }
+  bool multiplies_bf16(std::size_t l) const override { return rounds_weight(l); }
   void activate(std::size_t l, float* x, std::int64_t n) const override;
   void activate_backward(std::size_t l, const float* activated, float* grad, std::int64_t n) const override;
   void round_gradient(float* grad, std::int64_t n) const override;
   bool is_stored_as_bf16(std::size_t l) const { return l + 2 < layers_.size(); }
+  bool rounds_weight(std::size_t l) const {
+    return l + 1 < layers_.size() && (l > 0 || reads_observations());
+  }
 
   at::Tensor rounded_shadow_, rounded_;  // the bfloat16 shadow, and the same numbers in float32
   std::vector<Layer> rounded_layers_;
@@ -166,11 +195,21 @@ class MlpGpu final : public Mlp {
   MlpGpu(MlpShape shape, const PolicyLayout& layout, Device device);
 
  private:
-  void run_forward(const at::Tensor& observation, Memory& memory) const override;
-  void run_backward(const at::Tensor& observation, const at::Tensor& output_grad, Memory& memory,
-                    LayerGradients& gradient) const override;
-  at::Tensor input_of(std::size_t l, const at::Tensor& observation, const Memory& memory) const;
+  void run_forward(const NetworkInput& input, Memory& memory) const override;
+  void run_backward(const NetworkInput& input, const at::Tensor& output_grad, Memory& memory,
+                    LayerGradients* gradient, PartGrads part_grads) const override;
+  void first_forward(const NetworkInput& input, Memory& memory, std::int64_t n, at::Tensor sums,
+                     bool relu) const;
+  void first_backward(const NetworkInput& input, const at::Tensor& grad, const Memory& memory, std::int64_t n,
+                      LayerGradients* gradient, PartGrads part_grads) const;
+  // The input of layer l, the first part of the first layer's, with rows as long as those of its weight.
+  at::Tensor input_of(std::size_t l, const NetworkInput& input, const Memory& memory, std::int64_t n) const;
   at::Tensor weight_of(std::size_t l) const;
+  // What multiplies part k of the input, and that part.
+  at::Tensor part_weight(std::size_t k) const { return k == 0 ? weight_of(0) : layers_[0].further[k - 1]; }
+  at::Tensor part_of(const NetworkInput& input, std::size_t k, const Memory& memory, std::int64_t n) const {
+    return k == 0 ? input_of(0, input, memory, n) : input.parts[k];
+  }
 
   std::unique_ptr<GpuLinear> linear_;
 };

@@ -32,8 +32,9 @@ void MlpBf16::parameters_changed() {
 }
 
 const at::Tensor& MlpBf16::input_of(const at::Tensor& observation, Memory& memory) const {
+  if (!reads_observations()) return observation;
   widen(static_cast<const std::uint16_t*>(observation.const_data_ptr()),
-        memory.input.mutable_data_ptr<float>(), rows_of(observation) * memory.input.size(1));
+        memory.input.mutable_data_ptr<float>(), observation.size(0) * memory.input.size(1));
   return memory.input;
 }
 

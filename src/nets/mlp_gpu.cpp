@@ -24,69 +24,126 @@ MlpGpu::MlpGpu(MlpShape shape, const PolicyLayout& layout, Device device)
     : Mlp(std::move(shape), layout, device),
       linear_(make_gpu_linear(torch_device(device), shape_.precision == kTf32)) {}
 
-// The input of layer l, with rows as long as those of its weight.
-at::Tensor MlpGpu::input_of(std::size_t l, const at::Tensor& observation, const Memory& memory) const {
-  const std::int64_t n = rows_of(observation);
+at::Tensor MlpGpu::input_of(std::size_t l, const NetworkInput& input, const Memory& memory,
+                            std::int64_t n) const {
   const at::Tensor x = l > 0                    ? top(memory.hidden[l - 1], n)
                        : memory.input.defined() ? top(memory.input, n)
-                                                : observation;
-  return with_columns(x, layers_[l].weight.stride(0));
+                                                : input.parts[0];
+  // Only observations and activations have padding.
+  return l > 0 || reads_observations() ? with_columns(x, layers_[l].weight.stride(0)) : x;
 }
 
-// The weight that layer l multiplies by, as whole rows.
+// The weight that layer l multiplies by, as whole rows where its input has padding.
 at::Tensor MlpGpu::weight_of(std::size_t l) const {
+  if (l == 0 && !reads_observations()) return layers_[0].weight;
   const bool rounded = shape_.precision == kBf16 && l + 1 < layers_.size();
   const at::Tensor& weight = (rounded ? shadow_ : layers_)[l].weight;
   return with_columns(weight, weight.stride(0));
 }
 
-void MlpGpu::run_forward(const at::Tensor& observation, Memory& memory) const {
-  const std::int64_t n = rows_of(observation);
+void MlpGpu::run_forward(const NetworkInput& input, Memory& memory) const {
+  const std::int64_t n = rows_of(input);
   const ActivationFunctions& activation = functions_of(shape_.activation);
-  if (memory.input.defined()) top(memory.input, n).copy_(with_columns(observation, memory.input.size(1)));
+  if (memory.input.defined()) top(memory.input, n).copy_(with_columns(input.parts[0], memory.input.size(1)));
   for (std::size_t l = 0; l < layers_.size(); ++l) {
     const bool head = l + 1 == layers_.size();
     const at::Tensor rows = top(head ? memory.output : memory.hidden[l], n);
     at::Tensor y = with_columns(rows, layers_[l].weight.size(0));
-    const bool normalizes = !head && shape_.layer_norm, fused = !head && !normalizes && activation.fused;
+    const bool normalizes = !head && shape_.layer_norm, one_product = l > 0 || reads_one_part();
+    const bool fused = !head && !normalizes && activation.fused && one_product;
     at::Tensor sums = normalizes ? with_columns(top(memory.normalized[l], n), layers_[l].weight.size(0)) : y;
-    const bool bf16 = sums.scalar_type() == at::kBFloat16;
-    if (l == 0 && reads_tables()) {
-      const at::Tensor exact = bf16 ? top(memory.first, n) : sums;
-      first_->forward(observation, exact, fused);
-      if (bf16) sums.copy_(exact);
+    if (l == 0 && (reads_tables() || !one_product || !reads_observations())) {
+      first_forward(input, memory, n, sums, fused);
     } else {
-      linear_->forward(input_of(l, observation, memory), weight_of(l), (bf16 ? shadow_ : layers_)[l].bias,
-                       sums, fused);
+      const bool bf16 = sums.scalar_type() == at::kBFloat16;
+      linear_->forward(input_of(l, input, memory, n), weight_of(l), (bf16 ? shadow_ : layers_)[l].bias, sums,
+                       fused);
     }
     if (normalizes) normalize(l, n, memory);
     if (!head && !fused) activation.forward_gpu(y);
   }
 }
 
-void MlpGpu::run_backward(const at::Tensor& observation, const at::Tensor& output_grad, Memory& memory,
-                          LayerGradients& gradient) const {
-  const std::int64_t n = rows_of(observation);
-  at::Tensor grad = output_grad;
-  for (std::size_t l = layers_.size(); l-- > 0;) {
-    if (l == 0 && reads_tables()) {
-      const bool bf16 = grad.scalar_type() == at::kBFloat16;
-      const at::Tensor exact = bf16 ? top(memory.first, n) : grad;
-      if (bf16) exact.copy_(grad);
-      return first_->backward(observation, exact, gradient.derived);
+// The parts are added in float32, and the sum is rounded if it is stored in bfloat16.
+void MlpGpu::first_forward(const NetworkInput& input, Memory& memory, std::int64_t n, at::Tensor sums,
+                           bool relu) const {
+  const std::int64_t width = sums.size(1);
+  const bool bf16 = sums.scalar_type() == at::kBFloat16;
+  at::Tensor exact = bf16 ? with_columns(top(memory.first, n), width) : sums;
+  for (std::size_t k = 0; k < shape_.parts.size(); ++k) {
+    if (k == 0 && reads_tables()) {
+      first_->forward(input.parts[0], exact, relu);
+      continue;
     }
-    Layer& layer_gradient = gradient.layers[l];
-    at::Tensor weight_grad = with_columns(layer_gradient.weight, layer_gradient.weight.stride(0));
-    linear_->backward_weight(grad, input_of(l, observation, memory), weight_grad, layer_gradient.bias);
-    if (l == 0) break;
+    const bool shared = shape_.parts[k].per_replica;
+    at::Tensor y = shared ? with_columns(top(memory.units, n / agents_), width) : exact;
+    const at::Tensor x = part_of(input, k, memory, n);
+    if (k == 0) {
+      linear_->forward(x, part_weight(0), layers_[0].bias, y, false);
+    } else {
+      linear_->multiply(x, part_weight(k), y, !shared);
+    }
+    if (shared) spread(y, exact, n, k > 0);
+  }
+  if (bf16) sums.copy_(exact);
+}
+
+void MlpGpu::run_backward(const NetworkInput& input, const at::Tensor& output_grad, Memory& memory,
+                          LayerGradients* gradient, PartGrads part_grads) const {
+  const std::int64_t n = rows_of(input);
+  at::Tensor grad = output_grad;
+  for (std::size_t l = layers_.size(); l-- > 1;) {
+    if (gradient != nullptr) {
+      Layer& sums = gradient->layers[l];
+      at::Tensor weight_grad = with_columns(sums.weight, sums.weight.stride(0));
+      linear_->backward_weight(grad, input_of(l, input, memory, n), weight_grad, sums.bias);
+    }
     const bool rounded_here = shape_.precision == kBf16 && l + 1 == layers_.size();
     at::Tensor below = top(memory.hidden_grad[l - 1], n);
     at::Tensor product = rounded_here ? top(memory.last_grad, n) : below;
     linear_->backward_input(grad, weight_of(l), product);
     functions_of(shape_.activation).backward_gpu(product, top(memory.hidden[l - 1], n));
-    if (shape_.layer_norm) normalize_backward(l - 1, product, memory, gradient.layers[l - 1]);
+    if (shape_.layer_norm) normalize_backward(l - 1, product, memory, gradient);
     if (rounded_here) below.copy_(product);
     grad = with_columns(below, layers_[l - 1].weight.size(0));
+  }
+  first_backward(input, grad, memory, n, gradient, part_grads);
+}
+
+// The table comes last: it overwrites the gradient.
+void MlpGpu::first_backward(const NetworkInput& input, const at::Tensor& grad, const Memory& memory,
+                            std::int64_t n, LayerGradients* gradient, PartGrads part_grads) const {
+  const std::int64_t width = grad.size(1);
+  at::Tensor exact = grad;
+  if (grad.scalar_type() == at::kBFloat16 && memory.first.defined()) {
+    exact = with_columns(top(memory.first, n), width);
+    exact.copy_(grad);
+  }
+  at::Tensor units;
+  if (memory.units.defined()) {
+    units = with_columns(top(memory.units, n / agents_), width);
+    collect(exact, n, units);
+  }
+  for (std::size_t k = shape_.parts.size(); k-- > 0;) {
+    if (k == 0 && reads_tables()) {
+      if (gradient != nullptr) first_->backward(input.parts[0], exact, gradient->derived);
+      continue;
+    }
+    const at::Tensor of_part = shape_.parts[k].per_replica      ? units
+                               : k == 0 && reads_observations() ? grad
+                                                                : exact;
+    if (gradient != nullptr) {
+      Layer& sums = gradient->layers[0];
+      const at::Tensor x = part_of(input, k, memory, n);
+      at::Tensor weight_grad = k == 0 ? sums.weight : sums.further[k - 1];
+      if (k == 0 && reads_observations()) weight_grad = with_columns(weight_grad, weight_grad.stride(0));
+      at::Tensor bias_grad = k == 0 ? sums.bias : at::Tensor();
+      linear_->backward_weight(of_part, x, weight_grad, bias_grad);
+    }
+    if (k >= part_grads.size() || !part_grads[k].defined()) continue;
+    at::Tensor below = top(part_grads[k], of_part.size(0));
+    const at::Tensor weight = part_weight(k);
+    linear_->backward_input(of_part, weight.narrow(1, 0, below.size(1)), below);
   }
 }
 

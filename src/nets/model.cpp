@@ -3,7 +3,10 @@
 
 #include <ATen/ATen.h>
 
+#include "kernels/polyak.h"
+#include "src/device/device.h"
 #include "src/device/tensor_device.h"
+#include "wd/error.h"
 
 namespace wd {
 
@@ -50,6 +53,37 @@ at::Tensor Model::section(const at::Tensor& flat, std::size_t k) const {
 
 at::Tensor Model::numbers(const at::Tensor& flat) const {
   return flat.narrow(0, begin_.back(), num_numbers_);
+}
+
+void Model::initialize(InitMethod method, double gain, std::uint64_t seed) {
+  const at::Tensor initial = at::zeros({parameters_.numel()}, at::kFloat);
+  for (std::size_t k = 0; k < networks_.size(); ++k)
+    networks_[k]->initialize(section(initial, k), method, gain, seed + k);
+  parameters_.copy_(initial);
+  refresh_shadow();
+}
+
+void Model::follow(const Model& other, float tau) {
+  polyak(current_queue(device_), {.n = parameters_.numel(),
+                                  .from = other.parameters_.const_data_ptr<float>(),
+                                  .to = parameters_.mutable_data_ptr<float>(),
+                                  .tau = tau});
+  refresh_shadow();
+}
+
+std::vector<NamedTensor> Model::named_parameters() const {
+  std::vector<NamedTensor> named;
+  for (std::size_t k = 0; k < networks_.size(); ++k) {
+    const std::string prefix = concat(k, '.');
+    for (const NamedTensor& tensor : networks_[k]->hidden_parameters())
+      named.push_back({concat(prefix, "layers.", tensor.name), tensor.tensor});
+    if (const Layer* head = networks_[k]->head()) {
+      named.push_back({prefix + "head.weight", head->weight});
+      named.push_back({prefix + "head.bias", head->bias});
+    }
+  }
+  if (num_numbers_ > 0) named.push_back({"numbers", numbers(parameters_)});
+  return named;
 }
 
 void Model::refresh_shadow() {

@@ -3,7 +3,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <functional>
 #include <memory>
 #include <vector>
 
@@ -14,8 +13,6 @@ namespace wd {
 
 class Model {
  public:
-  using MakeNetwork = std::function<std::unique_ptr<Network>()>;
-
   // Parameters are 0. `numbers`: how many learned numbers follow the parameters of the networks, such as the
   // deviations of a distribution. In bf16 there is a copy of all parameters in bfloat16, the shadow.
   Model(std::vector<MakeNetwork> networks, int numbers, Device device, Precision precision);
@@ -40,6 +37,15 @@ class Model {
   // The section of network k in a tensor [P], and that of the numbers.
   at::Tensor section(const at::Tensor& flat, std::size_t k) const;
   at::Tensor numbers(const at::Tensor& flat) const;
+
+  // Draws the parameters of all networks, each from another seed. `gain` is for their output layers.
+  // Synchronizes on CUDA.
+  void initialize(InitMethod method, double gain, std::uint64_t seed);
+  // Moves the parameters of this target, which like() made, towards those of `other` (kernels/polyak.h).
+  // Enqueues.
+  void follow(const Model& other, float tau);
+  // Views of the parameters of all networks and of the numbers: "NETWORK.layers.0.weight", ....
+  std::vector<NamedTensor> named_parameters() const;
 
   // Call refresh_shadow() after changing parameters(), or shadow_is_written() if a kernel has updated
   // shadow() as well. Enqueue.

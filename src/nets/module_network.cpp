@@ -35,6 +35,30 @@ std::string shape_text(const at::Tensor& tensor) { return concat(tensor.sizes())
 
 }  // namespace
 
+ModuleInput::ModuleInput(const ModuleShape& shape, std::vector<at::Tensor> parts)
+    : shape_(&shape), parts_(std::move(parts)) {}
+
+std::size_t ModuleInput::index(std::string_view name) const {
+  const auto found = std::ranges::find(shape_->parts, name, &InputPart::name);
+  if (found != shape_->parts.end()) return static_cast<std::size_t>(found - shape_->parts.begin());
+  std::string names;
+  for (const InputPart& part : shape_->parts) names += concat(names.empty() ? "" : ", ", part.name);
+  throw UsageError(concat("a module's input has no part called ", name, ", but ", names));
+}
+
+at::Tensor ModuleInput::rows(std::size_t part) const {
+  return shape_->parts[part].per_replica ? parts_[part].repeat_interleave(shape_->agents, 0) : parts_[part];
+}
+
+at::Tensor ModuleInput::operator[](std::string_view name) const { return rows(index(name)); }
+const at::Tensor& ModuleInput::stored(std::string_view name) const { return parts_[index(name)]; }
+at::Tensor ModuleInput::observation() const { return rows(0); }
+
+at::Tensor Module::forward(const ModuleInput& input) { return forward(input.observation()); }
+Module::Step Module::step(const ModuleInput& input, const at::Tensor& state) {
+  return step(input.observation(), state);
+}
+
 at::Tensor Module::forward(const at::Tensor&) {
   throw UsageError(concat(name(), " does not override wd::Module::forward()"));
 }
@@ -45,7 +69,8 @@ Module::Step Module::step(const at::Tensor&, const at::Tensor&) {
 
 struct ModuleNetwork::Memory final : Workspace {
   bool records = false;
-  at::Tensor result;  // of the last forward(), with its graph
+  at::Tensor result;               // of the last forward(), with its graph
+  std::vector<at::Tensor> inputs;  // the parts that it began with, if there are several
 
   // Outputs only: backward() needs the graph of a whole forward().
   std::unique_ptr<Workspace> view(std::int64_t first, std::int64_t n, const Workspace&) const override {
@@ -63,7 +88,7 @@ ModuleNetwork::ModuleNetwork(const NetworkSettings& settings, const PolicyLayout
                              Device device)
     : settings_(settings.copy()), shape_(shape), device_(device), agents_(layout.num_agents) {
   const WithAutograd guard(true);
-  if (layout.as_table())
+  if (layout.as_table() && shape_.parts[0].is_observation())
     throw UsageError(concat("model.type = ", settings.name(),
                             ": reads rows of observations, and no table: set "
                             "trainer.observations to rows"));
@@ -112,17 +137,21 @@ void ModuleNetwork::check() const {
       throw UsageError(
           concat(name, "parameter ", names_[k], " is ", parameters_[k].scalar_type(), ": float32 only"));
   }
+  const std::int64_t units = 3, rows = units * (parts_per_replica() ? shape_.agents : 1);
   const auto expect = [&](const char* what, const at::Tensor& result, std::int64_t columns) {
-    if (result.defined() && result.sizes() == at::IntArrayRef{3, columns} &&
+    if (result.defined() && result.sizes() == at::IntArrayRef{rows, columns} &&
         result.scalar_type() == at::kFloat)
       return;
-    throw UsageError(concat(name, what, " of 3 rows of ", shape_.inputs, " entries gives ",
-                            result.defined() ? shape_text(result) : "nothing", " where float32 [3, ", columns,
-                            "] is expected"));
+    throw UsageError(concat(name, what, " of ", rows, " rows of ", shape_.inputs, " entries gives ",
+                            result.defined() ? shape_text(result) : "nothing", " where float32 [", rows, ", ",
+                            columns, "] is expected"));
   };
-  const at::Tensor rows = at::zeros({3, shape_.inputs}, parameters_[0].options());
-  if (state_size() == 0) return expect("forward()", module_->forward(rows), shape_.outputs);
-  const Module::Step step = module_->step(rows, rows.new_zeros({3, state_size()}));
+  std::vector<at::Tensor> parts;
+  for (const InputPart& part : shape_.parts)
+    parts.push_back(at::zeros({part.per_replica ? units : rows, part.size}, parameters_[0].options()));
+  const ModuleInput input(shape_, parts);
+  if (state_size() == 0) return expect("forward()", module_->forward(input), shape_.outputs);
+  const Module::Step step = module_->step(input, at::zeros({rows, state_size()}, parameters_[0].options()));
   expect("the output of step()", step.output, shape_.outputs);
   expect("the state of step()", step.state, state_size());
 }
@@ -191,14 +220,22 @@ std::unique_ptr<Network::Gradient> ModuleNetwork::make_gradient(const at::Tensor
   return sums;
 }
 
-at::Tensor ModuleNetwork::unroll(const at::Tensor& rows, const NetworkInput& input) const {
-  const std::int64_t sequences = input.state.size(0), steps = rows.size(0) / sequences;
-  const at::Tensor by_step = rows.unflatten(0, {steps, sequences});
+bool ModuleNetwork::parts_per_replica() const {
+  return std::ranges::any_of(shape_.parts, &InputPart::per_replica);
+}
+
+at::Tensor ModuleNetwork::unroll(const std::vector<at::Tensor>& parts, const NetworkInput& input) const {
+  const std::int64_t sequences = input.state.size(0), steps = input.restarted.size(0) / sequences;
+  const auto in_step = [&](std::int64_t t) {
+    std::vector<at::Tensor> rows;
+    for (const at::Tensor& part : parts) rows.push_back(part.unflatten(0, {steps, part.size(0) / steps})[t]);
+    return ModuleInput(shape_, std::move(rows));
+  };
   const at::Tensor goes_on = input.restarted.eq(0).to(at::kFloat).view({steps, sequences, 1});
   std::vector<at::Tensor> outputs;
   at::Tensor state = input.state;
   for (std::int64_t t = 0; t < steps; ++t) {
-    const Module::Step step = module_->step(by_step[t], state * goes_on[t]);
+    const Module::Step step = module_->step(in_step(t), state * goes_on[t]);
     outputs.push_back(step.output);
     state = step.state;
   }
@@ -210,25 +247,42 @@ void ModuleNetwork::forward(const NetworkInput& input, Workspace& workspace) con
   auto& memory = static_cast<Memory&>(workspace);
   const WithAutograd guard(memory.records);
   const NotStrict of_the_module;
-  const at::Tensor& seen = input.observation;
-  const at::Tensor rows = seen.scalar_type() == at::kFloat ? seen : seen.to(at::kFloat);
-  const at::Tensor result = state_size() == 0 ? module_->forward(rows) : unroll(rows, input);
+  std::vector<at::Tensor> parts;
+  for (std::size_t k = 0; k < shape_.parts.size(); ++k) parts.push_back(input.parts[k].to(at::kFloat));
+  // Gradients of parts are asked for only where there are several.
+  if (memory.records && parts.size() > 1)
+    for (at::Tensor& part : parts) part = part.detach().requires_grad_();
+  const at::Tensor result =
+      state_size() == 0 ? module_->forward(ModuleInput(shape_, parts)) : unroll(parts, input);
   memory.output.narrow(0, 0, result.size(0)).copy_(result.detach());
-  if (memory.records) memory.result = result;
+  if (!memory.records) return;
+  memory.result = result;
+  memory.inputs = std::move(parts);
 }
 
 void ModuleNetwork::backward(const NetworkInput&, const at::Tensor& output_grad, Workspace& workspace,
-                             Gradient& gradient) const {
+                             Gradient* gradient, std::span<const at::Tensor> part_grads) const {
   auto& memory = static_cast<Memory&>(workspace);
   const WithAutograd guard(true);
   const NotStrict of_autograd;
   const at::Tensor result = std::exchange(memory.result, {});
-  const auto gradients = torch::autograd::grad({result}, parameters_, {output_grad.clone()}, std::nullopt,
-                                               false, /*allow_unused=*/true);
+  const std::vector<at::Tensor> parts = std::exchange(memory.inputs, {});
+  std::vector<at::Tensor> of = gradient != nullptr ? parameters_ : std::vector<at::Tensor>();
+  const std::size_t learned = of.size();
+  std::vector<at::Tensor> into;
+  for (std::size_t k = 0; k < part_grads.size(); ++k) {
+    if (!part_grads[k].defined()) continue;
+    WD_CHECK(parts.size() > 1, "a module gives gradients of its input only if that has several parts");
+    of.push_back(parts[k]);
+    into.push_back(part_grads[k].narrow(0, 0, parts[k].size(0)));
+  }
+  const auto gradients = torch::autograd::grad({result}, of, {output_grad.clone()}, std::nullopt, false,
+                                               /*allow_unused=*/true);
   const at::NoGradGuard no_grad;
-  auto& sums = static_cast<Sums&>(gradient);
-  for (std::size_t k = 0; k < gradients.size(); ++k)
-    if (gradients[k].defined()) sums.views[k].add_(gradients[k]);
+  for (std::size_t k = 0; k < learned; ++k)
+    if (gradients[k].defined()) static_cast<Sums*>(gradient)->views[k].add_(gradients[k]);
+  for (std::size_t k = 0; k < into.size(); ++k)
+    gradients[learned + k].defined() ? into[k].copy_(gradients[learned + k]) : into[k].zero_();
 }
 
 double ModuleNetwork::forward_flop() const {

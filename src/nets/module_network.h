@@ -28,7 +28,7 @@ class ModuleNetwork final : public Network {
   std::unique_ptr<Gradient> make_gradient(const at::Tensor& flat) const override;
   void forward(const NetworkInput& input, Workspace& workspace) const override;
   void backward(const NetworkInput& input, const at::Tensor& output_grad, Workspace& workspace,
-                Gradient& gradient) const override;
+                Gradient* gradient, std::span<const at::Tensor> part_grads = {}) const override;
   // Counts only the weight matrices: two operations per weight and row.
   double forward_flop() const override;
   double backward_flop() const override { return 2.0 * forward_flop(); }
@@ -38,11 +38,12 @@ class ModuleNetwork final : public Network {
   struct Memory;
   struct Sums;
   void check() const;
+  bool parts_per_replica() const;
   void find_output_layer();
   // The output layer in flat memory; undefined if the module names none.
   Layer output_layer(const at::Tensor& flat) const;
   // The output for these rows, computed step by step from the state of the input.
-  at::Tensor unroll(const at::Tensor& rows, const NetworkInput& input) const;
+  at::Tensor unroll(const std::vector<at::Tensor>& parts, const NetworkInput& input) const;
   // Views of the parameters in flat memory, each at a multiple of 16 bytes.
   std::vector<at::Tensor> views(const at::Tensor& flat) const;
 

@@ -7,25 +7,28 @@
 
 #include "src/nets/mlp.h"
 #include "src/nets/module_network.h"
+#include "wd/error.h"
 
 namespace wd {
 
 namespace {
 
-std::unique_ptr<Network> make_mlp(const PolicyLayout& layout, const ModelSettings& model, int outputs,
-                                  Device device, Precision precision) {
-  const MlpShape shape{layout.observation_size, model.fc_dims,    outputs,
-                       model.activation,        model.layer_norm, precision};
+std::unique_ptr<Network> make_mlp(const PolicyLayout& layout, const ModelSettings& model,
+                                  const std::vector<InputPart>& parts, int outputs, Device device,
+                                  Precision precision) {
+  const MlpShape shape{parts, model.fc_dims, outputs, model.activation, model.layer_norm, precision};
   if (device.is_cuda()) return std::make_unique<MlpGpu>(shape, layout, device);
   if (precision == kBf16) return std::make_unique<MlpBf16>(shape, layout, device);
   return std::make_unique<MlpCpu>(shape, layout, device);
 }
 
-std::unique_ptr<Network> make(const PolicyLayout& layout, const ModelSettings& model, int outputs,
-                              Device device, Precision precision) {
-  if (!model.network) return make_mlp(layout, model, outputs, device, precision);
+std::unique_ptr<Network> make(const PolicyLayout& layout, const ModelSettings& model,
+                              const std::vector<InputPart>& parts, int outputs, Device device,
+                              Precision precision) {
+  if (!model.network) return make_mlp(layout, model, parts, outputs, device, precision);
   return std::make_unique<ModuleNetwork>(*model.network.operator->(), layout,
-                                         ModuleShape{layout.observation_size, outputs}, device);
+                                         ModuleShape{parts.front().size, outputs, parts, layout.num_agents},
+                                         device);
 }
 
 // Rows (or columns, if there are more rows than columns) are orthonormal, times gain (Saxe et al. 2014).
@@ -59,13 +62,27 @@ void initialize_layer(const Layer& layer, InitMethod method, double gain, const 
 void Network::scale_output(const at::Tensor&, int, double) const {}
 void Network::finish_gradient(const at::Tensor&, const at::Tensor&) const {}
 
-std::vector<std::function<std::unique_ptr<Network>()>> make_networks(const PolicyLayout& layout,
-                                                                     const ModelSettings& model,
-                                                                     PolicyOutput output, Device device,
-                                                                     Precision precision) {
+MakeNetwork network_maker(const PolicyLayout& layout, const ModelSettings& model,
+                          std::vector<InputPart> parts, int outputs, Device device, Precision precision) {
+  if (parts.empty() || parts.size() > NetworkInput::kMaxParts)
+    throw UsageError(concat("policy '", layout.name, "': a network has 1 to ", NetworkInput::kMaxParts,
+                            " parts of its input, and not ", parts.size()));
+  for (const InputPart& part : parts)
+    WD_CHECK(!part.is_observation() || (&part == &parts[0] && part.size == layout.observation_size),
+             "only the first part of an input may be the observation, of ", layout.observation_size,
+             " numbers");
+  return [=] { return make(layout, model, parts, outputs, device, precision); };
+}
+
+InputPart observation_part(const PolicyLayout& layout) {
+  return {InputPart::kObservation, layout.observation_size};
+}
+
+std::vector<MakeNetwork> make_networks(const PolicyLayout& layout, const ModelSettings& model,
+                                       PolicyOutput output, Device device, Precision precision) {
   const int columns = layout.action_space.choices() + layout.action_space.components();
-  const auto network = [=](int outputs) {
-    return [=] { return make(layout, model, outputs, device, precision); };
+  const auto network = [&](int outputs) {
+    return network_maker(layout, model, {observation_part(layout)}, outputs, device, precision);
   };
   if (output == PolicyOutput::kValues) return {network(columns)};
   if (!model.separate_value) return {network(columns + 1)};

@@ -5,9 +5,11 @@
 #include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,13 +23,19 @@ namespace wd {
 struct Layer {
   at::Tensor weight, bias;
   at::Tensor scale, shift;
+  std::vector<at::Tensor>
+      further;  // the weights [out, size] of input parts behind the first, in a first layer
 };
 // Draws the first weights of a layer on the CPU. `gain` multiplies orthogonal weights.
 void initialize_layer(const Layer& layer, InitMethod method, double gain, const at::Generator& generator);
 
 // The input of a network for some rows.
 struct NetworkInput {
-  at::Tensor observation;  // [n, inputs], or tables that describe n rows
+  static constexpr std::size_t kMaxParts = 4;
+  // In the order of the network's parts: [n, size], or for a part per replica [n / agents, size], since the n
+  // rows are then those of all agents of some replicas. The observation is float32 or bfloat16, or tables
+  // that describe n rows; the other parts are float32.
+  std::array<at::Tensor, kMaxParts> parts;
   // For a network that carries a state. The rows are c sequences, with all rows of a step before those of the
   // next step.
   at::Tensor state;      // [c, state_size] before the first step
@@ -85,10 +93,12 @@ class Network {
   virtual std::unique_ptr<Gradient> make_gradient(const at::Tensor& flat) const = 0;
   // Computes workspace.output for these rows.
   virtual void forward(const NetworkInput& input, Workspace& workspace) const = 0;
-  // Adds to the gradient. `output_grad` [n, outputs] is the gradient of the output and may be overwritten.
+  // Adds to the gradient of the parameters, unless `gradient` is null. `output_grad` [n, outputs] is the
+  // gradient of the output and may be overwritten. For parts of the input whose `part_grads` are defined,
+  // [rows of the part or more, size] float32, writes the gradient of the part there; there is none of tables.
   // Call it after forward() of the same rows in the same workspace.
   virtual void backward(const NetworkInput& input, const at::Tensor& output_grad, Workspace& workspace,
-                        Gradient& gradient) const = 0;
+                        Gradient* gradient, std::span<const at::Tensor> part_grads = {}) const = 0;
   // Completes `flat` from `derived`, which is overwritten.
   virtual void finish_gradient(const at::Tensor& derived, const at::Tensor& flat) const;
 
@@ -99,12 +109,21 @@ class Network {
   virtual std::int64_t activation_size() const = 0;
 };
 
+using MakeNetwork = std::function<std::unique_ptr<Network>()>;
+
+// Returns what creates networks of the kind that a policy's settings name, with other inputs and outputs than
+// the policy's own. Only the first part may be the observation, of the policy's size. Throws UsageError if
+// there are more than NetworkInput::kMaxParts.
+MakeNetwork network_maker(const PolicyLayout& layout, const ModelSettings& model,
+                          std::vector<InputPart> parts, int outputs, Device device, Precision precision);
+
+// The observation of a policy, as a part of an input.
+InputPart observation_part(const PolicyLayout& layout);
+
 // Creates the networks of a policy: the actor, whose outputs are the parameters of its distribution, and the
 // value if there is no critic, or the values of all choices; then the critic, with model.separate_value.
-std::vector<std::function<std::unique_ptr<Network>()>> make_networks(const PolicyLayout& layout,
-                                                                     const ModelSettings& model,
-                                                                     PolicyOutput output, Device device,
-                                                                     Precision precision);
+std::vector<MakeNetwork> make_networks(const PolicyLayout& layout, const ModelSettings& model,
+                                       PolicyOutput output, Device device, Precision precision);
 
 // Returns zeros [rows, columns] float32 for the outputs of a network, or for their gradient. On a GPU, rows
 // begin 16 bytes apart or a multiple of it, because cuBLASLt's faster kernels need that.

@@ -79,7 +79,7 @@ NetworkInput Policy::Impl::part(const NetworkInput& input, bool of_critic) const
   const auto half = [&](const at::Tensor& state) {
     return state.defined() ? state.narrow(1, of_critic ? size : 0, size) : state;
   };
-  return {input.observation, half(input.state), input.restarted, half(input.next_state)};
+  return {input.parts, half(input.state), input.restarted, half(input.next_state)};
 }
 
 PolicyPass Policy::Impl::forward(const Lane& lane, const NetworkInput& input, std::int64_t n,
@@ -111,7 +111,7 @@ PolicyPass Policy::Impl::forward(const Lane& lane, const NetworkInput& input, st
 
 NetworkInput Policy::Impl::step_input(const PolicyBuffers& buffers, int t, std::int64_t begin,
                                       std::int64_t end, bool writes) const {
-  NetworkInput input{observed(buffers.observation_rows(t, t + 1), begin, end), {}, {}};
+  NetworkInput input{{observed(buffers.observation_rows(t, t + 1), begin, end)}, {}, {}};
   if (!buffers.state.defined()) return input;
   input.state = buffers.state[t].flatten(0, 1).slice(0, begin, end);
   input.restarted = buffers.restarted[t].flatten().slice(0, begin, end);
@@ -120,7 +120,7 @@ NetworkInput Policy::Impl::step_input(const PolicyBuffers& buffers, int t, std::
 }
 
 NetworkInput Policy::Impl::batch_input(const Batch& batch, std::int64_t begin, std::int64_t end) const {
-  NetworkInput input{observed(batch.observation, begin, end), {}, {}};
+  NetworkInput input{{observed(batch.observation, begin, end)}, {}, {}};
   if (batch.sequences.length == 0) return input;
   const std::int64_t length = batch.sequences.length;
   input.state = batch.state.narrow(0, begin / length, (end - begin) / length);
@@ -130,7 +130,7 @@ NetworkInput Policy::Impl::batch_input(const Batch& batch, std::int64_t begin, s
 
 void Policy::Impl::make_networks(const PolicyBuffers& buffers, const ModelSettings& settings,
                                  Precision precision, PolicyOutput output) {
-  std::vector<Model::MakeNetwork> networks =
+  std::vector<MakeNetwork> networks =
       wd::make_networks(static_cast<const PolicyLayout&>(buffers), settings, output, device, precision);
   has_critic = networks.size() > 1;
   model = std::make_unique<Model>(std::move(networks), layout.components, device, precision);
@@ -314,10 +314,10 @@ void Policy::backward(const Lane& lane, const PolicyPass& pass, const at::Tensor
   const Impl& self = *impl_;
   const std::int64_t n = pass.rows;
   self.actor().backward(pass.actor_input, output_grad.narrow(0, 0, n), *pass.actor,
-                        *lane.gradient(self.actor()));
+                        lane.gradient(self.actor()));
   if (self.has_critic)
     self.critic()->backward(pass.critic_input, value_grad.narrow(0, 0, n), *pass.critic,
-                            *lane.gradient(*self.critic()));
+                            lane.gradient(*self.critic()));
   if (self.layout.components == 0) return;
   const at::Tensor& sum = lane.numbers(*self.model);
   if (self.device.is_cuda()) {

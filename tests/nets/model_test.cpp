@@ -14,8 +14,11 @@ Model critics(Precision precision) {
   const auto critic = [=]() -> std::unique_ptr<Network> {
     PolicyLayout layout;
     layout.num_agents = 1;
-    const MlpShape shape{
-        .inputs = 3, .hidden = {4}, .outputs = 1, .activation = kTanh, .precision = precision};
+    const MlpShape shape{.parts = {{"observation", 3}},
+                         .hidden = {4},
+                         .outputs = 1,
+                         .activation = kTanh,
+                         .precision = precision};
     if (precision == kBf16) return std::make_unique<MlpBf16>(shape, layout, Device{});
     return std::make_unique<MlpCpu>(shape, layout, Device{});
   };
@@ -29,7 +32,7 @@ Model critics(Precision precision) {
 
 at::Tensor output_of(const Model& model, std::size_t k) {
   const auto workspace = model.network(k).make_workspace(2, false);
-  model.network(k).forward({at::full({2, 3}, 0.5f)}, *workspace);
+  model.network(k).forward({{at::full({2, 3}, 0.5f)}, {}, {}}, *workspace);
   return workspace->output.clone();
 }
 
@@ -48,6 +51,36 @@ TEST(Model, ATargetIsACopyThatStaysAsItIs) {
       EXPECT_FALSE(at::equal(output_of(model, k), before[k])) << k;
     }
   }
+}
+
+// Polyak averaging, and with tau = 1 a copy; the shadow and what networks derive from it follow.
+TEST(Model, ATargetFollows) {
+  for (const Precision precision : {kFp32, kBf16}) {
+    Model model = critics(precision), target = model.like();
+    const at::Tensor before = target.parameters().clone();
+    model.initialize(kOrthogonal, 1.0, 99);
+    model.numbers(model.parameters()).fill_(-3.0f);
+    target.follow(model, 0.25f);
+    EXPECT_TRUE(at::allclose(target.parameters(), 0.75 * before + 0.25 * model.parameters(), 1e-6, 1e-7));
+    EXPECT_FALSE(at::allclose(before, model.parameters(), 1e-2, 1e-2)) << "nothing was moved";
+    target.follow(model, 1.0f);
+    EXPECT_TRUE(at::equal(target.parameters(), model.parameters()));
+    EXPECT_TRUE(at::equal(output_of(target, 1), output_of(model, 1)));
+  }
+}
+
+TEST(Model, NamesItsParameters) {
+  const Model model = critics(kFp32);
+  std::vector<std::string> names;
+  std::int64_t count = 0;
+  for (const NamedTensor& named : model.named_parameters()) {
+    names.push_back(named.name);
+    count += named.tensor.numel();
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"0.layers.0.weight", "0.layers.0.bias", "0.head.weight",
+                                             "0.head.bias", "1.layers.0.weight", "1.layers.0.bias",
+                                             "1.head.weight", "1.head.bias", "numbers"}));
+  EXPECT_EQ(count, 2 * (3 * 4 + 4 + 4 + 1) + 2);
 }
 
 TEST(Lanes, RefuseWhatTheyWereNotMadeFor) {

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "src/nets/network.h"
 #include "src/rollout/minibatches.h"
 #include "tests/kernels/cuda_memory.h"
 #include "tests/kernels/random_data.h"
@@ -178,6 +179,48 @@ TEST_P(Tables, LearnInMinibatchesAsRowsDo) {
     const at::Tensor before = untouched.policies[p].parameters(), after = rows.policies[p].parameters();
     expect_near(tables.policies[p].parameters() - before, after - before, 2e-3, "step");
     EXPECT_GT((after - before).abs().max().item<float>(), 1e-3f);
+  }
+}
+
+// A critic of an algorithm's own adds the weights of actions to those of the table.
+TEST_P(Tables, AreOnePartOfAnInputAmongOthers) {
+  const Side rows(GetParam(), false, table()), tables(GetParam(), true, table());
+  const std::vector<InputPart> further = {{"action", 3}, {"state", 2, true}};
+  struct Result {
+    at::Tensor output, gradient, action_grad, state_grad;
+  };
+  const auto result_of = [&](const PolicyBuffers& buffers) {
+    std::vector<InputPart> parts = {observation_part(buffers)};
+    parts.insert(parts.end(), further.begin(), further.end());
+    ModelSettings model;
+    model.fc_dims = GetParam().fc_dims;
+    model.layer_norm = GetParam().layer_norm;
+    const auto network = network_maker(buffers, model, parts, 2, {}, kFp32)();
+    const at::Tensor flat = at::zeros({network->num_parameters()}), sums = at::zeros_like(flat);
+    network->initialize(flat, kTorchDefault, 1.0, 3);
+    network->bind(flat, {});
+    network->parameters_changed();
+    const std::int64_t n = std::int64_t{kReplicas} * buffers.num_agents;
+    Draws draws(6);
+    const at::Tensor action = at::empty({n, 3}), state = at::empty({kReplicas, 2}), grad = at::empty({n, 2});
+    for (const at::Tensor& drawn : {action, state, grad}) draw_into(draws, drawn, -1.0f, 1.0f);
+    const NetworkInput input{{buffers.observation_rows(2, 3), action, state}, {}, {}};
+    const auto workspace = network->make_workspace(n, true);
+    const auto gradient = network->make_gradient(sums);
+    network->forward(input, *workspace);
+    Result result{workspace->output.clone(), sums, at::empty_like(action), at::empty_like(state)};
+    network->backward(input, grad, *workspace, gradient.get(),
+                      std::array{at::Tensor(), result.action_grad, result.state_grad});
+    if (gradient->derived.defined()) network->finish_gradient(gradient->derived, gradient->flat);
+    return result;
+  };
+  for (std::size_t p = 0; p < rows.policies.size(); ++p) {
+    const Result expected = result_of(rows.trajectory.policies()[p]),
+                 found = result_of(tables.trajectory.policies()[p]);
+    expect_near(found.output, expected.output, 1e-5, "output");
+    expect_near(found.gradient, expected.gradient, 2e-5, "gradient");
+    expect_near(found.action_grad, expected.action_grad, 2e-5, "gradient of actions");
+    expect_near(found.state_grad, expected.state_grad, 2e-5, "gradient of the state");
   }
 }
 

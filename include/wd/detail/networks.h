@@ -11,10 +11,24 @@ namespace wd {
 
 class Module;  // wd/module.h
 
+// A named part of a network's input: `size` numbers for each agent, or for each replica, whose agents then
+// share them.
+struct InputPart {
+  std::string name;
+  int size = 0;
+  bool per_replica = false;
+
+  // What agents observe. In bf16 it is rounded to bfloat16, and the other parts stay float32.
+  static constexpr const char* kObservation = "observation";
+  bool is_observation() const { return name == kObservation; }
+};
+
 // The sizes that a module is made for.
 struct ModuleShape {
-  int inputs = 0;   // entries of an observation
-  int outputs = 0;  // columns of the distribution, and the value if the module computes it
+  int inputs = 0;                // numbers of the first part: entries of an observation
+  int outputs = 0;               // columns of the distribution, and the value if the module computes it
+  std::vector<InputPart> parts;  // of the input, at least one
+  int agents = 1;                // rows of output for one row of a part per replica
 };
 
 // The settings of a registered network; in YAML they are in the section of the model.

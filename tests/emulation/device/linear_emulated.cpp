@@ -39,6 +39,12 @@ class EmulatedLinear final : public GpuLinear {
     y.copy_(relu ? sum.clamp_min(0) : sum);
   }
 
+  void multiply(const at::Tensor& x, const at::Tensor& weight, at::Tensor& y, bool add) override {
+    const emulation::StandIn cublaslt;
+    const at::Tensor result = product(x.to(at::kFloat), weight.to(at::kFloat).t());
+    add ? y.add_(result) : y.copy_(result);
+  }
+
   void backward_input(const at::Tensor& grad, const at::Tensor& weight, at::Tensor& below) override {
     const emulation::StandIn cublaslt;
     below.copy_(product(grad.to(at::kFloat), weight.to(at::kFloat)));
@@ -48,7 +54,7 @@ class EmulatedLinear final : public GpuLinear {
                        at::Tensor& bias_grad) override {
     const emulation::StandIn cublaslt;
     weight_grad.add_(product(grad.to(at::kFloat).t(), x.to(at::kFloat)));
-    bias_grad.add_(grad.to(at::kFloat).sum(at::IntArrayRef{0}));
+    if (bias_grad.defined()) bias_grad.add_(grad.to(at::kFloat).sum(at::IntArrayRef{0}));
   }
 };
 

@@ -1,0 +1,23 @@
+// polyak.h: a target network follows the network that learns.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/queue.h"
+
+namespace wd {
+
+// to = (1 - tau) to + tau from: Polyak averaging (Lillicrap et al. 2016, arXiv 1509.02971); tau = 1: a copy.
+struct PolyakArgs {
+  std::int64_t n = 0;
+  const float* from = nullptr;  // [n]
+  float* to = nullptr;          // [n]
+  float tau = 1.0f;
+};
+
+// Enqueues.
+void polyak(Queue queue, const PolyakArgs& args);
+
+WD_CUDA_KERNEL(polyak, const PolyakArgs& args)
+
+}  // namespace wd

@@ -1,0 +1,24 @@
+// units_body.h: one number of a row, or of a replica, the same code on both devices.
+#pragma once
+
+#include "kernels/units.h"
+#include "wd/math.h"
+
+namespace wd {
+
+WD_FN void spread_unit(const SpreadUnitsArgs& args, std::int64_t i) {
+  const std::int64_t row = i / args.width, column = i % args.width;
+  const float value = args.unit[row / args.agents * args.unit_stride + column];
+  float* const to = args.rows + row * args.row_stride + column;
+  *to = args.add ? *to + value : value;
+}
+
+WD_FN void sum_unit(const SumUnitsArgs& args, std::int64_t i) {
+  const std::int64_t unit = i / args.width, column = i % args.width;
+  float sum = 0.0f;
+  for (std::int64_t row = unit * args.agents; row < (unit + 1) * args.agents; ++row)
+    sum += args.rows[row * args.row_stride + column];
+  args.unit[unit * args.unit_stride + column] = sum;
+}
+
+}  // namespace wd
