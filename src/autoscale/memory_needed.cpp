@@ -51,6 +51,17 @@ std::string parts_text(const MemoryNeeded& needed) {
   return text;
 }
 
+// Of one policy: its networks and the numbers that follow them (src/nets/model.h).
+double network_bytes(const PolicyLayout& layout, const PolicySettings& policy, Precision precision) {
+  constexpr std::int64_t kAlignment = 4;  // floats in 16 bytes
+  const std::int64_t numbers = layout.action_space.components();
+  std::int64_t parameters = (numbers + kAlignment - 1) / kAlignment * kAlignment;
+  for (const auto& make : make_networks(layout, policy.model, policy.algorithm->output(), {}, precision))
+    parameters += make()->num_parameters();
+  const double copies = 4 * sizeof(float) + (precision == kBf16 ? sizeof(std::uint16_t) : 0);
+  return copies * static_cast<double>(parameters);
+}
+
 // Of one replica: its state, and the state at the start of the rollout (src/trainer/evidence.h).
 double state_bytes(const Environment& environment) { return 2.0 * environment.layout().block_bytes; }
 
@@ -64,7 +75,6 @@ double rollout_bytes(const Config& config, const Environment& environment, std::
 }
 
 MemoryNeeded memory_needed(const Config& config, const Environment& environment, int world_size) {
-  constexpr double kCopies = 4 * sizeof(float);  // weights, gradients, two moments
   const TrainerSettings& trainer = config.trainer;
   const auto steps = static_cast<double>(trainer.rollout_steps());
   const double replicas = static_cast<double>(trainer.num_envs) / world_size;
@@ -84,9 +94,7 @@ MemoryNeeded memory_needed(const Config& config, const Environment& environment,
         needed.minibatches +=
             bytes * units * static_cast<double>(together) * Minibatches::copied_part(field, together);
     }
-    for (const auto& make :
-         make_networks(layouts[p], model, config.policies[p].algorithm->output(), {}, kFp32))
-      needed.networks += kCopies * static_cast<double>(make()->num_parameters());
+    needed.networks += network_bytes(layouts[p], config.policies[p], trainer.precision);
   }
   needed.other_buffers = rollout_bytes(config, environment, trainer.rollout_steps(), replicas) -
                          needed.replicas - needed.observations;

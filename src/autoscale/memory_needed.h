@@ -19,7 +19,7 @@ struct MemoryNeeded {
   double observations = 0.0;   // of all policies, T + 1 rows
   double other_buffers = 0.0;  // actions, rewards, values, ... of all policies
   double replicas = 0.0;       // states
-  double networks = 0.0;       // weights, gradients and Adam moments
+  double networks = 0.0;       // weights, also in bfloat16 if bf16, gradients and Adam moments
   double minibatches =
       0.0;  // copies of the rows of one minibatch, of policies that use several or learn from sequences
 
