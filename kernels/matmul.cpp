@@ -341,7 +341,7 @@ Words<Pairs::Word> pairs_of(const MatmulArgs& args, std::vector<Pairs::Word>& me
 // More sums than a processor has multiplications under way.
 template <int kBytes>
 [[gnu::always_inline]] inline double multiply_registers(std::int64_t rounds) {
-  constexpr int kSums = 12, kTimes = 8;
+  constexpr int kSums = 12, kTimes = 8, kFloats = kBytes / sizeof(float);
   using Vector = detail::FloatVector<kBytes>;
   Vector sum[kSums] = {}, factor = Vector{} + 0.5f;
   // The compiler may neither merge equal sums, nor leave rounds out.
@@ -355,7 +355,7 @@ template <int kBytes>
   for (const Vector& one : sum) all += one;
   volatile float used = all[0];
   static_cast<void>(used);
-  return 2.0 * kSums * kTimes * (kBytes / 4) * static_cast<double>(rounds);
+  return 2.0 * kSums * kTimes * kFloats * static_cast<double>(rounds);
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
 }
 
 std::string suggestion(std::string_view word, const std::vector<std::string>& names) {
-  const std::string nearest = did_you_mean(word, names);
+  std::string nearest = did_you_mean(word, names);
   if (!nearest.empty() || names.empty()) return nearest;
   return "; known: " + join(names);
 }

@@ -111,7 +111,7 @@ class RollCall {
   }
   // The text, or nothing if the seal is not that of this job.
   std::optional<std::string> unsealed(const std::string& text) const {
-    const std::string content = text.substr(std::min(text.find(' '), text.size() - 1) + 1);
+    std::string content = text.substr(std::min(text.find(' '), text.size() - 1) + 1);
     if (text.empty() || text != sealed(content)) return {};
     return content;
   }

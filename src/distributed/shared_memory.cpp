@@ -106,6 +106,7 @@ struct alignas(kLine) SharedMemory::Rank {
   std::atomic<std::int32_t> process;        // 0 until the rank has mapped the memory
 };
 
+// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): each number has a cache line of its own
 struct SharedMemory::Head {
   std::atomic<std::uint32_t> news;                    // changes when a rank tells something; the futex
   alignas(kLine) std::atomic<std::uint32_t> waiting;  // ranks that have to be woken

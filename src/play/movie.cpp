@@ -111,10 +111,13 @@ class Painter {
     canvas_.line(left, top, left, bottom, 1.0, kGrid);
     canvas_.line(right, top, right, bottom, 1.0, kGrid);
     if (drawing_.grid * scale_ < 3.0) return;
-    for (double at = drawing_.left; at <= drawing_.right; at += drawing_.grid)
-      canvas_.line(x(at), top, x(at), bottom, 1.0, kGrid);
-    for (double at = drawing_.bottom; at <= drawing_.top; at += drawing_.grid)
-      canvas_.line(left, y(at), right, y(at), 1.0, kGrid);
+    const auto each_line = [&](double from, double to, const auto& draw) {
+      for (int k = 0; from + k * drawing_.grid <= to; ++k) draw(from + k * drawing_.grid);
+    };
+    each_line(drawing_.left, drawing_.right,
+              [&](double at) { canvas_.line(x(at), top, x(at), bottom, 1.0, kGrid); });
+    each_line(drawing_.bottom, drawing_.top,
+              [&](double at) { canvas_.line(left, y(at), right, y(at), 1.0, kGrid); });
   }
 
   void paint_shape(const drawing::Shape& shape, int frame, std::size_t i, Color color) {
