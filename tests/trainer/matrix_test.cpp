@@ -285,7 +285,7 @@ TEST_P(Matrix, MakesTheUpdatesAndTakesTheMemoryThatWereAnnounced) {
   EXPECT_EQ(needed.minibatches, gathered);
 }
 
-INSTANTIATE_TEST_SUITE_P(Pairs, Matrix, testing::ValuesIn(covering(allowed_combinations())),
+INSTANTIATE_TEST_SUITE_P(Cover, Matrix, testing::ValuesIn(covering(allowed_combinations())),
                          [](const auto& info) { return name_of(info.param); });
 
 // What the matrix leaves out, no configuration can have.
