@@ -11,7 +11,7 @@
 // A new distribution also needs a case in with_distribution().
 #pragma once
 
-#include "kernels/action_layout.h"
+#include "wd/detail/action_layout.h"
 #include "wd/math.h"
 #include "wd/random.h"
 

@@ -3,11 +3,9 @@
 #pragma once
 
 #include "kernels/sample.h"
+#include "wd/detail/loss_sum.h"
 
 namespace wd {
-
-// Sums over the rows that count; divide by kCount for means.
-enum LossSum { kCount, kPolicyLoss, kValueLoss, kEntropy, kApproxKl, kClipped, kNumLossSums };
 
 // The coefficients of the loss at one time of training.
 struct LossCoefficients {

@@ -2,8 +2,8 @@
 // network's output.
 #pragma once
 
-#include "kernels/action_layout.h"
 #include "kernels/queue.h"
+#include "wd/detail/action_layout.h"
 
 namespace wd {
 

@@ -2,9 +2,9 @@
 // kernel for all heads.
 #pragma once
 
-#include "kernels/action_layout.h"
 #include "kernels/clock.h"
 #include "kernels/queue.h"
+#include "wd/detail/action_layout.h"
 #include "wd/random.h"
 
 namespace wd {

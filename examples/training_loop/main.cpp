@@ -65,7 +65,7 @@ int train(const std::string& env, const std::vector<std::string>& settings) {
     policies.emplace_back(buffers[p], config, static_cast<int>(p), device);
   std::vector<wd::Learner> learners;
   for (std::size_t p = 0; p < policies.size(); ++p)
-    learners.emplace_back(policies[p], trajectory, static_cast<int>(p), config.policies[p], seed);
+    learners.emplace_back(policies, trajectory, static_cast<int>(p), config.policies[p], seed);
 
   wd::TrainingClock clock(device);  // drives schedules and random numbers
   Episodes episodes(replicas.num_envs());
@@ -78,9 +78,16 @@ int train(const std::string& env, const std::vector<std::string>& settings) {
     act.seed = seed;
     act.time = clock.time();
     act.rollout_steps = steps;
+    for (wd::Learner& learner : learners) {
+      learner.enter(iteration - 1);
+      learner.begin_rollout(clock);
+    }
     for (int t = 0; t < steps; ++t) {
       act.step = static_cast<std::uint64_t>(t);
-      for (std::size_t p = 0; p < policies.size(); ++p) policies[p].act(buffers[p], t, act);
+      for (std::size_t p = 0; p < policies.size(); ++p) {
+        act.exploration = learners[p].exploration();
+        policies[p].act(buffers[p], t, act);
+      }
       replicas.step(trajectory.rows(t));
     }
     // The value of the last observation, which bootstraps the returns of the rollout.

@@ -1,5 +1,6 @@
-// algorithm.h: learns from a rollout with the algorithm that each policy's settings select; one learner per
-// policy.
+// algorithm.h: how a policy learns: the interface that every algorithm implements, and the learners that run
+// the algorithms of all policies. wd/algorithm_settings.h says how an algorithm gets its name;
+// wd/rollout_algorithm.h, wd/learned.h and wd/lanes.h have the parts of which it is made.
 #pragma once
 
 #include <functional>
@@ -9,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "wd/algorithm_settings.h"
+#include "wd/algorithms.h"
 #include "wd/config.h"
 #include "wd/detail/clock.h"
 #include "wd/policy.h"
@@ -17,52 +20,129 @@
 
 namespace wd {
 
+// What an algorithm learns from, and with whom.
+struct AlgorithmContext {
+  std::span<Policy> policies;  // of all policies, which an algorithm may read
+  const Trajectory& trajectory;
+  int index = 0;  // the policy that it trains, in `policies` and in the trajectory
+  bool to_train = true;
+  std::uint64_t seed = 1;
+  ProcessGroup group;
+
+  Policy& policy() const { return policies[static_cast<std::size_t>(index)]; }
+  const PolicyBuffers& buffers() const { return trajectory.policies()[static_cast<std::size_t>(index)]; }
+};
+
+// On a GPU an iteration is captured as a graph and then repeated without the host. So whatever changes from
+// one iteration to the next is in device memory: schedules (wd/coefficients.h), counts, the clock. Each phase
+// has a begin and an end, so that the sums over ranks that begin() starts are in transit while another policy
+// computes. All ranks call these functions in the same order.
+class Algorithm {
+ public:
+  virtual ~Algorithm() = default;
+
+  // Which work an iteration is made of, for algorithms whose iterations differ: 0, 1, ... for a memory that
+  // fills before it is learned from, or a target that follows every tenth time. It depends on the number of
+  // complete iterations alone, so that all ranks and a resumed run agree. Each stage has a graph of its own
+  // for the update; rollouts are the same in all stages.
+  virtual int stage(std::int64_t) const { return 0; }
+  // The stage of the iteration that follows. Called on the host before each iteration, also if a graph then
+  // repeats it.
+  virtual void enter(int) {}
+  // False if an iteration changes more than state(), or too much to be copied before each. Then nothing stops
+  // within an iteration, and trainer.max_seconds is looked at between them.
+  virtual bool can_be_undone() const { return true; }
+  // Whether the values of the rollout's last observations must be known before begin_prepare().
+  virtual bool wants_values() const { return true; }
+
+  // Called before the first step of a rollout. `clock` shows the time before it. Enqueues.
+  virtual void begin_rollout(const TrainingClock&) {}
+  // In device memory: what the policy's distribution explores with in the rollout, one number: of a greedy
+  // one the probability of a uniform draw. Null: none. The pointer stays the same.
+  virtual const float* exploration() const { return nullptr; }
+
+  // Computes what the update reads from a rollout. Enqueue.
+  virtual void begin_prepare() = 0;
+  virtual void end_prepare() {}
+
+  virtual void begin_update(const TrainingClock& clock) = 0;
+  // Returns true if the update has no step left to begin.
+  virtual bool is_done() const = 0;
+  // Calls should_stop before each block of rows, from any thread.
+  virtual void begin_step(const TrainingClock& clock, const std::function<bool()>& should_stop) = 0;
+  // Returns false if should_stop() returned true on any rank.
+  virtual bool end_step() = 0;
+
+  // Updates do nothing, on all ranks, if this number, in device memory, is not 0 on any rank when they begin.
+  virtual void set_skip_flag(const std::int64_t* failed) = 0;
+  // Throws like Learner::check(). All ranks.
+  virtual void check() const = 0;
+
+  // Everything that the next iteration depends on, besides the policy's parameters: its own tensors, not
+  // copies. Tensors of replicas say so (NamedTensor::per_replica), and the others are the same on all ranks.
+  virtual std::vector<NamedTensor> state() const = 0;
+  // Called after these tensors were changed from outside. Enqueues.
+  virtual void state_changed() {}
+
+  // Measurements of the last update, under names that wd/metrics.h declares. Synchronizes on CUDA.
+  virtual std::vector<std::pair<std::string, double>> metrics() const = 0;
+  // For tests: makes the "loss" or the "gradient" of the next step NaN.
+  virtual void poison_next(const std::string&) {}
+};
+
+// One policy with its algorithm.
 class Learner {
  public:
-  // Keeps references to policy and trajectory. Allocates everything that updates need, once. The ranks of the
-  // group learn from all their rollouts together: the result is the same as that of one rank with all
+  // Keeps references to policies and trajectory. Allocates everything that updates need, once. The ranks of
+  // the group learn from all their rollouts together: the result is the same as that of one rank with all
   // replicas.
-  Learner(Policy& policy, const Trajectory& trajectory, int index, const PolicySettings& settings,
+  Learner(std::span<Policy> policies, const Trajectory& trajectory, int index, const PolicySettings& settings,
           std::uint64_t seed, ProcessGroup group = {});
-  ~Learner();
-  Learner(Learner&&) noexcept;
 
-  // Call it before the first step of every rollout, with the time before it. Enqueues.
-  void begin_rollout(const TrainingClock& clock);
-  // For Policy::ActOptions: the probability of a uniform draw in this rollout, in device memory, or null.
-  const float* epsilon() const;
+  // Call these before the first step of every rollout: with the number of complete iterations, if the
+  // algorithm has stages; and with the time before the rollout. The second enqueues.
+  void enter(std::int64_t iteration) { algorithm_->enter(algorithm_->stage(iteration)); }
+  void begin_rollout(const TrainingClock& clock) { algorithm_->begin_rollout(clock); }
+  // For Policy::ActOptions.
+  const float* exploration() const { return algorithm_->exploration(); }
+  bool wants_values() const { return algorithm_->wants_values(); }
+  int stage(std::int64_t iteration) const { return algorithm_->stage(iteration); }
+  bool can_be_undone() const { return algorithm_->can_be_undone(); }
 
   // Updates do nothing, on all ranks, if *failed, on the device, is not 0 on any rank when they begin.
-  void set_skip_flag(const std::int64_t* failed);
+  void set_skip_flag(const std::int64_t* failed) { algorithm_->set_skip_flag(failed); }
   // Throws std::runtime_error if an update met losses or a gradient that were not finite; neither that update
   // nor a later one made a step with them. Throws PeerError on ranks that had no part in it. On the CPU,
   // update() itself throws in the same way. Synchronizes on CUDA. All ranks.
-  void check() const;
+  void check() const { algorithm_->check(); }
 
   // For tests: the next update finds NaN in the tensor named "loss" or "gradient".
-  void poison_next(const std::string& tensor);
+  void poison_next(const std::string& tensor) { algorithm_->poison_next(tensor); }
 
-  // The optimizer's moments and step counts: the learner's own tensors, not copies.
-  std::vector<NamedTensor> optimizer() const;
+  // The algorithm's state, such as an optimizer's moments: its own tensors, not copies.
+  std::vector<NamedTensor> state() const { return algorithm_->state(); }
+  void state_changed() { algorithm_->state_changed(); }
 
   // Measurements of the last update, under the names of metrics.h. Synchronizes on CUDA.
-  std::vector<std::pair<std::string, double>> metrics() const;
+  std::vector<std::pair<std::string, double>> metrics() const { return algorithm_->metrics(); }
 
  private:
   friend void prepare(std::span<Learner> learners);
   friend bool update(std::span<Learner> learners, const TrainingClock& clock,
                      const std::function<bool()>& should_stop);
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  const Trajectory* trajectory_;
+  int index_;
+  std::unique_ptr<AlgorithmChoice> settings_;  // the algorithm may keep a reference
+  std::unique_ptr<Algorithm> algorithm_;
 };
 
 // Both functions process the learners in turn, so that the sums of one learner over ranks are transferred
 // while another computes. All ranks.
 
-// Writes masks, advantages and targets of the rollout to its buffers. The value of the last observation must
-// be there already.
+// Writes masks, and what the algorithms compute from the rollout, to its buffers. The value of the last
+// observation must be there already, if they want it.
 void prepare(std::span<Learner> learners);
-// Runs epochs and minibatches over the prepared rollout. Calls should_stop at every chunk; once it returns
+// Runs the steps of all updates over the prepared rollout. Calls should_stop at every chunk; once it returns
 // true on any rank, no more steps begin, and update() returns false on all ranks. Either all ranks pass
 // should_stop or none does. Schedules and the order of minibatches follow the clock, which shows the time
 // before this rollout.

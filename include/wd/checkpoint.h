@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "wd/detail/checkpoint_info.h"
-#include "wd/weights.h"
+#include "wd/named_tensor.h"
 
 namespace wd {
 

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "wd/algorithms.h"
+#include "wd/algorithm_settings.h"
 #include "wd/detail/networks.h"
 #include "wd/error.h"
 #include "wd/params.h"

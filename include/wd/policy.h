@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,8 +18,11 @@ namespace wd {
 struct ActionLayout;
 class Lane;
 class Model;
+class Network;
 struct Blocks;
+struct NetworkInput;
 struct PolicyPass;
+using MakeNetwork = std::function<std::unique_ptr<Network>()>;
 
 class Policy {
  public:
@@ -55,8 +59,9 @@ class Policy {
     std::int64_t rollout_steps = 0;
     std::uint32_t first_replica = 0;
     bool greedy = false;
-    // On the device: the probability of an agent's uniform draw, for policies that compute values. Null: 0.
-    const float* epsilon = nullptr;
+    // On the device: what the distribution explores with (Algorithm::exploration); of policies that compute
+    // values, the probability of an agent's uniform draw. Null: 0.
+    const float* exploration = nullptr;
   };
   // Reads row t of observations, writes row t of action, log_prob and value, and row t + 1 of the state, if
   // the network has one. Enqueues on CUDA. Records no gradient.
@@ -72,13 +77,23 @@ class Policy {
   // state.
   Sequences sequences(int rollout_steps) const;
 
-  // For algorithms: the parts of a gradient (src/nets/lanes.h). The pass of a block runs forward(), computes
+  // For algorithms: the parts of a gradient (wd/lanes.h). The pass of a block runs forward(), computes
   // the gradient of the outputs, and runs backward().
   Model& model() const;  // the actor, then the critic if there is one, then log_std
   const ActionLayout& action_layout() const;
   bool has_critic() const;  // otherwise the value is a column of the actor, behind those of the actions
-  // How the rows of a batch are divided. Neither the number of threads nor that of ranks changes it.
-  Blocks blocks(const Batch& batch) const;
+  // What creates another network of the policy's kind, with its widths, on its device and in its precision,
+  // for a model of the algorithm's own. observation_part() is what this policy's agents observe.
+  MakeNetwork network_like(std::vector<InputPart> parts, int outputs) const;
+  InputPart observation_part() const;
+  Device device() const;
+  Precision precision() const;
+  InitMethod init_method() const;
+  // How the rows of a batch are divided. Neither the number of threads nor that of ranks changes it. With
+  // `whole_replicas`, a block has the rows of all agents of its replicas, for parts per replica.
+  Blocks blocks(const Batch& batch, bool whole_replicas = false) const;
+  // The input of the policy's networks for rows [begin, end) of a batch, whose other parts are undefined.
+  NetworkInput input(const Batch& batch, std::int64_t begin, std::int64_t end) const;
   // Computes the outputs of rows [begin, end), unless the batch has their activations. Enqueues on CUDA.
   PolicyPass forward(const Lane& lane, const Batch& batch, std::int64_t begin, std::int64_t end) const;
   // Adds to the gradients of the lane. `output_grad` [rows, outputs of the actor]; `value_grad` [rows, 1],

@@ -7,6 +7,8 @@
 #include <functional>
 #include <memory>
 
+#include "wd/detail/loss_sum.h"
+#include "wd/learned.h"
 #include "wd/policy.h"
 #include "wd/trajectory.h"
 
@@ -32,8 +34,11 @@ class PolicyGradient {
   ~PolicyGradient();
   PolicyGradient(PolicyGradient&&) noexcept;
 
+  // The names of the numbers that accumulate() returns, of which kApproxKl has a limit.
+  static SumNames sums();
+
   // Sets the policy's gradients() to the gradient of the loss summed over the batch, in an order that depends
-  // only on N. Returns the sums by LossSum (kernels/loss.h), float64 on the policy's device, which are valid
+  // only on N. Returns the sums by LossSum, float64 on the policy's device, which are valid
   // until the next call. Enqueues on CUDA. Calls should_stop before each block, from any thread; once it
   // returns true, the remaining blocks are skipped and the result is meaningless.
   at::Tensor accumulate(const Batch& batch, const LossSettings& settings,

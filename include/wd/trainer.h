@@ -42,7 +42,8 @@ class Trainer {
 
   // Runs one rollout and the update of every policy. `should_stop` is called at every step and chunk, from
   // any thread. Returns false if it returned true on any rank; the state is then the same as before the call.
-  // All ranks, either all with should_stop or all without. If a number is NaN or infinite: on the CPU,
+  // All ranks, either all with should_stop or all without. Throws UsageError with should_stop if an algorithm
+  // cannot undo an iteration. If a number is NaN or infinite: on the CPU,
   // iterate() throws std::runtime_error before anything is learned from it; on a GPU, nothing is learned from
   // it or after it, and check() throws. With trainer.cuda_graphs and without should_stop, a GPU replays what
   // it did before. On a GPU it returns when the iteration is enqueued and the one before it is done.
@@ -75,6 +76,12 @@ class Trainer {
 
   // Runs only the rollout, for measurements.
   void rollout();
+
+  // Whether iterate() may get a should_stop: iterations of all algorithms can be undone.
+  bool can_be_undone() const;
+  // How many iterations this object has made of the kind that comes next (Algorithm::stage): 0: it will
+  // allocate, and with graphs 1: it will be captured.
+  std::int64_t times_made() const;
 
   const StepCounts& counts() const;
   // The number, counted from 1, of the iteration that is under way or comes next. On a GPU, iterate() returns

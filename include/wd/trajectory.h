@@ -13,18 +13,12 @@
 
 #include "wd/detail/step_view.h"
 #include "wd/device.h"
+#include "wd/named_tensor.h"
 
 namespace wd {
 
 struct Activations;
 struct Config;
-
-struct NamedTensor {
-  std::string name;
-  at::Tensor tensor;
-  // Its rows are replicas, which are divided among ranks; every rank holds other tensors whole.
-  bool per_replica = false;
-};
 
 // The roles of one policy, and the location of their agents' rows in its buffers.
 struct PolicyLayout {

@@ -10,4 +10,6 @@ std::unique_ptr<Algorithm> A2cSettings::make(const AlgorithmContext& context) co
   return std::make_unique<OnPolicy>(context, *this, plan);
 }
 
+WD_REGISTER_ALGORITHM(A2cSettings);
+
 }  // namespace wd

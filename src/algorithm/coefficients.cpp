@@ -1,5 +1,5 @@
 // coefficients.cpp: stores schedules as arrays of points and evaluates them on the device.
-#include "src/algorithm/coefficients.h"
+#include "wd/coefficients.h"
 
 #include <ATen/ATen.h>
 

@@ -1,5 +1,5 @@
 // learned.cpp: one step of an optimizer, over all ranks.
-#include "src/algorithm/learned.h"
+#include "wd/learned.h"
 
 #include <ATen/ATen.h>
 
@@ -7,6 +7,7 @@
 
 #include "kernels/record.h"
 #include "kernels/reduce.h"
+#include "src/algorithm/adam.h"
 #include "src/algorithm/guard.h"
 #include "src/base/program_name.h"
 #include "src/device/device.h"
@@ -31,7 +32,7 @@ Learned::Learned(Model& model, SumNames sums, double adam_epsilon, ProcessGroup 
       owner_(std::move(owner)),
       named_(std::move(named)),
       device_(device_holding(model.parameters())),
-      adam_(model.parameters(), model.shadow(), adam_epsilon) {
+      adam_(std::make_unique<Adam>(model.parameters(), model.shadow(), adam_epsilon)) {
   const auto doubles = model.parameters().options().dtype(at::kDouble);
   partial_ = at::zeros({num_chunks(model.parameters().numel())}, doubles);
   squares_ = at::zeros({1}, doubles);
@@ -40,13 +41,18 @@ Learned::Learned(Model& model, SumNames sums, double adam_epsilon, ProcessGroup 
   step_input_ = at::zeros({kStepInputNumbers}, doubles);
 }
 
+Learned::~Learned() = default;
+Learned::Learned(Learned&&) noexcept = default;
+
+StepRecord Learned::record() const { return adam_->record(); }
+
 void Learned::begin_update(const double* lr, const double* max_grad_norm, const double* limit,
                            const std::int64_t* failed) {
   failed_ = failed;
   stopped_ = false;
   // Among several ranks, the sum of the gradients carries the flag to all of them.
-  adam_.begin_update(lr, max_grad_norm, group_.size() > 1 ? nullptr : failed);
-  begin_loss_record(current_queue(device_), {losses_in(loss_record_), adam_.live_record(), limit});
+  adam_->begin_update(lr, max_grad_norm, group_.size() > 1 ? nullptr : failed);
+  begin_loss_record(current_queue(device_), {losses_in(loss_record_), adam_->live_record(), limit});
 }
 
 void Learned::begin_step(const at::Tensor& totals, std::optional<bool> stopping) {
@@ -89,19 +95,19 @@ bool Learned::end_sum_over_ranks() {
 bool Learned::end_step() {
   if (group_.size() > 1) stopping_ = end_sum_over_ranks();
   if (stopping_ == true) return false;
-  record_loss(current_queue(device_),
-              {losses_in(loss_record_), adam_.live_record(), totals_.const_data_ptr<double>(), names_.count(),
-               names_.limited, reinterpret_cast<StepInput*>(step_input_.mutable_data_ptr<double>())});
-  adam_.step(model_.gradients(), step_input_);
+  record_loss(current_queue(device_), {losses_in(loss_record_), adam_->live_record(),
+                                       totals_.const_data_ptr<double>(), names_.count(), names_.limited,
+                                       reinterpret_cast<StepInput*>(step_input_.mutable_data_ptr<double>())});
+  adam_->step(model_.gradients(), step_input_);
   model_.shadow_is_written();
   if (device_.is_cuda()) return true;  // check() looks later, to avoid waiting here
-  const StepRecord record = adam_.record();
+  const StepRecord record = adam_->record();
   check(record);
   stopped_ = record.stopped != 0.0;
   return true;
 }
 
-void Learned::check() const { check(adam_.record()); }
+void Learned::check() const { check(adam_->record()); }
 
 void Learned::check(const StepRecord& record) const {
   if (record.refused == 0.0) return;
@@ -123,9 +129,9 @@ void Learned::check(const StepRecord& record) const {
 }
 
 std::vector<NamedTensor> Learned::state() const {
-  return {{"first_moment", adam_.first_moment()},
-          {"second_moment", adam_.second_moment()},
-          {"steps", adam_.steps()}};
+  return {{"first_moment", adam_->first_moment()},
+          {"second_moment", adam_->second_moment()},
+          {"steps", adam_->steps()}};
 }
 
 std::vector<double> Learned::sums() const {

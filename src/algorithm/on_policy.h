@@ -4,9 +4,11 @@
 
 #include <functional>
 
-#include "src/algorithm/coefficients.h"
-#include "src/algorithm/rollouts.h"
+#include "kernels/returns.h"
+#include "wd/algorithms.h"
+#include "wd/coefficients.h"
 #include "wd/policy_gradient.h"
+#include "wd/rollout_algorithm.h"
 
 namespace wd {
 

@@ -4,7 +4,7 @@
 #include "kernels/loss.h"
 #include "src/device/device.h"
 #include "src/device/tensor_device.h"
-#include "src/policy/pass.h"
+#include "wd/policy_pass.h"
 
 namespace wd {
 
@@ -60,6 +60,14 @@ LossArgs PolicyGradient::Impl::loss_args(const Lane& lane, const PolicyPass& pas
   args.log_std_grad = lane.rows("log_std_grad").mutable_data_ptr<float>();
   args.row_sums = lane.row_sums().mutable_data_ptr<float>();
   return args;
+}
+
+SumNames PolicyGradient::sums() {
+  SumNames sums{.names = std::vector<const char*>(kNumLossSums), .limited = kApproxKl};
+  sums.names[kPolicyLoss] = "the policy loss";
+  sums.names[kValueLoss] = "the value loss";
+  sums.names[kEntropy] = "the entropy";
+  return sums;
 }
 
 PolicyGradient::PolicyGradient(const Policy& policy) : impl_(std::make_unique<Impl>(policy)) {}

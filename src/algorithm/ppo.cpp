@@ -3,7 +3,7 @@
 // loss - entropy_coeff * entropy, where r = pi(a|s) / pi_old(a|s). An update ends early once the mean of the
 // estimated KL divergence exceeds 1.5 target_kl.
 #include "src/algorithm/on_policy.h"
-#include "src/algorithm/rollouts.h"
+#include "wd/rollout_algorithm.h"
 
 namespace wd {
 
@@ -38,5 +38,7 @@ std::unique_ptr<Algorithm> PpoSettings::make(const AlgorithmContext& context) co
   plan.target_kl = &target_kl;
   return std::make_unique<OnPolicy>(context, *this, plan);
 }
+
+WD_REGISTER_ALGORITHM(PpoSettings);
 
 }  // namespace wd

@@ -11,11 +11,14 @@
 #include <array>
 #include <cmath>
 
+#include "kernels/normalize.h"
 #include "kernels/q_loss.h"
-#include "src/algorithm/coefficients.h"
-#include "src/algorithm/rollouts.h"
+#include "src/algorithm/returns_args.h"
 #include "src/device/device.h"
-#include "src/policy/pass.h"
+#include "wd/algorithms.h"
+#include "wd/coefficients.h"
+#include "wd/policy_pass.h"
+#include "wd/rollout_algorithm.h"
 
 namespace wd {
 
@@ -27,8 +30,8 @@ class Pqn final : public RolloutAlgorithm {
  public:
   Pqn(const AlgorithmContext& context, const PqnSettings& settings);
 
-  void begin_rollout(const TrainingClock& clock) override { exploration_.update(clock); }
-  const float* epsilon() const override { return exploration_.rounded().const_data_ptr<float>(); }
+  void begin_rollout(const TrainingClock& clock) override { epsilon_.update(clock); }
+  const float* exploration() const override { return epsilon_.rounded().const_data_ptr<float>(); }
   void begin_prepare() override;
   void end_prepare() override { std::exchange(sum_arrives_, {})(); }
   void begin_update(const TrainingClock& clock) override;
@@ -41,7 +44,7 @@ class Pqn final : public RolloutAlgorithm {
 
   const PqnSettings& settings_;
   Lanes lanes_;
-  Coefficients coefficients_, exploration_;
+  Coefficients coefficients_, epsilon_;
   at::Tensor moments_;                 // [3, kNumMoments] float64: of targets, values and their differences
   std::function<void()> sum_arrives_;  // waits for the moments whose sum was begun
 };
@@ -52,11 +55,11 @@ Pqn::Pqn(const AlgorithmContext& context, const PqnSettings& settings)
       lanes_({{&policy_.model(), ModelUse::kLearns}}, kNumQSums,
              {{"output_grad", policy_.model().network(0).outputs(), true}}, device_),
       coefficients_(std::array{&std::as_const(settings.lr), &std::as_const(settings.max_grad_norm)}, device_),
-      exploration_(std::array{&std::as_const(settings.epsilon)}, device_),
+      epsilon_(std::array{&std::as_const(settings.epsilon)}, device_),
       moments_(at::zeros({3, kNumMoments}, buffers_.value.options().dtype(at::kDouble))) {}
 
 void Pqn::begin_prepare() {
-  ReturnsArgs args = returns_args();
+  ReturnsArgs args = returns_args(trajectory_, index_);
   args.method = ReturnMethod::kGae;
   args.gamma = static_cast<float>(settings_.gamma);
   args.lambda = static_cast<float>(settings_.lambda);
@@ -112,7 +115,7 @@ std::vector<std::pair<std::string, double>> Pqn::metrics() const {
           {"return_std", std::sqrt(target_variance)},
           {"explained_variance", target_variance > 0.0 ? 1.0 - unexplained / target_variance : std::nan("")},
           {"grad_norm", ratio(record.norm_sum, record.steps)},
-          {"epsilon", exploration_.value().cpu()[0].item<double>()},
+          {"epsilon", epsilon_.value().cpu()[0].item<double>()},
           {"learning_rate", coefficients_.value().cpu()[kLr].item<double>()},
           {"updates", record.steps},
           {"empty_minibatches", record.empty}};
@@ -145,5 +148,7 @@ std::unique_ptr<Algorithm> PqnSettings::make(const AlgorithmContext& context) co
   require_minibatches(num_minibatches, context, name());
   return std::make_unique<Pqn>(context, *this);
 }
+
+WD_REGISTER_ALGORITHM(PqnSettings);
 
 }  // namespace wd

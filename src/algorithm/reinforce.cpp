@@ -23,7 +23,7 @@ void ReinforceSettings::check(const TrainingShape& shape, const Problem& problem
 std::unique_ptr<Algorithm> ReinforceSettings::make(const AlgorithmContext& context) const {
   const Trajectory& trajectory = context.trajectory;
   if (context.to_train && trajectory.steps() < wanted_rollout(trajectory.time_limit()))
-    throw UsageError(concat("policy '", context.policy.name(),
+    throw UsageError(concat("policy '", context.policy().name(),
                             "': REINFORCE learns from episodes that must end within a rollout, whose ",
                             trajectory.steps(), " steps are less than twice the time limit of ",
                             trajectory.time_limit()));
@@ -32,5 +32,7 @@ std::unique_ptr<Algorithm> ReinforceSettings::make(const AlgorithmContext& conte
   plan.with_value = false;
   return std::make_unique<OnPolicy>(context, *this, plan);
 }
+
+WD_REGISTER_ALGORITHM(ReinforceSettings);
 
 }  // namespace wd

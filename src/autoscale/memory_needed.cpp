@@ -10,11 +10,11 @@
 
 #include "src/base/host_memory.h"
 #include "src/device/device.h"
-#include "src/nets/network.h"
 #include "src/report/format.h"
 #include "src/report/plain_error.h"
 #include "src/rollout/minibatches.h"
 #include "wd/error.h"
+#include "wd/model.h"
 #include "wd/trajectory.h"
 
 namespace wd::scaling {
@@ -51,15 +51,10 @@ std::string parts_text(const MemoryNeeded& needed) {
   return text;
 }
 
-// Of one policy: its networks and the numbers that follow them (src/nets/model.h).
+// Of one policy: its networks and the numbers that follow them.
 double network_bytes(const PolicyLayout& layout, const PolicySettings& policy, Precision precision) {
-  constexpr std::int64_t kAlignment = 4;  // floats in 16 bytes
-  const std::int64_t numbers = layout.action_space.components();
-  std::int64_t parameters = (numbers + kAlignment - 1) / kAlignment * kAlignment;
-  for (const auto& make : make_networks(layout, policy.model, policy.algorithm->output(), {}, precision))
-    parameters += make()->num_parameters();
-  const double copies = 4 * sizeof(float) + (precision == kBf16 ? sizeof(std::uint16_t) : 0);
-  return copies * static_cast<double>(parameters);
+  return model_bytes(make_networks(layout, policy.model, policy.algorithm->output(), {}, precision),
+                     layout.action_space.components(), precision, true);
 }
 
 // Of one replica: its state, and the state at the start of the rollout (src/trainer/evidence.h).
@@ -94,7 +89,12 @@ MemoryNeeded memory_needed(const Config& config, const Environment& environment,
         needed.minibatches +=
             bytes * units * static_cast<double>(together) * Minibatches::copied_part(field, together);
     }
-    needed.networks += network_bytes(layouts[p], config.policies[p], trainer.precision);
+    needed.networks += network_bytes(layouts[p], config.policies[p], trainer.precision) +
+                       config.policies[p].algorithm->bytes({.layout = layouts[p],
+                                                            .model = model,
+                                                            .precision = trainer.precision,
+                                                            .replicas = replicas,
+                                                            .rollout_steps = trainer.rollout_steps()});
   }
   needed.other_buffers = rollout_bytes(config, environment, trainer.rollout_steps(), replicas) -
                          needed.replicas - needed.observations;

@@ -1,8 +1,8 @@
 // work.cpp: sums over layers and rows.
 #include "src/bench/work.h"
 
-#include "src/nets/network.h"
 #include "src/rollout/minibatches.h"
+#include "wd/network.h"
 
 namespace wd::bench {
 namespace {

@@ -49,11 +49,11 @@ std::vector<FieldInfo> settings_of(const std::string& environment) {
   ConfigSources sources{.env = environment, .search = config_folders()};
   const Experiment setup = load_environment(sources);
   std::vector<FieldInfo> fields = list_settings(setup.config, setup.describe());
-  for (const AlgorithmRow& algorithm : algorithms()) {
+  for (const std::string& algorithm : algorithm_names()) {
     for (const std::string& network : network_names()) {
       Config config = setup.config;
       for (PolicySettings& policy : config.policies) {
-        policy.algorithm = AlgorithmChoice::named(algorithm.name);
+        policy.algorithm = AlgorithmChoice::named(algorithm);
         policy.model.network = network_settings(network);
       }
       merge(list_settings(config, setup.describe()), fields);

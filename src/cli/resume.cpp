@@ -8,6 +8,7 @@
 #include "src/cli/output.h"
 #include "src/cli/setup.h"
 #include "wd/error.h"
+#include "wd/weights.h"
 
 namespace wd::cli {
 

@@ -195,8 +195,8 @@ class Loader {
     add(describe_of(config_.eval), "eval.");
     add(describe_of(config_.play), "play.");
     add(describe_of(config_.autoscale), "autoscale.");
-    for (const AlgorithmRow& row : algorithms()) {
-      policy.algorithm = AlgorithmChoice::named(row.name);
+    for (const std::string& name : algorithm_names()) {
+      policy.algorithm = AlgorithmChoice::named(name);
       add(describe_of(policy), "policy.NAME.");
     }
     add(describe_of(policy.model), "policy.NAME.model.");

@@ -62,14 +62,14 @@ void refuse_foreign_keys(const Node& section, const PolicySettings& policy, Read
   };
   for (const Node::Entry& entry : section.entries) {
     if (holds(own, entry.key)) continue;
-    for (const AlgorithmRow& row : algorithms()) {
+    for (const std::string& name : algorithm_names()) {
       PolicySettings other;
-      other.algorithm = AlgorithmChoice::named(row.name);
+      other.algorithm = AlgorithmChoice::named(name);
       if (!holds(fields_of(other), entry.key)) continue;
       const std::string path = "policy." + policy.name + "." + entry.key;
       problems.add(entry.key_place, path,
-                   "is a key of " + std::string(row.name) + ", and this policy learns by " +
-                       policy.algorithm->name() + ": remove it, or set algorithm: " + row.name);
+                   "is a key of " + name + ", and this policy learns by " + policy.algorithm->name() +
+                       ": remove it, or set algorithm: " + name);
       reader.known(entry.key);
       break;
     }

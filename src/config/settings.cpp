@@ -42,15 +42,16 @@ void ModelSettings::describe(Fields& field) {
 void PolicySettings::describe(Fields& field) {
   field("roles", roles, "roles that it acts for; empty: the role with its name, or all roles for \"shared\"");
   field("to_train", to_train, "false: the policy acts but does not learn");
+  const std::vector<std::string> all = algorithm_names();
   std::vector<const char*> names;
   int chosen = 0;
-  for (const AlgorithmRow& row : algorithms()) {
-    if (std::string_view(row.name) == algorithm->name()) chosen = static_cast<int>(names.size());
-    names.push_back(row.name);
+  for (const std::string& name : all) {
+    if (name == algorithm->name()) chosen = static_cast<int>(names.size());
+    names.push_back(name.c_str());
   }
   const int before = chosen;
   field.choice("algorithm", chosen, names, "learning algorithm");
-  if (chosen != before) algorithm = AlgorithmChoice::named(names[static_cast<std::size_t>(chosen)]);
+  if (chosen != before) algorithm = AlgorithmChoice::named(all[static_cast<std::size_t>(chosen)]);
   algorithm->describe(field);
 }
 

@@ -35,7 +35,10 @@ class NoGpu final : public Gpu {
   std::int64_t peak_memory(int) override { refuse(); }
   std::int64_t used_memory(int) override { refuse(); }
   std::optional<GpuMemory> memory() override { return {}; }
-  std::unique_ptr<Captured> capture(const c10::Stream&, const std::function<void()>&) override { refuse(); }
+  std::unique_ptr<Captured> capture(const c10::Stream&, const std::function<void()>&,
+                                    const Captured*) override {
+    refuse();
+  }
   std::unique_ptr<CallWatch> watch_calls() override { refuse(); }
 
   bool has_driver_library = false;

@@ -66,9 +66,10 @@ class Gpu {
   virtual std::int64_t used_memory(int index) = 0;
   virtual std::optional<GpuMemory> memory() = 0;
 
-  // Captures what `enqueue` enqueues on the stream. Throws std::runtime_error if it cannot be captured.
-  virtual std::unique_ptr<Captured> capture(const c10::Stream& stream,
-                                            const std::function<void()>& enqueue) = 0;
+  // Captures what `enqueue` enqueues on the stream. If `earlier` is not null, the capture shares its memory:
+  // the two never run at the same time. Throws std::runtime_error if it cannot be captured.
+  virtual std::unique_ptr<Captured> capture(const c10::Stream& stream, const std::function<void()>& enqueue,
+                                            const Captured* earlier) = 0;
   // Throws UsageError if calls cannot be watched.
   virtual std::unique_ptr<CallWatch> watch_calls() = 0;
 };

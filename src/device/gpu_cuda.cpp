@@ -109,9 +109,9 @@ class CudaGpu final : public Gpu {
     return error == cudaSuccess ? std::optional(GpuMemory{free, total}) : std::nullopt;
   }
 
-  std::unique_ptr<Captured> capture(const c10::Stream& stream,
-                                    const std::function<void()>& enqueue) override {
-    return capture_cuda_graph(stream, enqueue);
+  std::unique_ptr<Captured> capture(const c10::Stream& stream, const std::function<void()>& enqueue,
+                                    const Captured* earlier) override {
+    return capture_cuda_graph(stream, enqueue, earlier);
   }
   std::unique_ptr<CallWatch> watch_calls() override { return watch_cuda_calls(); }
 };

@@ -5,6 +5,8 @@
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <algorithm>
+#include <map>
 #include <vector>
 
 #include "src/device/gpu.h"
@@ -33,8 +35,8 @@ void wait(const c10::Stream& later, const c10::Stream& earlier) {
 struct Graph::Impl {
   Device device;
   c10::Stream stream;
-  std::unique_ptr<Captured> captured = nullptr;
-  bool warm = false;
+  // By form: null once the first run has warmed up.
+  std::map<std::vector<int>, std::unique_ptr<Captured>> forms = {};
 
   // Runs on the stream of the later capture: libraries allocate a workspace for each stream that they see.
   void warm_up(const std::function<void()>& enqueue) {
@@ -45,7 +47,6 @@ struct Graph::Impl {
       enqueue();
     }
     wait(caller, stream);
-    warm = true;
   }
 };
 
@@ -55,15 +56,26 @@ Graph::Graph(Device device, bool enabled) {
 Graph::~Graph() = default;
 Graph::Graph(Graph&&) noexcept = default;
 
-void Graph::run(const std::function<void()>& enqueue) {
+void Graph::run(const std::function<void()>& enqueue, const std::vector<int>& form) {
   if (!impl_) return enqueue();
-  if (!impl_->warm) return impl_->warm_up(enqueue);
-  if (!impl_->captured) impl_->captured = gpu().capture(impl_->stream, enqueue);
-  impl_->captured->replay();
+  const auto found = impl_->forms.find(form);
+  if (found == impl_->forms.end()) {
+    impl_->warm_up(enqueue);
+    impl_->forms[form] = nullptr;
+    return;
+  }
+  if (!found->second) {
+    const auto earlier =
+        std::ranges::find_if(impl_->forms, [](const auto& entry) { return entry.second != nullptr; });
+    found->second = gpu().capture(impl_->stream, enqueue,
+                                  earlier == impl_->forms.end() ? nullptr : earlier->second.get());
+  }
+  found->second->replay();
 }
 
 void Graph::reset() {
-  if (impl_) impl_->captured.reset();
+  if (!impl_) return;
+  for (auto& [form, captured] : impl_->forms) captured.reset();
 }
 
 struct Branches::Impl {

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "wd/device.h"
 
@@ -12,7 +13,8 @@ namespace wd {
 // On a GPU this is a CUDA graph. The first run() calls `enqueue`, so that everything it needs is allocated
 // and selected; the second run() captures what `enqueue` enqueues; from then on run() replays the capture
 // without calling `enqueue`. Whatever changes from run to run must be in device memory. On the CPU, or if it
-// is not enabled, run() calls `enqueue` every time.
+// is not enabled, run() calls `enqueue` every time. Work that has several forms names its form: each has a
+// graph of its own, and all share a stream and memory.
 class Graph {
  public:
   Graph(Device device, bool enabled);
@@ -21,9 +23,9 @@ class Graph {
 
   // Throws std::runtime_error if the work cannot be captured, because it waited for the device or allocated
   // memory outside torch's allocator.
-  void run(const std::function<void()>& enqueue);
+  void run(const std::function<void()>& enqueue, const std::vector<int>& form = {});
 
-  // Destroys the capture, if there is one; the next run() captures again.
+  // Destroys all captures; the next run() captures again.
   void reset();
 
  private:

@@ -28,12 +28,14 @@ void give_back(c10::DeviceIndex device, c10::MempoolId_t pool) {
 class CudaGraph final : public Captured {
  public:
   // The capture mode is thread-local because NCCL's watchdog queries events from another thread.
-  CudaGraph(const c10::cuda::CUDAStream& stream, const std::function<void()>& enqueue) {
+  CudaGraph(const c10::cuda::CUDAStream& stream, const std::function<void()>& enqueue,
+            const Captured* earlier)
+      : pool_(earlier == nullptr ? at::cuda::graph_pool_handle()
+                                 : static_cast<const CudaGraph*>(earlier)->pool_) {
     const c10::cuda::CUDAStreamGuard guard(stream);
-    const c10::MempoolId_t pool = at::cuda::graph_pool_handle();
     graph_.emplace();
     try {
-      graph_->capture_begin(pool, cudaStreamCaptureModeThreadLocal);
+      graph_->capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
       enqueue();
       graph_->capture_end();
     } catch (const std::exception& error) {
@@ -41,7 +43,7 @@ class CudaGraph final : public Captured {
       cudaStreamEndCapture(stream.stream(), &unfinished);
       if (unfinished != nullptr) cudaGraphDestroy(unfinished);
       cudaGetLastError();
-      give_back(stream.device_index(), pool);
+      give_back(stream.device_index(), pool_);
       graph_.reset();
       throw std::runtime_error(concat("an iteration could not be captured as a CUDA graph: ", error.what(),
                                       "; trainer.cuda_graphs=false trains without one"));
@@ -50,14 +52,15 @@ class CudaGraph final : public Captured {
   void replay() override { graph_->replay(); }
 
  private:
+  c10::MempoolId_t pool_;
   std::optional<at::cuda::CUDAGraph> graph_;
 };
 
 }  // namespace
 
-std::unique_ptr<Captured> capture_cuda_graph(const c10::Stream& stream,
-                                             const std::function<void()>& enqueue) {
-  return std::make_unique<CudaGraph>(c10::cuda::CUDAStream(stream), enqueue);
+std::unique_ptr<Captured> capture_cuda_graph(const c10::Stream& stream, const std::function<void()>& enqueue,
+                                             const Captured* earlier) {
+  return std::make_unique<CudaGraph>(c10::cuda::CUDAStream(stream), enqueue, earlier);
 }
 
 }  // namespace wd

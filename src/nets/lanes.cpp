@@ -1,10 +1,11 @@
 // lanes.cpp: allocates lanes, runs their blocks, and adds their sums.
-#include "src/nets/lanes.h"
+#include "wd/lanes.h"
 
 #include <ATen/ATen.h>
 
 #include <algorithm>
 
+#include "kernels/record.h"
 #include "kernels/reduce.h"
 #include "src/device/device.h"
 #include "src/device/tensor_device.h"

@@ -7,8 +7,8 @@
 
 #include "src/nets/activation.h"
 #include "src/nets/linear.h"
-#include "src/nets/network.h"
 #include "src/nets/table_layer.h"
+#include "wd/network.h"
 
 namespace wd {
 

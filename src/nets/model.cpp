@@ -1,14 +1,19 @@
 // model.cpp: the flat memory of several networks.
-#include "src/nets/model.h"
+#include "wd/model.h"
 
 #include <ATen/ATen.h>
 
 #include "kernels/polyak.h"
+#include "kernels/record.h"
 #include "src/device/device.h"
 #include "src/device/tensor_device.h"
+#include "wd/detail/blocks.h"
 #include "wd/error.h"
 
 namespace wd {
+
+// Sections begin at multiples of 16 bytes.
+static std::int64_t room_of(int numbers) { return round_up(numbers, 4); }
 
 Model::Model(std::vector<MakeNetwork> networks, int numbers, Device device, Precision precision)
     : Model(std::move(networks), numbers, device, precision, true) {}
@@ -16,7 +21,6 @@ Model::Model(std::vector<MakeNetwork> networks, int numbers, Device device, Prec
 Model::Model(std::vector<MakeNetwork> networks, int numbers, Device device, Precision precision,
              bool with_gradients)
     : make_(std::move(networks)), num_numbers_(numbers), device_(device), precision_(precision) {
-  constexpr std::int64_t kAlignment = 4;  // floats in 16 bytes
   std::int64_t size = 0;
   for (const MakeNetwork& make : make_) {
     networks_.push_back(make());
@@ -24,7 +28,7 @@ Model::Model(std::vector<MakeNetwork> networks, int numbers, Device device, Prec
     size += networks_.back()->num_parameters();
   }
   begin_.push_back(size);
-  size += (numbers + kAlignment - 1) / kAlignment * kAlignment;
+  size += room_of(numbers);
   const auto floats = at::TensorOptions().dtype(at::kFloat).device(torch_device(device));
   parameters_ = at::zeros({size}, floats);
   if (precision == kBf16) shadow_ = at::zeros({size}, floats.dtype(at::kBFloat16));
@@ -34,6 +38,13 @@ Model::Model(std::vector<MakeNetwork> networks, int numbers, Device device, Prec
   }
   for (std::size_t k = 0; k < networks_.size(); ++k)
     networks_[k]->bind(section(parameters_, k), shadow_.defined() ? section(shadow_, k) : at::Tensor());
+}
+
+double model_bytes(const std::vector<MakeNetwork>& networks, int numbers, Precision precision, bool learned) {
+  std::int64_t parameters = room_of(numbers);
+  for (const MakeNetwork& make : networks) parameters += make()->num_parameters();
+  const double copies = (learned ? 4 : 1) * sizeof(float) + (precision == kBf16 ? sizeof(std::uint16_t) : 0);
+  return copies * static_cast<double>(parameters);
 }
 
 Model Model::like() const {

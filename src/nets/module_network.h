@@ -4,8 +4,8 @@
 #include <optional>
 #include <utility>
 
-#include "src/nets/network.h"
 #include "wd/module.h"
+#include "wd/network.h"
 
 namespace wd {
 

@@ -1,5 +1,5 @@
 // network.cpp: creates the networks that a configuration asks for.
-#include "src/nets/network.h"
+#include "wd/network.h"
 
 #include <ATen/ATen.h>
 

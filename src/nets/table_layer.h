@@ -4,8 +4,8 @@
 #include <ATen/core/Tensor.h>
 
 #include "kernels/table_layer.h"
-#include "src/nets/network.h"
 #include "wd/device.h"
+#include "wd/network.h"
 #include "wd/trajectory.h"
 
 namespace wd {

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "kernels/sample.h"
-#include "src/policy/pass.h"
 #include "wd/policy.h"
+#include "wd/policy_pass.h"
 
 namespace wd {
 
@@ -24,7 +24,9 @@ struct Policy::Impl {
   // itself: 1 and 1, or those of one table.
   std::int64_t rows_per_unit = 1, observed_per_unit = 1;
   int num_agents = 0;
-  int sequence_length = 0;       // as configured
+  PolicyLayout own;  // names, roles and sizes
+  ModelSettings settings;
+  Precision precision = kFp32;
   std::unique_ptr<Model> model;  // the actor, then the critic, then log_std
   at::Tensor log_std;
   std::unique_ptr<Lanes> inference;
@@ -33,9 +35,8 @@ struct Policy::Impl {
   const Network* critic() const { return has_critic ? &model->network(1) : nullptr; }
   int columns() const { return layout.columns(); }
 
-  void make_networks(const PolicyBuffers& buffers, const ModelSettings& settings, Precision precision,
-                     PolicyOutput output);
-  void draw_parameters(const ModelSettings& settings, std::uint64_t seed);
+  void make_networks(PolicyOutput output);
+  void draw_parameters(std::uint64_t seed);
   // The observations that describe rows [begin, end).
   at::Tensor observed(const at::Tensor& observation, std::int64_t begin, std::int64_t end) const;
   // The part of the input that the actor reads, or the critic.

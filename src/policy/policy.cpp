@@ -57,14 +57,15 @@ void check_buffers(const PolicyBuffers& buffers, const ModelSettings& model, Pre
 
 }  // namespace
 
-Blocks Policy::blocks(const Batch& batch) const {
+Blocks Policy::blocks(const Batch& batch, bool whole_replicas) const {
   const Impl& self = *impl_;
   const std::int64_t rows = batch.mask.size(0);
   const Sequences& sequences = batch.sequences;
   WD_CHECK((sequences.length > 0) == (self.actor().state_size() > 0),
            "the policy's batches must be sequences exactly if its network has a state");
   const bool cuda = self.device.is_cuda();
-  if (sequences.length == 0) return Blocks::of(rows, cuda, self.chunk_rows, self.rows_per_unit);
+  if (sequences.length == 0)
+    return Blocks::of(rows, cuda, self.chunk_rows, whole_replicas ? self.num_agents : self.rows_per_unit);
   return Blocks::of_size(rows, std::int64_t{sequences.length} * sequences.per_block * self.num_agents, cuda);
 }
 
@@ -128,22 +129,20 @@ NetworkInput Policy::Impl::batch_input(const Batch& batch, std::int64_t begin, s
   return input;
 }
 
-void Policy::Impl::make_networks(const PolicyBuffers& buffers, const ModelSettings& settings,
-                                 Precision precision, PolicyOutput output) {
-  std::vector<MakeNetwork> networks =
-      wd::make_networks(static_cast<const PolicyLayout&>(buffers), settings, output, device, precision);
+void Policy::Impl::make_networks(PolicyOutput output) {
+  std::vector<MakeNetwork> networks = wd::make_networks(own, settings, output, device, precision);
   has_critic = networks.size() > 1;
   model = std::make_unique<Model>(std::move(networks), layout.components, device, precision);
   log_std = model->numbers(model->parameters());
   layout.log_std = log_std.const_data_ptr<float>();
   inference = std::make_unique<Lanes>(std::vector<ModelUse>{{model.get(), ModelUse::kForward}}, 0,
                                       std::vector<RowMemory>{}, device);
-  if (!buffers.as_table()) return;
-  rows_per_unit = buffers.num_agents;
-  observed_per_unit = buffers.all_agents;
+  if (!own.as_table()) return;
+  rows_per_unit = own.num_agents;
+  observed_per_unit = own.all_agents;
 }
 
-void Policy::Impl::draw_parameters(const ModelSettings& settings, std::uint64_t seed) {
+void Policy::Impl::draw_parameters(std::uint64_t seed) {
   at::Tensor initial = at::zeros({model->parameters().numel()}, at::kFloat);
   const InitMethod method = settings.init_method;
   // Heads of the policy start near 0, so that all actions are about equally probable; the value head starts
@@ -172,10 +171,12 @@ Policy::Policy(const PolicyBuffers& buffers, const ModelSettings& model, int ind
   self.index = static_cast<std::uint32_t>(index);
   self.chunk_rows = chunk_rows;
   self.num_agents = buffers.num_agents;
-  self.sequence_length = model.sequence_length;
+  self.own = buffers;
+  self.settings = model;
+  self.precision = precision;
   self.layout = layout_of(buffers.action_space, model, output);
-  self.make_networks(buffers, model, precision, output);
-  self.draw_parameters(model, seed * 1000003 + static_cast<std::uint64_t>(index));
+  self.make_networks(output);
+  self.draw_parameters(seed * 1000003 + static_cast<std::uint64_t>(index));
   refresh_shadow();
 }
 
@@ -191,6 +192,17 @@ Policy::Policy(Policy&&) noexcept = default;
 const std::string& Policy::name() const { return impl_->name; }
 Model& Policy::model() const { return *impl_->model; }
 const ActionLayout& Policy::action_layout() const { return impl_->layout; }
+MakeNetwork Policy::network_like(std::vector<InputPart> parts, int outputs) const {
+  return network_maker(impl_->own, impl_->settings, std::move(parts), outputs, impl_->device,
+                       impl_->precision);
+}
+InputPart Policy::observation_part() const { return wd::observation_part(impl_->own); }
+Device Policy::device() const { return impl_->device; }
+Precision Policy::precision() const { return impl_->precision; }
+InitMethod Policy::init_method() const { return impl_->settings.init_method; }
+NetworkInput Policy::input(const Batch& batch, std::int64_t begin, std::int64_t end) const {
+  return impl_->batch_input(batch, begin, end);
+}
 bool Policy::has_critic() const { return impl_->has_critic; }
 at::Tensor Policy::parameters() const { return impl_->model->parameters(); }
 at::Tensor Policy::gradients() const { return impl_->model->gradients(); }
@@ -230,7 +242,7 @@ Sequences Policy::sequences(int rollout_steps) const {
   constexpr std::int64_t kMinRows = 16;  // per step: with fewer, matrix products are slow
   const Impl& self = *impl_;
   if (self.actor().state_size() == 0) return {};
-  const int length = self.sequence_length > 0 ? self.sequence_length : rollout_steps;
+  const int length = self.settings.sequence_length > 0 ? self.settings.sequence_length : rollout_steps;
   const std::int64_t rows = self.device.is_cuda() ? self.chunk_rows : std::min(kMaxBlock, self.chunk_rows);
   const std::int64_t per_step = std::max(rows / length, kMinRows);
   return {length, static_cast<int>(std::max(per_step / self.num_agents, std::int64_t{1}))};
@@ -256,7 +268,7 @@ void Policy::act(PolicyBuffers& buffers, int t, const ActOptions& options) {
     args.first_replica = options.first_replica;
     args.policy = self.index;
     args.greedy = options.greedy;
-    args.epsilon = options.epsilon;
+    args.epsilon = options.exploration;
     args.action =
         static_cast<std::int32_t*>(buffers.action.data_ptr()) + (first + begin) * self.layout.action_width();
     args.log_prob = buffers.log_prob.mutable_data_ptr<float>() + first + begin;

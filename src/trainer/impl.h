@@ -60,7 +60,9 @@ struct Trainer::Impl {
   StepCounts counts_at_metrics;
   Clock::time_point start = Clock::now(), metrics_taken = start;
   bool started = false, straggler_reported = false;
-  std::int64_t rollouts = 0;                    // rollouts that this object made
+  std::int64_t rollouts = 0;  // rollouts that this object made
+  // Iterations that this object made, by the stages of all algorithms.
+  std::map<std::vector<int>, std::int64_t> made;
   Backup backup;                                // the tensors that an iteration changes, as before it
   at::Tensor flag = at::zeros({1}, at::kLong);  // on the host, for communication between ranks
 
@@ -77,7 +79,9 @@ struct Trainer::Impl {
   void leave_out_cut_episodes();
   void poison(const std::string& tensor);
   void synchronize();
-  void parameters_changed();  // call this after changes from outside an update
+  void parameters_changed();        // call this after changes from outside an update
+  std::vector<int> stages() const;  // of the iteration that comes next
+  const Learner* not_undoable() const;
   std::vector<at::Tensor> learned() const;
   std::vector<at::Tensor> changing() const;
   bool preempts() const { return config.trainer.straggler_preempt > 0.0 && group.size() > 1; }

@@ -54,7 +54,7 @@ std::map<std::string, std::vector<NamedTensor>> Trainer::Impl::files() const {
   std::map<std::string, std::vector<NamedTensor>> files;
   for (std::size_t p = 0; p < policies.size(); ++p) {
     files["weights/" + policies[p].name()] = policies[p].named_parameters();
-    files["optimizer/" + policies[p].name()] = learners[p].optimizer();
+    files["optimizer/" + policies[p].name()] = learners[p].state();
   }
   std::vector<NamedTensor>& replica_file = files["replicas"];
   replica_file.push_back({"blocks", replicas.blocks(), true});

@@ -67,7 +67,7 @@ class Session {
   void warn_if_graphs_disabled() const;
   void show_evidence() const;
 
-  // Iterations in which everything is allocated and graphs are captured.
+  // Iterations of each kind in which everything is allocated and graphs are captured.
   static constexpr std::int64_t kWarmUp = 2;
 
   void tell(std::optional<ProfileReport> report);
@@ -269,14 +269,15 @@ TrainEnd Session::run_until_stopped() {
   reported_ = trainer_.counts().iteration;
   const SavingSettings& saving = config_.saving;
   const auto due = [&](std::int64_t every) { return every > 0 && trainer_.counts().iteration % every == 0; };
-  // A GPU replays whole iterations: there the time is looked at between them, in reason_to_stop().
+  // A GPU replays whole iterations, and some algorithms cannot undo one: there the time is looked at between
+  // them, in reason_to_stop().
   std::function<bool()> should_stop;
-  if (config_.trainer.max_seconds > 0.0 && !trainer_.replicas().device().is_cuda())
+  if (config_.trainer.max_seconds > 0.0 && !trainer_.replicas().device().is_cuda() &&
+      trainer_.can_be_undone())
     should_stop = [this] { return out_of_time(); };
   warn_if_graphs_disabled();
   std::optional<StrictDevice> strict;
   if (options_.strict_device) strict.emplace(trainer_.replicas().device());
-  const std::int64_t first = reported_;
   TrainEnd end_of_training = reason_to_stop();
   while (end_of_training.reason.empty()) {
     const std::int64_t iteration = trainer_.counts().iteration + 1;
@@ -287,7 +288,7 @@ TrainEnd Session::run_until_stopped() {
         .step_delay = options_.fault.delay(iteration, config_.trainer.rollout_steps()),
         .poison = options_.fault.tensor_in(iteration)};
     profiler_.before(trainer_);
-    if (strict && trainer_.counts().iteration >= first + kWarmUp) strict->arm();
+    if (strict && trainer_.times_made() >= kWarmUp) strict->arm();
     const bool complete = iterate_with_faults(trainer_, should_stop, faults);
     end_of_training = reason_to_stop();
     if (strict) {

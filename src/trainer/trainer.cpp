@@ -87,16 +87,17 @@ Trainer::Impl::Impl(const Config& c, const Environment& environment, Device d, P
       pace({make_milestone(d), make_milestone(d)}) {
   if (share.staggered) leave_out_cut_episodes();
   choices::set_timing(c.trainer.time_algorithms);
+  const auto seed = static_cast<std::uint64_t>(c.trainer.seed);
   policies.reserve(c.policies.size());
   for (std::size_t p = 0; p < c.policies.size(); ++p) {
-    const int index = static_cast<int>(p);
-    const auto seed = static_cast<std::uint64_t>(c.trainer.seed);
-    policies.emplace_back(trajectory.policies()[p], c, index, d);
+    policies.emplace_back(trajectory.policies()[p], c, static_cast<int>(p), d);
     if (!c.policies[p].model.model_ckpt_filepath.empty())
       load_weights(policies[p], c.policies[p].model.model_ckpt_filepath);
     if (c.policies[p].algorithm->keeps_activations() && c.policies[p].to_train)
       policies[p].keep_activations(trajectory.policies()[p]);
-    learners.emplace_back(policies[p], trajectory, index, c.policies[p], seed, group);
+  }
+  for (std::size_t p = 0; p < c.policies.size(); ++p) {
+    learners.emplace_back(policies, trajectory, static_cast<int>(p), c.policies[p], seed, group);
     learners.back().set_skip_flag(guard.failed());
   }
   synchronize();
@@ -127,18 +128,35 @@ void Trainer::Impl::poison(const std::string& tensor) {
   parameters_changed();
 }
 
+std::vector<int> Trainer::Impl::stages() const {
+  std::vector<int> all;
+  for (const Learner& learner : learners) all.push_back(learner.stage(counts.iteration));
+  return all;
+}
+
+// The first learner whose iterations cannot be undone, or null.
+const Learner* Trainer::Impl::not_undoable() const {
+  for (const Learner& learner : learners)
+    if (!learner.can_be_undone()) return &learner;
+  return nullptr;
+}
+
 // The tensors that are the same on all ranks: parameters, moments, steps of the optimizer.
 std::vector<at::Tensor> Trainer::Impl::learned() const {
   std::vector<at::Tensor> tensors;
   for (const Policy& policy : policies) tensors.push_back(policy.parameters());
   for (const Learner& learner : learners)
-    for (const NamedTensor& named : learner.optimizer()) tensors.push_back(named.tensor);
+    for (const NamedTensor& named : learner.state())
+      if (!named.per_replica) tensors.push_back(named.tensor);
   return tensors;
 }
 
 // The tensors that an iteration changes while it runs.
 std::vector<at::Tensor> Trainer::Impl::changing() const {
   std::vector<at::Tensor> tensors = learned();
+  for (const Learner& learner : learners)
+    for (const NamedTensor& named : learner.state())
+      if (named.per_replica) tensors.push_back(named.tensor);
   tensors.push_back(replicas.blocks());
   return tensors;
 }
@@ -150,6 +168,7 @@ void Trainer::Impl::synchronize() {
 
 void Trainer::Impl::parameters_changed() {
   for (Policy& policy : policies) policy.refresh_shadow();
+  for (Learner& learner : learners) learner.state_changed();
 }
 
 // Returns true if the host has nothing to do or to decide within the iteration.
@@ -197,7 +216,7 @@ bool Trainer::Impl::step_through(const Iteration& options, bool with_marks) {
       const profile::PhaseScope phase(Phase::kInference);
       branches.each(policies.size(), [&](std::size_t p) {
         Policy::ActOptions of_policy = act;
-        of_policy.epsilon = learners[p].epsilon();
+        of_policy.exploration = learners[p].exploration();
         policies[p].act(trajectory.policies()[p], t, of_policy);
       });
     }
@@ -210,7 +229,9 @@ bool Trainer::Impl::step_through(const Iteration& options, bool with_marks) {
   }
   trajectory.end_at(t);
   const profile::PhaseScope phase(Phase::kInference);
-  branches.each(policies.size(), [&](std::size_t p) { policies[p].evaluate(trajectory.policies()[p], t); });
+  branches.each(policies.size(), [&](std::size_t p) {
+    if (learners[p].wants_values()) policies[p].evaluate(trajectory.policies()[p], t);
+  });
   mark(Phase::kInference);
   if (preempts()) group.add(kRollouts, 1);
   return true;
@@ -239,7 +260,7 @@ bool Trainer::Impl::update(const Iteration& options) {
   if (!options.faults.poison.empty()) poison(options.faults.poison);
   bool complete = true;
   if (replays(options)) {
-    update_graph.run([&] { learn({}); });
+    update_graph.run([&] { learn({}); }, stages());
   } else {
     complete = learn(options.should_stop);
   }
@@ -295,7 +316,15 @@ bool Trainer::Impl::iterate(const Iteration& options) {
   const at::AutoDispatchBelowADInplaceOrView no_autograd;  // nothing here is differentiated by torch
   const auto& should_stop = options.should_stop;
   const bool was_started = started;
-  if (should_stop) backup.keep(changing());
+  if (should_stop) {
+    if (const Learner* learner = not_undoable())
+      throw UsageError(concat("policy '",
+                              policies[static_cast<std::size_t>(learner - learners.data())].name(),
+                              "' learns with an algorithm whose iterations cannot be undone: call iterate() "
+                              "without should_stop, and stop between iterations"));
+    backup.keep(changing());
+  }
+  for (Learner& learner : learners) learner.enter(counts.iteration);
   bool complete = rollout(options);
   if (should_stop) complete = !any(group, flag, !complete);
   if (!complete || !update(options)) {
@@ -308,6 +337,7 @@ bool Trainer::Impl::iterate(const Iteration& options) {
   episodes.read_if_due();
   const std::int64_t env_steps = env_steps_of_rollout();
   ++rollouts;
+  ++made[stages()];
   ++counts.iteration;
   counts.env_steps += env_steps;
   clock.advance(env_steps);
@@ -352,6 +382,12 @@ Trajectory& Trainer::trajectory() { return impl_->trajectory; }
 Replicas& Trainer::replicas() { return impl_->replicas; }
 std::vector<Policy>& Trainer::policies() { return impl_->policies; }
 double Trainer::mean_return(std::size_t policy) const { return impl_->episodes.window(policy).mean(); }
+bool Trainer::can_be_undone() const { return impl_->not_undoable() == nullptr; }
+std::int64_t Trainer::times_made() const {
+  const auto found = impl_->made.find(impl_->stages());
+  return found == impl_->made.end() ? 0 : found->second;
+}
+
 bool Trainer::return_known() const { return impl_->episodes.window(0).full(); }
 
 bool Trainer::return_reached() const {

@@ -1,6 +1,7 @@
 // q_record_test.cpp: records whole updates of Q-learning, with all inputs and outputs, in $WD_RECORD_DIR for
 // q_oracle_test.py.
 #include "tests/algorithm/record.h"
+#include "wd/algorithms.h"
 
 namespace wd {
 namespace {
@@ -45,12 +46,12 @@ TEST_P(QRecords, AnUpdate) {
   Draws draws(8);
   fill_trajectory(draws, trajectory, false);
   Policy policy(buffers, settings.model, 0, kSeed, 64, {}, kFp32, PolicyOutput::kValues);
-  Learner learner(policy, trajectory, 0, settings, kSeed);
+  Learner learner({&policy, 1}, trajectory, 0, settings, kSeed);
   const TrainingClock clock = clock_then();
   learner.begin_rollout(clock);
   for (int t = 0; t < kSteps; ++t)
     policy.act(buffers, t,
-               {.seed = kSeed, .step = static_cast<std::uint64_t>(t), .epsilon = learner.epsilon()});
+               {.seed = kSeed, .step = static_cast<std::uint64_t>(t), .exploration = learner.exploration()});
   policy.evaluate(buffers, kSteps);
   EXPECT_TRUE(buffers.by_values);
 

@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "wd/algorithms.h"
 #include "wd/policy_gradient.h"
 
 namespace wd {
@@ -174,7 +175,7 @@ TEST_P(Records, AnUpdate) {
 
   Record record;
   record.add("before.", policy, policy.parameters());
-  Learner learner(policy, trajectory, 0, c.settings, kSeed);
+  Learner learner({&policy, 1}, trajectory, 0, c.settings, kSeed);
   prepare({&learner, 1});
   record_rollout(record, trajectory);
   if (c.settings.algorithm.is<PpoSettings>())

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "wd/algorithms.h"
+
 namespace wd::bench {
 namespace {
 

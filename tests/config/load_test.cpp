@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/config/fixture.h"
+#include "wd/algorithms.h"
 
 namespace wd::test {
 namespace {

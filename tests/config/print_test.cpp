@@ -2,6 +2,7 @@
 #include <random>
 
 #include "tests/config/fixture.h"
+#include "wd/algorithms.h"
 
 namespace wd::test {
 namespace {

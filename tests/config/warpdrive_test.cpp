@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "tests/config/real_environments.h"
+#include "wd/algorithms.h"
 
 namespace wd::test {
 namespace {

@@ -39,7 +39,7 @@ TEST(EmptyMinibatch, MakesNoStepOnAnyRank) {
     ppo.num_minibatches = kSteps;
     settings.algorithm = ppo;
     Policy policy(buffers, settings.model, 0, 7, 64, {});
-    Learner learner(policy, trajectory, 0, settings, 7, group);
+    Learner learner({&policy, 1}, trajectory, 0, settings, 7, group);
     const at::Tensor before = policy.parameters().clone();
     const auto learn = [&] {
       prepare({&learner, 1});
@@ -47,7 +47,7 @@ TEST(EmptyMinibatch, MakesNoStepOnAnyRank) {
     };
     learn();
     EXPECT_TRUE(at::equal(policy.parameters(), before));
-    EXPECT_EQ(learner.optimizer()[2].tensor.item<float>(), 0.0f);
+    EXPECT_EQ(learner.state()[2].tensor.item<float>(), 0.0f);
     EXPECT_EQ(metric(learner, "updates"), 0.0);
     EXPECT_EQ(metric(learner, "empty_minibatches"), 12.0);
 
@@ -55,7 +55,7 @@ TEST(EmptyMinibatch, MakesNoStepOnAnyRank) {
     if (group.rank() == 1) buffers.active[2][1][0] = 1;
     learn();
     EXPECT_FALSE(at::equal(policy.parameters(), before));
-    EXPECT_EQ(learner.optimizer()[2].tensor.item<float>(), 3.0f) << "one step an epoch";
+    EXPECT_EQ(learner.state()[2].tensor.item<float>(), 3.0f) << "one step an epoch";
     EXPECT_EQ(metric(learner, "updates"), 3.0);
     EXPECT_EQ(metric(learner, "empty_minibatches"), 9.0);
     const at::Tensor both = group.all_gather_rows(policy.parameters().view({1, -1}));

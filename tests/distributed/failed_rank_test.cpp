@@ -31,7 +31,7 @@ class OneRank {
     PolicyBuffers& buffers = trajectory_.policies()[0];
     settings_.algorithm = AlgorithmChoice::named(algorithm);
     policies_.emplace_back(buffers, settings_.model, 0, 7, 64, Device{});
-    learner_.emplace(policies_[0], trajectory_, 0, settings_, 7, group);
+    learner_.emplace(policies_, trajectory_, 0, settings_, 7, group);
     guard_.emplace(trajectory_, Device{}, 0);
     buffers.active.fill_(1);
     buffers.active[2][1][0] = 0;

@@ -36,9 +36,9 @@ const FieldInfo* find(const std::vector<FieldInfo>& fields, const std::string& n
 std::string policy_table() {
   std::vector<std::vector<FieldInfo>> all;
   std::size_t most = 0;
-  for (const AlgorithmRow& algorithm : algorithms()) {
+  for (const std::string& algorithm : algorithm_names()) {
     PolicySettings policy;
-    policy.algorithm = AlgorithmChoice::named(algorithm.name);
+    policy.algorithm = AlgorithmChoice::named(algorithm);
     all.push_back(fields_of(policy));
     if (all.back().size() > all[most].size()) most = all.size() - 1;
   }
@@ -50,7 +50,7 @@ std::string policy_table() {
       const FieldInfo* const own = find(all[k], field.name);
       same = same && own != nullptr && own->value == field.value;
       if (own == nullptr) continue;
-      of_each += (of_each.empty() ? "" : ", ") + std::string(algorithms()[k].name) + " `" + own->value + "`";
+      of_each += (of_each.empty() ? "" : ", ") + algorithm_names()[k] + " `" + own->value + "`";
     }
     text += row(field, field.name == "algorithm" ? "`A2C`" : same ? "`" + field.value + "`" : of_each);
   }

@@ -1,7 +1,7 @@
 // parts_test.cpp: networks with several input parts on the emulated GPU, in all precisions.
 #include "tests/nets/parts.h"
 
-#include "src/nets/model.h"
+#include "wd/model.h"
 
 namespace wd {
 namespace {

@@ -53,9 +53,9 @@ def program(prefix, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def loops(prefix, tmp_path_factory):
-    """The build folder of the two examples with loops, which share it: each configures alone in the same way."""
+    """The build folder of the examples with torch, which share it: each configures alone in the same way."""
     project = tmp_path_factory.mktemp("loops")
-    names = ["distributed_loop", "training_loop"]
+    names = ["distributed_loop", "training_loop", "custom_algorithm"]
     for name in names:
         shutil.copytree(SOURCE / "examples" / name, project / name)
     (project / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.25)\nproject(loops LANGUAGES CXX)\n" + "".join(f"add_subdirectory({name})\n" for name in names))
@@ -132,6 +132,18 @@ def test_a_training_loop_on_the_public_api_learns(loops, tmp_path):
     for setting in ("policy.shared.model={type: gru, width: 8}", "trainer.precision=bf16"):
         told = run(loops / "training_loop/training_loop", "cartpole", "trainer.total_steps=4096", "trainer.device=cpu", setting, cwd=tmp_path)
         assert told.startswith("4096 steps, mean return "), told
+
+
+def test_an_algorithm_of_ones_own_learns_on_two_workers(loops, tmp_path):
+    program = loops / "custom_algorithm/custom_algorithm"
+    run(program, "--env", "cartpole", "--device", "cpu", "--num_workers", "2", "--set", "policy={shared: {algorithm: GROUP}}", "--num_envs", "64",
+        "--train_batch_size", "8192", "--total_steps", "131072", "--run_dir", tmp_path / "run")
+    rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert rows[0]["shared/recent_return"] < 60 and rows[-1]["shared/recent_return"] > 150
+    assert rows[-1]["shared/updates"] == 16
+    assert "algorithm: GROUP" in run(program, "--env", "cartpole", "--set", "policy={shared: {algorithm: GROUP}}", "--print_config")
+    refused = subprocess.run([program, "--env", "cartpole", "--set", "policy={shared: {algorithm: GRUP}}"], text=True, capture_output=True)
+    assert refused.returncode == 2 and "must be one of A2C, GROUP, PPO, PQN, REINFORCE" in refused.stderr, refused.stderr
 
 
 def test_installed_program_runs_without_the_build_folder(prefix, tmp_path):

@@ -1,11 +1,12 @@
 // model_test.cpp: a target is a copy with memory of its own; lanes refuse what they were not made for.
-#include "src/nets/model.h"
+#include "wd/model.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "src/nets/lanes.h"
+#include "kernels/record.h"
 #include "src/nets/mlp.h"
+#include "wd/lanes.h"
 
 namespace wd {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "src/device/tensor_device.h"
 #include "src/nets/mlp.h"
-#include "src/nets/network.h"
+#include "wd/network.h"
 
 namespace wd {
 

@@ -1,5 +1,5 @@
 // blocks_test.cpp: how rows are divided into the blocks that lanes work through.
-#include "src/nets/blocks.h"
+#include "wd/detail/blocks.h"
 
 #include <gtest/gtest.h>
 

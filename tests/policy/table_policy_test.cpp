@@ -3,12 +3,12 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "src/nets/network.h"
 #include "src/rollout/minibatches.h"
 #include "tests/kernels/cuda_memory.h"
 #include "tests/kernels/random_data.h"
 #include "tests/rollout/rows_of_table.h"
 #include "wd/algorithm.h"
+#include "wd/network.h"
 #include "wd/policy_gradient.h"
 
 namespace wd {
@@ -114,7 +114,7 @@ struct Side {
   std::vector<Learner> learners(const PolicySettings& settings) {
     std::vector<Learner> all;
     for (std::size_t p = 0; p < policies.size(); ++p)
-      all.emplace_back(policies[p], trajectory, static_cast<int>(p), settings, kSeed);
+      all.emplace_back(policies, trajectory, static_cast<int>(p), settings, kSeed);
     prepare(all);
     return all;
   }

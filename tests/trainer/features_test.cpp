@@ -96,7 +96,7 @@ TEST(FeaturesTest, ALearnerRefusesMoreMinibatchesThanSequences) {
   PolicySettings settings = setup.config.policies[0];
   settings.algorithm.as<PpoSettings>().num_minibatches = 5;
   try {
-    const Learner learner(policy, trajectory, 0, settings, 1);
+    const Learner learner({&policy, 1}, trajectory, 0, settings, 1);
     FAIL();
   } catch (const UsageError& error) {
     EXPECT_STREQ(error.what(),

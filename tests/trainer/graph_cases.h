@@ -18,6 +18,7 @@
 #include "src/trainer/evidence.h"
 #include "src/trainer/injected_faults.h"
 #include "tests/support.h"
+#include "tests/trainer/staged.h"
 #include "wd/trainer.h"
 
 namespace wd {
@@ -61,6 +62,7 @@ inline constexpr GraphCase kGraphCases[] = {
      "trainer.precision=bf16"},
     {"pqn", "tag_continuous",
      "policy={tagger: {algorithm: PQN, epsilon: [[0, 1], [4000, 0.1]]}, runner: {algorithm: A2C}}"},
+    {"staged", "tag_gridworld", "policy={tagger: {algorithm: STAGED, fill: 2}, runner: {algorithm: PPO}}"},
     {"pqn_tables", "tag_continuous", "policy={tagger: {algorithm: PQN}, runner: {algorithm: PQN}}",
      "trainer.observations=table"}};
 

@@ -77,8 +77,8 @@ class EmulatedGpu final : public Gpu {
   std::int64_t used_memory(int index) override { return peak_memory(index); }
   std::optional<GpuMemory> memory() override { return {}; }
 
-  std::unique_ptr<Captured> capture(const c10::Stream& stream,
-                                    const std::function<void()>& enqueue) override {
+  std::unique_ptr<Captured> capture(const c10::Stream& stream, const std::function<void()>& enqueue,
+                                    const Captured*) override {
     return std::make_unique<EmulatedGraph>(stream, enqueue);
   }
   // Operations report to strict::violation() themselves (torch_backend.cpp).

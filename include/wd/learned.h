@@ -5,21 +5,24 @@
 #include <ATen/core/Tensor.h>
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "kernels/adam.h"
-#include "src/algorithm/adam.h"
-#include "src/nets/model.h"
+#include "wd/detail/step_record.h"
 #include "wd/device.h"
+#include "wd/model.h"
 #include "wd/process_group.h"
 #include "wd/trajectory.h"
 
 namespace wd {
 
-// The numbers that an algorithm sums over the rows of a minibatch. The first is the count of rows.
+class Adam;
+
+// The numbers that an algorithm sums over the rows of a minibatch, at most 16. The first is the count of
+// rows.
 struct SumNames {
   // Each as a sentence's subject, for the message about one that is not finite: "the value loss"; null: not
   // named.
@@ -36,6 +39,8 @@ class Learned {
   // parameters, whose names messages use.
   Learned(Model& model, SumNames sums, double adam_epsilon, ProcessGroup group, std::string owner,
           std::vector<NamedTensor> named);
+  ~Learned();
+  Learned(Learned&&) noexcept;
 
   // Begins an update. lr, max_grad_norm (null: no limit) and `limit` (of the limited sum; null: none) are in
   // device memory. If `failed` is not null and the number there, in device memory, is not 0 on any rank, the
@@ -58,7 +63,7 @@ class Learned {
   // The moments and step counts of the optimizer: its own tensors, not copies.
   std::vector<NamedTensor> state() const;
   // Of the last update. They synchronize on CUDA.
-  StepRecord record() const { return adam_.record(); }
+  StepRecord record() const;
   std::vector<double> sums() const;
 
   // For tests: makes the first sum after the count ("loss") or the gradient ("gradient") of the next step
@@ -76,7 +81,7 @@ class Learned {
   std::string owner_;
   std::vector<NamedTensor> named_;
   Device device_;
-  Adam adam_;
+  std::unique_ptr<Adam> adam_;
   at::Tensor partial_, squares_;         // working memory of reductions, and their result, [1] float64
   at::Tensor finite_here_;               // [1] int64: 0 once a gradient of this rank was not finite
   at::Tensor loss_record_, step_input_;  // a LossRecord with its sums, and a StepInput, as float64

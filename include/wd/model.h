@@ -6,8 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/record.h"
-#include "src/nets/network.h"
+#include "wd/network.h"
 
 namespace wd {
 
@@ -64,5 +63,9 @@ class Model {
   Precision precision_;
   at::Tensor parameters_, shadow_, all_reduce_buffer_, gradients_;
 };
+
+// Bytes of a model of these networks and numbers on any device: parameters and in bf16 their shadow; and if
+// it is learned, gradients and the optimizer's two moments.
+double model_bytes(const std::vector<MakeNetwork>& networks, int numbers, Precision precision, bool learned);
 
 }  // namespace wd

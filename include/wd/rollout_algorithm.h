@@ -1,32 +1,32 @@
-// rollouts.h: what the algorithms that learn from one rollout at a time share: epochs of optimizer steps over
-// its minibatches, and the measurements that all of them report.
+// rollout_algorithm.h: what the algorithms that learn from one rollout at a time share: epochs of optimizer
+// steps over its minibatches, and the measurements that all of them report.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "kernels/normalize.h"
-#include "kernels/returns.h"
-#include "src/algorithm/algorithm.h"
-#include "src/algorithm/learned.h"
-#include "src/rollout/minibatches.h"
-#include "wd/algorithms.h"
+#include "wd/algorithm.h"
+#include "wd/learned.h"
 
 namespace wd {
+
+class Minibatches;
 
 // An algorithm computes targets in begin_prepare() and end_prepare(), begins its update with start_epochs(),
 // and computes the gradient of a minibatch in accumulate().
 class RolloutAlgorithm : public Algorithm {
  public:
+  ~RolloutAlgorithm() override;
   bool is_done() const override { return done_; }
   void begin_step(const TrainingClock& clock, const std::function<bool()>& should_stop) override;
   bool end_step() override;
   void set_skip_flag(const std::int64_t* failed) override { failed_ = failed; }
   void check() const override { learned_.check(); }
-  std::vector<NamedTensor> optimizer() const override { return learned_.state(); }
+  std::vector<NamedTensor> state() const override { return learned_.state(); }
   void poison_next(const std::string& tensor) override { learned_.poison_next(tensor); }
 
  protected:
@@ -40,13 +40,14 @@ class RolloutAlgorithm : public Algorithm {
 
   // Begins an update; the arguments are those of Learned::begin_update().
   void start_epochs(const double* lr, const double* max_grad_norm, const double* limit);
-  // The arguments of the return kernels for the current rollout, without method and coefficients.
-  ReturnsArgs returns_args() const;
-  // out [kNumMoments] float64: the moments of x [T, E, A] over the transitions that count. Enqueues.
+  // The metrics of the last update that every algorithm has. Synchronizes on CUDA.
+  std::vector<std::pair<std::string, double>> optimizer_metrics() const;
+  // out [3] float64: count, sum and sum of squares of x [T, E, A] over the transitions that count. Enqueues.
   void moments_of(const at::Tensor& x, const at::Tensor& out);
 
   Policy& policy_;
   const Trajectory& trajectory_;
+  const int index_;  // of the policy
   const PolicyBuffers& buffers_;
   ProcessGroup group_;
   Device device_;
@@ -56,14 +57,14 @@ class RolloutAlgorithm : public Algorithm {
   bool to_train_;
   std::uint64_t seed_;
   int epochs_;
-  Minibatches minibatches_;
+  std::unique_ptr<Minibatches> minibatches_;
   at::Tensor partial_;                    // working memory of reductions, float64
   const std::int64_t* failed_ = nullptr;  // in device memory: not 0 if nothing may be learned; may be null
   int epoch_ = 0, minibatch_ = 0;         // of the current update: the next to begin
   bool done_ = true;                      // no step is left to begin
 };
 
-// Mean and variance by moments [kNumMoments]. Synchronizes on CUDA.
+// Mean and variance by the numbers of moments_of(). Synchronizes on CUDA.
 std::pair<double, double> statistics_of(const at::Tensor& moments);
 // NaN, nothing measured, if nothing was counted: for a policy that does not train, for example.
 double ratio(double sum, double count);

@@ -1,9 +1,9 @@
-// pass.h: the networks of a policy at work on one block of rows of a batch.
+// policy_pass.h: the networks of a policy at work on one block of rows of a batch.
 #pragma once
 
 #include <cstdint>
 
-#include "src/nets/lanes.h"
+#include "wd/lanes.h"
 
 namespace wd {
 

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "src/nets/blocks.h"
-#include "src/nets/model.h"
+#include "wd/detail/blocks.h"
+#include "wd/model.h"
 
 namespace wd {
 
@@ -77,7 +77,7 @@ class Lanes {
   // One block of one lane: rows [begin, end).
   using Pass = std::function<void(Lane& lane, std::int64_t begin, std::int64_t end)>;
 
-  // `sums`: numbers that a pass writes for each row, at most kMaxSums. The models must outlive the lanes.
+  // `sums`: numbers that a pass writes for each row, at most 16. The models must outlive the lanes.
   Lanes(std::vector<ModelUse> models, int sums, std::vector<RowMemory> rows, Device device);
 
   // Allocates what passes over these blocks need, unless it is there.

@@ -1,5 +1,6 @@
-// rollouts.cpp: epochs over the minibatches of a rollout, and what follows from the shape of training.
-#include "src/algorithm/rollouts.h"
+// rollout_algorithm.cpp: epochs over the minibatches of a rollout, and what follows from the shape of
+// training.
+#include "wd/rollout_algorithm.h"
 
 #include <ATen/ATen.h>
 
@@ -10,14 +11,16 @@
 #include "kernels/reduce.h"
 #include "src/device/device.h"
 #include "src/device/tensor_device.h"
+#include "src/rollout/minibatches.h"
 #include "wd/error.h"
 
 namespace wd {
 
 RolloutAlgorithm::RolloutAlgorithm(const AlgorithmContext& context, const AlgorithmSettings& settings,
                                    SumNames sums, double adam_epsilon)
-    : policy_(context.policy),
+    : policy_(context.policy()),
       trajectory_(context.trajectory),
+      index_(context.index),
       buffers_(context.buffers()),
       group_(context.group),
       device_(device_holding(buffers_.value)),
@@ -26,10 +29,13 @@ RolloutAlgorithm::RolloutAlgorithm(const AlgorithmContext& context, const Algori
       to_train_(context.to_train),
       seed_(context.seed),
       epochs_(settings.epochs()),
-      minibatches_(buffers_, trajectory_.steps(), trajectory_.num_envs(), settings.minibatches(),
-                   group_.rank(), policy_.sequences(trajectory_.steps())),
+      minibatches_(std::make_unique<Minibatches>(buffers_, trajectory_.steps(), trajectory_.num_envs(),
+                                                 settings.minibatches(), group_.rank(),
+                                                 policy_.sequences(trajectory_.steps()))),
       partial_(at::zeros({kNumMoments * num_chunks(buffers_.mask.numel())},
                          buffers_.value.options().dtype(at::kDouble))) {}
+
+RolloutAlgorithm::~RolloutAlgorithm() = default;
 
 void RolloutAlgorithm::start_epochs(const double* lr, const double* max_grad_norm, const double* limit) {
   learned_.begin_update(lr, max_grad_norm, limit, failed_);
@@ -39,10 +45,10 @@ void RolloutAlgorithm::start_epochs(const double* lr, const double* max_grad_nor
 
 // Computes the gradient of the next minibatch and begins to sum it over ranks.
 void RolloutAlgorithm::begin_step(const TrainingClock& clock, const std::function<bool()>& should_stop) {
-  if (minibatch_ == 0) minibatches_.shuffle(seed_, clock.time(), epoch_);
-  const at::Tensor totals = accumulate(minibatches_.gather(minibatch_), should_stop);
+  if (minibatch_ == 0) minibatches_->shuffle(seed_, clock.time(), epoch_);
+  const at::Tensor totals = accumulate(minibatches_->gather(minibatch_), should_stop);
   learned_.begin_step(totals, should_stop ? std::optional(should_stop()) : std::nullopt);
-  minibatch_ = (minibatch_ + 1) % minibatches_.count();
+  minibatch_ = (minibatch_ + 1) % minibatches_->count();
   if (minibatch_ == 0) ++epoch_;
   done_ = epoch_ == epochs_;
 }
@@ -55,28 +61,17 @@ bool RolloutAlgorithm::end_step() {
   return true;
 }
 
+std::vector<std::pair<std::string, double>> RolloutAlgorithm::optimizer_metrics() const {
+  const StepRecord record = learned_.record();
+  return {{"grad_norm", ratio(record.norm_sum, record.steps)},
+          {"updates", record.steps},
+          {"empty_minibatches", record.empty}};
+}
+
 void RolloutAlgorithm::moments_of(const at::Tensor& x, const at::Tensor& out) {
   masked_moments(current_queue(device_), x.const_data_ptr<float>(),
                  buffers_.mask.const_data_ptr<std::uint8_t>(), buffers_.mask.numel(),
                  partial_.mutable_data_ptr<double>(), out.mutable_data_ptr<double>());
-}
-
-ReturnsArgs RolloutAlgorithm::returns_args() const {
-  ReturnsArgs args;
-  args.steps = trajectory_.length();
-  args.num_envs = trajectory_.num_envs();
-  args.num_agents = buffers_.num_agents;
-  args.time_limit = trajectory_.time_limit();
-  args.reward = buffers_.reward.const_data_ptr<float>();
-  args.value = buffers_.value.const_data_ptr<float>();
-  args.agent_terminated = buffers_.agent_terminated.const_data_ptr<std::uint8_t>();
-  args.terminated = trajectory_.terminated().const_data_ptr<std::uint8_t>();
-  args.truncated = trajectory_.truncated().const_data_ptr<std::uint8_t>();
-  args.reset_step = trajectory_.reset_step().const_data_ptr<std::uint8_t>();
-  args.advantage = buffers_.advantage.mutable_data_ptr<float>();
-  args.target = buffers_.target.mutable_data_ptr<float>();
-  args.mask = buffers_.mask.mutable_data_ptr<std::uint8_t>();
-  return args;
 }
 
 std::pair<double, double> statistics_of(const at::Tensor& moments) {
@@ -116,9 +111,9 @@ void require_minibatches(int num_minibatches, const AlgorithmContext& context, c
       .num_envs = std::int64_t{trajectory.num_envs()} * context.group.size(),
       .rollout_steps = trajectory.steps(),
       .time_limit = trajectory.time_limit(),
-      .steps_together = std::max(context.policy.sequences(trajectory.steps()).length, 1)};
+      .steps_together = std::max(context.policy().sequences(trajectory.steps()).length, 1)};
   if (!context.to_train || num_minibatches <= shape.units()) return;
-  throw UsageError(concat("policy '", context.policy.name(), "': ", algorithm, " cannot divide ",
+  throw UsageError(concat("policy '", context.policy().name(), "': ", algorithm, " cannot divide ",
                           shape.units(), shape.steps_together > 1 ? " sequences" : " steps", " of ",
                           shape.num_envs, " replicas into num_minibatches = ", num_minibatches,
                           " minibatches: lower it"));
