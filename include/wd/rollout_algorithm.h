@@ -42,6 +42,8 @@ class RolloutAlgorithm : public Algorithm {
   void start_epochs(const double* lr, const double* max_grad_norm, const double* limit);
   // The metrics of the last update that every algorithm has. Synchronizes on CUDA.
   std::vector<std::pair<std::string, double>> optimizer_metrics() const;
+  // The argument of set_skip_flag(), for further optimizers of the algorithm.
+  const std::int64_t* skip_flag() const { return failed_; }
   // out [3] float64: count, sum and sum of squares of x [T, E, A] over the transitions that count. Enqueues.
   void moments_of(const at::Tensor& x, const at::Tensor& out);
 

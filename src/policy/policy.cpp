@@ -327,7 +327,7 @@ void Policy::backward(const Lane& lane, const PolicyPass& pass, const at::Tensor
   const std::int64_t n = pass.rows;
   self.actor().backward(pass.actor_input, output_grad.narrow(0, 0, n), *pass.actor,
                         lane.gradient(self.actor()));
-  if (self.has_critic)
+  if (self.has_critic && value_grad.defined())
     self.critic()->backward(pass.critic_input, value_grad.narrow(0, 0, n), *pass.critic,
                             lane.gradient(*self.critic()));
   if (self.layout.components == 0) return;

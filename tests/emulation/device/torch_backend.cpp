@@ -170,6 +170,11 @@ at::Stack changed(const at::Stack& arguments, const F& f) {
       for (const at::Tensor& tensor : value.toTensorVector())
         list.push_back(tensor.defined() ? f(tensor) : tensor);
       result.emplace_back(list);
+    } else if (value.isOptionalTensorList()) {
+      c10::List<std::optional<at::Tensor>> list;
+      for (const std::optional<at::Tensor> tensor : value.toOptionalTensorList())
+        list.push_back(tensor && tensor->defined() ? f(*tensor) : tensor);
+      result.emplace_back(list);
     } else if (value.isDevice()) {
       result.emplace_back(at::Device(at::kCPU));
     } else {
