@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support.h"
+#include "wd/checkpoint.h"
 #include "wd/coefficients.h"
 #include "wd/policy_gradient.h"
 #include "wd/rollout_algorithm.h"
@@ -51,7 +53,7 @@ class Staged final : public RolloutAlgorithm {
   bool wants_values() const override { return false; }
 
   void begin_prepare() override {
-    memory_.add_(buffers_.reward[0]);
+    for (int t = 0; t < trajectory_.steps(); ++t) memory_.add_(buffers_.reward[t]);
     if (!learns_) return;
     buffers_.advantage.copy_(buffers_.reward);
     buffers_.advantage.add_(memory_);
@@ -84,5 +86,20 @@ inline std::unique_ptr<Algorithm> StagedSettings::make(const AlgorithmContext& c
 }
 
 inline const bool staged_is_registered = (register_algorithm(std::make_unique<StagedSettings>()), true);
+
+// tag_gridworld, whose taggers learn with STAGED and these settings.
+inline Experiment staged_setup(const std::string& settings = "", const std::vector<std::string>& more = {}) {
+  std::vector<std::string> all = {
+      "trainer.num_envs=6", "trainer.train_batch_size=60",
+      "policy={tagger: {algorithm: STAGED" + settings + "}, runner: {algorithm: A2C}}"};
+  all.insert(all.end(), more.begin(), more.end());
+  return make_setup("tag_gridworld", all);
+}
+
+inline at::Tensor staged_memory(const Snapshot& snapshot) {
+  for (const NamedTensor& named : snapshot.files.at("optimizer/tagger"))
+    if (named.name == "memory") return named.tensor;
+  return {};
+}
 
 }  // namespace wd

@@ -14,20 +14,6 @@ namespace {
 
 using testing::HasSubstr;
 
-Experiment staged(const std::string& settings = "", const std::vector<std::string>& more = {}) {
-  std::vector<std::string> all = {
-      "trainer.num_envs=6", "trainer.train_batch_size=60",
-      "policy={tagger: {algorithm: STAGED" + settings + "}, runner: {algorithm: A2C}}"};
-  all.insert(all.end(), more.begin(), more.end());
-  return make_setup("tag_gridworld", all);
-}
-
-at::Tensor memory_of(const Snapshot& snapshot) {
-  for (const NamedTensor& named : snapshot.files.at("optimizer/tagger"))
-    if (named.name == "memory") return named.tensor;
-  return {};
-}
-
 double updates_of(Trainer& trainer) {
   const MetricsRow row = trainer.take_metrics();
   for (const auto& [name, value] : row.values())
@@ -36,7 +22,7 @@ double updates_of(Trainer& trainer) {
 }
 
 TEST(Stages, LearningBeginsWhenTheMemoryIsFull) {
-  const Experiment setup = staged();
+  const Experiment setup = staged_setup();
   Trainer trainer(setup.config, *setup.environment, {});
   const at::Tensor first = trainer.policies()[0].parameters().clone();
   for (int i = 0; i < 3; ++i) {
@@ -54,7 +40,7 @@ TEST(Stages, LearningBeginsWhenTheMemoryIsFull) {
 
 // The first two iterations of each stage allocate, and no other.
 TEST(Stages, EachStageWarmsUp) {
-  const Experiment setup = staged(", fill: 4", {"trainer.total_steps=600"});
+  const Experiment setup = staged_setup(", fill: 4", {"trainer.total_steps=600"});
   Trainer trainer(setup.config, *setup.environment, {});
   TrainOptions options{setup.config, [] { return 0; }};
   options.strict_device = true;
@@ -72,25 +58,25 @@ TEST(Stages, EachStageWarmsUp) {
 }
 
 TEST(Stages, AStateOfReplicasIsSavedWithThemAndTrainingGoesOn) {
-  const Experiment setup = staged();
+  const Experiment setup = staged_setup();
   Trainer first(setup.config, *setup.environment, {});
   for (int i = 0; i < 2; ++i) first.iterate();
   const Snapshot snapshot = first.snapshot();
-  ASSERT_TRUE(memory_of(snapshot).defined());
-  EXPECT_GT(memory_of(snapshot).abs().max().item<float>(), 0.0f);
+  ASSERT_TRUE(staged_memory(snapshot).defined());
+  EXPECT_GT(staged_memory(snapshot).abs().max().item<float>(), 0.0f);
   Trainer second(setup.config, *setup.environment, {});
   second.restore(snapshot);
   for (Trainer* trainer : {&first, &second})
     for (int i = 0; i < 3; ++i) trainer->iterate();
   EXPECT_TRUE(at::equal(first.policies()[0].parameters(), second.policies()[0].parameters()));
-  EXPECT_TRUE(at::equal(memory_of(first.snapshot()), memory_of(second.snapshot())));
+  EXPECT_TRUE(at::equal(staged_memory(first.snapshot()), staged_memory(second.snapshot())));
   const std::vector<TensorForm> forms = first.snapshot_forms().at("optimizer/tagger");
   ASSERT_EQ(forms.back().name, "memory");
   EXPECT_EQ(forms.back().shape[0], 6);
 }
 
 TEST(Stages, WhatCannotBeUndoneIsNotStoppedWithin) {
-  const Experiment setup = staged("", {"trainer.max_seconds=0.05", "trainer.total_steps=60000000"});
+  const Experiment setup = staged_setup("", {"trainer.max_seconds=0.05", "trainer.total_steps=60000000"});
   Trainer trainer(setup.config, *setup.environment, {});
   EXPECT_FALSE(trainer.can_be_undone());
   EXPECT_THAT([&] { trainer.iterate([] { return false; }); },
@@ -103,7 +89,7 @@ TEST(Stages, WhatCannotBeUndoneIsNotStoppedWithin) {
 }
 
 TEST(Stages, WhatCanBeUndoneIs) {
-  const Experiment setup = staged(", undo: true");
+  const Experiment setup = staged_setup(", undo: true");
   Trainer stopped(setup.config, *setup.environment, {}), straight(setup.config, *setup.environment, {});
   for (int i = 0; i < 4; ++i) {
     stopped.iterate([] { return false; });
@@ -112,12 +98,12 @@ TEST(Stages, WhatCanBeUndoneIs) {
   int asked = 0;
   EXPECT_FALSE(stopped.iterate([&] { return ++asked > 12; }));
   EXPECT_GT(asked, 12) << "stopped in the rollout, when the memory had not changed yet";
-  EXPECT_TRUE(at::equal(memory_of(stopped.snapshot()), memory_of(straight.snapshot())));
+  EXPECT_TRUE(at::equal(staged_memory(stopped.snapshot()), staged_memory(straight.snapshot())));
   EXPECT_TRUE(at::equal(stopped.policies()[0].parameters(), straight.policies()[0].parameters()));
 }
 
 TEST(Stages, WhatTheAlgorithmAllocatesIsInTheMemoryNeeded) {
-  const Experiment with = staged(),
+  const Experiment with = staged_setup(),
                    without =
                        make_setup("tag_gridworld", {"trainer.num_envs=6", "trainer.train_batch_size=60"});
   const double taggers = static_cast<double>(with.environment->spec().roles[0].count);
