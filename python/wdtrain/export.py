@@ -64,11 +64,12 @@ class Exported(nn.Module):
         return torch.stack(chosen, -1)
 
     def best(self, values: Tensor) -> Tensor:
-        """The value of the best action: the sum over heads."""
+        """The value of the best action: the sum over heads, of which one without a legal choice is worth 0."""
         total = torch.zeros_like(values[:, 0])
         first = 0
         for n in self.heads:
-            total = total + values[:, first : first + n].amax(-1)
+            highest = values[:, first : first + n].amax(-1)
+            total = total + torch.where(highest == -torch.inf, torch.zeros_like(highest), highest)
             first += n
         return total
 

@@ -102,14 +102,16 @@ class Policy(nn.Module):
         """The state at the first step of an episode."""
         return torch.zeros(*batch, self.state_size)
 
-    def forward(self, observation: Tensor, state: Optional[Tensor] = None) -> Output:
+    def forward(self, observation: Tensor, state: Optional[Tensor] = None, mask=None) -> Output:
+        """mask: 0 where a choice is illegal, for the value of a policy whose outputs are values of choices."""
         if state is None:
             state = torch.zeros(observation.shape[:-1] + (self.state_size,))
         found = self.network(observation, state)
         if self.distribution != "greedy":
             return found
-        best = [head.amax(-1) for head in found.output.split(self.heads, -1)]  # the value of the best action
-        return Output(found.output, torch.stack(best).sum(0), found.state)
+        legal = found.output if mask is None else found.output.masked_fill(torch.as_tensor(mask) == 0, -torch.inf)
+        best = torch.stack([head.amax(-1) for head in legal.split(self.heads, -1)])  # of the best action, head by head
+        return Output(found.output, best.masked_fill(best == -torch.inf, 0).sum(0), found.state)
 
     def probabilities(self, logits, mask=None):
         """A list of [..., choices] for each head. mask: 0 where a choice is illegal, as wide as the logits."""

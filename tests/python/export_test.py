@@ -23,6 +23,8 @@ ROWS = 10_000
 TRAININGS = {
     "mlp": ["--env", "cartpole"],
     "heads": ["--env", "tag_continuous", "--num_envs", 4, "--train_batch_size", 40, "--set", "env.num_runners=4"],
+    "values": ["--env", "tag_continuous", "--num_envs", 4, "--train_batch_size", 40, "--set", "env.num_runners=4",
+               "--set", "policy={tagger: {algorithm: PQN}, runner: {algorithm: PQN}}"],
     "gru": ["--env", "cartpole", "--set", "policy.shared.model={type: gru, width: 16}"],
     "layer_norm": ["--env", "cartpole", "--set", "policy.shared.model.layer_norm=true"],
     "gaussian": ["--env", "pendulum"],
@@ -62,7 +64,7 @@ def numbers(policy):
 
 
 def expected_of(policy, inputs):
-    out = policy(inputs["observation"], inputs.get("state"))
+    out = policy(inputs["observation"], inputs.get("state"), inputs.get("mask"))
     action, after = policy.step(inputs["observation"], inputs.get("state"), inputs.get("mask"))
     return action, out, after
 
@@ -84,7 +86,20 @@ def check(policy, results, inputs):
         assert torch.allclose(results[3], after, atol=1e-5)
 
 
-NAMES = [*TRAININGS, "masked_heads", "masked_gru"]
+NAMES = [*TRAININGS, "masked_heads", "masked_values", "masked_gru"]
+
+
+def test_a_head_without_a_legal_choice_is_worth_0(folder):
+    policy = policy_of(folder, "masked_values")
+    inputs = numbers(policy)
+    first = policy.heads[0]
+    inputs["mask"][:, :first] = 0
+    module, *_ = exported(policy)
+    value = module(inputs["observation"], inputs["mask"])[2]
+    output, ours, _ = policy(inputs["observation"], None, inputs["mask"])
+    rest = output.masked_fill(inputs["mask"] == 0, -torch.inf)[:, first:].split(policy.heads[1:], -1)
+    expected = sum(head.amax(-1) for head in rest)
+    assert torch.allclose(value, expected, atol=1e-5) and torch.allclose(ours, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", NAMES)
