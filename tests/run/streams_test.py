@@ -121,7 +121,8 @@ def test_I5_a_deleted_folder(tmp_path, terminal):
     folder = tmp_path / "run"
     window = terminal(demo(folder, 60, 50), columns=200)
     window.wait_for("iteration")
-    shutil.rmtree(folder)
+    folder.rename(tmp_path / "gone")  # at once, so that the program cannot write to a folder that is half removed
+    shutil.rmtree(tmp_path / "gone")
     lines = window.wait_for("END").splitlines()
     # The message replaces the progress line and its table, which are redrawn below it.
     assert lines[0].startswith(f"warning: {folder} was deleted while training")
