@@ -198,7 +198,7 @@ class MlpGpu final : public Mlp {
   void run_forward(const NetworkInput& input, Memory& memory) const override;
   void run_backward(const NetworkInput& input, const at::Tensor& output_grad, Memory& memory,
                     LayerGradients* gradient, PartGrads part_grads) const override;
-  void first_forward(const NetworkInput& input, Memory& memory, std::int64_t n, at::Tensor sums,
+  void first_forward(const NetworkInput& input, Memory& memory, std::int64_t n, const at::Tensor& sums,
                      bool relu) const;
   void first_backward(const NetworkInput& input, const at::Tensor& grad, const Memory& memory, std::int64_t n,
                       LayerGradients* gradient, PartGrads part_grads) const;

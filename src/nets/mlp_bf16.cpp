@@ -32,6 +32,7 @@ void MlpBf16::parameters_changed() {
 }
 
 const at::Tensor& MlpBf16::input_of(const at::Tensor& observation, Memory& memory) const {
+  // NOLINTNEXTLINE(bugprone-return-const-ref-from-parameter): callers keep their observation
   if (!reads_observations()) return observation;
   widen(static_cast<const std::uint16_t*>(observation.const_data_ptr()),
         memory.input.mutable_data_ptr<float>(), observation.size(0) * memory.input.size(1));

@@ -65,7 +65,7 @@ void MlpGpu::run_forward(const NetworkInput& input, Memory& memory) const {
 }
 
 // The parts are added in float32, and the sum is rounded if it is stored in bfloat16.
-void MlpGpu::first_forward(const NetworkInput& input, Memory& memory, std::int64_t n, at::Tensor sums,
+void MlpGpu::first_forward(const NetworkInput& input, Memory& memory, std::int64_t n, const at::Tensor& sums,
                            bool relu) const {
   const std::int64_t width = sums.size(1);
   const bool bf16 = sums.scalar_type() == at::kBFloat16;

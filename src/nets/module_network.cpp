@@ -86,7 +86,7 @@ struct ModuleNetwork::Sums final : Gradient {
 
 ModuleNetwork::ModuleNetwork(const NetworkSettings& settings, const PolicyLayout& layout, ModuleShape shape,
                              Device device)
-    : settings_(settings.copy()), shape_(shape), device_(device), agents_(layout.num_agents) {
+    : settings_(settings.copy()), shape_(std::move(shape)), device_(device), agents_(layout.num_agents) {
   const WithAutograd guard(true);
   if (layout.as_table() && shape_.parts[0].is_observation())
     throw UsageError(concat("model.type = ", settings.name(),
@@ -98,7 +98,7 @@ ModuleNetwork::ModuleNetwork(const NetworkSettings& settings, const PolicyLayout
         concat("model.type = ", settings.name(),
                ": LibTorch cannot place a module on the emulated GPU: set trainer.device to cpu, "
                "or the type to fully_connected"));
-  module_ = settings.make(shape);
+  module_ = settings.make(shape_);
   for (const auto& named : module_->named_parameters()) {
     names_.push_back(named.key());
     parameters_.push_back(named.value());
