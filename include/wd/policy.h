@@ -97,7 +97,8 @@ class Policy {
   // Computes the outputs of rows [begin, end), unless the batch has their activations. Enqueues on CUDA.
   PolicyPass forward(const Lane& lane, const Batch& batch, std::int64_t begin, std::int64_t end) const;
   // Adds to the gradients of the lane. `output_grad` [rows, outputs of the actor]; `value_grad` [rows, 1],
-  // for a critic, which learns nothing if it is undefined; `log_std_grad` [rows, components], for continuous actions. Enqueues on CUDA.
+  // for a critic, which learns nothing if it is undefined; `log_std_grad` [rows, components], for continuous
+  // actions. Enqueues on CUDA.
   void backward(const Lane& lane, const PolicyPass& pass, const at::Tensor& output_grad,
                 const at::Tensor& value_grad, const at::Tensor& log_std_grad) const;
 
