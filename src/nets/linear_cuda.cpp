@@ -288,26 +288,23 @@ class CudaLinear final : public GpuLinear {
   Products products_;
 };
 
+// y = x weight^T.
+static Product product_of(const at::Tensor& x, const at::Tensor& weight, at::Tensor& y) {
+  return {.a = {weight, true}, .b = {x}, .d = y, .m = weight.size(0), .n = x.size(0), .k = x.size(1)};
+}
+
 void CudaLinear::forward(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::Tensor& y,
                          bool relu) {
-  products_.run({.a = {weight, true},
-                 .b = {x},
-                 .d = y,
-                 .m = weight.size(0),
-                 .n = x.size(0),
-                 .k = x.size(1),
-                 .epilogue = relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS,
-                 .bias = &bias});
+  Product product = product_of(x, weight, y);
+  product.epilogue = relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS;
+  product.bias = &bias;
+  products_.run(product);
 }
 
 void CudaLinear::multiply(const at::Tensor& x, const at::Tensor& weight, at::Tensor& y, bool add) {
-  products_.run({.a = {weight, true},
-                 .b = {x},
-                 .d = y,
-                 .m = weight.size(0),
-                 .n = x.size(0),
-                 .k = x.size(1),
-                 .add = add});
+  Product product = product_of(x, weight, y);
+  product.add = add;
+  products_.run(product);
 }
 
 void CudaLinear::backward_input(const at::Tensor& grad, const at::Tensor& weight, at::Tensor& below) {

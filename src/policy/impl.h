@@ -13,7 +13,6 @@
 namespace wd {
 
 struct Policy::Impl {
-  std::string name;
   Device device;
   at::Device place = at::kCPU;
   std::uint32_t index = 0;
@@ -23,7 +22,6 @@ struct Policy::Impl {
   // Observations come in units: one row, or one table. Numbers of rows that a unit describes, and that it has
   // itself: 1 and 1, or those of one table.
   std::int64_t rows_per_unit = 1, observed_per_unit = 1;
-  int num_agents = 0;
   PolicyLayout own;  // names, roles and sizes
   ModelSettings settings;
   Precision precision = kFp32;

@@ -65,8 +65,9 @@ Blocks Policy::blocks(const Batch& batch, bool whole_replicas) const {
            "the policy's batches must be sequences exactly if its network has a state");
   const bool cuda = self.device.is_cuda();
   if (sequences.length == 0)
-    return Blocks::of(rows, cuda, self.chunk_rows, whole_replicas ? self.num_agents : self.rows_per_unit);
-  return Blocks::of_size(rows, std::int64_t{sequences.length} * sequences.per_block * self.num_agents, cuda);
+    return Blocks::of(rows, cuda, self.chunk_rows, whole_replicas ? self.own.num_agents : self.rows_per_unit);
+  return Blocks::of_size(rows, std::int64_t{sequences.length} * sequences.per_block * self.own.num_agents,
+                         cuda);
 }
 
 at::Tensor Policy::Impl::observed(const at::Tensor& observation, std::int64_t begin, std::int64_t end) const {
@@ -166,11 +167,9 @@ Policy::Policy(const PolicyBuffers& buffers, const ModelSettings& model, int ind
     throw UsageError("trainer.precision = tf32: needs a GPU; a CPU computes in fp32 or bf16");
   check_buffers(buffers, model, precision);
   num_threads();  // sets up the pool, and restricts torch to one thread in each of ours
-  self.name = buffers.name;
   self.device = device;
   self.index = static_cast<std::uint32_t>(index);
   self.chunk_rows = chunk_rows;
-  self.num_agents = buffers.num_agents;
   self.own = buffers;
   self.settings = model;
   self.precision = precision;
@@ -189,7 +188,7 @@ Policy::Policy(const PolicyBuffers& buffers, const Config& config, int index, De
 Policy::~Policy() = default;
 Policy::Policy(Policy&&) noexcept = default;
 
-const std::string& Policy::name() const { return impl_->name; }
+const std::string& Policy::name() const { return impl_->own.name; }
 Model& Policy::model() const { return *impl_->model; }
 const ActionLayout& Policy::action_layout() const { return impl_->layout; }
 MakeNetwork Policy::network_like(std::vector<InputPart> parts, int outputs) const {
@@ -245,7 +244,7 @@ Sequences Policy::sequences(int rollout_steps) const {
   const int length = self.settings.sequence_length > 0 ? self.settings.sequence_length : rollout_steps;
   const std::int64_t rows = self.device.is_cuda() ? self.chunk_rows : std::min(kMaxBlock, self.chunk_rows);
   const std::int64_t per_step = std::max(rows / length, kMinRows);
-  return {length, static_cast<int>(std::max(per_step / self.num_agents, std::int64_t{1}))};
+  return {length, static_cast<int>(std::max(per_step / self.own.num_agents, std::int64_t{1}))};
 }
 
 void Policy::act(PolicyBuffers& buffers, int t, const ActOptions& options) {
