@@ -71,21 +71,37 @@ struct SimpleTag {
     std::vector<wd::ObservationPart> adversary = good;
     adversary.push_back({"last_good_agents_velocity", 2});
     const auto action = wd::ActionSpace::discrete({5}, {"move"});
-    return {
-        .roles =
-            {{.name = "adversary", .count = p.num_adversaries, .observation = adversary, .action = action},
-             {.name = "good_agent", .count = p.num_good_agents, .observation = good, .action = action}},
-        .time_limit = p.episode_length,
-        .statistics = {{"tags", "touches between adversaries and good agents, summed over steps", ""}},
-        .drawing = {
-            .left = -1.5,
-            .bottom = -1.5,
-            .right = 1.5,
-            .top = 1.5,
-            .shapes = {
-                wd::drawing::circle("landmark_x", "landmark_y", p.landmark_size).scenery(p.num_landmarks),
-                wd::drawing::circle("x", "y", p.adversary_size).of("adversary"),
-                wd::drawing::circle("x", "y", p.good_agent_size).of("good_agent")}}};
+    // The positions of `count` things in a part, from the first on.
+    const auto positions = [](const char* name, const char* part, int first, int count) {
+      return wd::EntityList{
+          .name = name, .count = count, .x = {part, 2 * first, 2}, .y = {part, 2 * first + 1, 2}};
+    };
+    const auto seen = [&](int adversaries, int good_agents) {
+      return wd::Entities{{positions("landmarks", "landmarks", 0, p.num_landmarks),
+                           positions("adversaries", "others", 0, adversaries),
+                           positions("good_agents", "others", adversaries, good_agents)}};
+    };
+    return {.roles = {{.name = "adversary",
+                       .count = p.num_adversaries,
+                       .observation = adversary,
+                       .action = action,
+                       .entities = seen(p.num_adversaries - 1, p.num_good_agents)},
+                      {.name = "good_agent",
+                       .count = p.num_good_agents,
+                       .observation = good,
+                       .action = action,
+                       .entities = seen(p.num_adversaries, p.num_good_agents - 1)}},
+            .time_limit = p.episode_length,
+            .statistics = {{"tags", "touches between adversaries and good agents, summed over steps", ""}},
+            .drawing = {
+                .left = -1.5,
+                .bottom = -1.5,
+                .right = 1.5,
+                .top = 1.5,
+                .shapes = {
+                    wd::drawing::circle("landmark_x", "landmark_y", p.landmark_size).scenery(p.num_landmarks),
+                    wd::drawing::circle("x", "y", p.adversary_size).of("adversary"),
+                    wd::drawing::circle("x", "y", p.good_agent_size).of("good_agent")}}};
   }
 
   WD_FN static void reset(auto& team, const Params& p, State& s, wd::Random random) {

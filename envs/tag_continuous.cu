@@ -16,7 +16,7 @@ struct TagContinuous {
           min_turn = -0.5f * wd::kPi;
     int num_acceleration_levels = 10, num_turn_levels = 10;
     float edge_hit_penalty = 0.0f;
-    bool use_full_observation = true;
+    bool use_full_observation = true, observe_self = false;
     int num_other_agents_observed = 2;
     float tagging_distance = 0.01f, tag_reward_for_tagger = 1.0f, tag_penalty_for_runner = -1.0f;
     float step_penalty_for_tagger = 0.0f, step_reward_for_runner = 0.0f, end_of_game_reward_for_runner = 1.0f;
@@ -41,6 +41,8 @@ struct TagContinuous {
       field("use_full_observation", use_full_observation, "see all other agents, or only the nearest");
       field("num_other_agents_observed", num_other_agents_observed, {1, 32768},
             "how many nearest agents are seen then");
+      field("observe_self", observe_self,
+            "see the own heading (cosine, sine), speed and position, which WarpDrive's observation lacks");
       field("tagging_distance", tagging_distance, {0.0, 1.0},
             "reach of a tagger, as a fraction of grid_length");
       field("tag_reward_for_tagger", tag_reward_for_tagger, {0.0, 1e6}, "reward for every runner tagged");
@@ -87,22 +89,39 @@ struct TagContinuous {
     if (!p.use_full_observation)
       at_most("num_other_agents_observed", p.num_other_agents_observed, agents, "the number of agents");
     const int others = p.use_full_observation ? agents - 1 : p.num_other_agents_observed;
-    const std::vector<wd::ObservationPart> observation = {
+    std::vector<wd::ObservationPart> observation = {
         {"x", others},         {"y", others},         {"speed", others},   {"acceleration", others},
         {"direction", others}, {"is_tagger", others}, {"in_game", others}, {"time", 1}};
+    wd::Entities entities = {{{.name = "agents",
+                               .count = others,
+                               .x = {"x"},
+                               .y = {"y"},
+                               .heading = {"direction"},
+                               .kind = {"is_tagger"},
+                               .kinds = 2,
+                               .presence = {"in_game"},
+                               .features = {{"speed"}, {"acceleration"}}}}};
+    if (p.observe_self) {
+      for (const char* name : {"heading_cos", "heading_sin", "own_speed", "own_x", "own_y"})
+        observation.push_back({name});
+      entities.heading_cos = {"heading_cos"};
+      entities.heading_sin = {"heading_sin"};
+    }
     const auto action = wd::ActionSpace::discrete({p.num_acceleration_levels + 1, p.num_turn_levels + 1},
                                                   {"acceleration", "turn"});
-    return {
-        .roles = {{.name = "tagger", .count = p.num_taggers, .observation = observation, .action = action},
-                  {.name = "runner", .count = p.num_runners, .observation = observation, .action = action}},
-        .time_limit = p.episode_length,
-        .at_time_limit = wd::AtTimeLimit::kTerminates,
-        .statistics = {{"tags", "runners tagged in the episode", ""},
-                       {"survival", "steps in the game", "runner"}},
-        .table = p.use_full_observation ? table() : wd::ObservationTable{},
-        .drawing = {.right = p.grid_length,
-                    .top = p.grid_length,
-                    .shapes = {wd::drawing::circle("x", "y", 0.01 * p.grid_length).facing("direction")}}};
+    const auto role = [&](const char* name, int count) {
+      return wd::Role{
+          .name = name, .count = count, .observation = observation, .action = action, .entities = entities};
+    };
+    return {.roles = {role("tagger", p.num_taggers), role("runner", p.num_runners)},
+            .time_limit = p.episode_length,
+            .at_time_limit = wd::AtTimeLimit::kTerminates,
+            .statistics = {{"tags", "runners tagged in the episode", ""},
+                           {"survival", "steps in the game", "runner"}},
+            .table = p.use_full_observation ? table(p) : wd::ObservationTable{},
+            .drawing = {.right = p.grid_length,
+                        .top = p.grid_length,
+                        .shapes = {wd::drawing::circle("x", "y", 0.01 * p.grid_length).facing("direction")}}};
   }
 
   WD_FN static void reset(auto& team, const Params& p, State& s, wd::Random random) {
@@ -216,11 +235,23 @@ struct TagContinuous {
       s.features[6 * agents + i] = static_cast<float>(s.seen[i]);
     });
     const auto sees = [=](int i) { return s.seen[i] != 0; };  // agents out of the game see no positions
+    const auto own = [=](int i, int k) {  // what only agent i knows: time, and with observe_self itself
+      if (!sees(i)) return 0.0f;
+      if (k == 0) return time;
+      if (k <= 2) {
+        const wd::SinCos heading = wd::sincos(s.direction[i]);
+        return k == 1 ? heading.cos : heading.sin;
+      }
+      if (k == 3) return s.speed[i] * per_speed;
+      return (k == 4 ? s.x[i] : s.y[i]) * (2.0f / p.grid_length) - 1.0f;  // from the center, in half sides
+    };
     if (p.use_full_observation) {
-      wd::observe_others(team, obs, agents, table(), &s.features[0], sees,
-                         [=](int i, int) { return sees(i) ? time : 0.0f; });
+      wd::observe_others(team, obs, agents, table(p), &s.features[0], sees, own);
     } else {
-      team.each(agents, [=](int i) { obs(i, kFeatures * others) = sees(i) ? time : 0.0f; });
+      const int own_entries = table(p).own;
+      team.each(agents, [=](int i) {
+        for (int k = 0; k < own_entries; ++k) obs(i, kFeatures * others + k) = own(i, k);
+      });
       wd::find_nearest(team, agents, others, &s.distances[0], &s.neighbor[0], [=](int i, int j) {
         const float d = distance(s, i, j);
         return (s.seen[i] & s.seen[j]) != 0 ? d : __builtin_inff();
@@ -240,8 +271,8 @@ struct TagContinuous {
   // Number of features that each agent sees of every other agent; the first kRelative are relative to its
   // own.
   static constexpr int kFeatures = 7, kRelative = 5;
-  WD_FN static wd::ObservationTable table() {
-    return {.features = kFeatures, .relative = kRelative, .own = 1};
+  WD_FN static wd::ObservationTable table(const Params& p) {
+    return {.features = kFeatures, .relative = kRelative, .own = p.observe_self ? 6 : 1};
   }
 
   // Value of a choice: choice 0 gives 0, choices 1 to `levels` give evenly spaced values from low to high.

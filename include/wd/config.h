@@ -21,6 +21,7 @@ namespace wd {
 
 enum Activation : int { kRelu, kTanh };
 inline constexpr const char* kActivationNames[] = {"relu", "tanh"};
+enum ModelInput : int { kObservationInput, kEntityInput };
 enum ContinuousDistribution : int { kGaussianActions, kSquashedGaussianActions };
 enum InitMethod : int { kOrthogonal, kXavier, kTorchDefault };
 enum Precision : int { kFp32, kTf32, kBf16 };
@@ -40,6 +41,10 @@ struct ModelSettings {
   Activation activation = kRelu;
   bool layer_norm = false;
   bool separate_value = false;
+  // What the network reads: the observation, or features of the things that it describes, with these settings.
+  ModelInput input = kObservationInput;
+  int nearest = 5;
+  double position_scale = 4.0;
   InitMethod init_method = kOrthogonal;
   ContinuousDistribution distribution = kGaussianActions;  // for continuous actions
   double initial_log_std = 0.0;

@@ -71,6 +71,44 @@ struct ActionSpace {
 struct ObservationPart {
   std::string name;
   int size = 1;
+
+  bool operator==(const ObservationPart&) const = default;
+};
+
+// How many things of one kind a network with model.input: entities reads at most.
+inline constexpr int kMaxNearestEntities = 16;
+
+// One number of each thing in a list: entry `first + k * step` of a part of the observation is that of thing k.
+struct EntityColumn {
+  std::string part;
+  int first = 0, step = 1;
+
+  bool is_set() const { return !part.empty(); }
+  bool operator==(const EntityColumn&) const = default;
+};
+
+// Things that an agent observes in the same way, such as the other agents, or landmarks.
+struct EntityList {
+  std::string name;
+  int count = 0;
+  EntityColumn x, y;                        // position relative to the observer's
+  EntityColumn heading = {};                // direction relative to the observer's, in turns
+  EntityColumn kind = {};                   // 0 .. kinds - 1: a network reads the nearest of each kind
+  int kinds = 1;                            // 1: all are of one kind, and there is no such column
+  EntityColumn presence = {};               // 0: this thing does not exist, or is out of the game
+  std::vector<EntityColumn> features = {};  // further numbers
+
+  bool operator==(const EntityList&) const = default;
+};
+
+// How to read an observation as lists of things, for networks with model.input: entities. Entries of the
+// observation that no list names are the observer's own.
+struct Entities {
+  std::vector<EntityList> lists = {};
+  // Cosine and sine of the observer's heading: positions are then turned into its own frame.
+  EntityColumn heading_cos = {}, heading_sin = {};
+
+  bool operator==(const Entities&) const = default;
 };
 
 // Agents with the same spaces. Agents are numbered role by role, in the order of Spec::roles.
@@ -80,6 +118,7 @@ struct Role {
   std::vector<ObservationPart> observation;
   ActionSpace action;
   bool action_mask = false;  // observe() also writes which choices are legal
+  Entities entities = {};    // of the observation
 
   int observation_size() const {
     int size = 0;

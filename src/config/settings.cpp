@@ -15,6 +15,13 @@ void ModelSettings::describe(Fields& field) {
   field.choice("type", chosen, words, "kind of network");
   if (chosen != before) network = network_settings(names[static_cast<std::size_t>(chosen)]);
   field("separate_value", separate_value, "the value has a network of its own");
+  field.choice(
+      "input", input, {"observation", "entities"},
+      "what the network reads: the observation, or the nearest things of each kind that it describes");
+  if (input == kEntityInput) {
+    field("nearest", nearest, {1, kMaxNearestEntities}, "how many things of each kind it reads");
+    field("position_scale", position_scale, above(0, 1e6), "multiplies relative positions");
+  }
   if (network) {
     network->describe(field);
     if (network->state_size() > 0)

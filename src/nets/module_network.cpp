@@ -249,8 +249,7 @@ void ModuleNetwork::forward(const NetworkInput& input, Workspace& workspace) con
   const NotStrict of_the_module;
   std::vector<at::Tensor> parts;
   for (std::size_t k = 0; k < shape_.parts.size(); ++k) parts.push_back(input.parts[k].to(at::kFloat));
-  // Gradients of parts are asked for only where there are several.
-  if (memory.records && parts.size() > 1)
+  if (memory.records && has_part_gradients())
     for (at::Tensor& part : parts) part = part.detach().requires_grad_();
   const at::Tensor result =
       state_size() == 0 ? module_->forward(ModuleInput(shape_, parts)) : unroll(parts, input);
@@ -272,7 +271,7 @@ void ModuleNetwork::backward(const NetworkInput&, const at::Tensor& output_grad,
   std::vector<at::Tensor> into;
   for (std::size_t k = 0; k < part_grads.size(); ++k) {
     if (!part_grads[k].defined()) continue;
-    WD_CHECK(parts.size() > 1, "a module gives gradients of its input only if that has several parts");
+    WD_CHECK(has_part_gradients(), "a module gives no gradient of observations alone");
     of.push_back(parts[k]);
     into.push_back(part_grads[k].narrow(0, 0, parts[k].size(0)));
   }

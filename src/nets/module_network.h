@@ -39,6 +39,8 @@ class ModuleNetwork final : public Network {
   struct Sums;
   void check() const;
   bool parts_per_replica() const;
+  // Nobody asks for the gradient of observations alone.
+  bool has_part_gradients() const { return shape_.parts.size() > 1 || !shape_.parts[0].is_observation(); }
   void find_output_layer();
   // The output layer in flat memory; undefined if the module names none.
   Layer output_layer(const at::Tensor& flat) const;

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "src/nets/entities.h"
 #include "src/nets/mlp.h"
 #include "src/nets/module_network.h"
 #include "wd/error.h"
@@ -22,13 +23,22 @@ std::unique_ptr<Network> make_mlp(const PolicyLayout& layout, const ModelSetting
   return std::make_unique<MlpCpu>(shape, layout, device);
 }
 
-std::unique_ptr<Network> make(const PolicyLayout& layout, const ModelSettings& model,
-                              const std::vector<InputPart>& parts, int outputs, Device device,
-                              Precision precision) {
+std::unique_ptr<Network> make_reader(const PolicyLayout& layout, const ModelSettings& model,
+                                     const std::vector<InputPart>& parts, int outputs, Device device,
+                                     Precision precision) {
   if (!model.network) return make_mlp(layout, model, parts, outputs, device, precision);
   return std::make_unique<ModuleNetwork>(*model.network.operator->(), layout,
                                          ModuleShape{parts.front().size, outputs, parts, layout.num_agents},
                                          device);
+}
+
+std::unique_ptr<Network> make(const PolicyLayout& layout, const ModelSettings& model,
+                              std::vector<InputPart> parts, int outputs, Device device, Precision precision) {
+  const bool entities = model.input == kEntityInput && parts[0].is_observation();
+  if (entities) parts[0] = EntitiesNetwork::part(layout, model);
+  std::unique_ptr<Network> network = make_reader(layout, model, parts, outputs, device, precision);
+  if (!entities) return network;
+  return std::make_unique<EntitiesNetwork>(std::move(network), layout, model, device);
 }
 
 // Rows (or columns, if there are more rows than columns) are orthonormal, times gain (Saxe et al. 2014).

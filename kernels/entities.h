@@ -1,0 +1,107 @@
+// entities.h: what an agent sees of the things around it: the nearest of each kind, in its own frame, from rows
+// of observations or from a table of all agents.
+//
+// An observation is lists of things (wd/spec.h, Entities) and the observer's own entries. A row of features is
+//  [own entries | for each list, kind and rank: position x, y, cosine and sine of the heading (if the list has
+//  one), further features, 1 | ...]
+// where ranks are by distance, ties go to the thing that comes first in its list, and the features of ranks
+// without a thing are 0. Positions are multiplied by `scale` and, if the observer knows its heading, turned
+// by it, so that x points ahead and y to the left.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/queue.h"
+#include "wd/math.h"
+#include "wd/spec.h"
+
+namespace wd {
+
+inline constexpr int kMaxEntityLists = 6, kMaxEntityKinds = 4, kMaxEntityFeatures = 8,
+                     kMaxNearest = kMaxNearestEntities, kMaxOwnRanges = 12;
+
+// The numbers of a list's things: in a row, entry first + k * step; in a table, feature `first`, which is
+// relative to the observer's own if `relative` is set. first -1: there is no such number.
+struct EntityNumbers {
+  int first = -1, step = 1;
+  bool relative = false;
+
+  WD_FN bool exist() const { return first >= 0; }
+};
+
+struct EntityListShape {
+  int count = 0, kinds = 1, num_features = 0;
+  EntityNumbers x, y, heading, kind, presence;
+  EntityNumbers feature[kMaxEntityFeatures];
+
+  // Numbers of one thing in a row of features.
+  WD_FN int width() const { return 3 + (heading.exist() ? 2 : 0) + num_features; }
+};
+
+struct EntityShape {
+  int num_lists = 0, nearest = 0, num_own = 0;
+  float scale = 1.0f;
+  EntityListShape list[kMaxEntityLists];
+  // The observer's own entries: ranges of a row, or of the columns of a table.
+  int own_begin[kMaxOwnRanges] = {}, own_count[kMaxOwnRanges] = {};
+  int heading_cos = -1, heading_sin = -1;  // entries of the observer's heading; -1: unknown
+
+  WD_FN int own() const {
+    int sum = 0;
+    for (int k = 0; k < num_own; ++k) sum += own_count[k];
+    return sum;
+  }
+  // Ranks in a row: how many things it shows at most.
+  WD_FN int slots() const {
+    int sum = 0;
+    for (int l = 0; l < num_lists; ++l) sum += list[l].kinds * nearest;
+    return sum;
+  }
+  WD_FN int width() const {
+    int sum = own();
+    for (int l = 0; l < num_lists; ++l) sum += list[l].kinds * nearest * list[l].width();
+    return sum;
+  }
+};
+
+// Where observations are: rows in float32 or bfloat16, `stride` apart; or tables [units, agents, stride], each
+// of which describes `rows_per_unit` rows.
+struct ObservationSource {
+  const float* floats = nullptr;
+  const std::uint16_t* halves = nullptr;
+  std::int64_t stride = 0;
+  int agents = 0;                       // N of a table; 0: rows
+  int rows_per_unit = 1;                // A
+  const std::int32_t* agent = nullptr;  // [A] ids of the agents that rows belong to
+};
+
+struct EntitiesArgs {
+  EntityShape shape;
+  ObservationSource source;
+  std::int64_t rows = 0;
+  float* features = nullptr;  // [rows, width()], rows feature_stride apart
+  std::int64_t feature_stride = 0;
+  std::int32_t* found = nullptr;  // [rows, slots()]: the thing at each rank, or -1
+};
+
+// The gradient of rows of observations.
+struct EntitiesBackwardArgs {
+  EntityShape shape;
+  ObservationSource source;  // of rows
+  std::int64_t rows = 0;
+  const float* feature_grad = nullptr;  // [rows, width()], rows feature_stride apart
+  std::int64_t feature_stride = 0;
+  const std::int32_t* found = nullptr;
+  float* grad = nullptr;  // [rows, row_size], rows grad_stride apart, overwritten
+  std::int64_t grad_stride = 0;
+  int row_size = 0;
+};
+
+// Both enqueue on CUDA, and run on the calling thread on the CPU.
+void entities(Queue queue, const EntitiesArgs& args);
+void entities_backward(Queue queue, const EntitiesBackwardArgs& args);
+
+WD_CUDA_KERNEL(entities, const EntitiesArgs& args)
+WD_CUDA_KERNEL(entities_backward, const EntitiesBackwardArgs& args)
+
+}  // namespace wd

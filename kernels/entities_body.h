@@ -1,0 +1,189 @@
+// entities_body.h: the features of one row, the same code on both devices.
+#pragma once
+
+#include "kernels/entities.h"
+#include "wd/detail/bfloat16.h"
+#include "wd/math.h"
+
+namespace wd {
+
+// Distances are computed in batches, which a CPU does in vectors.
+#ifdef __CUDA_ARCH__
+inline constexpr int kDistanceBatch = 1;
+#else
+inline constexpr int kDistanceBatch = 16;
+#endif
+
+WD_FN float entity_load(const float* from) { return *from; }
+WD_FN float entity_load(const std::uint16_t* from) { return from_bfloat16(*from); }
+
+// One observer's view: a row of observations.
+template <typename Number>
+struct RowOfEntities {
+  const Number* row;
+
+  WD_FN float operator()(const EntityNumbers& numbers, int k) const {
+    return entity_load(row + numbers.first + k * numbers.step);
+  }
+  WD_FN float own(int entry) const { return entity_load(row + entry); }
+};
+
+// The same from a table: thing k is the k-th other agent.
+struct TableOfEntities {
+  const float* table;
+  std::int64_t stride;
+  int self;
+
+  WD_FN float operator()(const EntityNumbers& numbers, int k) const {
+    const float value = table[(k < self ? k : k + 1) * stride + numbers.first];
+    return numbers.relative ? value - table[self * stride + numbers.first] : value;
+  }
+  WD_FN float own(int entry) const { return table[self * stride + entry]; }
+};
+
+// Calls f with the view of this row.
+template <typename F>
+WD_FN void with_view(const ObservationSource& source, std::int64_t row, F f) {
+  if (source.agents > 0) {
+    const std::int64_t unit = row / source.rows_per_unit;
+    f(TableOfEntities{source.floats + unit * source.agents * source.stride, source.stride,
+                      source.agent[row % source.rows_per_unit]});
+  } else if (source.floats != nullptr) {
+    f(RowOfEntities<float>{source.floats + row * source.stride});
+  } else {
+    f(RowOfEntities<std::uint16_t>{source.halves + row * source.stride});
+  }
+}
+
+// Writes the nearest things of one kind, or -1, in order of distance.
+template <typename View>
+WD_FN void find_nearest_entities(const View& view, const EntityListShape& list, int kind, int nearest,
+                                 std::int32_t* found) {
+  float least[kMaxNearest];
+  for (int r = 0; r < nearest; ++r) {
+    least[r] = __builtin_inff();
+    found[r] = -1;
+  }
+  for (int begin = 0; begin < list.count; begin += kDistanceBatch) {
+    const int n = min(kDistanceBatch, list.count - begin);
+    float square[kDistanceBatch];
+    for (int b = 0; b < n; ++b) {
+      const float x = view(list.x, begin + b), y = view(list.y, begin + b);
+      square[b] = fma(x, x, y * y);
+    }
+    if (list.kind.exist())
+      for (int b = 0; b < n; ++b)
+        square[b] = view(list.kind, begin + b) == static_cast<float>(kind) ? square[b] : __builtin_inff();
+    if (list.presence.exist())
+      for (int b = 0; b < n; ++b)
+        square[b] = view(list.presence, begin + b) != 0.0f ? square[b] : __builtin_inff();
+    for (int b = 0; b < n; ++b) {
+      if (!(square[b] < least[nearest - 1])) continue;
+      int r = nearest - 1;
+      for (; r > 0 && square[b] < least[r - 1]; --r) {
+        least[r] = least[r - 1];
+        found[r] = found[r - 1];
+      }
+      least[r] = square[b];
+      found[r] = begin + b;
+    }
+  }
+}
+
+// What turns positions into the observer's frame.
+template <typename View>
+WD_FN SinCos frame_of(const View& view, const EntityShape& shape) {
+  SinCos frame{0.0f, 1.0f};
+  if (shape.heading_cos >= 0) {
+    frame.sin = view.own(shape.heading_sin);
+    frame.cos = view.own(shape.heading_cos);
+  }
+  return frame;
+}
+
+// Writes the features of thing k, list.width() numbers.
+template <typename View>
+WD_FN void write_entity(const View& view, const EntityListShape& list, SinCos frame, float scale, int k,
+                        float* to) {
+  const float x = view(list.x, k), y = view(list.y, k);
+  *to++ = scale * fma(x, frame.cos, y * frame.sin);
+  *to++ = scale * fma(y, frame.cos, -(x * frame.sin));
+  if (list.heading.exist()) {
+    const SinCos heading = sincos(2.0f * kPi * view(list.heading, k));
+    *to++ = heading.cos;
+    *to++ = heading.sin;
+  }
+  for (int f = 0; f < list.num_features; ++f) *to++ = view(list.feature[f], k);
+  *to = 1.0f;
+}
+
+WD_FN void entities_row(const EntitiesArgs& args, std::int64_t row) {
+  const EntityShape& shape = args.shape;
+  float* to = args.features + row * args.feature_stride;
+  std::int32_t* found = args.found + row * shape.slots();
+  with_view(args.source, row, [&](const auto& view) {
+    for (int r = 0; r < shape.num_own; ++r)
+      for (int k = 0; k < shape.own_count[r]; ++k) *to++ = view.own(shape.own_begin[r] + k);
+    const SinCos frame = frame_of(view, shape);
+    for (int l = 0; l < shape.num_lists; ++l) {
+      const EntityListShape& list = shape.list[l];
+      const int width = list.width();
+      for (int kind = 0; kind < list.kinds; ++kind) {
+        find_nearest_entities(view, list, kind, shape.nearest, found);
+        for (int r = 0; r < shape.nearest; ++r, ++found, to += width) {
+          if (*found >= 0) {
+            write_entity(view, list, frame, shape.scale, *found, to);
+          } else {
+            for (int f = 0; f < width; ++f) to[f] = 0.0f;
+          }
+        }
+      }
+    }
+  });
+}
+
+// Adds the gradient of thing k's numbers to `grad`, a row of observations, and that of the frame to
+// `frame_grad`.
+template <typename View>
+WD_FN void add_entity_gradient(const View& view, const EntityListShape& list, SinCos frame, float scale,
+                               int k, const float* from, float* grad, SinCos& frame_grad) {
+  const auto entry = [&](const EntityNumbers& numbers) -> float& {
+    return grad[numbers.first + k * numbers.step];
+  };
+  const float x = view(list.x, k), y = view(list.y, k);
+  const float ahead = scale * *from++, left = scale * *from++;
+  entry(list.x) += ahead * frame.cos - left * frame.sin;
+  entry(list.y) += ahead * frame.sin + left * frame.cos;
+  frame_grad.cos += ahead * x + left * y;
+  frame_grad.sin += ahead * y - left * x;
+  if (list.heading.exist()) {
+    const SinCos heading = sincos(2.0f * kPi * view(list.heading, k));
+    const float along = *from++, across = *from++;
+    entry(list.heading) += 2.0f * kPi * (across * heading.cos - along * heading.sin);
+  }
+  for (int f = 0; f < list.num_features; ++f) entry(list.feature[f]) += *from++;
+}
+
+WD_FN void entities_row_backward(const EntitiesBackwardArgs& args, std::int64_t row) {
+  const EntityShape& shape = args.shape;
+  float* const grad = args.grad + row * args.grad_stride;
+  const float* from = args.feature_grad + row * args.feature_stride;
+  const std::int32_t* found = args.found + row * shape.slots();
+  for (int k = 0; k < args.row_size; ++k) grad[k] = 0.0f;
+  for (int r = 0; r < shape.num_own; ++r)
+    for (int k = 0; k < shape.own_count[r]; ++k) grad[shape.own_begin[r] + k] = *from++;
+  with_view(args.source, row, [&](const auto& view) {
+    const SinCos frame = frame_of(view, shape);
+    SinCos frame_grad{0.0f, 0.0f};
+    for (int l = 0; l < shape.num_lists; ++l) {
+      const EntityListShape& list = shape.list[l];
+      for (int s = 0; s < list.kinds * shape.nearest; ++s, ++found, from += list.width())
+        if (*found >= 0) add_entity_gradient(view, list, frame, shape.scale, *found, from, grad, frame_grad);
+    }
+    if (shape.heading_cos < 0) return;
+    grad[shape.heading_cos] += frame_grad.cos;
+    grad[shape.heading_sin] += frame_grad.sin;
+  });
+}
+
+}  // namespace wd
