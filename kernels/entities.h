@@ -2,11 +2,12 @@
 // of observations or from a table of all agents.
 //
 // An observation is lists of things (wd/spec.h, Entities) and the observer's own entries. A row of features is
-//  [own entries | for each list, kind and rank: position x, y, cosine and sine of the heading (if the list has
+//  [own entries | for each list, kind and rank: place x, y, cosine and sine of the heading (if the list has
 //  one), further features, 1 | ...]
 // where ranks are by distance, ties go to the thing that comes first in its list, and the features of ranks
-// without a thing are 0. Positions are multiplied by `scale` and, if the observer knows its heading, turned
-// by it, so that x points ahead and y to the left.
+// without a thing are 0. The place is the direction to the thing, of length 1 / (1 + distance / half_distance):
+// near things are told apart by direction, and far ones fade to 0, as if they did not exist. If the observer
+// knows its heading, x points ahead and y to the left.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +41,7 @@ struct EntityListShape {
 
 struct EntityShape {
   int num_lists = 0, nearest = 0, num_own = 0;
-  float scale = 1.0f;
+  float half_distance = 1.0f;
   EntityListShape list[kMaxEntityLists];
   // The observer's own entries: ranges of a row, or of the columns of a table.
   int own_begin[kMaxOwnRanges] = {}, own_count[kMaxOwnRanges] = {};

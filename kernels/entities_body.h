@@ -101,13 +101,29 @@ WD_FN SinCos frame_of(const View& view, const EntityShape& shape) {
   return frame;
 }
 
+// What multiplies a position: f(d) / d with f(d) = 1 / (1 + d / half), for d > 0.
+struct Closeness {
+  static constexpr float kLeast = 1e-6f;  // added to d, whose direction is unknown at 0
+  float distance, factor, slope;          // slope: of the factor by x is slope * x
+
+  WD_FN Closeness(float x, float y, float half) {
+    distance = sqrt(fma(x, x, y * y));
+    const float here = 1.0f / (distance + kLeast), near = 1.0f / (half + distance);
+    factor = half * here * near;
+    slope = distance > 0.0f ? -factor * (here + near) / distance : 0.0f;
+  }
+};
+
 // Writes the features of thing k, list.width() numbers.
 template <typename View>
-WD_FN void write_entity(const View& view, const EntityListShape& list, SinCos frame, float scale, int k,
+WD_FN void write_entity(const View& view, const EntityListShape& list, SinCos frame, float half, int k,
                         float* to) {
-  const float x = view(list.x, k), y = view(list.y, k);
-  *to++ = scale * fma(x, frame.cos, y * frame.sin);
-  *to++ = scale * fma(y, frame.cos, -(x * frame.sin));
+  float x = view(list.x, k), y = view(list.y, k);
+  const float closeness = Closeness(x, y, half).factor;
+  x *= closeness;
+  y *= closeness;
+  *to++ = fma(x, frame.cos, y * frame.sin);
+  *to++ = fma(y, frame.cos, -(x * frame.sin));
   if (list.heading.exist()) {
     const SinCos heading = sincos(2.0f * kPi * view(list.heading, k));
     *to++ = heading.cos;
@@ -132,7 +148,7 @@ WD_FN void entities_row(const EntitiesArgs& args, std::int64_t row) {
         find_nearest_entities(view, list, kind, shape.nearest, found);
         for (int r = 0; r < shape.nearest; ++r, ++found, to += width) {
           if (*found >= 0) {
-            write_entity(view, list, frame, shape.scale, *found, to);
+            write_entity(view, list, frame, shape.half_distance, *found, to);
           } else {
             for (int f = 0; f < width; ++f) to[f] = 0.0f;
           }
@@ -145,17 +161,20 @@ WD_FN void entities_row(const EntitiesArgs& args, std::int64_t row) {
 // Adds the gradient of thing k's numbers to `grad`, a row of observations, and that of the frame to
 // `frame_grad`.
 template <typename View>
-WD_FN void add_entity_gradient(const View& view, const EntityListShape& list, SinCos frame, float scale,
-                               int k, const float* from, float* grad, SinCos& frame_grad) {
+WD_FN void add_entity_gradient(const View& view, const EntityListShape& list, SinCos frame, float half, int k,
+                               const float* from, float* grad, SinCos& frame_grad) {
   const auto entry = [&](const EntityNumbers& numbers) -> float& {
     return grad[numbers.first + k * numbers.step];
   };
   const float x = view(list.x, k), y = view(list.y, k);
-  const float ahead = scale * *from++, left = scale * *from++;
-  entry(list.x) += ahead * frame.cos - left * frame.sin;
-  entry(list.y) += ahead * frame.sin + left * frame.cos;
-  frame_grad.cos += ahead * x + left * y;
-  frame_grad.sin += ahead * y - left * x;
+  const Closeness closeness(x, y, half);
+  const float ahead = *from++, left = *from++;
+  const float by_x = ahead * frame.cos - left * frame.sin, by_y = ahead * frame.sin + left * frame.cos;
+  const float by_distance = closeness.slope * (by_x * x + by_y * y);
+  entry(list.x) += closeness.factor * by_x + by_distance * x;
+  entry(list.y) += closeness.factor * by_y + by_distance * y;
+  frame_grad.cos += closeness.factor * (ahead * x + left * y);
+  frame_grad.sin += closeness.factor * (ahead * y - left * x);
   if (list.heading.exist()) {
     const SinCos heading = sincos(2.0f * kPi * view(list.heading, k));
     const float along = *from++, across = *from++;
@@ -178,7 +197,8 @@ WD_FN void entities_row_backward(const EntitiesBackwardArgs& args, std::int64_t 
     for (int l = 0; l < shape.num_lists; ++l) {
       const EntityListShape& list = shape.list[l];
       for (int s = 0; s < list.kinds * shape.nearest; ++s, ++found, from += list.width())
-        if (*found >= 0) add_entity_gradient(view, list, frame, shape.scale, *found, from, grad, frame_grad);
+        if (*found >= 0)
+          add_entity_gradient(view, list, frame, shape.half_distance, *found, from, grad, frame_grad);
     }
     if (shape.heading_cos < 0) return;
     grad[shape.heading_cos] += frame_grad.cos;

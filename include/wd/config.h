@@ -43,8 +43,8 @@ struct ModelSettings {
   bool separate_value = false;
   // What the network reads: the observation, or features of the things that it describes, with these settings.
   ModelInput input = kObservationInput;
-  int nearest = 5;
-  double position_scale = 4.0;
+  int nearest = 3;
+  double half_distance = 0.05;
   InitMethod init_method = kOrthogonal;
   ContinuousDistribution distribution = kGaussianActions;  // for continuous actions
   double initial_log_std = 0.0;

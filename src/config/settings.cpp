@@ -20,7 +20,8 @@ void ModelSettings::describe(Fields& field) {
       "what the network reads: the observation, or the nearest things of each kind that it describes");
   if (input == kEntityInput) {
     field("nearest", nearest, {1, kMaxNearestEntities}, "how many things of each kind it reads");
-    field("position_scale", position_scale, above(0, 1e6), "multiplies relative positions");
+    field("half_distance", half_distance, above(0, 1e6),
+          "distance at which the direction to a thing has half of its length; far things fade to 0");
   }
   if (network) {
     network->describe(field);

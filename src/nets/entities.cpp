@@ -90,7 +90,7 @@ EntityShape entity_shape(const PolicyLayout& layout, const ModelSettings& model)
     columns.fail("its roles observe different things: give each role a policy of its own");
   EntityShape shape;
   shape.nearest = model.nearest;
-  shape.scale = static_cast<float>(model.position_scale);
+  shape.half_distance = static_cast<float>(model.half_distance);
   for (const EntityList& list : layout.entities.lists) {
     EntityListShape& to = shape.list[shape.num_lists++];
     to.count = list.count;
