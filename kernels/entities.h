@@ -36,7 +36,8 @@ struct EntityListShape {
   EntityNumbers feature[kMaxEntityFeatures];
 
   // Numbers of one thing in a row of features.
-  WD_FN int width() const { return 3 + (heading.exist() ? 2 : 0) + num_features; }
+  WD_FN int width() const { return features_begin() + num_features + 1; }
+  WD_FN int features_begin() const { return heading.exist() ? 4 : 2; }
 };
 
 struct EntityShape {
@@ -63,6 +64,31 @@ struct EntityShape {
     for (int l = 0; l < num_lists; ++l) sum += list[l].kinds * nearest * list[l].width();
     return sum;
   }
+
+  // All things of all lists, each as a row of its own: place x, y, cosine and sine of the heading (if a list has
+  // one), further features (as many as the list with the most has), and 1 for its kind (if there are several).
+  // Numbers that a list lacks are 0.
+  WD_FN int things() const {
+    int sum = 0;
+    for (int l = 0; l < num_lists; ++l) sum += list[l].count;
+    return sum;
+  }
+  WD_FN int kinds() const {
+    int sum = 0;
+    for (int l = 0; l < num_lists; ++l) sum += list[l].kinds;
+    return sum;
+  }
+  WD_FN int thing_features_begin() const {
+    bool any = false;
+    for (int l = 0; l < num_lists; ++l) any = any || list[l].heading.exist();
+    return any ? 4 : 2;
+  }
+  WD_FN int thing_kinds_begin() const {
+    int most = 0;
+    for (int l = 0; l < num_lists; ++l) most = max(most, list[l].num_features);
+    return thing_features_begin() + most;
+  }
+  WD_FN int thing_width() const { return thing_kinds_begin() + (kinds() > 1 ? kinds() : 0); }
 };
 
 // Where observations are: rows in float32 or bfloat16, `stride` apart; or tables [units, agents, stride], each
@@ -98,11 +124,36 @@ struct EntitiesBackwardArgs {
   int row_size = 0;
 };
 
-// Both enqueue on CUDA, and run on the calling thread on the CPU.
+struct ThingsArgs {
+  EntityShape shape;
+  ObservationSource source;
+  std::int64_t rows = 0;
+  float* things = nullptr;  // [rows, things(), thing_width()], each thing_stride wide
+  std::int64_t thing_stride = 0;
+  std::uint8_t* exists = nullptr;  // [rows, things()]
+};
+
+// Adds to the gradient of rows of observations.
+struct ThingsBackwardArgs {
+  EntityShape shape;
+  ObservationSource source;  // of rows
+  std::int64_t rows = 0;
+  const float* thing_grad = nullptr;  // [rows, things(), thing_width()], each thing_stride wide
+  std::int64_t thing_stride = 0;
+  const std::uint8_t* exists = nullptr;
+  float* grad = nullptr;  // [rows, row_size], rows grad_stride apart
+  std::int64_t grad_stride = 0;
+};
+
+// All enqueue on CUDA.
 void entities(Queue queue, const EntitiesArgs& args);
 void entities_backward(Queue queue, const EntitiesBackwardArgs& args);
+void things(Queue queue, const ThingsArgs& args);
+void things_backward(Queue queue, const ThingsBackwardArgs& args);
 
 WD_CUDA_KERNEL(entities, const EntitiesArgs& args)
 WD_CUDA_KERNEL(entities_backward, const EntitiesBackwardArgs& args)
+WD_CUDA_KERNEL(things, const ThingsArgs& args)
+WD_CUDA_KERNEL(things_backward, const ThingsBackwardArgs& args)
 
 }  // namespace wd

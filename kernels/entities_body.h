@@ -114,21 +114,28 @@ struct Closeness {
   }
 };
 
-// Writes the features of thing k, list.width() numbers.
+// Writes the place of thing k, and its heading if the list has one.
 template <typename View>
-WD_FN void write_entity(const View& view, const EntityListShape& list, SinCos frame, float half, int k,
-                        float* to) {
+WD_FN void write_place(const View& view, const EntityListShape& list, SinCos frame, float half, int k,
+                       float* place, float* heading) {
   float x = view(list.x, k), y = view(list.y, k);
   const float closeness = Closeness(x, y, half).factor;
   x *= closeness;
   y *= closeness;
-  *to++ = fma(x, frame.cos, y * frame.sin);
-  *to++ = fma(y, frame.cos, -(x * frame.sin));
-  if (list.heading.exist()) {
-    const SinCos heading = sincos(2.0f * kPi * view(list.heading, k));
-    *to++ = heading.cos;
-    *to++ = heading.sin;
-  }
+  place[0] = fma(x, frame.cos, y * frame.sin);
+  place[1] = fma(y, frame.cos, -(x * frame.sin));
+  if (!list.heading.exist()) return;
+  const SinCos direction = sincos(2.0f * kPi * view(list.heading, k));
+  heading[0] = direction.cos;
+  heading[1] = direction.sin;
+}
+
+// Writes the features of thing k, list.width() numbers.
+template <typename View>
+WD_FN void write_entity(const View& view, const EntityListShape& list, SinCos frame, float half, int k,
+                        float* to) {
+  write_place(view, list, frame, half, k, to, to + 2);
+  to += list.features_begin();
   for (int f = 0; f < list.num_features; ++f) *to++ = view(list.feature[f], k);
   *to = 1.0f;
 }
@@ -159,16 +166,17 @@ WD_FN void entities_row(const EntitiesArgs& args, std::int64_t row) {
 }
 
 // Adds the gradient of thing k's numbers to `grad`, a row of observations, and that of the frame to
-// `frame_grad`.
+// `frame_grad`, from the gradients of its place, heading and features.
 template <typename View>
 WD_FN void add_entity_gradient(const View& view, const EntityListShape& list, SinCos frame, float half, int k,
-                               const float* from, float* grad, SinCos& frame_grad) {
+                               const float* place, const float* heading, const float* features, float* grad,
+                               SinCos& frame_grad) {
   const auto entry = [&](const EntityNumbers& numbers) -> float& {
     return grad[numbers.first + k * numbers.step];
   };
   const float x = view(list.x, k), y = view(list.y, k);
   const Closeness closeness(x, y, half);
-  const float ahead = *from++, left = *from++;
+  const float ahead = place[0], left = place[1];
   const float by_x = ahead * frame.cos - left * frame.sin, by_y = ahead * frame.sin + left * frame.cos;
   const float by_distance = closeness.slope * (by_x * x + by_y * y);
   entry(list.x) += closeness.factor * by_x + by_distance * x;
@@ -176,11 +184,10 @@ WD_FN void add_entity_gradient(const View& view, const EntityListShape& list, Si
   frame_grad.cos += closeness.factor * (ahead * x + left * y);
   frame_grad.sin += closeness.factor * (ahead * y - left * x);
   if (list.heading.exist()) {
-    const SinCos heading = sincos(2.0f * kPi * view(list.heading, k));
-    const float along = *from++, across = *from++;
-    entry(list.heading) += 2.0f * kPi * (across * heading.cos - along * heading.sin);
+    const SinCos direction = sincos(2.0f * kPi * view(list.heading, k));
+    entry(list.heading) += 2.0f * kPi * (heading[1] * direction.cos - heading[0] * direction.sin);
   }
-  for (int f = 0; f < list.num_features; ++f) entry(list.feature[f]) += *from++;
+  for (int f = 0; f < list.num_features; ++f) entry(list.feature[f]) += features[f];
 }
 
 WD_FN void entities_row_backward(const EntitiesBackwardArgs& args, std::int64_t row) {
@@ -198,8 +205,52 @@ WD_FN void entities_row_backward(const EntitiesBackwardArgs& args, std::int64_t 
       const EntityListShape& list = shape.list[l];
       for (int s = 0; s < list.kinds * shape.nearest; ++s, ++found, from += list.width())
         if (*found >= 0)
-          add_entity_gradient(view, list, frame, shape.half_distance, *found, from, grad, frame_grad);
+          add_entity_gradient(view, list, frame, shape.half_distance, *found, from, from + 2,
+                              from + list.features_begin(), grad, frame_grad);
     }
+    if (shape.heading_cos < 0) return;
+    grad[shape.heading_cos] += frame_grad.cos;
+    grad[shape.heading_sin] += frame_grad.sin;
+  });
+}
+
+// Item: a thing of a row.
+WD_FN void thing_of(const ThingsArgs& args, std::int64_t item) {
+  const EntityShape& shape = args.shape;
+  const std::int64_t row = item / shape.things();
+  int k = static_cast<int>(item % shape.things()), l = 0, kinds = 0;
+  for (; k >= shape.list[l].count; ++l) {
+    k -= shape.list[l].count;
+    kinds += shape.list[l].kinds;
+  }
+  const EntityListShape& list = shape.list[l];
+  float* const to = args.things + item * args.thing_stride;
+  for (int f = 0; f < shape.thing_width(); ++f) to[f] = 0.0f;
+  with_view(args.source, row, [&](const auto& view) {
+    const int kind = list.kind.exist() ? static_cast<int>(view(list.kind, k)) : 0;
+    const bool exists = (!list.presence.exist() || view(list.presence, k) != 0.0f) && kind >= 0 && kind < list.kinds;
+    args.exists[item] = exists ? 1 : 0;
+    if (!exists) return;
+    write_place(view, list, frame_of(view, shape), shape.half_distance, k, to, to + 2);
+    for (int f = 0; f < list.num_features; ++f) to[shape.thing_features_begin() + f] = view(list.feature[f], k);
+    if (shape.kinds() > 1) to[shape.thing_kinds_begin() + kinds + kind] = 1.0f;
+  });
+}
+
+// Item: a row, to whose gradient it adds.
+WD_FN void things_row_backward(const ThingsBackwardArgs& args, std::int64_t row) {
+  const EntityShape& shape = args.shape;
+  float* const grad = args.grad + row * args.grad_stride;
+  const std::uint8_t* exists = args.exists + row * shape.things();
+  const float* from = args.thing_grad + row * shape.things() * args.thing_stride;
+  with_view(args.source, row, [&](const auto& view) {
+    const SinCos frame = frame_of(view, shape);
+    SinCos frame_grad{0.0f, 0.0f};
+    for (int l = 0; l < shape.num_lists; ++l)
+      for (int k = 0; k < shape.list[l].count; ++k, ++exists, from += args.thing_stride)
+        if (*exists != 0)
+          add_entity_gradient(view, shape.list[l], frame, shape.half_distance, k, from, from + 2,
+                              from + shape.thing_features_begin(), grad, frame_grad);
     if (shape.heading_cos < 0) return;
     grad[shape.heading_cos] += frame_grad.cos;
     grad[shape.heading_sin] += frame_grad.sin;

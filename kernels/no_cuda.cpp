@@ -20,6 +20,7 @@
 #include "kernels/loss.h"
 #include "kernels/normalize.h"
 #include "kernels/polyak.h"
+#include "kernels/pool.h"
 #include "kernels/q_loss.h"
 #include "kernels/random_actions.h"
 #include "kernels/record.h"

@@ -22,6 +22,7 @@ namespace wd {
 enum Activation : int { kRelu, kTanh };
 inline constexpr const char* kActivationNames[] = {"relu", "tanh"};
 enum ModelInput : int { kObservationInput, kEntityInput };
+enum EntityPool : int { kNoPool, kMeanPool, kMaxPool, kMeanAndMaxPool };
 enum ContinuousDistribution : int { kGaussianActions, kSquashedGaussianActions };
 enum InitMethod : int { kOrthogonal, kXavier, kTorchDefault };
 enum Precision : int { kFp32, kTf32, kBf16 };
@@ -45,6 +46,8 @@ struct ModelSettings {
   ModelInput input = kObservationInput;
   int nearest = 3;
   double half_distance = 0.05;
+  EntityPool pool = kNoPool;
+  int attention = 0, embedding = 32;
   InitMethod init_method = kOrthogonal;
   ContinuousDistribution distribution = kGaussianActions;  // for continuous actions
   double initial_log_std = 0.0;

@@ -22,6 +22,11 @@ void ModelSettings::describe(Fields& field) {
     field("nearest", nearest, {1, kMaxNearestEntities}, "how many things of each kind it reads");
     field("half_distance", half_distance, above(0, 1e6),
           "distance at which the direction to a thing has half of its length; far things fade to 0");
+    field.choice("pool", pool, {"none", "mean", "max", "mean_max"},
+                 "reads also an embedding of all things: its mean, its maximum, or both");
+    field("attention", attention, {0, 16}, "reads also this many means of the embedding with learned weights");
+    if (pool != kNoPool || attention > 0)
+      field("embedding", embedding, {1, 1024}, "numbers of the embedding of a thing");
   }
   if (network) {
     network->describe(field);

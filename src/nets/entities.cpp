@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <array>
 
 #include "src/device/device.h"
@@ -109,13 +110,30 @@ EntityShape entity_shape(const PolicyLayout& layout, const ModelSettings& model)
   return shape;
 }
 
-struct EntitiesNetwork::Memory final : Workspace {
-  at::Tensor features;      // [rows, width]
-  at::Tensor found;         // [rows, slots] int32
-  at::Tensor feature_grad;  // [rows, width], if there are gradients
-  std::unique_ptr<Workspace> inner;
+namespace {
 
-  std::unique_ptr<Workspace> view(std::int64_t first, std::int64_t n,
+PoolShape pool_shape(const EntityShape& shape, const ModelSettings& model) {
+  if (!EntitiesNetwork::pools(model)) return {};
+  return {.things = shape.things(),
+          .width = model.embedding,
+          .mean = model.pool == kMeanPool || model.pool == kMeanAndMaxPool,
+          .max = model.pool == kMaxPool || model.pool == kMeanAndMaxPool,
+          .heads = model.attention};
+}
+
+}  // namespace
+
+// Of the memory for pooling, nothing is defined if there is none.
+struct EntitiesNetwork::Memory final : Workspace {
+  at::Tensor features;                   // [rows, width of the entities, then of what is pooled]
+  at::Tensor found;                      // [rows, slots] int32
+  at::Tensor feature_grad;               // as features, if there are gradients
+  at::Tensor things, exists;             // [rows * things, width of a thing], [rows * things] uint8
+  at::Tensor weight, largest;            // [rows, heads, things], [rows, embedding] int32
+  at::Tensor embedding_grad, thing_grad;  // [rows * things, outputs of the encoder, or width of a thing]
+  std::unique_ptr<Workspace> inner, encoder;
+
+    std::unique_ptr<Workspace> view(std::int64_t first, std::int64_t n,
                                   const Workspace& scratch) const override {
     const auto& working = static_cast<const Memory&>(scratch);
     auto rows = std::make_unique<Memory>();
@@ -124,18 +142,38 @@ struct EntitiesNetwork::Memory final : Workspace {
     rows->feature_grad = working.feature_grad;
     rows->inner = inner->view(first, n, *working.inner);
     rows->output = rows->inner->output;
+    if (!encoder) return rows;
+    const std::int64_t each = exists.size(0) / features.size(0);
+    rows->things = things.narrow(0, first * each, n * each);
+    rows->exists = exists.narrow(0, first * each, n * each);
+    rows->weight = weight.narrow(0, first, n);
+    rows->largest = largest.narrow(0, first, n);
+    rows->embedding_grad = working.embedding_grad;
+    rows->thing_grad = working.thing_grad;
+    rows->encoder = encoder->view(first * each, n * each, *working.encoder);
     return rows;
   }
 };
 
+struct EntitiesNetwork::Sums final : Gradient {
+  std::unique_ptr<Gradient> inner, encoder;
+};
+
 InputPart EntitiesNetwork::part(const PolicyLayout& layout, const ModelSettings& model) {
-  return {"entities", entity_shape(layout, model).width()};
+  const EntityShape shape = entity_shape(layout, model);
+  return {"entities", shape.width() + pool_shape(shape, model).columns()};
 }
 
-EntitiesNetwork::EntitiesNetwork(std::unique_ptr<Network> inner, const PolicyLayout& layout,
-                                 const ModelSettings& model, Device device)
+InputPart EntitiesNetwork::encoder_part(const PolicyLayout& layout, const ModelSettings& model) {
+  return {"thing", entity_shape(layout, model).thing_width()};
+}
+
+EntitiesNetwork::EntitiesNetwork(std::unique_ptr<Network> inner, std::unique_ptr<Network> encoder,
+                                 const PolicyLayout& layout, const ModelSettings& model, Device device)
     : inner_(std::move(inner)),
+      encoder_(std::move(encoder)),
       shape_(entity_shape(layout, model)),
+      pool_(pool_shape(shape_, model)),
       device_(device),
       as_table_(layout.as_table()),
       all_agents_(layout.all_agents),
@@ -144,15 +182,77 @@ EntitiesNetwork::EntitiesNetwork(std::unique_ptr<Network> inner, const PolicyLay
     agent_ = at::tensor(layout.agent, at::TensorOptions().dtype(at::kInt)).to(torch_device(device));
 }
 
+void EntitiesNetwork::initialize(const at::Tensor& flat, InitMethod method, double gain,
+                                 std::uint64_t seed) const {
+  inner_->initialize(of_inner(flat), method, gain, seed);
+  if (encoder_) encoder_->initialize(of_encoder(flat), method, 1.0, seed ^ 0xe171'7135);
+}
+
+void EntitiesNetwork::bind(const at::Tensor& parameters, const at::Tensor& shadow) {
+  inner_->bind(of_inner(parameters), shadow.defined() ? of_inner(shadow) : shadow);
+  if (encoder_) encoder_->bind(of_encoder(parameters), shadow.defined() ? of_encoder(shadow) : shadow);
+}
+
+void EntitiesNetwork::parameters_changed() {
+  inner_->parameters_changed();
+  if (encoder_) encoder_->parameters_changed();
+}
+
+std::vector<NamedTensor> EntitiesNetwork::hidden_parameters() const {
+  std::vector<NamedTensor> named;
+  if (encoder_) {
+    for (const NamedTensor& tensor : encoder_->hidden_parameters())
+      named.push_back({concat("entities.", tensor.name), tensor.tensor});
+    named.push_back({"entities.head.weight", encoder_->head()->weight});
+    named.push_back({"entities.head.bias", encoder_->head()->bias});
+  }
+  for (NamedTensor& tensor : inner_->hidden_parameters()) named.push_back(std::move(tensor));
+  return named;
+}
+
+std::unique_ptr<Network::Gradient> EntitiesNetwork::make_gradient(const at::Tensor& flat) const {
+  auto sums = std::make_unique<Sums>();
+  sums->flat = flat;
+  sums->inner = inner_->make_gradient(of_inner(flat));
+  if (encoder_) sums->encoder = encoder_->make_gradient(of_encoder(flat));
+  return sums;
+}
+
+double EntitiesNetwork::forward_flop() const {
+  return inner_->forward_flop() + (encoder_ ? pool_.things * encoder_->forward_flop() : 0.0);
+}
+
+double EntitiesNetwork::backward_flop() const {
+  return inner_->backward_flop() + (encoder_ ? pool_.things * encoder_->backward_flop() : 0.0);
+}
+
+std::int64_t EntitiesNetwork::activation_size() const {
+  const std::int64_t own = shape_.width() + pool_.columns() + shape_.slots() + inner_->activation_size();
+  return encoder_ ? own + pool_.things * (shape_.thing_width() + pool_.heads + encoder_->activation_size()) +
+                        pool_.width
+                  : own;
+}
+
 std::unique_ptr<Network::Workspace> EntitiesNetwork::make_workspace(std::int64_t rows,
                                                                     bool with_gradients) const {
   auto memory = std::make_unique<Memory>();
   const auto floats = at::TensorOptions().dtype(at::kFloat).device(torch_device(device_));
-  memory->features = make_output(rows, shape_.width(), floats);
+  const std::int64_t width = shape_.width() + pool_.columns();
+  memory->features = make_output(rows, width, floats);
   memory->found = at::zeros({rows, shape_.slots()}, floats.dtype(at::kInt));
-  if (with_gradients) memory->feature_grad = make_output(rows, shape_.width(), floats);
+  if (with_gradients) memory->feature_grad = make_output(rows, width, floats);
   memory->inner = inner_->make_workspace(rows, with_gradients);
   memory->output = memory->inner->output;
+  if (!encoder_) return memory;
+  const std::int64_t things = rows * pool_.things;
+  memory->things = make_output(things, shape_.thing_width(), floats);
+  memory->exists = at::zeros({things}, floats.dtype(at::kByte));
+  memory->weight = at::zeros({rows, pool_.heads, pool_.things}, floats);
+  memory->largest = at::zeros({rows, pool_.width}, floats.dtype(at::kInt));
+  memory->encoder = encoder_->make_workspace(things, with_gradients);
+  if (!with_gradients) return memory;
+  memory->embedding_grad = make_output(things, encoder_->outputs(), floats);
+  memory->thing_grad = make_output(things, shape_.thing_width(), floats);
   return memory;
 }
 
@@ -192,32 +292,92 @@ void EntitiesNetwork::forward(const NetworkInput& input, Workspace& workspace) c
   args.feature_stride = memory.features.stride(0);
   args.found = memory.found.mutable_data_ptr<std::int32_t>();
   entities(current_queue(device_), args);
+  if (encoder_) pool_things(args.source, args.rows, memory);
   inner_->forward(inner_input(input, memory, args.rows), *memory.inner);
+}
+
+void EntitiesNetwork::pool_things(const ObservationSource& source, std::int64_t n, Memory& memory) const {
+  const Queue queue = current_queue(device_);
+  things(queue, {.shape = shape_,
+                 .source = source,
+                 .rows = n,
+                 .things = memory.things.mutable_data_ptr<float>(),
+                 .thing_stride = memory.things.stride(0),
+                 .exists = memory.exists.mutable_data_ptr<std::uint8_t>()});
+  encoder_->forward({.parts = {memory.things.narrow(0, 0, n * pool_.things)}, .state = {}, .restarted = {}},
+                    *memory.encoder);
+  const at::Tensor& embedding = memory.encoder->output;
+  const PoolArgs args{.shape = pool_,
+                      .rows = n,
+                      .embedding = embedding.const_data_ptr<float>(),
+                      .embedding_stride = embedding.stride(0),
+                      .exists = memory.exists.const_data_ptr<std::uint8_t>(),
+                      .weight = memory.weight.mutable_data_ptr<float>(),
+                      .largest = memory.largest.mutable_data_ptr<std::int32_t>(),
+                      .pooled = memory.features.mutable_data_ptr<float>() + shape_.width(),
+                      .pooled_stride = memory.features.stride(0)};
+  if (pool_.heads > 0) attention_weights(queue, args);
+  pool(queue, args);
+}
+
+void EntitiesNetwork::pool_backward(const ObservationSource& source, std::int64_t n, Memory& memory,
+                                    Gradient* gradient, const at::Tensor& row_grad) const {
+  const Queue queue = current_queue(device_);
+  const at::Tensor& embedding = memory.encoder->output;
+  const std::int64_t things = n * pool_.things;
+  const PoolBackwardArgs args{.shape = pool_,
+                              .rows = n,
+                              .embedding = embedding.const_data_ptr<float>(),
+                              .embedding_stride = embedding.stride(0),
+                              .exists = memory.exists.const_data_ptr<std::uint8_t>(),
+                              .weight = memory.weight.const_data_ptr<float>(),
+                              .largest = memory.largest.const_data_ptr<std::int32_t>(),
+                              .pooled_grad = memory.feature_grad.const_data_ptr<float>() + shape_.width(),
+                              .pooled_stride = memory.feature_grad.stride(0),
+                              .grad = memory.embedding_grad.mutable_data_ptr<float>()};
+  if (pool_.heads > 0) attention_backward(queue, args);
+  wd::pool_backward(queue, args);
+  const std::array<at::Tensor, 1> thing_grads = {row_grad.defined() ? memory.thing_grad : at::Tensor()};
+  encoder_->backward({.parts = {memory.things.narrow(0, 0, things)}, .state = {}, .restarted = {}},
+                     memory.embedding_grad.narrow(0, 0, things), *memory.encoder, gradient, thing_grads);
+  if (!row_grad.defined()) return;
+  things_backward(queue, {.shape = shape_,
+                          .source = source,
+                          .rows = n,
+                          .thing_grad = memory.thing_grad.const_data_ptr<float>(),
+                          .thing_stride = memory.thing_grad.stride(0),
+                          .exists = memory.exists.const_data_ptr<std::uint8_t>(),
+                          .grad = row_grad.mutable_data_ptr<float>(),
+                          .grad_stride = row_grad.stride(0)});
 }
 
 void EntitiesNetwork::backward(const NetworkInput& input, const at::Tensor& output_grad, Workspace& workspace,
                                Gradient* gradient, std::span<const at::Tensor> part_grads) const {
   auto& memory = static_cast<Memory&>(workspace);
+  auto* const sums = static_cast<Sums*>(gradient);
   const std::int64_t n = rows_of(input.parts[0]);
-  const bool wanted = !part_grads.empty() && part_grads[0].defined();
-  WD_CHECK(!wanted || !as_table_, "a table of observations has no gradient");
+  const at::Tensor row_grad = part_grads.empty() ? at::Tensor() : part_grads[0];
+  WD_CHECK(!row_grad.defined() || !as_table_, "a table of observations has no gradient");
   std::array<at::Tensor, NetworkInput::kMaxParts> inner_grads;
   std::ranges::copy(part_grads, inner_grads.begin());
-  if (wanted) inner_grads[0] = memory.feature_grad;
-  inner_->backward(inner_input(input, memory, n), output_grad, *memory.inner, gradient,
-                   std::span(inner_grads).first(part_grads.size()));
-  if (!wanted) return;
-  EntitiesBackwardArgs args;
-  args.shape = shape_;
-  args.source = source_of(input.parts[0]);
-  args.rows = n;
-  args.feature_grad = memory.feature_grad.const_data_ptr<float>();
-  args.feature_stride = memory.feature_grad.stride(0);
-  args.found = memory.found.const_data_ptr<std::int32_t>();
-  args.grad = part_grads[0].mutable_data_ptr<float>();
-  args.grad_stride = part_grads[0].stride(0);
-  args.row_size = static_cast<int>(input.parts[0].size(1));
-  entities_backward(current_queue(device_), args);
+  if (row_grad.defined() || encoder_) inner_grads[0] = memory.feature_grad;
+  inner_->backward(inner_input(input, memory, n), output_grad, *memory.inner,
+                   sums != nullptr ? sums->inner.get() : nullptr,
+                   std::span(inner_grads).first(std::max(part_grads.size(), std::size_t{1})));
+  const ObservationSource source = source_of(input.parts[0]);
+  if (row_grad.defined())
+    entities_backward(current_queue(device_),
+                      {.shape = shape_,
+                       .source = source,
+                       .rows = n,
+                       .feature_grad = memory.feature_grad.const_data_ptr<float>(),
+                       .feature_stride = memory.feature_grad.stride(0),
+                       .found = memory.found.const_data_ptr<std::int32_t>(),
+                       .grad = row_grad.mutable_data_ptr<float>(),
+                       .grad_stride = row_grad.stride(0),
+                       .row_size = static_cast<int>(input.parts[0].size(1))});
+  if (encoder_)
+    pool_backward(source, n, memory, sums != nullptr ? sums->encoder.get() : nullptr, row_grad);
 }
 
 }  // namespace wd

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "kernels/entities.h"
+#include "kernels/pool.h"
 #include "wd/network.h"
 
 namespace wd {
@@ -18,51 +19,60 @@ class EntitiesNetwork final : public Network {
   // The part of the input that a network reads instead of the observation.
   static InputPart part(const PolicyLayout& layout, const ModelSettings& model);
 
-  // `inner` reads part() instead of the observation, and further parts as they are.
-  EntitiesNetwork(std::unique_ptr<Network> inner, const PolicyLayout& layout, const ModelSettings& model,
-                  Device device);
+  // `inner` reads part() instead of the observation, and further parts as they are. `encoder` computes the
+  // embeddings of things from encoder_part(); null if they are not pooled.
+  EntitiesNetwork(std::unique_ptr<Network> inner, std::unique_ptr<Network> encoder,
+                  const PolicyLayout& layout, const ModelSettings& model, Device device);
+
+  static bool pools(const ModelSettings& model) { return model.pool != kNoPool || model.attention > 0; }
+  static InputPart encoder_part(const PolicyLayout& layout, const ModelSettings& model);
+  // Its outputs: an embedding, then a score for each head of attention.
+  static int encoder_outputs(const ModelSettings& model) { return model.embedding + model.attention; }
 
   int outputs() const override { return inner_->outputs(); }
   int state_size() const override { return inner_->state_size(); }
-  std::int64_t num_parameters() const override { return inner_->num_parameters(); }
-  void initialize(const at::Tensor& flat, InitMethod method, double gain, std::uint64_t seed) const override {
-    inner_->initialize(flat, method, gain, seed);
-  }
+  // The encoder's parameters come first.
+  std::int64_t num_parameters() const override { return encoder_size() + inner_->num_parameters(); }
+  void initialize(const at::Tensor& flat, InitMethod method, double gain, std::uint64_t seed) const override;
   void scale_output(const at::Tensor& flat, int output, double factor) const override {
-    inner_->scale_output(flat, output, factor);
+    inner_->scale_output(of_inner(flat), output, factor);
   }
-  void bind(const at::Tensor& parameters, const at::Tensor& shadow) override {
-    inner_->bind(parameters, shadow);
-  }
-  void parameters_changed() override { inner_->parameters_changed(); }
-  std::vector<NamedTensor> hidden_parameters() const override { return inner_->hidden_parameters(); }
+  void bind(const at::Tensor& parameters, const at::Tensor& shadow) override;
+  void parameters_changed() override;
+  std::vector<NamedTensor> hidden_parameters() const override;
   const Layer* head() const override { return inner_->head(); }
   std::unique_ptr<Workspace> make_workspace(std::int64_t rows, bool with_gradients) const override;
-  std::unique_ptr<Gradient> make_gradient(const at::Tensor& flat) const override {
-    return inner_->make_gradient(flat);
-  }
+  std::unique_ptr<Gradient> make_gradient(const at::Tensor& flat) const override;
   void forward(const NetworkInput& input, Workspace& workspace) const override;
   void backward(const NetworkInput& input, const at::Tensor& output_grad, Workspace& workspace,
                 Gradient* gradient, std::span<const at::Tensor> part_grads = {}) const override;
-  void finish_gradient(const at::Tensor& derived, const at::Tensor& flat) const override {
-    inner_->finish_gradient(derived, flat);
-  }
-  double forward_flop() const override { return inner_->forward_flop(); }
-  double backward_flop() const override { return inner_->backward_flop(); }
-  std::int64_t activation_size() const override {
-    return inner_->activation_size() + shape_.width() + shape_.slots();
-  }
+  double forward_flop() const override;
+  double backward_flop() const override;
+  std::int64_t activation_size() const override;
 
  private:
   struct Memory;
+  struct Sums;
 
+  std::int64_t encoder_size() const { return encoder_ ? encoder_->num_parameters() : 0; }
+  at::Tensor of_encoder(const at::Tensor& flat) const { return flat.narrow(0, 0, encoder_size()); }
+  at::Tensor of_inner(const at::Tensor& flat) const {
+    return flat.narrow(0, encoder_size(), inner_->num_parameters());
+  }
   ObservationSource source_of(const at::Tensor& observation) const;
   std::int64_t rows_of(const at::Tensor& observation) const;
   // The input of the inner network, for n rows.
   NetworkInput inner_input(const NetworkInput& input, const Memory& memory, std::int64_t n) const;
 
-  std::unique_ptr<Network> inner_;
+  // Writes pooled embeddings behind the features of n rows.
+  void pool_things(const ObservationSource& source, std::int64_t n, Memory& memory) const;
+  // Adds to the gradient of the encoder; and if `row_grad` is defined, to that of the observations.
+  void pool_backward(const ObservationSource& source, std::int64_t n, Memory& memory, Gradient* gradient,
+                     const at::Tensor& row_grad) const;
+
+  std::unique_ptr<Network> inner_, encoder_;
   EntityShape shape_;
+  PoolShape pool_;
   Device device_;
   bool as_table_;
   int all_agents_, rows_per_unit_;

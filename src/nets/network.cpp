@@ -34,11 +34,18 @@ std::unique_ptr<Network> make_reader(const PolicyLayout& layout, const ModelSett
 
 std::unique_ptr<Network> make(const PolicyLayout& layout, const ModelSettings& model,
                               std::vector<InputPart> parts, int outputs, Device device, Precision precision) {
-  const bool entities = model.input == kEntityInput && parts[0].is_observation();
-  if (entities) parts[0] = EntitiesNetwork::part(layout, model);
-  std::unique_ptr<Network> network = make_reader(layout, model, parts, outputs, device, precision);
-  if (!entities) return network;
-  return std::make_unique<EntitiesNetwork>(std::move(network), layout, model, device);
+  if (model.input != kEntityInput || !parts[0].is_observation())
+    return make_reader(layout, model, parts, outputs, device, precision);
+  parts[0] = EntitiesNetwork::part(layout, model);
+  std::unique_ptr<Network> encoder;
+  if (EntitiesNetwork::pools(model)) {
+    ModelSettings embedding = model;
+    embedding.fc_dims = {model.embedding};
+    encoder = make_mlp(layout, embedding, {EntitiesNetwork::encoder_part(layout, model)},
+                       EntitiesNetwork::encoder_outputs(model), device, precision);
+  }
+  return std::make_unique<EntitiesNetwork>(make_reader(layout, model, parts, outputs, device, precision),
+                                           std::move(encoder), layout, model, device);
 }
 
 // Rows (or columns, if there are more rows than columns) are orthonormal, times gain (Saxe et al. 2014).

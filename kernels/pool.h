@@ -1,0 +1,63 @@
+// pool.h: sums up the embeddings of a row's things, whose order does not matter: their mean, their maximum, and
+// means weighted by attention.
+//
+// The embedding of thing j is E numbers e_j, then one score s_jh for each of H attention heads. A row of results
+// is [mean of e_j, if wanted | maximum of e_j, if wanted | for each head sum_j w_jh e_j], each E wide, with
+// w_jh = exp(s_jh) / sum_k exp(s_kh) over the things that exist. All are 0 if nothing exists.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/queue.h"
+#include "wd/math.h"
+
+namespace wd {
+
+struct PoolShape {
+  int things = 0;         // N per row
+  int width = 0;          // E
+  bool mean = false, max = false;
+  int heads = 0;          // H
+
+  WD_FN int columns() const { return ((mean ? 1 : 0) + (max ? 1 : 0) + heads) * width; }
+  WD_FN int heads_begin() const { return ((mean ? 1 : 0) + (max ? 1 : 0)) * width; }
+};
+
+struct PoolArgs {
+  PoolShape shape;
+  std::int64_t rows = 0;
+  const float* embedding = nullptr;       // [rows, N, E + H], of which each is embedding_stride wide
+  std::int64_t embedding_stride = 0;
+  const std::uint8_t* exists = nullptr;   // [rows, N]
+  float* weight = nullptr;                // [rows, H, N]
+  std::int32_t* largest = nullptr;        // [rows, E]: the thing with the maximum, or -1
+  float* pooled = nullptr;                // [rows, columns()], rows pooled_stride apart
+  std::int64_t pooled_stride = 0;
+};
+
+struct PoolBackwardArgs {
+  PoolShape shape;
+  std::int64_t rows = 0;
+  const float* embedding = nullptr;
+  std::int64_t embedding_stride = 0;
+  const std::uint8_t* exists = nullptr;
+  const float* weight = nullptr;
+  const std::int32_t* largest = nullptr;
+  const float* pooled_grad = nullptr;  // [rows, columns()], rows pooled_stride apart
+  std::int64_t pooled_stride = 0;
+  float* grad = nullptr;  // [rows, N, E + H], each embedding_stride wide, overwritten
+};
+
+// All enqueue on CUDA. Forward: attention_weights(), then pool(). The two backward passes write different
+// columns.
+void attention_weights(Queue queue, const PoolArgs& args);
+void pool(Queue queue, const PoolArgs& args);
+void attention_backward(Queue queue, const PoolBackwardArgs& args);
+void pool_backward(Queue queue, const PoolBackwardArgs& args);
+
+WD_CUDA_KERNEL(attention_weights, const PoolArgs& args)
+WD_CUDA_KERNEL(pool, const PoolArgs& args)
+WD_CUDA_KERNEL(attention_backward, const PoolBackwardArgs& args)
+WD_CUDA_KERNEL(pool_backward, const PoolBackwardArgs& args)
+
+}  // namespace wd
