@@ -228,11 +228,13 @@ WD_FN void thing_of(const ThingsArgs& args, std::int64_t item) {
   for (int f = 0; f < shape.thing_width(); ++f) to[f] = 0.0f;
   with_view(args.source, row, [&](const auto& view) {
     const int kind = list.kind.exist() ? static_cast<int>(view(list.kind, k)) : 0;
-    const bool exists = (!list.presence.exist() || view(list.presence, k) != 0.0f) && kind >= 0 && kind < list.kinds;
+    const bool exists =
+        (!list.presence.exist() || view(list.presence, k) != 0.0f) && kind >= 0 && kind < list.kinds;
     args.exists[item] = exists ? 1 : 0;
     if (!exists) return;
     write_place(view, list, frame_of(view, shape), shape.half_distance, k, to, to + 2);
-    for (int f = 0; f < list.num_features; ++f) to[shape.thing_features_begin() + f] = view(list.feature[f], k);
+    for (int f = 0; f < list.num_features; ++f)
+      to[shape.thing_features_begin() + f] = view(list.feature[f], k);
     if (shape.kinds() > 1) to[shape.thing_kinds_begin() + kinds + kind] = 1.0f;
   });
 }

@@ -14,10 +14,10 @@
 namespace wd {
 
 struct PoolShape {
-  int things = 0;         // N per row
-  int width = 0;          // E
+  int things = 0;  // N per row
+  int width = 0;   // E
   bool mean = false, max = false;
-  int heads = 0;          // H
+  int heads = 0;  // H
 
   WD_FN int columns() const { return ((mean ? 1 : 0) + (max ? 1 : 0) + heads) * width; }
   WD_FN int heads_begin() const { return ((mean ? 1 : 0) + (max ? 1 : 0)) * width; }
@@ -26,12 +26,12 @@ struct PoolShape {
 struct PoolArgs {
   PoolShape shape;
   std::int64_t rows = 0;
-  const float* embedding = nullptr;       // [rows, N, E + H], of which each is embedding_stride wide
+  const float* embedding = nullptr;  // [rows, N, E + H], of which each is embedding_stride wide
   std::int64_t embedding_stride = 0;
-  const std::uint8_t* exists = nullptr;   // [rows, N]
-  float* weight = nullptr;                // [rows, H, N]
-  std::int32_t* largest = nullptr;        // [rows, E]: the thing with the maximum, or -1
-  float* pooled = nullptr;                // [rows, columns()], rows pooled_stride apart
+  const std::uint8_t* exists = nullptr;  // [rows, N]
+  float* weight = nullptr;               // [rows, H, N]
+  std::int32_t* largest = nullptr;       // [rows, E]: the thing with the maximum, or -1
+  float* pooled = nullptr;               // [rows, columns()], rows pooled_stride apart
   std::int64_t pooled_stride = 0;
 };
 

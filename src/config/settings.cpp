@@ -24,7 +24,8 @@ void ModelSettings::describe(Fields& field) {
           "distance at which the direction to a thing has half of its length; far things fade to 0");
     field.choice("pool", pool, {"none", "mean", "max", "mean_max"},
                  "reads also an embedding of all things: its mean, its maximum, or both");
-    field("attention", attention, {0, 16}, "reads also this many means of the embedding with learned weights");
+    field("attention", attention, {0, 16},
+          "reads also this many means of the embedding with learned weights");
     if (pool != kNoPool || attention > 0)
       field("embedding", embedding, {1, 1024}, "numbers of the embedding of a thing");
   }

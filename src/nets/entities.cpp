@@ -125,15 +125,15 @@ PoolShape pool_shape(const EntityShape& shape, const ModelSettings& model) {
 
 // Of the memory for pooling, nothing is defined if there is none.
 struct EntitiesNetwork::Memory final : Workspace {
-  at::Tensor features;                   // [rows, width of the entities, then of what is pooled]
-  at::Tensor found;                      // [rows, slots] int32
-  at::Tensor feature_grad;               // as features, if there are gradients
-  at::Tensor things, exists;             // [rows * things, width of a thing], [rows * things] uint8
-  at::Tensor weight, largest;            // [rows, heads, things], [rows, embedding] int32
+  at::Tensor features;                    // [rows, width of the entities, then of what is pooled]
+  at::Tensor found;                       // [rows, slots] int32
+  at::Tensor feature_grad;                // as features, if there are gradients
+  at::Tensor things, exists;              // [rows * things, width of a thing], [rows * things] uint8
+  at::Tensor weight, largest;             // [rows, heads, things], [rows, embedding] int32
   at::Tensor embedding_grad, thing_grad;  // [rows * things, outputs of the encoder, or width of a thing]
   std::unique_ptr<Workspace> inner, encoder;
 
-    std::unique_ptr<Workspace> view(std::int64_t first, std::int64_t n,
+  std::unique_ptr<Workspace> view(std::int64_t first, std::int64_t n,
                                   const Workspace& scratch) const override {
     const auto& working = static_cast<const Memory&>(scratch);
     auto rows = std::make_unique<Memory>();
@@ -366,18 +366,16 @@ void EntitiesNetwork::backward(const NetworkInput& input, const at::Tensor& outp
                    std::span(inner_grads).first(std::max(part_grads.size(), std::size_t{1})));
   const ObservationSource source = source_of(input.parts[0]);
   if (row_grad.defined())
-    entities_backward(current_queue(device_),
-                      {.shape = shape_,
-                       .source = source,
-                       .rows = n,
-                       .feature_grad = memory.feature_grad.const_data_ptr<float>(),
-                       .feature_stride = memory.feature_grad.stride(0),
-                       .found = memory.found.const_data_ptr<std::int32_t>(),
-                       .grad = row_grad.mutable_data_ptr<float>(),
-                       .grad_stride = row_grad.stride(0),
-                       .row_size = static_cast<int>(input.parts[0].size(1))});
-  if (encoder_)
-    pool_backward(source, n, memory, sums != nullptr ? sums->encoder.get() : nullptr, row_grad);
+    entities_backward(current_queue(device_), {.shape = shape_,
+                                               .source = source,
+                                               .rows = n,
+                                               .feature_grad = memory.feature_grad.const_data_ptr<float>(),
+                                               .feature_stride = memory.feature_grad.stride(0),
+                                               .found = memory.found.const_data_ptr<std::int32_t>(),
+                                               .grad = row_grad.mutable_data_ptr<float>(),
+                                               .grad_stride = row_grad.stride(0),
+                                               .row_size = static_cast<int>(input.parts[0].size(1))});
+  if (encoder_) pool_backward(source, n, memory, sums != nullptr ? sums->encoder.get() : nullptr, row_grad);
 }
 
 }  // namespace wd

@@ -79,7 +79,7 @@ void MlpGpu::first_forward(const NetworkInput& input, Memory& memory, std::int64
     at::Tensor y = shared ? with_columns(top(memory.units, n / agents_), width) : exact;
     const at::Tensor x = part_of(input, k, memory, n);
     if (k == 0) {
-      linear_->forward(x, part_weight(0), layers_[0].bias, y, false);
+      linear_->forward(x, part_weight(0), layers_[0].bias, y, relu);
     } else {
       linear_->multiply(x, part_weight(k), y, !shared);
     }

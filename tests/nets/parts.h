@@ -30,6 +30,7 @@ inline std::vector<PartsCase> parts_cases() {
           {"observation, action", {seen, action}, {19, 12}, kRelu},
           {"observation, action, normalized", {seen, action}, {19, 12}, kTanh, true},
           {"action first", {action, {"other", 2}}},
+          {"action alone", {action}, {16}, kRelu},
           {"one hidden layer", {seen, action}, {16}, kRelu},
           {"no hidden layer", {seen, action}, {}},
           {"state alone", {state}, {19, 12}, kRelu},
