@@ -12,6 +12,7 @@
 #include "kernels/reduce.h"
 #include "src/algorithm/returns_args.h"
 #include "src/device/device.h"
+#include "wd/error.h"
 
 namespace wd {
 
@@ -38,6 +39,11 @@ OnPolicy::OnPolicy(const AlgorithmContext& context, const OnPolicySettings& sett
       settings_(settings),
       plan_(plan),
       coefficients_(coefficients_of(settings, plan, device_)) {
+  if (settings_.normalize_value && !policy_.value_norm().defined())
+    throw UsageError(
+        concat("policy '", policy_.name(),
+               "': normalize_value needs a policy that normalizes values: make it from a Config, or "
+               "call Policy::normalize_values()"));
   const auto doubles = buffers_.value.options().dtype(at::kDouble);
   const std::int64_t normalized_steps = settings_.normalize_return ? trajectory_.steps() : 0;
   moments_ = at::zeros({(4 + normalized_steps) * kNumMoments}, doubles);
@@ -74,7 +80,8 @@ at::Tensor OnPolicy::accumulate(const Batch& batch, const std::function<bool()>&
   loss.ppo = plan_.clip_ratio;
   loss.with_value = plan_.with_value;
   loss.scheduled = coefficients_.rounded();
-  if (settings_.normalize_advantage) loss.advantage_norm = advantage_norm_;
+  loss.value_norm = policy_.value_norm();
+  if (settings_.normalize_advantage || loss.value_norm.defined()) loss.advantage_norm = advantage_norm_;
   return gradient_.accumulate(batch, loss, should_stop);
 }
 
@@ -100,8 +107,13 @@ void OnPolicy::begin_prepare() {
 void OnPolicy::end_prepare() {
   std::exchange(sum_arrives_, {})();
   if (settings_.normalize_return) normalize_targets();
-  normalization(current_queue(device_),
-                {advantage_moments_.const_data_ptr<double>(), advantage_norm_.mutable_data_ptr<float>()});
+  NormalizationArgs args{advantage_moments_.const_data_ptr<double>(),
+                         advantage_norm_.mutable_data_ptr<float>()};
+  if (settings_.normalize_value) {
+    if (to_train_) policy_.merge_value_moments(target_moments_);
+    if (!settings_.normalize_advantage) args.deviation = policy_.value_norm().const_data_ptr<float>() + 1;
+  }
+  normalization(current_queue(device_), args);
 }
 
 void OnPolicy::begin_update(const TrainingClock& clock) {
@@ -163,6 +175,10 @@ void OnPolicySettings::describe(Fields& field) {
         "returns of each step to mean 0, standard deviation 1 over agents and replicas, as in WarpDrive; "
         "excludes "
         "n_step and gae_lambda below 1");
+  if (has_value_function())
+    field("normalize_value", normalize_value,
+          "learn values in units of the mean and deviation of returns, which follow training (PopArt); "
+          "vf_clip_param is in these units; excludes normalize_return");
   field("adam_epsilon", adam_epsilon, above(0, 1), "added to Adam's denominator");
   field(
       "reuse_activations", reuse_activations,
@@ -182,6 +198,9 @@ void OnPolicySettings::check(const TrainingShape&, const Problem& problem) const
             ", which adds raw rewards to values of normalized returns at every step: set gae_lambda: 1 and "
             "n_step: 0, or normalize_return: false"));
   }
+  if (normalize_value && normalize_return)
+    problem("normalize_value", "true",
+            "excludes normalize_return, which normalizes what values learn: set one to false");
   if (reuse_activations && updates_per_rollout() > 1) {
     problem(
         "reuse_activations", "true",
