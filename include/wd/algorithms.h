@@ -23,6 +23,7 @@ class OnPolicySettings : public AlgorithmSettings {
   bool normalize_advantage = false;
   bool normalize_return = false;
   bool normalize_value = false;
+  bool normalize_reward = false;
   double adam_epsilon = 1e-8;
   bool reuse_activations = false;
 
@@ -32,6 +33,7 @@ class OnPolicySettings : public AlgorithmSettings {
   std::int64_t wanted_rollout(std::int64_t time_limit) const override;
   bool keeps_activations() const override { return reuse_activations; }
   bool normalizes_value() const override { return normalize_value; }
+  double bytes(const WorkerShape& worker) const override;
 
  protected:
   // Whether vf_loss_coeff, gae_lambda, n_step and normalize_value have an effect.

@@ -53,6 +53,9 @@ OnPolicy::OnPolicy(const AlgorithmContext& context, const OnPolicySettings& sett
   value_moments_ = moments_.narrow(0, 3 * kNumMoments, kNumMoments);
   step_moments_ = moments_.narrow(0, 4 * kNumMoments, normalized_steps * kNumMoments);
   advantage_norm_ = at::zeros({2}, buffers_.value.options());
+  if (!settings_.normalize_reward) return;
+  reward_norm_.emplace(trajectory_, index_, static_cast<float>(settings_.gamma), device_);
+  reward_moments_ = at::zeros({kNumMoments}, doubles);
 }
 
 // Normalizes the targets of each step to mean 0 and standard deviation 1 over all agents of all replicas, as
@@ -85,12 +88,28 @@ at::Tensor OnPolicy::accumulate(const Batch& batch, const std::function<bool()>&
   return gradient_.accumulate(batch, loss, should_stop);
 }
 
+std::vector<NamedTensor> OnPolicy::state() const {
+  std::vector<NamedTensor> all = RolloutAlgorithm::state();
+  if (reward_norm_)
+    for (NamedTensor& named : reward_norm_->state()) all.push_back(std::move(named));
+  return all;
+}
+
+// The deviation of rewards has to be known on all ranks before returns can be computed.
 void OnPolicy::begin_prepare() {
+  if (!reward_norm_) return begin_returns();
+  reward_norm_->sum_rewards();
+  moments_of(buffers_.target, reward_moments_);
+  sum_arrives_ = group_.begin_all_reduce(reward_moments_);
+}
+
+void OnPolicy::begin_returns() {
   ReturnsArgs args = returns_args(trajectory_, index_);
   args.method = plan_.returns;
   args.gamma = static_cast<float>(settings_.gamma);
   args.lambda = static_cast<float>(settings_.gae_lambda);
   args.n_step = settings_.n_step;
+  if (reward_norm_) args.reward_deviation = reward_norm_->deviation();
   returns(current_queue(device_), args);
   if (settings_.normalize_return) {
     masked_row_moments(current_queue(device_), buffers_.target.const_data_ptr<float>(),
@@ -106,6 +125,11 @@ void OnPolicy::begin_prepare() {
 
 void OnPolicy::end_prepare() {
   std::exchange(sum_arrives_, {})();
+  if (reward_norm_) {
+    if (to_train_) reward_norm_->merge(reward_moments_);
+    begin_returns();
+    std::exchange(sum_arrives_, {})();
+  }
   if (settings_.normalize_return) normalize_targets();
   NormalizationArgs args{advantage_moments_.const_data_ptr<double>(),
                          advantage_norm_.mutable_data_ptr<float>()};
@@ -175,6 +199,9 @@ void OnPolicySettings::describe(Fields& field) {
         "returns of each step to mean 0, standard deviation 1 over agents and replicas, as in WarpDrive; "
         "excludes "
         "n_step and gae_lambda below 1");
+  field("normalize_reward", normalize_reward,
+        "divide rewards by the deviation of discounted returns of the training so far; values are then those "
+        "of these rewards");
   if (has_value_function())
     field("normalize_value", normalize_value,
           "learn values in units of the mean and deviation of returns, which follow training (PopArt); "
@@ -206,6 +233,10 @@ void OnPolicySettings::check(const TrainingShape&, const Problem& problem) const
         "reuse_activations", "true",
         "needs an update of one step: an algorithm other than PPO, or num_epochs: 1 and num_minibatches: 1");
   }
+}
+
+double OnPolicySettings::bytes(const WorkerShape& worker) const {
+  return normalize_reward ? worker.replicas * worker.layout.num_agents * sizeof(float) : 0.0;
 }
 
 std::int64_t OnPolicySettings::wanted_rollout(std::int64_t time_limit) const {
