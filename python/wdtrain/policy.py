@@ -78,10 +78,12 @@ class Policy(nn.Module):
     observation: [..., observation_size]; any number of leading dimensions.
     """
 
-    def __init__(self, network, metadata, log_std=None):
+    def __init__(self, network, metadata, log_std=None, value_norm=None):
         super().__init__()
         self.network = network
         self.metadata = metadata
+        # The mean and deviation in whose units the network computes values (normalize_value).
+        self.register_buffer("value_norm", torch.as_tensor([0.0, 1.0] if value_norm is None else value_norm))
         self.observation_size = int(metadata["observation_size"])
         self.distribution = metadata["distribution"]
         self.heads = [int(n) for n in metadata.get("action_heads", "").split(",") if n]
@@ -96,7 +98,7 @@ class Policy(nn.Module):
     def from_weights(weights, metadata, name="the weights"):
         require_finite(name, weights)
         with parsing(name):
-            return Policy(_network(weights, metadata, name), metadata, weights.get("log_std")).eval()
+            return Policy(_network(weights, metadata, name), metadata, weights.get("log_std"), weights.get("value_norm")).eval()
 
     def first_state(self, *batch):
         """The state at the first step of an episode."""
@@ -108,7 +110,7 @@ class Policy(nn.Module):
             state = torch.zeros(observation.shape[:-1] + (self.state_size,))
         found = self.network(observation, state)
         if self.distribution != "greedy":
-            return found
+            return Output(found.output, found.value * self.value_norm[1] + self.value_norm[0], found.state)
         legal = found.output if mask is None else found.output.masked_fill(torch.as_tensor(mask) == 0, -torch.inf)
         best = torch.stack([head.amax(-1) for head in legal.split(self.heads, -1)])  # of the best action, head by head
         return Output(found.output, best.masked_fill(best == -torch.inf, 0).sum(0), found.state)

@@ -236,7 +236,7 @@ void OnPolicySettings::check(const TrainingShape&, const Problem& problem) const
 }
 
 double OnPolicySettings::bytes(const WorkerShape& worker) const {
-  return normalize_reward ? worker.replicas * worker.layout.num_agents * sizeof(float) : 0.0;
+  return normalize_reward ? RewardNorm::bytes(worker) : 0.0;
 }
 
 std::int64_t OnPolicySettings::wanted_rollout(std::int64_t time_limit) const {

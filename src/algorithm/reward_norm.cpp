@@ -17,6 +17,11 @@ RewardNorm::RewardNorm(const Trajectory& trajectory, int policy, float gamma, De
   running_ = at::zeros({kNumRunning}, reward.options().dtype(at::kDouble));
 }
 
+double RewardNorm::bytes(const WorkerShape& worker) {
+  return worker.replicas * worker.layout.num_agents * sizeof(float) + 2 * sizeof(float) +
+         kNumRunning * sizeof(double);
+}
+
 void RewardNorm::sum_rewards() {
   RewardSumsArgs args{.rollout = returns_args(trajectory_, policy_), .sums = sums_.mutable_data_ptr<float>()};
   args.rollout.gamma = gamma_;

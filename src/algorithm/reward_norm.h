@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "wd/algorithm_settings.h"
 #include "wd/device.h"
 #include "wd/trajectory.h"
 
@@ -14,6 +15,8 @@ namespace wd {
 class RewardNorm {
  public:
   RewardNorm(const Trajectory& trajectory, int policy, float gamma, Device device);
+
+  static double bytes(const WorkerShape& worker);
 
   // Writes the discounted sum of rewards so far of every transition of the rollout to the policy's `target`.
   // Enqueues.
