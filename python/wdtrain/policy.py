@@ -3,6 +3,7 @@
 import itertools
 from typing import NamedTuple, Optional
 
+import numpy
 import torch
 from torch import Tensor, nn
 
@@ -78,12 +79,10 @@ class Policy(nn.Module):
     observation: [..., observation_size]; any number of leading dimensions.
     """
 
-    def __init__(self, network, metadata, log_std=None, value_norm=None):
+    def __init__(self, network, metadata, log_std=None):
         super().__init__()
         self.network = network
         self.metadata = metadata
-        # The mean and deviation in whose units the network computes values (normalize_value).
-        self.register_buffer("value_norm", torch.as_tensor([0.0, 1.0] if value_norm is None else value_norm))
         self.observation_size = int(metadata["observation_size"])
         self.distribution = metadata["distribution"]
         self.heads = [int(n) for n in metadata.get("action_heads", "").split(",") if n]
@@ -98,7 +97,8 @@ class Policy(nn.Module):
     def from_weights(weights, metadata, name="the weights"):
         require_finite(name, weights)
         with parsing(name):
-            return Policy(_network(weights, metadata, name), metadata, weights.get("log_std"), weights.get("value_norm")).eval()
+            weights = _in_plain_values(weights)
+            return Policy(_network(weights, metadata, name), metadata, weights.get("log_std")).eval()
 
     def first_state(self, *batch):
         """The state at the first step of an episode."""
@@ -110,7 +110,7 @@ class Policy(nn.Module):
             state = torch.zeros(observation.shape[:-1] + (self.state_size,))
         found = self.network(observation, state)
         if self.distribution != "greedy":
-            return Output(found.output, found.value * self.value_norm[1] + self.value_norm[0], found.state)
+            return found
         legal = found.output if mask is None else found.output.masked_fill(torch.as_tensor(mask) == 0, -torch.inf)
         best = torch.stack([head.amax(-1) for head in legal.split(self.heads, -1)])  # of the best action, head by head
         return Output(found.output, best.masked_fill(best == -torch.inf, 0).sum(0), found.state)
@@ -152,6 +152,19 @@ class Policy(nn.Module):
         middle = 0.5 * self.low + 0.5 * self.high
         inside = (middle + half_widths * half).clamp(self.low, self.high)
         return torch.where(half.isfinite(), inside, half_widths)
+
+
+def _in_plain_values(weights):
+    """The weights of a network that computes values in units of their mean and deviation (normalize_value), with these
+    in the last row of the output layer."""
+    if "value_norm" not in weights:
+        return weights
+    mean, deviation = (float(number) for number in weights["value_norm"])
+    head = next(name for name in ("value_head", "value_layers.head", "layers.head") if name + ".weight" in weights)
+    weight, bias = (numpy.array(weights[f"{head}.{part}"]) for part in ("weight", "bias"))
+    weight[-1] *= deviation
+    bias[-1] = bias[-1] * deviation + mean
+    return {**weights, head + ".weight": weight, head + ".bias": bias}
 
 
 def _network(weights, metadata, name):

@@ -43,7 +43,10 @@ def test_T1_T7_gradients_and_statistics_are_those_of_one_worker(algorithm, tmp_p
             for file, statistic in [("weights", "value_norm"), ("weights", "value_moments"), ("optimizer", "reward_moments"), ("optimizer", "reward_sums")]:
                 if algorithm == "normalized":
                     alone = tensors(tmp_path / "1", f"{file}/{name}")[statistic]
-                    assert abs(alone).max() > 0.01 and distance(alone, tensors(folder, f"{file}/{name}")[statistic]) < 1e-5, (workers, name, statistic)
+                    several_ranks = tensors(folder, f"{file}/{name}")[statistic]
+                    # Runners are paid as they leave the game or at its end, so no sum goes on.
+                    assert alone.any() or (name, statistic) == ("runner", "reward_sums")
+                    assert several_ranks == pytest.approx(alone, rel=1e-5, abs=1e-7), (workers, name, statistic)
         for row, expected in zip(rows, one, strict=True):
             for key, value in expected.items():
                 if value is not None and not any(local in key for local in LOCAL):
