@@ -32,10 +32,11 @@ void expect_same_values(const Experiment& setup, double tolerance) {
   Policy& policy = trainer.policies()[0];
   const at::Tensor before = values_of_last_row(trainer), units = policy.value_norm().clone();
   const at::Tensor weights = policy.parameters().clone();
-  for (const double scale : {10.0, 0.1, 1.0})
+  for (const double scale : {5.0, 0.2, 1.0})
     policy.merge_value_moments(at::tensor({50.0, 150.0 * scale, 700.0 * scale * scale}, at::kDouble));
   const double off = (values_of_last_row(trainer) - before).abs().max().item<double>();
-  EXPECT_LT(off, tolerance * before.abs().max().item<double>());
+  // Of float32 numbers in units with a mean and a deviation of about 5.
+  EXPECT_LT(off, tolerance);
   EXPECT_GT((policy.value_norm() - units).abs().min().item<double>(), 0.5);
   EXPECT_GT(before.std().item<double>(), 1e-4) << "all values are equal";
   EXPECT_FALSE(at::equal(weights, policy.parameters()));
