@@ -148,7 +148,7 @@ TEST_F(Refuse, ValuesInTwoUnits) {
   };
   EXPECT_EQ(
       policy("{normalize_value: true, normalize_return: true}"),
-      "a.yaml:2:37: policy.shared.normalize_value = true: excludes normalize_return, which normalizes what "
+      "a.yaml:2:36: policy.shared.normalize_value = true: excludes normalize_return, which normalizes what "
       "values learn: set one to false");
   EXPECT_EQ(policy("{normalize_value: true, normalize_reward: true}"), "");
   EXPECT_THAT(policy("{algorithm: REINFORCE, normalize_value: true}"), testing::HasSubstr("normalize_value"));
