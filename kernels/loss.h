@@ -34,10 +34,14 @@ struct LossArgs {
   const float* advantage = nullptr;           // [rows]
   const float* advantage_norm = nullptr;      // {mean, 1 / standard deviation}, or null
   const float* target = nullptr;              // [rows]
-  const std::uint8_t* mask = nullptr;         // [rows]: rows with 0 get gradient 0 and do not count
-  float* output_grad = nullptr;               // [rows, grad_stride]: gradient of the sum, not of the mean
-  float* value_grad = nullptr;                // [rows], value_grad_stride apart
-  float* log_std_grad = nullptr;              // [rows, components]; Gaussian only
+  // {mean, deviation}, in units of which the value loss is computed, as `value` is; or null. If value_is_plain,
+  // `value` has the units of the target instead.
+  const float* value_norm = nullptr;
+  bool value_is_plain = false;
+  const std::uint8_t* mask = nullptr;  // [rows]: rows with 0 get gradient 0 and do not count
+  float* output_grad = nullptr;        // [rows, grad_stride]: gradient of the sum, not of the mean
+  float* value_grad = nullptr;         // [rows], value_grad_stride apart
+  float* log_std_grad = nullptr;       // [rows, components]; Gaussian only
   int grad_stride = 0, value_grad_stride = 0;
   float* row_sums = nullptr;  // [kNumLossSums, rows]
 };

@@ -45,6 +45,17 @@ WD_FN ScalarLoss value_loss(const LossArgs& args, float value, float old_value, 
   return {clipped * clipped, inside ? 2.0f * clipped : 0.0f};
 }
 
+WD_FN float in_units(const float* norm, float value) {
+  return norm == nullptr ? value : (value - norm[0]) / norm[1];
+}
+
+WD_FN ScalarLoss value_loss_of_row(const LossArgs& args, std::int64_t row) {
+  const float value = args.value[row * args.value_stride];
+  return value_loss(args, args.value_is_plain ? in_units(args.value_norm, value) : value,
+                    in_units(args.value_norm, args.old_value[row]),
+                    in_units(args.value_norm, args.target[row]));
+}
+
 WD_FN void loss_of_masked_row(const LossArgs& args, std::int64_t row, float* grad) {
   for (int i = 0; i < args.layout.columns(); ++i) grad[i] = 0.0f;
   for (int k = 0; k < args.layout.components; ++k) args.log_std_grad[row * args.layout.components + k] = 0.0f;
@@ -65,9 +76,7 @@ WD_FN void loss_of_row(const LossArgs& args, std::int64_t row) {
   const float* const norm = args.advantage_norm;
   const float advantage = norm == nullptr ? args.advantage[row] : (args.advantage[row] - norm[0]) * norm[1];
   const ScalarLoss policy = policy_loss(args, now.log_prob, ratio, advantage);
-  const ScalarLoss value = args.with_value ? value_loss(args, args.value[row * args.value_stride],
-                                                        args.old_value[row], args.target[row])
-                                           : ScalarLoss{0.0f, 0.0f};
+  const ScalarLoss value = args.with_value ? value_loss_of_row(args, row) : ScalarLoss{0.0f, 0.0f};
   D::gradient(seen, action, policy.gradient, coefficients(args).entropy_coeff, grad,
               args.log_std_grad + row * layout.components);
   args.value_grad[row * args.value_grad_stride] = coefficients(args).value_coeff * value.gradient;

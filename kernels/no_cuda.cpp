@@ -26,6 +26,7 @@
 #include "kernels/record.h"
 #include "kernels/reduce.h"
 #include "kernels/returns.h"
+#include "kernels/running.h"
 #include "kernels/sample.h"
 #include "kernels/sequences.h"
 #include "kernels/table_layer.h"

@@ -8,10 +8,11 @@ namespace wd {
 // The output of masked_moments() (reduce.h): {count, sum, sum of squares}.
 enum Moment { kMomentCount, kMomentSum, kMomentSquares, kNumMoments };
 
-// norm = {mean, 1 / (standard deviation + 1e-8)}.
+// norm = {mean, 1 / (standard deviation + 1e-8)}; with a deviation from elsewhere, {0, 1 / deviation}.
 struct NormalizationArgs {
-  const double* moments = nullptr;  // [kNumMoments]
-  float* norm = nullptr;            // [2]
+  const double* moments = nullptr;   // [kNumMoments]
+  float* norm = nullptr;             // [2]
+  const float* deviation = nullptr;  // [1], or null
 };
 
 // Normalizes the targets of every step to mean 0 and standard deviation 1 (with n - 1 degrees of freedom,

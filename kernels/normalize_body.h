@@ -16,8 +16,10 @@ WD_FN double variance_of(const double* moments) {
 }
 
 WD_FN void write_normalization(const NormalizationArgs& args, std::int64_t) {
-  args.norm[0] = static_cast<float>(mean_of(args.moments));
-  args.norm[1] = static_cast<float>(1.0 / (sqrt(variance_of(args.moments)) + 1e-8));
+  const bool given = args.deviation != nullptr;
+  args.norm[0] = given ? 0.0f : static_cast<float>(mean_of(args.moments));
+  args.norm[1] =
+      given ? 1.0f / *args.deviation : static_cast<float>(1.0 / (sqrt(variance_of(args.moments)) + 1e-8));
 }
 
 WD_FN void normalize_target(const NormalizeTargetsArgs& args, std::int64_t i) {

@@ -15,6 +15,7 @@ struct ReturnsArgs {
   float gamma = 0.99f;
   float lambda = 1.0f;                             // of GAE (Schulman et al. 2016, eq. 16)
   float reward_scale = 1.0f;                       // rewards are multiplied by it
+  const float* reward_deviation = nullptr;         // [1], on the device: and divided by this; or null
   int time_limit = 1 << 24;                        // max steps per episode; for Monte Carlo
   int n_step = 1;                                  // of n-step returns (Sutton and Barto 2018, eq. 7.1)
   const float* reward = nullptr;                   // [T, E, A]
@@ -35,6 +36,16 @@ struct ReturnsArgs {
 // episode in progress at its start is kept.
 void returns(Queue queue, const ReturnsArgs& args);
 
+// The discounted sums of rewards so far, R_t = gamma R_{t-1} + r_t, of every agent since it began to play.
+struct RewardSumsArgs {
+  ReturnsArgs rollout{};  // `target` is the output: R_t, or 0 where the mask is 0
+  float* sums = nullptr;  // [E, A]: R before the rollout becomes that before the next one
+};
+
+// Enqueues.
+void reward_sums(Queue queue, const RewardSumsArgs& args);
+
 WD_CUDA_KERNEL(returns, const ReturnsArgs& args)
+WD_CUDA_KERNEL(reward_sums, const RewardSumsArgs& args)
 
 }  // namespace wd

@@ -24,7 +24,8 @@ WD_FN Transition transition_at(const ReturnsArgs& args, int t, int e, std::int64
 }
 
 WD_FN float reward_at(const ReturnsArgs& args, std::int64_t at) {
-  return args.reward_scale * args.reward[at];
+  const float reward = args.reward_scale * args.reward[at];
+  return args.reward_deviation == nullptr ? reward : reward / *args.reward_deviation;
 }
 
 WD_FN void store_return(const ReturnsArgs& args, std::int64_t at, bool valid, float advantage) {
@@ -86,6 +87,21 @@ WD_FN void monte_carlo_column(const ReturnsArgs& args, int e, std::int64_t colum
     args.mask[at] = complete ? 1 : 0;
     args.advantage[at] = args.target[at] = complete ? later : 0.0f;
   }
+}
+
+WD_FN void reward_sums_column(const RewardSumsArgs& args, std::int64_t column) {
+  const ReturnsArgs& rollout = args.rollout;
+  const int e = static_cast<int>(column / rollout.num_agents);
+  const std::int64_t stride = static_cast<std::int64_t>(rollout.num_envs) * rollout.num_agents;
+  float sum = args.sums[column];
+  for (int t = 0; t < rollout.steps; ++t) {
+    const std::int64_t at = t * stride + column;
+    const Transition now = transition_at(rollout, t, e, column);
+    sum = now.valid ? rollout.gamma * sum + reward_at(rollout, at) : 0.0f;
+    rollout.target[at] = sum;
+    if (now.ended) sum = 0.0f;
+  }
+  args.sums[column] = sum;
 }
 
 WD_FN void returns_column(const ReturnsArgs& args, std::int64_t column) {

@@ -19,6 +19,8 @@ struct SampleArgs {
   int output_stride = 0;
   const float* value_in = nullptr;  // [rows], value_stride apart; kGreedy: not read
   int value_stride = 0;
+  // {mean, deviation} of the values, if value_in is in these units; or null.
+  const float* value_norm = nullptr;
   const std::uint8_t* action_mask = nullptr;  // [rows, columns], or null
   RandomKey key{};                            // Stream::kAction
   std::uint64_t step = 0;                     // of training or evaluation; below 2^56

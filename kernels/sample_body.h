@@ -28,6 +28,10 @@ struct RowBits {
   }
 };
 
+WD_FN float plain_value(const SampleArgs& args, float value) {
+  return args.value_norm == nullptr ? value : value * args.value_norm[1] + args.value_norm[0];
+}
+
 struct SampleRow {
   const SampleArgs& args;
   std::int64_t row;
@@ -41,7 +45,7 @@ struct SampleRow {
     if constexpr (requires { D::value(seen); })
       args.value[row] = D::value(seen);
     else
-      args.value[row] = args.value_in[row * args.value_stride];
+      args.value[row] = plain_value(args, args.value_in[row * args.value_stride]);
     if (args.action == nullptr) return;
     const Exploration exploration = {args.greedy, args.epsilon == nullptr ? 0.0f : *args.epsilon};
     args.log_prob[row] =

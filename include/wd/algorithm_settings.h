@@ -90,6 +90,8 @@ class AlgorithmSettings {
   // False if a rollout must not begin in the middle of an episode whose beginning was cut off.
   virtual bool allows_staggered_resets() const { return true; }
   virtual PolicyOutput output() const { return PolicyOutput::kDistribution; }
+  // Whether the network computes values in units of their own (Policy::normalize_values).
+  virtual bool normalizes_value() const { return false; }
   // Whether the update uses activations kept from the rollout.
   virtual bool keeps_activations() const { return false; }
 

@@ -22,6 +22,8 @@ class OnPolicySettings : public AlgorithmSettings {
   Schedule max_grad_norm = 0.5;
   bool normalize_advantage = false;
   bool normalize_return = false;
+  bool normalize_value = false;
+  bool normalize_reward = false;
   double adam_epsilon = 1e-8;
   bool reuse_activations = false;
 
@@ -30,9 +32,11 @@ class OnPolicySettings : public AlgorithmSettings {
   Schedule& learning_rate() override { return lr; }
   std::int64_t wanted_rollout(std::int64_t time_limit) const override;
   bool keeps_activations() const override { return reuse_activations; }
+  bool normalizes_value() const override { return normalize_value; }
+  double bytes(const WorkerShape& worker) const override;
 
  protected:
-  // Whether vf_loss_coeff, gae_lambda and n_step have an effect.
+  // Whether vf_loss_coeff, gae_lambda, n_step and normalize_value have an effect.
   virtual bool has_value_function() const { return true; }
 };
 

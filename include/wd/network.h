@@ -78,15 +78,16 @@ class Network {
   // output layer.
   virtual void initialize(const at::Tensor& flat, InitMethod method, double gain,
                           std::uint64_t seed) const = 0;
-  // Multiplies the weights of one output in `flat`, if there is an output layer.
-  virtual void scale_output(const at::Tensor& flat, int output, double factor) const;
+  // The output layer, whose rows are the outputs, as views of `flat` [num_parameters()]; its weight is
+  // undefined if there is no such layer.
+  virtual Layer output_layer(const at::Tensor& flat) const;
   // Makes these the parameters, [num_parameters()]; shadow: the same in bfloat16, or undefined.
   virtual void bind(const at::Tensor& parameters, const at::Tensor& shadow) = 0;
   // Call this after the bound tensors have changed. Enqueues.
   virtual void parameters_changed() {}
   // Views of the bound parameters under readable names: all tensors except the output layer's.
   virtual std::vector<NamedTensor> hidden_parameters() const = 0;
-  // The output layer, whose rows are the outputs; nullptr if there is no such layer.
+  // The bound output layer, if hidden_parameters() leaves it out; otherwise nullptr.
   virtual const Layer* head() const { return nullptr; }
 
   virtual std::unique_ptr<Workspace> make_workspace(std::int64_t rows, bool with_gradients) const = 0;

@@ -50,6 +50,21 @@ class Policy {
   void shadow_is_written();
   // Views of the parameters, under the names that safetensors files show.
   std::vector<NamedTensor> named_parameters() const;
+  // What else belongs to the policy, and no optimizer changes: running means that training follows. The
+  // tensors themselves, equal on all ranks.
+  std::vector<NamedTensor> statistics() const;
+  // Both, which make the policy what it is: what weights files and checkpoints hold.
+  std::vector<NamedTensor> saved() const;
+
+  // From now on the network computes values in units of their own, whose mean and deviation, 0 and 1 at first,
+  // are statistics of the policy. act() and evaluate() write plain values. Throws UsageError if the policy
+  // computes no value, or its network names no output layer. Before training.
+  void normalize_values();
+  // [2] float32 {mean, deviation} of these units; undefined: plain values. Its memory stays.
+  at::Tensor value_norm() const;
+  // Merges the moments {count, sum, sum of squares} float64 of new targets into the statistics, and changes
+  // the output layer so that values stay what they were. Enqueues.
+  void merge_value_moments(const at::Tensor& moments);
 
   struct ActOptions {
     std::uint64_t seed = 1;

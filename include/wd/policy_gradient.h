@@ -25,6 +25,7 @@ struct LossSettings {
   // [4] float32 on the device: clip .. entropy_coeff, used instead of those above; or undefined.
   at::Tensor scheduled;
   at::Tensor advantage_norm;  // [2] float32 {mean, 1 / standard deviation}, or undefined
+  at::Tensor value_norm;      // Policy::value_norm(), in whose units the value loss is computed
 };
 
 class PolicyGradient {

@@ -19,7 +19,7 @@ struct PolicyPass {
   // no critic.
   const float* output = nullptr;
   int output_stride = 0;
-  const float* value = nullptr;  // [rows], value_stride apart
+  const float* value = nullptr;  // [rows], value_stride apart, in units of Policy::value_norm()
   int value_stride = 0;
 
   NetworkInput actor_input, critic_input;

@@ -54,9 +54,9 @@ class RolloutAlgorithm : public Algorithm {
   ProcessGroup group_;
   Device device_;
   Learned learned_;
+  const bool to_train_;
 
  private:
-  bool to_train_;
   std::uint64_t seed_;
   int epochs_;
   std::unique_ptr<Minibatches> minibatches_;

@@ -1,4 +1,4 @@
-// weights.h: the parameters of a policy in safetensors files.
+// weights.h: the parameters and statistics of a policy in safetensors files.
 #pragma once
 
 #include <filesystem>
@@ -8,7 +8,7 @@
 
 namespace wd {
 
-// Reads all parameters of the policy. Throws UsageError naming the file if it does not exist or holds other
+// Reads all parameters and statistics of the policy. Throws UsageError naming the file if it does not exist or holds other
 // tensors than the policy has, std::runtime_error if it is damaged or a number in it is not finite; the
 // policy is then unchanged.
 void load_weights(Policy& policy, const std::filesystem::path& path);

@@ -3,6 +3,7 @@
 import itertools
 from typing import NamedTuple, Optional
 
+import numpy
 import torch
 from torch import Tensor, nn
 
@@ -96,6 +97,7 @@ class Policy(nn.Module):
     def from_weights(weights, metadata, name="the weights"):
         require_finite(name, weights)
         with parsing(name):
+            weights = _in_plain_values(weights)
             return Policy(_network(weights, metadata, name), metadata, weights.get("log_std")).eval()
 
     def first_state(self, *batch):
@@ -150,6 +152,19 @@ class Policy(nn.Module):
         middle = 0.5 * self.low + 0.5 * self.high
         inside = (middle + half_widths * half).clamp(self.low, self.high)
         return torch.where(half.isfinite(), inside, half_widths)
+
+
+def _in_plain_values(weights):
+    """The weights of a network that computes values in units of their mean and deviation (normalize_value), with these
+    in the last row of the output layer."""
+    if "value_norm" not in weights:
+        return weights
+    mean, deviation = (float(number) for number in weights["value_norm"])
+    head = next(name for name in ("value_head", "value_layers.head", "layers.head") if name + ".weight" in weights)
+    weight, bias = (numpy.array(weights[f"{head}.{part}"]) for part in ("weight", "bias"))
+    weight[-1] *= deviation
+    bias[-1] = bias[-1] * deviation + mean
+    return {**weights, head + ".weight": weight, head + ".bias": bias}
 
 
 def _network(weights, metadata, name):

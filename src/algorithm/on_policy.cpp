@@ -12,6 +12,7 @@
 #include "kernels/reduce.h"
 #include "src/algorithm/returns_args.h"
 #include "src/device/device.h"
+#include "wd/error.h"
 
 namespace wd {
 
@@ -38,6 +39,11 @@ OnPolicy::OnPolicy(const AlgorithmContext& context, const OnPolicySettings& sett
       settings_(settings),
       plan_(plan),
       coefficients_(coefficients_of(settings, plan, device_)) {
+  if (settings_.normalize_value && !policy_.value_norm().defined())
+    throw UsageError(
+        concat("policy '", policy_.name(),
+               "': normalize_value needs a policy that normalizes values: make it from a Config, or "
+               "call Policy::normalize_values()"));
   const auto doubles = buffers_.value.options().dtype(at::kDouble);
   const std::int64_t normalized_steps = settings_.normalize_return ? trajectory_.steps() : 0;
   moments_ = at::zeros({(4 + normalized_steps) * kNumMoments}, doubles);
@@ -47,6 +53,9 @@ OnPolicy::OnPolicy(const AlgorithmContext& context, const OnPolicySettings& sett
   value_moments_ = moments_.narrow(0, 3 * kNumMoments, kNumMoments);
   step_moments_ = moments_.narrow(0, 4 * kNumMoments, normalized_steps * kNumMoments);
   advantage_norm_ = at::zeros({2}, buffers_.value.options());
+  if (!settings_.normalize_reward) return;
+  reward_norm_.emplace(trajectory_, index_, static_cast<float>(settings_.gamma), device_);
+  reward_moments_ = at::zeros({kNumMoments}, doubles);
 }
 
 // Normalizes the targets of each step to mean 0 and standard deviation 1 over all agents of all replicas, as
@@ -74,16 +83,33 @@ at::Tensor OnPolicy::accumulate(const Batch& batch, const std::function<bool()>&
   loss.ppo = plan_.clip_ratio;
   loss.with_value = plan_.with_value;
   loss.scheduled = coefficients_.rounded();
-  if (settings_.normalize_advantage) loss.advantage_norm = advantage_norm_;
+  loss.value_norm = policy_.value_norm();
+  if (settings_.normalize_advantage || loss.value_norm.defined()) loss.advantage_norm = advantage_norm_;
   return gradient_.accumulate(batch, loss, should_stop);
 }
 
+std::vector<NamedTensor> OnPolicy::state() const {
+  std::vector<NamedTensor> all = RolloutAlgorithm::state();
+  if (reward_norm_)
+    for (NamedTensor& named : reward_norm_->state()) all.push_back(std::move(named));
+  return all;
+}
+
+// The deviation of rewards has to be known on all ranks before returns can be computed.
 void OnPolicy::begin_prepare() {
+  if (!reward_norm_) return begin_returns();
+  reward_norm_->sum_rewards();
+  moments_of(buffers_.target, reward_moments_);
+  sum_arrives_ = group_.begin_all_reduce(reward_moments_);
+}
+
+void OnPolicy::begin_returns() {
   ReturnsArgs args = returns_args(trajectory_, index_);
   args.method = plan_.returns;
   args.gamma = static_cast<float>(settings_.gamma);
   args.lambda = static_cast<float>(settings_.gae_lambda);
   args.n_step = settings_.n_step;
+  if (reward_norm_) args.reward_deviation = reward_norm_->deviation();
   returns(current_queue(device_), args);
   if (settings_.normalize_return) {
     masked_row_moments(current_queue(device_), buffers_.target.const_data_ptr<float>(),
@@ -99,9 +125,19 @@ void OnPolicy::begin_prepare() {
 
 void OnPolicy::end_prepare() {
   std::exchange(sum_arrives_, {})();
+  if (reward_norm_) {
+    if (to_train_) reward_norm_->merge(reward_moments_);
+    begin_returns();
+    std::exchange(sum_arrives_, {})();
+  }
   if (settings_.normalize_return) normalize_targets();
-  normalization(current_queue(device_),
-                {advantage_moments_.const_data_ptr<double>(), advantage_norm_.mutable_data_ptr<float>()});
+  NormalizationArgs args{advantage_moments_.const_data_ptr<double>(),
+                         advantage_norm_.mutable_data_ptr<float>()};
+  if (settings_.normalize_value) {
+    if (to_train_) policy_.merge_value_moments(target_moments_);
+    if (!settings_.normalize_advantage) args.deviation = policy_.value_norm().const_data_ptr<float>() + 1;
+  }
+  normalization(current_queue(device_), args);
 }
 
 void OnPolicy::begin_update(const TrainingClock& clock) {
@@ -163,6 +199,13 @@ void OnPolicySettings::describe(Fields& field) {
         "returns of each step to mean 0, standard deviation 1 over agents and replicas, as in WarpDrive; "
         "excludes "
         "n_step and gae_lambda below 1");
+  field("normalize_reward", normalize_reward,
+        "divide rewards by the deviation of discounted returns of the training so far; values are then those "
+        "of these rewards");
+  if (has_value_function())
+    field("normalize_value", normalize_value,
+          "learn values in units of the mean and deviation of returns, which follow training (PopArt); "
+          "vf_clip_param is in these units; excludes normalize_return");
   field("adam_epsilon", adam_epsilon, above(0, 1), "added to Adam's denominator");
   field(
       "reuse_activations", reuse_activations,
@@ -182,11 +225,18 @@ void OnPolicySettings::check(const TrainingShape&, const Problem& problem) const
             ", which adds raw rewards to values of normalized returns at every step: set gae_lambda: 1 and "
             "n_step: 0, or normalize_return: false"));
   }
+  if (normalize_value && normalize_return)
+    problem("normalize_value", "true",
+            "excludes normalize_return, which normalizes what values learn: set one to false");
   if (reuse_activations && updates_per_rollout() > 1) {
     problem(
         "reuse_activations", "true",
         "needs an update of one step: an algorithm other than PPO, or num_epochs: 1 and num_minibatches: 1");
   }
+}
+
+double OnPolicySettings::bytes(const WorkerShape& worker) const {
+  return normalize_reward ? RewardNorm::bytes(worker) : 0.0;
 }
 
 std::int64_t OnPolicySettings::wanted_rollout(std::int64_t time_limit) const {

@@ -3,8 +3,11 @@
 #pragma once
 
 #include <functional>
+#include <optional>
+#include <vector>
 
 #include "kernels/returns.h"
+#include "src/algorithm/reward_norm.h"
 #include "wd/algorithms.h"
 #include "wd/coefficients.h"
 #include "wd/policy_gradient.h"
@@ -27,6 +30,7 @@ class OnPolicy final : public RolloutAlgorithm {
   // Keeps references to the settings.
   OnPolicy(const AlgorithmContext& context, const OnPolicySettings& settings, const Plan& plan);
 
+  std::vector<NamedTensor> state() const override;
   void begin_prepare() override;
   void end_prepare() override;
   void begin_update(const TrainingClock& clock) override;
@@ -46,6 +50,7 @@ class OnPolicy final : public RolloutAlgorithm {
   };
 
   static Coefficients coefficients_of(const OnPolicySettings& settings, const Plan& plan, Device device);
+  void begin_returns();
   void normalize_targets();
   at::Tensor accumulate(const Batch& batch, const std::function<bool()>& should_stop) override;
 
@@ -57,8 +62,10 @@ class OnPolicy final : public RolloutAlgorithm {
   at::Tensor advantage_moments_;  // [kNumMoments] float64
   at::Tensor taught_moments_;     // of the targets after normalization, with normalize_return
   at::Tensor target_moments_, value_moments_;
-  at::Tensor step_moments_;            // [T, kNumMoments]: of the targets of each step, with normalize_return
-  at::Tensor advantage_norm_;          // [2] float32
+  at::Tensor step_moments_;    // [T, kNumMoments]: of the targets of each step, with normalize_return
+  at::Tensor advantage_norm_;  // [2] float32
+  std::optional<RewardNorm> reward_norm_;
+  at::Tensor reward_moments_;          // [kNumMoments], with reward_norm_
   std::function<void()> sum_arrives_;  // waits for the moments whose sum was begun
 };
 

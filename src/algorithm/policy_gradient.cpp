@@ -50,6 +50,13 @@ LossArgs PolicyGradient::Impl::loss_args(const Lane& lane, const PolicyPass& pas
   if (settings.advantage_norm.defined())
     args.advantage_norm = settings.advantage_norm.const_data_ptr<float>();
   args.target = batch.target.const_data_ptr<float>() + begin;
+  if (settings.value_norm.defined()) {
+    args.value_norm = settings.value_norm.const_data_ptr<float>();
+    // The units may have changed since the rollout, whose outputs these activations contain.
+    args.value_is_plain = batch.activations != nullptr;
+    if (args.value_is_plain) args.value = args.old_value;
+    if (args.value_is_plain) args.value_stride = 1;
+  }
   args.mask = batch.mask.const_data_ptr<std::uint8_t>() + begin;
   const at::Tensor& output_grad = lane.rows("output_grad");
   args.output_grad = output_grad.mutable_data_ptr<float>();

@@ -76,6 +76,7 @@ void Evaluator::add_policy(Game& game, std::size_t role) {
   game.policies.emplace_back(Policy(game.trajectory.policies()[role], settings.model, static_cast<int>(role),
                                     game.seed, config_.trainer.chunk_rows, device_, precision(),
                                     settings.algorithm->output()));
+  if (settings.algorithm->normalizes_value()) game.policies.back()->normalize_values();
   weights_(*game.policies.back(), settings);
 }
 

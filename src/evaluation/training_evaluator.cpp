@@ -11,7 +11,8 @@ namespace {
 WeightsSource weights_of(const std::vector<Policy>& policies) {
   return [&policies](Policy& policy, const PolicySettings& settings) {
     const auto trained = std::ranges::find(policies, settings.name, &Policy::name);
-    const std::vector<NamedTensor> from = trained->named_parameters(), to = policy.named_parameters();
+    const std::vector<NamedTensor> from = trained->saved(), to = policy.saved();
+    WD_CHECK(from.size() == to.size(), "the copy of policy ", settings.name, " has other tensors");
     for (std::size_t k = 0; k < to.size(); ++k) to[k].tensor.copy_(from[k].tensor);
     policy.refresh_shadow();
   };

@@ -41,8 +41,8 @@ constexpr std::array kMetrics{
     Metric{kPolicy, "advantage_std", Reduce::kMean,
            "standard deviation of the advantage, before normalize_advantage"},
     Metric{kPolicy, "return_mean", Reduce::kMean,
-           "mean of the estimated discounted returns, before normalize_return"},
-    Metric{kPolicy, "return_std", Reduce::kMean, "their standard deviation, before normalize_return"},
+           "mean of the estimated discounted returns, before normalize_return and after normalize_reward"},
+    Metric{kPolicy, "return_std", Reduce::kMean, "their standard deviation"},
     Metric{kPolicy, "explained_variance", Reduce::kMean,
            "1 - var(return - value) / var(return): 1 for a perfect value function, 0 for a constant; with "
            "normalize_return, of the normalized returns"},

@@ -136,12 +136,6 @@ void Mlp::initialize(const at::Tensor& flat, InitMethod method, double gain, std
   }
 }
 
-void Mlp::scale_output(const at::Tensor& flat, int output, double factor) const {
-  const Layer layer = shape_.bind(flat).back();
-  layer.weight[output].mul_(factor);
-  for (const at::Tensor& weight : layer.further) weight[output].mul_(factor);
-}
-
 std::vector<NamedTensor> Mlp::hidden_parameters() const {
   std::vector<NamedTensor> named;
   const auto add_further = [&](std::size_t l) {

@@ -57,7 +57,7 @@ class Mlp : public Network {
   int outputs() const override { return shape_.outputs; }
   std::int64_t num_parameters() const override { return shape_.num_parameters(); }
   void initialize(const at::Tensor& flat, InitMethod method, double gain, std::uint64_t seed) const override;
-  void scale_output(const at::Tensor& flat, int output, double factor) const override;
+  Layer output_layer(const at::Tensor& flat) const override { return shape_.bind(flat).back(); }
   void bind(const at::Tensor& parameters, const at::Tensor& shadow) override;
   void parameters_changed() override;
   std::vector<NamedTensor> hidden_parameters() const override;

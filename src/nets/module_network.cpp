@@ -175,7 +175,7 @@ std::vector<at::Tensor> ModuleNetwork::views(const at::Tensor& flat) const {
 Layer ModuleNetwork::output_layer(const at::Tensor& flat) const {
   if (!output_layer_) return {};
   const std::vector<at::Tensor> all = views(flat);
-  return {all[output_layer_->first], all[output_layer_->second]};
+  return {all[output_layer_->first], all[output_layer_->second], {}, {}, {}};
 }
 
 void ModuleNetwork::initialize(const at::Tensor& flat, InitMethod method, double gain,
@@ -188,10 +188,6 @@ void ModuleNetwork::initialize(const at::Tensor& flat, InitMethod method, double
   for (const auto& named : fresh->named_parameters()) into[k++].copy_(named.value());
   if (output_layer_)
     initialize_layer(output_layer(flat), method, gain, at::make_generator<at::CPUGeneratorImpl>(seed));
-}
-
-void ModuleNetwork::scale_output(const at::Tensor& flat, int output, double factor) const {
-  if (output_layer_) output_layer(flat).weight[output].mul_(factor);
 }
 
 void ModuleNetwork::bind(const at::Tensor& parameters, const at::Tensor&) {

@@ -21,7 +21,7 @@ class ModuleNetwork final : public Network {
   std::int64_t num_parameters() const override;
   // The module's own constructor draws the parameters; `method` and `gain` are for Module::output_layer().
   void initialize(const at::Tensor& flat, InitMethod method, double gain, std::uint64_t seed) const override;
-  void scale_output(const at::Tensor& flat, int output, double factor) const override;
+  Layer output_layer(const at::Tensor& flat) const override;
   void bind(const at::Tensor& parameters, const at::Tensor& shadow) override;
   std::vector<NamedTensor> hidden_parameters() const override;
   std::unique_ptr<Workspace> make_workspace(std::int64_t rows, bool with_gradients) const override;
@@ -42,8 +42,6 @@ class ModuleNetwork final : public Network {
   // Nobody asks for the gradient of observations alone.
   bool has_part_gradients() const { return shape_.parts.size() > 1 || !shape_.parts[0].is_observation(); }
   void find_output_layer();
-  // The output layer in flat memory; undefined if the module names none.
-  Layer output_layer(const at::Tensor& flat) const;
   // The output for these rows, computed step by step from the state of the input.
   at::Tensor unroll(const std::vector<at::Tensor>& parts, const NetworkInput& input) const;
   // Views of the parameters in flat memory, each at a multiple of 16 bytes.

@@ -4,9 +4,11 @@
 #include <ATen/core/Tensor.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "kernels/sample.h"
+#include "src/policy/value_norm.h"
 #include "wd/policy.h"
 #include "wd/policy_pass.h"
 
@@ -28,10 +30,17 @@ struct Policy::Impl {
   std::unique_ptr<Model> model;  // the actor, then the critic, then log_std
   at::Tensor log_std;
   std::unique_ptr<Lanes> inference;
+  std::optional<ValueNorm> value_norm;
 
   const Network& actor() const { return model->network(0); }
   const Network* critic() const { return has_critic ? &model->network(1) : nullptr; }
   int columns() const { return layout.columns(); }
+  // The network that computes the value, and which of its outputs it is.
+  const Network& value_network() const { return has_critic ? *critic() : actor(); }
+  int value_output() const { return has_critic ? 0 : columns(); }
+  const float* norm_of_value() const {
+    return value_norm ? value_norm->norm().const_data_ptr<float>() : nullptr;
+  }
 
   void make_networks(PolicyOutput output);
   void draw_parameters(std::uint64_t seed);

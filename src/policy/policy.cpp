@@ -153,7 +153,8 @@ void Policy::Impl::draw_parameters(std::uint64_t seed) {
   if (has_critic) {
     critic()->initialize(model->section(initial, 1), method, 1.0, seed ^ 0x5eed);
   } else if (method == kOrthogonal && layout.has_value_output()) {
-    actor().scale_output(model->section(initial, 0), columns(), 1.0 / kPolicyGain);
+    const Layer head = actor().output_layer(model->section(initial, 0));
+    if (head.weight.defined()) head.weight[columns()].mul_(1.0 / kPolicyGain);
   }
   model->numbers(initial).fill_(settings.initial_log_std);
   model->parameters().copy_(initial);
@@ -183,7 +184,9 @@ Policy::Policy(const PolicyBuffers& buffers, const Config& config, int index, De
     : Policy(buffers, config.policies.at(static_cast<std::size_t>(index)).model, index,
              static_cast<std::uint64_t>(config.trainer.seed), config.trainer.chunk_rows, device,
              config.trainer.precision,
-             config.policies.at(static_cast<std::size_t>(index)).algorithm->output()) {}
+             config.policies.at(static_cast<std::size_t>(index)).algorithm->output()) {
+  if (config.policies[static_cast<std::size_t>(index)].algorithm->normalizes_value()) normalize_values();
+}
 
 Policy::~Policy() = default;
 Policy::Policy(Policy&&) noexcept = default;
@@ -225,10 +228,41 @@ std::vector<NamedTensor> Policy::named_parameters() const {
   add_head("policy_head", self.actor().head(), 0, self.columns());
   if (self.has_critic) add("value_layers.", self.critic()->hidden_parameters());
   if (self.layout.has_value_output())
-    add_head("value_head", (self.has_critic ? *self.critic() : self.actor()).head(),
-             self.has_critic ? 0 : self.columns(), 1);
+    add_head("value_head", self.value_network().head(), self.value_output(), 1);
   if (self.layout.components > 0) named.push_back({"log_std", self.log_std});
   return named;
+}
+
+std::vector<NamedTensor> Policy::statistics() const {
+  return impl_->value_norm ? impl_->value_norm->statistics() : std::vector<NamedTensor>();
+}
+
+std::vector<NamedTensor> Policy::saved() const {
+  std::vector<NamedTensor> all = named_parameters();
+  for (NamedTensor& statistic : statistics()) all.push_back(std::move(statistic));
+  return all;
+}
+
+void Policy::normalize_values() {
+  Impl& self = *impl_;
+  if (!self.layout.has_value_output())
+    throw UsageError(concat("policy '", name(), "' computes no value that could be normalized"));
+  const Layer head =
+      self.value_network().output_layer(self.model->section(parameters(), self.has_critic ? 1 : 0));
+  if (!head.weight.defined())
+    throw UsageError(concat(
+        "policy '", name(),
+        "': normalize_value changes the output layer, which model.type = ", self.settings.network->name(),
+        " does not name: override output_layer() in the module, or set normalize_value: false"));
+  const std::int64_t row = self.value_output();
+  self.value_norm.emplace(Layer{head.weight[row], head.bias.narrow(0, row, 1), {}, {}, {}}, self.device);
+}
+
+at::Tensor Policy::value_norm() const { return impl_->value_norm ? impl_->value_norm->norm() : at::Tensor(); }
+
+void Policy::merge_value_moments(const at::Tensor& moments) {
+  impl_->value_norm.value().merge(moments);
+  refresh_shadow();
 }
 
 void Policy::keep_activations(PolicyBuffers& buffers) const {
@@ -279,13 +313,22 @@ void Policy::evaluate(PolicyBuffers& buffers, int t) {
   Impl& self = *impl_;
   const at::Tensor value = buffers.value[t].flatten();
   const Blocks blocks = Blocks::of_inference(value.size(0), self.device.is_cuda(), self.rows_per_unit);
-  const Network& network = self.has_critic ? *self.critic() : self.actor();
+  const Network& network = self.value_network();
+  const Queue queue = current_queue(self.device);
   if (!self.layout.has_value_output()) return self.best_values(buffers, t, blocks);
   self.inference->run(blocks, [&](Lane& lane, std::int64_t begin, std::int64_t end) {
     Network::Workspace& own = lane.of(network);
     network.forward(self.part(self.step_input(buffers, t, begin, end, false), self.has_critic), own);
-    value.slice(0, begin, end)
-        .copy_(own.output.narrow(0, 0, end - begin).select(1, self.has_critic ? 0 : self.columns()));
+    SampleArgs args;
+    args.rows = end - begin;
+    args.num_agents = buffers.num_agents;
+    args.layout = self.layout;
+    args.output = own.output.const_data_ptr<float>();
+    args.value_in = args.output + self.value_output();
+    args.value_stride = static_cast<int>(own.output.stride(0));
+    args.value_norm = self.norm_of_value();
+    args.value = value.mutable_data_ptr<float>() + begin;
+    sample(queue, args);
   });
 }
 
@@ -299,6 +342,7 @@ SampleArgs Policy::Impl::sample_args(const PolicyBuffers& buffers, const PolicyP
   args.output_stride = pass.output_stride;
   args.value_in = pass.value;
   args.value_stride = pass.value_stride;
+  args.value_norm = norm_of_value();
   if (buffers.action_mask.defined())
     args.action_mask = buffers.action_mask.const_data_ptr<std::uint8_t>() + row * columns();
   args.value = buffers.value.mutable_data_ptr<float>() + row;

@@ -53,7 +53,7 @@ at::Tensor share_out(const ProcessGroup& group, const NamedTensor& own, const at
 std::map<std::string, std::vector<NamedTensor>> Trainer::Impl::files() const {
   std::map<std::string, std::vector<NamedTensor>> files;
   for (std::size_t p = 0; p < policies.size(); ++p) {
-    files["weights/" + policies[p].name()] = policies[p].named_parameters();
+    files["weights/" + policies[p].name()] = policies[p].saved();
     files["optimizer/" + policies[p].name()] = learners[p].state();
   }
   std::vector<NamedTensor>& replica_file = files["replicas"];

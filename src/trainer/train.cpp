@@ -183,9 +183,7 @@ bool Session::save_weights() {
   bool saved = true;
   for (std::size_t p = 0; p < config_.policies.size(); ++p) {
     const Policy& policy = trainer_.policies()[p];
-    saved =
-        run_->save_weights(policy.name(), views_of(host_copies(policy.named_parameters())), metadata_of(p)) &&
-        saved;
+    saved = run_->save_weights(policy.name(), views_of(host_copies(policy.saved())), metadata_of(p)) && saved;
   }
   return saved;
 }

@@ -141,10 +141,13 @@ const Learner* Trainer::Impl::not_undoable() const {
   return nullptr;
 }
 
-// The tensors that are the same on all ranks: parameters, moments, steps of the optimizer.
+// The tensors that are the same on all ranks: parameters, statistics, moments, steps of the optimizer.
 std::vector<at::Tensor> Trainer::Impl::learned() const {
   std::vector<at::Tensor> tensors;
-  for (const Policy& policy : policies) tensors.push_back(policy.parameters());
+  for (const Policy& policy : policies) {
+    tensors.push_back(policy.parameters());
+    for (const NamedTensor& named : policy.statistics()) tensors.push_back(named.tensor);
+  }
   for (const Learner& learner : learners)
     for (const NamedTensor& named : learner.state())
       if (!named.per_replica) tensors.push_back(named.tensor);

@@ -86,7 +86,27 @@ std::vector<Case> cases() {
     c.settings.model.layer_norm = true;
     return c;
   };
-  return {a2c,
+  Case values{"a2c_normalized_value", heads, true, a2c.settings};
+  values.settings.algorithm.as<OnPolicySettings>().normalize_value = true;
+  Case values_box{"ppo_normalized_value_gaussian", box, false, ppo_box.settings};
+  values_box.settings.algorithm.as<OnPolicySettings>().normalize_value = true;
+  values_box.settings.algorithm.as<OnPolicySettings>().normalize_advantage = true;
+  values_box.settings.algorithm.as<PpoSettings>().vf_clip_param = 0.1;
+  Case values_gru{"a2c_normalized_value_gru", heads, true, with_gru(values.settings, 0)};
+  Case rewards{"a2c_n_step_normalized_reward", box, false, a2c_steps.settings};
+  rewards.settings.algorithm.as<OnPolicySettings>().normalize_reward = true;
+  Case rewards_whole{"reinforce_normalized_reward", heads, false, reinforce.settings};
+  rewards_whole.settings.algorithm.as<OnPolicySettings>().normalize_reward = true;
+  Case both{"ppo_normalized_reward_and_value", heads, true, ppo.settings};
+  both.settings.algorithm.as<OnPolicySettings>().normalize_value = true;
+  both.settings.algorithm.as<OnPolicySettings>().normalize_reward = true;
+  return {values,
+          values_box,
+          values_gru,
+          rewards,
+          rewards_whole,
+          both,
+          a2c,
           a2c_steps,
           a2c_normal,
           ppo,
@@ -136,10 +156,19 @@ TensorMetadata metadata_of(const Case& c) {
           {"max_grad_norm", text(s.clip_grad_norm ? s.max_grad_norm.at(kEnvSteps) : 0.0)},
           {"normalize_advantage", text(s.normalize_advantage)},
           {"normalize_return", text(s.normalize_return)},
+          {"normalize_value", text(s.normalize_value)},
+          {"normalize_reward", text(s.normalize_reward)},
           {"adam_epsilon", text(s.adam_epsilon)},
           {"clip_param", text(ppo.clip_param.at(kEnvSteps))},
           {"vf_clip_param", text(ppo.vf_clip_param.at(kEnvSteps))},
           {"target_kl", text(ppo.target_kl.at(kEnvSteps))}};
+}
+
+void record_statistics(Record& record, const std::string& prefix, const Policy& policy,
+                       const Learner& learner) {
+  for (const NamedTensor& named : policy.statistics()) record.add(prefix + named.name, named.tensor);
+  for (const NamedTensor& named : learner.state())
+    if (named.name.starts_with("reward_")) record.add(prefix + named.name, named.tensor);
 }
 
 class Records : public testing::TestWithParam<Case> {};
@@ -169,6 +198,10 @@ TEST_P(Records, AnUpdate) {
     if (p.name.find(".norm.") != std::string::npos)
       p.tensor.add_(at::tensor(draws.uniforms(p.tensor.numel(), -0.5f, 0.5f)));
   policy.refresh_shadow();
+  if (c.settings.algorithm->normalizes_value()) {
+    policy.normalize_values();
+    policy.merge_value_moments(at::tensor({40.0, 60.0, 300.0}, at::kDouble));  // as if it had been trained
+  }
   for (int t = 0; t < kSteps; ++t)
     policy.act(buffers, t, {.seed = kSeed, .step = static_cast<std::uint64_t>(t)});
   policy.evaluate(buffers, kSteps);
@@ -176,6 +209,12 @@ TEST_P(Records, AnUpdate) {
   Record record;
   record.add("before.", policy, policy.parameters());
   Learner learner({&policy, 1}, trajectory, 0, c.settings, kSeed);
+  for (const NamedTensor& named : learner.state()) {
+    if (named.name == "reward_sums")
+      named.tensor.copy_(at::tensor(draws.uniforms(kEnvs * kAgents, -3.0f, 3.0f)).view({kEnvs, kAgents}));
+    if (named.name == "reward_moments") named.tensor.copy_(at::tensor({30.0, 0.5, 4.0}, at::kDouble));
+  }
+  record_statistics(record, "statistics_before.", policy, learner);
   prepare({&learner, 1});
   record_rollout(record, trajectory);
   if (c.settings.algorithm.is<PpoSettings>())
@@ -188,6 +227,7 @@ TEST_P(Records, AnUpdate) {
   LossSettings a2c;
   a2c.value_coeff = 0.7f;
   a2c.entropy_coeff = 0.05f;
+  a2c.value_norm = policy.value_norm();
   Minibatches whole(buffers, kSteps, kEnvs, 1, 0, policy.sequences(kSteps));
   whole.shuffle(kSeed, clock_then().time(), 0);
   const at::Tensor sums = PolicyGradient(policy).accumulate(whole.gather(0), a2c).clone();
@@ -196,6 +236,7 @@ TEST_P(Records, AnUpdate) {
 
   ASSERT_TRUE(update({&learner, 1}, clock_then()));
   record.add("after.", policy, policy.parameters());
+  record_statistics(record, "statistics_after.", policy, learner);
   for (const auto& [name, value] : learner.metrics())
     record.add("metric." + name, at::full({}, value, at::kDouble));
   record.write(record_folder() / (c.name + ".safetensors"), metadata_of(c));

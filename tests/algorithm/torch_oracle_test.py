@@ -22,16 +22,22 @@ NAMES = [
     "a2c_gru",
     "a2c_layer_norm",
     "a2c_n_step_gaussian",
+    "a2c_n_step_normalized_reward",
     "a2c_normalized_return",
+    "a2c_normalized_value",
+    "a2c_normalized_value_gru",
     "a2c_warpdrive",
     "ppo",
     "ppo_gaussian",
     "ppo_gru_short_sequences",
     "ppo_layer_norm_gaussian",
+    "ppo_normalized_reward_and_value",
+    "ppo_normalized_value_gaussian",
     "ppo_squashed_gaussian",
     "ppo_target_kl",
     "reinforce",
     "reinforce_normalized_return",
+    "reinforce_normalized_reward",
 ]
 TOLERANCE = {"rtol": 2e-5, "atol": 2e-6}  # float against double
 
@@ -66,10 +72,71 @@ def record(request, recordings):
     return recordings[request.param]
 
 
+def reward_sums(record):
+    """The discounted sum of rewards of every transition since its agent began to play, from the definition; and what each
+    agent takes to the next rollout."""
+    reward, before = record["reward"], record["statistics_before.reward_sums"]
+    steps, envs, agents = reward.shape
+    sums, after = [], torch.zeros(envs, agents, dtype=torch.double)
+    for e in range(envs):
+        for a in range(agents):
+            valid = [record["active"][t, e, a] > 0 and not record["reset_step"][t, e] for t in range(steps)]
+            ended = [record["terminated"][t, e] or record["agent_terminated"][t, e, a] or record["truncated"][t, e] for t in range(steps)]
+            for t in range(steps):
+                first = max((k + 1 for k in range(t) if ended[k] or not valid[k]), default=0)
+                if valid[t]:
+                    own = sum(record.gamma ** (t - k) * reward[k, e, a] for k in range(first, t + 1))
+                    sums.append(own + (record.gamma ** (t + 1) * before[e, a] if first == 0 else 0.0))
+            after[e, a] = sums[-1] if valid[-1] and not ended[-1] else 0.0
+    return torch.stack(sums), after
+
+
+def deviation_of_returns(record):
+    """{count, mean, variance} of all sums so far, and their deviation."""
+    count, mean, variance = record["statistics_before.reward_moments"]
+    new, _ = reward_sums(record)
+    total = count * mean + new.sum()
+    squares = count * (variance + mean**2) + (new**2).sum()
+    count = count + len(new)
+    moments = torch.stack([count, total / count, squares / count - (total / count) ** 2])
+    return moments, (moments[2] + 1e-8).sqrt()
+
+
+def value_units(record):
+    """{mean, deviation} in which the network computes values, before and after the targets of the rollout are known,
+    and {weight, mean, variance} after."""
+    if not record.normalize_value:
+        plain = torch.tensor([0.0, 1.0], dtype=torch.double)
+        return plain, plain, None
+    rate = 0.05
+    _, target, mask, _ = returns_of(record)
+    target = target[mask > 0]
+    weight, mean, variance = record["statistics_before.value_moments"]
+    # Sums of weights, of weighted numbers and of their squares, each of which forgets at the rate.
+    sums = [(1 - rate) * weight * of for of in (1.0, mean, variance + mean**2)]
+    new = [sums[0] + rate, sums[1] + rate * target.mean(), sums[2] + rate * (target**2).mean()]
+    moments = torch.stack([new[0], new[1] / new[0], new[2] / new[0] - (new[1] / new[0]) ** 2])
+    return record["statistics_before.value_norm"], torch.stack([moments[1], (moments[2] + 1e-8).sqrt()]), moments
+
+
+def prepared(record):
+    """The weights after the units of values have changed: the value's row computes the same values in the new ones."""
+    weights = {name: tensor.clone() for name, tensor in record.prefixed("before.").items()}
+    if record.normalize_value:
+        (mean, deviation), (new_mean, new_deviation), _ = value_units(record)
+        body = "value_layers." if record.separate else "layers."
+        head, row = (body + "head", -1) if record.recurrent else ("value_head", 0)
+        weights[head + ".weight"][row] *= deviation / new_deviation
+        weights[head + ".bias"][row] = (deviation * weights[head + ".bias"][row] + mean - new_mean) / new_deviation
+    return weights
+
+
 def returns_of(record):
     """Advantage, target, mask, and target before normalization, computed for each transition separately by
     summing forward."""
     reward, value = record["reward"].numpy(), record["value"].numpy()
+    if record.normalize_reward:
+        reward = reward / deviation_of_returns(record)[1].item()
     flags = {name: record[name].numpy() for name in ("active", "reset_step", "terminated", "agent_terminated", "truncated")}
     steps, envs, agents = reward.shape
     advantage, mask = torch.zeros_like(record["reward"]), torch.zeros_like(record["reward"])
@@ -345,10 +412,12 @@ def sums_of(record, weights, rows, ppo, advantage):
         policy = -torch.minimum(ratio * advantage, clipped * advantage)
     else:
         policy = -log_prob * advantage
-    error = (value - rows["target"]) ** 2
+    mean, deviation = value_units(record)[1]
+    target, old = ((rows[name] - mean) / deviation for name in ("target", "value"))
+    error = (value - target) ** 2
     if ppo and record.vf_clip_param > 0:
-        near = rows["value"] + (value - rows["value"]).clamp(-record.vf_clip_param, record.vf_clip_param)
-        error = torch.maximum(error, (near - rows["target"]) ** 2)
+        near = old + (value - old).clamp(-record.vf_clip_param, record.vf_clip_param)
+        error = torch.maximum(error, (near - target) ** 2)
     if record.algorithm == "reinforce":
         error = error * 0.0
     kl = ratio - 1 - ratio.log()
@@ -368,7 +437,7 @@ def assert_near(record, found, expected, rtol, atol):
 
 
 def parameters(record):
-    return {name: tensor.clone().requires_grad_() for name, tensor in record.prefixed("before.").items()}
+    return {name: tensor.requires_grad_() for name, tensor in prepared(record).items()}
 
 
 def test_returns(record):
@@ -379,16 +448,36 @@ def test_returns(record):
     torch.testing.assert_close(record["target"], target, **TOLERANCE)
 
 
+@pytest.mark.parametrize("name", [name for name in NAMES if "normalized_value" in name or "and_value" in name])
+def test_units_of_values_follow_the_targets(recordings, name):
+    record = recordings[name]
+    before, after, moments = value_units(record)
+    assert (before - after).abs().min() > 0.01, "the units hardly changed: the tests show less than they say"
+    torch.testing.assert_close(record["statistics_after.value_moments"], moments, **TOLERANCE)
+    torch.testing.assert_close(record["statistics_after.value_norm"], after, **TOLERANCE)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if "normalized_reward" in name])
+def test_the_deviation_of_returns_follows_the_rewards(recordings, name):
+    record = recordings[name]
+    moments, deviation = deviation_of_returns(record)
+    torch.testing.assert_close(record["statistics_after.reward_moments"], moments, **TOLERANCE)
+    torch.testing.assert_close(record["statistics_after.reward_norm"][1], deviation, **TOLERANCE)
+    torch.testing.assert_close(record["statistics_after.reward_sums"], reward_sums(record)[1], **TOLERANCE)
+
+
 def test_what_the_policy_did(record):
     rows = rows_of(record)
     output, value = forward(record, record.prefixed("before."), rows["observation"], rows["place"])
+    mean, deviation = value_units(record)[0]
+    value = value * deviation + mean
     legal = rows.get("action_mask")
     log_prob, _ = distribution_of(record, record.prefixed("before."), output, legal, rows["action"])
     assert_near(record, rows["log_prob"], log_prob, rtol=1e-5, atol=2e-5)
     assert_near(record, rows["value"], value, **TOLERANCE)
     if record.recurrent:
         return
-    last = forward(record, record.prefixed("before."), record["observation"][-1])[1]
+    last = forward(record, record.prefixed("before."), record["observation"][-1])[1] * deviation + mean
     assert_near(record, record["value"][-1], last, **TOLERANCE)
 
 
@@ -439,6 +528,8 @@ def update(record):
         advantage = rows["advantage"]
         if record.normalize_advantage:
             advantage = (advantage - kept.mean()) / (kept.std(correction=0) + 1e-8)
+        elif record.normalize_value:
+            advantage = advantage / value_units(record)[1][1]
         sums = sums_of(record, weights, rows, ppo, advantage)
         totals += torch.stack(sums).detach()
         if ppo and record.target_kl > 0 and sums[4] / sums[0] > 1.5 * record.target_kl:

@@ -142,6 +142,19 @@ TEST_F(Refuse, NormalizedReturnsWithBootstrapsAtEveryStep) {
   EXPECT_EQ(policy("{normalize_return: true}"), "");
 }
 
+TEST_F(Refuse, ValuesInTwoUnits) {
+  const auto policy = [&](const std::string& text) {
+    return refusal("name: chase\npolicy: {shared: " + text + "}");
+  };
+  EXPECT_EQ(
+      policy("{normalize_value: true, normalize_return: true}"),
+      "a.yaml:2:36: policy.shared.normalize_value = true: excludes normalize_return, which normalizes what "
+      "values learn: set one to false");
+  EXPECT_EQ(policy("{normalize_value: true, normalize_reward: true}"), "");
+  EXPECT_THAT(policy("{algorithm: REINFORCE, normalize_value: true}"), testing::HasSubstr("normalize_value"));
+  EXPECT_THAT(policy("{algorithm: PQN, normalize_reward: true}"), testing::HasSubstr("normalize_reward"));
+}
+
 TEST_F(Refuse, ReinforceWithRolloutsShorterThanTwoEpisodes) {
   const auto load = [&](int batch, const std::string& more = "") {
     return refusal("name: chase\nenv: {episode_length: 50}\ntrainer: {num_envs: 8, train_batch_size: " +

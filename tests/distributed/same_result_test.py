@@ -22,12 +22,13 @@ def policy(algorithm, **settings):
                      f"runner: {{algorithm: {algorithm}{more}, model: {{activation: tanh, fc_dims: [16]}}}}}}"]
 
 
-@pytest.mark.parametrize("algorithm", ["A2C", "PPO", "PQN"])
+@pytest.mark.parametrize("algorithm", ["A2C", "PPO", "PQN", "normalized"])
 def test_T1_T7_gradients_and_statistics_are_those_of_one_worker(algorithm, tmp_path):
     # Adam divides by the gradient's magnitude: every further step amplifies the last bits of small gradients.
     several = {"num_epochs": 1, "num_minibatches": 4, "adam_epsilon": 1e-3, "lr": 1e-3, "gamma": 0.99}
-    steps = {"A2C": {"normalize_advantage": "true"}, "PPO": {"normalize_advantage": "true", "gae_lambda": 1, **several}, "PQN": several}[algorithm]
-    arguments = [*CHASE, *policy(algorithm, **steps), "--total_steps", "320"]
+    steps = {"A2C": {"normalize_advantage": "true"}, "PPO": {"normalize_advantage": "true", "gae_lambda": 1, **several}, "PQN": several,
+             "normalized": {"normalize_value": "true", "normalize_reward": "true", "normalize_advantage": "false", "gae_lambda": 1, **several}}[algorithm]
+    arguments = [*CHASE, *policy("PPO" if algorithm == "normalized" else algorithm, **steps), "--total_steps", "320"]
     one, _ = trained(tmp_path / "1", *arguments, workers=1)
     for workers in (2, 4):
         folder = tmp_path / str(workers)
@@ -39,6 +40,13 @@ def test_T1_T7_gradients_and_statistics_are_those_of_one_worker(algorithm, tmp_p
             for moment in ("first_moment", "second_moment"):
                 alone = tensors(tmp_path / "1", f"optimizer/{name}")[moment]
                 assert distance(alone, tensors(folder, f"optimizer/{name}")[moment]) < 1e-5, (workers, name, moment)
+            for file, statistic in [("weights", "value_norm"), ("weights", "value_moments"), ("optimizer", "reward_moments"), ("optimizer", "reward_sums")]:
+                if algorithm == "normalized":
+                    alone = tensors(tmp_path / "1", f"{file}/{name}")[statistic]
+                    several_ranks = tensors(folder, f"{file}/{name}")[statistic]
+                    # Runners are paid as they leave the game or at its end, so no sum goes on.
+                    assert alone.any() or (name, statistic) == ("runner", "reward_sums")
+                    assert several_ranks == pytest.approx(alone, rel=1e-5, abs=1e-7), (workers, name, statistic)
         for row, expected in zip(rows, one, strict=True):
             for key, value in expected.items():
                 if value is not None and not any(local in key for local in LOCAL):

@@ -20,6 +20,7 @@ struct LossData {
   std::vector<std::uint8_t> legal{};                                      // [rows, columns], or empty
   std::vector<float> old_log_prob{}, old_value{}, advantage{}, target{};  // [rows]
   std::vector<float> norm{};         // {mean, 1 / standard deviation} of advantages, or empty
+  std::vector<float> value_norm{};   // {mean, deviation} of values, or empty
   std::vector<std::uint8_t> mask{};  // [rows]
   std::int64_t rows() const { return static_cast<std::int64_t>(value.size()); }
 };
@@ -167,6 +168,7 @@ Losses run_loss(Memory memory, const LossData& data, LossArgs settings) {
   settings.old_value = memory.put(data.old_value);
   settings.advantage = memory.put(data.advantage);
   settings.advantage_norm = memory.put(data.norm);
+  settings.value_norm = memory.put(data.value_norm);
   settings.target = memory.put(data.target);
   settings.mask = memory.put(data.mask);
   settings.output_grad = memory.template make<float>(rows * columns);

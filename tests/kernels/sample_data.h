@@ -18,6 +18,7 @@ struct SampleData {
   std::vector<float> output;        // [rows, columns + 1]: logits or means, then the value
   std::vector<float> log_std;       // [components]
   std::vector<std::uint8_t> legal;  // [rows, columns], or empty
+  std::vector<float> value_norm{};  // {mean, deviation}, or empty
   std::int64_t rows() const {
     return static_cast<std::int64_t>(output.size()) / (settings.layout.columns() + 1);
   }
@@ -40,6 +41,7 @@ Sampled run_sample(Memory memory, const SampleData& data) {
   args.value_in = args.output + columns;
   args.output_stride = args.value_stride = columns + 1;
   args.action_mask = memory.put(data.legal);
+  args.value_norm = memory.put(data.value_norm);
   args.action = memory.template make<std::int32_t>(rows * width);
   args.log_prob = memory.template make<float>(rows);
   args.value = memory.template make<float>(rows);

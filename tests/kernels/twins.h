@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "kernels/evidence.h"
+#include "kernels/running.h"
 #include "kernels/sequences.h"
 #include "tests/kernels/adam_data.h"
 #include "tests/kernels/assign_minibatches_data.h"
@@ -51,6 +52,47 @@ void twins_of_returns() {
       EXPECT_EQ(gpu.advantage, cpu.advantage);
       EXPECT_EQ(gpu.target, cpu.target);
       EXPECT_EQ(gpu.mask, cpu.mask);
+      EXPECT_EQ(run_returns(Memory(), rollout, settings, 2.5f).target,
+                run_returns(HostMemory(), rollout, settings, 2.5f).target);
+    }
+    const std::vector<float> before = draws.uniforms(3 * num_envs, -2.0f, 2.0f);
+    EXPECT_EQ(run_reward_sums(Memory(), rollout, before), run_reward_sums(HostMemory(), rollout, before));
+  }
+}
+
+struct RunningNumbers {
+  std::vector<double> running;
+  std::vector<float> norm, weight, bias;
+  bool operator==(const RunningNumbers&) const = default;
+};
+
+// Merges moments again and again, and rescales an output each time.
+template <typename Memory>
+RunningNumbers run_merges(Memory memory, double rate, const std::vector<float>& weights) {
+  double* const running = memory.put(std::vector<double>(kNumRunning));
+  float* const norm = memory.put(std::vector{0.0f, 1.0f});
+  float* const before = memory.template make<float>(2);
+  float* const weight = memory.put(weights);
+  float* const bias = memory.put(std::vector{0.25f});
+  for (const double scale : {1.0, 30.0, 0.1, HUGE_VAL, 0.0}) {
+    const double count = scale > 0.0 ? 10.0 : 0.0;
+    const double* const moments = memory.put(std::vector{count, 7.0 * scale, 19.0 * scale * scale});
+    merge_moments(memory.queue(), {moments, rate, running, norm, before});
+    rescale_output(memory.queue(), {static_cast<std::int64_t>(weights.size()), before, norm, weight, bias});
+  }
+  return {memory.get(running, kNumRunning), memory.get(norm, 2), memory.get(weight, weights.size()),
+          memory.get(bias, 1)};
+}
+
+template <typename Memory>
+void twins_of_running() {
+  Draws draws(9);
+  for (const int width : kTwinSizes) {
+    const std::vector<float> weights = draws.uniforms(width, -2.0f, 2.0f);
+    for (const double rate : {0.0, 0.05}) {
+      const RunningNumbers cpu = run_merges(HostMemory(), rate, weights);
+      EXPECT_EQ(run_merges(Memory(), rate, weights), cpu);
+      EXPECT_TRUE(std::isfinite(cpu.norm[0]) && cpu.weight != weights);
     }
   }
 }
@@ -64,6 +106,7 @@ void twins_of_sample() {
         for (const bool greedy : {false, true}) {
           SampleData data = random_sample_data(draws, layout, replicas, 3, masks && layout.num_heads > 0);
           data.settings.greedy = greedy;
+          if (greedy) data.value_norm = {1.5f, 3.0f};
           const Sampled cpu = run_sample(HostMemory(), data), gpu = run_sample(Memory(), data);
           EXPECT_EQ(gpu.action, cpu.action);
           EXPECT_EQ(gpu.log_prob, cpu.log_prob);
@@ -102,6 +145,7 @@ void twins_of_loss() {
       for (const LossArgs& settings : {a2c, ppo}) {
         LossData data = random_loss_data(draws, layout, rows, layout.num_heads > 0);
         data.norm = {0.25f, 0.75f};
+        if (rows % 2 == 1) data.value_norm = {1.5f, 3.0f};
         const Losses cpu = run_loss(HostMemory(), data, settings), gpu = run_loss(Memory(), data, settings);
         EXPECT_EQ(gpu.output_grad, cpu.output_grad);
         EXPECT_EQ(gpu.value_grad, cpu.value_grad);
@@ -406,6 +450,7 @@ template <typename Memory>
 std::vector<Twins> all_twins() {
   return {
       {"Returns", twins_of_returns<Memory>},
+      {"Running", twins_of_running<Memory>},
       {"Sample", twins_of_sample<Memory>},
       {"RandomActions", twins_of_random_actions<Memory>},
       {"Loss", twins_of_loss<Memory>},

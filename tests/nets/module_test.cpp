@@ -200,6 +200,14 @@ TEST(Module, IsRefusedWithTheReason) {
   EXPECT_THROW(network_settings("twim"), UsageError);
 }
 
+TEST(Module, WithoutAnOutputLayerKeepsTheUnitsOfItsValues) {
+  Side side(spec_of(ActionSpace::discrete({3})), "twin", false);
+  EXPECT_THAT([&] { side.policy.normalize_values(); },
+              testing::ThrowsMessage<UsageError>(HasSubstr(
+                  "policy 'agent': normalize_value changes the output layer, which model.type = twin does "
+                  "not name: override output_layer() in the module, or set normalize_value: false")));
+}
+
 // From YAML to a trained policy.
 TEST(Module, TrainsByItsNameInYaml) {
   const std::string ppo =

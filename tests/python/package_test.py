@@ -31,6 +31,11 @@ TRAININGS = {
                 "policy.shared.model={type: gru, width: 16, separate_value: false}"],
     "layer_norm": ["--env", "cartpole", "--total_steps", 8192, "--set", "policy.shared.model.layer_norm=true"],
     "gaussian": ["--env", "pendulum", "--total_steps", 8192],
+    "normalized": ["--env", "pendulum", "--total_steps", 8192, "--set", "policy.shared.normalize_value=true"],
+    "normalized_trunk": ["--env", "cartpole", "--total_steps", 4096, "--set", "policy.shared.normalize_value=true",
+                         "--set", "policy.shared.model.separate_value=false"],
+    "normalized_gru": ["--env", "cartpole", "--total_steps", 4096, "--set", "policy.shared.normalize_value=true", "--set",
+                       "policy.shared.model={type: gru, width: 16, separate_value: false}"],
     "squashed": ["--env", "pendulum", "--total_steps", 8192, "--set", "policy.shared.model.distribution=squashed_gaussian"],
 }
 

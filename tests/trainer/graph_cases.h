@@ -62,6 +62,14 @@ inline constexpr GraphCase kGraphCases[] = {
      "trainer.precision=bf16"},
     {"pqn", "tag_continuous",
      "policy={tagger: {algorithm: PQN, epsilon: [[0, 1], [4000, 0.1]]}, runner: {algorithm: A2C}}"},
+    {"normalized", "tag_continuous",
+     "policy={tagger: {algorithm: A2C, reuse_activations: true, normalize_value: true, normalize_reward: "
+     "true}, "
+     "runner: {algorithm: PPO, normalize_value: true, model: {separate_value: true}}}"},
+    {"normalized_bf16", "tag_continuous",
+     "policy={tagger: {algorithm: A2C, normalize_value: true}, "
+     "runner: {algorithm: PPO, normalize_value: true, normalize_reward: true, model: {fc_dims: []}}}",
+     "trainer.precision=bf16"},
     {"staged", "tag_gridworld", "policy={tagger: {algorithm: STAGED, fill: 2}, runner: {algorithm: PPO}}"},
     {"pqn_tables", "tag_continuous", "policy={tagger: {algorithm: PQN}, runner: {algorithm: PQN}}",
      "trainer.observations=table"}};

@@ -34,11 +34,12 @@ enum Dimension {
   kActions,
   kMasks,
   kPolicies,
+  kUnits,
   kDimensions
 };
 
 // By dimension. `whole` and `short`: a network with a state learns from whole rollouts or from shorter
-// sequences. `frozen`: the second of two policies does not train.
+// sequences. `frozen`: the second of two policies does not train. `values`, `rewards`: these are normalized.
 const std::array<std::vector<std::string>, kDimensions> kFeatures = {
     {{"flat", "one", "two", "gru"},
      {"whole", "short"},
@@ -49,7 +50,8 @@ const std::array<std::vector<std::string>, kDimensions> kFeatures = {
      {"rows", "table"},
      {"choice", "heads", "gaussian", "squashed"},
      {"free", "masked"},
-     {"shared", "two", "frozen"}}};
+     {"shared", "two", "frozen"},
+     {"raw", "values", "rewards"}}};
 
 using Combination = std::array<int, kDimensions>;  // an index for each dimension
 using FeaturePair = std::array<int, 4>;  // a dimension and its feature, a later dimension and its feature
@@ -117,7 +119,8 @@ bool is_allowed(const Combination& features) {
   const bool continuous = is(kActions, "gaussian") || is(kActions, "squashed");
   if (recurs && (is(kNorm, "norm") || is(kStorage, "table"))) return false;
   if (!recurs && is(kSequences, "short")) return false;
-  if (is(kAlgorithm, "pqn") && (is(kValue, "separate") || continuous)) return false;
+  if (is(kAlgorithm, "pqn") && (is(kValue, "separate") || continuous || !is(kUnits, "raw"))) return false;
+  if (is(kAlgorithm, "reinforce") && is(kUnits, "values")) return false;
   return !continuous || is(kMasks, "free");
 }
 
@@ -166,7 +169,10 @@ std::string policy_text(const Combination& features) {
   if (feature(features, kNorm) == "norm") model += ", layer_norm: true";
   if (feature(features, kValue) == "separate") model += ", separate_value: true";
   if (feature(features, kActions) == "squashed") model += ", distribution: squashed_gaussian";
-  return concat("algorithm: ", algorithms.at(feature(features, kAlgorithm)), ", model: {", model, "}");
+  const std::map<std::string, std::string> units = {
+      {"raw", ""}, {"values", "normalize_value: true, "}, {"rewards", "normalize_reward: true, "}};
+  return concat("algorithm: ", algorithms.at(feature(features, kAlgorithm)), ", ",
+                units.at(feature(features, kUnits)), "model: {", model, "}");
 }
 
 std::vector<std::string> settings_of(const Combination& features) {
@@ -311,11 +317,11 @@ TEST(MatrixTest, TheProgramRefusesWhatNoTrainingCovers) {
       }
     });
   }
-  EXPECT_EQ(refused,
-            (std::set<std::string>{"flat with short", "one with short", "two with short", "gru with norm",
-                                   "gru with table", "short with norm", "short with table",
-                                   "separate with pqn", "pqn with gaussian", "pqn with squashed",
-                                   "gaussian with masked", "squashed with masked"}));
+  EXPECT_EQ(refused, (std::set<std::string>{
+                         "flat with short", "one with short", "two with short", "gru with norm",
+                         "gru with table", "short with norm", "short with table", "separate with pqn",
+                         "pqn with gaussian", "pqn with squashed", "reinforce with values", "pqn with values",
+                         "pqn with rewards", "gaussian with masked", "squashed with masked"}));
 }
 
 }  // namespace

@@ -112,6 +112,11 @@ INSTANTIATE_TEST_SUITE_P(
              kBf16},
         Case{"no_hidden_layer_bf16", "cartpole", "policy={shared: {algorithm: A2C, model: {fc_dims: []}}}",
              kBf16},
+        Case{"normalized", "tag_continuous",
+             "policy={tagger: {algorithm: A2C, reuse_activations: true, normalize_value: true, "
+             "normalize_reward: true}, runner: {algorithm: PPO, normalize_value: true, normalize_reward: "
+             "true}}",
+             kBf16},
         Case{"gru", "cartpole",
              "policy={shared: {algorithm: PPO, num_minibatches: 4, model: {type: gru, width: 8}}}"},
         Case{"continuous_tag_bf16", "tag_continuous",
