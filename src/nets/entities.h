@@ -34,9 +34,7 @@ class EntitiesNetwork final : public Network {
   // The encoder's parameters come first.
   std::int64_t num_parameters() const override { return encoder_size() + inner_->num_parameters(); }
   void initialize(const at::Tensor& flat, InitMethod method, double gain, std::uint64_t seed) const override;
-  void scale_output(const at::Tensor& flat, int output, double factor) const override {
-    inner_->scale_output(of_inner(flat), output, factor);
-  }
+  Layer output_layer(const at::Tensor& flat) const override { return inner_->output_layer(of_inner(flat)); }
   void bind(const at::Tensor& parameters, const at::Tensor& shadow) override;
   void parameters_changed() override;
   std::vector<NamedTensor> hidden_parameters() const override;
