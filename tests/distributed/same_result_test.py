@@ -14,21 +14,22 @@ CHASE = ["--env", "tag_continuous", "--set", "env.num_taggers=3", "--set", "env.
 LOCAL = ("action_std_over_envs",)
 
 
-def policy(algorithm, **settings):
+def policy(algorithm, model="activation: tanh", **settings):
     """Networks with smooth activations: with ReLU, the last bit of a sum can determine whether a row has a
     gradient."""
     more = "".join(f", {key}: {value}" for key, value in settings.items())
-    return ["--set", f"policy={{tagger: {{algorithm: {algorithm}{more}, model: {{activation: tanh}}}}, "
-                     f"runner: {{algorithm: {algorithm}{more}, model: {{activation: tanh, fc_dims: [16]}}}}}}"]
+    return ["--set", f"policy={{tagger: {{algorithm: {algorithm}{more}, model: {{{model}}}}}, "
+                     f"runner: {{algorithm: {algorithm}{more}, model: {{{model}, fc_dims: [16]}}}}}}"]
 
 
-@pytest.mark.parametrize("algorithm", ["A2C", "PPO", "PQN", "normalized"])
+@pytest.mark.parametrize("algorithm", ["A2C", "PPO", "PQN", "normalized", "entities"])
 def test_T1_T7_gradients_and_statistics_are_those_of_one_worker(algorithm, tmp_path):
     # Adam divides by the gradient's magnitude: every further step amplifies the last bits of small gradients.
     several = {"num_epochs": 1, "num_minibatches": 4, "adam_epsilon": 1e-3, "lr": 1e-3, "gamma": 0.99}
     steps = {"A2C": {"normalize_advantage": "true"}, "PPO": {"normalize_advantage": "true", "gae_lambda": 1, **several}, "PQN": several,
-             "normalized": {"normalize_value": "true", "normalize_reward": "true", "normalize_advantage": "false", "gae_lambda": 1, **several}}[algorithm]
-    arguments = [*CHASE, *policy("PPO" if algorithm == "normalized" else algorithm, **steps), "--total_steps", "320"]
+             "normalized": {"normalize_value": "true", "normalize_reward": "true", "normalize_advantage": "false", "gae_lambda": 1, **several}}
+    steps["entities"] = {**steps["PPO"], "model": "activation: tanh, input: entities, pool: mean_max, attention: 2"}
+    arguments = [*CHASE, *policy(algorithm if algorithm in ("A2C", "PQN") else "PPO", **steps[algorithm]), "--total_steps", "320"]
     one, _ = trained(tmp_path / "1", *arguments, workers=1)
     for workers in (2, 4):
         folder = tmp_path / str(workers)

@@ -33,7 +33,15 @@ struct Crowd {
                                            : wd::ActionSpace::box(2, -1.0f, 1.0f, {"way", "call"});
     const std::vector<wd::ObservationPart> seen = {
         {"place", kAgents - 1}, {"is_one_of_many", kAgents - 1}, {"time", 1}};
-    return {.roles = {{"few", kFew, seen, action, p.masks}, {"many", kMany, seen, action, p.masks}},
+    // Everyone is on a diagonal.
+    const wd::Entities others = {{{.name = "others",
+                                   .count = kAgents - 1,
+                                   .x = {"place"},
+                                   .y = {"place"},
+                                   .kind = {"is_one_of_many"},
+                                   .kinds = 2}}};
+    return {.roles = {{"few", kFew, seen, action, p.masks, others},
+                      {"many", kMany, seen, action, p.masks, others}},
             .time_limit = kTimeLimit,
             .statistics = {{"spread", "sum of the places", ""}},
             .table = table()};

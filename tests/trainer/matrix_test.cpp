@@ -35,11 +35,15 @@ enum Dimension {
   kMasks,
   kPolicies,
   kUnits,
+  kInput,
+  kActivations,
   kDimensions
 };
 
 // By dimension. `whole` and `short`: a network with a state learns from whole rollouts or from shorter
 // sequences. `frozen`: the second of two policies does not train. `values`, `rewards`: these are normalized.
+// `entities`, `pooled`: networks read the nearest things, or also embeddings of all. `kept`: the rollout keeps
+// activations for the update.
 const std::array<std::vector<std::string>, kDimensions> kFeatures = {
     {{"flat", "one", "two", "gru"},
      {"whole", "short"},
@@ -51,7 +55,9 @@ const std::array<std::vector<std::string>, kDimensions> kFeatures = {
      {"choice", "heads", "gaussian", "squashed"},
      {"free", "masked"},
      {"shared", "two", "frozen"},
-     {"raw", "values", "rewards"}}};
+     {"raw", "values", "rewards"},
+     {"observation", "entities", "pooled"},
+     {"computed", "kept"}}};
 
 using Combination = std::array<int, kDimensions>;  // an index for each dimension
 using FeaturePair = std::array<int, 4>;  // a dimension and its feature, a later dimension and its feature
@@ -117,10 +123,12 @@ bool is_allowed(const Combination& features) {
   const auto is = [&](Dimension d, const char* name) { return feature(features, d) == name; };
   const bool recurs = is(kNetwork, "gru");
   const bool continuous = is(kActions, "gaussian") || is(kActions, "squashed");
-  if (recurs && (is(kNorm, "norm") || is(kStorage, "table"))) return false;
+  if (recurs && (is(kNorm, "norm") || (is(kStorage, "table") && is(kInput, "observation")))) return false;
   if (!recurs && is(kSequences, "short")) return false;
   if (is(kAlgorithm, "pqn") && (is(kValue, "separate") || continuous || !is(kUnits, "raw"))) return false;
   if (is(kAlgorithm, "reinforce") && is(kUnits, "values")) return false;
+  const bool steps_once = is(kAlgorithm, "a2c") || is(kAlgorithm, "reinforce");
+  if (is(kActivations, "kept") && (recurs || !steps_once)) return false;
   return !continuous || is(kMasks, "free");
 }
 
@@ -169,10 +177,13 @@ std::string policy_text(const Combination& features) {
   if (feature(features, kNorm) == "norm") model += ", layer_norm: true";
   if (feature(features, kValue) == "separate") model += ", separate_value: true";
   if (feature(features, kActions) == "squashed") model += ", distribution: squashed_gaussian";
+  if (feature(features, kInput) != "observation") model += ", input: entities, nearest: 2";
+  if (feature(features, kInput) == "pooled") model += ", pool: mean_max, attention: 1, embedding: 6";
   const std::map<std::string, std::string> units = {
       {"raw", ""}, {"values", "normalize_value: true, "}, {"rewards", "normalize_reward: true, "}};
-  return concat("algorithm: ", algorithms.at(feature(features, kAlgorithm)), ", ",
-                units.at(feature(features, kUnits)), "model: {", model, "}");
+  return concat(
+      "algorithm: ", algorithms.at(feature(features, kAlgorithm)), ", ", units.at(feature(features, kUnits)),
+      feature(features, kActivations) == "kept" ? "reuse_activations: true, " : "", "model: {", model, "}");
 }
 
 std::vector<std::string> settings_of(const Combination& features) {
@@ -317,11 +328,23 @@ TEST(MatrixTest, TheProgramRefusesWhatNoTrainingCovers) {
       }
     });
   }
-  EXPECT_EQ(refused, (std::set<std::string>{
-                         "flat with short", "one with short", "two with short", "gru with norm",
-                         "gru with table", "short with norm", "short with table", "separate with pqn",
-                         "pqn with gaussian", "pqn with squashed", "reinforce with values", "pqn with values",
-                         "pqn with rewards", "gaussian with masked", "squashed with masked"}));
+  EXPECT_EQ(refused,
+            (std::set<std::string>{"flat with short", "one with short", "two with short", "gru with norm",
+                                   "short with norm", "separate with pqn", "pqn with gaussian",
+                                   "pqn with squashed", "reinforce with values", "pqn with values",
+                                   "pqn with rewards", "gaussian with masked", "squashed with masked",
+                                   "gru with kept", "short with kept", "ppo with kept", "pqn with kept"}));
+}
+
+// Modules read a table only as lists of things.
+TEST(MatrixTest, TheProgramRefusesModulesThatReadATable) {
+  Combination features = {};
+  features[kNetwork] = 3;
+  features[kStorage] = 1;
+  EXPECT_EQ(name_of(features),
+            "gru_whole_plain_joint_a2c_fp32_table_choice_free_shared_raw_observation_computed");
+  const Experiment setup = make_setup("crowd", settings_of(features));
+  EXPECT_THROW(Trainer(setup.config, *setup.environment, {}), UsageError);
 }
 
 }  // namespace
