@@ -48,6 +48,7 @@ struct ModelSettings {
   double half_distance = 0.05;
   EntityPool pool = kNoPool;
   int attention = 0, embedding = 32;
+  bool normalize_input = false;
   InitMethod init_method = kOrthogonal;
   ContinuousDistribution distribution = kGaussianActions;  // for continuous actions
   double initial_log_std = 0.0;

@@ -29,6 +29,10 @@ void ModelSettings::describe(Fields& field) {
     if (pool != kNoPool || attention > 0)
       field("embedding", embedding, {1, 1024}, "numbers of the embedding of a thing");
   }
+  field("normalize_input", normalize_input,
+        "columns that the network reads in units of their running mean and deviation, at most 10 deviations "
+        "from "
+        "0; evaluations keep those of training");
   if (network) {
     network->describe(field);
     if (network->state_size() > 0)
