@@ -70,6 +70,10 @@ struct PolicySettings {
   void describe(Fields& field);
 };
 
+// The shape of training of a policy with num_envs replicas and rollouts of rollout_steps steps.
+TrainingShape training_shape(const PolicySettings& policy, const Spec& spec, std::int64_t num_envs,
+                             std::int64_t rollout_steps);
+
 // env: settings of every environment; an environment's own parameters are in the same section.
 struct EnvSettings {
   ResetMode reset = ResetMode::kRandom;

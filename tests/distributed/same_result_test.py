@@ -22,11 +22,11 @@ def policy(algorithm, **settings):
                      f"runner: {{algorithm: {algorithm}{more}, model: {{activation: tanh, fc_dims: [16]}}}}}}"]
 
 
-@pytest.mark.parametrize("algorithm", ["A2C", "PPO", "PQN"])
-def test_T1_T7_gradients_and_statistics_are_those_of_one_worker(algorithm, tmp_path):
+@pytest.mark.parametrize(("algorithm", "share"), [("A2C", {}), ("PPO", {}), ("PQN", {}), ("PPO", {"max_rows": 200})], ids=["A2C", "PPO", "PQN", "max_rows"])
+def test_T1_T7_gradients_and_statistics_are_those_of_one_worker(algorithm, share, tmp_path):
     # Adam divides by the gradient's magnitude: every further step amplifies the last bits of small gradients.
     several = {"num_epochs": 1, "num_minibatches": 4, "adam_epsilon": 1e-3, "lr": 1e-3, "gamma": 0.99}
-    steps = {"A2C": {"normalize_advantage": "true"}, "PPO": {"normalize_advantage": "true", "gae_lambda": 1, **several}, "PQN": several}[algorithm]
+    steps = {"A2C": {"normalize_advantage": "true"}, "PPO": {"normalize_advantage": "true", "gae_lambda": 1, **several}, "PQN": several}[algorithm] | share
     arguments = [*CHASE, *policy(algorithm, **steps), "--total_steps", "320"]
     one, _ = trained(tmp_path / "1", *arguments, workers=1)
     for workers in (2, 4):
