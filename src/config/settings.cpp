@@ -145,8 +145,8 @@ void EvalSettings::describe(Fields& field) {
   field("seed", seed, TrainerSettings::kSeeds,
         "seed of the episodes: every evaluation plays the same starts");
   field("greedy", greedy, "policies take their most likely action");
-  field.choice("opponent", opponent, {"none", "random", "scripted"},
-               "play each role in turn against such opponents");
+  field.choice("opponent", opponent, kOpponentNames,
+               "play each role in turn against such opponents; both: random ones, then scripted ones");
   field.choice("device", device, {"same", "cpu"}, "same: the device of training");
 }
 

@@ -22,13 +22,16 @@ def policy(algorithm, **settings):
                      f"runner: {{algorithm: {algorithm}{more}, model: {{activation: tanh, fc_dims: [16]}}}}}}"]
 
 
-@pytest.mark.parametrize("algorithm", ["A2C", "PPO", "PQN", "normalized"])
-def test_T1_T7_gradients_and_statistics_are_those_of_one_worker(algorithm, tmp_path):
+# max_rows: PPO from a share of the rows; normalized: PPO with values and rewards in units of their own.
+@pytest.mark.parametrize("case", ["A2C", "PPO", "PQN", "max_rows", "normalized"])
+def test_T1_T7_gradients_and_statistics_are_those_of_one_worker(case, tmp_path):
     # Adam divides by the gradient's magnitude: every further step amplifies the last bits of small gradients.
     several = {"num_epochs": 1, "num_minibatches": 4, "adam_epsilon": 1e-3, "lr": 1e-3, "gamma": 0.99}
-    steps = {"A2C": {"normalize_advantage": "true"}, "PPO": {"normalize_advantage": "true", "gae_lambda": 1, **several}, "PQN": several,
-             "normalized": {"normalize_value": "true", "normalize_reward": "true", "normalize_advantage": "false", "gae_lambda": 1, **several}}[algorithm]
-    arguments = [*CHASE, *policy("PPO" if algorithm == "normalized" else algorithm, **steps), "--total_steps", "320"]
+    ppo = {"normalize_advantage": "true", "gae_lambda": 1, **several}
+    steps = {"A2C": {"normalize_advantage": "true"}, "PPO": ppo, "PQN": several, "max_rows": {**ppo, "max_rows": 200},
+             "normalized": {**ppo, "normalize_value": "true", "normalize_reward": "true", "normalize_advantage": "false"}}[case]
+    algorithm = case if case in ("A2C", "PQN") else "PPO"
+    arguments = [*CHASE, *policy(algorithm, **steps), "--total_steps", "320"]
     one, _ = trained(tmp_path / "1", *arguments, workers=1)
     for workers in (2, 4):
         folder = tmp_path / str(workers)

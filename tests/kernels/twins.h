@@ -257,9 +257,11 @@ template <typename Memory>
 void twins_of_assign_minibatches() {
   for (const int num_envs : kTwinSizes) {
     for (const int count : {2, 7, 64}) {
-      const AssignMinibatchesArgs args{
-          .steps = 37, .num_envs = num_envs, .count = count, .first_replica = num_envs};
-      EXPECT_EQ(run_assign_minibatches(Memory(), args), run_assign_minibatches(HostMemory(), args));
+      for (const int share : {0, 5}) {
+        const AssignMinibatchesArgs args{
+            .steps = 37, .num_envs = num_envs, .count = count, .share = share, .first_replica = num_envs};
+        EXPECT_EQ(run_assign_minibatches(Memory(), args), run_assign_minibatches(HostMemory(), args));
+      }
     }
   }
 }
