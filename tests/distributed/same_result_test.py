@@ -44,7 +44,7 @@ def test_T1_T7_gradients_and_statistics_are_those_of_one_worker(case, tmp_path):
                 alone = tensors(tmp_path / "1", f"optimizer/{name}")[moment]
                 assert distance(alone, tensors(folder, f"optimizer/{name}")[moment]) < 1e-5, (workers, name, moment)
             for file, statistic in [("weights", "value_norm"), ("weights", "value_moments"), ("optimizer", "reward_moments"), ("optimizer", "reward_sums")]:
-                if algorithm == "normalized":
+                if case == "normalized":
                     alone = tensors(tmp_path / "1", f"{file}/{name}")[statistic]
                     several_ranks = tensors(folder, f"{file}/{name}")[statistic]
                     # Runners are paid as they leave the game or at its end, so no sum goes on.
