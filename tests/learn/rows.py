@@ -22,7 +22,8 @@ Keys of a row:
         at_least, or at_most         the target, which the median over the seeds must meet
         source                       whose target it is
     curve                            metric that is drawn
-    measured                         what `run --write` found, by seed in the order of `seeds`
+    measured                         what `run --write` found, by seed in the order of `seeds`; a row without it is not
+                                     in the table
 """
 
 import argparse
@@ -140,8 +141,8 @@ def table(rows):
         algorithm = f"[{row['algorithm']}](../../{row['config']})" + "".join(f", {setting}" for setting in changed)
         lines.append(f"| {row['environment']} | {algorithm} | {'<br>'.join(targets)} | {'<br>'.join(sources)} | {'<br>'.join(found)} "
                      f"| {text_of(measured['env_steps'])} | {text_of(measured['seconds'])} | `python3 tests/learn/rows.py run {row['name']}` |")
-    lines += ["", f"Median [quartiles] over the seeds {rows[0]['measured']['seeds'][0]} to {rows[0]['measured']['seeds'][-1]}. Times are of whole trainings with one "
-              "thread, two at a time:", ""]
+    lines += ["", f"Median [quartiles] over the seeds {rows[0]['measured']['seeds'][0]} to {rows[0]['measured']['seeds'][-1]}. Times are those of whole "
+              "trainings by the clock, with one thread, two at a time, on a machine with other work:", ""]
     lines += [f"- {row['name']}: {row['measured']['date']}, commit {row['measured']['commit']}, {row['measured']['processor']}" for row in rows]
     for row in rows:
         lines += ["", f"![{row['name']}: {row['curve']}]({row['name']}.svg)"]
@@ -149,14 +150,15 @@ def table(rows):
 
 
 def with_table(text, rows):
-    """The page with the table between its markers."""
+    """The page with the table of the measured rows between its markers."""
     assert text.count(BEGIN) == text.count(END) == 1, "README.md must have both markers once"
+    rows = [row for row in rows if "measured" in row]
     return re.sub(re.escape(BEGIN) + ".*?" + re.escape(END), lambda _: BEGIN + "\n" + table(rows) + "\n" + END, text, flags=re.S)
 
 
 def write_table(rows, docs=DOCS):
     page = docs / "README.md"
-    page.write_text(with_table(page.read_text(), [row for row in rows if "measured" in row]))
+    page.write_text(with_table(page.read_text(), rows))
 
 
 def run(row, seeds, write, rows, docs):
