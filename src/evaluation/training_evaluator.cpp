@@ -67,7 +67,8 @@ Evaluation TrainingEvaluator::evaluate() {
     result.values.emplace_back(concat(kEvaluationGroup, '/', name), value);
   };
   // Adds the returns of a role under this name, and returns their mean.
-  const auto add_returns = [&](const std::string& name, std::size_t role, const std::vector<Episode>& episodes) {
+  const auto add_returns = [&](const std::string& name, std::size_t role,
+                               const std::vector<Episode>& episodes) {
     const Interval interval = interval_of(episodes, [role](const Episode& e) { return e.returns[role]; });
     add(name + "/return", interval.mean);
     add(name + "/return_low", interval.low);
@@ -84,8 +85,7 @@ Evaluation TrainingEvaluator::evaluate() {
   std::vector<double> return_of_role(roles, 0.0);
   if (opponent == kOpponentNone) {
     const std::vector<Episode> episodes = evaluator_.play(match());
-    for (std::size_t r = 0; r < roles; ++r)
-      return_of_role[r] = add_returns(spec_.roles[r].name, r, episodes);
+    for (std::size_t r = 0; r < roles; ++r) return_of_role[r] = add_returns(spec_.roles[r].name, r, episodes);
     add("length", interval_of(episodes, [](const Episode& e) { return double(e.length); }).mean);
     add_statistics("", episodes);
   }

@@ -4,8 +4,9 @@ WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 640, 300, 60, 45, 30
 COLORS = ["#1b6ca8", "#d1495b", "#2e8b57", "#e09f3e", "#6a4c93"]
 
 
-def picture(title, curves):
-    """`curves`: lists of (environment steps, value)."""
+def picture(title, bundles):
+    """`bundles`: of each metric, one curve per seed, a list of (environment steps, value)."""
+    curves = [curve for bundle in bundles for curve in bundle]
     last = max(x for curve in curves for x, _ in curve)
     low, high = min(0.0, *(y for c in curves for _, y in c)), max(0.0, *(y for c in curves for _, y in c))
     high += high == low  # a picture of zeros
@@ -22,6 +23,7 @@ def picture(title, curves):
         x = last * k / 4
         lines.append(f'<text x="{at(x, low).split(",")[0]}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{x / 1000:.0f} k</text>')
     lines.append(f'<text x="{WIDTH / 2}" y="{HEIGHT - 8}" text-anchor="middle">environment steps</text>')
-    for k, curve in enumerate(curves):
-        lines.append(f'<path d="M{" L".join(at(x, y) for x, y in curve)}" fill="none" stroke="{COLORS[k % 5]}" stroke-width="1.5"/>')
+    for bundle in bundles:
+        for k, curve in enumerate(bundle):
+            lines.append(f'<path d="M{" L".join(at(x, y) for x, y in curve)}" fill="none" stroke="{COLORS[k % 5]}" stroke-width="1.5"/>')
     return "\n".join([*lines, "</svg>", ""])

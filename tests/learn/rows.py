@@ -21,7 +21,7 @@ Keys of a row:
         metric                       a name in the last line of metrics.jsonl that has it, as cart/recent_return
         at_least, or at_most         the target, which the median over the seeds must meet
         source                       whose target it is
-    curve                            metric that is drawn
+    curve                            metric that is drawn, or a list of those that are drawn in one picture
     measured                         what `run --write` found, by seed in the order of `seeds`; a row without it is not
                                      in the table
 """
@@ -94,7 +94,11 @@ def train(row, seed, folder):
     summary = json.loads((run / "summary.json").read_text())
     values = [judge(run, judged) for judged in row["judged"]]
     return {"env_steps": summary["env_steps"], "seconds": round(seconds, 1), "values": values,
-            "commit": summary["version"]["commit"], "processor": summary["hardware"]["cpu"]}, lines_with(run, row["curve"])
+            "commit": summary["version"]["commit"], "processor": summary["hardware"]["cpu"]}, [lines_with(run, name) for name in curves_of(row)]
+
+
+def curves_of(row):
+    return row["curve"] if isinstance(row["curve"], list) else [row["curve"]]
 
 
 def quartiles(values):
@@ -120,7 +124,7 @@ def measure(row, seeds):
                 "processor": f"{runs[0]['processor']} ({platform.machine()})", "seeds": list(seeds),
                 "env_steps": [run["env_steps"] for run in runs], "seconds": [run["seconds"] for run in runs],
                 "values": [[round(run["values"][k], 3) for run in runs] for k in range(len(row["judged"]))]}
-    return measured, [curve for _, curve in done]
+    return measured, [[curves[k] for _, curves in done] for k in range(len(curves_of(row)))]
 
 
 def text_of(values):
@@ -145,7 +149,7 @@ def table(rows):
               "trainings by the clock, with one thread, two at a time, on a machine with other work:", ""]
     lines += [f"- {row['name']}: {row['measured']['date']}, commit {row['measured']['commit']}, {row['measured']['processor']}" for row in rows]
     for row in rows:
-        lines += ["", f"![{row['name']}: {row['curve']}]({row['name']}.svg)"]
+        lines += ["", f"![{row['name']}: {' and '.join(curves_of(row))}]({row['name']}.svg)"]
     return "\n".join(lines) + "\n"
 
 
@@ -170,7 +174,7 @@ def run(row, seeds, write, rows, docs):
     if write:
         row["measured"] = measured
         save(rows, docs)
-        (docs / f"{row['name']}.svg").write_text(picture(f"{row['name']}: {row['curve']}, seeds {', '.join(map(str, seeds))}", curves))
+        (docs / f"{row['name']}.svg").write_text(picture(f"{row['name']}: {' and '.join(curves_of(row))}, seeds {', '.join(map(str, seeds))}", curves))
         write_table(rows, docs)
     return all(holds(judged, values) for judged, values in zip(row["judged"], measured["values"], strict=True))
 
