@@ -55,13 +55,14 @@ WD_FN void with_view(const ObservationSource& source, std::int64_t row, F f) {
   }
 }
 
-// Writes the nearest things of one kind, or -1, in order of distance.
+// Writes the nearest things of one kind, or -1, in order of distance. Working memory: least[r * stride] for each
+// rank, the square of its distance. This is where features will be written, because an array of a GPU's thread
+// that is indexed at run time would be in the same memory.
 template <typename View>
 WD_FN void find_nearest_entities(const View& view, const EntityListShape& list, int kind, int nearest,
-                                 std::int32_t* found) {
-  float least[kMaxNearest];
+                                 std::int32_t* found, float* least, int stride) {
   for (int r = 0; r < nearest; ++r) {
-    least[r] = __builtin_inff();
+    least[r * stride] = __builtin_inff();
     found[r] = -1;
   }
   for (int begin = 0; begin < list.count; begin += kDistanceBatch) {
@@ -78,13 +79,13 @@ WD_FN void find_nearest_entities(const View& view, const EntityListShape& list, 
       for (int b = 0; b < n; ++b)
         square[b] = view(list.presence, begin + b) != 0.0f ? square[b] : __builtin_inff();
     for (int b = 0; b < n; ++b) {
-      if (!(square[b] < least[nearest - 1])) continue;
+      if (!(square[b] < least[(nearest - 1) * stride])) continue;
       int r = nearest - 1;
-      for (; r > 0 && square[b] < least[r - 1]; --r) {
-        least[r] = least[r - 1];
+      for (; r > 0 && square[b] < least[(r - 1) * stride]; --r) {
+        least[r * stride] = least[(r - 1) * stride];
         found[r] = found[r - 1];
       }
-      least[r] = square[b];
+      least[r * stride] = square[b];
       found[r] = begin + b;
     }
   }
@@ -152,7 +153,7 @@ WD_FN void entities_row(const EntitiesArgs& args, std::int64_t row) {
       const EntityListShape& list = shape.list[l];
       const int width = list.width();
       for (int kind = 0; kind < list.kinds; ++kind) {
-        find_nearest_entities(view, list, kind, shape.nearest, found);
+        find_nearest_entities(view, list, kind, shape.nearest, found, to, width);
         for (int r = 0; r < shape.nearest; ++r, ++found, to += width) {
           if (*found >= 0) {
             write_entity(view, list, frame, shape.half_distance, *found, to);

@@ -1,12 +1,15 @@
 """A trained policy as a torch module that can be called, scripted and exported."""
 
+import functools
 import itertools
+import json
 from typing import NamedTuple, Optional
 
 import numpy
 import torch
 from torch import Tensor, nn
 
+from wdtrain.entities import Entities
 from wdtrain.files import RunError, parsing, require_finite
 
 ACTIVATIONS = {"relu": nn.ReLU, "tanh": nn.Tanh}
@@ -19,35 +22,40 @@ class Output(NamedTuple):
 
 
 class Perceptron(nn.Module):
-    """Hidden layers, heads, and hidden layers of the value if it has some of its own."""
+    """Hidden layers, heads, and hidden layers of the value if it has some of its own.
 
-    def __init__(self, weights, activation):
+    reader: a function of a prefix that gives what the network with this prefix reads of an observation.
+    """
+
+    def __init__(self, weights, activation, reader):
         super().__init__()
+        self.reader = reader("layers.")
         self.layers = _layers(weights, "layers.", activation)
         self.value_layers = _layers(weights, "value_layers.", activation)
-        self.separate_value = len(self.value_layers) > 0
+        self.separate_value = _has_value_network(weights)
+        self.value_reader = reader("value_layers.") if self.separate_value else self.reader
         self.policy_head = _linear(weights, "policy_head.")
         self.has_value = "value_head.weight" in weights  # not if the outputs are values of choices
         self.value_head = _linear(weights, "value_head.") if self.has_value else self.policy_head
 
     def forward(self, observation: Tensor, state: Tensor) -> Output:
-        hidden = self.layers(observation)
+        hidden = self.layers(self.reader(observation))
         if not self.has_value:
             values = self.policy_head(hidden)
             return Output(values, values[..., 0], state)
-        seen = self.value_layers(observation) if self.separate_value else hidden
+        seen = self.value_layers(self.value_reader(observation)) if self.separate_value else hidden
         return Output(self.policy_head(hidden), self.value_head(seen).squeeze(-1), state)
 
 
 class Recurrent(nn.Module):
     """model: {type: gru}. With separate_value, the state is that of both networks, side by side."""
 
-    def __init__(self, weights, has_value):
+    def __init__(self, weights, has_value, reader):
         super().__init__()
         self.has_value = has_value
-        self.actor = _gru(weights, "layers.")
-        self.separate_value = any(name.startswith("value_layers.") for name in weights)
-        self.critic = _gru(weights, "value_layers.") if self.separate_value else self.actor
+        self.actor = _gru(weights, "layers.", reader)
+        self.separate_value = _has_value_network(weights)
+        self.critic = _gru(weights, "value_layers.", reader) if self.separate_value else self.actor
         self.width = weights["layers.input.weight"].shape[0]
 
     def forward(self, observation: Tensor, state: Tensor) -> Output:
@@ -61,14 +69,15 @@ class Recurrent(nn.Module):
 
 
 class _Gru(nn.Module):
-    def __init__(self, width, inputs, outputs):
+    def __init__(self, width, inputs, outputs, reader):
         super().__init__()
+        self.reader = reader
         self.input = nn.Linear(inputs, width)
         self.cell = nn.GRUCell(width, width)
         self.head = nn.Linear(width, outputs)
 
     def forward(self, observation: Tensor, state: Tensor):
-        rows = torch.tanh(self.input(observation)).reshape(-1, self.input.out_features)
+        rows = torch.tanh(self.input(self.reader(observation))).reshape(-1, self.input.out_features)
         after = self.cell(rows, state.reshape(-1, self.input.out_features)).reshape(state.shape)
         return self.head(after), after
 
@@ -168,15 +177,30 @@ def _in_plain_values(weights):
 
 
 def _network(weights, metadata, name):
-    model = metadata["model"]
+    model, reader = metadata["model"], functools.partial(_reader, weights, metadata)
     if model == "gru":
-        return Recurrent(weights, metadata["distribution"] != "greedy")
+        return Recurrent(weights, metadata["distribution"] != "greedy", reader)
     if model != "fully_connected":
         raise RunError(f"{name}: its network {model!r} is a module of your own: build it in Python, and load Run.weights()")
     activation = metadata["activation"]
     if activation not in ACTIVATIONS:
         raise RunError(f"{name}: activation {activation!r} is not known to this package")
-    return Perceptron(weights, ACTIVATIONS[activation])
+    return Perceptron(weights, ACTIVATIONS[activation], reader)
+
+
+def _has_value_network(weights):
+    return any(name.startswith("value_layers.") for name in weights)
+
+
+def _reader(weights, metadata, prefix):
+    """What the network with this prefix reads of an observation."""
+    if "entities" not in metadata:
+        return nn.Identity()
+    settings, encoder = json.loads(metadata["entities"]), None
+    if f"{prefix}entities.head.weight" in weights:
+        hidden = _layers(weights, prefix + "entities.", ACTIVATIONS[settings["activation"]])
+        encoder = nn.Sequential(hidden, _linear(weights, prefix + "entities.head."))
+    return Entities(settings, int(metadata["observation_size"]), encoder)
 
 
 def _choose(probabilities, greedy):
@@ -211,8 +235,11 @@ def _layer_norm(weights, prefix):
     return norm
 
 
-def _gru(weights, prefix):
+def _gru(weights, prefix, reader):
     width, inputs = weights[prefix + "input.weight"].shape
-    network = _Gru(width, inputs, weights[prefix + "head.weight"].shape[0])
-    network.load_state_dict({name[len(prefix):]: torch.as_tensor(value) for name, value in weights.items() if name.startswith(prefix)})
+    network = _Gru(width, inputs, weights[prefix + "head.weight"].shape[0], reader(prefix))
+    for part in ("input", "cell", "head"):
+        layer = f"{prefix}{part}."
+        network.get_submodule(part).load_state_dict(
+            {name[len(layer):]: torch.as_tensor(value) for name, value in weights.items() if name.startswith(layer)})
     return network

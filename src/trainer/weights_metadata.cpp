@@ -6,6 +6,8 @@
 #include <charconv>
 
 #include "src/base/join.h"
+#include "src/base/json.h"
+#include "src/nets/entities.h"
 #include "wd/error.h"
 
 namespace wd {
@@ -21,6 +23,50 @@ std::string list(const std::vector<int>& numbers) {
 std::string number(float value) {
   std::array<char, 32> text{};
   return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
+}
+
+using nlohmann::json;
+
+// [entry of the first thing, step to the next], or null.
+json numbers(const EntityNumbers& numbers) {
+  return numbers.exist() ? json::array({numbers.first, numbers.step}) : json();
+}
+
+json list(const EntityListShape& list) {
+  json features = json::array();
+  for (int f = 0; f < list.num_features; ++f) features.push_back(numbers(list.feature[f]));
+  return {{"count", list.count},
+          {"kinds", list.kinds},
+          {"x", numbers(list.x)},
+          {"y", numbers(list.y)},
+          {"heading", numbers(list.heading)},
+          {"kind", numbers(list.kind)},
+          {"presence", numbers(list.presence)},
+          {"features", features}};
+}
+
+// How a network reads rows of observations as lists of things, in entries of a row.
+std::string entities(const Config& config, const Spec& spec, const PolicySettings& policy) {
+  RolloutShape rows = RolloutShape::of(spec, config, 1);
+  rows.storage = {};
+  const std::vector<PolicyLayout> layouts = policy_layouts(rows);
+  const ModelSettings& model = policy.model;
+  const EntityShape shape =
+      entity_shape(*std::ranges::find(layouts, policy.name, &PolicyLayout::name), model);
+  json own = json::array(), lists = json::array();
+  for (int r = 0; r < shape.num_own; ++r) own.push_back({shape.own_begin[r], shape.own_count[r]});
+  for (int l = 0; l < shape.num_lists; ++l) lists.push_back(list(shape.list[l]));
+  json all = {{"own", own},
+              {"lists", lists},
+              {"nearest", model.nearest},
+              {"half_distance", model.half_distance},
+              {"mean", model.pool == kMeanPool || model.pool == kMeanAndMaxPool},
+              {"max", model.pool == kMaxPool || model.pool == kMeanAndMaxPool},
+              {"attention", model.attention},
+              {"embedding", model.embedding},
+              {"activation", kActivationNames[model.activation]}};
+  if (shape.heading_cos >= 0) all["heading"] = {shape.heading_cos, shape.heading_sin};
+  return dump(all);
 }
 
 }  // namespace
@@ -60,6 +106,7 @@ TensorMetadata weights_metadata(const Config& config, const Spec& spec, const Po
     metadata["fc_dims"] = list(model.fc_dims);
     metadata["activation"] = kActivationNames[model.activation];
   }
+  if (model.input == kEntityInput) metadata["entities"] = entities(config, spec, policy);
   return metadata;
 }
 

@@ -9,7 +9,7 @@
 namespace wd {
 
 // Sizes, distribution and network of one policy, and the counts of training so far. Values are text; lists
-// are separated by commas.
+// are separated by commas, and "entities" is JSON.
 TensorMetadata weights_metadata(const Config& config, const Spec& spec, const PolicySettings& policy,
                                 const StepCounts& counts);
 

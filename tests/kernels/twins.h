@@ -15,6 +15,7 @@
 #include "tests/kernels/adam_data.h"
 #include "tests/kernels/assign_minibatches_data.h"
 #include "tests/kernels/clock_data.h"
+#include "tests/kernels/entities_data.h"
 #include "tests/kernels/episodes_data.h"
 #include "tests/kernels/gather_data.h"
 #include "tests/kernels/layer_norm_data.h"
@@ -398,6 +399,39 @@ void twins_of_layer_norm() {
 }
 
 template <typename Memory>
+void twins_of_entities() {
+  Draws draws(23);
+  for (const EntitiesData& data : random_entities(draws)) {
+    SCOPED_TRACE(testing::Message() << data.name << ", " << data.rows << " rows");
+    const EntitiesResult cpu = run_entities(HostMemory(), data), gpu = run_entities(Memory(), data);
+    EXPECT_EQ(gpu.found, cpu.found);
+    EXPECT_EQ(gpu.features, cpu.features);
+    EXPECT_EQ(gpu.things, cpu.things);
+    EXPECT_EQ(gpu.exists, cpu.exists);
+    EXPECT_EQ(gpu.grad, cpu.grad);
+    if (data.rows >= 200) {
+      EXPECT_TRUE(std::ranges::count(cpu.found, -1) > 0 && std::ranges::count(cpu.found, 1) > 0);
+    }
+  }
+}
+
+template <typename Memory>
+void twins_of_pool() {
+  Draws draws(24);
+  for (const PoolShape& shape : pool_shapes()) {
+    for (const std::int64_t rows : {1, 127, 500}) {
+      SCOPED_TRACE(testing::Message() << rows << " rows of " << shape.things << " things");
+      const PoolData data = random_pool(draws, shape, rows);
+      const PoolResult cpu = run_pool(HostMemory(), data), gpu = run_pool(Memory(), data);
+      EXPECT_EQ(gpu.weight, cpu.weight);
+      EXPECT_EQ(gpu.largest, cpu.largest);
+      EXPECT_EQ(gpu.pooled, cpu.pooled);
+      EXPECT_EQ(gpu.grad, cpu.grad);
+    }
+  }
+}
+
+template <typename Memory>
 void twins_of_reductions_of_the_same_bits_every_time() {
   Draws draws(5);
   for (const std::int64_t n : {0, 1, 127, 4095, 4096, 4097, 1000003}) {
@@ -537,6 +571,8 @@ std::vector<Twins> all_twins() {
       {"GatheredRows", twins_of_gathered_rows<Memory>},
       {"TableLayer", twins_of_table_layer<Memory>},
       {"LayerNorm", twins_of_layer_norm<Memory>},
+      {"Entities", twins_of_entities<Memory>},
+      {"Pool", twins_of_pool<Memory>},
       {"ReductionsOfTheSameBitsEveryTime", twins_of_reductions_of_the_same_bits_every_time<Memory>},
       {"Adam", twins_of_adam<Memory>},
   };

@@ -179,6 +179,10 @@ def test_export(run, format, change, message, monkeypatch):
     (dict(METADATA, observation_size="x"), "damaged, or not such a file: ValueError"),
     (dict(METADATA, activation="sine"), "activation 'sine' is not known"),
     (dict(METADATA, model="gru"), "damaged, or not such a file: KeyError"),
+    (dict(METADATA, entities="{"), "damaged, or not such a file: JSONDecodeError"),
+    (dict(METADATA, entities="{}"), "damaged, or not such a file: KeyError"),
+    (dict(METADATA, entities=json.dumps({"own": [[2, 10**12]]})), "has 3 entries, and not 1000000000000 from 2 on, 1 apart"),
+    (dict(METADATA, entities=json.dumps({"own": [[-1, 1]]})), "has 3 entries, and not 1 from -1 on, 1 apart"),
 ])
 def test_export_metadata(run, metadata, message):
     replace(run / "weights" / "p.safetensors", weights(WEIGHTS, metadata))

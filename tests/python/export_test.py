@@ -1,6 +1,7 @@
 """export_test.py: exported policies compute what the package's policies compute, which package_test.py compares with
 the program."""
 
+import json
 import os
 import pathlib
 import sys
@@ -20,6 +21,7 @@ from wdtrain.export import export, exported, main  # noqa: E402
 from wdtrain.policy import Policy  # noqa: E402
 
 ROWS = 10_000
+CROWD = ["--env", "tag_continuous", "--num_envs", 4, "--train_batch_size", 40, "--set", "env.num_runners=4", "--set", "env.observe_self=true"]
 TRAININGS = {
     "mlp": ["--env", "cartpole"],
     "heads": ["--env", "tag_continuous", "--num_envs", 4, "--train_batch_size", 40, "--set", "env.num_runners=4"],
@@ -29,6 +31,11 @@ TRAININGS = {
     "layer_norm": ["--env", "cartpole", "--set", "policy.shared.model.layer_norm=true"],
     "gaussian": ["--env", "pendulum"],
     "squashed": ["--env", "pendulum", "--set", "policy.shared.model.distribution=squashed_gaussian"],
+    "entities": [*CROWD, "--set", "policy={shared: {model: {input: entities, pool: mean_max, attention: 2, separate_value: true}}}"],
+    "entities_table": [*CROWD, "--set", "trainer.observations=table", "--set", "policy={shared: {model: {input: entities, nearest: 9}}}"],
+    "entities_gru": [*CROWD, "--set", "policy={shared: {model: {type: gru, width: 16, input: entities, attention: 1}}}"],
+    "entities_lists": ["--env", "simple_tag", "--set", "env.num_adversaries=1", "--set", "env.num_good_agents=3",
+                       "--set", "policy.adversary.model={input: entities, pool: mean, attention: 1}"],
 }
 
 
@@ -51,6 +58,12 @@ def policy_of(folder, name):
 def numbers(policy):
     random = torch.Generator().manual_seed(7)
     inputs = {"observation": torch.randn(ROWS, policy.observation_size, generator=random)}
+    for things in json.loads(policy.metadata.get("entities", '{"lists": []}'))["lists"]:
+        for first, step in filter(None, (things["kind"], things["presence"])):  # 0 and 1
+            column = inputs["observation"][:, first : first + (things["count"] - 1) * step + 1 : step]
+            column.copy_((column > 0).float())
+        for first, step in (things["x"], things["y"]) if things["count"] > 1 else ():  # the first two are equally near
+            inputs["observation"][::2, first + step] = inputs["observation"][::2, first]
     if policy.metadata["action_mask"] == "true":
         mask = torch.rand(ROWS, sum(policy.heads), generator=random) < 0.5
         first = 0

@@ -23,6 +23,15 @@ sys.path.insert(0, str(ROOT / "python"))
 
 import wdtrain as package  # noqa: E402
 
+TAG = ["--env", "tag_continuous", "--num_envs", 8, "--train_batch_size", 160, "--total_steps", 1600, "--set", "env.num_runners=4",
+       "--set", "env.episode_length=30", "--set", "env.tagging_distance=0.1"]
+
+
+def crowd(model, *options):
+    return [*TAG, *options, "--set", f"policy={{shared: {{model: {{input: entities, {model}}}}}}}"]
+
+
+SEES_ITSELF = ["--set", "env.observe_self=true"]
 TRAININGS = {
     "mlp": ["--env", "cartpole", "--total_steps", 20480],
     "shared_trunk": ["--env", "cartpole", "--total_steps", 4096, "--set", "policy.shared.model.separate_value=false"],
@@ -37,6 +46,14 @@ TRAININGS = {
     "normalized_gru": ["--env", "cartpole", "--total_steps", 4096, "--set", "policy.shared.normalize_value=true", "--set",
                        "policy.shared.model={type: gru, width: 16, separate_value: false}"],
     "squashed": ["--env", "pendulum", "--total_steps", 8192, "--set", "policy.shared.model.distribution=squashed_gaussian"],
+    "entities": crowd("nearest: 2, half_distance: 0.3, fc_dims: [32]"),
+    "entities_pooled": crowd("pool: mean_max, attention: 2, separate_value: true, activation: tanh, layer_norm: true", *SEES_ITSELF),
+    "entities_table": crowd("nearest: 9, pool: max, embedding: 5", *SEES_ITSELF, "--set", "trainer.observations=table"),
+    "entities_few": crowd("attention: 1", "--set", "env.use_full_observation=false", "--set", "env.num_other_agents_observed=4"),
+    "entities_gru": crowd("type: gru, width: 16, pool: mean, separate_value: true", *SEES_ITSELF),
+    "entities_values": [*TAG, *SEES_ITSELF, "--set", "policy={shared: {algorithm: PQN, model: {input: entities, attention: 1}}}"],
+    "entities_lists": ["--env", "simple_tag", "--total_steps", 8192, "--set", "env.num_adversaries=1", "--set", "env.num_good_agents=3",
+                       "--set", "policy.adversary.model={input: entities, pool: mean, attention: 1}"],
 }
 
 
@@ -56,40 +73,99 @@ def run(request, folder):
 # --- policies -------------------------------------------------------------------------------------------------
 
 
+def relative(values):
+    """[agents, agents - 1]: what each agent sees of the others, in order."""
+    n = len(values)
+    return (values[None, :] - values[:, None])[~numpy.eye(n, dtype=bool)].reshape(n, n - 1)
+
+
+def tag_observation(s, t, env):
+    """What each agent of tag_continuous sees: [agents, observation_size]."""
+    length, seen = env["grid_length"], s["seen"] != 0
+    top, taggers = env["max_speed"], numpy.arange(len(seen)) < env["num_taggers"]
+    scaled = [s["x"] / (length * 2**0.5), s["y"] / (length * 2**0.5), s["speed"] / top, s["acceleration"] / top,
+              s["direction"] / (2 * math.pi)]
+    others = numpy.broadcast_to(numpy.arange(len(seen)), (len(seen),) * 2)[~numpy.eye(len(seen), dtype=bool)].reshape(len(seen), -1)
+    features = [relative(values) for values in scaled] + [taggers[others] * 1.0, seen[others] * 1.0]
+    if not env["use_full_observation"]:
+        distance = numpy.where(seen[others], numpy.hypot(relative(s["x"]), relative(s["y"])), numpy.inf)
+        order = numpy.argsort(distance, 1, kind="stable")[:, : env["num_other_agents_observed"]]
+        exists = numpy.isfinite(numpy.take_along_axis(distance, order, 1))
+        features = [numpy.take_along_axis(values, order, 1) * exists for values in features]
+    own = [numpy.full(len(seen), t / env["episode_length"])]
+    if env["observe_self"]:
+        own += [numpy.cos(s["direction"]), numpy.sin(s["direction"]), s["speed"] / top, 2 * s["x"] / length - 1, 2 * s["y"] / length - 1]
+    return numpy.concatenate([*features, numpy.stack(own, 1)], 1) * seen[:, None]
+
+
+def adversary_observation(s, env):
+    """What the only adversary of simple_tag sees."""
+    landmarks = env["num_landmarks"]
+    places = [(s["landmark_x"][:landmarks], s["landmark_y"][:landmarks]), (s["x"][1:], s["y"][1:])]
+    return numpy.concatenate([[s["vx"][0], s["vy"][0], s["x"][0], s["y"][0]],
+                              *(numpy.stack([x - s["x"][0], y - s["y"][0]], 1).ravel() for x, y in places),
+                              [s["vx"][-1], s["vy"][-1]]])
+
+
+def observations(game, state, env):
+    """[steps, agents, observation_size]"""
+    if game == "cartpole":
+        return numpy.stack([state[name] for name in ("x", "x_dot", "theta", "theta_dot")], -1)
+    if game == "pendulum":
+        return numpy.stack([numpy.cos(state["theta"]), numpy.sin(state["theta"]), state["theta_dot"]], -1)
+    steps = [{name: values[t] for name, values in state.items()} for t in range(len(state["x"]))]
+    if game == "simple_tag":
+        return numpy.stack([adversary_observation(s, env)[None] for s in steps])
+    return numpy.stack([tag_observation(s, t, env) for t, s in enumerate(steps)])
+
+
 def recorded(run, *options):
-    """Observations, actions, values and probabilities of one episode that the program played."""
+    """Observations, actions, values and probabilities of one episode that the program played: [steps, agents, ...]."""
     record = json.loads(output("play", "--run", run.folder, "--out", "-", "--max_steps", 150, *options))
     episode = record["episodes"][0]
-    state = {name: numpy.array(values) for name, values in episode["state"].items()}
-    if record["env"] == "cartpole":
-        columns = [state[name] for name in ("x", "x_dot", "theta", "theta_dot")]
-    else:
-        angle = state["theta"]
-        columns = [numpy.cos(angle), numpy.sin(angle), state["theta_dot"]]
-    observation = numpy.stack([column.reshape(-1) for column in columns], -1).astype(numpy.float32)
-    (role,) = episode["roles"].values()
-    return observation, role
+    state = {name: numpy.array(values, numpy.float64) for name, values in episode["state"].items()}
+    observation = observations(record["env"], state, run.config["env"])
+    agents = observation.shape[1]
+    played = {name: [] for name in ("action", "value", "probability", "in_game")}
+    for role in list(episode["roles"].values())[: 1 if record["env"] == "simple_tag" else None]:
+        of_role = len(role["in_game"][0])
+        for name, all_of in played.items():
+            if name in role:
+                values = numpy.array(role[name], numpy.float64)
+                all_of.append(values.reshape(len(values), of_role, -1))
+    return observation.astype(numpy.float32), {name: numpy.concatenate(parts, 1) for name, parts in played.items() if parts}, agents
 
 
 def test_policies_compute_what_the_program_computes(run):
-    observation, role = recorded(run, "--greedy")
-    policy = run.policy()
-    steps = len(role["action"])
-    assert steps >= 8
-    state = policy.first_state(1)
+    observation, played, agents = recorded(run, "--greedy")
+    policy = run.policy(run.policies[0])
+    steps = len(played["action"])
+    assert steps >= 8 and observation.shape[1:] == (agents, policy.observation_size)
+    state = policy.first_state(agents)
     for t in range(steps):
-        row = torch.tensor(observation[t]).reshape(1, -1)
-        out = policy(row, state)
-        assert out.value.item() == pytest.approx(numpy.ravel(role["value"][t])[0], abs=2e-5)
+        rows = torch.tensor(observation[t])
+        in_game = played["in_game"][t, :, 0] != 0
+        out = policy(rows, state)
+        assert out.value.detach().numpy()[in_game] == pytest.approx(played["value"][t, in_game, 0], abs=2e-5)
         if policy.heads:
-            ours = torch.cat(policy.probabilities(out.output), -1).detach().numpy().ravel()
-            assert ours == pytest.approx(numpy.ravel(role["probability"][t]), abs=1e-5)
-        action, state = policy.step(row, state)
-        assert action.numpy().ravel() == pytest.approx(numpy.ravel(role["action"][t]), abs=1e-5)
+            ours = torch.cat(policy.probabilities(out.output), -1).detach().numpy()
+            assert ours[in_game] == pytest.approx(played["probability"][t, in_game], abs=1e-5)
+        action, state = policy.step(rows, state)
+        assert action.numpy()[in_game] == pytest.approx(played["action"][t, in_game], abs=1e-5)
+
+
+def test_the_first_of_equally_near_things_is_read():
+    things = {"count": 4, "kinds": 1, "x": [0, 2], "y": [1, 2], "heading": None, "kind": None, "presence": [8, 1], "features": [[12, 1]]}
+    settings = {"own": [], "lists": [things], "nearest": 2, "half_distance": 1.0, "mean": False, "max": False, "attention": 0, "embedding": 1}
+    reader = package.entities.Entities(settings, 16)
+    row = torch.tensor([3.0, 4.0, 0.0, -1.0, -3.0, 4.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0, 0.1, 0.2, 0.3, 0.4])
+    assert reader(row).tolist() == pytest.approx([0, 0.5, 0.4, 1, 0.6 / 6, 0.8 / 6, 0.1, 1], abs=1e-6), "thing 1 is not there"
+    row[8:] = 0
+    assert reader(row).tolist() == [0] * 8
 
 
 def test_any_number_of_rows_at_once(run):
-    policy = run.policy()
+    policy = run.policy(run.policies[0])
     rows = torch.randn(3, 5, policy.observation_size, generator=torch.Generator().manual_seed(1))
     state = torch.randn(3, 5, policy.state_size, generator=torch.Generator().manual_seed(2))
     together = policy(rows, state)
