@@ -18,8 +18,7 @@
 
 namespace wd {
 
-inline constexpr int kMaxEntityLists = 6, kMaxEntityKinds = 4, kMaxEntityFeatures = 8,
-                     kMaxNearest = kMaxNearestEntities, kMaxOwnRanges = 12;
+inline constexpr int kMaxOwnRanges = 12;
 
 // The numbers of a list's things: in a row, entry first + k * step; in a table, feature `first`, which is
 // relative to the observer's own if `relative` is set. first -1: there is no such number.

@@ -75,8 +75,10 @@ struct ObservationPart {
   bool operator==(const ObservationPart&) const = default;
 };
 
-// How many things of one kind a network with model.input: entities reads at most.
-inline constexpr int kMaxNearestEntities = 16;
+// How many things of one kind a network with model.input: entities reads at most; how many lists an observation
+// has at most; and how many kinds and further numbers each list.
+inline constexpr int kMaxNearestEntities = 16, kMaxEntityLists = 6, kMaxEntityKinds = 4,
+                     kMaxEntityFeatures = 8;
 
 // One number of each thing in a list: entry `first + k * step` of a part of the observation is that of thing k.
 struct EntityColumn {
@@ -90,7 +92,7 @@ struct EntityColumn {
 // Things that an agent observes in the same way, such as the other agents, or landmarks.
 struct EntityList {
   std::string name;
-  int count = 0;
+  int count = 0;                            // may be 0
   EntityColumn x, y;                        // position relative to the observer's
   EntityColumn heading = {};                // direction relative to the observer's, in turns
   EntityColumn kind = {};                   // 0 .. kinds - 1: a network reads the nearest of each kind

@@ -104,6 +104,7 @@ EntityShape entity_shape(const PolicyLayout& layout, const ModelSettings& model)
     for (const EntityColumn& feature : list.features)
       to.feature[to.num_features++] = columns.find(feature, list.count);
   }
+  if (shape.things() == 0) columns.fail("its lists have no things: set input to observation");
   columns.rest(shape);
   shape.heading_cos = columns.own(layout.entities.heading_cos);
   shape.heading_sin = columns.own(layout.entities.heading_sin);

@@ -2,6 +2,7 @@
 #include "src/replicas/spec_fault.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <set>
 
 #include "src/base/name.h"
@@ -9,6 +10,56 @@
 
 namespace wd {
 namespace {
+
+// Whether the observation has these numbers of `count` things.
+std::string column_fault(const Role& role, const EntityColumn& column, int count) {
+  const auto named = [&](const ObservationPart& part) { return part.name == column.part; };
+  const auto parts = std::ranges::count_if(role.observation, named);
+  if (parts != 1)
+    return concat("the observation has ", parts == 0 ? "no part" : "several parts", " '", column.part, "'");
+  const int size = std::ranges::find_if(role.observation, named)->size;
+  const std::int64_t last = column.first + std::int64_t{column.step} * (count - 1);
+  if (column.first < 0 || column.step < 1 || (count > 0 && last >= size))
+    return concat("part '", column.part, "' has ", size, " entries, and not ", count, " from ", column.first,
+                  " on, ", column.step, " apart");
+  return "";
+}
+
+std::string list_fault(const Role& role, const EntityList& list) {
+  if (list.count < 0) return concat("has ", list.count, " things");
+  if (list.kinds < 1 || list.kinds > kMaxEntityKinds)
+    return concat("has ", list.kinds, " kinds instead of 1 to ", kMaxEntityKinds);
+  if (list.kind.is_set() != (list.kinds > 1))
+    return list.kinds > 1 ? concat("has ", list.kinds, " kinds and no column `kind`")
+                          : "has a column `kind` and one kind";
+  if (list.features.size() > kMaxEntityFeatures)
+    return concat("has ", list.features.size(), " features, more than ", kMaxEntityFeatures);
+  std::vector<EntityColumn> columns = {list.x, list.y};
+  for (const EntityColumn& column : {list.heading, list.kind, list.presence})
+    if (column.is_set()) columns.push_back(column);
+  columns.insert(columns.end(), list.features.begin(), list.features.end());
+  for (const EntityColumn& column : columns)
+    if (std::string fault = column_fault(role, column, list.count); !fault.empty()) return fault;
+  return "";
+}
+
+std::string entities_fault(const Role& role) {
+  const Entities& entities = role.entities;
+  if (entities.lists.size() > kMaxEntityLists)
+    return concat("role ", role.name, " observes ", entities.lists.size(), " lists of things, more than ",
+                  kMaxEntityLists);
+  for (const EntityList& list : entities.lists)
+    if (const std::string fault = list_fault(role, list); !fault.empty())
+      return concat("role ", role.name, ": list of things '", list.name, "': ", fault);
+  if (entities.heading_cos.is_set() != entities.heading_sin.is_set())
+    return concat("role ", role.name, ": of heading_cos and heading_sin there is one alone");
+  for (const EntityColumn& column : {entities.heading_cos, entities.heading_sin}) {
+    if (!column.is_set()) continue;
+    if (const std::string fault = column_fault(role, column, 1); !fault.empty())
+      return concat("role ", role.name, ": its heading: ", fault);
+  }
+  return "";
+}
 
 std::string role_fault(const Role& role) {
   if (!is_name(role.name))
@@ -36,7 +87,8 @@ std::string role_fault(const Role& role) {
     if (part.size < 0)
       return concat("role ", role.name, ": observation part '", part.name, "' has ", part.size, " entries");
   }
-  return role.observation_size() < 1 ? concat("role ", role.name, " observes nothing") : "";
+  if (role.observation_size() < 1) return concat("role ", role.name, " observes nothing");
+  return entities_fault(role);
 }
 
 std::string table_fault(const Spec& spec) {

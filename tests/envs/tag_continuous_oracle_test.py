@@ -97,6 +97,28 @@ def test_agrees_with_warpdrive(settings):
     assert done
 
 
+@pytest.mark.parametrize("name", ["penalties", "penalties, nobody leaves", "nearest", "skills", "one against one"])
+def test_observe_self_adds_the_own_heading_speed_and_place(name):
+    settings = dict(CASES[name], episode_length=60)
+    agents = settings["num_taggers"] + settings["num_runners"]
+    actions = np.random.default_rng(7).integers(0, 11, size=(60, agents, 2))
+    plain = play("tag_continuous", settings, actions)["steps"]
+    steps = play("tag_continuous", dict(settings, observe_self=True), actions)["steps"]
+    length, top = settings.get("grid_length", 10.0), settings.get("max_speed", 1.0)
+    assert len(steps) == len(plain)
+    for step, without in zip(steps, plain):
+        rows, before = np.array(step["observations"]), np.array(without["observations"])
+        np.testing.assert_array_equal(rows[:, :-5], before)
+        assert {name: value for name, value in step.items() if name != "observations"} == {
+            name: value for name, value in without.items() if name != "observations"}
+        x, y, speed, direction = (field(step, name, np.float64) for name in ("x", "y", "speed", "direction"))
+        own = np.stack([np.cos(direction), np.sin(direction), speed / top, 2 * x / length - 1, 2 * y / length - 1], 1)
+        own[field(step, "seen", int) == 0] = 0
+        np.testing.assert_allclose(rows[:, -5:], own, atol=1e-6)
+    if name == "penalties":
+        assert (field(steps[-1], "seen", int) == 0).any()
+
+
 def test_statistics_count_tags_and_steps_in_the_game():
     settings = dict(CASES["penalties"], episode_length=60)
     actions = np.random.default_rng(1).integers(0, 11, size=(60, 10, 2))

@@ -91,7 +91,7 @@ inline EntitiesData random_entities(Draws& draws, const std::string& name, int n
 inline std::vector<EntitiesData> random_entities(Draws& draws) {
   std::vector<EntitiesData> all;
   for (const char* const name : {"float32", "bfloat16", "table"})
-    for (const int nearest : {1, 3, kMaxNearest})
+    for (const int nearest : {1, 3, kMaxNearestEntities})
       for (const std::int64_t rows : {1, 200})
         all.push_back(random_entities(draws, name, nearest, nearest != 3, rows));
   return all;

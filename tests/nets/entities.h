@@ -17,7 +17,7 @@
 namespace wd {
 
 // What an agent of these tests sees: other agents with everything that a list may have, and landmarks with
-// positions only, whose x and y alternate. Entries of its own are in front, in between and at the end.
+// positions only, whose x and y alternate; an agent that does not know its heading, also a list of nobody. Entries of its own are in front, in between and at the end.
 inline PolicyLayout crowd_layout(bool knows_heading) {
   constexpr int kOthers = 7, kLandmarks = 4;
   PolicyLayout layout;
@@ -41,6 +41,10 @@ inline PolicyLayout crowd_layout(bool knows_heading) {
   if (knows_heading) {
     layout.entities.heading_cos = {"heading", 0};
     layout.entities.heading_sin = {"heading", 1};
+  } else {
+    layout.entities.lists.insert(
+        layout.entities.lists.begin() + 1,
+        {.name = "nobody", .count = 0, .x = {"x"}, .y = {"y"}, .kind = {"kind"}, .kinds = 2});
   }
   for (const ObservationPart& part : layout.observation_parts) layout.observation_size += part.size;
   return layout;

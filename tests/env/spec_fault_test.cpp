@@ -1,0 +1,79 @@
+// spec_fault_test.cpp: how a role reads its observation as lists of things, right and wrong.
+#include "src/replicas/spec_fault.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+namespace wd {
+namespace {
+
+Spec spec_of_things() {
+  Role role{.name = "player",
+            .observation = {{"others", 12}, {"is_tagger", 3}, {"heading", 2}},
+            .action = ActionSpace::discrete({3})};
+  role.entities.lists = {{.name = "agents",
+                          .count = 3,
+                          .x = {"others", 0, 4},
+                          .y = {"others", 1, 4},
+                          .heading = {"others", 2, 4},
+                          .kind = {"is_tagger"},
+                          .kinds = 2,
+                          .features = {{"others", 3, 4}}},
+                         {.name = "none", .count = 0, .x = {"others", 12}, .y = {"others", 12}}};
+  role.entities.heading_cos = {"heading", 0};
+  role.entities.heading_sin = {"heading", 1};
+  return {.roles = {role}, .time_limit = 5};
+}
+
+std::string fault_of(const std::function<void(Role&, EntityList&)>& change) {
+  Spec spec = spec_of_things();
+  change(spec.roles[0], spec.roles[0].entities.lists[0]);
+  return spec_fault(spec, {});
+}
+
+TEST(SpecFault, ListsOfThings) {
+  const std::string at = "role player: list of things 'agents': ";
+  EXPECT_EQ(fault_of([](Role&, EntityList&) {}), "");
+  EXPECT_EQ(fault_of([](Role&, EntityList& list) { list.count = -1; }), at + "has -1 things");
+  EXPECT_EQ(fault_of([](Role&, EntityList& list) { list.y = {}; }), at + "the observation has no part ''");
+  EXPECT_EQ(fault_of([](Role&, EntityList& list) { list.presence = {"here"}; }),
+            at + "the observation has no part 'here'");
+  EXPECT_EQ(fault_of([](Role& role, EntityList&) { role.observation.push_back({"others"}); }),
+            at + "the observation has several parts 'others'");
+  EXPECT_EQ(fault_of([](Role&, EntityList& list) { list.features[0].first = 4; }),
+            at + "part 'others' has 12 entries, and not 3 from 4 on, 4 apart");
+  EXPECT_EQ(fault_of([](Role&, EntityList& list) { list.x.first = -1; }),
+            at + "part 'others' has 12 entries, and not 3 from -1 on, 4 apart");
+  EXPECT_EQ(fault_of([](Role&, EntityList& list) { list.x.step = 0; }),
+            at + "part 'others' has 12 entries, and not 3 from 0 on, 0 apart");
+  EXPECT_EQ(fault_of([](Role&, EntityList& list) { list.x.step = 1 << 30; }),
+            at + "part 'others' has 12 entries, and not 3 from 0 on, 1073741824 apart");
+  EXPECT_EQ(fault_of([](Role&, EntityList& list) { list.count = 4; }),
+            at + "part 'others' has 12 entries, and not 4 from 0 on, 4 apart");
+}
+
+TEST(SpecFault, KindsFeaturesAndHeadingsOfThings) {
+  const std::string at = "role player: list of things 'agents': ";
+  EXPECT_EQ(fault_of([](Role&, EntityList& list) { list.kinds = 0; }), at + "has 0 kinds instead of 1 to 4");
+  EXPECT_EQ(fault_of([](Role&, EntityList& list) { list.kinds = 5; }), at + "has 5 kinds instead of 1 to 4");
+  EXPECT_EQ(fault_of([](Role&, EntityList& list) { list.kind = {}; }),
+            at + "has 2 kinds and no column `kind`");
+  EXPECT_EQ(fault_of([](Role&, EntityList& list) { list.kinds = 1; }),
+            at + "has a column `kind` and one kind");
+  EXPECT_EQ(fault_of([](Role&, EntityList& list) { list.features.resize(8, list.x); }), "");
+  EXPECT_EQ(fault_of([](Role&, EntityList& list) { list.features.resize(9, list.x); }),
+            at + "has 9 features, more than 8");
+  EXPECT_EQ(fault_of([](Role& role, EntityList& list) { role.entities.lists.assign(6, list); }), "");
+  EXPECT_EQ(fault_of([](Role& role, EntityList& list) { role.entities.lists.assign(7, EntityList(list)); }),
+            "role player observes 7 lists of things, more than 6");
+  EXPECT_EQ(fault_of([](Role& role, EntityList&) { role.entities.heading_sin = {}; }),
+            "role player: of heading_cos and heading_sin there is one alone");
+  EXPECT_EQ(fault_of([](Role& role, EntityList&) { role.entities.heading_sin.first = 2; }),
+            "role player: its heading: part 'heading' has 2 entries, and not 1 from 2 on, 1 apart");
+  EXPECT_EQ(fault_of([](Role& role, EntityList&) { role.entities.heading_cos.part = "way"; }),
+            "role player: its heading: the observation has no part 'way'");
+}
+
+}  // namespace
+}  // namespace wd
