@@ -6,11 +6,13 @@
 
 namespace wd {
 
-// Fisher-Yates shuffle, inside-out variant, at the final positions of the units.
+// Fisher-Yates shuffle, inside-out variant, at the final positions of the units. A position takes its unit
+// from one before it or its own, so those after the first S need no memory.
 WD_FN void assign_replica(const AssignMinibatchesArgs& args, std::int64_t e) {
-  const std::int64_t T = args.steps, M = args.count, E = args.num_envs, first = first_minibatch(args);
+  const std::int64_t T = args.steps, M = args.count, E = args.num_envs, S = units_per_replica(args),
+                     first = first_minibatch(args);
   const auto place = [&](std::int64_t p) {
-    const std::int64_t unit = e * T + p;  // counted on this rank
+    const std::int64_t unit = e * S + p;  // counted on this rank
     return (first + unit) % M * args.capacity + unit / M;
   };
   const std::uint64_t iteration =
@@ -26,8 +28,8 @@ WD_FN void assign_replica(const AssignMinibatchesArgs& args, std::int64_t e) {
     const auto q =
         static_cast<std::int64_t>((std::uint64_t{bits.word[0]} * static_cast<std::uint64_t>(p + 1)) >> 32);
     bits = {{bits.word[1], bits.word[2], bits.word[3], 0}};  // indexed by p, they would be in local memory
-    args.order[place(p)] = args.order[place(q)];
-    args.order[place(q)] = p * E + e;
+    if (p < S) args.order[place(p)] = args.order[place(q)];
+    if (q < S) args.order[place(q)] = p * E + e;
   }
 }
 

@@ -11,6 +11,7 @@
 #include "kernels/adam.h"
 #include "kernels/assign_minibatches.h"
 #include "kernels/clock.h"
+#include "kernels/columns.h"
 #include "kernels/entities.h"
 #include "kernels/episodes.h"
 #include "kernels/evidence.h"

@@ -11,14 +11,15 @@ enum Running { kRunningWeight, kRunningMean, kRunningVariance, kNumRunning };
 // Merges the moments of new numbers into running ones: exactly, by the formula of Chan et al. (1979). Changes
 // nothing if there are no new numbers, or if their moments are not finite.
 struct MergeMomentsArgs {
-  const double* moments = nullptr;  // [kNumMoments], of the new numbers
+  std::int64_t columns = 1;         // how many kinds of numbers there are, each with arrays of its own
+  const double* moments = nullptr;  // [columns, kNumMoments], of the new numbers
   // The weight of the new numbers: every merge multiplies those of earlier numbers by 1 - rate, and means are
   // divided by the sum of all weights, so the first merge counts fully (as in Adam). 0: all numbers count
   // equally.
   double rate = 0.0;
-  double* running = nullptr;  // [kNumRunning]; 0 before the first merge
-  float* norm = nullptr;      // [2]: {mean, sqrt(variance + 1e-8)}
-  float* before = nullptr;    // [2]: norm as it was before, or null
+  double* running = nullptr;  // [columns, kNumRunning]; 0 before the first merge
+  float* norm = nullptr;      // [columns, 2]: {mean, sqrt(variance + 1e-8)}
+  float* before = nullptr;    // [columns, 2]: norm as it was before, or null
 };
 
 // Changes the units of one output of a linear layer: output * deviation + mean stays the same (van Hasselt et

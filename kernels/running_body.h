@@ -6,12 +6,14 @@
 
 namespace wd {
 
-WD_FN void merge_running(const MergeMomentsArgs& args, std::int64_t) {
-  for (int k = 0; k < 2 && args.before != nullptr; ++k) args.before[k] = args.norm[k];
-  const double count = args.moments[kMomentCount], mean = mean_of(args.moments);
-  const double variance = variance_of(args.moments);
+WD_FN void merge_running(const MergeMomentsArgs& args, std::int64_t column) {
+  float* const norm = args.norm + 2 * column;
+  for (int k = 0; k < 2 && args.before != nullptr; ++k) args.before[2 * column + k] = norm[k];
+  const double* const moments = args.moments + kNumMoments * column;
+  const double count = moments[kMomentCount], mean = mean_of(moments);
+  const double variance = variance_of(moments);
   if (!(count > 0.0) || !(variance - variance == 0.0)) return;  // none, NaN or infinite
-  double* const running = args.running;
+  double* const running = args.running + kNumRunning * column;
   const double added = args.rate > 0.0 ? args.rate * (1.0 - running[kRunningWeight]) : count;
   running[kRunningWeight] += added;
   // With a rate, the weight of earlier numbers has become (1 - rate) weight, and the sum of all is this.
@@ -20,8 +22,8 @@ WD_FN void merge_running(const MergeMomentsArgs& args, std::int64_t) {
   running[kRunningMean] += share * distance;
   running[kRunningVariance] =
       (1.0 - share) * (running[kRunningVariance] + share * distance * distance) + share * variance;
-  args.norm[0] = static_cast<float>(running[kRunningMean]);
-  args.norm[1] = static_cast<float>(sqrt(running[kRunningVariance] + 1e-8));
+  norm[0] = static_cast<float>(running[kRunningMean]);
+  norm[1] = static_cast<float>(sqrt(running[kRunningVariance] + 1e-8));
 }
 
 // Item `width` is the bias.

@@ -130,8 +130,11 @@ class Learner {
   friend void prepare(std::span<Learner> learners);
   friend bool update(std::span<Learner> learners, const TrainingClock& clock,
                      const std::function<bool()>& should_stop);
+  Policy* policy_;
   const Trajectory* trajectory_;
   int index_;
+  bool to_train_;
+  ProcessGroup group_;
   std::unique_ptr<AlgorithmChoice> settings_;  // the algorithm may keep a reference
   std::unique_ptr<Algorithm> algorithm_;
 };

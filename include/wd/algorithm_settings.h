@@ -13,6 +13,7 @@
 // wd/algorithm.h has the algorithm itself; examples/custom_algorithm is a whole one.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -37,10 +38,22 @@ struct TrainingShape {
   bool cuts_rollouts = false;      // trainer.straggler_preempt may end a rollout early
   // Steps that always stay together in a minibatch: 1, or those of a sequence for a network with a state.
   std::int64_t steps_together = 1;
+  std::int64_t num_agents = 1;  // A: that the policy acts for, rows of a step of a replica
 
   std::int64_t batch() const { return num_envs * rollout_steps; }
-  // What minibatches consist of: steps of one replica each, or sequences.
-  std::int64_t units() const { return num_envs * (rollout_steps / steps_together); }
+  // Minibatches consist of units: steps of one replica each, or sequences.
+  // Rows of one unit of each replica.
+  std::int64_t least_rows() const { return num_envs * num_agents * steps_together; }
+  // Units of each replica that an epoch learns from: all, or, unless max_rows is 0, as many as keep the rows
+  // of all replicas at max_rows or below, but one at least.
+  std::int64_t share(std::int64_t max_rows) const {
+    const std::int64_t all = rollout_steps / steps_together;
+    return max_rows == 0
+               ? all
+               : std::clamp<std::int64_t>(max_rows / least_rows(), 1, std::max<std::int64_t>(all, 1));
+  }
+  // Units of an epoch, of all replicas.
+  std::int64_t units(std::int64_t max_rows = 0) const { return num_envs * share(max_rows); }
 };
 
 // What the memory of one worker's algorithm depends on.
@@ -81,6 +94,8 @@ class AlgorithmSettings {
   // that. A minibatch has at least one step of a replica, or one sequence of a network with a state.
   virtual int epochs() const { return 1; }
   virtual int minibatches() const { return 1; }
+  // Agents' rows of a rollout, of all replicas, that an epoch learns from at most; 0: all.
+  virtual std::int64_t row_limit() const { return 0; }
   // Bytes of device memory that one worker's algorithm allocates beyond the policy's parameters, their
   // gradients and moments, and minibatches of the rollout: other networks (model_bytes() in wd/model.h), a
   // replay memory.

@@ -26,6 +26,7 @@ class OnPolicySettings : public AlgorithmSettings {
   bool normalize_reward = false;
   double adam_epsilon = 1e-8;
   bool reuse_activations = false;
+  std::int64_t max_rows = 0;
 
   void describe(Fields& field) override;
   void check(const TrainingShape& shape, const Problem& problem) const override;
@@ -34,6 +35,7 @@ class OnPolicySettings : public AlgorithmSettings {
   bool keeps_activations() const override { return reuse_activations; }
   bool normalizes_value() const override { return normalize_value; }
   double bytes(const WorkerShape& worker) const override;
+  std::int64_t row_limit() const override { return max_rows; }
 
  protected:
   // Whether vf_loss_coeff, gae_lambda, n_step and normalize_value have an effect.
@@ -61,7 +63,6 @@ class PpoSettings final : public OnPolicySettings {
   const char* name() const override { return "PPO"; }
   std::unique_ptr<AlgorithmSettings> copy() const override { return std::make_unique<PpoSettings>(*this); }
   void describe(Fields& field) override;
-  void check(const TrainingShape& shape, const Problem& problem) const override;
   int updates_per_rollout() const override { return num_epochs * num_minibatches; }
   int epochs() const override { return num_epochs; }
   int minibatches() const override { return num_minibatches; }
@@ -95,6 +96,7 @@ class PqnSettings final : public AlgorithmSettings {
   double reward_scale = 1.0;
   int num_epochs = 2;
   int num_minibatches = 4;
+  std::int64_t max_rows = 0;
   bool clip_grad_norm = true;
   Schedule max_grad_norm = 10.0;
   double adam_epsilon = 1e-8;
@@ -107,6 +109,7 @@ class PqnSettings final : public AlgorithmSettings {
   int updates_per_rollout() const override { return num_epochs * num_minibatches; }
   int epochs() const override { return num_epochs; }
   int minibatches() const override { return num_minibatches; }
+  std::int64_t row_limit() const override { return max_rows; }
   std::int64_t wanted_rollout(std::int64_t time_limit) const override;
   PolicyOutput output() const override { return PolicyOutput::kValues; }
   std::unique_ptr<Algorithm> make(const AlgorithmContext& context) const override;

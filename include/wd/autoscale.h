@@ -83,6 +83,7 @@ struct SearchOptions {
   int num_workers = 1;                                 // the number of replicas is a multiple of it
   std::int64_t min_rollout = 0;                        // minimum T; 0: start's T for kSpeed, 1 for kMemory
   std::string max_batch_from = "autoscale.max_batch";  // for messages: the origin of Limits::max_batch
+  std::string max_envs_from = "autoscale.max_envs";    // the same of Limits::max_envs
   Objective objective = Objective::kSpeed;
   Limits limits = {};
   Sizes sizes = {};

@@ -31,7 +31,8 @@ enum DeviceChoice : int { kDeviceAuto, kDeviceCpu, kDeviceCuda };
 enum ScalingObjective : int { kObjectiveSpeed, kObjectiveMemory };
 enum ScaleLr : int { kScaleLrNone, kScaleLrSqrt, kScaleLrLinear };
 enum StopOn : int { kStopOnTraining, kStopOnEval };
-enum Opponent : int { kOpponentNone, kOpponentRandom, kOpponentScripted };
+enum Opponent : int { kOpponentNone, kOpponentRandom, kOpponentScripted, kOpponentBoth };
+inline constexpr const char* kOpponentNames[] = {"none", "random", "scripted", "both"};
 enum EvalDevice : int { kEvalDeviceSame, kEvalDeviceCpu };
 
 // policy.NAME.model: the network.
@@ -48,6 +49,7 @@ struct ModelSettings {
   double half_distance = 0.05;
   EntityPool pool = kNoPool;
   int attention = 0, embedding = 32;
+  bool normalize_input = false;
   InitMethod init_method = kOrthogonal;
   ContinuousDistribution distribution = kGaussianActions;  // for continuous actions
   double initial_log_std = 0.0;
@@ -77,6 +79,10 @@ struct PolicySettings {
   // All fields but name and model; selecting another algorithm resets the settings to its defaults.
   void describe(Fields& field);
 };
+
+// The shape of training of a policy with num_envs replicas and rollouts of rollout_steps steps.
+TrainingShape training_shape(const PolicySettings& policy, const Spec& spec, std::int64_t num_envs,
+                             std::int64_t rollout_steps);
 
 // env: settings of every environment; an environment's own parameters are in the same section.
 struct EnvSettings {

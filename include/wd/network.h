@@ -113,10 +113,12 @@ class Network {
 using MakeNetwork = std::function<std::unique_ptr<Network>()>;
 
 // Returns what creates networks of the kind that a policy's settings name, with other inputs and outputs than
-// the policy's own. Only the first part may be the observation, of the policy's size. Throws UsageError if
-// there are more than NetworkInput::kMaxParts.
+// the policy's own. Only the first part may be the observation, of the policy's size. `input_norm` [columns, 2]
+// float32 {mean, deviation}: what the network reads of observations is in these units; undefined: plain. Throws
+// UsageError if there are more parts than NetworkInput::kMaxParts.
 MakeNetwork network_maker(const PolicyLayout& layout, const ModelSettings& model,
-                          std::vector<InputPart> parts, int outputs, Device device, Precision precision);
+                          std::vector<InputPart> parts, int outputs, Device device, Precision precision,
+                          const at::Tensor& input_norm = {});
 
 // The observation of a policy, as a part of an input.
 InputPart observation_part(const PolicyLayout& layout);
@@ -124,7 +126,8 @@ InputPart observation_part(const PolicyLayout& layout);
 // Creates the networks of a policy: the actor, whose outputs are the parameters of its distribution, and the
 // value if there is no critic, or the values of all choices; then the critic, with model.separate_value.
 std::vector<MakeNetwork> make_networks(const PolicyLayout& layout, const ModelSettings& model,
-                                       PolicyOutput output, Device device, Precision precision);
+                                       PolicyOutput output, Device device, Precision precision,
+                                       const at::Tensor& input_norm = {});
 
 // Returns zeros [rows, columns] float32 for the outputs of a network, or for their gradient. On a GPU, rows
 // begin 16 bytes apart or a multiple of it, because cuBLASLt's faster kernels need that.

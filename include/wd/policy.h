@@ -66,6 +66,13 @@ class Policy {
   // the output layer so that values stay what they were. Enqueues.
   void merge_value_moments(const at::Tensor& moments);
 
+  // With model.normalize_input: counts what the policy has read in the transitions of a rollout of so many steps,
+  // by its mask. Returns moments [columns, 3] float64 {count, sum, sum of squares}, which the caller adds over
+  // ranks; null if the input is plain. Enqueues.
+  const at::Tensor* count_observations(const PolicyBuffers& buffers, int steps);
+  // Merges these moments into the statistics: what the policy reads is in other units from now on. Enqueues.
+  void merge_observations();
+
   struct ActOptions {
     std::uint64_t seed = 1;
     std::uint64_t step = 0;  // counts all steps of the run: the random draws depend on it

@@ -75,10 +75,14 @@ double ratio(double sum, double count);
 // time_limit.
 std::int64_t horizons(double horizon, std::int64_t time_limit);
 
-// Reports num_minibatches if a rollout of this shape cannot be divided into so many minibatches.
+// Declares the setting max_rows, the value of AlgorithmSettings::row_limit().
+void describe_max_rows(Fields& field, std::int64_t& max_rows);
+// Reports num_minibatches if a rollout of this shape cannot be divided into so many minibatches, and max_rows
+// if so few rows cannot.
 void check_minibatches(int num_minibatches, const TrainingShape& shape,
-                       const AlgorithmSettings::Problem& problem);
+                       const AlgorithmSettings::Problem& problem, std::int64_t max_rows = 0);
 // The same for an algorithm that is made without a configuration: throws UsageError.
-void require_minibatches(int num_minibatches, const AlgorithmContext& context, const char* algorithm);
+void require_minibatches(int num_minibatches, const AlgorithmContext& context, const char* algorithm,
+                         std::int64_t max_rows = 0);
 
 }  // namespace wd

@@ -47,6 +47,23 @@ class Perceptron(nn.Module):
         return Output(self.policy_head(hidden), self.value_head(seen).squeeze(-1), state)
 
 
+class Standardized(nn.Module):
+    """What a reader gives, its first columns in units of mean and deviation (model.normalize_input)."""
+
+    def __init__(self, reader, norm):
+        super().__init__()
+        self.reader = reader
+        self.columns = len(norm)
+        mean, deviation = torch.as_tensor(norm).unbind(1)
+        self.register_buffer("mean", mean.clone())
+        self.register_buffer("deviation", deviation.clone())
+
+    def forward(self, observation: Tensor) -> Tensor:
+        read = self.reader(observation)
+        scaled = ((read[..., : self.columns] - self.mean) / self.deviation).clamp(-10.0, 10.0)
+        return torch.cat([scaled, read[..., self.columns :]], -1)
+
+
 class Recurrent(nn.Module):
     """model: {type: gru}. With separate_value, the state is that of both networks, side by side."""
 
@@ -192,7 +209,7 @@ def _has_value_network(weights):
     return any(name.startswith("value_layers.") for name in weights)
 
 
-def _reader(weights, metadata, prefix):
+def _plain_reader(weights, metadata, prefix):
     """What the network with this prefix reads of an observation."""
     if "entities" not in metadata:
         return nn.Identity()
@@ -201,6 +218,11 @@ def _reader(weights, metadata, prefix):
         hidden = _layers(weights, prefix + "entities.", ACTIVATIONS[settings["activation"]])
         encoder = nn.Sequential(hidden, _linear(weights, prefix + "entities.head."))
     return Entities(settings, int(metadata["observation_size"]), encoder)
+
+
+def _reader(weights, metadata, prefix):
+    reader = _plain_reader(weights, metadata, prefix)
+    return Standardized(reader, weights["observation_norm"]) if "observation_norm" in weights else reader
 
 
 def _choose(probabilities, greedy):

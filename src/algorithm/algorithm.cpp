@@ -7,8 +7,11 @@ namespace wd {
 
 Learner::Learner(std::span<Policy> policies, const Trajectory& trajectory, int index,
                  const PolicySettings& settings, std::uint64_t seed, ProcessGroup group)
-    : trajectory_(&trajectory),
+    : policy_(&policies[static_cast<std::size_t>(index)]),
+      trajectory_(&trajectory),
       index_(index),
+      to_train_(settings.to_train),
+      group_(group),
       settings_(std::make_unique<AlgorithmChoice>(settings.algorithm)),
       algorithm_(
           (*settings_)->make({policies, trajectory, index, settings.to_train, seed, std::move(group)})) {}
@@ -17,6 +20,13 @@ void prepare(std::span<Learner> learners) {
   for (const Learner& learner : learners) learner.trajectory_->write_mask(learner.index_);
   for (Learner& learner : learners) learner.algorithm_->begin_prepare();
   for (Learner& learner : learners) learner.algorithm_->end_prepare();
+  for (Learner& learner : learners) {
+    if (!learner.to_train_) continue;
+    const at::Tensor* const moments = learner.policy_->count_observations(
+        learner.trajectory_->policies()[static_cast<std::size_t>(learner.index_)],
+        learner.trajectory_->length());
+    if (moments != nullptr) learner.group_.all_reduce(*moments);
+  }
 }
 
 bool update(std::span<Learner> learners, const TrainingClock& clock,
@@ -38,6 +48,9 @@ bool update(std::span<Learner> learners, const TrainingClock& clock,
     complete = algorithm.end_step() && complete;
     if (complete) begin_step(algorithm);
   }
+  // The update reads rows in the units in which the policy acted on them; the next rollout begins in new ones.
+  for (Learner& learner : learners)
+    if (complete && learner.to_train_) learner.policy_->merge_observations();
   return complete;
 }
 

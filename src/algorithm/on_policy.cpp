@@ -210,9 +210,10 @@ void OnPolicySettings::describe(Fields& field) {
   field(
       "reuse_activations", reuse_activations,
       "keep the rollout's activations for the update, if it is one step: same results, faster, more memory");
+  describe_max_rows(field, max_rows);
 }
 
-void OnPolicySettings::check(const TrainingShape&, const Problem& problem) const {
+void OnPolicySettings::check(const TrainingShape& shape, const Problem& problem) const {
   if (n_step > 0 && gae_lambda != 1.0) {
     problem("n_step", std::to_string(n_step),
             concat("excludes gae_lambda = ", gae_lambda, ": set one of n_step: 0, gae_lambda: 1"));
@@ -233,6 +234,9 @@ void OnPolicySettings::check(const TrainingShape&, const Problem& problem) const
         "reuse_activations", "true",
         "needs an update of one step: an algorithm other than PPO, or num_epochs: 1 and num_minibatches: 1");
   }
+  if (reuse_activations && max_rows > 0)
+    problem("reuse_activations", "true", "needs an update with all rows: set one of it and max_rows");
+  check_minibatches(minibatches(), shape, problem, max_rows);
 }
 
 double OnPolicySettings::bytes(const WorkerShape& worker) const {

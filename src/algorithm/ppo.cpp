@@ -23,13 +23,8 @@ void PpoSettings::describe(Fields& field) {
   field("num_minibatches", num_minibatches, {1, 65'536}, "optimizer steps per pass");
 }
 
-void PpoSettings::check(const TrainingShape& shape, const Problem& problem) const {
-  OnPolicySettings::check(shape, problem);
-  check_minibatches(num_minibatches, shape, problem);
-}
-
 std::unique_ptr<Algorithm> PpoSettings::make(const AlgorithmContext& context) const {
-  require_minibatches(num_minibatches, context, name());
+  require_minibatches(num_minibatches, context, name(), max_rows);
   OnPolicy::Plan plan;
   plan.returns = n_step > 0 ? ReturnMethod::kNStep : ReturnMethod::kGae;
   plan.clip_ratio = true;

@@ -131,13 +131,14 @@ void PqnSettings::describe(Fields& field) {
   field("reward_scale", reward_scale, above(0, 1e9), "rewards are multiplied by it before learning");
   field("num_epochs", num_epochs, {1, 1000}, "passes over each rollout");
   field("num_minibatches", num_minibatches, {1, 65'536}, "optimizer steps per pass");
+  describe_max_rows(field, max_rows);
   field("clip_grad_norm", clip_grad_norm, "limit the norm of the gradient");
   field("max_grad_norm", max_grad_norm, above(0, 1e9), "that limit");
   field("adam_epsilon", adam_epsilon, above(0, 1), "added to Adam's denominator");
 }
 
 void PqnSettings::check(const TrainingShape& shape, const Problem& problem) const {
-  check_minibatches(num_minibatches, shape, problem);
+  check_minibatches(num_minibatches, shape, problem, max_rows);
 }
 
 std::int64_t PqnSettings::wanted_rollout(std::int64_t time_limit) const {
@@ -145,7 +146,7 @@ std::int64_t PqnSettings::wanted_rollout(std::int64_t time_limit) const {
 }
 
 std::unique_ptr<Algorithm> PqnSettings::make(const AlgorithmContext& context) const {
-  require_minibatches(num_minibatches, context, name());
+  require_minibatches(num_minibatches, context, name(), max_rows);
   return std::make_unique<Pqn>(context, *this);
 }
 

@@ -2,10 +2,12 @@
 // loss -log_prob * return - entropy_coeff * entropy, over the episodes that must end within the rollout.
 #include "src/algorithm/on_policy.h"
 #include "wd/error.h"
+#include "wd/rollout_algorithm.h"
 
 namespace wd {
 
 void ReinforceSettings::check(const TrainingShape& shape, const Problem& problem) const {
+  OnPolicySettings::check(shape, problem);
   if (shape.rollout_steps < wanted_rollout(shape.time_limit)) {
     const std::int64_t least = wanted_rollout(shape.time_limit), envs = shape.batch() / least;
     problem("algorithm", name(),
@@ -27,6 +29,7 @@ std::unique_ptr<Algorithm> ReinforceSettings::make(const AlgorithmContext& conte
                             "': REINFORCE learns from episodes that must end within a rollout, whose ",
                             trajectory.steps(), " steps are less than twice the time limit of ",
                             trajectory.time_limit()));
+  require_minibatches(1, context, name(), max_rows);
   OnPolicy::Plan plan;
   plan.returns = ReturnMethod::kMonteCarlo;
   plan.with_value = false;

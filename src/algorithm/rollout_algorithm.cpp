@@ -15,6 +15,31 @@
 #include "wd/error.h"
 
 namespace wd {
+namespace {
+
+TrainingShape shape_of(const AlgorithmContext& context) {
+  const Trajectory& trajectory = context.trajectory;
+  return {.num_envs = std::int64_t{trajectory.num_envs()} * context.group.size(),
+          .rollout_steps = trajectory.steps(),
+          .time_limit = trajectory.time_limit(),
+          .steps_together = std::max(context.policy().sequences(trajectory.steps()).length, 1),
+          .num_agents = context.buffers().num_agents};
+}
+
+// Why an epoch cannot learn from at most max_rows rows, or nothing if it can.
+std::string too_few_rows(std::int64_t max_rows, int num_minibatches, const TrainingShape& shape) {
+  if (max_rows == 0 || (max_rows >= shape.least_rows() && num_minibatches <= shape.units(max_rows)))
+    return {};
+  const std::int64_t units = (num_minibatches + shape.num_envs - 1) / shape.num_envs;  // of each replica
+  const std::int64_t steps = units * shape.steps_together;
+  return concat("must be 0, for all rows, or at least ", units * shape.least_rows(), ": ", steps,
+                steps == 1 ? " step" : " steps", " x ", shape.num_envs, " replicas x ", shape.num_agents,
+                shape.num_agents == 1 ? " agent" : " agents",
+                num_minibatches > 1 ? concat(", for num_minibatches = ", num_minibatches) : "",
+                ": raise it, or lower the number of replicas");
+}
+
+}  // namespace
 
 RolloutAlgorithm::RolloutAlgorithm(const AlgorithmContext& context, const AlgorithmSettings& settings,
                                    SumNames sums, double adam_epsilon)
@@ -29,9 +54,9 @@ RolloutAlgorithm::RolloutAlgorithm(const AlgorithmContext& context, const Algori
       to_train_(context.to_train),
       seed_(context.seed),
       epochs_(settings.epochs()),
-      minibatches_(std::make_unique<Minibatches>(buffers_, trajectory_.steps(), trajectory_.num_envs(),
-                                                 settings.minibatches(), group_.rank(),
-                                                 policy_.sequences(trajectory_.steps()))),
+      minibatches_(std::make_unique<Minibatches>(
+          buffers_, trajectory_.steps(), trajectory_.num_envs(), settings.minibatches(), group_.rank(),
+          policy_.sequences(trajectory_.steps()), shape_of(context).share(settings.row_limit()))),
       partial_(at::zeros({kNumMoments * num_chunks(buffers_.mask.numel())},
                          buffers_.value.options().dtype(at::kDouble))) {}
 
@@ -91,32 +116,44 @@ std::int64_t horizons(double horizon, std::int64_t time_limit) {
   return static_cast<std::int64_t>(std::ceil(steps * (1.0 - kRounding)));
 }
 
-void check_minibatches(int num_minibatches, const TrainingShape& shape,
-                       const AlgorithmSettings::Problem& problem) {
-  if (num_minibatches <= shape.units()) return;
-  problem("num_minibatches", std::to_string(num_minibatches),
-          shape.steps_together == 1
-              ? concat("must be at most trainer.train_batch_size = ", shape.batch())
-              : concat("must be at most ", shape.units(),
-                       ": minibatches of a network with a state consist of sequences, and ", shape.num_envs,
-                       " replicas x ", shape.rollout_steps, " steps are ", shape.units(), " sequences of ",
-                       shape.steps_together,
-                       " steps: lower it, set a shorter model.sequence_length, or "
-                       "raise trainer.num_envs"));
+void describe_max_rows(Fields& field, std::int64_t& max_rows) {
+  field("max_rows", max_rows, {0, 1e12},
+        "rows (agents x steps x replicas) of each rollout that an epoch learns from at most, drawn anew for "
+        "each "
+        "epoch; rounded down to whole steps, or sequences, of every replica; 0: all");
 }
 
-void require_minibatches(int num_minibatches, const AlgorithmContext& context, const char* algorithm) {
-  const Trajectory& trajectory = context.trajectory;
-  const TrainingShape shape{
-      .num_envs = std::int64_t{trajectory.num_envs()} * context.group.size(),
-      .rollout_steps = trajectory.steps(),
-      .time_limit = trajectory.time_limit(),
-      .steps_together = std::max(context.policy().sequences(trajectory.steps()).length, 1)};
-  if (!context.to_train || num_minibatches <= shape.units()) return;
-  throw UsageError(concat("policy '", context.policy().name(), "': ", algorithm, " cannot divide ",
-                          shape.units(), shape.steps_together > 1 ? " sequences" : " steps", " of ",
-                          shape.num_envs, " replicas into num_minibatches = ", num_minibatches,
-                          " minibatches: lower it"));
+void check_minibatches(int num_minibatches, const TrainingShape& shape,
+                       const AlgorithmSettings::Problem& problem, std::int64_t max_rows) {
+  if (shape.rollout_steps < 1) return;  // trainer.train_batch_size is wrong
+  if (num_minibatches > shape.units()) {
+    problem("num_minibatches", std::to_string(num_minibatches),
+            shape.steps_together == 1
+                ? concat("must be at most trainer.train_batch_size = ", shape.batch())
+                : concat("must be at most ", shape.units(),
+                         ": minibatches of a network with a state consist of sequences, and ", shape.num_envs,
+                         " replicas x ", shape.rollout_steps, " steps are ", shape.units(), " sequences of ",
+                         shape.steps_together,
+                         " steps: lower it, set a shorter model.sequence_length, or "
+                         "raise trainer.num_envs"));
+    return;
+  }
+  if (const std::string reason = too_few_rows(max_rows, num_minibatches, shape); !reason.empty())
+    problem("max_rows", std::to_string(max_rows), reason);
+}
+
+void require_minibatches(int num_minibatches, const AlgorithmContext& context, const char* algorithm,
+                         std::int64_t max_rows) {
+  if (!context.to_train) return;
+  const TrainingShape shape = shape_of(context);
+  const std::string who = concat("policy '", context.policy().name(), "': ", algorithm);
+  if (num_minibatches > shape.units()) {
+    throw UsageError(concat(who, " cannot divide ", shape.units(),
+                            shape.steps_together > 1 ? " sequences" : " steps", " of ", shape.num_envs,
+                            " replicas into num_minibatches = ", num_minibatches, " minibatches: lower it"));
+  }
+  if (const std::string reason = too_few_rows(max_rows, num_minibatches, shape); !reason.empty())
+    throw UsageError(concat(who, ": max_rows = ", max_rows, ' ', reason));
 }
 
 }  // namespace wd

@@ -156,19 +156,29 @@ std::string scaled(const Schedule& schedule, double factor) {
   return "[" + text + "]";
 }
 
+// Rows that an epoch of the policy learns from, apart from rounding to whole steps.
+double rows_of(const PolicySettings& policy, const Spec& spec, const Probe& probe) {
+  const std::int64_t limit = policy.algorithm->row_limit();
+  const std::int64_t all =
+      probe.batch() * training_shape(policy, spec, probe.num_envs, probe.rollout_steps).num_agents;
+  return static_cast<double>(limit > 0 ? std::min(limit, all) : all);
+}
+
 // Returns the settings that the chosen probe implies: replicas, batch and, with autoscale.scale_lr, learning
-// rates.
-std::vector<Override> settings_of(const SearchResult& result, const Config& config) {
+// rates, which follow the rows that a policy learns from.
+std::vector<Override> settings_of(const SearchResult& result, const Config& config, const Spec& spec) {
   constexpr const char* kOption = "--auto_scale";
   std::vector<Override> settings = {{"trainer.num_envs", concat(result.chosen.num_envs), kOption},
                                     {"trainer.train_batch_size", concat(result.chosen.batch()), kOption}};
-  const double growth =
-      static_cast<double>(result.chosen.batch()) / static_cast<double>(config.trainer.train_batch_size);
-  if (config.autoscale.scale_lr == kScaleLrNone || growth == 1.0) return settings;
-  const double factor = config.autoscale.scale_lr == kScaleLrSqrt ? std::sqrt(growth) : growth;
-  for (const PolicySettings& policy : config.policies)
+  if (config.autoscale.scale_lr == kScaleLrNone) return settings;
+  const Probe before = {config.trainer.num_envs, config.trainer.rollout_steps()};
+  for (const PolicySettings& policy : config.policies) {
+    const double growth = rows_of(policy, spec, result.chosen) / rows_of(policy, spec, before);
+    if (growth == 1.0) continue;
+    const double factor = config.autoscale.scale_lr == kScaleLrSqrt ? std::sqrt(growth) : growth;
     settings.push_back(
         {concat("policy.", policy.name, ".lr"), scaled(policy.algorithm->learning_rate(), factor), kOption});
+  }
   return settings;
 }
 
@@ -254,6 +264,30 @@ Report searched(const Config& config, const Machine& machine, const SearchOption
 
 }  // namespace
 
+namespace {
+
+// So that a share of max_rows rows has a step, or a sequence, of every replica, and one for every minibatch.
+void limit_rows(SearchOptions& options, const Config& config, const Spec& spec) {
+  for (const PolicySettings& policy : config.policies) {
+    const std::int64_t rows = policy.algorithm->row_limit();
+    if (!policy.to_train || rows == 0) continue;
+    const TrainingShape one = training_shape(policy, spec, 1, 1);
+    const bool whole_rollouts = policy.model.state_size() > 0 && policy.model.sequence_length == 0;
+    const std::string from = concat("policy.", policy.name, ".max_rows = ", rows);
+    const auto lower = [&](std::int64_t& limit, std::string& origin, std::int64_t most) {
+      if (most < limit) limit = most, origin = from;
+    };
+    // At most (all - M + 1) replicas: a share of S units each is S E > all - E units, which are M at least.
+    if (whole_rollouts)
+      lower(options.limits.max_batch, options.max_batch_from, rows / one.num_agents);
+    else
+      lower(options.limits.max_envs, options.max_envs_from,
+            rows / one.least_rows() - policy.algorithm->minibatches() + 1);
+  }
+}
+
+}  // namespace
+
 SearchOptions search_options(const Config& config, const Environment& environment, int num_workers,
                              std::uint64_t memory) {
   const AutoscaleSettings& settings = config.autoscale;
@@ -282,6 +316,7 @@ SearchOptions search_options(const Config& config, const Environment& environmen
       options.limits.min_batch = std::max(options.limits.min_batch, minibatches);
     }
   }
+  limit_rows(options, config, environment.spec());
   options.sizes = sizes_of(config, environment);
   return options;
 }
@@ -290,7 +325,7 @@ Autoscaled autoscaled(Report report, const Config& config, const Spec& spec) {
   report.total_steps = config.trainer.total_steps;
   Autoscaled done;
   done.result = report.result;
-  done.settings = settings_of(report.result, config);
+  done.settings = settings_of(report.result, config, spec);
   if (report.result.chosen.batch() != config.trainer.train_batch_size)
     done.notes.push_back(batch_note(report.result, config));
   for (std::string& note : learning_notes(report.result, config, spec)) done.notes.push_back(std::move(note));

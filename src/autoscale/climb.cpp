@@ -152,7 +152,7 @@ Axis replicas_axis(const SearchOptions& options, std::int64_t rollout_steps) {
           step,
           &Probe::num_envs,
           {0, rollout_steps},
-          most < limits.max_envs ? options.max_batch_from : "autoscale.max_envs"};
+          most < limits.max_envs ? options.max_batch_from : options.max_envs_from};
 }
 
 Axis rollout_axis(const SearchOptions& options, std::int64_t replicas) {

@@ -78,14 +78,18 @@ MemoryNeeded memory_needed(const Config& config, const Environment& environment,
   const auto layouts = policy_layouts(RolloutShape::of(environment.spec(), config, 1));
   for (std::size_t p = 0; p < layouts.size(); ++p) {
     const ModelSettings& model = config.policies[p].model;
-    const std::int64_t together = model.steps_together(trainer.rollout_steps());
     const int minibatches = config.policies[p].algorithm->minibatches();
-    const double units = std::ceil(steps / static_cast<double>(together) * replicas / minibatches);
+    const TrainingShape shape =
+        training_shape(config.policies[p], environment.spec(), trainer.num_envs, trainer.rollout_steps());
+    const std::int64_t share = shape.share(config.policies[p].algorithm->row_limit());
+    const std::int64_t together = shape.steps_together;
+    const double units = std::ceil(static_cast<double>(share) * replicas / minibatches);
     for (const BufferField& field : buffer_fields()) {
       const double bytes = field.bytes(layouts[p]);
       if (field.tensor == &PolicyBuffers::observation && !(is_shared(field, layouts[p]) && p > 0))
         needed.observations += bytes * replicas * (steps + 1.0);
-      if (field.row != nullptr && Minibatches::gathers(minibatches, model.state_size() > 0))
+      if (field.row != nullptr &&
+          Minibatches::gathers(minibatches, model.state_size() > 0, share, shape.share(0)))
         needed.minibatches +=
             bytes * units * static_cast<double>(together) * Minibatches::copied_part(field, together);
     }

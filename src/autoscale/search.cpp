@@ -18,8 +18,8 @@ void check_limits(const SearchOptions& options, const Axis& replicas) {
   const Limits& limits = options.limits;
   if (replicas.least <= replicas.most) return;
   throw UsageError(concat("autoscale: no number of replicas for ", options.num_workers,
-                          " workers and rollouts of ", replicas.at.rollout_steps,
-                          " steps is within autoscale.max_envs = ", limits.max_envs, " and a batch from ",
+                          " workers and rollouts of ", replicas.at.rollout_steps, " steps is within ",
+                          options.max_envs_from, ": at most ", limits.max_envs, " replicas and a batch from ",
                           limits.min_batch, " to ", limits.max_batch, " (", options.max_batch_from,
                           "): raise the limits, or lower autoscale.min_rollout"));
 }

@@ -26,16 +26,15 @@ double row_bytes(const Trajectory& trajectory, const PolicyBuffers& buffers, uns
 }
 
 // Bytes of one step of one replica that an epoch reads or writes. A copy is written and read again.
-double loss_bytes(const Trajectory& trajectory, const PolicyBuffers& buffers,
-                  const PolicySettings& settings) {
-  const bool copied =
-      Minibatches::gathers(settings.algorithm->minibatches(), settings.model.state_size() > 0);
+double loss_bytes(const Trajectory& trajectory, const PolicyBuffers& buffers, const PolicySettings& settings,
+                  const TrainingShape& shape) {
+  const bool copied = Minibatches::gathers(settings.algorithm->minibatches(), settings.model.state_size() > 0,
+                                           shape.share(settings.algorithm->row_limit()), shape.share(0));
   if (!copied) return row_bytes(trajectory, buffers, BufferField::kLoss);
-  const std::int64_t together = settings.model.steps_together(trajectory.steps());
   double sum = 0.0;
   for (const BufferField& field : buffer_fields())
     if ((field.phases & BufferField::kLoss) != 0)
-      sum += 3.0 * Minibatches::copied_part(field, together) * row_bytes(buffers.*field.tensor);
+      sum += 3.0 * Minibatches::copied_part(field, shape.steps_together) * row_bytes(buffers.*field.tensor);
   return sum;
 }
 
@@ -94,8 +93,15 @@ Work update_work(const Trajectory& trajectory, const Config& config) {
     const PolicySettings& settings = config.policies[p];
     work.bytes += row_bytes(trajectory, b, BufferField::kReturns);
     if (!settings.to_train) continue;
-    const double epochs = settings.algorithm->epochs();
-    work.bytes += epochs * loss_bytes(trajectory, b, settings);
+    const TrainingShape shape{.num_envs = config.trainer.num_envs,
+                              .rollout_steps = trajectory.steps(),
+                              .steps_together = settings.model.steps_together(trajectory.steps()),
+                              .num_agents = b.num_agents};
+    // An epoch has a part of the rows.
+    const double epochs = settings.algorithm->epochs() *
+                          static_cast<double>(shape.share(settings.algorithm->row_limit())) /
+                          static_cast<double>(shape.share(0));
+    work.bytes += epochs * loss_bytes(trajectory, b, settings, shape);
     work.bytes += activation_bytes(b, settings);
     for (const auto& network : networks(b, settings)) {
       const double forward = settings.algorithm->keeps_activations() ? 0.0 : network->forward_flop();

@@ -29,6 +29,10 @@ void ModelSettings::describe(Fields& field) {
     if (pool != kNoPool || attention > 0)
       field("embedding", embedding, {1, 1024}, "numbers of the embedding of a thing");
   }
+  field("normalize_input", normalize_input,
+        "columns that the network reads in units of their running mean and deviation, at most 10 deviations "
+        "from "
+        "0; evaluations keep those of training");
   if (network) {
     network->describe(field);
     if (network->state_size() > 0)
@@ -141,8 +145,8 @@ void EvalSettings::describe(Fields& field) {
   field("seed", seed, TrainerSettings::kSeeds,
         "seed of the episodes: every evaluation plays the same starts");
   field("greedy", greedy, "policies take their most likely action");
-  field.choice("opponent", opponent, {"none", "random", "scripted"},
-               "play each role in turn against such opponents");
+  field.choice("opponent", opponent, kOpponentNames,
+               "play each role in turn against such opponents; both: random ones, then scripted ones");
   field.choice("device", device, {"same", "cpu"}, "same: the device of training");
 }
 

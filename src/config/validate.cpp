@@ -5,7 +5,8 @@
 #include "src/config/layers.h"
 #include "wd/metrics.h"
 
-namespace wd::config {
+namespace wd {
+namespace config {
 namespace {
 
 using std::to_string;
@@ -169,14 +170,12 @@ void check_evaluation(Checks& check) {
   if (check.config.trainer.stop_on == kStopOnEval && eval.every == 0)
     check.fail("trainer.stop_on", "eval", "nothing is evaluated: set eval.every to a number of iterations");
   if (eval.opponent != kOpponentNone && check.spec.roles.size() < 2)
-    check.fail("eval.opponent", eval.opponent == kOpponentRandom ? "random" : "scripted",
+    check.fail("eval.opponent", kOpponentNames[eval.opponent],
                "the environment has one role, which has no opponent");
 }
 
 void check_policies(Checks& check) {
   const TrainerSettings& trainer = check.config.trainer;
-  TrainingShape shape{trainer.num_envs, trainer.rollout_steps(), check.spec.time_limit,
-                      trainer.straggler_preempt > 0.0};
   bool trains = false;
   for (const PolicySettings& policy : check.config.policies) {
     const std::string path = "policy." + policy.name;
@@ -189,7 +188,9 @@ void check_policies(Checks& check) {
     if (policy.model.distribution == kSquashedGaussianActions) check_squashed(check, policy);
     check_values(check, policy);
     const bool whole = check_sequences(check, policy);
-    shape.steps_together = whole ? policy.model.steps_together(shape.rollout_steps) : 1;
+    TrainingShape shape = training_shape(policy, check.spec, trainer.num_envs, trainer.rollout_steps());
+    shape.cuts_rollouts = trainer.straggler_preempt > 0.0;
+    if (!whole) shape.steps_together = 1;
     check_module(check, policy);
     if (!policy.to_train) continue;
     policy.algorithm->check(shape,
@@ -209,6 +210,22 @@ void report(Problems& problems, const Places& places, const std::string& path, c
                reason);
 }
 
+}  // namespace config
+
+TrainingShape training_shape(const PolicySettings& policy, const Spec& spec, std::int64_t num_envs,
+                             std::int64_t rollout_steps) {
+  TrainingShape shape{.num_envs = num_envs,
+                      .rollout_steps = rollout_steps,
+                      .time_limit = spec.time_limit,
+                      .steps_together = policy.model.steps_together(rollout_steps),
+                      .num_agents = 0};
+  for (const Role& role : spec.roles)
+    if (std::ranges::find(policy.roles, role.name) != policy.roles.end()) shape.num_agents += role.count;
+  return shape;
+}
+
+namespace config {
+
 void validate(const Spec& spec, Config& config, Problems& problems, Places& places) {
   Checks check{spec, config, problems, places};
   if (check_batch(check)) settle_total_steps(check);
@@ -219,4 +236,5 @@ void validate(const Spec& spec, Config& config, Problems& problems, Places& plac
   check_evaluation(check);
 }
 
-}  // namespace wd::config
+}  // namespace config
+}  // namespace wd

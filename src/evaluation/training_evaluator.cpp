@@ -33,7 +33,7 @@ TrainingEvaluator::TrainingEvaluator(const Config& config, const Environment& en
       spec_(environment.spec()),
       evaluator_(config, environment, weights_of(policies),
                  config.eval.device == kEvalDeviceCpu ? Device{} : device) {
-  if (config.eval.every == 0 || config.eval.opponent != kOpponentScripted) return;
+  if (config.eval.every == 0 || config.eval.opponent < kOpponentScripted) return;
   Match scripted = match();  // tells now, not after hours of training
   scripted.players.assign(spec_.roles.size(), Player::kScripted);
   scripted.episodes = 1;
@@ -62,31 +62,45 @@ double TrainingEvaluator::judged(const std::vector<double>& return_of_role) cons
 }
 
 Evaluation TrainingEvaluator::evaluate() {
-  const bool alone = config_.eval.opponent == kOpponentNone;
-  const Player opponent = config_.eval.opponent == kOpponentScripted ? Player::kScripted : Player::kRandom;
-  const std::vector<Match> matches = alone ? std::vector{match()} : matches_against(match(), opponent);
-  std::vector<std::vector<Episode>> episodes;
-  for (const Match& each : matches) episodes.push_back(evaluator_.play(each));
-
   Evaluation result;
-  std::vector<double> return_of_role;
   const auto add = [&](const std::string& name, double value) {
     result.values.emplace_back(concat(kEvaluationGroup, '/', name), value);
   };
-  for (std::size_t r = 0; r < spec_.roles.size(); ++r) {
-    const Interval interval =
-        interval_of(episodes[alone ? 0 : r], [r](const Episode& e) { return e.returns[r]; });
-    const std::string& role = spec_.roles[r].name;
-    return_of_role.push_back(interval.mean);
-    add(role + "/return", interval.mean);
-    add(role + "/return_low", interval.low);
-    add(role + "/return_high", interval.high);
-  }
-  if (alone) {
-    add("length", interval_of(episodes[0], [](const Episode& e) { return double(e.length); }).mean);
+  // Adds the returns of a role under this name, and returns their mean.
+  const auto add_returns = [&](const std::string& name, std::size_t role,
+                               const std::vector<Episode>& episodes) {
+    const Interval interval = interval_of(episodes, [role](const Episode& e) { return e.returns[role]; });
+    add(name + "/return", interval.mean);
+    add(name + "/return_low", interval.low);
+    add(name + "/return_high", interval.high);
+    return interval.mean;
+  };
+  const auto add_statistics = [&](const std::string& prefix, const std::vector<Episode>& episodes) {
     for (std::size_t k = 0; k < spec_.statistics.size(); ++k)
-      add("env/" + spec_.statistics[k].field,
-          interval_of(episodes[0], [k](const Episode& e) { return e.statistics[k]; }).mean);
+      add(prefix + "env/" + spec_.statistics[k].field,
+          interval_of(episodes, [k](const Episode& e) { return e.statistics[k]; }).mean);
+  };
+  const Opponent opponent = config_.eval.opponent;
+  const std::size_t roles = spec_.roles.size();
+  std::vector<double> return_of_role(roles, 0.0);
+  if (opponent == kOpponentNone) {
+    const std::vector<Episode> episodes = evaluator_.play(match());
+    for (std::size_t r = 0; r < roles; ++r) return_of_role[r] = add_returns(spec_.roles[r].name, r, episodes);
+    add("length", interval_of(episodes, [](const Episode& e) { return double(e.length); }).mean);
+    add_statistics("", episodes);
+  }
+  const bool both = opponent == kOpponentBoth;
+  for (const Player player : {Player::kRandom, Player::kScripted}) {
+    const bool is_random = player == Player::kRandom;
+    if (!both && opponent != (is_random ? kOpponentRandom : kOpponentScripted)) continue;
+    const std::vector<Match> matches = matches_against(match(), player);
+    for (std::size_t r = 0; r < roles; ++r) {
+      const std::vector<Episode> episodes = evaluator_.play(matches[r]);
+      std::string name = spec_.roles[r].name;
+      if (both) name += is_random ? "_vs_random" : "_vs_scripted";
+      return_of_role[r] += add_returns(name, r, episodes) / (both ? 2.0 : 1.0);
+      add_statistics(name + "/", episodes);
+    }
   }
   result.judged_return = judged(return_of_role);
   return result;

@@ -73,9 +73,13 @@ constexpr std::array kMetrics{
 
     Metric{kEvaluationGroup, "ROLE/return", Reduce::kMean,
            "mean return of the evaluation's episodes: sum of rewards, mean over the role's agents; only in "
-           "lines of iterations that were evaluated (eval.every)"},
+           "lines of iterations that were evaluated (eval.every); with eval.opponent: both, ROLE is "
+           "ROLE_vs_random or ROLE_vs_scripted"},
     Metric{kEvaluationGroup, "ROLE/return_low", Reduce::kMean, "lower end of its 95 % interval"},
     Metric{kEvaluationGroup, "ROLE/return_high", Reduce::kMean, "upper end of its 95 % interval"},
+    Metric{kEvaluationGroup, "ROLE/env/FIELD", Reduce::kMean,
+           "the environment's own statistics at the end of episodes in which this role is trained; with "
+           "eval.opponent"},
     Metric{kEvaluationGroup, "length", Reduce::kMean, "mean length of these episodes; without eval.opponent"},
     Metric{kEvaluationGroup, "env/FIELD", Reduce::kMean,
            "the environment's own statistics at their end; without eval.opponent"},
@@ -103,6 +107,7 @@ constexpr std::array kMetrics{
 std::string_view evaluated(std::string_view name) {
   if (name.starts_with("env/")) return "env/FIELD";
   const std::size_t slash = name.find('/');
+  if (slash != std::string_view::npos && name.substr(slash).starts_with("/env/")) return "ROLE/env/FIELD";
   for (const Metric& metric : kMetrics) {
     if (metric.group == kEvaluationGroup && slash != std::string_view::npos &&
         metric.name.starts_with("ROLE/") && metric.name.substr(4) == name.substr(slash))

@@ -111,6 +111,43 @@ EntityShape entity_shape(const PolicyLayout& layout, const ModelSettings& model)
   return shape;
 }
 
+EntityReader::EntityReader(const PolicyLayout& layout, const ModelSettings& model, Device device)
+    : shape_(entity_shape(layout, model)), device_(device) {
+  if (!layout.as_table()) return;
+  all_agents_ = layout.all_agents;
+  rows_per_unit_ = layout.num_agents;
+  agent_ = at::tensor(layout.agent, at::TensorOptions().dtype(at::kInt)).to(torch_device(device));
+}
+
+std::int64_t EntityReader::rows_of(const at::Tensor& observation) const {
+  return reads_tables() ? observation.size(0) / all_agents_ * rows_per_unit_ : observation.size(0);
+}
+
+ObservationSource EntityReader::source_of(const at::Tensor& observation) const {
+  ObservationSource source;
+  if (observation.scalar_type() == at::kFloat) {
+    source.floats = observation.const_data_ptr<float>();
+  } else {
+    source.halves = static_cast<const std::uint16_t*>(observation.const_data_ptr());
+  }
+  source.stride = observation.stride(0);
+  if (!reads_tables()) return source;
+  source.agents = all_agents_;
+  source.rows_per_unit = rows_per_unit_;
+  source.agent = agent_.const_data_ptr<std::int32_t>();
+  return source;
+}
+
+void EntityReader::read(const at::Tensor& observation, const at::Tensor& features,
+                        const at::Tensor& found) const {
+  entities(current_queue(device_), {.shape = shape_,
+                                    .source = source_of(observation),
+                                    .rows = rows_of(observation),
+                                    .features = features.mutable_data_ptr<float>(),
+                                    .feature_stride = features.stride(0),
+                                    .found = found.mutable_data_ptr<std::int32_t>()});
+}
+
 namespace {
 
 PoolShape pool_shape(const EntityShape& shape, const ModelSettings& model) {
@@ -173,15 +210,10 @@ EntitiesNetwork::EntitiesNetwork(std::unique_ptr<Network> inner, std::unique_ptr
                                  const PolicyLayout& layout, const ModelSettings& model, Device device)
     : inner_(std::move(inner)),
       encoder_(std::move(encoder)),
-      shape_(entity_shape(layout, model)),
+      reader_(layout, model, device),
+      shape_(reader_.shape()),
       pool_(pool_shape(shape_, model)),
-      device_(device),
-      as_table_(layout.as_table()),
-      all_agents_(layout.all_agents),
-      rows_per_unit_(layout.num_agents) {
-  if (as_table_)
-    agent_ = at::tensor(layout.agent, at::TensorOptions().dtype(at::kInt)).to(torch_device(device));
-}
+      device_(device) {}
 
 void EntitiesNetwork::initialize(const at::Tensor& flat, InitMethod method, double gain,
                                  std::uint64_t seed) const {
@@ -257,25 +289,6 @@ std::unique_ptr<Network::Workspace> EntitiesNetwork::make_workspace(std::int64_t
   return memory;
 }
 
-ObservationSource EntitiesNetwork::source_of(const at::Tensor& observation) const {
-  ObservationSource source;
-  if (observation.scalar_type() == at::kFloat) {
-    source.floats = observation.const_data_ptr<float>();
-  } else {
-    source.halves = static_cast<const std::uint16_t*>(observation.const_data_ptr());
-  }
-  source.stride = observation.stride(0);
-  if (!as_table_) return source;
-  source.agents = all_agents_;
-  source.rows_per_unit = rows_per_unit_;
-  source.agent = agent_.const_data_ptr<std::int32_t>();
-  return source;
-}
-
-std::int64_t EntitiesNetwork::rows_of(const at::Tensor& observation) const {
-  return as_table_ ? observation.size(0) / all_agents_ * rows_per_unit_ : observation.size(0);
-}
-
 NetworkInput EntitiesNetwork::inner_input(const NetworkInput& input, const Memory& memory,
                                           std::int64_t n) const {
   NetworkInput inner = input;
@@ -285,16 +298,11 @@ NetworkInput EntitiesNetwork::inner_input(const NetworkInput& input, const Memor
 
 void EntitiesNetwork::forward(const NetworkInput& input, Workspace& workspace) const {
   auto& memory = static_cast<Memory&>(workspace);
-  EntitiesArgs args;
-  args.shape = shape_;
-  args.source = source_of(input.parts[0]);
-  args.rows = rows_of(input.parts[0]);
-  args.features = memory.features.mutable_data_ptr<float>();
-  args.feature_stride = memory.features.stride(0);
-  args.found = memory.found.mutable_data_ptr<std::int32_t>();
-  entities(current_queue(device_), args);
-  if (encoder_) pool_things(args.source, args.rows, memory);
-  inner_->forward(inner_input(input, memory, args.rows), *memory.inner);
+  const at::Tensor& observation = input.parts[0];
+  const std::int64_t n = reader_.rows_of(observation);
+  reader_.read(observation, memory.features, memory.found);
+  if (encoder_) pool_things(reader_.source_of(observation), n, memory);
+  inner_->forward(inner_input(input, memory, n), *memory.inner);
 }
 
 void EntitiesNetwork::pool_things(const ObservationSource& source, std::int64_t n, Memory& memory) const {
@@ -356,16 +364,16 @@ void EntitiesNetwork::backward(const NetworkInput& input, const at::Tensor& outp
                                Gradient* gradient, std::span<const at::Tensor> part_grads) const {
   auto& memory = static_cast<Memory&>(workspace);
   auto* const sums = static_cast<Sums*>(gradient);
-  const std::int64_t n = rows_of(input.parts[0]);
+  const std::int64_t n = reader_.rows_of(input.parts[0]);
   const at::Tensor row_grad = part_grads.empty() ? at::Tensor() : part_grads[0];
-  WD_CHECK(!row_grad.defined() || !as_table_, "a table of observations has no gradient");
+  WD_CHECK(!row_grad.defined() || !reader_.reads_tables(), "a table of observations has no gradient");
   std::array<at::Tensor, NetworkInput::kMaxParts> inner_grads;
   std::ranges::copy(part_grads, inner_grads.begin());
   if (row_grad.defined() || encoder_) inner_grads[0] = memory.feature_grad;
   inner_->backward(inner_input(input, memory, n), output_grad, *memory.inner,
                    sums != nullptr ? sums->inner.get() : nullptr,
                    std::span(inner_grads).first(std::max(part_grads.size(), std::size_t{1})));
-  const ObservationSource source = source_of(input.parts[0]);
+  const ObservationSource source = reader_.source_of(input.parts[0]);
   if (row_grad.defined())
     entities_backward(current_queue(device_), {.shape = shape_,
                                                .source = source,

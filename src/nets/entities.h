@@ -14,6 +14,26 @@ namespace wd {
 // lists do not fit the observation.
 EntityShape entity_shape(const PolicyLayout& layout, const ModelSettings& model);
 
+// Reads features from the observations of a policy.
+class EntityReader {
+ public:
+  EntityReader(const PolicyLayout& layout, const ModelSettings& model, Device device);
+
+  const EntityShape& shape() const { return shape_; }
+  bool reads_tables() const { return all_agents_ > 0; }
+  // Number of rows that these observations describe, and where they are.
+  std::int64_t rows_of(const at::Tensor& observation) const;
+  ObservationSource source_of(const at::Tensor& observation) const;
+  // features [rows, width or more] float32, found [rows, slots] int32. Enqueues on CUDA.
+  void read(const at::Tensor& observation, const at::Tensor& features, const at::Tensor& found) const;
+
+ private:
+  EntityShape shape_;
+  Device device_;
+  int all_agents_ = 0, rows_per_unit_ = 1;  // of a table; 0: rows
+  at::Tensor agent_;                        // [A] int32: ids of the policy's agents, in a table
+};
+
 class EntitiesNetwork final : public Network {
  public:
   // The part of the input that a network reads instead of the observation.
@@ -57,8 +77,6 @@ class EntitiesNetwork final : public Network {
   at::Tensor of_inner(const at::Tensor& flat) const {
     return flat.narrow(0, encoder_size(), inner_->num_parameters());
   }
-  ObservationSource source_of(const at::Tensor& observation) const;
-  std::int64_t rows_of(const at::Tensor& observation) const;
   // The input of the inner network, for n rows.
   NetworkInput inner_input(const NetworkInput& input, const Memory& memory, std::int64_t n) const;
 
@@ -69,12 +87,10 @@ class EntitiesNetwork final : public Network {
                      const at::Tensor& row_grad) const;
 
   std::unique_ptr<Network> inner_, encoder_;
-  EntityShape shape_;
+  EntityReader reader_;
+  const EntityShape& shape_;
   PoolShape pool_;
   Device device_;
-  bool as_table_;
-  int all_agents_, rows_per_unit_;
-  at::Tensor agent_;  // [A] int32: ids of the policy's agents, if observations are tables
 };
 
 }  // namespace wd

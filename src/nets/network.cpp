@@ -8,6 +8,7 @@
 #include "src/nets/entities.h"
 #include "src/nets/mlp.h"
 #include "src/nets/module_network.h"
+#include "src/nets/standardized.h"
 #include "wd/error.h"
 
 namespace wd {
@@ -23,29 +24,38 @@ std::unique_ptr<Network> make_mlp(const PolicyLayout& layout, const ModelSetting
   return std::make_unique<MlpCpu>(shape, layout, device);
 }
 
-std::unique_ptr<Network> make_reader(const PolicyLayout& layout, const ModelSettings& model,
-                                     const std::vector<InputPart>& parts, int outputs, Device device,
-                                     Precision precision) {
+std::unique_ptr<Network> make_plain(const PolicyLayout& layout, const ModelSettings& model,
+                                    const std::vector<InputPart>& parts, int outputs, Device device,
+                                    Precision precision) {
   if (!model.network) return make_mlp(layout, model, parts, outputs, device, precision);
   return std::make_unique<ModuleNetwork>(*model.network.operator->(), layout,
                                          ModuleShape{parts.front().size, outputs, parts, layout.num_agents},
                                          device);
 }
 
+std::unique_ptr<Network> make_embedding(const PolicyLayout& layout, ModelSettings model, Device device,
+                                        Precision precision) {
+  if (!EntitiesNetwork::pools(model)) return nullptr;
+  model.fc_dims = {model.embedding};
+  return make_mlp(layout, model, {EntitiesNetwork::encoder_part(layout, model)},
+                  EntitiesNetwork::encoder_outputs(model), device, precision);
+}
+
+// What reads the observation comes first: features of entities, then units, then the network itself.
 std::unique_ptr<Network> make(const PolicyLayout& layout, const ModelSettings& model,
-                              std::vector<InputPart> parts, int outputs, Device device, Precision precision) {
-  if (model.input != kEntityInput || !parts[0].is_observation())
-    return make_reader(layout, model, parts, outputs, device, precision);
-  parts[0] = EntitiesNetwork::part(layout, model);
-  std::unique_ptr<Network> encoder;
-  if (EntitiesNetwork::pools(model)) {
-    ModelSettings embedding = model;
-    embedding.fc_dims = {model.embedding};
-    encoder = make_mlp(layout, embedding, {EntitiesNetwork::encoder_part(layout, model)},
-                       EntitiesNetwork::encoder_outputs(model), device, precision);
-  }
-  return std::make_unique<EntitiesNetwork>(make_reader(layout, model, parts, outputs, device, precision),
-                                           std::move(encoder), layout, model, device);
+                              std::vector<InputPart> parts, int outputs, Device device, Precision precision,
+                              const at::Tensor& input_norm) {
+  const bool observes = parts[0].is_observation(), entities = observes && model.input == kEntityInput,
+             standardizes = observes && input_norm.defined();
+  if (entities) parts[0] = EntitiesNetwork::part(layout, model);
+  const int columns = parts[0].size;
+  if (standardizes) parts[0] = StandardizedNetwork::part(columns);
+  std::unique_ptr<Network> network = make_plain(layout, model, parts, outputs, device, precision);
+  if (standardizes)
+    network = std::make_unique<StandardizedNetwork>(std::move(network), columns, input_norm, device);
+  if (!entities) return network;
+  return std::make_unique<EntitiesNetwork>(
+      std::move(network), make_embedding(layout, model, device, precision), layout, model, device);
 }
 
 // Rows (or columns, if there are more rows than columns) are orthonormal, times gain (Saxe et al. 2014).
@@ -80,7 +90,8 @@ Layer Network::output_layer(const at::Tensor&) const { return {}; }
 void Network::finish_gradient(const at::Tensor&, const at::Tensor&) const {}
 
 MakeNetwork network_maker(const PolicyLayout& layout, const ModelSettings& model,
-                          std::vector<InputPart> parts, int outputs, Device device, Precision precision) {
+                          std::vector<InputPart> parts, int outputs, Device device, Precision precision,
+                          const at::Tensor& input_norm) {
   if (parts.empty() || parts.size() > NetworkInput::kMaxParts)
     throw UsageError(concat("policy '", layout.name, "': a network has 1 to ", NetworkInput::kMaxParts,
                             " parts of its input, and not ", parts.size()));
@@ -88,7 +99,7 @@ MakeNetwork network_maker(const PolicyLayout& layout, const ModelSettings& model
     WD_CHECK(!part.is_observation() || (&part == &parts[0] && part.size == layout.observation_size),
              "only the first part of an input may be the observation, of ", layout.observation_size,
              " numbers");
-  return [=] { return make(layout, model, parts, outputs, device, precision); };
+  return [=] { return make(layout, model, parts, outputs, device, precision, input_norm); };
 }
 
 InputPart observation_part(const PolicyLayout& layout) {
@@ -96,10 +107,11 @@ InputPart observation_part(const PolicyLayout& layout) {
 }
 
 std::vector<MakeNetwork> make_networks(const PolicyLayout& layout, const ModelSettings& model,
-                                       PolicyOutput output, Device device, Precision precision) {
+                                       PolicyOutput output, Device device, Precision precision,
+                                       const at::Tensor& input_norm) {
   const int columns = layout.action_space.choices() + layout.action_space.components();
   const auto network = [&](int outputs) {
-    return network_maker(layout, model, {observation_part(layout)}, outputs, device, precision);
+    return network_maker(layout, model, {observation_part(layout)}, outputs, device, precision, input_norm);
   };
   if (output == PolicyOutput::kValues) return {network(columns)};
   if (!model.separate_value) return {network(columns + 1)};

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "kernels/sample.h"
+#include "src/policy/observation_norm.h"
 #include "src/policy/value_norm.h"
 #include "wd/policy.h"
 #include "wd/policy_pass.h"
@@ -31,6 +32,7 @@ struct Policy::Impl {
   at::Tensor log_std;
   std::unique_ptr<Lanes> inference;
   std::optional<ValueNorm> value_norm;
+  std::optional<ObservationNorm> observation_norm;
 
   const Network& actor() const { return model->network(0); }
   const Network* critic() const { return has_critic ? &model->network(1) : nullptr; }
@@ -38,6 +40,7 @@ struct Policy::Impl {
   // The network that computes the value, and which of its outputs it is.
   const Network& value_network() const { return has_critic ? *critic() : actor(); }
   int value_output() const { return has_critic ? 0 : columns(); }
+  at::Tensor input_norm() const { return observation_norm ? observation_norm->norm() : at::Tensor(); }
   const float* norm_of_value() const {
     return value_norm ? value_norm->norm().const_data_ptr<float>() : nullptr;
   }

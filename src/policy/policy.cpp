@@ -131,7 +131,9 @@ NetworkInput Policy::Impl::batch_input(const Batch& batch, std::int64_t begin, s
 }
 
 void Policy::Impl::make_networks(PolicyOutput output) {
-  std::vector<MakeNetwork> networks = wd::make_networks(own, settings, output, device, precision);
+  if (settings.normalize_input) observation_norm.emplace(own, settings, device);
+  std::vector<MakeNetwork> networks =
+      wd::make_networks(own, settings, output, device, precision, input_norm());
   has_critic = networks.size() > 1;
   model = std::make_unique<Model>(std::move(networks), layout.components, device, precision);
   log_std = model->numbers(model->parameters());
@@ -196,7 +198,7 @@ Model& Policy::model() const { return *impl_->model; }
 const ActionLayout& Policy::action_layout() const { return impl_->layout; }
 MakeNetwork Policy::network_like(std::vector<InputPart> parts, int outputs) const {
   return network_maker(impl_->own, impl_->settings, std::move(parts), outputs, impl_->device,
-                       impl_->precision);
+                       impl_->precision, impl_->input_norm());
 }
 InputPart Policy::observation_part() const { return wd::observation_part(impl_->own); }
 Device Policy::device() const { return impl_->device; }
@@ -234,7 +236,21 @@ std::vector<NamedTensor> Policy::named_parameters() const {
 }
 
 std::vector<NamedTensor> Policy::statistics() const {
-  return impl_->value_norm ? impl_->value_norm->statistics() : std::vector<NamedTensor>();
+  std::vector<NamedTensor> all;
+  if (impl_->observation_norm) all = impl_->observation_norm->statistics();
+  if (!impl_->value_norm) return all;
+  for (NamedTensor& statistic : impl_->value_norm->statistics()) all.push_back(std::move(statistic));
+  return all;
+}
+
+const at::Tensor* Policy::count_observations(const PolicyBuffers& buffers, int steps) {
+  if (!impl_->observation_norm) return nullptr;
+  impl_->observation_norm->count(buffers, steps);
+  return &impl_->observation_norm->moments();
+}
+
+void Policy::merge_observations() {
+  if (impl_->observation_norm) impl_->observation_norm->merge();
 }
 
 std::vector<NamedTensor> Policy::saved() const {

@@ -26,17 +26,17 @@ Batch whole_batch(const PolicyBuffers& buffers, int steps) {
 }
 
 Minibatches::Minibatches(const PolicyBuffers& buffers, int steps, int num_envs, int count, int rank,
-                         Sequences sequences)
-    : buffers_(buffers),
-      sequences_(sequences),
-      length_(std::max(sequences.length, 1)),
-      units_(steps / length_ * num_envs) {
+                         Sequences sequences, std::int64_t share)
+    : buffers_(buffers), sequences_(sequences), length_(std::max(sequences.length, 1)) {
   WD_CHECK(steps % length_ == 0, "a rollout of ", steps, " steps is not a multiple of ", length_);
-  assignment_.steps = static_cast<int>(steps / length_);
+  const std::int64_t all = steps / length_;
+  assignment_.steps = static_cast<int>(all);
+  assignment_.share = static_cast<int>(share > 0 ? share : all);
   assignment_.num_envs = num_envs;
   assignment_.count = count;
   assignment_.first_replica = std::int64_t{rank} * num_envs;
-  if (!gathers(count, sequences.length > 0)) return;
+  units_ = std::int64_t{assignment_.share} * num_envs;
+  if (!gathers(count, sequences.length > 0, assignment_.share, all)) return;
   const std::int64_t max_units = assignment_.capacity = (units_ + count - 1) / count;
   order_ = at::zeros({count, max_units}, buffers.observation.options().dtype(at::kLong));
   assignment_.order = order_.mutable_data_ptr<std::int64_t>();

@@ -12,15 +12,16 @@ namespace wd {
 Batch whole_batch(const PolicyBuffers& buffers, int steps);
 
 // A unit is a pair of a step and a replica: all agents of a replica at one step stay together. Each replica's
-// steps are shuffled and assigned to the minibatches round-robin (kernels/assign_minibatches.h), which
-// depends only on (seed, iteration, epoch, replica). So a minibatch holds the same units on any number of
-// ranks, the ranks' parts of it are equal to within one unit, and shapes never change.
+// steps are shuffled and assigned to the minibatches round-robin (kernels/assign_minibatches.h), all of them
+// or a share, which depends only on (seed, iteration, epoch, replica). So a minibatch holds the same units on
+// any number of ranks, the ranks' parts of it are equal to within one unit, and shapes never change.
 class Minibatches {
  public:
   // `num_envs`: the replicas of this rank; every rank has the same number. If the policy learns from
-  // sequences, a unit is a sequence of all agents of a replica instead of a step.
+  // sequences, a unit is a sequence of all agents of a replica instead of a step. `share`: units of each
+  // replica that an epoch has (TrainingShape::share()); 0: all.
   Minibatches(const PolicyBuffers& buffers, int steps, int num_envs, int count, int rank = 0,
-              Sequences sequences = {});
+              Sequences sequences = {}, std::int64_t share = 0);
 
   // Draws the order for the clock's iteration. Enqueues.
   void shuffle(std::uint64_t seed, const TrainingTime* time, int epoch);
@@ -28,8 +29,11 @@ class Minibatches {
   Batch gather(int m);
   int count() const { return assignment_.count; }
 
-  // Whether rows are copied: not if one minibatch has all of them in any order.
-  static bool gathers(int count, bool sequences) { return count > 1 || sequences; }
+  // Whether rows are copied: not if one minibatch has all units in any order. `share` and `all`: units of
+  // each replica.
+  static bool gathers(int count, bool sequences, std::int64_t share, std::int64_t all) {
+    return count > 1 || sequences || share < all;
+  }
   // Rows that are copied of a field for each row of others: a sequence has one state.
   static double copied_part(const BufferField& field, std::int64_t steps_together) {
     return field.of_sequence ? 1.0 / static_cast<double>(steps_together) : 1.0;
@@ -43,7 +47,7 @@ class Minibatches {
   Sequences sequences_;
   std::int64_t length_;  // steps per unit
   AssignMinibatchesArgs assignment_;
-  std::int64_t units_;  // T * E / length
+  std::int64_t units_;  // in an epoch of this rank
   at::Tensor order_;    // [M, ceil(units / M)] int64 on the policy's device: units of each minibatch
   // With sequences, int64: t E + e of each gathered row, and of the first one of each sequence.
   at::Tensor steps_;      // [length * ceil(units / M)]

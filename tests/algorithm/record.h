@@ -119,7 +119,12 @@ inline void record_order(Record& record, const Spec& spec, const AlgorithmSettin
   Trajectory numbered({spec, {"agent"}, {0}, kSteps, kEnvs});
   PolicyBuffers& buffers = numbered.policies()[0];
   buffers.log_prob.copy_(at::arange(buffers.log_prob.numel(), at::kFloat).view(buffers.log_prob.sizes()));
-  Minibatches minibatches(buffers, kSteps, kEnvs, settings.minibatches(), 0, sequences);
+  const TrainingShape shape{.num_envs = kEnvs,
+                            .rollout_steps = kSteps,
+                            .steps_together = std::max(sequences.length, 1),
+                            .num_agents = kAgents};
+  Minibatches minibatches(buffers, kSteps, kEnvs, settings.minibatches(), 0, sequences,
+                          shape.share(settings.row_limit()));
   const TrainingClock clock = clock_then();
   for (int epoch = 0; epoch < settings.epochs(); ++epoch) {
     minibatches.shuffle(kSeed, clock.time(), epoch);

@@ -70,6 +70,13 @@ std::vector<Case> cases() {
   Case a2c_gru{"a2c_gru", heads, true, with_gru(a2c.settings, 0)};
   Case ppo_gru{"ppo_gru_short_sequences", box, false, with_gru(ppo_box.settings, 4)};
   ppo_gru.settings.algorithm.as<PpoSettings>().num_minibatches = 3;
+  // Of 12 steps of 7 replicas x 3 agents, 5; of 3 sequences of 4 steps, 2.
+  Case ppo_share{"ppo_share", heads, true, ppo.settings};
+  ppo_share.settings.algorithm.as<PpoSettings>().max_rows = 125;
+  Case ppo_gru_share{"ppo_gru_share", box, false, ppo_gru.settings};
+  ppo_gru_share.settings.algorithm.as<PpoSettings>().max_rows = 168;
+  Case a2c_share{"a2c_share", heads, true, a2c.settings};
+  a2c_share.settings.algorithm.as<OnPolicySettings>().max_rows = 21;
   Case ppo_kl{"ppo_target_kl", heads, false, settings_of("PPO", kRelu, false)};
   ppo_kl.settings.algorithm.as<PpoSettings>().target_kl = 0.005;
   Case reinforce{"reinforce", heads, false, settings_of("REINFORCE", kRelu, false)};
@@ -121,6 +128,9 @@ std::vector<Case> cases() {
           warpdrive,
           a2c_gru,
           ppo_gru,
+          ppo_share,
+          ppo_gru_share,
+          a2c_share,
           with_norm(a2c, "a2c_layer_norm"),
           with_norm(ppo_box, "ppo_layer_norm_gaussian"),
           with_norm(a2c_bf16, "a2c_bf16_layer_norm"),
@@ -158,6 +168,7 @@ TensorMetadata metadata_of(const Case& c) {
           {"normalize_return", text(s.normalize_return)},
           {"normalize_value", text(s.normalize_value)},
           {"normalize_reward", text(s.normalize_reward)},
+          {"max_rows", text(s.max_rows)},
           {"adam_epsilon", text(s.adam_epsilon)},
           {"clip_param", text(ppo.clip_param.at(kEnvSteps))},
           {"vf_clip_param", text(ppo.vf_clip_param.at(kEnvSteps))},
@@ -217,8 +228,8 @@ TEST_P(Records, AnUpdate) {
   record_statistics(record, "statistics_before.", policy, learner);
   prepare({&learner, 1});
   record_rollout(record, trajectory);
-  if (c.settings.algorithm.is<PpoSettings>())
-    record_order(record, spec, c.settings.algorithm.as<PpoSettings>(), policy.sequences(kSteps));
+  if (c.settings.algorithm.is<PpoSettings>() || c.settings.algorithm->row_limit() > 0)
+    record_order(record, spec, *c.settings.algorithm, policy.sequences(kSteps));
   if (buffers.state.defined()) {
     record.add("state", buffers.state);
     record.add("restarted", buffers.restarted);

@@ -26,13 +26,16 @@ NAMES = [
     "a2c_normalized_return",
     "a2c_normalized_value",
     "a2c_normalized_value_gru",
+    "a2c_share",
     "a2c_warpdrive",
     "ppo",
     "ppo_gaussian",
+    "ppo_gru_share",
     "ppo_gru_short_sequences",
     "ppo_layer_norm_gaussian",
     "ppo_normalized_reward_and_value",
     "ppo_normalized_value_gaussian",
+    "ppo_share",
     "ppo_squashed_gaussian",
     "ppo_target_kl",
     "reinforce",
@@ -481,7 +484,7 @@ def test_what_the_policy_did(record):
     assert_near(record, record["value"][-1], last, **TOLERANCE)
 
 
-@pytest.mark.parametrize("name", ["a2c_gru", "ppo_gru_short_sequences"])
+@pytest.mark.parametrize("name", ["a2c_gru", "ppo_gru_short_sequences", "ppo_gru_share"])
 def test_a_recurrent_network_remembers_from_step_to_step(recordings, name):
     """Values of all rows including the last observation, computed from the first state alone; the state is
     0 where an episode begins."""
@@ -494,6 +497,26 @@ def test_a_recurrent_network_remembers_from_step_to_step(recordings, name):
     torch.testing.assert_close(restarted[1:, :, 0], record["reset_step"])
     forgetful = forward_gru(record, weights, dict(enumerate(torch.zeros_like(record["state"][:-1]))), steps)[1]
     assert (forgetful - value[:-1]).abs().max() > 1e-3, "nothing was remembered: the test shows less than it says"
+
+
+@pytest.mark.parametrize(("name", "units", "length"), [("ppo_share", 5, 1), ("ppo_gru_share", 2, 4), ("a2c_share", 1, 1)])
+def test_an_epoch_learns_from_a_fresh_share(recordings, name, units, length):
+    """Whole steps, or sequences, of every replica, as many as fit into max_rows; test_one_update computes the update
+    from these rows."""
+    record = recordings[name]
+    steps, envs, agents = record["reward"].shape
+    assert units * length * envs * agents <= record.max_rows < (units + 1) * length * envs * agents
+    epochs = {}
+    for key in sorted(key for key in record.tensors if key.startswith("order.")):
+        epochs.setdefault(key.split(".")[1], []).append(record[key])
+    shares = [torch.cat(rows) for rows in epochs.values()]
+    for rows in shares:
+        used = torch.zeros(steps * envs * agents)
+        used[rows] = 1.0
+        assert used.sum() == len(rows) == units * length * envs * agents
+        whole = used.view(steps // length, length, envs, agents).sum(dim=(1, 3))
+        assert ((whole == 0) | (whole == length * agents)).all() and (whole.count_nonzero(dim=0) == units).all()
+    assert len({tuple(rows.sort().values.tolist()) for rows in shares}) == len(shares)
 
 
 def test_gradient_of_a_batch(record):
@@ -521,7 +544,7 @@ def update(record):
     adam = torch.optim.Adam(weights.values(), lr=record.lr, eps=record.adam_epsilon)
     ppo = record.algorithm == "ppo"
     kept = everything["advantage"][everything["mask"] > 0]
-    batches = record.orders() if ppo else [torch.arange(len(everything["mask"]))]
+    batches = record.orders() if ppo or record.max_rows else [torch.arange(len(everything["mask"]))]
     totals, norms = torch.zeros(6, dtype=torch.double), []
     for batch in batches:
         rows = {name: tensor[batch] for name, tensor in everything.items()}

@@ -72,6 +72,38 @@ TEST(LearningTest, TheBatchLeavesMinIterationsOfTotalStepsForEitherObjective) {
   }
 }
 
+// Otherwise a probe would be refused, which ends the search.
+TEST(LearningTest, EveryReplicaAndMinibatchHasAPartOfMaxRows) {
+  const Game game({"autoscale.min_iterations=0", "policy.shared.max_rows=100"});
+  EXPECT_EQ(game.options().limits.max_envs, 97)
+      << "of 98, each would have one step, and 98 more are too many";
+  for (std::int64_t envs = 1; envs <= 97; ++envs) EXPECT_GE(100 / envs * envs, 4);
+  const Autoscaled done = game.autoscaled();
+  EXPECT_LE(done.result.chosen.num_envs, 97);
+  EXPECT_EQ(Game({"policy.shared.max_rows=160", "policy.shared.model={type: gru, sequence_length: 4}"})
+                .options()
+                .limits.max_envs,
+            37);
+  const SearchOptions whole = Game({"policy.shared.max_rows=1500", "policy.shared.model.type=gru"}).options();
+  EXPECT_EQ(whole.limits.max_batch, 1500);
+  EXPECT_EQ(whole.max_batch_from, "policy.shared.max_rows = 1500");
+}
+
+TEST(LearningTest, LearningRatesFollowTheRowsThatAreLearnedFrom) {
+  const auto scaled = [](const char* max_rows) {
+    const Game game({"autoscale.scale_lr=linear", "policy.shared.lr=0.001", max_rows});
+    const Autoscaled done = game.autoscaled();
+    std::string lr;
+    for (const Override& setting : done.settings)
+      if (setting.path == "policy.shared.lr") lr = setting.text;
+    return std::pair(done.result.chosen.batch(), lr);
+  };
+  const auto [batch, lr] = scaled("policy.shared.max_rows=0");
+  EXPECT_EQ(lr, concat("[[0, ", 0.001 * static_cast<double>(batch) / 1024.0, "]]"));
+  EXPECT_EQ(scaled("policy.shared.max_rows=2048").second, "[[0, 0.002]]");
+  EXPECT_EQ(scaled("policy.shared.max_rows=1024").second, "") << "as many as before";
+}
+
 TEST(LearningTest, TwoWorkersAreBoundAsOneIs) {
   const Autoscaled done = Game().autoscaled(2);
   EXPECT_LE(done.result.chosen.batch(), 2560);

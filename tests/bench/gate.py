@@ -15,13 +15,17 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "peers"))
 from side_by_side import alternate  # noqa: E402
 
-FULL = ["--set", "env.use_full_observation=true", "--num_envs", "32", "--rollout_steps", "20"]
+SIZE = ["--num_envs", "32", "--rollout_steps", "20"]
+# A perceptron over all other agents, whose rows are long.
+FULL = ["--config", str(pathlib.Path(__file__).resolve().parents[2] / "configs/tag_continuous_perceptron.yaml"), "--set",
+        "trainer.observations=rows", *SIZE]
 TABLE, BF16 = ["--set", "trainer.observations=table"], ["--set", "trainer.precision=bf16"]
 GAMES = {"cartpole": ["--num_envs", "256", "--rollout_steps", "32"], "simple_tag": ["--num_envs", "512"],
          "tag_gridworld": ["--num_envs", "512"], "tag_continuous": FULL}
 CASES = {f"{game}, {mode}": ["--env", game, "--mode", mode, *size] for game, size in GAMES.items() for mode in ("env", "act", "train")}
 CASES |= {f"tag_continuous, {mode}, {name}": ["--env", "tag_continuous", "--mode", mode, *FULL, *more]
           for name, more in {"table": TABLE, "bf16": BF16, "table, bf16": [*TABLE, *BF16]}.items() for mode in ("env", "act", "train")}
+CASES |= {f"tag_continuous, {mode}, entities": ["--env", "tag_continuous", "--mode", mode, *SIZE] for mode in ("act", "train")}
 CASES["cartpole, train, bf16"] = [*CASES["cartpole, train"], *BF16]
 SLOWER = 0.98
 

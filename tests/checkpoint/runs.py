@@ -8,7 +8,7 @@ import time
 WDTRAIN = os.environ["WDTRAIN"]
 
 EVERY = ["--set", "saving.checkpoint_freq=2", "--set", "saving.metrics_log_freq=1", "--device", "cpu"]
-TAG = ["--set", "env.num_taggers=2", "--set", "env.num_runners=5", "--set", "env.episode_length=13"]
+TAG = ["--set", "eval.every=0", "--set", "env.num_taggers=2", "--set", "env.num_runners=5", "--set", "env.episode_length=13"]
 ALGORITHM = "policy={{tagger: {{algorithm: {0}}}, runner: {{algorithm: {0}, model: {{fc_dims: [16]}}}}}}"
 
 

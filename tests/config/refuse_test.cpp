@@ -116,6 +116,22 @@ TEST_F(Refuse, PolicyMessages) {
        "a "
        "shorter model.sequence_length, or raise trainer.num_envs"},
       {"{shared: {algorithm: PPO, num_minibatches: 1000, model: {type: gru, sequence_length: 8}}}", ""},
+      {"{shared: {max_rows: -1}}", "a.yaml:2:29: policy.shared.max_rows = -1: must be in [0, 1e12]"},
+      {"{shared: {max_rows: 319}}",
+       "a.yaml:2:29: policy.shared.max_rows = 319: must be 0, for all rows, or at least 320: 1 step x 64 "
+       "replicas x 5 agents: raise it, or lower the number of replicas"},
+      {"{shared: {max_rows: 320}}", ""},
+      {"{shared: {algorithm: PPO, num_minibatches: 65, max_rows: 639}}",
+       "a.yaml:2:66: policy.shared.max_rows = 639: must be 0, for all rows, or at least 640: 2 steps x 64 "
+       "replicas x 5 agents, for num_minibatches = 65: raise it, or lower the number of replicas"},
+      {"{shared: {algorithm: PPO, num_minibatches: 65, max_rows: 640}}", ""},
+      {"{shared: {algorithm: PPO, max_rows: 2559, model: {type: gru, sequence_length: 8}}}",
+       "a.yaml:2:45: policy.shared.max_rows = 2559: must be 0, for all rows, or at least 2560: 8 steps x "
+       "64 replicas x 5 agents, for num_minibatches = 4: raise it, or lower the number of replicas"},
+      {"{shared: {reuse_activations: true, max_rows: 10000}}",
+       "a.yaml:2:38: policy.shared.reuse_activations = true: needs an update with all rows: set one of it "
+       "and "
+       "max_rows"},
       {"{shared: {to_train: false}}", "policy: no policy learns: one must have to_train: true"},
   };
   for (const auto& [text, expected] : cases) {

@@ -14,22 +14,28 @@ CHASE = ["--env", "tag_continuous", "--set", "env.num_taggers=3", "--set", "env.
 LOCAL = ("action_std_over_envs",)
 
 
-def policy(algorithm, model="activation: tanh", **settings):
+def policy(algorithm, model="input: observation", **settings):
     """Networks with smooth activations: with ReLU, the last bit of a sum can determine whether a row has a
     gradient."""
     more = "".join(f", {key}: {value}" for key, value in settings.items())
-    return ["--set", f"policy={{tagger: {{algorithm: {algorithm}{more}, model: {{{model}}}}}, "
-                     f"runner: {{algorithm: {algorithm}{more}, model: {{{model}, fc_dims: [16]}}}}}}"]
+    return ["--set", f"policy={{tagger: {{algorithm: {algorithm}{more}, model: {{activation: tanh, {model}}}}}, "
+                     f"runner: {{algorithm: {algorithm}{more}, model: {{activation: tanh, fc_dims: [16], {model}}}}}}}",
+            "--set", f"trainer.observations={'table' if 'entities' in model else 'rows'}"]
 
 
-@pytest.mark.parametrize("algorithm", ["A2C", "PPO", "PQN", "normalized", "entities"])
-def test_T1_T7_gradients_and_statistics_are_those_of_one_worker(algorithm, tmp_path):
+# max_rows: PPO from a share of the rows; normalized: PPO with values and rewards in units of their own;
+# standardized: what networks read is in such units, of rows and of entities from a table.
+@pytest.mark.parametrize("case", ["A2C", "PPO", "PQN", "max_rows", "normalized", "standardized rows", "standardized entities"])
+def test_T1_T7_gradients_and_statistics_are_those_of_one_worker(case, tmp_path):
     # Adam divides by the gradient's magnitude: every further step amplifies the last bits of small gradients.
     several = {"num_epochs": 1, "num_minibatches": 4, "adam_epsilon": 1e-3, "lr": 1e-3, "gamma": 0.99}
-    steps = {"A2C": {"normalize_advantage": "true"}, "PPO": {"normalize_advantage": "true", "gae_lambda": 1, **several}, "PQN": several,
-             "normalized": {"normalize_value": "true", "normalize_reward": "true", "normalize_advantage": "false", "gae_lambda": 1, **several}}
-    steps["entities"] = {**steps["PPO"], "model": "activation: tanh, input: entities, pool: mean_max, attention: 2"}
-    arguments = [*CHASE, *policy(algorithm if algorithm in ("A2C", "PQN") else "PPO", **steps[algorithm]), "--total_steps", "320"]
+    ppo = {"normalize_advantage": "true", "gae_lambda": 1, **several}
+    steps = {"A2C": {"normalize_advantage": "true"}, "PPO": ppo, "PQN": several, "max_rows": {**ppo, "max_rows": 200},
+             "normalized": {**ppo, "normalize_value": "true", "normalize_reward": "true", "normalize_advantage": "false"},
+             "standardized rows": {**ppo, "model": "input: observation, normalize_input: true"},
+             "standardized entities": {**ppo, "model": "input: entities, normalize_input: true, pool: mean_max, attention: 1"}}[case]
+    algorithm = case if case in ("A2C", "PQN") else "PPO"
+    arguments = [*CHASE, *policy(algorithm, **steps), "--total_steps", "320"]
     one, _ = trained(tmp_path / "1", *arguments, workers=1)
     for workers in (2, 4):
         folder = tmp_path / str(workers)
@@ -41,8 +47,12 @@ def test_T1_T7_gradients_and_statistics_are_those_of_one_worker(algorithm, tmp_p
             for moment in ("first_moment", "second_moment"):
                 alone = tensors(tmp_path / "1", f"optimizer/{name}")[moment]
                 assert distance(alone, tensors(folder, f"optimizer/{name}")[moment]) < 1e-5, (workers, name, moment)
+            if "standardized" in case:
+                alone, several_ranks = (tensors(run, f"weights/{name}")["observation_moments"] for run in (tmp_path / "1", folder))
+                assert alone[:, 2].max() > 1e-3
+                assert several_ranks == pytest.approx(alone, rel=1e-5, abs=1e-7), (workers, name)
             for file, statistic in [("weights", "value_norm"), ("weights", "value_moments"), ("optimizer", "reward_moments"), ("optimizer", "reward_sums")]:
-                if algorithm == "normalized":
+                if case == "normalized":
                     alone = tensors(tmp_path / "1", f"{file}/{name}")[statistic]
                     several_ranks = tensors(folder, f"{file}/{name}")[statistic]
                     # Runners are paid as they leave the game or at its end, so no sum goes on.

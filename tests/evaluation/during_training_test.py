@@ -45,18 +45,22 @@ def test_training_learns_the_same_with_and_without(tmp_path):
     assert sorted(page.name for page in (tmp_path / "evaluated" / "rollouts").iterdir()) == ["iteration_4.html", "iteration_8.html"]
 
 
-@pytest.mark.parametrize("opponent", ["none", "random", "scripted"])
+@pytest.mark.parametrize("opponent", ["none", "random", "scripted", "both"])
 def test_the_last_evaluation_is_what_eval_says_of_the_run(tmp_path, opponent):
     run = tmp_path / "run"
     output(*TAG, *EVERY_3, "--total_steps", 80 * 4, "--set", f"eval.opponent={opponent}", "--set", "eval.seed=7", "--run_dir", run)
     last = evaluated(run)[-1]
     assert last["iteration"] == 4
-    against = [] if opponent == "none" else ["--opponent", opponent]
-    said = json.loads(output("eval", "--run", run, "--json", "--device", "cpu", "--episodes", 20, "--seed", 7, *against))
-    for role in ("tagger", "runner"):
-        match = said if opponent == "none" else said["roles"][role]["trained"]
-        for name, key in (("return", "mean"), ("return_low", "low"), ("return_high", "high")):
-            assert last[f"eval/{role}/{name}"] == pytest.approx(match["returns"][role][key], rel=1e-6)
+    for kind in ("random", "scripted") if opponent == "both" else (opponent,):
+        against = [] if opponent == "none" else ["--opponent", kind]
+        said = json.loads(output("eval", "--run", run, "--json", "--device", "cpu", "--episodes", 20, "--seed", 7, *against))
+        for role in ("tagger", "runner"):
+            match = said if opponent == "none" else said["roles"][role]["trained"]
+            shown = f"eval/{role}_vs_{kind}" if opponent == "both" else f"eval/{role}"
+            for name, key in (("return", "mean"), ("return_low", "low"), ("return_high", "high")):
+                assert last[f"{shown}/{name}"] == pytest.approx(match["returns"][role][key], rel=1e-6)
+            if opponent != "none":
+                assert last[f"{shown}/env/tags"] == pytest.approx(match["statistics"]["tags"]["mean"], rel=1e-6)
     if opponent == "none":
         assert last["eval/length"] == pytest.approx(said["length"]["mean"], rel=1e-6)
         assert last["eval/env/tags"] == pytest.approx(said["statistics"]["tags"]["mean"], rel=1e-6)

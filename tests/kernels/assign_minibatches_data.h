@@ -7,10 +7,10 @@
 
 namespace wd {
 
-// [M, ceil(T E / M)]; -1 where no unit was assigned.
+// [M, ceil(S E / M)]; -1 where no unit was assigned.
 template <typename Memory>
 std::vector<std::int64_t> run_assign_minibatches(Memory memory, AssignMinibatchesArgs args) {
-  const std::int64_t units = std::int64_t{args.steps} * args.num_envs;
+  const std::int64_t units = std::int64_t{units_per_replica(args)} * args.num_envs;
   args.capacity = (units + args.count - 1) / args.count;
   const auto n = static_cast<std::size_t>(args.count * args.capacity);
   args.order = memory.template make<std::int64_t>(n);

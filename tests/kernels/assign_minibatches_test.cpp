@@ -61,23 +61,73 @@ TEST(AssignMinibatches, EveryUnitOnceAndEqualShares) {
 
 TEST(AssignMinibatches, RanksTogetherDealWhatOneDoes) {
   for (const int count : {3, 4, 16}) {
-    const auto whole =
-        assigned_units({.steps = 10, .num_envs = 12, .count = count, .iteration = 9, .epoch = 2});
-    for (const int ranks : {2, 4}) {
-      std::vector<std::set<Unit>> joint(whole.size());
-      for (int r = 0; r < ranks; ++r) {
-        const int share = 12 / ranks;
-        const auto part = assigned_units({.steps = 10,
-                                          .num_envs = share,
-                                          .count = count,
-                                          .first_replica = r * share,
-                                          .iteration = 9,
-                                          .epoch = 2});
-        for (std::size_t m = 0; m < part.size(); ++m) joint[m].insert(part[m].begin(), part[m].end());
+    for (const int share : {0, 3}) {
+      const auto whole = assigned_units(
+          {.steps = 10, .num_envs = 12, .count = count, .share = share, .iteration = 9, .epoch = 2});
+      for (const int ranks : {2, 4}) {
+        std::vector<std::set<Unit>> joint(whole.size());
+        for (int r = 0; r < ranks; ++r) {
+          const int envs = 12 / ranks;
+          const auto part = assigned_units({.steps = 10,
+                                            .num_envs = envs,
+                                            .count = count,
+                                            .share = share,
+                                            .first_replica = r * envs,
+                                            .iteration = 9,
+                                            .epoch = 2});
+          for (std::size_t m = 0; m < part.size(); ++m) joint[m].insert(part[m].begin(), part[m].end());
+        }
+        for (std::size_t m = 0; m < whole.size(); ++m) EXPECT_EQ(joint[m], as_set(whole[m]));
       }
-      for (std::size_t m = 0; m < whole.size(); ++m) EXPECT_EQ(joint[m], as_set(whole[m]));
     }
   }
+}
+
+// What is used of each replica's steps are the first S of the order in which all of them are dealt to one
+// minibatch.
+TEST(AssignMinibatches, AShareIsTheBeginningOfEveryReplicasOrder) {
+  constexpr int kSteps = 11, kReplicas = 6;
+  for (const std::uint32_t epoch : {0u, 1u}) {
+    const AssignMinibatchesArgs all{
+        .steps = kSteps, .num_envs = kReplicas, .first_replica = 6, .iteration = 3, .epoch = epoch};
+    const std::vector<Unit> whole = assigned_units(all)[0];
+    for (const int share : {1, 2, 10, 11}) {
+      for (const int count : {1, 2, 5, 6}) {
+        AssignMinibatchesArgs args = all;
+        args.share = share;
+        args.count = count;
+        std::vector<std::vector<Unit>> expected(static_cast<std::size_t>(count));
+        for (int e = 0; e < kReplicas; ++e)
+          for (int p = 0; p < share; ++p)
+            expected[static_cast<std::size_t>(((6 + e) * share + p) % count)].push_back(
+                whole[static_cast<std::size_t>(e * kSteps + p)]);
+        EXPECT_EQ(assigned_units(args), expected) << share << ' ' << count;
+      }
+    }
+  }
+}
+
+// Of 20 steps each epoch draws 5, so a step is in all of 4 epochs with probability 1 / 256, and each equally
+// often.
+TEST(AssignMinibatches, SharesAreFreshAndEveryStepIsEquallyLikely) {
+  constexpr int kSteps = 20, kReplicas = 1000, kShare = 5, kEpochs = 4;
+  std::map<Unit, int> drawn;
+  std::map<std::int64_t, int> of_step;
+  for (std::uint32_t epoch = 0; epoch < kEpochs; ++epoch) {
+    std::set<Unit> distinct;
+    for (const auto& units : assigned_units(
+             {.steps = kSteps, .num_envs = kReplicas, .count = 3, .share = kShare, .epoch = epoch})) {
+      for (const Unit& unit : units) {
+        distinct.insert(unit);
+        ++drawn[unit];
+        ++of_step[unit.second];
+      }
+    }
+    EXPECT_EQ(distinct.size(), static_cast<std::size_t>(kShare * kReplicas));
+  }
+  const auto always = std::ranges::count_if(drawn, [](const auto& d) { return d.second == kEpochs; });
+  EXPECT_NEAR(static_cast<double>(always), kSteps * kReplicas / 256.0, 45);  // five standard deviations
+  for (int t = 0; t < kSteps; ++t) EXPECT_NEAR(of_step[t], 1000, 140) << t;  // five standard deviations
 }
 
 // Six orders of three steps, over replicas, epochs and iterations: all are equally likely, and none of the

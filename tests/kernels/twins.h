@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/columns.h"
 #include "kernels/evidence.h"
 #include "kernels/running.h"
 #include "kernels/sequences.h"
@@ -78,7 +79,7 @@ RunningNumbers run_merges(Memory memory, double rate, const std::vector<float>& 
   for (const double scale : {1.0, 30.0, 0.1, HUGE_VAL, 0.0}) {
     const double count = scale > 0.0 ? 10.0 : 0.0;
     const double* const moments = memory.put(std::vector{count, 7.0 * scale, 19.0 * scale * scale});
-    merge_moments(memory.queue(), {moments, rate, running, norm, before});
+    merge_moments(memory.queue(), {1, moments, rate, running, norm, before});
     rescale_output(memory.queue(), {static_cast<std::int64_t>(weights.size()), before, norm, weight, bias});
   }
   return {memory.get(running, kNumRunning), memory.get(norm, 2), memory.get(weight, weights.size()),
@@ -94,6 +95,75 @@ void twins_of_running() {
       const RunningNumbers cpu = run_merges(HostMemory(), rate, weights);
       EXPECT_EQ(run_merges(Memory(), rate, weights), cpu);
       EXPECT_TRUE(std::isfinite(cpu.norm[0]) && cpu.weight != weights);
+    }
+  }
+}
+
+struct Standardized {
+  std::vector<double> moments, running;
+  std::vector<float> norm, y, grad;
+  bool operator==(const Standardized&) const = default;
+};
+
+// Moments of columns, merged; numbers in units of all columns but one; and a gradient of them.
+template <typename Memory>
+Standardized run_columns(Memory memory, int rows, int columns, const std::vector<float>& x, bool halves) {
+  const auto n = static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns);
+  const auto C = static_cast<std::size_t>(columns);
+  ColumnsView view{.stride = columns};
+  if (halves) {
+    std::vector<std::uint16_t> rounded;
+    for (const float value : x) rounded.push_back(to_bfloat16(value));
+    view.halves = memory.put(rounded);
+  } else {
+    view.floats = memory.put(x);
+  }
+  std::vector<std::uint8_t> counts;
+  for (int row = 0; row < rows; ++row) counts.push_back(row % 3 != 1 ? 1 : 0);
+  double* const moments = memory.put(std::vector<double>(kNumMoments * C));
+  double* const running = memory.put(std::vector<double>(kNumRunning * C));
+  float* const norm = memory.put(std::vector<float>(2 * C, 1.0f));
+  float* const y = memory.template make<float>(n);
+  float* const grad = memory.put(x);
+  const ColumnMomentsArgs args{
+      .x = view,
+      .rows = rows,
+      .columns = columns,
+      .mask = memory.put(counts),
+      .partial = memory.put(std::vector<double>(static_cast<std::size_t>(kColumnParts) * kNumMoments * C)),
+      .moments = moments};
+  const Queue queue = memory.queue();
+  column_moments(queue, args);
+  add_column_moments(queue, args);
+  merge_moments(queue, {.columns = columns, .moments = moments, .running = running, .norm = norm});
+  standardize(queue, {.x = view,
+                      .rows = rows,
+                      .columns = columns,
+                      .num_scaled = columns - 1,
+                      .norm = norm,
+                      .y = y,
+                      .y_stride = columns});
+  standardize_backward(queue, {.rows = rows,
+                               .num_scaled = columns - 1,
+                               .norm = norm,
+                               .y = y,
+                               .y_stride = columns,
+                               .grad = grad,
+                               .grad_stride = columns});
+  return {memory.get(moments, kNumMoments * C), memory.get(running, kNumRunning * C), memory.get(norm, 2 * C),
+          memory.get(y, n), memory.get(grad, n)};
+}
+
+template <typename Memory>
+void twins_of_columns() {
+  Draws draws(12);
+  for (const int rows : kTwinSizes) {
+    for (const int columns : {2, 9, 33}) {
+      const std::vector<float> x = draws.uniforms(std::int64_t{rows} * columns, -3.0f, 5.0f);
+      for (const bool halves : {false, true}) {
+        const Standardized cpu = run_columns(HostMemory(), rows, columns, x, halves);
+        EXPECT_EQ(run_columns(Memory(), rows, columns, x, halves), cpu);
+      }
     }
   }
 }
@@ -258,9 +328,11 @@ template <typename Memory>
 void twins_of_assign_minibatches() {
   for (const int num_envs : kTwinSizes) {
     for (const int count : {2, 7, 64}) {
-      const AssignMinibatchesArgs args{
-          .steps = 37, .num_envs = num_envs, .count = count, .first_replica = num_envs};
-      EXPECT_EQ(run_assign_minibatches(Memory(), args), run_assign_minibatches(HostMemory(), args));
+      for (const int share : {0, 5}) {
+        const AssignMinibatchesArgs args{
+            .steps = 37, .num_envs = num_envs, .count = count, .share = share, .first_replica = num_envs};
+        EXPECT_EQ(run_assign_minibatches(Memory(), args), run_assign_minibatches(HostMemory(), args));
+      }
     }
   }
 }
@@ -485,6 +557,7 @@ std::vector<Twins> all_twins() {
   return {
       {"Returns", twins_of_returns<Memory>},
       {"Running", twins_of_running<Memory>},
+      {"Columns", twins_of_columns<Memory>},
       {"Sample", twins_of_sample<Memory>},
       {"RandomActions", twins_of_random_actions<Memory>},
       {"Loss", twins_of_loss<Memory>},

@@ -21,7 +21,8 @@ from wdtrain.export import export, exported, main  # noqa: E402
 from wdtrain.policy import Policy  # noqa: E402
 
 ROWS = 10_000
-CROWD = ["--env", "tag_continuous", "--num_envs", 4, "--train_batch_size", 40, "--set", "env.num_runners=4", "--set", "env.observe_self=true"]
+CROWD = ["--env", "tag_continuous", "--num_envs", 4, "--train_batch_size", 40, "--set", "env.num_runners=4", "--set", "env.observe_self=true",
+         "--set", "trainer.observations=rows"]
 TRAININGS = {
     "mlp": ["--env", "cartpole"],
     "heads": ["--env", "tag_continuous", "--num_envs", 4, "--train_batch_size", 40, "--set", "env.num_runners=4"],
@@ -29,6 +30,8 @@ TRAININGS = {
                "--set", "policy={tagger: {algorithm: PQN}, runner: {algorithm: PQN}}"],
     "gru": ["--env", "cartpole", "--set", "policy.shared.model={type: gru, width: 16}"],
     "layer_norm": ["--env", "cartpole", "--set", "policy.shared.model.layer_norm=true"],
+    "standardized": ["--env", "cartpole", "--set", "policy.shared.model.normalize_input=true"],
+    "entities_standardized": [*CROWD, "--set", "policy={shared: {model: {input: entities, pool: mean, normalize_input: true}}}"],
     "gaussian": ["--env", "pendulum"],
     "squashed": ["--env", "pendulum", "--set", "policy.shared.model.distribution=squashed_gaussian"],
     "entities": [*CROWD, "--set", "policy={shared: {model: {input: entities, pool: mean_max, attention: 2, separate_value: true}}}"],

@@ -24,7 +24,8 @@ sys.path.insert(0, str(ROOT / "python"))
 import wdtrain as package  # noqa: E402
 
 TAG = ["--env", "tag_continuous", "--num_envs", 8, "--train_batch_size", 160, "--total_steps", 1600, "--set", "env.num_runners=4",
-       "--set", "env.episode_length=30", "--set", "env.tagging_distance=0.1"]
+       "--set", "env.episode_length=30", "--set", "env.tagging_distance=0.1", "--set", "trainer.observations=rows",
+       "--set", "env.observe_self=false"]
 
 
 def crowd(model, *options):
@@ -50,6 +51,8 @@ TRAININGS = {
     "entities_pooled": crowd("pool: mean_max, attention: 2, separate_value: true, activation: tanh, layer_norm: true", *SEES_ITSELF),
     "entities_table": crowd("nearest: 9, pool: max, embedding: 5", *SEES_ITSELF, "--set", "trainer.observations=table"),
     "entities_few": crowd("attention: 1", "--set", "env.use_full_observation=false", "--set", "env.num_other_agents_observed=4"),
+    "standardized": ["--env", "cartpole", "--total_steps", 8192, "--set", "policy.shared.model.normalize_input=true"],
+    "entities_standardized": crowd("pool: mean, normalize_input: true", *SEES_ITSELF, "--set", "trainer.observations=table"),
     "entities_gru": crowd("type: gru, width: 16, pool: mean, separate_value: true", *SEES_ITSELF),
     "entities_values": [*TAG, *SEES_ITSELF, "--set", "policy={shared: {algorithm: PQN, model: {input: entities, attention: 1}}}"],
     "entities_lists": ["--env", "simple_tag", "--total_steps", 8192, "--set", "env.num_adversaries=1", "--set", "env.num_good_agents=3",

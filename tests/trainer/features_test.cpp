@@ -27,6 +27,12 @@ constexpr const char *kMlpA2c = "algorithm: A2C", *kMlpPpo = "algorithm: PPO, nu
                      *kShortGruPpo =
                          "algorithm: PPO, num_minibatches: 12, num_epochs: 2, model: {type: gru, width: 8, "
                          "sequence_length: 5, separate_value: true}",
+                     *kPpoShare = "algorithm: PPO, num_minibatches: 5, max_rows: 299",
+                     *kA2cShare = "algorithm: A2C, max_rows: 100",
+                     *kGruPpoShare =
+                         "algorithm: PPO, num_minibatches: 4, max_rows: 330, model: {type: gru, "
+                         "width: 8, sequence_length: 5}",
+                     *kPqnShare = "algorithm: PQN, max_rows: 30",
                      *kReinforce = "algorithm: REINFORCE, model: {fc_dims: [8], separate_value: true}",
                      *kGruReinforce = "algorithm: REINFORCE, model: {type: gru, width: 8}";
 
@@ -60,9 +66,18 @@ TEST_P(Features, MakeTheUpdatesAndTakeTheMemoryThatWereAnnounced) {
   }
   EXPECT_EQ(checked, 2);
   const PolicyBuffers& buffers = trainer.trajectory().policies()[0];
+  const TrainingShape shape = training_shape(policy, setup.environment->spec(), 6, 20);
+  const std::int64_t limit = policy.algorithm->row_limit();
   Minibatches minibatches(buffers, 20, 6, policy.algorithm->minibatches(), 0,
-                          trainer.policies()[0].sequences(20));
+                          trainer.policies()[0].sequences(20), shape.share(limit));
   minibatches.shuffle(1, nullptr, 0);
+  if (limit > 0) {
+    std::int64_t rows = 0;
+    for (int m = 0; m < minibatches.count(); ++m) rows += minibatches.gather(m).mask.size(0);
+    EXPECT_LE(rows, limit);
+    EXPECT_GT(rows, limit - shape.least_rows()) << "another step of every replica has room";
+    EXPECT_EQ(rows % shape.least_rows(), 0);
+  }
   const Batch batch = minibatches.gather(0);
   const bool copied = batch.mask.const_data_ptr() != buffers.mask.const_data_ptr();
   EXPECT_EQ(scaling::memory_needed(setup.config, *setup.environment, 1).minibatches,
@@ -80,7 +95,12 @@ INSTANTIATE_TEST_SUITE_P(
         Pair{"gru_a2c_bf16", "tag_continuous", kGruA2c, kHalf},
         Pair{"gru_a2c_agents", "tag_gridworld", kGruA2c}, Pair{"gru_ppo", "pendulum", kGruPpo},
         Pair{"gru_ppo_bf16", "cartpole", kGruPpo, kHalf}, Pair{"gru_ppo_agents", "tag_gridworld", kGruPpo},
-        Pair{"short_ppo", "cartpole", kShortGruPpo}, Pair{"short_ppo_bf16", "pendulum", kShortGruPpo, kHalf},
+        Pair{"share_ppo", "pendulum", "algorithm: PPO, num_minibatches: 5, max_rows: 119"},
+        Pair{"share_ppo_agents", "tag_gridworld", kPpoShare, kHalf},
+        Pair{"share_ppo_table", "tag_continuous", kA2cShare, kAsTable},
+        Pair{"share_a2c", "tag_gridworld", kA2cShare}, Pair{"share_gru_ppo", "tag_gridworld", kGruPpoShare},
+        Pair{"share_pqn", "cartpole", kPqnShare}, Pair{"short_ppo", "cartpole", kShortGruPpo},
+        Pair{"short_ppo_bf16", "pendulum", kShortGruPpo, kHalf},
         Pair{"short_ppo_agents", "tag_gridworld", kShortGruPpo}, Pair{"reinforce", "cartpole", kReinforce},
         Pair{"reinforce_bf16", "pendulum", kReinforce, kHalf},
         Pair{"gru_reinforce", "cartpole", kGruReinforce}),
@@ -103,6 +123,37 @@ TEST(FeaturesTest, ALearnerRefusesMoreMinibatchesThanSequences) {
                  "policy 'shared': PPO cannot divide 4 sequences of 4 replicas into num_minibatches = 5 "
                  "minibatches: lower it");
   }
+}
+
+TEST(FeaturesTest, ALearnerRefusesAShareWithoutAStepOfEveryReplica) {
+  const Experiment setup = make_setup("cartpole", {"trainer.num_envs=4", "trainer.train_batch_size=32"});
+  Trajectory trajectory(setup.environment->spec(), setup.config, 4, {});
+  Policy policy(trajectory.policies()[0], setup.config, 0, {});
+  const auto refused = [&](const AlgorithmSettings& algorithm) -> std::string {
+    PolicySettings settings = setup.config.policies[0];
+    settings.algorithm = algorithm;
+    try {
+      const Learner learner({&policy, 1}, trajectory, 0, settings, 1);
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return {};
+  };
+  A2cSettings a2c;
+  a2c.max_rows = 3;
+  EXPECT_EQ(
+      refused(a2c),
+      "policy 'cart': A2C: max_rows = 3 must be 0, for all rows, or at least 4: 1 step x 4 replicas x 1 "
+      "agent: raise it, or lower the number of replicas");
+  PpoSettings ppo;
+  ppo.num_minibatches = 5;
+  ppo.max_rows = 7;
+  EXPECT_EQ(
+      refused(ppo),
+      "policy 'cart': PPO: max_rows = 7 must be 0, for all rows, or at least 8: 2 steps x 4 replicas x 1 "
+      "agent, for num_minibatches = 5: raise it, or lower the number of replicas");
+  ppo.max_rows = 8;
+  EXPECT_EQ(refused(ppo), "");
 }
 
 // A policy that does not train measured no loss, entropy or gradient.

@@ -1,0 +1,206 @@
+"""rows.py: the rows of the table of learning results (docs/learning/README.md), which docs/learning/rows.yaml defines.
+
+    python3 tests/learn/rows.py list
+    python3 tests/learn/rows.py run ROW [--seeds 1 2 3 4 5] [--write]
+    python3 tests/learn/rows.py table
+
+`run` trains the row's configuration with every seed, two at a time with one thread each, judges every run by fresh
+episodes (`wdtrain eval`) or by a metric of its last line, and prints medians and quartiles over the seeds. It ends with
+1 if a median misses its target. `--write` stores what was measured, draws the curve (docs/learning/ROW.svg) and
+rewrites the table; `table` only rewrites the table. The program is build/wdtrain, or that of the variable WDTRAIN.
+
+Keys of a row:
+
+    name, environment, algorithm     for the table
+    config                           what is trained
+    set                              further settings, as of --set
+    judged                           a list, each with
+        what                         in words
+        eval                         arguments of `wdtrain eval RUN`, and
+        value                        the number in what it prints with --json, as returns.cart.mean; or instead of both
+        metric                       a name in the last line of metrics.jsonl that has it, as cart/recent_return
+        at_least, or at_most         the target, which the median over the seeds must meet
+        source                       whose target it is
+    curve                            metric that is drawn, or a list of those that are drawn in one picture
+    measured                         what `run --write` found, by seed in the order of `seeds`; a row without it is not
+                                     in the table
+"""
+
+import argparse
+import concurrent.futures
+import datetime
+import json
+import os
+import pathlib
+import platform
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import yaml
+
+try:
+    from learn.curve import picture
+except ModuleNotFoundError:  # run as a script
+    from curve import picture
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs/learning"
+BEGIN, END = "<!-- rows.py writes from here -->\n", "<!-- to here -->\n"
+HEAD = "# rows.yaml: the rows of the table of README.md. tests/learn/rows.py explains the keys, and writes `measured`.\n"
+
+
+def wdtrain(*arguments, **options):
+    program = os.environ.get("WDTRAIN", ROOT / "build/wdtrain")
+    return subprocess.run([program, *map(str, arguments)], check=True, text=True, **options)
+
+
+def load(docs=DOCS):
+    return yaml.safe_load((docs / "rows.yaml").read_text())
+
+
+def save(rows, docs=DOCS):
+    (docs / "rows.yaml").write_text(HEAD + yaml.safe_dump(rows, sort_keys=False, width=110, default_flow_style=None))
+
+
+def number_at(tree, path):
+    for key in path.split("."):
+        tree = tree[key]
+    return float(tree)
+
+
+def lines_with(run, metric):
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    return [(row["env_steps"], row[metric]) for row in rows if row.get(metric) is not None]
+
+
+def judge(run, judged):
+    if "metric" in judged:
+        return float(lines_with(run, judged["metric"])[-1][1])
+    done = wdtrain("eval", run, *judged["eval"], "--threads", 1, "--json", capture_output=True)
+    return number_at(json.loads(done.stdout), judged["value"])
+
+
+def train(row, seed, folder):
+    """What one seed gives: a dictionary of numbers, and the points of its curve."""
+    run = folder / str(seed)
+    settings = [argument for setting in row.get("set", []) for argument in ("--set", setting)]
+    began = time.monotonic()
+    wdtrain("--config", ROOT / row["config"], "--seed", seed, "--set", "trainer.threads=1", *settings, "--run_dir", run, "--quiet", "--device", "cpu")
+    seconds = time.monotonic() - began
+    summary = json.loads((run / "summary.json").read_text())
+    values = [judge(run, judged) for judged in row["judged"]]
+    return {"env_steps": summary["env_steps"], "seconds": round(seconds, 1), "values": values,
+            "commit": summary["version"]["commit"], "processor": summary["hardware"]["cpu"]}, [lines_with(run, name) for name in curves_of(row)]
+
+
+def curves_of(row):
+    return row["curve"] if isinstance(row["curve"], list) else [row["curve"]]
+
+
+def quartiles(values):
+    """Lower quartile, median, upper quartile."""
+    return statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else [values[0]] * 3
+
+
+def target(judged):
+    return ("at least", judged["at_least"]) if "at_least" in judged else ("at most", judged["at_most"])
+
+
+def holds(judged, values):
+    direction, wanted = target(judged)
+    median = statistics.median(values)
+    return median >= wanted if direction == "at least" else median <= wanted
+
+
+def measure(row, seeds):
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(2) as pool:
+        done = list(pool.map(lambda seed: train(row, seed, pathlib.Path(folder)), seeds))
+    runs = [run for run, _ in done]
+    measured = {"date": datetime.date.today().isoformat(), "commit": runs[0]["commit"],
+                "processor": f"{runs[0]['processor']} ({platform.machine()})", "seeds": list(seeds),
+                "env_steps": [run["env_steps"] for run in runs], "seconds": [run["seconds"] for run in runs],
+                "values": [[round(run["values"][k], 3) for run in runs] for k in range(len(row["judged"]))]}
+    return measured, [[curves[k] for _, curves in done] for k in range(len(curves_of(row)))]
+
+
+def text_of(values):
+    low, median, high = (f"{x:,.4g}" if abs(x) < 10_000 else f"{x:,.0f}" for x in quartiles(values))
+    return median if low == high else f"{median} [{low}, {high}]"
+
+
+def table(rows):
+    lines = ["| environment | algorithm | target | source | ours | environment steps | time [s] | command |",
+             "|---|---|---|---|---|---|---|---|"]
+    for row in rows:
+        measured, targets, found = row["measured"], [], []
+        for judged, values in zip(row["judged"], measured["values"], strict=True):
+            targets.append(f"{judged['what']}: {' '.join(map(str, target(judged)))}")
+            found.append(text_of(values) + ("" if holds(judged, values) else ", **missed**"))
+        sources = list(dict.fromkeys(judged["source"] for judged in row["judged"]))
+        changed = [f"`{setting}`" for setting in row.get("set", []) if not setting.startswith("eval.")]
+        algorithm = f"[{row['algorithm']}](../../{row['config']})" + "".join(f", {setting}" for setting in changed)
+        lines.append(f"| {row['environment']} | {algorithm} | {'<br>'.join(targets)} | {'<br>'.join(sources)} | {'<br>'.join(found)} "
+                     f"| {text_of(measured['env_steps'])} | {text_of(measured['seconds'])} | `python3 tests/learn/rows.py run {row['name']}` |")
+    lines += ["", f"Median [quartiles] over the seeds {rows[0]['measured']['seeds'][0]} to {rows[0]['measured']['seeds'][-1]}. Times are those of whole "
+              "trainings by the clock, with one thread, two at a time, on a machine with other work:", ""]
+    lines += [f"- {row['name']}: {row['measured']['date']}, commit {row['measured']['commit']}, {row['measured']['processor']}" for row in rows]
+    for row in rows:
+        lines += ["", f"![{row['name']}: {' and '.join(curves_of(row))}]({row['name']}.svg)"]
+    return "\n".join(lines) + "\n"
+
+
+def with_table(text, rows):
+    """The page with the table of the measured rows between its markers."""
+    assert text.count(BEGIN) == text.count(END) == 1, "README.md must have both markers once"
+    rows = [row for row in rows if "measured" in row]
+    return re.sub(re.escape(BEGIN) + ".*?" + re.escape(END), lambda _: BEGIN + "\n" + table(rows) + "\n" + END, text, flags=re.S)
+
+
+def write_table(rows, docs=DOCS):
+    page = docs / "README.md"
+    page.write_text(with_table(page.read_text(), rows))
+
+
+def run(row, seeds, write, rows, docs):
+    measured, curves = measure(row, seeds)
+    print(f"{row['name']}: {text_of(measured['env_steps'])} environment steps, {text_of(measured['seconds'])} s")
+    for judged, values in zip(row["judged"], measured["values"], strict=True):
+        result = "holds" if holds(judged, values) else "MISSED"
+        print(f"  {judged['what']}: {text_of(values)}; {' '.join(map(str, target(judged)))}: {result}; seeds {seeds}: {values}")
+    if write:
+        row["measured"] = measured
+        save(rows, docs)
+        (docs / f"{row['name']}.svg").write_text(picture(f"{row['name']}: {' and '.join(curves_of(row))}, seeds {', '.join(map(str, seeds))}", curves))
+        write_table(rows, docs)
+    return all(holds(judged, values) for judged, values in zip(row["judged"], measured["values"], strict=True))
+
+
+def main(arguments=None, docs=DOCS):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("list")
+    commands.add_parser("table")
+    runs = commands.add_parser("run")
+    rows = load(docs)
+    runs.add_argument("row", choices=[row["name"] for row in rows])
+    runs.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
+    runs.add_argument("--write", action="store_true", help="into rows.yaml, README.md and ROW.svg")
+    options = parser.parse_args(arguments)
+    if options.command == "list":
+        for row in rows:
+            targets = "; ".join(f"{judged['what']} {' '.join(map(str, target(judged)))}" for judged in row["judged"])
+            print(f"{row['name']}: {row['config']}; {targets}")
+        return 0
+    if options.command == "table":
+        write_table(rows, docs)
+        return 0
+    (row,) = [row for row in rows if row["name"] == options.row]
+    return 0 if run(row, options.seeds, options.write, rows, docs) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,97 @@
+"""rows_test.py: the table of docs/learning is what its data say, and rows.py trains, judges and writes a row."""
+
+import copy
+import json
+import xml.etree.ElementTree as xml
+
+import pytest
+import yaml
+from learn import rows
+
+ROWS = rows.load()
+TOY = {
+    "name": "toy",
+    "environment": "cartpole",
+    "algorithm": "PPO",
+    "config": "configs/cartpole.yaml",
+    "set": ["trainer.total_steps=4096", "trainer.stop_return=none", "saving.metrics_log_freq=1"],
+    "judged": [
+        {"what": "return of fresh episodes", "eval": ["--episodes", 20], "value": "returns.cart.mean", "at_least": 5, "source": "nobody"},
+        {"what": "length", "eval": ["--episodes", 20], "value": "length.mean", "at_most": 500, "source": "nobody"},
+        {"what": "the last return", "metric": "shared/recent_return", "at_least": 5, "source": "nobody"},
+    ],
+    "curve": "shared/recent_return",
+}
+
+
+def test_the_table_is_what_the_data_say():
+    page = (rows.DOCS / "README.md").read_text()
+    assert page == rows.with_table(page, ROWS), "run: python3 tests/learn/rows.py table"
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["name"])
+def test_a_row_is_complete(row):
+    assert (rows.ROOT / row["config"]).is_file()
+    assert set(row) - {"set", "measured"} == {"name", "environment", "algorithm", "config", "judged", "curve"}
+    config = yaml.safe_load((rows.ROOT / row["config"]).read_text())
+    assert config["name"] == row["environment"]
+    assert row["algorithm"] in {policy["algorithm"] for policy in config["policy"].values()}
+    for judged in row["judged"]:
+        assert ("at_least" in judged) != ("at_most" in judged) and isinstance(rows.target(judged)[1], int | float)
+        assert ("metric" in judged) != ("eval" in judged) and ("eval" in judged) == ("value" in judged)
+        assert judged["source"] and judged["what"]
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if "measured" in row], ids=lambda row: row["name"])
+def test_what_was_measured_is_complete(row):
+    measured = row["measured"]
+    assert set(measured) == {"date", "commit", "processor", "seeds", "env_steps", "seconds", "values"}
+    seeds = len(measured["seeds"])
+    assert seeds >= 5 and len(measured["env_steps"]) == len(measured["seconds"]) == seeds
+    assert [len(values) for values in measured["values"]] == [seeds] * len(row["judged"])
+    picture = xml.parse(rows.DOCS / f"{row['name']}.svg").getroot()
+    lines = [path for path in picture.iter("{http://www.w3.org/2000/svg}path") if path.get("fill") == "none"]
+    assert len(lines) == seeds * len(rows.curves_of(row))
+
+
+def test_medians_and_quartiles_judge():
+    assert rows.quartiles([5, 1, 4, 2, 3]) == [2, 3, 4]
+    assert rows.quartiles([7]) == [7, 7, 7]
+    assert rows.holds({"at_least": 3}, [5, 1, 3]) and not rows.holds({"at_least": 3.1}, [5, 1, 3])
+    assert rows.holds({"at_most": 3}, [5, 1, 3]) and not rows.holds({"at_most": 2.9}, [5, 1, 3])
+    assert rows.text_of([100_000, 200_000, 300_000]) == "200,000 [150,000, 250,000]"
+
+
+@pytest.fixture
+def docs(tmp_path):
+    rows.save([copy.deepcopy(TOY)], tmp_path)
+    (tmp_path / "README.md").write_text(f"before\n{rows.BEGIN}{rows.END}after\n")
+    return tmp_path
+
+
+def test_a_row_is_trained_judged_and_written(docs, capsys):
+    assert rows.main(["run", "toy", "--seeds", "1", "2", "--write"], docs) == 0
+    (row,) = rows.load(docs)
+    measured = row["measured"]
+    assert measured["seeds"] == [1, 2] and measured["env_steps"] == [4096, 4096]
+    returns, lengths, last = measured["values"]
+    assert returns == lengths, "cartpole pays 1 a step"
+    assert len(set(returns)) == 2 and all(9 <= value <= 500 for value in returns + last)
+    assert capsys.readouterr().out.count("holds") == 3
+    page = (docs / "README.md").read_text()
+    assert page.startswith("before\n") and page.endswith("after\n") and "`python3 tests/learn/rows.py run toy`" in page
+    assert "missed" not in page and (docs / "toy.svg").read_text().startswith("<svg")
+    assert rows.with_table(page, [row]) == page
+
+
+def test_a_missed_target_is_an_error_and_changes_nothing(docs, capsys):
+    row = copy.deepcopy(TOY)
+    row["judged"][1]["at_most"] = 8
+    rows.save([row], docs)
+    before = {file: file.read_text() for file in docs.iterdir()}
+    assert rows.main(["run", "toy", "--seeds", "1"], docs) == 1
+    assert "MISSED" in capsys.readouterr().out
+    assert {file: file.read_text() for file in docs.iterdir()} == before
+    measured = {"date": "2026-01-01", "commit": "0", "processor": "one", "seeds": [1], "env_steps": [9], "seconds": [1.0], "values": [[9.0]] * 3}
+    assert rows.table([row | {"measured": measured}]).count("**missed**") == 1
+    assert json.dumps(row) == json.dumps(rows.load(docs)[0])
