@@ -26,7 +26,7 @@ enum EntityPool : int { kNoPool, kMeanPool, kMaxPool, kMeanAndMaxPool };
 enum ContinuousDistribution : int { kGaussianActions, kSquashedGaussianActions };
 enum InitMethod : int { kOrthogonal, kXavier, kTorchDefault };
 enum Precision : int { kFp32, kTf32, kBf16 };
-enum ObservationForm : int { kRows, kTable };
+enum ObservationForm : int { kRows, kTable, kAutoForm };
 enum DeviceChoice : int { kDeviceAuto, kDeviceCpu, kDeviceCuda };
 enum ScalingObjective : int { kObjectiveSpeed, kObjectiveMemory };
 enum ScaleLr : int { kScaleLrNone, kScaleLrSqrt, kScaleLrLinear };
@@ -109,7 +109,7 @@ struct TrainerSettings {
   bool time_algorithms = true;
   bool staggered_resets = true;
   Precision precision = kFp32;
-  ObservationForm observations = kRows;
+  ObservationForm observations = kRows;  // after load_config: never kAutoForm
   double max_seconds = 0.0;
   std::optional<double> stop_return;
   StopOn stop_on = kStopOnTraining;

@@ -20,7 +20,7 @@ import subprocess
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 WDTRAIN = ROOT / "build/wdtrain"
 BOTH = ["--sweep", "mode=env,train"]
-NEAREST = ["--set", "env.use_full_observation=false"]
+NEAREST = ["--set", "env.use_full_observation=false", "--set", "trainer.observations=rows"]
 
 # The swept and the fixed settings. A GPU has room for more.
 CURVES = {
