@@ -84,6 +84,10 @@ inline EntitiesData random_entities(Draws& draws, const std::string& name, int n
       set(others.kind, k, draws.one_in(2) ? 1.0f : 0.0f);
       set(others.presence, k, draws.one_in(3) ? 0.0f : 1.0f);
     }
+    if (shape.num_lists == 1) continue;
+    const EntityListShape& landmarks = shape.list[1];
+    for (int k = 0; k < 2 * kLandmarks; ++k)
+      entry[landmarks.x.first + k] = 0.125f * static_cast<float>(draws.below(9) - 4);
   }
   return data;
 }
