@@ -106,9 +106,10 @@ void TrainerSettings::describe(Fields& field) {
       "precision", precision, {"fp32", "tf32", "bf16"},
       "number format of matrix products; bf16: hidden layers and observations in bfloat16, but sums, output "
       "layers and weights in fp32; tf32: GPU only");
-  field.choice("observations", observations, {"rows", "table", "auto"},
-               "table: store one table per replica instead of a row per agent, if all agents see all others; "
-               "the first layer costs far less; auto: a table if there is one and every network reads entities");
+  field.choice(
+      "observations", observations, {"rows", "table", "auto"},
+      "table: store one table per replica instead of a row per agent, if all agents see all others; "
+      "the first layer costs far less; auto: a table if there is one and every network reads entities");
   field("max_seconds", max_seconds, {0, 1e9}, "stop after this time [s]; 0: no limit");
   field("stop_return", stop_return, {-1e30, 1e30},
         "stop when the first policy's return reaches this (docs/metrics.md)");

@@ -116,9 +116,8 @@ void check_saving(Checks& check) {
 // Decides on auto, and checks what was asked for.
 void check_observations(Checks& check) {
   TrainerSettings& trainer = check.config.trainer;
-  const bool entities = std::ranges::all_of(check.config.policies, [](const PolicySettings& policy) {
-    return policy.model.input == kEntityInput;
-  });
+  const bool entities = std::ranges::all_of(
+      check.config.policies, [](const PolicySettings& policy) { return policy.model.input == kEntityInput; });
   if (trainer.observations == kAutoForm)
     trainer.observations = check.spec.table.features > 0 && entities ? kTable : kRows;
   if (trainer.observations == kRows) return;

@@ -98,8 +98,8 @@ TEST_F(Refuse, PolicyMessages) {
       {"{shared: {model: {fc_dims: [64, 0]}}}",
        "a.yaml:2:41: policy.shared.model.fc_dims = 0: must be in [1, 65536]"},
       {"{shared: {model: {type: gru, layer_norm: true}}}",
-       "a.yaml:2:38: policy.shared.model.layer_norm: unknown key; known: type, separate_value, width, "
-       "sequence_length, distribution, initial_log_std, model_ckpt_filepath"},
+       "a.yaml:2:38: policy.shared.model.layer_norm: unknown key; known: type, separate_value, input, "
+       "normalize_input, width, sequence_length, distribution, initial_log_std, model_ckpt_filepath"},
       {"{shared: {n_step: 5, gae_lambda: 0.9}}",
        "a.yaml:2:27: policy.shared.n_step = 5: excludes gae_lambda = 0.9: set one of n_step: 0, gae_lambda: "
        "1"},

@@ -10,9 +10,10 @@ namespace {
 // The share of right choices in the last rollouts of a training.
 double learned_share(const std::string& algorithm, bool normalizes) {
   Trained trained({.env = "scales",
-                   .settings = concat(algorithm, "model: {fc_dims: [32], normalize_input: ", normalizes, "}"),
+                   .settings = concat(algorithm, "model: {fc_dims: [32], normalize_input: ",
+                                      normalizes ? "true" : "false", "}"),
                    .gamma = 0.5,
-                   .lr = 0.003,
+                   .lr = 0.02,
                    .steps = 61'440});
   double right = 0.0, count = 0.0;
   for (int k = 0; k < 8; ++k) {
