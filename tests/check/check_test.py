@@ -172,7 +172,7 @@ def test_our_environments_pass(env):
     assert code == 0, output
 
 
-@pytest.mark.parametrize("settings", [["env.use_full_observation=false"], ["env.observe_self=true"], ["env.observe_self=true", "env.use_full_observation=false"], ["env.runner_exits_game_after_tagged=false"]])
+@pytest.mark.parametrize("settings", [["env.observe_self=false"], ["env.use_full_observation=false", "trainer.observations=rows"], ["env.observe_self=false", "env.use_full_observation=false", "trainer.observations=rows"], ["env.runner_exits_game_after_tagged=false"]])
 def test_variants_of_tag_continuous_pass(settings):
     arguments = [part for setting in settings for part in ("--set", setting)]
     size = ["--set", "env.num_runners=20", "--set", "env.tagging_distance=0.1"]
