@@ -103,6 +103,7 @@ def test_sweep_of_the_environment_and_to_stdout():
 @pytest.mark.skipif(SANITIZED, reason="limits of memory do not work with a sanitizer")
 def test_a_setting_without_memory_is_a_row_that_says_so(tmp_path):
     done = wdtrain("bench", "--env", "tag_continuous", "--device", "cpu", "--seconds", 0.05, "--rollout_steps", 20, "--memory_gb", 1,
+                   "--set", "trainer.observations=rows",
                    "--sweep", "num_envs=1,1000", "--json", tmp_path / "sweep.json")
     assert done.returncode == 0, done.stderr
     good, large = json.loads((tmp_path / "sweep.json").read_text())["rows"]

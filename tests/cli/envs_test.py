@@ -25,7 +25,7 @@ def test_tag_continuous_with_parameters():
     tagger, runner = env["roles"]
     assert (tagger["first_agent"], tagger["agents"]) == (0, 3)
     assert (runner["first_agent"], runner["agents"]) == (3, 4)
-    assert tagger["observation_size"] == 7 * 6 + 1
+    assert tagger["observation_size"] == 7 * 6 + 1 + 5  # env.observe_self
     assert tagger["action"]["heads"] == [21, 7]
     assert env["at_time_limit"] == "terminates"
     table = env["table"]
