@@ -238,6 +238,10 @@ def test_opponents(tag_run, opponent):
     assert result["roles"]["runner"]["trained"]["statistics"]["survival"]["mean"] > 0
 
 
+def test_networks_over_agents_play_with_other_numbers_of_them(tag_run):
+    assert evaluate(tag_run, "--episodes", 2, "--set", "env.num_runners=9")["statistics"]["survival"]["mean"] > 0
+
+
 def test_one_episode_has_no_interval(tag_run):
     result = evaluate(tag_run, "--episodes", 1)
     assert result["length"]["low"] is None and result["length"]["std"] is None
@@ -263,7 +267,7 @@ def test_text_for_people(tag_run):
     (["--opponent", "random", "--policy", "tagger=random"], "both choose the players"),
     (["--episodes", "0"], "--episodes 0: must be"),
     (["--seed", "-1"], "--seed -1: must be"),
-    (["--set", "env.num_runners=7"], "weights of another network"),
+    (["--set", "env.num_turn_levels=7"], "weights of another network"),
     (["--starts", "trainig"], 'must be one of training, fresh; did you mean "training"?'),
     (["--set", "trainer.seed=1"], "--set trainer.seed=1: has no effect on an evaluation; its own option is --seed"),
     (["--set", "trainer.device=cpu"], "its own option is --device"),

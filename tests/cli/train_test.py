@@ -44,7 +44,7 @@ def weights_metadata(folder, *arguments):
 def test_weights_say_what_they_are_for(tmp_path):
     found = weights_metadata(tmp_path / "tag", "--env", "tag_continuous", "--num_envs", 4, "--train_batch_size", 80,
                              "--total_steps", 160, "--set", "env.num_runners=4", "--set",
-                             "policy={tagger: {algorithm: A2C, model: {fc_dims: [8, 6], activation: tanh}}, runner: {algorithm: PPO}}")
+                             "policy={tagger: {algorithm: A2C, model: {input: observation, fc_dims: [8, 6], activation: tanh}}, runner: {algorithm: PPO}}")
     (tagger, shapes), (runner, _) = found["tagger"], found["runner"]
     assert tagger.pop("program").startswith("wd ")
     assert tagger == {"environment": "tag_continuous", "policy": "tagger", "roles": "tagger", "algorithm": "A2C", "iteration": "2",
@@ -67,11 +67,12 @@ def documented_metrics():
     return re.findall(r"^\| `([^`]+)` \|", text, re.M)
 
 
-def test_every_documented_metric_is_logged_and_no_other(tmp_path):
+@pytest.mark.parametrize("opponent", ["none", "both"])
+def test_every_documented_metric_is_logged_and_no_other(tmp_path, opponent):
     output("--env", "tag_continuous", "--device", "cpu", "--run_dir", tmp_path / "run", "--quiet", "--num_envs", 8,
            "--set", "env.num_runners=4", "--set", "env.episode_length=20", "--train_batch_size", 400, "--total_steps", 800,
            "--set", "saving.metrics_log_freq=1", "--set", "policy={tagger: {algorithm: PPO}, runner: {algorithm: A2C}}",
-           "--set", "eval.every=2")
+           "--set", "eval.every=2", "--set", f"eval.opponent={opponent}")
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     assert [line["env_steps"] for line in lines] == [400, 800]
     expected = set()
@@ -81,6 +82,13 @@ def test_every_documented_metric_is_logged_and_no_other(tmp_path):
             names = [f"{name}/{head}" for head in ("acceleration", "turn")]
         expected |= {re.sub("POLICY|ROLE", of, n) for n in names for of in ("tagger", "runner")}
     expected -= {"tagger/epsilon", "runner/epsilon"}  # these algorithms have none
+    alone = {"eval/length", "eval/env/tags", "eval/env/survival"}
+    against = {name for name in expected if re.fullmatch("eval/(tagger|runner)/.*", name)}
+    if opponent == "none":
+        expected -= {name for name in against if "/env/" in name}
+    else:
+        roles = [(role, f"{role}_vs_{kind}") for role in ("tagger", "runner") for kind in ("random", "scripted")]
+        expected = expected - alone - against | {name.replace(role, shown) for name in against for role, shown in roles if role in name}
     assert set(lines[0]) == {name for name in expected if not name.startswith("eval/")}
     last = lines[-1]
     assert set(last) == expected

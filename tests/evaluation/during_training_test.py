@@ -11,7 +11,7 @@ from cli.program import output, wdtrain
 TAG = ["--env", "tag_continuous", "--device", "cpu", "--quiet", "--set", "env.num_taggers=2", "--set", "env.num_runners=5",
        "--set", "env.episode_length=40", "--set", "env.tagging_distance=0.1", "--num_envs", 8, "--train_batch_size", 80,
        "--set", "saving.metrics_log_freq=2"]
-EVERY_3 = ["--set", "eval.every=3", "--set", "eval.episodes=20"]
+EVERY_3 = ["--set", "eval.opponent=none", "--set", "eval.every=3", "--set", "eval.episodes=20"]
 CARTPOLE = ["--env", "cartpole", "--device", "cpu", "--quiet"]
 
 
