@@ -15,7 +15,7 @@ def picture(title, bundles):
         return f"{LEFT + (WIDTH - LEFT - 20) * x / last:.1f},{TOP + (HEIGHT - TOP - BOTTOM) * (high - y) / (high - low):.1f}"
 
     lines = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="12">',
-             f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>', f'<text x="{LEFT}" y="18" font-size="14">{title}</text>']
+             f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>', f'<text x="{LEFT}" y="18" font-size="{min(14, 1050 // len(title))}">{title}</text>']
     for k in range(5):
         y = low + (high - low) * k / 4
         x0, y0 = at(0, y).split(",")
