@@ -1,13 +1,14 @@
-// entities.h: what an agent sees of the things around it: the nearest of each kind, in its own frame, from rows
-// of observations or from a table of all agents.
+// entities.h: what an agent sees of the things around it: the nearest of each kind, in its own frame, from
+// rows of observations or from a table of all agents.
 //
-// An observation is lists of things (wd/spec.h, Entities) and the observer's own entries. A row of features is
+// An observation is lists of things (wd/spec.h, Entities) and the observer's own entries. A row of features
+// is
 //  [own entries | for each list, kind and rank: place x, y, cosine and sine of the heading (if the list has
 //  one), further features, 1 | ...]
 // where ranks are by distance, ties go to the thing that comes first in its list, and the features of ranks
-// without a thing are 0. The place is the direction to the thing, of length 1 / (1 + distance / half_distance):
-// near things are told apart by direction, and far ones fade to 0, as if they did not exist. If the observer
-// knows its heading, x points ahead and y to the left.
+// without a thing are 0. The place is the direction to the thing, of length 1 / (1 + distance /
+// half_distance): near things are told apart by direction, and far ones fade to 0, as if they did not exist.
+// If the observer knows its heading, x points ahead and y to the left.
 #pragma once
 
 #include <cstdint>
@@ -64,9 +65,9 @@ struct EntityShape {
     return sum;
   }
 
-  // All things of all lists, each as a row of its own: place x, y, cosine and sine of the heading (if a list has
-  // one), further features (as many as the list with the most has), and 1 for its kind (if there are several).
-  // Numbers that a list lacks are 0.
+  // All things of all lists, each as a row of its own: place x, y, cosine and sine of the heading (if a list
+  // has one), further features (as many as the list with the most has), and 1 for its kind (if there are
+  // several). Numbers that a list lacks are 0.
   WD_FN int things() const {
     int sum = 0;
     for (int l = 0; l < num_lists; ++l) sum += list[l].count;
@@ -90,8 +91,8 @@ struct EntityShape {
   WD_FN int thing_width() const { return thing_kinds_begin() + (kinds() > 1 ? kinds() : 0); }
 };
 
-// Where observations are: rows in float32 or bfloat16, `stride` apart; or tables [units, agents, stride], each
-// of which describes `rows_per_unit` rows.
+// Where observations are: rows in float32 or bfloat16, `stride` apart; or tables [units, agents, stride],
+// each of which describes `rows_per_unit` rows.
 struct ObservationSource {
   const float* floats = nullptr;
   const std::uint16_t* halves = nullptr;

@@ -55,9 +55,9 @@ WD_FN void with_view(const ObservationSource& source, std::int64_t row, F f) {
   }
 }
 
-// Writes the nearest things of one kind, or -1, in order of distance. Working memory: least[r * stride] for each
-// rank, the square of its distance. This is where features will be written, because an array of a GPU's thread
-// that is indexed at run time would be in the same memory.
+// Writes the nearest things of one kind, or -1, in order of distance. Working memory: least[r * stride] for
+// each rank, the square of its distance. This is where features will be written, because an array of a GPU's
+// thread that is indexed at run time would be in the same memory.
 template <typename View>
 WD_FN void find_nearest_entities(const View& view, const EntityListShape& list, int kind, int nearest,
                                  std::int32_t* found, float* least, int stride) {

@@ -34,8 +34,8 @@ struct LossArgs {
   const float* advantage = nullptr;           // [rows]
   const float* advantage_norm = nullptr;      // {mean, 1 / standard deviation}, or null
   const float* target = nullptr;              // [rows]
-  // {mean, deviation}, in units of which the value loss is computed, as `value` is; or null. If value_is_plain,
-  // `value` has the units of the target instead.
+  // {mean, deviation}, in units of which the value loss is computed, as `value` is; or null. If
+  // value_is_plain, `value` has the units of the target instead.
   const float* value_norm = nullptr;
   bool value_is_plain = false;
   const std::uint8_t* mask = nullptr;  // [rows]: rows with 0 get gradient 0 and do not count

@@ -1,9 +1,9 @@
-// pool.h: sums up the embeddings of a row's things, whose order does not matter: their mean, their maximum, and
-// means weighted by attention.
+// pool.h: sums up the embeddings of a row's things, whose order does not matter: their mean, their maximum,
+// and means weighted by attention.
 //
-// The embedding of thing j is E numbers e_j, then one score s_jh for each of H attention heads. A row of results
-// is [mean of e_j, if wanted | maximum of e_j, if wanted | for each head sum_j w_jh e_j], each E wide, with
-// w_jh = exp(s_jh) / sum_k exp(s_kh) over the things that exist. All are 0 if nothing exists.
+// The embedding of thing j is E numbers e_j, then one score s_jh for each of H attention heads. A row of
+// results is [mean of e_j, if wanted | maximum of e_j, if wanted | for each head sum_j w_jh e_j], each E
+// wide, with w_jh = exp(s_jh) / sum_k exp(s_kh) over the things that exist. All are 0 if nothing exists.
 #pragma once
 
 #include <cstdint>

@@ -43,7 +43,8 @@ struct ModelSettings {
   Activation activation = kRelu;
   bool layer_norm = false;
   bool separate_value = false;
-  // What the network reads: the observation, or features of the things that it describes, with these settings.
+  // What the network reads: the observation, or features of the things that it describes, with these
+  // settings.
   ModelInput input = kObservationInput;
   int nearest = 3;
   double half_distance = 0.05;

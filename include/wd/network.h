@@ -113,9 +113,9 @@ class Network {
 using MakeNetwork = std::function<std::unique_ptr<Network>()>;
 
 // Returns what creates networks of the kind that a policy's settings name, with other inputs and outputs than
-// the policy's own. Only the first part may be the observation, of the policy's size. `input_norm` [columns, 2]
-// float32 {mean, deviation}: what the network reads of observations is in these units; undefined: plain. Throws
-// UsageError if there are more parts than NetworkInput::kMaxParts.
+// the policy's own. Only the first part may be the observation, of the policy's size. `input_norm` [columns,
+// 2] float32 {mean, deviation}: what the network reads of observations is in these units; undefined: plain.
+// Throws UsageError if there are more parts than NetworkInput::kMaxParts.
 MakeNetwork network_maker(const PolicyLayout& layout, const ModelSettings& model,
                           std::vector<InputPart> parts, int outputs, Device device, Precision precision,
                           const at::Tensor& input_norm = {});

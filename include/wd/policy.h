@@ -56,9 +56,9 @@ class Policy {
   // Both, which make the policy what it is: what weights files and checkpoints hold.
   std::vector<NamedTensor> saved() const;
 
-  // From now on the network computes values in units of their own, whose mean and deviation, 0 and 1 at first,
-  // are statistics of the policy. act() and evaluate() write plain values. Throws UsageError if the policy
-  // computes no value, or its network names no output layer. Before training.
+  // From now on the network computes values in units of their own, whose mean and deviation, 0 and 1 at
+  // first, are statistics of the policy. act() and evaluate() write plain values. Throws UsageError if the
+  // policy computes no value, or its network names no output layer. Before training.
   void normalize_values();
   // [2] float32 {mean, deviation} of these units; undefined: plain values. Its memory stays.
   at::Tensor value_norm() const;
@@ -66,9 +66,9 @@ class Policy {
   // the output layer so that values stay what they were. Enqueues.
   void merge_value_moments(const at::Tensor& moments);
 
-  // With model.normalize_input: counts what the policy has read in the transitions of a rollout of so many steps,
-  // by its mask. Returns moments [columns, 3] float64 {count, sum, sum of squares}, which the caller adds over
-  // ranks; null if the input is plain. Enqueues.
+  // With model.normalize_input: counts what the policy has read in the transitions of a rollout of so many
+  // steps, by its mask. Returns moments [columns, 3] float64 {count, sum, sum of squares}, which the caller
+  // adds over ranks; null if the input is plain. Enqueues.
   const at::Tensor* count_observations(const PolicyBuffers& buffers, int steps);
   // Merges these moments into the statistics: what the policy reads is in other units from now on. Enqueues.
   void merge_observations();

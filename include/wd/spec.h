@@ -75,12 +75,13 @@ struct ObservationPart {
   bool operator==(const ObservationPart&) const = default;
 };
 
-// How many things of one kind a network with model.input: entities reads at most; how many lists an observation
-// has at most; and how many kinds and further numbers each list.
+// How many things of one kind a network with model.input: entities reads at most; how many lists an
+// observation has at most; and how many kinds and further numbers each list.
 inline constexpr int kMaxNearestEntities = 16, kMaxEntityLists = 6, kMaxEntityKinds = 4,
                      kMaxEntityFeatures = 8;
 
-// One number of each thing in a list: entry `first + k * step` of a part of the observation is that of thing k.
+// One number of each thing in a list: entry `first + k * step` of a part of the observation is that of thing
+// k.
 struct EntityColumn {
   std::string part;
   int first = 0, step = 1;

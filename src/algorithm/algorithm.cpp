@@ -48,7 +48,8 @@ bool update(std::span<Learner> learners, const TrainingClock& clock,
     complete = algorithm.end_step() && complete;
     if (complete) begin_step(algorithm);
   }
-  // The update reads rows in the units in which the policy acted on them; the next rollout begins in new ones.
+  // The update reads rows in the units in which the policy acted on them; the next rollout begins in new
+  // ones.
   for (Learner& learner : learners)
     if (complete && learner.to_train_) learner.policy_->merge_observations();
   return complete;

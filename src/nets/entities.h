@@ -1,5 +1,5 @@
-// entities.h: a network that reads its observations as lists of things: it computes features of the nearest of
-// each kind (kernels/entities.h), which any other network then reads instead of the observation.
+// entities.h: a network that reads its observations as lists of things: it computes features of the nearest
+// of each kind (kernels/entities.h), which any other network then reads instead of the observation.
 #pragma once
 
 #include <memory>

@@ -12,8 +12,8 @@ ColumnsView columns_view(const at::Tensor& x);
 
 class StandardizedNetwork final : public Network {
  public:
-  // `inner` reads the first part of the input as "standardized", [n, columns] float32, and further parts as they
-  // are. norm [scaled columns, 2] {mean, deviation}; columns behind the scaled ones stay as they are.
+  // `inner` reads the first part of the input as "standardized", [n, columns] float32, and further parts as
+  // they are. norm [scaled columns, 2] {mean, deviation}; columns behind the scaled ones stay as they are.
   StandardizedNetwork(std::unique_ptr<Network> inner, int columns, at::Tensor norm, Device device)
       : inner_(std::move(inner)), columns_(columns), norm_(std::move(norm)), device_(device) {}
   static InputPart part(int columns) { return {"standardized", columns}; }

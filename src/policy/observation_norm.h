@@ -16,8 +16,8 @@ namespace wd {
 
 class ObservationNorm {
  public:
-  // Columns of the observation, or of the features of entities (kernels/entities.h). Throws UsageError if they
-  // are rows of a table that nothing computes.
+  // Columns of the observation, or of the features of entities (kernels/entities.h). Throws UsageError if
+  // they are rows of a table that nothing computes.
   ObservationNorm(const PolicyLayout& layout, const ModelSettings& model, Device device);
 
   // [columns, 2] float32 {mean, deviation}, 0 and 1 before the first rollout. Its memory stays.

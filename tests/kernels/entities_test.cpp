@@ -1,4 +1,5 @@
-// entities_test.cpp: which things are found, compared with a stable sort of distances that float computes exactly.
+// entities_test.cpp: which things are found, compared with a stable sort of distances that float computes
+// exactly.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// scales_test.cpp: a game whose observations differ in size by 10,000 is learned in units of their deviations,
-// and not as it is.
+// scales_test.cpp: a game whose observations differ in size by 10,000 is learned in units of their
+// deviations, and not as it is.
 #include <gtest/gtest.h>
 
 #include "tests/learn/learned.h"

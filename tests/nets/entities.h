@@ -17,7 +17,8 @@
 namespace wd {
 
 // What an agent of these tests sees: other agents with everything that a list may have, and landmarks with
-// positions only, whose x and y alternate; an agent that does not know its heading, also a list of nobody. Entries of its own are in front, in between and at the end.
+// positions only, whose x and y alternate; an agent that does not know its heading, also a list of nobody.
+// Entries of its own are in front, in between and at the end.
 inline PolicyLayout crowd_layout(bool knows_heading) {
   constexpr int kOthers = 7, kLandmarks = 4;
   PolicyLayout layout;
@@ -96,7 +97,8 @@ inline std::vector<NamedTensor> tensors_in(Network& network, const at::Tensor& f
   return all;
 }
 
-// The features and the network with torch in double, after the definitions in kernels/entities.h, kernels/pool.h.
+// The features and the network with torch in double, after the definitions in kernels/entities.h,
+// kernels/pool.h.
 class EntitiesReference {
  public:
   EntitiesReference(const PolicyLayout& layout, const ModelSettings& model,

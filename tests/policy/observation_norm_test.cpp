@@ -77,7 +77,8 @@ TEST(ObservationNorm, IsRefusedForRowsOfATable) {
               testing::ThrowsMessage<UsageError>(testing::HasSubstr("set trainer.observations to rows")));
 }
 
-// A network on standardized rows, and its gradients, against the same network on rows that torch standardizes.
+// A network on standardized rows, and its gradients, against the same network on rows that torch
+// standardizes.
 TEST(ObservationNorm, ANetworkReadsWhatTorchStandardizes) {
   constexpr std::int64_t kRows = 11, kColumns = 9, kScaled = 7;
   const auto generator = at::make_generator<at::CPUGeneratorImpl>(std::uint64_t{2});

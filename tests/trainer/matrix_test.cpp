@@ -42,8 +42,8 @@ enum Dimension {
 
 // By dimension. `whole` and `short`: a network with a state learns from whole rollouts or from shorter
 // sequences. `frozen`: the second of two policies does not train. `values`, `rewards`: these are normalized.
-// `entities`, `pooled`: networks read the nearest things, or also embeddings of all. `kept`: the rollout keeps
-// activations for the update.
+// `entities`, `pooled`: networks read the nearest things, or also embeddings of all. `kept`: the rollout
+// keeps activations for the update.
 const std::array<std::vector<std::string>, kDimensions> kFeatures = {
     {{"flat", "one", "two", "gru"},
      {"whole", "short"},
