@@ -14,7 +14,7 @@ WD_FN int column_pieces(int columns) { return (columns + kColumnsEach - 1) / kCo
 
 WD_FN float column_number(const ColumnsView& x, std::int64_t row, int column) {
   const std::int64_t at = row * x.stride + column;
-  return x.floats != nullptr ? x.floats[at] : from_bfloat16(x.halves[at]);
+  return x.floats != nullptr ? load_number(x.floats + at) : load_number(x.halves + at);
 }
 
 // Item: a part of the rows, and a piece of the columns.

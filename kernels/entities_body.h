@@ -14,18 +14,15 @@ inline constexpr int kDistanceBatch = 1;
 inline constexpr int kDistanceBatch = 16;
 #endif
 
-WD_FN float entity_load(const float* from) { return *from; }
-WD_FN float entity_load(const std::uint16_t* from) { return from_bfloat16(*from); }
-
 // One observer's view: a row of observations.
 template <typename Number>
 struct RowOfEntities {
   const Number* row;
 
   WD_FN float operator()(const EntityNumbers& numbers, int k) const {
-    return entity_load(row + numbers.first + k * numbers.step);
+    return load_number(row + numbers.first + k * numbers.step);
   }
-  WD_FN float own(int entry) const { return entity_load(row + entry); }
+  WD_FN float own(int entry) const { return load_number(row + entry); }
 };
 
 // The same from a table: thing k is the k-th other agent.

@@ -11,11 +11,6 @@ namespace wd {
 inline constexpr float kNormEpsilon = 1e-5f;
 inline constexpr int kNormLanes = 32;
 
-WD_FN float load_number(const float* from) { return *from; }
-WD_FN float load_number(const std::uint16_t* from) { return from_bfloat16(*from); }
-WD_FN void store_number(float* to, float value) { *to = value; }
-WD_FN void store_number(std::uint16_t* to, float value) { *to = to_bfloat16(value); }
-
 template <typename Lanes, typename Number>
 WD_FN void normalize_row(const Lanes& lanes, const LayerNormArgs& args, Number* all, std::int64_t row) {
   float* const x = args.normalized + row * args.stride;

@@ -33,7 +33,8 @@ TrainingEvaluator::TrainingEvaluator(const Config& config, const Environment& en
       spec_(environment.spec()),
       evaluator_(config, environment, weights_of(policies),
                  config.eval.device == kEvalDeviceCpu ? Device{} : device) {
-  if (config.eval.every == 0 || config.eval.opponent < kOpponentScripted) return;
+  const bool is_scripted = config.eval.opponent == kOpponentScripted || config.eval.opponent == kOpponentBoth;
+  if (config.eval.every == 0 || !is_scripted) return;
   Match scripted = match();  // tells now, not after hours of training
   scripted.players.assign(spec_.roles.size(), Player::kScripted);
   scripted.episodes = 1;

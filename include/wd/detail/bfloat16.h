@@ -20,4 +20,10 @@ WD_FN float from_bfloat16(std::uint16_t bits) { return detail::float_of(std::uin
 // The nearest number that bfloat16 can represent.
 WD_FN float round_to_bfloat16(float value) { return from_bfloat16(to_bfloat16(value)); }
 
+// Numbers of either type in memory, as float.
+WD_FN float load_number(const float* from) { return *from; }
+WD_FN float load_number(const std::uint16_t* from) { return from_bfloat16(*from); }
+WD_FN void store_number(float* to, float value) { *to = value; }
+WD_FN void store_number(std::uint16_t* to, float value) { *to = to_bfloat16(value); }
+
 }  // namespace wd
