@@ -327,24 +327,21 @@ void Policy::act(PolicyBuffers& buffers, int t, const ActOptions& options) {
 
 void Policy::evaluate(PolicyBuffers& buffers, int t) {
   Impl& self = *impl_;
-  const at::Tensor value = buffers.value[t].flatten();
-  const Blocks blocks = Blocks::of_inference(value.size(0), self.device.is_cuda(), self.rows_per_unit);
+  const Blocks blocks =
+      Blocks::of_inference(buffers.value.stride(0), self.device.is_cuda(), self.rows_per_unit);
+  if (!self.layout.has_value_output()) return self.best_values(buffers, t, blocks);
   const Network& network = self.value_network();
   const Queue queue = current_queue(self.device);
-  if (!self.layout.has_value_output()) return self.best_values(buffers, t, blocks);
+  const std::int64_t first = static_cast<std::int64_t>(t) * blocks.rows;
   self.inference->run(blocks, [&](Lane& lane, std::int64_t begin, std::int64_t end) {
     Network::Workspace& own = lane.of(network);
     network.forward(self.part(self.step_input(buffers, t, begin, end, false), self.has_critic), own);
-    SampleArgs args;
-    args.rows = end - begin;
-    args.num_agents = buffers.num_agents;
-    args.layout = self.layout;
-    args.output = own.output.const_data_ptr<float>();
-    args.value_in = args.output + self.value_output();
-    args.value_stride = static_cast<int>(own.output.stride(0));
-    args.value_norm = self.norm_of_value();
-    args.value = value.mutable_data_ptr<float>() + begin;
-    sample(queue, args);
+    PolicyPass pass;
+    pass.rows = end - begin;
+    pass.output = own.output.const_data_ptr<float>();
+    pass.output_stride = pass.value_stride = static_cast<int>(own.output.stride(0));
+    pass.value = pass.output + self.value_output();
+    sample(queue, self.sample_args(buffers, pass, first + begin));
   });
 }
 
