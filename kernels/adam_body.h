@@ -37,7 +37,7 @@ WD_FN void decide_step(const AdamArgs& args, double squares) {
     record.stopped = 1.0;
     return;
   }
-  const double inverse_count = 1.0 / max(input.count, 1.0);
+  const double inverse_count = input.count > 0.0 ? 1.0 / input.count : 1.0;
   const double norm = sqrt(squares) * inverse_count;
   const bool finite = is_finite(norm + input.check);
   if (input.count == 0.0 && finite) {

@@ -28,7 +28,7 @@ WD_FN void add_losses(const RecordLossArgs& args, std::int64_t) {
     record.sums[k] += args.totals[k];
     all += args.totals[k];
   }
-  const double inverse_count = 1.0 / max(args.totals[0], 1.0);
+  const double inverse_count = args.totals[0] > 0.0 ? 1.0 / args.totals[0] : 1.0;
   const bool too_far = args.limited > 0 && record.limit > 0.0 &&
                        args.totals[args.limited] * inverse_count > 1.5 * record.limit;
   *args.input = {args.totals[0], all, too_far ? 1.0 : 0.0};

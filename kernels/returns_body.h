@@ -1,8 +1,8 @@
 // returns_body.h: the returns of one agent of one replica, the same code on both devices.
 #pragma once
 
+#include "kernels/ends.h"
 #include "kernels/returns.h"
-#include "wd/math.h"
 
 namespace wd {
 
@@ -19,8 +19,9 @@ WD_FN Transition transition_at(const ReturnsArgs& args, int t, int e, std::int64
   const std::int64_t row = static_cast<std::int64_t>(t) * args.num_envs;
   const std::int64_t stride = static_cast<std::int64_t>(args.num_envs) * args.num_agents;
   const std::int64_t at = t * stride + column;
-  const bool over = args.terminated[row + e] != 0 || args.agent_terminated[at] != 0;
-  return {args.mask[at] != 0, over || args.truncated[row + e] != 0, over ? 0.0f : args.value[at + stride]};
+  const StepEnd end =
+      end_of_step(args.terminated[row + e], args.truncated[row + e], args.agent_terminated[at]);
+  return {args.mask[at] != 0, end.ended, end.over ? 0.0f : args.value[at + stride]};
 }
 
 WD_FN float reward_at(const ReturnsArgs& args, std::int64_t at) {
