@@ -43,10 +43,14 @@ bool is_multiple(const void* from, const void* to, std::int64_t row_bytes, std::
 
 }  // namespace
 
+GatheredArray GatheredArray::of(const void* from, void* to, std::int64_t row_bytes) {
+  const int word = is_multiple(from, to, row_bytes, 16) ? 16 : is_multiple(from, to, row_bytes, 4) ? 4 : 1;
+  return {static_cast<const std::byte*>(from), static_cast<std::byte*>(to), row_bytes, word};
+}
+
 void GatherArgs::add(const void* from, void* to, std::int64_t row_bytes) {
   WD_CHECK(num_arrays < kMaxGathered, "more than ", kMaxGathered, " arrays are gathered at once");
-  const int word = is_multiple(from, to, row_bytes, 16) ? 16 : is_multiple(from, to, row_bytes, 4) ? 4 : 1;
-  arrays[num_arrays++] = {static_cast<const std::byte*>(from), static_cast<std::byte*>(to), row_bytes, word};
+  arrays[num_arrays++] = GatheredArray::of(from, to, row_bytes);
 }
 
 void gather(Queue queue, const GatherArgs& args) {

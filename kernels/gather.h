@@ -18,6 +18,9 @@ struct GatheredArray {
   std::byte* to = nullptr;
   std::int64_t row_bytes = 0;
   int word_bytes = 0;  // 16, 4 or 1: size of the words that GPU threads copy
+
+  // Rows as wide as row_bytes, in both arrays.
+  static GatheredArray of(const void* from, void* to, std::int64_t row_bytes);
 };
 
 struct GatherArgs {

@@ -63,6 +63,7 @@ struct WorkerShape {
   Precision precision;
   double replicas;  // of this worker: the mean over workers
   std::int64_t rollout_steps;
+  std::int64_t num_envs = 0;  // replicas of all workers
 };
 
 // What the network of a policy computes for the choices of an action.

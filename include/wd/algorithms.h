@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "wd/algorithm_settings.h"
+#include "wd/replay_settings.h"
 
 namespace wd {
 
@@ -112,6 +113,35 @@ class PqnSettings final : public AlgorithmSettings {
   std::int64_t row_limit() const override { return max_rows; }
   std::int64_t wanted_rollout(std::int64_t time_limit) const override;
   PolicyOutput output() const override { return PolicyOutput::kValues; }
+  std::unique_ptr<Algorithm> make(const AlgorithmContext& context) const override;
+};
+
+// Deep Q-network (Mnih et al. 2015, Nature 518) with a replay memory: Q-learning off policy, double (van
+// Hasselt et al. 2016), with n-step returns, prioritized replay, and with model.dueling and model.quantiles.
+class DqnSettings final : public AlgorithmSettings {
+ public:
+  Schedule lr = 5e-4;
+  Schedule epsilon;
+  double gamma = 0.99;
+  double reward_scale = 1.0;
+  ReplaySettings replay;
+  std::int64_t target_every = 1000;
+  double tau = 1.0;
+  bool double_q = true;
+  double huber = 1.0;
+  bool clip_grad_norm = true;
+  Schedule max_grad_norm = 10.0;
+  double adam_epsilon = 1e-8;
+
+  DqnSettings();
+  const char* name() const override { return "DQN"; }
+  std::unique_ptr<AlgorithmSettings> copy() const override { return std::make_unique<DqnSettings>(*this); }
+  void describe(Fields& field) override;
+  void check(const TrainingShape& shape, const Problem& problem) const override;
+  Schedule& learning_rate() override { return lr; }
+  std::int64_t wanted_rollout(std::int64_t) const override { return 1; }
+  PolicyOutput output() const override { return PolicyOutput::kValues; }
+  double bytes(const WorkerShape& worker) const override;
   std::unique_ptr<Algorithm> make(const AlgorithmContext& context) const override;
 };
 

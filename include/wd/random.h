@@ -41,6 +41,7 @@ enum class Stream : std::uint32_t {
   kPool = 3,
   kStagger = 4,
   kRandomPlay = 5,
+  kReplay = 6,
 };
 
 // Splits a 64-bit seed into a Philox key for one stream.

@@ -98,7 +98,8 @@ MemoryNeeded memory_needed(const Config& config, const Environment& environment,
                                                             .model = model,
                                                             .precision = trainer.precision,
                                                             .replicas = replicas,
-                                                            .rollout_steps = trainer.rollout_steps()});
+                                                            .rollout_steps = trainer.rollout_steps(),
+                                                            .num_envs = trainer.num_envs});
   }
   needed.other_buffers = rollout_bytes(config, environment, trainer.rollout_steps(), replicas) -
                          needed.replicas - needed.observations;

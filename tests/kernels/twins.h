@@ -23,9 +23,11 @@
 #include "tests/kernels/memory.h"
 #include "tests/kernels/random_actions_data.h"
 #include "tests/kernels/reduce_data.h"
+#include "tests/kernels/replay_data.h"
 #include "tests/kernels/returns_data.h"
 #include "tests/kernels/sample_data.h"
 #include "tests/kernels/table_layer_data.h"
+#include "tests/kernels/td_data.h"
 #include "wd/detail/bfloat16.h"
 
 namespace wd {
@@ -338,6 +340,40 @@ void twins_of_assign_minibatches() {
 }
 
 template <typename Memory>
+void twins_of_replay() {
+  Draws draws(25);
+  for (const ReplayCase& settings :
+       {ReplayCase{}, ReplayCase{.per_replica = 1, .every = 2}, ReplayCase{.n_step = 1}}) {
+    for (const int num_envs : {4, 132}) {
+      ReplayCase c = settings;
+      c.num_envs = num_envs;
+      const std::vector<RolloutArrays> rollouts = random_rollouts(draws, c);
+      for (const bool prioritized : {false, true}) {
+        c.prioritized = prioritized;
+        const ReplayResult cpu = run_replay(HostMemory(), c, rollouts);
+        EXPECT_TRUE(run_replay(Memory(), c, rollouts) == cpu);
+        EXPECT_TRUE(std::ranges::count(cpu.discount, 0.0f) > 0 && std::ranges::count(cpu.mask, 0) > 0);
+      }
+    }
+  }
+}
+
+template <typename Memory>
+void twins_of_td() {
+  Draws draws(26);
+  for (const int rows : kTwinSizes) {
+    for (const ActionLayout& layout : {categorical({5}), categorical({4, 1, 7})}) {
+      for (const int quantiles : {1, 8}) {
+        for (const float huber : {0.0f, 0.3f}) {
+          const TdData data = random_td(draws, layout, rows, quantiles, huber, huber > 0.0f);
+          EXPECT_TRUE(run_td(Memory(), data) == run_td(HostMemory(), data));
+        }
+      }
+    }
+  }
+}
+
+template <typename Memory>
 void twins_of_gathered_rows() {
   for (const int rows : kTwinSizes) {
     const std::vector<std::int64_t> index = gather_index(777, rows);
@@ -568,6 +604,8 @@ std::vector<Twins> all_twins() {
       {"Evidence", twins_of_evidence<Memory>},
       {"AssignMinibatches", twins_of_assign_minibatches<Memory>},
       {"Sequences", twins_of_sequences<Memory>},
+      {"Replay", twins_of_replay<Memory>},
+      {"Td", twins_of_td<Memory>},
       {"GatheredRows", twins_of_gathered_rows<Memory>},
       {"TableLayer", twins_of_table_layer<Memory>},
       {"LayerNorm", twins_of_layer_norm<Memory>},

@@ -1,0 +1,82 @@
+// replay.h: a replay memory on the device: a ring of the last steps of every replica, from which an algorithm
+// learns (Lin 1992; Mnih et al. 2015; prioritized: Schaul et al. 2016, arXiv 1511.05952).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "wd/algorithm.h"
+#include "wd/detail/clock.h"
+#include "wd/replay_settings.h"
+#include "wd/trajectory.h"
+
+namespace wd {
+
+struct ReplayRing;
+
+// Units to learn from, in memory that the next draw overwrites. Rows are [units * A].
+struct ReplayBatch {
+  Batch now;            // the transitions: observation, action, mask
+  Batch next;           // n steps later, or where the episode ended: observation, action_mask
+  at::Tensor reward;    // float32: discounted sum of the rewards up to there
+  at::Tensor discount;  // float32: of the value of what is there; 0 if nothing follows
+  at::Tensor weight;    // float32: of the row's loss; 0 where the mask is 0
+  at::Tensor entry;     // [units] int64: their places in the ring
+};
+
+// Every replica has its own ring, in the memory of the rank that steps it, and gives as many units to a batch
+// as any other; or, if a batch has fewer units than there are replicas, evenly spaced replicas give one each.
+// Draws depend only on (seed, iteration, number of the draw, replica). So 1, 2 and 4 ranks learn from the same
+// units. All memory is allocated by the constructor.
+class Replay {
+ public:
+  // Keeps references to the trajectory. gamma: discount per step; reward_scale multiplies rewards. Throws
+  // UsageError if the batch cannot be shared equally by replicas and ranks, or if the policy's network has a
+  // state.
+  Replay(const AlgorithmContext& context, const ReplaySettings& settings, double gamma, double reward_scale);
+
+  // Whether anything can be learned in the iteration after so many complete ones, when its rollout has been
+  // appended. The same on all ranks.
+  bool learns(std::int64_t iteration) const;
+  // Appends the rollout; `clock` shows the time before it. Once per iteration, before its draws. Enqueues.
+  void append(const TrainingClock& clock);
+  // Draws and gathers a batch. `draw` counts the draws of an iteration. importance: [1] float32 on the device,
+  // the exponent of weights; not read unless prioritized. Enqueues.
+  const ReplayBatch& draw(const TrainingClock& clock, int draw, const float* importance);
+  // Prioritized: gives the units of the last draw priorities by their errors, [units * A] float32. Enqueues.
+  void set_priorities(const TrainingClock& clock, const at::Tensor& error);
+
+  std::int64_t rows() const { return batch_.weight.size(0); }  // of a batch
+
+  // The ring, and since when it fills.
+  std::vector<NamedTensor> state() const;
+  // Reads the latter again. Synchronizes on CUDA.
+  void state_changed();
+  // Empties the ring, which fills from the iteration after so many complete ones.
+  void clear(std::int64_t iteration);
+
+  // Bytes that one worker allocates.
+  static double bytes(const WorkerShape& worker, const ReplaySettings& settings);
+
+ private:
+  void allocate(std::int64_t units);
+  ReplayRing ring(const TrainingClock& clock) const;
+
+  const Trajectory& trajectory_;
+  const PolicyBuffers& buffers_;
+  ReplaySettings settings_;
+  float gamma_, reward_scale_;
+  std::uint64_t seed_;
+  Device device_;
+  std::int64_t num_envs_, first_replica_;  // of all ranks; the first one of this rank
+  std::int64_t units_, per_replica_, every_;
+  std::int64_t begun_here_ = 0;  // a copy of begun_ on the host
+  // [E, C, A, ...], or [E, C, all agents, ...] for a table; the tree [E, 2 leaves]; [E]; [1].
+  at::Tensor observation_, action_mask_, action_, reward_, flags_, tree_, highest_, begun_;
+  at::Tensor next_entry_;
+  ReplayBatch batch_;
+};
+
+}  // namespace wd

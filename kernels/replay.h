@@ -1,0 +1,96 @@
+// replay.h: a ring of the last steps of every replica: appended to after each rollout, and drawn from, all in
+// device memory. src/rollout/replay.cpp owns it.
+#pragma once
+
+#include "kernels/clock.h"
+#include "kernels/gather.h"
+#include "kernels/queue.h"
+#include "wd/random.h"
+
+namespace wd {
+
+// What the ring knows of one agent's step, beside its tensors.
+enum ReplayFlag : std::uint8_t {
+  kReplayPlayed = 1,  // a transition: the agent was in the game, and the step was no reset
+  kReplayOver = 2,    // nothing follows for the agent (kernels/ends.h)
+  kReplayEnds = 4,    // the episode ended: the next entry has its last observation, and is a reset step
+};
+
+// Entries are steps of one replica, with the rows of all agents. Entry g, counted from the first rollout that
+// the ring holds or held, is in slot g mod C. The successor of an entry is the next one, also at the end of
+// an episode, so observations are stored once, and the newest n entries have no successor n steps ahead yet.
+struct ReplayRing {
+  int steps = 0, num_envs = 0, num_agents = 0;  // T of a rollout, E of this rank, A of the policy
+  std::int64_t capacity = 0;                    // C: entries per replica, a multiple of T
+  std::int64_t n_step = 1;                      // n
+  const TrainingTime* time = nullptr;           // before the newest rollout; on the device
+  const std::int64_t* begun = nullptr;          // [1]: the iteration whose rollout was the first one here
+  std::uint8_t* flags = nullptr;                // [E, C, A] ReplayFlag
+  // Prioritized: a binary tree of sums for each replica, [E, 2 leaves]: the root is node 1, the children of
+  // node k are 2 k and 2 k + 1, and the priority of slot s is node leaves + s. 0: is not drawn. Or null.
+  float* tree = nullptr;
+  std::int64_t leaves = 0;   // a power of 2, at least C
+  float* highest = nullptr;  // [E]: the highest priority so far, which new entries get
+};
+
+inline constexpr int kMaxReplayArrays = 4;
+
+// Copies a rollout to the ring.
+struct ReplayAppendArgs {
+  ReplayRing ring{};
+  int num_arrays = 0;
+  GatheredArray arrays[kMaxReplayArrays];          // from [T, E, row] to [E, C, row]
+  const std::uint8_t* active = nullptr;            // [T, E, A]
+  const std::uint8_t* agent_terminated = nullptr;  // [T, E, A]
+  const std::uint8_t* terminated = nullptr;        // [T, E]
+  const std::uint8_t* truncated = nullptr;         // [T, E]
+  const std::uint8_t* reset_step = nullptr;        // [T, E]
+};
+
+// Draws entries from those that have a successor n steps ahead. Every replica gives the same number of them;
+// or, if there are more replicas than entries to draw, one of every so many replicas gives one.
+struct ReplayDrawArgs {
+  ReplayRing ring{};
+  std::int64_t units = 0;                // entries that this rank draws
+  std::int64_t per_replica = 1;          // of the replicas that give any
+  std::int64_t every = 1;                // of so many replicas, one gives entries
+  std::int64_t first_replica = 0;        // global id of replica 0
+  int draw = 0;                          // counts the draws of an iteration; below 2^16
+  RandomKey key{};                       // Stream::kReplay
+  float gamma = 0.99f;                   // discount per step
+  float reward_scale = 1.0f;             // rewards are multiplied by it
+  const float* importance = nullptr;     // [1] on the device: the exponent beta of weights; prioritized
+  const float* stored_reward = nullptr;  // [E, C, A]
+  std::int64_t* entry = nullptr;         // [units]: e C + slot
+  std::int64_t* next = nullptr;          // [units]: the same of the successor from which to bootstrap
+  float* reward = nullptr;               // [units, A]: sum of gamma^k r_k up to there
+  float* discount = nullptr;             // [units, A]: of the value there; 0 if nothing follows
+  // [units, A]: 0 if the row is no transition, and otherwise 1, or prioritized (1 / (N P))^beta, where P is
+  // the probability of the entry among the N of its replica that can be drawn (Schaul et al. 2016, sec. 3.4)
+  float* weight = nullptr;
+  std::uint8_t* mask = nullptr;  // [units, A]: 1 if the row is a transition
+};
+
+// Gives drawn entries the priority (mean |error| of the agents whose rows count + floor)^exponent.
+struct ReplayPriorityArgs {
+  ReplayRing ring{};
+  std::int64_t units = 0, per_replica = 1;
+  const std::int64_t* entry = nullptr;  // [units]: those of each replica one after another
+  const float* error = nullptr;         // [units, A]
+  const std::uint8_t* mask = nullptr;   // [units, A]
+  float exponent = 0.6f, floor = 1e-6f;
+};
+
+// All enqueue. replay_admit() gives the entries that the newest rollout has made drawable the highest priority
+// of their replica; those that are not drawable yet have none.
+void replay_append(Queue queue, const ReplayAppendArgs& args);
+void replay_admit(Queue queue, const ReplayRing& ring);
+void replay_draw(Queue queue, const ReplayDrawArgs& args);
+void replay_priorities(Queue queue, const ReplayPriorityArgs& args);
+
+WD_CUDA_KERNEL(replay_append, const ReplayAppendArgs& args)
+WD_CUDA_KERNEL(replay_admit, const ReplayRing& ring)
+WD_CUDA_KERNEL(replay_draw, const ReplayDrawArgs& args)
+WD_CUDA_KERNEL(replay_priorities, const ReplayPriorityArgs& args)
+
+}  // namespace wd

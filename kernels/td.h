@@ -1,0 +1,59 @@
+// td.h: what Q-learning learns from one step, or n: the target of a transition, and the error of the value of
+// its action with the gradient of its loss.
+#pragma once
+
+#include "kernels/queue.h"
+#include "wd/detail/action_layout.h"
+
+namespace wd {
+
+// The value of an action is the sum over its heads. It is one number, or K quantiles of the return, which
+// heads add rank by rank: network outputs are then [choices, K] in a row.
+
+// target = reward + discount * (the value of the best action of the next state). Each head takes the legal
+// choice that is best by `select`; a head without a legal choice has the value 0.
+struct TdTargetArgs {
+  std::int64_t rows = 0;
+  ActionLayout layout{};
+  int quantiles = 1;              // K
+  const float* select = nullptr;  // [rows, select_stride]: values of all choices, one number each
+  std::int64_t select_stride = 0;
+  const float* value = nullptr;  // [rows, value_stride]: of the target network
+  std::int64_t value_stride = 0;
+  const std::uint8_t* legal = nullptr;  // [rows, choices], of the next state; or null: all
+  const float* reward = nullptr;        // [rows]
+  const float* discount = nullptr;      // [rows]: 0 if nothing follows
+  float* target = nullptr;              // [rows, K]
+};
+
+// Sums over the rows that count, weighted; divide by kTdCount for means.
+enum TdSum { kTdCount, kTdLoss, kTdValue, kTdTarget, kNumTdSums };
+
+// The loss of a row with error u = target - value is, with huber = h, u^2 / 2 where |u| <= h, and
+// h (|u| - h / 2) beyond it; h = 0: always u^2 / 2. Of K quantiles it is the mean over targets j and the sum
+// over quantiles i of |tau_i - [u_ij < 0]| L_h(u_ij) / h with tau_i = (i + 1/2) / K (Dabney et al. 2018,
+// arXiv 1710.10044, eq. 10); h = 0: |tau_i - [u_ij < 0]| |u_ij| (eq. 8).
+struct TdLossArgs {
+  std::int64_t rows = 0;
+  ActionLayout layout{};
+  int quantiles = 1;              // K
+  const float* output = nullptr;  // [rows, output_stride]
+  std::int64_t output_stride = 0;
+  const std::int32_t* action = nullptr;  // [rows, action_width]
+  const float* target = nullptr;         // [rows, K]
+  const float* weight = nullptr;         // [rows]: of the loss; rows with 0 get gradient 0 and do not count
+  float huber = 1.0f;
+  float* output_grad = nullptr;  // [rows, grad_stride]: gradient of the weighted sum, not of the mean
+  std::int64_t grad_stride = 0;
+  float* error = nullptr;     // [rows]: |mean target - mean value|, for priorities
+  float* row_sums = nullptr;  // [kNumTdSums, rows]
+};
+
+// Both enqueue.
+void td_target(Queue queue, const TdTargetArgs& args);
+void td_loss(Queue queue, const TdLossArgs& args);
+
+WD_CUDA_KERNEL(td_target, const TdTargetArgs& args)
+WD_CUDA_KERNEL(td_loss, const TdLossArgs& args)
+
+}  // namespace wd

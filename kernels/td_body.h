@@ -1,0 +1,95 @@
+// td_body.h: target and loss of one row, the same code on both devices.
+#pragma once
+
+#include "kernels/distribution.h"
+#include "kernels/td.h"
+
+namespace wd {
+
+WD_FN void td_target_row(const TdTargetArgs& args, std::int64_t row) {
+  const ActionLayout& layout = args.layout;
+  const int K = args.quantiles;
+  float* const target = args.target + row * K;
+  for (int k = 0; k < K; ++k) target[k] = args.reward[row];
+  const float discount = args.discount[row];
+  if (discount == 0.0f) return;
+  const float* select = args.select + row * args.select_stride;
+  const float* value = args.value + row * args.value_stride;
+  const std::uint8_t* legal = args.legal == nullptr ? nullptr : args.legal + row * layout.columns();
+  for (int h = 0; h < layout.num_heads; ++h) {
+    const int n = layout.head_size[h], best = Softmax::likeliest(select, legal, n);
+    if (legal == nullptr || legal[best] != 0)
+      for (int k = 0; k < K; ++k) target[k] += discount * value[best * K + k];
+    select += n;
+    value += n * K;
+    legal = legal == nullptr ? nullptr : legal + n;
+  }
+}
+
+struct LossAndSlope {
+  float loss, slope;
+};
+
+// L_h(u) and its derivative.
+WD_FN LossAndSlope huber_of(float u, float h) {
+  if (h == 0.0f || abs(u) <= h) return {0.5f * u * u, u};
+  return {h * (abs(u) - 0.5f * h), u < 0.0f ? -h : h};
+}
+
+// The value of the row's action, or of its quantile k.
+WD_FN float value_of_action(const TdLossArgs& args, std::int64_t row, int k) {
+  const float* const output = args.output + row * args.output_stride;
+  const std::int32_t* const action = args.action + row * args.layout.num_heads;
+  float value = 0.0f;
+  for (int h = 0, first = 0; h < args.layout.num_heads; first += args.layout.head_size[h++])
+    value += output[(first + action[h]) * args.quantiles + k];
+  return value;
+}
+
+// The mean over targets of the loss of quantile k with this value, and its derivative by the value.
+WD_FN LossAndSlope quantile_loss(const TdLossArgs& args, std::int64_t row, int k, float value) {
+  const int K = args.quantiles;
+  const float tau = (static_cast<float>(k) + 0.5f) / static_cast<float>(K), h = args.huber;
+  LossAndSlope sum = {0.0f, 0.0f};
+  for (int j = 0; j < K; ++j) {
+    const float u = args.target[row * K + j] - value, share = u < 0.0f ? 1.0f - tau : tau;
+    const LossAndSlope one = h == 0.0f ? LossAndSlope{abs(u), u < 0.0f ? -1.0f : 1.0f} : huber_of(u, h);
+    const float scale = share / ((h == 0.0f ? 1.0f : h) * static_cast<float>(K));
+    sum.loss += scale * one.loss;
+    sum.slope -= scale * one.slope;
+  }
+  return sum;
+}
+
+WD_FN void td_loss_row(const TdLossArgs& args, std::int64_t row) {
+  const ActionLayout& layout = args.layout;
+  const int K = args.quantiles;
+  const std::int32_t* const action = args.action + row * layout.num_heads;
+  float* const grad = args.output_grad + row * args.grad_stride;
+  const float weight = args.weight[row];
+  for (int i = 0; i < layout.columns() * K; ++i) grad[i] = 0.0f;
+  float loss = 0.0f, mean_value = 0.0f, mean_target = 0.0f;
+  for (int k = 0; k < K && weight != 0.0f; ++k) {
+    const float value = value_of_action(args, row, k), target = args.target[row * K + k];
+    LossAndSlope one;
+    if (K == 1) {
+      one = huber_of(target - value, args.huber);
+      one.slope = -one.slope;
+    } else {
+      one = quantile_loss(args, row, k, value);
+    }
+    loss += one.loss;
+    mean_value += value / static_cast<float>(K);
+    mean_target += target / static_cast<float>(K);
+    for (int h = 0, first = 0; h < layout.num_heads; first += layout.head_size[h++])
+      grad[(first + action[h]) * K + k] = weight * one.slope;
+  }
+  args.error[row] = abs(mean_target - mean_value);
+  float* const sums = args.row_sums + row;
+  sums[kTdCount * args.rows] = weight;
+  sums[kTdLoss * args.rows] = weight * loss;
+  sums[kTdValue * args.rows] = weight * mean_value;
+  sums[kTdTarget * args.rows] = weight * mean_target;
+}
+
+}  // namespace wd

@@ -1,0 +1,294 @@
+// replay.cpp: allocates the ring and the batches, and calls the kernels of kernels/replay.h.
+#include "wd/replay.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "kernels/gather.h"
+#include "kernels/replay.h"
+#include "src/device/device.h"
+#include "src/device/tensor_device.h"
+#include "wd/error.h"
+#include "wd/random.h"
+
+namespace wd {
+
+namespace {
+
+std::int64_t round_to_rollouts(std::int64_t steps, std::int64_t rollout) {
+  return (steps + rollout - 1) / rollout * rollout;
+}
+
+std::int64_t leaves_of(std::int64_t entries) {
+  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(entries)));
+}
+
+// Why replicas cannot share a batch, or nothing.
+std::string cannot_share(std::int64_t batch, std::int64_t num_envs) {
+  if (batch % num_envs == 0 || num_envs % batch == 0) return {};
+  const std::int64_t below = batch / num_envs * num_envs;
+  return concat(
+      "must be a multiple of the ", num_envs, " replicas, as ", below > 0 ? concat(below, " or ") : "",
+      below + num_envs,
+      ", or a divisor of them: every replica, or one of every so many, gives as many transitions as "
+      "the others");
+}
+
+}  // namespace
+
+void ReplaySettings::describe(Fields& field) {
+  field(
+      "buffer_size", buffer_size, {1, 1e12},
+      "transitions of all replicas that are remembered, rounded up to whole rollouts; one transition has the "
+      "rows of all agents");
+  field("batch_size", batch_size, {1, 1e9}, "transitions that an update learns from");
+  field("replay_ratio", replay_ratio, above(0, 1e6),
+        "how many times as many transitions are learned from as are played: updates per rollout are "
+        "replay_ratio x train_batch_size / batch_size, rounded to a whole number");
+  field("learning_starts", learning_starts, {0, 1e12}, "environment steps before the first update");
+  field("n_step", n_step, {1, 1000}, "rewards that are added before the target network's value");
+  field("prioritized", prioritized, "draw transitions by their last error instead of uniformly");
+  field("priority_exponent", priority_exponent, {0, 10}, "prioritized: of the error; 0: uniform");
+  field("importance_exponent", importance_exponent, {0, 10},
+        "prioritized: of the weights that correct the draw; 1: wholly, 0: not at all");
+}
+
+std::int64_t ReplaySettings::entries(const TrainingShape& shape) const {
+  return round_to_rollouts((buffer_size + shape.num_envs - 1) / shape.num_envs, shape.rollout_steps);
+}
+
+std::int64_t ReplaySettings::batches(const TrainingShape& shape) const {
+  return std::llround(replay_ratio * static_cast<double>(shape.batch()) / static_cast<double>(batch_size));
+}
+
+void ReplaySettings::check(const TrainingShape& shape, const AlgorithmSettings::Problem& problem) const {
+  if (shape.rollout_steps < 1) return;  // trainer.train_batch_size is wrong
+  const std::int64_t least = (2 * shape.rollout_steps + n_step) * shape.num_envs;
+  if (buffer_size < least)
+    problem("buffer_size", std::to_string(buffer_size),
+            concat("must be at least ", least, ": two rollouts of ", shape.rollout_steps,
+                   " steps, and n_step = ", n_step, " more, of ", shape.num_envs, " replicas"));
+  if (const std::string reason = cannot_share(batch_size, shape.num_envs); !reason.empty())
+    problem("batch_size", std::to_string(batch_size), reason);
+  if (batches(shape) < 1)
+    problem("replay_ratio", concat(replay_ratio),
+            concat("is less than one update of batch_size = ", batch_size, " per rollout of ", shape.batch(),
+                   " steps: raise it, or trainer.train_batch_size"));
+  constexpr std::int64_t kMaxDraws = 65'535;  // bits of the random numbers' counter
+  if (batches(shape) > kMaxDraws)
+    problem("replay_ratio", concat(replay_ratio),
+            concat("is ", batches(shape), " updates per rollout, and at most ", kMaxDraws,
+                   " are possible: lower it, or raise batch_size"));
+  if (shape.cuts_rollouts)
+    problem("buffer_size", std::to_string(buffer_size),
+            "a replay memory needs whole rollouts: set trainer.straggler_preempt: 0");
+  if (shape.steps_together > 1)
+    problem("batch_size", std::to_string(batch_size),
+            "transitions are drawn one by one, and the network has a state: take a model.type without one");
+}
+
+Replay::Replay(const AlgorithmContext& context, const ReplaySettings& settings, double gamma,
+               double reward_scale)
+    : trajectory_(context.trajectory),
+      buffers_(context.buffers()),
+      settings_(settings),
+      gamma_(static_cast<float>(gamma)),
+      reward_scale_(static_cast<float>(reward_scale)),
+      seed_(context.seed),
+      device_(device_holding(buffers_.value)),
+      num_envs_(std::int64_t{trajectory_.num_envs()} * context.group.size()),
+      first_replica_(std::int64_t{trajectory_.num_envs()} * context.group.rank()) {
+  const std::string who = concat("policy '", buffers_.name, "': ");
+  if (buffers_.state_size > 0)
+    throw UsageError(who + "transitions are drawn one by one, and the network has a state");
+  const std::int64_t batch = settings_.batch_size, ranks = context.group.size();
+  if (const std::string reason = cannot_share(batch, num_envs_); !reason.empty())
+    throw UsageError(concat(who, "batch_size = ", batch, ' ', reason));
+  if (batch % ranks != 0)
+    throw UsageError(concat(who, "batch_size = ", batch, ": must be a multiple of the ", ranks, " workers"));
+  per_replica_ = std::max<std::int64_t>(batch / num_envs_, 1);
+  every_ = std::max<std::int64_t>(num_envs_ / batch, 1);
+  units_ = batch / ranks;
+  allocate(units_);
+}
+
+void Replay::allocate(std::int64_t units) {
+  const TrainingShape shape{.num_envs = num_envs_, .rollout_steps = trajectory_.steps()};
+  const std::int64_t C = settings_.entries(shape), E = trajectory_.num_envs(), A = buffers_.num_agents;
+  // Of a tensor [T or T + 1, E, ...] of the trajectory.
+  const auto rows_of = [](const at::Tensor& like, std::vector<std::int64_t> first) {
+    if (!like.defined()) return at::Tensor();
+    first.insert(first.end(), like.sizes().begin() + 2, like.sizes().end());
+    return at::zeros(first, like.options());
+  };
+  observation_ = rows_of(buffers_.observation, {E, C});
+  action_mask_ = rows_of(buffers_.action_mask, {E, C});
+  action_ = rows_of(buffers_.action, {E, C});
+  reward_ = rows_of(buffers_.reward, {E, C});
+  flags_ = rows_of(buffers_.agent_terminated, {E, C});
+  const auto floats = buffers_.reward.options();
+  begun_ = at::zeros({1}, floats.dtype(at::kLong));
+  if (settings_.prioritized) {
+    tree_ = at::zeros({E, 2 * leaves_of(C)}, floats);
+    highest_ = at::ones({E}, floats);
+  }
+  batch_.entry = at::zeros({units}, floats.dtype(at::kLong));
+  next_entry_ = at::zeros_like(batch_.entry);
+  const auto flat = [](const at::Tensor& rows) { return rows.defined() ? rows.flatten(0, 1) : rows; };
+  for (Batch* const batch : {&batch_.now, &batch_.next})
+    batch->observation = flat(rows_of(buffers_.observation, {units})).narrow(1, 0, buffers_.row_size());
+  batch_.next.action_mask = flat(rows_of(buffers_.action_mask, {units}));
+  batch_.now.action = flat(rows_of(buffers_.action, {units}));
+  batch_.now.mask = at::zeros({units * A}, flags_.options());
+  batch_.next.mask = batch_.now.mask;
+  batch_.reward = at::zeros({units * A}, floats);
+  batch_.discount = at::zeros_like(batch_.reward);
+  batch_.weight = at::zeros_like(batch_.reward);
+}
+
+ReplayRing Replay::ring(const TrainingClock& clock) const {
+  ReplayRing ring;
+  ring.steps = trajectory_.steps();
+  ring.num_envs = trajectory_.num_envs();
+  ring.num_agents = buffers_.num_agents;
+  ring.capacity = flags_.size(1);
+  ring.n_step = settings_.n_step;
+  ring.time = clock.time();
+  ring.begun = begun_.const_data_ptr<std::int64_t>();
+  ring.flags = flags_.mutable_data_ptr<std::uint8_t>();
+  if (!tree_.defined()) return ring;
+  ring.tree = tree_.mutable_data_ptr<float>();
+  ring.leaves = tree_.size(1) / 2;
+  ring.highest = highest_.mutable_data_ptr<float>();
+  return ring;
+}
+
+bool Replay::learns(std::int64_t iteration) const {
+  const std::int64_t steps = (iteration + 1 - begun_here_) * trajectory_.steps();
+  return steps * num_envs_ >= settings_.learning_starts && steps > settings_.n_step;
+}
+
+void Replay::append(const TrainingClock& clock) {
+  ReplayAppendArgs args;
+  args.ring = ring(clock);
+  const auto add = [&](const at::Tensor& from, const at::Tensor& to) {
+    if (!to.defined()) return;
+    WD_CHECK(args.num_arrays < kMaxReplayArrays, "more than ", kMaxReplayArrays, " arrays are remembered");
+    args.arrays[args.num_arrays++] =
+        GatheredArray::of(from.const_data_ptr(), to.mutable_data_ptr(), to.stride(1) * to.element_size());
+  };
+  add(buffers_.observation, observation_);
+  add(buffers_.action_mask, action_mask_);
+  add(buffers_.action, action_);
+  add(buffers_.reward, reward_);
+  args.active = buffers_.active.const_data_ptr<std::uint8_t>();
+  args.agent_terminated = buffers_.agent_terminated.const_data_ptr<std::uint8_t>();
+  args.terminated = buffers_.terminated.const_data_ptr<std::uint8_t>();
+  args.truncated = buffers_.truncated.const_data_ptr<std::uint8_t>();
+  args.reset_step = buffers_.reset_step.const_data_ptr<std::uint8_t>();
+  const Queue queue = current_queue(device_);
+  replay_append(queue, args);
+  if (tree_.defined()) replay_admit(queue, args.ring);
+}
+
+const ReplayBatch& Replay::draw(const TrainingClock& clock, int draw, const float* importance) {
+  ReplayDrawArgs args;
+  args.ring = ring(clock);
+  args.units = units_;
+  args.per_replica = per_replica_;
+  args.every = every_;
+  args.first_replica = first_replica_;
+  args.draw = draw;
+  args.key = RandomKey::of(seed_, Stream::kReplay);
+  args.gamma = gamma_;
+  args.reward_scale = reward_scale_;
+  args.importance = importance;
+  args.stored_reward = reward_.const_data_ptr<float>();
+  args.entry = batch_.entry.mutable_data_ptr<std::int64_t>();
+  args.next = next_entry_.mutable_data_ptr<std::int64_t>();
+  args.reward = batch_.reward.mutable_data_ptr<float>();
+  args.discount = batch_.discount.mutable_data_ptr<float>();
+  args.weight = batch_.weight.mutable_data_ptr<float>();
+  args.mask = batch_.now.mask.mutable_data_ptr<std::uint8_t>();
+  const Queue queue = current_queue(device_);
+  replay_draw(queue, args);
+  GatherArgs now, next;
+  now.rows = next.rows = units_;
+  now.index = args.entry;
+  next.index = args.next;
+  const auto add = [](GatherArgs& rows, const at::Tensor& from, const at::Tensor& to) {
+    if (from.defined())
+      rows.add(from.const_data_ptr(), to.mutable_data_ptr(), from.stride(1) * from.element_size());
+  };
+  add(now, observation_, batch_.now.observation);
+  add(now, action_, batch_.now.action);
+  add(next, observation_, batch_.next.observation);
+  add(next, action_mask_, batch_.next.action_mask);
+  wd::gather(queue, now);
+  wd::gather(queue, next);
+  return batch_;
+}
+
+void Replay::set_priorities(const TrainingClock& clock, const at::Tensor& error) {
+  if (!tree_.defined()) return;
+  ReplayPriorityArgs args;
+  args.ring = ring(clock);
+  args.units = units_;
+  args.per_replica = per_replica_;
+  args.entry = batch_.entry.const_data_ptr<std::int64_t>();
+  args.error = error.const_data_ptr<float>();
+  args.mask = batch_.now.mask.const_data_ptr<std::uint8_t>();
+  args.exponent = static_cast<float>(settings_.priority_exponent);
+  replay_priorities(current_queue(device_), args);
+}
+
+std::vector<NamedTensor> Replay::state() const {
+  std::vector<NamedTensor> all = {{"replay.begun", begun_}};
+  const auto add = [&](const char* name, const at::Tensor& tensor) {
+    if (tensor.defined()) all.push_back({name, tensor, true});
+  };
+  add("replay.observation", observation_);
+  add("replay.action_mask", action_mask_);
+  add("replay.action", action_);
+  add("replay.reward", reward_);
+  add("replay.flags", flags_);
+  add("replay.priorities", tree_);
+  add("replay.highest", highest_);
+  return all;
+}
+
+void Replay::state_changed() { begun_here_ = begun_.item<std::int64_t>(); }
+
+void Replay::clear(std::int64_t iteration) {
+  begun_.fill_(iteration);
+  begun_here_ = iteration;
+  if (!tree_.defined()) return;
+  tree_.zero_();
+  highest_.fill_(1.0);
+}
+
+double Replay::bytes(const WorkerShape& worker, const ReplaySettings& settings) {
+  const TrainingShape shape{.num_envs = worker.num_envs, .rollout_steps = worker.rollout_steps};
+  const auto entries = static_cast<double>(settings.entries(shape));
+  double observation = 0.0, action_mask = 0.0, action = 0.0;
+  for (const BufferField& field : buffer_fields()) {
+    if (field.tensor == &PolicyBuffers::observation) observation = field.bytes(worker.layout);
+    if (field.tensor == &PolicyBuffers::action_mask) action_mask = field.bytes(worker.layout);
+    if (field.tensor == &PolicyBuffers::action) action = field.bytes(worker.layout);
+  }
+  const double agents = worker.layout.num_agents;
+  const double of_entry = observation + action_mask + action + agents * (sizeof(float) + 1.0);
+  double of_replica = entries * of_entry;
+  if (settings.prioritized)
+    of_replica += (2.0 * static_cast<double>(leaves_of(settings.entries(shape))) + 1.0) * sizeof(float);
+  const double units =
+      static_cast<double>(settings.batch_size) * worker.replicas / static_cast<double>(worker.num_envs);
+  const double of_unit = 2.0 * observation + action_mask + action + agents * (3.0 * sizeof(float) + 1.0) +
+                         2.0 * sizeof(std::int64_t);
+  return worker.replicas * of_replica + units * of_unit + sizeof(std::int64_t);
+}
+
+}  // namespace wd
