@@ -84,6 +84,15 @@ class Algorithm {
   // Called after these tensors were changed from outside. Enqueues.
   virtual void state_changed() {}
 
+  // What the algorithm remembers of former rollouts after so many complete iterations, if that is too much for
+  // state(): tensors [replicas, ...] or views of the part that is filled. Checkpoints write and read them piece
+  // by piece, after state(), or leave them out (saving.replay).
+  virtual std::vector<NamedTensor> memory(std::int64_t) const { return {}; }
+  // Called after these tensors were read. Enqueues.
+  virtual void memory_changed() {}
+  // Called if there is nothing to read: begins anew after so many complete iterations. Enqueues.
+  virtual void forget(std::int64_t) {}
+
   // Measurements of the last update, under names that wd/metrics.h declares. Synchronizes on CUDA.
   virtual std::vector<std::pair<std::string, double>> metrics() const = 0;
   // For tests: makes the "loss" or the "gradient" of the next step NaN.
@@ -122,6 +131,10 @@ class Learner {
   // The algorithm's state, such as an optimizer's moments: its own tensors, not copies.
   std::vector<NamedTensor> state() const { return algorithm_->state(); }
   void state_changed() { algorithm_->state_changed(); }
+  // The same for what it remembers of former rollouts.
+  std::vector<NamedTensor> memory(std::int64_t iteration) const { return algorithm_->memory(iteration); }
+  void memory_changed() { algorithm_->memory_changed(); }
+  void forget(std::int64_t iteration) { algorithm_->forget(iteration); }
 
   // Measurements of the last update, under the names of metrics.h. Synchronizes on CUDA.
   std::vector<std::pair<std::string, double>> metrics() const { return algorithm_->metrics(); }

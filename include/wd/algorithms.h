@@ -2,6 +2,7 @@
 // src/algorithm.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 
@@ -140,6 +141,11 @@ class DqnSettings final : public AlgorithmSettings {
   void check(const TrainingShape& shape, const Problem& problem) const override;
   Schedule& learning_rate() override { return lr; }
   std::int64_t wanted_rollout(std::int64_t) const override { return 1; }
+  bool has_short_iterations() const override { return true; }
+  int epochs() const override;
+  std::int64_t replicas_unit() const override { return replay.batch_size; }
+  std::int64_t max_batch() const override { return std::max<std::int64_t>(replay.buffer_size / 3, 1); }
+  void learn_at_once() override { replay.learning_starts = 0; }
   PolicyOutput output() const override { return PolicyOutput::kValues; }
   double bytes(const WorkerShape& worker) const override;
   std::unique_ptr<Algorithm> make(const AlgorithmContext& context) const override;

@@ -80,7 +80,8 @@ struct Sizes {
 
 struct SearchOptions {
   Probe start;                                         // the configured setting
-  int num_workers = 1;                                 // the number of replicas is a multiple of it
+  int num_workers = 1;                                 // the number of replicas is a multiple of it,
+  std::int64_t envs_unit = 1;                          // and of this
   std::int64_t min_rollout = 0;                        // minimum T; 0: start's T for kSpeed, 1 for kMemory
   std::string max_batch_from = "autoscale.max_batch";  // for messages: the origin of Limits::max_batch
   std::string max_envs_from = "autoscale.max_envs";    // the same of Limits::max_envs

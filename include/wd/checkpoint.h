@@ -1,7 +1,8 @@
 // checkpoint.h: the full state that training resumes from, in folders that are either complete or absent.
 //
 //   RUN/checkpoints/00000100/   manifest.json, config.yaml, weights/POLICY.safetensors,
-//                               optimizer/POLICY.safetensors, replicas.safetensors, episodes.safetensors
+//                               optimizer/POLICY.safetensors, replicas.safetensors, episodes.safetensors,
+//                               replay/POLICY.safetensors, which may be removed: then it is filled anew
 //   RUN/checkpoints/latest      link to the newest;  best: link to the one with the highest mean return
 //
 // A checkpoint is written to a folder whose name begins with a dot, flushed to disk, and then renamed. Its
@@ -30,6 +31,8 @@ struct Snapshot {
   // By path without the extension: "weights/tagger", "replicas".
   std::map<std::string, std::vector<NamedTensor>> files;
   std::map<std::string, TensorMetadata> metadata = {};  // of these files
+  // Files that are written already, by path as above: they are moved into the checkpoint.
+  std::map<std::string, std::filesystem::path> written = {};
   // By rank: which algorithms of matrix products a GPU uses. Empty on a CPU.
   std::vector<std::string> products = {};
 
@@ -76,8 +79,9 @@ Checkpoint newest_checkpoint(const std::filesystem::path& run);
 // RUN/checkpoints of a run in progress. Only one process at a time may use it (the run's lock).
 class Checkpoints {
  public:
-  // Removes what a killed process left unfinished. A save that fails removes its own files.
-  Checkpoints(std::filesystem::path folder, int keep_last);
+  // Removes what a killed process left unfinished. A save that fails removes its own files. one_replay: only
+  // the newest checkpoint keeps its replay memories.
+  Checkpoints(std::filesystem::path folder, int keep_last, bool one_replay = false);
   ~Checkpoints();  // waits for the save in progress
 
   // Writes in the background, after the previous save has ended. `config`: the effective configuration.
@@ -85,6 +89,8 @@ class Checkpoints {
   // the previous save failed, as the log says; older checkpoints are unchanged.
   bool save(Snapshot snapshot, CheckpointInfo info, std::string config,
             std::vector<std::filesystem::path> growing = {});
+  // A new folder for files of the checkpoint after so many iterations (Snapshot::written), which save() removes.
+  std::filesystem::path make_room(std::int64_t iteration) const;
   // Whether the newest checkpoint is of this iteration. Waits for the save in progress.
   bool holds(std::int64_t iteration);
   // Waits for the save in progress; returns false if it failed.
@@ -101,9 +107,11 @@ class Checkpoints {
              const std::vector<std::filesystem::path>& growing);
   void point(const char* link, const std::string& name) const;
   void prune() const;
+  void drop_replays() const;
 
   std::filesystem::path folder_;
   int keep_last_;
+  bool one_replay_;
   std::optional<double> best_return_;
   std::string best_;
   std::optional<std::int64_t> written_;  // iteration of the newest

@@ -33,6 +33,8 @@ enum ScaleLr : int { kScaleLrNone, kScaleLrSqrt, kScaleLrLinear };
 enum StopOn : int { kStopOnTraining, kStopOnEval };
 enum Opponent : int { kOpponentNone, kOpponentRandom, kOpponentScripted, kOpponentBoth };
 inline constexpr const char* kOpponentNames[] = {"none", "random", "scripted", "both"};
+enum IntervalUnit : int { kIntervalsAuto, kIterations, kEnvSteps };
+enum ReplaySaving : int { kReplayAlways, kReplayLast, kReplayNever };
 enum EvalDevice : int { kEvalDeviceSame, kEvalDeviceCpu };
 
 // policy.NAME.model: the network.
@@ -116,6 +118,7 @@ struct TrainerSettings {
   StopOn stop_on = kStopOnTraining;
   double straggler_preempt = 0.0;
   std::int64_t canary_freq = 100;
+  IntervalUnit intervals = kIntervalsAuto;  // after load_config: never kIntervalsAuto
 
   // Steps per rollout: T.
   std::int64_t rollout_steps() const { return train_batch_size / num_envs; }
@@ -133,6 +136,7 @@ struct SavingSettings {
   std::int64_t checkpoint_freq = 100;
   double checkpoint_seconds = 120.0;
   int keep_last = 3;
+  ReplaySaving replay = kReplayLast;
   std::string basedir = "runs";
   std::string name;
   std::string tag;

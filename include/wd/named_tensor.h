@@ -25,6 +25,9 @@ std::vector<NamedTensor> host_copies(const std::vector<NamedTensor>& tensors);
 // For write_safetensors(): views of contiguous host tensors, which must outlive them.
 std::vector<TensorView> views_of(const std::vector<NamedTensor>& tensors);
 
+// What safetensors files call this type. Throws std::logic_error if they have no name for it.
+std::string dtype_of(at::ScalarType type);
+
 inline constexpr std::int64_t kAnyLength = -1;  // instead of the only size of a list
 
 // The form that a tensor in a file must have.

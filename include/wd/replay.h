@@ -50,12 +50,12 @@ class Replay {
 
   std::int64_t rows() const { return batch_.weight.size(0); }  // of a batch
 
-  // The ring, and since when it fills.
+  // For the functions of Algorithm with these names. The ring is memory; since when it fills is state.
   std::vector<NamedTensor> state() const;
-  // Reads the latter again. Synchronizes on CUDA.
-  void state_changed();
-  // Empties the ring, which fills from the iteration after so many complete ones.
-  void clear(std::int64_t iteration);
+  void state_changed();  // synchronizes on CUDA
+  std::vector<NamedTensor> memory(std::int64_t iteration) const;
+  void memory_changed();
+  void forget(std::int64_t iteration);
 
   // Bytes that one worker allocates.
   static double bytes(const WorkerShape& worker, const ReplaySettings& settings);

@@ -45,6 +45,23 @@ std::size_t dtype_bytes(std::string_view dtype);
 void write_safetensors(const std::filesystem::path& path, std::span<const TensorView> tensors,
                        const TensorMetadata& metadata = {});
 
+// Writes a file in pieces, of tensors that are together too large for memory. The file is neither atomic nor
+// durable.
+class SafetensorsWriter {
+ public:
+  // Replaces the file. Of the tensors, name, dtype and shape count. Throws std::runtime_error naming the file
+  // if it cannot be written.
+  SafetensorsWriter(const std::filesystem::path& path, std::vector<TensorInfo> tensors);
+  ~SafetensorsWriter();
+
+  // Writes bytes of a tensor from this offset on. Throws like the constructor. Every byte must be written.
+  void write(std::string_view name, std::uint64_t offset, std::span<const std::byte> bytes);
+
+ private:
+  std::unique_ptr<File> file_;
+  std::map<std::string, std::uint64_t, std::less<>> at_;  // of each tensor in the file
+};
+
 // An open file whose header has been checked completely: lengths, types, shapes, and that the tensors cover
 // the data exactly, without overlap. No number in a header leads to an allocation: the caller provides the
 // memory for data.
@@ -62,6 +79,8 @@ class SafetensorsReader {
   // both.
   void read(const std::string& name, std::string_view dtype, std::span<const std::int64_t> shape,
             std::span<std::byte> into) const;
+  // Reads bytes of a tensor from this offset on. Throws if it does not have so many.
+  void read_part(const std::string& name, std::uint64_t offset, std::span<std::byte> into) const;
 
  private:
   std::unique_ptr<File> file_;

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <array>
+#include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -58,6 +60,18 @@ class Trainer {
   // std::runtime_error if the snapshot is of another training run. All ranks; only rank 0's snapshot counts,
   // which may have been written by any number of ranks.
   void restore(const Snapshot& snapshot);
+
+  // Whether algorithms remember former rollouts (Algorithm::memory), which is not in snapshots.
+  bool has_memory() const;
+  // [bytes] of these memories of all ranks, when they are full.
+  double memory_bytes() const;
+  // Writes them, piece by piece, to folder/POLICY.safetensors; rank 0 writes for all ranks. Returns the files by
+  // policy. If a file cannot be written, rank 0 throws at the end, when all ranks have done their part. All
+  // ranks.
+  std::map<std::string, std::filesystem::path> write_memory(const std::filesystem::path& folder) const;
+  // After restore(): reads these files, which only rank 0 passes. What has no file is forgotten. Returns
+  // whether nothing was, on every rank. Throws std::runtime_error if a file is of another training. All ranks.
+  bool read_memory(const std::map<std::string, std::filesystem::path>& files);
 
   // Throws std::runtime_error naming the first number that was NaN or infinite; nothing has been learned
   // since. On the CPU, iterate() has already thrown. On a GPU, only this call, take_metrics() and snapshot()

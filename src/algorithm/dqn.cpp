@@ -9,7 +9,9 @@
 // the sum over heads.
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -48,6 +50,9 @@ class Dqn final : public Algorithm {
   void check() const override { learned_.check(); }
   std::vector<NamedTensor> state() const override;
   void state_changed() override;
+  std::vector<NamedTensor> memory(std::int64_t iteration) const override { return replay_.memory(iteration); }
+  void memory_changed() override { replay_.memory_changed(); }
+  void forget(std::int64_t iteration) override { replay_.forget(iteration); }
   std::vector<std::pair<std::string, double>> metrics() const override;
   void poison_next(const std::string& tensor) override { learned_.poison_next(tensor); }
 
@@ -239,6 +244,8 @@ void DqnSettings::describe(Fields& field) {
 void DqnSettings::check(const TrainingShape& shape, const Problem& problem) const {
   replay.check(shape, problem);
 }
+
+int DqnSettings::epochs() const { return static_cast<int>(std::max(std::lround(replay.replay_ratio), 1L)); }
 
 double DqnSettings::bytes(const WorkerShape& worker) const {
   const double rows = static_cast<double>(replay.batch_size) * worker.replicas /

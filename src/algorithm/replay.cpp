@@ -247,22 +247,38 @@ void Replay::set_priorities(const TrainingClock& clock, const at::Tensor& error)
 
 std::vector<NamedTensor> Replay::state() const {
   std::vector<NamedTensor> all = {{"replay.begun", begun_}};
-  const auto add = [&](const char* name, const at::Tensor& tensor) {
-    if (tensor.defined()) all.push_back({name, tensor, true});
-  };
-  add("replay.observation", observation_);
-  add("replay.action_mask", action_mask_);
-  add("replay.action", action_);
-  add("replay.reward", reward_);
-  add("replay.flags", flags_);
-  add("replay.priorities", tree_);
-  add("replay.highest", highest_);
+  if (highest_.defined()) all.push_back({"replay.highest", highest_, true});
   return all;
 }
 
 void Replay::state_changed() { begun_here_ = begun_.item<std::int64_t>(); }
 
-void Replay::clear(std::int64_t iteration) {
+// Slots are filled from the first on.
+std::vector<NamedTensor> Replay::memory(std::int64_t iteration) const {
+  const std::int64_t filled =
+      std::clamp<std::int64_t>((iteration - begun_here_) * trajectory_.steps(), 0, flags_.size(1));
+  std::vector<NamedTensor> all;
+  const auto add = [&](const char* name, const at::Tensor& tensor) {
+    if (tensor.defined()) all.push_back({name, tensor.narrow(1, 0, filled), true});
+  };
+  add("observation", observation_);
+  add("action_mask", action_mask_);
+  add("action", action_);
+  add("reward", reward_);
+  add("flags", flags_);
+  if (tree_.defined()) all.push_back({"priority", tree_.narrow(1, tree_.size(1) / 2, filled), true});
+  return all;
+}
+
+// The nodes above the priorities follow from them, with the same bits.
+void Replay::memory_changed() {
+  if (!tree_.defined()) return;
+  for (std::int64_t nodes = tree_.size(1) / 2; nodes > 1; nodes /= 2)
+    tree_.narrow(1, nodes / 2, nodes / 2)
+        .copy_(tree_.slice(1, nodes, 2 * nodes, 2) + tree_.slice(1, nodes + 1, 2 * nodes, 2));
+}
+
+void Replay::forget(std::int64_t iteration) {
   begun_.fill_(iteration);
   begun_here_ = iteration;
   if (!tree_.defined()) return;

@@ -105,10 +105,12 @@ Machine describe_gpus(const Config& config, const LaunchOptions& launch) {
 // --- search options ----------------------------------------------------------------------------------------
 
 // Computes the sizes from rollouts of one and of two steps.
-Sizes sizes_of(const Config& config, const Environment& environment) {
+Sizes sizes_of(const Config& config, const Environment& environment, int num_workers) {
   const double one = rollout_bytes(config, environment, 1, 1);
   const double step = rollout_bytes(config, environment, 2, 1) - one;
-  return {.fixed = 0.0, .per_replica = one - step, .per_replica_step = step};
+  return {.fixed = algorithm_bytes(config, environment, num_workers),
+          .per_replica = one - step,
+          .per_replica_step = step};
 }
 
 // --- the cache ---------------------------------------------------------------------------------------------
@@ -316,8 +318,16 @@ SearchOptions search_options(const Config& config, const Environment& environmen
       options.limits.min_batch = std::max(options.limits.min_batch, minibatches);
     }
   }
+  for (const PolicySettings& policy : config.policies) {
+    if (!policy.to_train) continue;
+    options.envs_unit = std::lcm(options.envs_unit, policy.algorithm->replicas_unit());
+    const std::int64_t most = policy.algorithm->max_batch();
+    if (most == 0 || most >= options.limits.max_batch) continue;
+    options.limits.max_batch = most;
+    options.max_batch_from = concat("what policy.", policy.name, " can learn from");
+  }
   limit_rows(options, config, environment.spec());
-  options.sizes = sizes_of(config, environment);
+  options.sizes = sizes_of(config, environment, num_workers);
   return options;
 }
 

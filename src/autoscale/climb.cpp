@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
 
 #include "wd/error.h"
@@ -144,7 +145,8 @@ std::int64_t min_steps(const SearchOptions& options) {
 
 Axis replicas_axis(const SearchOptions& options, std::int64_t rollout_steps) {
   const Limits& limits = options.limits;
-  const std::int64_t step = options.num_workers, most = limits.max_batch / rollout_steps;
+  const std::int64_t step = std::lcm(std::int64_t{options.num_workers}, options.envs_unit),
+                     most = limits.max_batch / rollout_steps;
   const std::int64_t least =
       std::max((limits.min_batch + rollout_steps - 1) / rollout_steps, options.min_envs);
   return {round_up(least, step),

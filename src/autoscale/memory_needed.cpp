@@ -39,10 +39,11 @@ std::optional<Allowance> room(const Job& job) {
 }
 
 std::string parts_text(const MemoryNeeded& needed) {
-  std::array<std::pair<const char*, double>, 5> parts{{{"observations", needed.observations},
+  std::array<std::pair<const char*, double>, 6> parts{{{"observations", needed.observations},
                                                        {"other buffers", needed.other_buffers},
                                                        {"replicas", needed.replicas},
                                                        {"networks", needed.networks},
+                                                       {"algorithms", needed.algorithms},
                                                        {"minibatches", needed.minibatches}}};
   std::ranges::stable_sort(parts, std::greater(), &std::pair<const char*, double>::second);
   std::string text;
@@ -69,6 +70,21 @@ double rollout_bytes(const Config& config, const Environment& environment, std::
   return replicas * (trajectory_bytes(one) + state_bytes(environment));
 }
 
+double algorithm_bytes(const Config& config, const Environment& environment, int world_size) {
+  const TrainerSettings& trainer = config.trainer;
+  const auto layouts = policy_layouts(RolloutShape::of(environment.spec(), config, 1));
+  double bytes = 0.0;
+  for (std::size_t p = 0; p < layouts.size(); ++p)
+    bytes +=
+        config.policies[p].algorithm->bytes({.layout = layouts[p],
+                                             .model = config.policies[p].model,
+                                             .precision = trainer.precision,
+                                             .replicas = static_cast<double>(trainer.num_envs) / world_size,
+                                             .rollout_steps = trainer.rollout_steps(),
+                                             .num_envs = trainer.num_envs});
+  return bytes;
+}
+
 MemoryNeeded memory_needed(const Config& config, const Environment& environment, int world_size) {
   const TrainerSettings& trainer = config.trainer;
   const auto steps = static_cast<double>(trainer.rollout_steps());
@@ -93,14 +109,9 @@ MemoryNeeded memory_needed(const Config& config, const Environment& environment,
         needed.minibatches +=
             bytes * units * static_cast<double>(together) * Minibatches::copied_part(field, together);
     }
-    needed.networks += network_bytes(layouts[p], config.policies[p], trainer.precision) +
-                       config.policies[p].algorithm->bytes({.layout = layouts[p],
-                                                            .model = model,
-                                                            .precision = trainer.precision,
-                                                            .replicas = replicas,
-                                                            .rollout_steps = trainer.rollout_steps(),
-                                                            .num_envs = trainer.num_envs});
+    needed.networks += network_bytes(layouts[p], config.policies[p], trainer.precision);
   }
+  needed.algorithms = algorithm_bytes(config, environment, world_size);
   needed.other_buffers = rollout_bytes(config, environment, trainer.rollout_steps(), replicas) -
                          needed.replicas - needed.observations;
   return needed;
@@ -119,10 +130,11 @@ std::string largest_that_fits(const Job& job) {
   if (!limit) return {};
   const TrainerSettings& trainer = job.config.trainer;
   const MemoryNeeded needed = memory_needed(job.config, job.environment, job.world_size);
-  const double per_replica = (needed.total() - needed.networks) * job.world_size /
-                             static_cast<double>(trainer.num_envs);  // of all workers
-  const auto share = static_cast<std::int64_t>(
-      std::floor((static_cast<double>(limit->bytes) - needed.networks) / per_replica));
+  const double fixed = needed.networks + needed.algorithms;
+  const double per_replica =
+      (needed.total() - fixed) * job.world_size / static_cast<double>(trainer.num_envs);  // of all workers
+  const auto share =
+      static_cast<std::int64_t>(std::floor((static_cast<double>(limit->bytes) - fixed) / per_replica));
   const std::string steps = run::counted(trainer.rollout_steps(), "step");
   if (share < 1) return concat("with rollouts of ", steps, ", not even one replica per worker fits");
   const std::int64_t replicas = share * job.world_size;

@@ -99,6 +99,7 @@ class Training {
   static Config with(Config config, const Probe& probe) {
     config.trainer.num_envs = probe.num_envs;
     config.trainer.train_batch_size = probe.batch();
+    for (PolicySettings& policy : config.policies) policy.algorithm->learn_at_once();
     return config;
   }
 

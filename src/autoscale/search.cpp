@@ -17,8 +17,9 @@ constexpr double kTimeOfReplicas = 0.5, kTimeOfBoth = 0.75;
 void check_limits(const SearchOptions& options, const Axis& replicas) {
   const Limits& limits = options.limits;
   if (replicas.least <= replicas.most) return;
-  throw UsageError(concat("autoscale: no number of replicas for ", options.num_workers,
-                          " workers and rollouts of ", replicas.at.rollout_steps, " steps is within ",
+  throw UsageError(concat("autoscale: no number of replicas for ", options.num_workers, " workers",
+                          options.envs_unit > 1 ? concat(", in multiples of ", options.envs_unit, ",") : "",
+                          " and rollouts of ", replicas.at.rollout_steps, " steps is within ",
                           options.max_envs_from, ": at most ", limits.max_envs, " replicas and a batch from ",
                           limits.min_batch, " to ", limits.max_batch, " (", options.max_batch_from,
                           "): raise the limits, or lower autoscale.min_rollout"));

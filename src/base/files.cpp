@@ -93,6 +93,20 @@ void File::write(std::span<const std::byte> bytes) {
   }
 }
 
+void File::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
+  if (const CallFault fault = failpoint_of_call("write"); fault != CallFault::kNone) {
+    set_errno(fault);
+    throw_file_error(path_, "write");
+  }
+  while (!bytes.empty()) {
+    const ssize_t written = ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) throw_file_error(path_, "write");
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+    offset += static_cast<std::uint64_t>(written);
+  }
+}
+
 void File::read_at(std::uint64_t offset, std::span<std::byte> into) const {
   while (!into.empty()) {
     const ssize_t got = ::pread(descriptor_, into.data(), into.size(), static_cast<off_t>(offset));

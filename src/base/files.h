@@ -32,7 +32,8 @@ class File {
       : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
   File& operator=(File&& other) = delete;
 
-  void write(std::span<const std::byte> bytes);                         // writes all bytes, or throws
+  void write(std::span<const std::byte> bytes);  // writes all bytes, or throws
+  void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
   void read_at(std::uint64_t offset, std::span<std::byte> into) const;  // reads all bytes, or throws
   void start_sync();  // lets the disk begin with what sync() waits for; a hint, which never fails
   void sync();

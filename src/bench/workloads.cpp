@@ -56,7 +56,9 @@ void run(const Workload& workload, double seconds, Result& result) {
 
 Result bench_trainer(const Setting& setting, bool train) {
   Result result = describe(setting, train ? "train" : "act");
-  Trainer trainer(setting.config, setting.environment, setting.device);
+  Config config = setting.config;
+  for (PolicySettings& policy : config.policies) policy.algorithm->learn_at_once();
+  Trainer trainer(config, setting.environment, setting.device);
   const Trajectory& trajectory = trainer.trajectory();
   result.num_envs = trajectory.num_envs();
   result.rollout_steps = result.steps_in_round = trajectory.steps();

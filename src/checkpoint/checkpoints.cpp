@@ -26,6 +26,7 @@ using checkpoint::Manifest;
 constexpr const char* kManifest = "manifest.json";
 constexpr const char* kConfig = "config.yaml";
 constexpr const char* kWeights = "weights/";
+constexpr const char* kReplay = "replay/";
 constexpr const char* kEnding = ".safetensors";
 constexpr const char* kStage = ".stage-";  // half written or half removed: safe to delete
 constexpr const char* kAside = ".aside-";  // set aside on resuming, for users to inspect
@@ -34,6 +35,10 @@ constexpr std::uintmax_t kLongestManifest = 1 << 20;
 std::string name_of(std::int64_t iteration) {
   std::string digits = std::to_string(iteration);
   return std::string(digits.size() < 8 ? 8 - digits.size() : 0, '0') + digits;
+}
+
+fs::path room_of(const fs::path& folder, std::int64_t iteration) {
+  return folder / concat(kStage, "room-", name_of(iteration));
 }
 
 // Returns the iteration in the name of a checkpoint, or nothing if the name does not have that form.
@@ -117,15 +122,21 @@ Checkpoint open_checkpoint(const fs::path& folder, CheckpointParts parts) {
   } catch (const std::runtime_error& cause) {
     throw std::runtime_error(concat(path.string(), ": ", cause.what()));
   }
+  std::vector<std::string> dropped;
   for (const auto& [name, digest] : manifest.files) {
     if (parts == CheckpointParts::kWeights && name != kConfig && !name.starts_with(kWeights)) continue;
     const fs::path file = folder / name;
+    if (name.starts_with(kReplay) && !fs::exists(fs::symlink_status(file, error))) {
+      dropped.push_back(name);
+      continue;
+    }
     WD_CHECK(fs::is_regular_file(fs::symlink_status(file, error)), file.string(), ": there is no such file");
     const std::uint64_t bytes = fs::file_size(file);
     WD_CHECK(bytes == digest.bytes, file.string(), ": has ", bytes, " bytes where its manifest says ",
              digest.bytes);
     WD_CHECK(checkpoint::digest_of(file) == digest, file.string(), ": is damaged: its checksum is wrong");
   }
+  for (const std::string& name : dropped) manifest.files.erase(name);
   return {folder, manifest.info, manifest.files};
 }
 
@@ -135,7 +146,8 @@ Snapshot read_snapshot(const Checkpoint& checkpoint, const SnapshotForms& forms)
   snapshot.wall_s = checkpoint.info.wall_s;
   snapshot.products = checkpoint.info.products;
   for (const auto& [name, digest] : checkpoint.files) {
-    WD_CHECK(name == kConfig || (name.ends_with(kEnding) && forms.contains(stem_of(name))),
+    WD_CHECK(name == kConfig || name.starts_with(kReplay) ||
+                 (name.ends_with(kEnding) && forms.contains(stem_of(name))),
              (checkpoint.folder / name).string(), ": does not belong to this training");
   }
   for (const auto& [file, tensors] : forms) {
@@ -183,7 +195,8 @@ Checkpoint newest_checkpoint(const fs::path& run) {
       concat(run.string(), ": none of its ", all.size(), " checkpoints can be read; nothing was changed"));
 }
 
-Checkpoints::Checkpoints(fs::path folder, int keep_last) : folder_(std::move(folder)), keep_last_(keep_last) {
+Checkpoints::Checkpoints(fs::path folder, int keep_last, bool one_replay)
+    : folder_(std::move(folder)), keep_last_(keep_last), one_replay_(one_replay) {
   make_own_folder(folder_);
   for (const fs::directory_entry& entry : fs::directory_iterator(folder_)) {
     if (entry.path().filename().string().starts_with(kStage)) fs::remove_all(entry.path());
@@ -193,6 +206,14 @@ Checkpoints::Checkpoints(fs::path folder, int keep_last) : folder_(std::move(fol
 Checkpoints::~Checkpoints() { wait(); }
 
 bool Checkpoints::wait() { return !under_way_.valid() || under_way_.get(); }
+
+fs::path Checkpoints::make_room(std::int64_t iteration) const {
+  const fs::path room = room_of(folder_, iteration);
+  fs::create_directories(folder_);
+  fs::remove_all(room);
+  make_folder(room);
+  return room;
+}
 
 bool Checkpoints::holds(std::int64_t iteration) {
   wait();
@@ -208,7 +229,10 @@ bool Checkpoints::save(Snapshot snapshot, CheckpointInfo info, std::string confi
                        std::vector<fs::path> growing) {
   const bool good = wait();
   if (std::error_code unknown; !fs::is_directory(folder_, unknown)) forget();
-  if (stands(snapshot.counts.iteration)) return good;
+  if (stands(snapshot.counts.iteration)) {
+    fs::remove_all(room_of(folder_, snapshot.counts.iteration));
+    return good;
+  }
   const auto before = std::pair(best_return_, best_);
   const bool known = std::isfinite(info.mean_return);
   if (!best_return_ || (known && info.mean_return > *best_return_))
@@ -228,6 +252,7 @@ bool Checkpoints::save(Snapshot snapshot, CheckpointInfo info, std::string confi
           std::tie(best_return_, best_) = before;
           std::error_code left;  // on a full disk, the space that it took is needed
           fs::remove_all(folder_ / (kStage + name_of(snapshot.counts.iteration)), left);
+          fs::remove_all(room_of(folder_, snapshot.counts.iteration), left);
           logging::error(concat("checkpoint ", name_of(snapshot.counts.iteration), ": ", error.what(),
                                 ": older checkpoints are unchanged"));
           return false;
@@ -267,6 +292,15 @@ void Checkpoints::write(const Snapshot& snapshot, const CheckpointInfo& info, co
     manifest.files[file + kEnding] = checkpoint::digest_of(path);
     failpoint("checkpoint.file");
   }
+  for (const auto& [file, from] : snapshot.written) {
+    const fs::path path = stage / (file + kEnding);
+    if (folders.insert(path.parent_path()).second) make_folder(path.parent_path());
+    rename_file(from, path);
+    files.emplace_back(path, O_RDONLY);
+    manifest.files[file + kEnding] = checkpoint::digest_of(path);
+    failpoint("checkpoint.file");
+  }
+  fs::remove_all(room_of(folder_, snapshot.counts.iteration));
   write_file_atomically(stage / kConfig, config, Durability::kReplace);
   manifest.files[kConfig] = checkpoint::digest_of(stage / kConfig);
   write_file_atomically(stage / kManifest, checkpoint::encode(manifest), Durability::kReplace);
@@ -287,6 +321,13 @@ void Checkpoints::write(const Snapshot& snapshot, const CheckpointInfo& info, co
   sync_folder(folder_);
   failpoint("checkpoint.linked");
   prune();
+  if (one_replay_) drop_replays();
+}
+
+// The newest was just written.
+void Checkpoints::drop_replays() const {
+  const std::vector<fs::path> all = list_checkpoints(folder_);
+  for (std::size_t k = 1; k < all.size(); ++k) fs::remove_all(all[k] / kReplay);
 }
 
 // Replaces a link by renaming, as files are replaced. The caller brings the folder to disk.

@@ -25,12 +25,6 @@ std::span<std::byte> memory_of(const at::Tensor& tensor) {
   return {static_cast<std::byte*>(tensor.data_ptr()), static_cast<std::size_t>(tensor.nbytes())};
 }
 
-std::string name_of(at::ScalarType type) {
-  for (const Dtype& dtype : kDtypes)
-    if (dtype.type == type) return dtype.name;
-  throw std::logic_error(concat("tensors of type ", at::toString(type), " are not written"));
-}
-
 // Returns the shape of each form's tensor in the file, from the header alone.
 std::vector<std::vector<std::int64_t>> shapes_in(const SafetensorsReader& reader,
                                                  const std::filesystem::path& path,
@@ -40,7 +34,7 @@ std::vector<std::vector<std::int64_t>> shapes_in(const SafetensorsReader& reader
     const TensorInfo* const info = reader.find(form.name);
     if (info == nullptr) throw OtherTensors(concat(path.string(), ": has no tensor '", form.name, "'"));
     const bool list = form.shape == std::vector{kAnyLength};
-    const std::string dtype = name_of(form.type);
+    const std::string dtype = dtype_of(form.type);
     const bool fits = info->shape == form.shape || (list && info->shape.size() == 1);
     if (info->dtype != dtype || !fits) {
       throw OtherTensors(concat(path.string(), ": tensor '", form.name, "' is ",
@@ -60,6 +54,12 @@ std::vector<std::vector<std::int64_t>> shapes_in(const SafetensorsReader& reader
 
 }  // namespace
 
+std::string dtype_of(at::ScalarType type) {
+  for (const Dtype& dtype : kDtypes)
+    if (dtype.type == type) return dtype.name;
+  throw std::logic_error(concat("tensors of type ", at::toString(type), " are not written"));
+}
+
 std::vector<NamedTensor> host_copies(const std::vector<NamedTensor>& tensors) {
   std::vector<NamedTensor> copies;
   for (const NamedTensor& named : tensors) {
@@ -73,7 +73,7 @@ std::vector<NamedTensor> host_copies(const std::vector<NamedTensor>& tensors) {
 std::vector<TensorView> views_of(const std::vector<NamedTensor>& tensors) {
   std::vector<TensorView> views;
   for (const NamedTensor& named : tensors) {
-    views.push_back({named.name, name_of(named.tensor.scalar_type()), named.tensor.sizes().vec(),
+    views.push_back({named.name, dtype_of(named.tensor.scalar_type()), named.tensor.sizes().vec(),
                      memory_of(named.tensor)});
   }
   return views;
@@ -90,7 +90,7 @@ std::vector<NamedTensor> read_tensors(const std::filesystem::path& path,
   std::vector<NamedTensor> tensors;
   for (std::size_t k = 0; k < forms.size(); ++k) {
     const at::Tensor read = at::empty(shapes[k], forms[k].type);
-    reader.read(forms[k].name, name_of(forms[k].type), shapes[k], memory_of(read));
+    reader.read(forms[k].name, dtype_of(forms[k].type), shapes[k], memory_of(read));
     tensors.push_back({forms[k].name, read});
   }
   return tensors;

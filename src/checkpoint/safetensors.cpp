@@ -75,6 +75,31 @@ void write_safetensors(const std::filesystem::path& path, std::span<const Tensor
   write_file_atomically(path, parts, durability);
 }
 
+SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, std::vector<TensorInfo> tensors) {
+  std::ranges::stable_sort(tensors, std::greater(), [](const TensorInfo& t) { return dtype_bytes(t.dtype); });
+  std::uint64_t end = 0;
+  for (TensorInfo& tensor : tensors) {
+    tensor.begin = end;
+    tensor.bytes = tensor_bytes(tensor.dtype, tensor.shape);
+    end += tensor.bytes;
+  }
+  const std::string text = encode_header({.tensors = tensors, .metadata = {}});
+  const std::uint64_t length = text.size();
+  file_ = std::make_unique<File>(path, O_WRONLY | O_CREAT | O_TRUNC, FileKind::kOwn);
+  file_->write(std::as_bytes(std::span(&length, 1)));
+  file_->write(bytes_of(text));
+  for (const TensorInfo& tensor : tensors)
+    at_.emplace(tensor.name, kSafetensorsPrefix + length + tensor.begin);
+}
+
+SafetensorsWriter::~SafetensorsWriter() = default;
+
+void SafetensorsWriter::write(std::string_view name, std::uint64_t offset, std::span<const std::byte> bytes) {
+  const auto found = at_.find(name);
+  WD_CHECK(found != at_.end(), file_->path().string(), ": has no tensor '", name, "'");
+  file_->write_at(found->second + offset, bytes);
+}
+
 SafetensorsReader::SafetensorsReader(const std::filesystem::path& path) : file_(open_regular(path)) {
   try {
     const std::uint64_t size = file_->size();
@@ -106,6 +131,15 @@ void SafetensorsReader::read(const std::string& name, std::string_view dtype,
   WD_CHECK(into.size() == tensor->bytes, "tensor '", name, "': buffer of ", into.size(), " bytes for ",
            tensor->bytes);
   file_->read_at(data_at_ + tensor->begin, into);
+}
+
+void SafetensorsReader::read_part(const std::string& name, std::uint64_t offset,
+                                  std::span<std::byte> into) const {
+  const TensorInfo* tensor = find(name);
+  WD_CHECK(tensor != nullptr, file_->path().string(), ": has no tensor '", name, "'");
+  WD_CHECK(offset <= tensor->bytes && into.size() <= tensor->bytes - offset, "tensor '", name, "' has ",
+           tensor->bytes, " bytes, and ", into.size(), " from ", offset, " on are wanted");
+  file_->read_at(data_at_ + tensor->begin + offset, into);
 }
 
 }  // namespace wd

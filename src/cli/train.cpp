@@ -136,7 +136,8 @@ struct TrainingWorker {
     folder = group.broadcast(run ? std::filesystem::absolute(run->folder()).string() : "");
     if (!run) return heartbeat::run_folder(folder.string());
     run->write_config(config);
-    checkpoints = std::make_unique<Checkpoints>(run->folder() / "checkpoints", setup.config.saving.keep_last);
+    checkpoints = std::make_unique<Checkpoints>(run->folder() / "checkpoints", setup.config.saving.keep_last,
+                                                setup.config.saving.replay == kReplayLast);
   }
 };
 
@@ -314,6 +315,18 @@ std::string continue_options(const Config& config, const Trainer& trainer) {
   return options;
 }
 
+using PolicyFiles = std::map<std::string, std::filesystem::path>;
+
+// The replay memories that a checkpoint holds, by policy.
+PolicyFiles replay_files(const Checkpoint& checkpoint) {
+  constexpr std::string_view kFolder = "replay/";
+  PolicyFiles files;
+  for (const auto& [name, digest] : checkpoint.files)
+    if (name.starts_with(kFolder))
+      files[std::filesystem::path(name.substr(kFolder.size())).stem().string()] = checkpoint.folder / name;
+  return files;
+}
+
 int resume(const TrainArguments& arguments, const Checkpoint& checkpoint, const ConfigSources& sources) {
   TrainingWorker worker(arguments, sources);
   const Config& config = worker.setup.config;
@@ -325,6 +338,8 @@ int resume(const TrainArguments& arguments, const Checkpoint& checkpoint, const 
   options.resume = checkpoint.info.offsets;
   const SnapshotForms forms = worker.trainer->snapshot_forms();
   worker.trainer->restore(worker.group.leads() ? read_snapshot(checkpoint, forms) : Snapshot());
+  const bool remembers =
+      worker.trainer->read_memory(worker.group.leads() ? replay_files(checkpoint) : PolicyFiles());
   const std::string reason = finished(config, *worker.trainer);
   // A process that was killed at its very end may not have completed its files.
   const Summary before = read_summary(options.run_dir);
@@ -343,6 +358,11 @@ int resume(const TrainArguments& arguments, const Checkpoint& checkpoint, const 
     logging::info(concat("going on with ", options.run_dir.string(), " on ", worker.place(),
                          " after iteration ", checkpoint.info.counts.iteration, ", ",
                          checkpoint.info.counts.env_steps, " steps"));
+    if (!remembers)
+      logging::warn(concat(
+          "checkpoint ", checkpoint.name(),
+          " does not hold the replay memories (saving.replay): they are filled anew, and training is not "
+          "the same as if it had never stopped"));
     const std::int64_t lost = before.iterations - checkpoint.info.counts.iteration;
     if (lost > 0) {
       logging::info(concat("the run had come to iteration ", before.iterations, ": ", lost,

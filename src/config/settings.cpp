@@ -121,18 +121,28 @@ void TrainerSettings::describe(Fields& field) {
         "but "
         "not before a quarter of its steps; 0: never");
   field("canary_freq", canary_freq, {0, 1e9},
-        "several workers: iterations between checks that all have the same weights; 0: never");
+        "several workers: intervals between checks that all have the same weights; 0: never");
+  field.choice(
+      "intervals", intervals, {"auto", "iterations", "env_steps"},
+      "what canary_freq, eval.every, play.every and those of saving count; auto: environment steps if "
+      "a policy learns from replay, whose iterations are short, and iterations otherwise");
 }
 
 void SavingSettings::describe(Fields& field) {
-  field("metrics_log_freq", metrics_log_freq, {1, 1e9}, "iterations between lines of metrics");
+  field("metrics_log_freq", metrics_log_freq, {1, 1e9},
+        "iterations, or environment steps (trainer.intervals), between lines of metrics");
   field("model_params_save_freq", model_params_save_freq, {0, 1e9},
-        "iterations between saved weights; 0: only at the end");
+        "the same between saved weights; 0: only at the end");
   field("checkpoint_freq", checkpoint_freq, {0, 1e9},
-        "iterations between checkpoints; 0: only at the start, at the end and by checkpoint_seconds");
+        "the same between checkpoints; 0: only at the start, at the end and by checkpoint_seconds");
   field("checkpoint_seconds", checkpoint_seconds, {0, 1e9},
         "a checkpoint is also written if the newest is older than this [s]; 0: never by time");
   field("keep_last", keep_last, {1, 1e6}, "number of checkpoints to keep, in addition to the best");
+  field.choice(
+      "replay", replay, {"always", "last", "never"},
+      "which checkpoints hold the replay memories of policies: all, only the newest, or none; training "
+      "that goes on from one without them fills them anew, and is not the same as if it had never "
+      "stopped");
   field("basedir", basedir, "parent folder of all runs");
   field("name", name, "folder within basedir");
   field("tag", tag, "folder within name");
@@ -140,7 +150,9 @@ void SavingSettings::describe(Fields& field) {
 }
 
 void EvalSettings::describe(Fields& field) {
-  field("every", every, {0, 1e9}, "iterations between evaluations, and one at the end; 0: none");
+  field("every", every, {0, 1e9},
+        "iterations, or environment steps (trainer.intervals), between evaluations, and one at the end; 0: "
+        "none");
   field("episodes", episodes, {1, 1e6}, "episodes per match");
   field("seed", seed, TrainerSettings::kSeeds,
         "seed of the episodes: every evaluation plays the same starts");
@@ -152,7 +164,8 @@ void EvalSettings::describe(Fields& field) {
 
 void PlaySettings::describe(Fields& field) {
   field("every", every, {0, 1e9},
-        "iterations between recorded episodes, RUN/rollouts/ITERATION.html; 0: none");
+        "iterations, or environment steps (trainer.intervals), between recorded episodes, "
+        "RUN/rollouts/ITERATION.html; 0: none");
   field("max_steps", max_steps, {1, 1e6}, "steps of an episode to record at most");
 }
 

@@ -113,6 +113,26 @@ void check_saving(Checks& check) {
   }
 }
 
+// Decides on auto. Intervals that were left at their defaults, which are numbers of iterations, get defaults in
+// environment steps.
+void settle_intervals(Checks& check) {
+  Config& config = check.config;
+  if (config.trainer.intervals == kIntervalsAuto) {
+    const bool short_ones = std::ranges::any_of(config.policies, [](const PolicySettings& policy) {
+      return policy.to_train && policy.algorithm->has_short_iterations();
+    });
+    config.trainer.intervals = short_ones ? kEnvSteps : kIterations;
+  }
+  if (config.trainer.intervals == kIterations) return;
+  const auto settle = [&](const char* path, std::int64_t& every, std::int64_t steps) {
+    if (!check.places.contains(path)) every = steps;
+  };
+  settle("saving.metrics_log_freq", config.saving.metrics_log_freq, 5'000);
+  settle("saving.model_params_save_freq", config.saving.model_params_save_freq, 1'000'000);
+  settle("saving.checkpoint_freq", config.saving.checkpoint_freq, 100'000);
+  settle("trainer.canary_freq", config.trainer.canary_freq, 100'000);
+}
+
 // Decides on auto, and checks what was asked for.
 void check_observations(Checks& check) {
   TrainerSettings& trainer = check.config.trainer;
@@ -237,6 +257,7 @@ void validate(const Spec& spec, Config& config, Problems& problems, Places& plac
   check_starts(check);
   check_saving(check);
   check_observations(check);
+  settle_intervals(check);
   check_policies(check);
   check_evaluation(check);
 }

@@ -62,6 +62,7 @@ class Session {
   bool save_weights();
   bool save_checkpoint();
   bool save_checkpoint(Snapshot snapshot);
+  bool write_memory(Snapshot& snapshot);
   void begin();
   void end();
   void warn_if_graphs_disabled() const;
@@ -192,9 +193,26 @@ bool Session::save_weights() {
 bool Session::save_checkpoint() {
   heartbeat::enter(heartbeat::Activity::kCheckpoint);
   const Clock::time_point start = saved_ = Clock::now();
-  const bool good = save_checkpoint(trainer_.snapshot());
+  Snapshot snapshot = trainer_.snapshot();
+  const bool good = write_memory(snapshot) && save_checkpoint(std::move(snapshot));
   checkpoint_seconds_ += seconds_since(start);
   return good;
+}
+
+// Writes replay memories to files that the snapshot names. Returns false if that failed; the log says why. All
+// ranks.
+bool Session::write_memory(Snapshot& snapshot) {
+  if (config_.saving.replay == kReplayNever || !trainer_.has_memory()) return true;
+  try {
+    const std::filesystem::path room =
+        checkpoints_ != nullptr ? checkpoints_->make_room(snapshot.counts.iteration) : "";
+    for (auto& [policy, file] : trainer_.write_memory(room)) snapshot.written["replay/" + policy] = file;
+    return true;
+  } catch (const std::exception& error) {
+    logging::error(concat("checkpoint after iteration ", snapshot.counts.iteration, ": ", error.what(),
+                          ": older checkpoints are unchanged"));
+    return false;
+  }
 }
 
 bool Session::save_checkpoint(Snapshot snapshot) {
@@ -219,7 +237,9 @@ void Session::begin() {
   heartbeat::enter(heartbeat::Activity::kCheckpoint);
   Snapshot snapshot = trainer_.snapshot();
   if (run_ == nullptr) return;
-  const std::uint64_t needed = 2 * snapshot.bytes(), room = std::filesystem::space(run_->folder()).available;
+  const double replay = config_.saving.replay == kReplayNever ? 0.0 : trainer_.memory_bytes();
+  const std::uint64_t needed = 2 * (snapshot.bytes() + static_cast<std::uint64_t>(replay)),
+                      room = std::filesystem::space(run_->folder()).available;
   if (room < needed) {
     throw UsageError(concat("run folder ", run_->folder().string(), ": two checkpoints need ",
                             kibibytes(needed), ", and the disk has ", kibibytes(room),
@@ -266,7 +286,13 @@ TrainEnd Session::run_until_stopped() {
   begin();
   reported_ = trainer_.counts().iteration;
   const SavingSettings& saving = config_.saving;
-  const auto due = [&](std::int64_t every) { return every > 0 && trainer_.counts().iteration % every == 0; };
+  StepCounts before = trainer_.counts();
+  const auto due = [&](std::int64_t every) {
+    const bool by_steps = config_.trainer.intervals == kEnvSteps;
+    const StepCounts& now = trainer_.counts();
+    return every > 0 &&
+           (by_steps ? now.env_steps / every > before.env_steps / every : now.iteration % every == 0);
+  };
   // A GPU replays whole iterations, and some algorithms cannot undo one: there the time is looked at between
   // them, in reason_to_stop().
   std::function<bool()> should_stop;
@@ -287,6 +313,7 @@ TrainEnd Session::run_until_stopped() {
         .poison = options_.fault.tensor_in(iteration)};
     profiler_.before(trainer_);
     if (strict && trainer_.times_made() >= kWarmUp) strict->arm();
+    before = trainer_.counts();
     const bool complete = iterate_with_faults(trainer_, should_stop, faults);
     end_of_training = reason_to_stop();
     if (strict) {

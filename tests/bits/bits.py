@@ -64,6 +64,7 @@ CASES = {
     "pqn, table": [*SMALL_TAG, *both("algorithm: PQN"), "--set", "trainer.observations=table"],
     "pqn, bf16": [*SMALL_TAG, *both("algorithm: PQN"), "--set", "trainer.precision=bf16"],
     "two workers, pqn": [*SMALL_TAG, *both("algorithm: PQN"), "--num_workers", "2"],
+    "dqn": [*SMALL_TAG, *both("algorithm: DQN, batch_size: 16, replay_ratio: 0.5, buffer_size: 4000, learning_starts: 100, prioritized: true, n_step: 3")],
     "two workers, ppo": [*SMALL_TAG, *both("algorithm: PPO"), "--num_workers", "2"],
     "two workers, a2c": [*SMALL_TAG, *both("algorithm: A2C"), "--num_workers", "2"],
     "preempted stragglers off, pool": [*SMALL_TAG, "--set", "env.reset=pool", "--set", "env.reset_pool_size=8"],

@@ -126,7 +126,7 @@ TEST(WarpDrive, WhatIsNotSupportedIsNamed) {
     FAIL() << "DDPG";
   } catch (const ConfigError& error) {
     EXPECT_THAT(error.what(),
-                HasSubstr("policy.shared.algorithm = DDPG: must be one of A2C, PPO, PQN, REINFORCE"));
+                HasSubstr("policy.shared.algorithm = DDPG: must be one of A2C, DQN, PPO, PQN, REINFORCE"));
     EXPECT_THAT(error.what(), HasSubstr("policy.shared.tau: unknown key"));
     EXPECT_THAT(error.what(), HasSubstr("sampler: unknown section"));
     EXPECT_THAT(error.what(), HasSubstr("trainer.n_step: unknown key; did you mean \"policy.NAME.n_step\"?"));

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <ATen/ATen.h>
+#include <c10/core/CPUAllocator.h>
 
+#include <atomic>
+#include <memory>
 #include <set>
 
 #include "wd/trainer.h"
@@ -37,9 +40,57 @@ inline double network_bytes(Trainer& trainer) {
   for (const auto& [file, tensors] : trainer.snapshot().files) {
     if (!file.starts_with("optimizer/")) continue;
     for (const NamedTensor& named : tensors)
-      if (named.name != "steps") sum += held_bytes(named.tensor);
+      if (named.name.ends_with("_moment")) sum += held_bytes(named.tensor);
   }
   return sum;
 }
+
+// What algorithms keep besides moments and steps, in checkpoints.
+inline double algorithm_bytes(Trainer& trainer) {
+  double sum = 0.0;
+  for (const auto& [file, tensors] : trainer.snapshot().files) {
+    if (!file.starts_with("optimizer/")) continue;
+    for (const NamedTensor& named : tensors)
+      if (named.name != "steps" && !named.name.ends_with("_moment")) sum += held_bytes(named.tensor);
+  }
+  return sum;
+}
+
+// Counts the memory of tensors on the host while it exists.
+class CountingMemory final : public c10::Allocator {
+ public:
+  CountingMemory() : inner_(c10::GetCPUAllocator()) { c10::SetCPUAllocator(this, kPriority); }
+  ~CountingMemory() override { c10::SetCPUAllocator(inner_, kPriority); }
+  CountingMemory(const CountingMemory&) = delete;
+  CountingMemory& operator=(const CountingMemory&) = delete;
+
+  // [bytes] of tensors that were made since and still exist.
+  double held() const { return static_cast<double>(*held_); }
+
+  c10::DataPtr allocate(std::size_t bytes) override {
+    auto* const memory = new Memory{inner_->allocate(bytes), static_cast<std::int64_t>(bytes), held_};
+    *held_ += memory->bytes;
+    return {memory->data.get(), memory, &release, memory->data.device()};
+  }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override {
+    inner_->copy_data(to, from, bytes);
+  }
+
+ private:
+  using Count = std::shared_ptr<std::atomic<std::int64_t>>;  // tensors may outlive the allocator
+  struct Memory {
+    c10::DataPtr data;
+    std::int64_t bytes;
+    Count held;
+  };
+  static void release(void* context) {
+    const std::unique_ptr<Memory> memory(static_cast<Memory*>(context));
+    *memory->held -= memory->bytes;
+  }
+
+  static constexpr std::uint8_t kPriority = 200;
+  c10::Allocator* inner_;
+  Count held_ = std::make_shared<std::atomic<std::int64_t>>(0);
+};
 
 }  // namespace wd

@@ -99,6 +99,9 @@ INSTANTIATE_TEST_SUITE_P(
              "policy={tagger: {algorithm: A2C, reuse_activations: true}, runner: {algorithm: A2C}}"},
         Case{"pqn", "tag_gridworld",
              "policy={tagger: {algorithm: PQN, epsilon: [[0, 1], [900, 0]]}, runner: {algorithm: PQN}}"},
+        Case{"dqn", "tag_gridworld",
+             "policy={shared: {algorithm: DQN, batch_size: 12, replay_ratio: 0.4, buffer_size: 300, "
+             "learning_starts: 200, target_every: 120, prioritized: true, n_step: 2}}"},
         Case{"gaussian", "pendulum", "policy={shared: {algorithm: PPO, model: {separate_value: true}}}"},
         Case{"continuous_tag", "tag_continuous",
              "policy={tagger: {algorithm: PPO}, runner: {algorithm: A2C}}"},
