@@ -25,16 +25,17 @@ def policy(algorithm, model="input: observation", **settings):
 
 # max_rows: PPO from a share of the rows; normalized: PPO with values and rewards in units of their own;
 # standardized: what networks read is in such units, of rows and of entities from a table.
-@pytest.mark.parametrize("case", ["A2C", "PPO", "PQN", "max_rows", "normalized", "standardized rows", "standardized entities"])
+@pytest.mark.parametrize("case", ["A2C", "PPO", "PQN", "dueling", "max_rows", "normalized", "standardized rows", "standardized entities"])
 def test_T1_T7_gradients_and_statistics_are_those_of_one_worker(case, tmp_path):
     # Adam divides by the gradient's magnitude: every further step amplifies the last bits of small gradients.
     several = {"num_epochs": 1, "num_minibatches": 4, "adam_epsilon": 1e-3, "lr": 1e-3, "gamma": 0.99}
     ppo = {"normalize_advantage": "true", "gae_lambda": 1, **several}
-    steps = {"A2C": {"normalize_advantage": "true"}, "PPO": ppo, "PQN": several, "max_rows": {**ppo, "max_rows": 200},
+    steps = {"A2C": {"normalize_advantage": "true"}, "PPO": ppo, "PQN": several,
+             "dueling": {**several, "model": "input: observation, dueling: true"}, "max_rows": {**ppo, "max_rows": 200},
              "normalized": {**ppo, "normalize_value": "true", "normalize_reward": "true", "normalize_advantage": "false"},
              "standardized rows": {**ppo, "model": "input: observation, normalize_input: true"},
              "standardized entities": {**ppo, "model": "input: entities, normalize_input: true, pool: mean_max, attention: 1"}}[case]
-    algorithm = case if case in ("A2C", "PQN") else "PPO"
+    algorithm = case if case in ("A2C", "PQN") else "PQN" if case == "dueling" else "PPO"
     arguments = [*CHASE, *policy(algorithm, **steps), "--total_steps", "320"]
     one, _ = trained(tmp_path / "1", *arguments, workers=1)
     for workers in (2, 4):

@@ -28,6 +28,7 @@ double mean_reward(const std::string& model) {
   return reward / count;
 }
 
+// Over five seeds: 0.993 to 0.997 by descriptions, 0.20 to 0.39 by places.
 TEST(Choices, AreKnownByTheirDescriptions) {
   const double described = mean_reward("input: choices"), by_place = mean_reward("input: observation");
   EXPECT_GT(described, 0.95);
