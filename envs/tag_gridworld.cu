@@ -43,18 +43,27 @@ struct TagGridworld {
                                                       {"opponent_y"}, {"is_runner"}, {"time"}};
     const auto& observation = p.use_full_observation ? full : partial;
     const auto action = wd::ActionSpace::discrete({5}, {"move"});
-    return {
-        .roles = {{.name = "tagger", .count = p.num_taggers, .observation = observation, .action = action},
-                  {.name = "runner", .count = 1, .observation = observation, .action = action}},
-        .time_limit = p.episode_length,
-        .at_time_limit = wd::AtTimeLimit::kTerminates,
-        .statistics = {{"caught", "1 where the runner was tagged", ""}},
-        .drawing = {.left = -0.5,
-                    .bottom = -0.5,
-                    .right = p.grid_length + 0.5,
-                    .top = p.grid_length + 0.5,
-                    .shapes = {wd::drawing::circle("x", "y", 0.35)},
-                    .grid = 1.0}};
+    // Where each move leads: x and y.
+    const wd::ChoiceFeatures moves = {.size = 2, .fixed = {0, 0, 1, 0, -1, 0, 0, 1, 0, -1}};
+    return {.roles = {{.name = "tagger",
+                       .count = p.num_taggers,
+                       .observation = observation,
+                       .action = action,
+                       .choice_features = moves},
+                      {.name = "runner",
+                       .count = 1,
+                       .observation = observation,
+                       .action = action,
+                       .choice_features = moves}},
+            .time_limit = p.episode_length,
+            .at_time_limit = wd::AtTimeLimit::kTerminates,
+            .statistics = {{"caught", "1 where the runner was tagged", ""}},
+            .drawing = {.left = -0.5,
+                        .bottom = -0.5,
+                        .right = p.grid_length + 0.5,
+                        .top = p.grid_length + 0.5,
+                        .shapes = {wd::drawing::circle("x", "y", 0.35)},
+                        .grid = 1.0}};
   }
 
   WD_FN static void reset(auto& team, const Params& p, State& s, wd::Random random) {

@@ -115,6 +115,8 @@ class AlgorithmSettings {
   // False if a rollout must not begin in the middle of an episode whose beginning was cut off.
   virtual bool allows_staggered_resets() const { return true; }
   virtual PolicyOutput output() const { return PolicyOutput::kDistribution; }
+  // Whether the loss is one of quantiles of values of choices; otherwise model.quantiles must be 1.
+  virtual bool learns_quantiles() const { return false; }
   // Whether the network computes values in units of their own (Policy::normalize_values).
   virtual bool normalizes_value() const { return false; }
   // Whether the update uses activations kept from the rollout.

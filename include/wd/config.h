@@ -21,7 +21,7 @@ namespace wd {
 
 enum Activation : int { kRelu, kTanh };
 inline constexpr const char* kActivationNames[] = {"relu", "tanh"};
-enum ModelInput : int { kObservationInput, kEntityInput };
+enum ModelInput : int { kObservationInput, kEntityInput, kChoiceInput };
 enum EntityPool : int { kNoPool, kMeanPool, kMaxPool, kMeanAndMaxPool };
 enum ContinuousDistribution : int { kGaussianActions, kSquashedGaussianActions };
 enum InitMethod : int { kOrthogonal, kXavier, kTorchDefault };
@@ -52,6 +52,10 @@ struct ModelSettings {
   double half_distance = 0.05;
   EntityPool pool = kNoPool;
   int attention = 0, embedding = 32;
+  // For values of choices (PolicyOutput::kValues): the network computes the value of the state apart from the
+  // advantages of choices; and this many quantiles of every value. See src/nets/values.h.
+  bool dueling = false;
+  int quantiles = 1;
   bool normalize_input = false;
   InitMethod init_method = kOrthogonal;
   ContinuousDistribution distribution = kGaussianActions;  // for continuous actions

@@ -114,6 +114,19 @@ struct Entities {
   bool operator==(const Entities&) const = default;
 };
 
+// Numbers that describe each choice of an action, for networks with model.input: choices, which compute the
+// value of a choice from the state and its description. The choices of all heads follow each other.
+struct ChoiceFeatures {
+  int size = 0;                   // F, numbers of each choice; 0: choices are not described
+  std::vector<float> fixed = {};  // [choices, F]: they are the same in every state
+  // Otherwise: the entry of the observation with which the description of choice 0 begins; those of the
+  // others follow, F apart. The other entries of the observation are the state.
+  int first = -1;
+
+  bool are_fixed() const { return !fixed.empty(); }
+  bool operator==(const ChoiceFeatures&) const = default;
+};
+
 // Agents with the same spaces. Agents are numbered role by role, in the order of Spec::roles.
 struct Role {
   std::string name;
@@ -122,6 +135,7 @@ struct Role {
   ActionSpace action;
   bool action_mask = false;  // observe() also writes which choices are legal
   Entities entities = {};    // of the observation
+  ChoiceFeatures choice_features = {};
 
   int observation_size() const {
     int size = 0;

@@ -33,10 +33,11 @@ struct PolicyLayout {
   bool has_action_mask = false;
   ActionSpace action_space;
   ObservationType observation_type = ObservationType::kFloat32;
-  // The parts of the observation, and how to read it as lists of things. Of roles that differ in this, only
-  // the first counts, and `one_reading` is false.
+  // The parts of the observation, how to read it as lists of things, and what describes the choices. Of roles
+  // that differ in this, only the first counts, and `one_reading` is false.
   std::vector<ObservationPart> observation_parts;
   Entities entities;
+  ChoiceFeatures choice_features;
   bool one_reading = true;
   ObservationTable table;  // if observations are stored as a table; otherwise without features
   int state_size = 0;      // size of the state that an agent's network carries from step to step

@@ -3,12 +3,13 @@
 import functools
 import itertools
 import json
-from typing import NamedTuple, Optional
+from typing import List, NamedTuple, Optional
 
 import numpy
 import torch
 from torch import Tensor, nn
 
+from wdtrain.choices import OneNumber, PerChoice
 from wdtrain.entities import Entities
 from wdtrain.files import RunError, parsing, require_finite
 
@@ -27,24 +28,49 @@ class Perceptron(nn.Module):
     reader: a function of a prefix that gives what the network with this prefix reads of an observation.
     """
 
-    def __init__(self, weights, activation, reader):
+    def __init__(self, weights, activation, reader, values):
         super().__init__()
         self.reader = reader("layers.")
+        self.values = values
         self.layers = _layers(weights, "layers.", activation)
         self.value_layers = _layers(weights, "value_layers.", activation)
         self.separate_value = _has_value_network(weights)
         self.value_reader = reader("value_layers.") if self.separate_value else self.reader
-        self.policy_head = _linear(weights, "policy_head.")
+        # Values that are computed in parts or one by one: the rows of the output layer are not the outputs.
+        self.policy_head = _linear(weights, "policy_head." if "policy_head.weight" in weights else "layers.head.")
         self.has_value = "value_head.weight" in weights  # not if the outputs are values of choices
         self.value_head = _linear(weights, "value_head.") if self.has_value else self.policy_head
 
     def forward(self, observation: Tensor, state: Tensor) -> Output:
         hidden = self.layers(self.reader(observation))
         if not self.has_value:
-            values = self.policy_head(hidden)
+            values = self.values(self.policy_head(hidden))
             return Output(values, values[..., 0], state)
         seen = self.value_layers(self.value_reader(observation)) if self.separate_value else hidden
         return Output(self.policy_head(hidden), self.value_head(seen).squeeze(-1), state)
+
+
+class Values(nn.Module):
+    """The values of choices from the outputs of a network with model.dueling or model.quantiles (kernels/values.h)."""
+
+    def __init__(self, heads, dueling, quantiles):
+        super().__init__()
+        self.heads: List[int] = heads
+        self.dueling, self.quantiles = dueling, quantiles
+        self.numbers = sum(heads) + dueling  # of each quantile
+
+    def forward(self, output: Tensor) -> Tensor:
+        means = output.reshape(list(output.shape[:-1]) + [self.numbers, self.quantiles]).mean(-1)
+        if not self.dueling:
+            return means
+        state = means[..., :1] / len(self.heads)
+        found: List[Tensor] = []
+        first = 1
+        for n in self.heads:
+            advantage = means[..., first : first + n]
+            found.append(advantage - advantage.mean(-1, keepdim=True) + state)
+            first += n
+        return torch.cat(found, -1)
 
 
 class Standardized(nn.Module):
@@ -67,9 +93,10 @@ class Standardized(nn.Module):
 class Recurrent(nn.Module):
     """model: {type: gru}. With separate_value, the state is that of both networks, side by side."""
 
-    def __init__(self, weights, has_value, reader):
+    def __init__(self, weights, has_value, reader, values):
         super().__init__()
         self.has_value = has_value
+        self.values = values
         self.actor = _gru(weights, "layers.", reader)
         self.separate_value = _has_value_network(weights)
         self.critic = _gru(weights, "value_layers.", reader) if self.separate_value else self.actor
@@ -78,6 +105,7 @@ class Recurrent(nn.Module):
     def forward(self, observation: Tensor, state: Tensor) -> Output:
         output, after = self.actor(observation, state[..., : self.width])
         if not self.has_value:
+            output = self.values(output)
             return Output(output, output[..., 0], after)
         if not self.separate_value:
             return Output(output[..., :-1], output[..., -1], after)
@@ -196,13 +224,23 @@ def _in_plain_values(weights):
 def _network(weights, metadata, name):
     model, reader = metadata["model"], functools.partial(_reader, weights, metadata)
     if model == "gru":
-        return Recurrent(weights, metadata["distribution"] != "greedy", reader)
+        return Recurrent(weights, metadata["distribution"] != "greedy", reader, _values(metadata))
     if model != "fully_connected":
         raise RunError(f"{name}: its network {model!r} is a module of your own: build it in Python, and load Run.weights()")
     activation = metadata["activation"]
     if activation not in ACTIVATIONS:
         raise RunError(f"{name}: activation {activation!r} is not known to this package")
-    return Perceptron(weights, ACTIVATIONS[activation], reader)
+    return Perceptron(weights, ACTIVATIONS[activation], reader, _values(metadata))
+
+
+def _values(metadata):
+    """From the outputs of the network to the values of choices."""
+    if "choices" in metadata:
+        return OneNumber()
+    if "quantiles" not in metadata:
+        return nn.Identity()
+    heads = [int(n) for n in metadata["action_heads"].split(",")]
+    return Values(heads, metadata["dueling"] == "true", int(metadata["quantiles"]))
 
 
 def _has_value_network(weights):
@@ -211,6 +249,9 @@ def _has_value_network(weights):
 
 def _plain_reader(weights, metadata, prefix):
     """What the network with this prefix reads of an observation."""
+    if "choices" in metadata:
+        choices = sum(int(n) for n in metadata["action_heads"].split(","))
+        return PerChoice(json.loads(metadata["choices"]), int(metadata["observation_size"]), choices)
     if "entities" not in metadata:
         return nn.Identity()
     settings, encoder = json.loads(metadata["entities"]), None

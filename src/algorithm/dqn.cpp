@@ -17,6 +17,7 @@
 
 #include "kernels/td.h"
 #include "src/device/device.h"
+#include "src/nets/values.h"
 #include "wd/algorithms.h"
 #include "wd/coefficients.h"
 #include "wd/error.h"
@@ -62,6 +63,7 @@ class Dqn final : public Algorithm {
 
   bool follows_before(std::int64_t update) const;
   at::Tensor accumulate(const ReplayBatch& batch, const std::function<bool()>& should_stop);
+  at::Tensor values(const Network& network, const Lane& lane) const;
   void pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const;
 
   const DqnSettings& settings_;
@@ -73,6 +75,7 @@ class Dqn final : public Algorithm {
   Replay replay_;
   Lanes lanes_;
   Coefficients coefficients_, epsilon_;
+  const int quantiles_;                   // K of the network's values: 1, or as many as model.quantiles says
   at::Tensor error_;                      // [rows of a batch] float32: for priorities
   const std::int64_t batch_steps_;        // environment steps of an iteration
   const std::int64_t updates_;            // of an iteration that learns
@@ -80,6 +83,12 @@ class Dqn final : public Algorithm {
   int stage_ = kFill;
   std::int64_t left_ = 0;  // updates that are left to begin in this iteration
 };
+
+// How many numbers a network gives for the value of a choice.
+int quantiles_of(const Policy& policy) {
+  const ValuesNetwork* const network = ValuesNetwork::of(policy.model().network(0));
+  return network == nullptr ? 1 : network->num_quantiles();
+}
 
 TrainingShape shape_of(const AlgorithmContext& context) {
   return {.num_envs = std::int64_t{context.trajectory.num_envs()} * context.group.size(),
@@ -96,11 +105,14 @@ Dqn::Dqn(const AlgorithmContext& context, const DqnSettings& settings)
       target_(policy_.model().like()),
       replay_(context, settings.replay, settings.gamma, settings.reward_scale),
       lanes_({{&policy_.model(), ModelUse::kLearns}, {&target_, ModelUse::kForward}}, kNumTdSums,
-             {{"target", 1}, {"output_grad", policy_.model().network(0).outputs(), true}}, device_),
+             {{"target", quantiles_of(policy_)},
+              {"output_grad", policy_.action_layout().columns() * quantiles_of(policy_), true}},
+             device_),
       coefficients_(std::array{&std::as_const(settings.lr), &std::as_const(settings.max_grad_norm),
                                &std::as_const(settings.replay.importance_exponent)},
                     device_),
       epsilon_(std::array{&std::as_const(settings.epsilon)}, device_),
+      quantiles_(quantiles_of(policy_)),
       error_(at::zeros({replay_.rows()}, policy_.parameters().options())),
       batch_steps_(shape_of(context).batch()),
       updates_(settings.replay.batches(shape_of(context))) {}
@@ -151,6 +163,13 @@ at::Tensor Dqn::accumulate(const ReplayBatch& batch, const std::function<bool()>
       [&](Lane& lane, std::int64_t begin, std::int64_t end) { pass(lane, batch, begin, end); }, should_stop);
 }
 
+// The values of all choices, [rows, choices], or their quantiles, [rows, choices, K]; the network's last pass in
+// this lane.
+at::Tensor Dqn::values(const Network& network, const Lane& lane) const {
+  const Network::Workspace& workspace = lane.of(network);
+  return quantiles_ == 1 ? workspace.output : ValuesNetwork::of(network)->quantiles(workspace);
+}
+
 void Dqn::pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const {
   const Queue queue = current_queue(device_);
   const ActionLayout& layout = policy_.action_layout();
@@ -159,10 +178,11 @@ void Dqn::pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::in
   target.forward(next, lane.of(target));
   if (settings_.double_q) online.forward(next, lane.of(online));
   const at::Tensor& select = lane.of(settings_.double_q ? online : target).output;
-  const at::Tensor& value = lane.of(target).output;
+  const at::Tensor value = values(target, lane);
   TdTargetArgs targets;
   targets.rows = end - begin;
   targets.layout = layout;
+  targets.quantiles = quantiles_;
   targets.select = select.const_data_ptr<float>();
   targets.select_stride = select.stride(0);
   targets.value = value.const_data_ptr<float>();
@@ -179,8 +199,10 @@ void Dqn::pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::in
   TdLossArgs loss;
   loss.rows = end - begin;
   loss.layout = layout;
-  loss.output = now.output;
-  loss.output_stride = now.output_stride;
+  loss.quantiles = quantiles_;
+  const at::Tensor now_values = values(online, lane);
+  loss.output = now_values.const_data_ptr<float>();
+  loss.output_stride = now_values.stride(0);
   loss.action = batch.now.action.const_data_ptr<std::int32_t>() + begin * layout.action_width();
   loss.target = targets.target;
   loss.weight = batch.weight.const_data_ptr<float>() + begin;
@@ -190,7 +212,9 @@ void Dqn::pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::in
   loss.error = error_.mutable_data_ptr<float>() + begin;
   loss.row_sums = lane.row_sums().mutable_data_ptr<float>();
   td_loss(queue, loss);
-  policy_.backward(lane, now, output_grad, {}, {});
+  if (quantiles_ == 1) return policy_.backward(lane, now, output_grad, {}, {});
+  const at::Tensor z_grad = output_grad.narrow(0, 0, end - begin).unflatten(1, {layout.columns(), quantiles_});
+  ValuesNetwork::of(online)->backward_quantiles(now.actor_input, z_grad, *now.actor, lane.gradient(online));
 }
 
 std::vector<NamedTensor> Dqn::state() const {

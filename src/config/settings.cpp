@@ -16,8 +16,9 @@ void ModelSettings::describe(Fields& field) {
   if (chosen != before) network = network_settings(names[static_cast<std::size_t>(chosen)]);
   field("separate_value", separate_value, "the value has a network of its own");
   field.choice(
-      "input", input, {"observation", "entities"},
-      "what the network reads: the observation, or the nearest things of each kind that it describes");
+      "input", input, {"observation", "entities", "choices"},
+      "what the network reads: the observation; or the nearest things of each kind that it describes; or, "
+      "choice by choice, the state and the choice's description, for values of choices");
   if (input == kEntityInput) {
     field("nearest", nearest, {1, kMaxNearestEntities}, "how many things of each kind it reads");
     field("half_distance", half_distance, above(0, 1e6),
@@ -29,6 +30,10 @@ void ModelSettings::describe(Fields& field) {
     if (pool != kNoPool || attention > 0)
       field("embedding", embedding, {1, 1024}, "numbers of the embedding of a thing");
   }
+  field("dueling", dueling,
+        "values of choices: the network computes the value of the state and the advantage of each choice");
+  field("quantiles", quantiles, {1, 1024},
+        "values of choices: the network computes so many quantiles of each, for algorithms that learn them");
   field("normalize_input", normalize_input,
         "columns that the network reads in units of their running mean and deviation, at most 10 deviations "
         "from "

@@ -160,7 +160,34 @@ void check_squashed(Checks& check, const PolicySettings& policy) {
   }
 }
 
+// What is for networks of values of choices only.
+void check_value_networks(Checks& check, const PolicySettings& policy) {
+  const ModelSettings& model = policy.model;
+  const std::string path = "policy." + policy.name + ".model.", name = policy.algorithm->name();
+  const bool values = policy.algorithm->output() == PolicyOutput::kValues,
+             choices = model.input == kChoiceInput;
+  const auto fail = [&](const char* key, const std::string& value, const std::string& reason,
+                        const char* remedy) {
+    check.fail(path + key, value, concat(reason, ": take ", remedy));
+  };
+  const std::string no_values = name + " learns no values of choices",
+                    one_by_one = "input: choices computes values one by one";
+  if (model.dueling && (!values || choices))
+    fail("dueling", "true", values ? one_by_one : no_values, "false");
+  if (model.quantiles > 1) {
+    const bool learned = policy.algorithm->learns_quantiles();
+    if (!values || choices || !learned)
+      fail("quantiles", to_string(model.quantiles),
+           !values    ? no_values
+           : !learned ? name + " learns the mean of a value, and no quantiles"
+                      : one_by_one,
+           "1");
+  }
+  if (choices && !values) fail("input", "choices", no_values, "observation, or PQN");
+}
+
 void check_values(Checks& check, const PolicySettings& policy) {
+  check_value_networks(check, policy);
   if (policy.algorithm->output() != PolicyOutput::kValues) return;
   const std::string path = "policy." + policy.name;
   for (const Role& role : check.spec.roles)
@@ -172,6 +199,28 @@ void check_values(Checks& check, const PolicySettings& policy) {
     check.fail(
         path + ".model.separate_value", "true",
         concat(policy.algorithm->name(), " learns the values of choices, and none beside them: take false"));
+}
+
+// Networks that compute the values of choices one by one.
+void check_choices(Checks& check, const PolicySettings& policy) {
+  const ModelSettings& model = policy.model;
+  if (model.input != kChoiceInput || policy.algorithm->output() != PolicyOutput::kValues) return;
+  const std::string path = "policy." + policy.name + ".model.";
+  for (const Role& role : check.spec.roles)
+    if (std::ranges::find(policy.roles, role.name) != policy.roles.end() && role.choice_features.size == 0)
+      check.fail(path + "input", "choices",
+                 "the environment does not describe the choices of " + role.name +
+                     " (Role::choice_features): take observation");
+  if (model.state_size() > 0)
+    check.fail(path + "type", model.network->name(),
+               "has a state, and with input: choices no network has one: take fully_connected");
+  if (model.normalize_input)
+    check.fail(path + "normalize_input", "true",
+               "columns that describe choices would have units of their own, which input: choices excludes: "
+               "take false");
+  if (check.config.trainer.observations == kTable)
+    check.fail("trainer.observations", "table",
+               "input: choices reads rows (policy." + policy.name + ".model.input): take rows");
 }
 
 // Returns whether a rollout consists of whole sequences.
@@ -212,6 +261,7 @@ void check_policies(Checks& check) {
     }
     if (policy.model.distribution == kSquashedGaussianActions) check_squashed(check, policy);
     check_values(check, policy);
+    check_choices(check, policy);
     const bool whole = check_sequences(check, policy);
     TrainingShape shape = training_shape(policy, check.spec, trainer.num_envs, trainer.rollout_steps());
     shape.cuts_rollouts = trainer.straggler_preempt > 0.0;

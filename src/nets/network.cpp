@@ -8,7 +8,9 @@
 #include "src/nets/entities.h"
 #include "src/nets/mlp.h"
 #include "src/nets/module_network.h"
+#include "src/nets/per_choice.h"
 #include "src/nets/standardized.h"
+#include "src/nets/values.h"
 #include "wd/error.h"
 
 namespace wd {
@@ -56,6 +58,18 @@ std::unique_ptr<Network> make(const PolicyLayout& layout, const ModelSettings& m
   if (!entities) return network;
   return std::make_unique<EntitiesNetwork>(
       std::move(network), make_embedding(layout, model, device, precision), layout, model, device);
+}
+
+// Only the values of choices can be computed in parts, or one by one.
+void check_values(const PolicyLayout& layout, const ModelSettings& model) {
+  const char* const setting = model.input == kChoiceInput ? "input = choices"
+                              : model.dueling             ? "dueling = true"
+                              : model.quantiles > 1       ? "quantiles"
+                                                          : nullptr;
+  if (setting != nullptr)
+    throw UsageError(concat("policy '", layout.name, "': model.", setting,
+                            " is for networks of values of choices, and this one is of a distribution: take "
+                            "an algorithm that learns values of choices"));
 }
 
 // Rows (or columns, if there are more rows than columns) are orthonormal, times gain (Saxe et al. 2014).
@@ -113,7 +127,18 @@ std::vector<MakeNetwork> make_networks(const PolicyLayout& layout, const ModelSe
   const auto network = [&](int outputs) {
     return network_maker(layout, model, {observation_part(layout)}, outputs, device, precision, input_norm);
   };
-  if (output == PolicyOutput::kValues) return {network(columns)};
+  if (output == PolicyOutput::kDistribution) {
+    check_values(layout, model);
+  } else if (model.input == kChoiceInput) {
+    const MakeNetwork inner =
+        network_maker(layout, model, {PerChoiceNetwork::part(layout, model)}, 1, device, precision);
+    return {[=] { return std::make_unique<PerChoiceNetwork>(inner(), layout, model, device); }};
+  } else if (ValuesNetwork::is_needed(model)) {
+    const MakeNetwork inner = network(values_shape(layout, model).outputs());
+    return {[=] { return std::make_unique<ValuesNetwork>(inner(), layout, model, device); }};
+  } else {
+    return {network(columns)};
+  }
   if (!model.separate_value) return {network(columns + 1)};
   return {network(columns), network(1)};
 }

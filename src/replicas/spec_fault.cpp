@@ -2,6 +2,7 @@
 #include "src/replicas/spec_fault.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <set>
 
@@ -61,6 +62,28 @@ std::string entities_fault(const Role& role) {
   return "";
 }
 
+std::string choices_fault(const Role& role) {
+  const ChoiceFeatures& features = role.choice_features;
+  if (features == ChoiceFeatures{}) return "";
+  const std::string of = concat("role ", role.name, ": choice_features");
+  if (features.size < 1) return concat(of, ".size is ", features.size);
+  if (role.action.is_continuous()) return concat(of, " of an action without choices");
+  if (features.are_fixed() == (features.first >= 0))
+    return concat(of, " need either `fixed` or `first`, and have ",
+                  features.are_fixed() ? "both" : "neither");
+  const std::int64_t numbers = std::int64_t{role.action.choices()} * features.size;
+  const auto given = static_cast<std::int64_t>(features.fixed.size());
+  if (features.are_fixed() && given != numbers)
+    return concat(of, ".fixed has ", given, " numbers instead of ", role.action.choices(), " choices times ",
+                  features.size);
+  if (!std::ranges::all_of(features.fixed, [](float x) { return std::isfinite(x); }))
+    return concat(of, ".fixed has a number that is not finite");
+  if (!features.are_fixed() && features.first + numbers > role.observation_size())
+    return concat(of, ": the observation has ", role.observation_size(), " entries, and not ", numbers,
+                  " from ", features.first, " on");
+  return "";
+}
+
 std::string role_fault(const Role& role) {
   if (!is_name(role.name))
     return concat("role '", role.name, "': the name must be made of A-Z a-z 0-9 . _ -");
@@ -88,7 +111,8 @@ std::string role_fault(const Role& role) {
       return concat("role ", role.name, ": observation part '", part.name, "' has ", part.size, " entries");
   }
   if (role.observation_size() < 1) return concat("role ", role.name, " observes nothing");
-  return entities_fault(role);
+  const std::string fault = choices_fault(role);
+  return fault.empty() ? entities_fault(role) : fault;
 }
 
 std::string table_fault(const Spec& spec) {

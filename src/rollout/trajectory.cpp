@@ -169,12 +169,14 @@ std::vector<PolicyLayout> policy_layouts(const RolloutShape& shape) {
       policy.has_action_mask = role.action_mask;
       policy.observation_parts = role.observation;
       policy.entities = role.entities;
+      policy.choice_features = role.choice_features;
     } else if (policy.observation_size != role.observation_size() || !(policy.action_space == role.action) ||
                policy.has_action_mask != role.action_mask) {
       throw UsageError("roles '" + spec.roles[static_cast<std::size_t>(policy.roles[0])].name + "' and '" +
                        role.name + "' have different spaces and cannot share a policy");
     }
     policy.one_reading = policy.one_reading && policy.entities == role.entities &&
+                         policy.choice_features == role.choice_features &&
                          std::ranges::equal(policy.observation_parts, role.observation);
     policy.roles.push_back(static_cast<int>(r));
     policy.first_slot.push_back(policy.num_agents);

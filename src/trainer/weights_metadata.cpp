@@ -8,6 +8,7 @@
 #include "src/base/join.h"
 #include "src/base/json.h"
 #include "src/nets/entities.h"
+#include "src/nets/values.h"
 #include "wd/error.h"
 
 namespace wd {
@@ -69,6 +70,17 @@ std::string entities(const Config& config, const Spec& spec, const PolicySetting
   return dump(all);
 }
 
+// Where a network that computes the values of choices one by one finds the numbers that describe them.
+std::string described_choices(const ChoiceFeatures& features) {
+  json all = {{"size", features.size}};
+  if (features.are_fixed()) {
+    all["fixed"] = features.fixed;
+  } else {
+    all["first"] = features.first;
+  }
+  return dump(all);
+}
+
 }  // namespace
 
 TensorMetadata weights_metadata(const Config& config, const Spec& spec, const PolicySettings& policy,
@@ -106,6 +118,11 @@ TensorMetadata weights_metadata(const Config& config, const Spec& spec, const Po
     metadata["fc_dims"] = list(model.fc_dims);
     metadata["activation"] = kActivationNames[model.activation];
   }
+  if (ValuesNetwork::is_needed(model)) {
+    metadata["dueling"] = model.dueling ? "true" : "false";
+    metadata["quantiles"] = std::to_string(model.quantiles);
+  }
+  if (model.input == kChoiceInput) metadata["choices"] = described_choices(role->choice_features);
   if (model.input == kEntityInput) metadata["entities"] = entities(config, spec, policy);
   return metadata;
 }

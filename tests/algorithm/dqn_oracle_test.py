@@ -8,7 +8,7 @@ import pytest
 import torch
 from algorithm.recording import Recording, recorded
 
-NAMES = ["double_n_step", "plain", "prioritized", "spaced"]
+NAMES = ["double_n_step", "dueling", "pinball", "plain", "prioritized", "quantiles", "spaced"]
 
 
 def philox(counter, key):
@@ -38,12 +38,28 @@ def record(request, recordings):
 
 
 def q_values(record, weights, observation):
-    """Values of all choices, a list of one tensor per head."""
+    """Quantiles of the values of all choices, a list of one tensor [choices, K] per head."""
     x, layer = observation, 0
     while f"layers.{layer}.weight" in weights:
         x = torch.tanh(x @ weights[f"layers.{layer}.weight"].T + weights[f"layers.{layer}.bias"])
         layer += 1
-    return (x @ weights["policy_head.weight"].T + weights["policy_head.bias"]).split(record.heads, -1)
+    head, k = "layers.head" if "layers.head.weight" in weights else "policy_head", int(record.quantiles)
+    x = x @ weights[f"{head}.weight"].T + weights[f"{head}.bias"]
+    values = x[k if record.dueling else 0 :].unflatten(-1, (-1, k)).split(record.heads)
+    if record.dueling:
+        values = [advantage - advantage.mean(0) + x[:k] / len(values) for advantage in values]
+    return values
+
+
+def loss_of(record, target, value):
+    """Of one row: tensors of K quantiles."""
+    error, h = target.unsqueeze(0) - value.unsqueeze(1), record.huber
+    huber = torch.where((error.abs() <= h) | (h == 0), 0.5 * error**2, h * (error.abs() - h / 2))
+    if len(value) == 1:
+        return huber.sum()
+    middle = (torch.arange(len(value)) + 0.5) / len(value)
+    share = (middle.unsqueeze(1) - (error.detach() < 0).double()).abs()
+    return (share * (error.abs() if h == 0 else huber / h)).mean(1).sum()
 
 
 class Replay:
@@ -142,7 +158,8 @@ def learn(record):
                     if not replay.played(g, e)[a]:
                         kinds["masked"] += 1
                         continue
-                    aim, discount, after = replay.returns(g, e, a)
+                    rewards, discount, after = replay.returns(g, e, a)
+                    aim = torch.full((int(record.quantiles),), rewards, dtype=torch.double)
                     if discount:
                         seen = replay.rows["observation"][after, e, a]
                         by_target = q_values(record, target, seen)
@@ -152,17 +169,14 @@ def learn(record):
                             legal = (replay.rows["action_mask"][after, e, a] != 0).split(record.heads)
                         chosen_by = by_network if record.double_q else by_target
                         for q, chosen, allowed in zip(by_target, chosen_by, legal):
-                            aim += discount * q[chosen.masked_fill(~allowed, -torch.inf).argmax()].item()
+                            aim = aim + discount * q[chosen.mean(-1).masked_fill(~allowed, -torch.inf).argmax()].detach()
                         kinds["truncated"] += int(replay.rows["truncated"][after - 1, e])
                     else:
                         kinds["terminated"] += 1
                     values = q_values(record, weights, replay.rows["observation"][g, e, a])
                     value = sum(q[replay.rows["action"][g, e, a, h].long()] for h, q in enumerate(values))
-                    error = aim - value
-                    h = record.huber
-                    one = 0.5 * error**2 if h == 0 or error.abs() <= h else h * (error.abs() - h / 2)
-                    loss, weight_sum = loss + weight * one, weight_sum + weight
-                    errors.setdefault((e, g), []).append(error.abs().item())
+                    loss, weight_sum = loss + weight * loss_of(record, aim, value), weight_sum + weight
+                    errors.setdefault((e, g), []).append((aim.mean() - value.mean()).abs().item())
             losses, count = losses + float(torch.as_tensor(loss).detach()), count + weight_sum
             for (e, g), of_agents in errors.items():
                 drawn_once = of_agents[-int(replay.played(g, e).sum()) :]
@@ -184,7 +198,7 @@ def test_every_iteration(record):
         for name, tensor in expected["weights"].items():
             torch.testing.assert_close(record[f"{i}.after.{name}"], tensor, rtol=0, atol=1e-5, msg=lambda m: f"{i} {name}: {m}")
         if expected["loss"] is None:
-            assert i == 0 and torch.equal(record["0.after.policy_head.weight"], record["before.policy_head.weight"])
+            assert i == 0 and torch.equal(record["0.after.layers.0.weight"], record["before.layers.0.weight"])
         else:
             assert record[f"{i}.metric.total_loss"].item() == pytest.approx(expected["loss"], rel=1e-4)
         for kind, count in expected["kinds"].items():

@@ -113,6 +113,8 @@ TEST_P(DqnRecords, Iterations) {
                 {"prioritized", text(dqn.replay.prioritized ? 1 : 0)},
                 {"priority_exponent", text(dqn.replay.priority_exponent)},
                 {"importance_exponent", text(dqn.replay.importance_exponent.at(0))},
+                {"dueling", text(settings.model.dueling ? 1 : 0)},
+                {"quantiles", text(settings.model.quantiles)},
                 {"seed", text(kSeed)}});
 }
 

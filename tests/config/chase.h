@@ -32,6 +32,8 @@ struct Chase {
     spec.time_limit = episode_length;
     spec.roles = {Role{"tagger", num_taggers, {{"all", 7}}, ActionSpace::discrete({5})},
                   Role{"runner", num_runners, {{"all", same_spaces ? 7 : 8}}, ActionSpace::discrete({5})}};
+    if (use_full_observation)
+      for (Role& role : spec.roles) role.choice_features = {.size = 1, .fixed = {0, 1, 2, 3, 4}};
     return spec;
   }
 };

@@ -99,7 +99,8 @@ TEST_F(Refuse, PolicyMessages) {
        "a.yaml:2:41: policy.shared.model.fc_dims = 0: must be in [1, 65536]"},
       {"{shared: {model: {type: gru, layer_norm: true}}}",
        "a.yaml:2:38: policy.shared.model.layer_norm: unknown key; known: type, separate_value, input, "
-       "normalize_input, width, sequence_length, distribution, initial_log_std, model_ckpt_filepath"},
+       "dueling, quantiles, normalize_input, width, sequence_length, distribution, initial_log_std, "
+       "model_ckpt_filepath"},
       {"{shared: {n_step: 5, gae_lambda: 0.9}}",
        "a.yaml:2:27: policy.shared.n_step = 5: excludes gae_lambda = 0.9: set one of n_step: 0, gae_lambda: "
        "1"},
@@ -169,6 +170,51 @@ TEST_F(Refuse, ValuesInTwoUnits) {
   EXPECT_EQ(policy("{normalize_value: true, normalize_reward: true}"), "");
   EXPECT_THAT(policy("{algorithm: REINFORCE, normalize_value: true}"), testing::HasSubstr("normalize_value"));
   EXPECT_THAT(policy("{algorithm: PQN, normalize_reward: true}"), testing::HasSubstr("normalize_reward"));
+}
+
+TEST_F(Refuse, NetworksOfValuesForAlgorithmsThatLearnNone) {
+  const auto policy = [&](const std::string& text) {
+    return refusal("name: chase\npolicy: {shared: {algorithm: " + text + "}}");
+  };
+  EXPECT_EQ(policy("PQN, model: {dueling: true}"), "");
+  EXPECT_EQ(policy("PPO, model: {dueling: true}"),
+            "a.yaml:2:52: policy.shared.model.dueling = true: PPO learns no values of choices: take false");
+  EXPECT_EQ(policy("A2C, model: {quantiles: 5}"),
+            "a.yaml:2:54: policy.shared.model.quantiles = 5: A2C learns no values of choices: take 1");
+  EXPECT_EQ(
+      policy("PQN, model: {quantiles: 5}"),
+      "a.yaml:2:54: policy.shared.model.quantiles = 5: PQN learns the mean of a value, and no quantiles: "
+      "take 1");
+  EXPECT_EQ(policy("A2C, model: {input: choices}"),
+            "a.yaml:2:50: policy.shared.model.input = choices: A2C learns no values of choices: take "
+            "observation, or PQN");
+  EXPECT_THAT(
+      policy("PQN, model: {input: choices, dueling: true}"),
+      testing::HasSubstr("policy.shared.model.dueling = true: input: choices computes values one by one: "
+                         "take false"));
+  EXPECT_THAT(policy("PQN, model: {quantiles: 0}"), testing::HasSubstr("must be in [1, 1024]"));
+}
+
+TEST_F(Refuse, ValuesOneByOne) {
+  const auto model = [&](const std::string& text) {
+    return refusal("name: chase\npolicy: {shared: {algorithm: PQN, model: {input: choices" + text + "}}}");
+  };
+  const std::string alone = refusal(
+      "name: chase\nenv: {use_full_observation: false}\n"
+      "policy: {shared: {algorithm: PQN, model: {input: choices}}}");
+  EXPECT_THAT(alone,
+              testing::HasSubstr("a.yaml:3:50: policy.shared.model.input = choices: the environment does "
+                                 "not describe the choices of tagger (Role::choice_features): take "
+                                 "observation"));
+  EXPECT_EQ(model(""), "");
+  EXPECT_EQ(
+      model(", type: gru"),
+      "a.yaml:2:65: policy.shared.model.type = gru: has a state, and with input: choices no network has "
+      "one: take fully_connected");
+  EXPECT_EQ(
+      model(", normalize_input: true"),
+      "a.yaml:2:76: policy.shared.model.normalize_input = true: columns that describe choices would have "
+      "units of their own, which input: choices excludes: take false");
 }
 
 TEST_F(Refuse, ReinforceWithRolloutsShorterThanTwoEpisodes) {

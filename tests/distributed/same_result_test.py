@@ -25,14 +25,16 @@ def policy(algorithm, model="input: observation", **settings):
 
 # max_rows: PPO from a share of the rows; normalized: PPO with values and rewards in units of their own;
 # standardized: what networks read is in such units, of rows and of entities from a table.
-@pytest.mark.parametrize("case", ["A2C", "PPO", "PQN", "DQN", "DQN spaced", "max_rows", "normalized", "standardized rows", "standardized entities"])
+@pytest.mark.parametrize("case", ["A2C", "PPO", "PQN", "PQN dueling", "DQN", "DQN quantiles", "max_rows", "normalized", "standardized rows", "standardized entities"])
 def test_T1_T7_gradients_and_statistics_are_those_of_one_worker(case, tmp_path):
     # Adam divides by the gradient's magnitude: every further step amplifies the last bits of small gradients.
     several = {"num_epochs": 1, "num_minibatches": 4, "adam_epsilon": 1e-3, "lr": 1e-3, "gamma": 0.99}
     ppo = {"normalize_advantage": "true", "gae_lambda": 1, **several}
-    dqn = {"buffer_size": 480, "batch_size": 16, "replay_ratio": 0.2, "learning_starts": 0, "target_every": 160, "prioritized": "true", "n_step": 2,
-           "adam_epsilon": 1e-3, "lr": 1e-3}
-    steps = {"DQN": dqn, "DQN spaced": {**dqn, "batch_size": 4, "replay_ratio": 0.05}, "A2C": {"normalize_advantage": "true"}, "PPO": ppo, "PQN": several, "max_rows": {**ppo, "max_rows": 200},
+    dqn = {"buffer_size": 480, "batch_size": 16, "replay_ratio": 0.2, "learning_starts": 0, "target_every": 160, "n_step": 2, "adam_epsilon": 1e-3, "lr": 1e-3}
+    steps = {"A2C": {"normalize_advantage": "true"}, "PPO": ppo, "PQN": several,
+             "PQN dueling": {**several, "model": "input: observation, dueling: true"}, "DQN": {**dqn, "prioritized": "true"},
+             "DQN quantiles": {**dqn, "batch_size": 4, "replay_ratio": 0.05, "model": "input: observation, dueling: true, quantiles: 5"},
+             "max_rows": {**ppo, "max_rows": 200},
              "normalized": {**ppo, "normalize_value": "true", "normalize_reward": "true", "normalize_advantage": "false"},
              "standardized rows": {**ppo, "model": "input: observation, normalize_input: true"},
              "standardized entities": {**ppo, "model": "input: entities, normalize_input: true, pool: mean_max, attention: 1"}}[case]

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 
 namespace wd {
@@ -51,6 +52,30 @@ TEST(SpecFault, ListsOfThings) {
             at + "part 'others' has 12 entries, and not 3 from 0 on, 1073741824 apart");
   EXPECT_EQ(fault_of([](Role&, EntityList& list) { list.count = 4; }),
             at + "part 'others' has 12 entries, and not 4 from 0 on, 4 apart");
+}
+
+TEST(SpecFault, FeaturesOfChoices) {
+  const std::string at = "role player: choice_features";
+  const auto fault = [](ChoiceFeatures features) {
+    return fault_of([&](Role& role, EntityList&) { role.choice_features = std::move(features); });
+  };
+  EXPECT_EQ(fault({.size = 4, .first = 5}), "");
+  EXPECT_EQ(fault({.size = 4, .first = 6}), at + ": the observation has 17 entries, and not 12 from 6 on");
+  EXPECT_EQ(fault({.size = 2, .fixed = {0, 1, 2, 3, 4, 5}}), "");
+  EXPECT_EQ(fault({.size = 2, .fixed = {0, 1, 2, 3, 4}}),
+            at + ".fixed has 5 numbers instead of 3 choices times 2");
+  EXPECT_EQ(fault({.size = 1, .fixed = {0, NAN, 2}}), at + ".fixed has a number that is not finite");
+  EXPECT_EQ(fault({.size = 1, .fixed = {0, 1, 2}, .first = 0}),
+            at + " need either `fixed` or `first`, and have both");
+  EXPECT_EQ(fault({.size = 1}), at + " need either `fixed` or `first`, and have neither");
+  EXPECT_EQ(fault({.size = 0, .first = 3}), at + ".size is 0");
+  EXPECT_EQ(fault({.size = 1 << 30, .first = 3}),
+            at + ": the observation has 17 entries, and not 3221225472 from 3 on");
+  EXPECT_EQ(fault_of([](Role& role, EntityList&) {
+              role.action = ActionSpace::box(1, -1.0f, 1.0f);
+              role.choice_features = {.size = 1, .first = 0};
+            }),
+            at + " of an action without choices");
 }
 
 TEST(SpecFault, KindsFeaturesAndHeadingsOfThings) {

@@ -28,6 +28,7 @@
 #include "tests/kernels/sample_data.h"
 #include "tests/kernels/table_layer_data.h"
 #include "tests/kernels/td_data.h"
+#include "tests/kernels/values_data.h"
 #include "wd/detail/bfloat16.h"
 
 namespace wd {
@@ -468,6 +469,20 @@ void twins_of_pool() {
 }
 
 template <typename Memory>
+void twins_of_values() {
+  for (const ValuesShape& shape : values_shapes()) {
+    for (const std::int64_t rows : {1, 127, 500}) {
+      SCOPED_TRACE(testing::Message() << rows << " rows of " << shape.choices << " choices");
+      const ValuesResult cpu = run_values(HostMemory(), shape, rows), gpu = run_values(Memory(), shape, rows);
+      EXPECT_EQ(gpu.z, cpu.z);
+      EXPECT_EQ(gpu.q, cpu.q);
+      EXPECT_EQ(gpu.of_z, cpu.of_z);
+      EXPECT_EQ(gpu.of_q, cpu.of_q);
+    }
+  }
+}
+
+template <typename Memory>
 void twins_of_reductions_of_the_same_bits_every_time() {
   Draws draws(5);
   for (const std::int64_t n : {0, 1, 127, 4095, 4096, 4097, 1000003}) {
@@ -611,6 +626,7 @@ std::vector<Twins> all_twins() {
       {"LayerNorm", twins_of_layer_norm<Memory>},
       {"Entities", twins_of_entities<Memory>},
       {"Pool", twins_of_pool<Memory>},
+      {"Values", twins_of_values<Memory>},
       {"ReductionsOfTheSameBitsEveryTime", twins_of_reductions_of_the_same_bits_every_time<Memory>},
       {"Adam", twins_of_adam<Memory>},
   };

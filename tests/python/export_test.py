@@ -28,6 +28,11 @@ TRAININGS = {
     "heads": ["--env", "tag_continuous", "--num_envs", 4, "--train_batch_size", 40, "--set", "env.num_runners=4"],
     "values": ["--env", "tag_continuous", "--num_envs", 4, "--train_batch_size", 40, "--set", "env.num_runners=4",
                "--set", "policy={tagger: {algorithm: PQN}, runner: {algorithm: PQN}}"],
+    "dueling": ["--env", "tag_continuous", "--num_envs", 4, "--train_batch_size", 40, "--set", "env.num_runners=4", "--set",
+                "policy={tagger: {algorithm: PQN, model: {dueling: true}}, runner: {algorithm: PQN, model: {dueling: true}}}"],
+    "dueling_gru": ["--env", "cartpole", "--set", "policy={shared: {algorithm: PQN, model: {type: gru, width: 16, dueling: true, separate_value: false}}}"],
+    "choices": ["--env", "tag_gridworld", "--num_envs", 4, "--train_batch_size", 40, "--set",
+                "policy={shared: {algorithm: PQN, model: {input: choices, fc_dims: [16]}}}"],
     "gru": ["--env", "cartpole", "--set", "policy.shared.model={type: gru, width: 16}"],
     "layer_norm": ["--env", "cartpole", "--set", "policy.shared.model.layer_norm=true"],
     "standardized": ["--env", "cartpole", "--set", "policy.shared.model.normalize_input=true"],
@@ -51,8 +56,20 @@ def folder(tmp_path_factory):
 
 
 def policy_of(folder, name):
-    run = package.Run(folder / name.removeprefix("masked_"))
+    run = package.Run(folder / name.removeprefix("masked_").removeprefix("observed_").removeprefix("quantiles_"))
     policy = run.policy(run.policies[0])
+    if name.startswith("observed_"):  # the same weights, of an observation in which entries 2 to 11 describe the moves
+        size, first = int(policy.metadata["observation_size"]), 2
+        observed = {"observation_size": str(size + 10), "choices": json.dumps({"size": 2, "first": first})}
+        policy = Policy.from_weights(run.weights(run.policies[0]), policy.metadata | observed)
+    if name.startswith("quantiles_"):  # three of each value, around it
+        weights = dict(run.weights(run.policies[0]))
+        for part in ("weight", "bias"):
+            three = weights[f"layers.head.{part}"].repeat(3, 0)
+            three[::3] -= 0.5
+            three[2::3] += 0.5
+            weights[f"layers.head.{part}"] = three
+        policy = Policy.from_weights(weights, policy.metadata | {"quantiles": "3"})
     if name.startswith("masked_"):  # an environment that masks its actions has the same weights
         policy = Policy.from_weights(run.weights(run.policies[0]), dict(policy.metadata, action_mask="true"))
     return policy
@@ -102,7 +119,7 @@ def check(policy, results, inputs):
         assert torch.allclose(results[3], after, atol=1e-5)
 
 
-NAMES = [*TRAININGS, "masked_heads", "masked_values", "masked_gru"]
+NAMES = [*TRAININGS, "masked_heads", "masked_values", "masked_dueling", "masked_gru", "masked_choices", "observed_choices", "quantiles_dueling"]
 
 
 def test_a_head_without_a_legal_choice_is_worth_0(folder):
@@ -116,6 +133,28 @@ def test_a_head_without_a_legal_choice_is_worth_0(folder):
     rest = output.masked_fill(inputs["mask"] == 0, -torch.inf)[:, first:].split(policy.heads[1:], -1)
     expected = sum(head.amax(-1) for head in rest)
     assert torch.allclose(value, expected, atol=1e-5) and torch.allclose(ours, expected, atol=1e-5)
+
+
+def test_observed_choices_have_the_values_of_fixed_ones(folder):
+    fixed, observed = policy_of(folder, "choices"), policy_of(folder, "observed_choices")
+    rows = numbers(fixed)["observation"]
+    moves = torch.tensor(json.loads(fixed.metadata["choices"])["fixed"]).expand(len(rows), -1)
+    with_moves = torch.cat([rows[:, :2], moves, rows[:, 2:]], 1)
+    assert torch.allclose(observed(with_moves).output, fixed(rows).output, atol=1e-6)
+
+
+def test_values_are_the_means_of_quantiles(folder):
+    plain, quantiles = policy_of(folder, "dueling"), policy_of(folder, "quantiles_dueling")
+    rows = numbers(plain)["observation"]
+    assert torch.allclose(quantiles(rows).output, plain(rows).output, atol=1e-5)
+
+
+def test_choices_that_do_not_fit(folder):
+    run = package.Run(folder / "choices")
+    weights, metadata = run.weights(run.policies[0]), run.metadata(run.policies[0])
+    for numbers_ in ({"size": 2, "first": 12}, {"size": 2, "fixed": [0.0]}, {"size": 0, "fixed": []}):
+        with pytest.raises(package.RunError, match="5 choices with . numbers each do not fit an observation of"):
+            Policy.from_weights(weights, metadata | {"choices": json.dumps(numbers_)})
 
 
 @pytest.mark.parametrize("name", NAMES)

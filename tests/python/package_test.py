@@ -55,6 +55,12 @@ TRAININGS = {
     "entities_standardized": crowd("pool: mean, normalize_input: true", *SEES_ITSELF, "--set", "trainer.observations=table"),
     "entities_gru": crowd("type: gru, width: 16, pool: mean, separate_value: true", *SEES_ITSELF),
     "entities_values": [*TAG, *SEES_ITSELF, "--set", "policy={shared: {algorithm: PQN, model: {input: entities, attention: 1}}}"],
+    "dueling": [*TAG, "--set", "policy={shared: {algorithm: PQN, model: {dueling: true}}}"],
+    "choices": ["--env", "tag_gridworld", "--total_steps", 8192, "--set", "policy={shared: {algorithm: PQN, model: {input: choices}}}"],
+    "dueling_gru": ["--env", "cartpole", "--total_steps", 8192, "--set",
+                    "policy={shared: {algorithm: PQN, model: {type: gru, width: 16, dueling: true, separate_value: false}}}"],
+    "dueling_entities": [*TAG, *SEES_ITSELF, "--set",
+                         "policy={shared: {algorithm: PQN, model: {dueling: true, input: entities, normalize_input: true}}}"],
     "entities_lists": ["--env", "simple_tag", "--total_steps", 8192, "--set", "env.num_adversaries=1", "--set", "env.num_good_agents=3",
                        "--set", "policy.adversary.model={input: entities, pool: mean, attention: 1}"],
 }
@@ -110,6 +116,13 @@ def adversary_observation(s, env):
                               [s["vx"][-1], s["vy"][-1]]])
 
 
+def grid_observation(s, t, env):
+    """What each agent of tag_gridworld sees of all."""
+    n = len(s["x"])
+    of_all = [numpy.tile(values, (n, 1)) for values in (s["x"] / env["grid_length"], s["y"] / env["grid_length"], numpy.arange(n) == n - 1)]
+    return numpy.concatenate([*of_all, numpy.eye(n), numpy.full((n, 1), t / env["episode_length"])], 1)
+
+
 def observations(game, state, env):
     """[steps, agents, observation_size]"""
     if game == "cartpole":
@@ -119,7 +132,8 @@ def observations(game, state, env):
     steps = [{name: values[t] for name, values in state.items()} for t in range(len(state["x"]))]
     if game == "simple_tag":
         return numpy.stack([adversary_observation(s, env)[None] for s in steps])
-    return numpy.stack([tag_observation(s, t, env) for t, s in enumerate(steps)])
+    seen = grid_observation if game == "tag_gridworld" else tag_observation
+    return numpy.stack([seen(s, t, env) for t, s in enumerate(steps)])
 
 
 def recorded(run, *options):

@@ -83,6 +83,9 @@ inline constexpr GraphCase kGraphCases[] = {
      "runner: {algorithm: PPO, normalize_value: true, normalize_reward: true, model: {fc_dims: []}}}",
      "trainer.precision=bf16"},
     {"staged", "tag_gridworld", "policy={tagger: {algorithm: STAGED, fill: 2}, runner: {algorithm: PPO}}"},
+    {"values", "tag_gridworld",
+     "policy={tagger: {algorithm: PQN, model: {dueling: true}}, runner: {algorithm: PQN, model: {input: "
+     "choices}}}"},
     {"pqn_tables", "tag_continuous", "policy={tagger: {algorithm: PQN}, runner: {algorithm: PQN}}",
      "trainer.observations=table"}};
 

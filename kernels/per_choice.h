@@ -1,0 +1,56 @@
+// per_choice.h: rows that describe one choice each, from observations.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/columns.h"
+#include "wd/math.h"
+
+namespace wd {
+
+// An observation has the state, and between two parts of it, unless the descriptions are fixed, the F
+// features of each of the N choices in turn.
+struct PerChoiceShape {
+  int columns = 0;                // of an observation
+  int choices = 0, features = 0;  // N, F
+  int first = 0;                  // the column of the first feature; without meaning if they are fixed
+  bool fixed = false;
+
+  WD_FN int described() const { return fixed ? 0 : choices * features; }
+  WD_FN int state() const { return columns - described(); }
+  WD_FN int width() const { return state() + features; }
+  // The column of an observation that holds number `at` < width() of choice `choice`, or -1 if it is fixed.
+  WD_FN int column(int choice, int at) const {
+    if (at >= state()) return fixed ? -1 : first + choice * features + at - state();
+    return fixed || at < first ? at : at + described();
+  }
+};
+
+// Writes [the state, the features of a choice] for every choice of every row.
+struct PerChoiceArgs {
+  PerChoiceShape shape;
+  ColumnsView x;  // [rows, columns]
+  std::int64_t rows = 0;
+  const float* fixed = nullptr;  // [choices, features], or null
+  float* y = nullptr;            // [rows * choices, width], rows y_stride apart
+  std::int64_t y_stride = 0;
+};
+
+// Writes the gradient of the observations.
+struct PerChoiceBackwardArgs {
+  PerChoiceShape shape;
+  std::int64_t rows = 0;
+  const float* y_grad = nullptr;  // [rows * choices, width], rows y_stride apart
+  std::int64_t y_stride = 0;
+  float* grad = nullptr;  // [rows, columns], rows grad_stride apart
+  std::int64_t grad_stride = 0;
+};
+
+// Both enqueue.
+void per_choice(Queue queue, const PerChoiceArgs& args);
+void per_choice_backward(Queue queue, const PerChoiceBackwardArgs& args);
+
+WD_CUDA_KERNEL(per_choice, const PerChoiceArgs& args)
+WD_CUDA_KERNEL(per_choice_backward, const PerChoiceBackwardArgs& args)
+
+}  // namespace wd

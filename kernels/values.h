@@ -1,0 +1,64 @@
+// values.h: the values of choices from the outputs of a network that computes them in parts: the value of the
+// state and advantages (dueling), or quantiles of each value.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/queue.h"
+#include "wd/detail/action_layout.h"
+
+namespace wd {
+
+// With N choices of all heads, H heads and K quantiles. A row of outputs has K numbers for each choice, A_1
+// .. A_N; with dueling, the K numbers of the state's value V come before them.
+struct ValuesShape {
+  int choices = 0, num_heads = 0;  // N, H
+  int head_size[kMaxHeads] = {};
+  int quantiles = 1;  // K
+  bool dueling = false;
+
+  WD_FN int outputs() const { return quantiles * (choices + (dueling ? 1 : 0)); }
+};
+
+// Z[i][k] = A_i[k] + V[k] / H - mean over the choices j of i's head of A_j[k] (Wang et al. 2016, arXiv
+// 1511.06581, equation 9, of each head and quantile: the sum over heads then has V once). With dueling only.
+struct DuelingArgs {
+  ValuesShape shape;
+  std::int64_t rows = 0;
+  const float* output = nullptr;  // [rows, shape.outputs()], rows output_stride apart
+  std::int64_t output_stride = 0;
+  float* z = nullptr;  // [rows, N, K], rows z_stride apart
+  std::int64_t z_stride = 0;
+};
+
+// Q[i] = mean over k of Z[i][k].
+struct QuantileMeanArgs {
+  ValuesShape shape;
+  std::int64_t rows = 0;
+  const float* z = nullptr;  // [rows, N, K], rows z_stride apart
+  std::int64_t z_stride = 0;
+  float* q = nullptr;  // [rows, N], rows q_stride apart
+  std::int64_t q_stride = 0;
+};
+
+// Writes the gradient of the outputs from that of Z, or from that of Q if `of_mean`.
+struct ValuesBackwardArgs {
+  ValuesShape shape;
+  std::int64_t rows = 0;
+  const float* grad = nullptr;  // [rows, N, K], or of_mean [rows, N]; rows grad_stride apart
+  std::int64_t grad_stride = 0;
+  bool of_mean = false;
+  float* output_grad = nullptr;  // [rows, shape.outputs()], rows output_stride apart
+  std::int64_t output_stride = 0;
+};
+
+// All enqueue.
+void dueling(Queue queue, const DuelingArgs& args);
+void quantile_mean(Queue queue, const QuantileMeanArgs& args);
+void values_backward(Queue queue, const ValuesBackwardArgs& args);
+
+WD_CUDA_KERNEL(dueling, const DuelingArgs& args)
+WD_CUDA_KERNEL(quantile_mean, const QuantileMeanArgs& args)
+WD_CUDA_KERNEL(values_backward, const ValuesBackwardArgs& args)
+
+}  // namespace wd

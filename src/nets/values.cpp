@@ -1,0 +1,135 @@
+// values.cpp: runs a network, and computes the values of choices from its outputs.
+#include "src/nets/values.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "src/device/device.h"
+#include "src/device/tensor_device.h"
+#include "wd/error.h"
+
+namespace wd {
+
+std::vector<NamedTensor> parameters_with_head(const Network& network) {
+  std::vector<NamedTensor> named = network.hidden_parameters();
+  if (const Layer* const head = network.head()) {
+    named.push_back({"head.weight", head->weight});
+    named.push_back({"head.bias", head->bias});
+  }
+  return named;
+}
+
+ValuesShape values_shape(const PolicyLayout& layout, const ModelSettings& model) {
+  const std::vector<int>& heads = layout.action_space.heads;
+  if (heads.size() > kMaxHeads)
+    throw UsageError(concat("policy '", layout.name, "': an action has ", heads.size(), " heads; at most ",
+                            kMaxHeads, ": give the rest to further agents"));
+  ValuesShape shape;
+  shape.choices = layout.action_space.choices();
+  shape.num_heads = static_cast<int>(heads.size());
+  std::ranges::copy(heads, shape.head_size);
+  shape.quantiles = model.quantiles;
+  shape.dueling = model.dueling;
+  return shape;
+}
+
+// Without dueling, Z is the output of the inner network; with one quantile, the output is Z.
+struct ValuesNetwork::Memory final : Workspace {
+  at::Tensor z;            // [rows, N * K]
+  at::Tensor output_grad;  // [rows, outputs of the inner network], if there are gradients
+  std::unique_ptr<Workspace> inner;
+
+  std::unique_ptr<Workspace> view(std::int64_t first, std::int64_t n,
+                                  const Workspace& scratch) const override {
+    const auto& working = static_cast<const Memory&>(scratch);
+    auto rows = std::make_unique<Memory>();
+    rows->z = z.narrow(0, first, n);
+    rows->output = output.narrow(0, first, n);
+    rows->output_grad = working.output_grad;
+    rows->inner = inner->view(first, n, *working.inner);
+    return rows;
+  }
+};
+
+ValuesNetwork::ValuesNetwork(std::unique_ptr<Network> inner, const PolicyLayout& layout,
+                             const ModelSettings& model, Device device)
+    : inner_(std::move(inner)), shape_(values_shape(layout, model)), device_(device) {
+  WD_CHECK(inner_->outputs() == shape_.outputs(), "a network of ", inner_->outputs(), " outputs instead of ",
+           shape_.outputs());
+  if (!layout.as_table()) return;
+  observed_per_unit_ = layout.all_agents;
+  rows_per_unit_ = layout.num_agents;
+}
+
+std::int64_t ValuesNetwork::activation_size() const {
+  const std::int64_t z = shape_.dueling ? std::int64_t{shape_.choices} * shape_.quantiles : 0;
+  return inner_->activation_size() + z + (shape_.quantiles > 1 ? shape_.choices : 0);
+}
+
+std::unique_ptr<Network::Workspace> ValuesNetwork::make_workspace(std::int64_t rows,
+                                                                  bool with_gradients) const {
+  auto memory = std::make_unique<Memory>();
+  const auto floats = at::TensorOptions().dtype(at::kFloat).device(torch_device(device_));
+  memory->inner = inner_->make_workspace(rows, with_gradients);
+  memory->z = shape_.dueling ? make_output(rows, std::int64_t{shape_.choices} * shape_.quantiles, floats)
+                             : memory->inner->output;
+  memory->output = shape_.quantiles > 1 ? make_output(rows, shape_.choices, floats) : memory->z;
+  if (with_gradients) memory->output_grad = make_output(rows, shape_.outputs(), floats);
+  return memory;
+}
+
+at::Tensor ValuesNetwork::quantiles(const Workspace& workspace) const {
+  return static_cast<const Memory&>(workspace).z.unflatten(1, {shape_.choices, shape_.quantiles});
+}
+
+void ValuesNetwork::forward(const NetworkInput& input, Workspace& workspace) const {
+  auto& memory = static_cast<Memory&>(workspace);
+  inner_->forward(input, *memory.inner);
+  const Queue queue = current_queue(device_);
+  const std::int64_t n = input.parts[0].size(0) / observed_per_unit_ * rows_per_unit_;
+  const at::Tensor& from = memory.inner->output;
+  if (shape_.dueling)
+    dueling(queue, {.shape = shape_,
+                    .rows = n,
+                    .output = from.const_data_ptr<float>(),
+                    .output_stride = from.stride(0),
+                    .z = memory.z.mutable_data_ptr<float>(),
+                    .z_stride = memory.z.stride(0)});
+  if (shape_.quantiles > 1)
+    quantile_mean(queue, {.shape = shape_,
+                          .rows = n,
+                          .z = memory.z.const_data_ptr<float>(),
+                          .z_stride = memory.z.stride(0),
+                          .q = memory.output.mutable_data_ptr<float>(),
+                          .q_stride = memory.output.stride(0)});
+}
+
+void ValuesNetwork::backward(const NetworkInput& input, const at::Tensor& output_grad, Workspace& workspace,
+                             Gradient* gradient, std::span<const at::Tensor> part_grads) const {
+  backward_from(output_grad, true, input, workspace, gradient, part_grads);
+}
+
+void ValuesNetwork::backward_quantiles(const NetworkInput& input, const at::Tensor& z_grad,
+                                       Workspace& workspace, Gradient* gradient,
+                                       std::span<const at::Tensor> part_grads) const {
+  backward_from(z_grad, false, input, workspace, gradient, part_grads);
+}
+
+void ValuesNetwork::backward_from(const at::Tensor& grad, bool of_mean, const NetworkInput& input,
+                                  Workspace& workspace, Gradient* gradient,
+                                  std::span<const at::Tensor> part_grads) const {
+  auto& memory = static_cast<Memory&>(workspace);
+  const std::int64_t n = grad.size(0);
+  const at::Tensor output_grad = memory.output_grad.narrow(0, 0, n);
+  values_backward(current_queue(device_), {.shape = shape_,
+                                           .rows = n,
+                                           .grad = grad.const_data_ptr<float>(),
+                                           .grad_stride = grad.stride(0),
+                                           .of_mean = of_mean,
+                                           .output_grad = output_grad.mutable_data_ptr<float>(),
+                                           .output_stride = output_grad.stride(0)});
+  inner_->backward(input, output_grad, *memory.inner, gradient, part_grads);
+}
+
+}  // namespace wd
