@@ -1,7 +1,7 @@
 // acrobot.cu: swing the free end of two links above a line by a torque on their joint.
 // Gymnasium's Acrobot-v1.
 //
-// Sutton, "Generalization in reinforcement learning: successful examples using sparse coarse coding", 1995, and
+// Sutton, "Generalization in reinforcement learning: successful examples using sparse coarse coding", 1995;
 // Sutton and Barto, "Reinforcement learning: an introduction". The state is double and operations follow
 // Gymnasium's order, because a double pendulum amplifies rounding errors. As in Gymnasium, starts are rounded
 // to float32, and the goal counts both links as 1 m long (tests/envs/acrobot_oracle_test.py).

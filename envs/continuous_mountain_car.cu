@@ -29,7 +29,7 @@ struct ContinuousMountainCar {
 
   // The height of the ground and its slope, as Gymnasium draws them, follow from the position.
   struct State {
-    wd::PerAgent<float> position, velocity;  // , [1/step]
+    wd::PerAgent<float> position, velocity;  // [1], [1/step]
     wd::PerAgent<double> height, slope;      // 0.45 sin(3 position) + 0.55, cos(3 position)
     void describe(auto&& field) {
       field("position", position), field("velocity", velocity), field("height", height),

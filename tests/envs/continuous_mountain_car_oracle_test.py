@@ -84,7 +84,7 @@ def test_the_left_wall_stops_the_car():
 
 
 def test_the_right_end_stops_the_car():
-    steps = check(*episode(climb, 0, start=(0.3, 0.07), goal_velocity=0.1))
+    steps = check(*episode(climb, 0, start=(0.3, 0.07), goal_velocity=0.1), goal_velocity=0.1)
     assert max(field(step, "position")[0] for step in steps) == np.float32(0.6)
 
 

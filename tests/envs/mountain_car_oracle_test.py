@@ -29,7 +29,7 @@ def episode(policy, seed, start=None, **attributes):
 def check(actions, results, states, **settings):
     start = dict(position=[states[0][0]], velocity=[states[0][1]])
     steps = play("mountain_car", settings, [[action] for action in [*actions, 0, 0]], start)["steps"]
-    np.testing.assert_array_equal(steps[0]["observations"][0], results[0])
+    np.testing.assert_array_equal(np.array(steps[0]["observations"][0], dtype=np.float32), results[0])
     assert len(steps) == len(results)
     for t, (step, (observation, reward, terminated, truncated, _)) in enumerate(zip(steps[1:], results[1:]), 1):
         state = step["state"]
@@ -67,7 +67,7 @@ def test_the_left_wall_stops_the_car():
 
 
 def test_speed_is_bounded():
-    steps = check(*episode(climb, 0, start=(-1.15, 0.069), goal_position=0.6, force=0.01))
+    steps = check(*episode(climb, 0, start=(-1.15, 0.069), goal_position=0.6, force=0.01), goal_position=0.6, force=0.01)
     assert max(step["state"]["velocity"][0] for step in steps) == 0.07
 
 
