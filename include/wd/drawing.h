@@ -6,6 +6,7 @@
 // An environment without shapes is shown as a table of its state fields.
 #pragma once
 
+#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -69,6 +70,18 @@ inline Shape rectangle(Quantity x, Quantity y, Quantity width, Quantity height, 
 // From (x, y) over `length` in the direction of the angle.
 inline Shape line(Quantity x, Quantity y, Quantity length, Quantity angle) {
   return {Shape::Kind::kLine, std::move(x), std::move(y), std::move(length), 0.0, std::move(angle)};
+}
+
+// The graph of the function from left to right, as this many lines.
+template <typename Function>
+std::vector<Shape> curve(Function&& function, double left, double right, int lines = 48) {
+  std::vector<Shape> shapes;
+  const auto place = [&](int i) { return left + (right - left) * i / lines; };
+  for (int i = 0; i < lines; ++i) {
+    const double x = place(i), y = function(x), dx = place(i + 1) - x, dy = function(x + dx) - y;
+    shapes.push_back(line(x, y, std::hypot(dx, dy), std::atan2(dy, dx)));
+  }
+  return shapes;
 }
 
 }  // namespace drawing

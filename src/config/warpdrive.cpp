@@ -100,9 +100,12 @@ void imply(Node& tree, const Node* given, const char* section, const char* key, 
 struct UnusedTrainerKeys {
   int num_gpus = 1;
   int env_backend = 0;
+  double neg_pos_env_ratio = -1.0;
   void describe(Fields& field) {
     field("num_gpus", num_gpus, {1, 1024}, "");
     field.choice("env_backend", env_backend, {"pycuda", "numba", "cpu"}, "");
+    // A2C of WarpDrive learns from at most this many replicas without an end by the rules for each with one.
+    field("neg_pos_env_ratio", neg_pos_env_ratio, {-1.0, 1e9}, "");
   }
 };
 
@@ -190,6 +193,7 @@ void translate(Node& tree, const std::vector<std::string>& env_fields, Problems&
     keys.describe(reader);
     drop_unused(tree, "trainer", "num_gpus", unused);
     drop_unused(tree, "trainer", "env_backend", unused);
+    drop_unused(tree, "trainer", "neg_pos_env_ratio", unused);
   }
   const Node* section = tree.find("trainer");
   const bool sections_are_maps =

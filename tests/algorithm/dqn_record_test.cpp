@@ -115,43 +115,53 @@ TEST_P(DqnRecords, Iterations) {
                 {"importance_exponent", text(dqn.replay.importance_exponent.at(0))},
                 {"dueling", text(settings.model.dueling ? 1 : 0)},
                 {"quantiles", text(settings.model.quantiles)},
+                {"dueling", text(settings.model.dueling ? 1 : 0)},
+                {"quantiles", text(settings.model.quantiles)},
                 {"seed", text(kSeed)}});
 }
 
-INSTANTIATE_TEST_SUITE_P(Updates, DqnRecords,
-                         testing::Values(DqnCase{"plain",
-                                                 {5},
-                                                 false,
-                                                 [](DqnSettings& dqn, ModelSettings&) {
-                                                   dqn.double_q = false;
-                                                   dqn.huber = 0.0;
-                                                 }},
-                                         DqnCase{"double_n_step",
-                                                 {3, 4},
-                                                 true,
-                                                 [](DqnSettings& dqn, ModelSettings&) {
-                                                   dqn.replay.n_step = 3;
-                                                   dqn.huber = 0.2;
-                                                   dqn.target_every = 20;
-                                                   dqn.tau = 0.3;
-                                                 }},
-                                         DqnCase{"prioritized",
-                                                 {4},
-                                                 false,
-                                                 [](DqnSettings& dqn, ModelSettings&) {
-                                                   dqn.replay.n_step = 2;
-                                                   dqn.replay.prioritized = true;
-                                                   dqn.replay.importance_exponent = 0.7;
-                                                 }},
-                                         DqnCase{"spaced",
-                                                 {4},
-                                                 true,
-                                                 [](DqnSettings& dqn, ModelSettings&) {
-                                                   dqn.replay.prioritized = true;
-                                                   dqn.replay.batch_size = 1;
-                                                   dqn.replay.replay_ratio = 0.25;
-                                                 }}),
-                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Updates, DqnRecords,
+    testing::Values(
+        DqnCase{"plain", {5}, false,
+                [](DqnSettings& dqn, ModelSettings&) {
+                  dqn.double_q = false;
+                  dqn.huber = 0.0;
+                }},
+        DqnCase{"double_n_step", {3, 4}, true,
+                [](DqnSettings& dqn, ModelSettings&) {
+                  dqn.replay.n_step = 3;
+                  dqn.huber = 0.2;
+                  dqn.target_every = 20;
+                  dqn.tau = 0.3;
+                }},
+        DqnCase{"dueling", {3, 4}, true, [](DqnSettings&, ModelSettings& model) { model.dueling = true; }},
+        DqnCase{"quantiles", {3, 2}, false,
+                [](DqnSettings& dqn, ModelSettings& model) {
+                  dqn.huber = 0.3;
+                  dqn.replay.prioritized = true;
+                  model.quantiles = 5;
+                  model.dueling = true;
+                }},
+        DqnCase{"pinball", {4}, true,
+                [](DqnSettings& dqn, ModelSettings& model) {
+                  dqn.huber = 0.0;
+                  dqn.double_q = false;
+                  model.quantiles = 3;
+                }},
+        DqnCase{"prioritized", {4}, false,
+                [](DqnSettings& dqn, ModelSettings&) {
+                  dqn.replay.n_step = 2;
+                  dqn.replay.prioritized = true;
+                  dqn.replay.importance_exponent = 0.7;
+                }},
+        DqnCase{"spaced", {4}, true,
+                [](DqnSettings& dqn, ModelSettings&) {
+                  dqn.replay.prioritized = true;
+                  dqn.replay.batch_size = 1;
+                  dqn.replay.replay_ratio = 0.25;
+                }}),
+    [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace wd

@@ -29,6 +29,9 @@ def both(settings):
 CASES = {
     "shipped cartpole": ["--env", "cartpole", "--total_steps", "20480"],
     "shipped pendulum": ["--env", "pendulum", "--total_steps", "20480"],
+    "shipped acrobot": ["--env", "acrobot", "--total_steps", "20480"],
+    "shipped mountain_car": ["--env", "mountain_car", "--total_steps", "20480"],
+    "shipped continuous_mountain_car": ["--env", "continuous_mountain_car", "--total_steps", "20480"],
     "shipped simple_tag": ["--env", "simple_tag", "--total_steps", "40000"],
     "shipped tag_gridworld": ["--env", "tag_gridworld", "--total_steps", "40000"],
     "shipped tag_continuous_small": ["--config", "configs/tag_continuous_small.yaml", "--total_steps", "19200"],

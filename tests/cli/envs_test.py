@@ -7,7 +7,8 @@ from cli.program import output
 
 def test_the_list_names_every_environment():
     names = [line.split()[0] for line in output("envs").splitlines()[1:]]
-    assert sorted(names) == ["cartpole", "pendulum", "simple_tag", "tag_continuous", "tag_gridworld"]
+    assert sorted(names) == ["acrobot", "cartpole", "continuous_mountain_car", "mountain_car", "pendulum", "simple_tag", "tag_continuous",
+                             "tag_gridworld"]
     assert [entry["name"] for entry in json.loads(output("envs", "--json"))] == names
 
 
@@ -47,6 +48,15 @@ def test_pendulum_is_continuous_and_truncates():
     env = json.loads(output("envs", "pendulum", "--json"))
     assert env["roles"][0]["action"] == {"continuous": 1, "low": [-2.0], "high": [2.0], "names": ["torque"]}
     assert env["at_time_limit"] == "truncates"
+
+
+def test_the_classic_tasks_have_the_time_limits_of_gymnasium():
+    found = {env["name"]: env for env in json.loads(output("envs", "--json"))}
+    limits = {name: found[name]["time_limit"] for name in ("acrobot", "mountain_car", "continuous_mountain_car")}
+    assert limits == {"acrobot": 500, "mountain_car": 200, "continuous_mountain_car": 999}
+    assert all(found[name]["at_time_limit"] == "truncates" for name in limits)
+    assert [found[name]["roles"][0]["action"].get("heads") for name in limits] == [[3], [3], None]
+    assert found["continuous_mountain_car"]["roles"][0]["action"] == {"continuous": 1, "low": [-1.0], "high": [1.0], "names": ["force"]}
 
 
 def test_text_for_people():

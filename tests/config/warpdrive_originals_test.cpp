@@ -26,8 +26,8 @@ std::filesystem::path originals() {
 TEST(WarpDriveOriginals, LoadAsOurCopiesDo) {
   const std::filesystem::path folder = originals();
   if (folder.empty()) GTEST_SKIP() << "rl-warp-drive is not installed in .venv";
-  for (const char* name :
-       {"tag_continuous", "tag_gridworld", "tag_gridworld_with_reset_pool", "single_cartpole"}) {
+  for (const char* name : {"tag_continuous", "tag_gridworld", "tag_gridworld_with_reset_pool",
+                           "single_cartpole", "single_acrobot", "single_mountain_car"}) {
     const std::string file = std::string(name) + ".yaml";
     const Loaded original = load_real({.file = (folder / file).string()});
     const Loaded copy = load_real({.file = (source_folder() / "tests/data/warpdrive" / file).string()});

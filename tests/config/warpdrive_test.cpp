@@ -78,6 +78,35 @@ TEST(WarpDrive, SingleCartpole) {
   EXPECT_FALSE(loaded.config.policies[0].model.separate_value);
 }
 
+TEST(WarpDrive, SingleAcrobot) {
+  const Loaded loaded = load_warpdrive("single_acrobot");
+  EXPECT_EQ(loaded.config.name, "acrobot");
+  EXPECT_EQ(loaded.parameter("episode_length"), "500");
+  EXPECT_EQ(loaded.config.env.reset_pool_size, 1000);
+  EXPECT_EQ(loaded.config.trainer.num_envs, 100);
+  EXPECT_EQ(loaded.config.policies[0].algorithm->name(), std::string("A2C"));
+  EXPECT_EQ(loaded.config.policies[0].algorithm.as<OnPolicySettings>().entropy_coeff.at(0), 0.1);
+  EXPECT_FALSE(loaded.config.policies[0].model.normalize_input)
+      << "nothing of configs/acrobot.yaml is beneath";
+  EXPECT_THAT(loaded.config.notes, ElementsAre(HasSubstr("has name: single_acrobot, as WarpDrive's files do"),
+                                               HasSubstr("without effect here: trainer.env_backend (")));
+}
+
+TEST(WarpDrive, SingleMountainCar) {
+  const Loaded loaded = load_warpdrive("single_mountain_car");
+  EXPECT_EQ(loaded.config.name, "mountain_car");
+  EXPECT_EQ(loaded.parameter("episode_length"), "500");
+  EXPECT_EQ(loaded.config.env.reset, ResetMode::kPool);
+  EXPECT_EQ(loaded.config.env.reset_pool_size, 10'000);
+  EXPECT_EQ(loaded.config.trainer.rollout_steps(), 500);
+  EXPECT_EQ(loaded.config.policies[0].algorithm->name(), std::string("A2C"));
+  EXPECT_THAT(loaded.config.policies[0].model.fc_dims, ElementsAre(32, 32));
+  EXPECT_THAT(loaded.config.notes,
+              ElementsAre(HasSubstr("has name: single_mountain_car, as WarpDrive's files do"),
+                          AllOf(HasSubstr("without effect here: trainer.env_backend ("),
+                                HasSubstr("trainer.neg_pos_env_ratio ("))));
+}
+
 // Defaults for keys that a WarpDrive file omits. warpdrive_originals_test.cpp compares the same numbers with
 // WarpDrive's own file.
 TEST(WarpDrive, GapsHaveItsDefaults) {
@@ -118,18 +147,25 @@ TEST(WarpDrive, AliasesWorkOnTheCommandLine) {
   EXPECT_EQ(loaded.config.env.reset_pool_size, 5);
   EXPECT_EQ(load_real({.env = "single_cartpole"}).config.name, "cartpole");
   EXPECT_EQ(canonical_environment("single_pendulum"), "pendulum");
+  EXPECT_EQ(load_real({.env = "single_acrobot"}).config.name, "acrobot");
+  EXPECT_EQ(load_real({.env = "single_mountain_car"}).config.name, "mountain_car");
+  EXPECT_EQ(load_real({.env = "single_continuous_mountain_car"}).config.name, "continuous_mountain_car");
 }
 
 TEST(WarpDrive, WhatIsNotSupportedIsNamed) {
-  try {
-    load_warpdrive("single_pendulum");
-    FAIL() << "DDPG";
-  } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(),
-                HasSubstr("policy.shared.algorithm = DDPG: must be one of A2C, DQN, PPO, PQN, REINFORCE"));
-    EXPECT_THAT(error.what(), HasSubstr("policy.shared.tau: unknown key"));
-    EXPECT_THAT(error.what(), HasSubstr("sampler: unknown section"));
-    EXPECT_THAT(error.what(), HasSubstr("trainer.n_step: unknown key; did you mean \"policy.NAME.n_step\"?"));
+  for (const char* name : {"single_pendulum", "single_continuous_mountain_car"}) {
+    SCOPED_TRACE(name);
+    try {
+      load_warpdrive(name);
+      ADD_FAILURE() << "DDPG";
+    } catch (const ConfigError& error) {
+      EXPECT_THAT(error.what(),
+                  HasSubstr("policy.shared.algorithm = DDPG: must be one of A2C, DQN, PPO, PQN, REINFORCE"));
+      EXPECT_THAT(error.what(), HasSubstr("policy.shared.tau: unknown key"));
+      EXPECT_THAT(error.what(), HasSubstr("sampler: unknown section"));
+      EXPECT_THAT(error.what(),
+                  HasSubstr("trainer.n_step: unknown key; did you mean \"policy.NAME.n_step\"?"));
+    }
   }
 }
 
@@ -140,6 +176,7 @@ TEST(WarpDrive, KeysWithoutEffectAreCheckedAllTheSame) {
   };
   refused("trainer.num_gpus", "0");
   refused("trainer.env_backend", "cuda");
+  refused("trainer.neg_pos_env_ratio", "many");
   refused("env.seed", "-1");
   refused("env.seed", "x");
 }
