@@ -33,7 +33,7 @@ enum ScaleLr : int { kScaleLrNone, kScaleLrSqrt, kScaleLrLinear };
 enum StopOn : int { kStopOnTraining, kStopOnEval };
 enum Opponent : int { kOpponentNone, kOpponentRandom, kOpponentScripted, kOpponentBoth };
 inline constexpr const char* kOpponentNames[] = {"none", "random", "scripted", "both"};
-enum IntervalUnit : int { kIntervalsAuto, kIterations, kEnvSteps };
+enum IntervalUnit : int { kIntervalsAuto, kIntervalsIterations, kIntervalsEnvSteps };
 enum ReplaySaving : int { kReplayAlways, kReplayLast, kReplayNever };
 enum EvalDevice : int { kEvalDeviceSame, kEvalDeviceCpu };
 

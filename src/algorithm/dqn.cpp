@@ -213,7 +213,8 @@ void Dqn::pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::in
   loss.row_sums = lane.row_sums().mutable_data_ptr<float>();
   td_loss(queue, loss);
   if (quantiles_ == 1) return policy_.backward(lane, now, output_grad, {}, {});
-  const at::Tensor z_grad = output_grad.narrow(0, 0, end - begin).unflatten(1, {layout.columns(), quantiles_});
+  const at::Tensor z_grad =
+      output_grad.narrow(0, 0, end - begin).unflatten(1, {layout.columns(), quantiles_});
   ValuesNetwork::of(online)->backward_quantiles(now.actor_input, z_grad, *now.actor, lane.gradient(online));
 }
 

@@ -121,9 +121,9 @@ void settle_intervals(Checks& check) {
     const bool short_ones = std::ranges::any_of(config.policies, [](const PolicySettings& policy) {
       return policy.to_train && policy.algorithm->has_short_iterations();
     });
-    config.trainer.intervals = short_ones ? kEnvSteps : kIterations;
+    config.trainer.intervals = short_ones ? kIntervalsEnvSteps : kIntervalsIterations;
   }
-  if (config.trainer.intervals == kIterations) return;
+  if (config.trainer.intervals == kIntervalsIterations) return;
   const auto settle = [&](const char* path, std::int64_t& every, std::int64_t steps) {
     if (!check.places.contains(path)) every = steps;
   };

@@ -288,7 +288,7 @@ TrainEnd Session::run_until_stopped() {
   const SavingSettings& saving = config_.saving;
   StepCounts before = trainer_.counts();
   const auto due = [&](std::int64_t every) {
-    const bool by_steps = config_.trainer.intervals == kEnvSteps;
+    const bool by_steps = config_.trainer.intervals == kIntervalsEnvSteps;
     const StepCounts& now = trainer_.counts();
     return every > 0 &&
            (by_steps ? now.env_steps / every > before.env_steps / every : now.iteration % every == 0);

@@ -8,7 +8,7 @@ import pytest
 import torch
 from algorithm.recording import Recording, recorded
 
-NAMES = ["double_n_step", "dueling", "pinball", "plain", "prioritized", "quantiles", "spaced"]
+NAMES = ["double_n_step", "dueling", "parametric", "pinball", "plain", "prioritized", "quantiles", "spaced"]
 
 
 def philox(counter, key):
@@ -40,11 +40,15 @@ def record(request, recordings):
 def q_values(record, weights, observation):
     """Quantiles of the values of all choices, a list of one tensor [choices, K] per head."""
     x, layer = observation, 0
+    if record.parametric:  # one row for each choice, and one output
+        x = torch.cat([observation.expand(sum(record.heads), -1), record["choices"]], 1)
     while f"layers.{layer}.weight" in weights:
         x = torch.tanh(x @ weights[f"layers.{layer}.weight"].T + weights[f"layers.{layer}.bias"])
         layer += 1
     head, k = "layers.head" if "layers.head.weight" in weights else "policy_head", int(record.quantiles)
     x = x @ weights[f"{head}.weight"].T + weights[f"{head}.bias"]
+    if record.parametric:
+        return x.split(record.heads)
     values = x[k if record.dueling else 0 :].unflatten(-1, (-1, k)).split(record.heads)
     if record.dueling:
         values = [advantage - advantage.mean(0) + x[:k] / len(values) for advantage in values]
@@ -189,7 +193,7 @@ def learn(record):
             (loss / weight_sum).backward()
             torch.nn.utils.clip_grad_norm_(weights.values(), record.max_grad_norm)
             adam.step()
-        yield {"weights": copy.deepcopy({n: w.detach() for n, w in weights.items()}), "replay": replay, "loss": losses / count if count else None, "kinds": kinds}
+        yield {"weights": copy.deepcopy({n: w.detach() for n, w in weights.items()}), "replay": replay, "priority": copy.deepcopy(replay.priority), "loss": losses / count if count else None, "kinds": kinds}
 
 
 def test_every_iteration(record):
@@ -205,12 +209,10 @@ def test_every_iteration(record):
             seen[kind] += count
         if not record.prioritized:
             continue
-        replay, tree = expected["replay"], record[f"{i}.priorities"]
-        leaves = tree.shape[1] // 2
+        replay, priorities = expected["replay"], record[f"{i}.priorities"]
+        slots = torch.zeros(replay.envs, min(replay.entries, replay.capacity), dtype=torch.double)
         for e in range(replay.envs):
-            slots = torch.zeros(leaves, dtype=torch.double)
-            for g, priority in replay.priority[e].items():
-                slots[g % replay.capacity] = priority
-            torch.testing.assert_close(tree[e, leaves:], slots, rtol=1e-4, atol=1e-5)
-            torch.testing.assert_close(tree[e, 1], slots.sum(), rtol=1e-4, atol=0)
+            for g, priority in expected["priority"][e].items():
+                slots[e, g % replay.capacity] = priority
+        torch.testing.assert_close(priorities, slots, rtol=1e-4, atol=1e-5)
     assert min(seen.values()) > 0, seen

@@ -49,6 +49,10 @@ TEST_P(DqnRecords, Iterations) {
                  .action = ActionSpace::discrete(c.heads),
                  .action_mask = c.masks}};
   spec.time_limit = kTimeLimit;
+  // Two numbers that describe each choice, for model.input: choices.
+  Draws descriptions(5);
+  const std::int64_t choices = spec.roles[0].action.choices();
+  spec.roles[0].choice_features = {.size = 2, .fixed = descriptions.uniforms(2 * choices, -1.0f, 1.0f)};
   PolicySettings settings;
   settings.name = "agent";
   settings.algorithm = settings_of(c, settings.model);
@@ -64,6 +68,7 @@ TEST_P(DqnRecords, Iterations) {
   TrainingClock clock({});
   Record record;
   record.add("before.", policy, policy.parameters());
+  record.add("choices", at::tensor(spec.roles[0].choice_features.fixed).view({choices, 2}));
   for (int i = 0; i < kIterations; ++i) {
     clock.set(i, i * kSteps * kEnvs);
     fill_trajectory(draws, trajectory, false);
@@ -88,8 +93,8 @@ TEST_P(DqnRecords, Iterations) {
     record.add(prefix + "after.", policy, policy.parameters());
     for (const auto& [name, value] : learner.metrics())
       record.add(concat(prefix, "metric.", name), at::full({}, value, at::kDouble));
-    for (const NamedTensor& named : learner.state())
-      if (named.name == "replay.priorities") record.add(prefix + "priorities", named.tensor);
+    for (const NamedTensor& named : learner.memory(i + 1))
+      if (named.name == "priority") record.add(prefix + "priorities", named.tensor);
   }
   std::string heads;
   for (const int n : c.heads) heads += std::to_string(n) + " ";
@@ -117,18 +122,23 @@ TEST_P(DqnRecords, Iterations) {
                 {"quantiles", text(settings.model.quantiles)},
                 {"dueling", text(settings.model.dueling ? 1 : 0)},
                 {"quantiles", text(settings.model.quantiles)},
+                {"parametric", text(settings.model.input == kChoiceInput ? 1 : 0)},
                 {"seed", text(kSeed)}});
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Updates, DqnRecords,
     testing::Values(
-        DqnCase{"plain", {5}, false,
+        DqnCase{"plain",
+                {5},
+                false,
                 [](DqnSettings& dqn, ModelSettings&) {
                   dqn.double_q = false;
                   dqn.huber = 0.0;
                 }},
-        DqnCase{"double_n_step", {3, 4}, true,
+        DqnCase{"double_n_step",
+                {3, 4},
+                true,
                 [](DqnSettings& dqn, ModelSettings&) {
                   dqn.replay.n_step = 3;
                   dqn.huber = 0.2;
@@ -136,26 +146,41 @@ INSTANTIATE_TEST_SUITE_P(
                   dqn.tau = 0.3;
                 }},
         DqnCase{"dueling", {3, 4}, true, [](DqnSettings&, ModelSettings& model) { model.dueling = true; }},
-        DqnCase{"quantiles", {3, 2}, false,
+        DqnCase{"parametric",
+                {3, 4},
+                true,
+                [](DqnSettings& dqn, ModelSettings& model) {
+                  dqn.replay.prioritized = true;
+                  model.input = kChoiceInput;
+                }},
+        DqnCase{"quantiles",
+                {3, 2},
+                false,
                 [](DqnSettings& dqn, ModelSettings& model) {
                   dqn.huber = 0.3;
                   dqn.replay.prioritized = true;
                   model.quantiles = 5;
                   model.dueling = true;
                 }},
-        DqnCase{"pinball", {4}, true,
+        DqnCase{"pinball",
+                {4},
+                true,
                 [](DqnSettings& dqn, ModelSettings& model) {
                   dqn.huber = 0.0;
                   dqn.double_q = false;
                   model.quantiles = 3;
                 }},
-        DqnCase{"prioritized", {4}, false,
+        DqnCase{"prioritized",
+                {4},
+                false,
                 [](DqnSettings& dqn, ModelSettings&) {
                   dqn.replay.n_step = 2;
                   dqn.replay.prioritized = true;
                   dqn.replay.importance_exponent = 0.7;
                 }},
-        DqnCase{"spaced", {4}, true,
+        DqnCase{"spaced",
+                {4},
+                true,
                 [](DqnSettings& dqn, ModelSettings&) {
                   dqn.replay.prioritized = true;
                   dqn.replay.batch_size = 1;

@@ -59,7 +59,7 @@ TEST_P(ReplayMemory, IsWhatWasAnnounced) {
                                       .num_envs = 6},
                                      dqn.replay));
   const Model target = policy.model().like();
-  const double of_target = memory.held() - of_replay,
+  const double of_target = held_bytes(target.parameters()) + held_bytes(target.shadow()),
                of_errors = static_cast<double>(replay.rows()) * sizeof(float);
   const scaling::MemoryNeeded needed = scaling::memory_needed(setup.config, *setup.environment, 1);
   EXPECT_EQ(needed.algorithms, of_replay + of_target + of_errors);
@@ -83,16 +83,19 @@ double metric(Trainer& trainer, const std::string& wanted) {
   throw std::runtime_error("no metric " + wanted);
 }
 
+at::Tensor target_of(Trainer& trainer) {
+  const Snapshot snapshot = trainer.snapshot();
+  for (const NamedTensor& named : snapshot.files.at("optimizer/shared"))
+    if (named.name == "target") return named.tensor;
+  throw std::runtime_error("no target");
+}
+
 // learning_starts: 100 steps are there after the second iteration; the target moves every second one.
 TEST(ReplayTest, FillsThenLearnsThenFollows) {
   const Experiment setup = dqn_setup({});
   Trainer trainer(setup.config, *setup.environment, {});
   const at::Tensor first = trainer.policies()[0].parameters().clone();
-  const auto target = [&] {
-    for (const NamedTensor& named : trainer.snapshot().files.at("optimizer/shared"))
-      if (named.name == "target") return named.tensor;
-    return at::Tensor();
-  };
+  const auto target = [&] { return target_of(trainer); };
   trainer.iterate();
   EXPECT_TRUE(at::equal(trainer.policies()[0].parameters(), first));
   EXPECT_EQ(metric(trainer, "shared/updates"), 0.0);
@@ -106,13 +109,20 @@ TEST(ReplayTest, FillsThenLearnsThenFollows) {
   }
 }
 
+TEST(ReplayTest, ExploresByItsSchedule) {
+  const Experiment setup = dqn_setup({"epsilon=[[0, 0.9], [120, 0.3]]"});
+  Trainer trainer(setup.config, *setup.environment, {});
+  for (const double expected : {0.9, 0.6, 0.3, 0.3}) {
+    trainer.iterate();
+    EXPECT_NEAR(metric(trainer, "shared/epsilon"), expected, 1e-12);
+  }
+}
+
 TEST(ReplayTest, ATargetMovesSeveralTimesPerIterationIfItIsTold) {
   const Experiment setup = dqn_setup({"target_every=30", "tau=0.5"});
   Trainer trainer(setup.config, *setup.environment, {});
   for (int i = 0; i < 2; ++i) trainer.iterate();
-  at::Tensor target;
-  for (const NamedTensor& named : trainer.snapshot().files.at("optimizer/shared"))
-    if (named.name == "target") target = named.tensor;
+  const at::Tensor target = target_of(trainer);
   EXPECT_FALSE(at::equal(target, trainer.policies()[0].parameters()))
       << "it moved before the first update, to where it was, and before the second one, half of the way";
   const Experiment whole = dqn_setup({"target_every=30"});
@@ -125,7 +135,8 @@ TEST(ReplayTest, ATargetMovesSeveralTimesPerIterationIfItIsTold) {
 struct Ended {
   std::vector<at::Tensor> all;
   explicit Ended(Trainer& trainer) {
-    for (const auto& [file, tensors] : trainer.snapshot().files)
+    const Snapshot snapshot = trainer.snapshot();
+    for (const auto& [file, tensors] : snapshot.files)
       for (const NamedTensor& named : tensors) all.push_back(named.tensor.clone());
   }
   bool operator==(const Ended& other) const {
@@ -213,11 +224,11 @@ TEST(ReplayTest, RefusesSettingsThatContradictEachOther) {
 
 TEST(ReplayTest, IntervalsCountEnvironmentSteps) {
   const Experiment setup = dqn_setup({});
-  EXPECT_EQ(setup.config.trainer.intervals, kEnvSteps);
+  EXPECT_EQ(setup.config.trainer.intervals, kIntervalsEnvSteps);
   EXPECT_EQ(setup.config.saving.checkpoint_freq, 100'000);
   EXPECT_EQ(dqn_setup({}, "cartpole", {"trainer.intervals=iterations"}).config.trainer.intervals,
-            kIterations);
-  EXPECT_EQ(make_setup("cartpole", {}).config.trainer.intervals, kIterations);
+            kIntervalsIterations);
+  EXPECT_EQ(make_setup("cartpole", {}).config.trainer.intervals, kIntervalsIterations);
 }
 
 }  // namespace

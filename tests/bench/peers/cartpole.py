@@ -2,7 +2,7 @@
 
     .venv-peers/bin/python tests/bench/peers/cartpole.py [--pairs 5] [--seconds 10] [--device cpu|gpu]
 
-"to 475": seconds of a whole process, including startup and jax's compilation, until the last 100 episodes
+"to 490": DQN, until 20 greedy episodes, played every 5,000 steps, return 490. "to 475": seconds of a whole process, including startup and jax's compilation, until the last 100 episodes
 return 475 on average (cartpole_train.py); every pair uses another seed. "train": environment steps per
 second of training with 256 replicas in rollouts of 32 steps, with 10 epochs of 4 minibatches; in "tuned peer"
 by cartpole_tuned.py.
@@ -22,12 +22,16 @@ from side_by_side import JaxLoop, Ours, TunedProcess, Unavailable, comparison, j
 REPLICAS, STEPS = 256, 32
 
 
+DQN = ["--config", "configs/cartpole_dqn.yaml", "--set", "eval.every=5_000", "--set", "eval.episodes=20", "--set", "trainer.stop_on=eval",
+       "--stop_return", "490"]
+
+
 def to_goal(options, peer):
-    if peer == "sb3":
+    if peer.startswith("sb3"):
         import stable_baselines3  # noqa: F401: not there is a reason to skip
-    ours = Ours(options.device)
-    if peer != "sb3":
+    else:
         jax_for(options.device)
+    ours = Ours(options.device)
     runs = {"peer": [], "ours": []}
     script = pathlib.Path(__file__).with_name("cartpole_train.py")
     environment = os.environ | {"JAX_PLATFORMS": {"cpu": "cpu", "gpu": "cuda"}[options.device]}
@@ -43,8 +47,9 @@ def to_goal(options, peer):
         return seconds
 
     def mine():
-        seconds, summary = ours.train("--env", "cartpole", "--seed", len(runs["ours"]) + 1, "--total_steps", options.most_steps)
-        runs["ours"].append({"env_steps": summary["env_steps"], "return": summary["mean_return"]["shared"],
+        what = DQN if peer == "sb3-dqn" else ["--env", "cartpole", "--total_steps", options.most_steps]
+        seconds, summary = ours.train(*what, "--seed", len(runs["ours"]) + 1)
+        runs["ours"].append({"env_steps": summary["env_steps"], "return": summary["mean_return"]["cart" if peer == "sb3-dqn" else "shared"],
                              "reached": summary["stop_reason"] == "stop_return", "seconds": seconds})
         return seconds
 
@@ -88,6 +93,7 @@ def main():
         def sb3_on_gpu():
             raise Unavailable("Stable-Baselines3 trains so small a network on the CPU; see the comparison there")
         comparisons["to 475, sb3"] = sb3_on_gpu
+    comparisons["to 490 by DQN, sb3"] = functools.partial(to_goal, options, "sb3-dqn")
     comparisons["to 475, pufferlib without LSTM"] = puffer
     comparisons["train, jax"] = functools.partial(training, options, False)
     comparisons["train, jax, tuned peer"] = functools.partial(training, options, True)
