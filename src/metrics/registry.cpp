@@ -32,7 +32,8 @@ constexpr std::array kMetrics{
            "policy_loss + vf_loss_coeff * value_loss - entropy_coeff * entropy"},
     Metric{kPolicy, "policy_loss", Reduce::kMean, "loss of A2C, PPO (clipped) or REINFORCE"},
     Metric{kPolicy, "value_loss", Reduce::kMean,
-           "squared error of the value function; PQN: of the values of the chosen actions, halved"},
+           "squared error of the value function; PQN and DQN: of the values of the chosen actions, halved or "
+           "Huber's"},
     Metric{kPolicy, "entropy", Reduce::kMean, "entropy of the action distribution, summed over heads [nat]"},
     Metric{kPolicy, "vf_loss_coeff", Reduce::kMean, "current value of the setting"},
     Metric{kPolicy, "entropy_coeff", Reduce::kMean, "current value of the setting"},
@@ -56,7 +57,7 @@ constexpr std::array kMetrics{
            "distance of total_loss from its mean over the last 100 lines, in their standard deviations; null "
            "until there are 20; a warning is logged above 10"},
     Metric{kPolicy, "grad_norm_z", Reduce::kMean, "the same for grad_norm"},
-    Metric{kPolicy, "epsilon", Reduce::kMean, "probability of a uniform draw of the action (PQN)"},
+    Metric{kPolicy, "epsilon", Reduce::kMean, "probability of a uniform draw of the action (PQN, DQN)"},
     Metric{kPolicy, "learning_rate", Reduce::kMean, "current learning rate"},
     Metric{kPolicy, "updates", Reduce::kMax, "optimizer steps per iteration"},
     Metric{kPolicy, "empty_minibatches", Reduce::kMax,

@@ -161,7 +161,7 @@ TEST(WarpDrive, WhatIsNotSupportedIsNamed) {
     } catch (const ConfigError& error) {
       EXPECT_THAT(error.what(),
                   HasSubstr("policy.shared.algorithm = DDPG: must be one of A2C, DQN, PPO, PQN, REINFORCE"));
-      EXPECT_THAT(error.what(), HasSubstr("policy.shared.tau: unknown key"));
+      EXPECT_THAT(error.what(), HasSubstr("policy.shared.model.actor: unknown key"));
       EXPECT_THAT(error.what(), HasSubstr("sampler: unknown section"));
       EXPECT_THAT(error.what(),
                   HasSubstr("trainer.n_step: unknown key; did you mean \"policy.NAME.n_step\"?"));
