@@ -20,6 +20,7 @@
 #include "kernels/layer_norm.h"
 #include "kernels/loss.h"
 #include "kernels/normalize.h"
+#include "kernels/per_choice.h"
 #include "kernels/polyak.h"
 #include "kernels/pool.h"
 #include "kernels/q_loss.h"
@@ -35,3 +36,4 @@
 #include "kernels/td.h"
 #include "kernels/transitions.h"
 #include "kernels/units.h"
+#include "kernels/values.h"

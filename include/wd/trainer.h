@@ -57,7 +57,8 @@ class Trainer {
   // The tensors that restore() needs in rank 0's snapshot.
   SnapshotForms snapshot_forms() const;
   // Continues from a snapshot: with the same bits as if training had never stopped (on the CPU). Throws
-  // std::runtime_error if the snapshot is of another training run. All ranks; only rank 0's snapshot counts,
+  // std::runtime_error if the snapshot is of another training run. If has_memory(), call read_memory() next. All
+  // ranks; only rank 0's snapshot counts,
   // which may have been written by any number of ranks.
   void restore(const Snapshot& snapshot);
 

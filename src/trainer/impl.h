@@ -60,7 +60,8 @@ struct Trainer::Impl {
   StepCounts counts_at_metrics;
   Clock::time_point start = Clock::now(), metrics_taken = start;
   bool started = false, straggler_reported = false;
-  std::int64_t rollouts = 0;  // rollouts that this object made
+  bool memory_awaited = false;  // restore() was called, and read_memory() was not yet
+  std::int64_t rollouts = 0;    // rollouts that this object made
   // Iterations that this object made, by the stages of all algorithms.
   std::map<std::vector<int>, std::int64_t> made;
   Backup backup;                                // the tensors that an iteration changes, as before it

@@ -142,6 +142,7 @@ std::map<std::string, std::filesystem::path> Trainer::write_memory(
 
 bool Trainer::read_memory(const std::map<std::string, std::filesystem::path>& files) {
   const ProcessGroup& group = impl_->group;
+  impl_->memory_awaited = false;
   bool whole = true;
   for (std::size_t p = 0; p < impl_->learners.size(); ++p) {
     Learner& learner = impl_->learners[p];

@@ -133,6 +133,7 @@ void Trainer::restore(const Snapshot& snapshot) {
   self.clock.set(self.counts.iteration, self.counts.env_steps);
   self.counts_at_metrics = self.counts;
   self.started = self.counts.iteration > 0;
+  self.memory_awaited = has_memory();
   self.metrics_taken = Clock::now();
   self.start = self.metrics_taken - std::chrono::duration_cast<Clock::duration>(Seconds(number(3)));
 }

@@ -317,6 +317,8 @@ Trainer::~Trainer() = default;
 
 bool Trainer::Impl::iterate(const Iteration& options) {
   const at::AutoDispatchBelowADInplaceOrView no_autograd;  // nothing here is differentiated by torch
+  if (memory_awaited)
+    throw UsageError("an algorithm remembers former rollouts: call read_memory() after restore()");
   const auto& should_stop = options.should_stop;
   const bool was_started = started;
   if (should_stop) {

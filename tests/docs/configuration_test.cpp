@@ -1,5 +1,8 @@
 // configuration_test.cpp: docs/configuration.md contains the current table of settings. Run this test with
 // WD_UPDATE_DOCS=1 to update the table.
+#include <algorithm>
+#include <functional>
+
 #include "tests/docs/generated.h"
 #include "wd/config.h"
 
@@ -25,35 +28,47 @@ std::string table(const std::string& heading, const Settings& settings) {
   return text;
 }
 
-const FieldInfo* find(const std::vector<FieldInfo>& fields, const std::string& name) {
-  for (const FieldInfo& field : fields)
-    if (field.name == name) return &field;
-  return nullptr;
-}
+// A setting with the same meaning in all algorithms that have it.
+struct PolicyField {
+  FieldInfo field;
+  std::string of_each;    // "A2C `0.5`, PPO `0.5`"
+  std::size_t count = 0;  // of algorithms that have it
+  bool same = true;       // with the same default
+};
 
 // First the settings of every policy, then those of algorithms, with the algorithms that have them if not all
-// do, and with the default of each.
+// do, and with the default of each. Settings of one name and several meanings have a row for each.
 std::string policy_table() {
-  std::vector<std::vector<FieldInfo>> all;
-  std::size_t most = 0;
-  for (const std::string& algorithm : algorithm_names()) {
+  std::vector<PolicyField> rows;
+  std::vector<std::string> names = algorithm_names();
+  const auto size = [](const std::string& name) {
     PolicySettings policy;
-    policy.algorithm = AlgorithmChoice::named(algorithm);
-    all.push_back(fields_of(policy));
-    if (all.back().size() > all[most].size()) most = all.size() - 1;
+    policy.algorithm = AlgorithmChoice::named(name);
+    return fields_of(policy).size();
+  };
+  std::ranges::stable_sort(names, std::greater(), size);
+  for (const std::string& name : names) {
+    PolicySettings policy;
+    policy.algorithm = AlgorithmChoice::named(name);
+    for (const FieldInfo& field : fields_of(policy)) {
+      auto row = std::ranges::find_if(rows, [&](const PolicyField& r) {
+        return r.field.name == field.name && r.field.help == field.help && r.field.range == field.range;
+      });
+      if (row == rows.end()) {
+        const auto named = std::find_if(rows.rbegin(), rows.rend(),
+                                        [&](const PolicyField& r) { return r.field.name == field.name; });
+        row = rows.insert(named == rows.rend() ? rows.end() : named.base(), PolicyField{field});
+      }
+      row->of_each += (row->of_each.empty() ? "" : ", ") + name + " `" + field.value + "`";
+      ++row->count;
+      row->same = row->same && row->field.value == field.value;
+    }
   }
   std::string text = std::string("\n### policy.NAME\n\n") + kHead;
-  for (const FieldInfo& field : all[most]) {
-    std::string of_each;
-    bool same = true;
-    for (std::size_t k = 0; k < all.size(); ++k) {
-      const FieldInfo* const own = find(all[k], field.name);
-      same = same && own != nullptr && own->value == field.value;
-      if (own == nullptr) continue;
-      of_each += (of_each.empty() ? "" : ", ") + algorithm_names()[k] + " `" + own->value + "`";
-    }
-    text += row(field, field.name == "algorithm" ? "`A2C`" : same ? "`" + field.value + "`" : of_each);
-  }
+  for (const PolicyField& r : rows)
+    text += row(r.field, r.field.name == "algorithm"         ? "`A2C`"
+                         : r.same && r.count == names.size() ? "`" + r.field.value + "`"
+                                                             : r.of_each);
   return text;
 }
 

@@ -90,15 +90,20 @@ TEST_P(EmulatedTrainer, ResumesToTheSameBitsThoughAnotherAlgorithmIsFasterNow) {
   const auto whole = start({2.0, 1.0});
   train(*whole, 3);
   const Snapshot snapshot = whole->snapshot();
+  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / GetParam().name;
+  std::filesystem::create_directories(folder);
+  const auto memories = whole->write_memory(folder);
   const Trained expected = train(*whole, 2);
   const auto resumed = start({1.0, 2.0});
   resumed->restore(snapshot);
+  EXPECT_TRUE(resumed->read_memory(memories));
   expect_same_bits(expected, train(*resumed, 2));
   // The two algorithms do differ.
   const auto other = start({1.0, 2.0});
   Snapshot without = snapshot;
   without.products.clear();
   other->restore(without);
+  EXPECT_TRUE(other->read_memory(memories));
   EXPECT_FALSE(at::equal(expected.parameters[0], train(*other, 2).parameters[0]));
   choices::forget();
 }

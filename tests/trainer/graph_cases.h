@@ -62,16 +62,17 @@ inline constexpr GraphCase kGraphCases[] = {
      "trainer.precision=bf16"},
     {"pqn", "tag_continuous",
      "policy={tagger: {algorithm: PQN, epsilon: [[0, 1], [4000, 0.1]]}, runner: {algorithm: A2C}}"},
+    // With 4 replicas of 8 steps they fill first, and the target moves in every second iteration.
     {"dqn", "tag_gridworld",
-     "policy={tagger: {algorithm: DQN, batch_size: 128, replay_ratio: 0.6, buffer_size: 3000, "
-     "learning_starts: 1300, target_every: 1280, prioritized: true, n_step: 2, "
+     "policy={tagger: {algorithm: DQN, batch_size: 64, replay_ratio: 2, buffer_size: 3000, "
+     "learning_starts: 64, target_every: 64, prioritized: true, n_step: 2, "
      "importance_exponent: [[0, 0.4], [9000, 1]]}, runner: {algorithm: PPO}}"},
     {"dqn_bf16", "cartpole",
-     "policy={shared: {algorithm: DQN, batch_size: 32, replay_ratio: 0.2, buffer_size: 3000, "
-     "learning_starts: 0, target_every: 400, tau: 0.5}}",
+     "policy={shared: {algorithm: DQN, batch_size: 4, replay_ratio: 0.5, buffer_size: 3000, "
+     "learning_starts: 0, target_every: 20, tau: 0.5, model: {quantiles: 4}}}",
      "trainer.precision=bf16"},
     {"dqn_table", "tag_continuous",
-     "policy={tagger: {algorithm: DQN, batch_size: 64, replay_ratio: 0.2, buffer_size: 3000, "
+     "policy={tagger: {algorithm: DQN, batch_size: 4, replay_ratio: 0.5, buffer_size: 3000, "
      "learning_starts: 0, target_every: 400}, runner: {algorithm: A2C}}",
      "trainer.observations=table"},
     {"normalized", "tag_continuous",

@@ -163,6 +163,7 @@ TEST(ReplayTest, TrainingGoesOnFromAFileWithTheSameBits) {
 
       Trainer resumed(setup.config, *setup.environment, {});
       resumed.restore(snapshot);
+      EXPECT_THROW(resumed.iterate(), UsageError) << "its memory is not there yet";
       EXPECT_TRUE(resumed.read_memory(files));
       for (int i = 0; i < 3; ++i) resumed.iterate();
       EXPECT_TRUE(Ended(resumed) == Ended(whole));

@@ -107,8 +107,8 @@ TEST(Stages, WhatTheAlgorithmAllocatesIsInTheMemoryNeeded) {
                    without =
                        make_setup("tag_gridworld", {"trainer.num_envs=6", "trainer.train_batch_size=60"});
   const double taggers = static_cast<double>(with.environment->spec().roles[0].count);
-  EXPECT_EQ(scaling::memory_needed(with.config, *with.environment, 1).networks -
-                scaling::memory_needed(without.config, *without.environment, 1).networks,
+  EXPECT_EQ(scaling::memory_needed(with.config, *with.environment, 1).algorithms -
+                scaling::memory_needed(without.config, *without.environment, 1).algorithms,
             4.0 * 6 * taggers);
 }
 
