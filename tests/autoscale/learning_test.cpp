@@ -89,6 +89,22 @@ TEST(LearningTest, EveryReplicaAndMinibatchHasAPartOfMaxRows) {
   EXPECT_EQ(whole.max_batch_from, "policy.shared.max_rows = 1500");
 }
 
+// Every replica gives as many transitions to a batch, and two rollouts fit into the memory.
+TEST(LearningTest, AReplayMemoryGetsReplicasThatShareItsBatches) {
+  const Game game({"autoscale.min_iterations=0",
+                   "policy={shared: {algorithm: DQN, batch_size: 96, buffer_size: 30000}}"});
+  const SearchOptions options = game.options();
+  EXPECT_EQ(options.envs_unit, 96);
+  EXPECT_EQ(options.limits.max_batch, 10'000);
+  EXPECT_EQ(options.max_batch_from, "what policy.shared can learn from");
+  EXPECT_GE(options.sizes.fixed, 30'000 * (4.0 * 4 + 4 + 4 + 1)) << "observation, action, reward and flags";
+  for (const int workers : {1, 2}) {
+    const Autoscaled done = game.autoscaled(workers);
+    EXPECT_EQ(done.result.chosen.num_envs % 96, 0);
+    EXPECT_LE(done.result.chosen.batch(), 10'000);
+  }
+}
+
 TEST(LearningTest, LearningRatesFollowTheRowsThatAreLearnedFrom) {
   const auto scaled = [](const char* max_rows) {
     const Game game({"autoscale.scale_lr=linear", "policy.shared.lr=0.001", max_rows});
