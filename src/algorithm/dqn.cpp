@@ -90,7 +90,7 @@ int quantiles_of(const Policy& policy) {
   return network == nullptr ? 1 : network->num_quantiles();
 }
 
-TrainingShape shape_of(const AlgorithmContext& context) {
+TrainingShape training_shape_of(const AlgorithmContext& context) {
   return {.num_envs = std::int64_t{context.trajectory.num_envs()} * context.group.size(),
           .rollout_steps = context.trajectory.steps()};
 }
@@ -114,8 +114,8 @@ Dqn::Dqn(const AlgorithmContext& context, const DqnSettings& settings)
       epsilon_(std::array{&std::as_const(settings.epsilon)}, device_),
       quantiles_(quantiles_of(policy_)),
       error_(at::zeros({replay_.rows()}, policy_.parameters().options())),
-      batch_steps_(shape_of(context).batch()),
-      updates_(settings.replay.batches(shape_of(context))) {}
+      batch_steps_(training_shape_of(context).batch()),
+      updates_(settings.replay.batches(training_shape_of(context))) {}
 
 int Dqn::stage(std::int64_t iteration) const {
   if (!to_train_ || !replay_.learns(iteration)) return kFill;

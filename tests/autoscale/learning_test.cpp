@@ -105,6 +105,12 @@ TEST(LearningTest, AReplayMemoryGetsReplicasThatShareItsBatches) {
   }
 }
 
+TEST(LearningTest, ShortIterationsMayBecomeShorter) {
+  const Game game({"policy={shared: {algorithm: DQN, batch_size: 96}}"});
+  EXPECT_EQ(game.options().min_rollout, 1);
+  EXPECT_LE(game.autoscaled().result.chosen.batch(), 2560) << "there are enough iterations";
+}
+
 TEST(LearningTest, LearningRatesFollowTheRowsThatAreLearnedFrom) {
   const auto scaled = [](const char* max_rows) {
     const Game game({"autoscale.scale_lr=linear", "policy.shared.lr=0.001", max_rows});
