@@ -175,6 +175,7 @@ std::vector<Override> settings_of(const SearchResult& result, const Config& conf
   if (config.autoscale.scale_lr == kScaleLrNone) return settings;
   const Probe before = {config.trainer.num_envs, config.trainer.rollout_steps()};
   for (const PolicySettings& policy : config.policies) {
+    if (policy.algorithm->has_short_iterations()) continue;  // its batches stay as they are
     const double growth = rows_of(policy, spec, result.chosen) / rows_of(policy, spec, before);
     if (growth == 1.0) continue;
     const double factor = config.autoscale.scale_lr == kScaleLrSqrt ? std::sqrt(growth) : growth;
@@ -187,6 +188,8 @@ std::vector<Override> settings_of(const SearchResult& result, const Config& conf
 std::string batch_note(const SearchResult& result, const Config& config) {
   const std::int64_t before = config.trainer.train_batch_size, now = result.chosen.batch();
   const std::string change = concat("train_batch_size goes from ", before, " to ", now, ": ");
+  if (all_have_short_iterations(config))
+    return change + "batch_size and replay_ratio stay, so as much is learned from each step";
   if (config.autoscale.scale_lr != kScaleLrNone)
     return change +
            "learning rates are scaled with it; entropy_coeff and num_minibatches stay as they were chosen "

@@ -23,15 +23,18 @@ std::int64_t enough_steps(const Config& config, int time_limit) {
   return steps;
 }
 
+bool all_have_short_iterations(const Config& config) {
+  return std::ranges::all_of(config.policies, [](const PolicySettings& policy) {
+    return !policy.to_train || policy.algorithm->has_short_iterations();
+  });
+}
+
 std::int64_t min_rollout_of(const Config& config, int time_limit, int num_workers, std::int64_t max_batch) {
   const AutoscaleSettings& settings = config.autoscale;
   if (settings.min_rollout > 0) return settings.min_rollout;
   std::int64_t steps = enough_steps(config, time_limit);
   // Of short iterations, shorter ones only learn from fresher steps.
-  const bool all_short = std::ranges::all_of(config.policies, [](const PolicySettings& policy) {
-    return !policy.to_train || policy.algorithm->has_short_iterations();
-  });
-  if (settings.objective == kObjectiveSpeed && !all_short)
+  if (settings.objective == kObjectiveSpeed && !all_have_short_iterations(config))
     steps = std::max(steps, config.trainer.rollout_steps());
   return std::clamp<std::int64_t>(steps, 1, std::max<std::int64_t>(max_batch / num_workers, 1));
 }

@@ -61,9 +61,10 @@ class Training {
       : worker_(worker),
         probe_(probe),
         trainer_(with(worker.config, probe), worker.environment, worker.device, worker.group) {
-    // The second iteration captures the graphs, which also take memory.
+    // The second iteration of a kind captures its graph, which also takes memory.
     const int iterations = worker.replays() ? 2 : 1;
-    for (int k = 0; k < iterations; ++k) warm_up_ = iterate(max_seconds);
+    do warm_up_ = iterate(max_seconds);
+    while (trainer_.times_made() < iterations);
     static_cast<void>(trainer_.take_metrics());
     static_cast<void>(trainer_.snapshot());  // training needs the memory that a checkpoint needs
   }
@@ -81,13 +82,14 @@ class Training {
     heartbeat::iteration(trainer_.counts().iteration + 1);
     std::function<bool()> should_stop;
     const auto too_long = [&] { return max_seconds > 0.0 && watch.seconds() > max_seconds; };
-    if (!worker_.replays()) should_stop = [&] { return worker_.out_of_time() || too_long(); };
+    const bool whole = worker_.replays() || !trainer_.can_be_undone();  // nothing stops within an iteration
+    if (!whole) should_stop = [&] { return worker_.out_of_time() || too_long(); };
     const bool complete = trainer_.iterate(should_stop);
     synchronize(worker_.device);
     const at::Tensor told = at::tensor({watch.seconds(), worker_.out_of_time() ? 1.0 : 0.0}, at::kDouble);
     trainer_.group().all_reduce(told, ReduceOp::kMax);
     const auto seconds = told[0].item<double>();
-    if (told[1].item<double>() != 0.0 && (!complete || worker_.replays()))
+    if (told[1].item<double>() != 0.0 && (!complete || whole))
       throw TooSlow{"not done in " + run::format_duration(worker_.max_seconds)};
     if (!complete || (max_seconds > 0.0 && seconds > max_seconds)) {
       throw TooSlow{concat("an iteration takes longer than autoscale.max_iteration_seconds = ", max_seconds)};

@@ -108,7 +108,12 @@ TEST(LearningTest, AReplayMemoryGetsReplicasThatShareItsBatches) {
 TEST(LearningTest, ShortIterationsMayBecomeShorter) {
   const Game game({"policy={shared: {algorithm: DQN, batch_size: 96}}"});
   EXPECT_EQ(game.options().min_rollout, 1);
-  EXPECT_LE(game.autoscaled().result.chosen.batch(), 2560) << "there are enough iterations";
+  const Autoscaled done = game.autoscaled();
+  EXPECT_LE(done.result.chosen.batch(), 2560) << "there are enough iterations";
+  EXPECT_THAT(all(done), HasSubstr("batch_size and replay_ratio stay"));
+  const Game scaled({"policy={shared: {algorithm: DQN, batch_size: 96}}", "autoscale.scale_lr=linear"});
+  for (const Override& setting : scaled.autoscaled().settings)
+    EXPECT_TRUE(setting.path.starts_with("trainer."));
 }
 
 TEST(LearningTest, LearningRatesFollowTheRowsThatAreLearnedFrom) {
