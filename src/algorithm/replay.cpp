@@ -255,8 +255,8 @@ void Replay::state_changed() { begun_here_ = begun_.item<std::int64_t>(); }
 
 // Slots are filled from the first on.
 std::vector<NamedTensor> Replay::memory(std::int64_t iteration) const {
-  const std::int64_t filled =
-      std::clamp<std::int64_t>((iteration - begun_here_) * trajectory_.steps(), 0, flags_.size(1));
+  const std::int64_t steps = trajectory_.steps(), rollouts = flags_.size(1) / steps;
+  const std::int64_t filled = std::clamp<std::int64_t>(iteration - begun_here_, 0, rollouts) * steps;
   std::vector<NamedTensor> all;
   const auto add = [&](const char* name, const at::Tensor& tensor) {
     if (tensor.defined()) all.push_back({name, tensor.narrow(1, 0, filled), true});

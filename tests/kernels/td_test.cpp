@@ -1,0 +1,90 @@
+// td_test.cpp: targets and losses of Q-learning where a formula is short enough to be written down, and
+// gradients by finite differences.
+#include <gtest/gtest.h>
+
+#include "tests/kernels/loss_data.h"
+#include "tests/kernels/memory.h"
+#include "tests/kernels/td_data.h"
+
+namespace wd {
+namespace {
+
+// Two rows and heads of 3 and 2 choices; every choice has the same value by both networks, 10 i + row.
+TdData two_rows() {
+  TdData data{.layout = categorical({3, 2}), .rows = 2};
+  for (const int row : {0, 1})
+    for (int i = 0; i < 5; ++i) data.select.push_back(static_cast<float>(10 * i + row));
+  data.value = data.output = data.select;
+  data.reward = {1.0f, 2.0f};
+  data.discount = {0.5f, 0.5f};
+  data.weight = {1.0f, 1.0f};
+  data.action = {0, 1, 2, 0};
+  return data;
+}
+
+TEST(Td, EachHeadTakesItsBestLegalChoice) {
+  TdData data = two_rows();
+  EXPECT_EQ(run_td(HostMemory(), data).target,
+            (std::vector{1.0f + 0.5f * (20 + 40), 2.0f + 0.5f * (21 + 41)}));
+  data.legal = {1, 1, 0, 1, 0, 1, 0, 0, 0, 1};
+  EXPECT_EQ(run_td(HostMemory(), data).target,
+            (std::vector{1.0f + 0.5f * (10 + 30), 2.0f + 0.5f * (1 + 41)}));
+}
+
+TEST(Td, AHeadWithoutALegalChoiceHasNoValue) {
+  TdData data = two_rows();
+  data.legal = {0, 0, 0, 1, 1, 0, 0, 0, 0, 0};
+  EXPECT_EQ(run_td(HostMemory(), data).target, (std::vector{1.0f + 0.5f * 40, 2.0f}));
+}
+
+TEST(Td, NothingFollowsWithoutADiscount) {
+  TdData data = two_rows();
+  data.discount = {0.0f, 0.0f};
+  std::fill(data.value.begin(), data.value.end(), std::nanf(""));
+  EXPECT_EQ(run_td(HostMemory(), data).target, data.reward);
+}
+
+TEST(Td, TheSelectingNetworkChoosesAndTheOtherOneValues) {
+  TdData data = two_rows();
+  for (float& value : data.select) value = -value;
+  EXPECT_EQ(run_td(HostMemory(), data).target, (std::vector{1.0f + 0.5f * (0 + 30), 2.0f + 0.5f * (1 + 31)}));
+}
+
+TEST(Td, RowsThatDoNotCountLearnNothing) {
+  TdData data = two_rows();
+  data.weight = {0.0f, 2.0f};
+  const TdResult result = run_td(HostMemory(), data);
+  EXPECT_EQ(result.sums[kTdCount * 2], 0.0f);
+  EXPECT_EQ(result.sums[kTdCount * 2 + 1], 2.0f);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(result.grad[static_cast<std::size_t>(i)], 0.0f);
+  EXPECT_EQ(result.sums[kTdLoss * 2], 0.0f);
+}
+
+double total_loss(const TdData& data) {
+  const TdResult result = run_td(HostMemory(), data);
+  double sum = 0.0;
+  for (int row = 0; row < data.rows; ++row)
+    sum += result.sums[static_cast<std::size_t>(kTdLoss * data.rows + row)];
+  return sum;
+}
+
+TEST(Td, TheGradientIsThatOfTheLoss) {
+  Draws draws(4);
+  for (const int quantiles : {1, 5}) {
+    for (const float huber : {0.0f, 0.7f}) {
+      SCOPED_TRACE(testing::Message() << quantiles << " quantiles, " << huber);
+      const TdData data = random_td(draws, categorical({3, 2}), 6, quantiles, huber, false);
+      const TdResult result = run_td(HostMemory(), data);
+      constexpr float kStep = 1e-3f;
+      for (std::size_t i = 0; i < data.output.size(); ++i) {
+        TdData above = data, below = data;
+        above.output[i] += kStep, below.output[i] -= kStep;
+        const double slope = (total_loss(above) - total_loss(below)) / (2.0 * kStep);
+        EXPECT_NEAR(result.grad[i], slope, 0.02 + 0.01 * std::abs(slope)) << i;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace wd
