@@ -23,7 +23,6 @@
 #include "kernels/per_choice.h"
 #include "kernels/polyak.h"
 #include "kernels/pool.h"
-#include "kernels/q_loss.h"
 #include "kernels/random_actions.h"
 #include "kernels/record.h"
 #include "kernels/reduce.h"

@@ -42,10 +42,11 @@ struct TdLossArgs {
   const std::int32_t* action = nullptr;  // [rows, action_width]
   const float* target = nullptr;         // [rows, K]
   const float* weight = nullptr;         // [rows]: of the loss; rows with 0 get gradient 0 and do not count
+  const std::uint8_t* mask = nullptr;    // [rows], if there are no weights: rows with 0 do not count
   float huber = 1.0f;
   float* output_grad = nullptr;  // [rows, grad_stride]: gradient of the weighted sum, not of the mean
   std::int64_t grad_stride = 0;
-  float* error = nullptr;     // [rows]: |mean target - mean value|, for priorities
+  float* error = nullptr;     // [rows]: |mean target - mean value|, for priorities; or null
   float* row_sums = nullptr;  // [kNumTdSums, rows]
 };
 

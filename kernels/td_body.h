@@ -66,7 +66,7 @@ WD_FN void td_loss_row(const TdLossArgs& args, std::int64_t row) {
   const int K = args.quantiles;
   const std::int32_t* const action = args.action + row * layout.num_heads;
   float* const grad = args.output_grad + row * args.grad_stride;
-  const float weight = args.weight[row];
+  const float weight = args.weight != nullptr ? args.weight[row] : args.mask[row] != 0 ? 1.0f : 0.0f;
   for (int i = 0; i < layout.columns() * K; ++i) grad[i] = 0.0f;
   float loss = 0.0f, mean_value = 0.0f, mean_target = 0.0f;
   for (int k = 0; k < K && weight != 0.0f; ++k) {
@@ -84,7 +84,7 @@ WD_FN void td_loss_row(const TdLossArgs& args, std::int64_t row) {
     for (int h = 0, first = 0; h < layout.num_heads; first += layout.head_size[h++])
       grad[(first + action[h]) * K + k] = weight * one.slope;
   }
-  args.error[row] = abs(mean_target - mean_value);
+  if (args.error != nullptr) args.error[row] = abs(mean_target - mean_value);
   float* const sums = args.row_sums + row;
   sums[kTdCount * args.rows] = weight;
   sums[kTdLoss * args.rows] = weight * loss;

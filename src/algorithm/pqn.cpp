@@ -12,7 +12,7 @@
 #include <cmath>
 
 #include "kernels/normalize.h"
-#include "kernels/q_loss.h"
+#include "kernels/td.h"
 #include "src/algorithm/returns_args.h"
 #include "src/device/device.h"
 #include "wd/algorithms.h"
@@ -24,7 +24,7 @@ namespace wd {
 
 namespace {
 
-SumNames q_sums() { return {.names = {nullptr, "the loss of the values", "the value"}}; }
+SumNames q_sums() { return {.names = {nullptr, "the loss of the values", "the value", "the target"}}; }
 
 class Pqn final : public RolloutAlgorithm {
  public:
@@ -52,7 +52,7 @@ class Pqn final : public RolloutAlgorithm {
 Pqn::Pqn(const AlgorithmContext& context, const PqnSettings& settings)
     : RolloutAlgorithm(context, settings, q_sums(), settings.adam_epsilon),
       settings_(settings),
-      lanes_({{&policy_.model(), ModelUse::kLearns}}, kNumQSums,
+      lanes_({{&policy_.model(), ModelUse::kLearns}}, kNumTdSums,
              {{"output_grad", policy_.model().network(0).outputs(), true}}, device_),
       coefficients_(std::array{&std::as_const(settings.lr), &std::as_const(settings.max_grad_norm)}, device_),
       epsilon_(std::array{&std::as_const(settings.epsilon)}, device_),
@@ -77,7 +77,7 @@ void Pqn::begin_update(const TrainingClock& clock) {
                settings_.clip_grad_norm ? coefficients_.value(kMaxGradNorm) : nullptr, nullptr);
 }
 
-// Returns the sums by QSum.
+// Returns the sums by TdSum.
 at::Tensor Pqn::accumulate(const Batch& batch, const std::function<bool()>& should_stop) {
   const Queue queue = current_queue(device_);
   const ActionLayout& layout = policy_.action_layout();
@@ -86,18 +86,19 @@ at::Tensor Pqn::accumulate(const Batch& batch, const std::function<bool()>& shou
       [&](Lane& lane, std::int64_t begin, std::int64_t end) {
         const PolicyPass pass = policy_.forward(lane, batch, begin, end);
         const at::Tensor& output_grad = lane.rows("output_grad");
-        QLossArgs args;
+        TdLossArgs args;
         args.rows = pass.rows;
         args.layout = layout;
         args.output = pass.output;
         args.output_stride = pass.output_stride;
         args.action = batch.action.const_data_ptr<std::int32_t>() + begin * layout.action_width();
         args.target = batch.target.const_data_ptr<float>() + begin;
+        args.huber = 0.0f;
         args.mask = batch.mask.const_data_ptr<std::uint8_t>() + begin;
         args.output_grad = output_grad.mutable_data_ptr<float>();
-        args.grad_stride = static_cast<int>(output_grad.stride(0));
+        args.grad_stride = output_grad.stride(0);
         args.row_sums = lane.row_sums().mutable_data_ptr<float>();
-        q_loss(queue, args);
+        td_loss(queue, args);
         policy_.backward(lane, pass, output_grad, {}, {});
       },
       should_stop);
@@ -107,7 +108,7 @@ std::vector<std::pair<std::string, double>> Pqn::metrics() const {
   const StepRecord record = learned_.record();
   const std::vector<double> sums = learned_.sums();
   const auto [target, target_variance] = statistics_of(moments_[0]);
-  const double unexplained = statistics_of(moments_[2]).second, loss = ratio(sums[kQLoss], sums[kQCount]);
+  const double unexplained = statistics_of(moments_[2]).second, loss = ratio(sums[kTdLoss], sums[kTdCount]);
   return {{"total_loss", loss},
           {"value_loss", loss},
           {"value_mean", statistics_of(moments_[1]).first},
