@@ -106,8 +106,10 @@ Machine describe_gpus(const Config& config, const LaunchOptions& launch) {
 
 // Computes the sizes from rollouts of one and of two steps.
 Sizes sizes_of(const Config& config, const Environment& environment, int num_workers) {
-  const double one = rollout_bytes(config, environment, 1, 1);
-  const double step = rollout_bytes(config, environment, 2, 1) - one;
+  const auto bytes = [&](std::int64_t steps) {
+    return rollout_bytes(config, environment, steps, 1) + activation_bytes(config, environment, steps, 1);
+  };
+  const double one = bytes(1), step = bytes(2) - one;
   return {.fixed = algorithm_bytes(config, environment, num_workers),
           .per_replica = one - step,
           .per_replica_step = step};

@@ -39,10 +39,11 @@ std::optional<Allowance> room(const Job& job) {
 }
 
 std::string parts_text(const MemoryNeeded& needed) {
-  std::array<std::pair<const char*, double>, 6> parts{{{"observations", needed.observations},
+  std::array<std::pair<const char*, double>, 7> parts{{{"observations", needed.observations},
                                                        {"other buffers", needed.other_buffers},
                                                        {"replicas", needed.replicas},
                                                        {"networks", needed.networks},
+                                                       {"activations", needed.activations},
                                                        {"algorithms", needed.algorithms},
                                                        {"minibatches", needed.minibatches}}};
   std::ranges::stable_sort(parts, std::greater(), &std::pair<const char*, double>::second);
@@ -68,6 +69,22 @@ double rollout_bytes(const Config& config, const Environment& environment, std::
   RolloutShape one = RolloutShape::of(environment.spec(), config, 1);
   one.steps = steps;
   return replicas * (trajectory_bytes(one) + state_bytes(environment));
+}
+
+double activation_bytes(const Config& config, const Environment& environment, std::int64_t steps,
+                        double replicas) {
+  const Precision precision = config.trainer.precision;
+  const auto layouts = policy_layouts(RolloutShape::of(environment.spec(), config, 1));
+  double bytes = 0.0;
+  for (std::size_t p = 0; p < layouts.size(); ++p) {
+    const PolicySettings& policy = config.policies[p];
+    if (!policy.to_train || !policy.algorithm->keeps_activations()) continue;
+    const double rows = replicas * static_cast<double>(steps) * layouts[p].num_agents;
+    for (const MakeNetwork& make :
+         make_networks(layouts[p], policy.model, policy.algorithm->output(), {}, precision))
+      bytes += rows * (precision == kBf16 ? 2.0 : 4.0) * static_cast<double>(make()->activation_size());
+  }
+  return bytes;
 }
 
 double algorithm_bytes(const Config& config, const Environment& environment, int world_size) {
@@ -111,6 +128,7 @@ MemoryNeeded memory_needed(const Config& config, const Environment& environment,
     }
     needed.networks += network_bytes(layouts[p], config.policies[p], trainer.precision);
   }
+  needed.activations = activation_bytes(config, environment, trainer.rollout_steps(), replicas);
   needed.algorithms = algorithm_bytes(config, environment, world_size);
   needed.other_buffers = rollout_bytes(config, environment, trainer.rollout_steps(), replicas) -
                          needed.replicas - needed.observations;

@@ -14,6 +14,10 @@ namespace wd::scaling {
 double rollout_bytes(const Config& config, const Environment& environment, std::int64_t steps,
                      double replicas);
 
+// [bytes] of the activations that the policies with reuse_activations keep of a rollout: at least.
+double activation_bytes(const Config& config, const Environment& environment, std::int64_t steps,
+                        double replicas);
+
 // [bytes] that the algorithms of one worker allocate for themselves, whatever the number of replicas, as far as
 // it is known (AlgorithmSettings::bytes).
 double algorithm_bytes(const Config& config, const Environment& environment, int world_size);
@@ -24,12 +28,13 @@ struct MemoryNeeded {
   double other_buffers = 0.0;  // actions, rewards, values, ... of all policies
   double replicas = 0.0;       // states
   double networks = 0.0;       // weights, also in bfloat16 if bf16, gradients and Adam moments
+  double activations = 0.0;    // of whole rollouts, with reuse_activations
   double algorithms = 0.0;     // their own: replay memories, target networks
   double minibatches =
       0.0;  // copies of the rows of one minibatch, of policies that use several or learn from sequences
 
   double total() const {
-    return observations + other_buffers + replicas + networks + algorithms + minibatches;
+    return observations + other_buffers + replicas + networks + activations + algorithms + minibatches;
   }
 };
 MemoryNeeded memory_needed(const Config& config, const Environment& environment, int world_size);

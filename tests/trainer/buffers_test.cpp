@@ -84,6 +84,30 @@ TEST(Buffers, BytesAreKnownBeforeTheyAreAllocated) {
   }
 }
 
+// They can be most of the memory: eight times the rows of a perceptron of 2 x 64 on four numbers.
+TEST(Buffers, ActivationsThatAreKeptAreInTheMemoryNeeded) {
+  for (const char* model : {"fc_dims: [64, 64]", "fc_dims: [64, 64], separate_value: true",
+                            "fc_dims: [40], layer_norm: true, activation: tanh"}) {
+    for (const char* precision : {"fp32", "bf16"}) {
+      SCOPED_TRACE(concat(model, ", ", precision));
+      const Experiment setup = make_setup(
+          "cartpole",
+          {"trainer.num_envs=64", "trainer.train_batch_size=6400", concat("trainer.precision=", precision),
+           concat("policy={shared: {algorithm: A2C, reuse_activations: true, model: {", model, "}}}")});
+      Trajectory trajectory(setup.environment->spec(), setup.config, 64, {});
+      const Policy policy(trajectory.policies()[0], setup.config, 0, {});
+      const CountingMemory memory;
+      policy.keep_activations(trajectory.policies()[0]);
+      const double needed = scaling::memory_needed(setup.config, *setup.environment, 1).activations;
+      EXPECT_GT(needed, 6400 * 64 * 2.0);
+      EXPECT_LE(needed, memory.held()) << "it is a lower bound";
+      // A CPU keeps float32 in bf16 too.
+      const double part = setup.config.trainer.precision == kBf16 ? 0.45 : 0.9;
+      EXPECT_GE(needed, part * memory.held()) << "and close";
+    }
+  }
+}
+
 // What is free changes a little from one call to the next.
 TEST(Buffers, TheLargestSettingThatFitsIsKnown) {
   const auto job_with = [](std::int64_t replicas, const std::function<void(const scaling::Job&)>& f) {
