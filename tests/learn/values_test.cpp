@@ -46,15 +46,16 @@ TEST_P(DqnValues, AreThoseOfTheFormula) {
   constexpr double kGamma = 0.9;
   constexpr int kPlaces = 4;
   const Experiment setup = make_setup(
-      "chain", {concat("env={agents: ", GetParam().agents, ", places: 4, limit: 5, goal: ", GetParam().goal,
-                       ", rest: 0.01, prize: 1, reset: random}"),
-                "trainer.num_envs=32", concat("trainer.seed=", testing::seed()),
-                "trainer.train_batch_size=512", "trainer.total_steps=51200",
-                concat("policy={shared: {algorithm: DQN, gamma: ", kGamma,
-                       ", epsilon: 0.5, lr: [[0, 0.03], [51200, 1e-4]], buffer_size: 10000, batch_size: 128, "
-                       "replay_ratio: 2, "
-                       "target_every: 1024, ",
-                       GetParam().settings, "}}")});
+      "chain",
+      {concat("env={agents: ", GetParam().agents, ", places: 4, limit: 5, goal: ", GetParam().goal,
+              ", rest: 0.01, prize: 1, reset: random}"),
+       "trainer.num_envs=32", concat("trainer.seed=", testing::seed()), "trainer.train_batch_size=512",
+       "trainer.total_steps=102400",
+       concat("policy={shared: {algorithm: DQN, gamma: ", kGamma,
+              ", epsilon: 0.5, lr: [[0, 0.03], [102400, 1e-4]], buffer_size: 10000, batch_size: 128, "
+              "replay_ratio: 2, "
+              "target_every: 1024, ",
+              GetParam().settings, "}}")});
   Trainer trainer(setup.config, *setup.environment, {});
   while (trainer.counts().env_steps < setup.config.trainer.total_steps) trainer.iterate();
   const auto learned = testing::read_learned(trainer);
@@ -72,12 +73,12 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         DqnCase{"ring", "ring", "model: {fc_dims: []}"},
         DqnCase{"terminates", "terminates", "model: {fc_dims: []}", 1},
-        DqnCase{"leaves", "leaves", "double_q: false, model: {fc_dims: [16]}"},
+        DqnCase{"leaves", "leaves", "double_q: false, model: {fc_dims: []}"},
         DqnCase{"prioritized", "ring",
                 "prioritized: true, importance_exponent: 1, model: {fc_dims: [], dueling: true}"},
         DqnCase{"quantiles", "terminates", "model: {fc_dims: [], quantiles: 5}", 1},
         DqnCase{"dueling_quantiles", "ring",
-                "prioritized: true, importance_exponent: 1, model: {fc_dims: [16], dueling: true, "
+                "prioritized: true, importance_exponent: 1, model: {fc_dims: [], dueling: true, "
                 "quantiles: 5}"}),
     [](const auto& info) { return info.param.name; });
 
