@@ -24,7 +24,8 @@ class Columns {
     if (!column.is_set()) return {};
     const int begin = begin_of(column.part) + column.first;
     EntityNumbers numbers{.first = begin, .step = column.step};
-    for (int k = 0; k < count; ++k) named_.at(static_cast<std::size_t>(begin + k * column.step)) = true;
+    for (int k = 0; k < count; ++k)
+      named_.at(static_cast<std::size_t>(begin + std::int64_t{k} * column.step)) = true;
     if (!layout_.as_table()) return numbers;
     const int others = layout_.all_agents - 1;
     if (count != others || column.step != 1 || begin % others != 0 ||
