@@ -8,6 +8,7 @@
   }
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
+#include "kernels/actor.h"
 #include "kernels/adam.h"
 #include "kernels/assign_minibatches.h"
 #include "kernels/clock.h"

@@ -42,6 +42,7 @@ enum class Stream : std::uint32_t {
   kStagger = 4,
   kRandomPlay = 5,
   kReplay = 6,
+  kActor = 7,
 };
 
 // Splits a 64-bit seed into a Philox key for one stream.

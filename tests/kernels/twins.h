@@ -12,6 +12,7 @@
 #include "kernels/evidence.h"
 #include "kernels/running.h"
 #include "kernels/sequences.h"
+#include "tests/kernels/actor_data.h"
 #include "tests/kernels/adam_data.h"
 #include "tests/kernels/assign_minibatches_data.h"
 #include "tests/kernels/clock_data.h"
@@ -360,6 +361,18 @@ void twins_of_replay() {
 }
 
 template <typename Memory>
+void twins_of_actor() {
+  Draws draws(27);
+  for (const int rows : kTwinSizes) {
+    for (const Actor actor : {Actor::kPoint, Actor::kGaussian}) {
+      ActorData data = random_actor(draws, actor, rows, 3);
+      if (actor == Actor::kPoint) data.noise = 0.2f, data.noise_clip = 0.5f;
+      EXPECT_TRUE(run_actor(Memory(), data) == run_actor(HostMemory(), data));
+    }
+  }
+}
+
+template <typename Memory>
 void twins_of_td() {
   Draws draws(26);
   for (const int rows : kTwinSizes) {
@@ -621,6 +634,7 @@ std::vector<Twins> all_twins() {
       {"Sequences", twins_of_sequences<Memory>},
       {"Replay", twins_of_replay<Memory>},
       {"Td", twins_of_td<Memory>},
+      {"Actor", twins_of_actor<Memory>},
       {"GatheredRows", twins_of_gathered_rows<Memory>},
       {"TableLayer", twins_of_table_layer<Memory>},
       {"LayerNorm", twins_of_layer_norm<Memory>},

@@ -1,0 +1,71 @@
+// actor.h: the actions of an off-policy actor for rows of a batch, and the gradient of a loss of these actions
+// with respect to the actor's output: through the action, with the random numbers held fixed (the
+// reparameterization of Haarnoja et al. 2018, arXiv 1812.05905; the deterministic policy gradient of Silver et
+// al. 2014, for an actor without a deviation).
+#pragma once
+
+#include "kernels/clock.h"
+#include "kernels/queue.h"
+#include "wd/random.h"
+
+namespace wd {
+
+// Where the random numbers of a row come from: rows of all ranks are numbered together, so that the ranks draw
+// what one rank would.
+struct ActorDraw {
+  RandomKey key{};                     // Stream::kActor
+  const TrainingTime* time = nullptr;  // on the device
+  int update = 0;                      // counts the updates of an iteration; below 2^16
+  int purpose = 0;                     // which of the draws of an update; below 2^8
+  std::int64_t first_row = 0;          // number of row 0; below 2^32
+};
+
+// Components are in half-widths of their bounds, within (-1, 1): a = tanh(u).
+enum class Actor : std::int32_t {
+  kPoint,     // u is the output, [C] in a row
+  kGaussian,  // u is drawn; the output is the mean, then the logarithm of the standard deviation, [2 C] in a row
+};
+
+// The logarithm of a deviation is clamped to these; beyond them it has no gradient.
+inline constexpr float kMinLogStd = -20.0f, kMaxLogStd = 2.0f;
+
+struct ActorActionsArgs {
+  std::int64_t rows = 0;
+  Actor actor = Actor::kPoint;
+  int components = 0;  // C
+  const float* output = nullptr;
+  std::int64_t output_stride = 0;
+  ActorDraw draw{};
+  // kPoint: a = clamp(tanh(u) + clamp(noise z, -noise_clip, noise_clip), -1, 1) with a normal z, the smoothing
+  // of TD3's target (Fujimoto et al. 2018, arXiv 1802.09477, eq. 14).
+  float noise = 0.0f, noise_clip = 0.0f;
+  float* action = nullptr;  // [rows, action_stride]
+  std::int64_t action_stride = 0;
+  // [rows]: log pi(a|s), with the correction for tanh (appendix C of Haarnoja et al.); kPoint: null
+  float* log_prob = nullptr;
+};
+
+// The loss of a row is L(a) + log_prob_weight * log pi(a|s), where a is that of ActorActionsArgs without noise.
+struct ActorGradientArgs {
+  std::int64_t rows = 0;
+  Actor actor = Actor::kPoint;
+  int components = 0;
+  const float* output = nullptr;
+  std::int64_t output_stride = 0;
+  ActorDraw draw{};                    // the same as for the actions
+  const float* action_grad = nullptr;  // [rows, action_grad_stride]: dL / da
+  std::int64_t action_grad_stride = 0;
+  const float* log_prob_weight = nullptr;  // [1] on the device; null: 0
+  const float* weight = nullptr;           // [rows]: of the whole loss; rows with 0 get gradient 0
+  float* output_grad = nullptr;            // [rows, grad_stride]
+  std::int64_t grad_stride = 0;
+};
+
+// Both enqueue.
+void actor_actions(Queue queue, const ActorActionsArgs& args);
+void actor_gradient(Queue queue, const ActorGradientArgs& args);
+
+WD_CUDA_KERNEL(actor_actions, const ActorActionsArgs& args)
+WD_CUDA_KERNEL(actor_gradient, const ActorGradientArgs& args)
+
+}  // namespace wd

@@ -1,0 +1,83 @@
+// actor_body.h: the actions of one row, and their gradient, the same code on both devices.
+#pragma once
+
+#include "kernels/actor.h"
+#include "wd/math.h"
+
+namespace wd {
+
+inline constexpr float kHalfLogOfTwoPi = 0.918938533204673f;  // of the normal density
+
+WD_FN float actor_normal(const ActorDraw& draw, std::int64_t row, int component) {
+  const auto iteration = static_cast<std::uint64_t>(draw.time->iteration);
+  return Random::normal_of(
+      philox({{static_cast<std::uint32_t>(draw.first_row + row),
+               static_cast<std::uint32_t>(component) | static_cast<std::uint32_t>(draw.purpose) << 24,
+               static_cast<std::uint32_t>(iteration),
+               static_cast<std::uint32_t>(iteration >> 32) << 16 | static_cast<std::uint32_t>(draw.update)}},
+             draw.key.key0, draw.key.key1));
+}
+
+// One component of a Gaussian before tanh.
+struct GaussianDraw {
+  float z, log_std, u;
+  bool clamped;  // the deviation
+
+  WD_FN static GaussianDraw of(const float* output, int components, int k, float z) {
+    const float given = output[components + k], log_std = clamp(given, kMinLogStd, kMaxLogStd);
+    return {z, log_std, output[k] + exp(log_std) * z, given != log_std};
+  }
+};
+
+// log(1 - tanh(u)^2), without the cancellation where tanh(u) is close to 1.
+WD_FN float log_slope_of_tanh(float u) {
+  const float v = abs(u);
+  return 2.0f * (0.693147180559945f - v - log(1.0f + exp(-2.0f * v)));
+}
+
+WD_FN void actor_actions_row(const ActorActionsArgs& args, std::int64_t row) {
+  const float* const output = args.output + row * args.output_stride;
+  float* const action = args.action + row * args.action_stride;
+  float log_prob = 0.0f;
+  for (int k = 0; k < args.components; ++k) {
+    if (args.actor == Actor::kPoint) {
+      float shift = 0.0f;
+      if (args.noise > 0.0f)
+        shift = clamp(args.noise * actor_normal(args.draw, row, k), -args.noise_clip, args.noise_clip);
+      action[k] = clamp(tanh(output[k]) + shift, -1.0f, 1.0f);
+      continue;
+    }
+    const GaussianDraw draw =
+        GaussianDraw::of(output, args.components, k, actor_normal(args.draw, row, k));
+    action[k] = tanh(draw.u);
+    log_prob += -0.5f * draw.z * draw.z - draw.log_std - kHalfLogOfTwoPi - log_slope_of_tanh(draw.u);
+  }
+  if (args.log_prob != nullptr) args.log_prob[row] = log_prob;
+}
+
+// With z fixed, d log pi / du = 2 tanh(u), by the correction for tanh; the density of u itself does not change
+// but for the deviation.
+WD_FN void actor_gradient_row(const ActorGradientArgs& args, std::int64_t row) {
+  const float* const output = args.output + row * args.output_stride;
+  float* const grad = args.output_grad + row * args.grad_stride;
+  const int C = args.components;
+  const float weight = args.weight[row],
+              alpha = args.log_prob_weight == nullptr ? 0.0f : *args.log_prob_weight;
+  for (int k = 0; k < (args.actor == Actor::kPoint ? C : 2 * C); ++k) grad[k] = 0.0f;
+  if (weight == 0.0f) return;
+  for (int k = 0; k < C; ++k) {
+    const float by_action = args.action_grad[row * args.action_grad_stride + k];
+    if (args.actor == Actor::kPoint) {
+      const float a = tanh(output[k]);
+      grad[k] = weight * by_action * (1.0f - a) * (1.0f + a);
+      continue;
+    }
+    const GaussianDraw draw = GaussianDraw::of(output, C, k, actor_normal(args.draw, row, k));
+    const float a = tanh(draw.u);
+    const float by_u = by_action * (1.0f - a) * (1.0f + a) + alpha * 2.0f * a;
+    grad[k] = weight * by_u;
+    grad[C + k] = draw.clamped ? 0.0f : weight * (by_u * exp(draw.log_std) * draw.z - alpha);
+  }
+}
+
+}  // namespace wd
