@@ -47,8 +47,7 @@ WD_FN void actor_actions_row(const ActorActionsArgs& args, std::int64_t row) {
       action[k] = clamp(tanh(output[k]) + shift, -1.0f, 1.0f);
       continue;
     }
-    const GaussianDraw draw =
-        GaussianDraw::of(output, args.components, k, actor_normal(args.draw, row, k));
+    const GaussianDraw draw = GaussianDraw::of(output, args.components, k, actor_normal(args.draw, row, k));
     action[k] = tanh(draw.u);
     log_prob += -0.5f * draw.z * draw.z - draw.log_std - kHalfLogOfTwoPi - log_slope_of_tanh(draw.u);
   }

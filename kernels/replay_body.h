@@ -124,7 +124,7 @@ WD_FN void prioritize_replica(const ReplayPriorityArgs& args, std::int64_t i) {
 
 WD_FN Philox draw_bits(const ReplayDrawArgs& args, std::uint32_t replica, std::uint32_t k) {
   const auto iteration = static_cast<std::uint64_t>(args.ring.time->iteration);
-  return philox({{replica, k, static_cast<std::uint32_t>(iteration),
+  return philox({{replica, k | args.policy << 24, static_cast<std::uint32_t>(iteration),
                   static_cast<std::uint32_t>(iteration >> 32) << 16 | static_cast<std::uint32_t>(args.draw)}},
                 args.key.key0, args.key.key1);
 }

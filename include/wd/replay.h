@@ -69,6 +69,7 @@ class Replay {
   ReplaySettings settings_;
   float gamma_, reward_scale_;
   std::uint64_t seed_;
+  std::uint32_t policy_;
   Device device_;
   std::int64_t num_envs_, first_replica_;  // of all ranks; the first one of this rank
   std::int64_t units_, per_replica_, every_;

@@ -98,6 +98,7 @@ Replay::Replay(const AlgorithmContext& context, const ReplaySettings& settings, 
       gamma_(static_cast<float>(gamma)),
       reward_scale_(static_cast<float>(reward_scale)),
       seed_(context.seed),
+      policy_(static_cast<std::uint32_t>(context.index)),
       device_(device_holding(buffers_.value)),
       num_envs_(std::int64_t{trajectory_.num_envs()} * context.group.size()),
       first_replica_(std::int64_t{trajectory_.num_envs()} * context.group.rank()) {
@@ -203,6 +204,7 @@ const ReplayBatch& Replay::draw(const TrainingClock& clock, int draw, const floa
   args.first_replica = first_replica_;
   args.draw = draw;
   args.key = RandomKey::of(seed_, Stream::kReplay);
+  args.policy = policy_;
   args.gamma = gamma_;
   args.reward_scale = reward_scale_;
   args.importance = importance;

@@ -31,9 +31,9 @@ inline ActorData random_actor(Draws& draws, Actor actor, int rows, int component
   data.alpha = actor == Actor::kPoint ? 0.0f : 0.3f;
   for (int row = 0; row < rows; ++row) {
     for (int k = 0; k < data.width(); ++k)
-      data.output.push_back(k < components            ? draws.uniform(-1.5f, 1.5f)
+      data.output.push_back(k < components           ? draws.uniform(-1.5f, 1.5f)
                             : far && draws.one_in(8) ? draws.uniform(2.1f, 2.5f)
-                                                      : draws.uniform(-2.0f, 0.5f));
+                                                     : draws.uniform(-2.0f, 0.5f));
     data.weight.push_back(draws.one_in(5) ? 0.0f : draws.uniform(0.5f, 2.0f));
   }
   data.action_grad = draws.uniforms(std::int64_t{rows} * components, -1.0f, 1.0f);

@@ -15,7 +15,8 @@ std::vector<double> losses(const ActorData& data) {
   const ActorResult result = run_actor(HostMemory(), data);
   std::vector<double> all;
   for (int row = 0; row < data.rows; ++row) {
-    double loss = data.actor == Actor::kPoint ? 0.0 : data.alpha * result.log_prob[static_cast<std::size_t>(row)];
+    double loss =
+        data.actor == Actor::kPoint ? 0.0 : data.alpha * result.log_prob[static_cast<std::size_t>(row)];
     for (int k = 0; k < data.components; ++k) {
       const auto at = static_cast<std::size_t>(row * data.components + k);
       loss += static_cast<double>(data.action_grad[at]) * result.action[at];
