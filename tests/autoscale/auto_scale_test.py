@@ -161,7 +161,8 @@ def probe_under_way(process):
 
 @pytest.mark.parametrize("number, name", [(signal.SIGKILL, "SIGKILL"), (signal.SIGSEGV, "SIGSEGV")])
 def test_a_probe_that_is_killed_is_neither_a_success_nor_too_big(wdtrain, tmp_path, number, name):
-    process = wdtrain(*QUICK, "-a", "--run_dir", tmp_path / "run")
+    # Long enough that the probe is still there when it is killed.
+    process = wdtrain(*QUICK, "--set", "autoscale.probe_seconds=5", "-a", "--run_dir", tmp_path / "run")
     child = probe_under_way(process)
     time.sleep(0.3)
     os.kill(child, number)
