@@ -66,8 +66,8 @@ class Trainer {
   bool has_memory() const;
   // [bytes] of these memories of all ranks, when they are full.
   double memory_bytes() const;
-  // Writes them, piece by piece, to folder/POLICY.safetensors; rank 0 writes for all ranks. Returns the files by
-  // policy. If a file cannot be written, rank 0 throws at the end, when all ranks have done their part. All
+  // Writes them, piece by piece, to folder/POLICY.safetensors; rank 0 makes the folder and writes for all
+  // ranks. Returns the files by policy. If a file cannot be written, rank 0 throws at the end, when all ranks have done their part. All
   // ranks.
   std::map<std::string, std::filesystem::path> write_memory(const std::filesystem::path& folder) const;
   // After restore(): reads these files, which only rank 0 passes. What has no file is forgotten. Returns

@@ -207,13 +207,7 @@ Checkpoints::~Checkpoints() { wait(); }
 
 bool Checkpoints::wait() { return !under_way_.valid() || under_way_.get(); }
 
-fs::path Checkpoints::make_room(std::int64_t iteration) const {
-  const fs::path room = room_of(folder_, iteration);
-  fs::create_directories(folder_);
-  fs::remove_all(room);
-  make_folder(room);
-  return room;
-}
+fs::path Checkpoints::room(std::int64_t iteration) const { return room_of(folder_, iteration); }
 
 bool Checkpoints::holds(std::int64_t iteration) {
   wait();

@@ -128,6 +128,7 @@ std::map<std::string, std::filesystem::path> Trainer::write_memory(
     const std::string& name = impl_->policies[p].name();
     if (group.leads() && !failure) {
       try {
+        std::filesystem::create_directories(folder);
         files[name] = folder / (name + ".safetensors");
         writer.emplace(files[name], infos_of(memory, group.size()));
       } catch (const std::exception&) {

@@ -203,12 +203,14 @@ bool Session::save_checkpoint() {
 // ranks.
 bool Session::write_memory(Snapshot& snapshot) {
   if (config_.saving.replay == kReplayNever || !trainer_.has_memory()) return true;
+  const std::filesystem::path room =
+      checkpoints_ != nullptr ? checkpoints_->room(snapshot.counts.iteration) : "";
   try {
-    const std::filesystem::path room =
-        checkpoints_ != nullptr ? checkpoints_->make_room(snapshot.counts.iteration) : "";
     for (auto& [policy, file] : trainer_.write_memory(room)) snapshot.written["replay/" + policy] = file;
     return true;
   } catch (const std::exception& error) {
+    std::error_code left;  // on a full disk, the space that it took is needed
+    std::filesystem::remove_all(room, left);
     logging::error(concat("checkpoint after iteration ", snapshot.counts.iteration, ": ", error.what(),
                           ": older checkpoints are unchanged"));
     return false;
@@ -259,7 +261,7 @@ void Session::end() {
   if (checkpoints_ != nullptr) missing.fill_(checkpoints_->holds(trainer_.counts().iteration) ? 0 : 1);
   trainer_.group().all_reduce(missing);
   if (missing.item<std::int64_t>() != 0) save_checkpoint();
-  if (checkpoints_ != nullptr && !checkpoints_->wait())
+  if (checkpoints_ != nullptr && !checkpoints_->holds(trainer_.counts().iteration))
     throw std::runtime_error("the last checkpoint could not be written");
   if (!weights) throw std::runtime_error("the trained weights could not be saved");
 }

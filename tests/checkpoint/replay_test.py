@@ -2,7 +2,9 @@
 run says that goes on without one."""
 
 import json
+import resource
 import shutil
+import signal
 
 import pytest
 
@@ -95,3 +97,19 @@ def test_a_full_disk_ends_nothing(tmp_path):
     whole = tmp_path / "whole"
     assert run(*train(), "--run_dir", whole).returncode == 0
     assert left(whole) == left(folder)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_last_checkpoint_without_its_memory_is_a_failure(tmp_path, workers):
+    """No file may grow beyond 1.09 MB, as only the memory of late checkpoints does."""
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1_090_000, 1_090_000))
+    folder = tmp_path / "run"
+    long = ["--set", "policy.tagger.buffer_size=6000"]
+    done = run(*train(56), *long, "--num_workers", workers, "--run_dir", folder, preexec_fn=limit)
+    assert done.returncode == 1, done.stderr
+    assert "/.stage-room-" in done.stderr and "the last checkpoint could not be written" in done.stderr
+    assert (folder / "checkpoints/latest").resolve().name == "00000044"
+    assert not [path for path in (folder / "checkpoints").iterdir() if path.name.startswith(".stage")]
+    assert run("--resume", folder).returncode == 0
