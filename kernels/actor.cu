@@ -1,5 +1,5 @@
-// actor.cu: one row per item; on the CPU they run on the calling thread, because blocks of rows already run in
-// parallel.
+// actor.cu: one row per item; on the CPU they run on the calling thread, because blocks of rows already run
+// in parallel.
 #include "kernels/actor_body.h"
 #include "kernels/kernel.h"
 

@@ -1,7 +1,7 @@
-// actor.h: the actions of an off-policy actor for rows of a batch, and the gradient of a loss of these actions
-// with respect to the actor's output: through the action, with the random numbers held fixed (the
-// reparameterization of Haarnoja et al. 2018, arXiv 1812.05905; the deterministic policy gradient of Silver et
-// al. 2014, for an actor without a deviation).
+// actor.h: the actions of an off-policy actor for rows of a batch, and the gradient of a loss of these
+// actions with respect to the actor's output: through the action, with the random numbers held fixed (the
+// reparameterization of Haarnoja et al. 2018, arXiv 1812.05905; the deterministic policy gradient of Silver
+// et al. 2014, for an actor without a deviation).
 #pragma once
 
 #include "kernels/clock.h"
@@ -10,8 +10,8 @@
 
 namespace wd {
 
-// Where the random numbers of a row come from: rows of all ranks are numbered together, so that the ranks draw
-// what one rank would.
+// Where the random numbers of a row come from: rows of all ranks are numbered together, so that the ranks
+// draw what one rank would.
 struct ActorDraw {
   RandomKey key{};                     // Stream::kActor
   const TrainingTime* time = nullptr;  // on the device
@@ -22,8 +22,10 @@ struct ActorDraw {
 
 // Components are in half-widths of their bounds, within (-1, 1): a = tanh(u).
 enum class Actor : std::int32_t {
-  kPoint,     // u is the output, [C] in a row
-  kGaussian,  // u is drawn; the output is the mean, then the logarithm of the standard deviation, [2 C] in a row
+  // u is the output, [C] in a row
+  kPoint,
+  // u is drawn; the output is the mean, then the logarithm of the standard deviation, [2 C] in a row
+  kGaussian,
 };
 
 // The logarithm of a deviation is clamped to these; beyond them it has no gradient.
@@ -36,8 +38,8 @@ struct ActorActionsArgs {
   const float* output = nullptr;
   std::int64_t output_stride = 0;
   ActorDraw draw{};
-  // kPoint: a = clamp(tanh(u) + clamp(noise z, -noise_clip, noise_clip), -1, 1) with a normal z, the smoothing
-  // of TD3's target (Fujimoto et al. 2018, arXiv 1802.09477, eq. 14).
+  // kPoint: a = clamp(tanh(u) + clamp(noise z, -noise_clip, noise_clip), -1, 1) with a normal z, the
+  // smoothing of TD3's target (Fujimoto et al. 2018, arXiv 1802.09477, eq. 14).
   float noise = 0.0f, noise_clip = 0.0f;
   float* action = nullptr;  // [rows, action_stride]
   std::int64_t action_stride = 0;
@@ -45,7 +47,8 @@ struct ActorActionsArgs {
   float* log_prob = nullptr;
 };
 
-// The loss of a row is L(a) + log_prob_weight * log pi(a|s), where a is that of ActorActionsArgs without noise.
+// The loss of a row is L(a) + log_prob_weight * log pi(a|s), where a is that of ActorActionsArgs without
+// noise.
 struct ActorGradientArgs {
   std::int64_t rows = 0;
   Actor actor = Actor::kPoint;

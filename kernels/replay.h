@@ -82,8 +82,8 @@ struct ReplayPriorityArgs {
   float exponent = 0.6f, floor = 1e-6f;
 };
 
-// All enqueue. replay_admit() gives the entries that the newest rollout has made drawable the highest priority
-// of their replica; those that are not drawable yet have none.
+// All enqueue. replay_admit() gives the entries that the newest rollout has made drawable the highest
+// priority of their replica; those that are not drawable yet have none.
 void replay_append(Queue queue, const ReplayAppendArgs& args);
 void replay_admit(Queue queue, const ReplayRing& ring);
 void replay_draw(Queue queue, const ReplayDrawArgs& args);

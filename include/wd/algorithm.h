@@ -84,9 +84,9 @@ class Algorithm {
   // Called after these tensors were changed from outside. Enqueues.
   virtual void state_changed() {}
 
-  // What the algorithm remembers of former rollouts after so many complete iterations, if that is too much for
-  // state(): tensors [replicas, ...] or views of the part that is filled. Checkpoints write and read them piece
-  // by piece, after state(), or leave them out (saving.replay).
+  // What the algorithm remembers of former rollouts after so many complete iterations, if that is too much
+  // for state(): tensors [replicas, ...] or views of the part that is filled. Checkpoints write and read them
+  // piece by piece, after state(), or leave them out (saving.replay).
   virtual std::vector<NamedTensor> memory(std::int64_t) const { return {}; }
   // Called after these tensors were read. Enqueues.
   virtual void memory_changed() {}

@@ -97,8 +97,8 @@ class AlgorithmSettings {
   virtual int minibatches() const { return 1; }
   // Agents' rows of a rollout, of all replicas, that an epoch learns from at most; 0: all.
   virtual std::int64_t row_limit() const { return 0; }
-  // For the autoscaler: numbers of replicas that the algorithm can learn from are multiples of this, and it can
-  // learn from so many environment steps per iteration at most; 0: any number.
+  // For the autoscaler: numbers of replicas that the algorithm can learn from are multiples of this, and it
+  // can learn from so many environment steps per iteration at most; 0: any number.
   virtual std::int64_t replicas_unit() const { return 1; }
   virtual std::int64_t max_batch() const { return 0; }
   // For measurements: learning begins with the first iteration, as far as that is possible.
@@ -109,8 +109,8 @@ class AlgorithmSettings {
   virtual double bytes(const WorkerShape&) const { return 0.0; }
   // Steps per rollout from which the algorithm learns well, for episodes of this length.
   virtual std::int64_t wanted_rollout(std::int64_t time_limit) const = 0;
-  // Whether iterations are short, since the algorithm remembers more than a rollout: intervals of training then
-  // count environment steps (trainer.intervals).
+  // Whether iterations are short, since the algorithm remembers more than a rollout: intervals of training
+  // then count environment steps (trainer.intervals).
   virtual bool has_short_iterations() const { return false; }
   // False if a rollout must not begin in the middle of an episode whose beginning was cut off.
   virtual bool allows_staggered_resets() const { return true; }

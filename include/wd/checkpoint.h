@@ -89,8 +89,8 @@ class Checkpoints {
   // the previous save failed, as the log says; older checkpoints are unchanged.
   bool save(Snapshot snapshot, CheckpointInfo info, std::string config,
             std::vector<std::filesystem::path> growing = {});
-  // A folder for files of the checkpoint after so many iterations (Snapshot::written). The caller makes it, and
-  // save() removes it.
+  // A folder for files of the checkpoint after so many iterations (Snapshot::written). The caller makes it,
+  // and save() removes it.
   std::filesystem::path room(std::int64_t iteration) const;
   // Whether the newest checkpoint is of this iteration. Waits for the save in progress.
   bool holds(std::int64_t iteration);

@@ -28,8 +28,8 @@ struct ReplayBatch {
 
 // Every replica has its own ring, in the memory of the rank that steps it, and gives as many units to a batch
 // as any other; or, if a batch has fewer units than there are replicas, evenly spaced replicas give one each.
-// Draws depend only on (seed, iteration, number of the draw, replica). So 1, 2 and 4 ranks learn from the same
-// units. All memory is allocated by the constructor.
+// Draws depend only on (seed, iteration, number of the draw, replica). So 1, 2 and 4 ranks learn from the
+// same units. All memory is allocated by the constructor.
 class Replay {
  public:
   // Keeps references to the trajectory. gamma: discount per step; reward_scale multiplies rewards. Throws
@@ -42,8 +42,8 @@ class Replay {
   bool learns(std::int64_t iteration) const;
   // Appends the rollout; `clock` shows the time before it. Once per iteration, before its draws. Enqueues.
   void append(const TrainingClock& clock);
-  // Draws and gathers a batch. `draw` counts the draws of an iteration. importance: [1] float32 on the device,
-  // the exponent of weights; not read unless prioritized. Enqueues.
+  // Draws and gathers a batch. `draw` counts the draws of an iteration. importance: [1] float32 on the
+  // device, the exponent of weights; not read unless prioritized. Enqueues.
   const ReplayBatch& draw(const TrainingClock& clock, int draw, const float* importance);
   // Prioritized: gives the units of the last draw priorities by their errors, [units * A] float32. Enqueues.
   void set_priorities(const TrainingClock& clock, const at::Tensor& error);

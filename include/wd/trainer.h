@@ -57,9 +57,8 @@ class Trainer {
   // The tensors that restore() needs in rank 0's snapshot.
   SnapshotForms snapshot_forms() const;
   // Continues from a snapshot: with the same bits as if training had never stopped (on the CPU). Throws
-  // std::runtime_error if the snapshot is of another training run. If has_memory(), call read_memory() next. All
-  // ranks; only rank 0's snapshot counts,
-  // which may have been written by any number of ranks.
+  // std::runtime_error if the snapshot is of another training run. If has_memory(), call read_memory() next.
+  // All ranks; only rank 0's snapshot counts, which may have been written by any number of ranks.
   void restore(const Snapshot& snapshot);
 
   // Whether algorithms remember former rollouts (Algorithm::memory), which is not in snapshots.
@@ -67,11 +66,12 @@ class Trainer {
   // [bytes] of these memories of all ranks, when they are full.
   double memory_bytes() const;
   // Writes them, piece by piece, to folder/POLICY.safetensors; rank 0 makes the folder and writes for all
-  // ranks. Returns the files by policy. If a file cannot be written, rank 0 throws at the end, when all ranks have done their part. All
-  // ranks.
+  // ranks. Returns the files by policy. If a file cannot be written, rank 0 throws at the end, when all ranks
+  // have done their part. All ranks.
   std::map<std::string, std::filesystem::path> write_memory(const std::filesystem::path& folder) const;
   // After restore(): reads these files, which only rank 0 passes. What has no file is forgotten. Returns
-  // whether nothing was, on every rank. Throws std::runtime_error if a file is of another training. All ranks.
+  // whether nothing was, on every rank. Throws std::runtime_error if a file is of another training. All
+  // ranks.
   bool read_memory(const std::map<std::string, std::filesystem::path>& files);
 
   // Throws std::runtime_error naming the first number that was NaN or infinite; nothing has been learned

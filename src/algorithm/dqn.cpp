@@ -163,8 +163,8 @@ at::Tensor Dqn::accumulate(const ReplayBatch& batch, const std::function<bool()>
       [&](Lane& lane, std::int64_t begin, std::int64_t end) { pass(lane, batch, begin, end); }, should_stop);
 }
 
-// The values of all choices, [rows, choices], or their quantiles, [rows, choices, K]; the network's last pass in
-// this lane.
+// The values of all choices, [rows, choices], or their quantiles, [rows, choices, K]; the network's last pass
+// in this lane.
 at::Tensor Dqn::values(const Network& network, const Lane& lane) const {
   const Network::Workspace& workspace = lane.of(network);
   return quantiles_ == 1 ? workspace.output : ValuesNetwork::of(network)->quantiles(workspace);

@@ -24,7 +24,8 @@ std::int64_t enough_steps(const Config& config, int time_limit);
 bool all_have_short_iterations(const Config& config);
 
 // Returns the smallest T of a search: autoscale.min_rollout if it is set. Otherwise it is enough_steps(), for
-// speed at least the configured T (unless all algorithms have short iterations), and at most the T that max_batch allows with one replica per worker.
+// speed at least the configured T (unless all algorithms have short iterations), and at most the T that
+// max_batch allows with one replica per worker.
 std::int64_t min_rollout_of(const Config& config, int time_limit, int num_workers, std::int64_t max_batch);
 
 }  // namespace wd::scaling

@@ -18,8 +18,8 @@ double rollout_bytes(const Config& config, const Environment& environment, std::
 double activation_bytes(const Config& config, const Environment& environment, std::int64_t steps,
                         double replicas);
 
-// [bytes] that the algorithms of one worker allocate for themselves, whatever the number of replicas, as far as
-// it is known (AlgorithmSettings::bytes).
+// [bytes] that the algorithms of one worker allocate for themselves, whatever the number of replicas, as far
+// as it is known (AlgorithmSettings::bytes).
 double algorithm_bytes(const Config& config, const Environment& environment, int world_size);
 
 // [bytes] that one worker needs at least. Contains only amounts that are known exactly, no estimates.

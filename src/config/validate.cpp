@@ -113,8 +113,8 @@ void check_saving(Checks& check) {
   }
 }
 
-// Decides on auto. Intervals that were left at their defaults, which are numbers of iterations, get defaults in
-// environment steps.
+// Decides on auto. Intervals that were left at their defaults, which are numbers of iterations, get defaults
+// in environment steps.
 void settle_intervals(Checks& check) {
   Config& config = check.config;
   if (config.trainer.intervals == kIntervalsAuto) {

@@ -1,5 +1,5 @@
-// memory.cpp: moves what algorithms remember of former rollouts between the ranks' devices and files, in pieces
-// that pass through rank 0.
+// memory.cpp: moves what algorithms remember of former rollouts between the ranks' devices and files, in
+// pieces that pass through rank 0.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -22,8 +22,8 @@ std::int64_t row_bytes(const at::Tensor& rows) {  // of one entry of one replica
   return bytes;
 }
 
-// Calls f(replica, replicas, entry, entries) for parts of a tensor [replicas, entries, ...] that are not larger
-// than a piece: several replicas, or some entries of one. The same parts on all ranks.
+// Calls f(replica, replicas, entry, entries) for parts of a tensor [replicas, entries, ...] that are not
+// larger than a piece: several replicas, or some entries of one. The same parts on all ranks.
 template <typename F>
 void each_piece(const at::Tensor& rows, int ranks, const F& f) {
   const std::int64_t E = rows.size(0), F_ = rows.size(1);

@@ -199,8 +199,8 @@ bool Session::save_checkpoint() {
   return good;
 }
 
-// Writes replay memories to files that the snapshot names. Returns false if that failed; the log says why. All
-// ranks.
+// Writes replay memories to files that the snapshot names. Returns false if that failed; the log says why.
+// All ranks.
 bool Session::write_memory(Snapshot& snapshot) {
   if (config_.saving.replay == kReplayNever || !trainer_.has_memory()) return true;
   const std::filesystem::path room =

@@ -1,5 +1,5 @@
-// values_test.cpp: PQN and DQN learn the values of chain.cu, whether their networks compute them in one piece,
-// as the value of the state and advantages, or as quantiles.
+// values_test.cpp: PQN and DQN learn the values of chain.cu, whether their networks compute them in one
+// piece, as the value of the state and advantages, or as quantiles.
 #include <gtest/gtest.h>
 
 #include "tests/learn/learned.h"
@@ -40,8 +40,8 @@ struct DqnCase {
 
 class DqnValues : public ::testing::TestWithParam<DqnCase> {};
 
-// Episodes are cut after 5 steps: those of the ring go on in its value. Where the prize ends the episode, or the
-// agent leaves with it, nothing follows.
+// Episodes are cut after 5 steps: those of the ring go on in its value. Where the prize ends the episode, or
+// the agent leaves with it, nothing follows.
 TEST_P(DqnValues, AreThoseOfTheFormula) {
   constexpr double kGamma = 0.9;
   constexpr int kPlaces = 4;
