@@ -2,11 +2,9 @@
 #pragma once
 
 #include "kernels/actor.h"
-#include "wd/math.h"
+#include "kernels/distribution.h"
 
 namespace wd {
-
-inline constexpr float kHalfLogOfTwoPi = 0.918938533204673f;  // of the normal density
 
 WD_FN float actor_normal(const ActorDraw& draw, std::int64_t row, int component) {
   const auto iteration = static_cast<std::uint64_t>(draw.time->iteration);
@@ -49,13 +47,13 @@ WD_FN void actor_actions_row(const ActorActionsArgs& args, std::int64_t row) {
     }
     const GaussianDraw draw = GaussianDraw::of(output, args.components, k, actor_normal(args.draw, row, k));
     action[k] = tanh(draw.u);
-    log_prob += -0.5f * draw.z * draw.z - draw.log_std - kHalfLogOfTwoPi - log_slope_of_tanh(draw.u);
+    log_prob += -0.5f * draw.z * draw.z - draw.log_std - kHalfLogTwoPi - log_slope_of_tanh(draw.u);
   }
   if (args.log_prob != nullptr) args.log_prob[row] = log_prob;
 }
 
-// With z fixed, d log pi / du = 2 tanh(u), by the correction for tanh; the density of u itself does not change
-// but for the deviation.
+// With z fixed, d log pi / du = 2 tanh(u), by the correction for tanh; the density of u itself does not
+// change but for the deviation.
 WD_FN void actor_gradient_row(const ActorGradientArgs& args, std::int64_t row) {
   const float* const output = args.output + row * args.output_stride;
   float* const grad = args.output_grad + row * args.grad_stride;

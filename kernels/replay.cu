@@ -3,7 +3,7 @@
 #include "kernels/replay_body.h"
 
 WD_KERNEL(replay_append, ReplayAppendArgs, append_word,
-          args.ring.steps* std::int64_t{args.ring.num_envs} * (words_appended(args) + args.ring.num_agents),
+          args.ring.steps* std::int64_t{args.ring.num_envs} * (words_of_row(args) + args.ring.num_agents),
           16384, "append to replay")
 WD_KERNEL(replay_admit, ReplayRing, admit_replica, args.num_envs, 16, "priorities of replay")
 WD_KERNEL(replay_draw, ReplayDrawArgs, draw_unit, args.units, 1024, "draw from replay")

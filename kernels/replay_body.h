@@ -24,12 +24,6 @@ WD_FN std::int64_t place_of(const ReplayRing& ring, std::int64_t e, std::int64_t
 
 // --- append ------------------------------------------------------------------------------------------------
 
-WD_FN std::int64_t words_appended(const ReplayAppendArgs& args) {
-  std::int64_t words = 0;
-  for (int k = 0; k < args.num_arrays; ++k) words += args.arrays[k].row_bytes / args.arrays[k].word_bytes;
-  return words;
-}
-
 WD_FN void append_flags(const ReplayAppendArgs& args, std::int64_t i) {
   const ReplayRing& ring = args.ring;
   const std::int64_t row = i / ring.num_agents, agent = i % ring.num_agents, e = row % ring.num_envs;
@@ -52,12 +46,10 @@ WD_FN void append_word(const ReplayAppendArgs& args, std::int64_t i) {
       i -= all;
       continue;
     }
-    const std::int64_t from = i / words, word = i % words;
+    const std::int64_t from = i / words;
     const std::int64_t to =
         place_of(ring, from % ring.num_envs, entries_of(ring) - ring.steps + from / ring.num_envs);
-    if (array.word_bytes == 16) return copy_word<Word16>(array, from, to, word);
-    if (array.word_bytes == 4) return copy_word<std::uint32_t>(array, from, to, word);
-    return copy_word<std::uint8_t>(array, from, to, word);
+    return copy_word(array, from, to, i % words);
   }
   append_flags(args, i);
 }

@@ -11,16 +11,13 @@
 #include "kernels/replay.h"
 #include "src/device/device.h"
 #include "src/device/tensor_device.h"
+#include "wd/detail/blocks.h"
 #include "wd/error.h"
 #include "wd/random.h"
 
 namespace wd {
 
 namespace {
-
-std::int64_t round_to_rollouts(std::int64_t steps, std::int64_t rollout) {
-  return (steps + rollout - 1) / rollout * rollout;
-}
 
 std::int64_t leaves_of(std::int64_t entries) {
   return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(entries)));
@@ -57,7 +54,7 @@ void ReplaySettings::describe(Fields& field) {
 }
 
 std::int64_t ReplaySettings::entries(const TrainingShape& shape) const {
-  return round_to_rollouts((buffer_size + shape.num_envs - 1) / shape.num_envs, shape.rollout_steps);
+  return round_up((buffer_size + shape.num_envs - 1) / shape.num_envs, shape.rollout_steps);
 }
 
 std::int64_t ReplaySettings::batches(const TrainingShape& shape) const {

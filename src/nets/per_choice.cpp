@@ -57,7 +57,7 @@ struct PerChoiceNetwork::Memory final : Workspace {
 
 PerChoiceNetwork::PerChoiceNetwork(std::unique_ptr<Network> inner, const PolicyLayout& layout,
                                    const ModelSettings& model, Device device)
-    : inner_(std::move(inner)), shape_(per_choice_shape(layout, model)), device_(device) {
+    : WrappingNetwork(std::move(inner)), shape_(per_choice_shape(layout, model)), device_(device) {
   WD_CHECK(inner_->outputs() == 1 && inner_->state_size() == 0, "a network of ", inner_->outputs(),
            " outputs instead of one, or with a state");
   if (shape_.fixed)

@@ -13,7 +13,7 @@ namespace wd {
 // choices (Role::choice_features), or with settings that exclude it.
 PerChoiceShape per_choice_shape(const PolicyLayout& layout, const ModelSettings& model);
 
-class PerChoiceNetwork final : public Network {
+class PerChoiceNetwork final : public WrappingNetwork {
  public:
   // What the inner network reads, one row for each choice of a row: the state, then the choice's features.
   static InputPart part(const PolicyLayout& layout, const ModelSettings& model) {
@@ -25,25 +25,11 @@ class PerChoiceNetwork final : public Network {
                    Device device);
 
   int outputs() const override { return shape_.choices; }
-  std::int64_t num_parameters() const override { return inner_->num_parameters(); }
-  void initialize(const at::Tensor& flat, InitMethod method, double gain, std::uint64_t seed) const override {
-    inner_->initialize(flat, method, gain, seed);
-  }
-  void bind(const at::Tensor& parameters, const at::Tensor& shadow) override {
-    inner_->bind(parameters, shadow);
-  }
-  void parameters_changed() override { inner_->parameters_changed(); }
   std::vector<NamedTensor> hidden_parameters() const override { return parameters_with_head(*inner_); }
   std::unique_ptr<Workspace> make_workspace(std::int64_t rows, bool with_gradients) const override;
-  std::unique_ptr<Gradient> make_gradient(const at::Tensor& flat) const override {
-    return inner_->make_gradient(flat);
-  }
   void forward(const NetworkInput& input, Workspace& workspace) const override;
   void backward(const NetworkInput& input, const at::Tensor& output_grad, Workspace& workspace,
                 Gradient* gradient, std::span<const at::Tensor> part_grads = {}) const override;
-  void finish_gradient(const at::Tensor& derived, const at::Tensor& flat) const override {
-    inner_->finish_gradient(derived, flat);
-  }
   double forward_flop() const override { return shape_.choices * inner_->forward_flop(); }
   double backward_flop() const override { return shape_.choices * inner_->backward_flop(); }
   std::int64_t activation_size() const override {
@@ -56,7 +42,6 @@ class PerChoiceNetwork final : public Network {
   // The rows of choices of n rows.
   NetworkInput inner_input(const Memory& memory, std::int64_t n) const;
 
-  std::unique_ptr<Network> inner_;
   PerChoiceShape shape_;
   at::Tensor fixed_;  // [choices, features], if they are fixed
   Device device_;

@@ -54,7 +54,7 @@ struct ValuesNetwork::Memory final : Workspace {
 
 ValuesNetwork::ValuesNetwork(std::unique_ptr<Network> inner, const PolicyLayout& layout,
                              const ModelSettings& model, Device device)
-    : inner_(std::move(inner)), shape_(values_shape(layout, model)), device_(device) {
+    : WrappingNetwork(std::move(inner)), shape_(values_shape(layout, model)), device_(device) {
   WD_CHECK(inner_->outputs() == shape_.outputs(), "a network of ", inner_->outputs(), " outputs instead of ",
            shape_.outputs());
   if (!layout.as_table()) return;

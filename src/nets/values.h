@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "kernels/values.h"
-#include "wd/network.h"
+#include "src/nets/wrapping.h"
 
 namespace wd {
 
@@ -17,7 +17,7 @@ std::vector<NamedTensor> parameters_with_head(const Network& network);
 // action has too many heads.
 ValuesShape values_shape(const PolicyLayout& layout, const ModelSettings& model);
 
-class ValuesNetwork final : public Network {
+class ValuesNetwork final : public WrappingNetwork {
  public:
   // Whether the values of choices are computed in parts. Otherwise, they are the outputs of a plain network.
   static bool is_needed(const ModelSettings& model) { return model.dueling || model.quantiles > 1; }
@@ -39,28 +39,11 @@ class ValuesNetwork final : public Network {
                           Gradient* gradient, std::span<const at::Tensor> part_grads = {}) const;
 
   int outputs() const override { return shape_.choices; }
-  int state_size() const override { return inner_->state_size(); }
-  std::int64_t num_parameters() const override { return inner_->num_parameters(); }
-  void initialize(const at::Tensor& flat, InitMethod method, double gain, std::uint64_t seed) const override {
-    inner_->initialize(flat, method, gain, seed);
-  }
-  void bind(const at::Tensor& parameters, const at::Tensor& shadow) override {
-    inner_->bind(parameters, shadow);
-  }
-  void parameters_changed() override { inner_->parameters_changed(); }
   std::vector<NamedTensor> hidden_parameters() const override { return parameters_with_head(*inner_); }
   std::unique_ptr<Workspace> make_workspace(std::int64_t rows, bool with_gradients) const override;
-  std::unique_ptr<Gradient> make_gradient(const at::Tensor& flat) const override {
-    return inner_->make_gradient(flat);
-  }
   void forward(const NetworkInput& input, Workspace& workspace) const override;
   void backward(const NetworkInput& input, const at::Tensor& output_grad, Workspace& workspace,
                 Gradient* gradient, std::span<const at::Tensor> part_grads = {}) const override;
-  void finish_gradient(const at::Tensor& derived, const at::Tensor& flat) const override {
-    inner_->finish_gradient(derived, flat);
-  }
-  double forward_flop() const override { return inner_->forward_flop(); }
-  double backward_flop() const override { return inner_->backward_flop(); }
   std::int64_t activation_size() const override;
 
  private:
@@ -70,7 +53,6 @@ class ValuesNetwork final : public Network {
   void backward_from(const at::Tensor& grad, bool of_mean, const NetworkInput& input, Workspace& workspace,
                      Gradient* gradient, std::span<const at::Tensor> part_grads) const;
 
-  std::unique_ptr<Network> inner_;
   ValuesShape shape_;
   int observed_per_unit_ = 1, rows_per_unit_ = 1;  // of a table: its rows, and those of the output
   Device device_;
