@@ -6,6 +6,7 @@
 
 #include "kernels/clock.h"
 #include "kernels/queue.h"
+#include "wd/detail/action_layout.h"
 #include "wd/random.h"
 
 namespace wd {
@@ -20,20 +21,10 @@ struct ActorDraw {
   std::int64_t first_row = 0;          // number of row 0; below 2^32
 };
 
-// Components are in half-widths of their bounds, within (-1, 1): a = tanh(u).
-enum class Actor : std::int32_t {
-  // u is the output, [C] in a row
-  kPoint,
-  // u is drawn; the output is the mean, then the logarithm of the standard deviation, [2 C] in a row
-  kGaussian,
-};
-
-// The logarithm of a deviation is clamped to these; beyond them it has no gradient.
-inline constexpr float kMinLogStd = -20.0f, kMaxLogStd = 2.0f;
-
+// Distributions kPoint, with C outputs in a row, and kStateGaussian, with 2 C (kernels/distribution.h).
 struct ActorActionsArgs {
   std::int64_t rows = 0;
-  Actor actor = Actor::kPoint;
+  Distribution distribution = Distribution::kPoint;
   int components = 0;  // C
   const float* output = nullptr;
   std::int64_t output_stride = 0;
@@ -51,7 +42,7 @@ struct ActorActionsArgs {
 // noise.
 struct ActorGradientArgs {
   std::int64_t rows = 0;
-  Actor actor = Actor::kPoint;
+  Distribution distribution = Distribution::kPoint;
   int components = 0;
   const float* output = nullptr;
   std::int64_t output_stride = 0;

@@ -16,29 +16,12 @@ WD_FN float actor_normal(const ActorDraw& draw, std::int64_t row, int component)
              draw.key.key0, draw.key.key1));
 }
 
-// One component of a Gaussian before tanh.
-struct GaussianDraw {
-  float z, log_std, u;
-  bool clamped;  // the deviation
-
-  WD_FN static GaussianDraw of(const float* output, int components, int k, float z) {
-    const float given = output[components + k], log_std = clamp(given, kMinLogStd, kMaxLogStd);
-    return {z, log_std, output[k] + exp(log_std) * z, given != log_std};
-  }
-};
-
-// log(1 - tanh(u)^2), without the cancellation where tanh(u) is close to 1.
-WD_FN float log_slope_of_tanh(float u) {
-  const float v = abs(u);
-  return 2.0f * (0.693147180559945f - v - log(1.0f + exp(-2.0f * v)));
-}
-
 WD_FN void actor_actions_row(const ActorActionsArgs& args, std::int64_t row) {
   const float* const output = args.output + row * args.output_stride;
   float* const action = args.action + row * args.action_stride;
   float log_prob = 0.0f;
   for (int k = 0; k < args.components; ++k) {
-    if (args.actor == Actor::kPoint) {
+    if (args.distribution == Distribution::kPoint) {
       float shift = 0.0f;
       if (args.noise > 0.0f)
         shift = clamp(args.noise * actor_normal(args.draw, row, k), -args.noise_clip, args.noise_clip);
@@ -47,7 +30,7 @@ WD_FN void actor_actions_row(const ActorActionsArgs& args, std::int64_t row) {
     }
     const GaussianDraw draw = GaussianDraw::of(output, args.components, k, actor_normal(args.draw, row, k));
     action[k] = tanh(draw.u);
-    log_prob += -0.5f * draw.z * draw.z - draw.log_std - kHalfLogTwoPi - log_slope_of_tanh(draw.u);
+    log_prob += draw.log_prob();
   }
   if (args.log_prob != nullptr) args.log_prob[row] = log_prob;
 }
@@ -60,11 +43,11 @@ WD_FN void actor_gradient_row(const ActorGradientArgs& args, std::int64_t row) {
   const int C = args.components;
   const float weight = args.weight[row],
               alpha = args.log_prob_weight == nullptr ? 0.0f : *args.log_prob_weight;
-  for (int k = 0; k < (args.actor == Actor::kPoint ? C : 2 * C); ++k) grad[k] = 0.0f;
+  for (int k = 0; k < (args.distribution == Distribution::kPoint ? C : 2 * C); ++k) grad[k] = 0.0f;
   if (weight == 0.0f) return;
   for (int k = 0; k < C; ++k) {
     const float by_action = args.action_grad[row * args.action_grad_stride + k];
-    if (args.actor == Actor::kPoint) {
+    if (args.distribution == Distribution::kPoint) {
       const float a = tanh(output[k]);
       grad[k] = weight * by_action * (1.0f - a) * (1.0f + a);
       continue;

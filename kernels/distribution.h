@@ -27,7 +27,12 @@ struct DistributionRow {
 // How actions are chosen from a distribution.
 struct Exploration {
   bool greedy;    // take the mode
-  float epsilon;  // Greedy: the probability of a uniform draw from the legal choices
+  float epsilon;  // Greedy, Point, StateGaussian: the probability of a uniform draw instead
+  // Point: the noise of a component is x' = (1 - damping) x + deviation z with a normal z, where x is that of
+  // the step before, 0 at first.
+  float deviation = 0.0f, damping = 1.0f;
+  const float* noise = nullptr;  // x, [components]; null: 0
+  float* next_noise = nullptr;   // x', [components], or null
 };
 
 // log pi(a|s) and the entropy.
@@ -303,6 +308,86 @@ struct SquashedGaussian {
   WD_FN static float before_tanh(float a) { return 0.5f * (log(1.0f + a) - log(1.0f - a)); }
 };
 
+// The logarithm of a deviation that depends on the state is clamped to these; beyond them it has no gradient.
+inline constexpr float kMinLogStd = -20.0f, kMaxLogStd = 2.0f;
+
+// One component of a Gaussian before tanh, whose deviation depends on the state.
+struct GaussianDraw {
+  float z, log_std, u;
+  bool clamped;  // the deviation
+
+  WD_FN static GaussianDraw of(const float* output, int components, int k, float z) {
+    const float given = output[components + k], log_std = clamp(given, kMinLogStd, kMaxLogStd);
+    return {z, log_std, output[k] + exp(log_std) * z, given != log_std};
+  }
+  WD_FN float log_prob() const;
+};
+
+// log(1 - tanh(u)^2), without the cancellation where tanh(u) is close to 1.
+WD_FN float log_slope_of_tanh(float u) {
+  const float v = abs(u);
+  return 2.0f * (0.693147180559945f - v - log(1.0f + exp(-2.0f * v)));
+}
+
+WD_FN float GaussianDraw::log_prob() const {
+  return -0.5f * z * z - log_std - kHalfLogTwoPi - log_slope_of_tanh(u);
+}
+
+// The actors of off-policy algorithms: bounded components in half-widths. They are not learned by the
+// policy-gradient loss, but through their actions (kernels/actor.h).
+struct OffPolicyActor {
+  WD_FN static LogProbEntropy evaluate(const DistributionRow&, const std::int32_t*, float*) { return {}; }
+  WD_FN static void gradient(const DistributionRow&, const std::int32_t*, float, float, float*, float*) {}
+
+  // The first two words of a component's bits are for its normal number.
+  template <typename Bits>
+  WD_FN static bool is_uniform(const Exploration& exploration, const Bits& bits) {
+    return !exploration.greedy && exploration.epsilon > 0.0f &&
+           uniform_of(bits(0).word[2]) < exploration.epsilon;
+  }
+  WD_FN static float uniform(Philox bits) { return 2.0f * uniform_of(bits.word[3]) - 1.0f; }
+};
+
+// a = tanh(u) with noise, clamped to the bounds; u is the output (Lillicrap et al. 2016, arXiv 1509.02971).
+// With damping 1 the noise of steps is independent; below it, it is an Ornstein-Uhlenbeck process.
+struct Point : OffPolicyActor {
+  // Returns 0: no probability is learned from.
+  template <typename Bits>
+  WD_FN static float sample(const DistributionRow& row, const Exploration& exploration, const Bits& bits,
+                            std::int32_t* action) {
+    const bool uniform_draw = is_uniform(exploration, bits);
+    for (int k = 0; k < row.layout.components; ++k) {
+      float x = 0.0f;
+      if (!exploration.greedy && exploration.deviation > 0.0f) {
+        if (exploration.noise != nullptr) x = (1.0f - exploration.damping) * exploration.noise[k];
+        x += exploration.deviation * Random::normal_of(bits(k));
+      }
+      if (exploration.next_noise != nullptr) exploration.next_noise[k] = x;
+      detail::store_word(action, k,
+                         uniform_draw ? uniform(bits(k)) : clamp(tanh(row.output[k]) + x, -1.0f, 1.0f));
+    }
+    return 0.0f;
+  }
+};
+
+// a = tanh(u), where u is Gaussian with a deviation that depends on the state (Haarnoja et al. 2018, arXiv
+// 1812.05905).
+struct StateGaussian : OffPolicyActor {
+  template <typename Bits>
+  WD_FN static float sample(const DistributionRow& row, const Exploration& exploration, const Bits& bits,
+                            std::int32_t* action) {
+    const bool uniform_draw = is_uniform(exploration, bits);
+    float log_prob = 0.0f;
+    for (int k = 0; k < row.layout.components; ++k) {
+      const float z = exploration.greedy ? 0.0f : Random::normal_of(bits(k));
+      const GaussianDraw draw = GaussianDraw::of(row.output, row.layout.components, k, z);
+      detail::store_word(action, k, uniform_draw ? uniform(bits(k)) : tanh(draw.u));
+      log_prob += draw.log_prob();
+    }
+    return uniform_draw ? -0.693147180559945f * static_cast<float>(row.layout.components) : log_prob;
+  }
+};
+
 // Calls use(D()) with the layout's distribution D.
 template <typename Use>
 WD_FN void with_distribution(const ActionLayout& layout, const Use& use) {
@@ -315,6 +400,10 @@ WD_FN void with_distribution(const ActionLayout& layout, const Use& use) {
       return use(SquashedGaussian());
     case Distribution::kGreedy:
       return use(Greedy());
+    case Distribution::kPoint:
+      return use(Point());
+    case Distribution::kStateGaussian:
+      return use(StateGaussian());
   }
 }
 

@@ -13,6 +13,7 @@
 #include "kernels/assign_minibatches.h"
 #include "kernels/clock.h"
 #include "kernels/columns.h"
+#include "kernels/critics.h"
 #include "kernels/entities.h"
 #include "kernels/episodes.h"
 #include "kernels/evidence.h"

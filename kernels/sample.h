@@ -17,7 +17,8 @@ struct SampleArgs {
   ActionLayout layout{};
   const float* output = nullptr;  // [rows, output_stride]: logits, means or values of choices
   int output_stride = 0;
-  const float* value_in = nullptr;  // [rows], value_stride apart; kGreedy: not read
+  // [rows], value_stride apart; kGreedy: not read; null: there are no values, and value becomes 0
+  const float* value_in = nullptr;
   int value_stride = 0;
   // {mean, deviation} of the values, if value_in is in these units; or null.
   const float* value_norm = nullptr;
@@ -30,10 +31,17 @@ struct SampleArgs {
   std::uint32_t first_replica = 0;  // global id of replica 0
   std::uint32_t policy = 0;         // below 256
   bool greedy = false;              // take the likeliest action instead of a draw
-  const float* epsilon = nullptr;   // kGreedy: [1], the probability of a uniform draw; null: 0
-  std::int32_t* action = nullptr;   // [rows, action_width]; floats if continuous; null: only values
-  float* log_prob = nullptr;        // [rows]: the sum over heads or components
-  float* value = nullptr;           // [rows]
+  // kGreedy, kPoint, kStateGaussian: the probability of a uniform draw; kPoint: then the deviation and the
+  // damping of the noise. Null: no exploration of this kind.
+  const float* exploration = nullptr;
+  // kPoint: the noise before and after the step, [rows, components], and whether it begins anew, [rows].
+  // Null: steps have independent noise.
+  const float* noise = nullptr;
+  float* next_noise = nullptr;
+  const std::uint8_t* restarted = nullptr;
+  std::int32_t* action = nullptr;  // [rows, action_width]; floats if continuous; null: only values
+  float* log_prob = nullptr;       // [rows]: the sum over heads or components
+  float* value = nullptr;          // [rows]
 };
 
 // Enqueues.

@@ -44,12 +44,25 @@ struct SampleRow {
         args.action_mask == nullptr ? nullptr : args.action_mask + row * layout.columns()};
     if constexpr (requires { D::value(seen); })
       args.value[row] = D::value(seen);
+    else if (args.value_in == nullptr)
+      args.value[row] = 0.0f;
     else
       args.value[row] = plain_value(args, args.value_in[row * args.value_stride]);
     if (args.action == nullptr) return;
-    const Exploration exploration = {args.greedy, args.epsilon == nullptr ? 0.0f : *args.epsilon};
+    Exploration exploration = {args.greedy, args.exploration == nullptr ? 0.0f : args.exploration[0]};
+    if (layout.distribution == Distribution::kPoint) explore_point(exploration);
     args.log_prob[row] =
         D::sample(seen, exploration, RowBits{args, row}, args.action + row * layout.action_width());
+  }
+
+  WD_FN void explore_point(Exploration& exploration) const {
+    if (args.exploration != nullptr) {
+      exploration.deviation = args.exploration[1];
+      exploration.damping = args.exploration[2];
+    }
+    if (args.noise == nullptr) return;
+    if (args.restarted[row] == 0) exploration.noise = args.noise + row * args.layout.components;
+    exploration.next_noise = args.next_noise + row * args.layout.components;
   }
 };
 

@@ -70,6 +70,17 @@ struct WorkerShape {
 enum class PolicyOutput {
   kDistribution,  // the parameters of a distribution, and the value of the state
   kValues,        // the value of every choice; the value of an action is the sum over its heads
+  // For off-policy actors, which learn from critics and compute no value of the state:
+  kPoint,  // a bounded continuous action
+  kActor,  // the parameters of a distribution, all of which depend on the state: of bounded continuous
+           // actions, mean and deviation; of choices, their logits
+};
+
+// The critics of a policy: networks that compute the value of an action in a state; of choices, the values of
+// all of them.
+struct CriticShape {
+  int count = 0;
+  int quantiles = 1;  // numbers that a critic gives for a value: its quantiles, whose mean it is
 };
 
 // The settings of one algorithm, and its properties that the rest of the program needs.
@@ -115,7 +126,12 @@ class AlgorithmSettings {
   // False if a rollout must not begin in the middle of an episode whose beginning was cut off.
   virtual bool allows_staggered_resets() const { return true; }
   virtual PolicyOutput output() const { return PolicyOutput::kDistribution; }
-  // Whether the loss is one of quantiles of values of choices; otherwise model.quantiles must be 1.
+  // How many critics the policy has beside its actor.
+  virtual int critics() const { return 0; }
+  // Whether actions are explored with noise that depends on that of the step before, which the trajectory
+  // then carries.
+  virtual bool carries_noise() const { return false; }
+  // Whether the loss is one of quantiles of values; otherwise model.quantiles must be 1.
   virtual bool learns_quantiles() const { return false; }
   // Whether the network computes values in units of their own (Policy::normalize_values).
   virtual bool normalizes_value() const { return false; }

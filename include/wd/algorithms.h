@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "wd/algorithm_settings.h"
 #include "wd/replay_settings.h"
@@ -150,6 +151,93 @@ class DqnSettings final : public AlgorithmSettings {
   PolicyOutput output() const override { return PolicyOutput::kValues; }
   double bytes(const WorkerShape& worker) const override;
   std::unique_ptr<Algorithm> make(const AlgorithmContext& context) const override;
+};
+
+// Settings of the algorithms that learn off policy: an actor, from critics of its actions, from a replay
+// memory.
+class ActorCriticSettings : public AlgorithmSettings {
+ public:
+  Schedule lr = 1e-3;  // of the actor
+  Schedule critic_lr = 1e-3;
+  double gamma = 0.99;
+  double reward_scale = 1.0;
+  ReplaySettings replay;
+  std::int64_t random_steps = 0;
+  double tau = 0.005;
+  int policy_delay = 1;
+  double huber = 0.0;
+  bool clip_grad_norm = false;
+  Schedule max_grad_norm = 10.0;
+  double adam_epsilon = 1e-8;
+
+  ActorCriticSettings();
+  void describe(Fields& field) override;
+  void check(const TrainingShape& shape, const Problem& problem) const override;
+  Schedule& learning_rate() override { return lr; }
+  std::int64_t wanted_rollout(std::int64_t) const override { return 1; }
+  bool has_short_iterations() const override { return true; }
+  int epochs() const override;
+  std::int64_t replicas_unit() const override { return replay.batch_size; }
+  std::int64_t max_batch() const override { return std::max<std::int64_t>(replay.buffer_size / 3, 1); }
+  bool learns_quantiles() const override { return true; }
+  void learn_at_once() override { replay.learning_starts = 0; }
+  double bytes(const WorkerShape& worker) const override;
+
+ protected:
+  virtual bool has_target_actor() const = 0;
+};
+
+// Deep deterministic policy gradient (Lillicrap et al. 2016, arXiv 1509.02971).
+class DdpgSettings : public ActorCriticSettings {
+ public:
+  Schedule noise = 0.1;
+  double noise_damping = 1.0;
+
+  const char* name() const override { return "DDPG"; }
+  std::unique_ptr<AlgorithmSettings> copy() const override { return std::make_unique<DdpgSettings>(*this); }
+  void describe(Fields& field) override;
+  PolicyOutput output() const override { return PolicyOutput::kPoint; }
+  int critics() const override { return 1; }
+  bool carries_noise() const override { return noise_damping < 1.0; }
+  std::unique_ptr<Algorithm> make(const AlgorithmContext& context) const override;
+
+ protected:
+  bool has_target_actor() const override { return true; }
+};
+
+// Twin delayed DDPG (Fujimoto et al. 2018, arXiv 1802.09477).
+class Td3Settings final : public DdpgSettings {
+ public:
+  double target_noise = 0.2;
+  double target_noise_clip = 0.5;
+
+  Td3Settings() { policy_delay = 2; }
+  const char* name() const override { return "TD3"; }
+  std::unique_ptr<AlgorithmSettings> copy() const override { return std::make_unique<Td3Settings>(*this); }
+  void describe(Fields& field) override;
+  int critics() const override { return 2; }
+  std::unique_ptr<Algorithm> make(const AlgorithmContext& context) const override;
+};
+
+// Soft actor-critic (Haarnoja et al. 2018, arXiv 1812.05905); of choices, its discrete form (Christodoulou
+// 2019, arXiv 1910.07207).
+class SacSettings final : public ActorCriticSettings {
+ public:
+  double temperature = 1.0;
+  bool tune_temperature = true;
+  Schedule temperature_lr = 3e-4;
+  std::optional<double> target_entropy;
+
+  SacSettings() { lr = critic_lr = 3e-4; }
+  const char* name() const override { return "SAC"; }
+  std::unique_ptr<AlgorithmSettings> copy() const override { return std::make_unique<SacSettings>(*this); }
+  void describe(Fields& field) override;
+  PolicyOutput output() const override { return PolicyOutput::kActor; }
+  int critics() const override { return 2; }
+  std::unique_ptr<Algorithm> make(const AlgorithmContext& context) const override;
+
+ protected:
+  bool has_target_actor() const override { return false; }
 };
 
 }  // namespace wd

@@ -42,6 +42,7 @@ struct ModelSettings {
   // Settings of a registered network; empty for fully_connected, whose settings follow.
   NetworkChoice network;
   std::vector<int> fc_dims = {256, 256};
+  std::vector<int> critic_dims = {};  // of the critics of actions; empty: fc_dims
   Activation activation = kRelu;
   bool layer_norm = false;
   bool separate_value = false;
@@ -53,7 +54,8 @@ struct ModelSettings {
   EntityPool pool = kNoPool;
   int attention = 0, embedding = 32;
   // For values of choices (PolicyOutput::kValues): the network computes the value of the state apart from the
-  // advantages of choices; and this many quantiles of every value. See src/nets/values.h.
+  // advantages of choices; and this many quantiles of every value, as critics of continuous actions do too.
+  // See src/nets/values.h.
   bool dueling = false;
   int quantiles = 1;
   bool normalize_input = false;

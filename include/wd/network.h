@@ -129,6 +129,11 @@ std::vector<MakeNetwork> make_networks(const PolicyLayout& layout, const ModelSe
                                        PolicyOutput output, Device device, Precision precision,
                                        const at::Tensor& input_norm = {});
 
+// Creates the critics of a policy. Their input is the observation and, of continuous actions, "action".
+std::vector<MakeNetwork> make_critics(const PolicyLayout& layout, const ModelSettings& model,
+                                      const CriticShape& shape, Device device, Precision precision,
+                                      const at::Tensor& input_norm = {});
+
 // Returns zeros [rows, columns] float32 for the outputs of a network, or for their gradient. On a GPU, rows
 // begin 16 bytes apart or a multiple of it, because cuBLASLt's faster kernels need that.
 at::Tensor make_output(std::int64_t rows, std::int64_t columns, const at::TensorOptions& options);

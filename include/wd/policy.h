@@ -20,6 +20,7 @@ class Lane;
 class Model;
 class Network;
 struct Blocks;
+struct CriticShape;
 struct NetworkInput;
 struct PolicyPass;
 using MakeNetwork = std::function<std::unique_ptr<Network>()>;
@@ -33,6 +34,9 @@ class Policy {
   Policy(const PolicyBuffers& buffers, const ModelSettings& model, int index, std::uint64_t seed,
          int chunk_rows, Device device, Precision precision = kFp32,
          PolicyOutput output = PolicyOutput::kDistribution);
+  // The same with critics, for algorithms that learn from a replay memory.
+  Policy(const PolicyBuffers& buffers, const ModelSettings& model, int index, std::uint64_t seed,
+         int chunk_rows, Device device, Precision precision, PolicyOutput output, const CriticShape& critics);
   // Policy `index` of a training with these settings, in buffers of Trajectory(spec, config, ...).
   Policy(const PolicyBuffers& buffers, const Config& config, int index, Device device);
   ~Policy();
@@ -53,7 +57,7 @@ class Policy {
   // What else belongs to the policy, and no optimizer changes: running means that training follows. The
   // tensors themselves, equal on all ranks.
   std::vector<NamedTensor> statistics() const;
-  // Both, which make the policy what it is: what weights files and checkpoints hold.
+  // Both, and the parameters of the critics: what weights files and checkpoints hold.
   std::vector<NamedTensor> saved() const;
 
   // From now on the network computes values in units of their own, whose mean and deviation, 0 and 1 at
@@ -81,14 +85,14 @@ class Policy {
     std::int64_t rollout_steps = 0;
     std::uint32_t first_replica = 0;
     bool greedy = false;
-    // On the device: what the distribution explores with (Algorithm::exploration); of policies that compute
-    // values, the probability of an agent's uniform draw. Null: 0.
+    // On the device: what the distribution explores with (Algorithm::exploration). Null: nothing.
     const float* exploration = nullptr;
   };
   // Reads row t of observations, writes row t of action, log_prob and value, and row t + 1 of the state, if
   // the network has one. Enqueues on CUDA. Records no gradient.
   void act(PolicyBuffers& buffers, int t, const ActOptions& options);
-  // Writes only row t of value.
+  // Writes only row t of value. With critics it is the value of the action in row t, which act() has written;
+  // act() itself writes 0.
   void evaluate(PolicyBuffers& buffers, int t);
 
   // From now on, act() keeps its activations in the buffers, so that accumulate() of the whole batch does not
@@ -104,6 +108,10 @@ class Policy {
   Model& model() const;  // the actor, then the critic if there is one, then log_std
   const ActionLayout& action_layout() const;
   bool has_critic() const;  // otherwise the value is a column of the actor, behind those of the actions
+  // Networks that compute the value of an action (CriticShape), in a model of their own; null: none. Their
+  // input is the observation and, of continuous actions, the part "action": components in half-widths.
+  Model* critics() const;
+  const CriticShape& critic_shape() const;
   // What creates another network of the policy's kind, with its widths, on its device and in its precision,
   // for a model of the algorithm's own. observation_part() is what this policy's agents observe.
   MakeNetwork network_like(std::vector<InputPart> parts, int outputs) const;

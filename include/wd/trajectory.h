@@ -39,8 +39,9 @@ struct PolicyLayout {
   Entities entities;
   ChoiceFeatures choice_features;
   bool one_reading = true;
-  ObservationTable table;  // if observations are stored as a table; otherwise without features
-  int state_size = 0;      // size of the state that an agent's network carries from step to step
+  ObservationTable table;      // if observations are stored as a table; otherwise without features
+  int state_size = 0;          // size of the state that an agent's network carries from step to step
+  bool carries_noise = false;  // AlgorithmSettings::carries_noise()
 
   bool as_table() const { return table.features > 0; }
   // Entries of a stored observation row, without padding.
@@ -56,7 +57,8 @@ struct RolloutShape {
   std::int64_t num_envs = 1;          // E, which may be one worker's share
   Device device;
   ObservationStorage storage;
-  std::vector<int> state_sizes;  // by policy; empty: no network has a state
+  std::vector<int> state_sizes;          // by policy; empty: no network has a state
+  std::vector<bool> carries_noise = {};  // by policy; empty: none
 
   // The rollouts of a training with these settings.
   static RolloutShape of(const Spec& spec, const Config& config, std::int64_t num_envs, Device device = {});
@@ -98,6 +100,8 @@ struct PolicyBuffers : PolicyLayout, Transitions {
   at::Tensor terminated, truncated, reset_step;  // [T, E] uint8
   // [T, E, K] float32, written where an episode ends; undefined if the environment has no statistics
   at::Tensor statistics;
+  // [T + 1, E, A, components] float32: the noise of actions after the step before, if it is carried
+  at::Tensor noise;
   at::Tensor bounds;  // [components, 2] float32: low and high; undefined without components
   // True if a policy chose the actions: bounded components are then in half-widths from the middle. Otherwise
   // the environment takes the actions unchanged. Set by the code that writes actions.

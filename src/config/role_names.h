@@ -28,4 +28,11 @@ inline std::vector<int> state_sizes(const Config& config) {
   return sizes;
 }
 
+// Returns, per policy, whether the trajectory carries the noise of its actions.
+inline std::vector<bool> carries_noise(const Config& config) {
+  std::vector<bool> carries;
+  for (const PolicySettings& policy : config.policies) carries.push_back(policy.algorithm->carries_noise());
+  return carries;
+}
+
 }  // namespace wd

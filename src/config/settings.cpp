@@ -32,8 +32,10 @@ void ModelSettings::describe(Fields& field) {
   }
   field("dueling", dueling,
         "values of choices: the network computes the value of the state and the advantage of each choice");
-  field("quantiles", quantiles, {1, 1024},
-        "values of choices: the network computes so many quantiles of each, for algorithms that learn them");
+  field(
+      "quantiles", quantiles, {1, 1024},
+      "values of choices, and critics of continuous actions: the network computes so many quantiles of each "
+      "value, for algorithms that learn them");
   field("normalize_input", normalize_input,
         "columns that the network reads in units of their running mean and deviation, at most 10 deviations "
         "from "
@@ -46,6 +48,8 @@ void ModelSettings::describe(Fields& field) {
             "rollout");
   } else {
     field("fc_dims", fc_dims, {1, 65'536}, "width of each hidden layer");
+    field("critic_dims", critic_dims, {1, 65'536},
+          "the same for the critics of DDPG, TD3 and SAC; empty: fc_dims");
     field.choice("activation", activation, kActivationNames, "activation after each hidden layer");
     field("layer_norm", layer_norm,
           "normalize the sums of each hidden layer before its activation, with a learned scale and shift");
@@ -57,7 +61,8 @@ void ModelSettings::describe(Fields& field) {
       "continuous actions: a Gaussian that is clipped at the bounds, or a Gaussian squashed by tanh to "
       "stay within them");
   field("initial_log_std", initial_log_std, {-10, 2},
-        "continuous actions: log of the initial standard deviation");
+        "continuous actions: log of the initial standard deviation; of SAC, an offset of what the network "
+        "computes");
   field("model_ckpt_filepath", model_ckpt_filepath,
         "file of initial weights (.safetensors); empty: random weights");
 }

@@ -160,6 +160,40 @@ void check_squashed(Checks& check, const PolicySettings& policy) {
   }
 }
 
+bool is_continuous(const Checks& check, const PolicySettings& policy) {
+  return std::ranges::any_of(check.spec.roles, [&](const Role& role) {
+    return role.action.is_continuous() && std::ranges::find(policy.roles, role.name) != policy.roles.end();
+  });
+}
+
+// Policies of off-policy actors, which learn from critics of actions.
+void check_actor(Checks& check, const PolicySettings& policy) {
+  const PolicyOutput output = policy.algorithm->output();
+  const std::string path = "policy." + policy.name, name = policy.algorithm->name();
+  const ModelSettings& model = policy.model;
+  if (output != PolicyOutput::kPoint && output != PolicyOutput::kActor) {
+    if (!model.critic_dims.empty())
+      check.fail(path + ".model.critic_dims", "", name + " has no critics of actions: leave it empty");
+    return;
+  }
+  for (const Role& role : check.spec.roles) {
+    if (std::ranges::find(policy.roles, role.name) == policy.roles.end()) continue;
+    if (role.action.is_continuous() && !role.action.is_bounded())
+      check.fail(path + ".algorithm", name,
+                 "squashes actions to their bounds, and those of " + role.name + " have none: take PPO");
+    if (!role.action.is_continuous() && output == PolicyOutput::kPoint)
+      check.fail(
+          path + ".algorithm", name,
+          "learns continuous actions, and those of " + role.name + " are choices: take SAC, DQN or PPO");
+  }
+  if (model.separate_value)
+    check.fail(path + ".model.separate_value", "true",
+               name + " has critics of actions, and no value of the state: take false");
+  if (model.distribution != kGaussianActions)
+    check.fail(path + ".model.distribution", "squashed_gaussian",
+               name + " has a distribution of its own: leave it at gaussian");
+}
+
 // What is for networks of values of choices only.
 void check_value_networks(Checks& check, const PolicySettings& policy) {
   const ModelSettings& model = policy.model;
@@ -176,7 +210,8 @@ void check_value_networks(Checks& check, const PolicySettings& policy) {
     fail("dueling", "true", values ? one_by_one : no_values, "false");
   if (model.quantiles > 1) {
     const bool learned = policy.algorithm->learns_quantiles();
-    if (!values || choices || !learned)
+    const bool of_actions = learned && policy.algorithm->critics() > 0 && is_continuous(check, policy);
+    if (!of_actions && (!values || choices || !learned))
       fail("quantiles", to_string(model.quantiles),
            !values    ? no_values
            : !learned ? name + " learns the mean of a value, and no quantiles"
@@ -261,6 +296,7 @@ void check_policies(Checks& check) {
     }
     if (policy.model.distribution == kSquashedGaussianActions) check_squashed(check, policy);
     check_values(check, policy);
+    check_actor(check, policy);
     check_choices(check, policy);
     const bool whole = check_sequences(check, policy);
     TrainingShape shape = training_shape(policy, check.spec, trainer.num_envs, trainer.rollout_steps());

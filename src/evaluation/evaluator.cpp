@@ -75,7 +75,8 @@ void Evaluator::add_policy(Game& game, std::size_t role) {
   const PolicySettings& settings = config_.policies[static_cast<std::size_t>(config_.policy_of_role[role])];
   game.policies.emplace_back(Policy(game.trajectory.policies()[role], settings.model, static_cast<int>(role),
                                     game.seed, config_.trainer.chunk_rows, device_, precision(),
-                                    settings.algorithm->output()));
+                                    settings.algorithm->output(),
+                                    {settings.algorithm->critics(), settings.model.quantiles}));
   if (settings.algorithm->normalizes_value()) game.policies.back()->normalize_values();
   weights_(*game.policies.back(), settings);
 }
@@ -161,16 +162,13 @@ std::vector<Episode> Evaluator::play(const Match& match, Recorder* recorder) {
   std::vector<Episode> episodes;
   game.replicas.step(game.trajectory.first_rows());
   if (recorder != nullptr) {
-    std::vector<bool> squashed;
-    for (const int p : config_.policy_of_role)
-      squashed.push_back(config_.policies[static_cast<std::size_t>(p)].model.distribution ==
-                         kSquashedGaussianActions);
-    recorder->start(game.replicas, game.trajectory, game.policies, squashed);
+    recorder->start(game.replicas, game.trajectory, game.policies);
     recorder->add_frame(game.replicas, game.trajectory, true);
   }
   for (std::uint64_t step = 0; !game.over(); ++step) {
     heartbeat::beat();
     for (std::size_t r = 0; r < spec_.roles.size(); ++r) act(game, r, step);
+    if (recorder != nullptr) recorder->value_actions(game.trajectory, game.policies);
     game.replicas.step(game.trajectory.rows(0));
     count_step(game, episodes);
     if (recorder != nullptr) {

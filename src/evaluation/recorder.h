@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "wd/detail/action_layout.h"
 #include "wd/environment.h"
 #include "wd/policy.h"
 #include "wd/replicas.h"
@@ -48,10 +49,11 @@ class Recorder {
  public:
   explicit Recorder(int max_steps) : max_steps_(max_steps) {}
 
-  // Makes the policies keep the outputs of their networks, from which probabilities follow. `squashed`: by
-  // role, whether actions are those of a Gaussian squashed by tanh.
+  // Makes the policies keep the outputs of their networks, from which probabilities follow.
   void start(const Replicas& replicas, Trajectory& trajectory,
-             const std::vector<std::optional<Policy>>& policies, std::vector<bool> squashed);
+             const std::vector<std::optional<Policy>>& policies);
+  // Computes the values of actions that policies with critics have chosen, before the step.
+  void value_actions(Trajectory& trajectory, std::vector<std::optional<Policy>>& policies) const;
   // After the first reset and after each step, before rows are carried over.
   void add_frame(const Replicas& replicas, const Trajectory& trajectory, bool first);
 
@@ -60,14 +62,17 @@ class Recorder {
   std::vector<EpisodeRecord>& episodes() { return episodes_; }
 
  private:
+  at::Tensor deviation_of(std::size_t role, const PolicyBuffers& buffers, std::int64_t replica,
+                          const at::Tensor& mean) const;
   void add_step(EpisodeRecord& episode, const Trajectory& trajectory, std::int64_t replica) const;
 
   int max_steps_;
   std::vector<EpisodeRecord> episodes_;
   std::vector<bool> over_;
-  std::vector<bool> trained_, squashed_;  // by role
-  std::vector<at::Tensor>
-      deviation_;  // by role: [width], in the unit of the policy; undefined if there is none
+  std::vector<bool> trained_;               // by role
+  std::vector<Distribution> distribution_;  // by role, of those that are trained
+  // By role: [width], in the unit of the policy, the same in all states; undefined if there is none.
+  std::vector<at::Tensor> deviation_;
 };
 
 }  // namespace wd

@@ -127,6 +127,10 @@ std::vector<MakeNetwork> make_networks(const PolicyLayout& layout, const ModelSe
   const auto network = [&](int outputs) {
     return network_maker(layout, model, {observation_part(layout)}, outputs, device, precision, input_norm);
   };
+  if (output == PolicyOutput::kPoint || output == PolicyOutput::kActor) {
+    const int means = layout.action_space.components();
+    return {network(output == PolicyOutput::kActor ? columns + means : columns)};
+  }
   if (output == PolicyOutput::kDistribution) {
     check_values(layout, model);
   } else if (model.input == kChoiceInput) {
@@ -141,6 +145,18 @@ std::vector<MakeNetwork> make_networks(const PolicyLayout& layout, const ModelSe
   }
   if (!model.separate_value) return {network(columns + 1)};
   return {network(columns), network(1)};
+}
+
+std::vector<MakeNetwork> make_critics(const PolicyLayout& layout, const ModelSettings& model,
+                                      const CriticShape& shape, Device device, Precision precision,
+                                      const at::Tensor& input_norm) {
+  const ActionSpace& actions = layout.action_space;
+  std::vector<InputPart> parts = {observation_part(layout)};
+  if (actions.is_continuous()) parts.push_back({"action", actions.components()});
+  const int outputs = actions.is_continuous() ? shape.quantiles : actions.choices();
+  return std::vector<MakeNetwork>(
+      static_cast<std::size_t>(shape.count),
+      network_maker(layout, model, parts, outputs, device, precision, input_norm));
 }
 
 at::Tensor make_output(std::int64_t rows, std::int64_t columns, const at::TensorOptions& options) {

@@ -56,7 +56,7 @@ Rollout replay(const Config& config, const Environment& environment, const Evide
   const std::vector<std::optional<Policy>> nobody(spec.roles.size());
   std::optional<Recorder> recorder;
   const auto begin_episode = [&] {
-    recorder.emplace(kNoLimit).start(replicas, trajectory, nobody, {});
+    recorder.emplace(kNoLimit).start(replicas, trajectory, nobody);
     recorder->add_frame(replicas, trajectory, true);
   };
   give(&PolicyBuffers::active, &Evidence::Rows::active, 0);

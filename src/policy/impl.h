@@ -22,6 +22,9 @@ struct Policy::Impl {
   std::int64_t chunk_rows = 0;
   ActionLayout layout;
   bool has_critic = false;  // without a critic the value is the last column of the actor
+  CriticShape critic_shape;
+  std::unique_ptr<Model> critics;  // of actions
+  std::unique_ptr<Lanes> critic_inference;
   // Observations come in units: one row, or one table. Numbers of rows that a unit describes, and that it has
   // itself: 1 and 1, or those of one table.
   std::int64_t rows_per_unit = 1, observed_per_unit = 1;
@@ -46,6 +49,7 @@ struct Policy::Impl {
   }
 
   void make_networks(PolicyOutput output);
+  void make_critics(std::uint64_t seed);
   void draw_parameters(std::uint64_t seed);
   // The observations that describe rows [begin, end).
   at::Tensor observed(const at::Tensor& observation, std::int64_t begin, std::int64_t end) const;
@@ -58,6 +62,8 @@ struct Policy::Impl {
   NetworkInput batch_input(const Batch& batch, std::int64_t begin, std::int64_t end) const;
   // Writes the values of the best actions, of a policy that computes values of choices.
   void best_values(const PolicyBuffers& buffers, int t, const Blocks& blocks);
+  // Writes the lowest values that the critics compute for the actions of row t.
+  void criticize(const PolicyBuffers& buffers, int t, const Blocks& blocks);
   // The sampler's arguments for the rows of this pass, of which the first is `row` of [T + 1, E, A]; without
   // actions, so that only values are written.
   SampleArgs sample_args(const PolicyBuffers& buffers, const PolicyPass& pass, std::int64_t row) const;

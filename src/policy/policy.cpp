@@ -31,6 +31,18 @@ ActionLayout layout_of(const ActionSpace& space, const ModelSettings& model, Pol
   layout.num_heads = static_cast<int>(space.heads.size());
   std::copy(space.heads.begin(), space.heads.end(), layout.head_size);
   layout.components = space.components();
+  if (output == PolicyOutput::kPoint || output == PolicyOutput::kActor) {
+    layout.has_value = false;
+    if (space.is_continuous() ? !space.is_bounded() : output == PolicyOutput::kPoint)
+      throw UsageError(space.is_continuous() ? "actions of off-policy actors are squashed to their bounds, "
+                                               "and these have none: take PPO"
+                                             : "points are learned of continuous actions, and these are "
+                                               "choices: take SAC or DQN");
+    if (space.is_continuous())
+      layout.distribution =
+          output == PolicyOutput::kPoint ? Distribution::kPoint : Distribution::kStateGaussian;
+    return layout;
+  }
   if (space.is_continuous())
     layout.distribution = model.distribution == kSquashedGaussianActions ? Distribution::kSquashedGaussian
                                                                          : Distribution::kGaussian;
@@ -40,6 +52,16 @@ ActionLayout layout_of(const ActionSpace& space, const ModelSettings& model, Pol
 Activations make_activations(const Network& actor, const Network* critic, std::int64_t rows) {
   return {actor.make_workspace(rows, false),
           critic != nullptr ? critic->make_workspace(rows, false) : nullptr};
+}
+
+// The value of an action of choices, the sum over heads, [rows].
+at::Tensor choices_value(const at::Tensor& values, const at::Tensor& action, const ActionLayout& layout) {
+  at::Tensor sum = at::zeros({values.size(0)}, values.options());
+  for (std::int64_t h = 0, first = 0; h < layout.num_heads; first += layout.head_size[h++]) {
+    const at::Tensor choice = action.narrow(1, h, 1).to(at::kLong) + first;
+    sum += values.gather(1, choice).squeeze(1);
+  }
+  return sum;
 }
 
 // Buffers and policy are made one after the other, each with its own arguments, which must fit.
@@ -106,7 +128,8 @@ PolicyPass Policy::Impl::forward(const Lane& lane, const NetworkInput& input, st
   }
   pass.output = pass.actor->output.const_data_ptr<float>();
   pass.output_stride = static_cast<int>(pass.actor->output.stride(0));
-  pass.value = has_critic ? pass.critic->output.const_data_ptr<float>() : pass.output + columns();
+  if (layout.has_value_output())
+    pass.value = has_critic ? pass.critic->output.const_data_ptr<float>() : pass.output + columns();
   pass.value_stride = has_critic ? 1 : pass.output_stride;
   return pass;
 }
@@ -135,7 +158,7 @@ void Policy::Impl::make_networks(PolicyOutput output) {
   std::vector<MakeNetwork> networks =
       wd::make_networks(own, settings, output, device, precision, input_norm());
   has_critic = networks.size() > 1;
-  model = std::make_unique<Model>(std::move(networks), layout.components, device, precision);
+  model = std::make_unique<Model>(std::move(networks), layout.num_log_std(), device, precision);
   log_std = model->numbers(model->parameters());
   layout.log_std = log_std.const_data_ptr<float>();
   inference = std::make_unique<Lanes>(std::vector<ModelUse>{{model.get(), ModelUse::kForward}}, 0,
@@ -145,13 +168,36 @@ void Policy::Impl::make_networks(PolicyOutput output) {
   observed_per_unit = own.all_agents;
 }
 
+void Policy::Impl::make_critics(std::uint64_t seed) {
+  if (critic_shape.count == 0) return;
+  ModelSettings of_critics = settings;
+  if (!settings.critic_dims.empty()) of_critics.fc_dims = settings.critic_dims;
+  critics = std::make_unique<Model>(
+      wd::make_critics(own, of_critics, critic_shape, device, precision, input_norm()), 0, device, precision);
+  critics->initialize(settings.init_method, 1.0, seed ^ 0xc417);
+  critic_inference = std::make_unique<Lanes>(std::vector<ModelUse>{{critics.get(), ModelUse::kForward}}, 0,
+                                             std::vector<RowMemory>{}, device);
+}
+
 void Policy::Impl::draw_parameters(std::uint64_t seed) {
   at::Tensor initial = at::zeros({model->parameters().numel()}, at::kFloat);
   const InitMethod method = settings.init_method;
   // Heads of the policy start near 0, so that all actions are about equally probable; the value head starts
   // with gain 1, and so do values of choices.
   constexpr double kPolicyGain = 0.01;
-  actor().initialize(model->section(initial, 0), method, layout.has_value_output() ? kPolicyGain : 1.0, seed);
+  const bool values = layout.distribution == Distribution::kGreedy;
+  actor().initialize(model->section(initial, 0), method, values ? 1.0 : kPolicyGain, seed);
+  if (layout.distribution == Distribution::kStateGaussian && settings.initial_log_std != 0.0) {
+    const Layer head = actor().output_layer(model->section(initial, 0));
+    if (!head.weight.defined())
+      throw UsageError(concat("policy '", own.name,
+                              "': initial_log_std changes the output layer, which "
+                              "model.type = ",
+                              settings.network->name(),
+                              " does not name: override output_layer() in the module, or set "
+                              "initial_log_std: 0"));
+    head.bias.narrow(0, layout.components, layout.components).add_(settings.initial_log_std);
+  }
   if (has_critic) {
     critic()->initialize(model->section(initial, 1), method, 1.0, seed ^ 0x5eed);
   } else if (method == kOrthogonal && layout.has_value_output()) {
@@ -164,6 +210,11 @@ void Policy::Impl::draw_parameters(std::uint64_t seed) {
 
 Policy::Policy(const PolicyBuffers& buffers, const ModelSettings& model, int index, std::uint64_t seed,
                int chunk_rows, Device device, Precision precision, PolicyOutput output)
+    : Policy(buffers, model, index, seed, chunk_rows, device, precision, output, {}) {}
+
+Policy::Policy(const PolicyBuffers& buffers, const ModelSettings& model, int index, std::uint64_t seed,
+               int chunk_rows, Device device, Precision precision, PolicyOutput output,
+               const CriticShape& critics)
     : impl_(std::make_unique<Impl>()) {
   Impl& self = *impl_;
   if (precision == kTf32 && !device.is_cuda())
@@ -178,7 +229,10 @@ Policy::Policy(const PolicyBuffers& buffers, const ModelSettings& model, int ind
   self.precision = precision;
   self.layout = layout_of(buffers.action_space, model, output);
   self.make_networks(output);
-  self.draw_parameters(seed * 1000003 + static_cast<std::uint64_t>(index));
+  const std::uint64_t own_seed = seed * 1000003 + static_cast<std::uint64_t>(index);
+  self.draw_parameters(own_seed);
+  self.critic_shape = critics;
+  self.make_critics(own_seed);
   refresh_shadow();
 }
 
@@ -186,7 +240,9 @@ Policy::Policy(const PolicyBuffers& buffers, const Config& config, int index, De
     : Policy(buffers, config.policies.at(static_cast<std::size_t>(index)).model, index,
              static_cast<std::uint64_t>(config.trainer.seed), config.trainer.chunk_rows, device,
              config.trainer.precision,
-             config.policies.at(static_cast<std::size_t>(index)).algorithm->output()) {
+             config.policies.at(static_cast<std::size_t>(index)).algorithm->output(),
+             {config.policies[static_cast<std::size_t>(index)].algorithm->critics(),
+              config.policies[static_cast<std::size_t>(index)].model.quantiles}) {
   if (config.policies[static_cast<std::size_t>(index)].algorithm->normalizes_value()) normalize_values();
 }
 
@@ -208,10 +264,15 @@ NetworkInput Policy::input(const Batch& batch, std::int64_t begin, std::int64_t 
   return impl_->batch_input(batch, begin, end);
 }
 bool Policy::has_critic() const { return impl_->has_critic; }
+Model* Policy::critics() const { return impl_->critics.get(); }
+const CriticShape& Policy::critic_shape() const { return impl_->critic_shape; }
 at::Tensor Policy::parameters() const { return impl_->model->parameters(); }
 at::Tensor Policy::gradients() const { return impl_->model->gradients(); }
 at::Tensor Policy::shadow() const { return impl_->model->shadow(); }
-void Policy::refresh_shadow() { impl_->model->refresh_shadow(); }
+void Policy::refresh_shadow() {
+  impl_->model->refresh_shadow();
+  if (impl_->critics) impl_->critics->refresh_shadow();
+}
 void Policy::shadow_is_written() { impl_->model->shadow_is_written(); }
 
 std::vector<NamedTensor> Policy::named_parameters() const {
@@ -231,7 +292,7 @@ std::vector<NamedTensor> Policy::named_parameters() const {
   if (self.has_critic) add("value_layers.", self.critic()->hidden_parameters());
   if (self.layout.has_value_output())
     add_head("value_head", self.value_network().head(), self.value_output(), 1);
-  if (self.layout.components > 0) named.push_back({"log_std", self.log_std});
+  if (self.layout.num_log_std() > 0) named.push_back({"log_std", self.log_std});
   return named;
 }
 
@@ -255,6 +316,9 @@ void Policy::merge_observations() {
 
 std::vector<NamedTensor> Policy::saved() const {
   std::vector<NamedTensor> all = named_parameters();
+  if (impl_->critics)
+    for (const NamedTensor& part : impl_->critics->named_parameters())
+      all.push_back({"critics." + part.name, part.tensor});
   for (NamedTensor& statistic : statistics()) all.push_back(std::move(statistic));
   return all;
 }
@@ -317,10 +381,16 @@ void Policy::act(PolicyBuffers& buffers, int t, const ActOptions& options) {
     args.first_replica = options.first_replica;
     args.policy = self.index;
     args.greedy = options.greedy;
-    args.epsilon = options.exploration;
+    args.exploration = options.exploration;
     args.action =
         static_cast<std::int32_t*>(buffers.action.data_ptr()) + (first + begin) * self.layout.action_width();
     args.log_prob = buffers.log_prob.mutable_data_ptr<float>() + first + begin;
+    if (buffers.noise.defined()) {
+      const std::int64_t components = self.layout.components;
+      args.noise = buffers.noise[t].const_data_ptr<float>() + begin * components;
+      args.next_noise = buffers.noise[t + 1].mutable_data_ptr<float>() + begin * components;
+      args.restarted = buffers.restarted[t].const_data_ptr<std::uint8_t>() + begin;
+    }
     sample(queue, args);
   });
 }
@@ -329,6 +399,7 @@ void Policy::evaluate(PolicyBuffers& buffers, int t) {
   Impl& self = *impl_;
   const Blocks blocks =
       Blocks::of_inference(buffers.value.stride(0), self.device.is_cuda(), self.rows_per_unit);
+  if (self.critics) return self.criticize(buffers, t, blocks);
   if (!self.layout.has_value_output()) return self.best_values(buffers, t, blocks);
   const Network& network = self.value_network();
   const Queue queue = current_queue(self.device);
@@ -372,6 +443,25 @@ void Policy::Impl::best_values(const PolicyBuffers& buffers, int t, const Blocks
   });
 }
 
+void Policy::Impl::criticize(const PolicyBuffers& buffers, int t, const Blocks& blocks) {
+  const at::Tensor value = buffers.value[t].flatten(), action = buffers.action[t].flatten(0, 1);
+  critic_inference->run(blocks, [&](Lane& lane, std::int64_t begin, std::int64_t end) {
+    const std::int64_t n = end - begin;
+    NetworkInput input = step_input(buffers, t, begin, end, false);
+    if (layout.components > 0) input.parts[1] = action.slice(0, begin, end);
+    at::Tensor lowest;
+    for (const auto& network : critics->networks()) {
+      Network::Workspace& workspace = lane.of(*network);
+      network->forward(input, workspace);
+      const at::Tensor output = workspace.output.narrow(0, 0, n);
+      at::Tensor mean =
+          layout.components > 0 ? output.mean(1) : choices_value(output, action.slice(0, begin, end), layout);
+      lowest = lowest.defined() ? at::minimum(lowest, mean) : mean;
+    }
+    value.slice(0, begin, end).copy_(lowest);
+  });
+}
+
 PolicyPass Policy::forward(const Lane& lane, const Batch& batch, std::int64_t begin, std::int64_t end) const {
   return impl_->forward(lane, impl_->batch_input(batch, begin, end), end - begin, batch.activations, begin,
                         batch.activations != nullptr);
@@ -386,12 +476,12 @@ void Policy::backward(const Lane& lane, const PolicyPass& pass, const at::Tensor
   if (self.has_critic && value_grad.defined())
     self.critic()->backward(pass.critic_input, value_grad.narrow(0, 0, n), *pass.critic,
                             lane.gradient(*self.critic()));
-  if (self.layout.components == 0) return;
+  if (self.layout.num_log_std() == 0) return;
   const at::Tensor& sum = lane.numbers(*self.model);
   if (self.device.is_cuda()) {
     sum.addmv_(log_std_grad.narrow(0, 0, n).t(), lane.ones().narrow(0, 0, n));
   } else {
-    add_columns(log_std_grad.const_data_ptr<float>(), n, self.layout.components,
+    add_columns(log_std_grad.const_data_ptr<float>(), n, self.layout.num_log_std(),
                 sum.mutable_data_ptr<float>());
   }
 }

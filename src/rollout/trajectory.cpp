@@ -53,7 +53,11 @@ MaybeForm state_form(const PolicyLayout& policy) {
   return Form{{policy.num_agents, policy.state_size}, at::kFloat};
 }
 MaybeForm restarted_form(const PolicyLayout& policy) {
-  return policy.state_size == 0 ? MaybeForm() : flag_form(policy);
+  return policy.state_size == 0 && !policy.carries_noise ? MaybeForm() : flag_form(policy);
+}
+MaybeForm noise_form(const PolicyLayout& policy) {
+  if (!policy.carries_noise) return {};
+  return Form{{policy.num_agents, policy.action_space.components()}, at::kFloat};
 }
 MaybeForm replica_flag_form(const PolicyLayout&) { return Form{{}, at::kByte}; }
 MaybeForm statistics_form(const PolicyLayout& policy) {
@@ -77,6 +81,7 @@ constexpr BufferField kFields[] = {
     {"state", kPolicy, &P::state, &B::state, state_form, true, true, true, kInference | kLoss},
     {"restarted", kPolicy, &P::restarted, &B::restarted, restarted_form, true, true, false,
      kEnvironment | kInference | kLoss},
+    {"noise", kPolicy, &P::noise, nullptr, noise_form, true, true, false, kInference},
     {"value", kPolicy, &P::value, &B::value, number_form, true, false, false, kInference | kReturns | kLoss},
     {"action", kPolicy, &P::action, &B::action, action_form, false, false, false,
      kEnvironment | kInference | kLoss},
@@ -140,15 +145,15 @@ bool is_shared(const BufferField& field, const PolicyLayout& policy) {
 }
 
 RolloutShape RolloutShape::of(const Spec& spec, const Config& config, std::int64_t num_envs, Device device) {
-  return {spec,   policy_names(config),     config.policy_of_role,  config.trainer.rollout_steps(), num_envs,
-          device, config.trainer.storage(), wd::state_sizes(config)};
+  return {spec,   policy_names(config),     config.policy_of_role,   config.trainer.rollout_steps(), num_envs,
+          device, config.trainer.storage(), wd::state_sizes(config), wd::carries_noise(config)};
 }
 
 RolloutShape RolloutShape::of_roles(const Spec& spec, std::int64_t num_envs, Device device,
                                     ObservationStorage storage) {
   std::vector<int> own(spec.roles.size());
   std::iota(own.begin(), own.end(), 0);
-  return {spec, role_names(spec), own, 1, num_envs, device, storage, {}};
+  return {spec, role_names(spec), own, 1, num_envs, device, storage, {}, {}};
 }
 
 std::vector<PolicyLayout> policy_layouts(const RolloutShape& shape) {
@@ -190,6 +195,7 @@ std::vector<PolicyLayout> policy_layouts(const RolloutShape& shape) {
     layouts[p].observation_type = storage.type;
     if (storage.as_table) layouts[p].table = spec.table;
     if (!shape.state_sizes.empty()) layouts[p].state_size = shape.state_sizes.at(p);
+    if (!shape.carries_noise.empty()) layouts[p].carries_noise = shape.carries_noise.at(p);
     if (layouts[p].roles.empty()) throw UsageError("policy '" + layouts[p].name + "' acts for no role");
   }
   return layouts;

@@ -8,8 +8,6 @@
 namespace wd {
 namespace {
 
-constexpr int kIterations = 6;
-
 struct DqnCase {
   std::string name;
   std::vector<int> heads;

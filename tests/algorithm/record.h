@@ -18,6 +18,7 @@
 namespace wd {
 
 inline constexpr int kSteps = 12, kEnvs = 7, kAgents = 3, kObservation = 6, kTimeLimit = 6;
+inline constexpr int kIterations = 6;  // of algorithms with a replay memory
 inline constexpr std::uint64_t kSeed = 21;
 inline constexpr std::int64_t kIteration = 3, kEnvSteps = 1000;
 

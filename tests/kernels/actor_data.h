@@ -9,13 +9,13 @@
 namespace wd {
 
 struct ActorData {
-  Actor actor = Actor::kPoint;
+  Distribution distribution = Distribution::kPoint;
   int rows = 0, components = 0;
   float noise = 0.0f, noise_clip = 0.0f, alpha = 0.0f;
   ActorDraw draw{};  // without the time, which is iteration 3
   std::vector<float> output, action_grad, weight;
 
-  int width() const { return actor == Actor::kPoint ? components : 2 * components; }
+  int width() const { return distribution == Distribution::kPoint ? components : 2 * components; }
 };
 
 struct ActorResult {
@@ -24,11 +24,12 @@ struct ActorResult {
 };
 
 // Some rows do not count. `far`: some deviations are beyond their limits.
-inline ActorData random_actor(Draws& draws, Actor actor, int rows, int components, bool far = true) {
-  ActorData data{.actor = actor, .rows = rows, .components = components};
+inline ActorData random_actor(Draws& draws, Distribution distribution, int rows, int components,
+                              bool far = true) {
+  ActorData data{.distribution = distribution, .rows = rows, .components = components};
   data.draw.key = RandomKey::of(5, Stream::kActor);
   data.draw.update = 7, data.draw.purpose = 1;
-  data.alpha = actor == Actor::kPoint ? 0.0f : 0.3f;
+  data.alpha = distribution == Distribution::kPoint ? 0.0f : 0.3f;
   for (int row = 0; row < rows; ++row) {
     for (int k = 0; k < data.width(); ++k)
       data.output.push_back(k < components           ? draws.uniform(-1.5f, 1.5f)
@@ -48,7 +49,7 @@ ActorResult run_actor(Memory memory, const ActorData& data) {
   draw.time = memory.put(std::vector<TrainingTime>{{.iteration = 3}});
   const ActorActionsArgs actions{
       .rows = data.rows,
-      .actor = data.actor,
+      .distribution = data.distribution,
       .components = data.components,
       .output = memory.put(data.output),
       .output_stride = data.width(),
@@ -57,10 +58,10 @@ ActorResult run_actor(Memory memory, const ActorData& data) {
       .noise_clip = data.noise_clip,
       .action = memory.template make<float>(rows * C),
       .action_stride = data.components,
-      .log_prob = data.actor == Actor::kPoint ? nullptr : memory.template make<float>(rows)};
+      .log_prob = data.distribution == Distribution::kPoint ? nullptr : memory.template make<float>(rows)};
   actor_actions(memory.queue(), actions);
   const ActorGradientArgs gradient{.rows = data.rows,
-                                   .actor = data.actor,
+                                   .distribution = data.distribution,
                                    .components = data.components,
                                    .output = actions.output,
                                    .output_stride = data.width(),

@@ -15,8 +15,9 @@ std::vector<double> losses(const ActorData& data) {
   const ActorResult result = run_actor(HostMemory(), data);
   std::vector<double> all;
   for (int row = 0; row < data.rows; ++row) {
-    double loss =
-        data.actor == Actor::kPoint ? 0.0 : data.alpha * result.log_prob[static_cast<std::size_t>(row)];
+    double loss = data.distribution == Distribution::kPoint
+                      ? 0.0
+                      : data.alpha * result.log_prob[static_cast<std::size_t>(row)];
     for (int k = 0; k < data.components; ++k) {
       const auto at = static_cast<std::size_t>(row * data.components + k);
       loss += static_cast<double>(data.action_grad[at]) * result.action[at];
@@ -28,8 +29,8 @@ std::vector<double> losses(const ActorData& data) {
 
 TEST(Actor, TheGradientIsThatOfTheLossWithTheSameRandomNumbers) {
   Draws draws(3);
-  for (const Actor actor : {Actor::kPoint, Actor::kGaussian}) {
-    const ActorData data = random_actor(draws, actor, 24, 3);
+  for (const Distribution distribution : {Distribution::kPoint, Distribution::kStateGaussian}) {
+    const ActorData data = random_actor(draws, distribution, 24, 3);
     const ActorResult result = run_actor(HostMemory(), data);
     int at_zero = 0;
     for (int k = 0; k < data.width(); ++k) {
@@ -54,7 +55,7 @@ TEST(Actor, TheGradientIsThatOfTheLossWithTheSameRandomNumbers) {
 
 TEST(Actor, TheDensityIsThatOfASquashedGaussian) {
   Draws draws(4);
-  const ActorData data = random_actor(draws, Actor::kGaussian, 500, 2, false);
+  const ActorData data = random_actor(draws, Distribution::kStateGaussian, 500, 2, false);
   const ActorResult result = run_actor(HostMemory(), data);
   for (int row = 0; row < data.rows; ++row) {
     double log_prob = 0.0;
@@ -76,7 +77,7 @@ TEST(Actor, TheDensityIsThatOfASquashedGaussian) {
 
 // Far from 0, where tanh rounds to 1, the density stays finite.
 TEST(Actor, TheDensityIsFiniteWhereTheActionIsAtItsBound) {
-  ActorData data{.actor = Actor::kGaussian, .rows = 2, .components = 1};
+  ActorData data{.distribution = Distribution::kStateGaussian, .rows = 2, .components = 1};
   data.output = {30.0f, -1.0f, -30.0f, -1.0f};
   data.action_grad = {1.0f, 1.0f};
   data.weight = {1.0f, 1.0f};
@@ -87,7 +88,7 @@ TEST(Actor, TheDensityIsFiniteWhereTheActionIsAtItsBound) {
 }
 
 TEST(Actor, TheNoiseOfATargetIsClippedAndActionsStayWithinTheirBounds) {
-  ActorData data{.actor = Actor::kPoint, .rows = 20'000, .components = 1};
+  ActorData data{.distribution = Distribution::kPoint, .rows = 20'000, .components = 1};
   data.noise = 0.2f, data.noise_clip = 0.3f;
   data.draw.key = RandomKey::of(5, Stream::kActor);
   data.output.assign(20'000, 0.0f);
@@ -108,7 +109,7 @@ TEST(Actor, TheNoiseOfATargetIsClippedAndActionsStayWithinTheirBounds) {
 
 TEST(Actor, AllRanksTogetherDrawWhatOneRankDraws) {
   Draws draws(6);
-  const ActorData all = random_actor(draws, Actor::kGaussian, 8, 2);
+  const ActorData all = random_actor(draws, Distribution::kStateGaussian, 8, 2);
   ActorData second = all;
   second.rows = 4;
   second.draw.first_row = 4;

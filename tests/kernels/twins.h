@@ -364,9 +364,9 @@ template <typename Memory>
 void twins_of_actor() {
   Draws draws(27);
   for (const int rows : kTwinSizes) {
-    for (const Actor actor : {Actor::kPoint, Actor::kGaussian}) {
-      ActorData data = random_actor(draws, actor, rows, 3);
-      if (actor == Actor::kPoint) data.noise = 0.2f, data.noise_clip = 0.5f;
+    for (const Distribution distribution : {Distribution::kPoint, Distribution::kStateGaussian}) {
+      ActorData data = random_actor(draws, distribution, rows, 3);
+      if (distribution == Distribution::kPoint) data.noise = 0.2f, data.noise_clip = 0.5f;
       EXPECT_TRUE(run_actor(Memory(), data) == run_actor(HostMemory(), data));
     }
   }

@@ -10,21 +10,31 @@ inline constexpr int kMaxHeads = 16;
 inline constexpr int kMaxComponents = 256;
 
 // kernels/distribution.h defines a struct for each.
-enum class Distribution : int { kCategorical, kGaussian, kSquashedGaussian, kGreedy };
+enum class Distribution : int { kCategorical, kGaussian, kSquashedGaussian, kGreedy, kPoint, kStateGaussian };
 
-// Logits of categorical heads side by side, or means of continuous components; kGreedy: values of choices.
+// Logits of categorical heads side by side, or means of continuous components; kGreedy: values of choices;
+// kPoint: actions before tanh; kStateGaussian: means, then logarithms of standard deviations, before tanh.
 struct ActionLayout {
   Distribution distribution = Distribution::kCategorical;
   int num_heads = 0;
   int head_size[kMaxHeads] = {};
   int components = 0;
-  const float* log_std = nullptr;  // [components], shared by all states
+  const float* log_std = nullptr;  // [num_log_std()], shared by all states
+  bool has_value = true;           // kCategorical: an actor of an off-policy algorithm has none
 
+  WD_FN bool is_off_policy() const {
+    return distribution == Distribution::kPoint || distribution == Distribution::kStateGaussian || !has_value;
+  }
   // Whether the value of a row is a network's output of its own. With kGreedy it follows from the columns.
-  WD_FN bool has_value_output() const { return distribution != Distribution::kGreedy; }
-  // Columns of logits, of means, or of the values of choices.
+  WD_FN bool has_value_output() const { return distribution != Distribution::kGreedy && !is_off_policy(); }
+  WD_FN int num_log_std() const {
+    return distribution == Distribution::kGaussian || distribution == Distribution::kSquashedGaussian
+               ? components
+               : 0;
+  }
+  // Columns of logits, of means and deviations, or of the values of choices.
   WD_FN int columns() const {
-    int sum = components;
+    int sum = distribution == Distribution::kStateGaussian ? 2 * components : components;
     for (int h = 0; h < num_heads; ++h) sum += head_size[h];
     return sum;
   }

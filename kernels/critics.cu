@@ -1,0 +1,9 @@
+// critics.cu: one row per item; on the CPU they run on the calling thread, because blocks of rows already run
+// in parallel.
+#include "kernels/critics_body.h"
+#include "kernels/kernel.h"
+
+WD_KERNEL(critic_target, CriticTargetArgs, critic_target_row, args.rows, args.rows, "targets of critics")
+WD_KERNEL(actor_loss, ActorLossArgs, actor_loss_row, args.rows, args.rows, "loss of actions")
+WD_KERNEL(choices_target, ChoicesTargetArgs, choices_target_row, args.rows, args.rows, "targets of critics")
+WD_KERNEL(choices_loss, ChoicesLossArgs, choices_loss_row, args.rows, args.rows, "loss of actions")

@@ -1,0 +1,94 @@
+// critics.h: how an off-policy actor and its critics learn from each other: targets of the critics, and the
+// gradient of the actor's loss by what the critics say. A critic computes the value of an action as one
+// number, or as K quantiles of the return, whose mean is the value; or, for choices, the value of each choice.
+#pragma once
+
+#include "kernels/queue.h"
+#include "wd/detail/action_layout.h"
+
+namespace wd {
+
+inline constexpr int kMaxCritics = 4;
+
+// What the critics have computed for some rows.
+struct CriticsOutput {
+  int count = 1;
+  int quantiles = 1;                     // K; of choices: 1
+  const float* value[kMaxCritics] = {};  // [rows, stride]: K numbers, or one for each choice
+  std::int64_t stride = 0;
+};
+
+// target_k = reward + discount * (q_k - alpha log pi(a'|s')), where q are the values of the critic with the
+// lowest mean (clipped double Q-learning, Fujimoto et al. 2018, arXiv 1802.09477).
+struct CriticTargetArgs {
+  std::int64_t rows = 0;
+  CriticsOutput critics{};          // of the target critics, for the next state and the actor's action there
+  const float* log_prob = nullptr;  // [rows], or null: 0
+  const float* alpha = nullptr;     // [1] on the device: the temperature; not read without log_prob
+  const float* reward = nullptr;    // [rows]
+  const float* discount = nullptr;  // [rows]: 0 if nothing follows
+  float* target = nullptr;          // [rows, K]
+};
+
+// Sums over the rows that count: divide by kActorCount for means.
+enum ActorSum { kActorCount, kActorLoss, kActorValue, kActorLogProb, kNumActorSums };
+
+// The loss of a row is alpha log pi(a|s) - q(s, a), where q is the mean of the critic with the lowest one, or
+// of the first.
+struct ActorLossArgs {
+  std::int64_t rows = 0;
+  CriticsOutput critics{};
+  bool lowest = true;                   // of all critics; false: the first
+  const float* log_prob = nullptr;      // [rows], or null: 0
+  const float* alpha = nullptr;         // [1]; not read without log_prob
+  const float* weight = nullptr;        // [rows]: rows with 0 do not count; all others count 1
+  float* value_grad[kMaxCritics] = {};  // [rows, stride]: by the values of each critic
+  std::int64_t grad_stride = 0;
+  float* counts = nullptr;    // [rows]: 1 or 0
+  float* row_sums = nullptr;  // [kNumActorSums, rows]
+};
+
+// The same for choices (Christodoulou 2019, arXiv 1910.07207): every expectation over an actor's choices is
+// exact. A head's value is sum_i p_i (q_i - alpha log p_i) over its legal choices, where q_i is the lowest
+// that a critic computes for the choice; heads are added.
+struct ChoicesTargetArgs {
+  std::int64_t rows = 0;
+  ActionLayout layout{};
+  CriticsOutput critics{};
+  const float* logits = nullptr;  // [rows, logits_stride]: of the actor, in the next state
+  std::int64_t logits_stride = 0;
+  const std::uint8_t* legal = nullptr;  // [rows, choices], or null: all
+  const float* alpha = nullptr;         // [1]
+  const float* reward = nullptr;
+  const float* discount = nullptr;
+  float* target = nullptr;  // [rows]
+};
+
+// The loss of a row is the sum over heads of sum_i p_i (alpha log p_i - q_i). The sums' kActorLogProb is that
+// of sum_i p_i log p_i: minus the entropy.
+struct ChoicesLossArgs {
+  std::int64_t rows = 0;
+  ActionLayout layout{};
+  CriticsOutput critics{};
+  const float* logits = nullptr;
+  std::int64_t logits_stride = 0;
+  const std::uint8_t* legal = nullptr;
+  const float* alpha = nullptr;
+  const float* weight = nullptr;
+  float* logits_grad = nullptr;  // [rows, grad_stride]
+  std::int64_t grad_stride = 0;
+  float* row_sums = nullptr;  // [kNumActorSums, rows]
+};
+
+// All enqueue.
+void critic_target(Queue queue, const CriticTargetArgs& args);
+void actor_loss(Queue queue, const ActorLossArgs& args);
+void choices_target(Queue queue, const ChoicesTargetArgs& args);
+void choices_loss(Queue queue, const ChoicesLossArgs& args);
+
+WD_CUDA_KERNEL(critic_target, const CriticTargetArgs& args)
+WD_CUDA_KERNEL(actor_loss, const ActorLossArgs& args)
+WD_CUDA_KERNEL(choices_target, const ChoicesTargetArgs& args)
+WD_CUDA_KERNEL(choices_loss, const ChoicesLossArgs& args)
+
+}  // namespace wd

@@ -1,0 +1,402 @@
+// actor_critic.cpp: the steps of an update, and the loss of critics.
+#include "src/algorithm/actor_critic.h"
+
+#include <ATen/ATen.h>
+
+#include <array>
+#include <cmath>
+
+#include "kernels/td.h"
+#include "src/device/device.h"
+#include "wd/error.h"
+
+namespace wd {
+
+namespace {
+
+constexpr const char* kValueGrad[kMaxCritics] = {"value_grad_0", "value_grad_1", "value_grad_2",
+                                                 "value_grad_3"};
+constexpr const char* kActionGrad[kMaxCritics] = {"action_grad_0", "action_grad_1", "action_grad_2",
+                                                  "action_grad_3"};
+
+TrainingShape shape_of(const AlgorithmContext& context) {
+  return {.num_envs = std::int64_t{context.trajectory.num_envs()} * context.group.size(),
+          .rollout_steps = context.trajectory.steps()};
+}
+
+// Sums of each critic, one critic after another.
+SumNames critic_sums(int critics) {
+  SumNames sums;
+  for (int i = 0; i < critics; ++i)
+    sums.names.insert(sums.names.end(), {i == 0 ? nullptr : "the critic's count", "the critics' loss",
+                                         "the value of a critic", "the critics' target"});
+  return sums;
+}
+
+SumNames actor_sums() {
+  return {.names = {nullptr, "the actor's loss", "the value of the actor's action", "its log-probability"}};
+}
+
+std::vector<RowMemory> joined(std::vector<RowMemory> rows, const std::vector<RowMemory>& more) {
+  rows.insert(rows.end(), more.begin(), more.end());
+  return rows;
+}
+
+std::vector<RowMemory> gradients_of_critics(const Policy& policy) {
+  const ActionLayout& layout = policy.action_layout();
+  const CriticShape& shape = policy.critic_shape();
+  const int outputs = layout.components > 0 ? shape.quantiles : layout.columns();
+  std::vector<RowMemory> rows;
+  for (int i = 0; i < shape.count; ++i) {
+    rows.push_back({kValueGrad[i], outputs, true});
+    if (layout.components > 0) rows.push_back({kActionGrad[i], layout.components});
+  }
+  return rows;
+}
+
+std::vector<ModelUse> with(std::vector<ModelUse> models, const std::vector<ModelUse>& more) {
+  models.insert(models.end(), more.begin(), more.end());
+  return models;
+}
+
+// 1 until so many environment steps have been played, then 0.
+Schedule until(std::int64_t steps) {
+  if (steps == 0) return 0.0;
+  Schedule schedule;
+  const auto end = static_cast<double>(steps);
+  schedule.points = {{end - 1.0, 1.0}, {end, 0.0}};
+  return schedule;
+}
+
+Coefficients exploration_of(const ActorCriticSettings& settings, const std::vector<Schedule>& more,
+                            Device device) {
+  const Schedule random = until(settings.random_steps);
+  std::vector<const Schedule*> all = {&random};
+  for (const Schedule& schedule : more) all.push_back(&schedule);
+  return {all, device};
+}
+
+ActionLayout layout_of_critics(const ActionLayout& of_actor) {
+  if (of_actor.components == 0) return of_actor;
+  ActionLayout layout;
+  layout.num_heads = 1;
+  layout.head_size[0] = 1;
+  return layout;
+}
+
+std::vector<NamedTensor> prefixed(const char* prefix, std::vector<NamedTensor> tensors) {
+  for (NamedTensor& named : tensors) named.name = concat(prefix, named.name);
+  return tensors;
+}
+
+}  // namespace
+
+ActorCritic::ActorCritic(const AlgorithmContext& context, const ActorCriticSettings& settings,
+                         const Needs& needs, std::vector<Schedule> exploration)
+    : settings_(settings),
+      policy_(context.policy()),
+      device_(policy_.device()),
+      target_critics_(policy_.critics()->like()),
+      group_(context.group),
+      to_train_(context.to_train),
+      seed_(context.seed),
+      index_(context.index),
+      actor_(policy_.model(), actor_sums(), settings.adam_epsilon, context.group,
+             concat("policy '", policy_.name(), "'"), policy_.named_parameters()),
+      critics_(*policy_.critics(), critic_sums(policy_.critic_shape().count), settings.adam_epsilon,
+               context.group, concat("the critics of policy '", policy_.name(), "'"),
+               policy_.critics()->named_parameters()),
+      replay_(context, settings.replay, settings.gamma, settings.reward_scale),
+      critic_lanes_(
+          with({{policy_.critics(), ModelUse::kLearns}, {&target_critics_, ModelUse::kForward}},
+               needs.for_targets),
+          policy_.critic_shape().count * kNumTdSums,
+          joined(joined(gradients_of_critics(policy_), {{"target", policy_.critic_shape().quantiles}}),
+                 needs.rows),
+          device_),
+      actor_lanes_({{&policy_.model(), ModelUse::kLearns}, {policy_.critics(), ModelUse::kInputs}},
+                   kNumActorSums,
+                   joined(joined(gradients_of_critics(policy_),
+                                 {{"counts", 1}, {"output_grad", policy_.action_layout().columns(), true}}),
+                          needs.rows),
+                   device_),
+      coefficients_(std::array{&settings.lr, &settings.critic_lr, &settings.max_grad_norm,
+                               &settings.replay.importance_exponent},
+                    device_),
+      exploration_(exploration_of(settings, exploration, device_)),
+      critic_layout_(layout_of_critics(policy_.action_layout())),
+      no_choice_(at::zeros({replay_.rows()}, policy_.parameters().options().dtype(at::kInt))),
+      error_(at::zeros({replay_.rows()}, policy_.parameters().options())),
+      updates_(settings.replay.batches(shape_of(context))) {
+  WD_CHECK(policy_.critic_shape().count <= kMaxCritics, "an algorithm has at most ", kMaxCritics, " critics");
+}
+
+// Stages count from 1 by the first update of the iteration, modulo policy_delay: so an actor that moves every
+// second time does so however few updates an iteration has.
+int ActorCritic::stage(std::int64_t iteration) const {
+  if (!to_train_ || !replay_.learns(iteration)) return kFill;
+  return 1 + static_cast<int>(iteration * updates_ % settings_.policy_delay);
+}
+
+void ActorCritic::begin_update(const TrainingClock& clock) {
+  coefficients_.update(clock);
+  if (to_train_) replay_.append(clock);
+  const double* const limit = settings_.clip_grad_norm ? coefficients_.value(kMaxGradNorm) : nullptr;
+  critics_.begin_update(coefficients_.value(kCriticLr), limit, nullptr, failed_);
+  actor_.begin_update(coefficients_.value(kLr), limit, nullptr, failed_);
+  time_ = clock.time();
+  update_ = 0;
+  on_actor_ = false;
+}
+
+void ActorCritic::begin_step(const TrainingClock& clock, const std::function<bool()>& should_stop) {
+  const auto stopping = [&] { return should_stop ? std::optional(should_stop()) : std::nullopt; };
+  if (on_actor_) {
+    const at::Tensor totals = actor_lanes_.run(
+        policy_.blocks(batch_->now),
+        [&](Lane& lane, std::int64_t begin, std::int64_t end) { actor_pass(lane, *batch_, begin, end); },
+        should_stop);
+    begin_actor_step(totals, stopping());
+    return actor_.begin_step(totals, stopping());
+  }
+  batch_ = &replay_.draw(clock, static_cast<int>(update_),
+                         coefficients_.rounded().const_data_ptr<float>() + kImportance);
+  const at::Tensor totals = critic_lanes_.run(
+      policy_.blocks(batch_->now),
+      [&](Lane& lane, std::int64_t begin, std::int64_t end) { critic_pass(lane, *batch_, begin, end); },
+      should_stop);
+  replay_.set_priorities(clock, error_);
+  critics_.begin_step(totals, stopping());
+}
+
+bool ActorCritic::end_step() {
+  if (!on_actor_) {
+    if (!critics_.end_step()) return false;
+    on_actor_ = moves_actor();
+    if (!on_actor_) ++update_;
+    return true;
+  }
+  if (!end_actor_step() || !actor_.end_step()) return false;
+  follow();
+  on_actor_ = false;
+  ++update_;
+  return true;
+}
+
+NetworkInput ActorCritic::with_action(const Batch& rows, const at::Tensor& action, std::int64_t begin,
+                                      std::int64_t end) const {
+  NetworkInput input = policy_.input(rows, begin, end);
+  if (is_continuous()) input.parts[1] = action;
+  return input;
+}
+
+CriticsOutput ActorCritic::criticize(const Model& critics, const Lane& lane,
+                                     const NetworkInput& input) const {
+  CriticsOutput output;
+  output.count = policy_.critic_shape().count;
+  output.quantiles = is_continuous() ? policy_.critic_shape().quantiles : 1;
+  for (int i = 0; i < output.count; ++i) {
+    const Network& critic = critics.network(static_cast<std::size_t>(i));
+    Network::Workspace& workspace = lane.of(critic);
+    critic.forward(input, workspace);
+    output.value[i] = workspace.output.const_data_ptr<float>();
+    output.stride = workspace.output.stride(0);
+  }
+  return output;
+}
+
+ActorDraw ActorCritic::draw(int purpose, std::int64_t begin) const {
+  constexpr int kPurposes = 2;
+  return {.key = RandomKey::of(seed_, Stream::kActor),
+          .time = time_,
+          .update = static_cast<int>(update_),
+          .purpose = kPurposes * index_ + purpose,
+          .first_row = group_.rank() * replay_.rows() + begin};
+}
+
+ActorActionsArgs ActorCritic::actions_of(const at::Tensor& output, std::int64_t rows, const ActorDraw& draw,
+                                         const at::Tensor& action) const {
+  const ActionLayout& layout = policy_.action_layout();
+  return {.rows = rows,
+          .distribution = layout.distribution,
+          .components = layout.components,
+          .output = output.const_data_ptr<float>(),
+          .output_stride = output.stride(0),
+          .draw = draw,
+          .action = action.mutable_data_ptr<float>(),
+          .action_stride = action.stride(0)};
+}
+
+void ActorCritic::critic_pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin,
+                              std::int64_t end) const {
+  targets(lane, batch, begin, end);
+  const std::int64_t n = end - begin;
+  const at::Tensor action = batch.now.action.slice(0, begin, end);
+  const NetworkInput input = with_action(batch.now, action, begin, end);
+  const CriticsOutput values = criticize(*policy_.critics(), lane, input);
+  for (int i = 0; i < values.count; ++i) {
+    const Network& critic = policy_.critics()->network(static_cast<std::size_t>(i));
+    const at::Tensor grad = lane.rows(kValueGrad[i]).narrow(0, 0, n);
+    td_loss(current_queue(device_),
+            {.rows = n,
+             .layout = critic_layout_,
+             .quantiles = values.quantiles,
+             .output = values.value[i],
+             .output_stride = values.stride,
+             .action = is_continuous() ? no_choice_.const_data_ptr<std::int32_t>()
+                                       : action.const_data_ptr<std::int32_t>(),
+             .target = lane.rows("target").const_data_ptr<float>(),
+             .weight = batch.weight.const_data_ptr<float>() + begin,
+             .huber = static_cast<float>(settings_.huber),
+             .output_grad = grad.mutable_data_ptr<float>(),
+             .grad_stride = grad.stride(0),
+             .error = i == 0 ? error_.mutable_data_ptr<float>() + begin : nullptr,
+             .row_sums = lane.row_sums().mutable_data_ptr<float>() + std::int64_t{i} * kNumTdSums * n});
+    critic.backward(input, grad, lane.of(critic), lane.gradient(critic));
+  }
+}
+
+void ActorCritic::learn_from_critics(Lane& lane, const ReplayBatch& batch, std::int64_t begin,
+                                     std::int64_t end, bool lowest, const float* alpha) const {
+  const Queue queue = current_queue(device_);
+  const std::int64_t n = end - begin;
+  const Model& critics = *policy_.critics();
+  const PolicyPass pass = policy_.forward(lane, batch.now, begin, end);
+  const at::Tensor action = lane.rows("action").narrow(0, 0, n);
+  ActorActionsArgs actions = actions_of(pass.actor->output, n, draw(1, begin), action);
+  if (alpha != nullptr) actions.log_prob = lane.rows("log_prob").mutable_data_ptr<float>();
+  actor_actions(queue, actions);
+
+  const NetworkInput input = with_action(batch.now, action, begin, end);
+  ActorLossArgs loss;
+  loss.rows = n;
+  loss.critics = criticize(critics, lane, input);
+  loss.lowest = lowest;
+  loss.log_prob = actions.log_prob;
+  loss.alpha = alpha;
+  loss.weight = batch.weight.const_data_ptr<float>() + begin;
+  for (int i = 0; i < loss.critics.count; ++i) {
+    const at::Tensor& grad = lane.rows(kValueGrad[i]);
+    loss.value_grad[i] = grad.mutable_data_ptr<float>();
+    loss.grad_stride = grad.stride(0);
+  }
+  loss.counts = lane.rows("counts").mutable_data_ptr<float>();
+  loss.row_sums = lane.row_sums().mutable_data_ptr<float>();
+  actor_loss(queue, loss);
+
+  const at::Tensor action_grad = lane.rows(kActionGrad[0]).narrow(0, 0, n);
+  for (int i = 0; i < (lowest ? loss.critics.count : 1); ++i) {
+    const Network& critic = critics.network(static_cast<std::size_t>(i));
+    const at::Tensor grad = lane.rows(kActionGrad[i]).narrow(0, 0, n);
+    critic.backward(input, lane.rows(kValueGrad[i]).narrow(0, 0, n), lane.of(critic), nullptr,
+                    std::array{at::Tensor(), grad});
+    if (i > 0) action_grad.add_(grad);
+  }
+  const at::Tensor output_grad = lane.rows("output_grad").narrow(0, 0, n);
+  actor_gradient(queue, {.rows = n,
+                         .distribution = actions.distribution,
+                         .components = actions.components,
+                         .output = actions.output,
+                         .output_stride = actions.output_stride,
+                         .draw = actions.draw,
+                         .action_grad = action_grad.const_data_ptr<float>(),
+                         .action_grad_stride = action_grad.stride(0),
+                         .log_prob_weight = alpha,
+                         .weight = loss.counts,
+                         .output_grad = output_grad.mutable_data_ptr<float>(),
+                         .grad_stride = output_grad.stride(0)});
+  policy_.backward(lane, pass, output_grad, {}, {});
+}
+
+void ActorCritic::check() const {
+  critics_.check();
+  actor_.check();
+}
+
+std::vector<NamedTensor> ActorCritic::state() const {
+  std::vector<NamedTensor> all = prefixed("actor.", actor_.state());
+  for (NamedTensor& named : prefixed("critics.", critics_.state())) all.push_back(std::move(named));
+  all.push_back({"target_critics", target_critics_.parameters()});
+  for (NamedTensor& named : replay_.state()) all.push_back(std::move(named));
+  return all;
+}
+
+void ActorCritic::state_changed() {
+  target_critics_.refresh_shadow();
+  replay_.state_changed();
+}
+
+std::vector<std::pair<std::string, double>> ActorCritic::metrics() const {
+  const StepRecord of_actor = actor_.record(), of_critics = critics_.record();
+  const std::vector<double> actor = actor_.sums(), critics = critics_.sums();
+  double loss = 0.0;
+  for (int i = 0; i < policy_.critic_shape().count; ++i)
+    loss += critics[static_cast<std::size_t>(i * kNumTdSums + kTdLoss)];
+  return {{"policy_loss", ratio(actor[kActorLoss], actor[kActorCount])},
+          {"value_loss", ratio(loss, critics[kTdCount])},
+          {"value_mean", ratio(critics[kTdValue], critics[kTdCount])},
+          {"return_mean", ratio(critics[kTdTarget], critics[kTdCount])},
+          {"grad_norm", ratio(of_actor.norm_sum, of_actor.steps)},
+          {"critic_grad_norm", ratio(of_critics.norm_sum, of_critics.steps)},
+          {"epsilon", exploration_.value().cpu()[0].item<double>()},
+          {"learning_rate", coefficients_.value().cpu()[kLr].item<double>()},
+          {"updates", of_critics.steps},
+          {"empty_minibatches", of_critics.empty}};
+}
+
+double ActorCritic::mean_entropy() const {
+  const std::vector<double> sums = actor_.sums();
+  return -ratio(sums[kActorLogProb], sums[kActorCount]);
+}
+
+ActorCriticSettings::ActorCriticSettings() {
+  replay.buffer_size = 1'000'000;
+  replay.batch_size = 256;
+  replay.replay_ratio = 256;
+}
+
+void ActorCriticSettings::describe(Fields& field) {
+  field("lr", lr, {0, 10}, "learning rate of the actor's Adam");
+  field("critic_lr", critic_lr, {0, 10}, "learning rate of the critics' Adam");
+  field("gamma", gamma, {0, 1}, "discount per step");
+  field("reward_scale", reward_scale, above(0, 1e9), "rewards are multiplied by it before learning");
+  replay.describe(field);
+  field("random_steps", random_steps, {0, 1e12},
+        "environment steps at the beginning of training whose actions are uniform draws");
+  field("tau", tau, above(0, 1), "how far targets move towards the networks, each time that the actor moves");
+  field("policy_delay", policy_delay, {1, 64}, "updates of the critics for one of the actor");
+  field(
+      "huber", huber, {0, 1e9},
+      "critics' errors beyond it count linearly; 0: all are squared; of model.quantiles above 1, it is that "
+      "of their loss, and 0 its limit for small errors");
+  field("clip_grad_norm", clip_grad_norm, "limit the norm of the gradients of the actor and of the critics");
+  field("max_grad_norm", max_grad_norm, above(0, 1e9), "that limit");
+  field("adam_epsilon", adam_epsilon, above(0, 1), "added to Adam's denominator");
+}
+
+void ActorCriticSettings::check(const TrainingShape& shape, const Problem& problem) const {
+  replay.check(shape, problem);
+}
+
+int ActorCriticSettings::epochs() const {
+  return static_cast<int>(std::max(std::lround(replay.replay_ratio), 1L));
+}
+
+double ActorCriticSettings::bytes(const WorkerShape& worker) const {
+  const double rows = static_cast<double>(replay.batch_size) * worker.replicas /
+                      static_cast<double>(worker.num_envs) * worker.layout.num_agents;
+  ModelSettings of_critics = worker.model;
+  if (!of_critics.critic_dims.empty()) of_critics.fc_dims = of_critics.critic_dims;
+  const std::vector<MakeNetwork> networks =
+      make_critics(worker.layout, of_critics, {critics(), worker.model.quantiles}, {}, worker.precision);
+  const double target_actor =
+      has_target_actor()
+          ? model_bytes(make_networks(worker.layout, worker.model, output(), {}, worker.precision), 0,
+                        worker.precision, false)
+          : 0.0;
+  return model_bytes(networks, 0, worker.precision, true) +
+         model_bytes(networks, 0, worker.precision, false) + target_actor + Replay::bytes(worker, replay) +
+         rows * (sizeof(float) + sizeof(std::int32_t));
+}
+
+}  // namespace wd

@@ -1,0 +1,219 @@
+// sac.cpp: soft actor-critic (Haarnoja et al. 2018, arXiv 1812.05905). The actor draws actions from a Gaussian
+// that tanh squashes to the bounds, and whose deviation depends on the state. With the temperature alpha,
+//   y = r_t + ... + gamma^n (min_i Q'_i(s', a') - alpha log pi(a'|s')), a' drawn from pi(.|s'),
+//   the loss of the actor is alpha log pi(a|s) - min_i Q_i(s, a), a drawn from pi(.|s),
+// through the action; and log alpha grows where the entropy is below target_entropy, with the gradient
+// -(log pi + target_entropy). Of choices, the actor's distribution is a softmax of each head, and both
+// expectations over its choices are exact (Christodoulou 2019, arXiv 1910.07207). Differences from the paper:
+// replicas play together, and n steps; target_entropy of choices is a share of the highest entropy.
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+#include "src/algorithm/actor_critic.h"
+#include "src/device/device.h"
+#include "wd/error.h"
+
+namespace wd {
+
+namespace {
+
+// Of choices: the share of the entropy of uniform draws.
+constexpr double kShareOfEntropy = 0.5;
+
+double default_entropy(const ActionLayout& layout) {
+  double entropy = -layout.components;
+  for (int h = 0; h < layout.num_heads; ++h) entropy += kShareOfEntropy * std::log(layout.head_size[h]);
+  return entropy;
+}
+
+class Sac final : public ActorCritic {
+ public:
+  Sac(const AlgorithmContext& context, const SacSettings& settings);
+
+  void begin_update(const TrainingClock& clock) override;
+  void check() const override;
+  std::vector<NamedTensor> state() const override;
+  void state_changed() override;
+  std::vector<std::pair<std::string, double>> metrics() const override;
+
+ protected:
+  void targets(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const override;
+  void actor_pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const override;
+  void begin_actor_step(const at::Tensor& totals, std::optional<bool> stopping) override;
+  bool end_actor_step() override;
+
+ private:
+  // Sums of the temperature's loss.
+  enum TemperatureSum { kCount, kLoss, kNumTemperatureSums };
+
+  void compute_alpha() { at::exp_out(alpha_, temperature_.numbers(temperature_.parameters())); }
+  const float* alpha() const { return alpha_.const_data_ptr<float>(); }
+  void choices_targets(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const;
+  void choices_pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const;
+
+  const SacSettings& own_;
+  const double target_entropy_;
+  Model temperature_;  // one number: log alpha
+  Learned learned_;    // of the temperature
+  Coefficients rate_;
+  at::Tensor alpha_;   // [1] float32
+  at::Tensor totals_;  // [kNumTemperatureSums] float64
+};
+
+Sac::Sac(const AlgorithmContext& context, const SacSettings& settings)
+    : ActorCritic(context, settings,
+                  {.for_targets = {{&context.policy().model(), ModelUse::kForward}},
+                   .rows = {{"action", context.policy().action_layout().components}, {"log_prob", 1}}},
+                  {}),
+      own_(settings),
+      target_entropy_(settings.target_entropy.value_or(default_entropy(policy_.action_layout()))),
+      temperature_({}, 1, device_, kFp32),
+      learned_(temperature_, {.names = {nullptr, "the temperature's loss"}}, settings.adam_epsilon,
+               context.group, concat("the temperature of policy '", policy_.name(), "'"),
+               temperature_.named_parameters()),
+      rate_(std::array{&settings.temperature_lr}, device_),
+      alpha_(at::zeros({1}, policy_.parameters().options())),
+      totals_(at::zeros({kNumTemperatureSums}, alpha_.options().dtype(at::kDouble))) {
+  temperature_.numbers(temperature_.parameters()).fill_(std::log(settings.temperature));
+  compute_alpha();
+}
+
+void Sac::begin_update(const TrainingClock& clock) {
+  ActorCritic::begin_update(clock);
+  rate_.update(clock);
+  learned_.begin_update(rate_.value(0), nullptr, nullptr, failed_);
+}
+
+void Sac::targets(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const {
+  if (!is_continuous()) return choices_targets(lane, batch, begin, end);
+  const Queue queue = current_queue(device_);
+  const std::int64_t n = end - begin;
+  const Network& actor = policy_.model().network(0);
+  actor.forward(policy_.input(batch.next, begin, end), lane.of(actor));
+  const at::Tensor action = lane.rows("action").narrow(0, 0, n);
+  ActorActionsArgs actions = actions_of(lane.of(actor).output, n, draw(0, begin), action);
+  actions.log_prob = lane.rows("log_prob").mutable_data_ptr<float>();
+  actor_actions(queue, actions);
+  critic_target(queue,
+                {.rows = n,
+                 .critics = criticize(target_critics_, lane, with_action(batch.next, action, begin, end)),
+                 .log_prob = actions.log_prob,
+                 .alpha = alpha(),
+                 .reward = batch.reward.const_data_ptr<float>() + begin,
+                 .discount = batch.discount.const_data_ptr<float>() + begin,
+                 .target = lane.rows("target").mutable_data_ptr<float>()});
+}
+
+void Sac::actor_pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const {
+  if (!is_continuous()) return choices_pass(lane, batch, begin, end);
+  learn_from_critics(lane, batch, begin, end, true, alpha());
+}
+
+// The legal choices of rows from `begin` on; null: all.
+const std::uint8_t* legal_of(const Batch& rows, std::int64_t begin) {
+  if (!rows.action_mask.defined()) return nullptr;
+  return rows.action_mask.const_data_ptr<std::uint8_t>() + begin * rows.action_mask.size(1);
+}
+
+void Sac::choices_targets(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const {
+  const NetworkInput next = policy_.input(batch.next, begin, end);
+  const Network& actor = policy_.model().network(0);
+  actor.forward(next, lane.of(actor));
+  const at::Tensor& logits = lane.of(actor).output;
+  choices_target(current_queue(device_), {.rows = end - begin,
+                                          .layout = policy_.action_layout(),
+                                          .critics = criticize(target_critics_, lane, next),
+                                          .logits = logits.const_data_ptr<float>(),
+                                          .logits_stride = logits.stride(0),
+                                          .legal = legal_of(batch.next, begin),
+                                          .alpha = alpha(),
+                                          .reward = batch.reward.const_data_ptr<float>() + begin,
+                                          .discount = batch.discount.const_data_ptr<float>() + begin,
+                                          .target = lane.rows("target").mutable_data_ptr<float>()});
+}
+
+void Sac::choices_pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const {
+  const PolicyPass pass = policy_.forward(lane, batch.now, begin, end);
+  const at::Tensor& output_grad = lane.rows("output_grad");
+  choices_loss(current_queue(device_),
+               {.rows = end - begin,
+                .layout = policy_.action_layout(),
+                .critics = criticize(*policy_.critics(), lane, policy_.input(batch.now, begin, end)),
+                .logits = pass.output,
+                .logits_stride = pass.output_stride,
+                .legal = legal_of(batch.now, begin),
+                .alpha = alpha(),
+                .weight = batch.weight.const_data_ptr<float>() + begin,
+                .logits_grad = output_grad.mutable_data_ptr<float>(),
+                .grad_stride = output_grad.stride(0),
+                .row_sums = lane.row_sums().mutable_data_ptr<float>()});
+  policy_.backward(lane, pass, output_grad, {}, {});
+}
+
+// The temperature learns from the log-probabilities of the actor's own actions: the loss of a row is
+// -log alpha (log pi + target_entropy).
+void Sac::begin_actor_step(const at::Tensor& totals, std::optional<bool> stopping) {
+  if (!own_.tune_temperature) return;
+  const at::Tensor log_alpha = temperature_.numbers(temperature_.parameters()),
+                   loss = totals_.narrow(0, kLoss, 1);
+  totals_.narrow(0, kCount, 1).copy_(totals.narrow(0, kActorCount, 1));
+  loss.copy_(totals.narrow(0, kActorCount, 1)).mul_(target_entropy_);
+  loss.add_(totals.narrow(0, kActorLogProb, 1)).neg_();
+  temperature_.numbers(temperature_.gradients()).copy_(loss);
+  loss.mul_(log_alpha);
+  learned_.begin_step(totals_, stopping);
+}
+
+bool Sac::end_actor_step() {
+  if (!own_.tune_temperature) return true;
+  if (!learned_.end_step()) return false;
+  compute_alpha();
+  return true;
+}
+
+void Sac::check() const {
+  ActorCritic::check();
+  learned_.check();
+}
+
+std::vector<NamedTensor> Sac::state() const {
+  std::vector<NamedTensor> all = ActorCritic::state();
+  all.push_back({"log_temperature", temperature_.parameters()});
+  for (const NamedTensor& named : learned_.state())
+    all.push_back({"temperature." + named.name, named.tensor});
+  return all;
+}
+
+void Sac::state_changed() {
+  ActorCritic::state_changed();
+  compute_alpha();
+}
+
+std::vector<std::pair<std::string, double>> Sac::metrics() const {
+  std::vector<std::pair<std::string, double>> all = ActorCritic::metrics();
+  all.emplace_back("entropy", mean_entropy());
+  all.emplace_back("temperature", alpha_.cpu()[0].item<double>());
+  return all;
+}
+
+}  // namespace
+
+void SacSettings::describe(Fields& field) {
+  ActorCriticSettings::describe(field);
+  field("temperature", temperature, above(0, 1e6), "weight of the entropy, at first");
+  field("tune_temperature", tune_temperature, "adapt it so that the entropy approaches target_entropy");
+  field("temperature_lr", temperature_lr, {0, 10}, "learning rate of its logarithm's Adam");
+  field(
+      "target_entropy", target_entropy, {-1e6, 1e6},
+      "entropy of the actions [nat], of components in half-widths; empty: minus the number of components, or "
+      "of choices half of the highest entropy");
+}
+
+std::unique_ptr<Algorithm> SacSettings::make(const AlgorithmContext& context) const {
+  return std::make_unique<Sac>(context, *this);
+}
+
+WD_REGISTER_ALGORITHM(SacSettings);
+
+}  // namespace wd

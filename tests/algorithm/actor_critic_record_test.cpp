@@ -1,0 +1,208 @@
+// actor_critic_record_test.cpp: records iterations of DDPG, TD3 and SAC, with all that was played and all that
+// was learned, in $WD_RECORD_DIR for actor_critic_oracle_test.py.
+#include <functional>
+
+#include "tests/algorithm/record.h"
+#include "wd/algorithms.h"
+#include "wd/model.h"
+
+namespace wd {
+namespace {
+
+struct ActorCase {
+  std::string name;
+  AlgorithmChoice algorithm;
+  ActionSpace actions;
+  std::function<void(AlgorithmSettings&, ModelSettings&)> set;
+};
+
+// Two rollouts and a few steps more, so that the fourth one overwrites the oldest.
+void set_common(ActorCriticSettings& settings, ModelSettings& model) {
+  settings.gamma = 0.9;
+  settings.reward_scale = 0.5;
+  settings.lr = 0.004;
+  settings.critic_lr = 0.01;
+  settings.clip_grad_norm = true;
+  settings.max_grad_norm = 0.2;
+  settings.adam_epsilon = 1e-4;  // large, so that Adam's step depends on the gradient's scale
+  settings.tau = 0.3;
+  settings.random_steps = kSteps * kEnvs + 5;
+  settings.replay.buffer_size = (2 * kSteps + 3) * kEnvs;
+  settings.replay.batch_size = 2 * kEnvs;
+  settings.replay.replay_ratio = 0.5;
+  settings.replay.learning_starts = kSteps * kEnvs + 1;
+  model.fc_dims = {16, 8};
+  model.activation = kTanh;
+}
+
+class ActorCriticRecords : public testing::TestWithParam<ActorCase> {};
+
+void add_critics(Record& record, const std::string& prefix, const Policy& policy) {
+  for (const NamedTensor& named : policy.critics()->named_parameters())
+    record.add(concat(prefix, "critics.", named.name), named.tensor);
+}
+
+TEST_P(ActorCriticRecords, Iterations) {
+  const ActorCase& c = GetParam();
+  Spec spec;
+  spec.roles = {{.name = "agent",
+                 .count = kAgents,
+                 .observation = {{"o", kObservation}},
+                 .action = c.actions,
+                 .action_mask = !c.actions.is_continuous()}};
+  spec.time_limit = kTimeLimit;
+  PolicySettings settings;
+  settings.name = "agent";
+  settings.algorithm = c.algorithm;
+  auto& own = settings.algorithm.as<ActorCriticSettings>();
+  set_common(own, settings.model);
+  c.set(own, settings.model);
+
+  Trajectory trajectory(
+      {spec, {"agent"}, {0}, kSteps, kEnvs, {}, {}, {}, {settings.algorithm->carries_noise()}});
+  PolicyBuffers& buffers = trajectory.policies()[0];
+  Draws draws(8);
+  Policy policy(buffers, settings.model, 0, kSeed, 64, {}, kFp32, settings.algorithm->output(),
+                {settings.algorithm->critics(), settings.model.quantiles});
+  Learner learner({&policy, 1}, trajectory, 0, settings, kSeed);
+  EXPECT_FALSE(learner.wants_values());
+  EXPECT_FALSE(learner.can_be_undone());
+  TrainingClock clock({});
+  Record record;
+  record.add("before.", policy, policy.parameters());
+  add_critics(record, "before.", policy);
+  for (int i = 0; i < kIterations; ++i) {
+    clock.set(i, i * kSteps * kEnvs);
+    fill_trajectory(draws, trajectory, false);
+    if (buffers.noise.defined()) buffers.noise[0].copy_(buffers.noise[kSteps]);
+    learner.enter(i);
+    learner.begin_rollout(clock);
+    for (int t = 0; t < kSteps; ++t)
+      policy.act(buffers, t,
+                 {.seed = kSeed,
+                  .step = static_cast<std::uint64_t>(i * kSteps + t),
+                  .exploration = learner.exploration()});
+    prepare({&learner, 1});
+    const std::string prefix = concat(i, '.');
+    for (const auto& [name, tensor] :
+         {std::pair{"observation", buffers.observation.narrow(3, 0, kObservation)},
+          std::pair{"action", buffers.action}, std::pair{"active", buffers.active},
+          std::pair{"reward", buffers.reward}, std::pair{"agent_terminated", buffers.agent_terminated},
+          std::pair{"terminated", trajectory.terminated()}, std::pair{"truncated", trajectory.truncated()},
+          std::pair{"reset_step", trajectory.reset_step()}})
+      record.add(prefix + name, tensor);
+    if (buffers.action_mask.defined()) record.add(prefix + "action_mask", buffers.action_mask);
+    if (buffers.noise.defined()) {
+      record.add(prefix + "noise", buffers.noise);
+      record.add(prefix + "restarted", buffers.restarted);
+    }
+    ASSERT_TRUE(update({&learner, 1}, clock));
+    record.add(prefix + "after.", policy, policy.parameters());
+    add_critics(record, prefix + "after.", policy);
+    for (const auto& [name, value] : learner.metrics())
+      record.add(concat(prefix, "metric.", name), at::full({}, value, at::kDouble));
+    for (const NamedTensor& named : learner.state())
+      if (named.name == "log_temperature") record.add(prefix + named.name, named.tensor[0]);
+    for (const NamedTensor& named : learner.memory(i + 1))
+      if (named.name == "priority") record.add(prefix + "priorities", named.tensor);
+  }
+  std::string heads;
+  for (const int n : c.actions.heads) heads += std::to_string(n) + " ";
+  const auto text = [](auto value) { return concat(value); };
+  TensorMetadata metadata = {{"heads", heads},
+                             {"algorithm", own.name()},
+                             {"components", text(c.actions.components())},
+                             {"critics", text(own.critics())},
+                             {"quantiles", text(settings.model.quantiles)},
+                             {"gamma", text(own.gamma)},
+                             {"reward_scale", text(own.reward_scale)},
+                             {"lr", text(own.lr.at(0))},
+                             {"critic_lr", text(own.critic_lr.at(0))},
+                             {"max_grad_norm", text(own.max_grad_norm.at(0))},
+                             {"adam_epsilon", text(own.adam_epsilon)},
+                             {"tau", text(own.tau)},
+                             {"policy_delay", text(own.policy_delay)},
+                             {"huber", text(own.huber)},
+                             {"random_steps", text(own.random_steps)},
+                             {"n_step", text(own.replay.n_step)},
+                             {"buffer_size", text(own.replay.buffer_size)},
+                             {"batch_size", text(own.replay.batch_size)},
+                             {"replay_ratio", text(own.replay.replay_ratio)},
+                             {"learning_starts", text(own.replay.learning_starts)},
+                             {"prioritized", text(own.replay.prioritized ? 1 : 0)},
+                             {"priority_exponent", text(own.replay.priority_exponent)},
+                             {"importance_exponent", text(own.replay.importance_exponent.at(0))},
+                             {"seed", text(kSeed)}};
+  if (settings.algorithm.is<SacSettings>()) {
+    const auto& sac = settings.algorithm.as<SacSettings>();
+    metadata["temperature"] = text(sac.temperature);
+    metadata["tune_temperature"] = text(sac.tune_temperature ? 1 : 0);
+    metadata["temperature_lr"] = text(sac.temperature_lr.at(0));
+    if (sac.target_entropy) metadata["target_entropy"] = text(*sac.target_entropy);
+  } else {
+    const auto& ddpg = dynamic_cast<const DdpgSettings&>(own);
+    metadata["noise"] = text(ddpg.noise.at(0));
+    metadata["noise_damping"] = text(ddpg.noise_damping);
+  }
+  if (settings.algorithm.is<Td3Settings>()) {
+    const auto& td3 = settings.algorithm.as<Td3Settings>();
+    metadata["target_noise"] = text(td3.target_noise);
+    metadata["target_noise_clip"] = text(td3.target_noise_clip);
+  }
+  record.write(record_folder() / (c.name + ".safetensors"), metadata);
+}
+
+ActionSpace box() { return ActionSpace::box({{-2.0f, 2.0f}, {-1.0f, 3.0f}}); }
+
+void nothing(AlgorithmSettings&, ModelSettings&) {}
+
+INSTANTIATE_TEST_SUITE_P(
+    Updates, ActorCriticRecords,
+    testing::Values(ActorCase{"ddpg", DdpgSettings(), box(),
+                              [](AlgorithmSettings& settings, ModelSettings&) {
+                                auto& ddpg = dynamic_cast<DdpgSettings&>(settings);
+                                ddpg.noise_damping = 0.3;
+                                ddpg.replay.prioritized = true;
+                              }},
+                    ActorCase{"td3", Td3Settings(), box(),
+                              [](AlgorithmSettings& settings, ModelSettings&) {
+                                auto& td3 = dynamic_cast<Td3Settings&>(settings);
+                                td3.target_noise_clip = 0.25;
+                                td3.replay.n_step = 3;
+                              }},
+                    ActorCase{"td3_quantiles", Td3Settings(), box(),
+                              [](AlgorithmSettings& settings, ModelSettings& model) {
+                                auto& td3 = dynamic_cast<Td3Settings&>(settings);
+                                td3.huber = 0.3;
+                                td3.replay.prioritized = true;
+                                model.quantiles = 4;
+                                model.critic_dims = {12, 12};
+                              }},
+                    ActorCase{"sac", SacSettings(), box(),
+                              [](AlgorithmSettings& settings, ModelSettings& model) {
+                                auto& sac = dynamic_cast<SacSettings&>(settings);
+                                sac.temperature_lr = 0.02;
+                                sac.temperature = 0.5;
+                                model.initial_log_std = -0.7;
+                              }},
+                    ActorCase{"sac_fixed", SacSettings(), box(),
+                              [](AlgorithmSettings& settings, ModelSettings& model) {
+                                auto& sac = dynamic_cast<SacSettings&>(settings);
+                                sac.tune_temperature = false;
+                                sac.temperature = 0.2;
+                                sac.replay.prioritized = true;
+                                sac.policy_delay = 3;
+                                model.quantiles = 3;
+                              }},
+                    ActorCase{"sac_choices", SacSettings(), ActionSpace::discrete({3, 4}),
+                              [](AlgorithmSettings& settings, ModelSettings&) {
+                                auto& sac = dynamic_cast<SacSettings&>(settings);
+                                sac.temperature_lr = 0.02;
+                                sac.target_entropy = 1.2;
+                                sac.replay.n_step = 2;
+                              }},
+                    ActorCase{"sac_choices_default", SacSettings(), ActionSpace::discrete({5}), nothing}),
+    [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace wd
