@@ -248,7 +248,8 @@ void check_offline(Checks& check) {
     const LearnsFrom from = policy.algorithm->learns_from();
     if (trainer.offline.empty() && from == LearnsFrom::kRecordings)
       check.fail(path + ".algorithm", policy.algorithm->name(),
-                 "learns from recorded transitions: set trainer.offline to a folder of `wdtrain record`");
+                 "learns from recorded transitions: set trainer.offline to a folder that the command "
+                 "`record` wrote");
     if (trainer.offline.empty()) continue;
     if (from == LearnsFrom::kPlay)
       check.fail(path + ".algorithm", policy.algorithm->name(),
@@ -260,7 +261,8 @@ void check_offline(Checks& check) {
   }
   if (!trainer.offline.empty() && trainer.stop_return && trainer.stop_on == kStopOnTraining)
     check.fail("trainer.stop_return", to_string(*trainer.stop_return),
-               "with trainer.offline nothing is played: set trainer.stop_on: eval, and eval.every");
+               "with trainer.offline nothing is played: set trainer.stop_on: eval and eval.every, or "
+               "stop_return: none");
 }
 
 void check_evaluation(Checks& check) {

@@ -73,8 +73,7 @@ std::pair<std::int64_t, std::int64_t> shape_of(const SafetensorsReader& file) {
 }  // namespace
 
 void Recording::fail(const std::filesystem::path& file, const std::string& reason) const {
-  throw UsageError(
-      concat(file.string(), ": ", reason, ": record again (wdtrain record), or name another folder"));
+  throw UsageError(concat(file.string(), ": ", reason, ": record again, or name another folder"));
 }
 
 Recording::Recording(std::filesystem::path folder) : folder_(std::move(folder)) {

@@ -86,10 +86,12 @@ def test_workers_learn_the_same_from_their_shares(policy, recorded, tmp_path):
 
 
 def test_what_is_used_is_said(recorded, tmp_path):
-    done = wdtrain(*[a for a in OFFLINE if a != "--quiet"], "--set", BC, "--set", f"trainer.offline={recorded}", "--run_dir", tmp_path / "run",
-                   "--total_steps", 64, "--num_envs", 32)
+    """Three replicas: two steps are left over."""
+    arguments = ["--env", "cartpole", "--device", "cpu", "--num_envs", "3", "--train_batch_size", "96", "--total_steps", 96, "--stop_return", "none"]
+    done = wdtrain(*arguments, "--set", BC.replace("64,", "96,", 1), "--set", f"trainer.offline={recorded}", "--run_dir", tmp_path / "run")
     assert done.returncode == 0, done.stderr
-    assert "learns from 20000 of 20000 recorded steps (8 replicas, 2500 steps each, 1 files): 625 for each of 32 replicas" in done.stdout + done.stderr
+    said = "policy 'shared' learns from 19998 of 20000 recorded steps (8 replicas, 2500 steps each, 1 files): 6666 for each of 3 replicas"
+    assert said in (tmp_path / "run/log.txt").read_text()
 
 
 @pytest.mark.parametrize("arguments, reason", [

@@ -11,7 +11,7 @@
 #include "wd/replay.h"
 #include "wd/trainer.h"
 
-namespace wd {
+namespace wd::offline_test {
 namespace {
 
 using testing::HasSubstr;
@@ -109,7 +109,7 @@ TEST_P(Recorded, ALoadedRingIsTheOneThatPlayFills) {
     Replay loaded(context_of(trainer, p, &recording), ring_settings(c), 0.9, 0.5);
     EXPECT_TRUE(loaded.learns(0));
     const at::Tensor importance = at::full({1}, 0.5f);
-    std::int64_t ends = 0, masked = 0;
+    std::int64_t masked = 0;
     for (int draw = 0; draw < 20; ++draw) {
       clock.set(kRollouts - 1, 0);  // the live ring has just been filled
       const ReplayBatch& a = both.live[p]->draw(clock, draw, importance.const_data_ptr<float>());
@@ -123,16 +123,15 @@ TEST_P(Recorded, ALoadedRingIsTheOneThatPlayFills) {
             std::tuple("legal", a.now.action_mask, b.now.action_mask),
             std::tuple("next legal", a.next.action_mask, b.next.action_mask)}) {
         ASSERT_EQ(x.defined(), y.defined()) << name;
-        if (x.defined()) ASSERT_TRUE(at::equal(x, y)) << name << ' ' << draw;
+        if (!x.defined()) continue;
+        ASSERT_TRUE(at::equal(x, y)) << name << ' ' << draw;
       }
-      ends += (b.discount == 0).sum().item<std::int64_t>();
       masked += (b.now.mask == 0).sum().item<std::int64_t>();
       const at::Tensor error = at::arange(loaded.rows(), at::kFloat);
       both.live[p]->set_priorities(clock, error);
       loaded.set_priorities(clock, error);
     }
-    EXPECT_GT(c.prioritized ? 1 : masked, 0);
-    EXPECT_GT(ends + masked, 0);
+    EXPECT_TRUE(c.prioritized ? masked == 0 : masked > 0);
   }
 }
 
@@ -195,7 +194,7 @@ TEST(Recording, ReplicasAreJoinedOrCutIntoEqualPieces) {
 
 // Writes a recording of cartpole by an untrained policy and returns its folder.
 std::filesystem::path recorded_cartpole(const std::string& name) {
-  const Case c{"", "cartpole", {}, 16};
+  const Case c{"", "cartpole", {"policy={shared: {algorithm: A2C}}"}, 16};
   const std::filesystem::path folder = fresh_folder(name);
   const Experiment setup = setup_of(c);
   Trainer trainer(setup.config, *setup.environment, {});
@@ -349,4 +348,4 @@ TEST(Offline, AFolderWithFilesIsNotWrittenTo) {
 }
 
 }  // namespace
-}  // namespace wd
+}  // namespace wd::offline_test
