@@ -22,6 +22,7 @@ enum ReplayFlag : std::uint8_t {
 struct ReplayRing {
   int steps = 0, num_envs = 0, num_agents = 0;  // T of a rollout, E of this rank, A of the policy
   std::int64_t capacity = 0;                    // C: entries per replica, a multiple of T
+  std::int64_t loaded = 0;                      // entries of a ring that was filled at once; 0: by rollouts
   std::int64_t n_step = 1;                      // n
   const TrainingTime* time = nullptr;           // before the newest rollout; on the device
   const std::int64_t* begun = nullptr;          // [1]: the iteration whose rollout was the first one here

@@ -10,7 +10,7 @@ namespace wd {
 
 // The entries of every replica so far, with the newest rollout.
 WD_FN std::int64_t entries_of(const ReplayRing& ring) {
-  return (ring.time->iteration - *ring.begun + 1) * ring.steps;
+  return ring.loaded > 0 ? ring.loaded : (ring.time->iteration - *ring.begun + 1) * ring.steps;
 }
 // How many of them can be drawn: all that are still there, but the newest n.
 WD_FN std::int64_t drawable_of(const ReplayRing& ring, std::int64_t entries) {
@@ -24,15 +24,21 @@ WD_FN std::int64_t place_of(const ReplayRing& ring, std::int64_t e, std::int64_t
 
 // --- append ------------------------------------------------------------------------------------------------
 
+WD_FN std::uint8_t replay_flag(std::uint8_t active, std::uint8_t agent_terminated, std::uint8_t terminated,
+                               std::uint8_t truncated, std::uint8_t reset_step) {
+  const StepEnd end = end_of_step(terminated, truncated, agent_terminated);
+  const bool played = active != 0 && reset_step == 0, ends = terminated != 0 || truncated != 0;
+  return static_cast<std::uint8_t>((played ? kReplayPlayed : 0) | (end.over ? kReplayOver : 0) |
+                                   (ends ? kReplayEnds : 0));
+}
+
 WD_FN void append_flags(const ReplayAppendArgs& args, std::int64_t i) {
   const ReplayRing& ring = args.ring;
   const std::int64_t row = i / ring.num_agents, agent = i % ring.num_agents, e = row % ring.num_envs;
-  const StepEnd end = end_of_step(args.terminated[row], args.truncated[row], args.agent_terminated[i]);
-  const bool played = args.active[i] != 0 && args.reset_step[row] == 0;
-  const bool ends = args.terminated[row] != 0 || args.truncated[row] != 0;
   const std::int64_t g = entries_of(ring) - ring.steps + row / ring.num_envs;
-  ring.flags[place_of(ring, e, g) * ring.num_agents + agent] = static_cast<std::uint8_t>(
-      (played ? kReplayPlayed : 0) | (end.over ? kReplayOver : 0) | (ends ? kReplayEnds : 0));
+  ring.flags[place_of(ring, e, g) * ring.num_agents + agent] =
+      replay_flag(args.active[i], args.agent_terminated[i], args.terminated[row], args.truncated[row],
+                  args.reset_step[row]);
 }
 
 // Items: the words of all rows of the first array, then of the second, ..., then the flags of all rows.

@@ -61,6 +61,35 @@ WD_FN LossAndSlope quantile_loss(const TdLossArgs& args, std::int64_t row, int k
   return sum;
 }
 
+// Adds the gradient of the penalty of one head, whose first choice and action these are, and returns the penalty.
+// The action is legal, so the sum has a term.
+WD_FN float conservative_loss(const TdLossArgs& args, std::int64_t row, int first, int n, int action,
+                              float scale) {
+  const int K = args.quantiles;
+  const float* const output = args.output + row * args.output_stride + first * K;
+  const std::uint8_t* const legal =
+      args.legal == nullptr ? nullptr : args.legal + row * args.layout.columns() + first;
+  float* const grad = args.output_grad + row * args.grad_stride + first * K;
+  const auto value = [&](int choice) {
+    float sum = 0.0f;
+    for (int k = 0; k < K; ++k) sum += output[choice * K + k];
+    return sum / static_cast<float>(K);
+  };
+  const auto counts = [&](int choice) { return choice == action || legal == nullptr || legal[choice] != 0; };
+  float highest = value(action), sum = 0.0f;
+  for (int i = 0; i < n; ++i)
+    if (counts(i)) highest = max(highest, value(i));
+  for (int i = 0; i < n; ++i)
+    if (counts(i)) sum += exp(value(i) - highest);
+  const float log_sum = highest + log(sum);
+  for (int i = 0; i < n; ++i) {
+    if (!counts(i)) continue;
+    const float slope = exp(value(i) - log_sum) - (i == action ? 1.0f : 0.0f);
+    for (int k = 0; k < K; ++k) grad[i * K + k] += scale * slope / static_cast<float>(K);
+  }
+  return log_sum - value(action);
+}
+
 WD_FN void td_loss_row(const TdLossArgs& args, std::int64_t row) {
   const ActionLayout& layout = args.layout;
   const int K = args.quantiles;
@@ -84,6 +113,10 @@ WD_FN void td_loss_row(const TdLossArgs& args, std::int64_t row) {
     for (int h = 0, first = 0; h < layout.num_heads; first += layout.head_size[h++])
       grad[(first + action[h]) * K + k] = weight * one.slope;
   }
+  if (args.cql != 0.0f && weight != 0.0f)
+    for (int h = 0, first = 0; h < layout.num_heads; first += layout.head_size[h++])
+      loss +=
+          args.cql * conservative_loss(args, row, first, layout.head_size[h], action[h], weight * args.cql);
   if (args.error != nullptr) args.error[row] = abs(mean_target - mean_value);
   float* const sums = args.row_sums + row;
   sums[kTdCount * args.rows] = weight;

@@ -20,6 +20,8 @@
 
 namespace wd {
 
+class Recording;
+
 // What an algorithm learns from, and with whom.
 struct AlgorithmContext {
   std::span<Policy> policies;  // of all policies, which an algorithm may read
@@ -28,6 +30,9 @@ struct AlgorithmContext {
   bool to_train = true;
   std::uint64_t seed = 1;
   ProcessGroup group;
+  // Transitions to learn from instead of what is played (trainer.offline), which outlive the algorithm; or null.
+  // Rollouts are then empty.
+  const Recording* recorded = nullptr;
 
   Policy& policy() const { return policies[static_cast<std::size_t>(index)]; }
   const PolicyBuffers& buffers() const { return trajectory.policies()[static_cast<std::size_t>(index)]; }
@@ -107,7 +112,7 @@ class Learner {
   // the group learn from all their rollouts together: the result is the same as that of one rank with all
   // replicas.
   Learner(std::span<Policy> policies, const Trajectory& trajectory, int index, const PolicySettings& settings,
-          std::uint64_t seed, ProcessGroup group = {});
+          std::uint64_t seed, ProcessGroup group = {}, const Recording* recorded = nullptr);
 
   // Call these before the first step of every rollout: with the number of complete iterations, if the
   // algorithm has stages; and with the time before the rollout. The second enqueues.

@@ -39,6 +39,7 @@ struct TrainingShape {
   // Steps that always stay together in a minibatch: 1, or those of a sequence for a network with a state.
   std::int64_t steps_together = 1;
   std::int64_t num_agents = 1;  // A: that the policy acts for, rows of a step of a replica
+  bool offline = false;         // learns from recorded transitions, and nothing is played
 
   std::int64_t batch() const { return num_envs * rollout_steps; }
   // Minibatches consist of units: steps of one replica each, or sequences.
@@ -64,6 +65,14 @@ struct WorkerShape {
   double replicas;  // of this worker: the mean over workers
   std::int64_t rollout_steps;
   std::int64_t num_envs = 0;  // replicas of all workers
+  std::int64_t recorded = 0;  // entries of each replica that trainer.offline gives; 0: none, they are played
+};
+
+// What an algorithm learns from.
+enum class LearnsFrom {
+  kPlay,        // rollouts of the policy
+  kEither,      // these, or recorded transitions (trainer.offline)
+  kRecordings,  // recorded transitions only
 };
 
 // What the network of a policy computes for the choices of an action.
@@ -125,6 +134,8 @@ class AlgorithmSettings {
   virtual bool has_short_iterations() const { return false; }
   // False if a rollout must not begin in the middle of an episode whose beginning was cut off.
   virtual bool allows_staggered_resets() const { return true; }
+  // kEither: what it learns from is in a replay memory (wd/replay.h).
+  virtual LearnsFrom learns_from() const { return LearnsFrom::kPlay; }
   virtual PolicyOutput output() const { return PolicyOutput::kDistribution; }
   // How many critics the policy has beside its actor.
   virtual int critics() const { return 0; }

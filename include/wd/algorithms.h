@@ -118,6 +118,31 @@ class PqnSettings final : public AlgorithmSettings {
   std::unique_ptr<Algorithm> make(const AlgorithmContext& context) const override;
 };
 
+// Behavior cloning (Pomerleau 1989): learns to act as was recorded, from trainer.offline.
+class BcSettings final : public AlgorithmSettings {
+ public:
+  Schedule lr = 1e-3;
+  std::int64_t batch_size = 256;
+  double replay_ratio = 1.0;
+  double entropy_coeff = 0.0;
+  bool clip_grad_norm = true;
+  Schedule max_grad_norm = 10.0;
+  double adam_epsilon = 1e-8;
+
+  const char* name() const override { return "BC"; }
+  std::unique_ptr<AlgorithmSettings> copy() const override { return std::make_unique<BcSettings>(*this); }
+  void describe(Fields& field) override;
+  void check(const TrainingShape& shape, const Problem& problem) const override;
+  Schedule& learning_rate() override { return lr; }
+  std::int64_t wanted_rollout(std::int64_t) const override { return 1; }
+  bool has_short_iterations() const override { return true; }
+  int epochs() const override;
+  std::int64_t replicas_unit() const override { return batch_size; }
+  LearnsFrom learns_from() const override { return LearnsFrom::kRecordings; }
+  double bytes(const WorkerShape& worker) const override;
+  std::unique_ptr<Algorithm> make(const AlgorithmContext& context) const override;
+};
+
 // Deep Q-network (Mnih et al. 2015, Nature 518) with a replay memory: Q-learning off policy, double (van
 // Hasselt et al. 2016), with n-step returns, prioritized replay, and with model.dueling and model.quantiles.
 class DqnSettings final : public AlgorithmSettings {
@@ -131,6 +156,7 @@ class DqnSettings final : public AlgorithmSettings {
   double tau = 1.0;
   bool double_q = true;
   double huber = 1.0;
+  double cql_alpha = 0.0;
   bool clip_grad_norm = true;
   Schedule max_grad_norm = 10.0;
   double adam_epsilon = 1e-8;
@@ -147,6 +173,7 @@ class DqnSettings final : public AlgorithmSettings {
   std::int64_t replicas_unit() const override { return replay.batch_size; }
   std::int64_t max_batch() const override { return std::max<std::int64_t>(replay.buffer_size / 3, 1); }
   bool learns_quantiles() const override { return true; }
+  LearnsFrom learns_from() const override { return LearnsFrom::kEither; }
   void learn_at_once() override { replay.learning_starts = 0; }
   PolicyOutput output() const override { return PolicyOutput::kValues; }
   double bytes(const WorkerShape& worker) const override;

@@ -125,6 +125,7 @@ struct TrainerSettings {
   double straggler_preempt = 0.0;
   std::int64_t canary_freq = 100;
   IntervalUnit intervals = kIntervalsAuto;  // after load_config: never kIntervalsAuto
+  std::string offline;                      // folder of `wdtrain record`; empty: learns from what is played
 
   // Steps per rollout: T.
   std::int64_t rollout_steps() const { return train_batch_size / num_envs; }

@@ -18,7 +18,7 @@ struct ReplayRing;
 
 // Units to learn from, in memory that the next draw overwrites. Rows are [units * A].
 struct ReplayBatch {
-  Batch now;            // the transitions: observation, action, mask
+  Batch now;            // the transitions: observation, action_mask, action, mask
   Batch next;           // n steps later, or where the episode ended: observation, action_mask
   at::Tensor reward;    // float32: discounted sum of the rewards up to there
   at::Tensor discount;  // float32: of the value of what is there; 0 if nothing follows
@@ -30,17 +30,21 @@ struct ReplayBatch {
 // as any other; or, if a batch has fewer units than there are replicas, evenly spaced replicas give one each.
 // Draws depend only on (seed, iteration, number of the draw, replica). So 1, 2 and 4 ranks learn from the
 // same units. All memory is allocated by the constructor.
+//
+// With AlgorithmContext::recorded, the constructor fills the ring from files, and nothing is appended: every
+// replica gets an equal piece of the recorded entries, which only its rank reads (Recording::share).
 class Replay {
  public:
   // Keeps references to the trajectory. gamma: discount per step; reward_scale multiplies rewards. Throws
-  // UsageError if the batch cannot be shared equally by replicas and ranks, or if the policy's network has a
-  // state.
+  // UsageError if the batch cannot be shared equally by replicas and ranks, if the policy's network has a state,
+  // or if too little is recorded; std::runtime_error naming a file that cannot be read.
   Replay(const AlgorithmContext& context, const ReplaySettings& settings, double gamma, double reward_scale);
 
   // Whether anything can be learned in the iteration after so many complete ones, when its rollout has been
   // appended. The same on all ranks.
   bool learns(std::int64_t iteration) const;
-  // Appends the rollout; `clock` shows the time before it. Once per iteration, before its draws. Enqueues.
+  // Appends the rollout, unless the ring has what was recorded; `clock` shows the time before it. Once per
+  // iteration, before its draws. Enqueues.
   void append(const TrainingClock& clock);
   // Draws and gathers a batch. `draw` counts the draws of an iteration. importance: [1] float32 on the
   // device, the exponent of weights; not read unless prioritized. Enqueues.
@@ -62,6 +66,8 @@ class Replay {
 
  private:
   void allocate(std::int64_t units);
+  void load(const Recording& recording);
+  void admit_recorded();
   ReplayRing ring(const TrainingClock& clock) const;
 
   const Trajectory& trajectory_;
@@ -73,6 +79,8 @@ class Replay {
   Device device_;
   std::int64_t num_envs_, first_replica_;  // of all ranks; the first one of this rank
   std::int64_t units_, per_replica_, every_;
+  std::int64_t recorded_ =
+      0;  // entries of each replica that were read from files; 0: the ring is appended to
   std::int64_t begun_here_ = 0;  // a copy of begun_ on the host
   // [E, C, A, ...], or [E, C, all agents, ...] for a table; the tree [E, 2 leaves]; [E]; [1].
   at::Tensor observation_, action_mask_, action_, reward_, flags_, tree_, highest_, begun_;

@@ -6,7 +6,8 @@
 namespace wd {
 
 Learner::Learner(std::span<Policy> policies, const Trajectory& trajectory, int index,
-                 const PolicySettings& settings, std::uint64_t seed, ProcessGroup group)
+                 const PolicySettings& settings, std::uint64_t seed, ProcessGroup group,
+                 const Recording* recorded)
     : policy_(&policies[static_cast<std::size_t>(index)]),
       trajectory_(&trajectory),
       index_(index),
@@ -14,7 +15,8 @@ Learner::Learner(std::span<Policy> policies, const Trajectory& trajectory, int i
       group_(group),
       settings_(std::make_unique<AlgorithmChoice>(settings.algorithm)),
       algorithm_(
-          (*settings_)->make({policies, trajectory, index, settings.to_train, seed, std::move(group)})) {}
+          (*settings_)
+              ->make({policies, trajectory, index, settings.to_train, seed, std::move(group), recorded})) {}
 
 void prepare(std::span<Learner> learners) {
   for (const Learner& learner : learners) learner.trajectory_->write_mask(learner.index_);

@@ -4,9 +4,9 @@
 // where Q' is the target network, a copy of Q that follows it now and then, and a* the best legal action by Q
 // (double Q-learning, van Hasselt et al. 2016, arXiv 1509.06461) or by Q'. It ends with the episode: at a
 // termination there is no value, at a truncation that of the last observation. The loss is Huber's of the
-// error, weighted if the draw was prioritized (kernels/td.h). Differences from the paper: Adam, double
-// Q-learning and a rollout of many replicas at a time; each of several heads takes its best choice, and Q is
-// the sum over heads.
+// error, weighted if the draw was prioritized, and, with cql_alpha, the penalty of conservative Q-learning
+// (kernels/td.h). Differences from the paper: Adam, double Q-learning and a rollout of many replicas at a time;
+// each of several heads takes its best choice, and Q is the sum over heads.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -207,6 +207,9 @@ void Dqn::pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::in
   loss.target = targets.target;
   loss.weight = batch.weight.const_data_ptr<float>() + begin;
   loss.huber = static_cast<float>(settings_.huber);
+  loss.cql = static_cast<float>(settings_.cql_alpha);
+  if (batch.now.action_mask.defined())
+    loss.legal = batch.now.action_mask.const_data_ptr<std::uint8_t>() + begin * layout.columns();
   loss.output_grad = output_grad.mutable_data_ptr<float>();
   loss.grad_stride = output_grad.stride(0);
   loss.error = error_.mutable_data_ptr<float>() + begin;
@@ -261,6 +264,10 @@ void DqnSettings::describe(Fields& field) {
   field("tau", tau, above(0, 1), "how far it moves towards the network; 1: it becomes a copy");
   field("double_q", double_q, "the network chooses the next action that the target network values");
   field("huber", huber, {0, 1e9}, "errors beyond it count linearly; 0: all errors are squared");
+  field("cql_alpha", cql_alpha, {0, 1e9},
+        "weight of conservative Q-learning's penalty, which keeps values of choices that were not played "
+        "low; for "
+        "recorded transitions (trainer.offline)");
   field("clip_grad_norm", clip_grad_norm, "limit the norm of the gradient");
   field("max_grad_norm", max_grad_norm, above(0, 1e9), "that limit");
   field("adam_epsilon", adam_epsilon, above(0, 1), "added to Adam's denominator");

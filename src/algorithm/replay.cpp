@@ -11,6 +11,7 @@
 #include "kernels/replay.h"
 #include "src/device/device.h"
 #include "src/device/tensor_device.h"
+#include "src/recorded/recording.h"
 #include "wd/detail/blocks.h"
 #include "wd/error.h"
 #include "wd/random.h"
@@ -64,7 +65,7 @@ std::int64_t ReplaySettings::batches(const TrainingShape& shape) const {
 void ReplaySettings::check(const TrainingShape& shape, const AlgorithmSettings::Problem& problem) const {
   if (shape.rollout_steps < 1) return;  // trainer.train_batch_size is wrong
   const std::int64_t least = (2 * shape.rollout_steps + n_step) * shape.num_envs;
-  if (buffer_size < least)
+  if (buffer_size < least && !shape.offline)
     problem("buffer_size", std::to_string(buffer_size),
             concat("must be at least ", least, ": two rollouts of ", shape.rollout_steps,
                    " steps, and n_step = ", n_step, " more, of ", shape.num_envs, " replicas"));
@@ -110,12 +111,21 @@ Replay::Replay(const AlgorithmContext& context, const ReplaySettings& settings, 
   per_replica_ = std::max<std::int64_t>(batch / num_envs_, 1);
   every_ = std::max<std::int64_t>(num_envs_ / batch, 1);
   units_ = batch / ranks;
+  if (context.recorded != nullptr && context.to_train) {
+    recorded_ = context.recorded->share(num_envs_);
+    if (recorded_ <= settings_.n_step)
+      throw UsageError(concat(who, "trainer.offline has ", context.recorded->entries(), " steps, ", recorded_,
+                              " for each of ", num_envs_, " replicas, and n_step = ", settings_.n_step,
+                              " needs more: record more steps, or set fewer trainer.num_envs"));
+  }
   allocate(units_);
+  if (recorded_ > 0) load(*context.recorded);
 }
 
 void Replay::allocate(std::int64_t units) {
   const TrainingShape shape{.num_envs = num_envs_, .rollout_steps = trajectory_.steps()};
-  const std::int64_t C = settings_.entries(shape), E = trajectory_.num_envs(), A = buffers_.num_agents;
+  const std::int64_t C = recorded_ > 0 ? recorded_ : settings_.entries(shape), E = trajectory_.num_envs(),
+                     A = buffers_.num_agents;
   // Of a tensor [T or T + 1, E, ...] of the trajectory.
   const auto rows_of = [](const at::Tensor& like, std::vector<std::int64_t> first) {
     if (!like.defined()) return at::Tensor();
@@ -138,7 +148,8 @@ void Replay::allocate(std::int64_t units) {
   const auto flat = [](const at::Tensor& rows) { return rows.defined() ? rows.flatten(0, 1) : rows; };
   for (Batch* const batch : {&batch_.now, &batch_.next})
     batch->observation = flat(rows_of(buffers_.observation, {units})).narrow(1, 0, buffers_.row_size());
-  batch_.next.action_mask = flat(rows_of(buffers_.action_mask, {units}));
+  for (Batch* const batch : {&batch_.now, &batch_.next})
+    batch->action_mask = flat(rows_of(buffers_.action_mask, {units}));
   batch_.now.action = flat(rows_of(buffers_.action, {units}));
   batch_.now.mask = at::zeros({units * A}, flags_.options());
   batch_.next.mask = batch_.now.mask;
@@ -147,9 +158,36 @@ void Replay::allocate(std::int64_t units) {
   batch_.weight = at::zeros_like(batch_.reward);
 }
 
+// The rows of a replica follow one another in files too. Observations may be stored in another number format.
+void Replay::load(const Recording& recording) {
+  for (std::int64_t e = 0; e < flags_.size(0); ++e) {
+    const std::int64_t first = (first_replica_ + e) * recorded_;
+    const auto read = [&](const char* field, const at::Tensor& into, std::int64_t columns) {
+      if (!into.defined()) return;
+      recording.read(field, first, recorded_, [&](std::int64_t at, const at::Tensor& rows) {
+        into[e].narrow(0, at, rows.size(0)).narrow(-1, 0, columns).copy_(rows);
+      });
+    };
+    read("observation", observation_, buffers_.row_size());
+    if (action_mask_.defined()) read("action_mask", action_mask_, action_mask_.size(-1));
+    read("action", action_, action_.size(-1));
+    read("reward", reward_, reward_.size(-1));
+    flags_[e].copy_(recorded_flags(recording, first, recorded_));
+  }
+  admit_recorded();
+}
+
+// Prioritized: gives all that can be drawn the same priority.
+void Replay::admit_recorded() {
+  if (!tree_.defined()) return;
+  TrainingClock clock(device_);
+  replay_admit(current_queue(device_), ring(clock));
+}
+
 ReplayRing Replay::ring(const TrainingClock& clock) const {
   ReplayRing ring;
-  ring.steps = trajectory_.steps();
+  ring.steps = recorded_ > 0 ? static_cast<int>(recorded_) : trajectory_.steps();
+  ring.loaded = recorded_;
   ring.num_envs = trajectory_.num_envs();
   ring.num_agents = buffers_.num_agents;
   ring.capacity = flags_.size(1);
@@ -165,11 +203,13 @@ ReplayRing Replay::ring(const TrainingClock& clock) const {
 }
 
 bool Replay::learns(std::int64_t iteration) const {
+  if (recorded_ > 0) return true;
   const std::int64_t steps = (iteration + 1 - begun_here_) * trajectory_.steps();
   return steps * num_envs_ >= settings_.learning_starts && steps > settings_.n_step;
 }
 
 void Replay::append(const TrainingClock& clock) {
+  if (recorded_ > 0) return;
   ReplayAppendArgs args;
   args.ring = ring(clock);
   const auto add = [&](const at::Tensor& from, const at::Tensor& to) {
@@ -223,6 +263,7 @@ const ReplayBatch& Replay::draw(const TrainingClock& clock, int draw, const floa
       rows.add(from.const_data_ptr(), to.mutable_data_ptr(), from.stride(1) * from.element_size());
   };
   add(now, observation_, batch_.now.observation);
+  add(now, action_mask_, batch_.now.action_mask);
   add(now, action_, batch_.now.action);
   add(next, observation_, batch_.next.observation);
   add(next, action_mask_, batch_.next.action_mask);
@@ -252,13 +293,14 @@ std::vector<NamedTensor> Replay::state() const {
 
 void Replay::state_changed() { begun_here_ = begun_.item<std::int64_t>(); }
 
-// Slots are filled from the first on.
+// Slots are filled from the first on. What was recorded is read again from its files.
 std::vector<NamedTensor> Replay::memory(std::int64_t iteration) const {
   const std::int64_t steps = trajectory_.steps(), rollouts = flags_.size(1) / steps;
-  const std::int64_t filled = std::clamp<std::int64_t>(iteration - begun_here_, 0, rollouts) * steps;
+  const std::int64_t filled =
+      recorded_ > 0 ? recorded_ : std::clamp<std::int64_t>(iteration - begun_here_, 0, rollouts) * steps;
   std::vector<NamedTensor> all;
   const auto add = [&](const char* name, const at::Tensor& tensor) {
-    if (tensor.defined()) all.push_back({name, tensor.narrow(1, 0, filled), true});
+    if (tensor.defined() && recorded_ == 0) all.push_back({name, tensor.narrow(1, 0, filled), true});
   };
   add("observation", observation_);
   add("action_mask", action_mask_);
@@ -283,11 +325,13 @@ void Replay::forget(std::int64_t iteration) {
   if (!tree_.defined()) return;
   tree_.zero_();
   highest_.fill_(1.0);
+  if (recorded_ > 0) admit_recorded();
 }
 
 double Replay::bytes(const WorkerShape& worker, const ReplaySettings& settings) {
   const TrainingShape shape{.num_envs = worker.num_envs, .rollout_steps = worker.rollout_steps};
-  const auto entries = static_cast<double>(settings.entries(shape));
+  const std::int64_t C = worker.recorded > 0 ? worker.recorded : settings.entries(shape);
+  const auto entries = static_cast<double>(C);
   double observation = 0.0, action_mask = 0.0, action = 0.0;
   for (const BufferField& field : buffer_fields()) {
     if (field.tensor == &PolicyBuffers::observation) observation = field.bytes(worker.layout);
@@ -297,11 +341,10 @@ double Replay::bytes(const WorkerShape& worker, const ReplaySettings& settings) 
   const double agents = worker.layout.num_agents;
   const double of_entry = observation + action_mask + action + agents * (sizeof(float) + 1.0);
   double of_replica = entries * of_entry;
-  if (settings.prioritized)
-    of_replica += (2.0 * static_cast<double>(leaves_of(settings.entries(shape))) + 1.0) * sizeof(float);
+  if (settings.prioritized) of_replica += (2.0 * static_cast<double>(leaves_of(C)) + 1.0) * sizeof(float);
   const double units =
       static_cast<double>(settings.batch_size) * worker.replicas / static_cast<double>(worker.num_envs);
-  const double of_unit = 2.0 * observation + action_mask + action + agents * (3.0 * sizeof(float) + 1.0) +
+  const double of_unit = 2.0 * (observation + action_mask) + action + agents * (3.0 * sizeof(float) + 1.0) +
                          2.0 * sizeof(std::int64_t);
   return worker.replicas * of_replica + units * of_unit + sizeof(std::int64_t);
 }

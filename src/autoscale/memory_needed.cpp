@@ -10,6 +10,7 @@
 
 #include "src/base/host_memory.h"
 #include "src/device/device.h"
+#include "src/recorded/recording.h"
 #include "src/report/format.h"
 #include "src/report/plain_error.h"
 #include "src/rollout/minibatches.h"
@@ -93,14 +94,19 @@ double algorithm_bytes(const Config& config, const Environment& environment, int
   const TrainerSettings& trainer = config.trainer;
   const auto layouts = policy_layouts(RolloutShape::of(environment.spec(), config, 1));
   double bytes = 0.0;
-  for (std::size_t p = 0; p < layouts.size(); ++p)
-    bytes +=
-        config.policies[p].algorithm->bytes({.layout = layouts[p],
-                                             .model = config.policies[p].model,
-                                             .precision = trainer.precision,
-                                             .replicas = static_cast<double>(trainer.num_envs) / world_size,
-                                             .rollout_steps = trainer.rollout_steps(),
-                                             .num_envs = trainer.num_envs});
+  for (std::size_t p = 0; p < layouts.size(); ++p) {
+    const PolicySettings& policy = config.policies[p];
+    WorkerShape worker{.layout = layouts[p],
+                       .model = policy.model,
+                       .precision = trainer.precision,
+                       .replicas = static_cast<double>(trainer.num_envs) / world_size,
+                       .rollout_steps = trainer.rollout_steps(),
+                       .num_envs = trainer.num_envs};
+    if (!trainer.offline.empty() && policy.to_train)
+      worker.recorded =
+          Recording(std::filesystem::path(trainer.offline) / policy.name).share(trainer.num_envs);
+    bytes += policy.algorithm->bytes(worker);
+  }
   return bytes;
 }
 

@@ -57,6 +57,11 @@ void AutoscaleArguments::read() const {
 
 void AutoscaleArguments::choose(LaunchArguments& launch, ConfigSources& sources, bool quiet) {
   Experiment setup = load_environment(sources);
+  if (!setup.config.trainer.offline.empty())
+    throw UsageError(
+        concat("--auto_scale chooses replicas by how fast they are played, and with trainer.offline = ",
+               setup.config.trainer.offline,
+               " nothing is played: set trainer.num_envs and trainer.train_batch_size"));
   Autoscaled done;
   const char* const report = std::getenv(kReportVariable);
   const bool is_probe = std::getenv(scaling::kProbeVariable) != nullptr;

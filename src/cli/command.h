@@ -39,6 +39,7 @@ std::span<const OptionInfo> program_options();
 int train(const CommandLine& line);
 int eval(const CommandLine& line);
 int play(const CommandLine& line);
+int record(const CommandLine& line);
 int bench(const CommandLine& line);
 int doctor(const CommandLine& line);
 int envs(const CommandLine& line);

@@ -45,16 +45,6 @@ std::vector<Player> parse_players(const Spec& spec, const std::vector<std::strin
   return players;
 }
 
-Starts parse_starts(const std::string& word, const EnvSettings& env) {
-  if (word.empty()) return usual_starts(env);
-  const auto starts = static_cast<Starts>(parse_word("--starts", word, kStarts));
-  if (starts == Starts::kFresh && env.reset == ResetMode::kGiven)
-    throw UsageError(
-        "--starts fresh: env.reset = given takes its starts from a file, and there are no others; --set "
-        "env.reset=random draws them");
-  return starts;
-}
-
 // A match accepts settings of the environment, of observation storage and of network precision. All other
 // settings affect only training and would have no effect.
 Override parse_setting(const std::string& text) {
@@ -71,6 +61,16 @@ Override parse_setting(const std::string& text) {
 }
 
 }  // namespace
+
+Starts parse_starts(const std::string& word, const EnvSettings& env) {
+  if (word.empty()) return usual_starts(env);
+  const auto starts = static_cast<Starts>(parse_word("--starts", word, kStarts));
+  if (starts == Starts::kFresh && env.reset == ResetMode::kGiven)
+    throw UsageError(
+        "--starts fresh: env.reset = given takes its starts from a file, and there are no others; --set "
+        "env.reset=random draws them");
+  return starts;
+}
 
 void MatchOptions::add_to(Arguments& arguments) {
   arguments.word("RUN", word_, "folder of a run, or of one of its checkpoints");
@@ -96,7 +96,7 @@ void MatchOptions::need_run(const std::string& command) {
   if (run.empty()) throw UsageError(command + " needs RUN, a run's folder or a checkpoint's");
 }
 
-ConfigSources MatchOptions::sources() const {
+ConfigSources sources_of_run(const std::string& run) {
   const std::filesystem::path folder = run, file = folder / "config.yaml";
   if (!std::filesystem::is_directory(folder)) throw UsageError(run + ": there is no such folder");
   if (is_checkpoint(folder)) {
@@ -105,7 +105,11 @@ ConfigSources MatchOptions::sources() const {
     throw UsageError(run + ": is not a run's folder: it has no config.yaml");
   }
   check_program_of(folder);
-  ConfigSources sources{"", file.string(), {}, {}};
+  return {"", file.string(), {}, {}};
+}
+
+ConfigSources MatchOptions::sources() const {
+  ConfigSources sources = sources_of_run(run);
   for (const std::string& set : set_) sources.overrides.push_back(parse_setting(set));
   sources.overrides.push_back(
       {"trainer.device", device_, "--device"});  // not the device that the run was trained on

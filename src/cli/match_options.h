@@ -33,6 +33,12 @@ class MatchOptions {
   bool greedy_ = false;
 };
 
+// The configuration of a run, or of a checkpoint, whose weights can be read. Throws UsageError.
+ConfigSources sources_of_run(const std::string& run);
+
+// Where episodes start; empty: usual_starts(). Throws UsageError.
+Starts parse_starts(const std::string& word, const EnvSettings& env);
+
 // The evaluator of a run, which says if it plays in another precision than the run was trained in.
 Evaluator make_evaluator(const Experiment& setup, const std::string& run);
 

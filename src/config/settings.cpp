@@ -136,6 +136,10 @@ void TrainerSettings::describe(Fields& field) {
       "intervals", intervals, {"auto", "iterations", "env_steps"},
       "what canary_freq, eval.every, play.every and those of saving count; auto: environment steps if "
       "a policy learns from replay, whose iterations are short, and iterations otherwise");
+  field(
+      "offline", offline,
+      "folder that the command `record` wrote: learn from its transitions, and play nothing but evaluations "
+      "(docs/algorithms.md); empty: learn from what is played");
 }
 
 void SavingSettings::describe(Fields& field) {

@@ -274,6 +274,32 @@ void check_module(Checks& check, const PolicySettings& policy) {
              "the activations of a module cannot be kept (model.type): take false");
 }
 
+// What follows if nothing is played.
+void check_offline(Checks& check) {
+  const TrainerSettings& trainer = check.config.trainer;
+  for (const PolicySettings& policy : check.config.policies) {
+    if (!policy.to_train) continue;
+    const std::string path = "policy." + policy.name;
+    const LearnsFrom from = policy.algorithm->learns_from();
+    if (trainer.offline.empty() && from == LearnsFrom::kRecordings)
+      check.fail(path + ".algorithm", policy.algorithm->name(),
+                 "learns from recorded transitions: set trainer.offline to a folder that the command "
+                 "`record` wrote");
+    if (trainer.offline.empty()) continue;
+    if (from == LearnsFrom::kPlay)
+      check.fail(path + ".algorithm", policy.algorithm->name(),
+                 "learns from what it plays, and with trainer.offline nothing is played: take DQN or BC, or "
+                 "leave trainer.offline empty");
+    if (policy.model.normalize_input)
+      check.fail(path + ".model.normalize_input", "true",
+                 "takes means from what is played, and with trainer.offline nothing is played: take false");
+  }
+  if (!trainer.offline.empty() && trainer.stop_return && trainer.stop_on == kStopOnTraining)
+    check.fail("trainer.stop_return", to_string(*trainer.stop_return),
+               "with trainer.offline nothing is played: set trainer.stop_on: eval and eval.every, or "
+               "stop_return: none");
+}
+
 void check_evaluation(Checks& check) {
   const EvalSettings& eval = check.config.eval;
   if (check.config.trainer.stop_on == kStopOnEval && eval.every == 0)
@@ -301,6 +327,7 @@ void check_policies(Checks& check) {
     const bool whole = check_sequences(check, policy);
     TrainingShape shape = training_shape(policy, check.spec, trainer.num_envs, trainer.rollout_steps());
     shape.cuts_rollouts = trainer.straggler_preempt > 0.0;
+    shape.offline = !trainer.offline.empty();
     if (!whole) shape.steps_together = 1;
     check_module(check, policy);
     if (!policy.to_train) continue;
@@ -345,6 +372,7 @@ void validate(const Spec& spec, Config& config, Problems& problems, Places& plac
   check_observations(check);
   settle_intervals(check);
   check_policies(check);
+  check_offline(check);
   check_evaluation(check);
 }
 

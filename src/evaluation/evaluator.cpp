@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "src/device/device.h"
+#include "src/evaluation/seeds.h"
 #include "src/replicas/random_play.h"
 #include "wd/error.h"
 #include "wd/heartbeat.h"
@@ -16,7 +17,6 @@ namespace wd {
 namespace {
 
 constexpr int kMaxReplicas = 256;
-constexpr std::uint64_t kEvaluation = std::uint64_t{1} << 63;  // seeds of training are below 2^53
 
 }  // namespace
 
@@ -147,7 +147,7 @@ std::vector<Episode> Evaluator::play(const Match& match, Recorder* recorder) {
   options.num_envs = E;
   options.first_replica = match.first_replica;
   if (match.starts == Starts::kTraining) options.start_seed = options.seed;
-  options.seed = match.seed | kEvaluation;
+  options.seed = match.seed | kEvaluationSeeds;
   RolloutShape shape = RolloutShape::of_roles(spec_, E, device_, config_.trainer.storage());
   for (std::size_t r = 0; r < spec_.roles.size(); ++r)
     shape.state_sizes.push_back(

@@ -5,12 +5,14 @@
 
 #include <chrono>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "src/algorithm/guard.h"
 #include "src/device/graph.h"
 #include "src/device/pace.h"
+#include "src/recorded/recording.h"
 #include "src/trainer/episode_log.h"
 #include "src/trainer/evidence.h"
 #include "src/trainer/injected_faults.h"
@@ -47,6 +49,7 @@ struct Trainer::Impl {
   Replicas replicas;
   Trajectory trajectory;
   std::vector<Policy> policies;
+  std::vector<std::unique_ptr<Recording>> recordings;  // of the policies that learn, if training is offline
   std::vector<Learner> learners;
   EpisodeLog episodes;
   Guard guard;
@@ -78,6 +81,8 @@ struct Trainer::Impl {
   static ReplicasOptions share_of(const Config& config, const Environment& environment, Device device,
                                   const ProcessGroup& group);
   void leave_out_cut_episodes();
+  bool is_offline() const { return !config.trainer.offline.empty(); }
+  const Recording* open_recording(std::size_t policy);
   void poison(const std::string& tensor);
   void synchronize();
   void parameters_changed();        // call this after changes from outside an update

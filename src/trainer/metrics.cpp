@@ -57,7 +57,7 @@ void Trainer::Impl::add_policy_metrics(MetricsRow& row, std::size_t p) {
   row.add(prefix + "max_return", ended.max_return);
   row.add(prefix + "recent_return", episodes.window(p).mean());
   row.add(prefix + "episode_length", ended.mean_length);
-  row.add(prefix + "reward_mean", reward_mean(buffers));
+  row.add(prefix + "reward_mean", is_offline() ? std::nan("") : reward_mean(buffers));
   const auto [least, greatest] = reward_limits(buffers);
   row.add(prefix + "reward_min", least);
   row.add(prefix + "reward_max", greatest);

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "src/base/files.h"
+#include "src/base/log.h"
 #include "src/base/profile.h"
 #include "src/device/device.h"
 #include "src/nets/choices.h"
@@ -97,7 +98,8 @@ Trainer::Impl::Impl(const Config& c, const Environment& environment, Device d, P
       policies[p].keep_activations(trajectory.policies()[p]);
   }
   for (std::size_t p = 0; p < c.policies.size(); ++p) {
-    learners.emplace_back(policies, trajectory, static_cast<int>(p), c.policies[p], seed, group);
+    learners.emplace_back(policies, trajectory, static_cast<int>(p), c.policies[p], seed, group,
+                          open_recording(p));
     learners.back().set_skip_flag(guard.failed());
   }
   synchronize();
@@ -108,6 +110,21 @@ ReplicasOptions Trainer::Impl::share_of(const Config& config, const Environment&
   ReplicasOptions share = replicas_options(config, device, group.rank(), group.size());
   share.staggered = config.staggers(environment.spec().time_limit);
   return share;
+}
+
+// Returns null if the policy does not learn from recorded transitions.
+const Recording* Trainer::Impl::open_recording(std::size_t policy) {
+  if (!is_offline() || !config.policies[policy].to_train) return nullptr;
+  const Recording& recording = *recordings.emplace_back(
+      std::make_unique<Recording>(std::filesystem::path(config.trainer.offline) / policies[policy].name()));
+  recording.check(recording_metadata(config.name, replicas.spec(), trajectory.policies()[policy]));
+  const std::int64_t envs = config.trainer.num_envs, each = recording.share(envs);
+  if (group.leads())
+    logging::info(concat("policy '", policies[policy].name(), "' learns from ", envs * each, " of ",
+                         recording.entries(), " recorded steps (", recording.replicas(), " replicas, ",
+                         recording.steps(), " steps each, ", recording.parts(), " files): ", each,
+                         " for each of ", envs, " replicas"));
+  return &recording;
 }
 
 void Trainer::Impl::leave_out_cut_episodes() {
@@ -183,6 +200,10 @@ bool Trainer::Impl::replays(const Iteration& options) const {
 bool Trainer::Impl::rollout(const Iteration& options) {
   heartbeat::enter(heartbeat::Activity::kRollout);
   timeline.mark(Phase::kOther);
+  if (is_offline()) {  // nothing is played: the rollout stays empty
+    for (Learner& learner : learners) learner.begin_rollout(clock);
+    return true;
+  }
   if (!replays(options)) return step_through(options, true);
   rollout_graph.run([&] { step_through(options, false); });
   timeline.mark(Phase::kRollout);
@@ -275,13 +296,13 @@ bool Trainer::Impl::update(const Iteration& options) {
 // stays in device memory until check().
 bool Trainer::Impl::learn(const std::function<bool()>& should_stop) {
   guard.check_finite(policies, clock);
-  evidence.rollout_ended(clock);
+  if (!is_offline()) evidence.rollout_ended(clock);
   if (!device.is_cuda()) guard.check_rollout(policies);
   prepare(learners);
   if (!update_policies(should_stop)) return false;
   if (!device.is_cuda())
     for (const Policy& policy : policies) guard.check_weights(policy);
-  episodes.accumulate(clock);
+  if (!is_offline()) episodes.accumulate(clock);
   return true;
 }
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from algorithm.recording import Recording, recorded
 
-NAMES = ["double_n_step", "dueling", "parametric", "pinball", "plain", "prioritized", "quantiles", "spaced"]
+NAMES = ["conservative", "conservative_quantiles", "double_n_step", "dueling", "parametric", "pinball", "plain", "prioritized", "quantiles", "spaced"]
 
 
 def philox(counter, key):
@@ -64,6 +64,13 @@ def loss_of(record, target, value):
     middle = (torch.arange(len(value)) + 0.5) / len(value)
     share = (middle.unsqueeze(1) - (error.detach() < 0).double()).abs()
     return (share * (error.abs() if h == 0 else huber / h)).mean(1).sum()
+
+
+def conservative(q, action, mask):
+    """The penalty of one head of CQL (Kumar et al. 2020, eq. 4)."""
+    counts = torch.ones(len(q), dtype=torch.bool) if mask is None else mask != 0
+    counts[action] = True  # of a head without a legal choice
+    return q[counts].logsumexp(0) - q[action]
 
 
 class Replay:
@@ -180,6 +187,9 @@ def learn(record):
                     values = q_values(record, weights, replay.rows["observation"][g, e, a])
                     value = sum(q[replay.rows["action"][g, e, a, h].long()] for h, q in enumerate(values))
                     loss, weight_sum = loss + weight * loss_of(record, aim, value), weight_sum + weight
+                    masks = replay.rows["action_mask"][g, e, a].split(record.heads) if "action_mask" in replay.rows else [None] * len(values)
+                    for h, (q, mask) in enumerate(zip(values, masks)):
+                        loss = loss + weight * record.cql_alpha * conservative(q.mean(-1), replay.rows["action"][g, e, a, h].long(), mask)
                     errors.setdefault((e, g), []).append((aim.mean() - value.mean()).abs().item())
             losses, count = losses + float(torch.as_tensor(loss).detach()), count + weight_sum
             for (e, g), of_agents in errors.items():

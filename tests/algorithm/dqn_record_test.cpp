@@ -108,6 +108,7 @@ TEST_P(DqnRecords, Iterations) {
                 {"tau", text(dqn.tau)},
                 {"double_q", text(dqn.double_q ? 1 : 0)},
                 {"huber", text(dqn.huber)},
+                {"cql_alpha", text(dqn.cql_alpha)},
                 {"n_step", text(dqn.replay.n_step)},
                 {"buffer_size", text(dqn.replay.buffer_size)},
                 {"batch_size", text(dqn.replay.batch_size)},
@@ -159,6 +160,20 @@ INSTANTIATE_TEST_SUITE_P(
                   dqn.replay.prioritized = true;
                   model.quantiles = 5;
                   model.dueling = true;
+                }},
+        DqnCase{"conservative",
+                {3, 4},
+                true,
+                [](DqnSettings& dqn, ModelSettings&) {
+                  dqn.cql_alpha = 0.7;
+                  dqn.replay.prioritized = true;
+                }},
+        DqnCase{"conservative_quantiles",
+                {3, 2},
+                false,
+                [](DqnSettings& dqn, ModelSettings& model) {
+                  dqn.cql_alpha = 0.3;
+                  model.quantiles = 3;
                 }},
         DqnCase{"pinball",
                 {4},

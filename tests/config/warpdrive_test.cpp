@@ -159,8 +159,9 @@ TEST(WarpDrive, WhatIsNotSupportedIsNamed) {
       load_warpdrive(name);
       ADD_FAILURE() << "DDPG";
     } catch (const ConfigError& error) {
-      EXPECT_THAT(error.what(),
-                  HasSubstr("policy.shared.algorithm = DDPG: must be one of A2C, DQN, PPO, PQN, REINFORCE"));
+      EXPECT_THAT(
+          error.what(),
+          HasSubstr("policy.shared.algorithm = DDPG: must be one of A2C, BC, DQN, PPO, PQN, REINFORCE"));
       EXPECT_THAT(error.what(), HasSubstr("policy.shared.model.actor: unknown key"));
       EXPECT_THAT(error.what(), HasSubstr("sampler: unknown section"));
       EXPECT_THAT(error.what(),

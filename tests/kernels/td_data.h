@@ -11,7 +11,7 @@ namespace wd {
 struct TdData {
   ActionLayout layout;
   int rows = 0, quantiles = 1;
-  float huber = 1.0f;
+  float huber = 1.0f, cql = 0.0f;
   std::vector<float> select, value, output, reward, discount, weight;
   std::vector<std::uint8_t> legal;
   std::vector<std::int32_t> action;
@@ -67,6 +67,8 @@ TdResult run_td(Memory memory, const TdData& data) {
                         .target = target,
                         .weight = memory.put(data.weight),
                         .huber = data.huber,
+                        .cql = data.cql,
+                        .legal = memory.put(data.legal),
                         .output_grad = memory.template make<float>(grads),
                         .grad_stride = width,
                         .error = memory.template make<float>(rows),

@@ -73,7 +73,8 @@ TEST(Td, TheGradientIsThatOfTheLoss) {
   for (const int quantiles : {1, 5}) {
     for (const float huber : {0.0f, 0.7f}) {
       SCOPED_TRACE(testing::Message() << quantiles << " quantiles, " << huber);
-      const TdData data = random_td(draws, categorical({3, 2}), 6, quantiles, huber, false);
+      TdData data = random_td(draws, categorical({3, 2}), 6, quantiles, huber, true);
+      data.cql = huber;  // without it, and with it
       const TdResult result = run_td(HostMemory(), data);
       constexpr float kStep = 1e-3f;
       for (std::size_t i = 0; i < data.output.size(); ++i) {
@@ -84,6 +85,33 @@ TEST(Td, TheGradientIsThatOfTheLoss) {
       }
     }
   }
+}
+
+// log(e^0 + e^1 + e^2) of a head of 3 and log(e^3 + e^4) of one of 2, less the values of the actions 0 and 4.
+TEST(Td, ConservativeQLearningPushesUnplayedChoicesDown) {
+  TdData data = two_rows();
+  data.rows = 1;
+  data.output = {0.0f, 1.0f, 2.0f, 3.0f, 4.0f};
+  data.reward = {4.0f};  // the value of the action: no other loss
+  data.discount = {0.0f};
+  data.weight = {2.0f};
+  data.action = {0, 1};
+  data.cql = 0.5f;
+  const auto penalty = [](const std::vector<double>& values, double action) {
+    double sum = 0.0;
+    for (const double value : values) sum += std::exp(value);
+    return std::log(sum) - action;
+  };
+  const TdResult all = run_td(HostMemory(), data);
+  EXPECT_NEAR(all.sums[kTdLoss], 2.0 * 0.5 * (penalty({0, 1, 2}, 0) + penalty({3, 4}, 4)), 1e-5);
+  EXPECT_NEAR(all.grad[2], 2.0 * 0.5 * std::exp(2.0 - penalty({0, 1, 2}, 0)), 1e-5);
+  EXPECT_NEAR(all.grad[0], 2.0 * 0.5 * (std::exp(-penalty({0, 1, 2}, 0)) - 1.0), 1e-5);
+  data.legal = {1, 1, 0, 1, 1};
+  const TdResult legal = run_td(HostMemory(), data);
+  EXPECT_NEAR(legal.sums[kTdLoss], 2.0 * 0.5 * (penalty({0, 1}, 0) + penalty({3, 4}, 4)), 1e-5);
+  EXPECT_EQ(legal.grad[2], 0.0f);
+  data.weight = {0.0f};
+  EXPECT_EQ(run_td(HostMemory(), data).sums[kTdLoss], 0.0f);
 }
 
 }  // namespace

@@ -379,7 +379,8 @@ void twins_of_td() {
     for (const ActionLayout& layout : {categorical({5}), categorical({4, 1, 7})}) {
       for (const int quantiles : {1, 8}) {
         for (const float huber : {0.0f, 0.3f}) {
-          const TdData data = random_td(draws, layout, rows, quantiles, huber, huber > 0.0f);
+          TdData data = random_td(draws, layout, rows, quantiles, huber, huber > 0.0f);
+          data.cql = huber;  // without it, and with it
           EXPECT_TRUE(run_td(Memory(), data) == run_td(HostMemory(), data));
         }
       }

@@ -1,0 +1,177 @@
+// reader.cpp: checks the parts of a recording against each other, and reads entries from them.
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "kernels/replay_body.h"
+#include "src/recorded/fields.h"
+#include "src/recorded/recording.h"
+#include "wd/error.h"
+#include "wd/named_tensor.h"
+
+namespace wd {
+
+namespace {
+
+constexpr std::int64_t kPieceBytes = std::int64_t{64} << 20;
+
+at::ScalarType type_of(const std::string& dtype) {
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16, at::kInt, at::kByte})
+    if (dtype_of(type) == dtype) return type;
+  throw std::runtime_error("has a tensor of type " + dtype);
+}
+
+std::int64_t number(const SafetensorsReader& file, const char* key) {
+  const auto found = file.metadata().find(key);
+  WD_CHECK(found != file.metadata().end(), "has no '", key, "' in its metadata");
+  const std::string& text = found->second;
+  std::int64_t value = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  WD_CHECK(error == std::errc() && end == text.data() + text.size() && value >= 0, "has '", key, "' = ", text,
+           " in its metadata, which is no number of steps");
+  return value;
+}
+
+// The sizes behind replicas and steps, and the type, of each tensor.
+std::vector<TensorInfo> forms_of(const SafetensorsReader& file) {
+  std::vector<TensorInfo> forms = file.tensors();
+  for (TensorInfo& form : forms) {
+    form.begin = form.bytes = 0;
+    form.shape.erase(form.shape.begin(), form.shape.begin() + 2);
+  }
+  std::ranges::sort(forms, {}, &TensorInfo::name);
+  return forms;
+}
+
+bool same(const std::vector<TensorInfo>& a, const std::vector<TensorInfo>& b) {
+  return std::ranges::equal(a, b, [](const TensorInfo& x, const TensorInfo& y) {
+    return x.name == y.name && x.dtype == y.dtype && x.shape == y.shape;
+  });
+}
+
+// Checks a part by itself. Returns [replicas, steps].
+std::pair<std::int64_t, std::int64_t> shape_of(const SafetensorsReader& file) {
+  const auto format = file.metadata().find("format");
+  WD_CHECK(format != file.metadata().end() && format->second == kRecordingFormat, "is not of format ",
+           kRecordingFormat);
+  std::pair<std::int64_t, std::int64_t> shape = {-1, -1};
+  for (const RecordedField& field : kRecordedFields) {
+    const TensorInfo* const info = file.find(field.name);
+    WD_CHECK(info != nullptr || field.tensor == &PolicyBuffers::action_mask, "has no tensor '", field.name,
+             "'");
+    if (info == nullptr) continue;
+    WD_CHECK(info->shape.size() >= 2, "has a tensor '", field.name, "' without replicas and steps");
+    const std::pair own = {info->shape[0], info->shape[1]};
+    if (shape.first < 0) shape = own;
+    WD_CHECK(own == shape && own.first > 0 && own.second > 0, "has ", own.first, " replicas and ", own.second,
+             " steps of '", field.name, "', and ", shape.first, " and ", shape.second, " of 'observation'");
+  }
+  return shape;
+}
+
+}  // namespace
+
+void Recording::fail(const std::filesystem::path& file, const std::string& reason) const {
+  throw UsageError(concat(file.string(), ": ", reason, ": record again, or name another folder"));
+}
+
+Recording::Recording(std::filesystem::path folder) : folder_(std::move(folder)) {
+  if (!std::filesystem::is_directory(folder_))
+    fail(folder_, "there is no such folder of recorded transitions");
+  std::int64_t at = 0;
+  std::vector<TensorInfo> forms;
+  while (parts_.empty() || at < steps_) {
+    const std::filesystem::path path = recorded_part(folder_, parts());
+    if (!std::filesystem::exists(path))
+      fail(path, parts_.empty() ? std::string("there is no such file")
+                                : concat("is missing: the parts before it have ", at, " of ", steps_,
+                                         " steps of each replica"));
+    try {
+      auto file = std::make_unique<SafetensorsReader>(path);
+      const auto [replicas, steps] = shape_of(*file);
+      if (parts_.empty()) {
+        replicas_ = replicas;
+        steps_ = number(*file, "steps");
+        forms = forms_of(*file);
+      }
+      WD_CHECK(number(*file, "steps") == steps_ && number(*file, "first_step") == at &&
+                   at + steps <= steps_ && replicas == replicas_ && same(forms_of(*file), forms),
+               "does not continue the part before it");
+      parts_.push_back({std::move(file), at, steps});
+      at += steps;
+    } catch (const std::runtime_error& error) {
+      const std::string text = error.what(), begin = path.string() + ": ";
+      fail(path, text.starts_with(begin) ? text.substr(begin.size()) : text);
+    }
+  }
+}
+
+Recording::~Recording() = default;
+
+void Recording::check(const TensorMetadata& expected) const {
+  const TensorMetadata& found = parts_.front().file->metadata();
+  for (const auto& [key, value] : expected) {
+    const auto own = found.find(key);
+    const std::string there = own == found.end() ? "nothing" : own->second;
+    if (there == value) continue;
+    const bool form = key == "observations";
+    throw UsageError(concat(folder_.string(), ": was recorded with ", key, " = ", there,
+                            ", and this training has ", value,
+                            form ? concat(": set trainer.observations: ", there, ", or record again with it")
+                                 : ": record it in this environment, with these policies and settings"));
+  }
+}
+
+void Recording::read(const char* field, std::int64_t first, std::int64_t n,
+                     const std::function<void(std::int64_t at, const at::Tensor& rows)>& use) const {
+  const TensorInfo* const form = parts_.front().file->find(field);
+  WD_CHECK(form != nullptr, folder_.string(), ": has no tensor '", field, "'");
+  const at::ScalarType type = type_of(form->dtype);
+  std::vector<std::int64_t> shape(form->shape.begin() + 1, form->shape.end());
+  std::int64_t row_bytes = static_cast<std::int64_t>(at::elementSize(type));
+  for (std::size_t d = 1; d < shape.size(); ++d) row_bytes *= shape[d];
+  const std::int64_t most = std::max<std::int64_t>(kPieceBytes / row_bytes, 1);
+  for (std::int64_t done = 0; done < n;) {
+    const std::int64_t replica = (first + done) / steps_, step = (first + done) % steps_;
+    const Part& part = *std::prev(std::ranges::upper_bound(parts_, step, {}, &Part::first));
+    const std::int64_t count = std::min({n - done, part.first + part.steps - step, most});
+    shape[0] = count;
+    const at::Tensor rows = at::empty(shape, type);
+    part.file->read_part(field,
+                         static_cast<std::uint64_t>((replica * part.steps + step - part.first) * row_bytes),
+                         {static_cast<std::byte*>(rows.data_ptr()), static_cast<std::size_t>(rows.nbytes())});
+    use(done, rows);
+    done += count;
+  }
+}
+
+at::Tensor recorded_flags(const Recording& recording, std::int64_t first, std::int64_t n) {
+  const auto whole = [&](const char* field) {
+    std::vector<at::Tensor> pieces;
+    recording.read(field, first, n, [&](std::int64_t, const at::Tensor& rows) { pieces.push_back(rows); });
+    return at::cat(pieces);
+  };
+  const at::Tensor active = whole("active"), agent_terminated = whole("agent_terminated"),
+                   terminated = whole("terminated"), truncated = whole("truncated"),
+                   reset_step = whole("reset_step");
+  const at::Tensor flags = at::empty_like(active);
+  const std::int64_t A = active.size(1), L = recording.steps();
+  const auto at = [](const at::Tensor& tensor, std::int64_t i) {
+    return tensor.const_data_ptr<std::uint8_t>()[i];
+  };
+  auto* const out = flags.mutable_data_ptr<std::uint8_t>();
+  for (std::int64_t i = 0; i < n; ++i) {
+    const std::int64_t left = L - 1 - (first + i) % L;  // steps of this recorded replica behind this one
+    for (std::int64_t a = 0; a < A; ++a) {
+      const std::int64_t k = i * A + a;
+      out[k] = replay_flag(at(active, k), at(agent_terminated, k), at(terminated, i), at(truncated, i),
+                           at(reset_step, i));
+      if (left == 0 && i + 1 < n) out[k] &= static_cast<std::uint8_t>(~kReplayPlayed);
+      if (left == 1 && i + 2 < n) out[k] |= kReplayEnds;
+    }
+  }
+  return flags;
+}
+
+}  // namespace wd

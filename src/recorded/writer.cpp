@@ -1,0 +1,109 @@
+// writer.cpp: collects the steps of all replicas and writes them part by part.
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "src/base/join.h"
+#include "src/recorded/fields.h"
+#include "src/recorded/recording.h"
+#include "wd/error.h"
+#include "wd/named_tensor.h"
+
+namespace wd {
+
+namespace {
+
+std::string numbers(const std::vector<int>& all) {
+  std::vector<std::string> words;
+  for (const int number : all) words.push_back(std::to_string(number));
+  return join(words, ",");
+}
+
+std::string box(const std::vector<Bounds>& bounds) {
+  std::vector<std::string> words;
+  for (const Bounds& side : bounds) words.push_back(concat(side.low, "..", side.high));
+  return join(words, ",");
+}
+
+// Of the entries of one step, without padding.
+at::Tensor columns_of(const RecordedField& field, const PolicyBuffers& buffers) {
+  const at::Tensor& tensor = buffers.*field.tensor;
+  return &tensor == &buffers.observation ? tensor.narrow(3, 0, buffers.row_size()) : tensor;
+}
+
+}  // namespace
+
+TensorMetadata recording_metadata(const std::string& environment, const Spec& spec,
+                                  const PolicyLayout& policy) {
+  std::vector<std::string> roles;
+  for (const int r : policy.roles) roles.push_back(spec.roles[static_cast<std::size_t>(r)].name);
+  const ActionSpace& actions = policy.action_space;
+  return {{"environment", environment},
+          {"roles", join(roles, ",")},
+          {"agents", std::to_string(policy.num_agents)},
+          {"observations", policy.as_table() ? "table" : "rows"},
+          {"observation_size", std::to_string(policy.row_size())},
+          {"actions", actions.is_continuous() ? box(actions.bounds) : numbers(actions.heads)},
+          {"action_mask", policy.has_action_mask ? "true" : "false"}};
+}
+
+std::filesystem::path recorded_part(const std::filesystem::path& folder, std::int64_t part) {
+  const std::string number = std::to_string(part);
+  return folder /
+         concat("part-", std::string(number.size() < 5 ? 5 - number.size() : 0, '0'), number, ".safetensors");
+}
+
+RecordingWriter::RecordingWriter(std::filesystem::path folder, const PolicyBuffers& buffers,
+                                 TensorMetadata metadata, std::int64_t steps, std::int64_t part_bytes)
+    : folder_(std::move(folder)), buffers_(buffers), metadata_(std::move(metadata)), steps_(steps) {
+  std::filesystem::create_directories(folder_);
+  if (!std::filesystem::is_empty(folder_))
+    throw UsageError(concat(folder_.string(), ": is not empty: name a new folder, or remove it"));
+  const std::int64_t E = buffers.reward.size(1);
+  std::int64_t bytes = 0;  // of one step
+  for (const RecordedField& field : kRecordedFields)
+    if ((buffers.*field.tensor).defined()) {
+      const at::Tensor row = columns_of(field, buffers)[0];
+      bytes += row.numel() * row.element_size();
+    }
+  part_steps_ = std::clamp<std::int64_t>(part_bytes / bytes, 1, steps_);
+  for (const RecordedField& field : kRecordedFields) {
+    at::Tensor& held = held_rows_.emplace_back();
+    if (!(buffers.*field.tensor).defined()) continue;
+    const at::Tensor rows = columns_of(field, buffers);
+    std::vector<std::int64_t> shape = {E, part_steps_};
+    shape.insert(shape.end(), rows.sizes().begin() + 2, rows.sizes().end());
+    held = at::empty(shape, rows.options().device(at::kCPU));
+  }
+}
+
+void RecordingWriter::append(std::int64_t steps) {
+  WD_CHECK(written_ + held_ + steps <= steps_, "more steps than were announced: ", steps_);
+  for (std::int64_t begin = 0; begin < steps;) {
+    const std::int64_t n = std::min(steps - begin, part_steps_ - held_);
+    for (std::size_t k = 0; k < held_rows_.size(); ++k)
+      if (held_rows_[k].defined())
+        held_rows_[k]
+            .narrow(1, held_, n)
+            .copy_(columns_of(kRecordedFields[k], buffers_).narrow(0, begin, n).transpose(0, 1));
+    begin += n;
+    held_ += n;
+    if (held_ == part_steps_ || written_ + held_ == steps_) write_part();
+  }
+}
+
+void RecordingWriter::write_part() {
+  std::vector<NamedTensor> tensors;
+  for (std::size_t k = 0; k < held_rows_.size(); ++k)
+    if (held_rows_[k].defined())
+      tensors.push_back({kRecordedFields[k].name, held_rows_[k].narrow(1, 0, held_).contiguous()});
+  TensorMetadata metadata = metadata_;
+  metadata["format"] = kRecordingFormat;
+  metadata["steps"] = std::to_string(steps_);
+  metadata["first_step"] = std::to_string(written_);
+  write_safetensors(recorded_part(folder_, parts_++), views_of(tensors), metadata);
+  written_ += held_;
+  held_ = 0;
+}
+
+}  // namespace wd
