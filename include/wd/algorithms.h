@@ -206,6 +206,7 @@ class ActorCriticSettings : public AlgorithmSettings {
   int epochs() const override;
   std::int64_t replicas_unit() const override { return replay.batch_size; }
   std::int64_t max_batch() const override { return std::max<std::int64_t>(replay.buffer_size / 3, 1); }
+  LearnsFrom learns_from() const override { return LearnsFrom::kEither; }
   bool learns_quantiles() const override { return true; }
   void learn_at_once() override { replay.learning_starts = 0; }
   double bytes(const WorkerShape& worker) const override;

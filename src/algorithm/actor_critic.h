@@ -1,5 +1,5 @@
-// actor_critic.h: what DDPG, TD3 and SAC share. The replicas act by the actor, with its exploration; what they
-// play goes to a replay memory. Every update draws a batch of it and
+// actor_critic.h: what DDPG, TD3 and SAC share. The replicas act by the actor, with its exploration; what
+// they play goes to a replay memory. Every update draws a batch of it and
 //   1. moves the critics towards the targets r + ... + gamma^n V'(s'), where the algorithm computes V' from
 //      target critics, which follow the critics (kernels/critics.h);
 //   2. every policy_delay-th time, moves the actor towards actions that the critics value more, and then the

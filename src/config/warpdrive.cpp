@@ -1,6 +1,7 @@
 // warpdrive.cpp: names and keys of WarpDrive that differ from ours. With them, its run configurations load
 // unchanged.
 #include <algorithm>
+#include <cstdlib>
 
 #include "src/base/join.h"
 #include "src/config/layers.h"
@@ -47,6 +48,12 @@ policy:
   model: {type: fully_connected, fc_dims: [64, 64], model_ckpt_filepath: "", init_method: default}
 saving: {metrics_log_freq: 100, model_params_save_freq: 1000, basedir: /tmp, name: default, tag: experiment}
 )";
+// Its DDPG learns from its last rollout only, which these settings of a replay memory come close to: as many
+// transitions as two rollouts, each of which is learned from once.
+constexpr char kDdpgDefaults[] =
+    "{to_train: false, gamma: 0.98, lr: 0.0001, critic_lr: 0.0001, clip_grad_norm: true, max_grad_norm: 0.5, "
+    "adam_epsilon: 1e-8, tau: 0.05, replay_ratio: 1, learning_starts: 0, noise: 0.2, noise_damping: 0.15, "
+    "model: {type: fully_connected, fc_dims: [64, 64], model_ckpt_filepath: \"\", init_method: default}}";
 constexpr char kPpoDefaults[] = "{clip_param: 0.01, num_epochs: 1, num_minibatches: 1}";
 
 Node defaults_of(const char* text) {
@@ -130,6 +137,103 @@ void translate_seed(Node& tree, Problems& problems, std::vector<std::string>& un
   put(tree, "trainer.seed", std::move(moved));
 }
 
+// --- DDPG ---------------------------------------------------------------------------------------------------
+
+std::optional<Node> take(Node& map, std::string_view key) {
+  Node* const found = map.is_map() ? map.find(key) : nullptr;
+  if (found == nullptr) return std::nullopt;
+  Node node = std::move(*found);
+  std::erase_if(map.entries, [&](const Node::Entry& entry) { return entry.key == key; });
+  return node;
+}
+
+std::optional<double> number_in(const Node& node) {
+  char* end = nullptr;
+  const double value = std::strtod(node.text.c_str(), &end);
+  const bool whole = node.kind == Node::Kind::kScalar && !node.text.empty() && *end == '\0';
+  return whole ? std::optional(value) : std::nullopt;
+}
+
+// Renames {actor: A, critic: B} below `key` to the two keys.
+void split(Node& section, const char* key, const char* actor, const char* critic) {
+  const Node* const given = section.find(key);
+  if (given == nullptr || !given->is_map()) return;
+  Node both = *take(section, key);
+  if (std::optional<Node> own = take(both, "actor")) put(section, actor, std::move(*own));
+  if (std::optional<Node> own = take(both, "critic")) put(section, critic, std::move(*own));
+  if (!both.entries.empty()) put(section, key, std::move(both));  // an unknown key, which is reported
+}
+
+// model: {actor: {...}, critic: {...}, model_ckpt_filepath: {...}}. Returns the actor's output_w, by which
+// WarpDrive multiplies tanh: here actions are in half-widths of their bounds.
+double translate_ddpg_model(Node& model) {
+  double width = 1.0;
+  std::optional<Node> actor = take(model, "actor"), critic = take(model, "critic");
+  if (actor && actor->is_map()) {
+    take(*actor, "type");
+    if (const std::optional<Node> given = take(*actor, "output_w"))
+      width = std::max(number_in(*given).value_or(1.0), 1e-6);
+    if (std::optional<Node> dims = take(*actor, "fc_dims")) put(model, "fc_dims", std::move(*dims));
+    if (!actor->entries.empty()) put(model, "actor", std::move(*actor));
+  }
+  if (critic && critic->is_map()) {
+    take(*critic, "type");
+    if (std::optional<Node> dims = take(*critic, "fc_dims")) put(model, "critic_dims", std::move(*dims));
+    if (!critic->entries.empty()) put(model, "critic", std::move(*critic));
+  }
+  if (Node* const file = model.find("model_ckpt_filepath"); file != nullptr && file->is_map()) {
+    // A weights file has the actor and its critics.
+    const std::optional<Node> of_actor = take(*file, "actor"), of_critic = take(*file, "critic");
+    if (of_critic && of_critic->text.empty() && of_actor && file->entries.empty()) *file = *of_actor;
+  }
+  return width;
+}
+
+// Reads what only WarpDrive's DDPG has: rates and networks of actor and critic, steps of returns, noise.
+void translate_ddpg(Node& tree, Node& policy) {
+  split(policy, "lr", "lr", "critic_lr");
+  double width = 1.0;
+  if (Node* const model = policy.find("model"); model != nullptr && model->is_map())
+    width = translate_ddpg_model(*model);
+  for (const char* const key : {"normalize_advantage", "normalize_return"}) {
+    const Node* const off = policy.find(key);
+    if (off == nullptr || (off->text != "false" && off->text != "False")) continue;
+    take(policy, key);
+  }
+  if (const Node* const steps = find_path(tree, "trainer", "n_step")) put(policy, "n_step", *steps);
+  const Node* const batch = find_path(tree, "trainer", "train_batch_size");
+  const Node* const envs = find_path(tree, "trainer", "num_envs");
+  if (batch != nullptr && policy.find("batch_size") == nullptr) put(policy, "batch_size", *batch);
+  if (batch != nullptr && envs != nullptr && policy.find("buffer_size") == nullptr) {
+    const Node* const steps = policy.find("n_step");
+    const double n = steps == nullptr ? 1.0 : number_in(*steps).value_or(1.0);
+    const double entries = 2.0 * number_in(*batch).value_or(0.0) + n * number_in(*envs).value_or(0.0);
+    put(policy, "buffer_size", scalar(concat(static_cast<std::int64_t>(entries)), Place(batch->place)));
+  }
+  const Node* const params = find_path(tree, "sampler", "params");
+  if (params == nullptr || !params->is_map()) return;
+  if (const Node* const damping = params->find("damping")) put(policy, "noise_damping", *damping);
+  const Node* const stddev = params->find("stddev");
+  const Node* const scale = params->find("scale");
+  if (stddev != nullptr && number_in(*stddev)) {
+    const double noise = *number_in(*stddev) * (scale == nullptr ? 1.0 : number_in(*scale).value_or(1.0));
+    put(policy, "noise", scalar(concat(noise / width), Place(stddev->place)));
+  }
+}
+
+// What the policies have read.
+void drop_ddpg_keys(Node& tree, std::vector<std::string>& unused) {
+  drop_unused(tree, "trainer", "evaluator", unused);
+  if (find_path(tree, "trainer", "n_step") != nullptr) remove(tree, "trainer", "n_step");
+  Node* const sampler = tree.find("sampler");
+  if (sampler == nullptr || !sampler->is_map()) return;
+  if (Node* const params = sampler->find("params"); params != nullptr && params->is_map()) {
+    for (const char* const key : {"damping", "stddev", "scale"}) take(*params, key);
+    if (params->entries.empty()) take(*sampler, "params");
+  }
+  if (sampler->entries.empty()) take(tree, "sampler");
+}
+
 }  // namespace
 
 Layer alias_layer(const std::string& name, const Place& place) {
@@ -161,14 +265,22 @@ std::optional<std::pair<Place, std::string>> warpdrive_mark(const Node& tree,
 
 void fill_with_warpdrives_defaults(Node& tree, std::vector<std::string>& unused) {
   Node defaults = defaults_of(kDefaults);
-  const Node policy = *defaults.find("policy"), ppo = defaults_of(kPpoDefaults);
+  const Node policy = *defaults.find("policy"), ppo = defaults_of(kPpoDefaults),
+             ddpg = defaults_of(kDdpgDefaults);
   std::erase_if(defaults.entries, [](const Node::Entry& entry) { return entry.key == "policy"; });
   fill(tree, defaults);
   Node* const policies = tree.find("policy");
   if (policies == nullptr || !policies->is_map()) return;
+  bool has_ddpg = false;
   for (Node::Entry& entry : policies->entries) {
     const Node* const given = entry.value.is_map() ? entry.value.find("algorithm") : nullptr;
     const std::string algorithm = given != nullptr ? given->text : "";
+    if (algorithm == "DDPG") {
+      has_ddpg = true;
+      translate_ddpg(tree, entry.value);
+      fill(entry.value, ddpg);
+      continue;
+    }
     const Node* const coefficient = algorithm == "REINFORCE" ? entry.value.find("vf_loss_coeff") : nullptr;
     if (coefficient != nullptr)
       unused.push_back("policy." + printable(entry.key) + ".vf_loss_coeff (" + coefficient->place.brief() +
@@ -181,6 +293,7 @@ void fill_with_warpdrives_defaults(Node& tree, std::vector<std::string>& unused)
       });
     }
   }
+  if (has_ddpg) drop_ddpg_keys(tree, unused);
 }
 
 void translate(Node& tree, const std::vector<std::string>& env_fields, Problems& problems,

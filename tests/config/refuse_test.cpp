@@ -72,8 +72,9 @@ TEST_F(Refuse, PolicyMessages) {
       {"{time: {roles: [tagger, runner]}}",
        "a.yaml:2:10: policy.time: metrics are called time/... already: choose another name, with roles: "
        "[...]"},
-      {"{shared: {algorithm: DDPG}}",
-       "a.yaml:2:30: policy.shared.algorithm = DDPG: must be one of A2C, BC, DQN, PPO, PQN, REINFORCE"},
+      {"{shared: {algorithm: DQ}}",
+       "a.yaml:2:30: policy.shared.algorithm = DQ: must be one of A2C, BC, DDPG, DQN, PPO, PQN, "
+       "REINFORCE, SAC, TD3; did you mean \"DQN\"?"},
       {"{shared: {algorithm: A2C, num_epochs: 3}}",
        "a.yaml:2:35: policy.shared.num_epochs: is a key of PPO, and this policy learns by A2C: remove it, or "
        "set "

@@ -152,22 +152,53 @@ TEST(WarpDrive, AliasesWorkOnTheCommandLine) {
   EXPECT_EQ(load_real({.env = "single_continuous_mountain_car"}).config.name, "continuous_mountain_car");
 }
 
-TEST(WarpDrive, WhatIsNotSupportedIsNamed) {
-  for (const char* name : {"single_pendulum", "single_continuous_mountain_car"}) {
-    SCOPED_TRACE(name);
+TEST(WarpDrive, DdpgHasSettingsOfActorAndCritic) {
+  const Config pendulum = load_warpdrive("single_pendulum").config;
+  const PolicySettings& policy = pendulum.policies.at(0);
+  const auto& ddpg = policy.algorithm.as<DdpgSettings>();
+  EXPECT_EQ(pendulum.name, "pendulum");
+  EXPECT_DOUBLE_EQ(ddpg.lr.at(0), 1e-3);
+  EXPECT_DOUBLE_EQ(ddpg.lr.at(4e9), 5e-4);
+  EXPECT_DOUBLE_EQ(ddpg.critic_lr.at(0), 1e-4);
+  EXPECT_DOUBLE_EQ(ddpg.critic_lr.at(4e9), 5e-5);
+  EXPECT_DOUBLE_EQ(ddpg.tau, 0.05);
+  EXPECT_EQ(ddpg.replay.n_step, 5);
+  EXPECT_EQ(ddpg.replay.batch_size, 50'000) << "it learns from its last rollout";
+  EXPECT_EQ(ddpg.replay.buffer_size, 150'000) << "two rollouts, and n_step more of each replica";
+  EXPECT_DOUBLE_EQ(ddpg.replay.replay_ratio, 1.0);
+  EXPECT_DOUBLE_EQ(ddpg.noise_damping, 0.15);
+  EXPECT_DOUBLE_EQ(ddpg.noise.at(0), 0.1) << "0.2 of an action that is 2 tanh(...)";
+  EXPECT_TRUE(ddpg.clip_grad_norm);
+  EXPECT_EQ(policy.model.fc_dims, (std::vector<int>{64, 64}));
+  EXPECT_EQ(policy.model.critic_dims, (std::vector<int>{64, 64}));
+
+  const Loaded car = load_warpdrive("single_continuous_mountain_car");
+  const auto& of_car = car.config.policies.at(0).algorithm.as<DdpgSettings>();
+  EXPECT_DOUBLE_EQ(of_car.lr.at(0), 1e-3);
+  EXPECT_DOUBLE_EQ(of_car.critic_lr.at(0), 1e-4);
+  EXPECT_DOUBLE_EQ(of_car.noise.at(0), 0.5);
+  EXPECT_THAT(car.config.notes, Contains(HasSubstr("trainer.evaluator")));
+}
+
+TEST(WarpDrive, OtherKeysOfDdpgAreRefused) {
+  const auto refused = [](const std::string& keys) {
+    const auto path = std::filesystem::temp_directory_path() / "wd-ddpg.yaml";
+    std::ofstream(path) << "name: single_pendulum\npolicy: {shared: {to_train: true, algorithm: DDPG, " + keys + "\n";
+    std::string message;
     try {
-      load_warpdrive(name);
-      ADD_FAILURE() << "DDPG";
+      load_real({.file = path.string()});
     } catch (const ConfigError& error) {
-      EXPECT_THAT(
-          error.what(),
-          HasSubstr("policy.shared.algorithm = DDPG: must be one of A2C, BC, DQN, PPO, PQN, REINFORCE"));
-      EXPECT_THAT(error.what(), HasSubstr("policy.shared.model.actor: unknown key"));
-      EXPECT_THAT(error.what(), HasSubstr("sampler: unknown section"));
-      EXPECT_THAT(error.what(),
-                  HasSubstr("trainer.n_step: unknown key; did you mean \"policy.NAME.n_step\"?"));
+      message = error.what();
     }
-  }
+    std::filesystem::remove(path);
+    return message;
+  };
+  EXPECT_THAT(refused("model: {actor: {dims: [64]}}}}"), HasSubstr("policy.shared.model.actor: unknown key"));
+  EXPECT_THAT(refused("model: {model_ckpt_filepath: {actor: a, critic: b}}}}"),
+              HasSubstr("policy.shared.model.model_ckpt_filepath"));
+  EXPECT_THAT(refused("normalize_return: true}}"), HasSubstr("policy.shared.normalize_return: unknown key"));
+  EXPECT_THAT(refused("lr: {actor: x}}}"), HasSubstr("policy.shared.lr"));
+  EXPECT_THAT(refused("}}\nsampler: {params: {colour: 1}}"), HasSubstr("sampler"));
 }
 
 TEST(WarpDrive, KeysWithoutEffectAreCheckedAllTheSame) {

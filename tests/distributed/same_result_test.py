@@ -68,6 +68,32 @@ def test_T1_T7_gradients_and_statistics_are_those_of_one_worker(case, tmp_path):
                     assert row[key] == pytest.approx(value, rel=1e-4, abs=1e-6), (workers, key)
 
 
+ACTORS = {"DDPG": "noise_damping: 0.3, model: {activation: tanh}", "TD3": "prioritized: true, n_step: 2, model: {activation: tanh, fc_dims: [32, 16], quantiles: 3}",
+          "SAC": "model: {activation: tanh, critic_dims: [40]}", "SAC spaced": "batch_size: 4, replay_ratio: 0.05, model: {activation: tanh}"}
+
+
+@pytest.mark.parametrize("case", ACTORS)
+def test_T1_actors_and_critics_are_those_of_one_worker(case, tmp_path):
+    """Actions, noise and the draws of the update are those of one worker; both, and the temperature, learn the same."""
+    common = "" if "batch_size" in ACTORS[case] else "batch_size: 16, replay_ratio: 0.2, "
+    learning = f"algorithm: {case.split()[0]}, buffer_size: 480, {common}learning_starts: 0, random_steps: 100, tau: 0.1, adam_epsilon: 1e-3, lr: 1e-3, {ACTORS[case]}"
+    arguments = ["--env", "pendulum", "--set", "env.episode_length=25", "--set", "trainer.staggered_resets=false", "--num_envs", "8", "--train_batch_size", "160", *EVERY,
+                 "--set", "saving.checkpoint_freq=1", "--set", f"policy={{shared: {{{learning}}}}}", "--total_steps", "480"]
+    one, _ = trained(tmp_path / "1", *arguments, workers=1)
+    assert one[-1]["shared/updates"] == 2 and one[-1]["shared/grad_norm"] > 0
+    parts = ["actor", "critics"] + (["temperature"] if "SAC" in case else [])
+    for workers in (2, 4):
+        folder = tmp_path / str(workers)
+        rows, _ = trained(folder, *arguments, workers=workers)
+        alone, together = (tensors(run, "optimizer/shared") for run in (tmp_path / "1", folder))
+        for name in [f"{part}.{moment}" for part in parts for moment in ("first_moment", "second_moment")] + ["target_critics"]:
+            assert distance(alone[name], together[name]) < 1e-5, (workers, name)
+        for row, expected in zip(rows, one, strict=True):
+            for key, value in expected.items():
+                if value is not None and not any(local in key for local in LOCAL):
+                    assert row[key] == pytest.approx(value, rel=1e-4, abs=1e-6), (workers, key)
+
+
 def test_T1_without_the_others_the_gradient_is_another(tmp_path):
     """The gradient of rank 0 alone, as if it were not summed with that of rank 1. It must differ, so that
     the test above would detect a missing sum."""

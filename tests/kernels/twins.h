@@ -13,6 +13,7 @@
 #include "kernels/running.h"
 #include "kernels/sequences.h"
 #include "tests/kernels/actor_data.h"
+#include "tests/kernels/critics_data.h"
 #include "tests/kernels/adam_data.h"
 #include "tests/kernels/assign_minibatches_data.h"
 #include "tests/kernels/clock_data.h"
@@ -373,6 +374,22 @@ void twins_of_actor() {
 }
 
 template <typename Memory>
+void twins_of_critics() {
+  Draws draws(28);
+  for (const int rows : kTwinSizes) {
+    for (const int count : {1, 2}) {
+      for (const int quantiles : {1, 5}) {
+        CriticsData data = random_critics(draws, {}, rows, count, quantiles);
+        data.lowest = quantiles == 1;
+        EXPECT_TRUE(run_critics(Memory(), data) == run_critics(HostMemory(), data));
+      }
+      const CriticsData choices = random_critics(draws, categorical({4, 1, 7}), rows, count, 1);
+      EXPECT_TRUE(run_critics(Memory(), choices) == run_critics(HostMemory(), choices));
+    }
+  }
+}
+
+template <typename Memory>
 void twins_of_td() {
   Draws draws(26);
   for (const int rows : kTwinSizes) {
@@ -636,6 +653,7 @@ std::vector<Twins> all_twins() {
       {"Replay", twins_of_replay<Memory>},
       {"Td", twins_of_td<Memory>},
       {"Actor", twins_of_actor<Memory>},
+      {"Critics", twins_of_critics<Memory>},
       {"GatheredRows", twins_of_gathered_rows<Memory>},
       {"TableLayer", twins_of_table_layer<Memory>},
       {"LayerNorm", twins_of_layer_norm<Memory>},

@@ -75,6 +75,25 @@ inline constexpr GraphCase kGraphCases[] = {
      "policy={tagger: {algorithm: DQN, batch_size: 4, replay_ratio: 0.5, buffer_size: 3000, "
      "learning_starts: 0, target_every: 400}, runner: {algorithm: A2C}}",
      "trainer.observations=table"},
+    // 3 updates in an iteration, and the actor moves at every second one.
+    {"td3", "pendulum",
+     "policy={shared: {algorithm: TD3, batch_size: 64, replay_ratio: 3, buffer_size: 3000, "
+     "learning_starts: 64, random_steps: 700, noise: 0.3, noise_damping: 0.2, n_step: 2, prioritized: true}}"},
+    {"ddpg_bf16", "continuous_mountain_car",
+     "policy={shared: {algorithm: DDPG, batch_size: 4, replay_ratio: 0.5, buffer_size: 3000, "
+     "learning_starts: 0, clip_grad_norm: true, model: {critic_dims: [20], quantiles: 3}}}",
+     "trainer.precision=bf16"},
+    {"sac", "pendulum",
+     "policy={shared: {algorithm: SAC, batch_size: 64, replay_ratio: 3, buffer_size: 3000, "
+     "learning_starts: 0, random_steps: 700, lr: [[0, 0.01], [4000, 0.001]]}}"},
+    {"sac_choices", "tag_gridworld",
+     "policy={tagger: {algorithm: SAC, batch_size: 64, replay_ratio: 3, buffer_size: 3000, "
+     "learning_starts: 64}, runner: {algorithm: SAC, batch_size: 4, replay_ratio: 0.5, buffer_size: 3000, "
+     "learning_starts: 0, tune_temperature: false}}"},
+    {"sac_table", "tag_continuous",
+     "policy={tagger: {algorithm: SAC, batch_size: 4, replay_ratio: 0.5, buffer_size: 3000, "
+     "learning_starts: 0}, runner: {algorithm: A2C}}",
+     "trainer.observations=table"},
     {"normalized", "tag_continuous",
      "policy={tagger: {algorithm: A2C, reuse_activations: true, normalize_value: true, normalize_reward: "
      "true}, "

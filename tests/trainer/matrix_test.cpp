@@ -47,7 +47,7 @@ const std::array<std::vector<std::string>, kDimensions> kFeatures = {
      {"whole", "short"},
      {"plain", "norm"},
      {"joint", "separate"},
-     {"a2c", "ppo", "reinforce", "pqn", "dqn"},
+     {"a2c", "ppo", "reinforce", "pqn", "dqn", "td3", "sac"},
      {"fp32", "bf16"},
      {"rows", "table"},
      {"choice", "heads", "gaussian", "squashed"},
@@ -85,7 +85,7 @@ class PairSet {
   bool empty() const { return std::ranges::find(has_, true) == has_.end(); }
 
  private:
-  static constexpr int kMost = 5;  // features of a dimension
+  static constexpr int kMost = 7;  // features of a dimension
   static std::size_t index(const FeaturePair& pair) {
     return static_cast<std::size_t>(((pair[0] * kMost + pair[1]) * kDimensions + pair[2]) * kMost + pair[3]);
   }
@@ -125,7 +125,10 @@ bool is_allowed(const Combination& features) {
   if (!recurs && is(kSequences, "short")) return false;
   const bool of_values = is(kAlgorithm, "pqn") || is(kAlgorithm, "dqn");
   if (of_values && (is(kValue, "separate") || continuous || !is(kUnits, "raw"))) return false;
-  if (is(kAlgorithm, "dqn") && recurs) return false;
+  const bool of_critics = is(kAlgorithm, "td3") || is(kAlgorithm, "sac");
+  if (of_critics && (is(kValue, "separate") || is(kActions, "squashed") || !is(kUnits, "raw"))) return false;
+  if (is(kAlgorithm, "td3") && !continuous) return false;
+  if ((is(kAlgorithm, "dqn") || of_critics) && recurs) return false;
   if (is(kAlgorithm, "reinforce") && is(kUnits, "values")) return false;
   const bool steps_once = is(kAlgorithm, "a2c") || is(kAlgorithm, "reinforce");
   if (is(kActivations, "kept") && (recurs || !steps_once)) return false;
@@ -171,7 +174,14 @@ std::string policy_text(const Combination& features) {
                                                          {"dqn",
                                                           "DQN, batch_size: 140, replay_ratio: 1, "
                                                           "learning_starts: 0, buffer_size: 300, "
-                                                          "prioritized: true, n_step: 2"}};
+                                                          "prioritized: true, n_step: 2"},
+                                                         {"td3",
+                                                          "TD3, batch_size: 140, replay_ratio: 1, "
+                                                          "learning_starts: 0, buffer_size: 300, "
+                                                          "noise_damping: 0.5"},
+                                                         {"sac",
+                                                          "SAC, batch_size: 140, replay_ratio: 1, "
+                                                          "learning_starts: 0, buffer_size: 300"}};
   const std::map<std::string, std::string> networks = {{"flat", "fc_dims: []"},
                                                        {"one", "fc_dims: [13]"},
                                                        {"two", "fc_dims: [24, 10]"},
@@ -307,7 +317,11 @@ TEST(MatrixTest, TheProgramRefusesWhatNoTrainingCovers) {
                 "gru with dqn",          "short with dqn",    "dqn with kept",     "pqn with squashed",
                 "reinforce with values", "pqn with values",   "pqn with rewards",  "gaussian with masked",
                 "squashed with masked",  "gru with kept",     "short with kept",   "ppo with kept",
-                "pqn with kept"}));
+                "pqn with kept",         "separate with td3", "td3 with choice",   "td3 with heads",
+                "td3 with squashed",     "td3 with masked",   "td3 with values",   "td3 with rewards",
+                "gru with td3",          "short with td3",    "td3 with kept",     "separate with sac",
+                "sac with squashed",     "sac with values",   "sac with rewards",  "gru with sac",
+                "short with sac",        "sac with kept"}));
 }
 
 // Modules read a table only as lists of things.

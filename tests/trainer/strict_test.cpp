@@ -103,6 +103,15 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"dqn", "tag_gridworld",
              "policy={shared: {algorithm: DQN, batch_size: 12, replay_ratio: 0.4, buffer_size: 300, "
              "learning_starts: 0, target_every: 120, prioritized: true, n_step: 2}}"},
+        Case{"td3", "pendulum",
+             "policy={shared: {algorithm: TD3, batch_size: 12, replay_ratio: 0.6, buffer_size: 300, "
+             "learning_starts: 0, noise_damping: 0.2, prioritized: true, n_step: 2}}"},
+        Case{"sac", "pendulum",
+             "policy={shared: {algorithm: SAC, batch_size: 12, replay_ratio: 0.4, buffer_size: 300, "
+             "learning_starts: 0, model: {quantiles: 3}}}"},
+        Case{"sac_choices", "tag_gridworld",
+             "policy={shared: {algorithm: SAC, batch_size: 12, replay_ratio: 0.4, buffer_size: 300, "
+             "learning_starts: 0}}"},
         Case{"gaussian", "pendulum", "policy={shared: {algorithm: PPO, model: {separate_value: true}}}"},
         Case{"continuous_tag", "tag_continuous",
              "policy={tagger: {algorithm: PPO}, runner: {algorithm: A2C}}"},

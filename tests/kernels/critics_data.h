@@ -1,0 +1,111 @@
+// critics_data.h: targets and losses of random rows, on either device.
+#pragma once
+
+#include <vector>
+
+#include "kernels/critics.h"
+#include "tests/kernels/random_data.h"
+
+namespace wd {
+
+struct CriticsData {
+  ActionLayout layout;  // of choices; without heads: one continuous action
+  int rows = 0, count = 2, quantiles = 1;
+  bool lowest = true;
+  float alpha = 0.3f;
+  std::vector<std::vector<float>> value;  // by critic: [rows, width]
+  std::vector<float> logits, log_prob, reward, discount, weight;
+  std::vector<std::uint8_t> legal;
+
+  int width() const { return layout.num_heads > 0 ? layout.columns() : quantiles; }
+};
+
+struct CriticsResult {
+  std::vector<float> target, grad, counts, sums;
+  bool operator==(const CriticsResult&) const = default;
+};
+
+// Some rows end, some do not count, and some choices are not legal, of a head perhaps none.
+inline CriticsData random_critics(Draws& draws, const ActionLayout& layout, int rows, int count,
+                                  int quantiles) {
+  CriticsData data{.layout = layout, .rows = rows, .count = count, .quantiles = quantiles};
+  const std::int64_t all = std::int64_t{rows} * data.width();
+  for (int i = 0; i < count; ++i) data.value.push_back(draws.uniforms(all, -2.0f, 2.0f));
+  data.logits = draws.uniforms(all, -1.0f, 1.0f);
+  data.log_prob = draws.uniforms(rows, -3.0f, 1.0f);
+  data.reward = draws.uniforms(rows, -1.0f, 1.0f);
+  for (int row = 0; row < rows; ++row) {
+    data.discount.push_back(draws.one_in(4) ? 0.0f : 0.9f);
+    data.weight.push_back(draws.one_in(5) ? 0.0f : draws.uniform(0.1f, 2.0f));
+  }
+  for (std::int64_t i = 0; i < all; ++i) data.legal.push_back(draws.one_in(3) ? 0 : 1);
+  return data;
+}
+
+template <typename Memory>
+CriticsResult run_critics(Memory memory, const CriticsData& data) {
+  const auto rows = static_cast<std::size_t>(data.rows), width = static_cast<std::size_t>(data.width());
+  CriticsOutput critics{.count = data.count, .quantiles = data.quantiles, .stride = data.width()};
+  for (int i = 0; i < data.count; ++i) critics.value[i] = memory.put(data.value[static_cast<std::size_t>(i)]);
+  const float* const alpha = memory.put(std::vector{data.alpha});
+  const float* const weight = memory.put(data.weight);
+  const float* const reward = memory.put(data.reward);
+  const float* const discount = memory.put(data.discount);
+  float* const sums = memory.template make<float>(kNumActorSums * rows);
+  if (data.layout.num_heads > 0) {
+    const std::uint8_t* const legal = memory.put(data.legal);
+    const float* const logits = memory.put(data.logits);
+    const ChoicesTargetArgs target{.rows = data.rows,
+                                   .layout = data.layout,
+                                   .critics = critics,
+                                   .logits = logits,
+                                   .logits_stride = data.width(),
+                                   .legal = legal,
+                                   .alpha = alpha,
+                                   .reward = reward,
+                                   .discount = discount,
+                                   .target = memory.template make<float>(rows)};
+    choices_target(memory.queue(), target);
+    const ChoicesLossArgs loss{.rows = data.rows,
+                               .layout = data.layout,
+                               .critics = critics,
+                               .logits = logits,
+                               .logits_stride = data.width(),
+                               .legal = legal,
+                               .alpha = alpha,
+                               .weight = weight,
+                               .logits_grad = memory.template make<float>(rows * width),
+                               .grad_stride = data.width(),
+                               .row_sums = sums};
+    choices_loss(memory.queue(), loss);
+    return {memory.get(target.target, rows), memory.get(loss.logits_grad, rows * width), {},
+            memory.get(sums, kNumActorSums * rows)};
+  }
+  const float* const log_prob = memory.put(data.log_prob);
+  const CriticTargetArgs target{.rows = data.rows,
+                                .critics = critics,
+                                .log_prob = log_prob,
+                                .alpha = alpha,
+                                .reward = reward,
+                                .discount = discount,
+                                .target = memory.template make<float>(rows * width)};
+  critic_target(memory.queue(), target);
+  ActorLossArgs loss{.rows = data.rows,
+                     .critics = critics,
+                     .lowest = data.lowest,
+                     .log_prob = log_prob,
+                     .alpha = alpha,
+                     .weight = weight,
+                     .grad_stride = data.width(),
+                     .counts = memory.template make<float>(rows),
+                     .row_sums = sums};
+  for (int i = 0; i < data.count; ++i) loss.value_grad[i] = memory.template make<float>(rows * width);
+  actor_loss(memory.queue(), loss);
+  CriticsResult result{memory.get(target.target, rows * width), {}, memory.get(loss.counts, rows),
+                       memory.get(sums, kNumActorSums * rows)};
+  for (int i = 0; i < data.count; ++i)
+    for (const float grad : memory.get(loss.value_grad[i], rows * width)) result.grad.push_back(grad);
+  return result;
+}
+
+}  // namespace wd
