@@ -141,7 +141,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"cartpole", "cartpole", {}, 7}, Case{"one_step_per_file", "cartpole", {}, 1},
         Case{"prioritized", "cartpole", {}, 9, true},
         Case{"shared_bf16", "tag_gridworld", {"trainer.precision=bf16"}, 7},
-        Case{"roles_masks",
+        Case{"simple_tag",
              "simple_tag",
              {"policy={adversary: {algorithm: A2C}, good_agent: {algorithm: A2C}}"},
              11},
