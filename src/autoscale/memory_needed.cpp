@@ -56,7 +56,7 @@ std::string parts_text(const MemoryNeeded& needed) {
 // Of one policy: its networks and the numbers that follow them.
 double network_bytes(const PolicyLayout& layout, const PolicySettings& policy, Precision precision) {
   return model_bytes(make_networks(layout, policy.model, policy.algorithm->output(), {}, precision),
-                     layout.action_space.components(), precision, true);
+                     policy.model.num_deviations(layout.action_space.components()), precision, true);
 }
 
 // Of one replica: its state, and the state at the start of the rollout (src/trainer/evidence.h).

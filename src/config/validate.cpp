@@ -160,6 +160,23 @@ void check_squashed(Checks& check, const PolicySettings& policy) {
   }
 }
 
+// Noise that is a function of the last hidden layer.
+void check_gsde(Checks& check, const PolicySettings& policy) {
+  const std::string path = "policy." + policy.name + ".model.";
+  for (const Role& role : check.spec.roles)
+    if (std::ranges::find(policy.roles, role.name) != policy.roles.end() && !role.action.is_continuous())
+      return check.fail(path + "distribution", "gsde",
+                        "the actions of " + role.name + " are choices: it is for continuous ones");
+  if (policy.model.network)
+    check.fail(
+        path + "type", policy.model.network->name(),
+        "distribution: gsde needs the last hidden layer, which only fully_connected tells: take it, or "
+        "distribution: gaussian");
+  else if (policy.model.fc_dims.empty())
+    check.fail(path + "fc_dims", "[]",
+               "distribution: gsde needs a hidden layer: add one, or take distribution: gaussian");
+}
+
 // What is for networks of values of choices only.
 void check_value_networks(Checks& check, const PolicySettings& policy) {
   const ModelSettings& model = policy.model;
@@ -260,6 +277,7 @@ void check_policies(Checks& check) {
           "metrics are called " + policy.name + "/... already: choose another name, with roles: [...]");
     }
     if (policy.model.distribution == kSquashedGaussianActions) check_squashed(check, policy);
+    if (policy.model.distribution == kGsdeActions) check_gsde(check, policy);
     check_values(check, policy);
     check_choices(check, policy);
     const bool whole = check_sequences(check, policy);

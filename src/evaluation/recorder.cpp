@@ -76,6 +76,7 @@ std::vector<StateField> recorded_fields(const StateLayout& layout) {
 void Recorder::start(const Replicas& replicas, Trajectory& trajectory,
                      const std::vector<std::optional<Policy>>& policies, std::vector<bool> squashed) {
   squashed_ = std::move(squashed);
+  policies_ = &policies;
   const auto E = static_cast<std::size_t>(replicas.num_envs());
   EpisodeRecord empty;
   empty.state.resize(recorded_fields(replicas.layout()).size());
@@ -84,11 +85,7 @@ void Recorder::start(const Replicas& replicas, Trajectory& trajectory,
   over_.assign(E, false);
   for (std::size_t r = 0; r < policies.size(); ++r) {
     trained_.push_back(policies[r].has_value());
-    deviation_.emplace_back();
-    if (!policies[r]) continue;
-    policies[r]->keep_activations(trajectory.policies()[r]);
-    for (const NamedTensor& part : policies[r]->named_parameters())
-      if (part.name == "log_std") deviation_.back() = part.tensor.cpu().exp();
+    if (policies[r]) policies[r]->keep_activations(trajectory.policies()[r]);
   }
 }
 
@@ -105,12 +102,14 @@ void Recorder::add_step(EpisodeRecord& episode, const Trajectory& trajectory, st
       continue;
     }
     const at::Tensor mean = means(buffers, replica);
+    const std::int64_t A = buffers.num_agents;
+    const at::Tensor deviation = (*policies_)[r]->deviations(buffers, replica * A, A);
     const auto add = [&](Series& series, const at::Tensor& number) {
       append(series, received(buffers, squashed_[r] ? number.tanh() : number.clone()));
     };
     add(role.mean, mean);
-    add(role.below, mean - deviation_[r]);
-    add(role.above, mean + deviation_[r]);
+    add(role.below, mean - deviation);
+    add(role.above, mean + deviation);
   }
   ++episode.steps;
 }

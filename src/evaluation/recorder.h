@@ -49,7 +49,7 @@ class Recorder {
   explicit Recorder(int max_steps) : max_steps_(max_steps) {}
 
   // Makes the policies keep the outputs of their networks, from which probabilities follow. `squashed`: by
-  // role, whether actions are those of a Gaussian squashed by tanh.
+  // role, whether actions are those of a Gaussian squashed by tanh. Keeps a reference to the policies.
   void start(const Replicas& replicas, Trajectory& trajectory,
              const std::vector<std::optional<Policy>>& policies, std::vector<bool> squashed);
   // After the first reset and after each step, before rows are carried over.
@@ -65,9 +65,8 @@ class Recorder {
   int max_steps_;
   std::vector<EpisodeRecord> episodes_;
   std::vector<bool> over_;
-  std::vector<bool> trained_, squashed_;  // by role
-  std::vector<at::Tensor>
-      deviation_;  // by role: [width], in the unit of the policy; undefined if there is none
+  std::vector<bool> trained_, squashed_;                          // by role
+  const std::vector<std::optional<Policy>>* policies_ = nullptr;  // by role
 };
 
 }  // namespace wd

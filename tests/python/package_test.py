@@ -47,6 +47,8 @@ TRAININGS = {
     "normalized_gru": ["--env", "cartpole", "--total_steps", 4096, "--set", "policy.shared.normalize_value=true", "--set",
                        "policy.shared.model={type: gru, width: 16, separate_value: false}"],
     "squashed": ["--env", "pendulum", "--total_steps", 8192, "--set", "policy.shared.model.distribution=squashed_gaussian"],
+    "gsde": ["--env", "pendulum", "--total_steps", 8192, "--set", "policy.shared.model.distribution=gsde", "--set",
+             "policy.shared.model.normalize_input=true"],
     "entities": crowd("nearest: 2, half_distance: 0.3, fc_dims: [32]"),
     "entities_pooled": crowd("pool: mean_max, attention: 2, separate_value: true, activation: tanh, layer_norm: true", *SEES_ITSELF),
     "entities_table": crowd("nearest: 9, pool: max, embedding: 5", *SEES_ITSELF, "--set", "trainer.observations=table"),

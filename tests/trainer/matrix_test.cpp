@@ -50,7 +50,7 @@ const std::array<std::vector<std::string>, kDimensions> kFeatures = {
      {"a2c", "ppo", "reinforce", "pqn", "dqn"},
      {"fp32", "bf16"},
      {"rows", "table"},
-     {"choice", "heads", "gaussian", "squashed"},
+     {"choice", "heads", "gaussian", "squashed", "gsde"},
      {"free", "masked"},
      {"shared", "two", "frozen"},
      {"raw", "values", "rewards"},
@@ -120,7 +120,7 @@ std::vector<Combination> all_combinations() {
 bool is_allowed(const Combination& features) {
   const auto is = [&](Dimension d, const char* name) { return feature(features, d) == name; };
   const bool recurs = is(kNetwork, "gru");
-  const bool continuous = is(kActions, "gaussian") || is(kActions, "squashed");
+  const bool continuous = is(kActions, "gaussian") || is(kActions, "squashed") || is(kActions, "gsde");
   if (recurs && (is(kNorm, "norm") || (is(kStorage, "table") && is(kInput, "observation")))) return false;
   if (!recurs && is(kSequences, "short")) return false;
   const bool of_values = is(kAlgorithm, "pqn") || is(kAlgorithm, "dqn");
@@ -129,6 +129,7 @@ bool is_allowed(const Combination& features) {
   if (is(kAlgorithm, "reinforce") && is(kUnits, "values")) return false;
   const bool steps_once = is(kAlgorithm, "a2c") || is(kAlgorithm, "reinforce");
   if (is(kActivations, "kept") && (recurs || !steps_once)) return false;
+  if (is(kActions, "gsde") && (recurs || is(kNetwork, "flat"))) return false;
   return !continuous || is(kMasks, "free");
 }
 
@@ -181,6 +182,7 @@ std::string policy_text(const Combination& features) {
   if (feature(features, kNorm) == "norm") model += ", layer_norm: true";
   if (feature(features, kValue) == "separate") model += ", separate_value: true";
   if (feature(features, kActions) == "squashed") model += ", distribution: squashed_gaussian";
+  if (feature(features, kActions) == "gsde") model += ", distribution: gsde, noise_every: 3";
   if (feature(features, kInput) != "observation") model += ", input: entities, nearest: 2";
   if (feature(features, kInput) == "pooled") model += ", pool: mean_max, attention: 1, embedding: 6";
   const std::map<std::string, std::string> units = {
@@ -307,7 +309,8 @@ TEST(MatrixTest, TheProgramRefusesWhatNoTrainingCovers) {
                 "gru with dqn",          "short with dqn",    "dqn with kept",     "pqn with squashed",
                 "reinforce with values", "pqn with values",   "pqn with rewards",  "gaussian with masked",
                 "squashed with masked",  "gru with kept",     "short with kept",   "ppo with kept",
-                "pqn with kept"}));
+                "pqn with kept",         "flat with gsde",    "gru with gsde",     "short with gsde",
+                "pqn with gsde",         "dqn with gsde",     "gsde with masked"}));
 }
 
 // Modules read a table only as lists of things.

@@ -10,7 +10,7 @@ inline constexpr int kMaxHeads = 16;
 inline constexpr int kMaxComponents = 256;
 
 // kernels/distribution.h defines a struct for each.
-enum class Distribution : int { kCategorical, kGaussian, kSquashedGaussian, kGreedy };
+enum class Distribution : int { kCategorical, kGaussian, kSquashedGaussian, kGreedy, kGsde };
 
 // Logits of categorical heads side by side, or means of continuous components; kGreedy: values of choices.
 struct ActionLayout {
@@ -18,7 +18,8 @@ struct ActionLayout {
   int num_heads = 0;
   int head_size[kMaxHeads] = {};
   int components = 0;
-  const float* log_std = nullptr;  // [components], shared by all states
+  int latent = 0;                  // kGsde: L, numbers of the actor's last hidden layer
+  const float* log_std = nullptr;  // [components], shared by all states; kGsde: [components, L]
 
   // Whether the value of a row is a network's output of its own. With kGreedy it follows from the columns.
   WD_FN bool has_value_output() const { return distribution != Distribution::kGreedy; }
