@@ -305,10 +305,10 @@ struct SquashedGaussian {
   WD_FN static float before_tanh(float a) { return 0.5f * (log(1.0f + a) - log(1.0f - a)); }
 };
 
-// Generalized state-dependent exploration (Raffin, Kober, Stulp 2021, arXiv 2005.05719): the noise of component
-// k is the sum over l of theta_kl z_l, where z is the actor's last hidden layer, and theta_kl is drawn from
-// N(0, exp(log_std_kl)^2) and kept for several steps. So the action of a state is Gaussian, with the variance
-// sum_l (z_l exp(log_std_kl))^2. No gradient flows through z.
+// Generalized state-dependent exploration (Raffin, Kober, Stulp 2021, arXiv 2005.05719): the noise of a
+// component k is the sum over l of theta_kl z_l, where z is the actor's last hidden layer. theta_kl is drawn
+// from N(0, exp(log_std_kl)^2) and kept for several steps. So the action of a state is Gaussian, with the
+// variance sum_l (z_l exp(log_std_kl))^2. No gradient flows through z.
 struct Gsde {
   static constexpr float kLeastVariance = 1e-6f;  // added, as in stable-baselines3
 

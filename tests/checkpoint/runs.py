@@ -14,7 +14,7 @@ ALGORITHM = "policy={{tagger: {{algorithm: {0}}}, runner: {{algorithm: {0}, mode
 
 def options(env, algorithm, iterations=12, setting="trainer.precision=fp32"):
     """One iteration is 7 steps of 8 replicas: episodes end within rollouts and continue across them."""
-    if env == "cartpole":
+    if env in ("cartpole", "pendulum"):
         policy = ["--set", f"policy={{shared: {{algorithm: {algorithm}}}}}", "--stop_return", "none"]
     else:
         policy = ["--set", ALGORITHM.format(algorithm)] + (TAG if env == "tag_continuous" else [])

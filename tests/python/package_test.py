@@ -221,6 +221,20 @@ def test_sampled_actions_follow_the_distribution(folder):
     assert abs(inside - expected) < 0.02
 
 
+def test_noise_of_the_state_has_the_variance_of_the_state(folder):
+    policy, weights = package.Run(folder / "gsde").policy(), package.Run(folder / "gsde").weights("shared")
+    policy.low.fill_(-torch.inf)  # nothing is clipped
+    deviations = []
+    for row in (torch.tensor([1.0, 0.0, 0.0]), torch.tensor([-0.6, 0.8, 3.0])):
+        hidden = policy.network.latent(row).detach().numpy()
+        deviations.append(float(numpy.sqrt(((hidden * numpy.exp(weights["log_std"])) ** 2).sum() + 1e-6)))
+        torch.manual_seed(5)
+        actions = policy.act(row.expand(20000, 3), greedy=False)
+        assert actions.mean().item() == pytest.approx(policy(row).output.item(), abs=0.03 * deviations[-1])
+        assert actions.std().item() == pytest.approx(deviations[-1], rel=0.02)  # 4 standard deviations
+    assert abs(deviations[0] / deviations[1] - 1) > 0.05, "the states have the same noise: the test shows less than it says"
+
+
 def test_the_example(folder):
     command = [sys.executable, str(ROOT / "examples" / "python" / "play_cartpole.py"), str(folder / "mlp"), "3"]
     done = subprocess.run(command, capture_output=True, text=True, env=dict(os.environ, PYTHONPATH=str(ROOT / "python")))
