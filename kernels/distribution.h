@@ -7,7 +7,8 @@
 //   evaluate(row, action, scratch)      log-probability and entropy; scratch [columns] is kept for gradient()
 //   gradient(row, action, d_log_prob, entropy_coeff, grad, log_std_grad)
 //       writes the gradient of d_log_prob * log_prob - entropy_coeff * entropy, with respect to the columns
-//       of the output and to log_std; grad holds the scratch of evaluate()
+//       of the output and to log_std; grad holds the scratch of evaluate(). Gsde: log_std_grad is such that
+//       the gradient with respect to log_std[k, l] is log_std_grad[k] (latent[l] exp(log_std[k, l]))^2
 // A new distribution also needs a case in with_distribution().
 #pragma once
 
@@ -20,8 +21,9 @@ namespace wd {
 // A distribution's input for one row.
 struct DistributionRow {
   const ActionLayout& layout;
-  const float* output;        // [columns]: logits or means
-  const std::uint8_t* legal;  // [columns], or null: all choices are legal
+  const float* output;            // [columns]: logits or means
+  const std::uint8_t* legal;      // [columns], or null: all choices are legal
+  const float* latent = nullptr;  // [L]: the actor's last hidden layer; Gsde only
 };
 
 // How actions are chosen from a distribution.
@@ -308,6 +310,64 @@ struct SquashedGaussian {
   WD_FN static float before_tanh(float a) { return 0.5f * (log(1.0f + a) - log(1.0f - a)); }
 };
 
+// Generalized state-dependent exploration (Raffin, Kober, Stulp 2021, arXiv 2005.05719): the noise of a
+// component k is the sum over l of theta_kl z_l, where z is the actor's last hidden layer. theta_kl is drawn
+// from N(0, exp(log_std_kl)^2) and kept for several steps. So the action of a state is Gaussian, with the
+// variance sum_l (z_l exp(log_std_kl))^2. No gradient flows through z.
+struct Gsde {
+  static constexpr float kLeastVariance = 1e-6f;  // added, as in stable-baselines3
+
+  // bits.noise(k, group): four random words for theta_kl, l = 4 group .. 4 group + 3.
+  template <typename Bits>
+  WD_FN static float sample(const DistributionRow& row, const Exploration& exploration, const Bits& bits,
+                            std::int32_t* action) {
+    const int L = row.layout.latent;
+    for (int k = 0; k < row.layout.components; ++k) {
+      float noise = 0.0f;
+      Random::Normals normal{};
+      for (int l = 0; l < L && !exploration.greedy; ++l) {
+        if (l % 4 == 0) normal = Random::normals_of(bits.noise(k, l / 4));
+        noise += normal.z[l % 4] * exp(row.layout.log_std[k * L + l]) * row.latent[l];
+      }
+      detail::store_word(action, k, row.output[k] + noise);
+    }
+    return evaluate(row, action, nullptr).log_prob;
+  }
+
+  // Leaves the variances in `scratch`, unless it is null.
+  WD_FN static LogProbEntropy evaluate(const DistributionRow& row, const std::int32_t* action,
+                                       float* scratch) {
+    LogProbEntropy sum;
+    for (int k = 0; k < row.layout.components; ++k) {
+      const float v = variance(row, k), log_deviation = 0.5f * log(v);
+      const float away = detail::load_word<float>(action, k) - row.output[k];
+      sum.log_prob += -0.5f * away * away / v - log_deviation - kHalfLogTwoPi;
+      sum.entropy += log_deviation + kHalfLogTwoPi + 0.5f;
+      if (scratch != nullptr) scratch[k] = v;
+    }
+    return sum;
+  }
+
+  WD_FN static void gradient(const DistributionRow& row, const std::int32_t* action, float d_log_prob,
+                             float entropy_coeff, float* grad, float* log_std_grad) {
+    for (int k = 0; k < row.layout.components; ++k) {
+      const float v = grad[k], away = detail::load_word<float>(action, k) - row.output[k];
+      grad[k] = d_log_prob * away / v;
+      log_std_grad[k] = (d_log_prob * (away * away / v - 1.0f) - entropy_coeff) / v;
+    }
+  }
+
+  WD_FN static float variance(const DistributionRow& row, int k) {
+    const int L = row.layout.latent;
+    float sum = kLeastVariance;
+    for (int l = 0; l < L; ++l) {
+      const float deviation = exp(row.layout.log_std[k * L + l]) * row.latent[l];
+      sum += deviation * deviation;
+    }
+    return sum;
+  }
+};
+
 // The logarithm of a deviation that depends on the state is clamped to these; beyond them it has no gradient.
 inline constexpr float kMinLogStd = -20.0f, kMaxLogStd = 2.0f;
 
@@ -371,15 +431,31 @@ struct Point : OffPolicyActor {
 };
 
 // a = tanh(u), where u is Gaussian with a deviation that depends on the state (Haarnoja et al. 2018, arXiv
-// 1812.05905).
+// 1812.05905). With the actor's last hidden layer z (ActionLayout::latent), the normal number of a component
+// is that of gSDE: sum_l theta_kl z_l / |z|, where theta_kl is normal and kept for several steps. So it is
+// normal in every state, and similar in similar ones.
 struct StateGaussian : OffPolicyActor {
+  template <typename Bits>
+  WD_FN static float normal(const DistributionRow& row, const Bits& bits, int k) {
+    const int L = row.layout.latent;
+    if (L == 0) return Random::normal_of(bits(k));
+    float sum = 0.0f, square = 1e-12f;
+    Random::Normals normal{};
+    for (int l = 0; l < L; ++l) {
+      if (l % 4 == 0) normal = Random::normals_of(bits.noise(k, l / 4));
+      sum += normal.z[l % 4] * row.latent[l];
+      square += row.latent[l] * row.latent[l];
+    }
+    return sum / sqrt(square);
+  }
+
   template <typename Bits>
   WD_FN static float sample(const DistributionRow& row, const Exploration& exploration, const Bits& bits,
                             std::int32_t* action) {
     const bool uniform_draw = is_uniform(exploration, bits);
     float log_prob = 0.0f;
     for (int k = 0; k < row.layout.components; ++k) {
-      const float z = exploration.greedy ? 0.0f : Random::normal_of(bits(k));
+      const float z = exploration.greedy ? 0.0f : normal(row, bits, k);
       const GaussianDraw draw = GaussianDraw::of(row.output, row.layout.components, k, z);
       detail::store_word(action, k, uniform_draw ? uniform(bits(k)) : tanh(draw.u));
       log_prob += draw.log_prob();
@@ -404,6 +480,8 @@ WD_FN void with_distribution(const ActionLayout& layout, const Use& use) {
       return use(Point());
     case Distribution::kStateGaussian:
       return use(StateGaussian());
+    case Distribution::kGsde:
+      return use(Gsde());
   }
 }
 

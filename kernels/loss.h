@@ -27,6 +27,8 @@ struct LossArgs {
   const float* output = nullptr;                // [rows, output_stride]
   const float* value = nullptr;                 // [rows], value_stride apart
   int output_stride = 0, value_stride = 0;
+  const float* latent = nullptr;  // kGsde: [rows, L], latent_stride apart
+  std::int64_t latent_stride = 0;
   const std::int32_t* action = nullptr;       // [rows, action_width]
   const std::uint8_t* action_mask = nullptr;  // [rows, columns], or null
   const float* old_log_prob = nullptr;        // [rows]
@@ -41,7 +43,7 @@ struct LossArgs {
   const std::uint8_t* mask = nullptr;  // [rows]: rows with 0 get gradient 0 and do not count
   float* output_grad = nullptr;        // [rows, grad_stride]: gradient of the sum, not of the mean
   float* value_grad = nullptr;         // [rows], value_grad_stride apart
-  float* log_std_grad = nullptr;       // [rows, components]; Gaussian only
+  float* log_std_grad = nullptr;       // [rows, components]; Gaussians only
   int grad_stride = 0, value_grad_stride = 0;
   float* row_sums = nullptr;  // [kNumLossSums, rows]
 };

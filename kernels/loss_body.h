@@ -70,7 +70,8 @@ WD_FN void loss_of_row(const LossArgs& args, std::int64_t row) {
   const std::int32_t* const action = args.action + row * layout.action_width();
   const DistributionRow seen = {
       layout, args.output + row * args.output_stride,
-      args.action_mask == nullptr ? nullptr : args.action_mask + row * layout.columns()};
+      args.action_mask == nullptr ? nullptr : args.action_mask + row * layout.columns(),
+      args.latent == nullptr ? nullptr : args.latent + row * args.latent_stride};
   const LogProbEntropy now = D::evaluate(seen, action, grad);
   const Ratio ratio = Ratio::of(now.log_prob - args.old_log_prob[row]);
   const float* const norm = args.advantage_norm;

@@ -21,6 +21,7 @@
 #include "kernels/gather.h"
 #include "kernels/layer_norm.h"
 #include "kernels/loss.h"
+#include "kernels/noise_gradient.h"
 #include "kernels/normalize.h"
 #include "kernels/per_choice.h"
 #include "kernels/polyak.h"

@@ -17,6 +17,8 @@ struct SampleArgs {
   ActionLayout layout{};
   const float* output = nullptr;  // [rows, output_stride]: logits, means or values of choices
   int output_stride = 0;
+  const float* latent = nullptr;  // kGsde: [rows, L], latent_stride apart
+  std::int64_t latent_stride = 0;
   // [rows], value_stride apart; kGreedy: not read; null: there are no values, and value becomes 0
   const float* value_in = nullptr;
   int value_stride = 0;
@@ -24,6 +26,8 @@ struct SampleArgs {
   const float* value_norm = nullptr;
   const std::uint8_t* action_mask = nullptr;  // [rows, columns], or null
   RandomKey key{};                            // Stream::kAction
+  RandomKey noise_key{};                      // kGsde: Stream::kNoiseMatrix
+  int noise_every = 1;                        // kGsde: steps that share a noise matrix
   std::uint64_t step = 0;                     // of training or evaluation; below 2^56
   // If not null, steps are counted from iteration * rollout_steps.
   const TrainingTime* time = nullptr;

@@ -26,6 +26,19 @@ struct RowBits {
                     (static_cast<std::uint32_t>(step >> 32) << 8) | static_cast<std::uint32_t>(group)}},
                   args.key.key0, args.key.key1);
   }
+
+  // The words for the elements 4 group .. 4 group + 3 of row k of the noise matrix (Gsde): the same for all
+  // steps of a block of noise_every steps.
+  WD_FN Philox noise(int k, int group) const {
+    const auto replica =
+        args.first_replica + static_cast<std::uint32_t>((args.first_row + row) / args.num_agents);
+    const auto agent = static_cast<std::uint32_t>((args.first_row + row) % args.num_agents);
+    const std::uint64_t block = step_of(args) / static_cast<std::uint64_t>(args.noise_every);
+    return philox({{replica, static_cast<std::uint32_t>(block), agent | (args.policy << 24),
+                    (static_cast<std::uint32_t>(block >> 32) << 24) | (static_cast<std::uint32_t>(k) << 16) |
+                        static_cast<std::uint32_t>(group)}},
+                  args.noise_key.key0, args.noise_key.key1);
+  }
 };
 
 WD_FN float plain_value(const SampleArgs& args, float value) {
@@ -41,7 +54,8 @@ struct SampleRow {
     const ActionLayout& layout = args.layout;
     const DistributionRow seen = {
         layout, args.output + row * args.output_stride,
-        args.action_mask == nullptr ? nullptr : args.action_mask + row * layout.columns()};
+        args.action_mask == nullptr ? nullptr : args.action_mask + row * layout.columns(),
+        args.latent == nullptr ? nullptr : args.latent + row * args.latent_stride};
     if constexpr (requires { D::value(seen); })
       args.value[row] = D::value(seen);
     else if (args.value_in == nullptr)

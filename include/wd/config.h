@@ -23,7 +23,8 @@ enum Activation : int { kRelu, kTanh };
 inline constexpr const char* kActivationNames[] = {"relu", "tanh"};
 enum ModelInput : int { kObservationInput, kEntityInput, kChoiceInput };
 enum EntityPool : int { kNoPool, kMeanPool, kMaxPool, kMeanAndMaxPool };
-enum ContinuousDistribution : int { kGaussianActions, kSquashedGaussianActions };
+enum ContinuousDistribution : int { kGaussianActions, kSquashedGaussianActions, kGsdeActions };
+inline constexpr const char* kContinuousDistributionNames[] = {"gaussian", "squashed_gaussian", "gsde"};
 enum InitMethod : int { kOrthogonal, kXavier, kTorchDefault };
 enum Precision : int { kFp32, kTf32, kBf16 };
 enum ObservationForm : int { kRows, kTable, kAutoForm };
@@ -61,10 +62,17 @@ struct ModelSettings {
   bool normalize_input = false;
   InitMethod init_method = kOrthogonal;
   ContinuousDistribution distribution = kGaussianActions;  // for continuous actions
+  int noise_every = 4;                                     // kGsdeActions: steps that share a noise matrix
   double initial_log_std = 0.0;
   std::string model_ckpt_filepath;
   int sequence_length = 0;  // for networks with a state: steps per gradient; 0: the whole rollout
 
+  // How many deviations are learned for actions of so many components: one each, or with kGsdeActions one
+  // for each number of the last hidden layer too.
+  int num_deviations(int components) const {
+    if (distribution != kGsdeActions) return components;
+    return network || fc_dims.empty() ? 0 : components * fc_dims.back();
+  }
   // Size of the state that an agent carries from one step to the next.
   int state_size() const { return network ? network->state_size() * (separate_value ? 2 : 1) : 0; }
   // Steps that always stay together in a minibatch: 1, or those of a sequence for a network with a state.

@@ -89,6 +89,11 @@ class Network {
   virtual std::vector<NamedTensor> hidden_parameters() const = 0;
   // The bound output layer, if hidden_parameters() leaves it out; otherwise nullptr.
   virtual const Layer* head() const { return nullptr; }
+  // Width of the last hidden layer, whose activations latent() returns; 0: there is none.
+  virtual int latent_size() const { return 0; }
+  // The activations of the last hidden layer, [rows, latent_size()] float32, that the last forward() of this
+  // workspace computed: a view of the workspace.
+  virtual at::Tensor latent(const Workspace& workspace) const;
 
   virtual std::unique_ptr<Workspace> make_workspace(std::int64_t rows, bool with_gradients) const = 0;
   virtual std::unique_ptr<Gradient> make_gradient(const at::Tensor& flat) const = 0;

@@ -99,6 +99,10 @@ class Policy {
   // have to compute them again.
   void keep_activations(PolicyBuffers& buffers) const;
 
+  // Of continuous actions: the standard deviations of rows [first, first + n) of [E, A], whose activations
+  // act() has kept; [n, components] on the CPU, in the unit of the policy. Synchronizes on CUDA.
+  at::Tensor deviations(const PolicyBuffers& buffers, std::int64_t first, std::int64_t n) const;
+
   // The order of rows that accumulate() needs for rollouts of this length; no sequences if the network has no
   // state.
   Sequences sequences(int rollout_steps) const;
@@ -128,7 +132,7 @@ class Policy {
   PolicyPass forward(const Lane& lane, const Batch& batch, std::int64_t begin, std::int64_t end) const;
   // Adds to the gradients of the lane. `output_grad` [rows, outputs of the actor]; `value_grad` [rows, 1],
   // for a critic, which learns nothing if it is undefined; `log_std_grad` [rows, components], for continuous
-  // actions. Enqueues on CUDA.
+  // actions, as the loss writes it. Enqueues on CUDA.
   void backward(const Lane& lane, const PolicyPass& pass, const at::Tensor& output_grad,
                 const at::Tensor& value_grad, const at::Tensor& log_std_grad) const;
 

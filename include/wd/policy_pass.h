@@ -22,6 +22,7 @@ struct PolicyPass {
   const float* value = nullptr;  // [rows], value_stride apart, in units of Policy::value_norm()
   int value_stride = 0;
 
+  at::Tensor latent;  // [rows or more, L]: the actor's last hidden layer; undefined without Gsde
   NetworkInput actor_input, critic_input;
   Network::Workspace* actor = nullptr;
   Network::Workspace* critic = nullptr;

@@ -43,6 +43,7 @@ enum class Stream : std::uint32_t {
   kRandomPlay = 5,
   kReplay = 6,
   kActor = 7,
+  kNoiseMatrix = 8,
 };
 
 // Splits a 64-bit seed into a Philox key for one stream.
@@ -90,6 +91,21 @@ class Random {
   WD_FN static float normal_of(Philox p) {
     const float u = 1.0f - uniform_of(p.word[0]);  // (0, 1]
     return wd::sqrt(-2.0f * wd::log(u)) * wd::cos(2.0f * kPi * uniform_of(p.word[1]));
+  }
+  // Four independent standard normals, of which the first is normal_of().
+  struct Normals {
+    float z[4];
+  };
+  WD_FN static Normals normals_of(Philox p) {
+    Normals all{};
+    for (int pair = 0; pair < 2; ++pair) {
+      const float u = 1.0f - uniform_of(p.word[2 * pair]);  // (0, 1]
+      const float radius = wd::sqrt(-2.0f * wd::log(u)),
+                  angle = 2.0f * kPi * uniform_of(p.word[2 * pair + 1]);
+      all.z[2 * pair] = radius * wd::cos(angle);
+      all.z[2 * pair + 1] = radius * wd::sin(angle);
+    }
+    return all;
   }
 
  private:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from wdtrain import files
 from wdtrain.files import RunError
-from wdtrain.policy import Policy
+from wdtrain.policy import LEAST_VARIANCE, Policy
 from wdtrain.run import Run, need
 
 FORMATS = {"torchscript": ".pt", "onnx": ".onnx", "safetensors": ".safetensors"}
@@ -38,6 +38,8 @@ class Exported(nn.Module):
         self.greedy = greedy or self.values
         self.heads = policy.heads
         self.squashed = policy.distribution == "squashed_gaussian"
+        self.gsde = policy.distribution == "gsde"
+        self.least_variance = LEAST_VARIANCE
         if policy.heads:
             self.register_buffer("std", torch.zeros(1))
             self.register_buffer("middle", torch.zeros(1))
@@ -73,8 +75,13 @@ class Exported(nn.Module):
             first += n
         return total
 
-    def within_bounds(self, mean: Tensor) -> Tensor:
-        sample = mean if self.greedy else mean + self.std * torch.randn_like(mean)
+    def within_bounds(self, mean: Tensor, observation: Tensor) -> Tensor:
+        sample = mean
+        if not self.greedy:
+            std = self.std
+            if self.gsde:
+                std = (self.network.latent(observation) ** 2 @ (std**2).t() + self.least_variance).sqrt()
+            sample = mean + std * torch.randn_like(mean)
         if self.squashed:
             sample = torch.tanh(sample)
         return torch.minimum(torch.maximum(self.middle + sample * self.half_width, self.low), self.high)
@@ -82,7 +89,7 @@ class Exported(nn.Module):
     def act(self, observation: Tensor, mask: Tensor, state: Tensor) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
         out = self.network(observation, state)
         if len(self.heads) == 0:
-            return self.within_bounds(out.output), out.output, out.value, out.state
+            return self.within_bounds(out.output, observation), out.output, out.value, out.state
         legal = torch.where(mask == 0, torch.full_like(out.output, -torch.inf), out.output) if mask.numel() > 0 else out.output
         value = self.best(legal) if self.values else out.value
         return self.choose(legal), legal, value, out.state

@@ -16,6 +16,9 @@ from wdtrain.files import RunError, parsing, require_finite
 ACTIVATIONS = {"relu": nn.ReLU, "tanh": nn.Tanh}
 
 
+LEAST_VARIANCE = 1e-6  # of gSDE, as in kernels/distribution.h
+
+
 class Output(NamedTuple):
     output: Tensor  # [..., choices of all heads] logits or values, or [..., components] means
     value: Tensor  # [...]
@@ -41,8 +44,12 @@ class Perceptron(nn.Module):
         self.has_value = "value_head.weight" in weights  # not if the outputs are values of choices
         self.value_head = _linear(weights, "value_head.") if self.has_value else self.policy_head
 
+    def latent(self, observation: Tensor) -> Tensor:
+        """[..., L]: the last hidden layer of the actor."""
+        return self.layers(self.reader(observation))
+
     def forward(self, observation: Tensor, state: Tensor) -> Output:
-        hidden = self.layers(self.reader(observation))
+        hidden = self.latent(observation)
         if not self.has_value:
             values = self.values(self.policy_head(hidden))
             return Output(values, values[..., 0], state)
@@ -101,6 +108,9 @@ class Recurrent(nn.Module):
         self.separate_value = _has_value_network(weights)
         self.critic = _gru(weights, "value_layers.", reader) if self.separate_value else self.actor
         self.width = weights["layers.input.weight"].shape[0]
+
+    def latent(self, observation: Tensor) -> Tensor:
+        return observation[..., :0]  # no distribution reads it
 
     def forward(self, observation: Tensor, state: Tensor) -> Output:
         output, after = self.actor(observation, state[..., : self.width])
@@ -178,6 +188,12 @@ class Policy(nn.Module):
             return [nn.functional.one_hot(head.argmax(-1), head.shape[-1]).to(head.dtype) for head in heads]
         return [head.softmax(-1) for head in heads]
 
+    def deviation(self, observation):
+        """Of continuous actions: the standard deviation of each component, in units of half the width of its bounds."""
+        if self.distribution != "gsde":
+            return self.log_std.exp()
+        return ((self.network.latent(observation) ** 2) @ (2 * self.log_std).exp().T + LEAST_VARIANCE).sqrt()
+
     @torch.no_grad()
     def step(self, observation, state=None, mask=None, greedy=True):
         """The actions as the environment takes them, and the state for the next step.
@@ -189,7 +205,7 @@ class Policy(nn.Module):
         if self.heads:
             chosen = [_choose(p, greedy) for p in self.probabilities(output, mask)]
             return torch.stack(chosen, -1), state
-        sample = output if greedy else output + self.log_std.exp() * torch.randn_like(output)
+        sample = output if greedy else output + self.deviation(observation) * torch.randn_like(output)
         if self.distribution == "squashed_gaussian":
             sample = sample.tanh()
         return self._within_bounds(sample), state

@@ -38,6 +38,10 @@ LossArgs PolicyGradient::Impl::loss_args(const Lane& lane, const PolicyPass& pas
     args.scheduled = reinterpret_cast<const LossCoefficients*>(settings.scheduled.const_data_ptr<float>());
   args.output = pass.output;
   args.output_stride = pass.output_stride;
+  if (pass.latent.defined()) {
+    args.latent = pass.latent.const_data_ptr<float>();
+    args.latent_stride = pass.latent.stride(0);
+  }
   args.value = pass.value;
   args.value_stride = pass.value_stride;
   args.action =

@@ -56,10 +56,10 @@ std::string parts_text(const MemoryNeeded& needed) {
 
 // Of one policy: its networks and the numbers that follow them.
 double network_bytes(const PolicyLayout& layout, const PolicySettings& policy, Precision precision) {
-  return model_bytes(
-      make_networks(layout, policy.model, policy.algorithm->output(), {}, precision),
-      policy.algorithm->output() == PolicyOutput::kDistribution ? layout.action_space.components() : 0,
-      precision, true);
+  const bool follows = policy.algorithm->output() == PolicyOutput::kDistribution;
+  return model_bytes(make_networks(layout, policy.model, policy.algorithm->output(), {}, precision),
+                     follows ? policy.model.num_deviations(layout.action_space.components()) : 0, precision,
+                     true);
 }
 
 // Of one replica: its state, and the state at the start of the rollout (src/trainer/evidence.h).

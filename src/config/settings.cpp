@@ -56,13 +56,14 @@ void ModelSettings::describe(Fields& field) {
     field.choice("init_method", init_method, {"orthogonal", "xavier", "default"},
                  "initial weights; default: as torch.nn.Linear");
   }
-  field.choice(
-      "distribution", distribution, {"gaussian", "squashed_gaussian"},
-      "continuous actions: a Gaussian that is clipped at the bounds, or a Gaussian squashed by tanh to "
-      "stay within them");
+  field.choice("distribution", distribution, {"gaussian", "squashed_gaussian", "gsde"},
+               "continuous actions: a Gaussian that is clipped at the bounds, a Gaussian squashed by tanh to "
+               "stay within them, or one whose noise is the same function of the state for several steps");
+  if (distribution == kGsdeActions)
+    field("noise_every", noise_every, {1, 1e6}, "steps after which that function is drawn again");
   field("initial_log_std", initial_log_std, {-10, 2},
-        "continuous actions: log of the initial standard deviation; of SAC, an offset of what the network "
-        "computes");
+        "continuous actions: log of the initial standard deviation; gsde: of the numbers that weigh the last "
+        "hidden layer; SAC: an offset of what the network computes");
   field("model_ckpt_filepath", model_ckpt_filepath,
         "file of initial weights (.safetensors); empty: random weights");
 }

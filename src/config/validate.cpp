@@ -160,6 +160,23 @@ void check_squashed(Checks& check, const PolicySettings& policy) {
   }
 }
 
+// Noise that is a function of the last hidden layer.
+void check_gsde(Checks& check, const PolicySettings& policy) {
+  const std::string path = "policy." + policy.name + ".model.";
+  for (const Role& role : check.spec.roles)
+    if (std::ranges::find(policy.roles, role.name) != policy.roles.end() && !role.action.is_continuous())
+      return check.fail(path + "distribution", "gsde",
+                        "the actions of " + role.name + " are choices: it is for continuous ones");
+  if (policy.model.network)
+    check.fail(
+        path + "type", policy.model.network->name(),
+        "distribution: gsde needs the last hidden layer, which only fully_connected tells: take it, or "
+        "distribution: gaussian");
+  else if (policy.model.fc_dims.empty())
+    check.fail(path + "fc_dims", "[]",
+               "distribution: gsde needs a hidden layer: add one, or take distribution: gaussian");
+}
+
 bool is_continuous(const Checks& check, const PolicySettings& policy) {
   return std::ranges::any_of(check.spec.roles, [&](const Role& role) {
     return role.action.is_continuous() && std::ranges::find(policy.roles, role.name) != policy.roles.end();
@@ -189,9 +206,11 @@ void check_actor(Checks& check, const PolicySettings& policy) {
   if (model.separate_value)
     check.fail(path + ".model.separate_value", "true",
                name + " has critics of actions, and no value of the state: take false");
-  if (model.distribution != kGaussianActions)
-    check.fail(path + ".model.distribution", "squashed_gaussian",
-               name + " has a distribution of its own: leave it at gaussian");
+  const bool by_state = output == PolicyOutput::kActor && model.distribution == kGsdeActions;
+  if (model.distribution != kGaussianActions && !by_state)
+    check.fail(path + ".model.distribution", kContinuousDistributionNames[model.distribution],
+               name + " has a distribution of its own: leave it at gaussian" +
+                   (output == PolicyOutput::kActor ? ", or take gsde for its noise" : ""));
 }
 
 // What is for networks of values of choices only.
@@ -321,6 +340,7 @@ void check_policies(Checks& check) {
           "metrics are called " + policy.name + "/... already: choose another name, with roles: [...]");
     }
     if (policy.model.distribution == kSquashedGaussianActions) check_squashed(check, policy);
+    if (policy.model.distribution == kGsdeActions) check_gsde(check, policy);
     check_values(check, policy);
     check_actor(check, policy);
     check_choices(check, policy);

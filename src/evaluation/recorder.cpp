@@ -7,7 +7,6 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/distribution.h"
 #include "src/policy/impl.h"
 #include "wd/detail/advance.h"
 
@@ -33,11 +32,11 @@ at::Tensor received(const PolicyBuffers& buffers, at::Tensor action) {
   return action;
 }
 
-// Columns of the network's output for a box, [agents, width]: the means, or what follows them.
-at::Tensor columns(const PolicyBuffers& buffers, std::int64_t replica, std::int64_t first) {
+// The means of a box, in the unit of the policy, [agents, width].
+at::Tensor means(const PolicyBuffers& buffers, std::int64_t replica) {
   const std::int64_t A = buffers.num_agents, width = buffers.action_space.width();
   return buffers.activations->actor->output.narrow(0, replica * A, A)
-      .narrow(1, first, width)
+      .narrow(1, 0, width)
       .to(at::kFloat)
       .cpu()
       .contiguous();
@@ -76,6 +75,7 @@ std::vector<StateField> recorded_fields(const StateLayout& layout) {
 
 void Recorder::start(const Replicas& replicas, Trajectory& trajectory,
                      const std::vector<std::optional<Policy>>& policies) {
+  policies_ = &policies;
   const auto E = static_cast<std::size_t>(replicas.num_envs());
   EpisodeRecord empty;
   empty.state.resize(recorded_fields(replicas.layout()).size());
@@ -84,22 +84,10 @@ void Recorder::start(const Replicas& replicas, Trajectory& trajectory,
   over_.assign(E, false);
   for (std::size_t r = 0; r < policies.size(); ++r) {
     trained_.push_back(policies[r].has_value());
-    deviation_.emplace_back();
     distribution_.push_back(policies[r] ? policies[r]->action_layout().distribution
                                         : Distribution::kCategorical);
-    if (!policies[r]) continue;
-    policies[r]->keep_activations(trajectory.policies()[r]);
-    for (const NamedTensor& part : policies[r]->named_parameters())
-      if (part.name == "log_std") deviation_.back() = part.tensor.cpu().exp();
+    if (policies[r]) policies[r]->keep_activations(trajectory.policies()[r]);
   }
-}
-
-// In the unit of the policy, [agents, width]; of actors of points 0.
-at::Tensor Recorder::deviation_of(std::size_t role, const PolicyBuffers& buffers, std::int64_t replica,
-                                  const at::Tensor& mean) const {
-  if (distribution_[role] == Distribution::kPoint) return at::zeros_like(mean);
-  if (distribution_[role] != Distribution::kStateGaussian) return deviation_[role];
-  return columns(buffers, replica, mean.size(1)).clamp(kMinLogStd, kMaxLogStd).exp();
 }
 
 void Recorder::value_actions(Trajectory& trajectory, std::vector<std::optional<Policy>>& policies) const {
@@ -119,12 +107,13 @@ void Recorder::add_step(EpisodeRecord& episode, const Trajectory& trajectory, st
       append(role.probability, probabilities(buffers, replica));
       continue;
     }
-    const at::Tensor mean = columns(buffers, replica, 0);
-    const bool squashed = distribution_[r] != Distribution::kGaussian;
+    const at::Tensor mean = means(buffers, replica);
+    const bool squashed = distribution_[r] != Distribution::kGaussian && distribution_[r] != Distribution::kGsde;
+    const std::int64_t A = buffers.num_agents;
+    const at::Tensor deviation = (*policies_)[r]->deviations(buffers, replica * A, A);
     const auto add = [&](Series& series, const at::Tensor& number) {
       append(series, received(buffers, squashed ? number.tanh() : number.clone()));
     };
-    const at::Tensor deviation = deviation_of(r, buffers, replica, mean);
     add(role.mean, mean);
     add(role.below, mean - deviation);
     add(role.above, mean + deviation);

@@ -49,7 +49,8 @@ class Recorder {
  public:
   explicit Recorder(int max_steps) : max_steps_(max_steps) {}
 
-  // Makes the policies keep the outputs of their networks, from which probabilities follow.
+  // Makes the policies keep the outputs of their networks, from which probabilities follow. Keeps a reference
+  // to the policies.
   void start(const Replicas& replicas, Trajectory& trajectory,
              const std::vector<std::optional<Policy>>& policies);
   // Computes the values of actions that policies with critics have chosen, before the step.
@@ -62,17 +63,14 @@ class Recorder {
   std::vector<EpisodeRecord>& episodes() { return episodes_; }
 
  private:
-  at::Tensor deviation_of(std::size_t role, const PolicyBuffers& buffers, std::int64_t replica,
-                          const at::Tensor& mean) const;
   void add_step(EpisodeRecord& episode, const Trajectory& trajectory, std::int64_t replica) const;
 
   int max_steps_;
   std::vector<EpisodeRecord> episodes_;
   std::vector<bool> over_;
-  std::vector<bool> trained_;               // by role
-  std::vector<Distribution> distribution_;  // by role, of those that are trained
-  // By role: [width], in the unit of the policy, the same in all states; undefined if there is none.
-  std::vector<at::Tensor> deviation_;
+  std::vector<bool> trained_;                                      // by role
+  std::vector<Distribution> distribution_;                        // by role, of those that are trained
+  const std::vector<std::optional<Policy>>* policies_ = nullptr;  // by role
 };
 
 }  // namespace wd

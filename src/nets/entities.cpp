@@ -297,6 +297,10 @@ NetworkInput EntitiesNetwork::inner_input(const NetworkInput& input, const Memor
   return inner;
 }
 
+at::Tensor EntitiesNetwork::latent(const Workspace& workspace) const {
+  return inner_->latent(*static_cast<const Memory&>(workspace).inner);
+}
+
 void EntitiesNetwork::forward(const NetworkInput& input, Workspace& workspace) const {
   auto& memory = static_cast<Memory&>(workspace);
   const at::Tensor& observation = input.parts[0];

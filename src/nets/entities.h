@@ -59,6 +59,8 @@ class EntitiesNetwork final : public Network {
   void parameters_changed() override;
   std::vector<NamedTensor> hidden_parameters() const override;
   const Layer* head() const override { return inner_->head(); }
+  int latent_size() const override { return inner_->latent_size(); }
+  at::Tensor latent(const Workspace& workspace) const override;
   std::unique_ptr<Workspace> make_workspace(std::int64_t rows, bool with_gradients) const override;
   std::unique_ptr<Gradient> make_gradient(const at::Tensor& flat) const override;
   void forward(const NetworkInput& input, Workspace& workspace) const override;

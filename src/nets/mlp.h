@@ -62,6 +62,10 @@ class Mlp : public Network {
   void parameters_changed() override;
   std::vector<NamedTensor> hidden_parameters() const override;
   const Layer* head() const override { return &layers_.back(); }
+  int latent_size() const override { return shape_.hidden.empty() ? 0 : shape_.hidden.back(); }
+  at::Tensor latent(const Workspace& workspace) const override {
+    return static_cast<const Memory&>(workspace).hidden.back().narrow(1, 0, latent_size());
+  }
   std::unique_ptr<Workspace> make_workspace(std::int64_t rows, bool with_gradients) const override;
   std::unique_ptr<Gradient> make_gradient(const at::Tensor& flat) const override;
   void forward(const NetworkInput& input, Workspace& workspace) const final;

@@ -101,6 +101,7 @@ void initialize_layer(const Layer& layer, InitMethod method, double gain, const 
 }
 
 Layer Network::output_layer(const at::Tensor&) const { return {}; }
+at::Tensor Network::latent(const Workspace&) const { return {}; }
 void Network::finish_gradient(const at::Tensor&, const at::Tensor&) const {}
 
 MakeNetwork network_maker(const PolicyLayout& layout, const ModelSettings& model,

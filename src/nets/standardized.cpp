@@ -42,6 +42,10 @@ std::unique_ptr<Network::Workspace> StandardizedNetwork::make_workspace(std::int
   return memory;
 }
 
+at::Tensor StandardizedNetwork::latent(const Workspace& workspace) const {
+  return inner_->latent(*static_cast<const Memory&>(workspace).inner);
+}
+
 void StandardizedNetwork::forward(const NetworkInput& input, Workspace& workspace) const {
   auto& memory = static_cast<Memory&>(workspace);
   const at::Tensor& x = input.parts[0];

@@ -20,6 +20,8 @@ class StandardizedNetwork final : public WrappingNetwork {
 
   Layer output_layer(const at::Tensor& flat) const override { return inner_->output_layer(flat); }
   const Layer* head() const override { return inner_->head(); }
+  int latent_size() const override { return inner_->latent_size(); }
+  at::Tensor latent(const Workspace& workspace) const override;
   std::unique_ptr<Workspace> make_workspace(std::int64_t rows, bool with_gradients) const override;
   void forward(const NetworkInput& input, Workspace& workspace) const override;
   void backward(const NetworkInput& input, const at::Tensor& output_grad, Workspace& workspace,

@@ -32,7 +32,8 @@ struct Policy::Impl {
   ModelSettings settings;
   Precision precision = kFp32;
   std::unique_ptr<Model> model;  // the actor, then the critic, then log_std
-  at::Tensor log_std;
+  at::Tensor log_std;            // [components]; Gsde: [components, L]
+  at::Tensor noise_parts;        // Gsde on a GPU: working memory of the gradient
   std::unique_ptr<Lanes> inference;
   std::optional<ValueNorm> value_norm;
   std::optional<ObservationNorm> observation_norm;
@@ -50,6 +51,10 @@ struct Policy::Impl {
 
   void make_networks(PolicyOutput output);
   void make_critics(std::uint64_t seed);
+  // Gsde: the noise is a function of the actor's last hidden layer.
+  void use_latent();
+  // Adds the gradient of log_std; per_row [rows, components] is what the loss has left.
+  void add_noise_gradient(const PolicyPass& pass, const at::Tensor& per_row, const at::Tensor& sum) const;
   void draw_parameters(std::uint64_t seed);
   // The observations that describe rows [begin, end).
   at::Tensor observed(const at::Tensor& observation, std::int64_t begin, std::int64_t end) const;

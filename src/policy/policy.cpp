@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "kernels/distribution.h"
+#include "kernels/noise_gradient.h"
 #include "kernels/sample.h"
 #include "src/device/device.h"
 #include "src/nets/mlp.h"
@@ -44,8 +46,9 @@ ActionLayout layout_of(const ActionSpace& space, const ModelSettings& model, Pol
     return layout;
   }
   if (space.is_continuous())
-    layout.distribution = model.distribution == kSquashedGaussianActions ? Distribution::kSquashedGaussian
-                                                                         : Distribution::kGaussian;
+    layout.distribution = model.distribution == kGsdeActions               ? Distribution::kGsde
+                          : model.distribution == kSquashedGaussianActions ? Distribution::kSquashedGaussian
+                                                                           : Distribution::kGaussian;
   return layout;
 }
 
@@ -131,6 +134,7 @@ PolicyPass Policy::Impl::forward(const Lane& lane, const NetworkInput& input, st
   if (layout.has_value_output())
     pass.value = has_critic ? pass.critic->output.const_data_ptr<float>() : pass.output + columns();
   pass.value_stride = has_critic ? 1 : pass.output_stride;
+  if (layout.latent > 0) pass.latent = actor().latent(*pass.actor);
   return pass;
 }
 
@@ -158,14 +162,31 @@ void Policy::Impl::make_networks(PolicyOutput output) {
   std::vector<MakeNetwork> networks =
       wd::make_networks(own, settings, output, device, precision, input_norm());
   has_critic = networks.size() > 1;
-  model = std::make_unique<Model>(std::move(networks), layout.num_log_std(), device, precision);
+  const int deviations = layout.has_log_std() ? settings.num_deviations(layout.components) : 0;
+  model = std::make_unique<Model>(std::move(networks), deviations, device, precision);
   log_std = model->numbers(model->parameters());
+  const bool by_state = layout.distribution == Distribution::kStateGaussian;
+  if (layout.distribution == Distribution::kGsde || (by_state && settings.distribution == kGsdeActions))
+    use_latent();
   layout.log_std = log_std.const_data_ptr<float>();
   inference = std::make_unique<Lanes>(std::vector<ModelUse>{{model.get(), ModelUse::kForward}}, 0,
                                       std::vector<RowMemory>{}, device);
   if (!own.as_table()) return;
   rows_per_unit = own.num_agents;
   observed_per_unit = own.all_agents;
+}
+
+void Policy::Impl::use_latent() {
+  layout.latent = actor().latent_size();
+  if (layout.latent == 0)
+    throw UsageError(
+        concat("policy '", own.name,
+               "': model.distribution = gsde needs a network with a hidden layer that it can read: "
+               "take fully_connected with fc_dims, or distribution: gaussian"));
+  if (layout.distribution != Distribution::kGsde) return;
+  log_std = log_std.view({layout.components, layout.latent});
+  const std::int64_t parts = device.is_cuda() ? kNoiseParts : 0;
+  noise_parts = at::empty({parts * log_std.numel()}, log_std.options());
 }
 
 void Policy::Impl::make_critics(std::uint64_t seed) {
@@ -292,7 +313,7 @@ std::vector<NamedTensor> Policy::named_parameters() const {
   if (self.has_critic) add("value_layers.", self.critic()->hidden_parameters());
   if (self.layout.has_value_output())
     add_head("value_head", self.value_network().head(), self.value_output(), 1);
-  if (self.layout.num_log_std() > 0) named.push_back({"log_std", self.log_std});
+  if (self.layout.has_log_std()) named.push_back({"log_std", self.log_std});
   return named;
 }
 
@@ -375,6 +396,8 @@ void Policy::act(PolicyBuffers& buffers, int t, const ActOptions& options) {
     SampleArgs args = self.sample_args(buffers, pass, first + begin);
     args.first_row = begin;
     args.key = RandomKey::of(options.seed, Stream::kAction);
+    args.noise_key = RandomKey::of(options.seed, Stream::kNoiseMatrix);
+    args.noise_every = self.settings.noise_every;
     args.step = options.step;
     args.time = options.time;
     args.rollout_steps = options.rollout_steps;
@@ -424,6 +447,10 @@ SampleArgs Policy::Impl::sample_args(const PolicyBuffers& buffers, const PolicyP
   args.layout = layout;
   args.output = pass.output;
   args.output_stride = pass.output_stride;
+  if (pass.latent.defined()) {
+    args.latent = pass.latent.const_data_ptr<float>();
+    args.latent_stride = pass.latent.stride(0);
+  }
   args.value_in = pass.value;
   args.value_stride = pass.value_stride;
   args.value_norm = norm_of_value();
@@ -462,6 +489,34 @@ void Policy::Impl::criticize(const PolicyBuffers& buffers, int t, const Blocks& 
   });
 }
 
+void Policy::Impl::add_noise_gradient(const PolicyPass& pass, const at::Tensor& per_row,
+                                      const at::Tensor& sum) const {
+  NoiseGradientArgs args;
+  args.rows = pass.rows;
+  args.components = layout.components;
+  args.size = layout.latent;
+  args.log_std = layout.log_std;
+  args.per_row = per_row.const_data_ptr<float>();
+  args.latent = pass.latent.const_data_ptr<float>();
+  args.latent_stride = pass.latent.stride(0);
+  if (device.is_cuda()) args.parts = noise_parts.mutable_data_ptr<float>();
+  args.gradient = sum.mutable_data_ptr<float>();
+  noise_gradient(current_queue(device), args);
+}
+
+at::Tensor Policy::deviations(const PolicyBuffers& buffers, std::int64_t first, std::int64_t n) const {
+  const Impl& self = *impl_;
+  const std::int64_t C = self.layout.components;
+  const at::Tensor output = buffers.activations->actor->output.narrow(0, first, n);
+  if (self.layout.distribution == Distribution::kPoint) return at::zeros({n, C});
+  if (self.layout.distribution == Distribution::kStateGaussian)
+    return output.narrow(1, C, C).clamp(kMinLogStd, kMaxLogStd).exp().to(at::kFloat).cpu();
+  const at::Tensor deviation = self.log_std.exp();
+  if (self.layout.latent == 0) return deviation.cpu().expand({n, self.layout.components});
+  const at::Tensor z = self.actor().latent(*buffers.activations->actor).narrow(0, first, n);
+  return (z.square().mm(deviation.square().t()) + Gsde::kLeastVariance).sqrt().cpu();
+}
+
 PolicyPass Policy::forward(const Lane& lane, const Batch& batch, std::int64_t begin, std::int64_t end) const {
   return impl_->forward(lane, impl_->batch_input(batch, begin, end), end - begin, batch.activations, begin,
                         batch.activations != nullptr);
@@ -476,12 +531,13 @@ void Policy::backward(const Lane& lane, const PolicyPass& pass, const at::Tensor
   if (self.has_critic && value_grad.defined())
     self.critic()->backward(pass.critic_input, value_grad.narrow(0, 0, n), *pass.critic,
                             lane.gradient(*self.critic()));
-  if (self.layout.num_log_std() == 0) return;
+  if (!self.layout.has_log_std()) return;
   const at::Tensor& sum = lane.numbers(*self.model);
+  if (pass.latent.defined()) return self.add_noise_gradient(pass, log_std_grad, sum);
   if (self.device.is_cuda()) {
     sum.addmv_(log_std_grad.narrow(0, 0, n).t(), lane.ones().narrow(0, 0, n));
   } else {
-    add_columns(log_std_grad.const_data_ptr<float>(), n, self.layout.num_log_std(),
+    add_columns(log_std_grad.const_data_ptr<float>(), n, self.layout.components,
                 sum.mutable_data_ptr<float>());
   }
 }

@@ -96,11 +96,10 @@ TensorMetadata weights_metadata(const Config& config, const Spec& spec, const Po
                           {"env_steps", std::to_string(counts.env_steps)},
                           {"observation_size", std::to_string(role->observation_size())}};
   if (role->action.is_continuous()) {
-    const bool squashed = policy.model.distribution == kSquashedGaussianActions;
-    metadata["distribution"] = policy.algorithm->output() == PolicyOutput::kPoint   ? "point"
-                               : policy.algorithm->output() == PolicyOutput::kActor ? "state_gaussian"
-                               : squashed                                           ? "squashed_gaussian"
-                                                                                    : "gaussian";
+    metadata["distribution"] = policy.algorithm->output() == PolicyOutput::kPoint ? "point"
+                               : policy.algorithm->output() == PolicyOutput::kActor
+                                   ? "state_gaussian"
+                                   : kContinuousDistributionNames[policy.model.distribution];
     metadata["action_components"] = std::to_string(role->action.components());
     std::vector<std::string> low, high;
     for (const Bounds& bounds : role->action.bounds) {

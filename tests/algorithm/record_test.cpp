@@ -62,6 +62,13 @@ std::vector<Case> cases() {
   ppo_box.settings.algorithm.as<PpoSettings>().num_minibatches = 1;
   Case ppo_squashed{"ppo_squashed_gaussian", box, false, ppo_box.settings};
   ppo_squashed.settings.model.distribution = kSquashedGaussianActions;
+  Case ppo_gsde{"ppo_gsde", box, false, ppo_box.settings};
+  ppo_gsde.settings.model.distribution = kGsdeActions;
+  ppo_gsde.settings.model.noise_every = kSteps;
+  Case a2c_gsde{"a2c_gsde", box, false, settings_of("A2C", kTanh, false)};
+  a2c_gsde.settings.model.distribution = kGsdeActions;
+  Case a2c_gsde_bf16{"a2c_bf16_gsde", box, false, a2c_gsde.settings, kBf16};
+  a2c_gsde_bf16.settings.model.fc_dims = {24, 20, 12};
   const auto with_gru = [](PolicySettings settings, int sequence_length) {
     settings.model.network = network_settings("gru");
     settings.model.sequence_length = sequence_length;
@@ -119,6 +126,9 @@ std::vector<Case> cases() {
           ppo,
           ppo_box,
           ppo_squashed,
+          ppo_gsde,
+          a2c_gsde,
+          a2c_gsde_bf16,
           ppo_kl,
           reinforce,
           reinforce_normal,
@@ -147,8 +157,7 @@ TensorMetadata metadata_of(const Case& c) {
   for (const int n : c.action.heads) heads << n << ' ';
   const auto text = [](auto value) { return concat(value); };
   return {{"heads", heads.str()},
-          {"distribution",
-           c.settings.model.distribution == kSquashedGaussianActions ? "squashed_gaussian" : "plain"},
+          {"distribution", kContinuousDistributionNames[c.settings.model.distribution]},
           {"algorithm", c.settings.algorithm.is<A2cSettings>()   ? "a2c"
                         : c.settings.algorithm.is<PpoSettings>() ? "ppo"
                                                                  : "reinforce"},

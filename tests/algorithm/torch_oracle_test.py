@@ -15,11 +15,13 @@ from warp_drive.training.algorithms.policygradient.ppo import PPO
 NAMES = [
     "a2c",
     "a2c_bf16",
+    "a2c_bf16_gsde",
     "a2c_bf16_layer_norm",
     "a2c_bf16_layer_norm_tanh_gaussian",
     "a2c_bf16_no_hidden_layer",
     "a2c_bf16_tanh_gaussian",
     "a2c_gru",
+    "a2c_gsde",
     "a2c_layer_norm",
     "a2c_n_step_gaussian",
     "a2c_n_step_normalized_reward",
@@ -32,6 +34,7 @@ NAMES = [
     "ppo_gaussian",
     "ppo_gru_share",
     "ppo_gru_short_sequences",
+    "ppo_gsde",
     "ppo_layer_norm_gaussian",
     "ppo_normalized_reward_and_value",
     "ppo_normalized_value_gaussian",
@@ -60,6 +63,10 @@ class Update(Recording):
     @property
     def squashed(self):
         return self.distribution == "squashed_gaussian"
+
+    @property
+    def gsde(self):
+        return self.distribution == "gsde"
 
 
 
@@ -314,6 +321,8 @@ def forward_bf16(record, weights, observation):
     value_body = hidden(observation, "value_layers.") if record.separate else body
     output = body @ weights["policy_head.weight"].T + weights["policy_head.bias"]
     value = value_body @ weights["value_head.weight"].T + weights["value_head.bias"]
+    if record.gsde:
+        output = torch.cat([output, body.detach()], -1)
     return output.reshape(*shape, -1), value.reshape(shape)
 
 
@@ -345,7 +354,7 @@ def forward_gru(record, weights, states, steps):
 
 def forward(record, weights, observation, place=None):
     """Logits or means, and values. For a recurrent network, which is unrolled over whole sequences, those
-    of rows `place` of the rollout."""
+    of rows `place` of the rollout. With gSDE, the last hidden layer follows the means, without a gradient."""
     if record.recurrent:
         steps = record["reward"].shape[0]
         every = int(record.sequence_length) or steps
@@ -368,6 +377,8 @@ def forward(record, weights, observation, place=None):
     value_body = hidden(observation, "value_layers.") if separate else body
     output = body @ weights["policy_head.weight"].T + weights["policy_head.bias"]
     value = value_body @ weights["value_head.weight"].T + weights["value_head.bias"]
+    if record.gsde:
+        output = torch.cat([output, body.detach()], -1)
     return output, value.squeeze(-1)
 
 
@@ -381,6 +392,11 @@ def distribution_of(record, weights, output, legal, action):
         again = output + std * drawn
         entropy = squashed.base_dist.entropy() + squashed.transforms[0].log_abs_det_jacobian(again, again.tanh())
         return squashed.log_prob(action).sum(-1), entropy.sum(-1)
+    if record.gsde:
+        mean, latent = output.split([action.shape[-1], output.shape[-1] - action.shape[-1]], -1)
+        variance = latent**2 @ weights["log_std"].exp().T ** 2
+        normal = torch.distributions.Normal(mean, (variance + 1e-6).sqrt())
+        return normal.log_prob(action).sum(-1), normal.entropy().sum(-1)
     if not record.heads:
         normal = torch.distributions.Normal(output, weights["log_std"].exp())
         return normal.log_prob(action).sum(-1), normal.entropy().sum(-1)
@@ -484,6 +500,20 @@ def test_what_the_policy_did(record):
     assert_near(record, record["value"][-1], last, **TOLERANCE)
 
 
+def test_the_noise_of_a_rollout_is_one_linear_function_of_the_last_hidden_layer(recordings):
+    """Of all 12 steps, which share a matrix with rows of 8 numbers: it is what least squares find."""
+    record = recordings["ppo_gsde"]
+    steps = record["reward"].shape[0]
+    output, _ = forward(record, record.prefixed("before."), record["observation"][:steps])
+    mean, latent = output.split([2, output.shape[-1] - 2], -1)
+    noise, latent = ((x.permute(1, 2, 0, 3)) for x in (record["action"] - mean, latent))
+    matrix = torch.linalg.lstsq(latent, noise).solution
+    assert latent.shape[-1] < steps and noise.std() > 0.1
+    torch.testing.assert_close(latent @ matrix, noise, rtol=0, atol=1e-5)
+    apart = latent @ matrix.roll(1, 0)
+    assert (apart - noise).abs().max() > 0.1, "replicas share their noise"
+
+
 @pytest.mark.parametrize("name", ["a2c_gru", "ppo_gru_short_sequences", "ppo_gru_share"])
 def test_a_recurrent_network_remembers_from_step_to_step(recordings, name):
     """Values of all rows including the last observation, computed from the first state alone; the state is
@@ -531,8 +561,9 @@ def test_gradient_of_a_batch(record):
     for name, tensor in weights.items():
         scale = tensor.grad.abs().max().item()
         found = record[f"gradient.{name}"]
-        if record.bf16 and any(".norm." in name for name in weights):
-            # A normalization in float32 is not exact, so some numbers are rounded the other way.
+        if record.bf16 and (record.gsde or any(".norm." in name for name in weights)):
+            # A normalization in float32 is not exact, nor is a variance of the state, so some numbers are rounded the
+            # other way.
             assert (found - tensor.grad).abs().max() < 3e-4 * scale, name
         else:
             torch.testing.assert_close(found, tensor.grad, rtol=1e-4, atol=1e-5 * scale + 1e-9)

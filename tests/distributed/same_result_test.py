@@ -94,6 +94,26 @@ def test_T1_actors_and_critics_are_those_of_one_worker(case, tmp_path):
                     assert row[key] == pytest.approx(value, rel=1e-4, abs=1e-6), (workers, key)
 
 
+def test_T1_noise_of_the_state_is_that_of_one_worker(tmp_path):
+    """Pendulum with gSDE, whose noise matrices are drawn again every 3 steps."""
+    arguments = ["--env", "pendulum", "--num_envs", "8", "--train_batch_size", "160", "--total_steps", "320", *EVERY,
+                 "--set", "saving.checkpoint_freq=1", "--set", "trainer.staggered_resets=false", "--set",
+                 "policy={shared: {algorithm: PPO, num_epochs: 1, num_minibatches: 4, adam_epsilon: 1e-3, lr: 1e-3, model: "
+                 "{activation: tanh, fc_dims: [16], distribution: gsde, noise_every: 3}}}"]
+    one, _ = trained(tmp_path / "1", *arguments, workers=1)
+    rows, _ = trained(tmp_path / "2", *arguments, workers=2)
+    for moment in ("first_moment", "second_moment"):
+        alone, both = (tensors(tmp_path / run, "optimizer/shared")[moment] for run in ("1", "2"))
+        assert distance(alone, both) < 1e-5, moment
+    alone, both = (tensors(tmp_path / run, "weights/shared")["log_std"] for run in ("1", "2"))
+    assert alone.shape == (1, 16) and len(set(alone.ravel().tolist())) == 16, "log_std did not learn"
+    assert both == pytest.approx(alone, abs=1e-6)
+    for row, expected in zip(rows, one, strict=True):
+        for key, value in expected.items():
+            if value is not None and not any(local in key for local in LOCAL):
+                assert row[key] == pytest.approx(value, rel=1e-4, abs=1e-6), key
+
+
 def test_T1_without_the_others_the_gradient_is_another(tmp_path):
     """The gradient of rank 0 alone, as if it were not summed with that of rank 1. It must differ, so that
     the test above would detect a missing sum."""

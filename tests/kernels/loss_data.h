@@ -15,7 +15,8 @@ namespace wd {
 struct LossData {
   ActionLayout layout{};
   std::vector<float> output{}, value{};                                   // [rows, columns], [rows]
-  std::vector<float> log_std{};                                           // [components]
+  std::vector<float> log_std{};                                           // [components]; kGsde: [.., L]
+  std::vector<float> latent{};                                            // kGsde: [rows, L]
   std::vector<std::int32_t> action{};                                     // [rows, width]
   std::vector<std::uint8_t> legal{};                                      // [rows, columns], or empty
   std::vector<float> old_log_prob{}, old_value{}, advantage{}, target{};  // [rows]
@@ -80,6 +81,23 @@ inline void reference_squashed(const LossData& data, std::int64_t row, const dou
   }
 }
 
+// The Gaussian whose variance is a function of the last hidden layer.
+inline void reference_gsde(const LossData& data, std::int64_t row, const double* mean, const double* log_std,
+                           RowLoss& out) {
+  const int L = data.layout.latent;
+  for (int k = 0; k < data.layout.components; ++k) {
+    double variance = 1e-6;
+    for (int l = 0; l < L; ++l)
+      variance += std::pow(double{data.latent[static_cast<std::size_t>(row * L + l)]}, 2) *
+                  std::exp(2.0 * log_std[k * L + l]);
+    const double action =
+        std::bit_cast<float>(data.action[static_cast<std::size_t>(row * data.layout.components + k)]);
+    constexpr double kLogTau = 1.8378770664093453;
+    out.log_prob -= 0.5 * (std::pow(action - mean[k], 2) / variance + std::log(variance) + kLogTau);
+    out.entropy += 0.5 * (std::log(variance) + kLogTau + 1.0);
+  }
+}
+
 // The loss of one row, given `output`, `log_std` and `value` instead of the recorded ones.
 inline RowLoss reference_loss(const LossData& data, const LossArgs& settings, std::int64_t row,
                               const double* output, const double* log_std, double value) {
@@ -88,6 +106,8 @@ inline RowLoss reference_loss(const LossData& data, const LossArgs& settings, st
     reference_heads(data, row, output, out);
   } else if (data.layout.distribution == Distribution::kSquashedGaussian) {
     reference_squashed(data, row, output, log_std, out);
+  } else if (data.layout.distribution == Distribution::kGsde) {
+    reference_gsde(data, row, output, log_std, out);
   } else {
     reference_gaussian(data, row, output, log_std, out);
   }
@@ -122,6 +142,7 @@ inline LossData random_loss_data(Draws& draws, const ActionLayout& layout, std::
   const SampleData drawn = random_sample_data(draws, layout, static_cast<int>(rows), 1, masks);
   data.action = run_sample(HostMemory(), drawn).action;
   data.log_std = drawn.log_std;
+  data.latent = drawn.latent;
   data.legal = drawn.legal;
   // The policy has changed since.
   for (std::int64_t i = 0; i < rows * (layout.columns() + 1); ++i) {
@@ -159,6 +180,8 @@ Losses run_loss(Memory memory, const LossData& data, LossArgs settings) {
   settings.layout = data.layout;
   settings.layout.log_std = memory.put(data.log_std);
   settings.output = memory.put(data.output);
+  settings.latent = memory.put(data.latent);
+  settings.latent_stride = data.layout.latent;
   settings.value = memory.put(data.value);
   settings.output_stride = settings.grad_stride = static_cast<int>(columns);
   settings.value_stride = settings.value_grad_stride = 1;

@@ -23,6 +23,7 @@ struct Kind {
   std::vector<int> heads = {};
   int components = 0;
   Distribution continuous = Distribution::kGaussian;
+  int latent = 0;
   bool masks = false, normalised = false;
 };
 
@@ -32,6 +33,7 @@ class Loss : public testing::TestWithParam<Kind> {
     Draws draws(11);
     ActionLayout layout = categorical(GetParam().heads);
     layout.components = GetParam().components;
+    layout.latent = GetParam().latent;
     if (layout.components > 0) layout.distribution = GetParam().continuous;
     LossData data = random_loss_data(draws, layout, 500, GetParam().masks);
     if (GetParam().normalised) data.norm = {0.25f, 1.0f / 1.7f};
@@ -73,10 +75,15 @@ TEST_P(Loss, GradientsAreThoseOfTheDefinition) {
     for (std::size_t i = 0; i < columns; ++i) {
       EXPECT_NEAR(got.output_grad[row * columns + i], difference(output[i], total), 3e-5) << "output " << i;
     }
-    for (std::size_t k = 0; k < components; ++k) {
-      const double expected = difference(log_std[k], total);
-      EXPECT_NEAR(got.log_std_grad[row * components + k], expected, 3e-5 * (1 + std::abs(expected)))
-          << "log_std " << k;
+    const std::size_t size = components == 0 ? 1 : log_std.size() / components;
+    for (std::size_t i = 0; i < log_std.size(); ++i) {
+      const double expected = difference(log_std[i], total);
+      const double factor = recorded.latent.empty()
+                                ? 1.0
+                                : std::pow(recorded.latent[row * size + i % size] * std::exp(log_std[i]), 2);
+      EXPECT_NEAR(factor * got.log_std_grad[row * components + i / size], expected,
+                  3e-5 * (1 + std::abs(expected)))
+          << "log_std " << i;
     }
     EXPECT_NEAR(got.value_grad[row], difference(value, total), 3e-5);
   }
@@ -121,6 +128,16 @@ INSTANTIATE_TEST_SUITE_P(
                          .settings = kA2c,
                          .components = 3,
                          .continuous = Distribution::kSquashedGaussian},
+                    Kind{.name = "A2cGsde",
+                         .settings = kA2c,
+                         .components = 3,
+                         .continuous = Distribution::kGsde,
+                         .latent = 6},
+                    Kind{.name = "PpoGsde",
+                         .settings = kPpoValueClip,
+                         .components = 2,
+                         .continuous = Distribution::kGsde,
+                         .latent = 5},
                     Kind{.name = "PpoSquashed",
                          .settings = kPpoValueClip,
                          .components = 2,
@@ -190,7 +207,11 @@ void expect_ratio_one(const ActionLayout& layout) {
   const int columns = layout.columns();
   const SampleData drawn = random_sample_data(draws, layout, 2000, 1, layout.num_heads > 0);
   const Sampled sampled = run_sample(HostMemory(), drawn);
-  LossData data{.layout = layout, .log_std = drawn.log_std, .action = sampled.action, .legal = drawn.legal};
+  LossData data{.layout = layout,
+                .log_std = drawn.log_std,
+                .latent = drawn.latent,
+                .action = sampled.action,
+                .legal = drawn.legal};
   for (std::size_t row = 0; row < 2000; ++row) {
     const auto begin = drawn.output.begin() + static_cast<std::ptrdiff_t>(row * (columns + 1));
     data.output.insert(data.output.end(), begin, begin + columns);
@@ -217,6 +238,10 @@ TEST(LogProb, IsTheSamplersUpToRoundingForGaussians) {
 }
 TEST(LogProb, IsTheSamplersToTheBitForSquashedGaussians) {
   expect_ratio_one({.distribution = Distribution::kSquashedGaussian, .components = 3});
+}
+
+TEST(LogProb, IsTheSamplersToTheBitForNoiseOfTheState) {
+  expect_ratio_one({.distribution = Distribution::kGsde, .components = 3, .latent = 5});
 }
 
 TEST(LossRows, MaskedRowsWithGarbageLeaveNoTrace) {

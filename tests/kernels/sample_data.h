@@ -1,6 +1,8 @@
 // sample_data.h: runs the sampler on a policy's output, on either device.
 #pragma once
 
+#include <algorithm>
+
 #include "kernels/sample.h"
 #include "tests/kernels/random_data.h"
 
@@ -16,9 +18,10 @@ inline ActionLayout categorical(const std::vector<int>& heads) {
 struct SampleData {
   SampleArgs settings;              // layout, num_agents, key, step, first_replica, policy, greedy
   std::vector<float> output;        // [rows, columns + 1]: logits or means, then the value
-  std::vector<float> log_std;       // [components]
+  std::vector<float> log_std;       // [components]; kGsde: [components, L]
   std::vector<std::uint8_t> legal;  // [rows, columns], or empty
   std::vector<float> value_norm{};  // {mean, deviation}, or empty
+  std::vector<float> latent{};      // kGsde: [rows, L]
   std::int64_t rows() const {
     return static_cast<std::int64_t>(output.size()) / (settings.layout.columns() + 1);
   }
@@ -38,6 +41,8 @@ Sampled run_sample(Memory memory, const SampleData& data) {
   args.rows = data.rows();
   args.layout.log_std = memory.put(data.log_std);
   args.output = memory.put(data.output);
+  args.latent = memory.put(data.latent);
+  args.latent_stride = args.layout.latent;
   args.value_in = args.output + columns;
   args.output_stride = args.value_stride = columns + 1;
   args.action_mask = memory.put(data.legal);
@@ -58,8 +63,11 @@ inline SampleData random_sample_data(Draws& draws, const ActionLayout& layout, i
   SampleData data;
   data.settings = {
       .num_agents = num_agents, .layout = layout, .key = RandomKey::of(7, Stream::kAction), .step = 12345};
+  data.settings.noise_key = RandomKey::of(7, Stream::kNoiseMatrix);
+  data.settings.noise_every = 4;
   data.output = draws.uniforms(rows * (layout.columns() + 1), -3.0f, 3.0f);
-  data.log_std = draws.uniforms(layout.components, -1.5f, 0.5f);
+  data.log_std = draws.uniforms(layout.components * std::max(layout.latent, 1), -1.5f, 0.5f);
+  data.latent = draws.uniforms(rows * layout.latent, -1.0f, 1.0f);
   for (std::int64_t row = 0; masks && row < rows; ++row) {
     for (int h = 0; h < layout.num_heads; ++h) {
       const int kept = draws.below(layout.head_size[h]);

@@ -230,6 +230,99 @@ TEST(Sample, SquashedActionsStayWithinTheBox) {
   }
 }
 
+// Replicas 0 ... count - 1 with these means and this last hidden layer.
+SampleData noise_of(const std::vector<float>& means, const std::vector<float>& latent,
+                    const std::vector<float>& log_std, int count) {
+  SampleData data = repeat({.distribution = Distribution::kGsde,
+                            .components = static_cast<int>(means.size()),
+                            .latent = static_cast<int>(latent.size())},
+                           means, count);
+  data.log_std = log_std;
+  data.settings.noise_key = RandomKey::of(7, Stream::kNoiseMatrix);
+  data.settings.noise_every = 4;
+  for (int r = 0; r < count; ++r) data.latent.insert(data.latent.end(), latent.begin(), latent.end());
+  return data;
+}
+
+float float_at(const std::vector<std::int32_t>& action, int i) {
+  return std::bit_cast<float>(action[static_cast<std::size_t>(i)]);
+}
+
+// The variance of a component is the sum over l of (z_l exp(log_std_l))^2, and components are independent.
+TEST(Sample, NoiseOfTheStateHasTheVarianceOfTheState) {
+  constexpr int kDraws = 200000;
+  const std::vector<float> log_std = {-0.3f, 0.2f, -1.0f, 0.0f, 0.1f, 0.3f, -0.5f, -0.2f, 0.4f, -0.7f};
+  for (const std::vector<float>& z : {std::vector<float>{0.5f, -1.0f, 0.0f, 2.0f, 0.3f},
+                                      std::vector<float>{-0.1f, 0.4f, 0.8f, 0.0f, -0.6f}}) {
+    const Sampled got = run_sample(HostMemory(), noise_of({0.5f, -2.0f}, z, log_std, kDraws));
+    double variance[2] = {}, sum[2] = {}, squares[2] = {}, product = 0.0;
+    for (int k = 0; k < 2; ++k)
+      for (std::size_t l = 0; l < 5; ++l)
+        variance[k] += std::pow(z[l], 2) * std::exp(2.0 * log_std[5 * static_cast<std::size_t>(k) + l]);
+    for (int r = 0; r < kDraws; ++r) {
+      double log_prob = 0.0, unit[2];
+      for (int k = 0; k < 2; ++k) {
+        unit[k] = (float_at(got.action, 2 * r + k) - (k == 0 ? 0.5 : -2.0)) / std::sqrt(variance[k] + 1e-6);
+        log_prob -= 0.5 * (unit[k] * unit[k] + std::log(variance[k] + 1e-6) + kLogTwoPi);
+        sum[k] += unit[k];
+        squares[k] += unit[k] * unit[k];
+      }
+      product += unit[0] * unit[1];
+      ASSERT_NEAR(got.log_prob[static_cast<std::size_t>(r)], log_prob, 2e-5);
+    }
+    for (int k = 0; k < 2; ++k) {
+      EXPECT_NEAR(sum[k] / kDraws, 0.0, 0.009);  // 4 standard deviations each
+      EXPECT_NEAR(squares[k] / kDraws, 1.0, 0.0127);
+    }
+    EXPECT_NEAR(product / kDraws, 0.0, 0.009);
+  }
+}
+
+// Within a block of steps the noise is one linear function of z; another block, replica, agent, policy or
+// seed has another one.
+TEST(Sample, NoiseOfTheStateIsOneFunctionForSeveralSteps) {
+  const std::vector<float> log_std = {0.1f, -0.2f, 0.3f}, a = {1.0f, -0.5f, 0.25f}, b = {0.5f, 2.0f, -1.0f},
+                           both = {1.5f, 1.5f, -0.75f};
+  const auto noise = [&](const std::vector<float>& z, std::uint64_t step, const auto& change) {
+    SampleData data = noise_of({0.0f}, z, log_std, 2);
+    data.settings.step = step;
+    change(data.settings);
+    return run_sample(HostMemory(), data).action;
+  };
+  const auto same = [](SampleArgs&) {};
+  const std::vector<std::int32_t> first = noise(a, 8, same);
+  for (const std::uint64_t step : {9, 10, 11}) EXPECT_EQ(noise(a, step, same), first) << step;
+  EXPECT_NEAR(float_at(noise(both, 10, same), 0), float_at(first, 0) + float_at(noise(b, 9, same), 0), 1e-5);
+  EXPECT_NE(first[0], first[1]) << "replicas share their noise";
+  const auto differs = [&](const char* what, std::uint64_t step, const auto& change) {
+    EXPECT_GT(std::abs(float_at(noise(a, step, change), 0) - float_at(first, 0)), 1e-3) << what;
+  };
+  differs("the step before", 7, same);
+  differs("the next block", 12, same);
+  differs("a block 2^32 steps later", 8 + (std::uint64_t{4} << 32), same);
+  differs("another replica", 8, [](SampleArgs& args) { args.first_replica = 1; });
+  differs("another policy", 8, [](SampleArgs& args) { args.policy = 1; });
+  differs("another agent", 8, [](SampleArgs& args) {
+    args.num_agents = 2;
+    args.first_row = 1;
+  });
+  differs("another seed", 8,
+          [](SampleArgs& args) { args.noise_key = RandomKey::of(8, Stream::kNoiseMatrix); });
+  EXPECT_EQ(noise(a, 8, [](SampleArgs& args) { args.first_replica = 1; })[0], first[1])
+      << "a replica's noise depends on the rank that computes it";
+}
+
+TEST(Sample, GreedyNoiseOfTheStateIsNone) {
+  SampleData data = noise_of({-1.0f, 0.5f}, {1.0f, 2.0f}, {0.0f, 0.0f, 0.0f, 0.0f}, 3);
+  data.settings.greedy = true;
+  const Sampled got = run_sample(HostMemory(), data);
+  for (int r = 0; r < 3; ++r) {
+    EXPECT_EQ(float_at(got.action, 2 * r), -1.0f);
+    EXPECT_EQ(float_at(got.action, 2 * r + 1), 0.5f);
+    EXPECT_NEAR(got.log_prob[static_cast<std::size_t>(r)], -std::log(5.0) - kLogTwoPi, 1e-5);
+  }
+}
+
 TEST(Sample, KeepsTheValueBesideTheOutput) {
   Draws draws(2);
   const SampleData data = random_sample_data(draws, categorical({4, 3}), 50, 3, false);

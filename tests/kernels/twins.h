@@ -23,6 +23,7 @@
 #include "tests/kernels/layer_norm_data.h"
 #include "tests/kernels/loss_data.h"
 #include "tests/kernels/memory.h"
+#include "tests/kernels/noise_gradient_data.h"
 #include "tests/kernels/random_actions_data.h"
 #include "tests/kernels/reduce_data.h"
 #include "tests/kernels/replay_data.h"
@@ -43,7 +44,8 @@ inline std::vector<ActionLayout> twin_layouts() {
           categorical({21, 21}),
           categorical({4, 1, 7, 2, 9}),
           {.distribution = Distribution::kGaussian, .components = 3},
-          {.distribution = Distribution::kSquashedGaussian, .components = 3}};
+          {.distribution = Distribution::kSquashedGaussian, .components = 3},
+          {.distribution = Distribution::kGsde, .components = 3, .latent = 6}};
 }
 
 template <typename Memory>
@@ -228,6 +230,22 @@ void twins_of_loss() {
         EXPECT_EQ(gpu.log_std_grad, cpu.log_std_grad);
         EXPECT_EQ(gpu.row_sums, cpu.row_sums);
       }
+    }
+  }
+}
+
+template <typename Memory>
+void twins_of_noise_gradient() {
+  Draws draws(17);
+  for (const int rows : kTwinSizes) {
+    for (const int size : {1, 64, 70}) {
+      const NoiseGradientData data = random_noise_gradient_data(draws, rows, 3, size);
+      const std::vector<float> cpu = run_noise_gradient(HostMemory(), data),
+                               gpu = run_noise_gradient(Memory(), data);
+      // Each adds in an order of its own.
+      const std::vector<double> terms = sum_of_magnitudes(data);
+      for (std::size_t i = 0; i < cpu.size(); ++i)
+        ASSERT_NEAR(gpu[i], cpu[i], 2e-6 * (1.0 + terms[i])) << "element " << i << " of " << rows << " rows";
     }
   }
 }
@@ -643,6 +661,7 @@ std::vector<Twins> all_twins() {
       {"Sample", twins_of_sample<Memory>},
       {"RandomActions", twins_of_random_actions<Memory>},
       {"Loss", twins_of_loss<Memory>},
+      {"NoiseGradient", twins_of_noise_gradient<Memory>},
       {"Episodes", twins_of_episodes<Memory>},
       {"Clock", twins_of_clock<Memory>},
       {"AppendedEpisodes", twins_of_appended_episodes<Memory>},

@@ -39,6 +39,7 @@ TRAININGS = {
     "entities_standardized": [*CROWD, "--set", "policy={shared: {model: {input: entities, pool: mean, normalize_input: true}}}"],
     "gaussian": ["--env", "pendulum"],
     "squashed": ["--env", "pendulum", "--set", "policy.shared.model.distribution=squashed_gaussian"],
+    "gsde": ["--env", "pendulum", "--set", "policy.shared.model.distribution=gsde"],
     "entities": [*CROWD, "--set", "policy={shared: {model: {input: entities, pool: mean_max, attention: 2, separate_value: true}}}"],
     "entities_table": [*CROWD, "--set", "trainer.observations=table", "--set", "policy={shared: {model: {input: entities, nearest: 9}}}"],
     "entities_gru": [*CROWD, "--set", "policy={shared: {model: {type: gru, width: 16, input: entities, attention: 1}}}"],

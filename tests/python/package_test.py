@@ -47,6 +47,8 @@ TRAININGS = {
     "normalized_gru": ["--env", "cartpole", "--total_steps", 4096, "--set", "policy.shared.normalize_value=true", "--set",
                        "policy.shared.model={type: gru, width: 16, separate_value: false}"],
     "squashed": ["--env", "pendulum", "--total_steps", 8192, "--set", "policy.shared.model.distribution=squashed_gaussian"],
+    "gsde": ["--env", "pendulum", "--total_steps", 8192, "--set", "policy.shared.model.distribution=gsde", "--set",
+             "policy.shared.model.normalize_input=true"],
     "entities": crowd("nearest: 2, half_distance: 0.3, fc_dims: [32]"),
     "entities_pooled": crowd("pool: mean_max, attention: 2, separate_value: true, activation: tanh, layer_norm: true", *SEES_ITSELF),
     "entities_table": crowd("nearest: 9, pool: max, embedding: 5", *SEES_ITSELF, "--set", "trainer.observations=table"),
@@ -217,6 +219,20 @@ def test_sampled_actions_follow_the_distribution(folder):
     normal = torch.distributions.Normal(mean, deviation)
     expected = (normal.cdf(torch.tensor(1.0)) - normal.cdf(torch.tensor(-1.0))).item()
     assert abs(inside - expected) < 0.02
+
+
+def test_noise_of_the_state_has_the_variance_of_the_state(folder):
+    policy, weights = package.Run(folder / "gsde").policy(), package.Run(folder / "gsde").weights("shared")
+    policy.low.fill_(-torch.inf)  # nothing is clipped
+    deviations = []
+    for row in (torch.tensor([1.0, 0.0, 0.0]), torch.tensor([-0.6, 0.8, 3.0])):
+        hidden = policy.network.latent(row).detach().numpy()
+        deviations.append(float(numpy.sqrt(((hidden * numpy.exp(weights["log_std"])) ** 2).sum() + 1e-6)))
+        torch.manual_seed(5)
+        actions = policy.act(row.expand(20000, 3), greedy=False)
+        assert actions.mean().item() == pytest.approx(policy(row).output.item(), abs=0.03 * deviations[-1])
+        assert actions.std().item() == pytest.approx(deviations[-1], rel=0.02)  # 4 standard deviations
+    assert abs(deviations[0] / deviations[1] - 1) > 0.05, "the states have the same noise: the test shows less than it says"
 
 
 def test_the_example(folder):

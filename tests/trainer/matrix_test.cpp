@@ -50,7 +50,7 @@ const std::array<std::vector<std::string>, kDimensions> kFeatures = {
      {"a2c", "ppo", "reinforce", "pqn", "dqn", "td3", "sac"},
      {"fp32", "bf16"},
      {"rows", "table"},
-     {"choice", "heads", "gaussian", "squashed"},
+     {"choice", "heads", "gaussian", "squashed", "gsde"},
      {"free", "masked"},
      {"shared", "two", "frozen"},
      {"raw", "values", "rewards"},
@@ -120,7 +120,7 @@ std::vector<Combination> all_combinations() {
 bool is_allowed(const Combination& features) {
   const auto is = [&](Dimension d, const char* name) { return feature(features, d) == name; };
   const bool recurs = is(kNetwork, "gru");
-  const bool continuous = is(kActions, "gaussian") || is(kActions, "squashed");
+  const bool continuous = is(kActions, "gaussian") || is(kActions, "squashed") || is(kActions, "gsde");
   if (recurs && (is(kNorm, "norm") || (is(kStorage, "table") && is(kInput, "observation")))) return false;
   if (!recurs && is(kSequences, "short")) return false;
   const bool of_values = is(kAlgorithm, "pqn") || is(kAlgorithm, "dqn");
@@ -132,6 +132,7 @@ bool is_allowed(const Combination& features) {
   if (is(kAlgorithm, "reinforce") && is(kUnits, "values")) return false;
   const bool steps_once = is(kAlgorithm, "a2c") || is(kAlgorithm, "reinforce");
   if (is(kActivations, "kept") && (recurs || !steps_once)) return false;
+  if (is(kActions, "gsde") && (recurs || is(kNetwork, "flat"))) return false;
   return !continuous || is(kMasks, "free");
 }
 
@@ -191,6 +192,7 @@ std::string policy_text(const Combination& features) {
   if (feature(features, kNorm) == "norm") model += ", layer_norm: true";
   if (feature(features, kValue) == "separate") model += ", separate_value: true";
   if (feature(features, kActions) == "squashed") model += ", distribution: squashed_gaussian";
+  if (feature(features, kActions) == "gsde") model += ", distribution: gsde, noise_every: 3";
   if (feature(features, kInput) != "observation") model += ", input: entities, nearest: 2";
   if (feature(features, kInput) == "pooled") model += ", pool: mean_max, attention: 1, embedding: 6";
   const std::map<std::string, std::string> units = {
@@ -321,7 +323,9 @@ TEST(MatrixTest, TheProgramRefusesWhatNoTrainingCovers) {
                 "td3 with squashed",     "td3 with masked",   "td3 with values",   "td3 with rewards",
                 "gru with td3",          "short with td3",    "td3 with kept",     "separate with sac",
                 "sac with squashed",     "sac with values",   "sac with rewards",  "gru with sac",
-                "short with sac",        "sac with kept"}));
+                "short with sac",        "sac with kept",     "flat with gsde",    "gru with gsde",
+                "short with gsde",       "pqn with gsde",     "dqn with gsde",     "gsde with masked",
+                "td3 with gsde"}));
 }
 
 // Modules read a table only as lists of things.

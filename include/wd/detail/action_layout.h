@@ -10,7 +10,15 @@ inline constexpr int kMaxHeads = 16;
 inline constexpr int kMaxComponents = 256;
 
 // kernels/distribution.h defines a struct for each.
-enum class Distribution : int { kCategorical, kGaussian, kSquashedGaussian, kGreedy, kPoint, kStateGaussian };
+enum class Distribution : int {
+  kCategorical,
+  kGaussian,
+  kSquashedGaussian,
+  kGreedy,
+  kGsde,
+  kPoint,
+  kStateGaussian
+};
 
 // Logits of categorical heads side by side, or means of continuous components; kGreedy: values of choices;
 // kPoint: actions before tanh; kStateGaussian: means, then logarithms of standard deviations, before tanh.
@@ -19,7 +27,8 @@ struct ActionLayout {
   int num_heads = 0;
   int head_size[kMaxHeads] = {};
   int components = 0;
-  const float* log_std = nullptr;  // [num_log_std()], shared by all states
+  int latent = 0;                  // kGsde: L, numbers of the actor's last hidden layer
+  const float* log_std = nullptr;  // [components], shared by all states; kGsde: [components, L]
   bool has_value = true;           // kCategorical: an actor of an off-policy algorithm has none
 
   WD_FN bool is_off_policy() const {
@@ -27,11 +36,8 @@ struct ActionLayout {
   }
   // Whether the value of a row is a network's output of its own. With kGreedy it follows from the columns.
   WD_FN bool has_value_output() const { return distribution != Distribution::kGreedy && !is_off_policy(); }
-  WD_FN int num_log_std() const {
-    return distribution == Distribution::kGaussian || distribution == Distribution::kSquashedGaussian
-               ? components
-               : 0;
-  }
+  // Whether deviations are learned numbers that follow the network, and not its outputs.
+  WD_FN bool has_log_std() const { return components > 0 && !is_off_policy(); }
   // Columns of logits, of means and deviations, or of the values of choices.
   WD_FN int columns() const {
     int sum = distribution == Distribution::kStateGaussian ? 2 * components : components;

@@ -1,0 +1,13 @@
+// noise_gradient.cu: parts of the rows at the same time, then their sums, one element per thread.
+#include "kernels/for_each.cuh"
+#include "kernels/noise_gradient_body.h"
+
+namespace wd::cuda {
+
+void noise_gradient(void* stream, const NoiseGradientArgs& args) {
+  const std::int64_t elements = std::int64_t{args.components} * args.size;
+  for_each<noise_part>(stream, "noise_gradient: noise_part", kNoiseParts * elements, args);
+  for_each<add_noise_parts>(stream, "noise_gradient: add_noise_parts", elements, args);
+}
+
+}  // namespace wd::cuda
