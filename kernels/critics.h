@@ -33,12 +33,10 @@ struct CriticTargetArgs {
 // Sums over the rows that count: divide by kActorCount for means.
 enum ActorSum { kActorCount, kActorLoss, kActorValue, kActorLogProb, kNumActorSums };
 
-// The loss of a row is alpha log pi(a|s) - q(s, a), where q is the mean of the critic with the lowest one, or
-// of the first.
+// The loss of a row is alpha log pi(a|s) - q(s, a), where q is the mean of the critic with the lowest one.
 struct ActorLossArgs {
   std::int64_t rows = 0;
   CriticsOutput critics{};
-  bool lowest = true;                   // of all critics; false: the first
   const float* log_prob = nullptr;      // [rows], or null: 0
   const float* alpha = nullptr;         // [1]; not read without log_prob
   const float* weight = nullptr;        // [rows]: rows with 0 do not count; all others count 1

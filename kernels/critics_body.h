@@ -17,9 +17,9 @@ struct LowestCritic {
   int critic;
   float mean;
 
-  WD_FN static LowestCritic of(const CriticsOutput& critics, std::int64_t row, int count) {
+  WD_FN static LowestCritic of(const CriticsOutput& critics, std::int64_t row) {
     LowestCritic lowest = {0, mean_value(critics, 0, row)};
-    for (int i = 1; i < count; ++i) {
+    for (int i = 1; i < critics.count; ++i) {
       const float mean = mean_value(critics, i, row);
       if (mean < lowest.mean) lowest = {i, mean};
     }
@@ -33,7 +33,7 @@ WD_FN void critic_target_row(const CriticTargetArgs& args, std::int64_t row) {
   for (int k = 0; k < K; ++k) target[k] = args.reward[row];
   const float discount = args.discount[row];
   if (discount == 0.0f) return;
-  const int lowest = LowestCritic::of(args.critics, row, args.critics.count).critic;
+  const int lowest = LowestCritic::of(args.critics, row).critic;
   const float* const value = args.critics.value[lowest] + row * args.critics.stride;
   const float entropy = args.log_prob == nullptr ? 0.0f : -*args.alpha * args.log_prob[row];
   for (int k = 0; k < K; ++k) target[k] += discount * (value[k] + entropy);
@@ -51,7 +51,7 @@ WD_FN void write_actor_sums(float* row_sums, std::int64_t rows, std::int64_t row
 WD_FN void actor_loss_row(const ActorLossArgs& args, std::int64_t row) {
   const bool counts = args.weight[row] != 0.0f;
   const int K = args.critics.quantiles;
-  const LowestCritic lowest = LowestCritic::of(args.critics, row, args.lowest ? args.critics.count : 1);
+  const LowestCritic lowest = LowestCritic::of(args.critics, row);
   for (int i = 0; i < args.critics.count; ++i) {
     float* const grad = args.value_grad[i] + row * args.grad_stride;
     for (int k = 0; k < K; ++k) grad[k] = counts && i == lowest.critic ? -1.0f / static_cast<float>(K) : 0.0f;

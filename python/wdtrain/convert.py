@@ -1,11 +1,11 @@
-"""Converts actor-critics of Stable-Baselines3 and CleanRL to weights that wdtrain starts from.
+"""Converts models of Stable-Baselines3 and CleanRL to weights that wdtrain starts from.
 
     wdtrain-convert policy.pth --out start.safetensors
     wdtrain --env cartpole --set policy.shared.model.model_ckpt_filepath=start.safetensors
 
-The file is a torch state dict: policy.pth of a model that SB3 saved (also inside its .zip, which is accepted), or
-what CleanRL's ppo.py or ppo_continuous_action.py saved of their Agent. Hidden layers must be tanh, as is the default
-of both, or relu everywhere (model.activation).
+The file is a torch state dict: policy.pth of a model that SB3 saved (also inside its .zip, which is accepted), by
+PPO, A2C, DQN, SAC, TD3 or DDPG; or what CleanRL's ppo.py or ppo_continuous_action.py saved of their Agent. Hidden
+layers must be tanh or relu everywhere (model.activation).
 """
 
 import argparse
@@ -41,6 +41,10 @@ def convert(state, low=None, high=None):
     A continuous action of ours is the middle of the bounds plus the network's output times half their distance, so
     the head and log_std are divided by it.
     """
+    if any(name.startswith("critic.qf0.") for name in state):
+        return _off_policy(state)
+    if any(name.startswith("q_net.q_net.") for name in state):
+        return _taken(state, _renamed(state, r"q_net\.q_net\.(\d{1,6})\.", "layers.", "policy_head."))
     if any(name.startswith("mlp_extractor.") for name in state):
         names = SB3
     elif any(name.startswith("actor_mean.") for name in state):
@@ -48,7 +52,7 @@ def convert(state, low=None, high=None):
     elif any(name.startswith("actor.") for name in state):
         names = CLEANRL
     else:
-        raise RunError(f"neither SB3's nor CleanRL's actor-critic: its tensors are {', '.join(state) or 'missing'}")
+        raise RunError(f"neither a model of SB3's nor CleanRL's actor-critic: its tensors are {', '.join(state) or 'missing'}")
     actor, critic = _numbered(state, names["actor"]), _numbered(state, names["critic"])
     actor_head = names.get("actor_head") or (actor.pop() if actor else None)
     critic_head = names.get("critic_head") or (critic.pop() if critic else None)
@@ -67,6 +71,54 @@ def convert(state, low=None, high=None):
         _scale(weights, low, high)
     files.require_finite("the state dict", weights)
     return {name: numpy.ascontiguousarray(value) for name, value in weights.items()}
+
+
+def _taken(state, layers):
+    """{our name: numpy array} of pairs of prefixes of linear layers, ours and theirs."""
+    weights = {}
+    for ours, theirs in layers:
+        for part, axes in (("weight", 2), ("bias", 1)):
+            name = theirs + part
+            if name not in state:
+                raise RunError(f"the state dict has no tensor {name}")
+            weights[ours + part] = numpy.asarray(state[name], numpy.float32)
+            if weights[ours + part].ndim != axes:
+                raise RunError(f"tensor {name} has {weights[ours + part].ndim} dimensions instead of {axes}")
+    files.require_finite("the state dict", weights)
+    return {name: numpy.ascontiguousarray(value) for name, value in weights.items()}
+
+
+def _renamed(state, pattern, layers, head):
+    """Our prefixes of the layers of a Sequential, whose last one is the head, with theirs."""
+    *hidden, last = _numbered(state, pattern) or [None]
+    if last is None:
+        raise RunError(f"the state dict has no layers {pattern}")
+    return [*((f"{layers}{k}.", prefix) for k, prefix in enumerate(hidden)), (head, last)]
+
+
+def _off_policy(state):
+    """SAC, TD3 or DDPG of SB3, which scales actions to [-1, 1], as we do."""
+    if "actor.log_std" in state:
+        raise RunError("the model explores with SB3's gSDE (use_sde), whose deviations are not outputs of a network")
+    if "actor.mu.weight" in state:  # SAC: mean and deviation are two heads
+        hidden = _numbered(state, r"actor\.latent_pi\.(\d{1,6})\.")
+        weights = _taken(state, [*((f"layers.{k}.", prefix) for k, prefix in enumerate(hidden)), ("policy_head.", "actor.mu.")])
+        deviation = _taken(state, [("", "actor.log_std.")])
+        for part in ("weight", "bias"):
+            weights["policy_head." + part] = numpy.concatenate([weights["policy_head." + part], deviation[part]])
+        components = len(deviation["bias"])
+    else:
+        weights = _taken(state, _renamed(state, r"actor\.mu\.(\d{1,6})\.", "layers.", "policy_head."))
+        components = len(weights["policy_head.bias"])
+    for k in range(len({name.split(".")[1] for name in state if name.startswith("critic.qf")})):
+        prefix = f"critics.{k}."
+        critic = _taken(state, _renamed(state, rf"critic\.qf{k}\.(\d{{1,6}})\.", prefix + "layers.", prefix + "head."))
+        first = prefix + ("layers.0." if prefix + "layers.0.weight" in critic else "head.")
+        both = critic[first + "weight"]
+        critic[first + "weight"] = numpy.ascontiguousarray(both[:, :-components])
+        critic[first + "action.weight"] = numpy.ascontiguousarray(both[:, -components:])
+        weights |= critic
+    return weights
 
 
 def _scale(weights, low, high):
@@ -119,13 +171,18 @@ def main(arguments=None):
     files.command(_run, options)
 
 
+def _widths(weights, prefix):
+    return ", ".join(str(len(weights[name])) for name in weights if re.fullmatch(re.escape(prefix) + r"layers\.\d+\.bias", name))
+
+
 def _run(options):
     state = read_state(options.file)
     with files.parsing(options.file):
         weights = convert(state, options.low, options.high)
     files.write(safetensors.numpy.save(weights), options.out)
-    hidden = ", ".join(str(weights[name].shape[0]) for name in weights if re.fullmatch(r"layers\.\d+\.bias", name))
-    print(f"{options.out}: for model: {{fc_dims: [{hidden}], separate_value: true, model_ckpt_filepath: {options.out}}}")
+    own, of_critics = (_widths(weights, prefix) for prefix in ("", "critics.0."))
+    more = f"critic_dims: [{of_critics}], " if "critics.0.head.bias" in weights else "separate_value: true, " if "value_head.bias" in weights else ""
+    print(f"{options.out}: for model: {{fc_dims: [{own}], {more}model_ckpt_filepath: {options.out}}}")
 
 
 if __name__ == "__main__":

@@ -20,6 +20,62 @@ FORMATS = {"torchscript": ".pt", "onnx": ".onnx", "safetensors": ".safetensors"}
 OPSET = 17
 
 
+class SameSpread(nn.Module):
+    """The same standard deviations in every state."""
+
+    def __init__(self, std):
+        super().__init__()
+        self.register_buffer("std", std)
+
+    def forward(self, observation: Tensor) -> Tensor:
+        return self.std
+
+
+class GsdeSpread(nn.Module):
+    def __init__(self, network, std):
+        super().__init__()
+        self.network = network
+        self.register_buffer("variance", std**2)
+        self.least_variance = LEAST_VARIANCE
+
+    def forward(self, observation: Tensor) -> Tensor:
+        return (self.network.latent(observation) ** 2 @ self.variance.t() + self.least_variance).sqrt()
+
+
+class ActorSpread(nn.Module):
+    def __init__(self, network):
+        super().__init__()
+        self.network = network
+
+    def forward(self, observation: Tensor) -> Tensor:
+        return self.network.deviation(observation)
+
+
+def _spread(policy, network):
+    if policy.heads:
+        return SameSpread(torch.zeros(1))
+    if policy.off_policy:
+        return ActorSpread(network)
+    std = policy.log_std.exp().detach()
+    return GsdeSpread(network, std) if policy.distribution == "gsde" else SameSpread(std)
+
+
+class AsComputed(nn.Module):
+    """The value that the network has computed."""
+
+    def forward(self, observation: Tensor, logits: Tensor, value: Tensor) -> Tensor:
+        return value
+
+
+class LikeliestChoices(nn.Module):
+    def __init__(self, network):
+        super().__init__()
+        self.network = network
+
+    def forward(self, observation: Tensor, logits: Tensor, value: Tensor) -> Tensor:
+        return self.network.value_of_choices(observation, logits)
+
+
 class Exported(nn.Module):
     """forward(observation[, mask][, state]) returns (action, logits or means, value[, state after]).
 
@@ -37,18 +93,16 @@ class Exported(nn.Module):
         self.values = policy.distribution == "greedy"  # outputs are values of choices
         self.greedy = greedy or self.values
         self.heads = policy.heads
-        self.squashed = policy.distribution == "squashed_gaussian"
-        self.gsde = policy.distribution == "gsde"
-        self.least_variance = LEAST_VARIANCE
+        self.squashed = policy.squashes
+        self.spread = _spread(policy, self.network)
+        self.judge = LikeliestChoices(self.network) if policy.off_policy and policy.heads else AsComputed()
         if policy.heads:
-            self.register_buffer("std", torch.zeros(1))
             self.register_buffer("middle", torch.zeros(1))
             self.register_buffer("half_width", torch.ones(1))
             self.register_buffer("low", torch.zeros(1))
             self.register_buffer("high", torch.zeros(1))
         else:
             bounded = (policy.high - policy.low).isfinite()
-            self.register_buffer("std", policy.log_std.exp().detach())
             self.register_buffer("middle", torch.where(bounded, 0.5 * policy.low + 0.5 * policy.high, torch.zeros(1)))
             self.register_buffer("half_width", torch.where(bounded, 0.5 * policy.high - 0.5 * policy.low, torch.ones(1)))
             self.register_buffer("low", torch.where(bounded, policy.low, torch.full((1,), -torch.inf)))
@@ -78,10 +132,7 @@ class Exported(nn.Module):
     def within_bounds(self, mean: Tensor, observation: Tensor) -> Tensor:
         sample = mean
         if not self.greedy:
-            std = self.std
-            if self.gsde:
-                std = (self.network.latent(observation) ** 2 @ (std**2).t() + self.least_variance).sqrt()
-            sample = mean + std * torch.randn_like(mean)
+            sample = mean + self.spread(observation) * torch.randn_like(mean)
         if self.squashed:
             sample = torch.tanh(sample)
         return torch.minimum(torch.maximum(self.middle + sample * self.half_width, self.low), self.high)
@@ -91,7 +142,7 @@ class Exported(nn.Module):
         if len(self.heads) == 0:
             return self.within_bounds(out.output, observation), out.output, out.value, out.state
         legal = torch.where(mask == 0, torch.full_like(out.output, -torch.inf), out.output) if mask.numel() > 0 else out.output
-        value = self.best(legal) if self.values else out.value
+        value = self.best(legal) if self.values else self.judge(observation, legal, out.value)
         return self.choose(legal), legal, value, out.state
 
 

@@ -3,12 +3,13 @@
 import functools
 import itertools
 import json
-from typing import List, NamedTuple, Optional
+from typing import List, Optional
 
 import numpy
 import torch
 from torch import Tensor, nn
 
+from wdtrain.actor_critic import Critic, OffPolicyActor, Output
 from wdtrain.choices import OneNumber, PerChoice
 from wdtrain.entities import Entities
 from wdtrain.files import RunError, parsing, require_finite
@@ -17,12 +18,6 @@ ACTIVATIONS = {"relu": nn.ReLU, "tanh": nn.Tanh}
 
 
 LEAST_VARIANCE = 1e-6  # of gSDE, as in kernels/distribution.h
-
-
-class Output(NamedTuple):
-    output: Tensor  # [..., choices of all heads] logits or values, or [..., components] means
-    value: Tensor  # [...]
-    state: Tensor  # [..., state_size] for the next step; empty without memory
 
 
 class Perceptron(nn.Module):
@@ -151,8 +146,11 @@ class Policy(nn.Module):
         self.distribution = metadata["distribution"]
         self.heads = [int(n) for n in metadata.get("action_heads", "").split(",") if n]
         self.state_size = int(metadata["state_size"])
+        self.squashes = self.distribution in ("squashed_gaussian", "point", "state_gaussian")
+        self.off_policy = isinstance(network, OffPolicyActor)
         if not self.heads:
-            self.register_buffer("log_std", torch.as_tensor(log_std))
+            if not self.off_policy:
+                self.register_buffer("log_std", torch.as_tensor(log_std))
             for end in ("low", "high"):
                 bounds = [float(b) for b in metadata[f"action_{end}"].split(",")]
                 self.register_buffer(end, torch.tensor(bounds, dtype=torch.float32))
@@ -169,13 +167,15 @@ class Policy(nn.Module):
         return torch.zeros(*batch, self.state_size)
 
     def forward(self, observation: Tensor, state: Optional[Tensor] = None, mask=None) -> Output:
-        """mask: 0 where a choice is illegal, for the value of a policy whose outputs are values of choices."""
+        """mask: 0 where a choice is illegal, for the value of a policy that follows from the values of choices."""
         if state is None:
             state = torch.zeros(observation.shape[:-1] + (self.state_size,))
         found = self.network(observation, state)
+        legal = found.output if mask is None else found.output.masked_fill(torch.as_tensor(mask) == 0, -torch.inf)
+        if self.off_policy and mask is not None:
+            return Output(found.output, self.network.value_of_choices(observation, legal), found.state)
         if self.distribution != "greedy":
             return found
-        legal = found.output if mask is None else found.output.masked_fill(torch.as_tensor(mask) == 0, -torch.inf)
         best = torch.stack([head.amax(-1) for head in legal.split(self.heads, -1)])  # of the best action, head by head
         return Output(found.output, best.masked_fill(best == -torch.inf, 0).sum(0), found.state)
 
@@ -190,6 +190,8 @@ class Policy(nn.Module):
 
     def deviation(self, observation):
         """Of continuous actions: the standard deviation of each component, in units of half the width of its bounds."""
+        if self.off_policy:
+            return self.network.deviation(observation)
         if self.distribution != "gsde":
             return self.log_std.exp()
         return ((self.network.latent(observation) ** 2) @ (2 * self.log_std).exp().T + LEAST_VARIANCE).sqrt()
@@ -206,7 +208,7 @@ class Policy(nn.Module):
             chosen = [_choose(p, greedy) for p in self.probabilities(output, mask)]
             return torch.stack(chosen, -1), state
         sample = output if greedy else output + self.deviation(observation) * torch.randn_like(output)
-        if self.distribution == "squashed_gaussian":
+        if self.squashes:
             sample = sample.tanh()
         return self._within_bounds(sample), state
 
@@ -246,7 +248,26 @@ def _network(weights, metadata, name):
     activation = metadata["activation"]
     if activation not in ACTIVATIONS:
         raise RunError(f"{name}: activation {activation!r} is not known to this package")
+    if any(part.startswith("critics.") for part in weights):
+        return _off_policy_actor(weights, metadata, ACTIVATIONS[activation], reader)
     return Perceptron(weights, ACTIVATIONS[activation], reader, _values(metadata))
+
+
+def _off_policy_actor(weights, metadata, activation, reader):
+    components = int(metadata.get("action_components", 0))
+    critics = []
+    while f"critics.{len(critics)}.head.weight" in weights:
+        prefix = f"critics.{len(critics)}."
+        hidden = [*_layers(weights, prefix + "layers.", activation), _linear(weights, prefix + "head.")]
+        action = nn.Identity()
+        if components:
+            part = prefix + ("layers.0." if len(hidden) > 1 else "head.") + "action.weight"
+            action = nn.Linear(components, len(weights[part]), bias=False)
+            action.weight.data = torch.as_tensor(weights[part])
+        critics.append(Critic(reader(prefix + "layers."), hidden[0], action, nn.Sequential(*hidden[1:])))
+    heads = [int(n) for n in metadata.get("action_heads", "").split(",") if n]
+    return OffPolicyActor(reader("layers."), _layers(weights, "layers.", activation), _linear(weights, "policy_head."),
+                          critics, components, heads)
 
 
 def _values(metadata):

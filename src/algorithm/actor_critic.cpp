@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -190,10 +191,10 @@ NetworkInput ActorCritic::with_action(const Batch& rows, const at::Tensor& actio
   return input;
 }
 
-CriticsOutput ActorCritic::criticize(const Model& critics, const Lane& lane,
-                                     const NetworkInput& input) const {
+CriticsOutput ActorCritic::criticize(const Model& critics, const Lane& lane, const NetworkInput& input,
+                                     int count) const {
   CriticsOutput output;
-  output.count = policy_.critic_shape().count;
+  output.count = std::min(count, policy_.critic_shape().count);
   output.quantiles = is_continuous() ? policy_.critic_shape().quantiles : 1;
   for (int i = 0; i < output.count; ++i) {
     const Network& critic = critics.network(static_cast<std::size_t>(i));
@@ -270,8 +271,7 @@ void ActorCritic::learn_from_critics(Lane& lane, const ReplayBatch& batch, std::
   const NetworkInput input = with_action(batch.now, action, begin, end);
   ActorLossArgs loss;
   loss.rows = n;
-  loss.critics = criticize(critics, lane, input);
-  loss.lowest = lowest;
+  loss.critics = criticize(critics, lane, input, lowest ? kMaxCritics : 1);
   loss.log_prob = actions.log_prob;
   loss.alpha = alpha;
   loss.weight = batch.weight.const_data_ptr<float>() + begin;
@@ -285,7 +285,7 @@ void ActorCritic::learn_from_critics(Lane& lane, const ReplayBatch& batch, std::
   actor_loss(queue, loss);
 
   const at::Tensor action_grad = lane.rows(kActionGrad[0]).narrow(0, 0, n);
-  for (int i = 0; i < (lowest ? loss.critics.count : 1); ++i) {
+  for (int i = 0; i < loss.critics.count; ++i) {
     const Network& critic = critics.network(static_cast<std::size_t>(i));
     const at::Tensor grad = lane.rows(kActionGrad[i]).narrow(0, 0, n);
     critic.backward(input, lane.rows(kValueGrad[i]).narrow(0, 0, n), lane.of(critic), nullptr,

@@ -77,8 +77,9 @@ class ActorCritic : public Algorithm {
   // The input of critics: the observations of `rows`, and these actions, [rows, components].
   NetworkInput with_action(const Batch& rows, const at::Tensor& action, std::int64_t begin,
                            std::int64_t end) const;
-  // Runs critics on these rows.
-  CriticsOutput criticize(const Model& critics, const Lane& lane, const NetworkInput& input) const;
+  // Runs critics, or the first `count` of them, on these rows.
+  CriticsOutput criticize(const Model& critics, const Lane& lane, const NetworkInput& input,
+                          int count = kMaxCritics) const;
   // Where the actor's random numbers come from: `purpose` 0 for targets, 1 for its own loss.
   ActorDraw draw(int purpose, std::int64_t begin) const;
   // The arguments of kernels for the actor's output in these rows: the action is written to `action`.

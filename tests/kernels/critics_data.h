@@ -11,7 +11,6 @@ namespace wd {
 struct CriticsData {
   ActionLayout layout;  // of choices; without heads: one continuous action
   int rows = 0, count = 2, quantiles = 1;
-  bool lowest = true;
   float alpha = 0.3f;
   std::vector<std::vector<float>> value;  // by critic: [rows, width]
   std::vector<float> logits, log_prob, reward, discount, weight;
@@ -92,7 +91,6 @@ CriticsResult run_critics(Memory memory, const CriticsData& data) {
   critic_target(memory.queue(), target);
   ActorLossArgs loss{.rows = data.rows,
                      .critics = critics,
-                     .lowest = data.lowest,
                      .log_prob = log_prob,
                      .alpha = alpha,
                      .weight = weight,

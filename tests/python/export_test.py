@@ -23,6 +23,7 @@ from wdtrain.policy import Policy  # noqa: E402
 ROWS = 10_000
 CROWD = ["--env", "tag_continuous", "--num_envs", 4, "--train_batch_size", 40, "--set", "env.num_runners=4", "--set", "env.observe_self=true",
          "--set", "trainer.observations=rows"]
+MEMORY = ["--num_envs", 4, "--train_batch_size", 40]
 TRAININGS = {
     "mlp": ["--env", "cartpole"],
     "heads": ["--env", "tag_continuous", "--num_envs", 4, "--train_batch_size", 40, "--set", "env.num_runners=4"],
@@ -39,6 +40,9 @@ TRAININGS = {
     "entities_standardized": [*CROWD, "--set", "policy={shared: {model: {input: entities, pool: mean, normalize_input: true}}}"],
     "gaussian": ["--env", "pendulum"],
     "squashed": ["--env", "pendulum", "--set", "policy.shared.model.distribution=squashed_gaussian"],
+    "sac": ["--env", "pendulum", *MEMORY, "--set", "policy={shared: {algorithm: SAC, batch_size: 8, replay_ratio: 1, learning_starts: 0, buffer_size: 400}}"],
+    "td3": ["--env", "pendulum", *MEMORY, "--set", "policy={shared: {algorithm: TD3, batch_size: 8, replay_ratio: 1, learning_starts: 0, buffer_size: 400}}"],
+    "sac_choices": ["--env", "tag_gridworld", *MEMORY, "--set", "policy={shared: {algorithm: SAC, batch_size: 8, replay_ratio: 1, learning_starts: 0, buffer_size: 400}}"],
     "gsde": ["--env", "pendulum", "--set", "policy.shared.model.distribution=gsde"],
     "entities": [*CROWD, "--set", "policy={shared: {model: {input: entities, pool: mean_max, attention: 2, separate_value: true}}}"],
     "entities_table": [*CROWD, "--set", "trainer.observations=table", "--set", "policy={shared: {model: {input: entities, nearest: 9}}}"],
@@ -120,7 +124,7 @@ def check(policy, results, inputs):
         assert torch.allclose(results[3], after, atol=1e-5)
 
 
-NAMES = [*TRAININGS, "masked_heads", "masked_values", "masked_dueling", "masked_gru", "masked_choices", "observed_choices", "quantiles_dueling"]
+NAMES = [*TRAININGS, "masked_heads", "masked_values", "masked_dueling", "masked_gru", "masked_choices", "masked_sac_choices", "observed_choices", "quantiles_dueling"]
 
 
 def test_a_head_without_a_legal_choice_is_worth_0(folder):

@@ -33,6 +33,8 @@ def crowd(model, *options):
 
 
 SEES_ITSELF = ["--set", "env.observe_self=true"]
+OFF_POLICY = ["--num_envs", 8, "--train_batch_size", 64, "--total_steps", 2048]
+MEMORY = "batch_size: 32, replay_ratio: 1, buffer_size: 4000, learning_starts: 64"
 TRAININGS = {
     "mlp": ["--env", "cartpole", "--total_steps", 20480],
     "shared_trunk": ["--env", "cartpole", "--total_steps", 4096, "--set", "policy.shared.model.separate_value=false"],
@@ -49,6 +51,11 @@ TRAININGS = {
     "squashed": ["--env", "pendulum", "--total_steps", 8192, "--set", "policy.shared.model.distribution=squashed_gaussian"],
     "gsde": ["--env", "pendulum", "--total_steps", 8192, "--set", "policy.shared.model.distribution=gsde", "--set",
              "policy.shared.model.normalize_input=true"],
+    "sac": ["--env", "pendulum", *OFF_POLICY, "--set", "policy={shared: {algorithm: SAC, %s, model: {quantiles: 3, critic_dims: [32], normalize_input: true}}}" % MEMORY],
+    "td3": ["--env", "pendulum", *OFF_POLICY, "--set", "policy={shared: {algorithm: TD3, %s, model: {activation: tanh, layer_norm: true}}}" % MEMORY],
+    "ddpg": ["--env", "pendulum", *OFF_POLICY, "--set", "policy={shared: {algorithm: DDPG, %s, model: {fc_dims: [], critic_dims: [16]}}}" % MEMORY],
+    "sac_choices": [*TAG, *OFF_POLICY, "--set", "policy={shared: {algorithm: SAC, %s}}" % MEMORY],
+    "sac_entities": [*TAG, *OFF_POLICY, *SEES_ITSELF, "--set", "policy={shared: {algorithm: SAC, %s, model: {input: entities, attention: 1}}}" % MEMORY],
     "entities": crowd("nearest: 2, half_distance: 0.3, fc_dims: [32]"),
     "entities_pooled": crowd("pool: mean_max, attention: 2, separate_value: true, activation: tanh, layer_norm: true", *SEES_ITSELF),
     "entities_table": crowd("nearest: 9, pool: max, embedding: 5", *SEES_ITSELF, "--set", "trainer.observations=table"),

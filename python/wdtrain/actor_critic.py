@@ -1,0 +1,84 @@
+"""Off-policy actors (DDPG, TD3, SAC) and the critics of their actions, as torch modules."""
+
+from typing import List, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+MIN_LOG_STD, MAX_LOG_STD = -20.0, 2.0  # as in kernels/distribution.h
+
+
+class Output(NamedTuple):
+    output: Tensor  # [..., choices of all heads] logits or values, or [..., components] means
+    value: Tensor  # [...]
+    state: Tensor  # [..., state_size] for the next step; empty without memory
+
+
+class Critic(nn.Module):
+    """The value of an action of components in half-widths, [...]; or of every choice, [..., choices]."""
+
+    def __init__(self, reader, first, action, rest):
+        super().__init__()
+        self.reader = reader
+        self.first = first  # the linear layer of what is read of the observation
+        self.action = action  # of the action, without bias; of choices nn.Identity()
+        self.rest = rest  # from the first activation on
+        self.reads_action = not isinstance(action, nn.Identity)
+
+    def forward(self, observation: Tensor, action: Tensor) -> Tensor:
+        hidden = self.first(self.reader(observation))
+        if self.reads_action:
+            hidden = hidden + self.action(action)
+        values = self.rest(hidden)
+        return values.mean(-1) if self.reads_action else values
+
+
+class OffPolicyActor(nn.Module):
+    """What a policy of an off-policy algorithm computes: means before tanh and the value of the action tanh(mean), or
+    logits and the value of the likeliest choices."""
+
+    heads: List[int]
+
+    def __init__(self, reader, layers, head, critics, components, heads):
+        super().__init__()
+        self.reader = reader
+        self.layers = layers
+        self.head = head
+        self.critics = nn.ModuleList(critics)
+        self.components = components  # of a continuous action; 0: choices
+        self.heads = heads
+
+    def outputs(self, observation: Tensor) -> Tensor:
+        return self.head(self.layers(self.reader(observation)))
+
+    def values(self, observation: Tensor, action: Tensor) -> Tensor:
+        """The lowest value that a critic computes."""
+        found: List[Tensor] = []
+        for critic in self.critics:
+            found.append(critic(observation, action))
+        return torch.stack(found, 0).amin(0)
+
+    def value_of_choices(self, observation: Tensor, logits: Tensor) -> Tensor:
+        """The value of the likeliest choices, added over heads; logits of illegal ones are -inf."""
+        values = self.values(observation, logits)
+        total = torch.zeros_like(values[..., 0])
+        first = 0
+        for n in self.heads:
+            best = logits[..., first : first + n].argmax(-1, keepdim=True)
+            total = total + values[..., first : first + n].gather(-1, best).squeeze(-1)
+            first += n
+        return total
+
+    def forward(self, observation: Tensor, state: Tensor) -> Output:
+        output = self.outputs(observation)
+        if self.components == 0:
+            return Output(output, self.value_of_choices(observation, output), state)
+        mean = output[..., : self.components]
+        return Output(mean, self.values(observation, mean.tanh()), state)
+
+    def deviation(self, observation: Tensor) -> Tensor:
+        """The standard deviation of each component before tanh; 0 of an actor that computes only the action."""
+        output = self.outputs(observation)
+        if output.shape[-1] == self.components:
+            return torch.zeros_like(output)
+        return output[..., self.components :].clamp(MIN_LOG_STD, MAX_LOG_STD).exp()
