@@ -44,9 +44,9 @@ struct TdLossArgs {
   const float* weight = nullptr;         // [rows]: of the loss; rows with 0 get gradient 0 and do not count
   const std::uint8_t* mask = nullptr;    // [rows], if there are no weights: rows with 0 do not count
   float huber = 1.0f;
-  // Of the penalty of conservative Q-learning (Kumar et al. 2020, arXiv 2006.04779, eq. 4), which the loss gets:
-  // cql (log sum_a exp Q_h(s, a) - Q_h(s, a_h)), summed over heads h, over the legal choices a of each. Of quantiles,
-  // Q is their mean.
+  // Of the penalty of conservative Q-learning (Kumar et al. 2020, arXiv 2006.04779, eq. 4), which the loss
+  // gets: cql (log sum_a exp Q_h(s, a) - Q_h(s, a_h)), summed over heads h, over the legal choices a of each.
+  // Of quantiles, Q is their mean.
   float cql = 0.0f;
   const std::uint8_t* legal = nullptr;  // [rows, choices], of this state; or null: all. Read if cql is not 0
   float* output_grad = nullptr;         // [rows, grad_stride]: gradient of the weighted sum, not of the mean

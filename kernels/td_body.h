@@ -61,8 +61,8 @@ WD_FN LossAndSlope quantile_loss(const TdLossArgs& args, std::int64_t row, int k
   return sum;
 }
 
-// Adds the gradient of the penalty of one head, whose first choice and action these are, and returns the penalty.
-// The action is legal, so the sum has a term.
+// Adds the gradient of the penalty of one head, whose first choice and action these are, and returns the
+// penalty. The action counts in any case, so the sum has a term.
 WD_FN float conservative_loss(const TdLossArgs& args, std::int64_t row, int first, int n, int action,
                               float scale) {
   const int K = args.quantiles;

@@ -30,8 +30,8 @@ struct AlgorithmContext {
   bool to_train = true;
   std::uint64_t seed = 1;
   ProcessGroup group;
-  // Transitions to learn from instead of what is played (trainer.offline), which outlive the algorithm; or null.
-  // Rollouts are then empty.
+  // Transitions to learn from instead of what is played (trainer.offline), which outlive the algorithm; or
+  // null. Rollouts are then empty.
   const Recording* recorded = nullptr;
 
   Policy& policy() const { return policies[static_cast<std::size_t>(index)]; }

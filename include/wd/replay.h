@@ -36,8 +36,8 @@ struct ReplayBatch {
 class Replay {
  public:
   // Keeps references to the trajectory. gamma: discount per step; reward_scale multiplies rewards. Throws
-  // UsageError if the batch cannot be shared equally by replicas and ranks, if the policy's network has a state,
-  // or if too little is recorded; std::runtime_error naming a file that cannot be read.
+  // UsageError if the batch cannot be shared equally by replicas and ranks, if the policy's network has a
+  // state, or if too little is recorded; std::runtime_error naming a file that cannot be read.
   Replay(const AlgorithmContext& context, const ReplaySettings& settings, double gamma, double reward_scale);
 
   // Whether anything can be learned in the iteration after so many complete ones, when its rollout has been

@@ -1,8 +1,8 @@
-// bc.cpp: behavior cloning (Pomerleau 1989): the policy learns to act as was recorded (trainer.offline). Its loss
-// is -log pi(a | o), the mean over the rows of a batch that are transitions, minus entropy_coeff * entropy: that of
-// a policy gradient with an advantage of 1. Legal choices are those of the recording. The value of the state is
-// not learned, and of a Gaussian the deviation is. Actions that a Gaussian squashed by tanh cannot take are moved
-// to the nearest one that it can.
+// bc.cpp: behavior cloning (Pomerleau 1989): the policy learns to act as was recorded (trainer.offline). Its
+// loss is -log pi(a | o), the mean over the rows of a batch that are transitions, minus entropy_coeff *
+// entropy: that of a policy gradient with an advantage of 1. Legal choices are those of the recording. The
+// value of the state is not learned, and of a Gaussian the deviation is. Actions that a Gaussian squashed by
+// tanh cannot take are moved to the nearest one that it can.
 #include <ATen/ATen.h>
 
 #include <algorithm>

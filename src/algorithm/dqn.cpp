@@ -5,8 +5,8 @@
 // (double Q-learning, van Hasselt et al. 2016, arXiv 1509.06461) or by Q'. It ends with the episode: at a
 // termination there is no value, at a truncation that of the last observation. The loss is Huber's of the
 // error, weighted if the draw was prioritized, and, with cql_alpha, the penalty of conservative Q-learning
-// (kernels/td.h). Differences from the paper: Adam, double Q-learning and a rollout of many replicas at a time;
-// each of several heads takes its best choice, and Q is the sum over heads.
+// (kernels/td.h). Differences from the paper: Adam, double Q-learning and a rollout of many replicas at a
+// time; each of several heads takes its best choice, and Q is the sum over heads.
 #include <ATen/ATen.h>
 
 #include <algorithm>

@@ -7,6 +7,7 @@
 #include "src/cli/output.h"
 #include "src/cli/setup.h"
 #include "src/evaluation/record_transitions.h"
+#include "src/report/format.h"
 #include "wd/error.h"
 
 namespace wd::cli {
@@ -93,8 +94,8 @@ int record(const CommandLine& line) {
   const RecordingOptions recording = recording_of(options, setup.config);
   const std::int64_t files =
       record_transitions(setup.config, *setup.environment, weights_of(options.run), setup.device, recording);
-  print(concat(options.steps, " steps of ", recording.num_envs, " replicas in ", files,
-               files == 1 ? " file" : " files", " below ", on_one_line(options.out), "\n"));
+  print(concat(options.steps, " steps of ", recording.num_envs, " replicas in ", run::counted(files, "file"),
+               " below ", on_one_line(options.out), "\n"));
   return 0;
 }
 

@@ -28,8 +28,8 @@ Trajectory trajectory_of(const Config& config, const Environment& environment, D
   return Trajectory(std::move(shape));
 }
 
-// Random actions as a policy would write them, which is how rings hold them: bounded components in half-widths
-// from the middle.
+// Random actions as a policy would write them, which is how rings hold them: bounded components in
+// half-widths from the middle.
 void to_half_widths(PolicyBuffers& buffers, int t) {
   if (!buffers.action_space.has_bounds()) return;
   for (std::size_t k = 0; k < buffers.action_space.bounds.size(); ++k) {

@@ -23,8 +23,8 @@ struct RecordingOptions {
   std::int64_t part_bytes = std::int64_t{64} << 20;  // of a file
 };
 
-// Records every policy of the configuration. `weights` is not called if actions are random. Returns the number of
-// files. Throws UsageError if a folder of a policy has files already.
+// Records every policy of the configuration. `weights` is not called if actions are random. Returns the
+// number of files. Throws UsageError if a folder of a policy has files already.
 std::int64_t record_transitions(const Config& config, const Environment& environment,
                                 const WeightsSource& weights, Device device, const RecordingOptions& options);
 

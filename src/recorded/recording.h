@@ -3,11 +3,11 @@
 //
 //   FOLDER/POLICY/part-00000.safetensors, part-00001.safetensors, ...
 //
-// A part holds some steps of all replicas: tensors [replicas, steps, ...], so the steps of a replica follow one
-// another, and go on in the next part, also in the middle of an episode. A step has the same meaning as in a
-// trajectory (wd/trajectory.h): what the agents observed, what they did, and what followed. So the observation
-// after a step is that of the next one, and a step that only resets (reset_step) has the first of an episode
-// behind it, as in Trajectory.
+// A part holds some steps of all replicas: tensors [replicas, steps, ...], so the steps of a replica follow
+// one another, and go on in the next part, also in the middle of an episode. A step has the same meaning as
+// in a trajectory (wd/trajectory.h): what the agents observed, what they did, and what followed. So the
+// observation after a step is that of the next one, and a step that only resets (reset_step) has the first of
+// an episode behind it, as in Trajectory.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -31,8 +31,8 @@ TensorMetadata recording_metadata(const std::string& environment, const Spec& sp
 // Writes the transitions of one policy, part by part.
 class RecordingWriter {
  public:
-  // Keeps a reference to the buffers. Makes the folder. steps: of each replica, in all parts. part_bytes: of a
-  // part, which has one step at least. Throws UsageError if the folder has files already.
+  // Keeps a reference to the buffers. Makes the folder. steps: of each replica, in all parts. part_bytes: of
+  // a part, which has one step at least. Throws UsageError if the folder has files already.
   RecordingWriter(std::filesystem::path folder, const PolicyBuffers& buffers, TensorMetadata metadata,
                   std::int64_t steps, std::int64_t part_bytes);
   // Appends the first `steps` rows of the buffers. Synchronizes on CUDA.
@@ -62,15 +62,15 @@ class Recording {
   std::int64_t entries() const { return replicas_ * steps_; }
   std::int64_t parts() const { return static_cast<std::int64_t>(parts_.size()); }
 
-  // How many entries each of so many replicas gets: the recorded replicas, one after another, are cut into equal
-  // pieces, and what is left over, fewer entries than replicas, is not used.
+  // How many entries each of so many replicas gets: the recorded replicas, one after another, are cut into
+  // equal pieces, and what is left over, fewer entries than replicas, is not used.
   std::int64_t share(std::int64_t num_envs) const { return entries() / num_envs; }
 
   // Throws UsageError if the transitions are of another environment, other roles or other spaces.
   void check(const TensorMetadata& expected) const;
 
-  // Reads a tensor's entries [first, first + n) of the recorded replicas, one after another, in pieces: `use` gets
-  // the place of a piece, from 0, and a host tensor [rows, ...], which is valid during the call. Throws
+  // Reads a tensor's entries [first, first + n) of the recorded replicas, one after another, in pieces: `use`
+  // gets the place of a piece, from 0, and a host tensor [rows, ...], which is valid during the call. Throws
   // std::runtime_error naming the file.
   void read(const char* field, std::int64_t first, std::int64_t n,
             const std::function<void(std::int64_t at, const at::Tensor& rows)>& use) const;
@@ -88,8 +88,8 @@ class Recording {
 };
 
 // The flags (kernels/replay.h) of these entries, [n, A] uint8 on the host. Within them the last step of a
-// recorded replica is no transition, since the observation behind it is not there; the step before it ends like a
-// truncated one.
+// recorded replica is no transition, since the observation behind it is not there; the step before it ends
+// like a truncated one.
 at::Tensor recorded_flags(const Recording& recording, std::int64_t first, std::int64_t n);
 
 }  // namespace wd

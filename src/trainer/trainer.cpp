@@ -14,6 +14,7 @@
 #include "src/base/profile.h"
 #include "src/device/device.h"
 #include "src/nets/choices.h"
+#include "src/report/format.h"
 #include "src/trainer/impl.h"
 #include "wd/error.h"
 #include "wd/heartbeat.h"
@@ -122,8 +123,8 @@ const Recording* Trainer::Impl::open_recording(std::size_t policy) {
   if (group.leads())
     logging::info(concat("policy '", policies[policy].name(), "' learns from ", envs * each, " of ",
                          recording.entries(), " recorded steps (", recording.replicas(), " replicas, ",
-                         recording.steps(), " steps each, ", recording.parts(), " files): ", each,
-                         " for each of ", envs, " replicas"));
+                         recording.steps(), " steps each, ", run::counted(recording.parts(), "file"),
+                         "): ", each, " for each of ", envs, " replicas"));
   return &recording;
 }
 

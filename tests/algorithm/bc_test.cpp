@@ -1,5 +1,5 @@
-// bc_test.cpp: the loss and the gradient of behavior cloning, by formulas in double and finite differences; and
-// that rings hold masks of choices as they were recorded.
+// bc_test.cpp: the loss and the gradient of behavior cloning, by formulas in double and finite differences;
+// and that rings hold masks of choices as they were recorded.
 #include <cmath>
 #include <functional>
 

@@ -90,7 +90,7 @@ def test_what_is_used_is_said(recorded, tmp_path):
     arguments = ["--env", "cartpole", "--device", "cpu", "--num_envs", "3", "--train_batch_size", "96", "--total_steps", 96, "--stop_return", "none"]
     done = wdtrain(*arguments, "--set", BC.replace("64,", "96,", 1), "--set", f"trainer.offline={recorded}", "--run_dir", tmp_path / "run")
     assert done.returncode == 0, done.stderr
-    said = "policy 'shared' learns from 19998 of 20000 recorded steps (8 replicas, 2500 steps each, 1 files): 6666 for each of 3 replicas"
+    said = "policy 'shared' learns from 19998 of 20000 recorded steps (8 replicas, 2500 steps each, 1 file): 6666 for each of 3 replicas"
     assert said in (tmp_path / "run/log.txt").read_text()
 
 

@@ -7,6 +7,7 @@
 
 #include "src/recorded/recording.h"
 #include "tests/support.h"
+#include "tests/trainer/held_bytes.h"
 #include "wd/error.h"
 #include "wd/replay.h"
 #include "wd/trainer.h"
@@ -106,7 +107,16 @@ TEST_P(Recorded, ALoadedRingIsTheOneThatPlayFills) {
   TrainingClock clock({});
   for (std::size_t p = 0; p < both.live.size(); ++p) {
     const Recording recording(both.folders[p]);
+    const CountingMemory memory;
     Replay loaded(context_of(trainer, p, &recording), ring_settings(c), 0.9, 0.5);
+    EXPECT_EQ(memory.held(), Replay::bytes({.layout = trainer.trajectory().policies()[p],
+                                            .model = setup.config.policies[p].model,
+                                            .precision = setup.config.trainer.precision,
+                                            .replicas = kReplicas,
+                                            .rollout_steps = kRolloutSteps,
+                                            .num_envs = kReplicas,
+                                            .recorded = kAll},
+                                           ring_settings(c)));
     EXPECT_TRUE(loaded.learns(0));
     const at::Tensor importance = at::full({1}, 0.5f);
     std::int64_t masked = 0;
