@@ -98,6 +98,9 @@ TEST_F(Refuse, PolicyMessages) {
        "[64, 64]"},
       {"{shared: {model: {fc_dims: [64, 0]}}}",
        "a.yaml:2:41: policy.shared.model.fc_dims = 0: must be in [1, 65536]"},
+      {"{shared: {model: {distribution: gsde}}}",
+       "a.yaml:2:41: policy.shared.model.distribution = gsde: the actions of tagger are choices: it is for "
+       "continuous ones"},
       {"{shared: {model: {type: gru, layer_norm: true}}}",
        "a.yaml:2:38: policy.shared.model.layer_norm: unknown key; known: type, separate_value, input, "
        "dueling, quantiles, normalize_input, width, sequence_length, distribution, initial_log_std, "
