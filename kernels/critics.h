@@ -78,12 +78,37 @@ struct ChoicesLossArgs {
   float* row_sums = nullptr;  // [kNumActorSums, rows]
 };
 
+// The loss of log alpha is -log alpha (log pi + target_entropy), the mean over rows (Haarnoja et al. 2018, eq.
+// 18).
+struct TemperatureArgs {
+  const double* sums = nullptr;      // [kNumActorSums]: of the actor's own actions
+  const float* log_alpha = nullptr;  // [1]
+  double target_entropy = 0.0;
+  float* gradient = nullptr;  // [1]: of the sum over rows
+  double* totals = nullptr;   // [2]: rows, and the sum of the loss
+};
+
+// Adds scale * weight * (the mean of a critic's values) to the loss of each row: its part of the gradient.
+struct ValuePenaltyArgs {
+  std::int64_t rows = 0;
+  int quantiles = 1;
+  const float* weight = nullptr;  // [rows]
+  float scale = 0.0f;
+  bool adds = false;      // to the gradient that is there; otherwise this is all of it
+  float* grad = nullptr;  // [rows, grad_stride]: by the K values
+  std::int64_t grad_stride = 0;
+};
+
 // All enqueue.
+void temperature_loss(Queue queue, const TemperatureArgs& args);
+void value_penalty(Queue queue, const ValuePenaltyArgs& args);
 void critic_target(Queue queue, const CriticTargetArgs& args);
 void actor_loss(Queue queue, const ActorLossArgs& args);
 void choices_target(Queue queue, const ChoicesTargetArgs& args);
 void choices_loss(Queue queue, const ChoicesLossArgs& args);
 
+WD_CUDA_KERNEL(temperature_loss, const TemperatureArgs& args)
+WD_CUDA_KERNEL(value_penalty, const ValuePenaltyArgs& args)
 WD_CUDA_KERNEL(critic_target, const CriticTargetArgs& args)
 WD_CUDA_KERNEL(actor_loss, const ActorLossArgs& args)
 WD_CUDA_KERNEL(choices_target, const ChoicesTargetArgs& args)

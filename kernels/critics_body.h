@@ -135,4 +135,18 @@ WD_FN void choices_loss_row(const ChoicesLossArgs& args, std::int64_t row) {
   write_actor_sums(args.row_sums, args.rows, row, counts, *args.alpha * log_prob - value, value, log_prob);
 }
 
+WD_FN void temperature_of(const TemperatureArgs& args, std::int64_t) {
+  const double count = args.sums[kActorCount];
+  const double gap = args.sums[kActorLogProb] + count * args.target_entropy;
+  args.gradient[0] = static_cast<float>(-gap);
+  args.totals[0] = count;
+  args.totals[1] = -gap * static_cast<double>(args.log_alpha[0]);
+}
+
+WD_FN void value_penalty_row(const ValuePenaltyArgs& args, std::int64_t row) {
+  float* const grad = args.grad + row * args.grad_stride;
+  const float slope = args.weight[row] * args.scale / static_cast<float>(args.quantiles);
+  for (int k = 0; k < args.quantiles; ++k) grad[k] = (args.adds ? grad[k] : 0.0f) + slope;
+}
+
 }  // namespace wd

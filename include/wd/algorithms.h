@@ -255,6 +255,7 @@ class SacSettings final : public ActorCriticSettings {
   bool tune_temperature = true;
   Schedule temperature_lr = 3e-4;
   std::optional<double> target_entropy;
+  double cql_alpha = 0.0;
 
   SacSettings() { lr = critic_lr = 3e-4; }
   const char* name() const override { return "SAC"; }

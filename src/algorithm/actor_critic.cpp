@@ -206,8 +206,13 @@ CriticsOutput ActorCritic::criticize(const Model& critics, const Lane& lane, con
   return output;
 }
 
+const std::uint8_t* ActorCritic::legal_of(const Batch& rows, std::int64_t begin) {
+  if (!rows.action_mask.defined()) return nullptr;
+  return rows.action_mask.const_data_ptr<std::uint8_t>() + begin * rows.action_mask.size(1);
+}
+
 ActorDraw ActorCritic::draw(int purpose, std::int64_t begin) const {
-  constexpr int kPurposes = 2;
+  constexpr int kPurposes = 3;
   return {.key = RandomKey::of(seed_, Stream::kActor),
           .time = time_,
           .update = static_cast<int>(update_),
@@ -249,10 +254,46 @@ void ActorCritic::critic_pass(Lane& lane, const ReplayBatch& batch, std::int64_t
              .target = lane.rows("target").const_data_ptr<float>(),
              .weight = batch.weight.const_data_ptr<float>() + begin,
              .huber = static_cast<float>(settings_.huber),
+             .cql = is_continuous() ? 0.0f : conservative(),
+             .legal = legal_of(batch.now, begin),
              .output_grad = grad.mutable_data_ptr<float>(),
              .grad_stride = grad.stride(0),
              .error = i == 0 ? error_.mutable_data_ptr<float>() + begin : nullptr,
              .row_sums = lane.row_sums().mutable_data_ptr<float>() + std::int64_t{i} * kNumTdSums * n});
+    // Of continuous actions, the part of the penalty that pulls the value of what was played up.
+    if (is_continuous() && conservative() > 0.0f) penalize(batch, begin, -conservative(), true, grad);
+    critic.backward(input, grad, lane.of(critic), lane.gradient(critic));
+  }
+  if (is_continuous() && conservative() > 0.0f) push_down(lane, batch, begin, end);
+}
+
+// The gradient of scale * the values of a critic for the rows of `grad`, or that plus what is there.
+void ActorCritic::penalize(const ReplayBatch& batch, std::int64_t begin, float scale, bool adds,
+                           const at::Tensor& grad) const {
+  value_penalty(current_queue(device_), {.rows = grad.size(0),
+                                         .quantiles = static_cast<int>(grad.size(1)),
+                                         .weight = batch.weight.const_data_ptr<float>() + begin,
+                                         .scale = scale,
+                                         .adds = adds,
+                                         .grad = grad.mutable_data_ptr<float>(),
+                                         .grad_stride = grad.stride(0)});
+}
+
+// Adds the gradient of the other part of the penalty: weight * conservative() * the value of an action that the
+// actor draws (Kumar et al. 2020, arXiv 2006.04779, eq. 2 with the actor as mu, from which no gradient comes).
+void ActorCritic::push_down(Lane& lane, const ReplayBatch& batch, std::int64_t begin,
+                            std::int64_t end) const {
+  const std::int64_t n = end - begin;
+  const Network& actor = policy_.model().network(0);
+  actor.forward(policy_.input(batch.now, begin, end), lane.of(actor));
+  const at::Tensor action = lane.rows("action").narrow(0, 0, n);
+  actor_actions(current_queue(device_), actions_of(lane.of(actor).output, n, draw(2, begin), action));
+  const NetworkInput input = with_action(batch.now, action, begin, end);
+  const CriticsOutput values = criticize(*policy_.critics(), lane, input);
+  for (int i = 0; i < values.count; ++i) {
+    const Network& critic = policy_.critics()->network(static_cast<std::size_t>(i));
+    const at::Tensor grad = lane.rows(kValueGrad[i]).narrow(0, 0, n);
+    penalize(batch, begin, conservative(), false, grad);
     critic.backward(input, grad, lane.of(critic), lane.gradient(critic));
   }
 }

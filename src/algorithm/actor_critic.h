@@ -71,6 +71,9 @@ class ActorCritic : public Algorithm {
   // Of the actor's actions in the last update.
   double mean_entropy() const;
 
+  // The weight of conservative Q-learning's penalty in the critics' loss; continuous: of what the actor would do.
+  virtual float conservative() const { return 0.0f; }
+
   // --- pieces of passes ---
   float tau() const { return static_cast<float>(settings_.tau); }
   bool is_continuous() const { return policy_.action_layout().components > 0; }
@@ -80,7 +83,9 @@ class ActorCritic : public Algorithm {
   // Runs critics, or the first `count` of them, on these rows.
   CriticsOutput criticize(const Model& critics, const Lane& lane, const NetworkInput& input,
                           int count = kMaxCritics) const;
-  // Where the actor's random numbers come from: `purpose` 0 for targets, 1 for its own loss.
+  // The legal choices of rows from `begin` on; null: all.
+  static const std::uint8_t* legal_of(const Batch& rows, std::int64_t begin);
+  // Where the actor's random numbers come from: `purpose` 0 for targets, 1 for its own loss, 2 for the penalty.
   ActorDraw draw(int purpose, std::int64_t begin) const;
   // The arguments of kernels for the actor's output in these rows: the action is written to `action`.
   ActorActionsArgs actions_of(const at::Tensor& output, std::int64_t rows, const ActorDraw& draw,
@@ -103,6 +108,9 @@ class ActorCritic : public Algorithm {
 
   std::int64_t updates() const { return stage_ == kFill ? 0 : updates_; }
   bool moves_actor() const { return (update_ + stage_) % settings_.policy_delay == 0; }
+  void penalize(const ReplayBatch& batch, std::int64_t begin, float scale, bool adds,
+                const at::Tensor& grad) const;
+  void push_down(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const;
   void critic_pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const;
 
   const bool to_train_;

@@ -42,11 +42,9 @@ class Sac final : public ActorCritic {
   void actor_pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const override;
   void begin_actor_step(const at::Tensor& totals, std::optional<bool> stopping) override;
   bool end_actor_step() override;
+  float conservative() const override { return static_cast<float>(own_.cql_alpha); }
 
  private:
-  // Sums of the temperature's loss.
-  enum TemperatureSum { kCount, kLoss, kNumTemperatureSums };
-
   void compute_alpha() { at::exp_out(alpha_, temperature_.numbers(temperature_.parameters())); }
   const float* alpha() const { return alpha_.const_data_ptr<float>(); }
   void choices_targets(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const;
@@ -58,7 +56,7 @@ class Sac final : public ActorCritic {
   Learned learned_;    // of the temperature
   Coefficients rate_;
   at::Tensor alpha_;   // [1] float32
-  at::Tensor totals_;  // [kNumTemperatureSums] float64
+  at::Tensor totals_;  // [2] float64: rows and the sum of the temperature's loss
 };
 
 Sac::Sac(const AlgorithmContext& context, const SacSettings& settings)
@@ -74,7 +72,7 @@ Sac::Sac(const AlgorithmContext& context, const SacSettings& settings)
                temperature_.named_parameters()),
       rate_(std::array{&settings.temperature_lr}, device_),
       alpha_(at::zeros({1}, policy_.parameters().options())),
-      totals_(at::zeros({kNumTemperatureSums}, alpha_.options().dtype(at::kDouble))) {
+      totals_(at::zeros({2}, alpha_.options().dtype(at::kDouble))) {
   temperature_.numbers(temperature_.parameters()).fill_(std::log(settings.temperature));
   compute_alpha();
 }
@@ -108,12 +106,6 @@ void Sac::targets(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std:
 void Sac::actor_pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const {
   if (!is_continuous()) return choices_pass(lane, batch, begin, end);
   learn_from_critics(lane, batch, begin, end, true, alpha());
-}
-
-// The legal choices of rows from `begin` on; null: all.
-const std::uint8_t* legal_of(const Batch& rows, std::int64_t begin) {
-  if (!rows.action_mask.defined()) return nullptr;
-  return rows.action_mask.const_data_ptr<std::uint8_t>() + begin * rows.action_mask.size(1);
 }
 
 void Sac::choices_targets(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const {
@@ -155,13 +147,11 @@ void Sac::choices_pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin,
 // -log alpha (log pi + target_entropy).
 void Sac::begin_actor_step(const at::Tensor& totals, std::optional<bool> stopping) {
   if (!own_.tune_temperature) return;
-  const at::Tensor log_alpha = temperature_.numbers(temperature_.parameters()),
-                   loss = totals_.narrow(0, kLoss, 1);
-  totals_.narrow(0, kCount, 1).copy_(totals.narrow(0, kActorCount, 1));
-  loss.copy_(totals.narrow(0, kActorCount, 1)).mul_(target_entropy_);
-  loss.add_(totals.narrow(0, kActorLogProb, 1)).neg_();
-  temperature_.numbers(temperature_.gradients()).copy_(loss);
-  loss.mul_(log_alpha);
+  temperature_loss(current_queue(device_), {.sums = totals.const_data_ptr<double>(),
+                                            .log_alpha = temperature_.parameters().const_data_ptr<float>(),
+                                            .target_entropy = target_entropy_,
+                                            .gradient = temperature_.gradients().mutable_data_ptr<float>(),
+                                            .totals = totals_.mutable_data_ptr<double>()});
   learned_.begin_step(totals_, stopping);
 }
 
@@ -201,6 +191,10 @@ std::vector<std::pair<std::string, double>> Sac::metrics() const {
 
 void SacSettings::describe(Fields& field) {
   ActorCriticSettings::describe(field);
+  field("cql_alpha", cql_alpha, {0, 1e9},
+        "weight of conservative Q-learning's penalty: of choices as in DQN; otherwise the value of an action "
+        "that "
+        "the actor draws, less that of the one that was played");
   field("temperature", temperature, above(0, 1e6), "weight of the entropy, at first");
   field("tune_temperature", tune_temperature, "adapt it so that the entropy approaches target_entropy");
   field("temperature_lr", temperature_lr, {0, 10}, "learning rate of its logarithm's Adam");

@@ -307,7 +307,8 @@ void check_offline(Checks& check) {
     if (trainer.offline.empty()) continue;
     if (from == LearnsFrom::kPlay)
       check.fail(path + ".algorithm", policy.algorithm->name(),
-                 "learns from what it plays, and with trainer.offline nothing is played: take DQN, SAC, TD3, DDPG or BC, or "
+                 "learns from what it plays, and with trainer.offline nothing is played: take DQN, SAC, TD3, "
+                 "DDPG or BC, or "
                  "leave trainer.offline empty");
     if (policy.model.normalize_input)
       check.fail(path + ".model.normalize_input", "true",

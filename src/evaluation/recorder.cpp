@@ -108,7 +108,8 @@ void Recorder::add_step(EpisodeRecord& episode, const Trajectory& trajectory, st
       continue;
     }
     const at::Tensor mean = means(buffers, replica);
-    const bool squashed = distribution_[r] != Distribution::kGaussian && distribution_[r] != Distribution::kGsde;
+    const bool squashed =
+        distribution_[r] != Distribution::kGaussian && distribution_[r] != Distribution::kGsde;
     const std::int64_t A = buffers.num_agents;
     const at::Tensor deviation = (*policies_)[r]->deviations(buffers, replica * A, A);
     const auto add = [&](Series& series, const at::Tensor& number) {

@@ -68,7 +68,7 @@ class Recorder {
   int max_steps_;
   std::vector<EpisodeRecord> episodes_;
   std::vector<bool> over_;
-  std::vector<bool> trained_;                                      // by role
+  std::vector<bool> trained_;                                     // by role
   std::vector<Distribution> distribution_;                        // by role, of those that are trained
   const std::vector<std::optional<Policy>>* policies_ = nullptr;  // by role
 };

@@ -136,6 +136,7 @@ TEST_P(ActorCriticRecords, Iterations) {
   if (settings.algorithm.is<SacSettings>()) {
     const auto& sac = settings.algorithm.as<SacSettings>();
     metadata["temperature"] = text(sac.temperature);
+    metadata["cql_alpha"] = text(sac.cql_alpha);
     metadata["tune_temperature"] = text(sac.tune_temperature ? 1 : 0);
     metadata["temperature_lr"] = text(sac.temperature_lr.at(0));
     if (sac.target_entropy) metadata["target_entropy"] = text(*sac.target_entropy);
@@ -185,6 +186,13 @@ INSTANTIATE_TEST_SUITE_P(
                                 sac.temperature = 0.5;
                                 model.initial_log_std = -0.7;
                               }},
+                    ActorCase{"sac_conservative", SacSettings(), box(),
+                              [](AlgorithmSettings& settings, ModelSettings& model) {
+                                auto& sac = dynamic_cast<SacSettings&>(settings);
+                                sac.cql_alpha = 0.7;
+                                sac.replay.prioritized = true;
+                                model.quantiles = 2;
+                              }},
                     ActorCase{"sac_fixed", SacSettings(), box(),
                               [](AlgorithmSettings& settings, ModelSettings& model) {
                                 auto& sac = dynamic_cast<SacSettings&>(settings);
@@ -199,6 +207,7 @@ INSTANTIATE_TEST_SUITE_P(
                                 auto& sac = dynamic_cast<SacSettings&>(settings);
                                 sac.temperature_lr = 0.02;
                                 sac.target_entropy = 1.2;
+                                sac.cql_alpha = 0.4;
                                 sac.replay.n_step = 2;
                               }},
                     ActorCase{"sac_choices_default", SacSettings(), ActionSpace::discrete({5}), nothing}),

@@ -183,7 +183,8 @@ TEST(WarpDrive, DdpgHasSettingsOfActorAndCritic) {
 TEST(WarpDrive, OtherKeysOfDdpgAreRefused) {
   const auto refused = [](const std::string& keys) {
     const auto path = std::filesystem::temp_directory_path() / "wd-ddpg.yaml";
-    std::ofstream(path) << "name: single_pendulum\npolicy: {shared: {to_train: true, algorithm: DDPG, " + keys + "\n";
+    std::ofstream(path) << "name: single_pendulum\npolicy: {shared: {to_train: true, algorithm: DDPG, " +
+                               keys + "\n";
     std::string message;
     try {
       load_real({.file = path.string()});
@@ -196,7 +197,8 @@ TEST(WarpDrive, OtherKeysOfDdpgAreRefused) {
   EXPECT_THAT(refused("model: {actor: {dims: [64]}}}}"), HasSubstr("policy.shared.model.actor: unknown key"));
   EXPECT_THAT(refused("model: {model_ckpt_filepath: {actor: a, critic: b}}}}"),
               HasSubstr("policy.shared.model.model_ckpt_filepath"));
-  EXPECT_THAT(refused("normalize_return: true}}"), HasSubstr("policy.shared.normalize_return: unknown key"));
+  EXPECT_THAT(refused("normalize_return: true}}"),
+              HasSubstr("policy.shared.normalize_return: is a key of A2C"));
   EXPECT_THAT(refused("lr: {actor: x}}}"), HasSubstr("policy.shared.lr"));
   EXPECT_THAT(refused("}}\nsampler: {params: {colour: 1}}"), HasSubstr("sampler"));
 }

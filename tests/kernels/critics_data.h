@@ -20,7 +20,7 @@ struct CriticsData {
 };
 
 struct CriticsResult {
-  std::vector<float> target, grad, counts, sums;
+  std::vector<float> target, grad, counts, sums, penalty;
   bool operator==(const CriticsResult&) const = default;
 };
 
@@ -77,8 +77,11 @@ CriticsResult run_critics(Memory memory, const CriticsData& data) {
                                .grad_stride = data.width(),
                                .row_sums = sums};
     choices_loss(memory.queue(), loss);
-    return {memory.get(target.target, rows), memory.get(loss.logits_grad, rows * width), {},
-            memory.get(sums, kNumActorSums * rows)};
+    return {memory.get(target.target, rows),
+            memory.get(loss.logits_grad, rows * width),
+            {},
+            memory.get(sums, kNumActorSums * rows),
+            {}};
   }
   const float* const log_prob = memory.put(data.log_prob);
   const CriticTargetArgs target{.rows = data.rows,
@@ -99,11 +102,42 @@ CriticsResult run_critics(Memory memory, const CriticsData& data) {
                      .row_sums = sums};
   for (int i = 0; i < data.count; ++i) loss.value_grad[i] = memory.template make<float>(rows * width);
   actor_loss(memory.queue(), loss);
-  CriticsResult result{memory.get(target.target, rows * width), {}, memory.get(loss.counts, rows),
-                       memory.get(sums, kNumActorSums * rows)};
+  CriticsResult result{memory.get(target.target, rows * width),
+                       {},
+                       memory.get(loss.counts, rows),
+                       memory.get(sums, kNumActorSums * rows),
+                       {}};
+  // The penalty of the first critic's values, added to their gradient.
+  const ValuePenaltyArgs penalty{.rows = data.rows,
+                                 .quantiles = data.quantiles,
+                                 .weight = weight,
+                                 .scale = data.alpha,
+                                 .adds = true,
+                                 .grad = memory.put(memory.get(loss.value_grad[0], rows * width)),
+                                 .grad_stride = data.width()};
+  value_penalty(memory.queue(), penalty);
+  result.penalty = memory.get(penalty.grad, rows * width);
   for (int i = 0; i < data.count; ++i)
     for (const float grad : memory.get(loss.value_grad[i], rows * width)) result.grad.push_back(grad);
   return result;
+}
+
+struct TemperatureResult {
+  std::vector<float> gradient;
+  std::vector<double> totals;
+  bool operator==(const TemperatureResult&) const = default;
+};
+
+template <typename Memory>
+TemperatureResult run_temperature(Memory memory, double count, double log_prob, float log_alpha,
+                                  double target_entropy) {
+  const TemperatureArgs args{.sums = memory.put(std::vector<double>{count, 0.0, 0.0, log_prob}),
+                             .log_alpha = memory.put(std::vector{log_alpha}),
+                             .target_entropy = target_entropy,
+                             .gradient = memory.template make<float>(1),
+                             .totals = memory.template make<double>(2)};
+  temperature_loss(memory.queue(), args);
+  return {memory.get(args.gradient, 1), memory.get(args.totals, 2)};
 }
 
 }  // namespace wd

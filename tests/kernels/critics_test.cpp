@@ -52,6 +52,17 @@ double loss_of_choices(const CriticsData& data) {
   return sum;
 }
 
+TEST(Critics, ThePenaltyIsWeighted) {
+  const CriticsResult result = run_critics(HostMemory(), one_row());
+  EXPECT_EQ(result.penalty, (std::vector{0.7f * 0.3f / 2, 0.7f * 0.3f / 2})) << "on top of 0";
+}
+
+TEST(Critics, TheTemperatureGrowsWhereTheEntropyIsTooLow) {
+  const TemperatureResult result = run_temperature(HostMemory(), 4.0, 10.0, 0.5f, -2.0);
+  EXPECT_EQ(result.gradient, std::vector{-2.0f}) << "log pi is 2.5 on average, above 2";
+  EXPECT_EQ(result.totals, (std::vector{4.0, -1.0}));
+}
+
 TEST(Critics, TheGradientByLogitsIsThatOfTheLoss) {
   Draws draws(5);
   CriticsData data = random_critics(draws, categorical({4, 3}), 9, 2, 1);

@@ -13,10 +13,10 @@
 #include "kernels/running.h"
 #include "kernels/sequences.h"
 #include "tests/kernels/actor_data.h"
-#include "tests/kernels/critics_data.h"
 #include "tests/kernels/adam_data.h"
 #include "tests/kernels/assign_minibatches_data.h"
 #include "tests/kernels/clock_data.h"
+#include "tests/kernels/critics_data.h"
 #include "tests/kernels/entities_data.h"
 #include "tests/kernels/episodes_data.h"
 #include "tests/kernels/gather_data.h"
@@ -393,6 +393,8 @@ void twins_of_actor() {
 
 template <typename Memory>
 void twins_of_critics() {
+  EXPECT_TRUE(run_temperature(Memory(), 7.0, 3.1, 0.3f, -2.0) ==
+              run_temperature(HostMemory(), 7.0, 3.1, 0.3f, -2.0));
   Draws draws(28);
   for (const int rows : kTwinSizes) {
     for (const int count : {1, 2}) {

@@ -78,7 +78,8 @@ inline constexpr GraphCase kGraphCases[] = {
     // 3 updates in an iteration, and the actor moves at every second one.
     {"td3", "pendulum",
      "policy={shared: {algorithm: TD3, batch_size: 64, replay_ratio: 3, buffer_size: 3000, "
-     "learning_starts: 64, random_steps: 700, noise: 0.3, noise_damping: 0.2, n_step: 2, prioritized: true}}"},
+     "learning_starts: 64, random_steps: 700, noise: 0.3, noise_damping: 0.2, n_step: 2, prioritized: "
+     "true}}"},
     {"ddpg_bf16", "continuous_mountain_car",
      "policy={shared: {algorithm: DDPG, batch_size: 4, replay_ratio: 0.5, buffer_size: 3000, "
      "learning_starts: 0, clip_grad_norm: true, model: {critic_dims: [20], quantiles: 3}}}",
