@@ -68,8 +68,8 @@ def test_T1_T7_gradients_and_statistics_are_those_of_one_worker(case, tmp_path):
                     assert row[key] == pytest.approx(value, rel=1e-4, abs=1e-6), (workers, key)
 
 
-ACTORS = {"DDPG": "noise_damping: 0.3, model: {activation: tanh}", "TD3": "prioritized: true, n_step: 2, model: {activation: tanh, fc_dims: [32, 16], quantiles: 3}",
-          "SAC": "model: {activation: tanh, critic_dims: [40]}", "SAC spaced": "batch_size: 4, replay_ratio: 0.05, model: {activation: tanh}"}
+ACTORS = {"DDPG": "noise_damping: 0.3, model: {separate_value: false, activation: tanh}", "TD3": "prioritized: true, n_step: 2, model: {separate_value: false, activation: tanh, fc_dims: [32, 16], quantiles: 3}",
+          "SAC": "model: {separate_value: false, activation: tanh, critic_dims: [40]}", "SAC spaced": "batch_size: 4, replay_ratio: 0.05, model: {separate_value: false, activation: tanh}"}
 
 
 @pytest.mark.parametrize("case", ACTORS)

@@ -127,7 +127,7 @@ def test_the_program_goes_on_from_actors_and_critics(tmp_path, algorithm, kind, 
     assert said == f"{start}: for model: {{fc_dims: [64, 64], critic_dims: [64, 64], model_ckpt_filepath: {start}}}\n"
     learning = "batch_size: 8, replay_ratio: 1, learning_starts: 0, buffer_size: 400"
     output("--env", "pendulum", "--num_envs", 4, "--train_batch_size", 40, "--total_steps", 80, "--quiet", "--device", "cpu", "--run_dir", tmp_path / "run", "--set",
-           f"policy={{shared: {{algorithm: {algorithm}, {learning}, model: {{activation: tanh, fc_dims: [64, 64], critic_dims: [64, 64], model_ckpt_filepath: {start}}}}}}}")
+           f"policy={{shared: {{algorithm: {algorithm}, {learning}, model: {{separate_value: false, activation: tanh, fc_dims: [64, 64], critic_dims: [64, 64], model_ckpt_filepath: {start}}}}}}}")
     first = Run(tmp_path / "run").checkpoints[0].policy()
     x = torch.randn(50, 3)
     assert torch.allclose(first(x).output, theirs(x)[0], atol=1e-6)
