@@ -1,6 +1,6 @@
 // critics.h: how an off-policy actor and its critics learn from each other: targets of the critics, and the
 // gradient of the actor's loss by what the critics say. A critic computes the value of an action as one
-// number, or as K quantiles of the return, whose mean is the value; or, for choices, the value of each choice.
+// number, or as K quantiles of the return, whose mean is the value; of choices, the value of each one.
 #pragma once
 
 #include "kernels/queue.h"
@@ -78,8 +78,7 @@ struct ChoicesLossArgs {
   float* row_sums = nullptr;  // [kNumActorSums, rows]
 };
 
-// The loss of log alpha is -log alpha (log pi + target_entropy), the mean over rows (Haarnoja et al. 2018, eq.
-// 18).
+// The loss of log alpha is -log alpha (log pi + target_entropy), the mean over rows (Haarnoja et al. 2018, eq. 18).
 struct TemperatureArgs {
   const double* sums = nullptr;      // [kNumActorSums]: of the actor's own actions
   const float* log_alpha = nullptr;  // [1]

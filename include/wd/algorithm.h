@@ -63,8 +63,8 @@ class Algorithm {
   // Called before the first step of a rollout. `clock` shows the time before it. Enqueues.
   virtual void begin_rollout(const TrainingClock&) {}
   // In device memory: what the policy's distribution explores with in the rollout: of a greedy one, and of
-  // off-policy actors, the probability of a uniform draw; of actors of points (PolicyOutput::kPoint), then the
-  // deviation and the damping of the noise. Null: none. The pointer stays the same.
+  // off-policy actors, the probability of a uniform draw; of actors of points (PolicyOutput::kPoint), then
+  // the deviation and the damping of the noise. Null: none. The pointer stays the same.
   virtual const float* exploration() const { return nullptr; }
 
   // Computes what the update reads from a rollout. Enqueue.

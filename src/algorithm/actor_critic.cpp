@@ -279,8 +279,9 @@ void ActorCritic::penalize(const ReplayBatch& batch, std::int64_t begin, float s
                                          .grad_stride = grad.stride(0)});
 }
 
-// Adds the gradient of the other part of the penalty: weight * conservative() * the value of an action that the
-// actor draws (Kumar et al. 2020, arXiv 2006.04779, eq. 2 with the actor as mu, from which no gradient comes).
+// Adds the gradient of the other part of the penalty: weight * conservative() * the value of an action that
+// the actor draws (Kumar et al. 2020, arXiv 2006.04779, eq. 2 with the actor as mu, through which no gradient
+// flows).
 void ActorCritic::push_down(Lane& lane, const ReplayBatch& batch, std::int64_t begin,
                             std::int64_t end) const {
   const std::int64_t n = end - begin;
@@ -426,17 +427,14 @@ int ActorCriticSettings::epochs() const {
 double ActorCriticSettings::bytes(const WorkerShape& worker) const {
   const double rows = static_cast<double>(replay.batch_size) * worker.replicas /
                       static_cast<double>(worker.num_envs) * worker.layout.num_agents;
-  ModelSettings of_critics = worker.model;
-  if (!of_critics.critic_dims.empty()) of_critics.fc_dims = of_critics.critic_dims;
   const std::vector<MakeNetwork> networks =
-      make_critics(worker.layout, of_critics, {critics(), worker.model.quantiles}, {}, worker.precision);
+      make_critics(worker.layout, worker.model, {critics(), worker.model.quantiles}, {}, worker.precision);
   const double target_actor =
       has_target_actor()
           ? model_bytes(make_networks(worker.layout, worker.model, output(), {}, worker.precision), 0,
                         worker.precision, false)
           : 0.0;
-  return model_bytes(networks, 0, worker.precision, true) +
-         model_bytes(networks, 0, worker.precision, false) + target_actor + Replay::bytes(worker, replay) +
+  return model_bytes(networks, 0, worker.precision, false) + target_actor + Replay::bytes(worker, replay) +
          rows * (sizeof(float) + sizeof(std::int32_t));
 }
 

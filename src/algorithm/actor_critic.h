@@ -71,7 +71,7 @@ class ActorCritic : public Algorithm {
   // Of the actor's actions in the last update.
   double mean_entropy() const;
 
-  // The weight of conservative Q-learning's penalty in the critics' loss; continuous: of what the actor would do.
+  // The weight of conservative Q-learning's penalty in the critics' loss.
   virtual float conservative() const { return 0.0f; }
 
   // --- pieces of passes ---
@@ -85,7 +85,8 @@ class ActorCritic : public Algorithm {
                           int count = kMaxCritics) const;
   // The legal choices of rows from `begin` on; null: all.
   static const std::uint8_t* legal_of(const Batch& rows, std::int64_t begin);
-  // Where the actor's random numbers come from: `purpose` 0 for targets, 1 for its own loss, 2 for the penalty.
+  // Where the actor's random numbers come from: `purpose` 0 is for targets, 1 for its own loss, 2 for the
+  // penalty.
   ActorDraw draw(int purpose, std::int64_t begin) const;
   // The arguments of kernels for the actor's output in these rows: the action is written to `action`.
   ActorActionsArgs actions_of(const at::Tensor& output, std::int64_t rows, const ActorDraw& draw,

@@ -1,5 +1,6 @@
 // sac.cpp: soft actor-critic (Haarnoja et al. 2018, arXiv 1812.05905). The actor draws actions from a
-// Gaussian that tanh squashes to the bounds, and whose deviation depends on the state. With temperature alpha,
+// Gaussian that tanh squashes to the bounds, and whose deviation depends on the state. With temperature
+// alpha,
 //   y = r_t + ... + gamma^n (min_i Q'_i(s', a') - alpha log pi(a'|s')), a' drawn from pi(.|s'),
 //   the loss of the actor is alpha log pi(a|s) - min_i Q_i(s, a), a drawn from pi(.|s),
 // through the action; and log alpha grows where the entropy is below target_entropy, with the gradient

@@ -54,12 +54,20 @@ std::string parts_text(const MemoryNeeded& needed) {
   return text;
 }
 
-// Of one policy: its networks and the numbers that follow them.
+// Of one policy: its networks, the numbers that follow them, and its critics.
 double network_bytes(const PolicyLayout& layout, const PolicySettings& policy, Precision precision) {
-  const bool follows = policy.algorithm->output() == PolicyOutput::kDistribution;
-  return model_bytes(make_networks(layout, policy.model, policy.algorithm->output(), {}, precision),
+  const AlgorithmSettings& algorithm = *policy.algorithm;
+  const bool follows = algorithm.output() == PolicyOutput::kDistribution;
+  const double critics =
+      algorithm.critics() == 0
+          ? 0.0
+          : model_bytes(make_critics(layout, policy.model, {algorithm.critics(), policy.model.quantiles}, {},
+                                     precision),
+                        0, precision, true);
+  return model_bytes(make_networks(layout, policy.model, algorithm.output(), {}, precision),
                      follows ? policy.model.num_deviations(layout.action_space.components()) : 0, precision,
-                     true);
+                     true) +
+         critics;
 }
 
 // Of one replica: its state, and the state at the start of the rollout (src/trainer/evidence.h).

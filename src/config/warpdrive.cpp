@@ -137,7 +137,7 @@ void translate_seed(Node& tree, Problems& problems, std::vector<std::string>& un
   put(tree, "trainer.seed", std::move(moved));
 }
 
-// --- DDPG ---------------------------------------------------------------------------------------------------
+// --- DDPG --------------------------------------------------------------------------------------------------
 
 std::optional<Node> take(Node& map, std::string_view key) {
   Node* const found = map.is_map() ? map.find(key) : nullptr;

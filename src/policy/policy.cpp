@@ -191,10 +191,8 @@ void Policy::Impl::use_latent() {
 
 void Policy::Impl::make_critics(std::uint64_t seed) {
   if (critic_shape.count == 0) return;
-  ModelSettings of_critics = settings;
-  if (!settings.critic_dims.empty()) of_critics.fc_dims = settings.critic_dims;
   critics = std::make_unique<Model>(
-      wd::make_critics(own, of_critics, critic_shape, device, precision, input_norm()), 0, device, precision);
+      wd::make_critics(own, settings, critic_shape, device, precision, input_norm()), 0, device, precision);
   critics->initialize(settings.init_method, 1.0, seed ^ 0xc417);
   critic_inference = std::make_unique<Lanes>(std::vector<ModelUse>{{critics.get(), ModelUse::kForward}}, 0,
                                              std::vector<RowMemory>{}, device);
@@ -481,10 +479,10 @@ void Policy::Impl::criticize(const PolicyBuffers& buffers, int t, const Blocks& 
       Network::Workspace& workspace = lane.of(*network);
       network->forward(input, workspace);
       const at::Tensor output = workspace.output.narrow(0, 0, n);
-      at::Tensor mean =
-          layout.components > 0 ? output.mean(1) : choices_value(output, action.slice(0, begin, end), layout);
-      lowest = lowest.defined() ? at::minimum(lowest, mean) : mean;
+      const at::Tensor values = layout.components > 0 ? output.mean(1) : output;
+      lowest = lowest.defined() ? at::minimum(lowest, values) : values;
     }
+    if (layout.components == 0) lowest = choices_value(lowest, action.slice(0, begin, end), layout);
     value.slice(0, begin, end).copy_(lowest);
   });
 }
