@@ -2,18 +2,19 @@
 
     .venv-peers/bin/python tests/bench/peers/pendulum.py [--pairs 3] [--seed 1] [--threads 2] [--only TEXT]
 
-Every run trains 20,000 environment steps; a pair has one run of each side with the same seed. Times are wall seconds of
-training alone: without start-up, imports, RLtools' compilation (the program is compiled before, as in
-rltools_pendulum.py) and evaluations. Each 1,000 steps the greedy policy plays 100 episodes, always from the same starts.
+Every run trains 20,000 environment steps; a pair has one run of each side with the same seed. Times are wall
+seconds of training alone: without start-up, imports, RLtools' compilation (its program is compiled before, as in
+rltools_pendulum.py) and evaluations. Each 1,000 steps the greedy policy plays 100 episodes, always from the same
+starts.
 
-"to_goal": seconds of training until such an evaluation first returns -160 or more.
-"processor": seconds that all threads compute in the 20,000 steps. Ours are those of a whole process without
-evaluations, less those of a process that trains 8 steps; the peers measure them themselves, without evaluations.
+"to_goal": seconds of training until such an evaluation first returns -160 or more. Ours are those of a training
+that ends there, without evaluations.
+"processor": seconds that all threads compute. Ours are those of a whole process without evaluations, less those
+of a process that trains 8 steps; the peers measure their training themselves.
 "return": of 300 more greedy episodes after the last step.
 
-All three programs have Gymnasium's Pendulum-v1: the same equations, rewards -(angle^2 + 0.1 speed^2 + 0.001 torque^2),
-starts uniform in angle and in [-1, 1] speed, episodes of 200 steps. RLtools alone counts torques beyond the limit in
-full in the reward; its actions are squashed or clipped before.
+All three programs play Gymnasium's Pendulum-v1: the same equations, limits and rewards, starts uniform in angle and
+with speeds in [-1, 1], episodes of 200 steps (RLtools 2.2.1 and Gymnasium 1.4.0 by their sources).
 """
 
 import functools
@@ -64,9 +65,9 @@ def compiled(algorithm, settings, folder):
     return program, time.perf_counter() - start, options
 
 
-def peer_run(command):
+def peer_run(command, environment=None):
     """What a peer's program prints as its last line."""
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, env=os.environ | {"MKL_THREADING_LAYER": "SEQUENTIAL"})
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, env=os.environ | (environment or {}))
     if done.returncode != 0:
         raise RuntimeError(f"{shown(command)} ended with {done.returncode}: {done.stderr[-2000:]}")
     return json.loads(done.stdout.splitlines()[-1])
@@ -78,34 +79,34 @@ def processor_of_children():
 
 
 def our_run(ours, algorithm, seed, changes, threads):
-    """Two trainings with the same seed, so with the same bits: without evaluations for the times of 20,000 steps, with
-    them for the time to the goal."""
+    """Trainings with the same seed, so with the same bits: one without evaluations for the times, one with them for the
+    step at which the goal is reached, and one that ends there."""
     training = ["--config", f"configs/pendulum_{algorithm}.yaml", "--seed", seed, "--device", ours.device, "--quiet"]
-    for setting in [f"trainer.threads={threads}", f"trainer.total_steps={STEPS}", *changes]:
+    for setting in [f"trainer.threads={threads}", *changes]:
         training += ["--set", setting]
     with tempfile.TemporaryDirectory() as folder:
-        def processor(name, *more):
+        def trained(name, steps, *more):
+            """The metrics, and the processor seconds of the process."""
             before = processor_of_children()
-            ours.run(*training, *more, "--run_dir", f"{folder}/{name}")
-            return processor_of_children() - before
+            ours.run(*training, "--total_steps", steps, *more, "--run_dir", f"{folder}/{name}")
+            lines = (pathlib.Path(folder) / name / "metrics.jsonl").read_text().splitlines()
+            return list(map(json.loads, lines)), processor_of_children() - before
 
-        startup = processor("startup", "--set", "trainer.total_steps=8")
-        used = processor("plain") - startup
-        processor("evaluated", "--set", f"eval.every={EVERY}", "--set", "eval.episodes=100", "--set", "eval.greedy=true", "--set", f"eval.seed={seed}")
+        startup = trained("startup", 8)[1]
+
+        def cost(name, steps):
+            lines, processor = trained(name, steps)
+            return {"wall": lines[-1]["time/wall_s"], "processor": processor - startup, "env_steps": lines[-1]["env_steps"]}
+
+        run = cost("whole", STEPS)
+        evaluations, _ = trained("evaluated", STEPS, "--set", f"eval.every={EVERY}", "--set", "eval.episodes=100", "--set", "eval.greedy=true",
+                                 "--set", f"eval.seed={seed}")
+        reached = [line["env_steps"] for line in evaluations if line.get("eval/pendulum/return", GOAL - 1) >= GOAL]
+        if reached:
+            run["to_goal"] = cost("to_goal", reached[0])
+        played = json.loads(ours.run("eval", f"{folder}/whole", "--greedy", "--episodes", "300", "--seed", 1000 + seed, "--json"))
         ours.command = ["wdtrain", *training]
-        wall = lines(folder, "plain")[-1]["time/wall_s"]
-        played = json.loads(ours.run("eval", f"{folder}/plain", "--greedy", "--episodes", "300", "--seed", 1000 + seed, "--json"))
-        run = {"wall": wall, "processor": used, "return": played["returns"]["pendulum"]["mean"], "env_steps": STEPS}
-        evaluations = 0.0
-        for line in lines(folder, "evaluated"):
-            evaluations += line.get("time/evaluation_s") or 0.0
-            if line.get("eval/pendulum/return", GOAL - 1) >= GOAL:
-                return run | {"to_goal": {"wall": line["time/wall_s"] - evaluations, "env_steps": line["env_steps"]}}
-    return run
-
-
-def lines(folder, name):
-    return [json.loads(line) for line in (pathlib.Path(folder) / name / "metrics.jsonl").read_text().splitlines()]
+        return run | {"return": played["returns"]["pendulum"]["mean"]}
 
 
 def ratios(runs, value):
@@ -132,12 +133,13 @@ def compare(options, algorithm, peer, changes=()):
                         unit="seconds", goal=GOAL, threads_of_ours=options.threads)
     result["to_goal"] = ratios(runs, lambda run: run.get("to_goal", {}).get("wall"))
     result["processor"] = ratios(runs, lambda run: run["processor"])
+    result["processor_to_goal"] = ratios(runs, lambda run: run.get("to_goal", {}).get("processor"))
     for name, made in runs.items():
         reached = [run["to_goal"] for run in made if "to_goal" in run]
         result[name] |= {"runs": made, "reached": len(reached), "processor_median": statistics.median(run["processor"] for run in made),
                          "return_median": statistics.median(run["return"] for run in made)}
         if reached:
-            result[name] |= {"to_goal_median": statistics.median(run["wall"] for run in reached),
+            result[name] |= {"processor_to_goal_median": statistics.median(run["processor"] for run in reached), "to_goal_median": statistics.median(run["wall"] for run in reached),
                              "env_steps_to_goal_median": statistics.median(run["env_steps"] for run in reached)}
     return result
 
@@ -145,7 +147,7 @@ def compare(options, algorithm, peer, changes=()):
 def rltools(options, algorithm, settings, changes=()):
     with tempfile.TemporaryDirectory() as folder:
         program, compilation, flags = compiled(algorithm, RLTOOLS[settings], folder)
-        result = compare(options, algorithm, lambda seed: peer_run([program, seed, GOAL, EVERY]), changes)
+        result = compare(options, algorithm, lambda seed: peer_run([program, seed, GOAL, EVERY], {"MKL_THREADING_LAYER": "SEQUENTIAL"}), changes)
     return result | {"compilation_s": compilation, "compiler": shown(["g++", *flags])}
 
 
