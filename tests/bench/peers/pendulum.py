@@ -130,7 +130,7 @@ def compare(options, algorithm, peer, changes=()):
         return runs[name][-1]["wall"]
 
     result = comparison(options, lambda: side("peer", peer), lambda: side("ours", lambda seed: our_run(ours, algorithm, seed, changes, options.threads)), ours,
-                        unit="seconds", goal=GOAL, threads_of_ours=options.threads)
+                        unit="seconds", goal=GOAL, threads_of_ours=options.threads, threads_of_peer=1)
     result["to_goal"] = ratios(runs, lambda run: run.get("to_goal", {}).get("wall"))
     result["processor"] = ratios(runs, lambda run: run["processor"])
     result["processor_to_goal"] = ratios(runs, lambda run: run.get("to_goal", {}).get("processor"))
