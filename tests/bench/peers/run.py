@@ -17,7 +17,7 @@ import sys
 from side_by_side import PYTHON, ROOT, shown
 
 HERE = pathlib.Path(__file__).parent
-SCRIPTS = ["warpdrive_python", "tag_continuous_jax", "simple_tag_jaxmarl", "cartpole", "rltools_pendulum", "warpdrive_gpu"]
+SCRIPTS = ["warpdrive_python", "tag_continuous_jax", "simple_tag_jaxmarl", "cartpole", "rltools_pendulum", "pendulum", "warpdrive_gpu"]
 
 
 def run(script, arguments):
