@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "src/autoscale/cache.h"
+#include "src/autoscale/climb.h"
 #include "src/autoscale/learning.h"
 #include "src/autoscale/memory_needed.h"
 #include "src/autoscale/probe.h"
@@ -293,6 +294,26 @@ void limit_rows(SearchOptions& options, const Config& config, const Spec& spec) 
   }
 }
 
+// Replicas are multiples of the batches that algorithms draw from them, or, where that is too many, the largest
+// number of which every batch is a multiple.
+void share_batches(SearchOptions& options, const Config& config) {
+  const std::int64_t most = std::min(options.limits.max_envs, options.limits.max_batch / min_steps(options));
+  if (std::lcm(std::int64_t{options.num_workers}, options.envs_unit) <= most) return;
+  const auto is_shared = [&](std::int64_t replicas) {
+    return replicas % options.num_workers == 0 &&
+           std::ranges::all_of(config.policies, [&](const PolicySettings& policy) {
+             const std::int64_t unit = policy.algorithm->replicas_unit();
+             return !policy.to_train || unit == 1 || unit % replicas == 0;
+           });
+  };
+  for (std::int64_t replicas = most; replicas > 0; --replicas) {
+    if (!is_shared(replicas)) continue;
+    options.envs_unit = options.limits.max_envs = replicas;
+    options.max_envs_from = "what divides batch_size";
+    return;
+  }
+}
+
 }  // namespace
 
 SearchOptions search_options(const Config& config, const Environment& environment, int num_workers,
@@ -331,6 +352,7 @@ SearchOptions search_options(const Config& config, const Environment& environmen
     options.limits.max_batch = most;
     options.max_batch_from = concat("what policy.", policy.name, " can learn from");
   }
+  share_batches(options, config);
   limit_rows(options, config, environment.spec());
   options.sizes = sizes_of(config, environment, num_workers);
   return options;

@@ -105,6 +105,16 @@ TEST(LearningTest, AReplayMemoryGetsReplicasThatShareItsBatches) {
   }
 }
 
+// 96 replicas are too many: 48 give two transitions each to a batch.
+TEST(LearningTest, AReplayMemoryGetsFewerReplicasThanABatchHas) {
+  const Game game({"autoscale.min_iterations=0", "autoscale.max_envs=90",
+                   "policy={shared: {algorithm: DQN, batch_size: 96, buffer_size: 30000}}"});
+  for (const int workers : {1, 2}) {
+    const Autoscaled done = game.autoscaled(workers);
+    EXPECT_EQ(done.result.chosen.num_envs, 48);
+  }
+}
+
 TEST(LearningTest, ShortIterationsMayBecomeShorter) {
   const Game game({"policy={shared: {algorithm: DQN, batch_size: 96}}"});
   EXPECT_EQ(game.options().min_rollout, 1);
