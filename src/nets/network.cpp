@@ -157,9 +157,8 @@ std::vector<MakeNetwork> make_critics(const PolicyLayout& layout, const ModelSet
   std::vector<InputPart> parts = {observation_part(layout)};
   if (actions.is_continuous()) parts.push_back({"action", actions.components()});
   const int outputs = actions.is_continuous() ? shape.quantiles : actions.choices();
-  return std::vector<MakeNetwork>(
-      static_cast<std::size_t>(shape.count),
-      network_maker(layout, own, parts, outputs, device, precision, input_norm));
+  return std::vector<MakeNetwork>(static_cast<std::size_t>(shape.count),
+                                  network_maker(layout, own, parts, outputs, device, precision, input_norm));
 }
 
 at::Tensor make_output(std::int64_t rows, std::int64_t columns, const at::TensorOptions& options) {

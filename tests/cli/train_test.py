@@ -269,3 +269,20 @@ def test_max_seconds_ends_training_in_good_order(tmp_path):
            "--run_dir", tmp_path / "run", "--quiet")
     assert time.monotonic() - begin < 20
     assert (summary(tmp_path / "run")["status"], summary(tmp_path / "run")["stop_reason"]) == ("stopped", "max_seconds")
+
+
+WARPDRIVE = sorted((pathlib.Path(os.environ["WD_SOURCE_DIR"]) / "tests" / "data" / "warpdrive").glob("*.yaml"))
+assert len(WARPDRIVE) == 8, "all run configurations of WarpDrive 2.7.1"
+
+
+@pytest.mark.parametrize("file", WARPDRIVE, ids=lambda file: file.stem)
+def test_run_configurations_of_warpdrive_train(file, tmp_path):
+    """As they are, but for the number of iterations, and replicas of the largest game."""
+    smaller = ["--num_envs", "8", "--train_batch_size", "400"] if file.stem == "tag_continuous" else []
+    steps = {"tag_gridworld": 400_000, "tag_gridworld_with_reset_pool": 400_000, "single_mountain_car": 1_000_000, "tag_continuous": 800}.get(file.stem, 150_000)
+    output("--config", file, *smaller, "--total_steps", steps, "--device", "cpu", "--quiet", "--run_dir", tmp_path / "run")
+    last = json.loads((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()[-1])
+    assert last["iteration"] >= 2 and last["env_steps"] == steps
+    learned = {name: value for name, value in last.items() if name.endswith("/updates")}
+    assert learned and all(value >= 1 for value in learned.values()), learned
+    assert all(last[name.replace("updates", "grad_norm")] > 0 for name in learned)

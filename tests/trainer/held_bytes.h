@@ -37,13 +37,15 @@ inline double observation_bytes(const Trajectory& trajectory) {
 inline double network_bytes(Trainer& trainer) {
   double sum = 0.0;
   for (const Policy& policy : trainer.policies())
-    for (const Model* const model : {static_cast<const Model*>(&policy.model()), static_cast<const Model*>(policy.critics())})
+    for (const Model* const model :
+         {static_cast<const Model*>(&policy.model()), static_cast<const Model*>(policy.critics())})
       if (model != nullptr)
         sum += held_bytes(model->parameters()) + held_bytes(model->shadow()) + held_bytes(model->gradients());
   for (const auto& [file, tensors] : trainer.snapshot().files) {
     if (!file.starts_with("optimizer/")) continue;
     for (const NamedTensor& named : tensors)
-      if (named.name.ends_with("_moment") && !named.name.starts_with("temperature.")) sum += held_bytes(named.tensor);
+      if (named.name.ends_with("_moment") && !named.name.starts_with("temperature."))
+        sum += held_bytes(named.tensor);
   }
   return sum;
 }
