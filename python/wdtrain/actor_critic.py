@@ -47,6 +47,7 @@ class OffPolicyActor(nn.Module):
         self.critics = nn.ModuleList(critics)
         self.components = components  # of a continuous action; 0: choices
         self.heads = heads
+        self.min_log_std, self.max_log_std = MIN_LOG_STD, MAX_LOG_STD
 
     def outputs(self, observation: Tensor) -> Tensor:
         return self.head(self.layers(self.reader(observation)))
@@ -81,4 +82,4 @@ class OffPolicyActor(nn.Module):
         output = self.outputs(observation)
         if output.shape[-1] == self.components:
             return torch.zeros_like(output)
-        return output[..., self.components :].clamp(MIN_LOG_STD, MAX_LOG_STD).exp()
+        return output[..., self.components :].clamp(self.min_log_std, self.max_log_std).exp()

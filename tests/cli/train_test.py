@@ -81,7 +81,7 @@ def test_every_documented_metric_is_logged_and_no_other(tmp_path, opponent):
         if "action_std_over" in name:
             names = [f"{name}/{head}" for head in ("acceleration", "turn")]
         expected |= {re.sub("POLICY|ROLE", of, n) for n in names for of in ("tagger", "runner")}
-    expected -= {"tagger/epsilon", "runner/epsilon"}  # these algorithms have none
+    expected -= {f"{of}/{name}" for of in ("tagger", "runner") for name in ("epsilon", "critic_grad_norm", "temperature")}  # of others
     alone = {"eval/length", "eval/env/tags", "eval/env/survival"}
     against = {name for name in expected if re.fullmatch("eval/(tagger|runner)/.*", name)}
     if opponent == "none":
@@ -98,6 +98,21 @@ def test_every_documented_metric_is_logged_and_no_other(tmp_path, opponent):
     assert last["tagger/reward_min"] <= last["tagger/reward_mean"] <= last["tagger/reward_max"]
     # Almost uniform choices among 21: the standard deviation is sqrt((21^2 - 1) / 12) = 6.06.
     assert 5 < last["runner/action_std_over_time/turn"] < 7
+
+
+def test_metrics_of_actors_and_critics(tmp_path):
+    learning = "batch_size: 8, replay_ratio: 1, learning_starts: 0, buffer_size: 400, model: {separate_value: false}"
+    last = {}
+    for algorithm in ("DDPG", "SAC"):
+        output("--env", "pendulum", "--device", "cpu", "--quiet", "--num_envs", 4, "--train_batch_size", 40, "--total_steps", 80, "--run_dir", tmp_path / algorithm,
+               "--set", f"policy={{shared: {{algorithm: {algorithm}, {learning}}}}}")
+        lines = (tmp_path / algorithm / "metrics.jsonl").read_text().splitlines()
+        last[algorithm] = {name.removeprefix("shared/"): value for name, value in json.loads(lines[-1]).items()}
+        assert set(last[algorithm]) <= {re.sub("POLICY/", "", name) for name in documented_metrics()} | {f"action_std_over_{over}/torque" for over in ("agents", "envs", "time")}
+        assert all(last[algorithm][name] is not None for name in ("policy_loss", "value_loss", "value_mean", "return_mean", "epsilon"))
+        assert last[algorithm]["grad_norm"] > 0 and last[algorithm]["critic_grad_norm"] > 0 and last[algorithm]["updates"] == 5
+    assert last["SAC"].keys() - last["DDPG"].keys() == {"entropy", "temperature"}
+    assert 0 < last["SAC"]["temperature"] < 1.1
 
 
 def test_steps_that_only_reset_and_absent_agents_have_no_reward(tmp_path):

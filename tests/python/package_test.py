@@ -232,7 +232,8 @@ def test_noise_of_the_state_has_the_variance_of_the_state(folder):
     policy, weights = package.Run(folder / "gsde").policy(), package.Run(folder / "gsde").weights("shared")
     policy.low.fill_(-torch.inf)  # nothing is clipped
     deviations = []
-    for row in (torch.tensor([1.0, 0.0, 0.0]), torch.tensor([-0.6, 0.8, 3.0])):
+    average = torch.tensor(weights["observation_norm"][:, 0])  # where hidden layers are nearly 0
+    for row in (average, torch.tensor([-0.6, 0.8, 3.0])):
         hidden = policy.network.latent(row).detach().numpy()
         deviations.append(float(numpy.sqrt(((hidden * numpy.exp(weights["log_std"])) ** 2).sum() + 1e-6)))
         torch.manual_seed(5)
