@@ -90,6 +90,10 @@ class Algorithm {
   // Called after these tensors were changed from outside. Enqueues.
   virtual void state_changed() {}
 
+  // Called after the policy's weights were changed from outside, before the first iteration, as by
+  // --warm_start: networks that follow them become copies. Enqueues.
+  virtual void weights_changed() {}
+
   // What the algorithm remembers of former rollouts after so many complete iterations, if that is too much
   // for state(): tensors [replicas, ...] or views of the part that is filled. Checkpoints write and read them
   // piece by piece, after state(), or leave them out (saving.replay).
@@ -137,6 +141,7 @@ class Learner {
   // The algorithm's state, such as an optimizer's moments: its own tensors, not copies.
   std::vector<NamedTensor> state() const { return algorithm_->state(); }
   void state_changed() { algorithm_->state_changed(); }
+  void weights_changed() { algorithm_->weights_changed(); }
   // The same for what it remembers of former rollouts.
   std::vector<NamedTensor> memory(std::int64_t iteration) const { return algorithm_->memory(iteration); }
   void memory_changed() { algorithm_->memory_changed(); }

@@ -41,6 +41,9 @@ class Trainer {
 
   // Copies parameters and moments from rank 0 to all ranks. All ranks.
   void synchronize();
+  // The same after the policies' weights were changed on rank 0, before the first iteration: networks that
+  // follow them begin as copies of them.
+  void start_from_weights();
 
   // Runs one rollout and the update of every policy. `should_stop` is called at every step and chunk, from
   // any thread. Returns false if it returned true on any rank; the state is then the same as before the call.

@@ -178,7 +178,7 @@ bool ActorCritic::end_step() {
     return true;
   }
   if (!end_actor_step() || !actor_.end_step()) return false;
-  follow();
+  follow(static_cast<float>(settings_.tau));
   on_actor_ = false;
   ++update_;
   return true;

@@ -41,6 +41,7 @@ class ActorCritic : public Algorithm {
   void check() const override;
   std::vector<NamedTensor> state() const override;
   void state_changed() override;
+  void weights_changed() override { follow(1.0f); }
   std::vector<NamedTensor> memory(std::int64_t iteration) const override { return replay_.memory(iteration); }
   void memory_changed() override { replay_.memory_changed(); }
   void forget(std::int64_t iteration) override { replay_.forget(iteration); }
@@ -66,7 +67,7 @@ class ActorCritic : public Algorithm {
   // Other parameters that learn with the actor, from these sums; and other targets.
   virtual void begin_actor_step(const at::Tensor&, std::optional<bool>) {}
   virtual bool end_actor_step() { return true; }
-  virtual void follow() { target_critics_.follow(*policy_.critics(), static_cast<float>(settings_.tau)); }
+  virtual void follow(float tau) { target_critics_.follow(*policy_.critics(), tau); }
 
   // Of the actor's actions in the last update.
   double mean_entropy() const;
@@ -75,7 +76,6 @@ class ActorCritic : public Algorithm {
   virtual float conservative() const { return 0.0f; }
 
   // --- pieces of passes ---
-  float tau() const { return static_cast<float>(settings_.tau); }
   bool is_continuous() const { return policy_.action_layout().components > 0; }
   // The input of critics: the observations of `rows`, and these actions, [rows, components].
   NetworkInput with_action(const Batch& rows, const at::Tensor& action, std::int64_t begin,

@@ -44,9 +44,9 @@ void Ddpg::actor_pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, 
   learn_from_critics(lane, batch, begin, end, false, nullptr);
 }
 
-void Ddpg::follow() {
-  ActorCritic::follow();
-  target_actor_->follow(policy_.model(), tau());
+void Ddpg::follow(float tau) {
+  ActorCritic::follow(tau);
+  target_actor_->follow(policy_.model(), tau);
 }
 
 std::vector<NamedTensor> Ddpg::state() const {

@@ -19,7 +19,7 @@ class Ddpg final : public ActorCritic {
  protected:
   void targets(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const override;
   void actor_pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const override;
-  void follow() override;
+  void follow(float tau) override;
 
  private:
   Ddpg(const AlgorithmContext& context, const DdpgSettings& settings, const Smoothing& smoothing,

@@ -246,7 +246,7 @@ int begin(const TrainArguments& arguments, const ConfigSources& sources) {
   TrainingWorker worker(arguments, sources);
   if (!arguments.warm_start.empty()) {
     if (worker.group.leads()) warm_start(arguments.warm_start, worker.trainer->policies());
-    worker.trainer->synchronize();
+    worker.trainer->start_from_weights();
   }
   RunOptions options = run_options(worker.setup, arguments.quiet);
   if (const std::string& folder = arguments.launch.membership().restart_dir; !folder.empty()) {

@@ -18,6 +18,7 @@
 #include "src/trainer/impl.h"
 #include "wd/error.h"
 #include "wd/heartbeat.h"
+#include "wd/model.h"
 #include "wd/weights.h"
 
 namespace wd {
@@ -164,6 +165,7 @@ std::vector<at::Tensor> Trainer::Impl::learned() const {
   std::vector<at::Tensor> tensors;
   for (const Policy& policy : policies) {
     tensors.push_back(policy.parameters());
+    if (policy.critics() != nullptr) tensors.push_back(policy.critics()->parameters());
     for (const NamedTensor& named : policy.statistics()) tensors.push_back(named.tensor);
   }
   for (const Learner& learner : learners)
@@ -392,6 +394,11 @@ bool Trainer::abort(double seconds) {
 void Trainer::rollout() { impl_->rollout({}); }
 
 void Trainer::synchronize() { impl_->synchronize(); }
+
+void Trainer::start_from_weights() {
+  impl_->synchronize();
+  for (Learner& learner : impl_->learners) learner.weights_changed();
+}
 
 void Trainer::check() const { impl_->check(); }
 

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
+#include <map>
 
 #include "src/autoscale/memory_needed.h"
 #include "tests/support.h"
@@ -230,6 +231,38 @@ TEST(ReplayTest, IntervalsCountEnvironmentSteps) {
   EXPECT_EQ(dqn_setup({}, "cartpole", {"trainer.intervals=iterations"}).config.trainer.intervals,
             kIntervalsIterations);
   EXPECT_EQ(make_setup("cartpole", {}).config.trainer.intervals, kIntervalsIterations);
+}
+
+// As --warm_start does.
+TEST(ReplayTest, TargetsBeginAsCopiesOfTheWeightsThatTrainingStartsFrom) {
+  const auto tensors_of = [](Trainer& trainer) {
+    std::map<std::string, at::Tensor> tensors;
+    for (const auto& [file, named] : trainer.snapshot().files)
+      if (file.starts_with("optimizer/"))
+        for (const NamedTensor& one : named) tensors[one.name] = one.tensor;
+    return tensors;
+  };
+  const std::string common =
+      ", batch_size: 12, replay_ratio: 0.4, buffer_size: 180, model: {fc_dims: [16]}}}";
+  for (const char* algorithm : {"DQN", "TD3"}) {
+    SCOPED_TRACE(algorithm);
+    const bool critics = std::string(algorithm) == "TD3";
+    const Experiment setup = make_setup(critics ? "pendulum" : "cartpole",
+                                        {"trainer.num_envs=6", "trainer.train_batch_size=60",
+                                         concat("policy={shared: {algorithm: ", algorithm, common)});
+    Trainer trainer(setup.config, *setup.environment, {});
+    Policy& policy = trainer.policies()[0];
+    policy.parameters().fill_(0.25);
+    if (critics) policy.critics()->parameters().fill_(0.5);
+    trainer.start_from_weights();
+    auto tensors = tensors_of(trainer);
+    if (critics) {
+      EXPECT_TRUE(tensors.at("target_actor").equal(policy.parameters()));
+      EXPECT_TRUE(tensors.at("target_critics").equal(policy.critics()->parameters()));
+    } else {
+      EXPECT_TRUE(tensors.at("target").equal(policy.parameters()));
+    }
+  }
 }
 
 }  // namespace
