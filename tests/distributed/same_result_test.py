@@ -94,6 +94,21 @@ def test_T1_actors_and_critics_are_those_of_one_worker(case, tmp_path):
                     assert row[key] == pytest.approx(value, rel=1e-4, abs=1e-6), (workers, key)
 
 
+def test_critics_of_a_warm_start_reach_all_workers(tmp_path):
+    learning = "algorithm: SAC, buffer_size: 480, batch_size: 16, replay_ratio: 0.2, learning_starts: 0, adam_epsilon: 1e-3, model: {separate_value: false, activation: tanh}"
+    arguments = ["--env", "pendulum", "--num_envs", "8", "--train_batch_size", "160", *EVERY, "--set", "saving.checkpoint_freq=1", "--set", "trainer.staggered_resets=false",
+                 "--set", f"policy={{shared: {{{learning}}}}}", "--total_steps", "480"]
+    trained(tmp_path / "start", *arguments, "--seed", "5", workers=1)
+    again = [*arguments, "--warm_start", str(tmp_path / "start"), "--set", "trainer.canary_freq=1"]
+    one, _ = trained(tmp_path / "1", *again, workers=1)
+    two, _ = trained(tmp_path / "2", *again, workers=2)
+    for key in ("shared/value_loss", "shared/policy_loss"):
+        assert two[-1][key] == pytest.approx(one[-1][key], rel=1e-4), key
+    alone, both = (tensors(tmp_path / run, "weights/shared") for run in ("1", "2"))
+    for name in alone:
+        assert both[name] == pytest.approx(alone[name], abs=1e-5), name
+
+
 def test_T1_noise_of_the_state_is_that_of_one_worker(tmp_path):
     """Pendulum with gSDE, whose noise matrices are drawn again every 3 steps."""
     arguments = ["--env", "pendulum", "--num_envs", "8", "--train_batch_size", "160", "--total_steps", "320", *EVERY,
