@@ -116,7 +116,7 @@ def _off_policy(state):
         first = prefix + ("layers.0." if prefix + "layers.0.weight" in critic else "head.")
         both = critic[first + "weight"]
         critic[first + "weight"] = numpy.ascontiguousarray(both[:, :-components])
-        critic[first + "action.weight"] = numpy.ascontiguousarray(both[:, -components:])
+        critic[prefix + "layers.0.action.weight"] = numpy.ascontiguousarray(both[:, -components:])
         weights |= critic
     return weights
 

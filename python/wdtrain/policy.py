@@ -261,7 +261,7 @@ def _off_policy_actor(weights, metadata, activation, reader):
         hidden = [*_layers(weights, prefix + "layers.", activation), _linear(weights, prefix + "head.")]
         action = nn.Identity()
         if components:
-            part = prefix + ("layers.0." if len(hidden) > 1 else "head.") + "action.weight"
+            part = prefix + "layers.0.action.weight"
             action = nn.Linear(components, len(weights[part]), bias=False)
             action.weight.data = torch.as_tensor(weights[part])
         critics.append(Critic(reader(prefix + "layers."), hidden[0], action, nn.Sequential(*hidden[1:])))

@@ -53,7 +53,7 @@ TRAININGS = {
              "policy.shared.model.normalize_input=true"],
     "sac": ["--env", "pendulum", *OFF_POLICY, "--set", "policy={shared: {algorithm: SAC, %s, model: {separate_value: false, quantiles: 3, critic_dims: [32], normalize_input: true}}}" % MEMORY],
     "td3": ["--env", "pendulum", *OFF_POLICY, "--set", "policy={shared: {algorithm: TD3, %s, model: {separate_value: false, activation: tanh, layer_norm: true}}}" % MEMORY],
-    "ddpg": ["--env", "pendulum", *OFF_POLICY, "--set", "policy={shared: {algorithm: DDPG, %s, model: {separate_value: false, fc_dims: [], critic_dims: [16]}}}" % MEMORY],
+    "ddpg": ["--env", "pendulum", *OFF_POLICY, "--set", "policy={shared: {algorithm: DDPG, %s, model: {separate_value: false, fc_dims: []}}}" % MEMORY],
     "sac_choices": [*TAG, "--set", "policy={shared: {algorithm: SAC, %s}}" % MEMORY],
     "sac_entities": [*TAG, *SEES_ITSELF, "--set", "policy={shared: {algorithm: SAC, %s, model: {input: entities, attention: 1}}}" % MEMORY],
     "entities": crowd("nearest: 2, half_distance: 0.3, fc_dims: [32]"),
