@@ -93,7 +93,7 @@ std::vector<NamedTensor> prefixed(const char* prefix, std::vector<NamedTensor> t
 }  // namespace
 
 ActorCritic::ActorCritic(const AlgorithmContext& context, const ActorCriticSettings& settings,
-                         const Needs& needs, std::vector<Schedule> exploration)
+                         const Needs& needs, const std::vector<Schedule>& exploration)
     : settings_(settings),
       policy_(context.policy()),
       device_(policy_.device()),
@@ -373,7 +373,7 @@ std::vector<std::pair<std::string, double>> ActorCritic::metrics() const {
   const std::vector<double> actor = actor_.sums(), critics = critics_.sums();
   double loss = 0.0;
   for (int i = 0; i < policy_.critic_shape().count; ++i)
-    loss += critics[static_cast<std::size_t>(i * kNumTdSums + kTdLoss)];
+    loss += critics[static_cast<std::size_t>(i) * kNumTdSums + kTdLoss];
   return {{"policy_loss", ratio(actor[kActorLoss], actor[kActorCount])},
           {"value_loss", ratio(loss, critics[kTdCount])},
           {"value_mean", ratio(critics[kTdValue], critics[kTdCount])},

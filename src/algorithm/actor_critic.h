@@ -57,7 +57,7 @@ class ActorCritic : public Algorithm {
   // `exploration`: schedules of what the policy's distribution explores with, besides the probability of a
   // uniform draw.
   ActorCritic(const AlgorithmContext& context, const ActorCriticSettings& settings, const Needs& needs,
-              std::vector<Schedule> exploration);
+              const std::vector<Schedule>& exploration);
 
   // Writes the critics' targets of rows [begin, end) to lane.rows("target"), [rows, K].
   virtual void targets(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const = 0;
