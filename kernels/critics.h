@@ -78,7 +78,8 @@ struct ChoicesLossArgs {
   float* row_sums = nullptr;  // [kNumActorSums, rows]
 };
 
-// The loss of log alpha is -log alpha (log pi + target_entropy), the mean over rows (Haarnoja et al. 2018, eq. 18).
+// The loss of log alpha is -log alpha (log pi + target_entropy), the mean over rows (Haarnoja et al. 2018,
+// eq. 18).
 struct TemperatureArgs {
   const double* sums = nullptr;      // [kNumActorSums]: of the actor's own actions
   const float* log_alpha = nullptr;  // [1]

@@ -294,8 +294,8 @@ void limit_rows(SearchOptions& options, const Config& config, const Spec& spec) 
   }
 }
 
-// Replicas are multiples of the batches that algorithms draw from them, or, where that is too many, the largest
-// number of which every batch is a multiple.
+// Replicas are multiples of the batches that algorithms draw from them, or, where that is too many, the
+// largest number of which every batch is a multiple.
 void share_batches(SearchOptions& options, const Config& config) {
   const std::int64_t most = std::min(options.limits.max_envs, options.limits.max_batch / min_steps(options));
   if (std::lcm(std::int64_t{options.num_workers}, options.envs_unit) <= most) return;

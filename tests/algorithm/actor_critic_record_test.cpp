@@ -1,5 +1,5 @@
-// actor_critic_record_test.cpp: records iterations of DDPG, TD3 and SAC, with all that was played and learned,
-// in $WD_RECORD_DIR for actor_critic_oracle_test.py.
+// actor_critic_record_test.cpp: records iterations of DDPG, TD3 and SAC, with all that was played and all
+// that was learned, in $WD_RECORD_DIR for actor_critic_oracle_test.py.
 #include <functional>
 
 #include "tests/algorithm/record.h"

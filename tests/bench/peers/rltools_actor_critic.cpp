@@ -5,8 +5,8 @@
 //
 // After each EVERY steps, the policy without noise plays 100 episodes, which the times leave out: processor
 // time and wall time are those of RLtools' own step function (RLtools allocates its state before). After the
-// last step it plays 300 more. Macros give the settings: OF_SAC (else TD3 with OF_NOISE), OF_STEPS, OF_BATCH, OF_HIDDEN,
-// OF_DISCOUNT, OF_LEARNING_RATE, OF_WARM_UP.
+// last step it plays 300 more. Macros give the settings: OF_SAC (else TD3 with OF_NOISE), OF_STEPS, OF_BATCH,
+// OF_HIDDEN, OF_DISCOUNT, OF_LEARNING_RATE, OF_WARM_UP.
 
 // The order matters: definitions must precede the templates that use them.
 // clang-format off
