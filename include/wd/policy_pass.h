@@ -7,6 +7,12 @@
 
 namespace wd {
 
+// The legal choices of rows from `begin` on; null: all are.
+inline const std::uint8_t* legal_of(const Transitions& rows, std::int64_t begin) {
+  if (!rows.action_mask.defined()) return nullptr;
+  return rows.action_mask.const_data_ptr<std::uint8_t>() + begin * rows.action_mask.size(1);
+}
+
 // The activations of a policy's networks for some rows.
 struct Activations {
   std::unique_ptr<Network::Workspace> actor, critic;

@@ -53,6 +53,10 @@ class Replay {
   void set_priorities(const TrainingClock& clock, const at::Tensor& error);
 
   std::int64_t rows() const { return batch_.weight.size(0); }  // of a batch
+  // Replicas of all ranks, and steps of a rollout.
+  TrainingShape shape() const { return {.num_envs = num_envs_, .rollout_steps = trajectory_.steps()}; }
+  // Batches to learn from in an iteration.
+  std::int64_t batches() const { return settings_.batches(shape()); }
 
   // For the functions of Algorithm with these names. The ring is memory; since when it fills is state.
   std::vector<NamedTensor> state() const;
@@ -61,6 +65,8 @@ class Replay {
   void memory_changed();
   void forget(std::int64_t iteration);
 
+  // Rows of a batch that one worker draws: the mean over workers.
+  static double rows(const WorkerShape& worker, const ReplaySettings& settings);
   // Bytes that one worker allocates.
   static double bytes(const WorkerShape& worker, const ReplaySettings& settings);
 

@@ -20,11 +20,6 @@ constexpr const char* kValueGrad[kMaxCritics] = {"value_grad_0", "value_grad_1",
 constexpr const char* kActionGrad[kMaxCritics] = {"action_grad_0", "action_grad_1", "action_grad_2",
                                                   "action_grad_3"};
 
-TrainingShape shape_of(const AlgorithmContext& context) {
-  return {.num_envs = std::int64_t{context.trajectory.num_envs()} * context.group.size(),
-          .rollout_steps = context.trajectory.steps()};
-}
-
 // Sums of each critic, one critic after another.
 SumNames critic_sums(int critics) {
   SumNames sums;
@@ -38,26 +33,29 @@ SumNames actor_sums() {
   return {.names = {nullptr, "the actor's loss", "the value of the actor's action", "its log-probability"}};
 }
 
-std::vector<RowMemory> joined(std::vector<RowMemory> rows, const std::vector<RowMemory>& more) {
-  rows.insert(rows.end(), more.begin(), more.end());
-  return rows;
+template <typename T>
+std::vector<T> joined(std::vector<T> items, const std::vector<T>& more) {
+  items.insert(items.end(), more.begin(), more.end());
+  return items;
 }
 
+// Gradients of what each critic computes.
 std::vector<RowMemory> gradients_of_critics(const Policy& policy) {
   const ActionLayout& layout = policy.action_layout();
   const CriticShape& shape = policy.critic_shape();
   const int outputs = layout.components > 0 ? shape.quantiles : layout.columns();
   std::vector<RowMemory> rows;
-  for (int i = 0; i < shape.count; ++i) {
-    rows.push_back({kValueGrad[i], outputs, true});
-    if (layout.components > 0) rows.push_back({kActionGrad[i], layout.components});
-  }
+  for (int i = 0; i < shape.count; ++i) rows.push_back({kValueGrad[i], outputs, true});
   return rows;
 }
 
-std::vector<ModelUse> with(std::vector<ModelUse> models, const std::vector<ModelUse>& more) {
-  models.insert(models.end(), more.begin(), more.end());
-  return models;
+// What the actor's pass needs besides: gradients by the action that each critic reads.
+std::vector<RowMemory> memory_of_actor(const Policy& policy) {
+  const ActionLayout& layout = policy.action_layout();
+  std::vector<RowMemory> rows = {{"counts", 1}, {"output_grad", layout.columns(), true}};
+  for (int i = 0; i < policy.critic_shape().count && layout.components > 0; ++i)
+    rows.push_back({kActionGrad[i], layout.components});
+  return rows;
 }
 
 // 1 until so many environment steps have been played, then 0.
@@ -109,18 +107,16 @@ ActorCritic::ActorCritic(const AlgorithmContext& context, const ActorCriticSetti
                policy_.critics()->named_parameters()),
       replay_(context, settings.replay, settings.gamma, settings.reward_scale),
       critic_lanes_(
-          with({{policy_.critics(), ModelUse::kLearns}, {&target_critics_, ModelUse::kForward}},
-               needs.for_targets),
+          joined<ModelUse>({{policy_.critics(), ModelUse::kLearns}, {&target_critics_, ModelUse::kForward}},
+                           needs.for_targets),
           policy_.critic_shape().count * kNumTdSums,
-          joined(joined(gradients_of_critics(policy_), {{"target", policy_.critic_shape().quantiles}}),
+          joined(joined<RowMemory>(gradients_of_critics(policy_),
+                                   {{"target", policy_.critic_shape().quantiles}}),
                  needs.rows),
           device_),
-      actor_lanes_({{&policy_.model(), ModelUse::kLearns}, {policy_.critics(), ModelUse::kInputs}},
-                   kNumActorSums,
-                   joined(joined(gradients_of_critics(policy_),
-                                 {{"counts", 1}, {"output_grad", policy_.action_layout().columns(), true}}),
-                          needs.rows),
-                   device_),
+      actor_lanes_(
+          {{&policy_.model(), ModelUse::kLearns}, {policy_.critics(), ModelUse::kInputs}}, kNumActorSums,
+          joined(joined(gradients_of_critics(policy_), memory_of_actor(policy_)), needs.rows), device_),
       coefficients_(std::array{&settings.lr, &settings.critic_lr, &settings.max_grad_norm,
                                &settings.replay.importance_exponent},
                     device_),
@@ -128,7 +124,7 @@ ActorCritic::ActorCritic(const AlgorithmContext& context, const ActorCriticSetti
       critic_layout_(layout_of_critics(policy_.action_layout())),
       no_choice_(at::zeros({replay_.rows()}, policy_.parameters().options().dtype(at::kInt))),
       error_(at::zeros({replay_.rows()}, policy_.parameters().options())),
-      updates_(settings.replay.batches(shape_of(context))) {
+      updates_(replay_.batches()) {
   WD_CHECK(policy_.critic_shape().count <= kMaxCritics, "an algorithm has at most ", kMaxCritics, " critics");
 }
 
@@ -206,11 +202,6 @@ CriticsOutput ActorCritic::criticize(const Model& critics, const Lane& lane, con
   return output;
 }
 
-const std::uint8_t* ActorCritic::legal_of(const Batch& rows, std::int64_t begin) {
-  if (!rows.action_mask.defined()) return nullptr;
-  return rows.action_mask.const_data_ptr<std::uint8_t>() + begin * rows.action_mask.size(1);
-}
-
 ActorDraw ActorCritic::draw(int purpose, std::int64_t begin) const {
   constexpr int kPurposes = 3;
   return {.key = RandomKey::of(seed_, Stream::kActor),
@@ -220,10 +211,10 @@ ActorDraw ActorCritic::draw(int purpose, std::int64_t begin) const {
           .first_row = group_.rank() * replay_.rows() + begin};
 }
 
-ActorActionsArgs ActorCritic::actions_of(const at::Tensor& output, std::int64_t rows, const ActorDraw& draw,
+ActorActionsArgs ActorCritic::actions_of(const at::Tensor& output, const ActorDraw& draw,
                                          const at::Tensor& action) const {
   const ActionLayout& layout = policy_.action_layout();
-  return {.rows = rows,
+  return {.rows = action.size(0),
           .distribution = layout.distribution,
           .components = layout.components,
           .output = output.const_data_ptr<float>(),
@@ -231,6 +222,27 @@ ActorActionsArgs ActorCritic::actions_of(const at::Tensor& output, std::int64_t 
           .draw = draw,
           .action = action.mutable_data_ptr<float>(),
           .action_stride = action.stride(0)};
+}
+
+void ActorCritic::targets_of(const Network& actor, Lane& lane, const ReplayBatch& batch, std::int64_t begin,
+                             std::int64_t end, const Noise& noise, const float* alpha) const {
+  const Queue queue = current_queue(device_);
+  const std::int64_t n = end - begin;
+  actor.forward(policy_.input(batch.next, begin, end), lane.of(actor));
+  const at::Tensor action = lane.rows("action").narrow(0, 0, n);
+  ActorActionsArgs actions = actions_of(lane.of(actor).output, draw(0, begin), action);
+  actions.noise = static_cast<float>(noise.deviation);
+  actions.noise_clip = static_cast<float>(noise.clip);
+  if (alpha != nullptr) actions.log_prob = lane.rows("log_prob").mutable_data_ptr<float>();
+  actor_actions(queue, actions);
+  critic_target(queue,
+                {.rows = n,
+                 .critics = criticize(target_critics_, lane, with_action(batch.next, action, begin, end)),
+                 .log_prob = actions.log_prob,
+                 .alpha = alpha,
+                 .reward = batch.reward.const_data_ptr<float>() + begin,
+                 .discount = batch.discount.const_data_ptr<float>() + begin,
+                 .target = lane.rows("target").mutable_data_ptr<float>()});
 }
 
 void ActorCritic::critic_pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin,
@@ -288,7 +300,7 @@ void ActorCritic::push_down(Lane& lane, const ReplayBatch& batch, std::int64_t b
   const Network& actor = policy_.model().network(0);
   actor.forward(policy_.input(batch.now, begin, end), lane.of(actor));
   const at::Tensor action = lane.rows("action").narrow(0, 0, n);
-  actor_actions(current_queue(device_), actions_of(lane.of(actor).output, n, draw(2, begin), action));
+  actor_actions(current_queue(device_), actions_of(lane.of(actor).output, draw(2, begin), action));
   const NetworkInput input = with_action(batch.now, action, begin, end);
   const CriticsOutput values = criticize(*policy_.critics(), lane, input);
   for (int i = 0; i < values.count; ++i) {
@@ -306,7 +318,7 @@ void ActorCritic::learn_from_critics(Lane& lane, const ReplayBatch& batch, std::
   const Model& critics = *policy_.critics();
   const PolicyPass pass = policy_.forward(lane, batch.now, begin, end);
   const at::Tensor action = lane.rows("action").narrow(0, 0, n);
-  ActorActionsArgs actions = actions_of(pass.actor->output, n, draw(1, begin), action);
+  ActorActionsArgs actions = actions_of(pass.actor->output, draw(1, begin), action);
   if (alpha != nullptr) actions.log_prob = lane.rows("log_prob").mutable_data_ptr<float>();
   actor_actions(queue, actions);
 
@@ -425,8 +437,6 @@ int ActorCriticSettings::epochs() const {
 }
 
 double ActorCriticSettings::bytes(const WorkerShape& worker) const {
-  const double rows = static_cast<double>(replay.batch_size) * worker.replicas /
-                      static_cast<double>(worker.num_envs) * worker.layout.num_agents;
   const std::vector<MakeNetwork> networks =
       make_critics(worker.layout, worker.model, {critics(), worker.model.quantiles}, {}, worker.precision);
   const double target_actor =
@@ -435,7 +445,7 @@ double ActorCriticSettings::bytes(const WorkerShape& worker) const {
                         worker.precision, false)
           : 0.0;
   return model_bytes(networks, 0, worker.precision, false) + target_actor + Replay::bytes(worker, replay) +
-         rows * (sizeof(float) + sizeof(std::int32_t));
+         Replay::rows(worker, replay) * (sizeof(float) + sizeof(std::int32_t));
 }
 
 }  // namespace wd

@@ -49,6 +49,10 @@ class ActorCritic : public Algorithm {
   void poison_next(const std::string& tensor) override { critics_.poison_next(tensor); }
 
  protected:
+  // Of the actions that targets are computed for.
+  struct Noise {
+    double deviation = 0.0, clip = 0.0;
+  };
   // Memory of lanes, besides that of all algorithms.
   struct Needs {
     std::vector<ModelUse> for_targets;  // models that targets() runs, besides the target critics
@@ -83,14 +87,13 @@ class ActorCritic : public Algorithm {
   // Runs critics, or the first `count` of them, on these rows.
   CriticsOutput criticize(const Model& critics, const Lane& lane, const NetworkInput& input,
                           int count = kMaxCritics) const;
-  // The legal choices of rows from `begin` on; null: all.
-  static const std::uint8_t* legal_of(const Batch& rows, std::int64_t begin);
   // Where the actor's random numbers come from: `purpose` 0 is for targets, 1 for its own loss, 2 for the
   // penalty.
   ActorDraw draw(int purpose, std::int64_t begin) const;
-  // The arguments of kernels for the actor's output in these rows: the action is written to `action`.
-  ActorActionsArgs actions_of(const at::Tensor& output, std::int64_t rows, const ActorDraw& draw,
-                              const at::Tensor& action) const;
+  // Of continuous actions: writes the targets for what this actor does in the next state, with the noise of
+  // kernels/actor.h, and with the entropy that alpha [1] weighs; null: without.
+  void targets_of(const Network& actor, Lane& lane, const ReplayBatch& batch, std::int64_t begin,
+                  std::int64_t end, const Noise& noise, const float* alpha) const;
   // Of continuous actions: the actor's action in every row, what the critics say (`lowest`: the lowest of
   // them, otherwise the first), and the gradient of the loss through the action.
   void learn_from_critics(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end,
@@ -109,6 +112,9 @@ class ActorCritic : public Algorithm {
 
   std::int64_t updates() const { return stage_ == kFill ? 0 : updates_; }
   bool moves_actor() const { return (update_ + stage_) % settings_.policy_delay == 0; }
+  // The arguments of kernels for the actor's output in these rows: the action is written to `action`.
+  ActorActionsArgs actions_of(const at::Tensor& output, const ActorDraw& draw,
+                              const at::Tensor& action) const;
   void penalize(const ReplayBatch& batch, std::int64_t begin, float scale, bool adds,
                 const at::Tensor& grad) const;
   void push_down(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const;

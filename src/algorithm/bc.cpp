@@ -32,11 +32,6 @@ ReplaySettings replay_of(const BcSettings& settings) {
   return replay;
 }
 
-TrainingShape shape_of_training(const AlgorithmContext& context) {
-  return {.num_envs = std::int64_t{context.trajectory.num_envs()} * context.group.size(),
-          .rollout_steps = context.trajectory.steps()};
-}
-
 class Bc final : public Algorithm {
  public:
   Bc(const AlgorithmContext& context, const BcSettings& settings);
@@ -81,7 +76,7 @@ Bc::Bc(const AlgorithmContext& context, const BcSettings& settings)
                     policy_.device()),
       ones_(at::ones({replay_.rows()}, policy_.parameters().options())),
       zeros_(at::zeros_like(ones_)),
-      updates_(replay_of(settings).batches(shape_of_training(context))) {}
+      updates_(replay_.batches()) {}
 
 void Bc::begin_update(const TrainingClock& clock) {
   coefficients_.update(clock);
@@ -142,9 +137,8 @@ void BcSettings::check(const TrainingShape& shape, const Problem& problem) const
 int BcSettings::epochs() const { return static_cast<int>(std::max(std::lround(replay_ratio), 1L)); }
 
 double BcSettings::bytes(const WorkerShape& worker) const {
-  const double rows = static_cast<double>(batch_size) * worker.replicas /
-                      static_cast<double>(worker.num_envs) * worker.layout.num_agents;
-  return Replay::bytes(worker, replay_of(*this)) + 2.0 * rows * sizeof(float);
+  return Replay::bytes(worker, replay_of(*this)) +
+         2.0 * Replay::rows(worker, replay_of(*this)) * sizeof(float);
 }
 
 std::unique_ptr<Algorithm> BcSettings::make(const AlgorithmContext& context) const {

@@ -6,14 +6,12 @@
 // noise_damping makes it an Ornstein-Uhlenbeck process; the value of a truncated episode's last state counts.
 #include "src/algorithm/ddpg.h"
 
-#include "src/device/device.h"
-
 namespace wd {
 
-Ddpg::Ddpg(const AlgorithmContext& context, const DdpgSettings& settings, const Smoothing& smoothing)
+Ddpg::Ddpg(const AlgorithmContext& context, const DdpgSettings& settings, const Noise& smoothing)
     : Ddpg(context, settings, smoothing, std::make_unique<Model>(context.policy().model().like())) {}
 
-Ddpg::Ddpg(const AlgorithmContext& context, const DdpgSettings& settings, const Smoothing& smoothing,
+Ddpg::Ddpg(const AlgorithmContext& context, const DdpgSettings& settings, const Noise& smoothing,
            std::unique_ptr<Model> target_actor)
     : ActorCritic(context, settings,
                   {.for_targets = {{target_actor.get(), ModelUse::kForward}},
@@ -23,21 +21,7 @@ Ddpg::Ddpg(const AlgorithmContext& context, const DdpgSettings& settings, const 
       smoothing_(smoothing) {}
 
 void Ddpg::targets(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const {
-  const Queue queue = current_queue(device_);
-  const std::int64_t n = end - begin;
-  const Network& actor = target_actor_->network(0);
-  actor.forward(policy_.input(batch.next, begin, end), lane.of(actor));
-  const at::Tensor action = lane.rows("action").narrow(0, 0, n);
-  ActorActionsArgs actions = actions_of(lane.of(actor).output, n, draw(0, begin), action);
-  actions.noise = static_cast<float>(smoothing_.noise);
-  actions.noise_clip = static_cast<float>(smoothing_.clip);
-  actor_actions(queue, actions);
-  critic_target(queue,
-                {.rows = n,
-                 .critics = criticize(target_critics_, lane, with_action(batch.next, action, begin, end)),
-                 .reward = batch.reward.const_data_ptr<float>() + begin,
-                 .discount = batch.discount.const_data_ptr<float>() + begin,
-                 .target = lane.rows("target").mutable_data_ptr<float>()});
+  targets_of(target_actor_->network(0), lane, batch, begin, end, smoothing_, nullptr);
 }
 
 void Ddpg::actor_pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const {
@@ -71,7 +55,7 @@ void DdpgSettings::describe(Fields& field) {
 }
 
 std::unique_ptr<Algorithm> DdpgSettings::make(const AlgorithmContext& context) const {
-  return std::make_unique<Ddpg>(context, *this, Ddpg::Smoothing{});
+  return std::make_unique<Ddpg>(context, *this, Ddpg::Noise{});
 }
 
 WD_REGISTER_ALGORITHM(DdpgSettings);

@@ -7,11 +7,9 @@ namespace wd {
 
 class Ddpg final : public ActorCritic {
  public:
-  // The noise of the target's actions (kernels/actor.h); DDPG has none.
-  struct Smoothing {
-    double noise = 0.0, clip = 0.0;
-  };
-  Ddpg(const AlgorithmContext& context, const DdpgSettings& settings, const Smoothing& smoothing);
+  using ActorCritic::Noise;
+  // `smoothing`: noise of the actions that targets are computed for; DDPG has none.
+  Ddpg(const AlgorithmContext& context, const DdpgSettings& settings, const Noise& smoothing);
 
   std::vector<NamedTensor> state() const override;
   void state_changed() override;
@@ -22,11 +20,11 @@ class Ddpg final : public ActorCritic {
   void follow(float tau) override;
 
  private:
-  Ddpg(const AlgorithmContext& context, const DdpgSettings& settings, const Smoothing& smoothing,
+  Ddpg(const AlgorithmContext& context, const DdpgSettings& settings, const Noise& smoothing,
        std::unique_ptr<Model> target_actor);
 
   std::unique_ptr<Model> target_actor_;
-  Smoothing smoothing_;
+  Noise smoothing_;
 };
 
 }  // namespace wd

@@ -91,11 +91,6 @@ int quantiles_of(const Policy& policy) {
   return network == nullptr ? 1 : network->num_quantiles();
 }
 
-TrainingShape training_shape_of(const AlgorithmContext& context) {
-  return {.num_envs = std::int64_t{context.trajectory.num_envs()} * context.group.size(),
-          .rollout_steps = context.trajectory.steps()};
-}
-
 Dqn::Dqn(const AlgorithmContext& context, const DqnSettings& settings)
     : settings_(settings),
       policy_(context.policy()),
@@ -115,8 +110,8 @@ Dqn::Dqn(const AlgorithmContext& context, const DqnSettings& settings)
       epsilon_(std::array{&std::as_const(settings.epsilon)}, device_),
       quantiles_(quantiles_of(policy_)),
       error_(at::zeros({replay_.rows()}, policy_.parameters().options())),
-      batch_steps_(training_shape_of(context).batch()),
-      updates_(settings.replay.batches(training_shape_of(context))) {}
+      batch_steps_(replay_.shape().batch()),
+      updates_(replay_.batches()) {}
 
 int Dqn::stage(std::int64_t iteration) const {
   if (!to_train_ || !replay_.learns(iteration)) return kFill;
@@ -188,8 +183,7 @@ void Dqn::pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::in
   targets.select_stride = select.stride(0);
   targets.value = value.const_data_ptr<float>();
   targets.value_stride = value.stride(0);
-  if (batch.next.action_mask.defined())
-    targets.legal = batch.next.action_mask.const_data_ptr<std::uint8_t>() + begin * layout.columns();
+  targets.legal = legal_of(batch.next, begin);
   targets.reward = batch.reward.const_data_ptr<float>() + begin;
   targets.discount = batch.discount.const_data_ptr<float>() + begin;
   targets.target = lane.rows("target").mutable_data_ptr<float>();
@@ -209,8 +203,7 @@ void Dqn::pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::in
   loss.weight = batch.weight.const_data_ptr<float>() + begin;
   loss.huber = static_cast<float>(settings_.huber);
   loss.cql = static_cast<float>(settings_.cql_alpha);
-  if (batch.now.action_mask.defined())
-    loss.legal = batch.now.action_mask.const_data_ptr<std::uint8_t>() + begin * layout.columns();
+  loss.legal = legal_of(batch.now, begin);
   loss.output_grad = output_grad.mutable_data_ptr<float>();
   loss.grad_stride = output_grad.stride(0);
   loss.error = error_.mutable_data_ptr<float>() + begin;
@@ -281,11 +274,9 @@ void DqnSettings::check(const TrainingShape& shape, const Problem& problem) cons
 int DqnSettings::epochs() const { return static_cast<int>(std::max(std::lround(replay.replay_ratio), 1L)); }
 
 double DqnSettings::bytes(const WorkerShape& worker) const {
-  const double rows = static_cast<double>(replay.batch_size) * worker.replicas /
-                      static_cast<double>(worker.num_envs) * worker.layout.num_agents;
   return model_bytes(make_networks(worker.layout, worker.model, output(), {}, worker.precision), 0,
                      worker.precision, false) +
-         Replay::bytes(worker, replay) + rows * sizeof(float);
+         Replay::bytes(worker, replay) + Replay::rows(worker, replay) * sizeof(float);
 }
 
 std::unique_ptr<Algorithm> DqnSettings::make(const AlgorithmContext& context) const {

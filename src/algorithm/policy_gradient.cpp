@@ -46,8 +46,7 @@ LossArgs PolicyGradient::Impl::loss_args(const Lane& lane, const PolicyPass& pas
   args.value_stride = pass.value_stride;
   args.action =
       static_cast<const std::int32_t*>(batch.action.const_data_ptr()) + begin * layout.action_width();
-  if (batch.action_mask.defined())
-    args.action_mask = batch.action_mask.const_data_ptr<std::uint8_t>() + begin * layout.columns();
+  args.action_mask = legal_of(batch, begin);
   args.old_log_prob = batch.log_prob.const_data_ptr<float>() + begin;
   args.old_value = batch.value.const_data_ptr<float>() + begin;
   args.advantage = batch.advantage.const_data_ptr<float>() + begin;

@@ -123,8 +123,7 @@ Replay::Replay(const AlgorithmContext& context, const ReplaySettings& settings, 
 }
 
 void Replay::allocate(std::int64_t units) {
-  const TrainingShape shape{.num_envs = num_envs_, .rollout_steps = trajectory_.steps()};
-  const std::int64_t C = recorded_ > 0 ? recorded_ : settings_.entries(shape), E = trajectory_.num_envs(),
+  const std::int64_t C = recorded_ > 0 ? recorded_ : settings_.entries(shape()), E = trajectory_.num_envs(),
                      A = buffers_.num_agents;
   // Of a tensor [T or T + 1, E, ...] of the trajectory.
   const auto rows_of = [](const at::Tensor& like, std::vector<std::int64_t> first) {
@@ -328,6 +327,11 @@ void Replay::forget(std::int64_t iteration) {
   if (recorded_ > 0) admit_recorded();
 }
 
+double Replay::rows(const WorkerShape& worker, const ReplaySettings& settings) {
+  return static_cast<double>(settings.batch_size) * worker.replicas / static_cast<double>(worker.num_envs) *
+         worker.layout.num_agents;
+}
+
 double Replay::bytes(const WorkerShape& worker, const ReplaySettings& settings) {
   const TrainingShape shape{.num_envs = worker.num_envs, .rollout_steps = worker.rollout_steps};
   const std::int64_t C = worker.recorded > 0 ? worker.recorded : settings.entries(shape);
@@ -342,8 +346,7 @@ double Replay::bytes(const WorkerShape& worker, const ReplaySettings& settings) 
   const double of_entry = observation + action_mask + action + agents * (sizeof(float) + 1.0);
   double of_replica = entries * of_entry;
   if (settings.prioritized) of_replica += (2.0 * static_cast<double>(leaves_of(C)) + 1.0) * sizeof(float);
-  const double units =
-      static_cast<double>(settings.batch_size) * worker.replicas / static_cast<double>(worker.num_envs);
+  const double units = rows(worker, settings) / agents;
   const double of_unit = 2.0 * (observation + action_mask) + action + agents * (3.0 * sizeof(float) + 1.0) +
                          2.0 * sizeof(std::int64_t);
   return worker.replicas * of_replica + units * of_unit + sizeof(std::int64_t);

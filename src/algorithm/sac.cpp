@@ -86,22 +86,7 @@ void Sac::begin_update(const TrainingClock& clock) {
 
 void Sac::targets(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const {
   if (!is_continuous()) return choices_targets(lane, batch, begin, end);
-  const Queue queue = current_queue(device_);
-  const std::int64_t n = end - begin;
-  const Network& actor = policy_.model().network(0);
-  actor.forward(policy_.input(batch.next, begin, end), lane.of(actor));
-  const at::Tensor action = lane.rows("action").narrow(0, 0, n);
-  ActorActionsArgs actions = actions_of(lane.of(actor).output, n, draw(0, begin), action);
-  actions.log_prob = lane.rows("log_prob").mutable_data_ptr<float>();
-  actor_actions(queue, actions);
-  critic_target(queue,
-                {.rows = n,
-                 .critics = criticize(target_critics_, lane, with_action(batch.next, action, begin, end)),
-                 .log_prob = actions.log_prob,
-                 .alpha = alpha(),
-                 .reward = batch.reward.const_data_ptr<float>() + begin,
-                 .discount = batch.discount.const_data_ptr<float>() + begin,
-                 .target = lane.rows("target").mutable_data_ptr<float>()});
+  targets_of(policy_.model().network(0), lane, batch, begin, end, {}, alpha());
 }
 
 void Sac::actor_pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const {

@@ -14,7 +14,7 @@ void Td3Settings::describe(Fields& field) {
 }
 
 std::unique_ptr<Algorithm> Td3Settings::make(const AlgorithmContext& context) const {
-  return std::make_unique<Ddpg>(context, *this, Ddpg::Smoothing{target_noise, target_noise_clip});
+  return std::make_unique<Ddpg>(context, *this, Ddpg::Noise{target_noise, target_noise_clip});
 }
 
 WD_REGISTER_ALGORITHM(Td3Settings);
