@@ -198,11 +198,7 @@ def learn(record):
                     errors.setdefault((e, g), []).append((aim.mean() - values[0].mean()).abs().item())
             sums["value_loss"] += float(torch.as_tensor(loss).detach())
             critic_rows += weight_sum
-            for (e, g), of_agents in errors.items():
-                drawn_once = of_agents[-int(replay.played(g, e).sum()) :]
-                priority = (sum(drawn_once) / len(drawn_once) + 1e-6) ** record.priority_exponent
-                replay.priority[e][g] = priority
-                replay.highest[e] = max(replay.highest[e], priority)
+            replay.prioritize(errors)
             if weight_sum:
                 learning.step(learning.critic_adam, learning.of_critics, loss / weight_sum)
             if (iteration * updates + update + 1) % record.policy_delay:
@@ -223,8 +219,7 @@ def learn(record):
         yield {
             "weights": copy.deepcopy({n: w.detach() for n, w in learning.weights.items()}),
             "log_alpha": None if learning.log_alpha is None else learning.log_alpha.item(),
-            "replay": replay,
-            "priority": copy.deepcopy(replay.priority),
+            "priority": replay.priorities(),
             "value_loss": sums["value_loss"] / critic_rows if critic_rows else None,
             "policy_loss": sums["policy_loss"] / actor_rows if actor_rows else None,
             "entropy": sums["entropy"] / actor_rows if actor_rows and record.algorithm == "SAC" else None,
@@ -242,16 +237,11 @@ def test_every_iteration(record):
                 continue  # it has the penalty of choices only
             if expected[name] is not None:
                 assert record[f"{i}.metric.{name}"].item() == pytest.approx(expected[name], rel=1e-4, abs=1e-5), (i, name)
-        moved = torch.equal(record[f"{i}.after.layers.0.weight"], record["before.layers.0.weight"])
-        assert moved == (i == 0), "nothing is learned before learning_starts"
+        unmoved = torch.equal(record[f"{i}.after.layers.0.weight"], record["before.layers.0.weight"])
+        assert unmoved == (i == 0), "nothing is learned before learning_starts"
         if not record.prioritized:
             continue
-        replay, priorities = expected["replay"], record[f"{i}.priorities"]
-        slots = torch.zeros(replay.envs, min(replay.entries, replay.capacity), dtype=torch.double)
-        for e in range(replay.envs):
-            for g, priority in expected["priority"][e].items():
-                slots[e, g % replay.capacity] = priority
-        torch.testing.assert_close(priorities, slots, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(record[f"{i}.priorities"], expected["priority"], rtol=1e-4, atol=1e-5)
 
 
 def action_words(record, step, replica, agent, component):

@@ -77,21 +77,8 @@ TEST_P(ActorCriticRecords, Iterations) {
     if (buffers.noise.defined()) buffers.noise[0].copy_(buffers.noise[kSteps]);
     learner.enter(i);
     learner.begin_rollout(clock);
-    for (int t = 0; t < kSteps; ++t)
-      policy.act(buffers, t,
-                 {.seed = kSeed,
-                  .step = static_cast<std::uint64_t>(i * kSteps + t),
-                  .exploration = learner.exploration()});
-    prepare({&learner, 1});
     const std::string prefix = concat(i, '.');
-    for (const auto& [name, tensor] :
-         {std::pair{"observation", buffers.observation.narrow(3, 0, kObservation)},
-          std::pair{"action", buffers.action}, std::pair{"active", buffers.active},
-          std::pair{"reward", buffers.reward}, std::pair{"agent_terminated", buffers.agent_terminated},
-          std::pair{"terminated", trajectory.terminated()}, std::pair{"truncated", trajectory.truncated()},
-          std::pair{"reset_step", trajectory.reset_step()}})
-      record.add(prefix + name, tensor);
-    if (buffers.action_mask.defined()) record.add(prefix + "action_mask", buffers.action_mask);
+    play(record, prefix, i, policy, learner, trajectory);
     if (buffers.noise.defined()) {
       record.add(prefix + "noise", buffers.noise);
       record.add(prefix + "restarted", buffers.restarted);
@@ -99,12 +86,9 @@ TEST_P(ActorCriticRecords, Iterations) {
     ASSERT_TRUE(update({&learner, 1}, clock));
     record.add(prefix + "after.", policy, policy.parameters());
     add_critics(record, prefix + "after.", policy);
-    for (const auto& [name, value] : learner.metrics())
-      record.add(concat(prefix, "metric.", name), at::full({}, value, at::kDouble));
+    record_learned(record, prefix, i, learner);
     for (const NamedTensor& named : learner.state())
       if (named.name == "log_temperature") record.add(prefix + named.name, named.tensor[0]);
-    for (const NamedTensor& named : learner.memory(i + 1))
-      if (named.name == "priority") record.add(prefix + "priorities", named.tensor);
   }
   std::string heads;
   for (const int n : c.actions.heads) heads += std::to_string(n) + " ";

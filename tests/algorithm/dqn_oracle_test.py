@@ -131,6 +131,22 @@ class Replay:
                 drawn.append((g, e, (drawable * self.priority[e][g] / total) ** -record.importance_exponent))
         return drawn
 
+    def prioritize(self, errors):
+        """errors: by (replica, entry) those of all agents, once for each time that it was drawn."""
+        for (e, g), of_agents in errors.items():
+            drawn_once = of_agents[-int(self.played(g, e).sum()) :]
+            priority = (sum(drawn_once) / len(drawn_once) + 1e-6) ** self.record.priority_exponent
+            self.priority[e][g] = priority
+            self.highest[e] = max(self.highest[e], priority)
+
+    def priorities(self):
+        """[replicas, slots of the ring that are filled], 0 where nothing can be drawn."""
+        slots = torch.zeros(self.envs, min(self.entries, self.capacity), dtype=torch.double)
+        for e in range(self.envs):
+            for g, priority in self.priority[e].items():
+                slots[e, g % self.capacity] = priority
+        return slots
+
     def returns(self, g, e, a):
         """Discounted rewards, discount of what follows, and the entry that follows."""
         record, rows = self.record, self.rows
@@ -192,18 +208,14 @@ def learn(record):
                         loss = loss + weight * record.cql_alpha * conservative(q.mean(-1), replay.rows["action"][g, e, a, h].long(), mask)
                     errors.setdefault((e, g), []).append((aim.mean() - value.mean()).abs().item())
             losses, count = losses + float(torch.as_tensor(loss).detach()), count + weight_sum
-            for (e, g), of_agents in errors.items():
-                drawn_once = of_agents[-int(replay.played(g, e).sum()) :]
-                priority = (sum(drawn_once) / len(drawn_once) + 1e-6) ** record.priority_exponent
-                replay.priority[e][g] = priority
-                replay.highest[e] = max(replay.highest[e], priority)
+            replay.prioritize(errors)
             if weight_sum == 0:
                 continue
             adam.zero_grad()
             (loss / weight_sum).backward()
             torch.nn.utils.clip_grad_norm_(weights.values(), record.max_grad_norm)
             adam.step()
-        yield {"weights": copy.deepcopy({n: w.detach() for n, w in weights.items()}), "replay": replay, "priority": copy.deepcopy(replay.priority), "loss": losses / count if count else None, "kinds": kinds}
+        yield {"weights": copy.deepcopy({n: w.detach() for n, w in weights.items()}), "priority": replay.priorities(), "loss": losses / count if count else None, "kinds": kinds}
 
 
 def test_every_iteration(record):
@@ -219,10 +231,5 @@ def test_every_iteration(record):
             seen[kind] += count
         if not record.prioritized:
             continue
-        replay, priorities = expected["replay"], record[f"{i}.priorities"]
-        slots = torch.zeros(replay.envs, min(replay.entries, replay.capacity), dtype=torch.double)
-        for e in range(replay.envs):
-            for g, priority in expected["priority"][e].items():
-                slots[e, g % replay.capacity] = priority
-        torch.testing.assert_close(priorities, slots, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(record[f"{i}.priorities"], expected["priority"], rtol=1e-4, atol=1e-5)
     assert min(seen.values()) > 0, seen

@@ -72,27 +72,11 @@ TEST_P(DqnRecords, Iterations) {
     fill_trajectory(draws, trajectory, false);
     learner.enter(i);
     learner.begin_rollout(clock);
-    for (int t = 0; t < kSteps; ++t)
-      policy.act(buffers, t,
-                 {.seed = kSeed,
-                  .step = static_cast<std::uint64_t>(i * kSteps + t),
-                  .exploration = learner.exploration()});
-    prepare({&learner, 1});
     const std::string prefix = concat(i, '.');
-    for (const auto& [name, tensor] :
-         {std::pair{"observation", buffers.observation.narrow(3, 0, kObservation)},
-          std::pair{"action", buffers.action}, std::pair{"active", buffers.active},
-          std::pair{"reward", buffers.reward}, std::pair{"agent_terminated", buffers.agent_terminated},
-          std::pair{"terminated", trajectory.terminated()}, std::pair{"truncated", trajectory.truncated()},
-          std::pair{"reset_step", trajectory.reset_step()}})
-      record.add(prefix + name, tensor);
-    if (c.masks) record.add(prefix + "action_mask", buffers.action_mask);
+    play(record, prefix, i, policy, learner, trajectory);
     ASSERT_TRUE(update({&learner, 1}, clock));
     record.add(prefix + "after.", policy, policy.parameters());
-    for (const auto& [name, value] : learner.metrics())
-      record.add(concat(prefix, "metric.", name), at::full({}, value, at::kDouble));
-    for (const NamedTensor& named : learner.memory(i + 1))
-      if (named.name == "priority") record.add(prefix + "priorities", named.tensor);
+    record_learned(record, prefix, i, learner);
   }
   std::string heads;
   for (const int n : c.heads) heads += std::to_string(n) + " ";

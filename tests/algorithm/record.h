@@ -157,6 +157,35 @@ inline void record_rollout(Record& record, const Trajectory& trajectory) {
   if (buffers.action_mask.defined()) record.add("action_mask", buffers.action_mask);
 }
 
+// Iteration i of an algorithm with a replay memory, after begin_rollout(): the policy acts on what the
+// trajectory holds, and everything that is played is recorded.
+inline void play(Record& record, const std::string& prefix, int i, Policy& policy, Learner& learner,
+                 Trajectory& trajectory) {
+  PolicyBuffers& buffers = trajectory.policies()[0];
+  for (int t = 0; t < kSteps; ++t)
+    policy.act(buffers, t,
+               {.seed = kSeed,
+                .step = static_cast<std::uint64_t>(i * kSteps + t),
+                .exploration = learner.exploration()});
+  prepare({&learner, 1});
+  for (const auto& [name, tensor] :
+       {std::pair{"observation", buffers.observation.narrow(3, 0, kObservation)},
+        std::pair{"action", buffers.action}, std::pair{"active", buffers.active},
+        std::pair{"reward", buffers.reward}, std::pair{"agent_terminated", buffers.agent_terminated},
+        std::pair{"terminated", trajectory.terminated()}, std::pair{"truncated", trajectory.truncated()},
+        std::pair{"reset_step", trajectory.reset_step()}})
+    record.add(prefix + name, tensor);
+  if (buffers.action_mask.defined()) record.add(prefix + "action_mask", buffers.action_mask);
+}
+
+// Measurements and priorities after the update of iteration i.
+inline void record_learned(Record& record, const std::string& prefix, int i, const Learner& learner) {
+  for (const auto& [name, value] : learner.metrics())
+    record.add(concat(prefix, "metric.", name), at::full({}, value, at::kDouble));
+  for (const NamedTensor& named : learner.memory(i + 1))
+    if (named.name == "priority") record.add(prefix + "priorities", named.tensor);
+}
+
 inline std::filesystem::path record_folder() {
   const char* const named = std::getenv("WD_RECORD_DIR");
   return named != nullptr ? std::filesystem::path(named) : std::filesystem::path(testing::TempDir());
