@@ -20,6 +20,7 @@ usage: tests/bench/gpu.sh [--dry_run] [--device cuda|emulated] [--build_dir DIR]
   --seconds S       of all steps of this call together (3600)
   --again           forget earlier results
 
+Tests run beside each other where there are cores for it, figures are measured alone.
 Each step has its own time limit; one that fails does not keep the others from running. A step that could not do its work,
 because a tool or a GPU is missing, is listed as skipped with the reason.
 Exit: 0 all steps passed, 1 a step failed or found no time, 3 none failed but some were skipped, 2 wrong usage.
@@ -51,6 +52,7 @@ fi
 program=$build_dir/wdtrain check_steps=300 python=${WD_PYTHON:-python3}
 [[ $device == cuda ]] || program=${program}_emulated check_steps=20
 work=${work:-$build_dir/gpu_results}
+side_by_side=$((($(nproc) + 3) / 4))
 commit=${WD_COMMIT:-$(git describe --always --dirty --abbrev=12 2>/dev/null || echo unknown)}
 
 # --- steps -------------------------------------------------------------------------------------------------
@@ -60,6 +62,17 @@ readonly kSkipped=77  # a step's exit status where it could not do its work; its
 # step NAME LIMIT COMMAND...: runs COMMAND, which may be a shell function, and writes NAME, outcome, seconds,
 # command and last output line to steps.tsv, which replaces what an earlier call wrote of this step.
 step() {
+  wait  # for the steps beside each other
+  run_step "$@"
+}
+
+# The same for a step without figures: it runs beside the others of its kind, at most one for each four cores.
+step_beside() {
+  while (($(jobs -rp | wc -l) >= side_by_side)); do wait -n; done
+  if [[ $dry_run ]]; then run_step "$@"; else run_step "$@" & fi
+}
+
+run_step() {
   local name=$1 limit=$(($2 * ${WD_SLOWDOWN:-1})) left=$((seconds - SECONDS)) begin status outcome
   shift 2
   if [[ $dry_run ]]; then
@@ -86,18 +99,21 @@ step() {
   fi
   local last
   last=$(grep -v '^[[:space:]]*$' "$log" | tail -1 | tr '\t' ' ' | cut -c1-200)
-  { grep -vP "^$name\t" "$work/steps.tsv"; printf '%s\t%s\t%s\t%s\t%s\n' "$name" "$outcome" $((SECONDS - begin)) "$*" "$last"; } >"$work/steps.new"
-  mv "$work/steps.new" "$work/steps.tsv"
-  printf '%-22s %-20s %4s s  %s\n' "$name" "$outcome" $((SECONDS - begin)) "$last"
-  if [[ $outcome != passed && $outcome != skipped ]]; then tail -15 "$log" | sed 's/^/    | /'; fi
-  report >/dev/null
+  (
+    flock 9
+    { grep -vP "^$name\t" "$work/steps.tsv"; printf '%s\t%s\t%s\t%s\t%s\n' "$name" "$outcome" $((SECONDS - begin)) "$*" "$last"; } >"$work/steps.new"
+    mv "$work/steps.new" "$work/steps.tsv"
+    printf '%-22s %-20s %4s s  %s\n' "$name" "$outcome" $((SECONDS - begin)) "$last"
+    if [[ $outcome != passed && $outcome != skipped ]]; then tail -15 "$log" | sed 's/^/    | /'; fi
+    report >/dev/null
+  ) 9>"$work/lock"
 }
 
 report() { "$python" tests/bench/gpu_report.py --work "$work" --device "$device" --commit "$commit" --out "$out"; }
 
 # Runs one file of tests that need a GPU: FOLDER/NAME_gpu_test.cpp or .py. A test that skips itself has not passed.
 gpu_test() {
-  local found=$work/gpu_test.out status
+  local found=$work/${1//\//_}.out status
   if [[ $device == cuda ]]; then export WD_NEED_GPU=1; fi  # a test that finds no GPU fails
   if [[ $1 == install/* && ! -f $build_dir/CMakeCache.txt ]]; then
     echo "this build was carried here: there is nothing to install"
@@ -135,10 +151,10 @@ sanitize() {
   for line in "${tests[@]}"; do
     read -r program filter <<<"$line"
     PYTORCH_NO_CUDA_MEMORY_CACHING=1 MKL_CBWR=AVX2,STRICT "$tool" --tool "$1" --error-exitcode 9 \
-      "$build_dir/tests/$program" --gtest_filter="$filter" 2>&1 | tee "$work/sanitize.out"
+      "$build_dir/tests/$program" --gtest_filter="$filter" 2>&1 | tee "$work/sanitize_$1.out"
     local status=${PIPESTATUS[0]}
     ((status == 0)) || return "$status"
-    grep -qE '\[  PASSED  \] [1-9]' "$work/sanitize.out" && ran=$((ran + 1))
+    grep -qE '\[  PASSED  \] [1-9]' "$work/sanitize_$1.out" && ran=$((ran + 1))
   done
   if ((ran < ${#tests[@]})); then
     echo "in $((${#tests[@]} - ran)) of ${#tests[@]} programs no test ran"
@@ -211,6 +227,7 @@ if [[ ! $dry_run ]]; then
   if [[ $again || $(cat "$work/identity" 2>/dev/null) != "$identity" ]]; then
     rm -f "$work"/steps.tsv "$work"/*.json "$work"/*.log
     echo "$identity" >"$work/identity"
+    date +%F >"$work/date"  # a later call that continues this one after midnight writes the same files
   fi
   touch "$work/steps.tsv"
 fi
@@ -232,9 +249,9 @@ if has check; then
   step gpu 20 sees_gpu
   step warm_up 120 warm_up
   step doctor 60 examine
-  step twins_gpu_test 80 gpu_test kernels/twins_gpu_test.cpp
-  step linear_gpu_test 80 gpu_test policy/linear_gpu_test.cpp
-  step executor_gpu_test 180 gpu_test parity/executor_gpu_test.cpp
+  step_beside twins_gpu_test 80 gpu_test kernels/twins_gpu_test.cpp
+  step_beside linear_gpu_test 80 gpu_test policy/linear_gpu_test.cpp
+  step_beside executor_gpu_test 180 gpu_test parity/executor_gpu_test.cpp
 fi
 if has bench; then
   bench_step env 45 --mode env
@@ -252,19 +269,20 @@ if has sweep; then
   step sweep_envs 100 bench sweep_envs "${game[@]}" "${measured[@]}" --mode env --sweep "num_envs=$first_envs"
 fi
 if has tests; then
-  step graph_gpu_test 150 gpu_test trainer/graph_gpu_test.cpp
-  step commands_gpu_test 180 gpu_test cli/commands_gpu_test.py
-  step kernels_gpu_test 60 gpu_test profile/kernels_gpu_test.cpp
-  step nccl_cuda_gpu_test 50 gpu_test distributed/nccl_cuda_gpu_test.cpp
-  for env in cartpole tag_gridworld simple_tag tag_continuous; do step "parity_$env" 25 parity "$env"; done
+  step_beside graph_gpu_test 150 gpu_test trainer/graph_gpu_test.cpp
+  step_beside commands_gpu_test 180 gpu_test cli/commands_gpu_test.py
+  step_beside kernels_gpu_test 60 gpu_test profile/kernels_gpu_test.cpp
+  step_beside nccl_cuda_gpu_test 50 gpu_test distributed/nccl_cuda_gpu_test.cpp
+  for env in cartpole tag_gridworld simple_tag tag_continuous; do step_beside "parity_$env" 25 parity "$env"; done
 fi
 if has peers; then step peers 400 peers; fi
 if has sanitize; then
-  for tool in memcheck racecheck initcheck synccheck; do step "$tool" 130 sanitize "$tool"; done
+  for tool in memcheck racecheck initcheck synccheck; do step_beside "$tool" 130 sanitize "$tool"; done
 fi
 if has install; then step project_gpu_test 300 gpu_test install/project_gpu_test.py; fi
 [[ ! $dry_run ]] || exit 0
 
+wait
 report || exit 1
 if cut -f2 "$work/steps.tsv" | grep -qvE '^(passed|skipped)$'; then exit 1; fi
 if cut -f2 "$work/steps.tsv" | grep -q '^skipped$'; then exit 3; fi

@@ -1,11 +1,10 @@
 """Writes the results of gpu.sh as DATE-gpu.json and DATE-gpu.md: steps with their outcome, and figures with
-machine, commit and command. DATE-gpu.log has the end of each step's output.
+machine, commit and command. DATE-gpu.log has the end of each step's output. DATE is that of the first step.
 
 If the emulated GPU was used instead of a GPU, the files are called DATE-gpu-standin and say so in the first line.
 """
 
 import argparse
-import datetime
 import importlib.metadata
 import json
 import os
@@ -47,7 +46,7 @@ def report(work, device, commit):
         step["seconds"] = int(step["seconds"])
     wanted = [step["step"].removeprefix("bench_") for step in steps if step["step"].startswith(("bench_", "sweep_"))]
     return {
-        "date": datetime.date.today().isoformat(),
+        "date": (work / "date").read_text().strip(),
         "device": device if device == "cuda" else "emulated GPU standing in: no figure here is a GPU's",
         "machine": machine(device),
         "commit": commit,

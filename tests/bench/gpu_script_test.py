@@ -94,15 +94,19 @@ def test_every_step_is_accounted_for(build, tmp_path):
     assert "standing in" in report["device"]
     (page,) = (tmp_path / "out").glob("*.md")
     assert "Not measured: train_tf32, " in page.read_text() and "1,234" in page.read_text()
-    # Once more: what has passed is not run again, and what has not is.
+    # Once more, as if the first call had been before midnight: what has passed is not run again, and what has not is.
+    (build / "gpu_results/date").write_text("2026-02-03\n")
+    shutil.rmtree(tmp_path / "out")
     program(build / "wdtrain_emulated", WDTRAIN.replace("sleep 600", "echo '{}'").replace("1234.5", "7"))
     done, report, steps = call(build, tmp_path, "--parts", "bench,tests", environment={"WD_COMMIT": "c0ffee"})
+    (page,) = (tmp_path / "out").glob("2026-02-03-*.md")
     assert "bench_env " not in done.stdout and "bench_train_tf32 " in done.stdout, done.stdout
     assert report["bench"]["env"]["env_steps_per_s"] == 1234.5
     assert steps["bench_train_tf32"]["outcome"] == "passed"
     assert steps["parity_tag_gridworld"]["outcome"] == "failed (1)" and steps["parity_cartpole"]["outcome"] == "passed"
     assert "one replica differs" in page.with_suffix(".log").read_text()
-    # Results of another commit are not mixed with these.
+    # Results of another commit are not mixed with these, and have their own date.
+    shutil.rmtree(tmp_path / "out")
     _, report, steps = call(build, tmp_path, "--parts", "bench", environment={"WD_COMMIT": "decade"})
     assert report["commit"] == "decade" and report["bench"]["env"]["env_steps_per_s"] == 7
 
