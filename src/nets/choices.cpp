@@ -14,7 +14,7 @@ namespace wd::choices {
 namespace {
 
 struct Table {
-  std::mutex mutex;
+  std::recursive_mutex mutex;  // `measure` may ask for the choices that it combines
   std::map<std::string, Candidates> all;
   bool timing = true;
 };

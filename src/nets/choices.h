@@ -13,7 +13,7 @@ namespace wd::choices {
 // Returns the candidates that were found before for this key, in this process or by restore(), and else those
 // of `measure`, which are kept. `key` has no line end, and names library and GPU too, because candidates are
 // numbered by what they offer. `count`: there are candidates 0 ... count - 1; kept candidates with other
-// numbers are measured again.
+// numbers are measured again. `measure` may call of() for other keys.
 Candidates of(const std::string& key, std::size_t count, const std::function<Candidates()>& measure);
 
 // Whether candidates are measured (trainer.time_algorithms). Otherwise the one that the library expects to be

@@ -13,7 +13,7 @@ usage: tests/bench/gpu.sh [--dry_run] [--device cuda|emulated] [--build_dir DIR]
                     and its files say so
   --build_dir DIR   default build
   --no_build        take what is in DIR, for example from gpu_pack.sh
-  --parts LIST      some of check,bench,sweep,tests,peers,sanitize,install (all of them, in this order); each takes at most nine minutes
+  --parts LIST      some of check,bench,sweep,tests,learn,peers,sanitize,install (all of them, in this order); each takes at most nine minutes
   --out FOLDER      of DATE-gpu.json, .md and .log, written again after each step; default docs/benchmarks
   --work FOLDER     of logs and results; default DIR/gpu_results. A later call with the same commit and device leaves out the
                     steps that have passed, so a call that is cut off costs only its last step
@@ -27,7 +27,7 @@ Exit: 0 all steps passed, 1 a step failed or found no time, 3 none failed but so
 TEXT
 }
 
-readonly kParts=check,bench,sweep,tests,peers,sanitize,install
+readonly kParts=check,bench,sweep,tests,learn,peers,sanitize,install
 dry_run='' device=cuda build_dir=build build=1 parts=$kParts out=docs/benchmarks work='' seconds=3600 again=''
 while (($#)); do
   case $1 in
@@ -184,6 +184,15 @@ profile() {
   rm -rf "${work:?}/profile_$name"
 }
 
+# Trains a row of docs/learning with five seeds at the same time, and judges it by its target.
+learn() {
+  if [[ $device != cuda ]]; then
+    echo "the emulated GPU is too slow to learn"
+    return "$kSkipped"
+  fi
+  WDTRAIN=$PWD/$program "$python" tests/learn/rows.py run "$1" --device cuda --together 5 --json "$work/learn_$1.json"
+}
+
 peers() {
   local python_of_peers=.venv-peers/bin/python kind=gpu
   [[ -x $python_of_peers ]] || python_of_peers=$python
@@ -269,11 +278,14 @@ if has sweep; then
   step sweep_envs 100 bench sweep_envs "${game[@]}" "${measured[@]}" --mode env --sweep "num_envs=$first_envs"
 fi
 if has tests; then
-  step_beside graph_gpu_test 150 gpu_test trainer/graph_gpu_test.cpp
-  step_beside commands_gpu_test 180 gpu_test cli/commands_gpu_test.py
+  step_beside graph_gpu_test 200 gpu_test trainer/graph_gpu_test.cpp
+  step_beside commands_gpu_test 160 gpu_test cli/commands_gpu_test.py
   step_beside kernels_gpu_test 60 gpu_test profile/kernels_gpu_test.cpp
-  step_beside nccl_cuda_gpu_test 50 gpu_test distributed/nccl_cuda_gpu_test.cpp
+  step_beside nccl_cuda_gpu_test 20 gpu_test distributed/nccl_cuda_gpu_test.cpp
   for env in cartpole tag_gridworld simple_tag tag_continuous; do step_beside "parity_$env" 25 parity "$env"; done
+fi
+if has learn; then
+  for row in cartpole_ppo tag_continuous pendulum_td3_large pendulum_sac pendulum_td3 cartpole_dqn; do step "learn_$row" 90 learn "$row"; done
 fi
 if has peers; then step peers 400 peers; fi
 if has sanitize; then

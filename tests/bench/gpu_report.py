@@ -55,6 +55,7 @@ def report(work, device, commit):
         "steps": steps,
         "bench": {name: read(work / f"bench_{name}.json") for name in wanted},
         "profiles": {path.stem.removeprefix("profile_"): read(path) for path in sorted(work.glob("profile_*.json"))},
+        "learned": {path.stem.removeprefix("learn_"): read(path) for path in sorted(work.glob("learn_*.json"))},
         "peers": read(work / "peers.json"),
     }
 

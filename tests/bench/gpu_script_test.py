@@ -14,7 +14,7 @@ SCRIPT = Path(os.environ["WD_SOURCE_DIR"]) / "tests/bench/gpu.sh"
 
 TESTS = SCRIPT.parents[1]
 GPU_TESTS = [str(path.relative_to(TESTS)) for path in sorted(TESTS.glob("*/*_gpu_test.*"))]
-PARTS = ["check", "bench", "sweep", "tests", "peers", "sanitize", "install"]
+PARTS = ["check", "bench", "sweep", "tests", "learn", "peers", "sanitize", "install"]
 
 WDTRAIN = """#!/bin/sh
 case "$*" in

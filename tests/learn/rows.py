@@ -1,13 +1,13 @@
 """rows.py: the rows of the table of learning results (docs/learning/README.md), which docs/learning/rows.yaml defines.
 
     python3 tests/learn/rows.py list
-    python3 tests/learn/rows.py run ROW [--seeds 1 2 3 4 5] [--write]
+    python3 tests/learn/rows.py run ROW [--seeds 1 2 3 4 5] [--write] [--device cuda] [--together 5] [--json FILE]
     python3 tests/learn/rows.py table
 
-`run` trains the row's configuration with every seed, two at a time with one thread each, judges every run by fresh
+`run` trains the row's configuration with every seed, two at a time with one thread each on the CPU, judges every run by fresh
 episodes (`wdtrain eval`) or by a metric of its last line, and prints medians and quartiles over the seeds. It ends with
 1 if a median misses its target. `--write` stores what was measured, draws the curve (docs/learning/ROW.svg) and
-rewrites the table; `table` only rewrites the table. The program is build/wdtrain, or that of the variable WDTRAIN.
+rewrites the table; `--json` writes it to another file instead, for results of a GPU; `table` only rewrites the table. The program is build/wdtrain, or that of the variable WDTRAIN.
 
 Keys of a row:
 
@@ -84,17 +84,17 @@ def judge(run, judged):
     return number_at(json.loads(done.stdout), judged["value"])
 
 
-def train(row, seed, folder):
+def train(row, seed, folder, device):
     """What one seed gives: a dictionary of numbers, and the points of its curve."""
     run = folder / str(seed)
     settings = [argument for setting in row.get("set", []) for argument in ("--set", setting)]
     began = time.monotonic()
-    wdtrain("--config", ROOT / row["config"], "--seed", seed, "--set", "trainer.threads=1", *settings, "--run_dir", run, "--quiet", "--device", "cpu")
+    wdtrain("--config", ROOT / row["config"], "--seed", seed, "--set", "trainer.threads=1", *settings, "--run_dir", run, "--quiet", "--device", device)
     seconds = time.monotonic() - began
     summary = json.loads((run / "summary.json").read_text())
     values = [judge(run, judged) for judged in row["judged"]]
     return {"env_steps": summary["env_steps"], "seconds": round(seconds, 1), "values": values,
-            "commit": summary["version"]["commit"], "processor": summary["hardware"]["cpu"]}, [lines_with(run, name) for name in curves_of(row)]
+            "commit": summary["version"]["commit"], "processor": summary["hardware"]["cpu"] if device == "cpu" else ", ".join(summary["hardware"]["gpus"])}, [lines_with(run, name) for name in curves_of(row)]
 
 
 def curves_of(row):
@@ -116,9 +116,9 @@ def holds(judged, values):
     return median >= wanted if direction == "at least" else median <= wanted
 
 
-def measure(row, seeds):
-    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(2) as pool:
-        done = list(pool.map(lambda seed: train(row, seed, pathlib.Path(folder)), seeds))
+def measure(row, seeds, device, together):
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(together) as pool:
+        done = list(pool.map(lambda seed: train(row, seed, pathlib.Path(folder), device), seeds))
     runs = [run for run, _ in done]
     measured = {"date": datetime.date.today().isoformat(), "commit": runs[0]["commit"],
                 "processor": f"{runs[0]['processor']} ({platform.machine()})", "seeds": list(seeds),
@@ -165,13 +165,16 @@ def write_table(rows, docs=DOCS):
     page.write_text(with_table(page.read_text(), rows))
 
 
-def run(row, seeds, write, rows, docs):
-    measured, curves = measure(row, seeds)
+def run(row, options, rows, docs):
+    seeds = options.seeds
+    measured, curves = measure(row, seeds, options.device, options.together)
     print(f"{row['name']}: {text_of(measured['env_steps'])} environment steps, {text_of(measured['seconds'])} s")
     for judged, values in zip(row["judged"], measured["values"], strict=True):
         result = "holds" if holds(judged, values) else "MISSED"
         print(f"  {judged['what']}: {text_of(values)}; {' '.join(map(str, target(judged)))}: {result}; seeds {seeds}: {values}")
-    if write:
+    if options.json:
+        options.json.write_text(json.dumps({"row": row["name"], "judged": row["judged"], "measured": measured, "curves": curves}) + "\n")
+    if options.write:
         row["measured"] = measured
         save(rows, docs)
         (docs / f"{row['name']}.svg").write_text(picture(f"{row['name']}: {' and '.join(curves_of(row))}, seeds {', '.join(map(str, seeds))}", curves))
@@ -189,6 +192,9 @@ def main(arguments=None, docs=DOCS):
     runs.add_argument("row", choices=[row["name"] for row in rows])
     runs.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
     runs.add_argument("--write", action="store_true", help="into rows.yaml, README.md and ROW.svg")
+    runs.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    runs.add_argument("--together", type=int, default=2, help="trainings at a time")
+    runs.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args(arguments)
     if options.command == "list":
         for row in rows:
@@ -198,8 +204,10 @@ def main(arguments=None, docs=DOCS):
     if options.command == "table":
         write_table(rows, docs)
         return 0
+    if options.write and options.device != "cpu":
+        parser.error("the table is of the CPU: --json writes the results of a GPU")
     (row,) = [row for row in rows if row["name"] == options.row]
-    return 0 if run(row, options.seeds, options.write, rows, docs) else 1
+    return 0 if run(row, options, rows, docs) else 1
 
 
 if __name__ == "__main__":

@@ -34,6 +34,12 @@ TEST_F(Choices, AreThoseOfTheTextThatIsRestored) {
   EXPECT_EQ(find("none", {0}, 0), Order());
 }
 
+TEST_F(Choices, MayBeMeasuredByComparingOthers) {
+  const auto pair = [] { return Candidates(find("one", {1, 0}).front() == 1 ? Order{1, 0} : Order{0, 1}); };
+  EXPECT_EQ(choices::of("weights", 2, pair).order(), Order({1, 0}));
+  EXPECT_EQ(choices::save(), "one: 1 0\nweights: 1 0\n");
+}
+
 // A library that offers fewer algorithms has numbered them differently.
 TEST_F(Choices, WithNumbersThatAreGoneAreMeasuredAgain) {
   choices::restore("key: 2 0\n");
