@@ -33,11 +33,13 @@ struct BeginLossRecordArgs {
   const double* limit = nullptr;  // null: off
 };
 
-// Adds a minibatch to the record, and writes the optimizer's input for it.
+// Adds a minibatch to the record, and writes the optimizer's input for it. If the leader has refused a step,
+// the update ends before this one.
 struct RecordLossArgs {
   LossRecord* record = nullptr;
   const StepRecord* optimizer = nullptr;
-  const double* totals = nullptr;  // [num_sums]
+  const StepRecord* leader = nullptr;  // of another optimizer, or null
+  const double* totals = nullptr;      // [num_sums]
   int num_sums = 0;
   int limited = 0;  // the sum that has a limit; 0: none
   StepInput* input = nullptr;

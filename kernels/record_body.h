@@ -21,7 +21,8 @@ WD_FN void forget_losses(const BeginLossRecordArgs& args, std::int64_t) {
 
 WD_FN void add_losses(const RecordLossArgs& args, std::int64_t) {
   *args.input = StepInput{};
-  if (args.optimizer->stopped != 0.0) return;
+  if (args.leader != nullptr && args.leader->refused != 0.0) args.input->stop = 1.0;
+  if (args.optimizer->stopped != 0.0 || args.input->stop != 0.0) return;
   LossRecord& record = *args.record;
   double all = 0.0;
   for (int k = 0; k < args.num_sums; ++k) {

@@ -42,6 +42,10 @@ class Learned {
   ~Learned();
   Learned(Learned&&) noexcept;
 
+  // From now on, no step is made once `leader`, which computes what these parameters learn from, has refused
+  // one. Keeps a pointer into it, which moving it does not change.
+  void follow(const Learned& leader);
+
   // Begins an update. lr, max_grad_norm (null: no limit) and `limit` (of the limited sum; null: none) are in
   // device memory. If `failed` is not null and the number there, in device memory, is not 0 on any rank, the
   // steps of the update do nothing. Enqueues.
@@ -85,6 +89,7 @@ class Learned {
   at::Tensor partial_, squares_;         // working memory of reductions, and their result, [1] float64
   at::Tensor finite_here_;               // [1] int64: 0 once a gradient of this rank was not finite
   at::Tensor loss_record_, step_input_;  // a LossRecord with its sums, and a StepInput, as float64
+  const StepRecord* leader_ = nullptr;   // in device memory, or null
   const std::int64_t* failed_ = nullptr;
   at::Tensor totals_;
   std::optional<bool> stopping_;

@@ -126,6 +126,8 @@ ActorCritic::ActorCritic(const AlgorithmContext& context, const ActorCriticSetti
       error_(at::zeros({replay_.rows()}, policy_.parameters().options())),
       updates_(replay_.batches()) {
   WD_CHECK(policy_.critic_shape().count <= kMaxCritics, "an algorithm has at most ", kMaxCritics, " critics");
+  actor_.follow(critics_);
+  critics_.follow(actor_);
 }
 
 // Stages count from 1 by the first update of the iteration, modulo policy_delay: so an actor that moves every

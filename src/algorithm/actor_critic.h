@@ -75,6 +75,7 @@ class ActorCritic : public Algorithm {
 
   // Of the actor's actions in the last update.
   double mean_entropy() const;
+  const Learned& critics() const { return critics_; }
 
   // The weight of conservative Q-learning's penalty in the critics' loss.
   virtual float conservative() const { return 0.0f; }

@@ -44,6 +44,8 @@ Learned::Learned(Model& model, SumNames sums, double adam_epsilon, ProcessGroup 
 Learned::~Learned() = default;
 Learned::Learned(Learned&&) noexcept = default;
 
+void Learned::follow(const Learned& leader) { leader_ = leader.adam_->live_record(); }
+
 StepRecord Learned::record() const { return adam_->record(); }
 
 void Learned::begin_update(const double* lr, const double* max_grad_norm, const double* limit,
@@ -95,7 +97,7 @@ bool Learned::end_sum_over_ranks() {
 bool Learned::end_step() {
   if (group_.size() > 1) stopping_ = end_sum_over_ranks();
   if (stopping_ == true) return false;
-  record_loss(current_queue(device_), {losses_in(loss_record_), adam_->live_record(),
+  record_loss(current_queue(device_), {losses_in(loss_record_), adam_->live_record(), leader_,
                                        totals_.const_data_ptr<double>(), names_.count(), names_.limited,
                                        reinterpret_cast<StepInput*>(step_input_.mutable_data_ptr<double>())});
   adam_->step(model_.gradients(), step_input_);

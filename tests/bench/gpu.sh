@@ -244,10 +244,12 @@ fi
 has() { [[ ,$parts, == *,$1,* ]]; }
 
 # The main benchmark: 5 taggers and 100 runners with full observation, A2C, two policies of 2 x 256 units.
-game=(--env tag_continuous --set policy.tagger.algorithm=A2C --set policy.runner.algorithm=A2C)
+game=(--config configs/tag_continuous_perceptron.yaml --set policy.tagger.algorithm=A2C --set policy.runner.algorithm=A2C --set trainer.observations=rows)
+shipped=(--env tag_continuous)  # networks over the nearest agents, PPO with several epochs
 size=(--num_envs 2048) measured=(--seconds 2) trained=(--train_batch_size 204800 --total_steps 1638400) first_envs=512..4096 chunks=16384,65536,262144
 if [[ $device != cuda ]]; then
   game+=(--set env.num_taggers=1 --set env.num_runners=3)
+  shipped+=(--set env.num_taggers=1 --set env.num_runners=3)
   size=(--num_envs 2) measured=(--seconds 0.1) trained=(--train_batch_size 40 --total_steps 160) first_envs=2..4 chunks=16384,65536
 fi
 bench_step() { step "bench_$1" "$2" bench "$1" "${game[@]}" "${size[@]}" "${measured[@]}" "${@:3}"; }
@@ -266,11 +268,13 @@ if has bench; then
   bench_step env 45 --mode env
   for kind in tf32 bf16 fp32; do bench_step "train_$kind" 60 --mode train $(precision $kind); done
   bench_step train_table 60 --mode train --set trainer.observations=table $(precision tf32)
-  bench_step env_bf16 40 --mode env $(precision bf16)
+  bench_step env_bf16 30 --mode env $(precision bf16)
   bench_step act_tf32 40 --mode act $(precision tf32)
+  step bench_shipped_tf32 60 bench shipped_tf32 "${shipped[@]}" "${size[@]}" "${measured[@]}" --mode train $(precision tf32)
   for kind in tf32 bf16; do
-    step "profile_$kind" 80 profile "$kind" "${game[@]}" "${size[@]}" "${trained[@]}" $(precision $kind)
+    step "profile_$kind" 40 profile "$kind" "${game[@]}" "${size[@]}" "${trained[@]}" $(precision $kind)
   done
+  step profile_shipped_tf32 40 profile shipped_tf32 "${shipped[@]}" "${size[@]}" "${trained[@]}" $(precision tf32)
 fi
 if has sweep; then
   step sweep_chunks 270 bench sweep_chunks "${game[@]}" "${size[@]}" "${measured[@]}" --mode train --sweep trainer.precision=tf32,bf16 --sweep "trainer.chunk_rows=$chunks"
@@ -285,7 +289,8 @@ if has tests; then
   for env in cartpole tag_gridworld simple_tag tag_continuous; do step_beside "parity_$env" 25 parity "$env"; done
 fi
 if has learn; then
-  for row in cartpole_ppo tag_continuous pendulum_td3_large pendulum_sac pendulum_td3 cartpole_dqn; do step "learn_$row" 90 learn "$row"; done
+  for row in pendulum_td3_large pendulum_sac cartpole_dqn cartpole_ppo pendulum_td3; do step "learn_$row" 60 learn "$row"; done
+  step learn_tag_continuous 240 learn tag_continuous
 fi
 if has peers; then step peers 400 peers; fi
 if has sanitize; then

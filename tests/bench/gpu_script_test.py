@@ -188,5 +188,5 @@ def test_a_pack_works_in_another_folder(tmp_path):
         assert step["outcome"] == expected, step
     assert report["commit"] == (there / ".gpu/commit").read_text().strip()
     single = {name: found for name, found in report["bench"].items() if "rows" not in found}
-    assert len(single) == 7 and all(found["env_steps_per_s"] > 0 for found in single.values())
-    assert {"sweep_chunks", "sweep_envs", "sweep_table"} < set(report["bench"]) and set(report["profiles"]) == {"tf32", "bf16"}
+    assert len(single) == 8 and all(found["env_steps_per_s"] > 0 for found in single.values())
+    assert {"sweep_chunks", "sweep_envs", "sweep_table"} < set(report["bench"]) and set(report["profiles"]) == {"tf32", "bf16", "shipped_tf32"}

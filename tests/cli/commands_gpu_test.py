@@ -86,7 +86,7 @@ def test_bench():
 
 
 def test_auto_scale(tmp_path):
-    output("--env", "cartpole", "--device", DEVICE, "--auto_scale", "--stop_return", "none", "--max_seconds", 2, "--quiet", "--run_dir",
+    output("--env", "cartpole", "--device", DEVICE, "--auto_scale", "--stop_return", "none", "--total_steps", 10**12, "--max_seconds", 2, "--quiet", "--run_dir",
            tmp_path / "run", "--set", "autoscale.max_seconds=60", "--set", "autoscale.max_envs=4096", "--set", "autoscale.probe_seconds=0.2",
            timeout=300)
     assert summary(tmp_path / "run")["stop_reason"] == "max_seconds"
