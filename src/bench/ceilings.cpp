@@ -20,7 +20,7 @@ namespace {
 constexpr double kSeconds = 0.1;                           // per kind of work
 constexpr std::int64_t kCopied = std::int64_t{256} << 20;  // bytes
 constexpr std::int64_t kCudaSizes[] = {256, 8192};
-constexpr double kEnoughSeconds = 1e-4;  // of a product: larger ones take too long (the emulated GPU)
+constexpr double kEnoughSeconds = 5e-4;  // of a product: larger ones take too long (the emulated GPU)
 
 // Returns the shortest of many calls [s], after one warm-up call.
 double shortest(Device device, const std::function<void()>& work) {

@@ -42,7 +42,13 @@ std::string short_name(std::string_view name) {
   constexpr std::string_view kUnnamed = "(anonymous namespace)::";
   std::string text(name);
   for (std::size_t at = 0; (at = text.find(kUnnamed)) != std::string::npos;) text.erase(at, kUnnamed.size());
-  return text.substr(0, std::min(text.find('<'), text.find('(')));
+  // for_each_kernel<&(wd::loss_row(wd::LossArgs const&, long)), wd::LossArgs> runs loss_row.
+  constexpr std::string_view kForEach = "wd::cuda::for_each_kernel<";
+  if (text.starts_with(kForEach)) {
+    const std::size_t begin = text.find("wd::", kForEach.size());
+    if (begin != std::string::npos) text.erase(0, begin);
+  }
+  return text.substr(0, text.find_first_of("<(,"));
 }
 
 KernelTrace summarize(std::span<const KernelEvent> events) {

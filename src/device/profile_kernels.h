@@ -31,7 +31,8 @@ struct KernelEvent {
 };
 KernelTrace summarize(std::span<const KernelEvent> events);
 
-// Shortens "void at::native::kernel<float>(int)" to "at::native::kernel", which is what users look for.
+// Shortens "void at::native::kernel<float>(int)" to "at::native::kernel", which is what users look for; a
+// kernel that runs a function for each item has the function's name.
 std::string short_name(std::string_view name);
 
 // Traces all CUDA work of this process from construction to stop(). Only one may exist at a time.

@@ -128,6 +128,13 @@ TEST(KernelsTest, AreSummedByShortNames) {
   EXPECT_EQ(trace.kernels[1].name, "Memcpy DtoD (Device -> Device)");
 }
 
+TEST(KernelsTest, OfItemsHaveTheNameOfTheirFunction) {
+  for (const char* name : {"void wd::cuda::for_each_kernel<&(wd::loss_row(wd::LossArgs const&, long)), "
+                           "wd::LossArgs>(wd::LossArgs, long)",
+                           "void wd::cuda::for_each_kernel<wd::loss_row, wd::LossArgs>(T2, long)"})
+    EXPECT_EQ(profile::short_name(name), "wd::loss_row");
+}
+
 TEST(KernelsTest, ATracerOfNothingSeesNothing) {
   KernelTracer tracer;
   const KernelTrace trace = tracer.stop();
