@@ -121,7 +121,7 @@ struct TrainerSettings {
   std::int64_t seed = 1;
   DeviceChoice device = kDeviceAuto;
   int threads = 0;
-  int chunk_rows = 16'384;
+  int chunk_rows = 65'536;
   bool cuda_graphs = true;
   bool time_algorithms = true;
   bool staggered_resets = true;

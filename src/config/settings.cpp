@@ -103,7 +103,7 @@ void TrainerSettings::describe(Fields& field) {
   field.choice("device", device, {"auto", "cpu", "cuda"}, "auto: a GPU if there is one, else the CPU");
   field("threads", threads, {0, 1024}, "CPU threads; 0: one per core");
   field("chunk_rows", chunk_rows, {64, 16'777'216},
-        "agent rows per chunk of the update: limits memory; results depend on it by rounding");
+        "GPU: agent rows per chunk of the update: limits memory; results depend on it by rounding");
   field("cuda_graphs", cuda_graphs,
         "GPU: capture the rollout and the update once and replay them, with the same results");
   field("time_algorithms", time_algorithms,

@@ -233,13 +233,13 @@ bool Products::run_with(const Product& p, Plan& plan, std::size_t algorithm) {
 }
 
 // Returns 0 within a capture, where nothing can be measured, and if nothing is to be measured. A product that
-// adds to its result is measured with another result; the others write the same numbers each time. The device
+// adds to its result is measured with another one, of zeros; the others write the same numbers each time. The device
 // first finishes what other streams have to do, which would change the times.
 std::optional<double> Products::seconds_of(const Product& p, Plan& plan, std::size_t algorithm) {
   if (!choices::timing()) return 0.0;
   if (c10::cuda::currentStreamCaptureStatusMayInitCtx() != c10::cuda::CaptureStatus::None) return 0.0;
   at::Tensor elsewhere =
-      p.add ? at::empty_strided(p.d.sizes(), p.d.strides(), p.d.options()) : at::Tensor(p.d);
+      p.add ? at::empty_strided(p.d.sizes(), p.d.strides(), p.d.options()).zero_() : at::Tensor(p.d);
   const Product trial{p.a, p.b, elsewhere, p.m, p.n, p.k, p.add, p.epilogue, p.bias};
   if (!run_with(trial, plan, algorithm)) return {};  // this call also loads the kernel
   C10_CUDA_CHECK(cudaDeviceSynchronize());
