@@ -143,28 +143,17 @@ class BcSettings final : public AlgorithmSettings {
   std::unique_ptr<Algorithm> make(const AlgorithmContext& context) const override;
 };
 
-// Deep Q-network (Mnih et al. 2015, Nature 518) with a replay memory: Q-learning off policy, double (van
-// Hasselt et al. 2016), with n-step returns, prioritized replay, and with model.dueling and model.quantiles.
-class DqnSettings final : public AlgorithmSettings {
+// Settings of the algorithms that learn from a replay memory.
+class OffPolicySettings : public AlgorithmSettings {
  public:
-  Schedule lr = 5e-4;
-  Schedule epsilon;
+  Schedule lr = 1e-3;
   double gamma = 0.99;
   double reward_scale = 1.0;
   ReplaySettings replay;
-  std::int64_t target_every = 1000;
-  double tau = 1.0;
-  bool double_q = true;
-  double huber = 1.0;
-  double cql_alpha = 0.0;
   bool clip_grad_norm = true;
   Schedule max_grad_norm = 10.0;
   double adam_epsilon = 1e-8;
 
-  DqnSettings();
-  const char* name() const override { return "DQN"; }
-  std::unique_ptr<AlgorithmSettings> copy() const override { return std::make_unique<DqnSettings>(*this); }
-  void describe(Fields& field) override;
   void check(const TrainingShape& shape, const Problem& problem) const override;
   Schedule& learning_rate() override { return lr; }
   std::int64_t wanted_rollout(std::int64_t) const override { return 1; }
@@ -175,6 +164,23 @@ class DqnSettings final : public AlgorithmSettings {
   bool learns_quantiles() const override { return true; }
   LearnsFrom learns_from() const override { return LearnsFrom::kEither; }
   void learn_at_once() override { replay.learning_starts = 0; }
+};
+
+// Deep Q-network (Mnih et al. 2015, Nature 518) with a replay memory: Q-learning off policy, double (van
+// Hasselt et al. 2016), with n-step returns, prioritized replay, and with model.dueling and model.quantiles.
+class DqnSettings final : public OffPolicySettings {
+ public:
+  Schedule epsilon;
+  std::int64_t target_every = 1000;
+  double tau = 1.0;
+  bool double_q = true;
+  double huber = 1.0;
+  double cql_alpha = 0.0;
+
+  DqnSettings();
+  const char* name() const override { return "DQN"; }
+  std::unique_ptr<AlgorithmSettings> copy() const override { return std::make_unique<DqnSettings>(*this); }
+  void describe(Fields& field) override;
   PolicyOutput output() const override { return PolicyOutput::kValues; }
   double bytes(const WorkerShape& worker) const override;
   std::unique_ptr<Algorithm> make(const AlgorithmContext& context) const override;
@@ -182,33 +188,16 @@ class DqnSettings final : public AlgorithmSettings {
 
 // Settings of the algorithms that learn off policy: an actor, from critics of its actions, from a replay
 // memory.
-class ActorCriticSettings : public AlgorithmSettings {
+class ActorCriticSettings : public OffPolicySettings {
  public:
-  Schedule lr = 1e-3;  // of the actor
   Schedule critic_lr = 1e-3;
-  double gamma = 0.99;
-  double reward_scale = 1.0;
-  ReplaySettings replay;
   std::int64_t random_steps = 0;
   double tau = 0.005;
   int policy_delay = 1;
   double huber = 0.0;
-  bool clip_grad_norm = false;
-  Schedule max_grad_norm = 10.0;
-  double adam_epsilon = 1e-8;
 
   ActorCriticSettings();
   void describe(Fields& field) override;
-  void check(const TrainingShape& shape, const Problem& problem) const override;
-  Schedule& learning_rate() override { return lr; }
-  std::int64_t wanted_rollout(std::int64_t) const override { return 1; }
-  bool has_short_iterations() const override { return true; }
-  int epochs() const override;
-  std::int64_t replicas_unit() const override { return replay.batch_size; }
-  std::int64_t max_batch() const override { return std::max<std::int64_t>(replay.buffer_size / 3, 1); }
-  LearnsFrom learns_from() const override { return LearnsFrom::kEither; }
-  bool learns_quantiles() const override { return true; }
-  void learn_at_once() override { replay.learning_starts = 0; }
   double bytes(const WorkerShape& worker) const override;
 
  protected:

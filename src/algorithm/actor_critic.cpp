@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "kernels/td.h"
 #include "src/device/device.h"
@@ -406,6 +405,7 @@ double ActorCritic::mean_entropy() const {
 }
 
 ActorCriticSettings::ActorCriticSettings() {
+  clip_grad_norm = false;
   replay.buffer_size = 1'000'000;
   replay.batch_size = 256;
   replay.replay_ratio = 256;
@@ -428,14 +428,6 @@ void ActorCriticSettings::describe(Fields& field) {
   field("clip_grad_norm", clip_grad_norm, "limit the norm of the gradients of the actor and of the critics");
   field("max_grad_norm", max_grad_norm, above(0, 1e9), "that limit");
   field("adam_epsilon", adam_epsilon, above(0, 1), "added to Adam's denominator");
-}
-
-void ActorCriticSettings::check(const TrainingShape& shape, const Problem& problem) const {
-  replay.check(shape, problem);
-}
-
-int ActorCriticSettings::epochs() const {
-  return static_cast<int>(std::max(std::lround(replay.replay_ratio), 1L));
 }
 
 double ActorCriticSettings::bytes(const WorkerShape& worker) const {

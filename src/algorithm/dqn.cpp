@@ -9,9 +9,7 @@
 // time; each of several heads takes its best choice, and Q is the sum over heads.
 #include <ATen/ATen.h>
 
-#include <algorithm>
 #include <array>
-#include <cmath>
 #include <string>
 #include <utility>
 
@@ -244,7 +242,10 @@ std::vector<std::pair<std::string, double>> Dqn::metrics() const {
 
 }  // namespace
 
-DqnSettings::DqnSettings() { epsilon.points = {{0.0, 1.0}, {10'000.0, 0.05}}; }
+DqnSettings::DqnSettings() {
+  lr = 5e-4;
+  epsilon.points = {{0.0, 1.0}, {10'000.0, 0.05}};
+}
 
 void DqnSettings::describe(Fields& field) {
   field("lr", lr, {0, 10}, "learning rate of Adam");
@@ -266,12 +267,6 @@ void DqnSettings::describe(Fields& field) {
   field("max_grad_norm", max_grad_norm, above(0, 1e9), "that limit");
   field("adam_epsilon", adam_epsilon, above(0, 1), "added to Adam's denominator");
 }
-
-void DqnSettings::check(const TrainingShape& shape, const Problem& problem) const {
-  replay.check(shape, problem);
-}
-
-int DqnSettings::epochs() const { return static_cast<int>(std::max(std::lround(replay.replay_ratio), 1L)); }
 
 double DqnSettings::bytes(const WorkerShape& worker) const {
   return model_bytes(make_networks(worker.layout, worker.model, output(), {}, worker.precision), 0,

@@ -12,6 +12,7 @@
 #include "src/device/device.h"
 #include "src/device/tensor_device.h"
 #include "src/recorded/recording.h"
+#include "wd/algorithms.h"
 #include "wd/detail/blocks.h"
 #include "wd/error.h"
 #include "wd/random.h"
@@ -86,6 +87,14 @@ void ReplaySettings::check(const TrainingShape& shape, const AlgorithmSettings::
   if (shape.steps_together > 1)
     problem("batch_size", std::to_string(batch_size),
             "transitions are drawn one by one, and the network has a state: take a model.type without one");
+}
+
+void OffPolicySettings::check(const TrainingShape& shape, const Problem& problem) const {
+  replay.check(shape, problem);
+}
+
+int OffPolicySettings::epochs() const {
+  return static_cast<int>(std::max(std::lround(replay.replay_ratio), 1L));
 }
 
 Replay::Replay(const AlgorithmContext& context, const ReplaySettings& settings, double gamma,

@@ -19,8 +19,8 @@ namespace {
 
 constexpr double kSeconds = 0.1;                           // per kind of work
 constexpr std::int64_t kCopied = std::int64_t{256} << 20;  // bytes
-constexpr std::int64_t kCudaSizes[] = {256, 8192};
-constexpr double kEnoughSeconds = 5e-4;  // of a product: larger ones take too long (the emulated GPU)
+constexpr double kSizes[] = {256, 1024, 8192};  // of the matrices on a GPU: the last one is the ceiling
+constexpr double kLongestSeconds = 1.0;         // of a product, which the emulated GPU exceeds
 
 // Returns the shortest of many calls [s], after one warm-up call.
 double shortest(Device device, const std::function<void()>& work) {
@@ -85,12 +85,14 @@ double register_speed() {
   return std::accumulate(flop.begin(), flop.end(), 0.0) / seconds;
 }
 
-// FLOP/s of a product of n x n matrices on a GPU.
-double product_speed(Device device, at::ScalarType type, std::int64_t n) {
+double product_flop(double size) { return 2.0 * size * size * size; }
+
+// FLOP/s of a product of matrices with so many rows and columns on a GPU.
+double product_speed(Device device, at::ScalarType type, double size) {
+  const auto n = static_cast<std::int64_t>(size);
   const at::Tensor a = at::ones({n, n}, on(device, type)), b = at::ones_like(a);
   at::Tensor out = at::empty_like(a);
-  const auto size = static_cast<double>(n);
-  return 2.0 * size * size * size / shortest(device, [&] { at::mm_out(out, a, b); });
+  return product_flop(size) / shortest(device, [&] { at::mm_out(out, a, b); });
 }
 
 double cuda_speed(Device device, at::ScalarType type, bool tf32) {
@@ -98,10 +100,9 @@ double cuda_speed(Device device, at::ScalarType type, bool tf32) {
   const bool before = context.allowTF32CuBLAS();
   context.setAllowTF32CuBLAS(tf32);
   double speed = 0.0;
-  for (const std::int64_t n : kCudaSizes) {
-    speed = product_speed(device, type, n);
-    if (2.0 * static_cast<double>(n * n * n) / speed > kEnoughSeconds) break;
-  }
+  for (const double size : kSizes)
+    if (speed == 0.0 || product_flop(size) / speed < kLongestSeconds)
+      speed = product_speed(device, type, size);
   context.setAllowTF32CuBLAS(before);
   return speed;
 }

@@ -233,8 +233,8 @@ bool Products::run_with(const Product& p, Plan& plan, std::size_t algorithm) {
 }
 
 // Returns 0 within a capture, where nothing can be measured, and if nothing is to be measured. A product that
-// adds to its result is measured with another one, of zeros; the others write the same numbers each time. The device
-// first finishes what other streams have to do, which would change the times.
+// adds to its result is measured with another one, of zeros; the others write the same numbers each time. The
+// device first finishes what other streams have to do, which would change the times.
 std::optional<double> Products::seconds_of(const Product& p, Plan& plan, std::size_t algorithm) {
   if (!choices::timing()) return 0.0;
   if (c10::cuda::currentStreamCaptureStatusMayInitCtx() != c10::cuda::CaptureStatus::None) return 0.0;

@@ -4,10 +4,11 @@
     python3 tests/learn/rows.py run ROW [--seeds 1 2 3 4 5] [--write] [--device cuda] [--together 5] [--json FILE]
     python3 tests/learn/rows.py table
 
-`run` trains the row's configuration with every seed, two at a time with one thread each on the CPU, judges every run by fresh
-episodes (`wdtrain eval`) or by a metric of its last line, and prints medians and quartiles over the seeds. It ends with
-1 if a median misses its target. `--write` stores what was measured, draws the curve (docs/learning/ROW.svg) and
-rewrites the table; `--json` writes it to another file instead, for results of a GPU; `table` only rewrites the table. The program is build/wdtrain, or that of the variable WDTRAIN.
+`run` trains the row's configuration with every seed, two at a time with one thread each on the CPU, judges every run by
+fresh episodes (`wdtrain eval`) or by a metric of its last line, and prints medians and quartiles over the seeds. It ends
+with 1 if a median misses its target. `--write` stores what was measured, draws the curve (docs/learning/ROW.svg) and
+rewrites the table; `table` only rewrites the table. `--json` also writes it to a file: on a GPU, the only way to keep it.
+The program is build/wdtrain, or that of the variable WDTRAIN.
 
 Keys of a row:
 

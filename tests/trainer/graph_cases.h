@@ -149,7 +149,7 @@ inline void expect_same_bits(const Trained& a, const Trained& b) {
   }
 }
 
-// The parameters, with the value's output in units of rewards: another mean and deviation of values changes
+// The parameters, and those of critics, with the value's output in units of rewards: another mean and deviation of values changes
 // the output layer, but not what the policy computes.
 inline at::Tensor in_units_of_rewards(const Policy& policy) {
   std::vector<at::Tensor> parts;
@@ -160,6 +160,7 @@ inline at::Tensor in_units_of_rewards(const Policy& policy) {
     if (scaled && named.name.ends_with("bias")) part = part + policy.value_norm().cpu()[0];
     parts.push_back(part.flatten());
   }
+  if (policy.critics() != nullptr) parts.push_back(policy.critics()->parameters().cpu());
   return at::cat(parts);
 }
 
