@@ -186,8 +186,7 @@ class DqnSettings final : public OffPolicySettings {
   std::unique_ptr<Algorithm> make(const AlgorithmContext& context) const override;
 };
 
-// Settings of the algorithms that learn off policy: an actor, from critics of its actions, from a replay
-// memory.
+// Settings of the algorithms with an actor that learns from critics of its actions.
 class ActorCriticSettings : public OffPolicySettings {
  public:
   Schedule critic_lr = 1e-3;

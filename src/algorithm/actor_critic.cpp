@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
 
 #include "kernels/td.h"
 #include "src/device/device.h"
@@ -397,6 +398,13 @@ std::vector<std::pair<std::string, double>> ActorCritic::metrics() const {
           {"learning_rate", coefficients_.value().cpu()[kLr].item<double>()},
           {"updates", of_critics.steps},
           {"empty_minibatches", of_critics.empty}};
+}
+
+// "actor.gradient" is the actor's, "gradient" the critics'.
+void ActorCritic::poison_next(const std::string& tensor) {
+  constexpr std::string_view kOfActor = "actor.";
+  if (tensor.starts_with(kOfActor)) return actor_.poison_next(tensor.substr(kOfActor.size()));
+  critics_.poison_next(tensor);
 }
 
 double ActorCritic::mean_entropy() const {

@@ -46,7 +46,7 @@ class ActorCritic : public Algorithm {
   void memory_changed() override { replay_.memory_changed(); }
   void forget(std::int64_t iteration) override { replay_.forget(iteration); }
   std::vector<std::pair<std::string, double>> metrics() const override;
-  void poison_next(const std::string& tensor) override { critics_.poison_next(tensor); }
+  void poison_next(const std::string& tensor) override;
 
  protected:
   // Of the actions that targets are computed for.
@@ -75,7 +75,6 @@ class ActorCritic : public Algorithm {
 
   // Of the actor's actions in the last update.
   double mean_entropy() const;
-  const Learned& critics() const { return critics_; }
 
   // The weight of conservative Q-learning's penalty in the critics' loss.
   virtual float conservative() const { return 0.0f; }

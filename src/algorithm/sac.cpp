@@ -74,7 +74,6 @@ Sac::Sac(const AlgorithmContext& context, const SacSettings& settings)
       rate_(std::array{&settings.temperature_lr}, device_),
       alpha_(at::zeros({1}, policy_.parameters().options())),
       totals_(at::zeros({2}, alpha_.options().dtype(at::kDouble))) {
-  learned_.follow(critics());
   temperature_.numbers(temperature_.parameters()).fill_(std::log(settings.temperature));
   compute_alpha();
 }

@@ -11,7 +11,8 @@ class Trainer;
 
 struct InjectedFaults {
   std::chrono::microseconds step_delay{0};  // delay before every step of the rollout
-  // "observation", "reward", "loss", "gradient" or "weight" gets a NaN; "drift" changes a weight slightly.
+  // "observation", "reward", "loss", "gradient", "actor.gradient" (of actors with critics) or "weight" gets a
+  // NaN; "drift" changes a weight slightly.
   std::string poison = {};
 
   bool any() const { return step_delay.count() > 0 || !poison.empty(); }

@@ -26,9 +26,6 @@ class EmulatedTrainer : public testing::TestWithParam<GraphCase> {
   void TearDown() override { set_progress(Progress::kImmediate); }
 };
 
-// One of each way to learn and to compute: the other cases share their code, and each takes seconds.
-class EmulatedFew : public EmulatedTrainer {};
-
 // Work that misses an event, a host that reads too early, and a graph that keeps an old pointer change bits.
 TEST_P(EmulatedTrainer, HasTheSameBitsInEveryOrderOfStreamsWithGraphsAndWithout) {
   const Trained expected = train_with(setup(GetParam(), false), kIterations);
@@ -55,7 +52,7 @@ TEST_P(EmulatedTrainer, AgreesWithTheCpu) {
 
 // Replayed graphs read the parameters, and their copy in bfloat16, where they were when the graphs were
 // captured.
-TEST_P(EmulatedFew, SeesParametersThatAreSetBetweenReplays) {
+TEST_P(EmulatedTrainer, SeesParametersThatAreSetBetweenReplays) {
   const auto train = [&](bool graphs) {
     const Experiment training = setup(GetParam(), graphs);
     Trainer trainer(training.config, *training.environment, kGpu);
@@ -77,7 +74,7 @@ TEST_P(EmulatedFew, SeesParametersThatAreSetBetweenReplays) {
 }
 
 // As if another process found another algorithm faster.
-TEST_P(EmulatedFew, ResumesToTheSameBitsThoughAnotherAlgorithmIsFasterNow) {
+TEST_P(EmulatedTrainer, ResumesToTheSameBitsThoughAnotherAlgorithmIsFasterNow) {
   const Experiment training = setup(GetParam(), true);
   const auto train = [&](Trainer& trainer, int iterations) {
     for (int i = 0; i < iterations; ++i) trainer.iterate();
@@ -165,17 +162,29 @@ TEST(EmulatedGraph, HasFewOperationsOfTorch) {
 
 INSTANTIATE_TEST_SUITE_P(Trainings, EmulatedTrainer, testing::ValuesIn(kGraphCases), name_of);
 
-TEST_P(EmulatedFew, NothingIsLearnedFromWhatIsNotFinite) {
+class EmulatedFailures : public EmulatedTrainer {};
+
+TEST_P(EmulatedFailures, NothingIsLearnedFromWhatIsNotFinite) {
   set_progress(Progress::kRandom);
   expect_nothing_learned_from_what_is_not_finite(setup(GetParam(), true));
 }
 
-INSTANTIATE_TEST_SUITE_P(Trainings, EmulatedFew,
-                         testing::Values(graph_case("a2c"), graph_case("ppo"), graph_case("dqn_bf16"),
-                                         graph_case("td3"), graph_case("ddpg_bf16"), graph_case("sac"),
-                                         graph_case("layer_norm_bf16"), graph_case("tables"),
-                                         graph_case("normalized_bf16")),
+// One of each way to learn: the others share its code, and the test takes seconds.
+INSTANTIATE_TEST_SUITE_P(Trainings, EmulatedFailures,
+                         testing::Values(graph_case("a2c"), graph_case("ppo"), graph_case("dqn"),
+                                         graph_case("td3"), graph_case("sac"), graph_case("normalized_bf16")),
                          name_of);
+
+TEST(EmulatedActor, ThatRefusesAStepStopsItsCriticsToo) {
+  const Experiment training = setup(graph_case("sac"), true);
+  Trainer trainer(training.config, *training.environment, kGpu);
+  for (int i = 0; i < 3; ++i) trainer.iterate();
+  iterate_with_faults(trainer, {}, {.poison = "actor.gradient"});
+  const at::Tensor before = in_units_of_rewards(trainer.policies()[0]);
+  for (int i = 0; i < 3; ++i) trainer.iterate();
+  EXPECT_TRUE(at::equal(before, in_units_of_rewards(trainer.policies()[0])));
+  EXPECT_THROW(trainer.check(), std::runtime_error);
+}
 
 }  // namespace
 }  // namespace wd

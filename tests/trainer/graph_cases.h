@@ -149,8 +149,8 @@ inline void expect_same_bits(const Trained& a, const Trained& b) {
   }
 }
 
-// The parameters, and those of critics, with the value's output in units of rewards: another mean and deviation of values changes
-// the output layer, but not what the policy computes.
+// The parameters, and those of critics, with the value's output in units of rewards: another mean and
+// deviation of values changes the output layer, but not what the policy computes.
 inline at::Tensor in_units_of_rewards(const Policy& policy) {
   std::vector<at::Tensor> parts;
   for (const NamedTensor& named : policy.named_parameters()) {
