@@ -98,6 +98,10 @@ class Algorithm {
   // for state(): tensors [replicas, ...] or views of the part that is filled. Checkpoints write and read them
   // piece by piece, after state(), or leave them out (saving.replay).
   virtual std::vector<NamedTensor> memory(std::int64_t) const { return {}; }
+  // Called after these tensors were read, before memory_changed(): says what in them, or in state(), cannot be
+  // after so many complete iterations; or nothing. A checkpoint may be a stranger's, so what indexes memory
+  // must be looked at here. Synchronizes on CUDA.
+  virtual std::string memory_fault(std::int64_t) const { return {}; }
   // Called after these tensors were read. Enqueues.
   virtual void memory_changed() {}
   // Called if there is nothing to read: begins anew after so many complete iterations. Enqueues.
@@ -144,6 +148,7 @@ class Learner {
   void weights_changed() { algorithm_->weights_changed(); }
   // The same for what it remembers of former rollouts.
   std::vector<NamedTensor> memory(std::int64_t iteration) const { return algorithm_->memory(iteration); }
+  std::string memory_fault(std::int64_t iteration) const { return algorithm_->memory_fault(iteration); }
   void memory_changed() { algorithm_->memory_changed(); }
   void forget(std::int64_t iteration) { algorithm_->forget(iteration); }
 

@@ -44,6 +44,9 @@ struct Checkpoint {
   std::filesystem::path folder;
   CheckpointInfo info;
   std::map<std::string, FileDigest> files;  // by path within the folder
+  // Replay memories that are damaged, each with file and reason: they are not in `files`, and training goes on
+  // without them.
+  std::vector<std::string> damaged_replays = {};
 
   std::string name() const { return folder.filename().string(); }
 };
@@ -55,7 +58,7 @@ bool is_checkpoint(const std::filesystem::path& folder);
 enum class CheckpointParts { kAll, kWeights };
 
 // Reads and verifies every byte of a checkpoint, or of the given parts. Throws std::runtime_error naming the
-// file and what is wrong with it.
+// file and what is wrong with it, unless that is a replay memory: weights are not lost with it.
 Checkpoint open_checkpoint(const std::filesystem::path& folder,
                            CheckpointParts parts = CheckpointParts::kAll);
 // The tensors that a snapshot must hold, by path as in Snapshot::files.

@@ -62,6 +62,7 @@ class Replay {
   std::vector<NamedTensor> state() const;
   void state_changed();  // synchronizes on CUDA
   std::vector<NamedTensor> memory(std::int64_t iteration) const;
+  std::string memory_fault(std::int64_t iteration) const;
   void memory_changed();
   void forget(std::int64_t iteration);
 
@@ -74,6 +75,8 @@ class Replay {
   void allocate(std::int64_t units);
   void load(const Recording& recording);
   void admit_recorded();
+  std::int64_t filled(std::int64_t iteration) const;  // entries of each replica
+  std::string entries_fault(std::int64_t e, std::int64_t first, std::int64_t n) const;
   ReplayRing ring(const TrainingClock& clock) const;
 
   const Trajectory& trajectory_;

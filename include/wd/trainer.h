@@ -73,8 +73,8 @@ class Trainer {
   // have done their part. All ranks.
   std::map<std::string, std::filesystem::path> write_memory(const std::filesystem::path& folder) const;
   // After restore(): reads these files, which only rank 0 passes. What has no file is forgotten. Returns
-  // whether nothing was, on every rank. Throws std::runtime_error if a file is of another training. All
-  // ranks.
+  // whether nothing was, on every rank. Throws UsageError if a file is of another training, or has content
+  // that no training can have (Algorithm::memory_fault); std::runtime_error if it cannot be read. All ranks.
   bool read_memory(const std::map<std::string, std::filesystem::path>& files);
 
   // Throws std::runtime_error naming the first number that was NaN or infinite; nothing has been learned

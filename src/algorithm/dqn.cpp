@@ -51,6 +51,7 @@ class Dqn final : public Algorithm {
   void state_changed() override;
   void weights_changed() override { target_.follow(policy_.model(), 1.0f); }
   std::vector<NamedTensor> memory(std::int64_t iteration) const override { return replay_.memory(iteration); }
+  std::string memory_fault(std::int64_t iteration) const override { return replay_.memory_fault(iteration); }
   void memory_changed() override { replay_.memory_changed(); }
   void forget(std::int64_t iteration) override { replay_.forget(iteration); }
   std::vector<std::pair<std::string, double>> metrics() const override;

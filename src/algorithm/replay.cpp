@@ -11,6 +11,7 @@
 #include "kernels/replay.h"
 #include "src/device/device.h"
 #include "src/device/tensor_device.h"
+#include "src/recorded/entries.h"
 #include "src/recorded/recording.h"
 #include "wd/algorithms.h"
 #include "wd/detail/blocks.h"
@@ -20,6 +21,8 @@
 namespace wd {
 
 namespace {
+
+constexpr std::int64_t kCheckedNumbers = std::int64_t{1} << 22;  // of a read memory, at once
 
 std::int64_t leaves_of(std::int64_t entries) {
   return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(entries)));
@@ -179,6 +182,7 @@ void Replay::load(const Recording& recording) {
     read("observation", observation_, buffers_.row_size());
     if (action_mask_.defined()) read("action_mask", action_mask_, action_mask_.size(-1));
     read("action", action_, action_.size(-1));
+    erase_impossible_actions(action_[e], buffers_.action_space);
     read("reward", reward_, reward_.size(-1));
     flags_[e].copy_(recorded_flags(recording, first, recorded_));
   }
@@ -301,22 +305,65 @@ std::vector<NamedTensor> Replay::state() const {
 
 void Replay::state_changed() { begun_here_ = begun_.item<std::int64_t>(); }
 
+std::int64_t Replay::filled(std::int64_t iteration) const {
+  if (recorded_ > 0) return recorded_;
+  const std::int64_t steps = trajectory_.steps(), rollouts = flags_.size(1) / steps;
+  return std::clamp<std::int64_t>(iteration - begun_here_, 0, rollouts) * steps;
+}
+
 // Slots are filled from the first on. What was recorded is read again from its files.
 std::vector<NamedTensor> Replay::memory(std::int64_t iteration) const {
-  const std::int64_t steps = trajectory_.steps(), rollouts = flags_.size(1) / steps;
-  const std::int64_t filled =
-      recorded_ > 0 ? recorded_ : std::clamp<std::int64_t>(iteration - begun_here_, 0, rollouts) * steps;
+  const std::int64_t n = filled(iteration);
   std::vector<NamedTensor> all;
   const auto add = [&](const char* name, const at::Tensor& tensor) {
-    if (tensor.defined() && recorded_ == 0) all.push_back({name, tensor.narrow(1, 0, filled), true});
+    if (tensor.defined() && recorded_ == 0) all.push_back({name, tensor.narrow(1, 0, n), true});
   };
   add("observation", observation_);
   add("action_mask", action_mask_);
   add("action", action_);
   add("reward", reward_);
   add("flags", flags_);
-  if (tree_.defined()) all.push_back({"priority", tree_.narrow(1, tree_.size(1) / 2, filled), true});
+  if (tree_.defined()) all.push_back({"priority", tree_.narrow(1, tree_.size(1) / 2, n), true});
   return all;
+}
+
+std::string Replay::memory_fault(std::int64_t iteration) const {
+  if (begun_here_ > iteration)
+    return concat("replay.begun is ", begun_here_, " after ", iteration, " iterations");
+  const std::int64_t n = filled(iteration);
+  if (tree_.defined()) {
+    const auto fault = [](const at::Tensor& priorities) {
+      const at::Tensor numbers = priorities.isfinite().logical_and(priorities.ge(0));
+      return !numbers.all().item<bool>();
+    };
+    if (fault(highest_) || fault(tree_.narrow(1, tree_.size(1) / 2, n)))
+      return "a priority is negative or not finite";
+  }
+  const std::int64_t rows = flags_.size(2) * static_cast<std::int64_t>(buffers_.row_size());
+  const std::int64_t most = std::max<std::int64_t>(kCheckedNumbers / std::max<std::int64_t>(rows, 1), 1);
+  for (std::int64_t e = 0; e < flags_.size(0) && recorded_ == 0; ++e)
+    for (std::int64_t c = 0; c < n; c += most)
+      if (const std::string found = entries_fault(e, c, std::min(most, n - c)); !found.empty()) return found;
+  return {};
+}
+
+std::string Replay::entries_fault(std::int64_t e, std::int64_t first, std::int64_t n) const {
+  const auto part = [&](const at::Tensor& tensor) {
+    return tensor.defined() ? tensor[e].narrow(0, first, n).contiguous().cpu() : tensor;
+  };
+  const at::Tensor flags = part(flags_);
+  constexpr int kAll = kReplayPlayed | kReplayOver | kReplayEnds;
+  if (flags.gt(kAll).any().item<bool>())
+    return concat("tensor 'flags', replica ", first_replica_ + e, ": has numbers above ", kAll);
+  const std::optional<EntryFault> fault = entry_fault({.observation = part(observation_),
+                                                       .action_mask = part(action_mask_),
+                                                       .action = part(action_),
+                                                       .reward = part(reward_),
+                                                       .played = flags.bitwise_and(kReplayPlayed)},
+                                                      buffers_.action_space);
+  if (!fault) return {};
+  return concat("tensor '", fault->tensor, "', replica ", first_replica_ + e, ", entry ",
+                first + fault->entry, ", agent ", fault->agent, ": is ", fault->what);
 }
 
 // The nodes above the priorities follow from them, with the same bits.

@@ -96,6 +96,16 @@ std::uint64_t Snapshot::bytes() const {
   return sum;
 }
 
+// Throws std::runtime_error unless this is the file that the manifest describes.
+static void check_file(const fs::path& file, const FileDigest& digest) {
+  std::error_code error;
+  WD_CHECK(fs::is_regular_file(fs::symlink_status(file, error)), file.string(), ": there is no such file");
+  const std::uint64_t bytes = fs::file_size(file);
+  WD_CHECK(bytes == digest.bytes, file.string(), ": has ", bytes, " bytes where its manifest says ",
+           digest.bytes);
+  WD_CHECK(checkpoint::digest_of(file) == digest, file.string(), ": is damaged: its checksum is wrong");
+}
+
 // Also returns true if the folder cannot be examined (another user's folder, for example): opening it reports
 // the reason.
 bool is_checkpoint(const fs::path& folder) {
@@ -122,22 +132,28 @@ Checkpoint open_checkpoint(const fs::path& folder, CheckpointParts parts) {
   } catch (const std::runtime_error& cause) {
     throw std::runtime_error(concat(path.string(), ": ", cause.what()));
   }
-  std::vector<std::string> dropped;
+  std::vector<std::string> dropped, damaged;
   for (const auto& [name, digest] : manifest.files) {
     if (parts == CheckpointParts::kWeights && name != kConfig && !name.starts_with(kWeights)) continue;
     const fs::path file = folder / name;
-    if (name.starts_with(kReplay) && !fs::exists(fs::symlink_status(file, error))) {
-      dropped.push_back(name);
+    if (!name.starts_with(kReplay)) {
+      check_file(file, digest);
       continue;
     }
-    WD_CHECK(fs::is_regular_file(fs::symlink_status(file, error)), file.string(), ": there is no such file");
-    const std::uint64_t bytes = fs::file_size(file);
-    WD_CHECK(bytes == digest.bytes, file.string(), ": has ", bytes, " bytes where its manifest says ",
-             digest.bytes);
-    WD_CHECK(checkpoint::digest_of(file) == digest, file.string(), ": is damaged: its checksum is wrong");
+    if (fs::exists(fs::symlink_status(file, error))) {
+      try {
+        WD_CHECK(fs::is_directory(fs::symlink_status(file.parent_path())), file.parent_path().string(),
+                 ": is a link");
+        check_file(file, digest);
+        continue;
+      } catch (const std::runtime_error& cause) {
+        damaged.push_back(cause.what());
+      }
+    }
+    dropped.push_back(name);
   }
   for (const std::string& name : dropped) manifest.files.erase(name);
-  return {folder, manifest.info, manifest.files};
+  return {folder, manifest.info, manifest.files, damaged};
 }
 
 Snapshot read_snapshot(const Checkpoint& checkpoint, const SnapshotForms& forms) {
@@ -321,7 +337,7 @@ void Checkpoints::write(const Snapshot& snapshot, const CheckpointInfo& info, co
 // The newest was just written.
 void Checkpoints::drop_replays() const {
   const std::vector<fs::path> all = list_checkpoints(folder_);
-  for (std::size_t k = 1; k < all.size(); ++k) fs::remove_all(all[k] / kReplay);
+  for (std::size_t k = 1; k < all.size(); ++k) fs::remove_all(all[k] / "replay");
 }
 
 // Replaces a link by renaming, as files are replaced. The caller brings the folder to disk.

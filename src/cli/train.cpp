@@ -358,6 +358,8 @@ int resume(const TrainArguments& arguments, const Checkpoint& checkpoint, const 
     logging::info(concat("going on with ", options.run_dir.string(), " on ", worker.place(),
                          " after iteration ", checkpoint.info.counts.iteration, ", ",
                          checkpoint.info.counts.env_steps, " steps"));
+    for (const std::string& damaged : checkpoint.damaged_replays)
+      logging::warn(concat(damaged, ": training goes on without this replay memory"));
     if (!remembers)
       logging::warn(concat(
           "checkpoint ", checkpoint.name(),

@@ -4,6 +4,7 @@
 #include <array>
 #include <filesystem>
 
+#include "wd/safetensors.h"
 #include "wd/trajectory.h"
 
 namespace wd {
@@ -27,6 +28,9 @@ inline constexpr std::array kRecordedFields = {
     RecordedField{"terminated", &PolicyBuffers::terminated},
     RecordedField{"truncated", &PolicyBuffers::truncated},
     RecordedField{"reset_step", &PolicyBuffers::reset_step}};
+
+// Of one step of one replica in a part's tensor: 1 at least, or it throws std::runtime_error.
+std::int64_t row_bytes(const TensorInfo& form);
 
 std::filesystem::path recorded_part(const std::filesystem::path& folder, std::int64_t part);
 

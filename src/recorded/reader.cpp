@@ -33,21 +33,8 @@ std::int64_t number(const SafetensorsReader& file, const char* key) {
   return value;
 }
 
-// The sizes behind replicas and steps, and the type, of each tensor.
-std::vector<TensorInfo> forms_of(const SafetensorsReader& file) {
-  std::vector<TensorInfo> forms = file.tensors();
-  for (TensorInfo& form : forms) {
-    form.begin = form.bytes = 0;
-    form.shape.erase(form.shape.begin(), form.shape.begin() + 2);
-  }
-  std::ranges::sort(forms, {}, &TensorInfo::name);
-  return forms;
-}
-
-bool same(const std::vector<TensorInfo>& a, const std::vector<TensorInfo>& b) {
-  return std::ranges::equal(a, b, [](const TensorInfo& x, const TensorInfo& y) {
-    return x.name == y.name && x.dtype == y.dtype && x.shape == y.shape;
-  });
+bool is_recorded(const std::string& name) {
+  return std::ranges::any_of(kRecordedFields, [&](const RecordedField& field) { return field.name == name; });
 }
 
 // Checks a part by itself. Returns [replicas, steps].
@@ -55,6 +42,8 @@ std::pair<std::int64_t, std::int64_t> shape_of(const SafetensorsReader& file) {
   const auto format = file.metadata().find("format");
   WD_CHECK(format != file.metadata().end() && format->second == kRecordingFormat, "is not of format ",
            kRecordingFormat);
+  for (const TensorInfo& info : file.tensors())
+    WD_CHECK(is_recorded(info.name), "has a tensor '", info.name, "', which recordings do not have");
   std::pair<std::int64_t, std::int64_t> shape = {-1, -1};
   for (const RecordedField& field : kRecordedFields) {
     const TensorInfo* const info = file.find(field.name);
@@ -72,18 +61,25 @@ std::pair<std::int64_t, std::int64_t> shape_of(const SafetensorsReader& file) {
 
 }  // namespace
 
+std::int64_t row_bytes(const TensorInfo& form) {
+  auto bytes = static_cast<std::int64_t>(dtype_bytes(form.dtype));
+  for (std::size_t d = 2; d < form.shape.size(); ++d) bytes *= form.shape[d];
+  WD_CHECK(bytes > 0, "has rows of '", form.name, "' without a number");
+  return bytes;
+}
+
 void Recording::fail(const std::filesystem::path& file, const std::string& reason) const {
   throw UsageError(concat(file.string(), ": ", reason, ": record again, or name another folder"));
 }
 
 Recording::Recording(std::filesystem::path folder) : folder_(std::move(folder)) {
-  if (!std::filesystem::is_directory(folder_))
+  std::error_code unknown;  // a link in a circle, a name that is too long
+  if (!std::filesystem::is_directory(folder_, unknown))
     fail(folder_, "there is no such folder of recorded transitions");
   std::int64_t at = 0;
-  std::vector<TensorInfo> forms;
   while (parts_.empty() || at < steps_) {
     const std::filesystem::path path = recorded_part(folder_, parts());
-    if (!std::filesystem::exists(path))
+    if (!std::filesystem::exists(path, unknown))
       fail(path, parts_.empty() ? std::string("there is no such file")
                                 : concat("is missing: the parts before it have ", at, " of ", steps_,
                                          " steps of each replica"));
@@ -93,12 +89,13 @@ Recording::Recording(std::filesystem::path folder) : folder_(std::move(folder)) 
       if (parts_.empty()) {
         replicas_ = replicas;
         steps_ = number(*file, "steps");
-        forms = forms_of(*file);
       }
-      WD_CHECK(number(*file, "steps") == steps_ && number(*file, "first_step") == at &&
-                   at + steps <= steps_ && replicas == replicas_ && same(forms_of(*file), forms),
-               "does not continue the part before it");
-      parts_.push_back({std::move(file), at, steps});
+      const std::int64_t all = number(*file, "steps"), first = number(*file, "first_step");
+      WD_CHECK(all == steps_ && first == at && at + steps <= steps_ && replicas == replicas_,
+               "does not continue the part before it: has steps ", first, " to ", first + steps - 1, " of ",
+               all, " of ", replicas, " replicas where steps from ", at, " on of ", steps_, " of ", replicas_,
+               " are expected");
+      parts_.push_back({path, std::move(file), at, steps});
       at += steps;
     } catch (const std::runtime_error& error) {
       const std::string text = error.what(), begin = path.string() + ": ";
@@ -109,39 +106,28 @@ Recording::Recording(std::filesystem::path folder) : folder_(std::move(folder)) 
 
 Recording::~Recording() = default;
 
-void Recording::check(const TensorMetadata& expected) const {
-  const TensorMetadata& found = parts_.front().file->metadata();
-  for (const auto& [key, value] : expected) {
-    const auto own = found.find(key);
-    const std::string there = own == found.end() ? "nothing" : own->second;
-    if (there == value) continue;
-    const bool form = key == "observations";
-    throw UsageError(concat(folder_.string(), ": was recorded with ", key, " = ", there,
-                            ", and this training has ", value,
-                            form ? concat(": set trainer.observations: ", there, ", or record again with it")
-                                 : ": record it in this environment, with these policies and settings"));
-  }
+at::Tensor Recording::rows(const Part& part, const char* field, std::int64_t first, std::int64_t n) const {
+  const TensorInfo* const form = part.file->find(field);
+  WD_CHECK(form != nullptr, folder_.string(), ": has no tensor '", field, "'");
+  std::vector<std::int64_t> shape = {n};
+  shape.insert(shape.end(), form->shape.begin() + 2, form->shape.end());
+  const at::Tensor rows = at::empty(shape, type_of(form->dtype));
+  const std::int64_t bytes = row_bytes(*form);
+  part.file->read_part(field, static_cast<std::uint64_t>(first * bytes),
+                       {static_cast<std::byte*>(rows.data_ptr()), static_cast<std::size_t>(rows.nbytes())});
+  return rows;
 }
 
 void Recording::read(const char* field, std::int64_t first, std::int64_t n,
                      const std::function<void(std::int64_t at, const at::Tensor& rows)>& use) const {
-  const TensorInfo* const form = parts_.front().file->find(field);
-  WD_CHECK(form != nullptr, folder_.string(), ": has no tensor '", field, "'");
-  const at::ScalarType type = type_of(form->dtype);
-  std::vector<std::int64_t> shape(form->shape.begin() + 1, form->shape.end());
-  std::int64_t row_bytes = static_cast<std::int64_t>(at::elementSize(type));
-  for (std::size_t d = 1; d < shape.size(); ++d) row_bytes *= shape[d];
-  const std::int64_t most = std::max<std::int64_t>(kPieceBytes / row_bytes, 1);
   for (std::int64_t done = 0; done < n;) {
     const std::int64_t replica = (first + done) / steps_, step = (first + done) % steps_;
     const Part& part = *std::prev(std::ranges::upper_bound(parts_, step, {}, &Part::first));
+    const TensorInfo* const form = part.file->find(field);
+    WD_CHECK(form != nullptr, folder_.string(), ": has no tensor '", field, "'");
+    const std::int64_t most = std::max<std::int64_t>(kPieceBytes / row_bytes(*form), 1);
     const std::int64_t count = std::min({n - done, part.first + part.steps - step, most});
-    shape[0] = count;
-    const at::Tensor rows = at::empty(shape, type);
-    part.file->read_part(field,
-                         static_cast<std::uint64_t>((replica * part.steps + step - part.first) * row_bytes),
-                         {static_cast<std::byte*>(rows.data_ptr()), static_cast<std::size_t>(rows.nbytes())});
-    use(done, rows);
+    use(done, rows(part, field, replica * part.steps + step - part.first, count));
     done += count;
   }
 }

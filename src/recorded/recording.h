@@ -50,7 +50,8 @@ class RecordingWriter {
   std::vector<at::Tensor> held_rows_;  // by field: [E, steps of a part, ...]; undefined if there is none
 };
 
-// The transitions of one policy in files, whose headers have been checked against each other.
+// The transitions of one policy in files, whose headers have been checked against each other. Before the
+// content of strangers' files is read, check() must accept it.
 class Recording {
  public:
   // Throws UsageError that says which file is missing, damaged or of another recording, and what to do.
@@ -66,8 +67,11 @@ class Recording {
   // equal pieces, and what is left over, fewer entries than replicas, is not used.
   std::int64_t share(std::int64_t num_envs) const { return entries() / num_envs; }
 
-  // Throws UsageError if the transitions are of another environment, other roles or other spaces.
-  void check(const TensorMetadata& expected) const;
+  // Reads everything, and throws UsageError that names file, tensor and place if the transitions are of
+  // another environment, other roles or other spaces; if a tensor has another type or shape than they imply;
+  // if an action is none of the choices, not legal or out of bounds; if a number is not finite; if flags
+  // contradict each other; or if there is no transition at all (check.cpp).
+  void check(const std::string& environment, const Spec& spec, const PolicyLayout& policy) const;
 
   // Reads a tensor's entries [first, first + n) of the recorded replicas, one after another, in pieces: `use`
   // gets the place of a piece, from 0, and a host tensor [rows, ...], which is valid during the call. Throws
@@ -77,9 +81,15 @@ class Recording {
 
  private:
   struct Part {
+    std::filesystem::path path;
     std::unique_ptr<SafetensorsReader> file;
     std::int64_t first = 0, steps = 0;
   };
+  // Steps [first, first + n) of a part's replicas, one after another.
+  at::Tensor rows(const Part& part, const char* field, std::int64_t first, std::int64_t n) const;
+  void check_metadata(const TensorMetadata& expected) const;
+  void check_forms(const PolicyLayout& policy) const;
+  void check_entries(const PolicyLayout& policy) const;
   [[noreturn]] void fail(const std::filesystem::path& file, const std::string& reason) const;
 
   std::filesystem::path folder_;

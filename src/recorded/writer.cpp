@@ -25,9 +25,20 @@ std::string box(const std::vector<Bounds>& bounds) {
   return join(words, ",");
 }
 
+// As the environment took them: a Gaussian may draw beyond the bounds, which bound what the environment gets.
+at::Tensor taken_actions(const PolicyBuffers& buffers) {
+  if (!buffers.in_half_widths) return buffers.action;
+  at::Tensor taken = buffers.action.clone();
+  for (std::size_t k = 0; k < buffers.action_space.bounds.size(); ++k)
+    if (buffers.action_space.bounds[k].are_finite())
+      taken.select(-1, static_cast<std::int64_t>(k)).clamp_(-1.0, 1.0);
+  return taken;
+}
+
 // Of the entries of one step, without padding.
 at::Tensor columns_of(const RecordedField& field, const PolicyBuffers& buffers) {
   const at::Tensor& tensor = buffers.*field.tensor;
+  if (&tensor == &buffers.action) return taken_actions(buffers);
   return &tensor == &buffers.observation ? tensor.narrow(3, 0, buffers.row_size()) : tensor;
 }
 

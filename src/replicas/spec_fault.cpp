@@ -177,7 +177,7 @@ std::string drawing_fault(const Spec& spec, const StateLayout& layout, const std
 }  // namespace
 
 std::string spec_fault(const Spec& spec, const StateLayout& layout) {
-  if (spec.time_limit < 1 || spec.time_limit >= 1 << 24)
+  if (spec.time_limit < 1 || spec.time_limit >= kMaxTimeLimit)
     return concat("time limit ", spec.time_limit, " is not in [1, 2^24)");
   std::set<std::string> roles, fields;
   for (const Role& role : spec.roles) {

@@ -7,6 +7,8 @@
 
 namespace wd {
 
+inline constexpr int kMaxTimeLimit = 1 << 24;  // steps of an episode are fewer
+
 // Says what is wrong; empty if nothing is.
 std::string spec_fault(const Spec& spec, const StateLayout& layout);
 

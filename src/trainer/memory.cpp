@@ -6,6 +6,7 @@
 #include <exception>
 #include <optional>
 
+#include "src/checkpoint/safetensors_header.h"
 #include "src/trainer/impl.h"
 #include "wd/error.h"
 #include "wd/safetensors.h"
@@ -93,13 +94,28 @@ void read(const ProcessGroup& group, const NamedTensor& named, const Safetensors
   });
 }
 
+std::string without(const std::string& begin, const std::string& text) {
+  return text.starts_with(begin) ? text.substr(begin.size()) : text;
+}
+
+[[noreturn]] void refuse(const std::filesystem::path& path, const std::string& reason) {
+  throw UsageError(concat(path.string(), ": ", reason, ": delete ", path.parent_path().string(),
+                          " to go on without replay memories, which are then filled anew; or go on from "
+                          "another checkpoint"));
+}
+
 void check_tensors(const std::filesystem::path& path, const SafetensorsReader& reader,
                    const std::vector<TensorInfo>& infos) {
   for (const TensorInfo& info : infos) {
     const TensorInfo* const found = reader.find(info.name);
-    WD_CHECK(found != nullptr && found->dtype == info.dtype && found->shape == info.shape, path.string(),
-             ": its tensor '", info.name, "' is not of this training");
+    if (found != nullptr && found->dtype == info.dtype && found->shape == info.shape) continue;
+    const std::string here = found == nullptr ? "there is none" : describe_tensor(found->dtype, found->shape);
+    refuse(path, concat("tensor '", info.name, "': this training has ",
+                        describe_tensor(info.dtype, info.shape), " [replicas, entries, ...], and ", here));
   }
+  for (const TensorInfo& other : reader.tensors())
+    if (std::ranges::none_of(infos, [&](const TensorInfo& info) { return info.name == other.name; }))
+      refuse(path, concat("tensor '", other.name, "': is not expected"));
 }
 
 }  // namespace
@@ -144,24 +160,36 @@ std::map<std::string, std::filesystem::path> Trainer::write_memory(
 bool Trainer::read_memory(const std::map<std::string, std::filesystem::path>& files) {
   const ProcessGroup& group = impl_->group;
   impl_->memory_awaited = false;
+  const auto check = [&](const Learner& learner, const std::filesystem::path& file) {
+    for (const std::string& fault : group.all_gather(learner.memory_fault(impl_->counts.iteration)))
+      if (!fault.empty()) refuse(file, fault);
+  };
   bool whole = true;
   for (std::size_t p = 0; p < impl_->learners.size(); ++p) {
     Learner& learner = impl_->learners[p];
     const std::vector<NamedTensor> memory = learner.memory(impl_->counts.iteration);
-    if (is_empty(memory)) continue;
     const auto found = files.find(impl_->policies[p].name());
-    const bool there = !group.broadcast(found != files.end() ? "there" : "").empty();
-    whole = whole && there;
-    if (!there) {
+    const std::filesystem::path file = group.broadcast(found != files.end() ? found->second.string() : "");
+    if (is_empty(memory)) {
+      check(learner, file);
+      continue;
+    }
+    whole = whole && !file.empty();
+    if (file.empty()) {
       learner.forget(impl_->counts.iteration);
       continue;
     }
     std::optional<SafetensorsReader> reader;
     if (group.leads()) {
-      reader.emplace(found->second);
+      try {
+        reader.emplace(found->second);
+      } catch (const std::runtime_error& cause) {
+        refuse(found->second, without(found->second.string() + ": ", cause.what()));
+      }
       check_tensors(found->second, *reader, infos_of(memory, group.size()));
     }
     for (const NamedTensor& named : memory) read(group, named, reader ? &*reader : nullptr);
+    check(learner, file);
     learner.memory_changed();
   }
   return whole;

@@ -2,8 +2,11 @@
 #include <ATen/ATen.h>
 #include <xxhash.h>
 
+#include <cstring>
+
 #include "src/base/json.h"
 #include "src/nets/choices.h"
+#include "src/replicas/spec_fault.h"
 #include "src/trainer/impl.h"
 #include "src/trainer/named.h"
 #include "wd/error.h"
@@ -45,6 +48,22 @@ at::Tensor share_out(const ProcessGroup& group, const NamedTensor& own, const at
   }
   group.scatter_rows(source, rows);
   return rows;
+}
+
+// What cannot be in the headers of replicas that were read from a file; or nothing.
+std::string header_fault(const Replicas& replicas, std::int64_t first_replica) {
+  const at::Tensor headers = replicas.blocks().narrow(1, 0, sizeof(ReplicaHeader)).contiguous().cpu();
+  for (std::int64_t e = 0; e < headers.size(0); ++e) {
+    ReplicaHeader header;
+    std::memcpy(&header, headers[e].const_data_ptr<std::uint8_t>(), sizeof header);
+    const bool possible = header.t >= 0 && header.t < kMaxTimeLimit && header.first_steps >= 0 &&
+                          (header.reset_pending == 0 || header.reset_pending == 1);
+    if (!possible)
+      return concat("replicas.safetensors: tensor 'blocks', replica ", first_replica + e, ": step ", header.t,
+                    ", reset_pending ", header.reset_pending, " and first_steps ", header.first_steps,
+                    " cannot be: go on from another checkpoint");
+  }
+  return {};
 }
 
 }  // namespace
@@ -115,6 +134,8 @@ void Trainer::restore(const Snapshot& snapshot) {
       for (const NamedTensor& named : tensors) restore_tensor(own, named.name, named.tensor);
     }
   }
+  for (const std::string& fault : group.all_gather(header_fault(self.replicas, self.share.first_replica)))
+    if (!fault.empty()) throw UsageError(fault);
   // With another number of ranks, bits differ anyway.
   const std::vector<std::string> products = group.all_gather(dump(nlohmann::json(snapshot.products)));
   const auto of_rank = parse_json(products[0]);

@@ -119,7 +119,7 @@ const Recording* Trainer::Impl::open_recording(std::size_t policy) {
   if (!is_offline() || !config.policies[policy].to_train) return nullptr;
   const Recording& recording = *recordings.emplace_back(
       std::make_unique<Recording>(std::filesystem::path(config.trainer.offline) / policies[policy].name()));
-  recording.check(recording_metadata(config.name, replicas.spec(), trajectory.policies()[policy]));
+  recording.check(config.name, replicas.spec(), trajectory.policies()[policy]);
   const std::int64_t envs = config.trainer.num_envs, each = recording.share(envs);
   if (group.leads())
     logging::info(concat("policy '", policies[policy].name(), "' learns from ", envs * each, " of ",

@@ -336,8 +336,10 @@ TEST(Offline, DamagedFilesAreRefused) {
   EXPECT_THAT(open(),
               HasSubstr("part-00001.safetensors: is missing: the parts before it have 16 of 40 steps"));
   std::filesystem::copy(third, second);
-  EXPECT_THAT(open(),
-              HasSubstr("part-00001.safetensors: does not continue the part before it: record again"));
+  EXPECT_THAT(
+      open(),
+      HasSubstr("part-00001.safetensors: does not continue the part before it: has steps 32 to 39 of 40 of 6 "
+                "replicas where steps from 16 on of 40 of 6 are expected: record again"));
   std::filesystem::remove(second);
   std::ofstream(second) << "no tensors";
   EXPECT_THAT(open(), HasSubstr("part-00001.safetensors: "));

@@ -188,11 +188,15 @@ TEST(ReplayTest, AFileOfAnotherTrainingIsRefused) {
   Trainer first(plain.config, *plain.environment, {}), second(setup.config, *setup.environment, {});
   first.iterate(), second.iterate();
   const auto files = first.write_memory(folder);
-  EXPECT_THAT(
-      [&] { second.read_memory(files); },
-      testing::ThrowsMessage<std::runtime_error>(HasSubstr("tensor 'priority' is not of this training")));
+  EXPECT_THAT([&] { second.read_memory(files); },
+              testing::ThrowsMessage<UsageError>(
+                  HasSubstr("tensor 'priority': this training has F32 [6, 10] [replicas, "
+                            "entries, ...], and there is none: delete")));
   first.iterate();
-  EXPECT_THROW(first.read_memory(files), std::runtime_error) << "it has another length";
+  EXPECT_THAT([&] { first.read_memory(files); },
+              testing::ThrowsMessage<UsageError>(HasSubstr(
+                  "has F32 [6, 20, 11, 48] [replicas, entries, ...], and F32 [6, 10, 11, 48]: delete")))
+      << "it has another length";
 }
 
 std::string refusal(const Settings& settings, const Settings& more = {}) {
