@@ -20,14 +20,16 @@ std::string name_of(const Spec& spec, int agent) {
 }  // namespace
 
 std::string dropped_text(std::span<const DroppedReward> dropped, const Spec& spec) {
-  const auto found = std::ranges::find_if(dropped, [](const DroppedReward& one) { return one.amount != 0.0f; });
+  const auto found =
+      std::ranges::find_if(dropped, [](const DroppedReward& one) { return one.amount != 0.0f; });
   if (found == dropped.end()) return {};
   const auto agent = static_cast<int>((found - dropped.begin()) % spec.num_agents());
   const std::string when = found->left > 0 ? concat("left in step ", found->left, " of an episode")
                                            : std::string("was not in the game yet in an episode");
-  return concat(name_of(spec, agent), ' ', when, " and was paid ", found->amount, " in step ", found->step,
-                ": nothing learns from it, and no return has it. Pay agents while they are in the game, at the "
-                "latest in the step in which they leave, or set Role::paid_after_leaving");
+  return concat(
+      name_of(spec, agent), ' ', when, " and was paid ", found->amount, " in step ", found->step,
+      ": nothing learns from it, and no return has it. Pay agents while they are in the game, at the "
+      "latest in the step in which they leave, or set Role::paid_after_leaving");
 }
 
 }  // namespace wd

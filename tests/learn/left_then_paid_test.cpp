@@ -11,7 +11,8 @@ const std::string kTeamPpo =
     "algorithm: PPO, num_epochs: 4, num_minibatches: 2, lr: 0.01, entropy_coeff: 0.01, gamma: 1, "
     "normalize_return: false, model: {fc_dims: [32]}";
 const std::string kTeamDqn =
-    "algorithm: DQN, lr: 0.003, gamma: 1, epsilon: [[0, 1], [8_000, 0.02]], buffer_size: 4_096, batch_size: 64, "
+    "algorithm: DQN, lr: 0.003, gamma: 1, epsilon: [[0, 1], [8_000, 0.02]], buffer_size: 4_096, batch_size: "
+    "64, "
     "replay_ratio: 16, learning_starts: 500, target_every: 64, model: {fc_dims: [32]}";
 
 // The return of the last episodes.
@@ -27,7 +28,8 @@ double return_of(bool paid, const std::string& policy, int rollout_steps, int st
 }
 
 TEST(LeftThenPaid, ReturnsHaveNoRewardThatIsNotLearned) {
-  const double at_first = return_of(false, kTeamPpo, 11, 400), at_last = return_of(false, kTeamPpo, 11, 40'000);
+  const double at_first = return_of(false, kTeamPpo, 11, 400),
+               at_last = return_of(false, kTeamPpo, 11, 40'000);
   EXPECT_LE(at_first, 1.0) << "a return of 1 is the best";
   EXPECT_GT(at_last, 0.9);
   EXPECT_LE(at_last, 1.001);

@@ -86,7 +86,8 @@ struct ComingsPlayed {
 
   // The numbers of one agent of the role, step by step.
   std::vector<int> of(at::Tensor PolicyBuffers::* field, int agent) const {
-    const at::Tensor row = (trajectory.policies()[1].*field).select(2, agent).flatten().to(at::kInt).contiguous();
+    const at::Tensor row =
+        (trajectory.policies()[1].*field).select(2, agent).flatten().to(at::kInt).contiguous();
     return {row.const_data_ptr<int>(), row.const_data_ptr<int>() + row.numel()};
   }
   DroppedReward dropped(int agent) const {
