@@ -38,6 +38,9 @@ struct StateLayout {
   std::uint32_t scratch_bytes = 0;  // multiple of 16
   int num_agents = 0;
   int action_width = 0;  // of the widest role
+  // Offset in the block of [num_agents] int32: whether the agent counts, whatever in_game() says. 0: there is
+  // no role with paid_after_leaving.
+  std::uint32_t counting = 0;
 
   const StateField& field(std::string_view name) const;  // throws UsageError with the nearest name
 };
@@ -81,6 +84,8 @@ class Environment {
   // Writes the scripted player's actions for the state of one block, [num_agents, action_width], floats' bits
   // if continuous. Returns false if the environment has no scripted player.
   virtual bool scripted(const StateLayout& layout, const std::byte* block, std::int32_t* actions) const = 0;
+  // Writes in_game() of all agents for the state of one block, [num_agents] 0 or 1.
+  virtual void in_game(const StateLayout& layout, const std::byte* block, std::uint8_t* flags) const = 0;
   // Steps one replica whose arrays are in separate memory: `view` has its header in `blocks`, and rows that
   // may have gaps between them.
   virtual void step_apart(const StateLayout& layout, const StepView& view,

@@ -24,6 +24,7 @@ struct ReplicasOptions {
   std::uint32_t pool_size = 0;  // kPool: number of starts in the pool
   std::string starts;           // kGiven: a JSON list of {field: value or [values by agent]}
   bool staggered = false;       // first episodes end after staggered_steps()
+  bool notes_dropped = false;   // keep the rewards that scatter() dropped, for dropped()
   Device device;
 };
 
@@ -58,6 +59,11 @@ class Replicas {
   ReplicaHeader header(int replica) const;
   // Whether the first episode of a replica is cut short, and therefore not representative of others.
   bool is_first_cut(int replica) const { return first_steps(replica) > 0; }
+  // Whether agents are in the game, [num_agents] 0 or 1, by the state in this block on the host.
+  std::vector<std::uint8_t> in_game(const std::byte* block) const;
+  // The latest rewards that were dropped because their agents were out of the game: [E, num_agents, 4] int32 on
+  // the device, each a DroppedReward. Undefined if they are not noted.
+  at::Tensor dropped() const { return dropped_; }
   // Overwrites fields of one replica, on the CPU only. `json`: {field: value or [values]}. Throws UsageError.
   void write(int replica, const std::string& json);
 
@@ -74,6 +80,7 @@ class Replicas {
   at::Tensor blocks_;
   at::Tensor scratch_;                     // CUDA: for replicas that do not fit in shared memory
   at::Tensor images_;                      // kGiven
+  at::Tensor dropped_;                     // if they are noted
   std::vector<StatisticView> statistics_;  // as in Spec::statistics
 };
 

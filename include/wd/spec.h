@@ -136,6 +136,9 @@ struct Role {
   bool action_mask = false;  // observe() also writes which choices are legal
   Entities entities = {};    // of the observation
   ChoiceFeatures choice_features = {};
+  // Agents that have left the game go on being paid and learn from it: their rows count until the episode
+  // ends. Otherwise their later rewards are dropped (docs/design/0029-rewards-after-leaving.md).
+  bool paid_after_leaving = false;
 
   int observation_size() const {
     int size = 0;

@@ -70,8 +70,12 @@ double network_bytes(const PolicyLayout& layout, const PolicySettings& policy, P
          critics;
 }
 
-// Of one replica: its state, and the state at the start of the rollout (src/trainer/evidence.h).
-double state_bytes(const Environment& environment) { return 2.0 * environment.layout().block_bytes; }
+// Of one replica: its state, the state at the start of the rollout (src/trainer/evidence.h), and the rewards that
+// were dropped.
+double state_bytes(const Environment& environment) {
+  const StateLayout layout = environment.layout();
+  return 2.0 * layout.block_bytes + static_cast<double>(sizeof(DroppedReward)) * layout.num_agents;
+}
 
 }  // namespace
 

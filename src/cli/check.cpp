@@ -33,7 +33,7 @@ std::string crashed_name;  // name of the environment, for signal handlers
 bool run_checks(const Experiment& setup, const CheckOptions& options) {
   bool passed = true;
   const auto show = [&](const CheckResult& result) {
-    print(line_of(result.passed ? "ok" : "FAILED", result));
+    print(line_of(!result.passed ? "FAILED" : result.warns ? "warning" : "ok", result));
     passed = passed && result.passed;
   };
   const Environment& environment = *setup.environment;
@@ -61,7 +61,8 @@ bool run_checks(const Experiment& setup, const CheckOptions& options) {
     return false;
   }
   for (const CheckResult& result : check_orders(environment, options)) show(result);
-  for (const auto& check : {check_resets, check_copies, check_derive}) show(check(environment, options));
+  for (const auto& check : {check_rewards, check_resets, check_copies, check_derive})
+    show(check(environment, options));
   if (const auto races = check_races(environment, options)) {
     show(*races);
   } else {

@@ -55,7 +55,8 @@ Json role_json(const Role& role, int first_agent) {
           {"observation_size", begin},
           {"observation", observation},
           {"action", action},
-          {"action_mask", role.action_mask}};
+          {"action_mask", role.action_mask},
+          {"paid_after_leaving", role.paid_after_leaving}};
 }
 
 // Converts a parameter's default or value. The text of numbers and bools is also valid JSON.
@@ -135,6 +136,7 @@ std::string role_text(const Role& role, int first) {
                                  : concat(role.count, " agents, ", first, "..", first + role.count - 1);
   return concat("\nrole ", role.name, ": ", agents, "\n  actions: ", describe_action(role.action),
                 role.action_mask ? ", some of them masked" : "",
+                role.paid_after_leaving ? "\n  paid after leaving the game, until the episode ends" : "",
                 "\n  observation: ", run::counted(begin, "number"), "\n", table(parts, 4));
 }
 

@@ -113,12 +113,13 @@ class Player {
   std::string outcome() {
     std::vector<std::string> rewards, active;
     for (const PolicyBuffers& policy : trajectory_.policies()) {
-      const at::Tensor reward = policy.reward[0][0].cpu(), flags = policy.active[1][0].cpu();
-      for (std::int64_t i = 0; i < reward.size(0); ++i) {
+      const at::Tensor reward = policy.reward[0][0].cpu();
+      for (std::int64_t i = 0; i < reward.size(0); ++i)
         rewards.push_back(number(reward.const_data_ptr<float>()[i]));
-        active.push_back(flags.const_data_ptr<std::uint8_t>()[i] != 0 ? "true" : "false");
-      }
     }
+    const at::Tensor block = replicas_.blocks()[0].cpu();
+    for (const std::uint8_t flag : replicas_.in_game(static_cast<const std::byte*>(block.const_data_ptr())))
+      active.push_back(flag != 0 ? "true" : "false");
     const bool terminated = trajectory_.terminated().item<std::uint8_t>() != 0;
     const bool truncated = trajectory_.truncated().item<std::uint8_t>() != 0;
     over_ = terminated || truncated;

@@ -21,6 +21,17 @@ void append(Series& series, const at::Tensor& numbers) {
   series.values.insert(series.values.end(), first, first + values.numel());
 }
 
+// Not PolicyBuffers::active: agents that are paid after leaving count, and are out of the game.
+void add_in_game(EpisodeRecord& episode, const std::vector<std::uint8_t>& in_game, const Spec& spec) {
+  auto first = in_game.begin();
+  for (std::size_t r = 0; r < episode.roles.size(); ++r) {
+    Series& series = episode.roles[r].in_game;
+    series.width = spec.roles[r].count;
+    series.values.insert(series.values.end(), first, first + series.width);
+    first += series.width;
+  }
+}
+
 // The actions as the environment receives them, [agents, width].
 at::Tensor received(const PolicyBuffers& buffers, at::Tensor action) {
   if (!buffers.in_half_widths) return action;
@@ -139,8 +150,7 @@ void Recorder::add_frame(const Replicas& replicas, const Trajectory& trajectory,
       episode.state[f].width = static_cast<int>(values.size());
       episode.state[f].values.insert(episode.state[f].values.end(), values.begin(), values.end());
     }
-    for (std::size_t r = 0; r < episode.roles.size(); ++r)
-      append(episode.roles[r].in_game, trajectory.policies()[r].active[first ? 0 : 1][replica]);
+    add_in_game(episode, replicas.in_game(block), replicas.spec());
     const bool ends = !first && ended.const_data_ptr<std::uint8_t>()[e] != 0;
     episode.whole = ends;
     over_[e] = ends || episode.steps >= max_steps_;

@@ -43,14 +43,13 @@ Rollout replay(const Config& config, const Environment& environment, const Evide
   Trajectory trajectory(RolloutShape::of_roles(spec, 1, {}, config.trainer.storage()));
   const std::vector<PolicyLayout> layouts = policy_layouts(RolloutShape::of(spec, config, 1));
 
-  const auto give = [&](at::Tensor PolicyBuffers::* field, at::Tensor Evidence::Rows::* rows,
-                        std::int64_t t) {
+  const auto give_actions = [&](std::int64_t t) {
     for (std::size_t r = 0; r < spec.roles.size(); ++r) {
       const auto p = static_cast<std::size_t>(config.policy_of_role[r]);
       PolicyBuffers& buffers = trajectory.policies()[r];
       buffers.in_half_widths = evidence.policies[p].in_half_widths;
-      (buffers.*field)[0][0].copy_(
-          of_role(evidence.policies[p].*rows, layouts[p], static_cast<int>(r), spec.roles[r].count)[t]);
+      buffers.action[0][0].copy_(
+          of_role(evidence.policies[p].action, layouts[p], static_cast<int>(r), spec.roles[r].count)[t]);
     }
   };
   const std::vector<std::optional<Policy>> nobody(spec.roles.size());
@@ -59,11 +58,10 @@ Rollout replay(const Config& config, const Environment& environment, const Evide
     recorder.emplace(kNoLimit).start(replicas, trajectory, nobody);
     recorder->add_frame(replicas, trajectory, true);
   };
-  give(&PolicyBuffers::active, &Evidence::Rows::active, 0);
   begin_episode();
   const std::int64_t steps = evidence.policies[0].action.size(0);
   for (std::int64_t t = 0; t < steps; ++t) {
-    give(&PolicyBuffers::action, &Evidence::Rows::action, t);
+    give_actions(t);
     replicas.step(trajectory.rows(0));
     recorder->add_frame(replicas, trajectory, false);
     const bool starts_anew = trajectory.reset_step()[0][0].item<std::uint8_t>() != 0;

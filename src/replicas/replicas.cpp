@@ -108,6 +108,10 @@ Replicas::Replicas(const Environment& environment, ReplicasOptions options)
   blocks_ = blocks.to(bytes);
   if (options_.device.is_cuda() && !detail::is_staged(layout_, shared_memory(options_.device)))
     scratch_ = at::zeros({options_.num_envs, layout_.scratch_bytes}, bytes);
+  if (options_.notes_dropped) {
+    constexpr std::int64_t kNumbers = sizeof(DroppedReward) / sizeof(std::int32_t);
+    dropped_ = at::zeros({options_.num_envs, layout_.num_agents, kNumbers}, bytes.dtype(at::kInt));
+  }
   if (options_.reset == ResetMode::kGiven) {
     BlindRows blind(spec_);
     blind.view.start_key = start_key();
@@ -157,6 +161,8 @@ StepView Replicas::complete(StepView rows) const {
   rows.blocks = bytes_of(blocks_);
   rows.num_statistics = static_cast<int>(statistics_.size());
   std::copy(statistics_.begin(), statistics_.end(), rows.statistics);
+  if (dropped_.defined())
+    rows.dropped = reinterpret_cast<DroppedReward*>(dropped_.mutable_data_ptr<std::int32_t>());
   rows.scratch = scratch_.defined() ? bytes_of(scratch_) : nullptr;
   return rows;
 }
@@ -182,6 +188,12 @@ ReplicaHeader Replicas::header(int replica) const {
   const at::Tensor block = blocks_[replica].cpu();
   std::memcpy(&header, bytes_of(block), sizeof(header));
   return header;
+}
+
+std::vector<std::uint8_t> Replicas::in_game(const std::byte* block) const {
+  std::vector<std::uint8_t> flags(static_cast<std::size_t>(layout_.num_agents));
+  environment_.in_game(layout_, block, flags.data());
+  return flags;
 }
 
 void Replicas::write(int replica, const std::string& json) {

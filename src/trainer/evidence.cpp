@@ -26,15 +26,14 @@ EvidenceKeeper::EvidenceKeeper(const Replicas& replicas, const Trajectory& traje
   kept_.block = at::zeros_like(starts_[0]);
   for (const PolicyBuffers& buffers : trajectory.policies())
     kept_.policies.push_back(
-        {at::zeros_like(buffers.action.select(1, 0), at::MemoryFormat::Contiguous),
-         at::zeros_like(buffers.active.narrow(0, 0, 1).select(1, 0), at::MemoryFormat::Contiguous), false});
+        {at::zeros_like(buffers.action.select(1, 0), at::MemoryFormat::Contiguous), false});
 }
 
 void EvidenceKeeper::rollout_begins() { starts_.copy_(replicas_.blocks()); }
 
 void EvidenceKeeper::rollout_ended(const TrainingClock& clock) {
   EvidenceArgs args;
-  static_assert(2 * kMaxRoles + 1 <= kMaxEvidence);
+  static_assert(kMaxRoles + 1 <= kMaxEvidence);
   args.failure = guard_.failure();
   args.time = clock.time();
   args.replicas = trajectory_.num_envs();
@@ -42,7 +41,6 @@ void EvidenceKeeper::rollout_ended(const TrainingClock& clock) {
   for (std::size_t p = 0; p < kept_.policies.size(); ++p) {
     const PolicyBuffers& buffers = trajectory_.policies()[p];
     args.array[args.num_arrays++] = array_of(buffers.action, kept_.policies[p].action, trajectory_.steps());
-    args.array[args.num_arrays++] = array_of(buffers.active, kept_.policies[p].active, 1);
   }
   keep_evidence(current_queue(replicas_.device()), args);
 }
@@ -57,7 +55,7 @@ std::optional<Evidence> EvidenceKeeper::evidence() const {
       found->message};
   for (std::size_t p = 0; p < kept_.policies.size(); ++p)
     evidence.policies.push_back({kept_.policies[p].action.narrow(0, 0, found->steps).cpu(),
-                                 kept_.policies[p].active.cpu(), trajectory_.policies()[p].in_half_widths});
+                                 trajectory_.policies()[p].in_half_widths});
   return evidence;
 }
 

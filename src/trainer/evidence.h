@@ -17,7 +17,6 @@ class Trainer;
 struct Evidence {
   struct Rows {
     at::Tensor action;  // [steps, A, width], as in PolicyBuffers
-    at::Tensor active;  // [1, A] uint8: agents in the game when the rollout began
     bool in_half_widths;
   };
 

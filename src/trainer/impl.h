@@ -62,7 +62,7 @@ struct Trainer::Impl {
   StepCounts counts;
   StepCounts counts_at_metrics;
   Clock::time_point start = Clock::now(), metrics_taken = start;
-  bool started = false, straggler_reported = false;
+  bool started = false, straggler_reported = false, dropped_reported = false;
   bool memory_awaited = false;  // restore() was called, and read_memory() was not yet
   std::int64_t rollouts = 0;    // rollouts that this object made
   // Iterations that this object made, by the stages of all algorithms.
@@ -103,6 +103,7 @@ struct Trainer::Impl {
   void check() const;
   void add_policy_metrics(MetricsRow& row, std::size_t p);
   double reward_mean(const PolicyBuffers& buffers) const;
+  void report_dropped_rewards();
   void report_stragglers(double rollout_s, MetricsRow& row);
 };
 

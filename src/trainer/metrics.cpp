@@ -8,6 +8,7 @@
 #include "kernels/reduce.h"
 #include "src/base/log.h"
 #include "src/device/device.h"
+#include "src/replicas/dropped.h"
 #include "src/trainer/action_spread.h"
 #include "src/trainer/impl.h"
 #include "src/trainer/reduce_metrics.h"
@@ -70,6 +71,19 @@ void Trainer::Impl::add_policy_metrics(MetricsRow& row, std::size_t p) {
   }
 }
 
+// Warns once if rewards were dropped. Each worker has the same environment, so the first one's replicas will
+// do. Synchronizes on CUDA.
+void Trainer::Impl::report_dropped_rewards() {
+  if (dropped_reported || !group.leads()) return;
+  const at::Tensor dropped = replicas.dropped();
+  if (!dropped.select(2, 0).any().item<bool>()) return;
+  dropped_reported = true;
+  const at::Tensor host = dropped.cpu();
+  const auto* const first = reinterpret_cast<const DroppedReward*>(host.const_data_ptr<std::int32_t>());
+  logging::warn(
+      dropped_text({first, static_cast<std::size_t>(host.size(0) * host.size(1))}, replicas.spec()));
+}
+
 // Adds how long rollouts took on the slowest rank and on average; warns once if they differ much.
 void Trainer::Impl::report_stragglers(double rollout_s, MetricsRow& row) {
   const at::Tensor all = group.all_gather_rows(at::full({1}, rollout_s, at::kDouble));
@@ -93,6 +107,7 @@ MetricsRow Trainer::take_metrics() {
   const at::AutoDispatchBelowADInplaceOrView no_autograd;
   Impl& self = *impl_;
   self.check();
+  self.report_dropped_rewards();
   self.episodes.read();
   MetricsRow row(self.counts);
   for (std::size_t p = 0; p < self.policies.size(); ++p) self.add_policy_metrics(row, p);

@@ -111,6 +111,7 @@ ReplicasOptions Trainer::Impl::share_of(const Config& config, const Environment&
                                         const ProcessGroup& group) {
   ReplicasOptions share = replicas_options(config, device, group.rank(), group.size());
   share.staggered = config.staggers(environment.spec().time_limit);
+  share.notes_dropped = true;
   return share;
 }
 

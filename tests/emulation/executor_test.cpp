@@ -38,6 +38,9 @@ class Emulated final : public Environment {
   bool scripted(const StateLayout& layout, const std::byte* block, std::int32_t* actions) const override {
     return of_.scripted(layout, block, actions);
   }
+  void in_game(const StateLayout& layout, const std::byte* block, std::uint8_t* flags) const override {
+    of_.in_game(layout, block, flags);
+  }
   void step_apart(const StateLayout&, const StepView&, const ApartMemory&) const override { FAIL(); }
 
  private:

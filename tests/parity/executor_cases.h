@@ -76,6 +76,9 @@ inline std::vector<Case> cases() {
     all.push_back({std::string(row.name) + "_random", row.name, {}, 67});
     all.push_back({std::string(row.name) + "_fixed", row.name, {}, 3, ResetMode::kFixed});
     all.push_back({std::string(row.name) + "_pool", row.name, {}, 129, ResetMode::kPool});
+    if (std::string_view(row.name) != "left_then_paid") continue;
+    for (const char* const param : {"paid", "no_mask"})
+      all.push_back({std::string(row.name) + "_" + param, row.name, {{param, 1.0}}, 67});
   }
   all.push_back({"cartpole_given", "cartpole", {}, 129, ResetMode::kGiven});
   all.back().starts = R"([{"x": 0.5}, {"theta": 0.1}, {"x": -0.5, "x_dot": 0.1}])";
@@ -140,6 +143,7 @@ struct Side {
                                .reset = c.reset,
                                .pool_size = 7,
                                .starts = c.starts,
+                               .notes_dropped = true,
                                .device = {kind}}),
         trajectory(shape_of(c, environment.spec(), kind)) {
     replicas.step(trajectory.first_rows());
@@ -184,6 +188,7 @@ inline void expect_same(const Side& cpu, const Side& gpu) {
   expect_same_bits(cpu.trajectory.reset_step(), gpu.trajectory.reset_step(), "reset_step");
   if (cpu.trajectory.statistics().defined())
     expect_same_bits(cpu.trajectory.statistics(), gpu.trajectory.statistics(), "statistics");
+  expect_same_bits(cpu.replicas.dropped(), gpu.replicas.dropped(), "dropped rewards");
   expect_same_bits(cpu.replicas.blocks(), gpu.replicas.blocks(), "state");
 }
 

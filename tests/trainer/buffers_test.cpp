@@ -78,7 +78,8 @@ TEST(Buffers, BytesAreKnownBeforeTheyAreAllocated) {
     const scaling::MemoryNeeded needed = scaling::memory_needed(setup.config, *setup.environment, 1);
     EXPECT_EQ(needed.observations + needed.other_buffers, bytes) << env;
     EXPECT_EQ(needed.observations, observation_bytes(trainer.trajectory())) << env;
-    EXPECT_EQ(needed.replicas, 2.0 * held_bytes(trainer.replicas().blocks()))
+    EXPECT_EQ(needed.replicas,
+              2.0 * held_bytes(trainer.replicas().blocks()) + held_bytes(trainer.replicas().dropped()))
         << env << ": now, and when the rollout began";
     EXPECT_EQ(needed.networks, network_bytes(trainer)) << env;
   }

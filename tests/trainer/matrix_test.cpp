@@ -263,8 +263,9 @@ TEST_P(Matrix, MakesTheUpdatesAndTakesTheMemoryThatWereAnnounced) {
   EXPECT_LE(needed.total(), memory.held() - before) << "training needs less than `at least`";
   EXPECT_EQ(needed.observations, observation_bytes(trainer.trajectory()));
   EXPECT_EQ(needed.other_buffers, held_bytes(trainer.trajectory()) - observation_bytes(trainer.trajectory()));
-  EXPECT_EQ(needed.replicas, 2.0 * held_bytes(trainer.replicas().blocks()))
-      << "now, and as the rollout began";
+  EXPECT_EQ(needed.replicas,
+            2.0 * held_bytes(trainer.replicas().blocks()) + held_bytes(trainer.replicas().dropped()))
+      << "now, and as the rollout began; dropped rewards";
   EXPECT_EQ(needed.networks, network_bytes(trainer));
   // tests/trainer/replay_test.cpp counts replay memories.
   if (!trainer.has_memory()) {

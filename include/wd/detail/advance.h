@@ -39,10 +39,10 @@ WD_FN State bind_state(const StateSlots<State>& slots, std::byte* block, std::by
 // The executor's own working memory for one replica: actions by head, so that loops over agents read
 // consecutive words; rewards; flags.
 struct Staging {
-  std::int32_t* actions;      // [action_width, num_agents]
-  float* rewards;             // [num_agents]
-  std::int32_t* was_in_game;  // [num_agents]
-  std::int32_t* terminated;   // [1]
+  std::int32_t* actions;     // [action_width, num_agents]
+  float* rewards;            // [num_agents]
+  std::int32_t* counted;     // [num_agents]: whether the agent counted before the step
+  std::int32_t* terminated;  // [1]
 
   WD_FN static std::uint32_t bytes(int num_agents, int action_width) {
     return (static_cast<std::uint32_t>(num_agents) * (action_width + 2) + 1) * 4;
@@ -56,7 +56,7 @@ struct Staging {
 
 // Sizes that advance() needs in addition to the view.
 struct ReplicaShape {
-  std::uint32_t block_bytes, staging_offset;
+  std::uint32_t block_bytes, staging_offset, counting_offset;
   int num_agents, action_width;
 };
 
@@ -83,6 +83,12 @@ WD_FN bool in_game(const typename Env::Params& params, const typename Env::State
   } else {
     return true;
   }
+}
+
+// StateLayout::counting of a replica; null if no role needs it.
+WD_FN std::int32_t* counting(const ReplicaShape& shape, std::byte* block) {
+  return shape.counting_offset == 0 ? nullptr
+                                    : reinterpret_cast<std::int32_t*>(block + shape.counting_offset);
 }
 
 template <typename Env, typename Team>
@@ -129,7 +135,8 @@ WD_FN float within_bounds(float half_widths, const Bounds& bounds) {
 // Gathers the replica's actions from the policies' buffers and clears what the step accumulates.
 template <typename Env, typename Team>
 WD_FN void stage(Team& team, const typename Env::Params& params, const typename Env::State& state,
-                 const StepView& view, const ReplicaShape& shape, const Staging& staging, int replica) {
+                 const StepView& view, const ReplicaShape& shape, const Staging& staging, int replica,
+                 const std::int32_t* counting) {
   for (int r = 0; r < view.num_roles; ++r) {
     const RoleView& role = view.roles[r];
     const std::int32_t* const rows =
@@ -150,28 +157,72 @@ WD_FN void stage(Team& team, const typename Env::Params& params, const typename 
   enter(team, EnvFunction::kInGame);
   team.each(shape.num_agents, [&](int i) {
     staging.rewards[i] = 0.0f;
-    staging.was_in_game[i] = in_game<Env>(params, state, i) ? 1 : 0;
+    const bool goes_on = counting != nullptr && counting[i] != 0;
+    staging.counted[i] = goes_on || in_game<Env>(params, state, i) ? 1 : 0;
     if (i == 0) *staging.terminated = 0;
   });
 }
 
-// Writes the per-agent rows: rewards of the step, which agents left in it, and which are in the game now.
+// Whether a reward is dropped: the agent did not count before the step, so that no row is there to learn it.
+// NaN and infinity are passed on, so that they are reported.
+WD_FN bool is_dropped(float reward, bool counted) {
+  return !counted && reward != 0.0f && abs(reward) < __builtin_inff();
+}
+
+// Notes the step in which an agent left, and a reward of it that is dropped.
+WD_FN void note(DroppedReward& latest, int t, bool leaves, float dropped) {
+  if (t == 0) latest.left_last = 0;
+  if (leaves) latest.left_last = t;
+  if (dropped == 0.0f) return;
+  latest.amount = dropped;
+  latest.step = t;
+  latest.left = latest.left_last;
+}
+
+// Writes the per-agent rows: rewards of the step, which agents left in it, and which count now. All that is
+// reported and learned follows from these rows, so this is where rewards are dropped.
 template <typename Env, typename Team>
 WD_FN void scatter(Team& team, const typename Env::Params& params, const typename Env::State& state,
-                   const StepView& view, const Staging& staging, int replica, bool resetting) {
+                   const StepView& view, const ReplicaShape& shape, const Staging& staging, int replica,
+                   std::int32_t* counting) {
   enter(team, EnvFunction::kInGame);
+  const int t = team.t();
+  const bool resetting = t == 0;
   for (int r = 0; r < view.num_roles; ++r) {
     const RoleView& role = view.roles[r];
     const std::int64_t row = static_cast<std::int64_t>(replica) * role.policy_agents;
     team.each(role.count, [&](int i) {
       const int agent = role.first_agent + i;
-      const bool now = in_game<Env>(params, state, agent);
+      const bool before = !resetting && staging.counted[agent] != 0;
+      const bool now = in_game<Env>(params, state, agent) || (role.paid_after_leaving && before);
       role.active[row + i] = now ? 1 : 0;
-      if (role.restarted != nullptr)
-        role.restarted[row + i] = resetting || (now && staging.was_in_game[agent] == 0) ? 1 : 0;
+      if (counting != nullptr) counting[agent] = role.paid_after_leaving && now ? 1 : 0;
+      if (role.restarted != nullptr) role.restarted[row + i] = resetting || (now && !before) ? 1 : 0;
       if (role.reward == nullptr) return;
-      role.reward[row + i] = resetting ? 0.0f : staging.rewards[agent];
-      role.agent_terminated[row + i] = !resetting && staging.was_in_game[agent] != 0 && !now ? 1 : 0;
+      const float reward = resetting ? 0.0f : staging.rewards[agent];
+      const bool dropped = is_dropped(reward, before);
+      role.reward[row + i] = dropped ? 0.0f : reward;
+      role.agent_terminated[row + i] = before && !now ? 1 : 0;
+      if (view.dropped == nullptr) return;
+      note(view.dropped[static_cast<std::int64_t>(replica) * shape.num_agents + agent], t, before && !now,
+           dropped ? reward : 0.0f);
+    });
+  }
+}
+
+// Allows every choice in a row that does not count and has no legal one: something is drawn in every row.
+template <typename Team>
+WD_FN void open_masks(Team& team, const StepView& view, int replica) {
+  for (int r = 0; r < view.num_roles; ++r) {
+    const RoleView& role = view.roles[r];
+    if (role.action_mask == nullptr) continue;
+    const std::int64_t row = static_cast<std::int64_t>(replica) * role.policy_agents;
+    team.each(role.count, [&](int i) {
+      if (role.active[row + i] != 0) return;
+      std::uint8_t* const legal = role.action_mask + (row + i) * role.mask_width;
+      bool any = false;
+      for (int k = 0; k < role.choices; ++k) any = any || legal[k] != 0;
+      for (int k = 0; k < role.choices && !any; ++k) legal[k] = 1;
     });
   }
 }
@@ -226,11 +277,12 @@ WD_INLINE WD_FN void advance(Team& team, const typename Env::Params& params, con
   const std::uint32_t id = view.first_replica + static_cast<std::uint32_t>(replica);
   const bool resetting = team.t() == 0;
   const std::uint32_t episode = header->episode + (resetting ? 1u : 0u);
+  std::int32_t* const counts = counting(shape, block);
   bool terminated = false;
   if (resetting) {
     start_episode<Env>(team, params, state, view, shape, block, id, episode);
   } else {
-    stage<Env>(team, params, state, view, shape, staging, replica);
+    stage<Env>(team, params, state, view, shape, staging, replica, counts);
     Outcome outcome(staging.rewards, staging.terminated);
     enter(team, EnvFunction::kStep);
     Env::step(team, params, state, actions_of(team, staging, shape.num_agents),
@@ -241,12 +293,13 @@ WD_INLINE WD_FN void advance(Team& team, const typename Env::Params& params, con
   terminated = terminated || (limit && view.at_time_limit == AtTimeLimit::kTerminates);
   const bool cut = !resetting && episode == 0 && header->first_steps > 0 && team.t() >= header->first_steps;
   const bool truncated = (limit || cut) && !terminated;
-  scatter<Env>(team, params, state, view, staging, replica, resetting);
+  scatter<Env>(team, params, state, view, shape, staging, replica, counts);
   if (view.observation_type == ObservationType::kFloat32) {
     observe<Env, ObservationType::kFloat32>(team, params, state, view, replica, rows);
   } else {
     observe<Env, ObservationType::kBfloat16>(team, params, state, view, replica, rows);
   }
+  open_masks(team, view, replica);
   if ((terminated || truncated) && view.statistic != nullptr) report_statistics(team, view, block, replica);
   team.once([&] {
     header->t = team.t();

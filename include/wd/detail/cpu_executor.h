@@ -146,6 +146,13 @@ class CpuEnvironment final : public Environment {
     }
   }
 
+  void in_game(const StateLayout& layout, const std::byte* block, std::uint8_t* flags) const override {
+    std::vector<std::max_align_t> scratch(layout.scratch_bytes / sizeof(std::max_align_t) + 1);
+    const auto state = bind_state<typename Env::State>(slots_of<Env>(layout), const_cast<std::byte*>(block),
+                                                       reinterpret_cast<std::byte*>(scratch.data()));
+    for (int i = 0; i < layout.num_agents; ++i) flags[i] = detail::in_game<Env>(params_, state, i) ? 1 : 0;
+  }
+
  private:
   // Number of replicas worth a thread: a few microseconds of work, estimated by the size of what a step
   // writes.

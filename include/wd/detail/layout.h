@@ -1,6 +1,7 @@
 // layout.h: the location of a State struct's fields in a replica's memory, found by calling describe().
 #pragma once
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "wd/detail/advance.h"
@@ -93,6 +94,10 @@ StateLayout make_layout(const typename Env::Params& params, const Spec& spec) {
     state.describe(visitor);
   }
   visitor.finish();
+  if (std::ranges::any_of(spec.roles, &Role::paid_after_leaving)) {
+    layout.counting = layout.block_bytes;
+    layout.block_bytes += (static_cast<std::uint32_t>(layout.num_agents) * 4 + 15) / 16 * 16;
+  }
   layout.scratch_bytes += (Staging::bytes(layout.num_agents, layout.action_width) + 15) / 16 * 16;
   return layout;
 }
@@ -106,7 +111,8 @@ StateSlots<typename Env::State> slots_of(const StateLayout& layout) {
 
 inline ReplicaShape shape_of(const StateLayout& layout) {
   const std::uint32_t staging = (Staging::bytes(layout.num_agents, layout.action_width) + 15) / 16 * 16;
-  return {layout.block_bytes, layout.scratch_bytes - staging, layout.num_agents, layout.action_width};
+  return {layout.block_bytes, layout.scratch_bytes - staging, layout.counting, layout.num_agents,
+          layout.action_width};
 }
 
 }  // namespace wd::detail

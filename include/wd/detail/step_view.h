@@ -24,15 +24,19 @@ struct RoleView {
   int action_width = 0;
   // Entries from one agent's row to the next: rows start at multiples of 16 bytes.
   int observation_stride = 0;
-  int mask_width = 0;
+  int mask_width = 0;               // from one agent's mask to the next
+  int choices = 0;                  // of all heads
+  bool paid_after_leaving = false;  // Role::paid_after_leaving
   // [action_width]. Not null if the actions come from a policy: components with finite bounds are then in
   // half-widths from the middle.
   const Bounds* bounds = nullptr;
   const std::int32_t* action = nullptr;      // [E, policy_agents, action_width], row t; floats if continuous
   float* reward = nullptr;                   // [E, policy_agents], row t
   std::uint8_t* agent_terminated = nullptr;  // [E, policy_agents], row t
-  std::uint8_t* active = nullptr;            // [E, policy_agents], row t + 1
-  // [E, policy_agents], row t + 1: an episode begins there, or the agent has returned to the game; null: not
+  // [E, policy_agents], row t + 1: what the agent does there counts. Those in the game do, and with
+  // paid_after_leaving those that have left it.
+  std::uint8_t* active = nullptr;
+  // [E, policy_agents], row t + 1: an episode begins there, or the agent has begun to count; null: not
   // wanted.
   std::uint8_t* restarted = nullptr;
   // [E, observed_agents, observation_stride] of StepView::observation_type, row t + 1
@@ -47,9 +51,18 @@ struct RoleView {
     view.count = view.policy_agents = view.observed_agents = role.count;
     view.action_width = role.action.width();
     view.observation_stride = role.observation_size();
-    view.mask_width = role.action.choices();
+    view.mask_width = view.choices = role.action.choices();
+    view.paid_after_leaving = role.paid_after_leaving;
     return view;
   }
+};
+
+// The latest reward of one agent of one replica that was dropped, because the agent was out of the game.
+struct DroppedReward {
+  float amount = 0.0f;         // 0: none was dropped so far
+  std::int32_t step = 0;       // of the episode, in which it was paid
+  std::int32_t left = 0;       // the step of that episode in which the agent had left; 0: it had not played
+  std::int32_t left_last = 0;  // the same of the present episode
 };
 
 enum class FieldType { kFloat, kDouble, kInt, kUnsigned };
@@ -85,6 +98,7 @@ struct StepView {
   std::uint8_t* terminated = nullptr;  // [E], row t; null in the very first reset, like everything of row t
   std::uint8_t* truncated = nullptr;   // [E], row t
   std::uint8_t* reset_step = nullptr;  // [E], row t
+  DroppedReward* dropped = nullptr;    // [E, num_agents]; null: not wanted
 
   // Adds the roles of an environment, each with buffers that hold only its own agents.
   void add_roles(const Spec& spec) {

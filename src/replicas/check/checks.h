@@ -20,6 +20,7 @@ struct CheckResult {
   std::string name;    // what was checked, in words
   std::string detail;  // how much was checked or, if it failed, what was found
   bool passed = true;
+  bool warns = false;  // no rule is broken, but the author should know
 };
 
 struct CheckOptions {
@@ -37,6 +38,8 @@ CheckResult check_bounds(const Environment& environment, const CheckOptions& opt
 // Phases run forward, backward, shuffled and on three threads, and a replica run by itself, give the same
 // bits as the executor; and what a step writes is complete and finite.
 std::vector<CheckResult> check_orders(const Environment& environment, const CheckOptions& options);
+// Whether rewards are dropped, because their agents are out of the game: a warning if so.
+CheckResult check_rewards(const Environment& environment, const CheckOptions& options);
 // A reset leaves nothing of the previous episode, or of the previous contents of memory.
 CheckResult check_resets(const Environment& environment, const CheckOptions& options);
 // A replica continues in the same way from a copy of its state: no state is hidden elsewhere.

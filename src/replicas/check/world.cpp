@@ -85,6 +85,7 @@ World::World(const Environment& environment, int num_envs, std::uint64_t seed, s
     if (role.action_mask) row.action_mask.resize(agents * static_cast<std::size_t>(role.action.choices()));
   }
   for (auto* flags : {&terminated, &truncated, &reset_step}) flags->resize(E);
+  dropped.resize(E * static_cast<std::size_t>(layout_.num_agents));
 }
 
 void World::draw_actions(std::uint64_t step) {
@@ -121,6 +122,7 @@ StepView World::view() {
   view.terminated = terminated.data();
   view.truncated = truncated.data();
   view.reset_step = reset_step.data();
+  view.dropped = dropped.data();
   return view;
 }
 

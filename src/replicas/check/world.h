@@ -54,6 +54,7 @@ class World {
 
   std::vector<RoleRows> rows;                                   // by role
   std::vector<std::uint8_t> terminated, truncated, reset_step;  // [E]
+  std::vector<DroppedReward> dropped;                           // [E, num_agents]
 
  private:
   StepView view();
