@@ -2,6 +2,7 @@
 // stepping of replicas.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -84,8 +85,10 @@ class Environment {
   // Writes the scripted player's actions for the state of one block, [num_agents, action_width], floats' bits
   // if continuous. Returns false if the environment has no scripted player.
   virtual bool scripted(const StateLayout& layout, const std::byte* block, std::int32_t* actions) const = 0;
-  // Writes in_game() of all agents for the state of one block, [num_agents] 0 or 1.
-  virtual void in_game(const StateLayout& layout, const std::byte* block, std::uint8_t* flags) const = 0;
+  // Writes in_game() of all agents for the state of one block, [num_agents] 0 or 1. By default all are.
+  virtual void in_game(const StateLayout& layout, const std::byte*, std::uint8_t* flags) const {
+    std::fill_n(flags, layout.num_agents, std::uint8_t{1});
+  }
   // Steps one replica whose arrays are in separate memory: `view` has its header in `blocks`, and rows that
   // may have gaps between them.
   virtual void step_apart(const StateLayout& layout, const StepView& view,

@@ -24,7 +24,8 @@ struct Form {
 
 // Empty if recordings of this policy do not have the tensor. Observations have no padding in files, and may be
 // in either type, which is given.
-std::optional<Form> form_of(const RecordedField& field, const PolicyLayout& policy, const std::string& dtype) {
+std::optional<Form> form_of(const RecordedField& field, const PolicyLayout& policy,
+                            const std::string& dtype) {
   for (const BufferField& buffer : buffer_fields()) {
     if (buffer.tensor != field.tensor) continue;
     const auto form = buffer.form(policy);
@@ -54,8 +55,9 @@ std::optional<EntryFault> no_flag(const char* name, const at::Tensor& flags) {
   if (!wrong.any().item<bool>()) return {};
   const auto at = wrong.flatten().nonzero()[0].item<std::int64_t>();
   const std::int64_t agents = flags.dim() > 1 ? flags.size(1) : 1;
-  return EntryFault{name, at / agents, flags.dim() > 1 ? at % agents : -1,
-                    concat(static_cast<int>(flags.flatten()[at].item<std::uint8_t>()), ", and a flag is 0 or 1")};
+  return EntryFault{
+      name, at / agents, flags.dim() > 1 ? at % agents : -1,
+      concat(static_cast<int>(flags.flatten()[at].item<std::uint8_t>()), ", and a flag is 0 or 1")};
 }
 
 // What the step before left behind, of every replica.
@@ -104,10 +106,10 @@ void Recording::check_metadata(const TensorMetadata& expected) const {
       const std::string there = own == found.end() ? "nothing" : own->second;
       if (there == value) continue;
       const bool form = key == "observations";
-      throw UsageError(concat(part.path.string(), ": was recorded with ", key, " = ", there,
-                              ", and this training has ", value,
-                              form ? concat(": set trainer.observations: ", there, ", or record again with it")
-                                   : ": record it in this environment, with these policies and settings"));
+      throw UsageError(concat(
+          part.path.string(), ": was recorded with ", key, " = ", there, ", and this training has ", value,
+          form ? concat(": set trainer.observations: ", there, ", or record again with it")
+               : ": record it in this environment, with these policies and settings"));
     }
   }
 }
@@ -123,9 +125,9 @@ void Recording::check_forms(const PolicyLayout& policy) const {
       std::vector<std::int64_t> shape = {replicas_, part.steps};
       shape.insert(shape.end(), form->shape.begin(), form->shape.end());
       if (info->dtype != form->dtype || info->shape != shape)
-        fail(part.path, concat("its tensor '", field.name, "' is ", describe_tensor(info->dtype, info->shape),
-                               " where ", describe_tensor(form->dtype, shape),
-                               " [replicas, steps, ...] is expected"));
+        fail(part.path,
+             concat("its tensor '", field.name, "' is ", describe_tensor(info->dtype, info->shape), " where ",
+                    describe_tensor(form->dtype, shape), " [replicas, steps, ...] is expected"));
     }
   }
 }
@@ -145,8 +147,8 @@ void Recording::check_entries(const PolicyLayout& policy) const {
         const std::int64_t row = first + fault->entry;
         throw UsageError(concat(part.path.string(), ": tensor '", fault->tensor, "', replica ",
                                 row / part.steps, ", step ", part.first + row % part.steps,
-                                fault->agent < 0 ? "" : concat(", agent ", fault->agent), ": is ", fault->what,
-                                ": nothing was learned; mend the data, or record again"));
+                                fault->agent < 0 ? "" : concat(", agent ", fault->agent), ": is ",
+                                fault->what, ": nothing was learned; mend the data, or record again"));
       };
       const Flags flags{read("active"), read("agent_terminated"), read("terminated"), read("truncated"),
                         read("reset_step")};

@@ -63,12 +63,12 @@ Fault wrong_number(const ActionSpace& space, const Row& row, const float* action
     const bool bounded = space.bounds[k].are_finite();
     const double largest = bounded ? kLargestHalfWidths : kLargestNumber;
     if (std::abs(static_cast<double>(action[k])) <= largest) continue;
-    return EntryFault{"action", row.entry, row.agent,
-                      concat(action[k], " for component ", k,
-                             space.names.empty() ? "" : concat(" (", space.name(k), ')'),
-                             bounded ? concat(", which is bounded: it must be in half-widths from the middle "
-                                              "of its bounds, between -1 and 1")
-                                     : std::string(", which cannot be learned from"))};
+    return EntryFault{
+        "action", row.entry, row.agent,
+        concat(action[k], " for component ", k, space.names.empty() ? "" : concat(" (", space.name(k), ')'),
+               bounded ? concat(", which is bounded: it must be in half-widths from the middle "
+                                "of its bounds, between -1 and 1")
+                       : std::string(", which cannot be learned from"))};
   }
   return {};
 }

@@ -27,10 +27,10 @@ struct Entries {
 };
 
 struct EntryFault {
-  const char* tensor;      // its name in the file
-  std::int64_t entry;      // from 0, within the given ones
-  std::int64_t agent;      // of the policy; -1: of all agents
-  std::string what;        // "9, and head 0 (push) has the choices 0 to 1"
+  const char* tensor;  // its name in the file
+  std::int64_t entry;  // from 0, within the given ones
+  std::int64_t agent;  // of the policy; -1: of all agents
+  std::string what;    // "9, and head 0 (push) has the choices 0 to 1"
 };
 
 // Returns the first fault: a number that is not finite or above kLargestNumber, an action that is no choice,

@@ -13,10 +13,12 @@ std::int64_t number_of(const char* variable, std::int64_t otherwise) {
 }
 
 TEST(ManyRecorded, Recordings) {
-  feed_recordings(static_cast<int>(number_of("WD_FUZZ_CASES", 100'000) / 2), static_cast<std::uint64_t>(number_of("WD_FUZZ_SEED", 2)));
+  feed_recordings(static_cast<int>(number_of("WD_FUZZ_CASES", 100'000) / 2),
+                  static_cast<std::uint64_t>(number_of("WD_FUZZ_SEED", 2)));
 }
 TEST(ManyRecorded, ReplayMemories) {
-  feed_memories(static_cast<int>(number_of("WD_FUZZ_CASES", 100'000) / 2), static_cast<std::uint64_t>(number_of("WD_FUZZ_SEED", 2)));
+  feed_memories(static_cast<int>(number_of("WD_FUZZ_CASES", 100'000) / 2),
+                static_cast<std::uint64_t>(number_of("WD_FUZZ_SEED", 2)));
 }
 
 }  // namespace

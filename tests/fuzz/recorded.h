@@ -33,7 +33,8 @@ class Damage {
   std::string damaged(std::string file) {
     std::uint64_t length = 0;
     std::memcpy(&length, file.data(), sizeof length);
-    const std::int64_t data = 8 + static_cast<std::int64_t>(length), size = static_cast<std::int64_t>(file.size());
+    const std::int64_t data = 8 + static_cast<std::int64_t>(length),
+                       size = static_cast<std::int64_t>(file.size());
     for (std::int64_t k = 1 + below(3); k > 0; --k) {
       switch (below(8)) {
         case 0:  // the header's text
@@ -87,11 +88,13 @@ class Damage {
     const auto size = static_cast<std::int64_t>(file.size());
     if (size - data < 4) return;
     const bool words = below(3) > 0;
-    const std::uint32_t number =
-        below(4) > 0 ? kNumbers[static_cast<std::size_t>(below(kNumbers.size()))] : static_cast<std::uint32_t>(below(1LL << 32));
-    for (std::int64_t at = data + (words ? below((size - data) / 4) * 4 : below(size - data)), n = 1 + below(5);
+    const std::uint32_t number = below(4) > 0 ? kNumbers[static_cast<std::size_t>(below(kNumbers.size()))]
+                                              : static_cast<std::uint32_t>(below(1LL << 32));
+    for (std::int64_t at = data + (words ? below((size - data) / 4) * 4 : below(size - data)),
+                      n = 1 + below(5);
          n > 0 && at < size; --n, at += words ? 4 : 1)
-      std::memcpy(file.data() + at, &number, static_cast<std::size_t>(words ? std::min<std::int64_t>(4, size - at) : 1));
+      std::memcpy(file.data() + at, &number,
+                  static_cast<std::size_t>(words ? std::min<std::int64_t>(4, size - at) : 1));
   }
 
   std::mt19937_64 random_;
@@ -107,7 +110,8 @@ inline at::Tensor tensor_in(const SafetensorsReader& file, const char* name) {
                                                      : at::kBFloat16;
   promise(dtype_of(type) == info->dtype, "an accepted tensor has a known type");
   const at::Tensor tensor = at::empty(info->shape, type);
-  file.read(name, info->dtype, info->shape, {static_cast<std::byte*>(tensor.data_ptr()), static_cast<std::size_t>(tensor.nbytes())});
+  file.read(name, info->dtype, info->shape,
+            {static_cast<std::byte*>(tensor.data_ptr()), static_cast<std::size_t>(tensor.nbytes())});
   return tensor;
 }
 
@@ -116,7 +120,8 @@ inline void promise_finite(const at::Tensor& tensor, const std::string& what) {
 }
 
 // The actions of rows that count are choices that the mask allows, or within bounds. All [R, S, A, ...].
-inline void promise_actions(const ActionSpace& space, const at::Tensor& action, const at::Tensor& mask, const at::Tensor& played) {
+inline void promise_actions(const ActionSpace& space, const at::Tensor& action, const at::Tensor& mask,
+                            const at::Tensor& played) {
   const at::Tensor chosen = action.flatten(0, -2), counts = played.flatten();
   const at::Tensor legal = mask.defined() ? mask.flatten(0, -2) : mask;
   for (std::int64_t i = 0; i < counts.size(0); ++i) {
@@ -126,10 +131,12 @@ inline void promise_actions(const ActionSpace& space, const at::Tensor& action, 
       if (space.is_continuous()) {
         const double number = chosen[i][k].item<double>();
         promise(std::isfinite(number), "an action is finite");
-        promise(!space.bounds[static_cast<std::size_t>(k)].are_finite() || std::abs(number) <= 1.01, "an action is within bounds");
+        promise(!space.bounds[static_cast<std::size_t>(k)].are_finite() || std::abs(number) <= 1.01,
+                "an action is within bounds");
         continue;
       }
-      const std::int64_t choice = chosen[i][k].item<std::int64_t>(), n = space.heads[static_cast<std::size_t>(k)];
+      const std::int64_t choice = chosen[i][k].item<std::int64_t>(),
+                         n = space.heads[static_cast<std::size_t>(k)];
       promise(choice >= 0 && choice < n, "an action is a choice");
       promise(!legal.defined() || legal[i][first + choice].item<std::uint8_t>() != 0, "an action is legal");
       first += n;
@@ -143,9 +150,12 @@ inline void promise_actions(const ActionSpace& space, const at::Tensor& action, 
 class RecordedGame {
  public:
   explicit RecordedGame(const ActionSpace& space, int agents, bool masked)
-      : trajectory_(shape_of(space, agents, masked)), buffers_(trajectory_.policies()[0]), recording_(folder_.path / "recorded") {
+      : trajectory_(shape_of(space, agents, masked)),
+        buffers_(trajectory_.policies()[0]),
+        recording_(folder_.path / "recorded") {
     fill();
-    RecordingWriter writer(recording_, buffers_, recording_metadata("made up", spec_, buffers_), kSteps, bytes_of_steps(5));
+    RecordingWriter writer(recording_, buffers_, recording_metadata("made up", spec_, buffers_), kSteps,
+                           bytes_of_steps(5));
     writer.append(kSteps);
     for (std::int64_t part = 0; part < writer.parts(); ++part)
       good_.push_back(read_text(recording_ / concat("part-0000", part, ".safetensors")));
@@ -170,13 +180,16 @@ class RecordedGame {
       settings.batch_size = 6;
       settings.n_step = 2;
       settings.prioritized = true;
-      Replay replay({.policies = {}, .trajectory = trajectory_, .index = 0, .recorded = &recording}, settings, 0.9, 1.0);
+      Replay replay({.policies = {}, .trajectory = trajectory_, .index = 0, .recorded = &recording}, settings,
+                    0.9, 1.0);
       TrainingClock clock({});
       const at::Tensor importance = at::full({1}, 0.5f);
-      for (int draw = 0; draw < 4; ++draw) promise_batch(replay.draw(clock, draw, importance.const_data_ptr<float>()));
+      for (int draw = 0; draw < 4; ++draw)
+        promise_batch(replay.draw(clock, draw, importance.const_data_ptr<float>()));
       return true;
     } catch (const UsageError& error) {
-      promise(std::string(error.what()).find("recorded") != std::string::npos, concat("a refusal names the file: ", error.what()));
+      promise(std::string(error.what()).find("recorded") != std::string::npos,
+              concat("a refusal names the file: ", error.what()));
       return false;
     }
   }
@@ -185,7 +198,11 @@ class RecordedGame {
   static constexpr int kReplicas = 3, kSteps = 12;
 
   RolloutShape shape_of(const ActionSpace& space, int agents, bool masked) {
-    spec_.roles = {{.name = "player", .count = agents, .observation = {{"place", 3}}, .action = space, .action_mask = masked}};
+    spec_.roles = {{.name = "player",
+                    .count = agents,
+                    .observation = {{"place", 3}},
+                    .action = space,
+                    .action_mask = masked}};
     spec_.time_limit = 4;
     RolloutShape shape = RolloutShape::of_roles(spec_, kReplicas);
     shape.steps = kSteps;
@@ -211,23 +228,31 @@ class RecordedGame {
     if (space.is_continuous()) {
       buffers_.action.uniform_(-1.0, 1.0);
     } else {
-      for (std::int64_t k = 0; k < buffers_.action.size(3); ++k) buffers_.action.select(3, k).random_(space.heads[static_cast<std::size_t>(k)]);
+      for (std::int64_t k = 0; k < buffers_.action.size(3); ++k)
+        buffers_.action.select(3, k).random_(space.heads[static_cast<std::size_t>(k)]);
       if (buffers_.action_mask.defined()) {  // every other choice that is not taken is illegal
         buffers_.action_mask.random_(2);
         std::int64_t first = 0;
-        for (std::int64_t k = 0; k < buffers_.action.size(3); first += space.heads[static_cast<std::size_t>(k++)])
-          buffers_.action_mask.narrow(0, 0, kSteps).scatter_(3, buffers_.action.narrow(3, k, 1).to(at::kLong) + first, 1);
+        for (std::int64_t k = 0; k < buffers_.action.size(3);
+             first += space.heads[static_cast<std::size_t>(k++)])
+          buffers_.action_mask.narrow(0, 0, kSteps)
+              .scatter_(3, buffers_.action.narrow(3, k, 1).to(at::kLong) + first, 1);
       }
     }
   }
   void promise_all(const Recording& recording) const {
     for (std::int64_t part = 0; part < recording.parts(); ++part) {
       const SafetensorsReader file(recording_ / concat("part-0000", part, ".safetensors"));
-      promise(file.tensors().size() == (buffers_.has_action_mask ? 9u : 8u), "no tensor is missing or foreign");
-      const at::Tensor action = tensor_in(file, "action"), active = tensor_in(file, "active"), reset = tensor_in(file, "reset_step");
+      promise(file.tensors().size() == (buffers_.has_action_mask ? 9u : 8u),
+              "no tensor is missing or foreign");
+      const at::Tensor action = tensor_in(file, "action"), active = tensor_in(file, "active"),
+                       reset = tensor_in(file, "reset_step");
       for (const char* name : {"observation", "reward"}) promise_finite(tensor_in(file, name), name);
-      promise(action.sizes() == at::IntArrayRef({kReplicas, active.size(1), buffers_.num_agents, buffers_.action.size(3)}), "action's shape");
-      promise_actions(buffers_.action_space, action, tensor_in(file, "action_mask"), active.mul(reset.eq(0).unsqueeze(2)));
+      promise(action.sizes() ==
+                  at::IntArrayRef({kReplicas, active.size(1), buffers_.num_agents, buffers_.action.size(3)}),
+              "action's shape");
+      promise_actions(buffers_.action_space, action, tensor_in(file, "action_mask"),
+                      active.mul(reset.eq(0).unsqueeze(2)));
     }
   }
   void promise_batch(const ReplayBatch& batch) const {
@@ -236,7 +261,10 @@ class RecordedGame {
     if (buffers_.action_space.is_continuous()) return;
     for (std::int64_t k = 0; k < batch.now.action.size(-1); ++k) {
       const at::Tensor column = batch.now.action.select(-1, k);
-      promise(column.ge(0).logical_and(column.lt(buffers_.action_space.heads[static_cast<std::size_t>(k)])).all().item<bool>(),
+      promise(column.ge(0)
+                  .logical_and(column.lt(buffers_.action_space.heads[static_cast<std::size_t>(k)]))
+                  .all()
+                  .item<bool>(),
               "a drawn action can be an index, also where it does not count");
     }
   }
@@ -251,12 +279,15 @@ class RecordedGame {
 
 inline void feed_recordings(int cases, std::uint64_t seed) {
   Damage damage(seed);
-  const auto free = ActionSpace::box({{-2.0f, 2.0f}, {-std::numeric_limits<float>::infinity(), std::numeric_limits<float>::infinity()}});
-  std::array<RecordedGame, 3> games = {RecordedGame(ActionSpace::discrete({2}), 1, false), RecordedGame(ActionSpace::discrete({3, 2}), 2, true),
+  const auto free = ActionSpace::box(
+      {{-2.0f, 2.0f}, {-std::numeric_limits<float>::infinity(), std::numeric_limits<float>::infinity()}});
+  std::array<RecordedGame, 3> games = {RecordedGame(ActionSpace::discrete({2}), 1, false),
+                                       RecordedGame(ActionSpace::discrete({3, 2}), 2, true),
                                        RecordedGame(free, 2, false)};
   for (RecordedGame& game : games) promise(game.learn(), "the recording itself is good");
   int accepted = 0;
-  for (int k = 0; k < cases; ++k) accepted += games[static_cast<std::size_t>(k) % games.size()].feed(damage) ? 1 : 0;
+  for (int k = 0; k < cases; ++k)
+    accepted += games[static_cast<std::size_t>(k) % games.size()].feed(damage) ? 1 : 0;
   std::printf("%d of %d damaged recordings were accepted\n", accepted, cases);
   EXPECT_GT(accepted, cases / 100) << "damage that matters not at all should be among them";
   EXPECT_LT(accepted, cases / 2);
@@ -267,7 +298,10 @@ inline void feed_recordings(int cases, std::uint64_t seed) {
 class RememberingGame {
  public:
   explicit RememberingGame(const std::string& env, const std::string& policy)
-      : setup_(make_setup(env, {"trainer.num_envs=4", "trainer.train_batch_size=12", "env.episode_length=4", "policy={shared: {" + policy + ", batch_size: 8, replay_ratio: 1, buffer_size: 48, learning_starts: 0, model: {fc_dims: [4]}}}"})),
+      : setup_(make_setup(env, {"trainer.num_envs=4", "trainer.train_batch_size=12", "env.episode_length=4",
+                                "policy={shared: {" + policy +
+                                    ", batch_size: 8, replay_ratio: 1, buffer_size: 48, learning_starts: 0, "
+                                    "model: {fc_dims: [4]}}}"})),
         trainer_(setup_.config, *setup_.environment, {}) {
     for (int i = 0; i < 3; ++i) trainer_.iterate();
     snapshot_ = trainer_.snapshot();
@@ -286,15 +320,19 @@ class RememberingGame {
     try {
       trainer_.read_memory({{"shared", file_}});
     } catch (const UsageError& error) {
-      promise(std::string(error.what()).starts_with(file_.string()), concat("a refusal names the file: ", error.what()));
+      promise(std::string(error.what()).starts_with(file_.string()),
+              concat("a refusal names the file: ", error.what()));
       return false;
     } catch (const std::runtime_error& error) {  // no safetensors file: its checksum would have said so
-      promise(std::string(error.what()).starts_with(file_.string()), concat("a refusal names the file: ", error.what()));
+      promise(std::string(error.what()).starts_with(file_.string()),
+              concat("a refusal names the file: ", error.what()));
       return false;
     }
     const SafetensorsReader file(file_);
-    for (const char* name : {"observation", "reward", "priority"}) promise_finite(tensor_in(file, name), name);
-    promise_actions(trainer_.trajectory().policies()[0].action_space, tensor_in(file, "action"), {}, tensor_in(file, "flags").bitwise_and(1));
+    for (const char* name : {"observation", "reward", "priority"})
+      promise_finite(tensor_in(file, name), name);
+    promise_actions(trainer_.trajectory().policies()[0].action_space, tensor_in(file, "action"), {},
+                    tensor_in(file, "flags").bitwise_and(1));
     try {
       trainer_.iterate();
     } catch (const UsageError&) {
@@ -315,7 +353,8 @@ class RememberingGame {
 
 inline void feed_memories(int cases, std::uint64_t seed) {
   Damage damage(seed);
-  RememberingGame choices("tag_gridworld", "algorithm: DQN, prioritized: true, n_step: 2"), box("pendulum", "algorithm: SAC");
+  RememberingGame choices("tag_gridworld", "algorithm: DQN, prioritized: true, n_step: 2"),
+      box("pendulum", "algorithm: SAC");
   promise(choices.learn_good() && box.learn_good(), "the memory itself is good");
   int accepted = 0;
   for (int k = 0; k < cases; ++k) accepted += (k % 2 == 0 ? choices : box).feed(damage) ? 1 : 0;
