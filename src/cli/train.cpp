@@ -55,8 +55,9 @@ RunOptions run_options(const Experiment& setup, bool quiet) {
   return options;
 }
 
-// The signal that asked this program to end; 0: none. The first signal ends training after the current
-// iteration, a second one ends it at once. Among workers, the launcher handles this, because a terminal's
+// The first signal that asked this program to end; 0: none. Training ends after the current iteration. A
+// second INT or TERM ends it at once; HUP never does: when a terminal closes, the kernel sends it and the shell
+// once more, and systemd sends it after TERM. Among workers, the launcher handles this, because a terminal's
 // Ctrl-C reaches each worker twice: directly and through the launcher.
 constexpr int kStopSignals[] = {SIGINT, SIGTERM, SIGHUP};
 volatile std::sig_atomic_t received = 0;
@@ -64,17 +65,20 @@ volatile std::sig_atomic_t among_others = 0;
 volatile std::sig_atomic_t erases = 0;
 
 void remember(int signal) {
-  received = signal;
-  if (among_others != 0) return;
-  // A second signal ends the process; an ignored one (nohup) stays ignored.
-  for (const int any : kStopSignals) {
+  const bool stopping = received != 0;
+  if (!stopping) received = signal;
+  if (among_others != 0 || (signal == SIGHUP && stopping)) return;
+  // From here on, these end the process; an ignored one (nohup) stays ignored.
+  for (const int any : {SIGINT, SIGTERM}) {
     struct sigaction action{};
-    if (::sigaction(any, nullptr, &action) == 0 && action.sa_handler == remember) std::signal(any, SIG_DFL);
+    if (signal != SIGHUP && ::sigaction(any, nullptr, &action) == 0 && action.sa_handler == remember)
+      std::signal(any, SIG_DFL);
   }
   constexpr std::string_view kErase = run::kEraseLive;
+  constexpr std::string_view kClosed = "\nhung up (SIGHUP): stopping after this iteration\n";
   constexpr std::string_view kMessage = "\nstopping after this iteration; once more to stop at once\n";
   if (erases != 0) static_cast<void>(::write(STDERR_FILENO, kErase.data(), kErase.size()));
-  const std::string_view message = kMessage.substr(erases != 0 ? 1 : 0);
+  const std::string_view message = (signal == SIGHUP ? kClosed : kMessage).substr(erases != 0 ? 1 : 0);
   static_cast<void>(::write(STDERR_FILENO, message.data(), message.size()));
 }
 
