@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "src/base/log.h"
 #include "src/cli/output.h"
 #include "src/cli/setup.h"
 #include "wd/error.h"
@@ -147,15 +148,27 @@ std::vector<std::string> drift(const Experiment& now, const Experiment& then) {
   return differences;
 }
 
-void warm_start(const std::string& argument, std::vector<Policy>& policies) {
+void warm_start(const std::string& argument, const Config& config, std::vector<Policy>& policies) {
   const Checkpoint checkpoint = checkpoint_of(argument);
-  for (Policy& policy : policies) {
+  std::size_t kept = 0;
+  for (std::size_t p = 0; p < policies.size(); ++p) {
+    Policy& policy = policies[p];
+    if (const std::string& file = config.policies[p].model.model_ckpt_filepath; !file.empty()) {
+      logging::info(concat("policy '", policy.name(),
+                           "' begins with the weights of its model_ckpt_filepath, ", file,
+                           ", and not with those of --warm_start"));
+      ++kept;
+      continue;
+    }
     const fs::path path = checkpoint.folder / "weights" / (policy.name() + ".safetensors");
     if (!fs::exists(path))
       throw UsageError(concat("--warm_start ", argument, ": checkpoint ", checkpoint.name(),
                               " has no policy '", policy.name(), "'"));
     load_weights(policy, path);
   }
+  if (kept == policies.size())
+    throw UsageError(concat("--warm_start ", argument,
+                            " has nothing to do: every policy has a model_ckpt_filepath: give one of them"));
 }
 
 }  // namespace wd::cli

@@ -25,7 +25,8 @@ std::filesystem::path run_of(const Checkpoint& checkpoint);
 std::vector<std::string> drift(const Experiment& now, const Experiment& then);
 
 // Loads only the weights into every policy, from a checkpoint or from a run's folder (its newest checkpoint).
-// Throws UsageError naming the policy for which there are no weights.
-void warm_start(const std::string& argument, std::vector<Policy>& policies);
+// A policy whose model.model_ckpt_filepath names a file keeps those weights, which the log says. Throws
+// UsageError naming the policy for which there are no weights, or if every policy names a file.
+void warm_start(const std::string& argument, const Config& config, std::vector<Policy>& policies);
 
 }  // namespace wd::cli

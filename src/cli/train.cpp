@@ -253,7 +253,8 @@ int run_training(const TrainArguments& arguments, TrainingWorker& worker) {
 int begin(const TrainArguments& arguments, const ConfigSources& sources) {
   TrainingWorker worker(arguments, sources);
   if (!arguments.warm_start.empty()) {
-    if (worker.group.leads()) warm_start(arguments.warm_start, worker.trainer->policies());
+    if (worker.group.leads())
+      warm_start(arguments.warm_start, worker.setup.config, worker.trainer->policies());
     worker.trainer->start_from_weights();
   }
   RunOptions options = run_options(worker.setup, arguments.quiet);

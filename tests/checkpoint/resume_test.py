@@ -275,6 +275,27 @@ def test_warm_start_takes_weights_only(tmp_path):
     assert not (tmp_path / "fifth").exists()
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_file_of_weights_wins_over_warm_start(workers, tmp_path):
+    """Taggers of one run against runners of another."""
+    for seed, name in enumerate(("start", "others")):
+        assert run(*options("tag_gridworld", "A2C", 2), "--seed", seed, "--run_dir", tmp_path / name).returncode == 0
+    file = tmp_path / "others" / "weights" / "runner.safetensors"
+    new = [*options("tag_gridworld", "A2C", 1), "--warm_start", tmp_path / "start", "--set", "policy.tagger.lr=0", "--set", "policy.runner.to_train=false",
+           "--set", f"policy.runner.model.model_ckpt_filepath={file}", *(["--num_workers", "2"] if workers else [])]
+    done = subprocess.run([WDTRAIN, *map(str, new), "--run_dir", str(tmp_path / "new")], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert f"policy 'runner' begins with the weights of its model_ckpt_filepath, {file}, and not with those of --warm_start" in done.stderr
+    weights = {(name, policy): load_file(tmp_path / name / "weights" / f"{policy}.safetensors") for name in ("start", "others", "new") for policy in ("tagger", "runner")}
+    for policy, source, other in (("tagger", "start", "others"), ("runner", "others", "start")):
+        mine = weights["new", policy]
+        for tensor in mine:
+            assert (mine[tensor] == weights[source, policy][tensor]).all(), (policy, tensor)
+        assert any((mine[tensor] != weights[other, policy][tensor]).any() for tensor in mine), policy
+    done = run(*new, "--set", f"policy.tagger.model.model_ckpt_filepath={tmp_path / 'others/weights/tagger.safetensors'}", "--run_dir", tmp_path / "none")
+    assert (done.returncode, "has nothing to do: every policy has a model_ckpt_filepath" in done.stderr) == (2, True), done.stderr
+
+
 def test_C5_a_checkpoint_can_be_evaluated_as_a_run_can(tmp_path):
     assert run(*options("tag_gridworld", "PPO", 4), "--run_dir", tmp_path / "run").returncode == 0
     shutil.rmtree(tmp_path / "run" / "checkpoints" / "latest" / "optimizer")
