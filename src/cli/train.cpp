@@ -25,6 +25,7 @@
 #include "src/distributed/same_config.h"
 #include "src/evaluation/training_evaluator.h"
 #include "src/play/replay.h"
+#include "src/recorded/digest.h"
 #include "src/report/format.h"
 #include "src/report/plain_error.h"
 #include "src/run/lock.h"
@@ -298,6 +299,26 @@ void refuse_drift(const Experiment& now, const Checkpoint& checkpoint, bool allo
   logging::warn("these settings differ from the checkpoint's:" + list);
 }
 
+// Whether training reads the recordings that the checkpoint learned from, as far as it says which.
+bool has_its_recordings(const Config& config, const Checkpoint& checkpoint, bool drift_allowed) {
+  bool same = true;
+  const std::map<std::string, std::string>& before = checkpoint.info.recordings;
+  for (const auto& [policy, digest] : recording_digests(config)) {
+    const auto found = before.find(policy);
+    if (found == before.end() || found->second == digest) continue;
+    const std::string said =
+        concat((std::filesystem::path(config.trainer.offline) / policy).string(),
+               ": holds another recording than the one that checkpoint ", checkpoint.name(), " learned from");
+    if (!drift_allowed)
+      throw UsageError(concat(said,
+                              ", so that this would be another training: put that one back, or begin a "
+                              "new run with the weights (--warm_start), or give --allow_drift"));
+    logging::warn(said + ": priorities of its transitions are not taken over");
+    same = false;
+  }
+  return same;
+}
+
 // Content of a run's summary.json, as far as it can be read.
 struct Summary {
   std::string status;
@@ -384,6 +405,9 @@ int resume(const TrainArguments& arguments, Origin& origin, const ConfigSources&
   // A restart continues with settings that were accepted at the start.
   if (checkpoint && arguments.launch.membership().restart_dir.empty())
     refuse_drift(worker.setup, *checkpoint, arguments.allow_drift);
+  // Priorities of other transitions would be wrong.
+  const bool keeps_memory = checkpoint && (!arguments.launch.membership().restart_dir.empty() ||
+                                           has_its_recordings(config, *checkpoint, arguments.allow_drift));
   RunOptions options = run_options(worker.setup, arguments.quiet);
   options.run_dir = origin.run;
   options.lock = std::move(origin.lock);
@@ -391,7 +415,7 @@ int resume(const TrainArguments& arguments, Origin& origin, const ConfigSources&
   const SnapshotForms forms = worker.trainer->snapshot_forms();
   worker.trainer->restore(checkpoint ? read_snapshot(*checkpoint, forms) : Snapshot());
   const bool remembers =
-      worker.trainer->read_memory(checkpoint ? replay_files(*checkpoint) : PolicyFiles());
+      worker.trainer->read_memory(keeps_memory ? replay_files(*checkpoint) : PolicyFiles());
   const std::string reason = finished(config, *worker.trainer);
   // A process that was killed at its very end may not have completed its files.
   const Summary before = checkpoint ? read_summary(origin.run) : Summary();
@@ -406,7 +430,7 @@ int resume(const TrainArguments& arguments, Origin& origin, const ConfigSources&
     return 0;
   }
   worker.open(std::move(options));
-  if (checkpoint) tell_origin(worker, *checkpoint, before, remembers);
+  if (checkpoint) tell_origin(worker, *checkpoint, before, remembers || !keeps_memory);
   return run_training(arguments, worker);
 }
 
