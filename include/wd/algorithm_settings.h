@@ -96,6 +96,7 @@ struct CriticShape {
 class AlgorithmSettings {
  public:
   virtual ~AlgorithmSettings() = default;
+  bool operator==(const AlgorithmSettings&) const = default;  // has no fields of its own
 
   virtual const char* name() const = 0;
   virtual std::unique_ptr<AlgorithmSettings> copy() const = 0;

@@ -32,6 +32,7 @@ class OnPolicySettings : public AlgorithmSettings {
   std::int64_t max_rows = 0;
 
   void describe(Fields& field) override;
+  bool operator==(const OnPolicySettings&) const = default;
   void check(const TrainingShape& shape, const Problem& problem) const override;
   Schedule& learning_rate() override { return lr; }
   std::int64_t wanted_rollout(std::int64_t time_limit) const override;
@@ -49,6 +50,7 @@ class OnPolicySettings : public AlgorithmSettings {
 class A2cSettings final : public OnPolicySettings {
  public:
   const char* name() const override { return "A2C"; }
+  bool operator==(const A2cSettings&) const = default;
   std::unique_ptr<AlgorithmSettings> copy() const override { return std::make_unique<A2cSettings>(*this); }
   std::unique_ptr<Algorithm> make(const AlgorithmContext& context) const override;
 };
@@ -66,6 +68,7 @@ class PpoSettings final : public OnPolicySettings {
   const char* name() const override { return "PPO"; }
   std::unique_ptr<AlgorithmSettings> copy() const override { return std::make_unique<PpoSettings>(*this); }
   void describe(Fields& field) override;
+  bool operator==(const PpoSettings&) const = default;
   int updates_per_rollout() const override { return num_epochs * num_minibatches; }
   int epochs() const override { return num_epochs; }
   int minibatches() const override { return num_minibatches; }
@@ -76,6 +79,7 @@ class PpoSettings final : public OnPolicySettings {
 class ReinforceSettings final : public OnPolicySettings {
  public:
   const char* name() const override { return "REINFORCE"; }
+  bool operator==(const ReinforceSettings&) const = default;
   std::unique_ptr<AlgorithmSettings> copy() const override {
     return std::make_unique<ReinforceSettings>(*this);
   }
@@ -107,6 +111,7 @@ class PqnSettings final : public AlgorithmSettings {
   const char* name() const override { return "PQN"; }
   std::unique_ptr<AlgorithmSettings> copy() const override { return std::make_unique<PqnSettings>(*this); }
   void describe(Fields& field) override;
+  bool operator==(const PqnSettings&) const = default;
   void check(const TrainingShape& shape, const Problem& problem) const override;
   Schedule& learning_rate() override { return lr; }
   int updates_per_rollout() const override { return num_epochs * num_minibatches; }
@@ -132,6 +137,7 @@ class BcSettings final : public AlgorithmSettings {
   const char* name() const override { return "BC"; }
   std::unique_ptr<AlgorithmSettings> copy() const override { return std::make_unique<BcSettings>(*this); }
   void describe(Fields& field) override;
+  bool operator==(const BcSettings&) const = default;
   void check(const TrainingShape& shape, const Problem& problem) const override;
   Schedule& learning_rate() override { return lr; }
   std::int64_t wanted_rollout(std::int64_t) const override { return 1; }
@@ -154,6 +160,7 @@ class OffPolicySettings : public AlgorithmSettings {
   Schedule max_grad_norm = 10.0;
   double adam_epsilon = 1e-8;
 
+  bool operator==(const OffPolicySettings&) const = default;
   void check(const TrainingShape& shape, const Problem& problem) const override;
   Schedule& learning_rate() override { return lr; }
   std::int64_t wanted_rollout(std::int64_t) const override { return 1; }
@@ -181,6 +188,7 @@ class DqnSettings final : public OffPolicySettings {
   const char* name() const override { return "DQN"; }
   std::unique_ptr<AlgorithmSettings> copy() const override { return std::make_unique<DqnSettings>(*this); }
   void describe(Fields& field) override;
+  bool operator==(const DqnSettings&) const = default;
   PolicyOutput output() const override { return PolicyOutput::kValues; }
   double bytes(const WorkerShape& worker) const override;
   std::unique_ptr<Algorithm> make(const AlgorithmContext& context) const override;
@@ -197,6 +205,7 @@ class ActorCriticSettings : public OffPolicySettings {
 
   ActorCriticSettings();
   void describe(Fields& field) override;
+  bool operator==(const ActorCriticSettings&) const = default;
   double bytes(const WorkerShape& worker) const override;
 
  protected:
@@ -212,6 +221,7 @@ class DdpgSettings : public ActorCriticSettings {
   const char* name() const override { return "DDPG"; }
   std::unique_ptr<AlgorithmSettings> copy() const override { return std::make_unique<DdpgSettings>(*this); }
   void describe(Fields& field) override;
+  bool operator==(const DdpgSettings&) const = default;
   PolicyOutput output() const override { return PolicyOutput::kPoint; }
   int critics() const override { return 1; }
   bool carries_noise() const override { return noise_damping < 1.0; }
@@ -231,6 +241,7 @@ class Td3Settings final : public DdpgSettings {
   const char* name() const override { return "TD3"; }
   std::unique_ptr<AlgorithmSettings> copy() const override { return std::make_unique<Td3Settings>(*this); }
   void describe(Fields& field) override;
+  bool operator==(const Td3Settings&) const = default;
   int critics() const override { return 2; }
   std::unique_ptr<Algorithm> make(const AlgorithmContext& context) const override;
 };
@@ -249,6 +260,7 @@ class SacSettings final : public ActorCriticSettings {
   const char* name() const override { return "SAC"; }
   std::unique_ptr<AlgorithmSettings> copy() const override { return std::make_unique<SacSettings>(*this); }
   void describe(Fields& field) override;
+  bool operator==(const SacSettings&) const = default;
   PolicyOutput output() const override { return PolicyOutput::kActor; }
   int critics() const override { return 2; }
   std::unique_ptr<Algorithm> make(const AlgorithmContext& context) const override;

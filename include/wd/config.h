@@ -67,6 +67,10 @@ struct ModelSettings {
   std::string model_ckpt_filepath;
   int sequence_length = 0;  // for networks with a state: steps per gradient; 0: the whole rollout
 
+  // Whether embeddings of all things are read.
+  bool pools() const { return input == kEntityInput && (pool != kNoPool || attention > 0); }
+  // Whether a part of the network is made of fully connected layers: all of it, or what embeds things.
+  bool has_layers() const { return !network || pools(); }
   // How many deviations are learned for actions of so many components: one each, or with kGsdeActions one
   // for each number of the last hidden layer too.
   int num_deviations(int components) const {
@@ -81,8 +85,15 @@ struct ModelSettings {
     return sequence_length > 0 ? sequence_length : rollout_steps;
   }
 
-  // Describes the type first; selecting another type resets its settings to their defaults.
+  // Describes the type first; selecting another type resets its settings to their defaults. What has no effect
+  // is not described, and reset too: a configuration is what is printed of it.
   void describe(Fields& field);
+  bool operator==(const ModelSettings&) const = default;
+
+ private:
+  void describe_input(Fields& field);
+  void describe_layers(Fields& field);
+  void forget_unused();
 };
 
 // policy.NAME: one network, the roles it acts for, and how it learns. Schedules run over environment steps.
@@ -108,6 +119,7 @@ struct EnvSettings {
   std::string starts;
 
   void describe(Fields& field);
+  bool operator==(const EnvSettings&) const = default;
 };
 
 struct TrainerSettings {
@@ -143,6 +155,7 @@ struct TrainerSettings {
   }
 
   void describe(Fields& field);
+  bool operator==(const TrainerSettings&) const = default;
 };
 
 struct SavingSettings {
@@ -161,6 +174,7 @@ struct SavingSettings {
   std::filesystem::path base() const;
 
   void describe(Fields& field);
+  bool operator==(const SavingSettings&) const = default;
 };
 
 // autoscale: how --auto_scale chooses num_envs and train_batch_size.
@@ -178,6 +192,7 @@ struct AutoscaleSettings {
   ScaleLr scale_lr = kScaleLrNone;
 
   void describe(Fields& field);
+  bool operator==(const AutoscaleSettings&) const = default;
 };
 
 // eval: evaluations during training, by the first worker.
@@ -190,6 +205,7 @@ struct EvalSettings {
   EvalDevice device = kEvalDeviceSame;
 
   void describe(Fields& field);
+  bool operator==(const EvalSettings&) const = default;
 };
 
 // play: episodes that a run records during training.
@@ -198,6 +214,7 @@ struct PlaySettings {
   int max_steps = 10'000;
 
   void describe(Fields& field);
+  bool operator==(const PlaySettings&) const = default;
 };
 
 struct Config {

@@ -19,6 +19,7 @@ struct ReplaySettings {
   Schedule importance_exponent = 0.4;
 
   void describe(Fields& field);
+  bool operator==(const ReplaySettings&) const = default;
   // Reports settings that contradict each other or the shape of training.
   void check(const TrainingShape& shape, const AlgorithmSettings::Problem& problem) const;
 

@@ -78,6 +78,8 @@ void read_info(const Json& json, CheckpointInfo& info) {
            "events_file names no event file");
   info.offsets.events_bytes = count(json, "events_bytes");
   if (json.contains("products")) info.products = json["products"].get<std::vector<std::string>>();
+  if (json.contains("recordings"))
+    info.recordings = json["recordings"].get<std::map<std::string, std::string>>();
 }
 
 }  // namespace
@@ -122,6 +124,7 @@ std::string encode(const Manifest& manifest) {
       {"events_file", info.offsets.events_file},
       {"events_bytes", info.offsets.events_bytes},
       {"products", info.products},
+      {"recordings", info.recordings},
       {"files", files}};
   const std::string text = json.dump();
   return concat(kHead, text, kMiddle, hex(xxh3(text)), kTail);

@@ -23,6 +23,8 @@ class LaunchArguments {
   bool launches() const { return launches_; }
   // This process's rank among the workers that have been started. If there are none, alone() is true.
   const Membership& membership() const { return membership_; }
+  // Whether this process decides for all of the job: rank 0, and before the workers start node 0's launcher.
+  bool leads() const { return membership_.rank == 0 && options_.node_index == 0; }
   // [s] that training may make no progress
   double step_seconds() const { return options_.step_seconds; }
   // Adds the device setting that the options imply.

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "src/base/log.h"
 #include "src/cli/output.h"
 #include "src/cli/setup.h"
 #include "wd/error.h"
@@ -51,61 +52,83 @@ Checkpoint checkpoint_of(const fs::path& folder) {
   return is_checkpoint(folder) ? open_checkpoint(fs::canonical(folder)) : newest_checkpoint(folder);
 }
 
-// A run's files are two folders above its checkpoints. Resuming truncates and replaces them, so they must
-// belong to this checkpoint's run.
-void check_run(const Checkpoint& checkpoint, bool allow_drift) {
-  const fs::path run = run_of(checkpoint);
-  const auto refuse = [&](const std::string& why) {
-    throw UsageError(concat("checkpoint ", checkpoint.folder.string(), " lies in no run of its own: ", why,
-                            "; copy the whole folder of its run, or begin a new run with its weights: "
-                            "--warm_start ",
-                            checkpoint.folder.string()));
-  };
-  if (checkpoint.folder.parent_path().filename() != "checkpoints") refuse("it must be in RUN/checkpoints");
+[[noreturn]] void refuse(const fs::path& checkpoint, const std::string& why) {
+  throw UsageError(concat("checkpoint ", checkpoint.string(), " lies in no run of its own: ", why,
+                          "; copy the whole folder of its run, or begin a new run with its weights: "
+                          "--warm_start ",
+                          checkpoint.string()));
+}
+
+// The configuration of the run in which a checkpoint's folder lies. A run's files are two folders above its
+// checkpoints. Resuming truncates and replaces them, so they must be a run's.
+Config config_above(const fs::path& checkpoint) {
+  const fs::path run = checkpoint.parent_path().parent_path();
+  if (checkpoint.parent_path().filename() != "checkpoints")
+    refuse(checkpoint, "it must be in RUN/checkpoints");
   std::error_code error;
   const fs::path file = run / "config.yaml";
-  if (!fs::is_regular_file(file, error)) refuse(file.string() + " is missing");
+  if (!fs::is_regular_file(file, error)) refuse(checkpoint, file.string() + " is missing");
   check_program_of(run);
-  Config config;
   try {
     ConfigSources sources;
     sources.file = file;
     sources.shipped = false;
-    config = load_environment(sources).config;
+    return load_environment(sources).config;
   } catch (const std::runtime_error& cause) {
-    refuse(concat("the configuration there does not belong to a run: ", cause.what()));
+    refuse(checkpoint, concat("the configuration there does not belong to a run: ", cause.what()));
   }
+}
+
+void check_run(const Checkpoint& checkpoint, bool allow_drift) {
+  const Config config = config_above(checkpoint.folder);
   const auto seed = static_cast<std::uint64_t>(config.trainer.seed);
   const bool same_seed = seed == checkpoint.info.seed || allow_drift;
   if (config.name != checkpoint.info.environment || !same_seed) {
-    refuse(concat(run.string(), " is a run of ", config.name, " with seed ", seed, ", the checkpoint is of ",
-                  checkpoint.info.environment, " with seed ", checkpoint.info.seed));
+    refuse(checkpoint.folder, concat(run_of(checkpoint).string(), " is a run of ", config.name, " with seed ",
+                                     seed, ", the checkpoint is of ", checkpoint.info.environment,
+                                     " with seed ", checkpoint.info.seed));
   }
   check_name_of(checkpoint);
 }
 
-Checkpoint find_any_checkpoint(const std::string& argument, const std::string& run_dir,
-                               const fs::path& base) {
-  const bool latest = argument.empty() || argument == "latest";
-  if (!latest && !run_dir.empty()) {
-    throw UsageError("--resume " + argument +
-                     " and --run_dir exclude each other: a run goes on in its own folder");
-  }
-  if (!latest) return checkpoint_of(argument);
-  if (!run_dir.empty()) return checkpoint_of(run_dir);
+bool means_latest(const std::string& argument) { return argument.empty() || argument == "latest"; }
+
+fs::path newest_run(const fs::path& base) {
   std::vector<std::pair<fs::file_time_type, fs::path>> runs;
   gather_runs(base, 1, runs);
   if (runs.empty())
     throw UsageError("--resume: there is no run with checkpoints under " + base.string() +
                      "; name one: --resume RUN");
-  return newest_checkpoint(std::max_element(runs.begin(), runs.end())->second);
+  return std::max_element(runs.begin(), runs.end())->second;
 }
 
 }  // namespace
 
-Checkpoint find_checkpoint(const std::string& argument, const std::string& run_dir, const fs::path& base,
-                           bool allow_drift) {
-  Checkpoint checkpoint = find_any_checkpoint(argument, run_dir, base);
+fs::path find_run(const std::string& argument, const std::string& run_dir, const fs::path& base) {
+  const bool latest = means_latest(argument);
+  if (!latest && !run_dir.empty()) {
+    throw UsageError("--resume " + argument +
+                     " and --run_dir exclude each other: a run goes on in its own folder");
+  }
+  const fs::path folder = !latest            ? fs::path(argument)
+                          : !run_dir.empty() ? fs::path(run_dir)
+                                             : newest_run(base);
+  if (!fs::is_directory(folder)) throw UsageError(folder.string() + ": there is no such folder");
+  if (is_checkpoint(folder)) {
+    const fs::path checkpoint = fs::canonical(folder);
+    static_cast<void>(config_above(checkpoint));
+    return checkpoint.parent_path().parent_path();
+  }
+  const std::vector<fs::path> checkpoints = list_checkpoints(folder / "checkpoints");
+  if (checkpoints.empty())
+    throw UsageError(concat(folder.string(), ": there is no checkpoint to go on from"));
+  static_cast<void>(config_above(checkpoints.front()));
+  return folder;
+}
+
+Checkpoint find_checkpoint(const std::string& argument, const fs::path& run, bool allow_drift) {
+  const bool named = !means_latest(argument) && is_checkpoint(argument);
+  Checkpoint checkpoint = checkpoint_of(named ? fs::path(argument) : run);
   check_run(checkpoint, allow_drift);
   return checkpoint;
 }
@@ -125,15 +148,27 @@ std::vector<std::string> drift(const Experiment& now, const Experiment& then) {
   return differences;
 }
 
-void warm_start(const std::string& argument, std::vector<Policy>& policies) {
+void warm_start(const std::string& argument, const Config& config, std::vector<Policy>& policies) {
   const Checkpoint checkpoint = checkpoint_of(argument);
-  for (Policy& policy : policies) {
+  std::size_t kept = 0;
+  for (std::size_t p = 0; p < policies.size(); ++p) {
+    Policy& policy = policies[p];
+    if (const std::string& file = config.policies[p].model.model_ckpt_filepath; !file.empty()) {
+      logging::info(concat("policy '", policy.name(),
+                           "' begins with the weights of its model_ckpt_filepath, ", file,
+                           ", and not with those of --warm_start"));
+      ++kept;
+      continue;
+    }
     const fs::path path = checkpoint.folder / "weights" / (policy.name() + ".safetensors");
     if (!fs::exists(path))
       throw UsageError(concat("--warm_start ", argument, ": checkpoint ", checkpoint.name(),
                               " has no policy '", policy.name(), "'"));
     load_weights(policy, path);
   }
+  if (kept == policies.size())
+    throw UsageError(concat("--warm_start ", argument,
+                            " has nothing to do: every policy has a model_ckpt_filepath: give one of them"));
 }
 
 }  // namespace wd::cli

@@ -6,13 +6,16 @@
 
 namespace wd::cli {
 
-// Returns the checkpoint that an argument means. The argument is a run's folder (its newest checkpoint that
-// verifies), a checkpoint's folder, or "latest". "latest" means the newest checkpoint of `run_dir` if it is
-// given, and otherwise that of the run under `base` that wrote a checkpoint last. Throws UsageError if there
-// is none, or if it is not in its own run's folder (`allow_drift`: the run may now have another seed), and
-// std::runtime_error if none can be read.
-Checkpoint find_checkpoint(const std::string& argument, const std::string& run_dir,
-                           const std::filesystem::path& base, bool allow_drift);
+// Returns the folder of the run that an argument of --resume means. The argument is a run's folder, a
+// checkpoint's folder, or "latest". "latest" means `run_dir` if it is given, and otherwise the run under `base`
+// that wrote a checkpoint last. Throws UsageError if there is none, or if the folder is not a run's.
+std::filesystem::path find_run(const std::string& argument, const std::string& run_dir,
+                               const std::filesystem::path& base);
+
+// Returns the checkpoint in the run that the argument means: the one that it names, or the newest that
+// verifies. It is this one as long as the caller holds the run's lock. Throws UsageError if it is not of this
+// run (`allow_drift`: the run may now have another seed), and std::runtime_error if none can be read.
+Checkpoint find_checkpoint(const std::string& argument, const std::filesystem::path& run, bool allow_drift);
 
 // Returns the folder of the checkpoint's run.
 std::filesystem::path run_of(const Checkpoint& checkpoint);
@@ -22,7 +25,8 @@ std::filesystem::path run_of(const Checkpoint& checkpoint);
 std::vector<std::string> drift(const Experiment& now, const Experiment& then);
 
 // Loads only the weights into every policy, from a checkpoint or from a run's folder (its newest checkpoint).
-// Throws UsageError naming the policy for which there are no weights.
-void warm_start(const std::string& argument, std::vector<Policy>& policies);
+// A policy whose model.model_ckpt_filepath names a file keeps those weights, which the log says. Throws
+// UsageError naming the policy for which there are no weights, or if every policy names a file.
+void warm_start(const std::string& argument, const Config& config, std::vector<Policy>& policies);
 
 }  // namespace wd::cli

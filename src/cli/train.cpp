@@ -25,6 +25,7 @@
 #include "src/distributed/same_config.h"
 #include "src/evaluation/training_evaluator.h"
 #include "src/play/replay.h"
+#include "src/recorded/digest.h"
 #include "src/report/format.h"
 #include "src/report/plain_error.h"
 #include "src/run/lock.h"
@@ -55,8 +56,9 @@ RunOptions run_options(const Experiment& setup, bool quiet) {
   return options;
 }
 
-// The signal that asked this program to end; 0: none. The first signal ends training after the current
-// iteration, a second one ends it at once. Among workers, the launcher handles this, because a terminal's
+// The first signal that asked this program to end; 0: none. Training ends after the current iteration. A
+// second INT or TERM ends it at once; HUP never does: when a terminal closes, the kernel sends it and the shell
+// once more, and systemd sends it after TERM. Among workers, the launcher handles this, because a terminal's
 // Ctrl-C reaches each worker twice: directly and through the launcher.
 constexpr int kStopSignals[] = {SIGINT, SIGTERM, SIGHUP};
 volatile std::sig_atomic_t received = 0;
@@ -64,17 +66,20 @@ volatile std::sig_atomic_t among_others = 0;
 volatile std::sig_atomic_t erases = 0;
 
 void remember(int signal) {
-  received = signal;
-  if (among_others != 0) return;
-  // A second signal ends the process; an ignored one (nohup) stays ignored.
-  for (const int any : kStopSignals) {
+  const bool stopping = received != 0;
+  if (!stopping) received = signal;
+  if (among_others != 0 || (signal == SIGHUP && stopping)) return;
+  // From here on, these end the process; an ignored one (nohup) stays ignored.
+  for (const int any : {SIGINT, SIGTERM}) {
     struct sigaction action{};
-    if (::sigaction(any, nullptr, &action) == 0 && action.sa_handler == remember) std::signal(any, SIG_DFL);
+    if (signal != SIGHUP && ::sigaction(any, nullptr, &action) == 0 && action.sa_handler == remember)
+      std::signal(any, SIG_DFL);
   }
   constexpr std::string_view kErase = run::kEraseLive;
+  constexpr std::string_view kClosed = "\nhung up (SIGHUP): stopping after this iteration\n";
   constexpr std::string_view kMessage = "\nstopping after this iteration; once more to stop at once\n";
   if (erases != 0) static_cast<void>(::write(STDERR_FILENO, kErase.data(), kErase.size()));
-  const std::string_view message = kMessage.substr(erases != 0 ? 1 : 0);
+  const std::string_view message = (signal == SIGHUP ? kClosed : kMessage).substr(erases != 0 ? 1 : 0);
   static_cast<void>(::write(STDERR_FILENO, message.data(), message.size()));
 }
 
@@ -112,10 +117,12 @@ struct TrainingWorker {
   std::unique_ptr<Run> run;      // rank 0 only
   std::unique_ptr<Checkpoints> checkpoints;
 
-  TrainingWorker(const TrainArguments& arguments, const ConfigSources& sources)
+  // goes_on: rank 0 has chosen a checkpoint, whose configuration replaces that of the other ranks.
+  TrainingWorker(const TrainArguments& arguments, const ConfigSources& sources, bool goes_on = false)
       : setup(load_setup_that_fits(sources, arguments.launch.membership())),
         group(arguments.launch.join(setup.device)),
         memory(scaling::memory_line(job_of(setup, arguments.launch.membership()))) {
+    if (goes_on) take_choice(sources);
     config = print_config(setup.config, setup.describe(), false);
     check_same_config(group, config);
     if (group.leads())
@@ -123,6 +130,14 @@ struct TrainingWorker {
     trainer = explaining_memory(job_of(setup, arguments.launch.membership()), [&] {
       return std::make_unique<Trainer>(setup.config, *setup.environment, setup.device, group);
     });
+  }
+  // All ranks. The device and the number of threads stay.
+  void take_choice(ConfigSources sources) {
+    sources.file = group.broadcast(std::filesystem::absolute(sources.file).string());
+    if (group.leads()) return;
+    Experiment chosen = load_environment(sources);
+    chosen.device = setup.device;
+    setup = std::move(chosen);
   }
   std::string place() const {
     return concat(describe(setup.device),
@@ -182,18 +197,12 @@ void write_report(const std::filesystem::path& run) {
   }
 }
 
-// A process that was killed at its very end left no report, or an older one.
+// A process that was killed at its very end left no report, or an older one. The caller has the run's lock.
 void complete_report(const std::filesystem::path& run) {
   std::error_code missing;
   const auto summary = std::filesystem::last_write_time(run / "summary.json", missing);
   const auto page = std::filesystem::last_write_time(run / "report.html", missing);
-  if (!missing && page >= summary) return;
-  try {
-    const run::Lock lock(run);
-    write_report(run);
-  } catch (const std::exception& error) {
-    logging::warn(concat("the report is not written: ", error.what()));
-  }
+  if (missing || page < summary) write_report(run);
 }
 
 // Returns the exit code: 0, or 128 + n if signal n ended training.
@@ -245,7 +254,8 @@ int run_training(const TrainArguments& arguments, TrainingWorker& worker) {
 int begin(const TrainArguments& arguments, const ConfigSources& sources) {
   TrainingWorker worker(arguments, sources);
   if (!arguments.warm_start.empty()) {
-    if (worker.group.leads()) warm_start(arguments.warm_start, worker.trainer->policies());
+    if (worker.group.leads())
+      warm_start(arguments.warm_start, worker.setup.config, worker.trainer->policies());
     worker.trainer->start_from_weights();
   }
   RunOptions options = run_options(worker.setup, arguments.quiet);
@@ -289,6 +299,26 @@ void refuse_drift(const Experiment& now, const Checkpoint& checkpoint, bool allo
   logging::warn("these settings differ from the checkpoint's:" + list);
 }
 
+// Whether training reads the recordings that the checkpoint learned from, as far as it says which.
+bool has_its_recordings(const Config& config, const Checkpoint& checkpoint, bool drift_allowed) {
+  bool same = true;
+  const std::map<std::string, std::string>& before = checkpoint.info.recordings;
+  for (const auto& [policy, digest] : recording_digests(config)) {
+    const auto found = before.find(policy);
+    if (found == before.end() || found->second == digest) continue;
+    const std::string said =
+        concat((std::filesystem::path(config.trainer.offline) / policy).string(),
+               ": holds another recording than the one that checkpoint ", checkpoint.name(), " learned from");
+    if (!drift_allowed)
+      throw UsageError(concat(said,
+                              ", so that this would be another training: put that one back, or begin a "
+                              "new run with the weights (--warm_start), or give --allow_drift"));
+    logging::warn(said + ": priorities of its transitions are not taken over");
+    same = false;
+  }
+  return same;
+}
+
 // Content of a run's summary.json, as far as it can be read.
 struct Summary {
   std::string status;
@@ -327,59 +357,108 @@ PolicyFiles replay_files(const Checkpoint& checkpoint) {
   return files;
 }
 
-int resume(const TrainArguments& arguments, const Checkpoint& checkpoint, const ConfigSources& sources) {
-  TrainingWorker worker(arguments, sources);
+// The run that goes on.
+struct Origin {
+  std::filesystem::path run;             // empty: a new run begins
+  std::shared_ptr<run::Lock> lock;       // rank 0
+  std::optional<Checkpoint> checkpoint;  // rank 0
+  std::string argument;                  // of --resume
+
+  // Locks the run, and only then chooses: a process that still trains there could write a newer checkpoint, or
+  // remove this one.
+  void choose(bool locks, bool allow_drift) {
+    if (locks) lock = std::make_shared<run::Lock>(run);
+    checkpoint = find_checkpoint(argument, run, allow_drift);
+  }
+};
+
+// Says how the run goes on, and prepares its checkpoints.
+void tell_origin(TrainingWorker& worker, const Checkpoint& checkpoint, const Summary& before,
+                 bool remembers) {
+  logging::info(concat("going on with ", worker.run->folder().string(), " on ", worker.place(),
+                       " after iteration ", checkpoint.info.counts.iteration, ", ",
+                       checkpoint.info.counts.env_steps, " steps"));
+  for (const std::string& damaged : checkpoint.damaged_replays)
+    logging::warn(concat(damaged, ": training goes on without this replay memory"));
+  if (!remembers)
+    logging::warn(concat(
+        "checkpoint ", checkpoint.name(),
+        " does not hold the replay memories (saving.replay): they are filled anew, and training is not "
+        "the same as if it had never stopped"));
+  const std::int64_t lost = before.iterations - checkpoint.info.counts.iteration;
+  if (lost > 0) {
+    logging::info(concat("the run had come to iteration ", before.iterations, ": ", lost,
+                         lost == 1 ? " iteration is" : " iterations are",
+                         " made again (saving.checkpoint_freq and saving.checkpoint_seconds say how many "
+                         "that can be)"));
+  }
+  if (checkpoint.info.world_size != worker.group.size()) {
+    logging::warn(concat("the checkpoint was written by ", checkpoint.info.world_size, " workers, ",
+                         worker.group.size(),
+                         " go on: the same replicas, but sums in another order, and so other last bits"));
+  }
+  worker.checkpoints->continue_from(checkpoint);
+}
+
+int resume(const TrainArguments& arguments, Origin& origin, const ConfigSources& sources) {
+  TrainingWorker worker(arguments, sources, true);
   const Config& config = worker.setup.config;
+  const std::optional<Checkpoint>& checkpoint = origin.checkpoint;
   // A restart continues with settings that were accepted at the start.
-  if (worker.group.leads() && arguments.launch.membership().restart_dir.empty())
-    refuse_drift(worker.setup, checkpoint, arguments.allow_drift);
+  if (checkpoint && arguments.launch.membership().restart_dir.empty())
+    refuse_drift(worker.setup, *checkpoint, arguments.allow_drift);
+  // Priorities of other transitions would be wrong.
+  const bool keeps_memory = checkpoint && (!arguments.launch.membership().restart_dir.empty() ||
+                                           has_its_recordings(config, *checkpoint, arguments.allow_drift));
   RunOptions options = run_options(worker.setup, arguments.quiet);
-  options.run_dir = run_of(checkpoint);
-  options.resume = checkpoint.info.offsets;
+  options.run_dir = origin.run;
+  options.lock = std::move(origin.lock);
+  if (checkpoint) options.resume = checkpoint->info.offsets;
   const SnapshotForms forms = worker.trainer->snapshot_forms();
-  worker.trainer->restore(worker.group.leads() ? read_snapshot(checkpoint, forms) : Snapshot());
+  worker.trainer->restore(checkpoint ? read_snapshot(*checkpoint, forms) : Snapshot());
   const bool remembers =
-      worker.trainer->read_memory(worker.group.leads() ? replay_files(checkpoint) : PolicyFiles());
+      worker.trainer->read_memory(keeps_memory ? replay_files(*checkpoint) : PolicyFiles());
   const std::string reason = finished(config, *worker.trainer);
   // A process that was killed at its very end may not have completed its files.
-  const Summary before = read_summary(options.run_dir);
+  const Summary before = checkpoint ? read_summary(origin.run) : Summary();
   if (worker.group.broadcast(!reason.empty() && before.status == "finished" ? "finished" : "") ==
       "finished") {
-    if (worker.group.leads()) {
-      logging::info(concat("run ", options.run_dir.string(), " has finished (", reason, " after ",
-                           checkpoint.info.counts.env_steps, " steps): nothing is left to do; go on with ",
+    if (checkpoint) {
+      logging::info(concat("run ", origin.run.string(), " has finished (", reason, " after ",
+                           checkpoint->info.counts.env_steps, " steps): nothing is left to do; go on with ",
                            continue_options(config, *worker.trainer)));
-      complete_report(options.run_dir);
+      complete_report(origin.run);
     }
     return 0;
   }
-  worker.open(options);
-  if (worker.run) {
-    logging::info(concat("going on with ", options.run_dir.string(), " on ", worker.place(),
-                         " after iteration ", checkpoint.info.counts.iteration, ", ",
-                         checkpoint.info.counts.env_steps, " steps"));
-    for (const std::string& damaged : checkpoint.damaged_replays)
-      logging::warn(concat(damaged, ": training goes on without this replay memory"));
-    if (!remembers)
-      logging::warn(concat(
-          "checkpoint ", checkpoint.name(),
-          " does not hold the replay memories (saving.replay): they are filled anew, and training is not "
-          "the same as if it had never stopped"));
-    const std::int64_t lost = before.iterations - checkpoint.info.counts.iteration;
-    if (lost > 0) {
-      logging::info(concat("the run had come to iteration ", before.iterations, ": ", lost,
-                           lost == 1 ? " iteration is" : " iterations are",
-                           " made again (saving.checkpoint_freq and saving.checkpoint_seconds say how many "
-                           "that can be)"));
-    }
-    if (checkpoint.info.world_size != worker.group.size()) {
-      logging::warn(concat("the checkpoint was written by ", checkpoint.info.world_size, " workers, ",
-                           worker.group.size(),
-                           " go on: the same replicas, but sums in another order, and so other last bits"));
-    }
-    worker.checkpoints->continue_from(checkpoint);
-  }
+  worker.open(std::move(options));
+  if (checkpoint) tell_origin(worker, *checkpoint, before, remembers || !keeps_memory);
   return run_training(arguments, worker);
+}
+
+// Finds the run that goes on, if one does, and lets `sources` be its configuration. Rank 0 chooses the
+// checkpoint; the others begin with the run's own configuration until they learn which one it is.
+Origin find_origin(const TrainArguments& arguments, ConfigSources& sources) {
+  Origin origin;
+  if (const std::filesystem::path restart = arguments.launch.membership().restart_dir; !restart.empty()) {
+    if (list_checkpoints(restart / "checkpoints").empty()) return origin;
+    origin.run = restart;
+    sources = ConfigSources{{}, restart / "config.yaml", {}, {}, false};
+    if (arguments.launch.leads()) origin.choose(true, true);
+    return origin;
+  }
+  if (!arguments.resume) return origin;
+  std::string run_dir;
+  std::erase_if(sources.overrides, [&](const Override& one) {
+    if (one.option == "--run_dir") run_dir = one.text.substr(1, one.text.size() - 2);
+    return one.option == "--run_dir";
+  });
+  origin.argument = arguments.resume_from;
+  origin.run = find_run(origin.argument, run_dir, std::filesystem::path("runs") / sources.env);
+  if (arguments.launch.leads()) origin.choose(!arguments.print_only, arguments.allow_drift);
+  sources.file = (origin.checkpoint ? origin.checkpoint->folder : origin.run) / "config.yaml";
+  sources.shipped = false;
+  return origin;
 }
 
 }  // namespace
@@ -393,24 +472,9 @@ int train(const CommandLine& line) {
   ConfigSources sources = arguments.config.sources(!arguments.resume);
   launch.add_overrides(sources.overrides);
 
-  std::optional<Checkpoint> checkpoint;
-  const std::filesystem::path restart = launch.membership().restart_dir;
-  if (!restart.empty()) {
-    if (!list_checkpoints(restart / "checkpoints").empty()) checkpoint = newest_checkpoint(restart);
-    if (checkpoint) sources = ConfigSources{{}, restart / "config.yaml", {}, {}, false};
-  } else if (arguments.resume) {
-    std::string run_dir;
-    std::erase_if(sources.overrides, [&](const Override& one) {
-      if (one.option == "--run_dir") run_dir = one.text.substr(1, one.text.size() - 2);
-      return one.option == "--run_dir";
-    });
-    const std::filesystem::path base = std::filesystem::path("runs") / sources.env;
-    checkpoint = find_checkpoint(arguments.resume_from, run_dir, base, arguments.allow_drift);
-    sources.file = checkpoint->folder / "config.yaml";
-    sources.shipped = false;
-  }
-
-  if (arguments.autoscale.asked() && !checkpoint) {
+  Origin origin = find_origin(arguments, sources);
+  const bool goes_on = !origin.run.empty();
+  if (arguments.autoscale.asked() && !goes_on) {
     try {
       arguments.autoscale.choose(launch, sources, arguments.quiet);
     } catch (const scaling::Interrupted& interrupted) {
@@ -421,11 +485,12 @@ int train(const CommandLine& line) {
   if (arguments.print_only || launch.launches()) {
     const Experiment setup = load_environment(sources);
     check_shares(setup.config, launch.world_size());
+    origin.lock.reset();  // rank 0 takes it
     if (!arguments.print_only) return launch.supervise(setup.config.trainer.device);
     print(print_config(setup.config, setup.describe()));
     return 0;
   }
-  return checkpoint ? resume(arguments, *checkpoint, sources) : begin(arguments, sources);
+  return goes_on ? resume(arguments, origin, sources) : begin(arguments, sources);
 }
 
 }  // namespace wd::cli

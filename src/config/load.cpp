@@ -182,10 +182,11 @@ class Loader {
     return suggestion(key, sections);
   }
 
-  std::vector<std::string> all_paths() {
-    std::vector<std::string> paths;
+  // Gathered once: every section asks for them.
+  const std::vector<std::string>& all_paths() {
+    if (!paths_.empty()) return paths_;
     const auto add = [&](const Describe& describe, const char* prefix) {
-      for (std::string& path : names_of(describe, prefix)) paths.push_back(std::move(path));
+      for (std::string& path : names_of(describe, prefix)) paths_.push_back(std::move(path));
     };
     PolicySettings policy;
     add(describe_of(config_.env), "env.");
@@ -200,7 +201,7 @@ class Loader {
       add(describe_of(policy), "policy.NAME.");
     }
     add(describe_of(policy.model), "policy.NAME.model.");
-    return paths;
+    return paths_;
   }
 
   Spec checked_spec() {
@@ -223,6 +224,7 @@ class Loader {
   std::vector<std::string> env_fields_;
   std::vector<Layer> layers_;
   std::vector<std::string> unused_;  // keys without effect
+  std::vector<std::string> paths_;   // of all settings, once asked for
   Config config_;
   Spec spec_;
   Problems problems_;

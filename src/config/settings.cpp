@@ -1,5 +1,6 @@
 // settings.cpp: the single table of settings: key, range, help. The defaults are in config.h.
 #include <algorithm>
+#include <tuple>
 
 #include "wd/config.h"
 
@@ -15,21 +16,7 @@ void ModelSettings::describe(Fields& field) {
   field.choice("type", chosen, words, "kind of network");
   if (chosen != before) network = network_settings(names[static_cast<std::size_t>(chosen)]);
   field("separate_value", separate_value, "the value has a network of its own");
-  field.choice(
-      "input", input, {"observation", "entities", "choices"},
-      "what the network reads: the observation; or the nearest things of each kind that it describes; or, "
-      "choice by choice, the state and the choice's description, for values of choices");
-  if (input == kEntityInput) {
-    field("nearest", nearest, {1, kMaxNearestEntities}, "how many things of each kind it reads");
-    field("half_distance", half_distance, above(0, 1e6),
-          "distance at which the direction to a thing has half of its length; far things fade to 0");
-    field.choice("pool", pool, {"none", "mean", "max", "mean_max"},
-                 "reads also an embedding of all things: its mean, its maximum, or both");
-    field("attention", attention, {0, 16},
-          "reads also this many means of the embedding with learned weights");
-    if (pool != kNoPool || attention > 0)
-      field("embedding", embedding, {1, 1024}, "numbers of the embedding of a thing");
-  }
+  describe_input(field);
   field("dueling", dueling,
         "values of choices: the network computes the value of the state and the advantage of each choice");
   field(
@@ -50,12 +37,8 @@ void ModelSettings::describe(Fields& field) {
     field("fc_dims", fc_dims, {1, 65'536}, "width of each hidden layer");
     field("critic_dims", critic_dims, {1, 65'536},
           "the same for the critics of DDPG, TD3 and SAC; empty: fc_dims");
-    field.choice("activation", activation, kActivationNames, "activation after each hidden layer");
-    field("layer_norm", layer_norm,
-          "normalize the sums of each hidden layer before its activation, with a learned scale and shift");
-    field.choice("init_method", init_method, {"orthogonal", "xavier", "default"},
-                 "initial weights; default: as torch.nn.Linear");
   }
+  describe_layers(field);
   field.choice("distribution", distribution, {"gaussian", "squashed_gaussian", "gsde"},
                "continuous actions: a Gaussian that is clipped at the bounds, a Gaussian squashed by tanh to "
                "stay within them, or one whose noise is the same function of the state for several steps");
@@ -66,6 +49,48 @@ void ModelSettings::describe(Fields& field) {
         "hidden layer; SAC: an offset of what the network computes");
   field("model_ckpt_filepath", model_ckpt_filepath,
         "file of initial weights (.safetensors); empty: random weights");
+  forget_unused();
+}
+
+void ModelSettings::describe_input(Fields& field) {
+  field.choice(
+      "input", input, {"observation", "entities", "choices"},
+      "what the network reads: the observation; or the nearest things of each kind that it describes; or, "
+      "choice by choice, the state and the choice's description, for values of choices");
+  if (input == kEntityInput) {
+    field("nearest", nearest, {1, kMaxNearestEntities}, "how many things of each kind it reads");
+    field("half_distance", half_distance, above(0, 1e6),
+          "distance at which the direction to a thing has half of its length; far things fade to 0");
+    field.choice("pool", pool, {"none", "mean", "max", "mean_max"},
+                 "reads also an embedding of all things: its mean, its maximum, or both");
+    field("attention", attention, {0, 16},
+          "reads also this many means of the embedding with learned weights");
+    if (pools()) field("embedding", embedding, {1, 1024}, "numbers of the embedding of a thing");
+  }
+}
+
+void ModelSettings::describe_layers(Fields& field) {
+  if (has_layers()) {
+    field.choice("activation", activation, kActivationNames, "activation after each hidden layer");
+    field("layer_norm", layer_norm,
+          "normalize the sums of each hidden layer before its activation, with a learned scale and shift");
+  }
+  field.choice("init_method", init_method, {"orthogonal", "xavier", "default"},
+               "initial weights; default: as torch.nn.Linear");
+}
+
+// Otherwise a value of a layer of files below would stay where no file says it, and a run that goes on would
+// not have it.
+void ModelSettings::forget_unused() {
+  const ModelSettings unused;
+  if (input != kEntityInput)
+    std::tie(nearest, half_distance, pool, attention) =
+        std::tie(unused.nearest, unused.half_distance, unused.pool, unused.attention);
+  if (!pools()) embedding = unused.embedding;
+  if (network) std::tie(fc_dims, critic_dims) = std::tie(unused.fc_dims, unused.critic_dims);
+  if (!has_layers()) std::tie(activation, layer_norm) = std::tie(unused.activation, unused.layer_norm);
+  if (state_size() == 0) sequence_length = unused.sequence_length;
+  if (distribution != kGsdeActions) noise_every = unused.noise_every;
 }
 
 void PolicySettings::describe(Fields& field) {

@@ -55,9 +55,14 @@ void Gang::ignore_gap(std::int64_t gap) {
   }
 }
 
+// The first signal is passed on; a second one of a person (INT, TERM) ends the workers at once. HUP never
+// does: when a terminal closes, the kernel sends it and the shell once more, and systemd sends it after TERM.
 void Gang::take_signals() {
   for (const int signal : launch_.signals.take()) {
-    const bool again = !passed_on_.empty() || state_ != State::kRunning;
+    const bool stopping = !passed_on_.empty() || state_ != State::kRunning;
+    if (signal == SIGHUP && stopping) continue;
+    const bool again = state_ != State::kRunning ||
+                       std::ranges::any_of(passed_on_, [](int before) { return before != SIGHUP; });
     passed_on_.push_back(signal);
     if (again) {
       ending_.interrupted = ending_.interrupted || passed_on_.size() > 1;
@@ -65,7 +70,9 @@ void Gang::take_signals() {
       enter(State::kKilling, kKillSeconds);
       continue;
     }
-    launch_.console.say(Level::kInfo, "stopping after this iteration; once more to stop at once");
+    launch_.console.say(Level::kInfo, signal == SIGHUP
+                                          ? "hung up (SIGHUP): stopping after this iteration"
+                                          : "stopping after this iteration; once more to stop at once");
     send_all(signal);
   }
 }

@@ -62,7 +62,7 @@ void put_errors_by(const fs::path& folder) {
 struct Run::Parts {
   RunOptions options;
   fs::path folder;
-  std::optional<run::Lock> lock;
+  std::shared_ptr<run::Lock> lock;
   // The launcher learns of the folder before it holds anything but the lock, so that it can start again
   // there.
   bool announced;
@@ -80,9 +80,11 @@ struct Run::Parts {
   explicit Parts(const RunOptions& given)
       : options(given),
         folder(given.resume ? given.run_dir : run::make_folder(given)),
-        lock(std::in_place, folder),
+        lock(given.lock ? given.lock : std::make_shared<run::Lock>(folder)),
         announced(announce(folder)),
-        display({.total_steps = given.total_steps, .max_seconds = given.max_seconds, .quiet = given.quiet}) {}
+        display({.total_steps = given.total_steps, .max_seconds = given.max_seconds, .quiet = given.quiet}) {
+    options.lock.reset();  // the folder's lock may be taken anew (restore_lock)
+  }
 
   // Logs a failure once, and its end; returns false while it lasts.
   bool attempt(const std::string& output, const std::function<void()>& write) noexcept {
@@ -154,7 +156,7 @@ struct Run::Parts {
     if (lock && lock->stands()) return;
     attempt(run::kLockName, [this] {
       lock.reset();
-      lock.emplace(folder);
+      lock = std::make_shared<run::Lock>(folder);
     });
   }
 };

@@ -18,6 +18,10 @@
 
 namespace wd {
 
+namespace run {
+class Lock;
+}
+
 struct RunOptions {
   std::string env;
   std::string device;  // "cpu", "cuda"
@@ -31,6 +35,7 @@ struct RunOptions {
   bool quiet = false;                // no progress on stdout
   std::string start;                 // a JSON object for starts.jsonl; empty: none
   std::optional<RunOffsets> resume;  // continue in run_dir, with its files cut back to these sizes
+  std::shared_ptr<run::Lock> lock;   // of run_dir, if the caller holds it already
 };
 
 // The progress of training.
@@ -52,7 +57,7 @@ enum class RunStatus { kRunning, kFinished, kStopped, kFailed };
 class Run {
  public:
   // Creates the folder, or continues in the one of options.resume, verifies that it can be written, and locks
-  // it. Throws UsageError if a name is bad, the folder is not empty, it cannot be written, another process
+  // it, unless options.lock does. Throws UsageError if a name is bad, the folder is not empty, it cannot be written, another process
   // uses it, or a file in it that would be written is not a run's own (a link, a pipe). From then on,
   // messages go to log.txt too. Files left by the run's last failure (error*.json) are renamed to
   // previous_error*.json.

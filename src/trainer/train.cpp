@@ -12,6 +12,7 @@
 #include "src/device/device.h"
 #include "src/device/strict.h"
 #include "src/metrics/spikes.h"
+#include "src/recorded/digest.h"
 #include "src/report/plain_error.h"
 #include "src/trainer/injected_faults.h"
 #include "src/trainer/profiler.h"
@@ -42,7 +43,9 @@ class Session {
         trainer_(trainer),
         run_(run),
         checkpoints_(checkpoints),
-        profiler_(trainer.group().leads() ? options.profile : 0) {}
+        profiler_(trainer.group().leads() ? options.profile : 0) {
+    if (checkpoints != nullptr) recordings_ = recording_digests(config_);
+  }
 
   TrainEnd run_until_stopped();
   void fail(const std::exception& error);
@@ -78,6 +81,7 @@ class Session {
   Trainer& trainer_;
   Run* run_;                  // rank 0's; null on other ranks
   Checkpoints* checkpoints_;  // the same
+  std::map<std::string, std::string> recordings_;
   std::optional<SpikeWatch> spikes_;
   Profiler profiler_;
   Clock::time_point start_ = Clock::now();
@@ -228,6 +232,7 @@ bool Session::save_checkpoint(Snapshot snapshot) {
   info.mean_return = config_.trainer.stop_on == kStopOnEval ? evaluation_.judged_return : trained;
   info.offsets = run_->offsets();
   info.products = snapshot.products;
+  info.recordings = recordings_;
   for (std::size_t p = 0; p < config_.policies.size(); ++p)
     snapshot.metadata["weights/" + config_.policies[p].name] = metadata_of(p);
   return checkpoints_->save(std::move(snapshot), info, run_->config(), run_->growing_files());

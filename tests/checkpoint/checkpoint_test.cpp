@@ -54,6 +54,7 @@ CheckpointInfo info_of(double mean_return) {
   info.mean_return = mean_return;
   info.offsets = {123, "events.out.tfevents.1.host.2", 456};
   info.products = {"product of rank 0: 1 0\n", ""};
+  info.recordings = {{"tagger", "0123456789abcdef"}};
   return info;
 }
 
@@ -95,6 +96,7 @@ TEST(Checkpoint, ComesBackAsItWas) {
   EXPECT_EQ(read.info.best_return, 3.5);
   EXPECT_EQ(read.info.best, "00000001");
   EXPECT_EQ(read.info.offsets.metrics_bytes, 123u);
+  EXPECT_EQ(read.info.recordings, info_of(0).recordings);
   EXPECT_EQ(read.info.products, std::vector<std::string>({"product of rank 0: 1 0\n", ""}));
   EXPECT_EQ(read.info.offsets.events_file, "events.out.tfevents.1.host.2");
   const Snapshot original = snapshot_of(1), snapshot = read_snapshot(read, forms_of(original));

@@ -1,5 +1,6 @@
 """Resuming a run: the same bits as without an interruption, and the cases that are refused."""
 
+import fcntl
 import json
 import os
 import pathlib
@@ -208,6 +209,55 @@ def test_a_run_that_is_under_way_is_locked(tmp_path):
     assert run("--resume", folder).returncode == 0, "a dead holder's lock is taken over"
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_the_lock_comes_before_the_choice_of_a_checkpoint(workers, tmp_path):
+    """While another process holds the lock, it may write and remove checkpoints: none of them is looked at."""
+    folder, more = tmp_path / "run", ["--num_workers", "2"] if workers else []
+    assert run(*options("cartpole", "PPO"), "--run_dir", folder, "--fault", "iter=9,kind=kill").returncode < 0
+    manifests = {path: path.read_text() for path in (folder / "checkpoints").glob("[0-9]*/manifest.json")}
+    with open(folder / ".lock", "r+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for path in manifests:
+            path.write_text("half written")
+        done = run("--resume", folder, *more)
+    assert done.returncode == 2 and "is in use by process" in done.stderr and "left out" not in done.stderr, done.stderr
+    for path, text in manifests.items():
+        path.write_text(text)
+    assert run("--resume", folder, *more).returncode == 0
+    assert not list((folder / "checkpoints").glob(".aside*"))
+
+
+def test_other_ranks_learn_from_rank_0_what_it_has_chosen(tmp_path):
+    """The run's own configuration, with which they begin, may be of a later start than the checkpoint."""
+    folder = tmp_path / "run"
+    assert run(*options("cartpole", "PPO"), "--run_dir", folder, "--fault", "iter=9,kind=kill").returncode < 0
+    changed = (folder / "config.yaml").read_text().replace("total_steps: 672", "total_steps: 1344")
+    (folder / "config.yaml").write_text(changed)
+    assert "total_steps: 1344" in changed
+    done = run("--resume", folder, "--num_workers", 2)
+    assert done.returncode == 0, done.stderr
+    assert len(lines_of(folder)) == 12
+
+
+def test_a_run_that_ends_while_another_waits_for_it_goes_on_from_its_last_checkpoint(tmp_path):
+    """A preempted job and its successor, which is stopped where it may have chosen a checkpoint already."""
+    folder = tmp_path / "run"
+    for delay in (0.02, 0.05, 0.1):
+        shutil.rmtree(folder, ignore_errors=True)
+        first = subprocess.Popen([WDTRAIN, *options("cartpole", "PPO", 10**6), "--run_dir", str(folder), "--quiet"], stderr=subprocess.DEVNULL)
+        while len(lines_of(folder)) < 4:
+            time.sleep(0.01)
+        second = subprocess.Popen([WDTRAIN, "--resume", str(folder), "--quiet", "--max_seconds", "0.2"], stderr=subprocess.PIPE, text=True)
+        time.sleep(delay)
+        second.send_signal(signal.SIGSTOP)
+        first.send_signal(signal.SIGTERM)
+        assert first.wait(timeout=30) == 143
+        second.send_signal(signal.SIGCONT)
+        _, text = second.communicate(timeout=60)
+        assert second.returncode == 0 or (second.returncode == 2 and "is in use by process" in text), text
+        assert not list((folder / "checkpoints").glob(".aside*")), text
+
+
 def test_warm_start_takes_weights_only(tmp_path):
     assert run(*options("cartpole", "PPO", 4), "--run_dir", tmp_path / "first").returncode == 0
     assert run(*options("cartpole", "PPO", 1), "--set", "policy.shared.lr=0", "--run_dir", tmp_path / "second",
@@ -223,6 +273,27 @@ def test_warm_start_takes_weights_only(tmp_path):
     done = run(*options("tag_gridworld", "PPO", 1), "--run_dir", tmp_path / "fifth", "--warm_start", tmp_path / "fourth")
     assert (done.returncode, "weights of another network" in done.stderr) == (2, True), done.stderr
     assert not (tmp_path / "fifth").exists()
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_file_of_weights_wins_over_warm_start(workers, tmp_path):
+    """Taggers of one run against runners of another."""
+    for seed, name in enumerate(("start", "others")):
+        assert run(*options("tag_gridworld", "A2C", 2), "--seed", seed, "--run_dir", tmp_path / name).returncode == 0
+    file = tmp_path / "others" / "weights" / "runner.safetensors"
+    new = [*options("tag_gridworld", "A2C", 1), "--warm_start", tmp_path / "start", "--set", "policy.tagger.lr=0", "--set", "policy.runner.to_train=false",
+           "--set", f"policy.runner.model.model_ckpt_filepath={file}", *(["--num_workers", "2"] if workers else [])]
+    done = subprocess.run([WDTRAIN, *map(str, new), "--run_dir", str(tmp_path / "new")], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert f"policy 'runner' begins with the weights of its model_ckpt_filepath, {file}, and not with those of --warm_start" in done.stderr
+    weights = {(name, policy): load_file(tmp_path / name / "weights" / f"{policy}.safetensors") for name in ("start", "others", "new") for policy in ("tagger", "runner")}
+    for policy, source, other in (("tagger", "start", "others"), ("runner", "others", "start")):
+        mine = weights["new", policy]
+        for tensor in mine:
+            assert (mine[tensor] == weights[source, policy][tensor]).all(), (policy, tensor)
+        assert any((mine[tensor] != weights[other, policy][tensor]).any() for tensor in mine), policy
+    done = run(*new, "--set", f"policy.tagger.model.model_ckpt_filepath={tmp_path / 'others/weights/tagger.safetensors'}", "--run_dir", tmp_path / "none")
+    assert (done.returncode, "has nothing to do: every policy has a model_ckpt_filepath" in done.stderr) == (2, True), done.stderr
 
 
 def test_C5_a_checkpoint_can_be_evaluated_as_a_run_can(tmp_path):

@@ -61,9 +61,11 @@ def test_a_checkpoint_of_another_run_is_refused(copied, tmp_path):
     other = tmp_path / "other"
     assert run(*options("cartpole", "PPO", 6), "--seed", 5, "--run_dir", other).returncode == 0
     shutil.copytree((other / "checkpoints" / "latest").resolve(), copied / "checkpoints" / "00000006")
+    (copied / ".lock").unlink()
     before = contents(copied)
     done = go_on(copied)
     assert (done.returncode, "is a run of cartpole with seed 1, the checkpoint is of cartpole with seed 5" in done.stderr) == (2, True), done.stderr
+    (copied / ".lock").unlink()
     assert contents(copied) == before
 
 

@@ -5,7 +5,11 @@ import fcntl
 import json
 import os
 import pathlib
+import pty
 import resource
+import select
+import shlex
+import shutil
 import signal
 import stat
 import subprocess
@@ -141,8 +145,8 @@ def test_a_log_that_cannot_be_written_changes_no_end_and_hides_no_cause(fault, c
     assert ("the policy loss is not finite" in text) == (status == "failed")
 
 
-@pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_second_signal_of_any_kind_ends_at_once(second, tmp_path):
+@pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])
+def test_a_second_signal_of_a_person_ends_at_once(second, tmp_path):
     process = subprocess.Popen([WDTRAIN, *options("cartpole", "PPO"), "--run_dir", str(tmp_path / "run"), "--fault", "iter=3,kind=hang"],
                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     wait_for(lambda: iterations(tmp_path / "run") >= 2)
@@ -154,6 +158,80 @@ def test_a_second_signal_of_any_kind_ends_at_once(second, tmp_path):
     _, text = process.communicate(timeout=5)
     assert process.returncode == -second
     assert text.count("once more to stop at once") == 1
+
+
+STOPPING = ["--fault", "iter=3,kind=slow:1500"]  # every rollout from then on: time for several signals
+
+
+def stopped_with_a_checkpoint(folder):
+    """The run ended by a signal after a whole iteration, and its newest checkpoint is of that iteration."""
+    told = json.loads((folder / "summary.json").read_text())
+    assert (told["status"], told["stop_reason"]) == ("stopped", "signal"), told
+    assert int(os.readlink(folder / "checkpoints" / "latest")) == told["iterations"] == iterations(folder) > 0
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("signals", ["HUP HUP", "HUP HUP HUP TERM", "INT HUP", "TERM HUP HUP"])
+def test_a_closed_terminal_is_no_second_wish(signals, workers, tmp_path):
+    """A shell passes HUP on to its jobs, to which the kernel has sent it; systemd sends TERM and then HUP."""
+    first = getattr(signal, "SIG" + signals.split()[0])
+    process = subprocess.Popen([WDTRAIN, *options("cartpole", "PPO", 1000), "--run_dir", str(tmp_path / "run"), *STOPPING, "--threads", "1",
+                                *(["--num_workers", "2"] if workers else [])], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: iterations(tmp_path / "run") >= 2)
+    for name in signals.split():
+        time.sleep(0.1)
+        process.send_signal(getattr(signal, "SIG" + name))
+    _, text = process.communicate(timeout=30)
+    assert process.returncode == 128 + first, text
+    stopped_with_a_checkpoint(tmp_path / "run")
+
+
+@pytest.mark.parametrize("numbers", ["HUP TERM TERM", "HUP INT TERM"])
+def test_after_a_closed_terminal_a_person_may_insist(numbers, tmp_path):
+    process = subprocess.Popen([WDTRAIN, *options("cartpole", "PPO"), "--run_dir", str(tmp_path / "run"), "--fault", "iter=3,kind=hang"],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_for(lambda: iterations(tmp_path / "run") >= 2)
+    for name in numbers.split():
+        time.sleep(0.2)
+        assert process.poll() is None
+        process.send_signal(getattr(signal, "SIG" + name))
+    assert process.wait(timeout=5) == -signal.SIGTERM
+
+
+def in_a_shell_whose_terminal_closes(command, ready):
+    """Types the command into an interactive bash, closes its terminal when ready() is true, and waits until
+    all processes of that session have ended."""
+    shell, terminal = pty.fork()
+    if shell == 0:
+        os.execvp("bash", ["bash", "--norc", "--noprofile", "-i"])
+    os.write(terminal, (shlex.join(map(str, command)) + "\n").encode())
+    wait_for(lambda: select.select([terminal], [], [], 0)[0] and os.read(terminal, 1 << 16) and ready() or ready())
+    os.close(terminal)
+    os.waitpid(shell, 0)
+    wait_for(lambda: not processes_of_session(shell))
+
+
+def processes_of_session(session):
+    found = []
+    for stat_file in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, _, its_session = stat_file.read_text().rsplit(")", 1)[1].split()[:4]
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(its_session) == session and state not in "ZX":
+            found.append(stat_file.parent.name)
+    return found
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("again", range(int(os.environ.get("WD_CLOSED_TERMINALS", 2))))
+def test_a_shell_whose_terminal_closes_leaves_a_checkpoint(again, workers, tmp_path):
+    folder = tmp_path / "run"
+    command = [WDTRAIN, *options("cartpole", "PPO", 100_000), "--run_dir", folder, "--fault", "iter=3,kind=slow:100", "--threads", "1",
+               "--set", "saving.checkpoint_freq=0", *(["--num_workers", "2"] if workers else [])]
+    in_a_shell_whose_terminal_closes(command, lambda: iterations(folder) >= 4)
+    stopped_with_a_checkpoint(folder)
 
 
 def test_after_a_signal_it_says_how_to_go_on(tmp_path):

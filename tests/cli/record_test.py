@@ -94,6 +94,33 @@ def test_what_is_used_is_said(recorded, tmp_path):
     assert said in (tmp_path / "run/log.txt").read_text()
 
 
+@pytest.mark.parametrize("steps, part_mib", [(2000, 64), (80_000, 64), (80_000, 1), (1600, 64)])
+@pytest.mark.parametrize("policy", [DQN.replace("gamma", "prioritized: true, gamma"), BC], ids=["DQN", "BC"])
+def test_another_recording_in_its_place_is_noticed(policy, steps, part_mib, tmp_path):
+    """One of the same sizes; in several parts, longer than what is read of each; and one of other sizes."""
+    place, run = tmp_path / "place", tmp_path / "run"
+    random = ["record", "--random", "--env", "cartpole", "--num_envs", 8, "--device", "cpu", "--part_mib", part_mib]
+    output(*random, "--out", place, "--steps", 2000 if steps == 1600 else steps)
+    output(*random, "--out", tmp_path / "other", "--steps", steps, "--seed", 2)
+    started = wdtrain(*OFFLINE, "--set", policy, "--set", f"trainer.offline={place}", "--run_dir", run, "--total_steps", 1280, "--fault", "iter=11,kind=kill",
+                      "--set", "saving.checkpoint_freq=256")
+    assert started.returncode == -9, started.stderr
+    place.rename(tmp_path / "first")
+    (tmp_path / "other").rename(place)
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file() and path.name != ".lock"}
+    done = wdtrain("--resume", run, "--quiet")
+    said = f"{place}/shared: holds another recording than the one that checkpoint "
+    assert done.returncode == 2 and said in done.stderr and "put that one back" in done.stderr and "--allow_drift" in done.stderr, done.stderr
+    assert {path: path.read_bytes() for path in before} == before, "nothing was changed"
+    place.rename(tmp_path / "other")
+    (tmp_path / "first").rename(place)
+    output("--resume", run, "--quiet", "--total_steps", 1024)
+    place.rename(tmp_path / "first")
+    (tmp_path / "other").rename(place)
+    drifted = wdtrain("--resume", run, "--quiet", "--total_steps", 1280, "--allow_drift")
+    assert (drifted.returncode, said in drifted.stderr) == (0, True), drifted.stderr
+
+
 @pytest.mark.parametrize("arguments, reason", [
     ([], "record needs --out FOLDER and --steps INT"),
     (["--out", "x", "--steps", 10], "record needs RUN"),

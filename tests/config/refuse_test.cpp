@@ -103,7 +103,8 @@ TEST_F(Refuse, PolicyMessages) {
        "continuous ones"},
       {"{shared: {model: {type: gru, layer_norm: true}}}",
        "a.yaml:2:38: policy.shared.model.layer_norm: unknown key; known: type, separate_value, input, "
-       "dueling, quantiles, normalize_input, width, sequence_length, distribution, initial_log_std, "
+       "dueling, quantiles, normalize_input, width, sequence_length, init_method, distribution, "
+       "initial_log_std, "
        "model_ckpt_filepath"},
       {"{shared: {n_step: 5, gae_lambda: 0.9}}",
        "a.yaml:2:27: policy.shared.n_step = 5: excludes gae_lambda = 0.9: set one of n_step: 0, gae_lambda: "

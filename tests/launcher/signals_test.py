@@ -19,7 +19,8 @@ def test_L7_one_signal_stops_all_at_one_iteration(number, to, tmp_path):
         os.killpg(process.pid, number) if to == "group" else process.send_signal(number)
         code, text = ended(process)
     assert code == 128 + number, text
-    assert text.count("stopping after this iteration; once more to stop at once") == 1
+    said = "hung up (SIGHUP): stopping after this iteration" if number == signal.SIGHUP else "stopping after this iteration; once more to stop at once"
+    assert text.count(said) == text.count("stopping") == 1
     assert "error" not in text
     assert not list(tmp_path.glob("error*"))
 
@@ -46,6 +47,32 @@ def test_L7_the_second_signal_kills_at_once(tmp_path):
         process.send_signal(signal.SIGTERM)
         assert ended(process)[0] == 130, "the first signal counts"
         assert time.monotonic() - begin < 1
+        assert not any(map(is_alive, pids))
+
+
+@pytest.mark.parametrize("numbers", [[signal.SIGHUP] * 3, [signal.SIGTERM, signal.SIGHUP], [signal.SIGHUP, signal.SIGHUP, signal.SIGINT]])
+def test_L7_hanging_up_again_kills_nobody(numbers, tmp_path):
+    """A shell sends HUP to its jobs, to which the kernel has sent it; a service manager sends it after TERM."""
+    with started("--workers", 2, *LONG, "--silent", "1:3:rollout:600", "--run_dir", tmp_path) as process:
+        wait_for(lambda: iteration(tmp_path) == 2)
+        for number in numbers:
+            process.send_signal(number)
+            time.sleep(0.05)
+        code, text = ended(process)
+    assert (code, "error" in text) == (128 + numbers[0], False), text
+    assert iteration(tmp_path) == 3
+
+
+def test_L7_after_hanging_up_the_second_wish_of_a_person_kills(tmp_path):
+    with started("--workers", 2, *LONG, "--silent", "1:3:checkpoint:60000", "--run_dir", tmp_path) as process:
+        wait_for(lambda: iteration(tmp_path) == 2)
+        pids = workers(process.pid)
+        for number in (signal.SIGHUP, signal.SIGTERM):
+            process.send_signal(number)
+            time.sleep(0.2)
+            assert all(map(is_alive, pids))
+        process.send_signal(signal.SIGTERM)
+        assert ended(process)[0] == 129, "the first signal counts"
         assert not any(map(is_alive, pids))
 
 

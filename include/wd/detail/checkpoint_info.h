@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,6 +33,8 @@ struct CheckpointInfo {
   std::string best;                   // name of that checkpoint; the newest one while no return is known
   RunOffsets offsets;                 // lengths of the run's files at this point
   std::vector<std::string> products;  // by rank: which algorithms of matrix products a GPU uses
+  // By policy that learns from recordings: what tells this one from others. Empty if it is not known.
+  std::map<std::string, std::string> recordings = {};
 };
 
 // Size and hash of one file of a checkpoint.

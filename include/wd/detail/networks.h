@@ -68,6 +68,8 @@ class NetworkChoice {
 
   explicit operator bool() const { return settings_ != nullptr; }
   NetworkSettings* operator->() const { return settings_.get(); }
+  // Whether both describe the same fields with the same values.
+  bool operator==(const NetworkChoice& other) const;
 
  private:
   std::unique_ptr<NetworkSettings> settings_;
