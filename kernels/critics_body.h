@@ -39,13 +39,19 @@ WD_FN void critic_target_row(const CriticTargetArgs& args, std::int64_t row) {
   for (int k = 0; k < K; ++k) target[k] += discount * (value[k] + entropy);
 }
 
-WD_FN void write_actor_sums(float* row_sums, std::int64_t rows, std::int64_t row, bool counts, float loss,
-                            float value, float log_prob) {
+// What a row adds to the sums, if it counts.
+struct ActorRow {
+  float loss, value, log_prob, highest;
+};
+
+WD_FN void write_actor_sums(float* row_sums, std::int64_t rows, std::int64_t row, bool counts,
+                            const ActorRow& of) {
   float* const sums = row_sums + row;
   sums[kActorCount * rows] = counts ? 1.0f : 0.0f;
-  sums[kActorLoss * rows] = counts ? loss : 0.0f;
-  sums[kActorValue * rows] = counts ? value : 0.0f;
-  sums[kActorLogProb * rows] = counts ? log_prob : 0.0f;
+  sums[kActorLoss * rows] = counts ? of.loss : 0.0f;
+  sums[kActorValue * rows] = counts ? of.value : 0.0f;
+  sums[kActorLogProb * rows] = counts ? of.log_prob : 0.0f;
+  sums[kActorHighest * rows] = counts ? of.highest : 0.0f;
 }
 
 WD_FN void actor_loss_row(const ActorLossArgs& args, std::int64_t row) {
@@ -59,8 +65,8 @@ WD_FN void actor_loss_row(const ActorLossArgs& args, std::int64_t row) {
   const float log_prob = args.log_prob == nullptr ? 0.0f : args.log_prob[row],
               alpha = args.log_prob == nullptr ? 0.0f : *args.alpha;
   args.counts[row] = counts ? 1.0f : 0.0f;
-  write_actor_sums(args.row_sums, args.rows, row, counts, alpha * log_prob - lowest.mean, lowest.mean,
-                   log_prob);
+  write_actor_sums(args.row_sums, args.rows, row, counts,
+                   {alpha * log_prob - lowest.mean, lowest.mean, log_prob, 0.0f});
 }
 
 // The lowest value that a critic computes for this choice.
@@ -106,6 +112,13 @@ WD_FN void choices_target_row(const ChoicesTargetArgs& args, std::int64_t row) {
   args.target[row] += args.discount[row] * value;
 }
 
+// The logarithm of the number of legal choices; 0 without any.
+WD_FN float highest_entropy(const std::uint8_t* legal, int n) {
+  int allowed = 0;
+  for (int i = 0; i < n; ++i) allowed += legal == nullptr || legal[i] != 0 ? 1 : 0;
+  return allowed > 0 ? log(static_cast<float>(allowed)) : 0.0f;
+}
+
 // With f_i = alpha log p_i - q_i, the gradient by logit i is p_i (f_i - sum_j p_j f_j).
 WD_FN void choices_loss_row(const ChoicesLossArgs& args, std::int64_t row) {
   const bool counts = args.weight[row] != 0.0f;
@@ -113,11 +126,12 @@ WD_FN void choices_loss_row(const ChoicesLossArgs& args, std::int64_t row) {
   float* const grad = args.logits_grad + row * args.grad_stride;
   const std::uint8_t* const legal =
       args.legal == nullptr ? nullptr : args.legal + row * args.layout.columns();
-  float value = 0.0f, log_prob = 0.0f;
+  float value = 0.0f, log_prob = 0.0f, highest = 0.0f;
   for (int h = 0, first = 0; h < args.layout.num_heads; first += args.layout.head_size[h++]) {
     const int n = args.layout.head_size[h];
     const std::uint8_t* const of_head = legal == nullptr ? nullptr : legal + first;
     const Softmax softmax = Softmax::of(logits + first, of_head, n);
+    highest += highest_entropy(of_head, n);
     for (int i = 0; i < n; ++i) grad[first + i] = 0.0f;
     if (!counts || !(softmax.sum > 0.0f)) continue;
     const HeadSums sums = HeadSums::of(args.critics, row, first, logits + first, of_head, n, softmax);
@@ -132,12 +146,14 @@ WD_FN void choices_loss_row(const ChoicesLossArgs& args, std::int64_t row) {
     value += sums.value;
     log_prob += sums.log_prob;
   }
-  write_actor_sums(args.row_sums, args.rows, row, counts, *args.alpha * log_prob - value, value, log_prob);
+  write_actor_sums(args.row_sums, args.rows, row, counts,
+                   {*args.alpha * log_prob - value, value, log_prob, highest});
 }
 
 WD_FN void temperature_of(const TemperatureArgs& args, std::int64_t) {
   const double count = args.sums[kActorCount];
-  const double gap = args.sums[kActorLogProb] + count * args.target_entropy;
+  const double target = count * args.target_entropy + args.share_of_highest * args.sums[kActorHighest];
+  const double gap = args.sums[kActorLogProb] + target;
   args.gradient[0] = static_cast<float>(-gap);
   args.totals[0] = count;
   args.totals[1] = -gap * static_cast<double>(args.log_alpha[0]);

@@ -109,6 +109,9 @@ class Algorithm {
 
   // Measurements of the last update, under names that wd/metrics.h declares. Synchronizes on CUDA.
   virtual std::vector<std::pair<std::string, double>> metrics() const = 0;
+  // What users should know about what has been learned so far, with the remedy; or nothing. The trainer logs it once.
+  // Synchronizes on CUDA. Not collective.
+  virtual std::string warning() const { return {}; }
   // For tests: makes the "loss" or the "gradient" of the next step NaN.
   virtual void poison_next(const std::string&) {}
 };
@@ -154,6 +157,7 @@ class Learner {
 
   // Measurements of the last update, under the names of metrics.h. Synchronizes on CUDA.
   std::vector<std::pair<std::string, double>> metrics() const { return algorithm_->metrics(); }
+  std::string warning() const { return algorithm_->warning(); }
 
  private:
   friend void prepare(std::span<Learner> learners);

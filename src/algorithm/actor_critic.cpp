@@ -30,7 +30,8 @@ SumNames critic_sums(int critics) {
 }
 
 SumNames actor_sums() {
-  return {.names = {nullptr, "the actor's loss", "the value of the actor's action", "its log-probability"}};
+  return {.names = {nullptr, "the actor's loss", "the value of the actor's action", "its log-probability",
+                    "the highest entropy"}};
 }
 
 template <typename T>

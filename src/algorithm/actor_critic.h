@@ -76,6 +76,7 @@ class ActorCritic : public Algorithm {
 
   // Of the actor's actions in the last update.
   double mean_entropy() const;
+  std::vector<double> sums_of_actor() const { return actor_.sums(); }  // of the last update, by ActorSum
 
   // The weight of conservative Q-learning's penalty in the critics' loss.
   virtual float conservative() const { return 0.0f; }

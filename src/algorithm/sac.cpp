@@ -6,10 +6,13 @@
 // through the action; and log alpha grows where the entropy is below target_entropy, with the gradient
 // -(log pi + target_entropy). Of choices, the actor's distribution is a softmax of each head, and both
 // expectations over its choices are exact (Christodoulou 2019, arXiv 1910.07207). Differences from the paper:
-// replicas play together, and n steps; target_entropy of choices is a share of the highest entropy.
+// replicas play together, and n steps; the default target_entropy of choices is a share of the highest entropy that
+// the choices that are legal in a row allow, not of all choices: else it may be out of reach, and alpha grows
+// without limit.
 #include <ATen/ATen.h>
 
 #include <cmath>
+#include <optional>
 
 #include "src/algorithm/actor_critic.h"
 #include "src/device/device.h"
@@ -22,11 +25,31 @@ namespace {
 // Of choices: the share of the entropy of uniform draws.
 constexpr double kShareOfEntropy = 0.5;
 
-double default_entropy(const ActionLayout& layout) {
-  double entropy = -layout.components;
-  for (int h = 0; h < layout.num_heads; ++h) entropy += kShareOfEntropy * std::log(layout.head_size[h]);
+// Of uniform draws [nat]: of all choices, or of components in half-widths.
+double highest_entropy(const ActionLayout& layout) {
+  double entropy = layout.components * std::log(2.0);
+  for (int h = 0; h < layout.num_heads; ++h) entropy += std::log(layout.head_size[h]);
   return entropy;
 }
+
+// The entropy that a row's actions should have is `fixed` + `share` of the highest that is possible there.
+struct EntropyTarget {
+  double fixed = 0.0, share = 0.0;
+
+  static EntropyTarget of(const std::optional<double>& setting, const Policy& policy,
+                          const PolicyBuffers& buffers) {
+    const ActionLayout& layout = policy.action_layout();
+    const double highest = highest_entropy(layout);
+    if (setting && *setting > highest)
+      throw UsageError(concat("policy '", policy.name(), "': target_entropy = ", *setting,
+                              " cannot be reached: uniform draws have ", highest,
+                              ": lower it, or leave it out"));
+    if (setting) return {*setting, 0.0};
+    if (layout.num_heads == 0) return {-static_cast<double>(layout.components), 0.0};
+    return buffers.has_action_mask ? EntropyTarget{0.0, kShareOfEntropy}
+                                   : EntropyTarget{kShareOfEntropy * highest, 0.0};
+  }
+};
 
 class Sac final : public ActorCritic {
  public:
@@ -37,6 +60,7 @@ class Sac final : public ActorCritic {
   std::vector<NamedTensor> state() const override;
   void state_changed() override;
   std::vector<std::pair<std::string, double>> metrics() const override;
+  std::string warning() const override;
 
  protected:
   void targets(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const override;
@@ -52,7 +76,7 @@ class Sac final : public ActorCritic {
   void choices_pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const;
 
   const SacSettings& own_;
-  const double target_entropy_;
+  const EntropyTarget target_entropy_;
   Model temperature_;  // one number: log alpha
   Learned learned_;    // of the temperature
   Coefficients rate_;
@@ -66,7 +90,7 @@ Sac::Sac(const AlgorithmContext& context, const SacSettings& settings)
                    .rows = {{"action", context.policy().action_layout().components}, {"log_prob", 1}}},
                   {}),
       own_(settings),
-      target_entropy_(settings.target_entropy.value_or(default_entropy(policy_.action_layout()))),
+      target_entropy_(EntropyTarget::of(settings.target_entropy, policy_, context.buffers())),
       temperature_({}, 1, device_, kFp32),
       learned_(temperature_, {.names = {nullptr, "the temperature's loss"}}, settings.adam_epsilon,
                context.group, concat("the temperature of policy '", policy_.name(), "'"),
@@ -135,7 +159,8 @@ void Sac::begin_actor_step(const at::Tensor& totals, std::optional<bool> stoppin
   if (!own_.tune_temperature) return;
   temperature_loss(current_queue(device_), {.sums = totals.const_data_ptr<double>(),
                                             .log_alpha = temperature_.parameters().const_data_ptr<float>(),
-                                            .target_entropy = target_entropy_,
+                                            .target_entropy = target_entropy_.fixed,
+                                            .share_of_highest = target_entropy_.share,
                                             .gradient = temperature_.gradients().mutable_data_ptr<float>(),
                                             .totals = totals_.mutable_data_ptr<double>()});
   learned_.begin_step(totals_, stopping);
@@ -173,6 +198,25 @@ std::vector<std::pair<std::string, double>> Sac::metrics() const {
   return all;
 }
 
+// A temperature that grows while the entropy stays below its target weighs the entropy more and more, until nothing
+// else counts.
+std::string Sac::warning() const {
+  constexpr double kGrown = 1e3;  // times its first value
+  const std::vector<double> sums = sums_of_actor();
+  if (!own_.tune_temperature || !(sums[kActorCount] > 0.0)) return {};
+  const double highest = is_continuous() ? highest_entropy(policy_.action_layout())
+                                         : ratio(sums[kActorHighest], sums[kActorCount]),
+               target = target_entropy_.fixed + target_entropy_.share * highest, entropy = mean_entropy(),
+               alpha = alpha_.cpu()[0].item<double>();
+  const bool unreachable = target > highest, grown = alpha > kGrown * own_.temperature;
+  if (entropy >= target || !(unreachable || grown)) return {};
+  return concat("policy '", policy_.name(), "': the entropy of its actions, ", entropy,
+                ", stays below target_entropy, ", target, ", and the temperature grows (", alpha, "): ",
+                unreachable ? concat("the legal choices allow at most ", highest, " on average, so it never stops")
+                            : std::string("it may weigh more than all rewards"),
+                "; lower target_entropy, or leave it out");
+}
+
 }  // namespace
 
 void SacSettings::describe(Fields& field) {
@@ -187,7 +231,7 @@ void SacSettings::describe(Fields& field) {
   field(
       "target_entropy", target_entropy, {-1e6, 1e6},
       "entropy of the actions [nat], of components in half-widths; empty: minus the number of components, or "
-      "of choices half of the highest entropy");
+      "of choices half of the highest entropy that the legal ones allow in each row");
 }
 
 std::unique_ptr<Algorithm> SacSettings::make(const AlgorithmContext& context) const {

@@ -1,6 +1,7 @@
 // impl.h: the parts of a trainer, in the order in which data passes through them.
 #pragma once
 
+#include <set>
 #include <ATen/core/Tensor.h>
 
 #include <chrono>
@@ -63,6 +64,7 @@ struct Trainer::Impl {
   StepCounts counts_at_metrics;
   Clock::time_point start = Clock::now(), metrics_taken = start;
   bool started = false, straggler_reported = false, dropped_reported = false;
+  std::set<std::size_t> warned;  // policies whose algorithm has warned
   bool memory_awaited = false;  // restore() was called, and read_memory() was not yet
   std::int64_t rollouts = 0;    // rollouts that this object made
   // Iterations that this object made, by the stages of all algorithms.
@@ -104,6 +106,7 @@ struct Trainer::Impl {
   void add_policy_metrics(MetricsRow& row, std::size_t p);
   double reward_mean(const PolicyBuffers& buffers) const;
   void report_dropped_rewards();
+  void report_warnings();
   void report_stragglers(double rollout_s, MetricsRow& row);
 };
 

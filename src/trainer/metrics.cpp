@@ -84,6 +84,16 @@ void Trainer::Impl::report_dropped_rewards() {
       dropped_text({first, static_cast<std::size_t>(host.size(0) * host.size(1))}, replicas.spec()));
 }
 
+void Trainer::Impl::report_warnings() {
+  for (std::size_t p = 0; p < learners.size() && group.leads(); ++p) {
+    if (warned.contains(p)) continue;
+    const std::string text = learners[p].warning();
+    if (text.empty()) continue;
+    warned.insert(p);
+    logging::warn(text);
+  }
+}
+
 // Adds how long rollouts took on the slowest rank and on average; warns once if they differ much.
 void Trainer::Impl::report_stragglers(double rollout_s, MetricsRow& row) {
   const at::Tensor all = group.all_gather_rows(at::full({1}, rollout_s, at::kDouble));
@@ -108,6 +118,7 @@ MetricsRow Trainer::take_metrics() {
   Impl& self = *impl_;
   self.check();
   self.report_dropped_rewards();
+  self.report_warnings();
   self.episodes.read();
   MetricsRow row(self.counts);
   for (std::size_t p = 0; p < self.policies.size(); ++p) self.add_policy_metrics(row, p);

@@ -94,8 +94,17 @@ class Learning:
         if record.algorithm == "SAC":
             self.log_alpha = torch.tensor(math.log(record.temperature), dtype=torch.double, requires_grad=True)
             self.alpha_adam = adam([self.log_alpha], record.temperature_lr)
-            default = -record.components + sum(0.5 * math.log(n) for n in record.heads)
-            self.target_entropy = getattr(record, "target_entropy", default)
+
+    def target_entropy(self, legal):
+        """Of a row. By default minus the number of components (Haarnoja et al. 2018), or a share of the highest entropy: that of
+        the uniform distribution over what the agent may choose (Christodoulou 2019, with a share of 0.98; ours is 0.5)."""
+        record = self.record
+        if hasattr(record, "target_entropy"):
+            return record.target_entropy
+        if record.components:
+            return -record.components
+        uniform = [torch.distributions.Categorical(probs=(allowed != 0).double()) for allowed in legal.split(record.heads)]
+        return 0.5 * sum(float(distribution.entropy()) for distribution in uniform)
 
     def alpha(self):
         return self.log_alpha.exp().item()
@@ -208,7 +217,7 @@ def learn(record):
                 log_prob = sum(row[2] for row in losses) / len(losses)
                 learning.step(learning.actor_adam, learning.of_actor, sum(row[0] for row in losses) / len(losses))
                 if getattr(record, "tune_temperature", 0):
-                    gap = float(log_prob + learning.target_entropy)
+                    gap = float(log_prob + sum(learning.target_entropy(legal) for _, legal, _ in rows) / len(rows))
                     learning.alpha_adam.zero_grad()
                     (-learning.log_alpha * gap).backward()
                     learning.alpha_adam.step()

@@ -93,6 +93,7 @@ TEST(Critics, ChoicesAreWeighedByTheirProbabilities) {
   EXPECT_NEAR(result.target[0], 1.0 + 0.5 * (value + 0.3 * entropy), 1e-5);
   EXPECT_NEAR(result.sums[kActorLoss], -value - 0.3 * entropy, 1e-5);
   EXPECT_NEAR(result.sums[kActorLogProb], -entropy, 1e-5);
+  EXPECT_NEAR(result.sums[kActorHighest], std::log(2.0), 1e-6) << "of uniform draws from two legal choices";
   EXPECT_EQ(result.grad[2], 0.0f);
 }
 
