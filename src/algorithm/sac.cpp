@@ -212,8 +212,9 @@ std::string Sac::warning() const {
   if (entropy >= target || !(unreachable || grown)) return {};
   return concat("policy '", policy_.name(), "': the entropy of its actions, ", entropy,
                 ", stays below target_entropy, ", target, ", and the temperature grows (", alpha, "): ",
-                unreachable ? concat("the legal choices allow at most ", highest, " on average, so it never stops")
-                            : std::string("it may weigh more than all rewards"),
+                unreachable
+                    ? concat("the legal choices allow at most ", highest, " on average, so it never stops")
+                    : std::string("it may weigh more than all rewards"),
                 "; lower target_entropy, or leave it out");
 }
 

@@ -1,12 +1,12 @@
 // impl.h: the parts of a trainer, in the order in which data passes through them.
 #pragma once
 
-#include <set>
 #include <ATen/core/Tensor.h>
 
 #include <chrono>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -65,8 +65,8 @@ struct Trainer::Impl {
   Clock::time_point start = Clock::now(), metrics_taken = start;
   bool started = false, straggler_reported = false, dropped_reported = false;
   std::set<std::size_t> warned;  // policies whose algorithm has warned
-  bool memory_awaited = false;  // restore() was called, and read_memory() was not yet
-  std::int64_t rollouts = 0;    // rollouts that this object made
+  bool memory_awaited = false;   // restore() was called, and read_memory() was not yet
+  std::int64_t rollouts = 0;     // rollouts that this object made
   // Iterations that this object made, by the stages of all algorithms.
   std::map<std::vector<int>, std::int64_t> made;
   Backup backup;                                // the tensors that an iteration changes, as before it

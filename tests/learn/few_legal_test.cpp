@@ -15,14 +15,15 @@ double metric_of(Trainer& trainer, const std::string& wanted) {
   throw std::runtime_error("no metric " + wanted);
 }
 
-class FewLegal : public testing::TestWithParam<int> {};
+class SacOfFewLegal : public ::testing::TestWithParam<int> {};
 
-TEST_P(FewLegal, SacKeepsItsTemperatureAndLearns) {
+TEST_P(SacOfFewLegal, SacKeepsItsTemperatureAndLearns) {
   const Experiment setup = make_setup(
-      "few_legal", {concat("env.never=", GetParam()), "trainer.num_envs=8", "trainer.train_batch_size=64",
-                    "policy={shared: {algorithm: SAC, temperature: 0.1, temperature_lr: 0.003, lr: 0.003, critic_lr: "
-                    "0.003, batch_size: 32, replay_ratio: 16, tau: 0.02, learning_starts: 200, buffer_size: 20_000, "
-                    "model: {fc_dims: [16]}}}"});
+      "few_legal",
+      {concat("env.never=", GetParam()), "trainer.num_envs=8", "trainer.train_batch_size=64",
+       "policy={shared: {algorithm: SAC, temperature: 0.1, temperature_lr: 0.003, lr: 0.003, critic_lr: "
+       "0.003, batch_size: 32, replay_ratio: 16, tau: 0.02, learning_starts: 200, buffer_size: 20_000, "
+       "model: {fc_dims: [16]}}}"});
   Trainer trainer(setup.config, *setup.environment, {});
   while (trainer.counts().env_steps < 12'000) trainer.iterate();
   const double temperature = metric_of(trainer, "shared/temperature");
@@ -30,7 +31,7 @@ TEST_P(FewLegal, SacKeepsItsTemperatureAndLearns) {
   EXPECT_GT(trainer.mean_return(0), 0.9) << "the best is 0.97";
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, FewLegal, testing::Values(0, 30));
+INSTANTIATE_TEST_SUITE_P(Of, SacOfFewLegal, ::testing::Values(0, 30));
 
 }  // namespace
 }  // namespace wd
