@@ -30,6 +30,9 @@ struct ModelSettings;
 struct PolicyLayout;
 enum Precision : int;
 
+// Of Adam's epsilon: smaller numbers have no normal float32, and 0 divides by 0 where there is no gradient.
+inline constexpr double kLeastAdamEpsilon = 1e-37;
+
 // The shape of a training run, which the settings of an algorithm must fit.
 struct TrainingShape {
   std::int64_t num_envs = 0;

@@ -436,7 +436,7 @@ void ActorCriticSettings::describe(Fields& field) {
       "of their loss, and 0 its limit for small errors");
   field("clip_grad_norm", clip_grad_norm, "limit the norm of the gradients of the actor and of the critics");
   field("max_grad_norm", max_grad_norm, above(0, 1e9), "that limit");
-  field("adam_epsilon", adam_epsilon, above(0, 1), "added to Adam's denominator");
+  field("adam_epsilon", adam_epsilon, {kLeastAdamEpsilon, 1}, "added to Adam's denominator");
 }
 
 double ActorCriticSettings::bytes(const WorkerShape& worker) const {

@@ -127,7 +127,7 @@ void BcSettings::describe(Fields& field) {
   field("entropy_coeff", entropy_coeff, {0, 1e9}, "weight of the entropy, which keeps the policy random");
   field("clip_grad_norm", clip_grad_norm, "limit the norm of the gradient");
   field("max_grad_norm", max_grad_norm, above(0, 1e9), "that limit");
-  field("adam_epsilon", adam_epsilon, above(0, 1), "added to Adam's denominator");
+  field("adam_epsilon", adam_epsilon, {kLeastAdamEpsilon, 1}, "added to Adam's denominator");
 }
 
 void BcSettings::check(const TrainingShape& shape, const Problem& problem) const {

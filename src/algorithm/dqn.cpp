@@ -266,7 +266,7 @@ void DqnSettings::describe(Fields& field) {
         "recorded transitions (trainer.offline)");
   field("clip_grad_norm", clip_grad_norm, "limit the norm of the gradient");
   field("max_grad_norm", max_grad_norm, above(0, 1e9), "that limit");
-  field("adam_epsilon", adam_epsilon, above(0, 1), "added to Adam's denominator");
+  field("adam_epsilon", adam_epsilon, {kLeastAdamEpsilon, 1}, "added to Adam's denominator");
 }
 
 double DqnSettings::bytes(const WorkerShape& worker) const {

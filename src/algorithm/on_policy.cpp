@@ -206,7 +206,7 @@ void OnPolicySettings::describe(Fields& field) {
     field("normalize_value", normalize_value,
           "learn values in units of the mean and deviation of returns, which follow training (PopArt); "
           "vf_clip_param is in these units; excludes normalize_return");
-  field("adam_epsilon", adam_epsilon, above(0, 1), "added to Adam's denominator");
+  field("adam_epsilon", adam_epsilon, {kLeastAdamEpsilon, 1}, "added to Adam's denominator");
   field(
       "reuse_activations", reuse_activations,
       "keep the rollout's activations for the update, if it is one step: same results, faster, more memory");

@@ -135,7 +135,7 @@ void PqnSettings::describe(Fields& field) {
   describe_max_rows(field, max_rows);
   field("clip_grad_norm", clip_grad_norm, "limit the norm of the gradient");
   field("max_grad_norm", max_grad_norm, above(0, 1e9), "that limit");
-  field("adam_epsilon", adam_epsilon, above(0, 1), "added to Adam's denominator");
+  field("adam_epsilon", adam_epsilon, {kLeastAdamEpsilon, 1}, "added to Adam's denominator");
 }
 
 void PqnSettings::check(const TrainingShape& shape, const Problem& problem) const {

@@ -1,10 +1,31 @@
 // settings.cpp: the single table of settings: key, range, help. The defaults are in config.h.
 #include <algorithm>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "wd/config.h"
 
 namespace wd {
+
+namespace {
+
+std::vector<std::pair<std::string, std::string>> values_of(const NetworkSettings& settings) {
+  std::vector<std::pair<std::string, std::string>> values;
+  const std::unique_ptr<NetworkSettings> copy = settings.copy();
+  for (const FieldInfo& field : list_fields([&](Fields& fields) { copy->describe(fields); }))
+    values.emplace_back(field.name, field.value);
+  return values;
+}
+
+}  // namespace
+
+// Networks of users have no comparison of their own: their settings are what they describe.
+bool NetworkChoice::operator==(const NetworkChoice& other) const {
+  if (!settings_ || !other.settings_) return !settings_ && !other.settings_;
+  return std::string(settings_->name()) == other.settings_->name() &&
+         values_of(*settings_) == values_of(*other.settings_);
+}
 
 void ModelSettings::describe(Fields& field) {
   const std::vector<std::string> names = network_names();

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "src/base/suggest.h"
-#include "wd/config.h"
 #include "wd/error.h"
 
 namespace wd {
@@ -18,21 +17,7 @@ std::vector<std::unique_ptr<NetworkSettings>>& registered() {
   return all;
 }
 
-std::vector<std::pair<std::string, std::string>> values_of(const NetworkSettings& settings) {
-  std::vector<std::pair<std::string, std::string>> values;
-  const std::unique_ptr<NetworkSettings> copy = settings.copy();
-  for (const FieldInfo& field : list_fields([&](Fields& fields) { copy->describe(fields); }))
-    values.emplace_back(field.name, field.value);
-  return values;
-}
-
 }  // namespace
-
-bool NetworkChoice::operator==(const NetworkChoice& other) const {
-  if (!settings_ || !other.settings_) return !settings_ && !other.settings_;
-  return std::string(settings_->name()) == other.settings_->name() &&
-         values_of(*settings_) == values_of(*other.settings_);
-}
 
 void register_network(std::unique_ptr<NetworkSettings> defaults) {
   const std::string name = defaults->name();

@@ -130,10 +130,11 @@ struct TemperatureResult {
 
 template <typename Memory>
 TemperatureResult run_temperature(Memory memory, double count, double log_prob, float log_alpha,
-                                  double target_entropy) {
-  const TemperatureArgs args{.sums = memory.put(std::vector<double>{count, 0.0, 0.0, log_prob}),
+                                  double target_entropy, double highest = 0.0, double share = 0.0) {
+  const TemperatureArgs args{.sums = memory.put(std::vector<double>{count, 0.0, 0.0, log_prob, highest}),
                              .log_alpha = memory.put(std::vector{log_alpha}),
                              .target_entropy = target_entropy,
+                             .share_of_highest = share,
                              .gradient = memory.template make<float>(1),
                              .totals = memory.template make<double>(2)};
   temperature_loss(memory.queue(), args);

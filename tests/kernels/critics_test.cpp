@@ -36,11 +36,12 @@ TEST(Critics, TheActorLearnsFromTheLowest) {
   CriticsData data = one_row();
   CriticsResult result = run_critics(HostMemory(), data);
   EXPECT_EQ(result.grad, (std::vector{0.0f, 0.0f, -0.5f, -0.5f}));
-  EXPECT_EQ(result.sums, (std::vector{1.0f, 0.3f * -0.5f - 2.0f, 2.0f, -0.5f})) << "weights do not matter";
+  EXPECT_EQ(result.sums, (std::vector{1.0f, 0.3f * -0.5f - 2.0f, 2.0f, -0.5f, 0.0f}))
+      << "weights do not matter";
   data.weight = {0.0f};
   result = run_critics(HostMemory(), data);
   EXPECT_EQ(result.grad, (std::vector{0.0f, 0.0f, 0.0f, 0.0f}));
-  EXPECT_EQ(result.sums, (std::vector{0.0f, 0.0f, 0.0f, 0.0f}));
+  EXPECT_EQ(result.sums, std::vector(kNumActorSums, 0.0f));
   EXPECT_EQ(result.counts, std::vector{0.0f});
 }
 
@@ -61,6 +62,11 @@ TEST(Critics, TheTemperatureGrowsWhereTheEntropyIsTooLow) {
   const TemperatureResult result = run_temperature(HostMemory(), 4.0, 10.0, 0.5f, -2.0);
   EXPECT_EQ(result.gradient, std::vector{-2.0f}) << "log pi is 2.5 on average, above 2";
   EXPECT_EQ(result.totals, (std::vector{4.0, -1.0}));
+}
+
+TEST(Critics, TheTargetEntropyIsAShareOfWhatIsPossible) {
+  const TemperatureResult result = run_temperature(HostMemory(), 4.0, -3.0, 0.5f, 0.0, 8.0, 0.5);
+  EXPECT_EQ(result.gradient, std::vector{-1.0f}) << "an entropy of 3 in all, and half of 8 is wanted";
 }
 
 TEST(Critics, TheGradientByLogitsIsThatOfTheLoss) {

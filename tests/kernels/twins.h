@@ -393,8 +393,8 @@ void twins_of_actor() {
 
 template <typename Memory>
 void twins_of_critics() {
-  EXPECT_TRUE(run_temperature(Memory(), 7.0, 3.1, 0.3f, -2.0) ==
-              run_temperature(HostMemory(), 7.0, 3.1, 0.3f, -2.0));
+  EXPECT_TRUE(run_temperature(Memory(), 7.0, 3.1, 0.3f, -2.0, 9.3, 0.4) ==
+              run_temperature(HostMemory(), 7.0, 3.1, 0.3f, -2.0, 9.3, 0.4));
   Draws draws(28);
   for (const int rows : kTwinSizes) {
     for (const int count : {1, 2}) {
