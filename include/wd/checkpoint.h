@@ -3,7 +3,9 @@
 //   RUN/checkpoints/00000100/   manifest.json, config.yaml, weights/POLICY.safetensors,
 //                               optimizer/POLICY.safetensors, replicas.safetensors, episodes.safetensors,
 //                               replay/POLICY.safetensors, which may be removed: then it is filled anew
-//   RUN/checkpoints/latest      link to the newest;  best: link to the one with the highest mean return
+//                               trained/POLICY.safetensors, if weights/ is from before the last update: what
+//                               training goes on with
+//   RUN/checkpoints/latest      link to the newest;  best: link to the one whose weights had the highest mean return
 //
 // A checkpoint is written to a folder whose name begins with a dot, flushed to disk, and then renamed. Its
 // manifest holds the size and the XXH3 hash of every file, and a hash of itself, so that a change of any byte
@@ -14,6 +16,7 @@
 
 #include <filesystem>
 #include <future>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -35,6 +38,16 @@ struct Snapshot {
   std::map<std::string, std::filesystem::path> written = {};
   // By rank: which algorithms of matrix products a GPU uses. Empty on a CPU.
   std::vector<std::string> products = {};
+  // Of the first policy (Trainer::mean_return), if the rollout that ended last was played by these very weights;
+  // otherwise NaN: they have not played yet.
+  double mean_return = kUnknown;
+  // The same of the weights of the snapshot before, after the first rollout that they played.
+  struct Before {
+    std::int64_t iteration = -1;
+    double mean_return = kUnknown;
+  } before = {};
+
+  static constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
   std::uint64_t bytes() const;
 };
@@ -65,7 +78,7 @@ Checkpoint open_checkpoint(const std::filesystem::path& folder,
 using SnapshotForms = std::map<std::string, std::vector<TensorForm>>;
 // Reads the tensors of an opened checkpoint. Throws std::runtime_error if it lacks one of these, has an
 // additional one, or has one of another type or shape; it checks this before allocating memory for the
-// tensor.
+// tensor. What is in trained/ has the forms of weights/, and is read if it is there.
 Snapshot read_snapshot(const Checkpoint& checkpoint, const SnapshotForms& forms);
 
 // Throws std::runtime_error if the folder of a checkpoint is not named after its iteration: it would be in
@@ -87,7 +100,8 @@ class Checkpoints {
   Checkpoints(std::filesystem::path folder, int keep_last, bool one_replay = false);
   ~Checkpoints();  // waits for the save in progress
 
-  // Writes in the background, after the previous save has ended. `config`: the effective configuration.
+  // Writes in the background, after the previous save has ended. Which checkpoint is best follows from
+  // info.mean_return, if it is known, and from snapshot.before. `config`: the effective configuration.
   // `growing`: files whose offsets the checkpoint records; they are flushed to disk first. Returns false if
   // the previous save failed, as the log says; older checkpoints are unchanged.
   bool save(Snapshot snapshot, CheckpointInfo info, std::string config,
@@ -106,6 +120,7 @@ class Checkpoints {
 
  private:
   bool stands(std::int64_t iteration) const;
+  void consider(const std::string& name, double mean_return);
   void forget();
   void write(const Snapshot& snapshot, const CheckpointInfo& info, const std::string& config,
              const std::vector<std::filesystem::path>& growing);

@@ -14,6 +14,7 @@
 #include "src/report/format.h"
 #include "src/report/plain_error.h"
 #include "src/rollout/minibatches.h"
+#include "src/trainer/played.h"
 #include "wd/error.h"
 #include "wd/model.h"
 #include "wd/trajectory.h"
@@ -54,8 +55,10 @@ std::string parts_text(const MemoryNeeded& needed) {
   return text;
 }
 
-// Of one policy: its networks, the numbers that follow them, and its critics.
-double network_bytes(const PolicyLayout& layout, const PolicySettings& policy, Precision precision) {
+// Of one policy: its networks, the numbers that follow them, and its critics; `learned`: with gradients and moments.
+double network_bytes(const PolicyLayout& layout, const PolicySettings& policy, Precision precision,
+                     bool learned) {
+  const Precision stored = learned ? precision : kFp32;
   const AlgorithmSettings& algorithm = *policy.algorithm;
   const bool follows = algorithm.output() == PolicyOutput::kDistribution;
   const double critics =
@@ -63,10 +66,10 @@ double network_bytes(const PolicyLayout& layout, const PolicySettings& policy, P
           ? 0.0
           : model_bytes(make_critics(layout, policy.model, {algorithm.critics(), policy.model.quantiles}, {},
                                      precision),
-                        0, precision, true);
+                        0, stored, learned);
   return model_bytes(make_networks(layout, policy.model, algorithm.output(), {}, precision),
-                     follows ? policy.model.num_deviations(layout.action_space.components()) : 0, precision,
-                     true) +
+                     follows ? policy.model.num_deviations(layout.action_space.components()) : 0, stored,
+                     learned) +
          critics;
 }
 
@@ -146,7 +149,9 @@ MemoryNeeded memory_needed(const Config& config, const Environment& environment,
         needed.minibatches +=
             bytes * units * static_cast<double>(together) * Minibatches::copied_part(field, together);
     }
-    needed.networks += network_bytes(layouts[p], config.policies[p], trainer.precision);
+    needed.networks += network_bytes(layouts[p], config.policies[p], trainer.precision, true);
+    if (ends_by_own_return(trainer))  // the weights that played (src/trainer/played.h)
+      needed.networks += network_bytes(layouts[p], config.policies[p], trainer.precision, false);
   }
   needed.activations = activation_bytes(config, environment, trainer.rollout_steps(), replicas);
   needed.algorithms = algorithm_bytes(config, environment, world_size);

@@ -26,6 +26,7 @@ using checkpoint::Manifest;
 constexpr const char* kManifest = "manifest.json";
 constexpr const char* kConfig = "config.yaml";
 constexpr const char* kWeights = "weights/";
+constexpr const char* kTrained = "trained/";
 constexpr const char* kReplay = "replay/";
 constexpr const char* kEnding = ".safetensors";
 constexpr const char* kStage = ".stage-";  // half written or half removed: safe to delete
@@ -156,7 +157,19 @@ Checkpoint open_checkpoint(const fs::path& folder, CheckpointParts parts) {
   return {folder, manifest.info, manifest.files, damaged};
 }
 
-Snapshot read_snapshot(const Checkpoint& checkpoint, const SnapshotForms& forms) {
+// What is in trained/ has the forms of weights/.
+static SnapshotForms with_trained(const Checkpoint& checkpoint, SnapshotForms forms) {
+  const SnapshotForms given = forms;
+  for (const auto& [file, tensors] : given) {
+    if (!file.starts_with(kWeights)) continue;
+    const std::string trained = kTrained + file.substr(std::strlen(kWeights));
+    if (checkpoint.files.contains(trained + kEnding)) forms[trained] = tensors;
+  }
+  return forms;
+}
+
+Snapshot read_snapshot(const Checkpoint& checkpoint, const SnapshotForms& given) {
+  const SnapshotForms forms = with_trained(checkpoint, given);
   Snapshot snapshot;
   snapshot.counts = checkpoint.info.counts;
   snapshot.wall_s = checkpoint.info.wall_s;
@@ -243,11 +256,10 @@ bool Checkpoints::save(Snapshot snapshot, CheckpointInfo info, std::string confi
     fs::remove_all(room_of(folder_, snapshot.counts.iteration));
     return good;
   }
+  if (written_ == snapshot.before.iteration)
+    consider(name_of(snapshot.before.iteration), snapshot.before.mean_return);
   const auto before = std::pair(best_return_, best_);
-  const bool known = std::isfinite(info.mean_return);
-  if (!best_return_ || (known && info.mean_return > *best_return_))
-    best_ = name_of(snapshot.counts.iteration);
-  if (known) best_return_ = std::max(best_return_.value_or(info.mean_return), info.mean_return);
+  consider(name_of(snapshot.counts.iteration), info.mean_return);
   info.counts = snapshot.counts;
   info.wall_s = snapshot.wall_s;
   info.best_return = best_return_;
@@ -269,6 +281,13 @@ bool Checkpoints::save(Snapshot snapshot, CheckpointInfo info, std::string confi
         }
       });
   return good;
+}
+
+// While no return is known, the newest checkpoint is the best.
+void Checkpoints::consider(const std::string& name, double mean_return) {
+  const bool known = std::isfinite(mean_return);
+  if (!best_return_ || (known && mean_return > *best_return_)) best_ = name;
+  if (known) best_return_ = std::max(best_return_.value_or(mean_return), mean_return);
 }
 
 // The folder was deleted or moved: the run continues and keeps checkpoints in a new one, with a new best one.

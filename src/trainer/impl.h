@@ -17,6 +17,7 @@
 #include "src/trainer/episode_log.h"
 #include "src/trainer/evidence.h"
 #include "src/trainer/injected_faults.h"
+#include "src/trainer/played.h"
 #include "src/trainer/timeline.h"
 #include "wd/algorithm.h"
 #include "wd/trainer.h"
@@ -69,6 +70,8 @@ struct Trainer::Impl {
   std::int64_t rollouts = 0;     // rollouts that this object made
   // Iterations that this object made, by the stages of all algorithms.
   std::map<std::vector<int>, std::int64_t> made;
+  PlayedWeights played;  // of all policies, if the return that they earn may end training; otherwise empty
+  bool played_known = false, update_taken_back = false;
   Backup backup;                                // the tensors that an iteration changes, as before it
   at::Tensor flag = at::zeros({1}, at::kLong);  // on the host, for communication between ranks
 
@@ -87,15 +90,20 @@ struct Trainer::Impl {
   const Recording* open_recording(std::size_t policy);
   void poison(const std::string& tensor);
   void synchronize();
+  void exchange_played();
   void parameters_changed();        // call this after changes from outside an update
   std::vector<int> stages() const;  // of the iteration that comes next
   const Learner* not_undoable() const;
+  std::vector<at::Tensor> weights() const;
   std::vector<at::Tensor> learned() const;
   std::vector<at::Tensor> changing() const;
   bool preempts() const { return config.trainer.straggler_preempt > 0.0 && group.size() > 1; }
+  bool any(bool here) const;
   bool enough_ranks_done() const;
   std::int64_t env_steps_of_rollout() const;
   std::map<std::string, std::vector<NamedTensor>> files() const;
+  std::map<std::string, std::vector<NamedTensor>> trained_files();
+  void restore_played(const Snapshot& snapshot);
   bool replays(const Iteration& options) const;
   bool rollout(const Iteration& options);
   bool step_through(const Iteration& options, bool with_marks);

@@ -16,6 +16,9 @@ namespace wd {
 
 namespace {
 
+constexpr const char* kWeights = "weights/";
+constexpr const char* kTrained = "trained/";
+
 // Returns rank 0's tensor, on the host of every rank. Its type is one of those that checkpoints hold.
 at::Tensor distribute(const ProcessGroup& group, const at::Tensor& source) {
   if (group.size() == 1) return source;
@@ -72,7 +75,7 @@ std::string header_fault(const Replicas& replicas, std::int64_t first_replica) {
 std::map<std::string, std::vector<NamedTensor>> Trainer::Impl::files() const {
   std::map<std::string, std::vector<NamedTensor>> files;
   for (std::size_t p = 0; p < policies.size(); ++p) {
-    files["weights/" + policies[p].name()] = policies[p].saved();
+    files[kWeights + policies[p].name()] = policies[p].saved();
     files["optimizer/" + policies[p].name()] = learners[p].state();
   }
   std::vector<NamedTensor>& replica_file = files["replicas"];
@@ -82,16 +85,31 @@ std::map<std::string, std::vector<NamedTensor>> Trainer::Impl::files() const {
   return files;
 }
 
+// What training goes on with, if the policies have the weights from before the last update.
+std::map<std::string, std::vector<NamedTensor>> Trainer::Impl::trained_files() {
+  std::map<std::string, std::vector<NamedTensor>> files;
+  if (!update_taken_back) return files;
+  exchange_played();
+  for (const Policy& policy : policies) files[kTrained + policy.name()] = host_copies(policy.saved());
+  exchange_played();
+  return files;
+}
+
 Snapshot Trainer::snapshot() const {
   impl_->check();
   impl_->episodes.read();
   Snapshot snapshot{impl_->counts, wall_s(), impl_->files()};
+  if (impl_->update_taken_back && return_known()) snapshot.mean_return = mean_return(0);
+  const EpisodeLog::Watched& before = impl_->episodes.watched();
+  snapshot.before = {before.iteration, before.mean_return};
+  impl_->episodes.watch(impl_->counts.iteration);
   if (impl_->device.is_cuda()) snapshot.products = impl_->group.all_gather(choices::save());
   for (auto& [file, tensors] : snapshot.files) {
     tensors = host_copies(tensors);
     for (NamedTensor& named : tensors)
       if (named.per_replica) named.tensor = impl_->group.gather_rows(named.tensor);
   }
+  snapshot.files.merge(impl_->trained_files());
   return snapshot;
 }
 
@@ -111,6 +129,27 @@ SnapshotForms Trainer::snapshot_forms() const {
   return forms;
 }
 
+// After the policies have the weights of trained/, if the snapshot has these: the weights that played are those of
+// weights/.
+void Trainer::Impl::restore_played(const Snapshot& snapshot) {
+  played_known = update_taken_back = false;
+  const auto trained = snapshot.files.find(kTrained + policies[0].name());
+  if (!any(group.leads() && trained != snapshot.files.end()) || played.copies().empty()) return;
+  played.exchange();
+  for (const Policy& policy : policies) {
+    const std::vector<NamedTensor> tensors = policy.saved();
+    std::vector<NamedTensor> own;
+    for (const NamedTensor& named : tensors) {
+      const at::Tensor source =
+          group.leads() ? find_tensor(snapshot.files.at(kWeights + policy.name()), named.name) : at::Tensor();
+      own.push_back({named.name, distribute(group, source)});
+    }
+    for (const NamedTensor& named : tensors) restore_tensor(own, named.name, named.tensor);
+  }
+  played.exchange();
+  played_known = true;
+}
+
 // Rank 0 has the snapshot; replica data go to the ranks that step the replicas, the rest to all ranks.
 void Trainer::restore(const Snapshot& snapshot) {
   Impl& self = *impl_;
@@ -118,7 +157,10 @@ void Trainer::restore(const Snapshot& snapshot) {
   for (const auto& [file, tensors] : self.files()) {
     const std::vector<NamedTensor>* saved = nullptr;
     if (group.leads()) {
-      const auto found = snapshot.files.find(file);
+      auto found = snapshot.files.end();
+      if (file.starts_with(kWeights))
+        found = snapshot.files.find(kTrained + file.substr(std::strlen(kWeights)));
+      if (found == snapshot.files.end()) found = snapshot.files.find(file);
       WD_CHECK(found != snapshot.files.end(), "the checkpoint has no file ", file, ".safetensors");
       saved = &found->second;
     }
@@ -136,6 +178,7 @@ void Trainer::restore(const Snapshot& snapshot) {
   }
   for (const std::string& fault : group.all_gather(header_fault(self.replicas, self.share.first_replica)))
     if (!fault.empty()) throw UsageError(fault);
+  self.restore_played(snapshot);
   // With another number of ranks, bits differ anyway.
   const std::vector<std::string> products = group.all_gather(dump(nlohmann::json(snapshot.products)));
   const auto of_rank = parse_json(products[0]);
@@ -152,6 +195,7 @@ void Trainer::restore(const Snapshot& snapshot) {
   self.counts = {static_cast<std::int64_t>(number(0)), static_cast<std::int64_t>(number(1)),
                  static_cast<std::int64_t>(number(2))};
   self.clock.set(self.counts.iteration, self.counts.env_steps);
+  self.episodes.watch(self.counts.iteration);
   self.counts_at_metrics = self.counts;
   self.started = self.counts.iteration > 0;
   self.memory_awaited = has_memory();

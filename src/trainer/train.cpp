@@ -56,6 +56,7 @@ class Session {
     return config_.trainer.max_seconds > 0.0 && seconds_since(start_) >= config_.trainer.max_seconds;
   }
   TrainEnd reason_to_stop();
+  void look_at_goal(TrainEnd& end);
   void warn_of_spikes(MetricsRow& row);
   void report();
   void evaluate();
@@ -122,6 +123,15 @@ TrainEnd Session::reason_to_stop() {
   if (const std::string done = finished(config_, trainer_); !done.empty()) return {done};
   if (flags[0] != 0) return {"signal", static_cast<int>(flags[0])};
   return {flags[1] != 0 ? "max_seconds" : ""};
+}
+
+// Returns are read here where something else reads them soon. If they have reached stop_return, the result is what
+// earned them, without the update that followed. All ranks.
+void Session::look_at_goal(TrainEnd& end) {
+  trainer_.read_returns();
+  if (!trainer_.return_reached()) return;
+  trainer_.take_back_update();
+  end = {"stop_return"};
 }
 
 void Session::warn_of_spikes(MetricsRow& row) {
@@ -228,8 +238,11 @@ bool Session::save_checkpoint(Snapshot snapshot) {
   info.environment = config_.name;
   info.seed = static_cast<std::uint64_t>(config_.trainer.seed);
   info.config_hash = config_hash(run_->config());
-  const double trained = trainer_.return_known() ? trainer_.mean_return(0) : std::nan("");
-  info.mean_return = config_.trainer.stop_on == kStopOnEval ? evaluation_.judged_return : trained;
+  info.mean_return = snapshot.mean_return;
+  if (config_.trainer.stop_on == kStopOnEval) {
+    info.mean_return = evaluation_.judged_return;
+    snapshot.before = {};
+  }
   info.offsets = run_->offsets();
   info.products = snapshot.products;
   info.recordings = recordings_;
@@ -310,6 +323,7 @@ TrainEnd Session::run_until_stopped() {
   std::optional<StrictDevice> strict;
   if (options_.strict_device) strict.emplace(trainer_.replicas().device());
   TrainEnd end_of_training = reason_to_stop();
+  if (!end_of_training.reason.empty()) look_at_goal(end_of_training);  // resumed at its very end
   while (end_of_training.reason.empty()) {
     const std::int64_t iteration = trainer_.counts().iteration + 1;
     heartbeat::enter(heartbeat::Activity::kRollout);  // whatever was saved or logged before is complete
@@ -330,6 +344,9 @@ TrainEnd Session::run_until_stopped() {
     if (complete) tell(profiler_.after(trainer_));
     if (due(config_.trainer.canary_freq)) trainer_.check_ranks_agree();
     if (!complete) break;
+    if (!end_of_training.reason.empty() || due(config_.eval.every) || due(saving.metrics_log_freq) ||
+        due(saving.checkpoint_freq) || save_by_time_)
+      look_at_goal(end_of_training);
     const bool last = last_ = !end_of_training.reason.empty();
     if (due(config_.eval.every) || (last && config_.eval.every > 0)) {
       evaluate();

@@ -8,6 +8,7 @@
 #include <exception>
 #include <span>
 #include <thread>
+#include <utility>
 
 #include "src/base/files.h"
 #include "src/base/log.h"
@@ -32,13 +33,6 @@ std::string read_starts(const std::string& path) {
 }
 
 constexpr const char* kRollouts = "rollouts";
-
-// `flag`: [1] int64 on the host, overwritten.
-bool any(const ProcessGroup& group, const at::Tensor& flag, bool here) {
-  *flag.mutable_data_ptr<std::int64_t>() = here ? 1 : 0;
-  group.all_reduce(flag, ReduceOp::kMax);
-  return flag.item<std::int64_t>() != 0;
-}
 
 }  // namespace
 
@@ -104,6 +98,7 @@ Trainer::Impl::Impl(const Config& c, const Environment& environment, Device d, P
                           open_recording(p));
     learners.back().set_skip_flag(guard.failed());
   }
+  if (ends_by_own_return(c.trainer)) played = PlayedWeights(weights());
   synchronize();
 }
 
@@ -148,6 +143,13 @@ void Trainer::Impl::poison(const std::string& tensor) {
   parameters_changed();
 }
 
+// Whether it is so on any rank. All ranks.
+bool Trainer::Impl::any(bool here) const {
+  *flag.mutable_data_ptr<std::int64_t>() = here ? 1 : 0;
+  group.all_reduce(flag, ReduceOp::kMax);
+  return flag.item<std::int64_t>() != 0;
+}
+
 std::vector<int> Trainer::Impl::stages() const {
   std::vector<int> all;
   for (const Learner& learner : learners) all.push_back(learner.stage(counts.iteration));
@@ -161,14 +163,20 @@ const Learner* Trainer::Impl::not_undoable() const {
   return nullptr;
 }
 
-// The tensors that are the same on all ranks: parameters, statistics, moments, steps of the optimizer.
-std::vector<at::Tensor> Trainer::Impl::learned() const {
+// What weights files hold: parameters and statistics of all policies.
+std::vector<at::Tensor> Trainer::Impl::weights() const {
   std::vector<at::Tensor> tensors;
   for (const Policy& policy : policies) {
     tensors.push_back(policy.parameters());
     if (policy.critics() != nullptr) tensors.push_back(policy.critics()->parameters());
     for (const NamedTensor& named : policy.statistics()) tensors.push_back(named.tensor);
   }
+  return tensors;
+}
+
+// The tensors that are the same on all ranks: parameters, statistics, moments, steps of the optimizer.
+std::vector<at::Tensor> Trainer::Impl::learned() const {
+  std::vector<at::Tensor> tensors = weights();
   for (const Learner& learner : learners)
     for (const NamedTensor& named : learner.state())
       if (!named.per_replica) tensors.push_back(named.tensor);
@@ -187,6 +195,11 @@ std::vector<at::Tensor> Trainer::Impl::changing() const {
 
 void Trainer::Impl::synchronize() {
   for (const at::Tensor& tensor : learned()) group.broadcast(tensor);
+  parameters_changed();
+}
+
+void Trainer::Impl::exchange_played() {
+  played.exchange();
   parameters_changed();
 }
 
@@ -299,6 +312,7 @@ bool Trainer::Impl::update(const Iteration& options) {
 // Updates every policy. If it finds a number that is not finite, it throws on the CPU; on a GPU the finding
 // stays in device memory until check().
 bool Trainer::Impl::learn(const std::function<bool()>& should_stop) {
+  played.keep();
   guard.check_finite(policies, clock);
   if (!is_offline()) evidence.rollout_ended(clock);
   if (!device.is_cuda()) guard.check_rollout(policies);
@@ -344,6 +358,7 @@ bool Trainer::Impl::iterate(const Iteration& options) {
   const at::AutoDispatchBelowADInplaceOrView no_autograd;  // nothing here is differentiated by torch
   if (memory_awaited)
     throw UsageError("an algorithm remembers former rollouts: call read_memory() after restore()");
+  if (std::exchange(update_taken_back, false)) exchange_played();
   const auto& should_stop = options.should_stop;
   const bool was_started = started;
   if (should_stop) {
@@ -356,7 +371,7 @@ bool Trainer::Impl::iterate(const Iteration& options) {
   }
   for (Learner& learner : learners) learner.enter(counts.iteration);
   bool complete = rollout(options);
-  if (should_stop) complete = !any(group, flag, !complete);
+  if (should_stop) complete = !any(!complete);
   if (!complete || !update(options)) {
     backup.put_back(changing());
     parameters_changed();
@@ -364,6 +379,7 @@ bool Trainer::Impl::iterate(const Iteration& options) {
     started = was_started;
     return false;
   }
+  played_known = true;
   episodes.read_if_due();
   const std::int64_t env_steps = env_steps_of_rollout();
   ++rollouts;
@@ -427,8 +443,18 @@ bool Trainer::return_known() const { return impl_->episodes.window(0).full(); }
 
 bool Trainer::return_reached() const {
   const TrainerSettings& trainer = impl_->config.trainer;
-  const auto& wanted = trainer.stop_return;
-  return wanted && trainer.stop_on == kStopOnTraining && return_known() && mean_return(0) >= *wanted;
+  return ends_by_own_return(trainer) && return_known() && mean_return(0) >= *trainer.stop_return;
 }
+
+void Trainer::read_returns() { impl_->episodes.read(); }
+
+void Trainer::take_back_update() {
+  const at::AutoDispatchBelowADInplaceOrView no_autograd;
+  Impl& self = *impl_;
+  if (!self.played_known || self.update_taken_back || self.played.copies().empty()) return;
+  self.exchange_played();
+  self.update_taken_back = true;
+}
+const std::vector<at::Tensor>& Trainer::played() const { return impl_->played.copies(); }
 
 }  // namespace wd

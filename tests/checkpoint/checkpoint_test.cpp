@@ -123,6 +123,51 @@ TEST(Checkpoint, TheNewestIsTheBestWhileNoReturnIsKnown) {
   EXPECT_EQ(best(), "00000003");
 }
 
+// The return of a checkpoint is known after the rollout that its weights play, when the next one is saved.
+TEST(Checkpoint, IsJudgedByWhatItsWeightsPlayed) {
+  const TemporaryFolder run;
+  Checkpoints checkpoints(run.path / "checkpoints", 1);
+  const auto save_with = [&](std::int64_t iteration, Snapshot::Before before) {
+    Snapshot snapshot = snapshot_of(iteration);
+    snapshot.before = before;
+    checkpoints.save(std::move(snapshot), info_of(std::nan("")), "name: cartpole\n");
+    EXPECT_TRUE(checkpoints.wait());
+  };
+  const auto best = [&] { return fs::read_symlink(run.path / "checkpoints" / "best"); };
+  save_with(1, {});
+  EXPECT_EQ(best(), "00000001");
+  save_with(3, {1, std::nan("")});
+  EXPECT_EQ(best(), "00000003") << "no return is known";
+  save_with(5, {3, 7.0});
+  EXPECT_EQ(best(), "00000003");
+  EXPECT_EQ(names(run.path), (std::vector<std::string>{"00000005", "00000003"})) << "it is kept";
+  save_with(6, {4, 9.0});
+  EXPECT_EQ(best(), "00000003") << "checkpoint 4 was never written";
+  save_with(7, {6, 9.0});
+  EXPECT_EQ(best(), "00000006");
+  EXPECT_EQ(newest_checkpoint(run.path).info.best_return, 9.0);
+  EXPECT_TRUE(std::isnan(newest_checkpoint(run.path).info.mean_return));
+}
+
+// What training goes on with is there only if weights/ is from before the last update.
+TEST(Checkpoint, TrainedWeightsHaveTheFormOfWeights) {
+  const TemporaryFolder run;
+  Snapshot snapshot = snapshot_of(1);
+  const SnapshotForms forms = forms_of(snapshot);
+  const std::string weights = snapshot.files.lower_bound("weights/")->first;
+  const std::string trained = "trained/" + weights.substr(weights.find('/') + 1);
+  snapshot.files[trained] = snapshot.files.at(weights);
+  Checkpoints checkpoints(run.path / "checkpoints", 3);
+  checkpoints.save(snapshot, info_of(1.0), "name: cartpole\n");
+  ASSERT_TRUE(checkpoints.wait());
+  EXPECT_TRUE(read_snapshot(newest_checkpoint(run.path), forms).files.contains(trained));
+  snapshot.counts.iteration = 2;
+  snapshot.files[trained].pop_back();
+  checkpoints.save(snapshot, info_of(1.0), "name: cartpole\n");
+  ASSERT_TRUE(checkpoints.wait());
+  EXPECT_THAT(message_of([&] { read_snapshot(newest_checkpoint(run.path), forms); }), HasSubstr("trained/"));
+}
+
 TEST(Checkpoint, KeepsTheLastAndTheBest) {
   const TemporaryFolder run;
   save(run.path, {1.0, 9.0, std::nan(""), 3.0, 4.0, 5.0}, 2);

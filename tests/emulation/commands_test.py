@@ -1,6 +1,7 @@
 """Commands on the emulated GPU: those that cli/commands_gpu_test.py runs on a GPU, and trainings of two workers, whose
 sums take the way that NCCL has on GPUs."""
 
+import json
 import os
 import pathlib
 
@@ -8,6 +9,7 @@ import pytest
 
 os.environ["WDTRAIN"] = str(pathlib.Path(os.environ["WD_BUILD_DIR"]) / "wdtrain_emulated")
 
+from checkpoint.played_test import at, same, weights  # noqa: E402
 from checkpoint.runs import left  # noqa: E402
 from cli.commands_gpu_test import *  # noqa: E402, F403
 from cli.commands_gpu_test import evaluated, rows, summary  # noqa: E402
@@ -57,6 +59,42 @@ def test_two_workers_resume_exactly(tmp_path):
         output(*SMALL, "--num_gpus", 2, "--total_steps", steps, "--run_dir", tmp_path / name)
     output("--resume", tmp_path / "parts", "--num_gpus", 2, "--total_steps", 1280, "--device", "cuda", "--quiet")
     assert left(tmp_path / "parts") == left(tmp_path / "whole")
+
+
+GOAL = ["--env", "cartpole", "--device", "cuda", "--num_envs", 8, "--train_batch_size", 64, "--quiet", "--set", "env.episode_length=30",
+        "--set", "policy={shared: {algorithm: PPO, lr: 0.002, normalize_value: true, model: {fc_dims: [16], normalize_input: true}}}"]
+
+
+def test_a_goal_is_seen_when_returns_are_read_and_its_update_is_not_in_the_result(tmp_path):
+    """The host reads returns every seventh iteration; the weights are those that played, and training goes on exactly."""
+    often = ["--set", "saving.metrics_log_freq=1", "--set", "saving.checkpoint_freq=1", "--set", "saving.keep_last=1000"]
+    whole = tmp_path / "whole"
+    output(*GOAL, *often, "--total_steps", 64 * 66, "--stop_return", "none", "--run_dir", whole)
+    returns = [row["shared/recent_return"] for row in rows(whole)]
+    wanted = max(returns[55], returns[62])
+    for name, reads in (("metrics", ["saving.metrics_log_freq=7", "saving.checkpoint_freq=100"]), ("checkpoints", ["saving.metrics_log_freq=1000", "saving.checkpoint_freq=7"])):
+        options = [*GOAL, "--set", reads[0], "--set", reads[1], "--total_steps", 64 * 66]
+        run = tmp_path / name
+        output(*options, "--stop_return", wanted, "--run_dir", run)
+        last = summary(run)["iterations"]
+        assert last in (49, 56, 63) and returns[last - 1] >= wanted and summary(run)["stop_reason"] == "stop_return"
+        checkpoint, played, after = run / "checkpoints" / f"{last:08}", at(whole, last - 1), at(whole, last)
+        for place in (run, checkpoint):
+            assert same(weights(place), weights(played)) and not same(weights(place), weights(after))
+        assert same(weights(checkpoint, "trained"), weights(after))
+        output("--resume", run, "--stop_return", "none", "--device", "cuda", "--quiet")
+        assert left(run)[1]["weights/shared.safetensors"] == left(whole)[1]["weights/shared.safetensors"]
+
+
+def test_a_checkpoint_is_judged_by_the_rollout_after_it_however_seldom_returns_are_read(tmp_path):
+    found = []
+    for every in (1, 1000):
+        run = tmp_path / str(every)
+        output(*GOAL, "--stop_return", "none", "--total_steps", 64 * 66, "--set", f"saving.metrics_log_freq={every}", "--set", "saving.checkpoint_freq=5", "--run_dir", run)
+        found.append(json.loads((run / "checkpoints" / "latest" / "manifest.json").read_text())["checkpoint"])
+    best = int(found[0]["best"])
+    assert best >= 40 and found[0]["best_return"] == rows(tmp_path / "1")[best]["shared/recent_return"]
+    assert (found[1]["best"], found[1]["best_return"]) == (found[0]["best"], found[0]["best_return"])
 
 
 def test_a_rank_that_fails_ends_the_other(tmp_path):

@@ -33,7 +33,7 @@ inline double observation_bytes(const Trajectory& trajectory) {
   return sum;
 }
 
-// Parameters, their copies in bfloat16, gradients and moments of all policies.
+// Parameters, their copies in bfloat16, gradients and moments of all policies, and the parameters that played.
 inline double network_bytes(Trainer& trainer) {
   double sum = 0.0;
   for (const Policy& policy : trainer.policies())
@@ -41,6 +41,10 @@ inline double network_bytes(Trainer& trainer) {
          {static_cast<const Model*>(&policy.model()), static_cast<const Model*>(policy.critics())})
       if (model != nullptr)
         sum += held_bytes(model->parameters()) + held_bytes(model->shadow()) + held_bytes(model->gradients());
+  if (!trainer.played().empty())
+    for (const Policy& policy : trainer.policies())
+      sum += held_bytes(policy.parameters()) +
+             (policy.critics() ? held_bytes(policy.critics()->parameters()) : 0.0);
   for (const auto& [file, tensors] : trainer.snapshot().files) {
     if (!file.starts_with("optimizer/")) continue;
     for (const NamedTensor& named : tensors)

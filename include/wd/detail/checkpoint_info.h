@@ -28,7 +28,7 @@ struct CheckpointInfo {
   std::uint64_t config_hash = 0;
   int world_size = 1;
   double wall_s = 0.0;
-  double mean_return = 0.0;           // of the first policy (Trainer::mean_return); NaN: not known yet
+  double mean_return = 0.0;           // of the first policy, with these weights; NaN: not known yet
   std::optional<double> best_return;  // highest over all checkpoints of the run so far
   std::string best;                   // name of that checkpoint; the newest one while no return is known
   RunOffsets offsets;                 // lengths of the run's files at this point
