@@ -117,6 +117,7 @@ def test_a_run_killed_behind_its_goal_ends_with_the_weights_that_played(tmp_path
     arguments += ["--stop_return", goal(trained(tmp_path / "whole", *arguments, "--stop_return", "none"))]
     expected = left(trained(tmp_path / "unharmed", *arguments))
     iteration = iterations(tmp_path / "unharmed")
+    assert same(weights(tmp_path / "unharmed"), weights(at(tmp_path / "whole", iteration - 1)))
     done = run(*arguments, "--run_dir", tmp_path / "run", failpoint=f"{point}:{iteration + 1}")
     assert done.returncode == -signal.SIGKILL
     assert run("--resume", tmp_path / "run").returncode == 0
@@ -125,10 +126,12 @@ def test_a_run_killed_behind_its_goal_ends_with_the_weights_that_played(tmp_path
 
 @pytest.mark.parametrize("freq", [1, 3, 7])
 def test_a_checkpoint_is_judged_by_the_first_rollout_after_it(tmp_path, freq):
-    arguments = game([NORMAL], "--stop_return", "none", "--set", f"saving.checkpoint_freq={freq}")
+    noisy = NORMAL.replace("lr: 0.002", "lr: 0.00001")  # returns go up and down
+    arguments = game([noisy], "--stop_return", "none", "--set", f"saving.checkpoint_freq={freq}")
     folder = trained(tmp_path / "run", *arguments)
     returns = recent(folder)
     manifest = json.loads((folder / "checkpoints" / "latest" / "manifest.json").read_text())["checkpoint"]
     best = int(manifest["best"])
     assert manifest["best_return"] == pytest.approx(returns[best], rel=1e-6), "after the iteration that follows"
-    assert best == max(range(freq * (20 // freq), 70, freq), key=lambda k: returns[k])
+    assert best % freq == 0
+    assert manifest["best_return"] >= max(returns[k] for k in range(freq, 70, freq) if k >= 13 * 30 // 8)
