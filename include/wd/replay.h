@@ -73,6 +73,7 @@ class Replay {
 
  private:
   void allocate(std::int64_t units);
+  at::Tensor ring_of(at::Tensor PolicyBuffers::* tensor) const;  // undefined if it is not remembered
   void load(const Recording& recording);
   void admit_recorded();
   std::int64_t filled(std::int64_t iteration) const;  // entries of each replica
@@ -91,8 +92,13 @@ class Replay {
   std::int64_t recorded_ =
       0;  // entries of each replica that were read from files; 0: the ring is appended to
   std::int64_t begun_here_ = 0;  // a copy of begun_ on the host
-  // [E, C, A, ...], or [E, C, all agents, ...] for a table; the tree [E, 2 leaves]; [E]; [1].
-  at::Tensor observation_, action_mask_, action_, reward_, flags_, tree_, highest_, begun_;
+  struct Remembered {
+    const BufferField* field;
+    at::Tensor rows;  // [E, C, ...]: as a step of the trajectory has them
+  };
+  std::vector<Remembered> remembered_;
+  // [E, C, A]; the tree [E, 2 leaves]; [E]; [1].
+  at::Tensor flags_, tree_, highest_, begun_;
   at::Tensor next_entry_;
   ReplayBatch batch_;
 };

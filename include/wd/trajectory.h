@@ -130,13 +130,15 @@ struct Batch : Transitions {
 };
 
 // One buffer of a rollout. All code that handles every buffer loops over this table: allocation, the
-// transition from one rollout to the next, checkpoints, minibatches, the memory model and the benchmark.
+// transition from one rollout to the next, checkpoints, minibatches, replay memories, recordings, the memory
+// model and the benchmark.
 struct BufferField {
   enum Owner { kPolicy, kCommon };  // every policy has its own, or all policies share one
   enum Use : unsigned { kEnvironment = 1, kInference = 2, kReturns = 4, kLoss = 8 };
   struct Form {
     std::vector<std::int64_t> shape;  // of one step of one replica
     at::ScalarType type = at::kFloat;
+    std::int64_t columns = 0;  // of the last dimension, without padding; 0: all
   };
 
   const char* name;
@@ -149,6 +151,8 @@ struct BufferField {
   bool carried;      // the next rollout begins with its last row, which checkpoints hold
   bool of_sequence;  // a batch has only the rows of its sequences' first steps
   unsigned phases;   // in which every row is read or written once
+  bool replayed;     // replay memories remember it; with `last_row`, a batch has it of what follows too
+  bool recorded;     // recordings hold it
 
   // Of one step of one replica; 0 if the policy has no such buffer.
   double bytes(const PolicyLayout& policy) const;

@@ -139,14 +139,21 @@ void Replay::allocate(std::int64_t units) {
                      A = buffers_.num_agents;
   // Of a tensor [T or T + 1, E, ...] of the trajectory.
   const auto rows_of = [](const at::Tensor& like, std::vector<std::int64_t> first) {
-    if (!like.defined()) return at::Tensor();
     first.insert(first.end(), like.sizes().begin() + 2, like.sizes().end());
     return at::zeros(first, like.options());
   };
-  observation_ = rows_of(buffers_.observation, {E, C});
-  action_mask_ = rows_of(buffers_.action_mask, {E, C});
-  action_ = rows_of(buffers_.action, {E, C});
-  reward_ = rows_of(buffers_.reward, {E, C});
+  for (const BufferField& field : buffer_fields()) {
+    const at::Tensor& rows = buffers_.*field.tensor;
+    if (!field.replayed || !rows.defined()) continue;
+    remembered_.push_back({&field, rows_of(rows, {E, C})});
+    if (field.row == nullptr) continue;
+    const std::int64_t columns = field.form(buffers_)->columns;
+    for (Batch* const batch : {&batch_.now, &batch_.next}) {
+      if (batch == &batch_.next && !field.last_row) continue;
+      const at::Tensor flat = rows_of(rows, {units}).flatten(0, 1);
+      batch->*field.row = columns > 0 ? flat.narrow(-1, 0, columns) : flat;
+    }
+  }
   flags_ = rows_of(buffers_.agent_terminated, {E, C});
   const auto floats = buffers_.reward.options();
   begun_ = at::zeros({1}, floats.dtype(at::kLong));
@@ -156,12 +163,6 @@ void Replay::allocate(std::int64_t units) {
   }
   batch_.entry = at::zeros({units}, floats.dtype(at::kLong));
   next_entry_ = at::zeros_like(batch_.entry);
-  const auto flat = [](const at::Tensor& rows) { return rows.defined() ? rows.flatten(0, 1) : rows; };
-  for (Batch* const batch : {&batch_.now, &batch_.next})
-    batch->observation = flat(rows_of(buffers_.observation, {units})).narrow(1, 0, buffers_.row_size());
-  for (Batch* const batch : {&batch_.now, &batch_.next})
-    batch->action_mask = flat(rows_of(buffers_.action_mask, {units}));
-  batch_.now.action = flat(rows_of(buffers_.action, {units}));
   batch_.now.mask = at::zeros({units * A}, flags_.options());
   batch_.next.mask = batch_.now.mask;
   batch_.reward = at::zeros({units * A}, floats);
@@ -169,21 +170,24 @@ void Replay::allocate(std::int64_t units) {
   batch_.weight = at::zeros_like(batch_.reward);
 }
 
+at::Tensor Replay::ring_of(at::Tensor PolicyBuffers::* tensor) const {
+  for (const auto& [field, rows] : remembered_)
+    if (field->tensor == tensor) return rows;
+  return {};
+}
+
 // The rows of a replica follow one another in files too. Observations may be stored in another number format.
 void Replay::load(const Recording& recording) {
   for (std::int64_t e = 0; e < flags_.size(0); ++e) {
     const std::int64_t first = (first_replica_ + e) * recorded_;
-    const auto read = [&](const char* field, const at::Tensor& into, std::int64_t columns) {
-      if (!into.defined()) return;
-      recording.read(field, first, recorded_, [&](std::int64_t at, const at::Tensor& rows) {
-        into[e].narrow(0, at, rows.size(0)).narrow(-1, 0, columns).copy_(rows);
+    for (const auto& [field, rows] : remembered_) {
+      const std::int64_t columns = field->form(buffers_)->columns;
+      const at::Tensor into = columns > 0 ? rows[e].narrow(-1, 0, columns) : rows[e];
+      recording.read(field->name, first, recorded_, [&](std::int64_t at, const at::Tensor& piece) {
+        into.narrow(0, at, piece.size(0)).copy_(piece);
       });
-    };
-    read("observation", observation_, buffers_.row_size());
-    if (action_mask_.defined()) read("action_mask", action_mask_, action_mask_.size(-1));
-    read("action", action_, action_.size(-1));
-    erase_impossible_actions(action_[e], buffers_.action_space);
-    read("reward", reward_, reward_.size(-1));
+      if (field->tensor == &PolicyBuffers::action) erase_impossible_actions(into, buffers_.action_space);
+    }
     flags_[e].copy_(recorded_flags(recording, first, recorded_));
   }
   admit_recorded();
@@ -224,16 +228,12 @@ void Replay::append(const TrainingClock& clock) {
   if (recorded_ > 0) return;
   ReplayAppendArgs args;
   args.ring = ring(clock);
-  const auto add = [&](const at::Tensor& from, const at::Tensor& to) {
-    if (!to.defined()) return;
+  for (const auto& [field, rows] : remembered_) {
     WD_CHECK(args.num_arrays < kMaxReplayArrays, "more than ", kMaxReplayArrays, " arrays are remembered");
     args.arrays[args.num_arrays++] =
-        GatheredArray::of(from.const_data_ptr(), to.mutable_data_ptr(), to.stride(1) * to.element_size());
-  };
-  add(buffers_.observation, observation_);
-  add(buffers_.action_mask, action_mask_);
-  add(buffers_.action, action_);
-  add(buffers_.reward, reward_);
+        GatheredArray::of((buffers_.*field->tensor).const_data_ptr(), rows.mutable_data_ptr(),
+                          rows.stride(1) * rows.element_size());
+  }
   args.active = buffers_.active.const_data_ptr<std::uint8_t>();
   args.agent_terminated = buffers_.agent_terminated.const_data_ptr<std::uint8_t>();
   args.terminated = buffers_.terminated.const_data_ptr<std::uint8_t>();
@@ -257,7 +257,7 @@ const ReplayBatch& Replay::draw(const TrainingClock& clock, int draw, const floa
   args.gamma = gamma_;
   args.reward_scale = reward_scale_;
   args.importance = importance;
-  args.stored_reward = reward_.const_data_ptr<float>();
+  args.stored_reward = ring_of(&PolicyBuffers::reward).const_data_ptr<float>();
   args.entry = batch_.entry.mutable_data_ptr<std::int64_t>();
   args.next = next_entry_.mutable_data_ptr<std::int64_t>();
   args.reward = batch_.reward.mutable_data_ptr<float>();
@@ -271,14 +271,13 @@ const ReplayBatch& Replay::draw(const TrainingClock& clock, int draw, const floa
   now.index = args.entry;
   next.index = args.next;
   const auto add = [](GatherArgs& rows, const at::Tensor& from, const at::Tensor& to) {
-    if (from.defined())
-      rows.add(from.const_data_ptr(), to.mutable_data_ptr(), from.stride(1) * from.element_size());
+    rows.add(from.const_data_ptr(), to.mutable_data_ptr(), from.stride(1) * from.element_size());
   };
-  add(now, observation_, batch_.now.observation);
-  add(now, action_mask_, batch_.now.action_mask);
-  add(now, action_, batch_.now.action);
-  add(next, observation_, batch_.next.observation);
-  add(next, action_mask_, batch_.next.action_mask);
+  for (const auto& [field, rows] : remembered_) {
+    if (field->row == nullptr) continue;
+    add(now, rows, batch_.now.*field->row);
+    if (field->last_row) add(next, rows, batch_.next.*field->row);
+  }
   wd::gather(queue, now);
   wd::gather(queue, next);
   return batch_;
@@ -315,14 +314,10 @@ std::int64_t Replay::filled(std::int64_t iteration) const {
 std::vector<NamedTensor> Replay::memory(std::int64_t iteration) const {
   const std::int64_t n = filled(iteration);
   std::vector<NamedTensor> all;
-  const auto add = [&](const char* name, const at::Tensor& tensor) {
-    if (tensor.defined() && recorded_ == 0) all.push_back({name, tensor.narrow(1, 0, n), true});
-  };
-  add("observation", observation_);
-  add("action_mask", action_mask_);
-  add("action", action_);
-  add("reward", reward_);
-  add("flags", flags_);
+  if (recorded_ == 0) {
+    for (const auto& [field, rows] : remembered_) all.push_back({field->name, rows.narrow(1, 0, n), true});
+    all.push_back({"flags", flags_.narrow(1, 0, n), true});
+  }
   if (tree_.defined()) all.push_back({"priority", tree_.narrow(1, tree_.size(1) / 2, n), true});
   return all;
 }
@@ -355,10 +350,10 @@ std::string Replay::entries_fault(std::int64_t e, std::int64_t first, std::int64
   constexpr int kAll = kReplayPlayed | kReplayOver | kReplayEnds;
   if (flags.gt(kAll).any().item<bool>())
     return concat("tensor 'flags', replica ", first_replica_ + e, ": has numbers above ", kAll);
-  const std::optional<EntryFault> fault = entry_fault({.observation = part(observation_),
-                                                       .action_mask = part(action_mask_),
-                                                       .action = part(action_),
-                                                       .reward = part(reward_),
+  const std::optional<EntryFault> fault = entry_fault({.observation = part(ring_of(&PolicyBuffers::observation)),
+                                                       .action_mask = part(ring_of(&PolicyBuffers::action_mask)),
+                                                       .action = part(ring_of(&PolicyBuffers::action)),
+                                                       .reward = part(ring_of(&PolicyBuffers::reward)),
                                                        .played = flags.bitwise_and(kReplayPlayed)},
                                                       buffers_.action_space);
   if (!fault) return {};
@@ -392,19 +387,17 @@ double Replay::bytes(const WorkerShape& worker, const ReplaySettings& settings) 
   const TrainingShape shape{.num_envs = worker.num_envs, .rollout_steps = worker.rollout_steps};
   const std::int64_t C = worker.recorded > 0 ? worker.recorded : settings.entries(shape);
   const auto entries = static_cast<double>(C);
-  double observation = 0.0, action_mask = 0.0, action = 0.0;
-  for (const BufferField& field : buffer_fields()) {
-    if (field.tensor == &PolicyBuffers::observation) observation = field.bytes(worker.layout);
-    if (field.tensor == &PolicyBuffers::action_mask) action_mask = field.bytes(worker.layout);
-    if (field.tensor == &PolicyBuffers::action) action = field.bytes(worker.layout);
-  }
   const double agents = worker.layout.num_agents;
-  const double of_entry = observation + action_mask + action + agents * (sizeof(float) + 1.0);
+  double of_entry = agents;  // flags
+  double of_unit = agents * (3.0 * sizeof(float) + 1.0) + 2.0 * sizeof(std::int64_t);
+  for (const BufferField& field : buffer_fields()) {
+    if (!field.replayed) continue;
+    of_entry += field.bytes(worker.layout);
+    if (field.row != nullptr) of_unit += (field.last_row ? 2.0 : 1.0) * field.bytes(worker.layout);
+  }
   double of_replica = entries * of_entry;
   if (settings.prioritized) of_replica += (2.0 * static_cast<double>(leaves_of(C)) + 1.0) * sizeof(float);
   const double units = rows(worker, settings) / agents;
-  const double of_unit = 2.0 * (observation + action_mask) + action + agents * (3.0 * sizeof(float) + 1.0) +
-                         2.0 * sizeof(std::int64_t);
   return worker.replicas * of_replica + units * of_unit + sizeof(std::int64_t);
 }
 

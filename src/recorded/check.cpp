@@ -22,19 +22,16 @@ struct Form {
   std::vector<std::int64_t> shape;
 };
 
-// Empty if recordings of this policy do not have the tensor. Observations have no padding in files, and may be
-// in either type, which is given.
-std::optional<Form> form_of(const RecordedField& field, const PolicyLayout& policy,
-                            const std::string& dtype) {
-  for (const BufferField& buffer : buffer_fields()) {
-    if (buffer.tensor != field.tensor) continue;
-    const auto form = buffer.form(policy);
-    if (!form) return {};
-    if (field.tensor != &PolicyBuffers::observation) return Form{dtype_of(form->type), form->shape};
-    const bool either = dtype == dtype_of(at::kBFloat16) && !policy.as_table();
-    return Form{either ? dtype : dtype_of(at::kFloat), {form->shape[0], policy.row_size()}};
-  }
-  throw std::logic_error(concat("no buffer is recorded as '", field.name, "'"));
+// Empty if recordings of this policy do not have the tensor. Files have no padding, and observations in either
+// type, which is given.
+std::optional<Form> form_of(const BufferField& field, const PolicyLayout& policy, const std::string& dtype) {
+  const auto form = field.form(policy);
+  if (!form) return {};
+  Form found{dtype_of(form->type), form->shape};
+  if (form->columns > 0) found.shape.back() = form->columns;
+  if (field.tensor == &PolicyBuffers::observation && !policy.as_table())
+    found.dtype = dtype_of(dtype == dtype_of(at::kBFloat16) ? at::kBFloat16 : at::kFloat);
+  return found;
 }
 
 // The flags of steps, [n, A] or [n].
@@ -116,7 +113,7 @@ void Recording::check_metadata(const TensorMetadata& expected) const {
 
 void Recording::check_forms(const PolicyLayout& policy) const {
   for (const Part& part : parts_) {
-    for (const RecordedField& field : kRecordedFields) {
+    for (const BufferField& field : recorded_fields()) {
       const TensorInfo* const info = part.file->find(field.name);
       const std::optional<Form> form = form_of(field, policy, info == nullptr ? "" : info->dtype);
       if (info == nullptr && !form) continue;

@@ -34,7 +34,7 @@ std::int64_t number(const SafetensorsReader& file, const char* key) {
 }
 
 bool is_recorded(const std::string& name) {
-  return std::ranges::any_of(kRecordedFields, [&](const RecordedField& field) { return field.name == name; });
+  return std::ranges::any_of(recorded_fields(), [&](const BufferField& field) { return field.name == name; });
 }
 
 // Checks a part by itself. Returns [replicas, steps].
@@ -44,17 +44,16 @@ std::pair<std::int64_t, std::int64_t> shape_of(const SafetensorsReader& file) {
            kRecordingFormat);
   for (const TensorInfo& info : file.tensors())
     WD_CHECK(is_recorded(info.name), "has a tensor '", info.name, "', which recordings do not have");
-  std::pair<std::int64_t, std::int64_t> shape = {-1, -1};
-  for (const RecordedField& field : kRecordedFields) {
-    const TensorInfo* const info = file.find(field.name);
-    WD_CHECK(info != nullptr || field.tensor == &PolicyBuffers::action_mask, "has no tensor '", field.name,
-             "'");
-    if (info == nullptr) continue;
-    WD_CHECK(info->shape.size() >= 2, "has a tensor '", field.name, "' without replicas and steps");
-    const std::pair own = {info->shape[0], info->shape[1]};
-    if (shape.first < 0) shape = own;
-    WD_CHECK(own == shape && own.first > 0 && own.second > 0, "has ", own.first, " replicas and ", own.second,
-             " steps of '", field.name, "', and ", shape.first, " and ", shape.second, " of 'observation'");
+  const TensorInfo* const first = file.find("observation");
+  WD_CHECK(first != nullptr, "has no tensor 'observation'");
+  std::pair<std::int64_t, std::int64_t> shape;
+  for (const TensorInfo& info : file.tensors()) {
+    WD_CHECK(info.shape.size() >= 2 && first->shape.size() >= 2, "has a tensor '", info.name,
+             "' without replicas and steps");
+    shape = {info.shape[0], info.shape[1]};
+    WD_CHECK(shape == std::pair(first->shape[0], first->shape[1]) && shape.first > 0 && shape.second > 0,
+             "has ", shape.first, " replicas and ", shape.second, " steps of '", info.name, "', and ",
+             first->shape[0], " and ", first->shape[1], " of 'observation'");
   }
   return shape;
 }

@@ -46,8 +46,12 @@ class RecordingWriter {
   const PolicyBuffers& buffers_;
   TensorMetadata metadata_;
   std::int64_t steps_, part_steps_;
-  std::int64_t written_ = 0, held_ = 0, parts_ = 0;
-  std::vector<at::Tensor> held_rows_;  // by field: [E, steps of a part, ...]; undefined if there is none
+  std::int64_t written_ = 0, held_steps_ = 0, parts_ = 0;
+  struct Held {
+    const BufferField* field;
+    at::Tensor rows;  // [E, steps of a part, ...]
+  };
+  std::vector<Held> held_;
 };
 
 // The transitions of one policy in files, whose headers have been checked against each other. Before the

@@ -36,10 +36,11 @@ at::Tensor taken_actions(const PolicyBuffers& buffers) {
 }
 
 // Of the entries of one step, without padding.
-at::Tensor columns_of(const RecordedField& field, const PolicyBuffers& buffers) {
+at::Tensor columns_of(const BufferField& field, const PolicyBuffers& buffers) {
+  if (field.tensor == &PolicyBuffers::action) return taken_actions(buffers);
+  const std::int64_t columns = field.form(buffers)->columns;
   const at::Tensor& tensor = buffers.*field.tensor;
-  if (&tensor == &buffers.action) return taken_actions(buffers);
-  return &tensor == &buffers.observation ? tensor.narrow(3, 0, buffers.row_size()) : tensor;
+  return columns > 0 ? tensor.narrow(-1, 0, columns) : tensor;
 }
 
 }  // namespace
@@ -72,49 +73,45 @@ RecordingWriter::RecordingWriter(std::filesystem::path folder, const PolicyBuffe
     throw UsageError(concat(folder_.string(), ": is not empty: name a new folder, or remove it"));
   const std::int64_t E = buffers.reward.size(1);
   std::int64_t bytes = 0;  // of one step
-  for (const RecordedField& field : kRecordedFields)
-    if ((buffers.*field.tensor).defined()) {
-      const at::Tensor row = columns_of(field, buffers)[0];
-      bytes += row.numel() * row.element_size();
-    }
+  for (const BufferField& field : recorded_fields())
+    if ((buffers.*field.tensor).defined()) held_.push_back({&field, {}});
+  for (const Held& held : held_) {
+    const at::Tensor row = columns_of(*held.field, buffers)[0];
+    bytes += row.numel() * row.element_size();
+  }
   part_steps_ = std::clamp<std::int64_t>(part_bytes / bytes, 1, steps_);
-  for (const RecordedField& field : kRecordedFields) {
-    at::Tensor& held = held_rows_.emplace_back();
-    if (!(buffers.*field.tensor).defined()) continue;
-    const at::Tensor rows = columns_of(field, buffers);
+  for (Held& held : held_) {
+    const at::Tensor rows = columns_of(*held.field, buffers);
     std::vector<std::int64_t> shape = {E, part_steps_};
     shape.insert(shape.end(), rows.sizes().begin() + 2, rows.sizes().end());
-    held = at::empty(shape, rows.options().device(at::kCPU));
+    held.rows = at::empty(shape, rows.options().device(at::kCPU));
   }
 }
 
 void RecordingWriter::append(std::int64_t steps) {
-  WD_CHECK(written_ + held_ + steps <= steps_, "more steps than were announced: ", steps_);
+  WD_CHECK(written_ + held_steps_ + steps <= steps_, "more steps than were announced: ", steps_);
   for (std::int64_t begin = 0; begin < steps;) {
-    const std::int64_t n = std::min(steps - begin, part_steps_ - held_);
-    for (std::size_t k = 0; k < held_rows_.size(); ++k)
-      if (held_rows_[k].defined())
-        held_rows_[k]
-            .narrow(1, held_, n)
-            .copy_(columns_of(kRecordedFields[k], buffers_).narrow(0, begin, n).transpose(0, 1));
+    const std::int64_t n = std::min(steps - begin, part_steps_ - held_steps_);
+    for (const Held& held : held_)
+      held.rows.narrow(1, held_steps_, n)
+          .copy_(columns_of(*held.field, buffers_).narrow(0, begin, n).transpose(0, 1));
     begin += n;
-    held_ += n;
-    if (held_ == part_steps_ || written_ + held_ == steps_) write_part();
+    held_steps_ += n;
+    if (held_steps_ == part_steps_ || written_ + held_steps_ == steps_) write_part();
   }
 }
 
 void RecordingWriter::write_part() {
   std::vector<NamedTensor> tensors;
-  for (std::size_t k = 0; k < held_rows_.size(); ++k)
-    if (held_rows_[k].defined())
-      tensors.push_back({kRecordedFields[k].name, held_rows_[k].narrow(1, 0, held_).contiguous()});
+  for (const Held& held : held_)
+    tensors.push_back({held.field->name, held.rows.narrow(1, 0, held_steps_).contiguous()});
   TensorMetadata metadata = metadata_;
   metadata["format"] = kRecordingFormat;
   metadata["steps"] = std::to_string(steps_);
   metadata["first_step"] = std::to_string(written_);
   write_safetensors(recorded_part(folder_, parts_++), views_of(tensors), metadata);
-  written_ += held_;
-  held_ = 0;
+  written_ += held_steps_;
+  held_steps_ = 0;
 }
 
 }  // namespace wd

@@ -36,7 +36,8 @@ MaybeForm observation_form(const PolicyLayout& policy) {
   const at::ScalarType type =
       policy.observation_type == ObservationType::kFloat32 ? at::kFloat : at::kBFloat16;
   return Form{{policy.as_table() ? policy.all_agents : policy.num_agents, padded(policy.row_size(), type)},
-              type};
+              type,
+              policy.row_size()};
 }
 MaybeForm mask_form(const PolicyLayout& policy) {
   if (!policy.has_action_mask) return {};
@@ -72,34 +73,34 @@ using P = PolicyBuffers;
 using B = Transitions;
 
 constexpr BufferField kFields[] = {
-    // name, owner, tensor, in a batch, form, T + 1 rows, carried over, per sequence, phases
+    // name, owner, tensor, in a batch, form, T + 1 rows, carried over, per sequence, phases, replayed, recorded
     {"observation", kPolicy, &P::observation, &B::observation, observation_form, true, true, false,
-     kEnvironment | kInference | kLoss},
-    {"active", kPolicy, &P::active, nullptr, flag_form, true, true, false, kEnvironment | kReturns},
+     kEnvironment | kInference | kLoss, true, true},
+    {"active", kPolicy, &P::active, nullptr, flag_form, true, true, false, kEnvironment | kReturns, false, true},
     {"action_mask", kPolicy, &P::action_mask, &B::action_mask, mask_form, true, true, false,
-     kEnvironment | kInference | kLoss},
-    {"state", kPolicy, &P::state, &B::state, state_form, true, true, true, kInference | kLoss},
+     kEnvironment | kInference | kLoss, true, true},
+    {"state", kPolicy, &P::state, &B::state, state_form, true, true, true, kInference | kLoss, false, false},
     {"restarted", kPolicy, &P::restarted, &B::restarted, restarted_form, true, true, false,
-     kEnvironment | kInference | kLoss},
-    {"noise", kPolicy, &P::noise, nullptr, noise_form, true, true, false, kInference},
-    {"value", kPolicy, &P::value, &B::value, number_form, true, false, false, kInference | kReturns | kLoss},
+     kEnvironment | kInference | kLoss, false, false},
+    {"noise", kPolicy, &P::noise, nullptr, noise_form, true, true, false, kInference, false, false},
+    {"value", kPolicy, &P::value, &B::value, number_form, true, false, false, kInference | kReturns | kLoss, false, false},
     {"action", kPolicy, &P::action, &B::action, action_form, false, false, false,
-     kEnvironment | kInference | kLoss},
-    {"log_prob", kPolicy, &P::log_prob, &B::log_prob, number_form, false, false, false, kInference | kLoss},
-    {"reward", kPolicy, &P::reward, nullptr, number_form, false, false, false, kEnvironment | kReturns},
+     kEnvironment | kInference | kLoss, true, true},
+    {"log_prob", kPolicy, &P::log_prob, &B::log_prob, number_form, false, false, false, kInference | kLoss, false, false},
+    {"reward", kPolicy, &P::reward, nullptr, number_form, false, false, false, kEnvironment | kReturns, true, true},
     {"agent_terminated", kPolicy, &P::agent_terminated, nullptr, flag_form, false, false, false,
-     kEnvironment | kReturns},
-    {"advantage", kPolicy, &P::advantage, &B::advantage, number_form, false, false, false, kReturns | kLoss},
-    {"target", kPolicy, &P::target, &B::target, number_form, false, false, false, kReturns | kLoss},
-    {"mask", kPolicy, &P::mask, &B::mask, flag_form, false, false, false, kReturns | kLoss},
+     kEnvironment | kReturns, false, true},
+    {"advantage", kPolicy, &P::advantage, &B::advantage, number_form, false, false, false, kReturns | kLoss, false, false},
+    {"target", kPolicy, &P::target, &B::target, number_form, false, false, false, kReturns | kLoss, false, false},
+    {"mask", kPolicy, &P::mask, &B::mask, flag_form, false, false, false, kReturns | kLoss, false, false},
     {"terminated", kCommon, &P::terminated, nullptr, replica_flag_form, false, false, false,
-     kEnvironment | kReturns},
+     kEnvironment | kReturns, false, true},
     {"truncated", kCommon, &P::truncated, nullptr, replica_flag_form, false, false, false,
-     kEnvironment | kReturns},
+     kEnvironment | kReturns, false, true},
     {"reset_step", kCommon, &P::reset_step, nullptr, replica_flag_form, false, false, false,
-     kEnvironment | kReturns},
+     kEnvironment | kReturns, false, true},
     // no phase: most rows are not written
-    {"statistics", kCommon, &P::statistics, nullptr, statistics_form, false, false, false, 0},
+    {"statistics", kCommon, &P::statistics, nullptr, statistics_form, false, false, false, 0, false, false},
 };
 
 // Gathering copies at most all fields of a batch at once.
