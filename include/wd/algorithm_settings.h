@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -43,6 +44,7 @@ struct TrainingShape {
   std::int64_t steps_together = 1;
   std::int64_t num_agents = 1;  // A: that the policy acts for, rows of a step of a replica
   bool offline = false;         // learns from recorded transitions, and nothing is played
+  double highest_entropy = std::numeric_limits<double>::infinity();  // of an action, see wd/config.h
 
   std::int64_t batch() const { return num_envs * rollout_steps; }
   // Minibatches consist of units: steps of one replica each, or sequences.

@@ -261,6 +261,7 @@ class SacSettings final : public ActorCriticSettings {
   std::unique_ptr<AlgorithmSettings> copy() const override { return std::make_unique<SacSettings>(*this); }
   void describe(Fields& field) override;
   bool operator==(const SacSettings&) const = default;
+  void check(const TrainingShape& shape, const Problem& problem) const override;
   PolicyOutput output() const override { return PolicyOutput::kActor; }
   int critics() const override { return 2; }
   std::unique_ptr<Algorithm> make(const AlgorithmContext& context) const override;

@@ -111,6 +111,8 @@ struct PolicySettings {
 // The shape of training of a policy with num_envs replicas and rollouts of rollout_steps steps.
 TrainingShape training_shape(const PolicySettings& policy, const Spec& spec, std::int64_t num_envs,
                              std::int64_t rollout_steps);
+// The entropy of uniform draws of an action [nat]: of all choices, or of components in half-widths.
+double highest_entropy(const ActionSpace& actions);
 
 // env: settings of every environment; an environment's own parameters are in the same section.
 struct EnvSettings {

@@ -142,8 +142,7 @@ double BcSettings::bytes(const WorkerShape& worker) const {
 }
 
 std::unique_ptr<Algorithm> BcSettings::make(const AlgorithmContext& context) const {
-  if (context.recorded == nullptr && context.to_train)
-    throw UsageError("BC learns from recorded transitions: set trainer.offline");
+  WD_CHECK(context.recorded != nullptr || !context.to_train, "BC learns from recorded transitions");
   return std::make_unique<Bc>(context, *this);
 }
 

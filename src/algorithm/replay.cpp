@@ -9,6 +9,7 @@
 
 #include "kernels/gather.h"
 #include "kernels/replay.h"
+#include "src/config/compatible.h"
 #include "src/device/device.h"
 #include "src/device/tensor_device.h"
 #include "src/recorded/entries.h"
@@ -84,12 +85,6 @@ void ReplaySettings::check(const TrainingShape& shape, const AlgorithmSettings::
     problem("replay_ratio", concat(replay_ratio),
             concat("is ", batches(shape), " updates per rollout, and at most ", kMaxDraws,
                    " are possible: lower it, or raise batch_size"));
-  if (shape.cuts_rollouts)
-    problem("buffer_size", std::to_string(buffer_size),
-            "a replay memory needs whole rollouts: set trainer.straggler_preempt: 0");
-  if (shape.steps_together > 1)
-    problem("batch_size", std::to_string(batch_size),
-            "transitions are drawn one by one, and the network has a state: take a model.type without one");
 }
 
 void OffPolicySettings::check(const TrainingShape& shape, const Problem& problem) const {
@@ -113,12 +108,14 @@ Replay::Replay(const AlgorithmContext& context, const ReplaySettings& settings, 
       num_envs_(std::int64_t{trajectory_.num_envs()} * context.group.size()),
       first_replica_(std::int64_t{trajectory_.num_envs()} * context.group.rank()) {
   const std::string who = concat("policy '", buffers_.name, "': ");
-  if (buffers_.state_size > 0)
-    throw UsageError(who + "transitions are drawn one by one, and the network has a state");
+  Usage usage;
+  usage.uses = {Use::kReplay};
+  usage.uses.add(Use::kState, buffers_.state_size > 0);
+  require_compatible(buffers_.name, usage);
   const std::int64_t batch = settings_.batch_size, ranks = context.group.size();
-  if (const std::string reason = cannot_share(batch, num_envs_); !reason.empty())
-    throw UsageError(concat(who, "batch_size = ", batch, ' ', reason));
-  if (batch % ranks != 0)
+  const std::string reason = cannot_share(batch, num_envs_);
+  if (context.to_train && !reason.empty()) throw UsageError(concat(who, "batch_size = ", batch, ' ', reason));
+  if (context.to_train && batch % ranks != 0)
     throw UsageError(concat(who, "batch_size = ", batch, ": must be a multiple of the ", ranks, " workers"));
   per_replica_ = std::max<std::int64_t>(batch / num_envs_, 1);
   every_ = std::max<std::int64_t>(num_envs_ / batch, 1);

@@ -25,27 +25,23 @@ namespace {
 // Of choices: the share of the entropy of uniform draws.
 constexpr double kShareOfEntropy = 0.5;
 
-// Of uniform draws [nat]: of all choices, or of components in half-widths.
-double highest_entropy(const ActionLayout& layout) {
-  double entropy = layout.components * std::log(2.0);
-  for (int h = 0; h < layout.num_heads; ++h) entropy += std::log(layout.head_size[h]);
-  return entropy;
+std::string cannot_reach(double highest) {
+  return concat("cannot be reached: uniform draws have ", highest, ": lower it, or leave it out");
 }
 
 // The entropy that a row's actions should have is `fixed` + `share` of the highest that is possible there.
 struct EntropyTarget {
   double fixed = 0.0, share = 0.0;
 
-  static EntropyTarget of(const std::optional<double>& setting, const Policy& policy,
-                          const PolicyBuffers& buffers) {
-    const ActionLayout& layout = policy.action_layout();
-    const double highest = highest_entropy(layout);
-    if (setting && *setting > highest)
-      throw UsageError(concat("policy '", policy.name(), "': target_entropy = ", *setting,
-                              " cannot be reached: uniform draws have ", highest,
-                              ": lower it, or leave it out"));
+  static EntropyTarget of(const std::optional<double>& setting, const AlgorithmContext& context) {
+    const PolicyBuffers& buffers = context.buffers();
+    const ActionSpace& actions = buffers.action_space;
+    const double highest = highest_entropy(actions);
+    if (setting && *setting > highest && context.to_train)
+      throw UsageError(
+          concat("policy '", buffers.name, "': target_entropy = ", *setting, ' ', cannot_reach(highest)));
     if (setting) return {*setting, 0.0};
-    if (layout.num_heads == 0) return {-static_cast<double>(layout.components), 0.0};
+    if (actions.is_continuous()) return {-static_cast<double>(actions.components()), 0.0};
     return buffers.has_action_mask ? EntropyTarget{0.0, kShareOfEntropy}
                                    : EntropyTarget{kShareOfEntropy * highest, 0.0};
   }
@@ -76,6 +72,7 @@ class Sac final : public ActorCritic {
   void choices_pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const;
 
   const SacSettings& own_;
+  const double highest_entropy_;  // of uniform draws
   const EntropyTarget target_entropy_;
   Model temperature_;  // one number: log alpha
   Learned learned_;    // of the temperature
@@ -90,7 +87,8 @@ Sac::Sac(const AlgorithmContext& context, const SacSettings& settings)
                    .rows = {{"action", context.policy().action_layout().components}, {"log_prob", 1}}},
                   {}),
       own_(settings),
-      target_entropy_(EntropyTarget::of(settings.target_entropy, policy_, context.buffers())),
+      highest_entropy_(highest_entropy(context.buffers().action_space)),
+      target_entropy_(EntropyTarget::of(settings.target_entropy, context)),
       temperature_({}, 1, device_, kFp32),
       learned_(temperature_, {.names = {nullptr, "the temperature's loss"}}, settings.adam_epsilon,
                context.group, concat("the temperature of policy '", policy_.name(), "'"),
@@ -204,8 +202,7 @@ std::string Sac::warning() const {
   constexpr double kGrown = 1e3;  // times its first value
   const std::vector<double> sums = sums_of_actor();
   if (!own_.tune_temperature || !(sums[kActorCount] > 0.0)) return {};
-  const double highest = is_continuous() ? highest_entropy(policy_.action_layout())
-                                         : ratio(sums[kActorHighest], sums[kActorCount]),
+  const double highest = is_continuous() ? highest_entropy_ : ratio(sums[kActorHighest], sums[kActorCount]),
                target = target_entropy_.fixed + target_entropy_.share * highest, entropy = mean_entropy(),
                alpha = alpha_.cpu()[0].item<double>();
   const bool unreachable = target > highest, grown = alpha > kGrown * own_.temperature;
@@ -233,6 +230,12 @@ void SacSettings::describe(Fields& field) {
       "target_entropy", target_entropy, {-1e6, 1e6},
       "entropy of the actions [nat], of components in half-widths; empty: minus the number of components, or "
       "of choices half of the highest entropy that the legal ones allow in each row");
+}
+
+void SacSettings::check(const TrainingShape& shape, const Problem& problem) const {
+  OffPolicySettings::check(shape, problem);
+  if (target_entropy && *target_entropy > shape.highest_entropy)
+    problem("target_entropy", concat(*target_entropy), cannot_reach(shape.highest_entropy));
 }
 
 std::unique_ptr<Algorithm> SacSettings::make(const AlgorithmContext& context) const {

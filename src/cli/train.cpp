@@ -20,6 +20,7 @@
 #include "src/cli/resume.h"
 #include "src/cli/setup.h"
 #include "src/cli/train_arguments.h"
+#include "src/config/compatible.h"
 #include "src/device/device.h"
 #include "src/device/out_of_memory.h"
 #include "src/distributed/same_config.h"
@@ -90,6 +91,7 @@ scaling::Job job_of(const Experiment& setup, const Membership& self) {
 // Checks memory before the workers meet, when none of them has allocated anything.
 Experiment load_setup_that_fits(const ConfigSources& sources, const Membership& self) {
   Experiment setup = load_setup(sources, self);
+  require_compatible(setup.config, setup.environment->spec(), setup.device.is_cuda());
   scaling::check_memory(job_of(setup, self));
   return setup;
 }
@@ -485,6 +487,8 @@ int train(const CommandLine& line) {
   if (arguments.print_only || launch.launches()) {
     const Experiment setup = load_environment(sources);
     check_shares(setup.config, launch.world_size());
+    if (setup.config.trainer.device == kDeviceCpu)
+      require_compatible(setup.config, setup.environment->spec(), false);
     origin.lock.reset();  // rank 0 takes it
     if (!arguments.print_only) return launch.supervise(setup.config.trainer.device);
     print(print_config(setup.config, setup.describe()));

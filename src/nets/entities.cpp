@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "src/config/compatible.h"
 #include "src/device/device.h"
 #include "src/device/tensor_device.h"
 #include "wd/error.h"
@@ -83,13 +84,12 @@ class Columns {
 }  // namespace
 
 EntityShape entity_shape(const PolicyLayout& layout, const ModelSettings& model) {
+  Usage usage;
+  usage.uses = {Use::kEntities};
+  usage.uses.add(Use::kNoEntities, layout.entities.lists.empty());
+  usage.uses.add(Use::kSeveralReadings, !layout.one_reading);
+  require_compatible(layout.name, usage);
   Columns columns(layout);
-  if (layout.entities.lists.empty())
-    columns.fail(
-        "the environment does not say which entries describe things (Role::entities): set input to "
-        "observation");
-  if (!layout.one_reading)
-    columns.fail("its roles observe different things: give each role a policy of its own");
   EntityShape shape;
   shape.nearest = model.nearest;
   shape.half_distance = static_cast<float>(model.half_distance);

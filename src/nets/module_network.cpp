@@ -88,10 +88,7 @@ ModuleNetwork::ModuleNetwork(const NetworkSettings& settings, const PolicyLayout
                              Device device)
     : settings_(settings.copy()), shape_(std::move(shape)), device_(device), agents_(layout.num_agents) {
   const WithAutograd guard(true);
-  if (layout.as_table() && shape_.parts[0].is_observation())
-    throw UsageError(concat("model.type = ", settings.name(),
-                            ": reads rows of observations, and no table: set "
-                            "trainer.observations to rows"));
+  WD_CHECK(!layout.as_table() || !shape_.parts[0].is_observation(), "a module reads rows, and no table");
   // LibTorch exchanges the memory of a parameter (set_data) only between the devices that it knows.
   if (gpu_type() == at::kPrivateUse1 && device.is_cuda())
     throw UsageError(

@@ -10,6 +10,7 @@
 #include "src/nets/module_network.h"
 #include "src/nets/per_choice.h"
 #include "src/nets/standardized.h"
+#include "src/nets/usage.h"
 #include "src/nets/values.h"
 #include "wd/error.h"
 
@@ -58,18 +59,6 @@ std::unique_ptr<Network> make(const PolicyLayout& layout, const ModelSettings& m
   if (!entities) return network;
   return std::make_unique<EntitiesNetwork>(
       std::move(network), make_embedding(layout, model, device, precision), layout, model, device);
-}
-
-// Only the values of choices can be computed in parts, or one by one.
-void check_values(const PolicyLayout& layout, const ModelSettings& model) {
-  const char* const setting = model.input == kChoiceInput ? "input = choices"
-                              : model.dueling             ? "dueling = true"
-                              : model.quantiles > 1       ? "quantiles"
-                                                          : nullptr;
-  if (setting != nullptr)
-    throw UsageError(concat("policy '", layout.name, "': model.", setting,
-                            " is for networks of values of choices, and this one is of a distribution: take "
-                            "an algorithm that learns values of choices"));
 }
 
 // Rows (or columns, if there are more rows than columns) are orthonormal, times gain (Saxe et al. 2014).
@@ -124,6 +113,7 @@ InputPart observation_part(const PolicyLayout& layout) {
 std::vector<MakeNetwork> make_networks(const PolicyLayout& layout, const ModelSettings& model,
                                        PolicyOutput output, Device device, Precision precision,
                                        const at::Tensor& input_norm) {
+  require_compatible(layout.name, usage_of(layout, model, output));
   const int columns = layout.action_space.choices() + layout.action_space.components();
   const auto network = [&](int outputs) {
     return network_maker(layout, model, {observation_part(layout)}, outputs, device, precision, input_norm);
@@ -132,18 +122,16 @@ std::vector<MakeNetwork> make_networks(const PolicyLayout& layout, const ModelSe
     const int means = layout.action_space.components();
     return {network(output == PolicyOutput::kActor ? columns + means : columns)};
   }
-  if (output == PolicyOutput::kDistribution) {
-    check_values(layout, model);
-  } else if (model.input == kChoiceInput) {
+  if (output == PolicyOutput::kValues && model.input == kChoiceInput) {
     const MakeNetwork inner =
-        network_maker(layout, model, {PerChoiceNetwork::part(layout, model)}, 1, device, precision);
-    return {[=] { return std::make_unique<PerChoiceNetwork>(inner(), layout, model, device); }};
-  } else if (ValuesNetwork::is_needed(model)) {
+        network_maker(layout, model, {PerChoiceNetwork::part(layout)}, 1, device, precision);
+    return {[=] { return std::make_unique<PerChoiceNetwork>(inner(), layout, device); }};
+  }
+  if (output == PolicyOutput::kValues && ValuesNetwork::is_needed(model)) {
     const MakeNetwork inner = network(values_shape(layout, model).outputs());
     return {[=] { return std::make_unique<ValuesNetwork>(inner(), layout, model, device); }};
-  } else {
-    return {network(columns)};
   }
+  if (output == PolicyOutput::kValues) return {network(columns)};
   if (!model.separate_value) return {network(columns + 1)};
   return {network(columns), network(1)};
 }

@@ -12,22 +12,8 @@
 
 namespace wd {
 
-PerChoiceShape per_choice_shape(const PolicyLayout& layout, const ModelSettings& model) {
-  const auto fail = [&](const char* reason) {
-    throw UsageError(concat("policy '", layout.name, "': model.input = choices: ", reason));
-  };
+PerChoiceShape per_choice_shape(const PolicyLayout& layout) {
   const ChoiceFeatures& features = layout.choice_features;
-  if (features.size == 0)
-    fail("the environment does not describe the choices (Role::choice_features): set input to observation");
-  if (!layout.one_reading)
-    fail(
-        "its roles observe different things, or describe choices differently: give each role a policy of its "
-        "own");
-  if (layout.as_table()) fail("it reads rows of observations: set trainer.observations to rows");
-  if (model.state_size() > 0) fail("the network has a state: set type to fully_connected");
-  if (model.normalize_input) fail("columns cannot have units of their own: set normalize_input to false");
-  if (ValuesNetwork::is_needed(model))
-    fail("values are computed one by one: set dueling to false and quantiles to 1");
   return {.columns = layout.observation_size,
           .choices = layout.action_space.choices(),
           .features = features.size,
@@ -55,9 +41,8 @@ struct PerChoiceNetwork::Memory final : Workspace {
   }
 };
 
-PerChoiceNetwork::PerChoiceNetwork(std::unique_ptr<Network> inner, const PolicyLayout& layout,
-                                   const ModelSettings& model, Device device)
-    : WrappingNetwork(std::move(inner)), shape_(per_choice_shape(layout, model)), device_(device) {
+PerChoiceNetwork::PerChoiceNetwork(std::unique_ptr<Network> inner, const PolicyLayout& layout, Device device)
+    : WrappingNetwork(std::move(inner)), shape_(per_choice_shape(layout)), device_(device) {
   WD_CHECK(inner_->outputs() == 1 && inner_->state_size() == 0, "a network of ", inner_->outputs(),
            " outputs instead of one, or with a state");
   if (shape_.fixed)

@@ -9,20 +9,16 @@
 
 namespace wd {
 
-// How to read the observations of a policy. Throws UsageError if the environment does not describe the
-// choices (Role::choice_features), or with settings that exclude it.
-PerChoiceShape per_choice_shape(const PolicyLayout& layout, const ModelSettings& model);
+// How to read the observations of a policy.
+PerChoiceShape per_choice_shape(const PolicyLayout& layout);
 
 class PerChoiceNetwork final : public WrappingNetwork {
  public:
   // What the inner network reads, one row for each choice of a row: the state, then the choice's features.
-  static InputPart part(const PolicyLayout& layout, const ModelSettings& model) {
-    return {"choice", per_choice_shape(layout, model).width()};
-  }
+  static InputPart part(const PolicyLayout& layout) { return {"choice", per_choice_shape(layout).width()}; }
 
   // `inner` reads part() and has one output and no state.
-  PerChoiceNetwork(std::unique_ptr<Network> inner, const PolicyLayout& layout, const ModelSettings& model,
-                   Device device);
+  PerChoiceNetwork(std::unique_ptr<Network> inner, const PolicyLayout& layout, Device device);
 
   int outputs() const override { return shape_.choices; }
   std::vector<NamedTensor> hidden_parameters() const override { return parameters_with_head(*inner_); }

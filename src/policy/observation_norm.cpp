@@ -13,14 +13,8 @@ namespace wd {
 
 ObservationNorm::ObservationNorm(const PolicyLayout& layout, const ModelSettings& model, Device device)
     : device_(device) {
-  if (model.input == kEntityInput) {
-    entities_.emplace(layout, model, device);
-  } else if (layout.as_table()) {
-    throw UsageError(
-        concat("policy '", layout.name,
-               "': model.normalize_input needs what a row of observations holds, and a table has "
-               "no rows: set trainer.observations to rows, or model.input to entities"));
-  }
+  if (model.input == kEntityInput) entities_.emplace(layout, model, device);
+  WD_CHECK(entities_ || !layout.as_table(), "a table has no rows to normalize");
   const std::int64_t columns = entities_ ? entities_->shape().width() : layout.observation_size;
   const auto floats = at::TensorOptions().dtype(at::kFloat).device(torch_device(device));
   norm_ = at::tensor({0.0f, 1.0f}).repeat({columns, 1}).to(floats.device());

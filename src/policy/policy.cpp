@@ -11,6 +11,7 @@
 #include "kernels/sample.h"
 #include "src/device/device.h"
 #include "src/nets/mlp.h"
+#include "src/nets/usage.h"
 #include "src/policy/impl.h"
 #include "wd/error.h"
 
@@ -20,11 +21,7 @@ namespace {
 
 ActionLayout layout_of(const ActionSpace& space, const ModelSettings& model, PolicyOutput output) {
   ActionLayout layout;
-  if (output == PolicyOutput::kValues) {
-    if (space.is_continuous())
-      throw UsageError("values are learned of choices, and the actions are continuous: take A2C or PPO");
-    layout.distribution = Distribution::kGreedy;
-  }
+  if (output == PolicyOutput::kValues) layout.distribution = Distribution::kGreedy;
   if (space.heads.size() > kMaxHeads)
     throw UsageError(concat("an action has ", space.heads.size(), " heads; at most ", kMaxHeads));
   if (space.components() > kMaxComponents)
@@ -35,11 +32,6 @@ ActionLayout layout_of(const ActionSpace& space, const ModelSettings& model, Pol
   layout.components = space.components();
   if (output == PolicyOutput::kPoint || output == PolicyOutput::kActor) {
     layout.has_value = false;
-    if (space.is_continuous() ? !space.is_bounded() : output == PolicyOutput::kPoint)
-      throw UsageError(space.is_continuous() ? "actions of off-policy actors are squashed to their bounds, "
-                                               "and these have none: take PPO"
-                                             : "points are learned of continuous actions, and these are "
-                                               "choices: take SAC or DQN");
     if (space.is_continuous())
       layout.distribution =
           output == PolicyOutput::kPoint ? Distribution::kPoint : Distribution::kStateGaussian;
@@ -178,11 +170,7 @@ void Policy::Impl::make_networks(PolicyOutput output) {
 
 void Policy::Impl::use_latent() {
   layout.latent = actor().latent_size();
-  if (layout.latent == 0)
-    throw UsageError(
-        concat("policy '", own.name,
-               "': model.distribution = gsde needs a network with a hidden layer that it can read: "
-               "take fully_connected with fc_dims, or distribution: gaussian"));
+  WD_CHECK(layout.latent > 0, "gSDE reads the last hidden layer, and this network tells none");
   if (layout.distribution != Distribution::kGsde) return;
   log_std = log_std.view({layout.components, layout.latent});
   const std::int64_t parts = device.is_cuda() ? kNoiseParts : 0;
@@ -236,8 +224,10 @@ Policy::Policy(const PolicyBuffers& buffers, const ModelSettings& model, int ind
                const CriticShape& critics)
     : impl_(std::make_unique<Impl>()) {
   Impl& self = *impl_;
-  if (precision == kTf32 && !device.is_cuda())
-    throw UsageError("trainer.precision = tf32: needs a GPU; a CPU computes in fp32 or bf16");
+  Usage usage = usage_of(buffers, model, output);
+  usage.uses.add(Use::kTf32, precision == kTf32);
+  usage.uses.add(Use::kCpu, !device.is_cuda());
+  require_compatible(buffers.name, usage);
   check_buffers(buffers, model, precision);
   num_threads();  // sets up the pool, and restricts torch to one thread in each of ours
   self.device = device;

@@ -13,6 +13,7 @@
 #include "src/base/files.h"
 #include "src/base/log.h"
 #include "src/base/profile.h"
+#include "src/config/compatible.h"
 #include "src/device/device.h"
 #include "src/nets/choices.h"
 #include "src/report/format.h"
@@ -64,10 +65,15 @@ Device made_current(Device device) {
   return device;
 }
 
+const Config& compatible(const Config& config, const Environment& environment, Device device) {
+  require_compatible(config, environment.spec(), device.is_cuda());
+  return config;
+}
+
 }  // namespace
 
 Trainer::Impl::Impl(const Config& c, const Environment& environment, Device d, ProcessGroup g)
-    : config(c),
+    : config(compatible(c, environment, d)),
       device(made_current(d)),
       group(std::move(g)),
       share(share_of(c, environment, d, group)),

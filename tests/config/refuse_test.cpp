@@ -99,8 +99,9 @@ TEST_F(Refuse, PolicyMessages) {
       {"{shared: {model: {fc_dims: [64, 0]}}}",
        "a.yaml:2:41: policy.shared.model.fc_dims = 0: must be in [1, 65536]"},
       {"{shared: {model: {distribution: gsde}}}",
-       "a.yaml:2:41: policy.shared.model.distribution = gsde: the actions of tagger are choices: it is for "
-       "continuous ones"},
+       "a.yaml:2:41: policy.shared.model.distribution = gsde: the actions of tagger are choices, and it is "
+       "for "
+       "continuous ones: take gaussian"},
       {"{shared: {model: {type: gru, layer_norm: true}}}",
        "a.yaml:2:38: policy.shared.model.layer_norm: unknown key; known: type, separate_value, input, "
        "dueling, quantiles, normalize_input, width, sequence_length, init_method, distribution, "

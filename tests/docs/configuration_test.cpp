@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "src/base/join.h"
+#include "src/config/compatible.h"
 #include "tests/docs/generated.h"
 #include "wd/config.h"
 
@@ -72,11 +74,43 @@ std::string policy_table() {
   return text;
 }
 
+std::string algorithms_with(Use use) {
+  std::vector<std::string> names;
+  for (const std::string& name : algorithm_names()) {
+    Usage usage;
+    add_algorithm(usage, *AlgorithmChoice::named(name));
+    if (usage.uses.has({use})) names.push_back(name);
+  }
+  return names.empty() ? "" : " (" + join(names) + ")";
+}
+
+std::string text_of(Use use) {
+  const UseName& name = name_of(use);
+  const std::string key = name.key, value = name.value, words = name.words;
+  if (key == "algorithm") return "an algorithm " + words + algorithms_with(use);
+  if (key.empty() || value == "{type}") return words;
+  return words.empty() ? "`" + key + ": " + value + "`" : "`" + key + "` " + words;
+}
+
+// What excludes what, in the order in which it is reported.
+std::string exclusion_table() {
+  const Usage anyone{.uses = {}, .words = {{"policy", "NAME"}}};
+  std::string text =
+      "\n### What excludes what\n\n| this | excludes | because | remedy |\n|---|---|---|---|\n";
+  for (const Exclusion& row : exclusions()) {
+    std::vector<std::string> others;
+    for (const Use use : row.others.list()) others.push_back(text_of(use));
+    text += "| " + text_of(row.setting) + " | " + join(others, ", with ") + " | " +
+            cell(anyone.filled(row.reason)) + " | " + cell(anyone.filled(row.remedy)) + " |\n";
+  }
+  return text;
+}
+
 std::string tables() {
   return table("env, beside the environment's own parameters", EnvSettings{}) +
          table("trainer", TrainerSettings{}) + policy_table() + table("policy.NAME.model", ModelSettings{}) +
          table("saving", SavingSettings{}) + table("eval", EvalSettings{}) + table("play", PlaySettings{}) +
-         table("autoscale", AutoscaleSettings{}) + "\n";
+         table("autoscale", AutoscaleSettings{}) + exclusion_table() + "\n";
 }
 
 TEST(Configuration, TheDocumentedKeysAreThoseOfTheCode) {

@@ -29,4 +29,4 @@ def test_the_default_is_within_reach(tmp_path):
 
 def test_an_entropy_above_that_of_uniform_draws_is_refused(tmp_path):
     done = trained(tmp_path / "run", "target_entropy: 4,")
-    assert done.returncode == 2 and re.search(r"target_entropy = 4 cannot be reached: uniform draws have 3\.46", done.stderr), done.stderr
+    assert done.returncode == 2 and re.search(r"target_entropy = 4: cannot be reached: uniform draws have 3\.46", done.stderr), done.stderr

@@ -62,15 +62,15 @@ TEST(PerChoice, AreRefusedWhereTheyCannotBe) {
   EXPECT_THAT(message([](PolicyLayout& layout, ModelSettings&) { layout.one_reading = false; }),
               HasSubstr("give each role a policy of its own"));
   EXPECT_THAT(message([](PolicyLayout& layout, ModelSettings&) { layout.table.features = 2; }),
-              HasSubstr("set trainer.observations to rows"));
+              HasSubstr("trainer.observations = table: input: choices reads rows"));
   EXPECT_THAT(message([](PolicyLayout&, ModelSettings& model) { model.normalize_input = true; }),
-              HasSubstr("set normalize_input to false"));
+              HasSubstr("model.normalize_input = true: columns that describe choices"));
   EXPECT_THAT(message([](PolicyLayout&, ModelSettings& model) { model.network = network_settings("gru"); }),
-              HasSubstr("the network has a state: set type to fully_connected"));
+              HasSubstr("model.type = gru: has a state, and with input: choices no network has one"));
   EXPECT_THAT(message([](PolicyLayout&, ModelSettings& model) { model.quantiles = 2; }),
-              HasSubstr("set dueling to false and quantiles to 1"));
+              HasSubstr("model.quantiles = 2: input: choices computes values one by one: take 1"));
   EXPECT_THAT(message([](PolicyLayout&, ModelSettings&) {}, PolicyOutput::kDistribution),
-              HasSubstr("model.input = choices is for networks of values of choices"));
+              HasSubstr("model.input = choices: the algorithm learns no values of choices"));
 }
 
 }  // namespace

@@ -71,8 +71,7 @@ TEST(Values, AreComputedInPartsOnlyOfChoices) {
   } catch (const UsageError& error) {
     EXPECT_STREQ(
         error.what(),
-        "policy 'shared': model.dueling = true is for networks of values of choices, and this one is "
-        "of a distribution: take an algorithm that learns values of choices");
+        "policy 'shared': model.dueling = true: the algorithm learns no values of choices: take false");
   }
 }
 

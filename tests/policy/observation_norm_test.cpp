@@ -71,9 +71,8 @@ TEST(ObservationNorm, IsPutBackWithAnIterationThatIsUndoneAndKeptByCopies) {
 }
 
 TEST(ObservationNorm, IsRefusedForRowsOfATable) {
-  const Experiment setup =
-      standardizing("model: {input: observation, normalize_input: true}", {"trainer.observations=table"});
-  EXPECT_THAT([&] { Trainer(setup.config, *setup.environment, {}); },
+  const std::string model = "model: {input: observation, normalize_input: true}";
+  EXPECT_THAT([&] { standardizing(model, {"trainer.observations=table"}); },
               testing::ThrowsMessage<UsageError>(testing::HasSubstr("set trainer.observations to rows")));
 }
 

@@ -5,13 +5,17 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
+#include <functional>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "src/autoscale/memory_needed.h"
+#include "src/config/compatible.h"
 #include "src/rollout/minibatches.h"
 #include "tests/support.h"
 #include "tests/trainer/held_bytes.h"
@@ -34,20 +38,23 @@ enum Dimension {
   kPolicies,
   kUnits,
   kInput,
+  kInputUnits,
+  kValues,
   kActivations,
   kDimensions
 };
 
 // By dimension. `whole` and `short`: a network with a state learns from whole rollouts or from shorter
 // sequences. `frozen`: the second of two policies does not train. `values`, `rewards`: these are normalized.
-// `entities`, `pooled`: networks read the nearest things, or also embeddings of all. `kept`: the rollout
-// keeps activations for the update.
+// `entities`, `pooled`: networks read the nearest things, or also embeddings of all; `scaled`: in units of
+// their means and deviations. `dueling`, `quantiles`: how values are computed. `kept`: the rollout keeps
+// activations for the update.
 const std::array<std::vector<std::string>, kDimensions> kFeatures = {
     {{"flat", "one", "two", "gru"},
      {"whole", "short"},
      {"plain", "norm"},
      {"joint", "separate"},
-     {"a2c", "ppo", "reinforce", "pqn", "dqn", "td3", "sac"},
+     {"a2c", "ppo", "reinforce", "pqn", "dqn", "ddpg", "td3", "sac"},
      {"fp32", "bf16"},
      {"rows", "table"},
      {"choice", "heads", "gaussian", "squashed", "gsde"},
@@ -55,6 +62,8 @@ const std::array<std::vector<std::string>, kDimensions> kFeatures = {
      {"shared", "two", "frozen"},
      {"raw", "values", "rewards"},
      {"observation", "entities", "pooled"},
+     {"unscaled", "scaled"},
+     {"means", "dueling", "quantiles"},
      {"computed", "kept"}}};
 
 using Combination = std::array<int, kDimensions>;  // an index for each dimension
@@ -85,7 +94,7 @@ class PairSet {
   bool empty() const { return std::ranges::find(has_, true) == has_.end(); }
 
  private:
-  static constexpr int kMost = 7;  // features of a dimension
+  static constexpr int kMost = 8;  // features of a dimension
   static std::size_t index(const FeaturePair& pair) {
     return static_cast<std::size_t>(((pair[0] * kMost + pair[1]) * kDimensions + pair[2]) * kMost + pair[3]);
   }
@@ -100,68 +109,134 @@ void each_pair(const Combination& features, const F& f) {
       f(FeaturePair{d, features[static_cast<std::size_t>(d)], e, features[static_cast<std::size_t>(e)]});
 }
 
-// All combinations, in order.
-std::vector<Combination> all_combinations() {
-  std::vector<Combination> all = {{}};
-  for (std::size_t d = 0; d < kDimensions; ++d) {
-    std::vector<Combination> longer;
-    for (const Combination& features : all) {
-      for (std::size_t k = 0; k < kFeatures[d].size(); ++k) {
-        longer.push_back(features);
-        longer.back()[d] = static_cast<int>(k);
-      }
-    }
-    all = std::move(longer);
-  }
-  return all;
+AlgorithmChoice algorithm_of(std::string name) {
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::toupper(c); });
+  return AlgorithmChoice::named(name);
 }
 
-// Whether the program trains with these. TheProgramRefusesWhatNoTrainingCovers tests that it refuses others.
+// What a policy with this feature uses.
+Uses uses_of(int dimension, int index) {
+  static const std::map<std::string, Uses> uses = {{"flat", {Use::kNoHiddenLayer}},
+                                                   {"gru", {Use::kModule, Use::kState}},
+                                                   {"separate", {Use::kSeparateValue}},
+                                                   {"table", {Use::kTable}},
+                                                   {"choice", {Use::kDiscrete}},
+                                                   {"heads", {Use::kDiscrete}},
+                                                   {"gaussian", {Use::kContinuous}},
+                                                   {"squashed", {Use::kContinuous, Use::kSquashed}},
+                                                   {"gsde", {Use::kContinuous, Use::kGsde}},
+                                                   {"observation", {Use::kObservation}},
+                                                   {"entities", {Use::kEntities}},
+                                                   {"pooled", {Use::kEntities}},
+                                                   {"scaled", {Use::kNormalizedInput}},
+                                                   {"dueling", {Use::kDueling}},
+                                                   {"quantiles", {Use::kQuantiles}},
+                                                   {"kept", {Use::kKeptActivations}}};
+  const std::string& name = name_of(dimension, index);
+  if (dimension == kAlgorithm) {
+    Usage usage;
+    add_algorithm(usage, *algorithm_of(name));
+    return usage.uses;
+  }
+  const auto found = uses.find(name);
+  return found == uses.end() ? Uses{} : found->second;
+}
+
+constexpr int kOpen = -1;  // a dimension without a feature yet
+
+bool has_setting(const std::string& algorithm, const std::string& setting) {
+  static std::map<std::string, std::set<std::string>> known;
+  std::set<std::string>& names = known[algorithm];
+  PolicySettings policy;
+  policy.algorithm = algorithm_of(algorithm);
+  if (names.empty())
+    for (const FieldInfo& field : list_fields([&](Fields& fields) { policy.describe(fields); }))
+      names.insert(field.name);
+  return names.contains(setting);
+}
+
+// Whether the program trains with these: the table allows it, and there are such settings.
+// TheProgramRefusesWhatNoTrainingCovers tests that it refuses others. The features may be part of a
+// combination.
 bool is_allowed(const Combination& features) {
-  const auto is = [&](Dimension d, const char* name) { return feature(features, d) == name; };
-  const bool recurs = is(kNetwork, "gru");
+  Usage usage;
+  for (int d = 0; d < kDimensions; ++d)
+    if (const int index = features[static_cast<std::size_t>(d)]; index != kOpen)
+      usage.uses.add(uses_of(d, index));
+  if (!usage.problems().empty()) return false;
+  const auto is = [&](Dimension d, const char* name) {
+    return features[d] != kOpen && feature(features, d) == name;
+  };
+  const auto lacks = [&](const char* setting) {
+    return features[kAlgorithm] != kOpen && !has_setting(feature(features, kAlgorithm), setting);
+  };
+  const bool recurs = is(kNetwork, "gru"), layers = features[kNetwork] != kOpen && !recurs;
   const bool continuous = is(kActions, "gaussian") || is(kActions, "squashed") || is(kActions, "gsde");
-  if (recurs && (is(kNorm, "norm") || (is(kStorage, "table") && is(kInput, "observation")))) return false;
-  if (!recurs && is(kSequences, "short")) return false;
-  const bool of_values = is(kAlgorithm, "pqn") || is(kAlgorithm, "dqn");
-  if (of_values && (is(kValue, "separate") || continuous || !is(kUnits, "raw"))) return false;
-  const bool of_critics = is(kAlgorithm, "td3") || is(kAlgorithm, "sac");
-  if (of_critics && (is(kValue, "separate") || is(kActions, "squashed") || !is(kUnits, "raw"))) return false;
-  if (is(kAlgorithm, "td3") && (!continuous || is(kActions, "gsde"))) return false;
-  if ((is(kAlgorithm, "dqn") || of_critics) && recurs) return false;
-  if (is(kAlgorithm, "reinforce") && is(kUnits, "values")) return false;
-  const bool steps_once = is(kAlgorithm, "a2c") || is(kAlgorithm, "reinforce");
-  if (is(kActivations, "kept") && (recurs || !steps_once)) return false;
-  if (is(kActions, "gsde") && (recurs || is(kNetwork, "flat"))) return false;
-  return !continuous || is(kMasks, "free");
+  if (recurs && is(kNorm, "norm") && !is(kInput, "pooled") && features[kInput] != kOpen) return false;
+  if (layers && is(kSequences, "short")) return false;
+  if (is(kUnits, "values") && lacks("normalize_value")) return false;
+  if (is(kUnits, "rewards") && lacks("normalize_reward")) return false;
+  if (is(kActivations, "kept") && (is(kAlgorithm, "ppo") || lacks("reuse_activations"))) return false;
+  return !continuous || !is(kMasks, "masked");
 }
 
-std::vector<Combination> allowed_combinations() {
-  std::vector<Combination> all = all_combinations();
-  std::erase_if(all, [](const Combination& features) { return !is_allowed(features); });
-  return all;
-}
-
-PairSet pairs_of(const std::vector<Combination>& combinations) {
-  PairSet pairs;
-  for (const Combination& features : combinations)
-    each_pair(features, [&](const FeaturePair& pair) { pairs.set(pair, true); });
-  return pairs;
-}
-
-// A small selection with the same pairs: again and again the first combination that adds the most pairs.
-std::vector<Combination> covering(const std::vector<Combination>& combinations) {
+// Pairs of features, and which of them the combinations chosen so far have.
+struct Cover {
+  PairSet covered;
   std::vector<Combination> chosen;
-  for (PairSet left = pairs_of(combinations); !left.empty();) {
-    const auto added = [&](const Combination& features) {
-      int count = 0;
-      each_pair(features, [&](const FeaturePair& pair) { count += left.contains(pair) ? 1 : 0; });
-      return count;
-    };
-    chosen.push_back(*std::ranges::max_element(combinations, {}, added));
-    each_pair(chosen.back(), [&](const FeaturePair& pair) { left.set(pair, false); });
+  std::vector<FeaturePair> impossible;  // that no allowed combination has
+
+  int gain(const Combination& features, int d, int index) const {
+    int gain = 0;
+    for (int e = 0; e < kDimensions; ++e) {
+      const int other = features[static_cast<std::size_t>(e)];
+      if (e == d || other == kOpen) continue;
+      const FeaturePair pair = d < e ? FeaturePair{d, index, e, other} : FeaturePair{e, other, d, index};
+      gain += covered.contains(pair) ? 0 : 1;
+    }
+    return gain;
   }
-  return chosen;
+
+  // Fills the open dimensions from `d` on, first with the features that make the most new pairs. Returns
+  // false if no allowed combination has these features.
+  bool complete(Combination& features, int d = 0) const {
+    if (!is_allowed(features)) return false;
+    while (d < kDimensions && features[static_cast<std::size_t>(d)] != kOpen) ++d;
+    if (d == kDimensions) return true;
+    std::vector<int> order(kFeatures[static_cast<std::size_t>(d)].size());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::stable_sort(order, std::greater(), [&](int index) { return gain(features, d, index); });
+    for (const int index : order) {
+      features[static_cast<std::size_t>(d)] = index;
+      if (complete(features, d + 1)) return true;
+    }
+    features[static_cast<std::size_t>(d)] = kOpen;
+    return false;
+  }
+
+  void add(const FeaturePair& pair) {
+    if (covered.contains(pair)) return;
+    Combination features;
+    features.fill(kOpen);
+    features[static_cast<std::size_t>(pair[0])] = pair[1];
+    features[static_cast<std::size_t>(pair[2])] = pair[3];
+    if (!complete(features)) return impossible.push_back(pair);
+    chosen.push_back(features);
+    each_pair(features, [&](const FeaturePair& p) { covered.set(p, true); });
+  }
+};
+
+const Cover& cover() {
+  static const Cover all = [] {
+    Cover cover;
+    for (int d = 0; d < kDimensions; ++d)
+      for (int e = d + 1; e < kDimensions; ++e)
+        for (int f = 0; f < static_cast<int>(kFeatures[static_cast<std::size_t>(d)].size()); ++f)
+          for (int g = 0; g < static_cast<int>(kFeatures[static_cast<std::size_t>(e)].size()); ++g)
+            cover.add({d, f, e, g});
+    return cover;
+  }();
+  return all;
 }
 
 // 140 steps of a replica, 28 sequences of 5 steps or 7 whole ones: most do not divide into the minibatches.
@@ -176,6 +251,9 @@ std::string policy_text(const Combination& features) {
                                                           "DQN, batch_size: 140, replay_ratio: 1, "
                                                           "learning_starts: 0, buffer_size: 300, "
                                                           "prioritized: true, n_step: 2"},
+                                                         {"ddpg",
+                                                          "DDPG, batch_size: 140, replay_ratio: 1, "
+                                                          "learning_starts: 0, buffer_size: 300"},
                                                          {"td3",
                                                           "TD3, batch_size: 140, replay_ratio: 1, "
                                                           "learning_starts: 0, buffer_size: 300, "
@@ -194,6 +272,9 @@ std::string policy_text(const Combination& features) {
   if (feature(features, kActions) == "squashed") model += ", distribution: squashed_gaussian";
   if (feature(features, kActions) == "gsde") model += ", distribution: gsde, noise_every: 3";
   if (feature(features, kInput) != "observation") model += ", input: entities, nearest: 2";
+  if (feature(features, kInputUnits) == "scaled") model += ", normalize_input: true";
+  if (feature(features, kValues) == "dueling") model += ", dueling: true";
+  if (feature(features, kValues) == "quantiles") model += ", quantiles: 3";
   if (feature(features, kInput) == "pooled") model += ", pool: mean_max, attention: 1, embedding: 6";
   const std::map<std::string, std::string> units = {
       {"raw", ""}, {"values", "normalize_value: true, "}, {"rewards", "normalize_reward: true, "}};
@@ -286,47 +367,110 @@ TEST_P(Matrix, MakesTheUpdatesAndTakesTheMemoryThatWereAnnounced) {
   EXPECT_EQ(needed.minibatches, gathered);
 }
 
-INSTANTIATE_TEST_SUITE_P(Cover, Matrix, testing::ValuesIn(covering(allowed_combinations())),
+INSTANTIATE_TEST_SUITE_P(Cover, Matrix, testing::ValuesIn(cover().chosen),
                          [](const auto& info) { return name_of(info.param); });
 
 // What the matrix leaves out, no configuration can have.
 TEST(MatrixTest, TheProgramRefusesWhatNoTrainingCovers) {
-  const std::vector<Combination> all = all_combinations(), chosen = covering(allowed_combinations());
-  EXPECT_LE(chosen.size(), 34U);
-  const PairSet covered = pairs_of(chosen);
+  EXPECT_LE(cover().chosen.size(), 50U);
   std::set<std::string> refused;
-  for (const Combination& features : all) {
-    each_pair(features, [&](const FeaturePair& pair) {
-      if (covered.contains(pair) || !refused.insert(name_of(pair)).second) return;
-      for (std::size_t network = 0; network < kFeatures[kNetwork].size(); ++network) {
-        Combination refused_one = {static_cast<int>(network)};
-        refused_one[static_cast<std::size_t>(pair[0])] = pair[1];
-        refused_one[static_cast<std::size_t>(pair[2])] = pair[3];
-        EXPECT_THROW(
-            {
-              const Experiment setup = make_setup("crowd", settings_of(refused_one));
-              Trainer(setup.config, *setup.environment, {});
-            },
-            UsageError)
-            << name_of(refused_one);
-      }
-    });
+  for (const FeaturePair& pair : cover().impossible) {
+    refused.insert(name_of(pair));
+    for (std::size_t network = 0; network < kFeatures[kNetwork].size(); ++network) {
+      Combination features = {static_cast<int>(network)};
+      features[static_cast<std::size_t>(pair[0])] = pair[1];
+      features[static_cast<std::size_t>(pair[2])] = pair[3];
+      EXPECT_THROW(
+          {
+            const Experiment setup = make_setup("crowd", settings_of(features));
+            Trainer(setup.config, *setup.environment, {});
+          },
+          UsageError)
+          << name_of(features);
+    }
   }
-  EXPECT_EQ(refused,
-            (std::set<std::string>{
-                "flat with short",       "one with short",    "two with short",    "gru with norm",
-                "short with norm",       "separate with pqn", "pqn with gaussian", "separate with dqn",
-                "dqn with gaussian",     "dqn with squashed", "dqn with values",   "dqn with rewards",
-                "gru with dqn",          "short with dqn",    "dqn with kept",     "pqn with squashed",
-                "reinforce with values", "pqn with values",   "pqn with rewards",  "gaussian with masked",
-                "squashed with masked",  "gru with kept",     "short with kept",   "ppo with kept",
-                "pqn with kept",         "separate with td3", "td3 with choice",   "td3 with heads",
-                "td3 with squashed",     "td3 with masked",   "td3 with values",   "td3 with rewards",
-                "gru with td3",          "short with td3",    "td3 with kept",     "separate with sac",
-                "sac with squashed",     "sac with values",   "sac with rewards",  "gru with sac",
-                "short with sac",        "sac with kept",     "flat with gsde",    "gru with gsde",
-                "short with gsde",       "pqn with gsde",     "dqn with gsde",     "gsde with masked",
-                "td3 with gsde"}));
+  EXPECT_EQ(refused, (std::set<std::string>{"a2c with dueling",
+                                            "a2c with quantiles",
+                                            "ddpg with choice",
+                                            "ddpg with dueling",
+                                            "ddpg with gsde",
+                                            "ddpg with heads",
+                                            "ddpg with kept",
+                                            "ddpg with masked",
+                                            "ddpg with rewards",
+                                            "ddpg with squashed",
+                                            "ddpg with values",
+                                            "dqn with gaussian",
+                                            "dqn with gsde",
+                                            "dqn with kept",
+                                            "dqn with rewards",
+                                            "dqn with squashed",
+                                            "dqn with values",
+                                            "dueling with kept",
+                                            "flat with gsde",
+                                            "flat with short",
+                                            "gaussian with dueling",
+                                            "gaussian with masked",
+                                            "gru with ddpg",
+                                            "gru with dqn",
+                                            "gru with gsde",
+                                            "gru with kept",
+                                            "gru with quantiles",
+                                            "gru with sac",
+                                            "gru with td3",
+                                            "gsde with dueling",
+                                            "gsde with masked",
+                                            "one with short",
+                                            "ppo with dueling",
+                                            "ppo with kept",
+                                            "ppo with quantiles",
+                                            "pqn with gaussian",
+                                            "pqn with gsde",
+                                            "pqn with kept",
+                                            "pqn with quantiles",
+                                            "pqn with rewards",
+                                            "pqn with squashed",
+                                            "pqn with values",
+                                            "quantiles with kept",
+                                            "reinforce with dueling",
+                                            "reinforce with quantiles",
+                                            "reinforce with values",
+                                            "rewards with dueling",
+                                            "rewards with quantiles",
+                                            "sac with dueling",
+                                            "sac with kept",
+                                            "sac with rewards",
+                                            "sac with squashed",
+                                            "sac with values",
+                                            "separate with ddpg",
+                                            "separate with dqn",
+                                            "separate with dueling",
+                                            "separate with pqn",
+                                            "separate with quantiles",
+                                            "separate with sac",
+                                            "separate with td3",
+                                            "short with ddpg",
+                                            "short with dqn",
+                                            "short with gsde",
+                                            "short with kept",
+                                            "short with quantiles",
+                                            "short with sac",
+                                            "short with td3",
+                                            "squashed with dueling",
+                                            "squashed with masked",
+                                            "squashed with quantiles",
+                                            "td3 with choice",
+                                            "td3 with dueling",
+                                            "td3 with gsde",
+                                            "td3 with heads",
+                                            "td3 with kept",
+                                            "td3 with masked",
+                                            "td3 with rewards",
+                                            "td3 with squashed",
+                                            "td3 with values",
+                                            "two with short",
+                                            "values with dueling",
+                                            "values with quantiles"}));
 }
 
 // Modules read a table only as lists of things.
@@ -334,10 +478,10 @@ TEST(MatrixTest, TheProgramRefusesModulesThatReadATable) {
   Combination features = {};
   features[kNetwork] = 3;
   features[kStorage] = 1;
-  EXPECT_EQ(name_of(features),
-            "gru_whole_plain_joint_a2c_fp32_table_choice_free_shared_raw_observation_computed");
-  const Experiment setup = make_setup("crowd", settings_of(features));
-  EXPECT_THROW(Trainer(setup.config, *setup.environment, {}), UsageError);
+  EXPECT_EQ(
+      name_of(features),
+      "gru_whole_plain_joint_a2c_fp32_table_choice_free_shared_raw_observation_unscaled_means_computed");
+  EXPECT_THROW(make_setup("crowd", settings_of(features)), UsageError);
 }
 
 }  // namespace
