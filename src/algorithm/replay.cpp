@@ -347,12 +347,13 @@ std::string Replay::entries_fault(std::int64_t e, std::int64_t first, std::int64
   constexpr int kAll = kReplayPlayed | kReplayOver | kReplayEnds;
   if (flags.gt(kAll).any().item<bool>())
     return concat("tensor 'flags', replica ", first_replica_ + e, ": has numbers above ", kAll);
-  const std::optional<EntryFault> fault = entry_fault({.observation = part(ring_of(&PolicyBuffers::observation)),
-                                                       .action_mask = part(ring_of(&PolicyBuffers::action_mask)),
-                                                       .action = part(ring_of(&PolicyBuffers::action)),
-                                                       .reward = part(ring_of(&PolicyBuffers::reward)),
-                                                       .played = flags.bitwise_and(kReplayPlayed)},
-                                                      buffers_.action_space);
+  const std::optional<EntryFault> fault =
+      entry_fault({.observation = part(ring_of(&PolicyBuffers::observation)),
+                   .action_mask = part(ring_of(&PolicyBuffers::action_mask)),
+                   .action = part(ring_of(&PolicyBuffers::action)),
+                   .reward = part(ring_of(&PolicyBuffers::reward)),
+                   .played = flags.bitwise_and(kReplayPlayed)},
+                  buffers_.action_space);
   if (!fault) return {};
   return concat("tensor '", fault->tensor, "', replica ", first_replica_ + e, ", entry ",
                 first + fault->entry, ", agent ", fault->agent, ": is ", fault->what);
