@@ -149,11 +149,12 @@ inline void promise_actions(const ActionSpace& space, const at::Tensor& action, 
 // Three replicas of a made-up game, and a recording of random steps in three files.
 class RecordedGame {
  public:
-  explicit RecordedGame(const ActionSpace& space, int agents, bool masked)
+  RecordedGame(const ActionSpace& space, int agents, bool masked, int at_resets = 0)
       : trajectory_(shape_of(space, agents, masked)),
         buffers_(trajectory_.policies()[0]),
         recording_(folder_.path / "recorded") {
     fill();
+    for (std::int64_t t = 4; t < kSteps && at_resets != 0; t += 5) buffers_.action[t].fill_(at_resets);
     RecordingWriter writer(recording_, buffers_, recording_metadata("made up", spec_, buffers_), kSteps,
                            bytes_of_steps(5));
     writer.append(kSteps);
@@ -184,7 +185,7 @@ class RecordedGame {
                     0.9, 1.0);
       TrainingClock clock({});
       const at::Tensor importance = at::full({1}, 0.5f);
-      for (int draw = 0; draw < 4; ++draw)
+      for (int draw = 0; draw < 8; ++draw)
         promise_batch(replay.draw(clock, draw, importance.const_data_ptr<float>()));
       return true;
     } catch (const UsageError& error) {
