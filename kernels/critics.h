@@ -30,8 +30,9 @@ struct CriticTargetArgs {
   float* target = nullptr;          // [rows, K]
 };
 
-// Sums over the rows that count: divide by kActorCount for means. kActorHighest is the entropy of uniform draws
-// from the choices that are legal in the row, the highest that any policy has there; 0 of continuous actions.
+// Sums over the rows that count: divide by kActorCount for means. kActorHighest is the entropy of uniform
+// draws from the choices that are legal in the row, the highest that any policy has there; 0 of continuous
+// actions.
 enum ActorSum { kActorCount, kActorLoss, kActorValue, kActorLogProb, kActorHighest, kNumActorSums };
 
 // The loss of a row is alpha log pi(a|s) - q(s, a), where q is the mean of the critic with the lowest one.
@@ -79,8 +80,9 @@ struct ChoicesLossArgs {
   float* row_sums = nullptr;  // [kNumActorSums, rows]
 };
 
-// The loss of log alpha is -log alpha (log pi + target), the mean over rows (Haarnoja et al. 2018, eq. 18), where
-// the target of a row is target_entropy + share_of_highest * the highest entropy that its legal choices allow.
+// The loss of log alpha is -log alpha (log pi + target), the mean over rows (Haarnoja et al. 2018, eq. 18),
+// where the target of a row is target_entropy + share_of_highest * the highest entropy that its legal choices
+// allow.
 struct TemperatureArgs {
   const double* sums = nullptr;      // [kNumActorSums]: of the actor's own actions
   const float* log_alpha = nullptr;  // [1]

@@ -98,9 +98,9 @@ class Algorithm {
   // for state(): tensors [replicas, ...] or views of the part that is filled. Checkpoints write and read them
   // piece by piece, after state(), or leave them out (saving.replay).
   virtual std::vector<NamedTensor> memory(std::int64_t) const { return {}; }
-  // Called after these tensors were read, before memory_changed(): says what in them, or in state(), cannot be
-  // after so many complete iterations; or nothing. A checkpoint may be a stranger's, so what indexes memory
-  // must be looked at here. Synchronizes on CUDA.
+  // Called after these tensors were read, before memory_changed(): says what in them, or in state(), cannot
+  // be after so many complete iterations; or nothing. A checkpoint may be a stranger's, so what indexes
+  // memory must be looked at here. Synchronizes on CUDA.
   virtual std::string memory_fault(std::int64_t) const { return {}; }
   // Called after these tensors were read. Enqueues.
   virtual void memory_changed() {}
@@ -109,8 +109,8 @@ class Algorithm {
 
   // Measurements of the last update, under names that wd/metrics.h declares. Synchronizes on CUDA.
   virtual std::vector<std::pair<std::string, double>> metrics() const = 0;
-  // What users should know about what has been learned so far, with the remedy; or nothing. The trainer logs it once.
-  // Synchronizes on CUDA. Not collective.
+  // What users should know about what has been learned so far, with the remedy; or nothing. The trainer logs
+  // it once. Synchronizes on CUDA. Not collective.
   virtual std::string warning() const { return {}; }
   // For tests: makes the "loss" or the "gradient" of the next step NaN.
   virtual void poison_next(const std::string&) {}

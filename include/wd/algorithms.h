@@ -1,5 +1,5 @@
-// algorithms.h: the settings of the algorithms that the library has. Every algorithm is one file in
-// src/algorithm.
+// algorithms.h: the settings of the algorithms that the library has. src/algorithm has the algorithms: a file
+// each, beside what several share (on_policy.cpp, actor_critic.cpp, replay.cpp).
 #pragma once
 
 #include <algorithm>

@@ -5,7 +5,7 @@
 //                               replay/POLICY.safetensors, which may be removed: then it is filled anew
 //                               trained/POLICY.safetensors, if weights/ is from before the last update: what
 //                               training goes on with
-//   RUN/checkpoints/latest      link to the newest;  best: link to the one whose weights had the highest mean return
+//   RUN/checkpoints/latest      link to the newest;  best: to the one whose weights had the highest return
 //
 // A checkpoint is written to a folder whose name begins with a dot, flushed to disk, and then renamed. Its
 // manifest holds the size and the XXH3 hash of every file, and a hash of itself, so that a change of any byte
@@ -38,8 +38,8 @@ struct Snapshot {
   std::map<std::string, std::filesystem::path> written = {};
   // By rank: which algorithms of matrix products a GPU uses. Empty on a CPU.
   std::vector<std::string> products = {};
-  // Of the first policy (Trainer::mean_return), if the rollout that ended last was played by these very weights;
-  // otherwise NaN: they have not played yet.
+  // Of the first policy (Trainer::mean_return), if the rollout that ended last was played by these very
+  // weights; otherwise NaN: they have not played yet.
   double mean_return = kUnknown;
   // The same of the weights of the snapshot before, after the first rollout that they played.
   struct Before {
@@ -57,8 +57,8 @@ struct Checkpoint {
   std::filesystem::path folder;
   CheckpointInfo info;
   std::map<std::string, FileDigest> files;  // by path within the folder
-  // Replay memories that are damaged, each with file and reason: they are not in `files`, and training goes on
-  // without them.
+  // Replay memories that are damaged, each with file and reason: they are not in `files`, and training goes
+  // on without them.
   std::vector<std::string> damaged_replays = {};
 
   std::string name() const { return folder.filename().string(); }

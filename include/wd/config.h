@@ -85,8 +85,8 @@ struct ModelSettings {
     return sequence_length > 0 ? sequence_length : rollout_steps;
   }
 
-  // Describes the type first; selecting another type resets its settings to their defaults. What has no effect
-  // is not described, and reset too: a configuration is what is printed of it.
+  // Describes the type first; selecting another type resets its settings to their defaults. What has no
+  // effect is not described, and reset too: a configuration is what is printed of it.
   void describe(Fields& field);
   bool operator==(const ModelSettings&) const = default;
 

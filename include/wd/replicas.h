@@ -61,8 +61,8 @@ class Replicas {
   bool is_first_cut(int replica) const { return first_steps(replica) > 0; }
   // Whether agents are in the game, [num_agents] 0 or 1, by the state in this block on the host.
   std::vector<std::uint8_t> in_game(const std::byte* block) const;
-  // The latest rewards that were dropped because their agents were out of the game: [E, num_agents, 4] int32 on
-  // the device, each a DroppedReward. Undefined if they are not noted.
+  // The latest rewards that were dropped because their agents were out of the game: [E, num_agents, 4] int32
+  // on the device, each a DroppedReward. Undefined if they are not noted.
   at::Tensor dropped() const { return dropped_; }
   // Overwrites fields of one replica, on the CPU only. `json`: {field: value or [values]}. Throws UsageError.
   void write(int replica, const std::string& json);

@@ -118,14 +118,16 @@ class Trainer {
   bool return_known() const;
   // Whether the first policy's mean return is known and has reached stop_return; never with stop_on: eval.
   bool return_reached() const;
-  // Makes mean_return() and return_reached() include every complete iteration: on a GPU they know only what was
-  // read, as by take_metrics() and snapshot(). Synchronizes on CUDA. All ranks.
+  // Makes mean_return() and return_reached() include every complete iteration: on a GPU they know only what
+  // was read, as by take_metrics() and snapshot(). Synchronizes on CUDA. All ranks.
   void read_returns();
-  // Gives the policies the weights and statistics that played the last rollout, as when its update had not been made;
-  // those that the update made are kept beside them, in snapshots too (trained/), and iterate() and restore() go on
-  // from them. Does nothing if training does not end by its own return, and before an iteration. Enqueues.
+  // Gives the policies the weights and statistics that played the last rollout, as when its update had not
+  // been made; those that the update made are kept beside them, in snapshots too (trained/), and iterate()
+  // and restore() go on from them. Does nothing if training does not end by its own return, and before an
+  // iteration. Enqueues.
   void take_back_update();
-  // The memory that this takes: copies of weights and statistics. Empty if training does not end by its own return.
+  // The memory that this takes: copies of weights and statistics. Empty if training does not end by its own
+  // return.
   const std::vector<at::Tensor>& played() const;
   // Seconds that this rank has spent in each phase since construction. Synchronizes on CUDA.
   std::array<double, kNumPhases> phase_seconds();

@@ -6,9 +6,9 @@
 // through the action; and log alpha grows where the entropy is below target_entropy, with the gradient
 // -(log pi + target_entropy). Of choices, the actor's distribution is a softmax of each head, and both
 // expectations over its choices are exact (Christodoulou 2019, arXiv 1910.07207). Differences from the paper:
-// replicas play together, and n steps; the default target_entropy of choices is a share of the highest entropy that
-// the choices that are legal in a row allow, not of all choices: else it may be out of reach, and alpha grows
-// without limit.
+// replicas play together, and n steps; the default target_entropy of choices is a share of the highest
+// entropy that the choices that are legal in a row allow, not of all choices: else it may be out of reach,
+// and alpha grows without limit.
 #include <ATen/ATen.h>
 
 #include <cmath>
@@ -196,8 +196,8 @@ std::vector<std::pair<std::string, double>> Sac::metrics() const {
   return all;
 }
 
-// A temperature that grows while the entropy stays below its target weighs the entropy more and more, until nothing
-// else counts.
+// A temperature that grows while the entropy stays below its target weighs the entropy more and more, until
+// nothing else counts.
 std::string Sac::warning() const {
   constexpr double kGrown = 1e3;  // times its first value
   const std::vector<double> sums = sums_of_actor();

@@ -55,7 +55,8 @@ std::string parts_text(const MemoryNeeded& needed) {
   return text;
 }
 
-// Of one policy: its networks, the numbers that follow them, and its critics; `learned`: with gradients and moments.
+// Of one policy: its networks, the numbers that follow them, and its critics; `learned`: with gradients and
+// moments.
 double network_bytes(const PolicyLayout& layout, const PolicySettings& policy, Precision precision,
                      bool learned) {
   const Precision stored = learned ? precision : kFp32;
@@ -73,8 +74,8 @@ double network_bytes(const PolicyLayout& layout, const PolicySettings& policy, P
          critics;
 }
 
-// Of one replica: its state, the state at the start of the rollout (src/trainer/evidence.h), and the rewards that
-// were dropped.
+// Of one replica: its state, the state at the start of the rollout (src/trainer/evidence.h), and the rewards
+// that were dropped.
 double state_bytes(const Environment& environment) {
   const StateLayout layout = environment.layout();
   return 2.0 * layout.block_bytes + static_cast<double>(sizeof(DroppedReward)) * layout.num_agents;

@@ -7,8 +7,8 @@
 namespace wd::cli {
 
 // Returns the folder of the run that an argument of --resume means. The argument is a run's folder, a
-// checkpoint's folder, or "latest". "latest" means `run_dir` if it is given, and otherwise the run under `base`
-// that wrote a checkpoint last. Throws UsageError if there is none, or if the folder is not a run's.
+// checkpoint's folder, or "latest". "latest" means `run_dir` if it is given, and otherwise the run under
+// `base` that wrote a checkpoint last. Throws UsageError if there is none, or if the folder is not a run's.
 std::filesystem::path find_run(const std::string& argument, const std::string& run_dir,
                                const std::filesystem::path& base);
 

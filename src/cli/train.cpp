@@ -58,9 +58,9 @@ RunOptions run_options(const Experiment& setup, bool quiet) {
 }
 
 // The first signal that asked this program to end; 0: none. Training ends after the current iteration. A
-// second INT or TERM ends it at once; HUP never does: when a terminal closes, the kernel sends it and the shell
-// once more, and systemd sends it after TERM. Among workers, the launcher handles this, because a terminal's
-// Ctrl-C reaches each worker twice: directly and through the launcher.
+// second INT or TERM ends it at once; HUP never does: when a terminal closes, the kernel sends it and the
+// shell once more, and systemd sends it after TERM. Among workers, the launcher handles this, because a
+// terminal's Ctrl-C reaches each worker twice: directly and through the launcher.
 constexpr int kStopSignals[] = {SIGINT, SIGTERM, SIGHUP};
 volatile std::sig_atomic_t received = 0;
 volatile std::sig_atomic_t among_others = 0;
@@ -366,8 +366,8 @@ struct Origin {
   std::optional<Checkpoint> checkpoint;  // rank 0
   std::string argument;                  // of --resume
 
-  // Locks the run, and only then chooses: a process that still trains there could write a newer checkpoint, or
-  // remove this one.
+  // Locks the run, and only then chooses: a process that still trains there could write a newer checkpoint,
+  // or remove this one.
   void choose(bool locks, bool allow_drift) {
     if (locks) lock = std::make_shared<run::Lock>(run);
     checkpoint = find_checkpoint(argument, run, allow_drift);

@@ -22,8 +22,8 @@ struct Form {
   std::vector<std::int64_t> shape;
 };
 
-// Empty if recordings of this policy do not have the tensor. Files have no padding, and observations in either
-// type, which is given.
+// Empty if recordings of this policy do not have the tensor. Files have no padding, and observations in
+// either type, which is given.
 std::optional<Form> form_of(const BufferField& field, const PolicyLayout& policy, const std::string& dtype) {
   const auto form = field.form(policy);
   if (!form) return {};

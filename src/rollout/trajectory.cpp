@@ -73,7 +73,8 @@ using P = PolicyBuffers;
 using B = Transitions;
 
 constexpr BufferField kFields[] = {
-    // name, owner, tensor, in a batch, form, T + 1 rows, carried over, per sequence, phases, replayed, recorded
+    // name, owner, tensor, in a batch, form, T + 1 rows, carried over, per sequence, phases, replayed,
+    // recorded
     {"observation", kPolicy, &P::observation, &B::observation, observation_form, true, true, false,
      kEnvironment | kInference | kLoss, true, true},
     {"active", kPolicy, &P::active, nullptr, flag_form, true, true, false, kEnvironment | kReturns, false,

@@ -57,10 +57,10 @@ enum class RunStatus { kRunning, kFinished, kStopped, kFailed };
 class Run {
  public:
   // Creates the folder, or continues in the one of options.resume, verifies that it can be written, and locks
-  // it, unless options.lock does. Throws UsageError if a name is bad, the folder is not empty, it cannot be written, another process
-  // uses it, or a file in it that would be written is not a run's own (a link, a pipe). From then on,
-  // messages go to log.txt too. Files left by the run's last failure (error*.json) are renamed to
-  // previous_error*.json.
+  // it, unless options.lock does. Throws UsageError if a name is bad, the folder is not empty, it cannot be
+  // written, another process uses it, or a file in it that would be written is not a run's own (a link, a
+  // pipe). From then on, messages go to log.txt too. Files left by the run's last failure (error*.json) are
+  // renamed to previous_error*.json.
   explicit Run(const RunOptions& options);
   ~Run();  // a run that was not finished is marked failed
   Run(const Run&) = delete;

@@ -14,8 +14,8 @@ inline bool ends_by_own_return(const TrainerSettings& trainer) {
   return trainer.stop_return && trainer.stop_on == kStopOnTraining;
 }
 
-// A return belongs to the weights that played, and the update of the same iteration has changed them by the time
-// that anybody sees it (docs/design/0030-weights-that-played.md).
+// A return belongs to the weights that played, and the update of the same iteration has changed them by the
+// time that anybody sees it (docs/design/0030-weights-that-played.md).
 class PlayedWeights {
  public:
   PlayedWeights() = default;
@@ -28,7 +28,8 @@ class PlayedWeights {
   void keep() {
     for (std::size_t k = 0; k < weights_.size(); ++k) copies_[k].copy_(weights_[k]);
   }
-  // Gives the weights their values from before the update, and keeps those from after it; or the other way round.
+  // Gives the weights their values from before the update, and keeps those from after it; or the other way
+  // round.
   void exchange() {
     for (std::size_t k = 0; k < weights_.size(); ++k) {
       const at::Tensor now = weights_[k].clone();

@@ -129,8 +129,8 @@ SnapshotForms Trainer::snapshot_forms() const {
   return forms;
 }
 
-// After the policies have the weights of trained/, if the snapshot has these: the weights that played are those of
-// weights/.
+// After the policies have the weights of trained/, if the snapshot has these: the weights that played are
+// those of weights/.
 void Trainer::Impl::restore_played(const Snapshot& snapshot) {
   played_known = update_taken_back = false;
   const auto trained = snapshot.files.find(kTrained + policies[0].name());

@@ -125,8 +125,8 @@ TrainEnd Session::reason_to_stop() {
   return {flags[1] != 0 ? "max_seconds" : ""};
 }
 
-// Returns are read here where something else reads them soon. If they have reached stop_return, the result is what
-// earned them, without the update that followed. All ranks.
+// Returns are read here where something else reads them soon. If they have reached stop_return, the result is
+// what earned them, without the update that followed. All ranks.
 void Session::look_at_goal(TrainEnd& end) {
   trainer_.read_returns();
   if (!trainer_.return_reached()) return;

@@ -1,5 +1,5 @@
-// roundtrip_test.cpp: what is printed of a configuration loads to the same configuration in every field of every
-// struct, also in those that are not printed: random settings on top of the shipped files.
+// roundtrip_test.cpp: what is printed of a configuration loads to the same configuration in every field of
+// every struct, also in those that are not printed: random settings on top of the shipped files.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -154,8 +154,8 @@ class RoundTrip : public testing::Test {
     attempt_each({middle, settings.end()});
   }
 
-  // Each setting that there is, with some probability. Which there are is what list_settings() says, so that a
-  // new one takes part.
+  // Each setting that there is, with some probability. Which there are is what list_settings() says, so that
+  // a new one takes part.
   void change_settings(Draw& draw) {
     std::vector<std::string> settings;
     for (const FieldInfo& field : list_settings(now_.config, now_.describe())) {

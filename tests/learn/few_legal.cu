@@ -1,5 +1,6 @@
-// few_legal.cu: a corridor of five places, in which two of many choices are legal: a step to the left and one to the
-// right, and at its beginning only the latter. The others never are. The right end gives 1 and ends the episode.
+// few_legal.cu: a corridor of five places, in which two of many choices are legal: a step to the left and one
+// to the right, and at its beginning only the latter. The others never are. The right end gives 1 and ends
+// the episode.
 #include <wd/env.h>
 
 struct FewLegal {

@@ -1,5 +1,5 @@
-// few_legal_test.cpp: soft actor-critic where few of many choices are legal: the entropy that it aims at is a share of
-// what the legal ones allow.
+// few_legal_test.cpp: soft actor-critic where few of many choices are legal: the entropy that it aims at is a
+// share of what the legal ones allow.
 #include <gtest/gtest.h>
 
 #include "tests/support.h"

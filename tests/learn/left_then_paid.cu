@@ -1,5 +1,5 @@
-// left_then_paid.cu: a team is paid at the end, also those who have left by then. In step 1, each agent chooses to
-// stay, for 0.1 a step, or to leave, for 10 in the last step.
+// left_then_paid.cu: a team is paid at the end, also those who have left by then. In step 1, each agent
+// chooses to stay, for 0.1 a step, or to leave, for 10 in the last step.
 #include <wd/env.h>
 
 struct LeftThenPaid {

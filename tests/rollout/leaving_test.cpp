@@ -1,4 +1,5 @@
-// leaving_test.cpp: the rows of agents that leave the game, come back, or come late, for both rules of rewards.
+// leaving_test.cpp: the rows of agents that leave the game, come back, or come late, for both rules of
+// rewards.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,8 +12,8 @@
 
 namespace wd {
 
-// Agent 0 leaves in step 3, agent 1 leaves in step 2 and is back after step 4, agent 2 comes in step 3. In step t,
-// agent i is paid 100 (i + 1) + t.
+// Agent 0 leaves in step 3, agent 1 leaves in step 2 and is back after step 4, agent 2 comes in step 3. In
+// step t, agent i is paid 100 (i + 1) + t.
 struct Comings {
   struct Params {
     bool paid = false;
@@ -126,7 +127,8 @@ TEST(Leaving, LaterRewardsAreDropped) {
   expect_dropped(played.dropped(2), 303.0f, 3, 0);
 }
 
-// From the step before leaving to the end of the episode it is one stretch, whether the agent comes back or not.
+// From the step before leaving to the end of the episode it is one stretch, whether the agent comes back or
+// not.
 TEST(Leaving, RowsGoOnToCountIfRewardsArePaid) {
   const detail::CpuEnvironment<Rule<true>> environment("comings");
   const ComingsPlayed played(environment);

@@ -1,5 +1,6 @@
 // agreement_test.cpp: the loader refuses what training refuses, in random configurations: what it accepts can
-// be trained. In the parts of the program that make networks and algorithms, a UsageError would have no place.
+// be trained. In the parts of the program that make networks and algorithms, a UsageError would have no
+// place.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -33,7 +33,8 @@ inline double observation_bytes(const Trajectory& trajectory) {
   return sum;
 }
 
-// Parameters, their copies in bfloat16, gradients and moments of all policies, and the parameters that played.
+// Parameters, their copies in bfloat16, gradients and moments of all policies, and the parameters that
+// played.
 inline double network_bytes(Trainer& trainer) {
   double sum = 0.0;
   for (const Policy& policy : trainer.policies())
