@@ -177,16 +177,7 @@ class RecordedGame {
       const Recording recording(recording_);
       recording.check("made up", spec_, buffers_);
       promise_all(recording);
-      ReplaySettings settings;
-      settings.batch_size = 6;
-      settings.n_step = 2;
-      settings.prioritized = true;
-      Replay replay({.policies = {}, .trajectory = trajectory_, .index = 0, .recorded = &recording}, settings,
-                    0.9, 1.0);
-      TrainingClock clock({});
-      const at::Tensor importance = at::full({1}, 0.5f);
-      for (int draw = 0; draw < 8; ++draw)
-        promise_batch(replay.draw(clock, draw, importance.const_data_ptr<float>()));
+      for (const bool prioritized : {true, false}) draw_from(recording, prioritized);
       return true;
     } catch (const UsageError& error) {
       promise(std::string(error.what()).find("recorded") != std::string::npos,
@@ -240,6 +231,19 @@ class RecordedGame {
               .scatter_(3, buffers_.action.narrow(3, k, 1).to(at::kLong) + first, 1);
       }
     }
+  }
+  // Steps that reset are drawn too unless priorities keep them out.
+  void draw_from(const Recording& recording, bool prioritized) {
+    ReplaySettings settings;
+    settings.batch_size = 6;
+    settings.n_step = 2;
+    settings.prioritized = prioritized;
+    Replay replay({.policies = {}, .trajectory = trajectory_, .index = 0, .recorded = &recording}, settings,
+                  0.9, 1.0);
+    TrainingClock clock({});
+    const at::Tensor importance = at::full({1}, 0.5f);
+    for (int draw = 0; draw < 8; ++draw)
+      promise_batch(replay.draw(clock, draw, importance.const_data_ptr<float>()));
   }
   void promise_all(const Recording& recording) const {
     for (std::int64_t part = 0; part < recording.parts(); ++part) {
