@@ -87,6 +87,27 @@ fs::path set_aside(const fs::path& path) {
   return aside;
 }
 
+// Throws std::runtime_error unless this is the file that the manifest describes.
+void check_file(const fs::path& file, const FileDigest& digest) {
+  std::error_code error;
+  WD_CHECK(fs::is_regular_file(fs::symlink_status(file, error)), file.string(), ": there is no such file");
+  const std::uint64_t bytes = fs::file_size(file);
+  WD_CHECK(bytes == digest.bytes, file.string(), ": has ", bytes, " bytes where its manifest says ",
+           digest.bytes);
+  WD_CHECK(checkpoint::digest_of(file) == digest, file.string(), ": is damaged: its checksum is wrong");
+}
+
+// What is in trained/ has the forms of weights/.
+SnapshotForms with_trained(const Checkpoint& checkpoint, SnapshotForms forms) {
+  const SnapshotForms given = forms;
+  for (const auto& [file, tensors] : given) {
+    if (!file.starts_with(kWeights)) continue;
+    const std::string trained = kTrained + file.substr(std::strlen(kWeights));
+    if (checkpoint.files.contains(trained + kEnding)) forms[trained] = tensors;
+  }
+  return forms;
+}
+
 }  // namespace
 
 std::uint64_t Snapshot::bytes() const {
@@ -95,16 +116,6 @@ std::uint64_t Snapshot::bytes() const {
     for (const NamedTensor& named : tensors) sum += named.tensor.nbytes();
   }
   return sum;
-}
-
-// Throws std::runtime_error unless this is the file that the manifest describes.
-static void check_file(const fs::path& file, const FileDigest& digest) {
-  std::error_code error;
-  WD_CHECK(fs::is_regular_file(fs::symlink_status(file, error)), file.string(), ": there is no such file");
-  const std::uint64_t bytes = fs::file_size(file);
-  WD_CHECK(bytes == digest.bytes, file.string(), ": has ", bytes, " bytes where its manifest says ",
-           digest.bytes);
-  WD_CHECK(checkpoint::digest_of(file) == digest, file.string(), ": is damaged: its checksum is wrong");
 }
 
 // Also returns true if the folder cannot be examined (another user's folder, for example): opening it reports
@@ -155,17 +166,6 @@ Checkpoint open_checkpoint(const fs::path& folder, CheckpointParts parts) {
   }
   for (const std::string& name : dropped) manifest.files.erase(name);
   return {folder, manifest.info, manifest.files, damaged};
-}
-
-// What is in trained/ has the forms of weights/.
-static SnapshotForms with_trained(const Checkpoint& checkpoint, SnapshotForms forms) {
-  const SnapshotForms given = forms;
-  for (const auto& [file, tensors] : given) {
-    if (!file.starts_with(kWeights)) continue;
-    const std::string trained = kTrained + file.substr(std::strlen(kWeights));
-    if (checkpoint.files.contains(trained + kEnding)) forms[trained] = tensors;
-  }
-  return forms;
 }
 
 Snapshot read_snapshot(const Checkpoint& checkpoint, const SnapshotForms& given) {

@@ -1,6 +1,8 @@
 // safetensors_header.h: encodes and checks the JSON between the length and the data.
 #pragma once
 
+#include <stdexcept>
+
 #include "wd/safetensors.h"
 
 namespace wd {
@@ -22,6 +24,12 @@ SafetensorsHeader decode_header(std::string_view text, std::uint64_t data_bytes)
 // Elements of the shape times bytes of the dtype. Throws std::runtime_error if a size is negative or the
 // product is 2^63 or more.
 std::uint64_t tensor_bytes(const std::string& dtype, std::span<const std::int64_t> shape);
+
+// What SafetensorsReader says is wrong with a file, without the file's name in front.
+inline std::string reason_of(const std::filesystem::path& file, const std::runtime_error& error) {
+  const std::string text = error.what(), begin = file.string() + ": ";
+  return text.starts_with(begin) ? text.substr(begin.size()) : text;
+}
 
 // For example "F32 [3, 4]".
 std::string describe_tensor(std::string_view dtype, std::span<const std::int64_t> shape);

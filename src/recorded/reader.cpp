@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "kernels/replay_body.h"
+#include "src/checkpoint/safetensors_header.h"
 #include "src/recorded/fields.h"
 #include "src/recorded/recording.h"
 #include "wd/error.h"
@@ -97,8 +98,7 @@ Recording::Recording(std::filesystem::path folder) : folder_(std::move(folder)) 
       parts_.push_back({path, std::move(file), at, steps});
       at += steps;
     } catch (const std::runtime_error& error) {
-      const std::string text = error.what(), begin = path.string() + ": ";
-      fail(path, text.starts_with(begin) ? text.substr(begin.size()) : text);
+      fail(path, reason_of(path, error));
     }
   }
 }

@@ -94,10 +94,6 @@ void read(const ProcessGroup& group, const NamedTensor& named, const Safetensors
   });
 }
 
-std::string without(const std::string& begin, const std::string& text) {
-  return text.starts_with(begin) ? text.substr(begin.size()) : text;
-}
-
 [[noreturn]] void refuse(const std::filesystem::path& path, const std::string& reason) {
   throw UsageError(concat(path.string(), ": ", reason, ": delete ", path.parent_path().string(),
                           " to go on without replay memories, which are then filled anew; or go on from "
@@ -184,7 +180,7 @@ bool Trainer::read_memory(const std::map<std::string, std::filesystem::path>& fi
       try {
         reader.emplace(found->second);
       } catch (const std::runtime_error& cause) {
-        refuse(found->second, without(found->second.string() + ": ", cause.what()));
+        refuse(found->second, reason_of(found->second, cause));
       }
       check_tensors(found->second, *reader, infos_of(memory, group.size()));
     }
