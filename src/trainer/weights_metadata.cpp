@@ -96,8 +96,8 @@ TensorMetadata weights_metadata(const Config& config, const Spec& spec, const Po
                           {"env_steps", std::to_string(counts.env_steps)},
                           {"observation_size", std::to_string(role->observation_size())}};
   if (role->action.is_continuous()) {
-    metadata["distribution"] = policy.algorithm->output() == PolicyOutput::kPoint ? "point"
-                               : policy.algorithm->output() == PolicyOutput::kActor
+    metadata["distribution"] = policy.algorithm->traits().output == PolicyOutput::kPoint ? "point"
+                               : policy.algorithm->traits().output == PolicyOutput::kActor
                                    ? "state_gaussian"
                                    : kContinuousDistributionNames[policy.model.distribution];
     metadata["action_components"] = std::to_string(role->action.components());
@@ -109,7 +109,8 @@ TensorMetadata weights_metadata(const Config& config, const Spec& spec, const Po
     metadata["action_low"] = join(low, ",");
     metadata["action_high"] = join(high, ",");
   } else {
-    metadata["distribution"] = policy.algorithm->output() == PolicyOutput::kValues ? "greedy" : "categorical";
+    metadata["distribution"] =
+        policy.algorithm->traits().output == PolicyOutput::kValues ? "greedy" : "categorical";
     metadata["action_heads"] = list(role->action.heads);
   }
   const ModelSettings& model = policy.model;
