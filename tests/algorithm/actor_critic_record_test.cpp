@@ -96,7 +96,7 @@ TEST_P(ActorCriticRecords, Iterations) {
   TensorMetadata metadata = {{"heads", heads},
                              {"algorithm", own.name()},
                              {"components", text(c.actions.components())},
-                             {"critics", text(own.critics())},
+                             {"critics", text(own.traits().critics)},
                              {"quantiles", text(settings.model.quantiles)},
                              {"gamma", text(own.gamma)},
                              {"reward_scale", text(own.reward_scale)},
