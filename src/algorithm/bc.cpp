@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "kernels/distribution.h"
+#include "src/config/heads.h"
 #include "src/device/device.h"
 #include "wd/algorithms.h"
 #include "wd/coefficients.h"
@@ -88,8 +89,7 @@ void Bc::begin_update(const TrainingClock& clock) {
 
 void Bc::begin_step(const TrainingClock& clock, const std::function<bool()>& should_stop) {
   Batch batch = replay_.draw(clock, static_cast<int>(updates_ - left_--), nullptr).now;
-  if (policy_.action_layout().distribution == Distribution::kSquashedGaussian)
-    batch.action.clamp_(-SquashedGaussian::kMax, SquashedGaussian::kMax);
+  if (policy_.head().squashes) batch.action.clamp_(-SquashedGaussian::kMax, SquashedGaussian::kMax);
   batch.advantage = ones_;
   batch.log_prob = batch.value = batch.target = zeros_;
   const LossSettings loss{

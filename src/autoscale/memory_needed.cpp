@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "src/base/host_memory.h"
+#include "src/config/heads.h"
 #include "src/device/device.h"
 #include "src/recorded/recording.h"
 #include "src/report/format.h"
@@ -61,7 +62,6 @@ double network_bytes(const PolicyLayout& layout, const PolicySettings& policy, P
                      bool learned) {
   const Precision stored = learned ? precision : kFp32;
   const AlgorithmSettings& algorithm = *policy.algorithm;
-  const bool follows = algorithm.output() == PolicyOutput::kDistribution;
   const double critics =
       algorithm.critics() == 0
           ? 0.0
@@ -69,8 +69,9 @@ double network_bytes(const PolicyLayout& layout, const PolicySettings& policy, P
                                      precision),
                         0, stored, learned);
   return model_bytes(make_networks(layout, policy.model, algorithm.output(), {}, precision),
-                     follows ? policy.model.num_deviations(layout.action_space.components()) : 0, stored,
-                     learned) +
+                     Head::of(layout.action_space, policy.model, algorithm.output())
+                         .num_log_std(layout.action_space, policy.model),
+                     stored, learned) +
          critics;
 }
 
