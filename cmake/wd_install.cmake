@@ -47,4 +47,4 @@ install(EXPORT wdTargets NAMESPACE wd:: DESTINATION ${package_dir})
 configure_package_config_file(cmake/wdConfig.cmake.in wdConfig.cmake INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(wdConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/wdConfig.cmake ${PROJECT_BINARY_DIR}/wdConfigVersion.cmake
-  cmake/wd_add_environment.cmake cmake/wd_flags.cmake DESTINATION ${package_dir})
+  cmake/wd_add_environment.cmake cmake/wd_add_kernels.cmake cmake/wd_flags.cmake DESTINATION ${package_dir})

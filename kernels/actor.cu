@@ -1,7 +1,7 @@
 // actor.cu: one row per item; on the CPU they run on the calling thread, because blocks of rows already run
 // in parallel.
 #include "kernels/actor_body.h"
-#include "kernels/kernel.h"
+#include "wd/kernel.h"
 
 WD_KERNEL(actor_actions, ActorActionsArgs, actor_actions_row, args.rows, args.rows, "actions of a batch")
 WD_KERNEL(actor_gradient, ActorGradientArgs, actor_gradient_row, args.rows, args.rows, "loss of actions")

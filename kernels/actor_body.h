@@ -1,8 +1,8 @@
 // actor_body.h: the actions of one row, and their gradient, the same code on both devices.
 #pragma once
 
-#include "kernels/actor.h"
 #include "kernels/distribution.h"
+#include "wd/kernels/actor.h"
 
 namespace wd {
 

@@ -1,8 +1,8 @@
 // adam.cpp: the optimizer step on the CPU.
 #include "kernels/adam_body.h"
 #include "kernels/reduce.h"
-#include "src/base/profile.h"
 #include "wd/detail/parallel.h"
+#include "wd/detail/profile.h"
 #include "wd/detail/vectors.h"
 
 namespace wd {

@@ -1,9 +1,9 @@
 // adam.cu: the optimizer step on the GPU: one block per chunk for the norm, the last of which decides the
 // step; then one thread per four parameters.
 #include "kernels/adam_body.h"
-#include "kernels/for_each.cuh"
 #include "kernels/reduce.cuh"
 #include "kernels/reduce.h"
+#include "wd/detail/for_each.cuh"
 
 namespace wd::cuda {
 

@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
-#include "kernels/queue.h"
 #include "wd/detail/step_record.h"
 #include "wd/math.h"
+#include "wd/queue.h"
 
 namespace wd {
 

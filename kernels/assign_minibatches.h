@@ -2,8 +2,8 @@
 // minibatches round-robin.
 #pragma once
 
-#include "kernels/clock.h"
-#include "kernels/queue.h"
+#include "wd/kernels/clock.h"
+#include "wd/queue.h"
 #include "wd/random.h"
 
 namespace wd {

@@ -2,7 +2,7 @@
 // devices.
 #pragma once
 
-#include "kernels/clock.h"
+#include "wd/kernels/clock.h"
 #include "wd/math.h"
 
 namespace wd {

@@ -1,6 +1,6 @@
 // columns.cu: pieces of columns, and numbers, as items.
 #include "kernels/columns_body.h"
-#include "kernels/kernel.h"
+#include "wd/kernel.h"
 
 WD_KERNEL(column_moments, ColumnMomentsArgs, column_moments_of,
           args.rows > 0 ? std::int64_t{kColumnParts} * column_pieces(args.columns) : 0, 4,

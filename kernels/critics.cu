@@ -1,7 +1,7 @@
 // critics.cu: one row per item; on the CPU they run on the calling thread, because blocks of rows already run
 // in parallel.
 #include "kernels/critics_body.h"
-#include "kernels/kernel.h"
+#include "wd/kernel.h"
 
 WD_KERNEL(critic_target, CriticTargetArgs, critic_target_row, args.rows, args.rows, "targets of critics")
 WD_KERNEL(actor_loss, ActorLossArgs, actor_loss_row, args.rows, args.rows, "loss of actions")

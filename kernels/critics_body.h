@@ -1,8 +1,8 @@
 // critics_body.h: targets and losses of one row, the same code on both devices.
 #pragma once
 
-#include "kernels/critics.h"
 #include "kernels/distribution.h"
+#include "wd/kernels/critics.h"
 
 namespace wd {
 

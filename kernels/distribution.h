@@ -394,7 +394,7 @@ WD_FN float GaussianDraw::log_prob() const {
 }
 
 // The actors of off-policy algorithms: bounded components in half-widths. They are not learned by the
-// policy-gradient loss, but through their actions (kernels/actor.h).
+// policy-gradient loss, but through their actions (wd/kernels/actor.h).
 struct OffPolicyActor {
   WD_FN static LogProbEntropy evaluate(const DistributionRow&, const std::int32_t*, float*) { return {}; }
   WD_FN static void gradient(const DistributionRow&, const std::int32_t*, float, float, float*, float*) {}

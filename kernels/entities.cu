@@ -1,6 +1,6 @@
 // entities.cu: a row per item, or a thing of a row.
 #include "kernels/entities_body.h"
-#include "kernels/kernel.h"
+#include "wd/kernel.h"
 
 WD_KERNEL(entities, EntitiesArgs, entities_row, args.rows, 256, "features of entities")
 WD_KERNEL(entities_backward, EntitiesBackwardArgs, entities_row_backward, args.rows, 256,

@@ -13,8 +13,8 @@
 
 #include <cstdint>
 
-#include "kernels/queue.h"
 #include "wd/math.h"
+#include "wd/queue.h"
 #include "wd/spec.h"
 
 namespace wd {

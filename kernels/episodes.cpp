@@ -1,7 +1,7 @@
 // episodes.cpp: episode statistics on the CPU, with replicas divided among threads.
 #include "kernels/episodes_body.h"
-#include "src/base/profile.h"
 #include "wd/detail/parallel.h"
+#include "wd/detail/profile.h"
 #include "wd/detail/vectors.h"
 
 namespace wd {

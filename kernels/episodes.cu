@@ -1,6 +1,6 @@
 // episodes.cu: episode statistics on the GPU: all steps at once, then one thread per replica.
 #include "kernels/episodes_body.h"
-#include "kernels/for_each.cuh"
+#include "wd/detail/for_each.cuh"
 
 namespace wd::cuda {
 

@@ -2,9 +2,9 @@
 // the next.
 #pragma once
 
-#include "kernels/clock.h"
-#include "kernels/queue.h"
 #include "wd/env.h"
+#include "wd/kernels/clock.h"
+#include "wd/queue.h"
 
 namespace wd {
 

@@ -3,8 +3,8 @@
 #include <atomic>
 
 #include "kernels/finite_body.h"
-#include "src/base/profile.h"
 #include "wd/detail/parallel.h"
+#include "wd/detail/profile.h"
 #include "wd/detail/vectors.h"
 
 namespace wd {

@@ -1,7 +1,7 @@
 // finite.cu: the search on the GPU: one thread per number; only numbers that are found cause atomic
 // operations.
 #include "kernels/finite_body.h"
-#include "kernels/for_each.cuh"
+#include "wd/detail/for_each.cuh"
 
 namespace wd::cuda {
 

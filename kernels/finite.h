@@ -1,8 +1,8 @@
 // finite.h: searches for numbers that are NaN or infinite, and records the first one found.
 #pragma once
 
-#include "kernels/clock.h"
-#include "kernels/queue.h"
+#include "wd/kernels/clock.h"
+#include "wd/queue.h"
 
 namespace wd {
 

@@ -3,8 +3,8 @@
 
 #include <cstring>
 
-#include "src/base/profile.h"
 #include "wd/detail/parallel.h"
+#include "wd/detail/profile.h"
 #include "wd/error.h"
 
 namespace wd {

@@ -1,6 +1,6 @@
 // gather.cu: gathering on the GPU, one thread per word.
-#include "kernels/for_each.cuh"
 #include "kernels/gather_body.h"
+#include "wd/detail/for_each.cuh"
 
 namespace wd::cuda {
 

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "kernels/queue.h"
+#include "wd/queue.h"
 #include "wd/random.h"
 
 namespace wd {

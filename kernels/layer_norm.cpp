@@ -2,7 +2,7 @@
 #include "kernels/layer_norm.h"
 
 #include "kernels/layer_norm_body.h"
-#include "src/base/profile.h"
+#include "wd/detail/profile.h"
 #include "wd/detail/vectors.h"
 
 namespace wd {

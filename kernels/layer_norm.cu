@@ -1,7 +1,7 @@
 // layer_norm.cu: layer normalization on the GPU: a warp computes a row, and neighboring threads sum the
 // gradients of neighboring scales and shifts.
-#include "kernels/for_each.cuh"
 #include "kernels/layer_norm_body.h"
+#include "wd/detail/for_each.cuh"
 
 namespace wd::cuda {
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "src/base/profile.h"
+#include "wd/detail/profile.h"
 #include "wd/detail/vectors.h"
 
 namespace wd {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "kernels/noise_gradient_body.h"
-#include "src/base/profile.h"
+#include "wd/detail/profile.h"
 #include "wd/detail/vectors.h"
 
 namespace wd {

@@ -1,6 +1,6 @@
 // noise_gradient.cu: parts of the rows at the same time, then their sums, one element per thread.
-#include "kernels/for_each.cuh"
 #include "kernels/noise_gradient_body.h"
+#include "wd/detail/for_each.cuh"
 
 namespace wd::cuda {
 

@@ -2,8 +2,8 @@
 // kernels/distribution.h), from what the loss has left of each row.
 #pragma once
 
-#include "kernels/queue.h"
 #include "wd/math.h"
+#include "wd/queue.h"
 
 namespace wd {
 

@@ -1,7 +1,7 @@
 // normalize.h: normalization by the moments of a rollout, in device memory.
 #pragma once
 
-#include "kernels/queue.h"
+#include "wd/queue.h"
 
 namespace wd {
 

@@ -1,6 +1,6 @@
 // per_choice.cu: numbers as items.
-#include "kernels/kernel.h"
 #include "kernels/per_choice_body.h"
+#include "wd/kernel.h"
 
 WD_KERNEL(per_choice, PerChoiceArgs, per_choice_number, args.rows* args.shape.choices* args.shape.width(),
           16384, "rows of choices")

@@ -1,6 +1,6 @@
 // polyak.cu: one thread per parameter.
-#include "kernels/kernel.h"
 #include "kernels/polyak.h"
+#include "wd/kernel.h"
 #include "wd/math.h"
 
 namespace wd {

@@ -1,6 +1,6 @@
 // pool.cu: heads, pieces and things of rows as items.
-#include "kernels/kernel.h"
 #include "kernels/pool_body.h"
+#include "wd/kernel.h"
 
 WD_KERNEL(attention_weights, PoolArgs, attention_weights_of, args.rows* args.shape.heads, 256,
           "attention weights")

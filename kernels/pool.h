@@ -8,8 +8,8 @@
 
 #include <cstdint>
 
-#include "kernels/queue.h"
 #include "wd/math.h"
+#include "wd/queue.h"
 
 namespace wd {
 

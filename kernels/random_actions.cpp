@@ -1,7 +1,7 @@
 // random_actions.cpp: random actions on the CPU, with rows divided among threads.
 #include "kernels/random_actions_body.h"
-#include "src/base/profile.h"
 #include "wd/detail/parallel.h"
+#include "wd/detail/profile.h"
 #include "wd/detail/vectors.h"
 #include "wd/error.h"
 

@@ -1,6 +1,6 @@
 // random_actions.cu: random actions on the GPU, one thread per row.
-#include "kernels/for_each.cuh"
 #include "kernels/random_actions_body.h"
+#include "wd/detail/for_each.cuh"
 
 namespace wd::cuda {
 

@@ -2,8 +2,8 @@
 // opponents that play at random.
 #pragma once
 
-#include "kernels/queue.h"
 #include "kernels/sample.h"
+#include "wd/queue.h"
 #include "wd/spec.h"
 
 namespace wd {

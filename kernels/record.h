@@ -5,9 +5,6 @@
 
 namespace wd {
 
-// An algorithm sums at most this many numbers over the rows of a minibatch. The first is the count of rows.
-inline constexpr int kMaxSums = 16;
-
 // Before the sums over ranks: if *failed is not 0, the first total after the count becomes NaN, so that every
 // rank refuses the step. Sets *finite to 0 if one of these numbers is NaN or infinite then.
 struct NoteFiniteArgs {

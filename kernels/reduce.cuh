@@ -1,7 +1,7 @@
 // reduce.cuh: a sum over a block in an order that depends only on the range.
 #pragma once
 
-#include "kernels/for_each.cuh"
+#include "wd/detail/for_each.cuh"
 
 namespace wd::cuda {
 

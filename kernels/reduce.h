@@ -2,7 +2,7 @@
 // blocks.
 #pragma once
 
-#include "kernels/queue.h"
+#include "wd/queue.h"
 
 namespace wd {
 

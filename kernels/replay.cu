@@ -1,6 +1,6 @@
 // replay.cu: one word of an append, one replica's priorities, or one drawn entry per item.
-#include "kernels/kernel.h"
 #include "kernels/replay_body.h"
+#include "wd/kernel.h"
 
 WD_KERNEL(replay_append, ReplayAppendArgs, append_word,
           args.ring.steps* std::int64_t{args.ring.num_envs} * (words_of_row(args) + args.ring.num_agents),

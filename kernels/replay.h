@@ -2,9 +2,9 @@
 // device memory. src/rollout/replay.cpp owns it.
 #pragma once
 
-#include "kernels/clock.h"
 #include "kernels/gather.h"
-#include "kernels/queue.h"
+#include "wd/kernels/clock.h"
+#include "wd/queue.h"
 #include "wd/random.h"
 
 namespace wd {

@@ -1,7 +1,7 @@
 // returns.h: advantages and value targets of one policy's rollout, one pass backwards in time.
 #pragma once
 
-#include "kernels/queue.h"
+#include "wd/queue.h"
 
 namespace wd {
 

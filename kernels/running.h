@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/normalize.h"
-#include "kernels/queue.h"
+#include "wd/queue.h"
 
 namespace wd {
 

@@ -2,9 +2,9 @@
 // kernel for all heads.
 #pragma once
 
-#include "kernels/clock.h"
-#include "kernels/queue.h"
 #include "wd/detail/action_layout.h"
+#include "wd/kernels/clock.h"
+#include "wd/queue.h"
 #include "wd/random.h"
 
 namespace wd {
@@ -32,12 +32,10 @@ struct SampleArgs {
   // If not null, steps are counted from iteration * rollout_steps.
   const TrainingTime* time = nullptr;
   std::int64_t rollout_steps = 0;
-  std::uint32_t first_replica = 0;  // global id of replica 0
-  std::uint32_t policy = 0;         // below 256
-  bool greedy = false;              // take the likeliest action instead of a draw
-  // kGreedy, kPoint, kStateGaussian: the probability of a uniform draw; kPoint: then the deviation and the
-  // damping of the noise. Null: no exploration of this kind.
-  const float* exploration = nullptr;
+  std::uint32_t first_replica = 0;                  // global id of replica 0
+  std::uint32_t policy = 0;                         // below 256
+  bool greedy = false;                              // take the likeliest action instead of a draw
+  const ExplorationNumbers* exploration = nullptr;  // [1]; null: all are 0
   // kPoint: the noise before and after the step, [rows, components], and whether it begins anew, [rows].
   // Null: steps have independent noise.
   const float* noise = nullptr;

@@ -63,7 +63,7 @@ struct SampleRow {
     else
       args.value[row] = plain_value(args, args.value_in[row * args.value_stride]);
     if (args.action == nullptr) return;
-    Exploration exploration = {args.greedy, args.exploration == nullptr ? 0.0f : args.exploration[0]};
+    Exploration exploration = {args.greedy, args.exploration == nullptr ? 0.0f : args.exploration->epsilon};
     if (layout.distribution == Distribution::kPoint) explore_point(exploration);
     args.log_prob[row] =
         D::sample(seen, exploration, RowBits{args, row}, args.action + row * layout.action_width());
@@ -71,8 +71,8 @@ struct SampleRow {
 
   WD_FN void explore_point(Exploration& exploration) const {
     if (args.exploration != nullptr) {
-      exploration.deviation = args.exploration[1];
-      exploration.damping = args.exploration[2];
+      exploration.deviation = args.exploration->deviation;
+      exploration.damping = args.exploration->damping;
     }
     if (args.noise == nullptr) return;
     if (args.restarted[row] == 0) exploration.noise = args.noise + row * args.layout.components;

@@ -1,5 +1,5 @@
 // sequences.cu: the rows of a minibatch of sequences, one per item.
-#include "kernels/kernel.h"
 #include "kernels/sequences_body.h"
+#include "wd/kernel.h"
 
 WD_KERNEL(sequence_steps, SequenceArgs, sequence_step, args.rows, 16384, "order of sequences")

@@ -5,8 +5,8 @@
 #include <type_traits>
 
 #include "kernels/table_layer_body.h"
-#include "src/base/profile.h"
 #include "wd/detail/parallel.h"
+#include "wd/detail/profile.h"
 #include "wd/detail/vectors.h"
 
 namespace wd {

@@ -1,6 +1,6 @@
 // table_layer.cu: the layer over a table on the GPU: neighboring threads compute neighboring outputs.
-#include "kernels/for_each.cuh"
 #include "kernels/table_layer_body.h"
+#include "wd/detail/for_each.cuh"
 
 namespace wd::cuda {
 

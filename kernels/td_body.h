@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/distribution.h"
-#include "kernels/td.h"
+#include "wd/kernels/td.h"
 
 namespace wd {
 
@@ -46,15 +46,17 @@ WD_FN float value_of_action(const TdLossArgs& args, std::int64_t row, int k) {
   return value;
 }
 
+WD_FN int num_targets(const TdLossArgs& args) { return args.targets > 0 ? args.targets : args.quantiles; }
+
 // The mean over targets of the loss of quantile k with this value, and its derivative by the value.
 WD_FN LossAndSlope quantile_loss(const TdLossArgs& args, std::int64_t row, int k, float value) {
-  const int K = args.quantiles;
+  const int K = args.quantiles, J = num_targets(args);
   const float tau = (static_cast<float>(k) + 0.5f) / static_cast<float>(K), h = args.huber;
   LossAndSlope sum = {0.0f, 0.0f};
-  for (int j = 0; j < K; ++j) {
-    const float u = args.target[row * K + j] - value, share = u < 0.0f ? 1.0f - tau : tau;
+  for (int j = 0; j < J; ++j) {
+    const float u = args.target[row * J + j] - value, share = u < 0.0f ? 1.0f - tau : tau;
     const LossAndSlope one = h == 0.0f ? LossAndSlope{abs(u), u < 0.0f ? -1.0f : 1.0f} : huber_of(u, h);
-    const float scale = share / ((h == 0.0f ? 1.0f : h) * static_cast<float>(K));
+    const float scale = share / ((h == 0.0f ? 1.0f : h) * static_cast<float>(J));
     sum.loss += scale * one.loss;
     sum.slope -= scale * one.slope;
   }
@@ -92,27 +94,28 @@ WD_FN float conservative_loss(const TdLossArgs& args, std::int64_t row, int firs
 
 WD_FN void td_loss_row(const TdLossArgs& args, std::int64_t row) {
   const ActionLayout& layout = args.layout;
-  const int K = args.quantiles;
+  const int K = args.quantiles, J = num_targets(args);
   const std::int32_t* const action = args.action + row * layout.num_heads;
+  const float* const target = args.target + row * J;
   float* const grad = args.output_grad + row * args.grad_stride;
   const float weight = args.weight != nullptr ? args.weight[row] : args.mask[row] != 0 ? 1.0f : 0.0f;
   for (int i = 0; i < layout.columns() * K; ++i) grad[i] = 0.0f;
   float loss = 0.0f, mean_value = 0.0f, mean_target = 0.0f;
   for (int k = 0; k < K && weight != 0.0f; ++k) {
-    const float value = value_of_action(args, row, k), target = args.target[row * K + k];
+    const float value = value_of_action(args, row, k);
     LossAndSlope one;
-    if (K == 1) {
-      one = huber_of(target - value, args.huber);
+    if (K == 1 && J == 1) {
+      one = huber_of(target[0] - value, args.huber);
       one.slope = -one.slope;
     } else {
       one = quantile_loss(args, row, k, value);
     }
     loss += one.loss;
     mean_value += value / static_cast<float>(K);
-    mean_target += target / static_cast<float>(K);
     for (int h = 0, first = 0; h < layout.num_heads; first += layout.head_size[h++])
       grad[(first + action[h]) * K + k] = weight * one.slope;
   }
+  for (int j = 0; j < J && weight != 0.0f; ++j) mean_target += target[j] / static_cast<float>(J);
   if (args.cql != 0.0f && weight != 0.0f)
     for (int h = 0, first = 0; h < layout.num_heads; first += layout.head_size[h++])
       loss +=

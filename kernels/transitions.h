@@ -1,7 +1,7 @@
 // transitions.h: which rows of one policy's rollout are transitions.
 #pragma once
 
-#include "kernels/queue.h"
+#include "wd/queue.h"
 
 namespace wd {
 

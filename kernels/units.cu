@@ -1,6 +1,6 @@
 // units.cu: one thread per number.
-#include "kernels/kernel.h"
 #include "kernels/units_body.h"
+#include "wd/kernel.h"
 
 WD_KERNEL(spread_units, SpreadUnitsArgs, spread_unit, args.units* args.agents* args.width, 16384,
           "numbers of replicas to agents")

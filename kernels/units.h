@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "kernels/queue.h"
+#include "wd/queue.h"
 
 namespace wd {
 

@@ -1,6 +1,6 @@
 // values.cu: quantiles and choices of rows as items.
-#include "kernels/kernel.h"
 #include "kernels/values_body.h"
+#include "wd/kernel.h"
 
 WD_KERNEL(dueling, DuelingArgs, dueling_of, args.rows* args.shape.quantiles, 1024, "values from advantages")
 WD_KERNEL(quantile_mean, QuantileMeanArgs, quantile_mean_of, args.rows* args.shape.choices, 1024,

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "kernels/queue.h"
 #include "wd/detail/action_layout.h"
+#include "wd/queue.h"
 
 namespace wd {
 

@@ -62,10 +62,9 @@ class Algorithm {
 
   // Called before the first step of a rollout. `clock` shows the time before it. Enqueues.
   virtual void begin_rollout(const TrainingClock&) {}
-  // In device memory: what the policy's distribution explores with in the rollout: of a greedy one, and of
-  // off-policy actors, the probability of a uniform draw; of actors of points (PolicyOutput::kPoint), then
-  // the deviation and the damping of the noise. Null: none. The pointer stays the same.
-  virtual const float* exploration() const { return nullptr; }
+  // In device memory: what the policy's distribution explores with in the rollout (ExplorationSchedules in
+  // wd/coefficients.h). Null: nothing. The pointer stays the same.
+  virtual const ExplorationNumbers* exploration() const { return nullptr; }
 
   // Computes what the update reads from a rollout. Enqueue.
   virtual void begin_prepare() = 0;
@@ -130,7 +129,7 @@ class Learner {
   void enter(std::int64_t iteration) { algorithm_->enter(algorithm_->stage(iteration)); }
   void begin_rollout(const TrainingClock& clock) { algorithm_->begin_rollout(clock); }
   // For Policy::ActOptions.
-  const float* exploration() const { return algorithm_->exploration(); }
+  const ExplorationNumbers* exploration() const { return algorithm_->exploration(); }
   bool wants_values() const { return algorithm_->wants_values(); }
   int stage(std::int64_t iteration) const { return algorithm_->stage(iteration); }
   bool can_be_undone() const { return algorithm_->can_be_undone(); }

@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "wd/metrics.h"
 #include "wd/params.h"
 
 namespace wd {
@@ -97,6 +98,41 @@ struct CriticShape {
   int quantiles = 1;  // numbers that a critic gives for a value: its quantiles, whose mean it is
 };
 
+// What the rest of the program needs to know about an algorithm with these settings.
+struct AlgorithmTraits {
+  // kEither: what it learns from is in a replay memory (wd/replay.h).
+  LearnsFrom learns_from = LearnsFrom::kPlay;
+  PolicyOutput output = PolicyOutput::kDistribution;
+  int critics = 0;                // how many the policy has beside its actor
+  bool learns_quantiles = false;  // the loss is one of quantiles of values; false: model.quantiles must be 1
+  // Actions are explored with noise that depends on that of the step before, which the trajectory carries.
+  bool carries_noise = false;
+  bool normalizes_value =
+      false;  // the network computes values in units of their own (Policy::normalize_values)
+  bool keeps_activations = false;  // the update uses activations kept from the rollout
+  // Iterations are short, since the algorithm remembers more than a rollout: intervals of training then count
+  // environment steps (trainer.intervals).
+  bool short_iterations = false;
+  // False: a rollout must not begin in the middle of an episode whose beginning was cut off.
+  bool staggered_resets = true;
+
+  // How many times each row of a rollout is learned from, and into how many minibatches it is divided for
+  // that: optimizer steps per rollout are their product, unless something ends them early. A minibatch has at
+  // least one step of a replica, or one sequence of a network with a state.
+  int epochs = 1, minibatches = 1;
+  std::int64_t row_limit =
+      0;  // agents' rows of a rollout, of all replicas, that an epoch learns from; 0: all
+  // For the autoscaler: numbers of replicas that the algorithm can learn from are multiples of this, and it
+  // can learn from so many environment steps per iteration at most; 0: any number.
+  std::int64_t replicas_unit = 1, max_batch = 0;
+};
+
+struct OwnMetric {
+  const char* name;  // a-z, 0-9, _
+  const char* help;
+  Reduce reduce = Reduce::kMean;
+};
+
 // The settings of one algorithm, and its properties that the rest of the program needs.
 class AlgorithmSettings {
  public:
@@ -115,18 +151,10 @@ class AlgorithmSettings {
 
   // The learning rate, which the autoscaler may scale with the batch.
   virtual Schedule& learning_rate() = 0;
-  // Optimizer steps per rollout, unless something ends them early.
-  virtual int updates_per_rollout() const { return 1; }
-  // How many times each row of a rollout is learned from, and into how many minibatches it is divided for
-  // that. A minibatch has at least one step of a replica, or one sequence of a network with a state.
-  virtual int epochs() const { return 1; }
-  virtual int minibatches() const { return 1; }
-  // Agents' rows of a rollout, of all replicas, that an epoch learns from at most; 0: all.
-  virtual std::int64_t row_limit() const { return 0; }
-  // For the autoscaler: numbers of replicas that the algorithm can learn from are multiples of this, and it
-  // can learn from so many environment steps per iteration at most; 0: any number.
-  virtual std::int64_t replicas_unit() const { return 1; }
-  virtual std::int64_t max_batch() const { return 0; }
+  virtual AlgorithmTraits traits() const { return {}; }
+  // What Algorithm::metrics() measures besides the metrics of docs/metrics.md: their names, how values of
+  // several workers are reduced, and their meanings. The texts are literals.
+  virtual std::vector<OwnMetric> metrics() const { return {}; }
   // For measurements: learning begins with the first iteration, as far as that is possible.
   virtual void learn_at_once() {}
   // Bytes of device memory that one worker's algorithm allocates beyond the policy's parameters, their
@@ -135,30 +163,10 @@ class AlgorithmSettings {
   virtual double bytes(const WorkerShape&) const { return 0.0; }
   // Steps per rollout from which the algorithm learns well, for episodes of this length.
   virtual std::int64_t wanted_rollout(std::int64_t time_limit) const = 0;
-  // Whether iterations are short, since the algorithm remembers more than a rollout: intervals of training
-  // then count environment steps (trainer.intervals).
-  virtual bool has_short_iterations() const { return false; }
-  // False if a rollout must not begin in the middle of an episode whose beginning was cut off.
-  virtual bool allows_staggered_resets() const { return true; }
-  // kEither: what it learns from is in a replay memory (wd/replay.h).
-  virtual LearnsFrom learns_from() const { return LearnsFrom::kPlay; }
-  virtual PolicyOutput output() const { return PolicyOutput::kDistribution; }
-  // How many critics the policy has beside its actor.
-  virtual int critics() const { return 0; }
-  // Whether actions are explored with noise that depends on that of the step before, which the trajectory
-  // then carries.
-  virtual bool carries_noise() const { return false; }
-  // Whether the loss is one of quantiles of values; otherwise model.quantiles must be 1.
-  virtual bool learns_quantiles() const { return false; }
-  // Whether the network computes values in units of their own (Policy::normalize_values).
-  virtual bool normalizes_value() const { return false; }
-  // Whether the update uses activations kept from the rollout.
-  virtual bool keeps_activations() const { return false; }
-
   virtual std::unique_ptr<Algorithm> make(const AlgorithmContext& context) const = 0;
 };
 
-// Throws UsageError if the name is taken. Not thread-safe: call it before main() or at its start.
+// Throws UsageError if the name is taken, or that of a metric of its own. Not thread-safe: call it before main() or at its start.
 void register_algorithm(std::unique_ptr<AlgorithmSettings> defaults);
 // In alphabetical order.
 std::vector<std::string> algorithm_names();

@@ -36,10 +36,11 @@ class OnPolicySettings : public AlgorithmSettings {
   void check(const TrainingShape& shape, const Problem& problem) const override;
   Schedule& learning_rate() override { return lr; }
   std::int64_t wanted_rollout(std::int64_t time_limit) const override;
-  bool keeps_activations() const override { return reuse_activations; }
-  bool normalizes_value() const override { return normalize_value; }
+  AlgorithmTraits traits() const override {
+    return {
+        .normalizes_value = normalize_value, .keeps_activations = reuse_activations, .row_limit = max_rows};
+  }
   double bytes(const WorkerShape& worker) const override;
-  std::int64_t row_limit() const override { return max_rows; }
 
  protected:
   // Whether vf_loss_coeff, gae_lambda, n_step and normalize_value have an effect.
@@ -69,9 +70,7 @@ class PpoSettings final : public OnPolicySettings {
   std::unique_ptr<AlgorithmSettings> copy() const override { return std::make_unique<PpoSettings>(*this); }
   void describe(Fields& field) override;
   bool operator==(const PpoSettings&) const = default;
-  int updates_per_rollout() const override { return num_epochs * num_minibatches; }
-  int epochs() const override { return num_epochs; }
-  int minibatches() const override { return num_minibatches; }
+  AlgorithmTraits traits() const override;
   std::unique_ptr<Algorithm> make(const AlgorithmContext& context) const override;
 };
 
@@ -85,7 +84,7 @@ class ReinforceSettings final : public OnPolicySettings {
   }
   void check(const TrainingShape& shape, const Problem& problem) const override;
   std::int64_t wanted_rollout(std::int64_t time_limit) const override { return 2 * time_limit; }
-  bool allows_staggered_resets() const override { return false; }
+  AlgorithmTraits traits() const override;
   std::unique_ptr<Algorithm> make(const AlgorithmContext& context) const override;
 
  protected:
@@ -114,38 +113,13 @@ class PqnSettings final : public AlgorithmSettings {
   bool operator==(const PqnSettings&) const = default;
   void check(const TrainingShape& shape, const Problem& problem) const override;
   Schedule& learning_rate() override { return lr; }
-  int updates_per_rollout() const override { return num_epochs * num_minibatches; }
-  int epochs() const override { return num_epochs; }
-  int minibatches() const override { return num_minibatches; }
-  std::int64_t row_limit() const override { return max_rows; }
+  AlgorithmTraits traits() const override {
+    return {.output = PolicyOutput::kValues,
+            .epochs = num_epochs,
+            .minibatches = num_minibatches,
+            .row_limit = max_rows};
+  }
   std::int64_t wanted_rollout(std::int64_t time_limit) const override;
-  PolicyOutput output() const override { return PolicyOutput::kValues; }
-  std::unique_ptr<Algorithm> make(const AlgorithmContext& context) const override;
-};
-
-// Behavior cloning (Pomerleau 1989): learns to act as was recorded, from trainer.offline.
-class BcSettings final : public AlgorithmSettings {
- public:
-  Schedule lr = 1e-3;
-  std::int64_t batch_size = 256;
-  double replay_ratio = 1.0;
-  double entropy_coeff = 0.0;
-  bool clip_grad_norm = true;
-  Schedule max_grad_norm = 10.0;
-  double adam_epsilon = 1e-8;
-
-  const char* name() const override { return "BC"; }
-  std::unique_ptr<AlgorithmSettings> copy() const override { return std::make_unique<BcSettings>(*this); }
-  void describe(Fields& field) override;
-  bool operator==(const BcSettings&) const = default;
-  void check(const TrainingShape& shape, const Problem& problem) const override;
-  Schedule& learning_rate() override { return lr; }
-  std::int64_t wanted_rollout(std::int64_t) const override { return 1; }
-  bool has_short_iterations() const override { return true; }
-  int epochs() const override;
-  std::int64_t replicas_unit() const override { return batch_size; }
-  LearnsFrom learns_from() const override { return LearnsFrom::kRecordings; }
-  double bytes(const WorkerShape& worker) const override;
   std::unique_ptr<Algorithm> make(const AlgorithmContext& context) const override;
 };
 
@@ -164,13 +138,14 @@ class OffPolicySettings : public AlgorithmSettings {
   void check(const TrainingShape& shape, const Problem& problem) const override;
   Schedule& learning_rate() override { return lr; }
   std::int64_t wanted_rollout(std::int64_t) const override { return 1; }
-  bool has_short_iterations() const override { return true; }
-  int epochs() const override;
-  std::int64_t replicas_unit() const override { return replay.batch_size; }
-  std::int64_t max_batch() const override { return std::max<std::int64_t>(replay.buffer_size / 3, 1); }
-  bool learns_quantiles() const override { return true; }
-  LearnsFrom learns_from() const override { return LearnsFrom::kEither; }
+  AlgorithmTraits traits() const override;
+  // Those of ReplayAlgorithm. An algorithm with networks of its own adds theirs.
+  double bytes(const WorkerShape& worker) const override;
   void learn_at_once() override { replay.learning_starts = 0; }
+
+ protected:
+  // Of a copy of the policy's networks, which follows them.
+  double bytes_of_target(const WorkerShape& worker) const;
 };
 
 // Deep Q-network (Mnih et al. 2015, Nature 518) with a replay memory: Q-learning off policy, double (van
@@ -189,7 +164,24 @@ class DqnSettings final : public OffPolicySettings {
   std::unique_ptr<AlgorithmSettings> copy() const override { return std::make_unique<DqnSettings>(*this); }
   void describe(Fields& field) override;
   bool operator==(const DqnSettings&) const = default;
-  PolicyOutput output() const override { return PolicyOutput::kValues; }
+  AlgorithmTraits traits() const override;
+  double bytes(const WorkerShape& worker) const override;
+  std::unique_ptr<Algorithm> make(const AlgorithmContext& context) const override;
+};
+
+// Behavior cloning (Pomerleau 1989): learns to act as was recorded, from trainer.offline. It has no discount,
+// and reward_scale has no effect.
+class BcSettings final : public OffPolicySettings {
+ public:
+  double entropy_coeff = 0.0;
+
+  BcSettings();
+  const char* name() const override { return "BC"; }
+  std::unique_ptr<AlgorithmSettings> copy() const override { return std::make_unique<BcSettings>(*this); }
+  void describe(Fields& field) override;
+  bool operator==(const BcSettings&) const = default;
+  void check(const TrainingShape& shape, const Problem& problem) const override;
+  AlgorithmTraits traits() const override;
   double bytes(const WorkerShape& worker) const override;
   std::unique_ptr<Algorithm> make(const AlgorithmContext& context) const override;
 };
@@ -209,7 +201,8 @@ class ActorCriticSettings : public OffPolicySettings {
   double bytes(const WorkerShape& worker) const override;
 
  protected:
-  virtual bool has_target_actor() const = 0;
+  static void describe_critics(Fields& field, int& num_critics);
+  virtual bool has_target_actor() const { return false; }
 };
 
 // Deep deterministic policy gradient (Lillicrap et al. 2016, arXiv 1509.02971).
@@ -222,9 +215,7 @@ class DdpgSettings : public ActorCriticSettings {
   std::unique_ptr<AlgorithmSettings> copy() const override { return std::make_unique<DdpgSettings>(*this); }
   void describe(Fields& field) override;
   bool operator==(const DdpgSettings&) const = default;
-  PolicyOutput output() const override { return PolicyOutput::kPoint; }
-  int critics() const override { return 1; }
-  bool carries_noise() const override { return noise_damping < 1.0; }
+  AlgorithmTraits traits() const override;
   std::unique_ptr<Algorithm> make(const AlgorithmContext& context) const override;
 
  protected:
@@ -234,6 +225,7 @@ class DdpgSettings : public ActorCriticSettings {
 // Twin delayed DDPG (Fujimoto et al. 2018, arXiv 1802.09477).
 class Td3Settings final : public DdpgSettings {
  public:
+  int num_critics = 2;
   double target_noise = 0.2;
   double target_noise_clip = 0.5;
 
@@ -242,7 +234,7 @@ class Td3Settings final : public DdpgSettings {
   std::unique_ptr<AlgorithmSettings> copy() const override { return std::make_unique<Td3Settings>(*this); }
   void describe(Fields& field) override;
   bool operator==(const Td3Settings&) const = default;
-  int critics() const override { return 2; }
+  AlgorithmTraits traits() const override;
   std::unique_ptr<Algorithm> make(const AlgorithmContext& context) const override;
 };
 
@@ -250,6 +242,7 @@ class Td3Settings final : public DdpgSettings {
 // 2019, arXiv 1910.07207).
 class SacSettings final : public ActorCriticSettings {
  public:
+  int num_critics = 2;
   double temperature = 1.0;
   bool tune_temperature = true;
   Schedule temperature_lr = 3e-4;
@@ -262,12 +255,8 @@ class SacSettings final : public ActorCriticSettings {
   void describe(Fields& field) override;
   bool operator==(const SacSettings&) const = default;
   void check(const TrainingShape& shape, const Problem& problem) const override;
-  PolicyOutput output() const override { return PolicyOutput::kActor; }
-  int critics() const override { return 2; }
+  AlgorithmTraits traits() const override;
   std::unique_ptr<Algorithm> make(const AlgorithmContext& context) const override;
-
- protected:
-  bool has_target_actor() const override { return false; }
 };
 
 }  // namespace wd

@@ -4,8 +4,10 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <array>
 #include <span>
 
+#include "wd/detail/action_layout.h"
 #include "wd/detail/clock.h"
 #include "wd/device.h"
 #include "wd/params.h"
@@ -28,6 +30,25 @@ class Coefficients {
  private:
   Device device_;
   at::Tensor points_, first_, value_, rounded_;
+};
+
+// The current values of what a distribution explores with (Algorithm::exploration).
+class ExplorationSchedules {
+ public:
+  // `deviation` and `damping` are read by actors of points only. The schedules are copied.
+  ExplorationSchedules(const Schedule& epsilon, const Schedule& deviation, const Schedule& damping,
+                       Device device)
+      : all_(std::array{&epsilon, &deviation, &damping}, device) {}
+
+  void update(const TrainingClock& clock) { all_.update(clock); }  // enqueues
+  // In device memory; the pointer stays the same.
+  const ExplorationNumbers* numbers() const {
+    return reinterpret_cast<const ExplorationNumbers*>(all_.rounded().const_data_ptr<float>());
+  }
+  double epsilon() const;  // synchronizes on CUDA
+
+ private:
+  Coefficients all_;
 };
 
 }  // namespace wd

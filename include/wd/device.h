@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "wd/queue.h"
+
 namespace wd {
 
 enum class DeviceKind { kCpu, kCuda };
@@ -21,6 +23,9 @@ struct Device {
 // a worker that sees only one GPU takes that one. Throws UsageError, with what was found, if a GPU is
 // requested and there is none. Makes the GPU current for the calling thread.
 Device select_device(DeviceRequest request, int local_rank = 0);
+
+// Where kernels run: on the device's current stream, which torch's own operations also use.
+Queue current_queue(Device device);
 
 // "cpu", "cuda:0".
 std::string to_string(Device device);

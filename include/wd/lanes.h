@@ -25,12 +25,13 @@ struct ModelUse {
   Depth depth;
 };
 
-// Memory that a pass needs for its rows: [rows of a block, columns] float32. As output: laid out like a
-// network's outputs (make_output), of which it is the gradient.
+// Memory that a pass needs for its rows: `count` tensors [rows of a block, columns] float32. As output: laid
+// out like a network's outputs (make_output), of which it is the gradient.
 struct RowMemory {
   const char* name;
   std::int64_t columns;
   bool as_output = false;
+  int count = 1;
 };
 
 // The memory of one lane. Rows are those of the current block, from 0.
@@ -41,8 +42,8 @@ class Lane {
   Network::Gradient* gradient(const Network& network) const { return part(network).gradient.get(); }
   // Where the gradient of the model's numbers is added.
   const at::Tensor& numbers(const Model& model) const;
-  // The RowMemory of this name.
-  const at::Tensor& rows(std::string_view name) const;
+  // The RowMemory of this name, of which this is the k-th tensor.
+  const at::Tensor& rows(std::string_view name, int k = 0) const;
   // [sums, rows of a block]: the numbers of each row that Lanes::run() sums, written by the pass.
   const at::Tensor& row_sums() const { return row_sums_; }
   const at::Tensor& ones() const { return ones_; }  // [rows of a block]
@@ -60,6 +61,7 @@ class Lane {
   };
   struct Rows {
     const char* name;
+    int k;
     at::Tensor tensor;
   };
   const Part& part(const Network& network) const;
@@ -77,7 +79,7 @@ class Lanes {
   // One block of one lane: rows [begin, end).
   using Pass = std::function<void(Lane& lane, std::int64_t begin, std::int64_t end)>;
 
-  // `sums`: numbers that a pass writes for each row, at most 16. The models must outlive the lanes.
+  // `sums`: numbers that a pass writes for each row, at most kMaxSums. The models must outlive the lanes.
   Lanes(std::vector<ModelUse> models, int sums, std::vector<RowMemory> rows, Device device);
 
   // Allocates what passes over these blocks need, unless it is there.

@@ -21,7 +21,7 @@ namespace wd {
 
 class Adam;
 
-// The numbers that an algorithm sums over the rows of a minibatch, at most 16. The first is the count of
+// The numbers that an algorithm sums over the rows of a minibatch, at most kMaxSums. The first is the count of
 // rows.
 struct SumNames {
   // Each as a sentence's subject, for the message about one that is not finite: "the value loss"; null: not
@@ -44,7 +44,7 @@ class Learned {
 
   // From now on, no step is made once `leader`, which computes what these parameters learn from, has refused
   // one. Keeps a pointer into it, which moving it does not change.
-  void follow(const Learned& leader);
+  void stops_with(const Learned& leader);
 
   // Begins an update. lr, max_grad_norm (null: no limit) and `limit` (of the limited sum; null: none) are in
   // device memory. If `failed` is not null and the number there, in device memory, is not 0 on any rank, the

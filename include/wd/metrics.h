@@ -25,14 +25,19 @@ struct Metric {
   std::string_view help;
 };
 
-// All metrics, in the order of docs/metrics.md.
+// All metrics: those of docs/metrics.md in its order, then those that algorithms declare.
 std::span<const Metric> metrics();
+
+// Declares a metric of policies, as an algorithm of one's own does (AlgorithmSettings::metrics). The texts must
+// outlive the program's last use of metrics. Throws UsageError if the name is declared already with another
+// meaning, or is not a metric's name. Not thread-safe: call it before main() or at its start.
+void declare_metric(std::string_view name, Reduce reduce, std::string_view help);
 
 // The metric that a logged name means; null if it is not declared.
 const Metric* find_metric(std::string_view logged_name);
 
 // How a logged name ("iteration", "tagger/entropy", "env/tags", "time/update_s") is reduced. Throws
-// std::runtime_error if the name is not declared: declare it in src/metrics/registry.cpp.
+// std::runtime_error if the name is not declared: declare it (AlgorithmSettings::metrics).
 Reduce reduce_of(std::string_view logged_name);
 
 // Counts over the whole job since its first iteration.

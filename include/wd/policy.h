@@ -16,6 +16,7 @@
 namespace wd {
 
 struct ActionLayout;
+struct ExplorationNumbers;
 class Lane;
 class Model;
 class Network;
@@ -83,7 +84,7 @@ class Policy {
     std::uint32_t first_replica = 0;
     bool greedy = false;
     // On the device: what the distribution explores with (Algorithm::exploration). Null: nothing.
-    const float* exploration = nullptr;
+    const ExplorationNumbers* exploration = nullptr;
   };
   // Reads row t of observations, writes row t of action, log_prob and value, and row t + 1 of the state, if
   // the network has one. Enqueues on CUDA. Records no gradient.

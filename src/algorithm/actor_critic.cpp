@@ -1,5 +1,5 @@
 // actor_critic.cpp: the steps of an update, and the loss of critics.
-#include "src/algorithm/actor_critic.h"
+#include "wd/actor_critic.h"
 
 #include <ATen/ATen.h>
 
@@ -7,18 +7,13 @@
 #include <array>
 #include <string_view>
 
-#include "kernels/td.h"
-#include "src/device/device.h"
 #include "wd/error.h"
+#include "wd/kernels/td.h"
+#include "wd/rollout_algorithm.h"
 
 namespace wd {
 
 namespace {
-
-constexpr const char* kValueGrad[kMaxCritics] = {"value_grad_0", "value_grad_1", "value_grad_2",
-                                                 "value_grad_3"};
-constexpr const char* kActionGrad[kMaxCritics] = {"action_grad_0", "action_grad_1", "action_grad_2",
-                                                  "action_grad_3"};
 
 // Sums of each critic, one critic after another.
 SumNames critic_sums(int critics) {
@@ -41,21 +36,19 @@ std::vector<T> joined(std::vector<T> items, const std::vector<T>& more) {
 }
 
 // Gradients of what each critic computes.
-std::vector<RowMemory> gradients_of_critics(const Policy& policy) {
+RowMemory gradients_of_critics(const Policy& policy) {
   const ActionLayout& layout = policy.action_layout();
   const CriticShape& shape = policy.critic_shape();
-  const int outputs = layout.components > 0 ? shape.quantiles : layout.columns();
-  std::vector<RowMemory> rows;
-  for (int i = 0; i < shape.count; ++i) rows.push_back({kValueGrad[i], outputs, true});
-  return rows;
+  return {"value_grad", layout.components > 0 ? shape.quantiles : layout.columns(), true, shape.count};
 }
 
-// What the actor's pass needs besides: gradients by the action that each critic reads.
+// What the actor's pass needs: these, and of continuous actions gradients by the action that each critic reads.
 std::vector<RowMemory> memory_of_actor(const Policy& policy) {
   const ActionLayout& layout = policy.action_layout();
-  std::vector<RowMemory> rows = {{"counts", 1}, {"output_grad", layout.columns(), true}};
-  for (int i = 0; i < policy.critic_shape().count && layout.components > 0; ++i)
-    rows.push_back({kActionGrad[i], layout.components});
+  std::vector<RowMemory> rows = {
+      gradients_of_critics(policy), {"counts", 1}, {"output_grad", layout.columns(), true}};
+  if (layout.components > 0)
+    rows.push_back({"action_grad", layout.components, false, policy.critic_shape().count});
   return rows;
 }
 
@@ -66,14 +59,6 @@ Schedule until(std::int64_t steps) {
   const auto end = static_cast<double>(steps);
   schedule.points = {{end - 1.0, 1.0}, {end, 0.0}};
   return schedule;
-}
-
-Coefficients exploration_of(const ActorCriticSettings& settings, const std::vector<Schedule>& more,
-                            Device device) {
-  const Schedule random = until(settings.random_steps);
-  std::vector<const Schedule*> all = {&random};
-  for (const Schedule& schedule : more) all.push_back(&schedule);
-  return {all, device};
 }
 
 ActionLayout layout_of_critics(const ActionLayout& of_actor) {
@@ -92,86 +77,68 @@ std::vector<NamedTensor> prefixed(const char* prefix, std::vector<NamedTensor> t
 }  // namespace
 
 ActorCritic::ActorCritic(const AlgorithmContext& context, const ActorCriticSettings& settings,
-                         const Needs& needs, const std::vector<Schedule>& exploration)
-    : settings_(settings),
-      policy_(context.policy()),
-      device_(policy_.device()),
+                         const Needs& needs, const Schedule& deviation, const Schedule& damping)
+    : ReplayAlgorithm(context, settings,
+                      {.model = *context.policy().critics(),
+                       .sums = critic_sums(context.policy().critic_shape().count),
+                       .owner = concat("the critics of policy '", context.policy().name(), "'"),
+                       .named = context.policy().critics()->named_parameters(),
+                       .lr = settings.critic_lr,
+                       .epsilon = until(settings.random_steps),
+                       .deviation = deviation,
+                       .damping = damping}),
+      settings_(settings),
       target_critics_(policy_.critics()->like()),
-      group_(context.group),
-      to_train_(context.to_train),
-      seed_(context.seed),
-      index_(context.index),
       actor_(policy_.model(), actor_sums(), settings.adam_epsilon, context.group,
              concat("policy '", policy_.name(), "'"), policy_.named_parameters()),
-      critics_(*policy_.critics(), critic_sums(policy_.critic_shape().count), settings.adam_epsilon,
-               context.group, concat("the critics of policy '", policy_.name(), "'"),
-               policy_.critics()->named_parameters()),
-      replay_(context, settings.replay, settings.gamma, settings.reward_scale),
       critic_lanes_(
           joined<ModelUse>({{policy_.critics(), ModelUse::kLearns}, {&target_critics_, ModelUse::kForward}},
                            needs.for_targets),
           policy_.critic_shape().count * kNumTdSums,
-          joined(joined<RowMemory>(gradients_of_critics(policy_),
-                                   {{"target", policy_.critic_shape().quantiles}}),
-                 needs.rows),
+          joined<RowMemory>(
+              {gradients_of_critics(policy_),
+               {"target", needs.targets > 0 ? needs.targets : policy_.critic_shape().quantiles}},
+              needs.rows),
           device_),
-      actor_lanes_(
-          {{&policy_.model(), ModelUse::kLearns}, {policy_.critics(), ModelUse::kInputs}}, kNumActorSums,
-          joined(joined(gradients_of_critics(policy_), memory_of_actor(policy_)), needs.rows), device_),
-      coefficients_(std::array{&settings.lr, &settings.critic_lr, &settings.max_grad_norm,
-                               &settings.replay.importance_exponent},
-                    device_),
-      exploration_(exploration_of(settings, exploration, device_)),
+      actor_lanes_({{&policy_.model(), ModelUse::kLearns}, {policy_.critics(), ModelUse::kInputs}},
+                   kNumActorSums, joined(memory_of_actor(policy_), needs.rows), device_),
+      rate_(std::array{&settings.lr}, device_),
       critic_layout_(layout_of_critics(policy_.action_layout())),
       no_choice_(at::zeros({replay_.rows()}, policy_.parameters().options().dtype(at::kInt))),
-      error_(at::zeros({replay_.rows()}, policy_.parameters().options())),
-      updates_(replay_.batches()) {
+      num_targets_(needs.targets) {
   WD_CHECK(policy_.critic_shape().count <= kMaxCritics, "an algorithm has at most ", kMaxCritics, " critics");
-  actor_.follow(critics_);
-  critics_.follow(actor_);
-}
-
-// Stages count from 1 by the first update of the iteration, modulo policy_delay: so an actor that moves every
-// second time does so however few updates an iteration has.
-int ActorCritic::stage(std::int64_t iteration) const {
-  if (!to_train_ || !replay_.learns(iteration)) return kFill;
-  return 1 + static_cast<int>(iteration * updates_ % settings_.policy_delay);
+  actor_.stops_with(learned_);
+  learned_.stops_with(actor_);
 }
 
 void ActorCritic::begin_update(const TrainingClock& clock) {
-  coefficients_.update(clock);
-  if (to_train_) replay_.append(clock);
-  const double* const limit = settings_.clip_grad_norm ? coefficients_.value(kMaxGradNorm) : nullptr;
-  critics_.begin_update(coefficients_.value(kCriticLr), limit, nullptr, failed_);
-  actor_.begin_update(coefficients_.value(kLr), limit, nullptr, failed_);
-  time_ = clock.time();
-  update_ = 0;
+  ReplayAlgorithm::begin_update(clock);
+  rate_.update(clock);
+  actor_.begin_update(rate_.value(0), max_grad_norm(), nullptr, failed_);
   on_actor_ = false;
 }
 
-void ActorCritic::begin_step(const TrainingClock& clock, const std::function<bool()>& should_stop) {
-  const auto stopping = [&] { return should_stop ? std::optional(should_stop()) : std::nullopt; };
-  if (on_actor_) {
-    const at::Tensor totals = actor_lanes_.run(
-        policy_.blocks(batch_->now),
-        [&](Lane& lane, std::int64_t begin, std::int64_t end) { actor_pass(lane, *batch_, begin, end); },
-        should_stop);
-    begin_actor_step(totals, stopping());
-    return actor_.begin_step(totals, stopping());
-  }
-  batch_ = &replay_.draw(clock, static_cast<int>(update_),
-                         coefficients_.rounded().const_data_ptr<float>() + kImportance);
-  const at::Tensor totals = critic_lanes_.run(
-      policy_.blocks(batch_->now),
-      [&](Lane& lane, std::int64_t begin, std::int64_t end) { critic_pass(lane, *batch_, begin, end); },
+at::Tensor ActorCritic::accumulate(const ReplayBatch& batch, const std::function<bool()>& should_stop) {
+  return critic_lanes_.run(
+      policy_.blocks(batch.now),
+      [&](Lane& lane, std::int64_t begin, std::int64_t end) { critic_pass(lane, batch, begin, end); },
       should_stop);
-  replay_.set_priorities(clock, error_);
-  critics_.begin_step(totals, stopping());
+}
+
+void ActorCritic::begin_step(const TrainingClock& clock, const std::function<bool()>& should_stop) {
+  if (!on_actor_) return ReplayAlgorithm::begin_step(clock, should_stop);
+  const auto stopping = [&] { return should_stop ? std::optional(should_stop()) : std::nullopt; };
+  const at::Tensor totals = actor_lanes_.run(
+      policy_.blocks(batch_->now),
+      [&](Lane& lane, std::int64_t begin, std::int64_t end) { actor_pass(lane, *batch_, begin, end); },
+      should_stop);
+  begin_actor_step(totals, stopping());
+  actor_.begin_step(totals, stopping());
 }
 
 bool ActorCritic::end_step() {
   if (!on_actor_) {
-    if (!critics_.end_step()) return false;
+    if (!learned_.end_step()) return false;
     on_actor_ = moves_actor();
     if (!on_actor_) ++update_;
     return true;
@@ -257,11 +224,12 @@ void ActorCritic::critic_pass(Lane& lane, const ReplayBatch& batch, std::int64_t
   const CriticsOutput values = criticize(*policy_.critics(), lane, input);
   for (int i = 0; i < values.count; ++i) {
     const Network& critic = policy_.critics()->network(static_cast<std::size_t>(i));
-    const at::Tensor grad = lane.rows(kValueGrad[i]).narrow(0, 0, n);
+    const at::Tensor grad = lane.rows("value_grad", i).narrow(0, 0, n);
     td_loss(current_queue(device_),
             {.rows = n,
              .layout = critic_layout_,
              .quantiles = values.quantiles,
+             .targets = static_cast<int>(num_targets_),
              .output = values.value[i],
              .output_stride = values.stride,
              .action = is_continuous() ? no_choice_.const_data_ptr<std::int32_t>()
@@ -308,7 +276,7 @@ void ActorCritic::push_down(Lane& lane, const ReplayBatch& batch, std::int64_t b
   const CriticsOutput values = criticize(*policy_.critics(), lane, input);
   for (int i = 0; i < values.count; ++i) {
     const Network& critic = policy_.critics()->network(static_cast<std::size_t>(i));
-    const at::Tensor grad = lane.rows(kValueGrad[i]).narrow(0, 0, n);
+    const at::Tensor grad = lane.rows("value_grad", i).narrow(0, 0, n);
     penalize(batch, begin, conservative(), false, grad);
     critic.backward(input, grad, lane.of(critic), lane.gradient(critic));
   }
@@ -333,7 +301,7 @@ void ActorCritic::learn_from_critics(Lane& lane, const ReplayBatch& batch, std::
   loss.alpha = alpha;
   loss.weight = batch.weight.const_data_ptr<float>() + begin;
   for (int i = 0; i < loss.critics.count; ++i) {
-    const at::Tensor& grad = lane.rows(kValueGrad[i]);
+    const at::Tensor& grad = lane.rows("value_grad", i);
     loss.value_grad[i] = grad.mutable_data_ptr<float>();
     loss.grad_stride = grad.stride(0);
   }
@@ -341,11 +309,11 @@ void ActorCritic::learn_from_critics(Lane& lane, const ReplayBatch& batch, std::
   loss.row_sums = lane.row_sums().mutable_data_ptr<float>();
   actor_loss(queue, loss);
 
-  const at::Tensor action_grad = lane.rows(kActionGrad[0]).narrow(0, 0, n);
+  const at::Tensor action_grad = lane.rows("action_grad").narrow(0, 0, n);
   for (int i = 0; i < loss.critics.count; ++i) {
     const Network& critic = critics.network(static_cast<std::size_t>(i));
-    const at::Tensor grad = lane.rows(kActionGrad[i]).narrow(0, 0, n);
-    critic.backward(input, lane.rows(kValueGrad[i]).narrow(0, 0, n), lane.of(critic), nullptr,
+    const at::Tensor grad = lane.rows("action_grad", i).narrow(0, 0, n);
+    critic.backward(input, lane.rows("value_grad", i).narrow(0, 0, n), lane.of(critic), nullptr,
                     std::array{at::Tensor(), grad});
     if (i > 0) action_grad.add_(grad);
   }
@@ -366,13 +334,13 @@ void ActorCritic::learn_from_critics(Lane& lane, const ReplayBatch& batch, std::
 }
 
 void ActorCritic::check() const {
-  critics_.check();
+  learned_.check();
   actor_.check();
 }
 
 std::vector<NamedTensor> ActorCritic::state() const {
   std::vector<NamedTensor> all = prefixed("actor.", actor_.state());
-  for (NamedTensor& named : prefixed("critics.", critics_.state())) all.push_back(std::move(named));
+  for (NamedTensor& named : prefixed("critics.", learned_.state())) all.push_back(std::move(named));
   all.push_back({"target_critics", target_critics_.parameters()});
   for (NamedTensor& named : replay_.state()) all.push_back(std::move(named));
   return all;
@@ -384,8 +352,8 @@ void ActorCritic::state_changed() {
 }
 
 std::vector<std::pair<std::string, double>> ActorCritic::metrics() const {
-  const StepRecord of_actor = actor_.record(), of_critics = critics_.record();
-  const std::vector<double> actor = actor_.sums(), critics = critics_.sums();
+  const StepRecord of_actor = actor_.record(), of_critics = learned_.record();
+  const std::vector<double> actor = actor_.sums(), critics = learned_.sums();
   double loss = 0.0;
   for (int i = 0; i < policy_.critic_shape().count; ++i)
     loss += critics[static_cast<std::size_t>(i) * kNumTdSums + kTdLoss];
@@ -395,8 +363,8 @@ std::vector<std::pair<std::string, double>> ActorCritic::metrics() const {
           {"return_mean", ratio(critics[kTdTarget], critics[kTdCount])},
           {"grad_norm", ratio(of_actor.norm_sum, of_actor.steps)},
           {"critic_grad_norm", ratio(of_critics.norm_sum, of_critics.steps)},
-          {"epsilon", exploration_.value().cpu()[0].item<double>()},
-          {"learning_rate", coefficients_.value().cpu()[kLr].item<double>()},
+          {"epsilon", exploration_.epsilon()},
+          {"learning_rate", rate_.value().cpu()[0].item<double>()},
           {"updates", of_critics.steps},
           {"empty_minibatches", of_critics.empty}};
 }
@@ -405,7 +373,7 @@ std::vector<std::pair<std::string, double>> ActorCritic::metrics() const {
 void ActorCritic::poison_next(const std::string& tensor) {
   constexpr std::string_view kOfActor = "actor.";
   if (tensor.starts_with(kOfActor)) return actor_.poison_next(tensor.substr(kOfActor.size()));
-  critics_.poison_next(tensor);
+  learned_.poison_next(tensor);
 }
 
 double ActorCritic::mean_entropy() const {
@@ -439,16 +407,17 @@ void ActorCriticSettings::describe(Fields& field) {
   field("adam_epsilon", adam_epsilon, {kLeastAdamEpsilon, 1}, "added to Adam's denominator");
 }
 
+void ActorCriticSettings::describe_critics(Fields& field, int& num_critics) {
+  field("num_critics", num_critics, {1, kMaxCritics}, "critics, of whose values the lowest counts");
+}
+
 double ActorCriticSettings::bytes(const WorkerShape& worker) const {
+  const AlgorithmTraits its = traits();
   const std::vector<MakeNetwork> networks =
-      make_critics(worker.layout, worker.model, {critics(), worker.model.quantiles}, {}, worker.precision);
-  const double target_actor =
-      has_target_actor()
-          ? model_bytes(make_networks(worker.layout, worker.model, output(), {}, worker.precision), 0,
-                        worker.precision, false)
-          : 0.0;
-  return model_bytes(networks, 0, worker.precision, false) + target_actor + Replay::bytes(worker, replay) +
-         Replay::rows(worker, replay) * (sizeof(float) + sizeof(std::int32_t));
+      make_critics(worker.layout, worker.model, {its.critics, worker.model.quantiles}, {}, worker.precision);
+  return model_bytes(networks, 0, worker.precision, false) +
+         (has_target_actor() ? bytes_of_target(worker) : 0.0) + OffPolicySettings::bytes(worker) +
+         Replay::rows(worker, replay) * sizeof(std::int32_t);
 }
 
 }  // namespace wd

@@ -3,9 +3,9 @@
 
 #include <ATen/ATen.h>
 
-#include "kernels/clock.h"
 #include "src/device/device.h"
 #include "src/device/tensor_device.h"
+#include "wd/kernels/clock.h"
 
 namespace wd {
 
@@ -36,5 +36,7 @@ void Coefficients::update(const TrainingClock& clock) {
   args.rounded = rounded_.mutable_data_ptr<float>();
   schedules(current_queue(device_), args);
 }
+
+double ExplorationSchedules::epsilon() const { return all_.value().cpu()[0].item<double>(); }
 
 }  // namespace wd

@@ -16,7 +16,7 @@ Ddpg::Ddpg(const AlgorithmContext& context, const DdpgSettings& settings, const 
     : ActorCritic(context, settings,
                   {.for_targets = {{target_actor.get(), ModelUse::kForward}},
                    .rows = {{"action", context.policy().action_layout().components}}},
-                  {settings.noise, settings.noise_damping}),
+                  settings.noise, settings.noise_damping),
       target_actor_(std::move(target_actor)),
       smoothing_(smoothing) {}
 
@@ -52,6 +52,14 @@ void DdpgSettings::describe(Fields& field) {
         "share of the noise that is lost from step to step; 1: steps have independent noise; below it, noise "
         "adds up (an Ornstein-Uhlenbeck process) from 0 at an episode's start, to a deviation of "
         "noise / sqrt(noise_damping (2 - noise_damping))");
+}
+
+AlgorithmTraits DdpgSettings::traits() const {
+  AlgorithmTraits traits = OffPolicySettings::traits();
+  traits.output = PolicyOutput::kPoint;
+  traits.critics = 1;
+  traits.carries_noise = noise_damping < 1.0;
+  return traits;
 }
 
 std::unique_ptr<Algorithm> DdpgSettings::make(const AlgorithmContext& context) const {

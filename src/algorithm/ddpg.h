@@ -1,7 +1,7 @@
 // ddpg.h: DDPG, of which TD3 is a variant.
 #pragma once
 
-#include "src/algorithm/actor_critic.h"
+#include "wd/actor_critic.h"
 
 namespace wd {
 

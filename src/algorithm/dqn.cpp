@@ -5,24 +5,17 @@
 // (double Q-learning, van Hasselt et al. 2016, arXiv 1509.06461) or by Q'. It ends with the episode: at a
 // termination there is no value, at a truncation that of the last observation. The loss is Huber's of the
 // error, weighted if the draw was prioritized, and, with cql_alpha, the penalty of conservative Q-learning
-// (kernels/td.h). Differences from the paper: Adam, double Q-learning and a rollout of many replicas at a
+// (wd/kernels/td.h). Differences from the paper: Adam, double Q-learning and a rollout of many replicas at a
 // time; each of several heads takes its best choice, and Q is the sum over heads.
 #include <ATen/ATen.h>
 
-#include <array>
 #include <string>
 #include <utility>
 
-#include "kernels/td.h"
-#include "src/device/device.h"
 #include "src/nets/values.h"
-#include "wd/algorithms.h"
-#include "wd/coefficients.h"
-#include "wd/error.h"
-#include "wd/learned.h"
+#include "wd/kernels/td.h"
 #include "wd/policy_pass.h"
-#include "wd/replay.h"
-#include "wd/rollout_algorithm.h"
+#include "wd/replay_algorithm.h"
 
 namespace wd {
 
@@ -30,58 +23,29 @@ namespace {
 
 SumNames td_sums() { return {.names = {nullptr, "the loss of the values", "the value", "the target"}}; }
 
-class Dqn final : public Algorithm {
+class Dqn final : public ReplayAlgorithm {
  public:
   Dqn(const AlgorithmContext& context, const DqnSettings& settings);
 
-  int stage(std::int64_t iteration) const override;
-  void enter(int stage) override { stage_ = stage; }
-  bool can_be_undone() const override { return false; }  // the ring is not copied before an iteration
-  bool wants_values() const override { return false; }
-  void begin_rollout(const TrainingClock& clock) override { epsilon_.update(clock); }
-  const float* exploration() const override { return epsilon_.rounded().const_data_ptr<float>(); }
-  void begin_prepare() override {}
-  void begin_update(const TrainingClock& clock) override;
-  bool is_done() const override { return left_ == 0; }
-  void begin_step(const TrainingClock& clock, const std::function<bool()>& should_stop) override;
-  bool end_step() override;
-  void set_skip_flag(const std::int64_t* failed) override { failed_ = failed; }
-  void check() const override { learned_.check(); }
   std::vector<NamedTensor> state() const override;
   void state_changed() override;
   void weights_changed() override { target_.follow(policy_.model(), 1.0f); }
-  std::vector<NamedTensor> memory(std::int64_t iteration) const override { return replay_.memory(iteration); }
-  std::string memory_fault(std::int64_t iteration) const override { return replay_.memory_fault(iteration); }
-  void memory_changed() override { replay_.memory_changed(); }
-  void forget(std::int64_t iteration) override { replay_.forget(iteration); }
   std::vector<std::pair<std::string, double>> metrics() const override;
-  void poison_next(const std::string& tensor) override { learned_.poison_next(tensor); }
 
  private:
-  enum Stage { kFill, kLearn, kLearnAndFollow };
-  enum Coefficient { kLr, kMaxGradNorm, kImportance };
+  enum Variant { kLearn, kLearnAndFollow };
 
+  int variant(std::int64_t iteration) const override;
   bool follows_before(std::int64_t update) const;
-  at::Tensor accumulate(const ReplayBatch& batch, const std::function<bool()>& should_stop);
+  void before_update(std::int64_t update) override;
+  at::Tensor accumulate(const ReplayBatch& batch, const std::function<bool()>& should_stop) override;
   at::Tensor values(const Network& network, const Lane& lane) const;
   void pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const;
 
   const DqnSettings& settings_;
-  Policy& policy_;
-  Device device_;
-  const bool to_train_;
-  Learned learned_;
   Model target_;
-  Replay replay_;
   Lanes lanes_;
-  Coefficients coefficients_, epsilon_;
-  const int quantiles_;                   // K of the network's values: 1, or as many as model.quantiles says
-  at::Tensor error_;                      // [rows of a batch] float32: for priorities
-  const std::int64_t batch_steps_;        // environment steps of an iteration
-  const std::int64_t updates_;            // of an iteration that learns
-  const std::int64_t* failed_ = nullptr;  // in device memory: not 0 if nothing may be learned; may be null
-  int stage_ = kFill;
-  std::int64_t left_ = 0;  // updates that are left to begin in this iteration
+  const int quantiles_;  // K of the network's values: 1, or as many as model.quantiles says
 };
 
 // How many numbers a network gives for the value of a choice.
@@ -91,29 +55,16 @@ int quantiles_of(const Policy& policy) {
 }
 
 Dqn::Dqn(const AlgorithmContext& context, const DqnSettings& settings)
-    : settings_(settings),
-      policy_(context.policy()),
-      device_(policy_.device()),
-      to_train_(context.to_train),
-      learned_(policy_.model(), td_sums(), settings.adam_epsilon, context.group,
-               concat("policy '", policy_.name(), "'"), policy_.named_parameters()),
+    : ReplayAlgorithm(context, settings, plan_of_policy(context, settings, td_sums(), settings.epsilon)),
+      settings_(settings),
       target_(policy_.model().like()),
-      replay_(context, settings.replay, settings.gamma, settings.reward_scale),
       lanes_({{&policy_.model(), ModelUse::kLearns}, {&target_, ModelUse::kForward}}, kNumTdSums,
              {{"target", quantiles_of(policy_)},
               {"output_grad", policy_.action_layout().columns() * quantiles_of(policy_), true}},
              device_),
-      coefficients_(std::array{&std::as_const(settings.lr), &std::as_const(settings.max_grad_norm),
-                               &std::as_const(settings.replay.importance_exponent)},
-                    device_),
-      epsilon_(std::array{&std::as_const(settings.epsilon)}, device_),
-      quantiles_(quantiles_of(policy_)),
-      error_(at::zeros({replay_.rows()}, policy_.parameters().options())),
-      batch_steps_(replay_.shape().batch()),
-      updates_(replay_.batches()) {}
+      quantiles_(quantiles_of(policy_)) {}
 
-int Dqn::stage(std::int64_t iteration) const {
-  if (!to_train_ || !replay_.learns(iteration)) return kFill;
+int Dqn::variant(std::int64_t iteration) const {
   const std::int64_t every = settings_.target_every, before = iteration * batch_steps_;
   return before / every < (before + batch_steps_) / every ? kLearnAndFollow : kLearn;
 }
@@ -121,34 +72,13 @@ int Dqn::stage(std::int64_t iteration) const {
 // Whether the target moves before this update, from 0. If it moves more than once per iteration, the updates
 // share its environment steps.
 bool Dqn::follows_before(std::int64_t update) const {
-  if (stage_ != kLearnAndFollow) return false;
+  if (current_variant() != kLearnAndFollow) return false;
   const auto moves = [&](std::int64_t k) { return k * batch_steps_ / (updates_ * settings_.target_every); };
   return update == 0 || moves(update - 1) < moves(update);
 }
 
-void Dqn::begin_update(const TrainingClock& clock) {
-  coefficients_.update(clock);
-  if (to_train_) replay_.append(clock);
-  learned_.begin_update(coefficients_.value(kLr),
-                        settings_.clip_grad_norm ? coefficients_.value(kMaxGradNorm) : nullptr, nullptr,
-                        failed_);
-  left_ = stage_ == kFill ? 0 : updates_;
-}
-
-void Dqn::begin_step(const TrainingClock& clock, const std::function<bool()>& should_stop) {
-  const std::int64_t update = updates_ - left_--;
+void Dqn::before_update(std::int64_t update) {
   if (follows_before(update)) target_.follow(policy_.model(), static_cast<float>(settings_.tau));
-  const ReplayBatch& batch = replay_.draw(clock, static_cast<int>(update),
-                                          coefficients_.rounded().const_data_ptr<float>() + kImportance);
-  const at::Tensor totals = accumulate(batch, should_stop);
-  replay_.set_priorities(clock, error_);
-  learned_.begin_step(totals, should_stop ? std::optional(should_stop()) : std::nullopt);
-}
-
-bool Dqn::end_step() {
-  if (!learned_.end_step()) return false;
-  if (learned_.is_stopped()) left_ = 0;
-  return true;
 }
 
 // Returns the sums by TdSum.
@@ -215,30 +145,25 @@ void Dqn::pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::in
 }
 
 std::vector<NamedTensor> Dqn::state() const {
-  std::vector<NamedTensor> all = learned_.state();
+  std::vector<NamedTensor> all = ReplayAlgorithm::state();
   all.push_back({"target", target_.parameters()});
-  for (NamedTensor& named : replay_.state()) all.push_back(std::move(named));
   return all;
 }
 
 void Dqn::state_changed() {
+  ReplayAlgorithm::state_changed();
   target_.refresh_shadow();
-  replay_.state_changed();
 }
 
 std::vector<std::pair<std::string, double>> Dqn::metrics() const {
-  const StepRecord record = learned_.record();
-  const std::vector<double> sums = learned_.sums();
-  const double loss = ratio(sums[kTdLoss], sums[kTdCount]);
-  return {{"total_loss", loss},
-          {"value_loss", loss},
-          {"value_mean", ratio(sums[kTdValue], sums[kTdCount])},
-          {"return_mean", ratio(sums[kTdTarget], sums[kTdCount])},
-          {"grad_norm", ratio(record.norm_sum, record.steps)},
-          {"epsilon", epsilon_.value().cpu()[0].item<double>()},
-          {"learning_rate", coefficients_.value().cpu()[kLr].item<double>()},
-          {"updates", record.steps},
-          {"empty_minibatches", record.empty}};
+  const double loss = mean_of_sum(kTdLoss);
+  std::vector<std::pair<std::string, double>> all = {{"total_loss", loss},
+                                                     {"value_loss", loss},
+                                                     {"value_mean", mean_of_sum(kTdValue)},
+                                                     {"return_mean", mean_of_sum(kTdTarget)},
+                                                     {"epsilon", exploration_.epsilon()}};
+  for (auto& metric : optimizer_metrics()) all.push_back(std::move(metric));
+  return all;
 }
 
 }  // namespace
@@ -269,10 +194,14 @@ void DqnSettings::describe(Fields& field) {
   field("adam_epsilon", adam_epsilon, {kLeastAdamEpsilon, 1}, "added to Adam's denominator");
 }
 
+AlgorithmTraits DqnSettings::traits() const {
+  AlgorithmTraits traits = OffPolicySettings::traits();
+  traits.output = PolicyOutput::kValues;
+  return traits;
+}
+
 double DqnSettings::bytes(const WorkerShape& worker) const {
-  return model_bytes(make_networks(worker.layout, worker.model, output(), {}, worker.precision), 0,
-                     worker.precision, false) +
-         Replay::bytes(worker, replay) + Replay::rows(worker, replay) * sizeof(float);
+  return OffPolicySettings::bytes(worker) + bytes_of_target(worker);
 }
 
 std::unique_ptr<Algorithm> DqnSettings::make(const AlgorithmContext& context) const {

@@ -44,7 +44,7 @@ Learned::Learned(Model& model, SumNames sums, double adam_epsilon, ProcessGroup 
 Learned::~Learned() = default;
 Learned::Learned(Learned&&) noexcept = default;
 
-void Learned::follow(const Learned& leader) { leader_ = leader.adam_->live_record(); }
+void Learned::stops_with(const Learned& leader) { leader_ = leader.adam_->live_record(); }
 
 StepRecord Learned::record() const { return adam_->record(); }
 

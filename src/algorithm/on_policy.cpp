@@ -229,14 +229,14 @@ void OnPolicySettings::check(const TrainingShape& shape, const Problem& problem)
   if (normalize_value && normalize_return)
     problem("normalize_value", "true",
             "excludes normalize_return, which normalizes what values learn: set one to false");
-  if (reuse_activations && updates_per_rollout() > 1) {
+  if (reuse_activations && traits().epochs * traits().minibatches > 1) {
     problem(
         "reuse_activations", "true",
         "needs an update of one step: an algorithm other than PPO, or num_epochs: 1 and num_minibatches: 1");
   }
   if (reuse_activations && max_rows > 0)
     problem("reuse_activations", "true", "needs an update with all rows: set one of it and max_rows");
-  check_minibatches(minibatches(), shape, problem, max_rows);
+  check_minibatches(traits().minibatches, shape, problem, max_rows);
 }
 
 double OnPolicySettings::bytes(const WorkerShape& worker) const {

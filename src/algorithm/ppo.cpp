@@ -23,6 +23,13 @@ void PpoSettings::describe(Fields& field) {
   field("num_minibatches", num_minibatches, {1, 65'536}, "optimizer steps per pass");
 }
 
+AlgorithmTraits PpoSettings::traits() const {
+  AlgorithmTraits traits = OnPolicySettings::traits();
+  traits.epochs = num_epochs;
+  traits.minibatches = num_minibatches;
+  return traits;
+}
+
 std::unique_ptr<Algorithm> PpoSettings::make(const AlgorithmContext& context) const {
   require_minibatches(num_minibatches, context, name(), max_rows);
   OnPolicy::Plan plan;

@@ -12,11 +12,11 @@
 #include <cmath>
 
 #include "kernels/normalize.h"
-#include "kernels/td.h"
 #include "src/algorithm/returns_args.h"
 #include "src/device/device.h"
 #include "wd/algorithms.h"
 #include "wd/coefficients.h"
+#include "wd/kernels/td.h"
 #include "wd/policy_pass.h"
 #include "wd/rollout_algorithm.h"
 
@@ -31,7 +31,7 @@ class Pqn final : public RolloutAlgorithm {
   Pqn(const AlgorithmContext& context, const PqnSettings& settings);
 
   void begin_rollout(const TrainingClock& clock) override { epsilon_.update(clock); }
-  const float* exploration() const override { return epsilon_.rounded().const_data_ptr<float>(); }
+  const ExplorationNumbers* exploration() const override { return epsilon_.numbers(); }
   void begin_prepare() override;
   void end_prepare() override { std::exchange(sum_arrives_, {})(); }
   void begin_update(const TrainingClock& clock) override;
@@ -44,7 +44,8 @@ class Pqn final : public RolloutAlgorithm {
 
   const PqnSettings& settings_;
   Lanes lanes_;
-  Coefficients coefficients_, epsilon_;
+  Coefficients coefficients_;
+  ExplorationSchedules epsilon_;
   at::Tensor moments_;                 // [3, kNumMoments] float64: of targets, values and their differences
   std::function<void()> sum_arrives_;  // waits for the moments whose sum was begun
 };
@@ -55,7 +56,7 @@ Pqn::Pqn(const AlgorithmContext& context, const PqnSettings& settings)
       lanes_({{&policy_.model(), ModelUse::kLearns}}, kNumTdSums,
              {{"output_grad", policy_.model().network(0).outputs(), true}}, device_),
       coefficients_(std::array{&std::as_const(settings.lr), &std::as_const(settings.max_grad_norm)}, device_),
-      epsilon_(std::array{&std::as_const(settings.epsilon)}, device_),
+      epsilon_(settings.epsilon, 0.0, 0.0, device_),
       moments_(at::zeros({3, kNumMoments}, buffers_.value.options().dtype(at::kDouble))) {}
 
 void Pqn::begin_prepare() {
@@ -116,7 +117,7 @@ std::vector<std::pair<std::string, double>> Pqn::metrics() const {
           {"return_std", std::sqrt(target_variance)},
           {"explained_variance", target_variance > 0.0 ? 1.0 - unexplained / target_variance : std::nan("")},
           {"grad_norm", ratio(record.norm_sum, record.steps)},
-          {"epsilon", epsilon_.value().cpu()[0].item<double>()},
+          {"epsilon", epsilon_.epsilon()},
           {"learning_rate", coefficients_.value().cpu()[kLr].item<double>()},
           {"updates", record.steps},
           {"empty_minibatches", record.empty}};

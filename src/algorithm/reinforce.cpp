@@ -22,6 +22,12 @@ void ReinforceSettings::check(const TrainingShape& shape, const Problem& problem
   }
 }
 
+AlgorithmTraits ReinforceSettings::traits() const {
+  AlgorithmTraits traits = OnPolicySettings::traits();
+  traits.staggered_resets = false;
+  return traits;
+}
+
 std::unique_ptr<Algorithm> ReinforceSettings::make(const AlgorithmContext& context) const {
   const Trajectory& trajectory = context.trajectory;
   if (context.to_train && trajectory.steps() < wanted_rollout(trajectory.time_limit()))

@@ -14,7 +14,6 @@
 #include "src/device/tensor_device.h"
 #include "src/recorded/entries.h"
 #include "src/recorded/recording.h"
-#include "wd/algorithms.h"
 #include "wd/detail/blocks.h"
 #include "wd/error.h"
 #include "wd/random.h"
@@ -85,14 +84,6 @@ void ReplaySettings::check(const TrainingShape& shape, const AlgorithmSettings::
     problem("replay_ratio", concat(replay_ratio),
             concat("is ", batches(shape), " updates per rollout, and at most ", kMaxDraws,
                    " are possible: lower it, or raise batch_size"));
-}
-
-void OffPolicySettings::check(const TrainingShape& shape, const Problem& problem) const {
-  replay.check(shape, problem);
-}
-
-int OffPolicySettings::epochs() const {
-  return static_cast<int>(std::max(std::lround(replay.replay_ratio), 1L));
 }
 
 Replay::Replay(const AlgorithmContext& context, const ReplaySettings& settings, double gamma,

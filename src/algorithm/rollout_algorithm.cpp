@@ -53,10 +53,10 @@ RolloutAlgorithm::RolloutAlgorithm(const AlgorithmContext& context, const Algori
                concat("policy '", policy_.name(), "'"), policy_.named_parameters()),
       to_train_(context.to_train),
       seed_(context.seed),
-      epochs_(settings.epochs()),
+      epochs_(settings.traits().epochs),
       minibatches_(std::make_unique<Minibatches>(
-          buffers_, trajectory_.steps(), trajectory_.num_envs(), settings.minibatches(), group_.rank(),
-          policy_.sequences(trajectory_.steps()), shape_of(context).share(settings.row_limit()))),
+          buffers_, trajectory_.steps(), trajectory_.num_envs(), settings.traits().minibatches, group_.rank(),
+          policy_.sequences(trajectory_.steps()), shape_of(context).share(settings.traits().row_limit))),
       partial_(at::zeros({kNumMoments * num_chunks(buffers_.mask.numel())},
                          buffers_.value.options().dtype(at::kDouble))) {}
 

@@ -14,8 +14,8 @@
 #include <cmath>
 #include <optional>
 
-#include "src/algorithm/actor_critic.h"
 #include "src/device/device.h"
+#include "wd/actor_critic.h"
 #include "wd/error.h"
 
 namespace wd {
@@ -75,7 +75,7 @@ class Sac final : public ActorCritic {
   const double highest_entropy_;  // of uniform draws
   const EntropyTarget target_entropy_;
   Model temperature_;  // one number: log alpha
-  Learned learned_;    // of the temperature
+  Learned tuned_;      // of the temperature
   Coefficients rate_;
   at::Tensor alpha_;   // [1] float32
   at::Tensor totals_;  // [2] float64: rows and the sum of the temperature's loss
@@ -84,15 +84,14 @@ class Sac final : public ActorCritic {
 Sac::Sac(const AlgorithmContext& context, const SacSettings& settings)
     : ActorCritic(context, settings,
                   {.for_targets = {{&context.policy().model(), ModelUse::kForward}},
-                   .rows = {{"action", context.policy().action_layout().components}, {"log_prob", 1}}},
-                  {}),
+                   .rows = {{"action", context.policy().action_layout().components}, {"log_prob", 1}}}),
       own_(settings),
       highest_entropy_(highest_entropy(context.buffers().action_space)),
       target_entropy_(EntropyTarget::of(settings.target_entropy, context)),
       temperature_({}, 1, device_, kFp32),
-      learned_(temperature_, {.names = {nullptr, "the temperature's loss"}}, settings.adam_epsilon,
-               context.group, concat("the temperature of policy '", policy_.name(), "'"),
-               temperature_.named_parameters()),
+      tuned_(temperature_, {.names = {nullptr, "the temperature's loss"}}, settings.adam_epsilon,
+             context.group, concat("the temperature of policy '", policy_.name(), "'"),
+             temperature_.named_parameters()),
       rate_(std::array{&settings.temperature_lr}, device_),
       alpha_(at::zeros({1}, policy_.parameters().options())),
       totals_(at::zeros({2}, alpha_.options().dtype(at::kDouble))) {
@@ -103,7 +102,7 @@ Sac::Sac(const AlgorithmContext& context, const SacSettings& settings)
 void Sac::begin_update(const TrainingClock& clock) {
   ActorCritic::begin_update(clock);
   rate_.update(clock);
-  learned_.begin_update(rate_.value(0), nullptr, nullptr, failed_);
+  tuned_.begin_update(rate_.value(0), nullptr, nullptr, failed_);
 }
 
 void Sac::targets(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const {
@@ -161,26 +160,25 @@ void Sac::begin_actor_step(const at::Tensor& totals, std::optional<bool> stoppin
                                             .share_of_highest = target_entropy_.share,
                                             .gradient = temperature_.gradients().mutable_data_ptr<float>(),
                                             .totals = totals_.mutable_data_ptr<double>()});
-  learned_.begin_step(totals_, stopping);
+  tuned_.begin_step(totals_, stopping);
 }
 
 bool Sac::end_actor_step() {
   if (!own_.tune_temperature) return true;
-  if (!learned_.end_step()) return false;
+  if (!tuned_.end_step()) return false;
   compute_alpha();
   return true;
 }
 
 void Sac::check() const {
   ActorCritic::check();
-  learned_.check();
+  tuned_.check();
 }
 
 std::vector<NamedTensor> Sac::state() const {
   std::vector<NamedTensor> all = ActorCritic::state();
   all.push_back({"log_temperature", temperature_.parameters()});
-  for (const NamedTensor& named : learned_.state())
-    all.push_back({"temperature." + named.name, named.tensor});
+  for (const NamedTensor& named : tuned_.state()) all.push_back({"temperature." + named.name, named.tensor});
   return all;
 }
 
@@ -219,6 +217,7 @@ std::string Sac::warning() const {
 
 void SacSettings::describe(Fields& field) {
   ActorCriticSettings::describe(field);
+  describe_critics(field, num_critics);
   field("cql_alpha", cql_alpha, {0, 1e9},
         "weight of conservative Q-learning's penalty: of choices as in DQN; otherwise the value of an action "
         "that "
@@ -236,6 +235,13 @@ void SacSettings::check(const TrainingShape& shape, const Problem& problem) cons
   OffPolicySettings::check(shape, problem);
   if (target_entropy && *target_entropy > shape.highest_entropy)
     problem("target_entropy", concat(*target_entropy), cannot_reach(shape.highest_entropy));
+}
+
+AlgorithmTraits SacSettings::traits() const {
+  AlgorithmTraits traits = OffPolicySettings::traits();
+  traits.output = PolicyOutput::kActor;
+  traits.critics = num_critics;
+  return traits;
 }
 
 std::unique_ptr<Algorithm> SacSettings::make(const AlgorithmContext& context) const {

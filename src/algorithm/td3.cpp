@@ -8,9 +8,16 @@ namespace wd {
 
 void Td3Settings::describe(Fields& field) {
   DdpgSettings::describe(field);
+  describe_critics(field, num_critics);
   field("target_noise", target_noise, {0, 10},
         "deviation of the noise of the actions that targets are computed for, in half-widths");
   field("target_noise_clip", target_noise_clip, {0, 10}, "limit of that noise, in half-widths");
+}
+
+AlgorithmTraits Td3Settings::traits() const {
+  AlgorithmTraits traits = DdpgSettings::traits();
+  traits.critics = num_critics;
+  return traits;
 }
 
 std::unique_ptr<Algorithm> Td3Settings::make(const AlgorithmContext& context) const {

@@ -163,7 +163,7 @@ std::string scaled(const Schedule& schedule, double factor) {
 
 // Rows that an epoch of the policy learns from, apart from rounding to whole steps.
 double rows_of(const PolicySettings& policy, const Spec& spec, const Probe& probe) {
-  const std::int64_t limit = policy.algorithm->row_limit();
+  const std::int64_t limit = policy.algorithm->traits().row_limit;
   const std::int64_t all =
       probe.batch() * training_shape(policy, spec, probe.num_envs, probe.rollout_steps).num_agents;
   return static_cast<double>(limit > 0 ? std::min(limit, all) : all);
@@ -178,7 +178,7 @@ std::vector<Override> settings_of(const SearchResult& result, const Config& conf
   if (config.autoscale.scale_lr == kScaleLrNone) return settings;
   const Probe before = {config.trainer.num_envs, config.trainer.rollout_steps()};
   for (const PolicySettings& policy : config.policies) {
-    if (policy.algorithm->has_short_iterations()) continue;  // its batches stay as they are
+    if (policy.algorithm->traits().short_iterations) continue;  // its batches stay as they are
     const double growth = rows_of(policy, spec, result.chosen) / rows_of(policy, spec, before);
     if (growth == 1.0) continue;
     const double factor = config.autoscale.scale_lr == kScaleLrSqrt ? std::sqrt(growth) : growth;
@@ -277,7 +277,7 @@ namespace {
 // So that a share of max_rows rows has a step, or a sequence, of every replica, and one for every minibatch.
 void limit_rows(SearchOptions& options, const Config& config, const Spec& spec) {
   for (const PolicySettings& policy : config.policies) {
-    const std::int64_t rows = policy.algorithm->row_limit();
+    const std::int64_t rows = policy.algorithm->traits().row_limit;
     if (!policy.to_train || rows == 0) continue;
     const TrainingShape one = training_shape(policy, spec, 1, 1);
     const bool whole_rollouts = policy.model.state_size() > 0 && policy.model.sequence_length == 0;
@@ -290,7 +290,7 @@ void limit_rows(SearchOptions& options, const Config& config, const Spec& spec) 
       lower(options.limits.max_batch, options.max_batch_from, rows / one.num_agents);
     else
       lower(options.limits.max_envs, options.max_envs_from,
-            rows / one.least_rows() - policy.algorithm->minibatches() + 1);
+            rows / one.least_rows() - policy.algorithm->traits().minibatches + 1);
   }
 }
 
@@ -302,7 +302,7 @@ void share_batches(SearchOptions& options, const Config& config) {
   const auto is_shared = [&](std::int64_t replicas) {
     return replicas % options.num_workers == 0 &&
            std::ranges::all_of(config.policies, [&](const PolicySettings& policy) {
-             const std::int64_t unit = policy.algorithm->replicas_unit();
+             const std::int64_t unit = policy.algorithm->traits().replicas_unit;
              return !policy.to_train || unit == 1 || unit % replicas == 0;
            });
   };
@@ -334,7 +334,8 @@ SearchOptions search_options(const Config& config, const Environment& environmen
   options.min_rollout =
       min_rollout_of(config, environment.spec().time_limit, num_workers, options.limits.max_batch);
   for (const PolicySettings& policy : config.policies) {
-    const std::int64_t minibatches = policy.algorithm->minibatches(), length = policy.model.sequence_length;
+    const std::int64_t minibatches = policy.algorithm->traits().minibatches,
+                       length = policy.model.sequence_length;
     if (policy.model.state_size() > 0 && length == 0) {  // a sequence is a replica's whole rollout
       options.min_envs = std::max(options.min_envs, minibatches);
     } else if (policy.model.state_size() > 0) {
@@ -346,8 +347,8 @@ SearchOptions search_options(const Config& config, const Environment& environmen
   }
   for (const PolicySettings& policy : config.policies) {
     if (!policy.to_train) continue;
-    options.envs_unit = std::lcm(options.envs_unit, policy.algorithm->replicas_unit());
-    const std::int64_t most = policy.algorithm->max_batch();
+    options.envs_unit = std::lcm(options.envs_unit, policy.algorithm->traits().replicas_unit);
+    const std::int64_t most = policy.algorithm->traits().max_batch;
     if (most == 0 || most >= options.limits.max_batch) continue;
     options.limits.max_batch = most;
     options.max_batch_from = concat("what policy.", policy.name, " can learn from");

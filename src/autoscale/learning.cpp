@@ -25,7 +25,7 @@ std::int64_t enough_steps(const Config& config, int time_limit) {
 
 bool all_have_short_iterations(const Config& config) {
   return std::ranges::all_of(config.policies, [](const PolicySettings& policy) {
-    return !policy.to_train || policy.algorithm->has_short_iterations();
+    return !policy.to_train || policy.algorithm->traits().short_iterations;
   });
 }
 

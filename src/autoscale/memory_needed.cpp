@@ -61,15 +61,15 @@ std::string parts_text(const MemoryNeeded& needed) {
 double network_bytes(const PolicyLayout& layout, const PolicySettings& policy, Precision precision,
                      bool learned) {
   const Precision stored = learned ? precision : kFp32;
-  const AlgorithmSettings& algorithm = *policy.algorithm;
+  const AlgorithmTraits traits = policy.algorithm->traits();
   const double critics =
-      algorithm.critics() == 0
+      traits.critics == 0
           ? 0.0
-          : model_bytes(make_critics(layout, policy.model, {algorithm.critics(), policy.model.quantiles}, {},
-                                     precision),
+          : model_bytes(make_critics(layout, policy.model,
+                                     {traits.critics, policy.model.quantiles}, {}, precision),
                         0, stored, learned);
-  return model_bytes(make_networks(layout, policy.model, algorithm.output(), {}, precision),
-                     Head::of(layout.action_space, policy.model, algorithm.output())
+  return model_bytes(make_networks(layout, policy.model, traits.output, {}, precision),
+                     Head::of(layout.action_space, policy.model, traits.output)
                          .num_log_std(layout.action_space, policy.model),
                      stored, learned) +
          critics;
@@ -98,10 +98,10 @@ double activation_bytes(const Config& config, const Environment& environment, st
   double bytes = 0.0;
   for (std::size_t p = 0; p < layouts.size(); ++p) {
     const PolicySettings& policy = config.policies[p];
-    if (!policy.to_train || !policy.algorithm->keeps_activations()) continue;
+    if (!policy.to_train || !policy.algorithm->traits().keeps_activations) continue;
     const double rows = replicas * static_cast<double>(steps) * layouts[p].num_agents;
     for (const MakeNetwork& make :
-         make_networks(layouts[p], policy.model, policy.algorithm->output(), {}, precision))
+         make_networks(layouts[p], policy.model, policy.algorithm->traits().output, {}, precision))
       bytes += rows * (precision == kBf16 ? 2.0 : 4.0) * static_cast<double>(make()->activation_size());
   }
   return bytes;
@@ -136,10 +136,10 @@ MemoryNeeded memory_needed(const Config& config, const Environment& environment,
   const auto layouts = policy_layouts(RolloutShape::of(environment.spec(), config, 1));
   for (std::size_t p = 0; p < layouts.size(); ++p) {
     const ModelSettings& model = config.policies[p].model;
-    const int minibatches = config.policies[p].algorithm->minibatches();
+    const int minibatches = config.policies[p].algorithm->traits().minibatches;
     const TrainingShape shape =
         training_shape(config.policies[p], environment.spec(), trainer.num_envs, trainer.rollout_steps());
-    const std::int64_t share = shape.share(config.policies[p].algorithm->row_limit());
+    const std::int64_t share = shape.share(config.policies[p].algorithm->traits().row_limit);
     const std::int64_t together = shape.steps_together;
     const double units = std::ceil(static_cast<double>(share) * replicas / minibatches);
     for (const BufferField& field : buffer_fields()) {

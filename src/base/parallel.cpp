@@ -19,7 +19,7 @@
 #include <thread>
 #include <vector>
 
-#include "src/base/profile.h"
+#include "wd/detail/profile.h"
 
 namespace wd {
 

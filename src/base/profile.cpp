@@ -1,5 +1,5 @@
 // profile.cpp: a stack of scopes per thread, and one table of their times.
-#include "src/base/profile.h"
+#include "wd/detail/profile.h"
 
 #include <algorithm>
 #include <map>

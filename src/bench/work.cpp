@@ -28,8 +28,9 @@ double row_bytes(const Trajectory& trajectory, const PolicyBuffers& buffers, uns
 // Bytes of one step of one replica that an epoch reads or writes. A copy is written and read again.
 double loss_bytes(const Trajectory& trajectory, const PolicyBuffers& buffers, const PolicySettings& settings,
                   const TrainingShape& shape) {
-  const bool copied = Minibatches::gathers(settings.algorithm->minibatches(), settings.model.state_size() > 0,
-                                           shape.share(settings.algorithm->row_limit()), shape.share(0));
+  const bool copied =
+      Minibatches::gathers(settings.algorithm->traits().minibatches, settings.model.state_size() > 0,
+                           shape.share(settings.algorithm->traits().row_limit), shape.share(0));
   if (!copied) return row_bytes(trajectory, buffers, BufferField::kLoss);
   double sum = 0.0;
   for (const BufferField& field : buffer_fields())
@@ -41,14 +42,15 @@ double loss_bytes(const Trajectory& trajectory, const PolicyBuffers& buffers, co
 // Networks whose operations are counted. The counts are the same on all devices.
 std::vector<std::unique_ptr<Network>> networks(const PolicyBuffers& buffers, const PolicySettings& settings) {
   std::vector<std::unique_ptr<Network>> all;
-  for (const auto& make : make_networks(buffers, settings.model, settings.algorithm->output(), {}, kFp32))
+  for (const auto& make :
+       make_networks(buffers, settings.model, settings.algorithm->traits().output, {}, kFp32))
     all.push_back(make());
   return all;
 }
 
 // Bytes that the rollout writes and the update reads.
 double activation_bytes(const PolicyBuffers& buffers, const PolicySettings& settings) {
-  if (!settings.algorithm->keeps_activations()) return 0.0;
+  if (!settings.algorithm->traits().keeps_activations) return 0.0;
   double floats = 0.0;
   for (const auto& network : networks(buffers, settings))
     floats += static_cast<double>(network->activation_size());
@@ -98,13 +100,13 @@ Work update_work(const Trajectory& trajectory, const Config& config) {
                               .steps_together = settings.model.steps_together(trajectory.steps()),
                               .num_agents = b.num_agents};
     // An epoch has a part of the rows.
-    const double epochs = settings.algorithm->epochs() *
-                          static_cast<double>(shape.share(settings.algorithm->row_limit())) /
+    const double epochs = settings.algorithm->traits().epochs *
+                          static_cast<double>(shape.share(settings.algorithm->traits().row_limit)) /
                           static_cast<double>(shape.share(0));
     work.bytes += epochs * loss_bytes(trajectory, b, settings, shape);
     work.bytes += activation_bytes(b, settings);
     for (const auto& network : networks(b, settings)) {
-      const double forward = settings.algorithm->keeps_activations() ? 0.0 : network->forward_flop();
+      const double forward = settings.algorithm->traits().keeps_activations ? 0.0 : network->forward_flop();
       work.flop += epochs * (forward + network->backward_flop());
     }
   }

@@ -250,13 +250,13 @@ void add_model(Usage& usage, const ModelSettings& model) {
 
 void add_algorithm(Usage& usage, const AlgorithmSettings& algorithm) {
   usage.words["algorithm"] = algorithm.name();
-  add_output(usage, algorithm.output());
-  usage.uses.add(Use::kMeans,
-                 algorithm.output() != PolicyOutput::kDistribution && !algorithm.learns_quantiles());
-  usage.uses.add(Use::kReplay, algorithm.learns_from() != LearnsFrom::kPlay);
-  usage.uses.add(Use::kNeedsPlay, algorithm.learns_from() == LearnsFrom::kPlay);
-  usage.uses.add(Use::kNeedsRecordings, algorithm.learns_from() == LearnsFrom::kRecordings);
-  usage.uses.add(Use::kKeptActivations, algorithm.keeps_activations());
+  add_output(usage, algorithm.traits().output);
+  usage.uses.add(Use::kMeans, algorithm.traits().output != PolicyOutput::kDistribution &&
+                                  !algorithm.traits().learns_quantiles);
+  usage.uses.add(Use::kReplay, algorithm.traits().learns_from != LearnsFrom::kPlay);
+  usage.uses.add(Use::kNeedsPlay, algorithm.traits().learns_from == LearnsFrom::kPlay);
+  usage.uses.add(Use::kNeedsRecordings, algorithm.traits().learns_from == LearnsFrom::kRecordings);
+  usage.uses.add(Use::kKeptActivations, algorithm.traits().keeps_activations);
 }
 
 void add_output(Usage& usage, PolicyOutput output) {

@@ -31,7 +31,8 @@ inline std::vector<int> state_sizes(const Config& config) {
 // Returns, per policy, whether the trajectory carries the noise of its actions.
 inline std::vector<bool> carries_noise(const Config& config) {
   std::vector<bool> carries;
-  for (const PolicySettings& policy : config.policies) carries.push_back(policy.algorithm->carries_noise());
+  for (const PolicySettings& policy : config.policies)
+    carries.push_back(policy.algorithm->traits().carries_noise);
   return carries;
 }
 

@@ -258,7 +258,7 @@ void AutoscaleSettings::describe(Fields& field) {
 
 bool Config::staggers(int time_limit) const {
   const bool allowed = std::ranges::all_of(policies, [](const PolicySettings& policy) {
-    return !policy.to_train || policy.algorithm->allows_staggered_resets();
+    return !policy.to_train || policy.algorithm->traits().staggered_resets;
   });
   return trainer.staggered_resets && allowed && trainer.rollout_steps() < time_limit;
 }

@@ -115,7 +115,7 @@ void settle_intervals(Checks& check) {
   Config& config = check.config;
   if (config.trainer.intervals == kIntervalsAuto) {
     const bool short_ones = std::ranges::any_of(config.policies, [](const PolicySettings& policy) {
-      return policy.to_train && policy.algorithm->has_short_iterations();
+      return policy.to_train && policy.algorithm->traits().short_iterations;
     });
     config.trainer.intervals = short_ones ? kIntervalsEnvSteps : kIntervalsIterations;
   }

@@ -3,9 +3,9 @@
 
 #include <ATen/ATen.h>
 
-#include "kernels/clock.h"
 #include "src/device/device.h"
 #include "src/device/tensor_device.h"
+#include "wd/kernels/clock.h"
 
 namespace wd {
 

@@ -7,7 +7,6 @@
 #include <optional>
 #include <string>
 
-#include "kernels/queue.h"
 #include "wd/device.h"
 
 namespace wd {
@@ -27,8 +26,6 @@ std::size_t shared_memory(Device device);
 void use_gpu(int index);
 int count_gpus();
 
-// The current stream of the device, which torch's own operations also use.
-Queue current_queue(Device device);
 // Waits for all work that was enqueued on the current stream.
 void synchronize(Device device);
 

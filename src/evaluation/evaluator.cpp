@@ -75,9 +75,9 @@ void Evaluator::add_policy(Game& game, std::size_t role) {
   const PolicySettings& settings = config_.policies[static_cast<std::size_t>(config_.policy_of_role[role])];
   game.policies.emplace_back(Policy(game.trajectory.policies()[role], settings.model, static_cast<int>(role),
                                     game.seed, config_.trainer.chunk_rows, device_, precision(),
-                                    settings.algorithm->output(),
-                                    {settings.algorithm->critics(), settings.model.quantiles}));
-  if (settings.algorithm->normalizes_value()) game.policies.back()->normalize_values();
+                                    settings.algorithm->traits().output,
+                                    {settings.algorithm->traits().critics, settings.model.quantiles}));
+  if (settings.algorithm->traits().normalizes_value) game.policies.back()->normalize_values();
   weights_(*game.policies.back(), settings);
 }
 

@@ -50,8 +50,7 @@ class Recorded {
         device_(device),
         replicas_(environment, replicas_of(config, device, options)),
         trajectory_(trajectory_of(config, environment, device, options)),
-        exploration_(
-            at::full({1}, options.exploration, at::TensorOptions(at::kFloat).device(torch_device(device)))) {}
+        exploration_(at::tensor({options.exploration, 0.0, 0.0}, at::kFloat).to(torch_device(device))) {}
 
   void add_policies(const Config& config, const WeightsSource& weights) {
     for (std::size_t p = 0; p < config.policies.size(); ++p) {
@@ -76,7 +75,7 @@ class Recorded {
   Device device_;
   Replicas replicas_;
   Trajectory trajectory_;
-  at::Tensor exploration_;
+  at::Tensor exploration_;        // ExplorationNumbers
   std::vector<Policy> policies_;  // none if actions are random
 };
 
@@ -89,11 +88,12 @@ void Recorded::act(int t, std::uint64_t step) {
       to_half_widths(buffers, t);
       continue;
     }
-    policies_[p].act(buffers, t,
-                     {.seed = seed_,
-                      .step = step,
-                      .greedy = options_.greedy,
-                      .exploration = exploration_.const_data_ptr<float>()});
+    policies_[p].act(
+        buffers, t,
+        {.seed = seed_,
+         .step = step,
+         .greedy = options_.greedy,
+         .exploration = reinterpret_cast<const ExplorationNumbers*>(exploration_.const_data_ptr<float>())});
   }
 }
 

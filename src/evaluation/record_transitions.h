@@ -18,7 +18,7 @@ struct RecordingOptions {
   std::uint64_t seed = 1;    // as Match::seed
   bool random = false;       // legal actions at random instead of the policies'
   bool greedy = false;       // the most probable actions
-  double exploration = 0.0;  // Algorithm::exploration() of all policies
+  double exploration = 0.0;  // the probability of a uniform draw, of all policies (ExplorationNumbers)
   Starts starts = Starts::kFresh;
   std::int64_t part_bytes = std::int64_t{64} << 20;  // of a file
 };

@@ -1,5 +1,6 @@
 // registry.cpp: every metric, its reduction over ranks and its meaning, in one table.
 #include <array>
+#include <vector>
 
 #include "wd/error.h"
 #include "wd/metrics.h"
@@ -132,21 +133,41 @@ std::pair<std::string_view, std::string_view> split(std::string_view logged) {
   return {kPolicy, rest.substr(0, rest.find('/'))};
 }
 
-}  // namespace
+std::vector<Metric>& all() {
+  static std::vector<Metric> metrics(kMetrics.begin(), kMetrics.end());
+  return metrics;
+}
 
-std::span<const Metric> metrics() { return kMetrics; }
-
-const Metric* find_metric(std::string_view logged_name) {
-  const auto [group, name] = split(logged_name);
-  for (const Metric& metric : kMetrics) {
+const Metric* find(std::string_view group, std::string_view name) {
+  for (const Metric& metric : all()) {
     if (metric.group == group && metric.name == name) return &metric;
   }
   return nullptr;
 }
 
+}  // namespace
+
+std::span<const Metric> metrics() { return all(); }
+
+void declare_metric(std::string_view name, Reduce reduce, std::string_view help) {
+  if (name.empty() ||
+      name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") != std::string_view::npos)
+    throw UsageError(concat("metric '", name, "': a name has only letters a-z, digits and _"));
+  if (const Metric* known = find(kPolicy, name)) {
+    if (known->reduce == reduce && known->help == help) return;
+    throw UsageError(concat("metric '", name, "' is declared already, as \"", known->help, "\""));
+  }
+  all().push_back({kPolicy, name, reduce, help});
+}
+
+const Metric* find_metric(std::string_view logged_name) {
+  const auto [group, name] = split(logged_name);
+  return find(group, name);
+}
+
 Reduce reduce_of(std::string_view logged_name) {
   if (const Metric* metric = find_metric(logged_name)) return metric->reduce;
-  throw std::runtime_error(concat("metric '", logged_name, "' is not declared in src/metrics/registry.cpp"));
+  throw std::runtime_error(concat("metric '", logged_name, "' is not declared (AlgorithmSettings::metrics)"));
 }
 
 }  // namespace wd

@@ -27,9 +27,10 @@ const at::Tensor& Lane::numbers(const Model& model) const {
   return found->numbers;
 }
 
-const at::Tensor& Lane::rows(std::string_view name) const {
-  const auto found = std::ranges::find_if(rows_, [&](const Rows& rows) { return rows.name == name; });
-  WD_CHECK(found != rows_.end(), "lanes have no rows called ", name);
+const at::Tensor& Lane::rows(std::string_view name, int k) const {
+  const auto found =
+      std::ranges::find_if(rows_, [&](const Rows& rows) { return rows.k == k && rows.name == name; });
+  WD_CHECK(found != rows_.end(), "lanes have no rows called ", name, ", ", k);
   return found->tensor;
 }
 
@@ -59,9 +60,10 @@ void Lanes::make(Lane& lane, std::int64_t rows, bool first) const {
            gradients.defined() ? network.make_gradient(model->section(gradients, k)) : nullptr});
     }
   }
-  for (const auto& [name, columns, as_output] : memory_)
-    lane.rows_.push_back(
-        {name, as_output ? make_output(rows, columns, floats) : at::empty({rows, columns}, floats)});
+  for (const auto& [name, columns, as_output, count] : memory_)
+    for (int k = 0; k < count; ++k)
+      lane.rows_.push_back(
+          {name, k, as_output ? make_output(rows, columns, floats) : at::empty({rows, columns}, floats)});
   if (learns) lane.ones_ = at::ones({rows}, floats);
   if (sums_ == 0) return;
   lane.row_sums_ = at::empty({sums_, rows}, floats);

@@ -2,8 +2,8 @@
 #include <ATen/ATen.h>
 
 #include "kernels/matmul.h"
-#include "src/base/profile.h"
 #include "src/nets/mlp.h"
+#include "wd/detail/profile.h"
 
 namespace wd {
 

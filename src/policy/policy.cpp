@@ -213,10 +213,11 @@ Policy::Policy(const PolicyBuffers& buffers, const Config& config, int index, De
     : Policy(buffers, config.policies.at(static_cast<std::size_t>(index)).model, index,
              static_cast<std::uint64_t>(config.trainer.seed), config.trainer.chunk_rows, device,
              config.trainer.precision,
-             config.policies.at(static_cast<std::size_t>(index)).algorithm->output(),
-             {config.policies[static_cast<std::size_t>(index)].algorithm->critics(),
+             config.policies.at(static_cast<std::size_t>(index)).algorithm->traits().output,
+             {config.policies[static_cast<std::size_t>(index)].algorithm->traits().critics,
               config.policies[static_cast<std::size_t>(index)].model.quantiles}) {
-  if (config.policies[static_cast<std::size_t>(index)].algorithm->normalizes_value()) normalize_values();
+  if (config.policies[static_cast<std::size_t>(index)].algorithm->traits().normalizes_value)
+    normalize_values();
 }
 
 Policy::~Policy() = default;

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "kernels/queue.h"
+#include "wd/queue.h"
 #include "wd/trajectory.h"
 
 namespace wd {

@@ -10,12 +10,12 @@
 #include <nlohmann/json.hpp>
 
 #include "src/base/json.h"
-#include "src/base/profile.h"
 #include "src/device/device.h"
 #include "src/device/tensor_device.h"
 #include "src/replicas/spec_fault.h"
 #include "src/replicas/state_json.h"
 #include "wd/detail/packing.h"
+#include "wd/detail/profile.h"
 #include "wd/error.h"
 
 namespace wd {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "src/base/profile.h"
 #include "src/device/profile_kernels.h"
+#include "wd/detail/profile.h"
 #include "wd/trainer.h"
 
 namespace wd {

@@ -12,12 +12,12 @@
 
 #include "src/base/files.h"
 #include "src/base/log.h"
-#include "src/base/profile.h"
 #include "src/config/compatible.h"
 #include "src/device/device.h"
 #include "src/nets/choices.h"
 #include "src/report/format.h"
 #include "src/trainer/impl.h"
+#include "wd/detail/profile.h"
 #include "wd/error.h"
 #include "wd/heartbeat.h"
 #include "wd/model.h"
@@ -96,7 +96,7 @@ Trainer::Impl::Impl(const Config& c, const Environment& environment, Device d, P
     policies.emplace_back(trajectory.policies()[p], c, static_cast<int>(p), d);
     if (!c.policies[p].model.model_ckpt_filepath.empty())
       load_weights(policies[p], c.policies[p].model.model_ckpt_filepath);
-    if (c.policies[p].algorithm->keeps_activations() && c.policies[p].to_train)
+    if (c.policies[p].algorithm->traits().keeps_activations && c.policies[p].to_train)
       policies[p].keep_activations(trajectory.policies()[p]);
   }
   for (std::size_t p = 0; p < c.policies.size(); ++p) {

@@ -96,7 +96,7 @@ TensorMetadata weights_metadata(const Config& config, const Spec& spec, const Po
                           {"iteration", std::to_string(counts.iteration)},
                           {"env_steps", std::to_string(counts.env_steps)},
                           {"observation_size", std::to_string(role->observation_size())}};
-  metadata["distribution"] = Head::of(role->action, policy.model, policy.algorithm->output()).name;
+  metadata["distribution"] = Head::of(role->action, policy.model, policy.algorithm->traits().output).name;
   if (role->action.is_continuous()) {
     metadata["action_components"] = std::to_string(role->action.components());
     std::vector<std::string> low, high;

@@ -10,7 +10,7 @@ import torch
 from algorithm.dqn_oracle_test import Replay, loss_of, philox
 from algorithm.recording import Recording, recorded
 
-NAMES = ["ddpg", "sac", "sac_choices", "sac_choices_default", "sac_conservative", "sac_fixed", "td3", "td3_quantiles"]
+NAMES = ["ddpg", "sac", "sac_choices", "sac_choices_default", "sac_conservative", "sac_five_critics", "sac_fixed", "td3", "td3_quantiles"]
 
 
 @pytest.fixture(scope="module")

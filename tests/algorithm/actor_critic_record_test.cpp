@@ -59,11 +59,11 @@ TEST_P(ActorCriticRecords, Iterations) {
   c.set(own, settings.model);
 
   Trajectory trajectory(
-      {spec, {"agent"}, {0}, kSteps, kEnvs, {}, {}, {}, {settings.algorithm->carries_noise()}});
+      {spec, {"agent"}, {0}, kSteps, kEnvs, {}, {}, {}, {settings.algorithm->traits().carries_noise}});
   PolicyBuffers& buffers = trajectory.policies()[0];
   Draws draws(8);
-  Policy policy(buffers, settings.model, 0, kSeed, 64, {}, kFp32, settings.algorithm->output(),
-                {settings.algorithm->critics(), settings.model.quantiles});
+  Policy policy(buffers, settings.model, 0, kSeed, 64, {}, kFp32, settings.algorithm->traits().output,
+                {settings.algorithm->traits().critics, settings.model.quantiles});
   Learner learner({&policy, 1}, trajectory, 0, settings, kSeed);
   EXPECT_FALSE(learner.wants_values());
   EXPECT_FALSE(learner.can_be_undone());
@@ -169,6 +169,10 @@ INSTANTIATE_TEST_SUITE_P(
                                 sac.temperature_lr = 0.02;
                                 sac.temperature = 0.5;
                                 model.initial_log_std = -0.7;
+                              }},
+                    ActorCase{"sac_five_critics", SacSettings(), box(),
+                              [](AlgorithmSettings& settings, ModelSettings&) {
+                                dynamic_cast<SacSettings&>(settings).num_critics = 5;
                               }},
                     ActorCase{"sac_conservative", SacSettings(), box(),
                               [](AlgorithmSettings& settings, ModelSettings& model) {

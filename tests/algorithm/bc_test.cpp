@@ -81,8 +81,8 @@ TEST_P(Clones, LossAndGradientAreThoseOfTheFormula) {
   settings.name = "agent";
   settings.algorithm = BcSettings();
   auto& bc = settings.algorithm.as<BcSettings>();
-  bc.batch_size = 4 * kEnvs;
-  bc.replay_ratio = 4.0 / kSteps;  // one update
+  bc.replay.batch_size = 4 * kEnvs;
+  bc.replay.replay_ratio = 4.0 / kSteps;  // one update
   bc.entropy_coeff = c.squashed ? 0.0 : kEntropy;
   bc.clip_grad_norm = false;
   settings.model.fc_dims = {5};
@@ -106,7 +106,7 @@ TEST_P(Clones, LossAndGradientAreThoseOfTheFormula) {
   const AlgorithmContext context{
       .policies = {&policy, 1}, .trajectory = trajectory, .seed = kSeed, .recorded = &recording};
   ReplaySettings ring;
-  ring.batch_size = bc.batch_size;
+  ring.batch_size = bc.replay.batch_size;
   Replay replay(context, ring, 0.0, 1.0);
   TrainingClock clock({});
   clock.set(0, 0);

@@ -124,12 +124,12 @@ inline void record_order(Record& record, const Spec& spec, const AlgorithmSettin
                             .rollout_steps = kSteps,
                             .steps_together = std::max(sequences.length, 1),
                             .num_agents = kAgents};
-  Minibatches minibatches(buffers, kSteps, kEnvs, settings.minibatches(), 0, sequences,
-                          shape.share(settings.row_limit()));
+  Minibatches minibatches(buffers, kSteps, kEnvs, settings.traits().minibatches, 0, sequences,
+                          shape.share(settings.traits().row_limit));
   const TrainingClock clock = clock_then();
-  for (int epoch = 0; epoch < settings.epochs(); ++epoch) {
+  for (int epoch = 0; epoch < settings.traits().epochs; ++epoch) {
     minibatches.shuffle(kSeed, clock.time(), epoch);
-    for (int m = 0; m < settings.minibatches(); ++m) {
+    for (int m = 0; m < settings.traits().minibatches; ++m) {
       record.add("order." + std::to_string(epoch) + "." + std::to_string(m),
                  minibatches.gather(m).log_prob.to(at::kLong));
     }

@@ -218,7 +218,7 @@ TEST_P(Records, AnUpdate) {
     if (p.name.find(".norm.") != std::string::npos)
       p.tensor.add_(at::tensor(draws.uniforms(p.tensor.numel(), -0.5f, 0.5f)));
   policy.refresh_shadow();
-  if (c.settings.algorithm->normalizes_value()) {
+  if (c.settings.algorithm->traits().normalizes_value) {
     policy.normalize_values();
     policy.merge_value_moments(at::tensor({40.0, 60.0, 300.0}, at::kDouble));  // as if it had been trained
   }
@@ -237,7 +237,7 @@ TEST_P(Records, AnUpdate) {
   record_statistics(record, "statistics_before.", policy, learner);
   prepare({&learner, 1});
   record_rollout(record, trajectory);
-  if (c.settings.algorithm.is<PpoSettings>() || c.settings.algorithm->row_limit() > 0)
+  if (c.settings.algorithm.is<PpoSettings>() || c.settings.algorithm->traits().row_limit > 0)
     record_order(record, spec, *c.settings.algorithm, policy.sequences(kSteps));
   if (buffers.state.defined()) {
     record.add("state", buffers.state);

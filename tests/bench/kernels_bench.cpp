@@ -21,9 +21,9 @@
 #include "kernels/returns.h"
 #include "kernels/sample.h"
 #include "kernels/table_layer.h"
-#include "src/base/profile.h"
 #include "src/device/device.h"
 #include "wd/detail/parallel.h"
+#include "wd/detail/profile.h"
 #include "wd/error.h"
 
 namespace wd {

@@ -123,7 +123,7 @@ TEST(WarpDrive, GapsHaveItsDefaults) {
   EXPECT_EQ(ppo.adam_epsilon, 1e-8);
   EXPECT_FALSE(ppo.normalize_advantage);
   EXPECT_EQ(ppo.gamma, 0.5);
-  EXPECT_EQ(ppo.updates_per_rollout(), 1);
+  EXPECT_EQ(ppo.traits().epochs * ppo.traits().minibatches, 1);
   EXPECT_EQ(policy.model.init_method, kTorchDefault);
   EXPECT_THAT(policy.model.fc_dims, ElementsAre(64, 64));
   EXPECT_EQ(loaded.config.trainer.num_envs, 10);

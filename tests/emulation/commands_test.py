@@ -61,6 +61,19 @@ def test_two_workers_resume_exactly(tmp_path):
     assert left(tmp_path / "parts") == left(tmp_path / "whole")
 
 
+def test_an_algorithm_of_ones_own_learns_the_same_on_both_devices(tmp_path):
+    """HYSTERETIC of examples/off_policy, whose loss is a kernel of its own; the race detector watches the device."""
+    options = ["--env", "cartpole", "--num_envs", 4, "--train_batch_size", 16, "--total_steps", 1280, "--quiet", "--set", "saving.metrics_log_freq=10",
+               "--set", "policy={shared: {algorithm: HYSTERETIC, replay_ratio: 4, learning_starts: 100, model: {fc_dims: [16]}}}"]
+    for device in ("cuda", "cpu"):
+        output(*options, "--device", device, "--run_dir", tmp_path / device)
+    learned = [[{name: row[f"shared/{name}"] for name in ("value_loss", "value_mean", "negative_errors", "grad_norm")} for row in rows(tmp_path / device)]
+               for device in ("cuda", "cpu")]
+    assert len(learned[0]) == 8 and learned[0][-1]["value_mean"] > 0
+    for cuda, cpu in zip(*learned, strict=True):
+        assert cuda == pytest.approx(cpu, rel=1e-3, abs=1e-4, nan_ok=True)
+
+
 GOAL = ["--env", "cartpole", "--device", "cuda", "--num_envs", 8, "--train_batch_size", 64, "--quiet", "--set", "env.episode_length=30",
         "--set", "policy={shared: {algorithm: PPO, lr: 0.002, normalize_value: true, model: {fc_dims: [16], normalize_input: true}}}"]
 

@@ -55,7 +55,7 @@ def program(prefix, tmp_path_factory):
 def loops(prefix, tmp_path_factory):
     """The build folder of the examples with torch, which share it: each configures alone in the same way."""
     project = tmp_path_factory.mktemp("loops")
-    names = ["distributed_loop", "training_loop", "custom_algorithm"]
+    names = ["distributed_loop", "training_loop", "custom_algorithm", "off_policy"]
     for name in names:
         shutil.copytree(SOURCE / "examples" / name, project / name)
     (project / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.25)\nproject(loops LANGUAGES CXX)\n" + "".join(f"add_subdirectory({name})\n" for name in names))
@@ -144,6 +144,24 @@ def test_an_algorithm_of_ones_own_learns_on_two_workers(loops, tmp_path):
     assert "algorithm: GROUP" in run(program, "--env", "cartpole", "--set", "policy={shared: {algorithm: GROUP}}", "--print_config")
     refused = subprocess.run([program, "--env", "cartpole", "--set", "policy={shared: {algorithm: GRUP}}"], text=True, capture_output=True)
     assert refused.returncode == 2 and "must be one of A2C, BC, DDPG, DQN, GROUP, PPO, PQN, REINFORCE, SAC, TD3" in refused.stderr, refused.stderr
+
+
+HYSTERETIC = ["--env", "cartpole", "--device", "cpu", "--num_envs", 4, "--train_batch_size", 16, "--set", "policy={shared: {algorithm: HYSTERETIC}}",
+              "--set", "saving.metrics_log_freq=100"]
+
+
+def test_an_off_policy_algorithm_with_a_kernel_of_ones_own_learns_and_resumes(loops, tmp_path):
+    program = loops / "off_policy/off_policy"
+    train = lambda folder, steps, *more: run(program, *map(str, [*HYSTERETIC, "--total_steps", steps, "--run_dir", tmp_path / folder, *more]))  # noqa: E731
+    train("two", 24_000, "--num_workers", 2)
+    rows = [json.loads(line) for line in (tmp_path / "two" / "metrics.jsonl").read_text().splitlines()]
+    assert max(row["shared/recent_return"] or 0 for row in rows) > 100
+    assert 0.2 < rows[-1]["shared/negative_errors"] < 0.8
+    train("whole", 3200)
+    train("parts", 1600)
+    run(program, "--resume", tmp_path / "parts", "--total_steps", "3200")
+    weights = [(tmp_path / name / "weights" / "shared.safetensors").read_bytes() for name in ("whole", "parts")]
+    assert weights[0] == weights[1]
 
 
 def test_installed_program_runs_without_the_build_folder(prefix, tmp_path):

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "kernels/actor.h"
 #include "tests/kernels/random_data.h"
+#include "wd/kernels/actor.h"
 
 namespace wd {
 

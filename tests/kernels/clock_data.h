@@ -1,8 +1,8 @@
 // clock_data.h: runs the training clock and the kernels that read it, on either device.
 #pragma once
 
-#include "kernels/clock.h"
 #include "tests/kernels/memory.h"
+#include "wd/kernels/clock.h"
 #include "wd/params.h"
 
 namespace wd {

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "kernels/critics.h"
 #include "tests/kernels/random_data.h"
+#include "wd/kernels/critics.h"
 
 namespace wd {
 

@@ -11,7 +11,7 @@
 #include <deque>
 #include <vector>
 
-#include "kernels/queue.h"
+#include "wd/queue.h"
 
 // The first line of every test that needs a GPU.
 #define WD_SKIP_WITHOUT_GPU() \

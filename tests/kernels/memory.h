@@ -6,7 +6,7 @@
 #include <deque>
 #include <vector>
 
-#include "kernels/queue.h"
+#include "wd/queue.h"
 
 namespace wd {
 

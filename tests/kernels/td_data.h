@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "kernels/td.h"
 #include "tests/kernels/random_data.h"
+#include "wd/kernels/td.h"
 
 namespace wd {
 
@@ -12,6 +12,7 @@ struct TdData {
   ActionLayout layout;
   int rows = 0, quantiles = 1;
   float huber = 1.0f, cql = 0.0f;
+  int repeats = 1;  // how many times a row of targets repeats its numbers, one after another
   std::vector<float> select, value, output, reward, discount, weight;
   std::vector<std::uint8_t> legal;
   std::vector<std::int32_t> action;
@@ -58,13 +59,17 @@ TdResult run_td(Memory memory, const TdData& data) {
                              .reward = memory.put(data.reward),
                              .discount = memory.put(data.discount),
                              .target = target});
+  std::vector<float> repeated;
+  for (const float number : memory.get(target, rows * K))
+    repeated.insert(repeated.end(), data.repeats, number);
   const TdLossArgs loss{.rows = data.rows,
                         .layout = data.layout,
                         .quantiles = data.quantiles,
+                        .targets = data.quantiles * data.repeats,
                         .output = memory.put(data.output),
                         .output_stride = width,
                         .action = memory.put(data.action),
-                        .target = target,
+                        .target = memory.put(repeated),
                         .weight = memory.put(data.weight),
                         .huber = data.huber,
                         .cql = data.cql,

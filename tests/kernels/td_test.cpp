@@ -87,6 +87,21 @@ TEST(Td, TheGradientIsThatOfTheLoss) {
   }
 }
 
+// The mean over targets stays the same.
+TEST(Td, ATargetMayHaveMoreNumbersThanAValue) {
+  Draws draws(6);
+  for (const float huber : {0.0f, 0.7f}) {
+    TdData data = random_td(draws, categorical({3, 2}), 6, 5, huber, true);
+    const TdResult once = run_td(HostMemory(), data);
+    data.repeats = 3;
+    const TdResult thrice = run_td(HostMemory(), data);
+    for (std::size_t i = 0; i < once.grad.size(); ++i) EXPECT_NEAR(thrice.grad[i], once.grad[i], 1e-6) << i;
+    for (std::size_t i = 0; i < once.error.size(); ++i)
+      EXPECT_NEAR(thrice.error[i], once.error[i], 1e-6) << i;
+    for (std::size_t i = 0; i < once.sums.size(); ++i) EXPECT_NEAR(thrice.sums[i], once.sums[i], 1e-5) << i;
+  }
+}
+
 // log(e^0 + e^1 + e^2) of a head of 3 and log(e^3 + e^4) of one of 2, less the values of the actions 0 and 4.
 TEST(Td, ConservativeQLearningPushesUnplayedChoicesDown) {
   TdData data = two_rows();

@@ -1,5 +1,5 @@
 // profile_test.cpp: scopes count calls and the time of all threads; kernels are totaled by name.
-#include "src/base/profile.h"
+#include "wd/detail/profile.h"
 
 #include <gmock/gmock.h>
 

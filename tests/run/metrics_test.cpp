@@ -53,6 +53,21 @@ TEST(Metrics, RowTakesDeclaredNamesOnce) {
   EXPECT_THAT(message_of([&] { row.add("env/a\"b", 1.0); }), HasSubstr("is not a metric's name"));
 }
 
+TEST(Metrics, AnAlgorithmDeclaresItsOwnOnce) {
+  declare_metric("of_this_test", Reduce::kMax, "a help");
+  declare_metric("of_this_test", Reduce::kMax, "a help");
+  MetricsRow row(kCounts);
+  row.add("tagger/of_this_test", 1.0);
+  EXPECT_EQ(find_metric("runner/of_this_test")->help, "a help");
+  EXPECT_EQ(reduce_of("tagger/of_this_test"), Reduce::kMax);
+  EXPECT_THAT(message_of([] { declare_metric("of_this_test", Reduce::kMin, "a help"); }),
+              HasSubstr("declared already"));
+  EXPECT_THAT(message_of([] { declare_metric("entropy", Reduce::kMean, "another"); }),
+              HasSubstr("declared already"));
+  EXPECT_THAT(message_of([] { declare_metric("of/test", Reduce::kMean, "a help"); }),
+              HasSubstr("only letters"));
+}
+
 TEST(Metrics, EachDeclaresItsReduction) {
   EXPECT_EQ(reduce_of("episodes"), Reduce::kMax);  // every rank counts the episodes of all ranks
   EXPECT_EQ(reduce_of("time/env_steps_per_s"), Reduce::kSum);

@@ -56,20 +56,21 @@ TEST_P(Features, MakeTheUpdatesAndTakeTheMemoryThatWereAnnounced) {
   Trainer trainer(setup.config, *setup.environment, {});
   for (int k = 0; k < 2; ++k) trainer.iterate();
   const PolicySettings& policy = setup.config.policies[0];
+  const AlgorithmTraits traits = policy.algorithm->traits();
   int checked = 0;
   const MetricsRow row = trainer.take_metrics();
   for (const auto& [name, value] : row.values()) {
     const bool counts = name == "shared/updates" || name == "shared/empty_minibatches";
-    const int wanted = name == "shared/updates" ? policy.algorithm->updates_per_rollout() : 0;
+    const int wanted = name == "shared/updates" ? traits.epochs * traits.minibatches : 0;
     EXPECT_TRUE(!counts || value == wanted) << name << " = " << value << ", not " << wanted;
     checked += counts ? 1 : 0;
   }
   EXPECT_EQ(checked, 2);
   const PolicyBuffers& buffers = trainer.trajectory().policies()[0];
   const TrainingShape shape = training_shape(policy, setup.environment->spec(), 6, 20);
-  const std::int64_t limit = policy.algorithm->row_limit();
-  Minibatches minibatches(buffers, 20, 6, policy.algorithm->minibatches(), 0,
-                          trainer.policies()[0].sequences(20), shape.share(limit));
+  const std::int64_t limit = traits.row_limit;
+  Minibatches minibatches(buffers, 20, 6, traits.minibatches, 0, trainer.policies()[0].sequences(20),
+                          shape.share(limit));
   minibatches.shuffle(1, nullptr, 0);
   if (limit > 0) {
     std::int64_t rows = 0;

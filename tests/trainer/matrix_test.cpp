@@ -321,8 +321,8 @@ void expect_updates(Trainer& trainer, const Config& config) {
   const MetricsRow row = trainer.take_metrics();
   const std::map<std::string, double> metrics(row.values().begin(), row.values().end());
   for (const PolicySettings& policy : config.policies) {
-    EXPECT_EQ(metrics.at(policy.name + "/updates"),
-              policy.to_train ? policy.algorithm->updates_per_rollout() : 0)
+    const AlgorithmTraits traits = policy.algorithm->traits();
+    EXPECT_EQ(metrics.at(policy.name + "/updates"), policy.to_train ? traits.epochs * traits.minibatches : 0)
         << "updates of " << policy.name;
     EXPECT_EQ(metrics.at(policy.name + "/empty_minibatches"), 0) << policy.name;
   }
@@ -357,7 +357,7 @@ TEST_P(Matrix, MakesTheUpdatesAndTakesTheMemoryThatWereAnnounced) {
     const Policy& policy = trainer.policies()[p];
     expect_no_waste(policy);
     const Sequences sequences = policy.sequences(kSteps);
-    const int count = config.policies[p].algorithm->minibatches();
+    const int count = config.policies[p].algorithm->traits().minibatches;
     const double others = memory.held();
     const Minibatches minibatches(trainer.trajectory().policies()[p], kSteps, kReplicas, count, 0, sequences);
     if (memory.held() > others)

@@ -20,6 +20,13 @@ enum class Distribution : int {
   kStateGaussian
 };
 
+// What a distribution explores with, as training goes on.
+struct ExplorationNumbers {
+  float epsilon = 0.0f;    // kGreedy, kPoint, kStateGaussian: the probability of a uniform draw
+  float deviation = 0.0f;  // kPoint: of the noise of an action, in half-widths
+  float damping = 0.0f;    // kPoint: the share of the noise that is lost from step to step
+};
+
 // Logits of categorical heads side by side, or means of continuous components; kGreedy: values of choices;
 // kPoint: actions before tanh; kStateGaussian: means, then logarithms of standard deviations, before tanh.
 struct ActionLayout {

@@ -5,6 +5,9 @@
 
 namespace wd {
 
+// An algorithm sums at most this many numbers over the rows of a minibatch. The first is the count of rows.
+inline constexpr int kMaxSums = 128;
+
 // What the steps of an update read and write, in device memory, where a captured graph finds it:
 // [kStepNumbers] float64.
 struct StepRecord {

@@ -2,7 +2,7 @@
 // same launches, captured once, run the next iteration.
 #pragma once
 
-#include "kernels/queue.h"
+#include "wd/queue.h"
 
 namespace wd {
 

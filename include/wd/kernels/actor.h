@@ -4,9 +4,9 @@
 // et al. 2014, for an actor without a deviation).
 #pragma once
 
-#include "kernels/clock.h"
-#include "kernels/queue.h"
 #include "wd/detail/action_layout.h"
+#include "wd/kernels/clock.h"
+#include "wd/queue.h"
 #include "wd/random.h"
 
 namespace wd {

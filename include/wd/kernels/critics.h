@@ -3,12 +3,12 @@
 // number, or as K quantiles of the return, whose mean is the value; of choices, the value of each one.
 #pragma once
 
-#include "kernels/queue.h"
 #include "wd/detail/action_layout.h"
+#include "wd/queue.h"
 
 namespace wd {
 
-inline constexpr int kMaxCritics = 4;
+inline constexpr int kMaxCritics = 32;  // of a policy: their sums are at most kMaxSums
 
 // What the critics have computed for some rows.
 struct CriticsOutput {

@@ -13,7 +13,7 @@ struct Queue {
 }  // namespace wd
 
 // Declares wd::cuda::NAME, the CUDA side of a kernel; use it within namespace wd. In a build without CUDA,
-// no_cuda.cpp turns these declarations into definitions.
+// kernels/no_cuda.cpp turns these declarations into definitions, and WD_KERNEL defines its own.
 #ifndef WD_CUDA_KERNEL
 #define WD_CUDA_KERNEL(name, ...)       \
   namespace cuda {                      \

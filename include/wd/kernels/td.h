@@ -2,8 +2,8 @@
 // its action with the gradient of its loss.
 #pragma once
 
-#include "kernels/queue.h"
 #include "wd/detail/action_layout.h"
+#include "wd/queue.h"
 
 namespace wd {
 
@@ -37,10 +37,11 @@ struct TdLossArgs {
   std::int64_t rows = 0;
   ActionLayout layout{};
   int quantiles = 1;              // K
+  int targets = 0;                // J: numbers of a target; 0: as many as quantiles
   const float* output = nullptr;  // [rows, output_stride]
   std::int64_t output_stride = 0;
   const std::int32_t* action = nullptr;  // [rows, action_width]
-  const float* target = nullptr;         // [rows, K]
+  const float* target = nullptr;         // [rows, J]
   const float* weight = nullptr;         // [rows]: of the loss; rows with 0 get gradient 0 and do not count
   const std::uint8_t* mask = nullptr;    // [rows], if there are no weights: rows with 0 do not count
   float huber = 1.0f;

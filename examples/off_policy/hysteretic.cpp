@@ -1,0 +1,144 @@
+// hysteretic.cpp: an off-policy algorithm of one's own: hysteretic Q-learning (Matignon, Laurent, Le Fort-Piat
+// 2007; as deep Q-network Omidshafiei et al. 2017, arXiv 1703.06182). Agents that learn side by side disturb each
+// other: a bad return may be the fault of a teammate that still explores. So errors that lower a value count
+// `slow` times as much as those that raise it. The replay memory, the target of Q-learning, the optimizer, sums
+// over workers, checkpoints and metrics are those of the library; the loss is a kernel of this project.
+//
+//   off_policy --env cartpole --set 'policy={shared: {algorithm: HYSTERETIC}}' --num_envs 4 --train_batch_size 16
+#include <wd/kernels/td.h>
+#include <wd/policy_pass.h>
+#include <wd/replay_algorithm.h>
+
+#include "hysteretic_loss.h"
+
+namespace {
+
+struct HystereticSettings final : wd::OffPolicySettings {
+  wd::Schedule epsilon;
+  double slow = 0.4, tau = 0.01;
+
+  HystereticSettings() {
+    lr = 5e-4;
+    epsilon.points = {{0.0, 1.0}, {10'000.0, 0.05}};
+  }
+  const char* name() const override { return "HYSTERETIC"; }
+  std::unique_ptr<wd::AlgorithmSettings> copy() const override {
+    return std::make_unique<HystereticSettings>(*this);
+  }
+  // The keys of a policy's section in YAML, with their ranges and help.
+  void describe(wd::Fields& field) override {
+    field("lr", lr, {0, 10}, "learning rate of Adam");
+    field("epsilon", epsilon, {0, 1}, "probability that an agent draws its action from the legal choices");
+    field("slow", slow, {0, 1}, "weight of errors that lower a value");
+    field("gamma", gamma, {0, 1}, "discount per step");
+    field("tau", tau, wd::above(0, 1), "how far the target network moves in each update");
+    field("max_grad_norm", max_grad_norm, wd::above(0, 1e9), "limit of the norm of the gradient");
+    replay.describe(field);
+  }
+  wd::AlgorithmTraits traits() const override {
+    wd::AlgorithmTraits traits = OffPolicySettings::traits();
+    traits.output = wd::PolicyOutput::kValues;
+    traits.learns_quantiles = false;
+    return traits;
+  }
+  std::vector<wd::OwnMetric> metrics() const override {
+    return {{"negative_errors", "share of the transitions whose value was too high"}};
+  }
+  double bytes(const wd::WorkerShape& worker) const override {
+    return OffPolicySettings::bytes(worker) + bytes_of_target(worker);
+  }
+  std::unique_ptr<wd::Algorithm> make(const wd::AlgorithmContext& context) const override;
+};
+
+class Hysteretic final : public wd::ReplayAlgorithm {
+ public:
+  Hysteretic(const wd::AlgorithmContext& context, const HystereticSettings& settings)
+      : ReplayAlgorithm(
+            context, settings,
+            plan_of_policy(context, settings, {{nullptr, "the loss", "the value", "the target", nullptr}},
+                           settings.epsilon)),
+        settings_(settings),
+        target_(policy_.model().like()),
+        lanes_({{&policy_.model(), wd::ModelUse::kLearns}, {&target_, wd::ModelUse::kForward}},
+               hysteretic::kNumSums,
+               {{"target", 1}, {"output_grad", policy_.action_layout().columns(), true}}, device_) {}
+
+  // What the next iteration depends on, for checkpoints.
+  std::vector<wd::NamedTensor> state() const override {
+    std::vector<wd::NamedTensor> all = ReplayAlgorithm::state();
+    all.push_back({"target", target_.parameters()});
+    return all;
+  }
+  void state_changed() override {
+    ReplayAlgorithm::state_changed();
+    target_.refresh_shadow();
+  }
+  void weights_changed() override { target_.follow(policy_.model(), 1.0f); }
+  std::vector<std::pair<std::string, double>> metrics() const override {
+    std::vector<std::pair<std::string, double>> all = optimizer_metrics();
+    all.emplace_back("value_loss", mean_of_sum(hysteretic::kLoss));
+    all.emplace_back("value_mean", mean_of_sum(hysteretic::kValue));
+    all.emplace_back("negative_errors", mean_of_sum(hysteretic::kNegative));
+    return all;
+  }
+
+ private:
+  at::Tensor accumulate(const wd::ReplayBatch& batch, const std::function<bool()>& should_stop) override {
+    return lanes_.run(
+        policy_.blocks(batch.now),
+        [&](wd::Lane& lane, std::int64_t begin, std::int64_t end) { pass(lane, batch, begin, end); },
+        should_stop);
+  }
+  void after_update(std::int64_t) override {
+    target_.follow(policy_.model(), static_cast<float>(settings_.tau));
+  }
+  void pass(wd::Lane& lane, const wd::ReplayBatch& batch, std::int64_t begin, std::int64_t end) const;
+
+  const HystereticSettings& settings_;
+  wd::Model target_;
+  wd::Lanes lanes_;
+};
+
+// The gradient of rows [begin, end) of the batch, in the memory of one lane.
+void Hysteretic::pass(wd::Lane& lane, const wd::ReplayBatch& batch, std::int64_t begin,
+                      std::int64_t end) const {
+  const wd::Queue queue = wd::current_queue(device_);
+  const wd::ActionLayout& layout = policy_.action_layout();
+  const wd::Network& target = target_.network(0);
+  target.forward(policy_.input(batch.next, begin, end), lane.of(target));
+  const at::Tensor &next = lane.of(target).output, &grad = lane.rows("output_grad");
+  auto* const targets = lane.rows("target").mutable_data_ptr<float>();
+  wd::td_target(queue, {.rows = end - begin,
+                        .layout = layout,
+                        .select = next.const_data_ptr<float>(),
+                        .select_stride = next.stride(0),
+                        .value = next.const_data_ptr<float>(),
+                        .value_stride = next.stride(0),
+                        .legal = wd::legal_of(batch.next, begin),
+                        .reward = batch.reward.const_data_ptr<float>() + begin,
+                        .discount = batch.discount.const_data_ptr<float>() + begin,
+                        .target = targets});
+  const wd::PolicyPass now = policy_.forward(lane, batch.now, begin, end);
+  wd::hysteretic_loss(
+      queue, {.rows = end - begin,
+              .layout = layout,
+              .slow = static_cast<float>(settings_.slow),
+              .output = now.output,
+              .output_stride = now.output_stride,
+              .action = batch.now.action.const_data_ptr<std::int32_t>() + begin * layout.action_width(),
+              .target = targets,
+              .weight = batch.weight.const_data_ptr<float>() + begin,
+              .output_grad = grad.mutable_data_ptr<float>(),
+              .grad_stride = grad.stride(0),
+              .error = error_.mutable_data_ptr<float>() + begin,
+              .row_sums = lane.row_sums().mutable_data_ptr<float>()});
+  policy_.backward(lane, now, grad, {}, {});
+}
+
+std::unique_ptr<wd::Algorithm> HystereticSettings::make(const wd::AlgorithmContext& context) const {
+  return std::make_unique<Hysteretic>(context, *this);
+}
+
+WD_REGISTER_ALGORITHM(HystereticSettings);
+
+}  // namespace

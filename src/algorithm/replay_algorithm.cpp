@@ -1,0 +1,115 @@
+// replay_algorithm.cpp: the updates of an iteration, each from a batch of the replay memory.
+#include "wd/replay_algorithm.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "wd/error.h"
+#include "wd/rollout_algorithm.h"
+
+namespace wd {
+
+ReplayAlgorithm::Plan ReplayAlgorithm::plan_of_policy(const AlgorithmContext& context,
+                                                      const OffPolicySettings& settings, SumNames sums,
+                                                      const Schedule& epsilon) {
+  Policy& policy = context.policy();
+  return {.model = policy.model(),
+          .sums = std::move(sums),
+          .owner = concat("policy '", policy.name(), "'"),
+          .named = policy.named_parameters(),
+          .lr = settings.lr,
+          .epsilon = epsilon};
+}
+
+ReplayAlgorithm::ReplayAlgorithm(const AlgorithmContext& context, const OffPolicySettings& settings,
+                                 Plan plan)
+    : policy_(context.policy()),
+      index_(context.index),
+      group_(context.group),
+      device_(policy_.device()),
+      to_train_(context.to_train),
+      seed_(context.seed),
+      learned_(plan.model, std::move(plan.sums), settings.adam_epsilon, context.group, std::move(plan.owner),
+               std::move(plan.named)),
+      replay_(context, settings.replay, settings.gamma, settings.reward_scale),
+      exploration_(plan.epsilon, plan.deviation, plan.damping, device_),
+      error_(at::zeros({replay_.rows()}, policy_.parameters().options())),
+      batch_steps_(replay_.shape().batch()),
+      updates_(replay_.batches()),
+      limits_(settings.clip_grad_norm),
+      coefficients_(std::array{&plan.lr, &settings.max_grad_norm, &settings.replay.importance_exponent},
+                    device_) {}
+
+int ReplayAlgorithm::stage(std::int64_t iteration) const {
+  return !to_train_ || !replay_.learns(iteration) ? kFill : 1 + variant(iteration);
+}
+
+void ReplayAlgorithm::begin_update(const TrainingClock& clock) {
+  coefficients_.update(clock);
+  if (to_train_) replay_.append(clock);
+  learned_.begin_update(coefficients_.value(kLr), max_grad_norm(), nullptr, failed_);
+  time_ = clock.time();
+  update_ = 0;
+}
+
+void ReplayAlgorithm::begin_step(const TrainingClock& clock, const std::function<bool()>& should_stop) {
+  before_update(update_);
+  batch_ = &replay_.draw(clock, static_cast<int>(update_),
+                         coefficients_.rounded().const_data_ptr<float>() + kImportance);
+  const at::Tensor totals = accumulate(*batch_, should_stop);
+  replay_.set_priorities(clock, error_);
+  learned_.begin_step(totals, should_stop ? std::optional(should_stop()) : std::nullopt);
+}
+
+bool ReplayAlgorithm::end_step() {
+  if (!learned_.end_step()) return false;
+  after_update(update_);
+  update_ = learned_.is_stopped() ? updates() : update_ + 1;
+  return true;
+}
+
+std::vector<NamedTensor> ReplayAlgorithm::state() const {
+  std::vector<NamedTensor> all = learned_.state();
+  for (NamedTensor& named : replay_.state()) all.push_back(std::move(named));
+  return all;
+}
+
+double ReplayAlgorithm::mean_of_sum(int sum) const {
+  const std::vector<double> sums = learned_.sums();
+  return ratio(sums[static_cast<std::size_t>(sum)], sums[0]);
+}
+
+std::vector<std::pair<std::string, double>> ReplayAlgorithm::optimizer_metrics() const {
+  const StepRecord record = learned_.record();
+  return {{"grad_norm", ratio(record.norm_sum, record.steps)},
+          {"learning_rate", coefficients_.value().cpu()[kLr].item<double>()},
+          {"updates", record.steps},
+          {"empty_minibatches", record.empty}};
+}
+
+void OffPolicySettings::check(const TrainingShape& shape, const Problem& problem) const {
+  replay.check(shape, problem);
+}
+
+AlgorithmTraits OffPolicySettings::traits() const {
+  return {.learns_from = LearnsFrom::kEither,
+          .learns_quantiles = true,
+          .short_iterations = true,
+          .epochs = static_cast<int>(std::max(std::lround(replay.replay_ratio), 1L)),
+          .replicas_unit = replay.batch_size,
+          .max_batch = std::max<std::int64_t>(replay.buffer_size / 3, 1)};
+}
+
+double OffPolicySettings::bytes(const WorkerShape& worker) const {
+  return Replay::bytes(worker, replay) + Replay::rows(worker, replay) * sizeof(float);
+}
+
+double OffPolicySettings::bytes_of_target(const WorkerShape& worker) const {
+  return model_bytes(make_networks(worker.layout, worker.model, traits().output, {}, worker.precision), 0,
+                     worker.precision, false);
+}
+
+}  // namespace wd
