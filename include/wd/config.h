@@ -71,12 +71,6 @@ struct ModelSettings {
   bool pools() const { return input == kEntityInput && (pool != kNoPool || attention > 0); }
   // Whether a part of the network is made of fully connected layers: all of it, or what embeds things.
   bool has_layers() const { return !network || pools(); }
-  // How many deviations are learned for actions of so many components: one each, or with kGsdeActions one
-  // for each number of the last hidden layer too.
-  int num_deviations(int components) const {
-    if (distribution != kGsdeActions) return components;
-    return network || fc_dims.empty() ? 0 : components * fc_dims.back();
-  }
   // Size of the state that an agent carries from one step to the next.
   int state_size() const { return network ? network->state_size() * (separate_value ? 2 : 1) : 0; }
   // Steps that always stay together in a minibatch: 1, or those of a sequence for a network with a state.

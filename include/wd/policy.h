@@ -21,7 +21,7 @@ class Lane;
 class Model;
 class Network;
 struct Blocks;
-struct CriticShape;
+struct Head;
 struct NetworkInput;
 struct PolicyPass;
 using MakeNetwork = std::function<std::unique_ptr<Network>()>;
@@ -34,10 +34,7 @@ class Policy {
   // for values of continuous actions, and if the buffers were not made for this model and precision.
   Policy(const PolicyBuffers& buffers, const ModelSettings& model, int index, std::uint64_t seed,
          int chunk_rows, Device device, Precision precision = kFp32,
-         PolicyOutput output = PolicyOutput::kDistribution);
-  // The same with critics, for algorithms that learn from a replay memory.
-  Policy(const PolicyBuffers& buffers, const ModelSettings& model, int index, std::uint64_t seed,
-         int chunk_rows, Device device, Precision precision, PolicyOutput output, const CriticShape& critics);
+         PolicyOutput output = PolicyOutput::kDistribution, const CriticShape& critics = {});
   // Policy `index` of a training with these settings, in buffers of Trajectory(spec, config, ...).
   Policy(const PolicyBuffers& buffers, const Config& config, int index, Device device);
   ~Policy();
@@ -112,7 +109,8 @@ class Policy {
   // the gradient of the outputs, and runs backward().
   Model& model() const;  // the actor, then the critic if there is one, then log_std
   const ActionLayout& action_layout() const;
-  bool has_critic() const;  // otherwise the value is a column of the actor, behind those of the actions
+  const Head& head() const;  // what the actor's outputs mean: src/config/heads.h
+  bool has_critic() const;   // otherwise the value is a column of the actor, behind those of the actions
   // Networks that compute the value of an action (CriticShape), in a model of their own; null: none. Their
   // input is the observation and, of continuous actions, the part "action": components in half-widths.
   Model* critics() const;

@@ -106,8 +106,6 @@ struct PolicyBuffers : PolicyLayout, Transitions {
   // True if a policy chose the actions: bounded components are then in half-widths from the middle. Otherwise
   // the environment takes the actions unchanged. Set by the code that writes actions.
   bool in_half_widths = false;
-  // True if the actions were chosen by the values of their choices (PolicyOutput::kValues). Set by act().
-  bool by_values = false;
   std::shared_ptr<Activations> activations;  // of T * E * A rows, or null: see Policy::keep_activations
 
   // Observations [rows, observation_size] of steps [begin, end): a view, not a copy. As a table: [E * all

@@ -13,51 +13,11 @@ from torch import Tensor, nn
 
 from wdtrain import files
 from wdtrain.files import RunError
-from wdtrain.policy import LEAST_VARIANCE, Policy
+from wdtrain.policy import Policy, spread
 from wdtrain.run import Run, need
 
 FORMATS = {"torchscript": ".pt", "onnx": ".onnx", "safetensors": ".safetensors"}
 OPSET = 17
-
-
-class SameSpread(nn.Module):
-    """The same standard deviations in every state."""
-
-    def __init__(self, std):
-        super().__init__()
-        self.register_buffer("std", std)
-
-    def forward(self, observation: Tensor) -> Tensor:
-        return self.std
-
-
-class GsdeSpread(nn.Module):
-    def __init__(self, network, std):
-        super().__init__()
-        self.network = network
-        self.register_buffer("variance", std**2)
-        self.least_variance = LEAST_VARIANCE
-
-    def forward(self, observation: Tensor) -> Tensor:
-        return (self.network.latent(observation) ** 2 @ self.variance.t() + self.least_variance).sqrt()
-
-
-class ActorSpread(nn.Module):
-    def __init__(self, network):
-        super().__init__()
-        self.network = network
-
-    def forward(self, observation: Tensor) -> Tensor:
-        return self.network.deviation(observation)
-
-
-def _spread(policy, network):
-    if policy.heads:
-        return SameSpread(torch.zeros(1))
-    if policy.off_policy:
-        return ActorSpread(network)
-    std = policy.log_std.exp().detach()
-    return GsdeSpread(network, std) if policy.distribution == "gsde" else SameSpread(std)
 
 
 class AsComputed(nn.Module):
@@ -94,7 +54,7 @@ class Exported(nn.Module):
         self.greedy = greedy or self.values
         self.heads = policy.heads
         self.squashed = policy.squashes
-        self.spread = _spread(policy, self.network)
+        self.spread = spread(policy, self.network)
         self.judge = LikeliestChoices(self.network) if policy.off_policy and policy.heads else AsComputed()
         if policy.heads:
             self.register_buffer("middle", torch.zeros(1))

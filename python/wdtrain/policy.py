@@ -190,11 +190,7 @@ class Policy(nn.Module):
 
     def deviation(self, observation):
         """Of continuous actions: the standard deviation of each component, in units of half the width of its bounds."""
-        if self.off_policy:
-            return self.network.deviation(observation)
-        if self.distribution != "gsde":
-            return self.log_std.exp()
-        return ((self.network.latent(observation) ** 2) @ (2 * self.log_std).exp().T + LEAST_VARIANCE).sqrt()
+        return spread(self, self.network)(observation)
 
     @torch.no_grad()
     def step(self, observation, state=None, mask=None, greedy=True):
@@ -224,6 +220,47 @@ class Policy(nn.Module):
         middle = 0.5 * self.low + 0.5 * self.high
         inside = (middle + half_widths * half).clamp(self.low, self.high)
         return torch.where(half.isfinite(), inside, half_widths)
+
+
+class SameSpread(nn.Module):
+    """The same standard deviations in every state."""
+
+    def __init__(self, std):
+        super().__init__()
+        self.register_buffer("std", std)
+
+    def forward(self, observation: Tensor) -> Tensor:
+        return self.std
+
+
+class GsdeSpread(nn.Module):
+    def __init__(self, network, std):
+        super().__init__()
+        self.network = network
+        self.register_buffer("variance", std**2)
+        self.least_variance = LEAST_VARIANCE
+
+    def forward(self, observation: Tensor) -> Tensor:
+        return (self.network.latent(observation) ** 2 @ self.variance.t() + self.least_variance).sqrt()
+
+
+class ActorSpread(nn.Module):
+    def __init__(self, network):
+        super().__init__()
+        self.network = network
+
+    def forward(self, observation: Tensor) -> Tensor:
+        return self.network.deviation(observation)
+
+
+def spread(policy, network):
+    """A module that gives the standard deviation of each component, in units of half the width of its bounds."""
+    if policy.heads:
+        return SameSpread(torch.zeros(1))
+    if policy.off_policy:
+        return ActorSpread(network)
+    std = policy.log_std.exp().detach()
+    return GsdeSpread(network, std) if policy.distribution == "gsde" else SameSpread(std)
 
 
 def _in_plain_values(weights):

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "kernels/distribution.h"
+#include "src/config/heads.h"
 #include "wd/error.h"
 #include "wd/policy_gradient.h"
 #include "wd/replay_algorithm.h"
@@ -42,8 +43,7 @@ class Bc final : public ReplayAlgorithm {
 
 at::Tensor Bc::accumulate(const ReplayBatch& drawn, const std::function<bool()>& should_stop) {
   Batch batch = drawn.now;
-  if (policy_.action_layout().distribution == Distribution::kSquashedGaussian)
-    batch.action.clamp_(-SquashedGaussian::kMax, SquashedGaussian::kMax);
+  if (policy_.head().squashes) batch.action.clamp_(-SquashedGaussian::kMax, SquashedGaussian::kMax);
   batch.advantage = ones_;
   batch.log_prob = batch.value = batch.target = zeros_;
   const LossSettings loss{

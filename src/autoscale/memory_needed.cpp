@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "src/base/host_memory.h"
+#include "src/config/heads.h"
 #include "src/device/device.h"
 #include "src/recorded/recording.h"
 #include "src/report/format.h"
@@ -60,17 +61,17 @@ std::string parts_text(const MemoryNeeded& needed) {
 double network_bytes(const PolicyLayout& layout, const PolicySettings& policy, Precision precision,
                      bool learned) {
   const Precision stored = learned ? precision : kFp32;
-  const AlgorithmSettings& algorithm = *policy.algorithm;
-  const bool follows = algorithm.traits().output == PolicyOutput::kDistribution;
+  const AlgorithmTraits traits = policy.algorithm->traits();
   const double critics =
-      algorithm.traits().critics == 0
+      traits.critics == 0
           ? 0.0
           : model_bytes(make_critics(layout, policy.model,
-                                     {algorithm.traits().critics, policy.model.quantiles}, {}, precision),
+                                     {traits.critics, policy.model.quantiles}, {}, precision),
                         0, stored, learned);
-  return model_bytes(make_networks(layout, policy.model, algorithm.traits().output, {}, precision),
-                     follows ? policy.model.num_deviations(layout.action_space.components()) : 0, stored,
-                     learned) +
+  return model_bytes(make_networks(layout, policy.model, traits.output, {}, precision),
+                     Head::of(layout.action_space, policy.model, traits.output)
+                         .num_log_std(layout.action_space, policy.model),
+                     stored, learned) +
          critics;
 }
 

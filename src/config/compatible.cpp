@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "src/base/join.h"
+#include "src/config/heads.h"
 #include "src/config/numbers.h"
 #include "wd/error.h"
 
@@ -259,14 +260,11 @@ void add_algorithm(Usage& usage, const AlgorithmSettings& algorithm) {
 }
 
 void add_output(Usage& usage, PolicyOutput output) {
-  const bool values = output == PolicyOutput::kValues,
-             critics = output == PolicyOutput::kPoint || output == PolicyOutput::kActor;
-  usage.uses.add(output == PolicyOutput::kDistribution ? Use::kDistributions
-                 : values                              ? Use::kValuesOfChoices
-                 : output == PolicyOutput::kPoint      ? Use::kPoints
-                                                       : Use::kActors);
-  usage.uses.add(critics ? Use::kCritics : Use::kNoCritics);
-  usage.uses.add(Use::kNoValuesOfChoices, !values);
+  constexpr Use kOutputs[] = {Use::kDistributions, Use::kValuesOfChoices, Use::kPoints, Use::kActors};
+  const Head::Value value = std::ranges::find(Head::all(), output, &Head::output)->value;
+  usage.uses.add(kOutputs[static_cast<int>(output)]);
+  usage.uses.add(value == Head::kOfCritics ? Use::kCritics : Use::kNoCritics);
+  usage.uses.add(Use::kNoValuesOfChoices, value != Head::kOfBestChoice);
 }
 
 void add_actions(Usage& usage, const ActionSpace& actions) {

@@ -60,7 +60,7 @@ void ModelSettings::describe(Fields& field) {
           "the same for the critics of DDPG, TD3 and SAC; empty: fc_dims");
   }
   describe_layers(field);
-  field.choice("distribution", distribution, {"gaussian", "squashed_gaussian", "gsde"},
+  field.choice("distribution", distribution, kContinuousDistributionNames,
                "continuous actions: a Gaussian that is clipped at the bounds, a Gaussian squashed by tanh to "
                "stay within them, or one whose noise is the same function of the state for several steps");
   if (distribution == kGsdeActions)

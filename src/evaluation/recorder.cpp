@@ -43,23 +43,16 @@ at::Tensor received(const PolicyBuffers& buffers, at::Tensor action) {
   return action;
 }
 
-// The means of a box, in the unit of the policy, [agents, width].
-at::Tensor means(const PolicyBuffers& buffers, std::int64_t replica) {
-  const std::int64_t A = buffers.num_agents, width = buffers.action_space.width();
-  return buffers.activations->actor->output.narrow(0, replica * A, A)
-      .narrow(1, 0, width)
-      .to(at::kFloat)
-      .cpu()
-      .contiguous();
+// The first columns of the actor's outputs: logits or values of choices, or means, [agents, columns].
+at::Tensor outputs(const PolicyBuffers& buffers, std::int64_t replica, int columns, at::ScalarType type) {
+  const std::int64_t A = buffers.num_agents;
+  const at::Tensor rows = buffers.activations->actor->output.narrow(0, replica * A, A);
+  return rows.narrow(1, 0, columns).to(type).cpu();
 }
 
 // The probabilities of all choices, head after head, [agents, choices].
-at::Tensor probabilities(const PolicyBuffers& buffers, std::int64_t replica) {
-  const std::int64_t choices = buffers.action_space.choices(), A = buffers.num_agents;
-  at::Tensor logits = buffers.activations->actor->output.narrow(0, replica * A, A)
-                          .narrow(1, 0, choices)
-                          .to(at::kDouble)
-                          .cpu();
+at::Tensor probabilities(const PolicyBuffers& buffers, std::int64_t replica, bool of_best) {
+  at::Tensor logits = outputs(buffers, replica, buffers.action_space.choices(), at::kDouble);
   if (buffers.action_mask.defined()) {
     logits = logits.masked_fill(buffers.action_mask[0][replica].cpu().eq(0),
                                 -std::numeric_limits<double>::infinity());
@@ -69,7 +62,7 @@ at::Tensor probabilities(const PolicyBuffers& buffers, std::int64_t replica) {
   for (const int n : buffers.action_space.heads) {
     const at::Tensor head = logits.narrow(1, first, n);
     // Without exploration the choice of the highest value is certain.
-    heads.push_back(buffers.by_values ? at::one_hot(head.argmax(1), n).to(at::kDouble) : head.softmax(1));
+    heads.push_back(of_best ? at::one_hot(head.argmax(1), n).to(at::kDouble) : head.softmax(1));
     first += n;
   }
   return at::cat(heads, 1);
@@ -93,12 +86,8 @@ void Recorder::start(const Replicas& replicas, Trajectory& trajectory,
   empty.roles.resize(policies.size());
   episodes_.assign(E, empty);
   over_.assign(E, false);
-  for (std::size_t r = 0; r < policies.size(); ++r) {
-    trained_.push_back(policies[r].has_value());
-    distribution_.push_back(policies[r] ? policies[r]->action_layout().distribution
-                                        : Distribution::kCategorical);
+  for (std::size_t r = 0; r < policies.size(); ++r)
     if (policies[r]) policies[r]->keep_activations(trajectory.policies()[r]);
-  }
 }
 
 void Recorder::value_actions(Trajectory& trajectory, std::vector<std::optional<Policy>>& policies) const {
@@ -112,19 +101,18 @@ void Recorder::add_step(EpisodeRecord& episode, const Trajectory& trajectory, st
     RoleRecord& role = episode.roles[r];
     append(role.reward, buffers.reward[0][replica]);
     append(role.action, received(buffers, buffers.action[0][replica].cpu().clone()));
-    if (!trained_[r]) continue;
+    const std::optional<Policy>& policy = (*policies_)[r];
+    if (!policy) continue;
     append(role.value, buffers.value[0][replica]);
     if (!buffers.action_space.is_continuous()) {
-      append(role.probability, probabilities(buffers, replica));
+      append(role.probability, probabilities(buffers, replica, policy->head().value == Head::kOfBestChoice));
       continue;
     }
-    const at::Tensor mean = means(buffers, replica);
-    const bool squashed =
-        distribution_[r] != Distribution::kGaussian && distribution_[r] != Distribution::kGsde;
+    const at::Tensor mean = outputs(buffers, replica, buffers.action_space.width(), at::kFloat);
     const std::int64_t A = buffers.num_agents;
-    const at::Tensor deviation = (*policies_)[r]->deviations(buffers, replica * A, A);
+    const at::Tensor deviation = policy->deviations(buffers, replica * A, A);
     const auto add = [&](Series& series, const at::Tensor& number) {
-      append(series, received(buffers, squashed ? number.tanh() : number.clone()));
+      append(series, received(buffers, policy->head().squashes ? number.tanh() : number.clone()));
     };
     add(role.mean, mean);
     add(role.below, mean - deviation);

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "wd/detail/action_layout.h"
 #include "wd/environment.h"
 #include "wd/policy.h"
 #include "wd/replicas.h"
@@ -68,8 +67,6 @@ class Recorder {
   int max_steps_;
   std::vector<EpisodeRecord> episodes_;
   std::vector<bool> over_;
-  std::vector<bool> trained_;                                     // by role
-  std::vector<Distribution> distribution_;                        // by role, of those that are trained
   const std::vector<std::optional<Policy>>* policies_ = nullptr;  // by role
 };
 

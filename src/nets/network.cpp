@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "src/config/heads.h"
 #include "src/nets/entities.h"
 #include "src/nets/mlp.h"
 #include "src/nets/module_network.h"
@@ -114,24 +115,22 @@ std::vector<MakeNetwork> make_networks(const PolicyLayout& layout, const ModelSe
                                        PolicyOutput output, Device device, Precision precision,
                                        const at::Tensor& input_norm) {
   require_compatible(layout.name, usage_of(layout, model, output));
-  const int columns = layout.action_space.choices() + layout.action_space.components();
+  const Head& head = Head::of(layout.action_space, model, output);
+  const int columns = head.layout(layout.action_space).columns();
+  const bool of_choices = head.value == Head::kOfBestChoice;
   const auto network = [&](int outputs) {
     return network_maker(layout, model, {observation_part(layout)}, outputs, device, precision, input_norm);
   };
-  if (output == PolicyOutput::kPoint || output == PolicyOutput::kActor) {
-    const int means = layout.action_space.components();
-    return {network(output == PolicyOutput::kActor ? columns + means : columns)};
-  }
-  if (output == PolicyOutput::kValues && model.input == kChoiceInput) {
+  if (of_choices && model.input == kChoiceInput) {
     const MakeNetwork inner =
         network_maker(layout, model, {PerChoiceNetwork::part(layout)}, 1, device, precision);
     return {[=] { return std::make_unique<PerChoiceNetwork>(inner(), layout, device); }};
   }
-  if (output == PolicyOutput::kValues && ValuesNetwork::is_needed(model)) {
+  if (of_choices && ValuesNetwork::is_needed(model)) {
     const MakeNetwork inner = network(values_shape(layout, model).outputs());
     return {[=] { return std::make_unique<ValuesNetwork>(inner(), layout, model, device); }};
   }
-  if (output == PolicyOutput::kValues) return {network(columns)};
+  if (!head.has_state_value()) return {network(columns)};
   if (!model.separate_value) return {network(columns + 1)};
   return {network(columns), network(1)};
 }

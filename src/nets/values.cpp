@@ -22,9 +22,6 @@ std::vector<NamedTensor> parameters_with_head(const Network& network) {
 
 ValuesShape values_shape(const PolicyLayout& layout, const ModelSettings& model) {
   const std::vector<int>& heads = layout.action_space.heads;
-  if (heads.size() > kMaxHeads)
-    throw UsageError(concat("policy '", layout.name, "': an action has ", heads.size(), " heads; at most ",
-                            kMaxHeads, ": give the rest to further agents"));
   ValuesShape shape;
   shape.choices = layout.action_space.choices();
   shape.num_heads = static_cast<int>(heads.size());

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "kernels/sample.h"
+#include "src/config/heads.h"
 #include "src/policy/observation_norm.h"
 #include "src/policy/value_norm.h"
 #include "wd/policy.h"
@@ -20,6 +21,7 @@ struct Policy::Impl {
   at::Device place = at::kCPU;
   std::uint32_t index = 0;
   std::int64_t chunk_rows = 0;
+  const Head* head = nullptr;
   ActionLayout layout;
   bool has_critic = false;  // without a critic the value is the last column of the actor
   CriticShape critic_shape;
@@ -51,8 +53,6 @@ struct Policy::Impl {
 
   void make_networks(PolicyOutput output);
   void make_critics(std::uint64_t seed);
-  // Gsde: the noise is a function of the actor's last hidden layer.
-  void use_latent();
   // Adds the gradient of log_std; per_row [rows, components] is what the loss has left.
   void add_noise_gradient(const PolicyPass& pass, const at::Tensor& per_row, const at::Tensor& sum) const;
   void draw_parameters(std::uint64_t seed);
@@ -65,8 +65,6 @@ struct Policy::Impl {
   NetworkInput step_input(const PolicyBuffers& buffers, int t, std::int64_t begin, std::int64_t end,
                           bool writes) const;
   NetworkInput batch_input(const Batch& batch, std::int64_t begin, std::int64_t end) const;
-  // Writes the values of the best actions, of a policy that computes values of choices.
-  void best_values(const PolicyBuffers& buffers, int t, const Blocks& blocks);
   // Writes the lowest values that the critics compute for the actions of row t.
   void criticize(const PolicyBuffers& buffers, int t, const Blocks& blocks);
   // The sampler's arguments for the rows of this pass, of which the first is `row` of [T + 1, E, A]; without

@@ -19,31 +19,6 @@ namespace wd {
 
 namespace {
 
-ActionLayout layout_of(const ActionSpace& space, const ModelSettings& model, PolicyOutput output) {
-  ActionLayout layout;
-  if (output == PolicyOutput::kValues) layout.distribution = Distribution::kGreedy;
-  if (space.heads.size() > kMaxHeads)
-    throw UsageError(concat("an action has ", space.heads.size(), " heads; at most ", kMaxHeads));
-  if (space.components() > kMaxComponents)
-    throw UsageError(concat("an action has ", space.components(), " components; at most ", kMaxComponents,
-                            ": give the rest to further agents"));
-  layout.num_heads = static_cast<int>(space.heads.size());
-  std::copy(space.heads.begin(), space.heads.end(), layout.head_size);
-  layout.components = space.components();
-  if (output == PolicyOutput::kPoint || output == PolicyOutput::kActor) {
-    layout.has_value = false;
-    if (space.is_continuous())
-      layout.distribution =
-          output == PolicyOutput::kPoint ? Distribution::kPoint : Distribution::kStateGaussian;
-    return layout;
-  }
-  if (space.is_continuous())
-    layout.distribution = model.distribution == kGsdeActions               ? Distribution::kGsde
-                          : model.distribution == kSquashedGaussianActions ? Distribution::kSquashedGaussian
-                                                                           : Distribution::kGaussian;
-  return layout;
-}
-
 Activations make_activations(const Network& actor, const Network* critic, std::int64_t rows) {
   return {actor.make_workspace(rows, false),
           critic != nullptr ? critic->make_workspace(rows, false) : nullptr};
@@ -123,7 +98,7 @@ PolicyPass Policy::Impl::forward(const Lane& lane, const NetworkInput& input, st
   }
   pass.output = pass.actor->output.const_data_ptr<float>();
   pass.output_stride = static_cast<int>(pass.actor->output.stride(0));
-  if (layout.has_value_output())
+  if (head->has_state_value())
     pass.value = has_critic ? pass.critic->output.const_data_ptr<float>() : pass.output + columns();
   pass.value_stride = has_critic ? 1 : pass.output_stride;
   if (layout.latent > 0) pass.latent = actor().latent(*pass.actor);
@@ -154,27 +129,23 @@ void Policy::Impl::make_networks(PolicyOutput output) {
   std::vector<MakeNetwork> networks =
       wd::make_networks(own, settings, output, device, precision, input_norm());
   has_critic = networks.size() > 1;
-  const int deviations = layout.has_log_std() ? settings.num_deviations(layout.components) : 0;
-  model = std::make_unique<Model>(std::move(networks), deviations, device, precision);
+  model = std::make_unique<Model>(std::move(networks), head->num_log_std(own.action_space, settings), device,
+                                  precision);
   log_std = model->numbers(model->parameters());
-  const bool by_state = layout.distribution == Distribution::kStateGaussian;
-  if (layout.distribution == Distribution::kGsde || (by_state && settings.distribution == kGsdeActions))
-    use_latent();
+  if (head->uses_latent) {
+    layout.latent = actor().latent_size();
+    WD_CHECK(layout.latent > 0, "gSDE reads the last hidden layer, and this network tells none");
+  }
+  if (head->uses_latent && head->deviations == Head::kNumbers) {
+    log_std = log_std.view({layout.components, layout.latent});
+    noise_parts = at::empty({(device.is_cuda() ? kNoiseParts : 0) * log_std.numel()}, log_std.options());
+  }
   layout.log_std = log_std.const_data_ptr<float>();
   inference = std::make_unique<Lanes>(std::vector<ModelUse>{{model.get(), ModelUse::kForward}}, 0,
                                       std::vector<RowMemory>{}, device);
   if (!own.as_table()) return;
   rows_per_unit = own.num_agents;
   observed_per_unit = own.all_agents;
-}
-
-void Policy::Impl::use_latent() {
-  layout.latent = actor().latent_size();
-  WD_CHECK(layout.latent > 0, "gSDE reads the last hidden layer, and this network tells none");
-  if (layout.distribution != Distribution::kGsde) return;
-  log_std = log_std.view({layout.components, layout.latent});
-  const std::int64_t parts = device.is_cuda() ? kNoiseParts : 0;
-  noise_parts = at::empty({parts * log_std.numel()}, log_std.options());
 }
 
 void Policy::Impl::make_critics(std::uint64_t seed) {
@@ -189,35 +160,27 @@ void Policy::Impl::make_critics(std::uint64_t seed) {
 void Policy::Impl::draw_parameters(std::uint64_t seed) {
   at::Tensor initial = at::zeros({model->parameters().numel()}, at::kFloat);
   const InitMethod method = settings.init_method;
-  // Heads of the policy start near 0, so that all actions are about equally probable; the value head starts
-  // with gain 1, and so do values of choices.
-  constexpr double kPolicyGain = 0.01;
-  const bool values = layout.distribution == Distribution::kGreedy;
-  actor().initialize(model->section(initial, 0), method, values ? 1.0 : kPolicyGain, seed);
-  if (layout.distribution == Distribution::kStateGaussian && settings.initial_log_std != 0.0) {
-    const Layer head = actor().output_layer(model->section(initial, 0));
-    if (!head.weight.defined())
+  actor().initialize(model->section(initial, 0), method, head->gain, seed);
+  if (head->deviations == Head::kOutputs && settings.initial_log_std != 0.0) {
+    const Layer last = actor().output_layer(model->section(initial, 0));
+    if (!last.weight.defined())
       throw UsageError(concat("policy '", own.name,
                               "': initial_log_std changes the output layer, which "
                               "model.type = ",
                               settings.network->name(),
                               " does not name: override output_layer() in the module, or set "
                               "initial_log_std: 0"));
-    head.bias.narrow(0, layout.components, layout.components).add_(settings.initial_log_std);
+    last.bias.narrow(0, layout.components, layout.deviations).add_(settings.initial_log_std);
   }
   if (has_critic) {
     critic()->initialize(model->section(initial, 1), method, 1.0, seed ^ 0x5eed);
-  } else if (method == kOrthogonal && layout.has_value_output()) {
-    const Layer head = actor().output_layer(model->section(initial, 0));
-    if (head.weight.defined()) head.weight[columns()].mul_(1.0 / kPolicyGain);
+  } else if (method == kOrthogonal && head->has_state_value()) {
+    const Layer last = actor().output_layer(model->section(initial, 0));
+    if (last.weight.defined()) last.weight[columns()].mul_(1.0 / head->gain);
   }
   model->numbers(initial).fill_(settings.initial_log_std);
   model->parameters().copy_(initial);
 }
-
-Policy::Policy(const PolicyBuffers& buffers, const ModelSettings& model, int index, std::uint64_t seed,
-               int chunk_rows, Device device, Precision precision, PolicyOutput output)
-    : Policy(buffers, model, index, seed, chunk_rows, device, precision, output, {}) {}
 
 Policy::Policy(const PolicyBuffers& buffers, const ModelSettings& model, int index, std::uint64_t seed,
                int chunk_rows, Device device, Precision precision, PolicyOutput output,
@@ -236,7 +199,8 @@ Policy::Policy(const PolicyBuffers& buffers, const ModelSettings& model, int ind
   self.own = buffers;
   self.settings = model;
   self.precision = precision;
-  self.layout = layout_of(buffers.action_space, model, output);
+  self.head = &Head::of(buffers.action_space, model, output);
+  self.layout = self.head->layout(buffers.action_space);
   self.make_networks(output);
   const std::uint64_t own_seed = seed * 1000003 + static_cast<std::uint64_t>(index);
   self.draw_parameters(own_seed);
@@ -262,6 +226,7 @@ Policy::Policy(Policy&&) noexcept = default;
 const std::string& Policy::name() const { return impl_->own.name; }
 Model& Policy::model() const { return *impl_->model; }
 const ActionLayout& Policy::action_layout() const { return impl_->layout; }
+const Head& Policy::head() const { return *impl_->head; }
 MakeNetwork Policy::network_like(std::vector<InputPart> parts, int outputs) const {
   return network_maker(impl_->own, impl_->settings, std::move(parts), outputs, impl_->device,
                        impl_->precision, impl_->input_norm());
@@ -300,9 +265,9 @@ std::vector<NamedTensor> Policy::named_parameters() const {
   add("layers.", self.actor().hidden_parameters());
   add_head("policy_head", self.actor().head(), 0, self.columns());
   if (self.has_critic) add("value_layers.", self.critic()->hidden_parameters());
-  if (self.layout.has_value_output())
+  if (self.head->has_state_value())
     add_head("value_head", self.value_network().head(), self.value_output(), 1);
-  if (self.layout.has_log_std()) named.push_back({"log_std", self.log_std});
+  if (self.log_std.numel() > 0) named.push_back({"log_std", self.log_std});
   return named;
 }
 
@@ -335,7 +300,7 @@ std::vector<NamedTensor> Policy::saved() const {
 
 void Policy::normalize_values() {
   Impl& self = *impl_;
-  if (!self.layout.has_value_output())
+  if (!self.head->has_state_value())
     throw UsageError(concat("policy '", name(), "' computes no value that could be normalized"));
   const Layer head =
       self.value_network().output_layer(self.model->section(parameters(), self.has_critic ? 1 : 0));
@@ -378,7 +343,6 @@ void Policy::act(PolicyBuffers& buffers, int t, const ActOptions& options) {
   const Queue queue = current_queue(self.device);
   const std::int64_t first = static_cast<std::int64_t>(t) * blocks.rows;
   buffers.in_half_widths = buffers.action_space.has_bounds();
-  buffers.by_values = self.layout.distribution == Distribution::kGreedy;
   self.inference->run(blocks, [&](Lane& lane, std::int64_t begin, std::int64_t end) {
     const PolicyPass pass = self.forward(lane, self.step_input(buffers, t, begin, end, true), end - begin,
                                          buffers.activations.get(), first + begin, false);
@@ -412,18 +376,20 @@ void Policy::evaluate(PolicyBuffers& buffers, int t) {
   const Blocks blocks =
       Blocks::of_inference(buffers.value.stride(0), self.device.is_cuda(), self.rows_per_unit);
   if (self.critics) return self.criticize(buffers, t, blocks);
-  if (!self.layout.has_value_output()) return self.best_values(buffers, t, blocks);
-  const Network& network = self.value_network();
   const Queue queue = current_queue(self.device);
   const std::int64_t first = static_cast<std::int64_t>(t) * blocks.rows;
   self.inference->run(blocks, [&](Lane& lane, std::int64_t begin, std::int64_t end) {
-    Network::Workspace& own = lane.of(network);
-    network.forward(self.part(self.step_input(buffers, t, begin, end, false), self.has_critic), own);
+    const NetworkInput input = self.step_input(buffers, t, begin, end, false);
     PolicyPass pass;
-    pass.rows = end - begin;
-    pass.output = own.output.const_data_ptr<float>();
-    pass.output_stride = pass.value_stride = static_cast<int>(own.output.stride(0));
-    pass.value = pass.output + self.value_output();
+    if (self.has_critic) {  // nothing else is computed
+      Network::Workspace& own = lane.of(*self.critic());
+      self.critic()->forward(self.part(input, true), own);
+      pass.rows = end - begin;
+      pass.output = pass.value = own.output.const_data_ptr<float>();
+      pass.output_stride = pass.value_stride = static_cast<int>(own.output.stride(0));
+    } else {
+      pass = self.forward(lane, input, end - begin, nullptr, 0, false);
+    }
     sample(queue, self.sample_args(buffers, pass, first + begin));
   });
 }
@@ -447,16 +413,6 @@ SampleArgs Policy::Impl::sample_args(const PolicyBuffers& buffers, const PolicyP
     args.action_mask = buffers.action_mask.const_data_ptr<std::uint8_t>() + row * columns();
   args.value = buffers.value.mutable_data_ptr<float>() + row;
   return args;
-}
-
-void Policy::Impl::best_values(const PolicyBuffers& buffers, int t, const Blocks& blocks) {
-  const Queue queue = current_queue(device);
-  const std::int64_t first = static_cast<std::int64_t>(t) * blocks.rows;
-  inference->run(blocks, [&](Lane& lane, std::int64_t begin, std::int64_t end) {
-    const PolicyPass pass =
-        forward(lane, step_input(buffers, t, begin, end, false), end - begin, nullptr, 0, false);
-    sample(queue, sample_args(buffers, pass, first + begin));
-  });
 }
 
 void Policy::Impl::criticize(const PolicyBuffers& buffers, int t, const Blocks& blocks) {
@@ -497,8 +453,8 @@ at::Tensor Policy::deviations(const PolicyBuffers& buffers, std::int64_t first, 
   const Impl& self = *impl_;
   const std::int64_t C = self.layout.components;
   const at::Tensor output = buffers.activations->actor->output.narrow(0, first, n);
-  if (self.layout.distribution == Distribution::kPoint) return at::zeros({n, C});
-  if (self.layout.distribution == Distribution::kStateGaussian)
+  if (self.head->deviations == Head::kNone) return at::zeros({n, C});
+  if (self.head->deviations == Head::kOutputs)
     return output.narrow(1, C, C).clamp(kMinLogStd, kMaxLogStd).exp().to(at::kFloat).cpu();
   const at::Tensor deviation = self.log_std.exp();
   if (self.layout.latent == 0) return deviation.cpu().expand({n, self.layout.components});
@@ -520,7 +476,7 @@ void Policy::backward(const Lane& lane, const PolicyPass& pass, const at::Tensor
   if (self.has_critic && value_grad.defined())
     self.critic()->backward(pass.critic_input, value_grad.narrow(0, 0, n), *pass.critic,
                             lane.gradient(*self.critic()));
-  if (!self.layout.has_log_std()) return;
+  if (self.log_std.numel() == 0) return;
   const at::Tensor& sum = lane.numbers(*self.model);
   if (pass.latent.defined()) return self.add_noise_gradient(pass, log_std_grad, sum);
   if (self.device.is_cuda()) {

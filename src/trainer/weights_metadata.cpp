@@ -7,6 +7,7 @@
 
 #include "src/base/join.h"
 #include "src/base/json.h"
+#include "src/config/heads.h"
 #include "src/nets/entities.h"
 #include "src/nets/values.h"
 #include "wd/error.h"
@@ -95,11 +96,8 @@ TensorMetadata weights_metadata(const Config& config, const Spec& spec, const Po
                           {"iteration", std::to_string(counts.iteration)},
                           {"env_steps", std::to_string(counts.env_steps)},
                           {"observation_size", std::to_string(role->observation_size())}};
+  metadata["distribution"] = Head::of(role->action, policy.model, policy.algorithm->traits().output).name;
   if (role->action.is_continuous()) {
-    metadata["distribution"] = policy.algorithm->traits().output == PolicyOutput::kPoint ? "point"
-                               : policy.algorithm->traits().output == PolicyOutput::kActor
-                                   ? "state_gaussian"
-                                   : kContinuousDistributionNames[policy.model.distribution];
     metadata["action_components"] = std::to_string(role->action.components());
     std::vector<std::string> low, high;
     for (const Bounds& bounds : role->action.bounds) {
@@ -109,8 +107,6 @@ TensorMetadata weights_metadata(const Config& config, const Spec& spec, const Po
     metadata["action_low"] = join(low, ",");
     metadata["action_high"] = join(high, ",");
   } else {
-    metadata["distribution"] =
-        policy.algorithm->traits().output == PolicyOutput::kValues ? "greedy" : "categorical";
     metadata["action_heads"] = list(role->action.heads);
   }
   const ModelSettings& model = policy.model;

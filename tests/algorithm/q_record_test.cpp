@@ -53,7 +53,6 @@ TEST_P(QRecords, AnUpdate) {
     policy.act(buffers, t,
                {.seed = kSeed, .step = static_cast<std::uint64_t>(t), .exploration = learner.exploration()});
   policy.evaluate(buffers, kSteps);
-  EXPECT_TRUE(buffers.by_values);
 
   Record record;
   record.add("before.", policy, policy.parameters());

@@ -34,20 +34,13 @@ struct ActionLayout {
   int num_heads = 0;
   int head_size[kMaxHeads] = {};
   int components = 0;
+  int deviations = 0;              // kStateGaussian: their columns, as many as components
   int latent = 0;                  // kGsde: L, numbers of the actor's last hidden layer
   const float* log_std = nullptr;  // [components], shared by all states; kGsde: [components, L]
-  bool has_value = true;           // kCategorical: an actor of an off-policy algorithm has none
 
-  WD_FN bool is_off_policy() const {
-    return distribution == Distribution::kPoint || distribution == Distribution::kStateGaussian || !has_value;
-  }
-  // Whether the value of a row is a network's output of its own. With kGreedy it follows from the columns.
-  WD_FN bool has_value_output() const { return distribution != Distribution::kGreedy && !is_off_policy(); }
-  // Whether deviations are learned numbers that follow the network, and not its outputs.
-  WD_FN bool has_log_std() const { return components > 0 && !is_off_policy(); }
   // Columns of logits, of means and deviations, or of the values of choices.
   WD_FN int columns() const {
-    int sum = distribution == Distribution::kStateGaussian ? 2 * components : components;
+    int sum = components + deviations;
     for (int h = 0; h < num_heads; ++h) sum += head_size[h];
     return sum;
   }
