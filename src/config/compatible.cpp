@@ -305,6 +305,11 @@ Usage usage_of(const PolicySettings& policy, const Config& config, const Spec& s
   return usage;
 }
 
+std::string setting_at(const Config& config, const std::string& path, const std::string& value) {
+  const auto origin = config.origins.find(path);
+  return concat(origin == config.origins.end() ? "" : origin->second + ": ", path, " = ", value, ": ");
+}
+
 void require_compatible(const std::string& policy, const Usage& usage) {
   for (const Exclusion* const row : usage.problems())
     throw UsageError(concat("policy '", policy, "': ", name_of(row->setting).key, " = ",
@@ -315,10 +320,8 @@ void require_compatible(const Config& config, const Spec& spec, bool gpu) {
   const auto require = [&](const Usage& usage, const std::string& policy) {
     for (const Exclusion* const row : usage.problems()) {
       const UseName& name = name_of(row->setting);
-      const std::string path = name.path(policy);
-      const auto origin = config.origins.find(path);
-      throw UsageError(concat(origin == config.origins.end() ? "" : origin->second + ": ", path, " = ",
-                              usage.filled(name.value), ": ", usage.reason_of(*row)));
+      throw UsageError(setting_at(config, name.path(policy), usage.filled(name.value)) +
+                       usage.reason_of(*row));
     }
   };
   Usage job = usage_of(config, spec);

@@ -124,6 +124,9 @@ void add_actions(Usage& usage, const ActionSpace& actions);
 Usage usage_of(const Config& config, const Spec& spec);
 Usage usage_of(const PolicySettings& policy, const Config& config, const Spec& spec);
 
+// How a refusal begins: "PLACE: path = value: ", or without the place of a default.
+std::string setting_at(const Config& config, const std::string& path, const std::string& value);
+
 // Throw UsageError with the first problem. Of a policy with this name:
 void require_compatible(const std::string& policy, const Usage& usage);
 // Of a job and all its policies, on a CPU or a GPU.
