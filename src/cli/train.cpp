@@ -358,11 +358,10 @@ using PolicyFiles = std::map<std::string, std::filesystem::path>;
 
 // The replay memories that a checkpoint holds, by policy.
 PolicyFiles replay_files(const Checkpoint& checkpoint) {
-  constexpr std::string_view kFolder = "replay/";
   PolicyFiles files;
   for (const auto& [name, digest] : checkpoint.files)
-    if (name.starts_with(kFolder))
-      files[std::filesystem::path(name.substr(kFolder.size())).stem().string()] = checkpoint.folder / name;
+    if (name.starts_with(kReplayFolder))
+      files[std::filesystem::path(name).stem().string()] = checkpoint.folder / name;
   return files;
 }
 

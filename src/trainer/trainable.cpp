@@ -51,12 +51,12 @@ void require_networks(Config config, const Spec& spec) {
   for (std::size_t p = 0; p < config.policies.size(); ++p) {
     const ModelSettings& model = config.policies[p].model;
     const std::string path = "policy." + config.policies[p].name + ".model.";
-    at_setting(config, path + "type", model.network ? model.network->name() : "fully_connected", [&] {
-      Policy policy(trajectory.policies()[p], config, static_cast<int>(p), {});
-      const std::string& file = model.model_ckpt_filepath;
-      if (!file.empty())
-        at_setting(config, path + "model_ckpt_filepath", file, [&] { load_weights(policy, file); });
-    });
+    const std::string& file = model.model_ckpt_filepath;
+    std::optional<Policy> policy;
+    at_setting(config, path + "type", model.network ? model.network->name() : "fully_connected",
+               [&] { policy.emplace(trajectory.policies()[p], config, static_cast<int>(p), Device()); });
+    if (!file.empty())
+      at_setting(config, path + "model_ckpt_filepath", file, [&] { load_weights(*policy, file); });
   }
 }
 
@@ -87,8 +87,8 @@ void require_recordings(const Config& config, const Spec& spec) {
 std::string read_starts(const Config& config) {
   const std::optional<std::string> text = read_whole(config.env.starts, kMaxInput);
   if (!text)
-    throw UsageError(concat(setting_at(config, "env.starts", config.env.starts), "cannot be read: ",
-                            std::strerror(errno)));
+    throw UsageError(concat(setting_at(config, "env.starts", config.env.starts),
+                            "cannot be read: ", std::strerror(errno)));
   return *text;
 }
 
@@ -96,8 +96,9 @@ void check_shares(const Config& config, int world_size) {
   const std::int64_t envs = config.trainer.num_envs;
   const auto refuse = [&](const std::string& path, std::int64_t number) {
     const std::int64_t below = number / world_size * world_size;
-    throw UsageError(concat(setting_at(config, path, concat(number)), "must be a multiple of the ", world_size,
-                            " workers, as ", below > 0 ? concat(below, " or ") : "", below + world_size));
+    throw UsageError(concat(setting_at(config, path, concat(number)), "must be a multiple of the ",
+                            world_size, " workers, as ", below > 0 ? concat(below, " or ") : "",
+                            below + world_size));
   };
   if (envs % world_size != 0) refuse("trainer.num_envs", envs);
   for (const PolicySettings& policy : config.policies) {
