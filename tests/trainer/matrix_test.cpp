@@ -323,8 +323,8 @@ void record(const Combination& features) {
   std::vector<RecordingWriter> writers;
   for (const PolicyBuffers& buffers : trainer.trajectory().policies())
     writers.emplace_back(std::filesystem::path(recordings_of(features)) / buffers.name, buffers,
-                         recording_metadata(setup.config.name, setup.environment->spec(), buffers), 2 * kSteps,
-                         std::int64_t{1} << 30);
+                         recording_metadata(setup.config.name, setup.environment->spec(), buffers),
+                         2 * kSteps, std::int64_t{1} << 30);
   for (int k = 0; k < 2; ++k) {
     trainer.rollout();
     for (RecordingWriter& writer : writers) writer.append(kSteps);
@@ -384,7 +384,7 @@ TEST_P(Matrix, MakesTheUpdatesAndTakesTheMemoryThatWereAnnounced) {
       << "now, and as the rollout began; dropped rewards";
   EXPECT_EQ(needed.networks, network_bytes(trainer));
   // tests/trainer/replay_test.cpp counts replay memories.
-  if (!trainer.has_memory()) {
+  if (!trainer.has_memory() && config.trainer.offline.empty()) {
     EXPECT_EQ(needed.algorithms, algorithm_bytes(trainer));
   }
   double gathered = 0.0;
@@ -426,6 +426,14 @@ TEST(MatrixTest, TheProgramRefusesWhatNoTrainingCovers) {
   }
   EXPECT_EQ(refused, (std::set<std::string>{"a2c with dueling",
                                             "a2c with quantiles",
+                                            "a2c with recorded",
+                                            "bc with dueling",
+                                            "bc with kept",
+                                            "bc with played",
+                                            "bc with quantiles",
+                                            "bc with rewards",
+                                            "bc with scaled",
+                                            "bc with values",
                                             "ddpg with choice",
                                             "ddpg with dueling",
                                             "ddpg with gsde",
@@ -446,37 +454,45 @@ TEST(MatrixTest, TheProgramRefusesWhatNoTrainingCovers) {
                                             "flat with short",
                                             "gaussian with dueling",
                                             "gaussian with masked",
+                                            "gru with bc",
                                             "gru with ddpg",
                                             "gru with dqn",
                                             "gru with gsde",
                                             "gru with kept",
                                             "gru with quantiles",
+                                            "gru with recorded",
                                             "gru with sac",
                                             "gru with td3",
                                             "gsde with dueling",
                                             "gsde with masked",
+                                            "kept with recorded",
                                             "one with short",
                                             "ppo with dueling",
                                             "ppo with kept",
                                             "ppo with quantiles",
+                                            "ppo with recorded",
                                             "pqn with gaussian",
                                             "pqn with gsde",
                                             "pqn with kept",
                                             "pqn with quantiles",
+                                            "pqn with recorded",
                                             "pqn with rewards",
                                             "pqn with squashed",
                                             "pqn with values",
                                             "quantiles with kept",
                                             "reinforce with dueling",
                                             "reinforce with quantiles",
+                                            "reinforce with recorded",
                                             "reinforce with values",
                                             "rewards with dueling",
                                             "rewards with quantiles",
+                                            "rewards with recorded",
                                             "sac with dueling",
                                             "sac with kept",
                                             "sac with rewards",
                                             "sac with squashed",
                                             "sac with values",
+                                            "scaled with recorded",
                                             "separate with ddpg",
                                             "separate with dqn",
                                             "separate with dueling",
@@ -484,11 +500,13 @@ TEST(MatrixTest, TheProgramRefusesWhatNoTrainingCovers) {
                                             "separate with quantiles",
                                             "separate with sac",
                                             "separate with td3",
+                                            "short with bc",
                                             "short with ddpg",
                                             "short with dqn",
                                             "short with gsde",
                                             "short with kept",
                                             "short with quantiles",
+                                            "short with recorded",
                                             "short with sac",
                                             "short with td3",
                                             "squashed with dueling",
@@ -505,7 +523,8 @@ TEST(MatrixTest, TheProgramRefusesWhatNoTrainingCovers) {
                                             "td3 with values",
                                             "two with short",
                                             "values with dueling",
-                                            "values with quantiles"}));
+                                            "values with quantiles",
+                                            "values with recorded"}));
 }
 
 // Modules read a table only as lists of things.
@@ -513,10 +532,9 @@ TEST(MatrixTest, TheProgramRefusesModulesThatReadATable) {
   Combination features = {};
   features[kNetwork] = 3;
   features[kStorage] = 1;
-  EXPECT_EQ(
-      name_of(features),
-      "gru_whole_plain_joint_a2c_fp32_table_choice_free_shared_raw_observation_unscaled_means_computed_"
-      "played");
+  EXPECT_EQ(name_of(features),
+            "gru_whole_plain_joint_a2c_fp32_table_choice_free_shared_raw_observation_unscaled_means_computed_"
+            "played");
   EXPECT_THROW(make_setup("crowd", settings_of(features)), UsageError);
 }
 
