@@ -27,6 +27,10 @@
 
 namespace wd {
 
+// Folders of a checkpoint.
+inline constexpr const char *kWeightsFolder = "weights/", *kTrainedFolder = "trained/",
+                            *kReplayFolder = "replay/";
+
 // The state of training between two iterations, in host memory.
 struct Snapshot {
   StepCounts counts;

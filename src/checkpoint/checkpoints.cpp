@@ -25,9 +25,6 @@ using checkpoint::Manifest;
 
 constexpr const char* kManifest = "manifest.json";
 constexpr const char* kConfig = "config.yaml";
-constexpr const char* kWeights = "weights/";
-constexpr const char* kTrained = "trained/";
-constexpr const char* kReplay = "replay/";
 constexpr const char* kEnding = ".safetensors";
 constexpr const char* kStage = ".stage-";  // half written or half removed: safe to delete
 constexpr const char* kAside = ".aside-";  // set aside on resuming, for users to inspect
@@ -101,8 +98,8 @@ void check_file(const fs::path& file, const FileDigest& digest) {
 SnapshotForms with_trained(const Checkpoint& checkpoint, SnapshotForms forms) {
   const SnapshotForms given = forms;
   for (const auto& [file, tensors] : given) {
-    if (!file.starts_with(kWeights)) continue;
-    const std::string trained = kTrained + file.substr(std::strlen(kWeights));
+    if (!file.starts_with(kWeightsFolder)) continue;
+    const std::string trained = kTrainedFolder + file.substr(std::strlen(kWeightsFolder));
     if (checkpoint.files.contains(trained + kEnding)) forms[trained] = tensors;
   }
   return forms;
@@ -146,9 +143,9 @@ Checkpoint open_checkpoint(const fs::path& folder, CheckpointParts parts) {
   }
   std::vector<std::string> dropped, damaged;
   for (const auto& [name, digest] : manifest.files) {
-    if (parts == CheckpointParts::kWeights && name != kConfig && !name.starts_with(kWeights)) continue;
+    if (parts == CheckpointParts::kWeights && name != kConfig && !name.starts_with(kWeightsFolder)) continue;
     const fs::path file = folder / name;
-    if (!name.starts_with(kReplay)) {
+    if (!name.starts_with(kReplayFolder)) {
       check_file(file, digest);
       continue;
     }
@@ -175,7 +172,7 @@ Snapshot read_snapshot(const Checkpoint& checkpoint, const SnapshotForms& given)
   snapshot.wall_s = checkpoint.info.wall_s;
   snapshot.products = checkpoint.info.products;
   for (const auto& [name, digest] : checkpoint.files) {
-    WD_CHECK(name == kConfig || name.starts_with(kReplay) ||
+    WD_CHECK(name == kConfig || name.starts_with(kReplayFolder) ||
                  (name.ends_with(kEnding) && forms.contains(stem_of(name))),
              (checkpoint.folder / name).string(), ": does not belong to this training");
   }

@@ -28,14 +28,8 @@ constexpr int kManyThreads = 4;
 
 // Returns the table entry of a setting.
 FieldInfo field_of(const std::string& path) {
-  TrainerSettings trainer;
-  SavingSettings saving;
-  const std::string section = path.substr(0, path.find('.')), name = path.substr(path.find('.') + 1);
-  const auto fields = section == "saving" ? list_fields([&](Fields& f) { saving.describe(f); })
-                                          : list_fields([&](Fields& f) { trainer.describe(f); });
-  for (const FieldInfo& field : fields) {
-    if (field.name == name) return field;
-  }
+  for (const FieldInfo& field : list_settings({}, [](Fields&) {}))
+    if (field.name == path) return field;
   throw std::logic_error("no setting " + path);
 }
 

@@ -20,7 +20,6 @@
 #include "src/cli/resume.h"
 #include "src/cli/setup.h"
 #include "src/cli/train_arguments.h"
-#include "src/config/compatible.h"
 #include "src/device/device.h"
 #include "src/device/out_of_memory.h"
 #include "src/distributed/same_config.h"
@@ -33,6 +32,7 @@
 #include "src/run/run.h"
 #include "src/run/start.h"
 #include "src/run_report/report.h"
+#include "src/trainer/trainable.h"
 #include "src/worker/fault.h"
 #include "src/worker/silence.h"
 #include "wd/heartbeat.h"
@@ -84,6 +84,13 @@ void remember(int signal) {
   static_cast<void>(::write(STDERR_FILENO, message.data(), message.size()));
 }
 
+// With device auto, this machine's GPU counts; a named device counts whether or not this machine has it, so that
+// configurations for other machines can be printed. Only tf32 asks for a GPU.
+bool will_use_gpu(const Config& config) {
+  if (config.trainer.device != kDeviceAuto) return config.trainer.device == kDeviceCuda;
+  return config.trainer.precision != kTf32 || select_device(DeviceRequest::kAuto, 0).is_cuda();
+}
+
 scaling::Job job_of(const Experiment& setup, const Membership& self) {
   return {setup.config, *setup.environment, setup.device, self.world_size, self.local_world_size};
 }
@@ -91,7 +98,7 @@ scaling::Job job_of(const Experiment& setup, const Membership& self) {
 // Checks memory before the workers meet, when none of them has allocated anything.
 Experiment load_setup_that_fits(const ConfigSources& sources, const Membership& self) {
   Experiment setup = load_setup(sources, self);
-  require_compatible(setup.config, setup.environment->spec(), setup.device.is_cuda());
+  require_trainable(setup.config, *setup.environment, setup.device.is_cuda(), self.world_size);
   scaling::check_memory(job_of(setup, self));
   return setup;
 }
@@ -351,11 +358,10 @@ using PolicyFiles = std::map<std::string, std::filesystem::path>;
 
 // The replay memories that a checkpoint holds, by policy.
 PolicyFiles replay_files(const Checkpoint& checkpoint) {
-  constexpr std::string_view kFolder = "replay/";
   PolicyFiles files;
   for (const auto& [name, digest] : checkpoint.files)
-    if (name.starts_with(kFolder))
-      files[std::filesystem::path(name.substr(kFolder.size())).stem().string()] = checkpoint.folder / name;
+    if (name.starts_with(kReplayFolder))
+      files[std::filesystem::path(name).stem().string()] = checkpoint.folder / name;
   return files;
 }
 
@@ -486,9 +492,7 @@ int train(const CommandLine& line) {
   }
   if (arguments.print_only || launch.launches()) {
     const Experiment setup = load_environment(sources);
-    check_shares(setup.config, launch.world_size());
-    if (setup.config.trainer.device == kDeviceCpu)
-      require_compatible(setup.config, setup.environment->spec(), false);
+    require_trainable(setup.config, *setup.environment, will_use_gpu(setup.config), launch.world_size());
     origin.lock.reset();  // rank 0 takes it
     if (!arguments.print_only) return launch.supervise(setup.config.trainer.device);
     print(print_config(setup.config, setup.describe()));

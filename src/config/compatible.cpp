@@ -12,58 +12,11 @@
 namespace wd {
 namespace {
 
-// In the order of Use.
 constexpr UseName kNames[] = {
-    {"model.type", "{type}", "a network that is not fully_connected"},
-    {"model.type", "{type}", "a network with a state"},
-    {"model.fc_dims", "[]", ""},
-    {"model.input", "observation", ""},
-    {"model.input", "entities", ""},
-    {"model.input", "choices", ""},
-    {"model.normalize_input", "true", ""},
-    {"model.dueling", "true", ""},
-    {"model.quantiles", "{quantiles}", "more than one"},
-    {"model.separate_value", "true", ""},
-    {"model.critic_dims", "{critic_dims}", "not empty"},
-    {"model.distribution", "squashed_gaussian", ""},
-    {"model.distribution", "gsde", ""},
-    {"algorithm", "{algorithm}", "of distributions and values of states"},
-    {"algorithm", "{algorithm}", "of values of choices"},
-    {"algorithm", "{algorithm}", "of points"},
-    {"algorithm", "{algorithm}", "of actors that draw"},
-    {"algorithm", "{algorithm}", "of no values of choices"},
-    {"algorithm", "{algorithm}", "with critics of actions"},
-    {"algorithm", "{algorithm}", "without critics of actions"},
-    {"algorithm", "{algorithm}", "that learns no quantiles"},
-    {"algorithm", "{algorithm}", "with a replay memory"},
-    {"algorithm", "{algorithm}", "that needs play"},
-    {"algorithm", "{algorithm}", "that needs recordings"},
-    {"reuse_activations", "true", ""},
-    {"to_train", "true", ""},
-    {"", "", "discrete actions"},
-    {"", "", "continuous actions"},
-    {"", "", "continuous actions without bounds"},
-    {"", "", "roles without `Role::entities`"},
-    {"", "", "roles without `Role::choice_features`"},
-    {"", "", "roles that observe different things"},
-    {"trainer.observations", "table", ""},
-    {"", "", "an environment without `Spec::table`"},
-    {"trainer.precision", "tf32", ""},
-    {"", "", "a CPU"},
-    {"trainer.straggler_preempt", "{straggler_preempt}", "not 0"},
-    {"trainer.offline", "a folder", "a folder"},
-    {"trainer.offline", "\"\"", ""},
-    {"trainer.stop_return", "{stop_return}", "of training"},
-    {"trainer.stop_on", "eval", ""},
-    {"eval.every", "0", ""},
-    {"eval.opponent", "{opponent}", "not none"},
-    {"", "", "an environment with one role"},
-    {"env.reset", "pool", ""},
-    {"env.reset_pool_size", "0", ""},
-    {"env.reset", "given", ""},
-    {"env.starts", "\"\"", ""},
+#define WD_USE(use, ...) {__VA_ARGS__},
+    WD_USES(WD_USE)
+#undef WD_USE
 };
-static_assert(std::size(kNames) == static_cast<std::size_t>(Use::kCount));
 
 constexpr const char *kChoicesOnly = "the actions of {role} are choices, and it is for continuous ones",
                      *kNoValues = "{algorithm} learns no values of choices",
@@ -303,6 +256,11 @@ Usage usage_of(const PolicySettings& policy, const Config& config, const Spec& s
   return usage;
 }
 
+std::string setting_at(const Config& config, const std::string& path, const std::string& value) {
+  const auto origin = config.origins.find(path);
+  return concat(origin == config.origins.end() ? "" : origin->second + ": ", path, " = ", value, ": ");
+}
+
 void require_compatible(const std::string& policy, const Usage& usage) {
   for (const Exclusion* const row : usage.problems())
     throw UsageError(concat("policy '", policy, "': ", name_of(row->setting).key, " = ",
@@ -313,10 +271,8 @@ void require_compatible(const Config& config, const Spec& spec, bool gpu) {
   const auto require = [&](const Usage& usage, const std::string& policy) {
     for (const Exclusion* const row : usage.problems()) {
       const UseName& name = name_of(row->setting);
-      const std::string path = name.path(policy);
-      const auto origin = config.origins.find(path);
-      throw UsageError(concat(origin == config.origins.end() ? "" : origin->second + ": ", path, " = ",
-                              usage.filled(name.value), ": ", usage.reason_of(*row)));
+      throw UsageError(setting_at(config, name.path(policy), usage.filled(name.value)) +
+                       usage.reason_of(*row));
     }
   };
   Usage job = usage_of(config, spec);

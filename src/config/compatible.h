@@ -14,60 +14,67 @@
 namespace wd {
 
 // What a configuration uses, of a policy or of the whole job. compatible.cpp says which setting each is.
+// Each with its setting, value and words, as UseName has them.
+// clang-format off
+#define WD_USES(WD_USE)                                                                                     \
+  /* The network of a policy. */                                                                            \
+  WD_USE(kModule, "model.type", "{type}", "a network that is not fully_connected")                          \
+  WD_USE(kState, "model.type", "{type}", "a network with a state")                                          \
+  WD_USE(kNoHiddenLayer, "model.fc_dims", "[]", "")                                                         \
+  WD_USE(kObservation, "model.input", "observation", "")                                                    \
+  WD_USE(kEntities, "model.input", "entities", "")                                                          \
+  WD_USE(kChoices, "model.input", "choices", "")                                                            \
+  WD_USE(kNormalizedInput, "model.normalize_input", "true", "")                                             \
+  WD_USE(kDueling, "model.dueling", "true", "")                                                             \
+  WD_USE(kQuantiles, "model.quantiles", "{quantiles}", "more than one")                                     \
+  WD_USE(kSeparateValue, "model.separate_value", "true", "")                                                \
+  WD_USE(kCriticDims, "model.critic_dims", "{critic_dims}", "not empty")                                    \
+  WD_USE(kSquashed, "model.distribution", "squashed_gaussian", "")                                          \
+  WD_USE(kGsde, "model.distribution", "gsde", "")                                                           \
+  /* Its algorithm. Each has one of the first four. */                                                      \
+  WD_USE(kDistributions, "algorithm", "{algorithm}", "of distributions and values of states")               \
+  WD_USE(kValuesOfChoices, "algorithm", "{algorithm}", "of values of choices")                              \
+  WD_USE(kPoints, "algorithm", "{algorithm}", "of points")                                                  \
+  WD_USE(kActors, "algorithm", "{algorithm}", "of actors that draw")                                        \
+  WD_USE(kNoValuesOfChoices, "algorithm", "{algorithm}", "of no values of choices")                         \
+  WD_USE(kCritics, "algorithm", "{algorithm}", "with critics of actions")                                   \
+  WD_USE(kNoCritics, "algorithm", "{algorithm}", "without critics of actions")                              \
+  WD_USE(kMeans, "algorithm", "{algorithm}", "that learns no quantiles")                                    \
+  WD_USE(kReplay, "algorithm", "{algorithm}", "with a replay memory")                                       \
+  WD_USE(kNeedsPlay, "algorithm", "{algorithm}", "that needs play")                                         \
+  WD_USE(kNeedsRecordings, "algorithm", "{algorithm}", "that needs recordings")                             \
+  WD_USE(kKeptActivations, "reuse_activations", "true", "")                                                 \
+  WD_USE(kLearns, "to_train", "true", "")                                                                   \
+  /* Its roles. */                                                                                          \
+  WD_USE(kDiscrete, "", "", "discrete actions")                                                             \
+  WD_USE(kContinuous, "", "", "continuous actions")                                                         \
+  WD_USE(kUnbounded, "", "", "continuous actions without bounds")                                           \
+  WD_USE(kNoEntities, "", "", "roles without `Role::entities`")                                             \
+  WD_USE(kNoChoiceFeatures, "", "", "roles without `Role::choice_features`")                                \
+  WD_USE(kSeveralReadings, "", "", "roles that observe different things")                                   \
+  /* The job. */                                                                                            \
+  WD_USE(kTable, "trainer.observations", "table", "")                                                       \
+  WD_USE(kNoTable, "", "", "an environment without `Spec::table`")                                          \
+  WD_USE(kTf32, "trainer.precision", "tf32", "")                                                            \
+  WD_USE(kCpu, "", "", "a CPU")                                                                             \
+  WD_USE(kPreempts, "trainer.straggler_preempt", "{straggler_preempt}", "not 0")                            \
+  WD_USE(kOffline, "trainer.offline", "a folder", "a folder")                                               \
+  WD_USE(kPlayed, "trainer.offline", "\"\"", "")                                                            \
+  WD_USE(kStopReturn, "trainer.stop_return", "{stop_return}", "of training")                                \
+  WD_USE(kStopOnEval, "trainer.stop_on", "eval", "")                                                        \
+  WD_USE(kNoEvaluation, "eval.every", "0", "")                                                              \
+  WD_USE(kOpponent, "eval.opponent", "{opponent}", "not none")                                              \
+  WD_USE(kOneRole, "", "", "an environment with one role")                                                  \
+  WD_USE(kPool, "env.reset", "pool", "")                                                                    \
+  WD_USE(kNoPoolSize, "env.reset_pool_size", "0", "")                                                       \
+  WD_USE(kGiven, "env.reset", "given", "")                                                                  \
+  WD_USE(kNoStarts, "env.starts", "\"\"", "")
+// clang-format on
+
 enum class Use {
-  // The network of a policy.
-  kModule,
-  kState,
-  kNoHiddenLayer,
-  kObservation,
-  kEntities,
-  kChoices,
-  kNormalizedInput,
-  kDueling,
-  kQuantiles,
-  kSeparateValue,
-  kCriticDims,
-  kSquashed,
-  kGsde,
-  // Its algorithm. Each has one of the first four.
-  kDistributions,
-  kValuesOfChoices,
-  kPoints,
-  kActors,
-  kNoValuesOfChoices,
-  kCritics,
-  kNoCritics,
-  kMeans,
-  kReplay,
-  kNeedsPlay,
-  kNeedsRecordings,
-  kKeptActivations,
-  kLearns,
-  // Its roles.
-  kDiscrete,
-  kContinuous,
-  kUnbounded,
-  kNoEntities,
-  kNoChoiceFeatures,
-  kSeveralReadings,
-  // The job.
-  kTable,
-  kNoTable,
-  kTf32,
-  kCpu,
-  kPreempts,
-  kOffline,
-  kPlayed,
-  kStopReturn,
-  kStopOnEval,
-  kNoEvaluation,
-  kOpponent,
-  kOneRole,
-  kPool,
-  kNoPoolSize,
-  kGiven,
-  kNoStarts,
-  kCount
+#define WD_USE(use, ...) use,
+  WD_USES(WD_USE) kCount
+#undef WD_USE
 };
 
 class Uses {
@@ -123,6 +130,9 @@ void add_actions(Usage& usage, const ActionSpace& actions);
 // What a policy, or a whole job without its policies, uses. The device counts only where it is known.
 Usage usage_of(const Config& config, const Spec& spec);
 Usage usage_of(const PolicySettings& policy, const Config& config, const Spec& spec);
+
+// How a refusal begins: "PLACE: path = value: ", or without the place of a default.
+std::string setting_at(const Config& config, const std::string& path, const std::string& value);
 
 // Throw UsageError with the first problem. Of a policy with this name:
 void require_compatible(const std::string& policy, const Usage& usage);

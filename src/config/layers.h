@@ -67,6 +67,13 @@ Describe describe_of(Settings& settings) {
   return [&settings](Fields& fields) { settings.describe(fields); };
 }
 
+// The sections that are settings by name, in the order of files.
+inline std::vector<std::pair<std::string, Describe>> sections_of(Config& config) {
+  return {{"env", describe_of(config.env)},       {"trainer", describe_of(config.trainer)},
+          {"saving", describe_of(config.saving)}, {"eval", describe_of(config.eval)},
+          {"play", describe_of(config.play)},     {"autoscale", describe_of(config.autoscale)}};
+}
+
 // Sets the place of a node and of all nodes in it.
 void set_place(Node& node, const Place& place);
 

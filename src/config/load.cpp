@@ -142,36 +142,29 @@ class Loader {
   }
 
   // Returns a section of the layer, or null if it is missing or not a section.
-  const Node* section(const Layer& layer, const char* name) {
+  const Node* section(const Layer& layer, const std::string& name) {
     const Node* node = layer.tree.find(name);
     if (node == nullptr || node->is_map() || node->kind == Node::Kind::kNull) return node;
-    problems_.add(node->place, std::string(name) + " = " + shown(*node), "must be a section");
+    problems_.add(node->place, name + " = " + shown(*node), "must be a section");
     return nullptr;
   }
 
   void read_sections(const Layer& layer) {
-    const std::vector<Describe> env = {describe_of(config_.env), access_.describe};
-    read_section(layer, "env", env);
-    read_section(layer, "trainer", {describe_of(config_.trainer)});
-    read_section(layer, "saving", {describe_of(config_.saving)});
-    read_section(layer, "eval", {describe_of(config_.eval)});
-    read_section(layer, "play", {describe_of(config_.play)});
-    read_section(layer, "autoscale", {describe_of(config_.autoscale)});
-    const std::vector<std::string> sections = {"name",   "env",  "trainer", "policy",
-                                               "saving", "eval", "play",    "autoscale"};
+    std::vector<std::string> sections = {"name", "policy"};
+    for (const auto& [name, describe] : sections_of(config_)) {
+      sections.push_back(name);
+      const Node* node = section(layer, name);
+      if (node == nullptr) continue;
+      Reader reader(*node, name, problems_, places_);
+      describe(reader);
+      if (name == "env") access_.describe(reader);
+      reader.finish(all_paths());
+    }
     for (const Node::Entry& entry : layer.tree.entries) {
       if (contains(sections, entry.key)) continue;
       const std::string near = problems_.full() ? "" : hint(entry.key, sections);
       problems_.add(entry.key_place, printable(entry.key), "unknown section" + near);
     }
-  }
-
-  void read_section(const Layer& layer, const char* name, const std::vector<Describe>& describes) {
-    const Node* node = section(layer, name);
-    if (node == nullptr) return;
-    Reader reader(*node, name, problems_, places_);
-    for (const Describe& describe : describes) describe(reader);
-    reader.finish(all_paths());
   }
 
   // Suggests the nearest section, or the path of a field that was written without its section.
@@ -185,17 +178,14 @@ class Loader {
   // Gathered once: every section asks for them.
   const std::vector<std::string>& all_paths() {
     if (!paths_.empty()) return paths_;
-    const auto add = [&](const Describe& describe, const char* prefix) {
+    const auto add = [&](const Describe& describe, const std::string& prefix) {
       for (std::string& path : names_of(describe, prefix)) paths_.push_back(std::move(path));
     };
     PolicySettings policy;
-    add(describe_of(config_.env), "env.");
-    add(access_.describe, "env.");
-    add(describe_of(config_.trainer), "trainer.");
-    add(describe_of(config_.saving), "saving.");
-    add(describe_of(config_.eval), "eval.");
-    add(describe_of(config_.play), "play.");
-    add(describe_of(config_.autoscale), "autoscale.");
+    for (const auto& [name, describe] : sections_of(config_)) {
+      add(describe, name + ".");
+      if (name == "env") add(access_.describe, "env.");
+    }
     for (const std::string& name : algorithm_names()) {
       policy.algorithm = AlgorithmChoice::named(name);
       add(describe_of(policy), "policy.NAME.");

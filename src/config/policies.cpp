@@ -7,6 +7,7 @@
 #include "src/base/name.h"
 #include "src/base/suggest.h"
 #include "src/config/layers.h"
+#include "src/config/role_names.h"
 
 namespace wd::config {
 namespace {
@@ -99,12 +100,6 @@ void read_policy(const Node& section, PolicySettings& policy, Config& config, Pr
   model_reader.finish();
 }
 
-std::vector<std::string> names_of(const std::vector<PolicySettings>& policies) {
-  std::vector<std::string> names;
-  for (const PolicySettings& policy : policies) names.push_back(policy.name);
-  return names;
-}
-
 // Returns the policy with that name. If there is none, adds it if `may_add`, and reports a problem otherwise.
 PolicySettings* find_policy(const Node::Entry& entry, bool may_add, Config& config, Problems& problems) {
   for (PolicySettings& policy : config.policies) {
@@ -113,7 +108,7 @@ PolicySettings* find_policy(const Node::Entry& entry, bool may_add, Config& conf
   const std::string path = "policy." + printable(entry.key);
   if (!may_add) {
     problems.add(entry.key_place, path,
-                 "no policy of that name" + suggestion(entry.key, names_of(config.policies)));
+                 "no policy of that name" + suggestion(entry.key, policy_names(config)));
     return nullptr;
   }
   if (!is_policy_name(entry.key)) {

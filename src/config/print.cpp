@@ -63,21 +63,14 @@ void name_defaults(Config& config) {
 
 void print_all(Printer& out, Config& config, const Describe& environment) {
   out.value(0, "name", {"name", "text", '"' + config.name + '"', "", "environment"});
-  out.heading(0, "env");
-  out.section(2, "env", config::describe_of(config.env));
-  out.section(2, "env", environment);
-  out.heading(0, "trainer");
-  out.section(2, "trainer", config::describe_of(config.trainer));
-  out.heading(0, "policy");
-  for (PolicySettings& policy : config.policies) print_policy(out, policy);
-  out.heading(0, "saving");
-  out.section(2, "saving", config::describe_of(config.saving));
-  out.heading(0, "eval");
-  out.section(2, "eval", config::describe_of(config.eval));
-  out.heading(0, "play");
-  out.section(2, "play", config::describe_of(config.play));
-  out.heading(0, "autoscale");
-  out.section(2, "autoscale", config::describe_of(config.autoscale));
+  for (const auto& [name, describe] : config::sections_of(config)) {
+    out.heading(0, name);
+    out.section(2, name, describe);
+    if (name == "env") out.section(2, name, environment);
+    if (name != "trainer") continue;
+    out.heading(0, "policy");
+    for (PolicySettings& policy : config.policies) print_policy(out, policy);
+  }
 }
 
 }  // namespace

@@ -88,8 +88,8 @@ Node scalar(std::string text, const Place& place) {
   return node;
 }
 
-Node* find_path(Node& tree, const char* section, const char* key) {
-  Node* const at = tree.find(section);
+const Node* find_path(const Node& tree, const char* section, const char* key) {
+  const Node* const at = tree.find(section);
   return at != nullptr && at->is_map() ? at->find(key) : nullptr;
 }
 
@@ -248,12 +248,10 @@ Layer alias_layer(const std::string& name, const Place& place) {
 
 std::optional<std::pair<Place, std::string>> warpdrive_mark(const Node& tree,
                                                             const std::vector<std::string>& env_fields) {
-  const auto found = [&](const char* section,
-                         const char* key) -> std::optional<std::pair<Place, std::string>> {
-    const Node* const at = tree.find(section);
-    const Node* const node = at != nullptr && at->is_map() ? at->find(key) : nullptr;
-    if (node == nullptr) return std::nullopt;
-    return std::pair(node->place, std::string(section) + "." + key);
+  using Mark = std::optional<std::pair<Place, std::string>>;
+  const auto found = [&](const char* section, const char* key) {
+    const Node* const node = find_path(tree, section, key);
+    return node == nullptr ? Mark() : Mark({node->place, std::string(section) + "." + key});
   };
   const Node* const name = tree.find("name");
   if (name != nullptr && canonical_environment(name->text) != name->text)
@@ -304,9 +302,8 @@ void translate(Node& tree, const std::vector<std::string>& env_fields, Problems&
     UnusedTrainerKeys keys;
     Reader reader(*trainer, "trainer", problems, places);
     keys.describe(reader);
-    drop_unused(tree, "trainer", "num_gpus", unused);
-    drop_unused(tree, "trainer", "env_backend", unused);
-    drop_unused(tree, "trainer", "neg_pos_env_ratio", unused);
+    for (const char* const key : {"num_gpus", "env_backend", "neg_pos_env_ratio"})
+      drop_unused(tree, "trainer", key, unused);
   }
   const Node* section = tree.find("trainer");
   const bool sections_are_maps =

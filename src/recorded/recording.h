@@ -76,6 +76,8 @@ class Recording {
   // if an action is none of the choices, not legal or out of bounds; if a number is not finite; if flags
   // contradict each other; or if there is no transition at all (check.cpp).
   void check(const std::string& environment, const Spec& spec, const PolicyLayout& policy) const;
+  // As far as the headers of the files tell it.
+  void check_headers(const std::string& environment, const Spec& spec, const PolicyLayout& policy) const;
 
   // Reads a tensor's entries [first, first + n) of the recorded replicas, one after another, in pieces: `use`
   // gets the place of a piece, from 0, and a host tensor [rows, ...], which is valid during the call. Throws

@@ -16,9 +16,6 @@ namespace wd {
 
 namespace {
 
-constexpr const char* kWeights = "weights/";
-constexpr const char* kTrained = "trained/";
-
 // Returns rank 0's tensor, on the host of every rank. Its type is one of those that checkpoints hold.
 at::Tensor distribute(const ProcessGroup& group, const at::Tensor& source) {
   if (group.size() == 1) return source;
@@ -75,7 +72,7 @@ std::string header_fault(const Replicas& replicas, std::int64_t first_replica) {
 std::map<std::string, std::vector<NamedTensor>> Trainer::Impl::files() const {
   std::map<std::string, std::vector<NamedTensor>> files;
   for (std::size_t p = 0; p < policies.size(); ++p) {
-    files[kWeights + policies[p].name()] = policies[p].saved();
+    files[kWeightsFolder + policies[p].name()] = policies[p].saved();
     files["optimizer/" + policies[p].name()] = learners[p].state();
   }
   std::vector<NamedTensor>& replica_file = files["replicas"];
@@ -90,7 +87,7 @@ std::map<std::string, std::vector<NamedTensor>> Trainer::Impl::trained_files() {
   std::map<std::string, std::vector<NamedTensor>> files;
   if (!update_taken_back) return files;
   exchange_played();
-  for (const Policy& policy : policies) files[kTrained + policy.name()] = host_copies(policy.saved());
+  for (const Policy& policy : policies) files[kTrainedFolder + policy.name()] = host_copies(policy.saved());
   exchange_played();
   return files;
 }
@@ -133,7 +130,7 @@ SnapshotForms Trainer::snapshot_forms() const {
 // those of weights/.
 void Trainer::Impl::restore_played(const Snapshot& snapshot) {
   played_known = update_taken_back = false;
-  const auto trained = snapshot.files.find(kTrained + policies[0].name());
+  const auto trained = snapshot.files.find(kTrainedFolder + policies[0].name());
   if (!any(group.leads() && trained != snapshot.files.end()) || played.copies().empty()) return;
   played.exchange();
   for (const Policy& policy : policies) {
@@ -141,7 +138,8 @@ void Trainer::Impl::restore_played(const Snapshot& snapshot) {
     std::vector<NamedTensor> own;
     for (const NamedTensor& named : tensors) {
       const at::Tensor source =
-          group.leads() ? find_tensor(snapshot.files.at(kWeights + policy.name()), named.name) : at::Tensor();
+          group.leads() ? find_tensor(snapshot.files.at(kWeightsFolder + policy.name()), named.name)
+                        : at::Tensor();
       own.push_back({named.name, distribute(group, source)});
     }
     for (const NamedTensor& named : tensors) restore_tensor(own, named.name, named.tensor);
@@ -158,8 +156,8 @@ void Trainer::restore(const Snapshot& snapshot) {
     const std::vector<NamedTensor>* saved = nullptr;
     if (group.leads()) {
       auto found = snapshot.files.end();
-      if (file.starts_with(kWeights))
-        found = snapshot.files.find(kTrained + file.substr(std::strlen(kWeights)));
+      if (file.starts_with(kWeightsFolder))
+        found = snapshot.files.find(kTrainedFolder + file.substr(std::strlen(kWeightsFolder)));
       if (found == snapshot.files.end()) found = snapshot.files.find(file);
       WD_CHECK(found != snapshot.files.end(), "the checkpoint has no file ", file, ".safetensors");
       saved = &found->second;

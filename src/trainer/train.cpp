@@ -220,7 +220,7 @@ bool Session::write_memory(Snapshot& snapshot) {
   const std::filesystem::path room =
       checkpoints_ != nullptr ? checkpoints_->room(snapshot.counts.iteration) : "";
   try {
-    for (auto& [policy, file] : trainer_.write_memory(room)) snapshot.written["replay/" + policy] = file;
+    for (auto& [policy, file] : trainer_.write_memory(room)) snapshot.written[kReplayFolder + policy] = file;
     return true;
   } catch (const std::exception& error) {
     std::error_code left;  // on a full disk, the space that it took is needed
@@ -247,7 +247,7 @@ bool Session::save_checkpoint(Snapshot snapshot) {
   info.products = snapshot.products;
   info.recordings = recordings_;
   for (std::size_t p = 0; p < config_.policies.size(); ++p)
-    snapshot.metadata["weights/" + config_.policies[p].name] = metadata_of(p);
+    snapshot.metadata[kWeightsFolder + config_.policies[p].name] = metadata_of(p);
   return checkpoints_->save(std::move(snapshot), info, run_->config(), run_->growing_files());
 }
 

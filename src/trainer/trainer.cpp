@@ -2,21 +2,19 @@
 #include <ATen/ATen.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 
-#include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <exception>
 #include <span>
 #include <thread>
 #include <utility>
 
-#include "src/base/files.h"
 #include "src/base/log.h"
 #include "src/config/compatible.h"
 #include "src/device/device.h"
 #include "src/nets/choices.h"
 #include "src/report/format.h"
 #include "src/trainer/impl.h"
+#include "src/trainer/trainable.h"
 #include "wd/detail/profile.h"
 #include "wd/error.h"
 #include "wd/heartbeat.h"
@@ -26,23 +24,8 @@
 namespace wd {
 
 namespace {
-
-std::string read_starts(const std::string& path) {
-  const std::optional<std::string> text = read_whole(path, kMaxInput);
-  if (!text) throw UsageError(concat("env.starts = ", path, ": cannot be read: ", std::strerror(errno)));
-  return *text;
-}
-
 constexpr const char* kRollouts = "rollouts";
-
 }  // namespace
-
-void check_shares(const Config& config, int world_size) {
-  const std::int64_t envs = config.trainer.num_envs, below = envs / world_size * world_size;
-  if (envs % world_size == 0) return;
-  throw UsageError(concat("trainer.num_envs = ", envs, ": must be a multiple of the ", world_size,
-                          " workers, as ", below > 0 ? concat(below, " or ") : "", below + world_size));
-}
 
 ReplicasOptions replicas_options(const Config& config, Device device, int rank, int world_size) {
   check_shares(config, world_size);
@@ -52,7 +35,7 @@ ReplicasOptions replicas_options(const Config& config, Device device, int rank, 
   options.seed = static_cast<std::uint64_t>(config.trainer.seed);
   options.reset = config.env.reset;
   options.pool_size = static_cast<std::uint32_t>(config.env.reset_pool_size);
-  if (options.reset == ResetMode::kGiven) options.starts = read_starts(config.env.starts);
+  if (options.reset == ResetMode::kGiven) options.starts = read_starts(config);
   options.device = device;
   return options;
 }

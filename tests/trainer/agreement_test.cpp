@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "src/base/join.h"
-#include "src/config/compatible.h"
+#include "src/trainer/trainable.h"
 #include "tests/support.h"
 #include "wd/error.h"
 #include "wd/trainer.h"
@@ -145,10 +145,10 @@ Words settings_of(Draws& draw, const Game& game) {
 }
 
 // What the command with --print_config says of these settings; nothing: it accepts them.
-std::string refusal(const Game& game, const Words& settings, Experiment& setup) {
+std::string refusal(const Game& game, const Words& settings, Experiment& setup, int workers = 1) {
   try {
     setup = make_setup(game.name, settings);
-    require_compatible(setup.config, setup.environment->spec(), false);
+    require_trainable(setup.config, *setup.environment, false, workers);
   } catch (const UsageError& error) {
     return error.what();
   }
@@ -176,9 +176,9 @@ TEST(Agreement, WhatTheLoaderAcceptsCanBeTrained) {
   EXPECT_LT(accepted, kConfigurations * 9 / 10);
 }
 
-std::string refusal_of(const char* game, const Words& settings) {
+std::string refusal_of(const char* game, const Words& settings, int workers = 1) {
   Experiment setup;
-  return refusal({game, {}, {}}, settings, setup);
+  return refusal({game, {}, {}}, settings, setup, workers);
 }
 
 using testing::HasSubstr;
@@ -214,6 +214,24 @@ TEST(Agreement, WhatOnlyConstructorsRefusedHasAPlace) {
                                       "policy={shared: {algorithm: SAC, batch_size: 4, replay_ratio: 1, "
                                       "target_entropy: 3, model: {separate_value: false}}}"}),
               HasSubstr("policy.shared.target_entropy = 3: cannot be reached: uniform draws have 0.693"));
+}
+
+TEST(Agreement, WhatFilesWorkersAndEnvironmentsRefuseHasAPlace) {
+  const char* const dqn =
+      "policy={shared: {algorithm: DQN, batch_size: 6, replay_ratio: 1, model: {separate_value: false}}}";
+  const Words batch = {"trainer.num_envs=12", "trainer.train_batch_size=12", dqn};
+  EXPECT_EQ(refusal_of("cartpole", batch, 3), "");
+  EXPECT_EQ(refusal_of("cartpole", batch, 4),
+            "--set: policy.shared.batch_size = 6: must be a multiple of the 4 workers, as 4 or 8");
+  EXPECT_THAT(refusal_of("cartpole", {"trainer.num_envs=12", "trainer.train_batch_size=12", dqn,
+                                      "trainer.offline=/no/folder"}),
+              HasSubstr("--set: trainer.offline = /no/folder: /no/folder/shared: there is no such folder"));
+  EXPECT_THAT(refusal_of("cartpole", {"env.reset=given", "env.starts=/no/file"}),
+              HasSubstr("--set: env.starts = /no/file: cannot be read"));
+  EXPECT_THAT(refusal_of("cartpole", {"policy={shared: {model: {model_ckpt_filepath: /no/weights}}}"}),
+              HasSubstr("--set: policy.shared.model.model_ckpt_filepath = /no/weights: "));
+  EXPECT_THAT(refusal_of("crowd", {"env.kind=box", "env.masks=true"}),
+              HasSubstr("only categorical actions have masks"));
 }
 
 TEST(Agreement, AllProblemsAreNamedAtOnce) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -16,6 +17,7 @@
 
 #include "src/autoscale/memory_needed.h"
 #include "src/config/compatible.h"
+#include "src/recorded/recording.h"
 #include "src/rollout/minibatches.h"
 #include "tests/support.h"
 #include "tests/trainer/held_bytes.h"
@@ -41,6 +43,7 @@ enum Dimension {
   kInputUnits,
   kValues,
   kActivations,
+  kSource,
   kDimensions
 };
 
@@ -48,13 +51,13 @@ enum Dimension {
 // sequences. `frozen`: the second of two policies does not train. `values`, `rewards`: these are normalized.
 // `entities`, `pooled`: networks read the nearest things, or also embeddings of all; `scaled`: in units of
 // their means and deviations. `dueling`, `quantiles`: how values are computed. `kept`: the rollout keeps
-// activations for the update.
+// activations for the update. `recorded`: what it learns from was played before.
 const std::array<std::vector<std::string>, kDimensions> kFeatures = {
     {{"flat", "one", "two", "gru"},
      {"whole", "short"},
      {"plain", "norm"},
      {"joint", "separate"},
-     {"a2c", "ppo", "reinforce", "pqn", "dqn", "ddpg", "td3", "sac"},
+     {"a2c", "ppo", "reinforce", "pqn", "dqn", "ddpg", "td3", "sac", "bc"},
      {"fp32", "bf16"},
      {"rows", "table"},
      {"choice", "heads", "gaussian", "squashed", "gsde"},
@@ -64,7 +67,8 @@ const std::array<std::vector<std::string>, kDimensions> kFeatures = {
      {"observation", "entities", "pooled"},
      {"unscaled", "scaled"},
      {"means", "dueling", "quantiles"},
-     {"computed", "kept"}}};
+     {"computed", "kept"},
+     {"played", "recorded"}}};
 
 using Combination = std::array<int, kDimensions>;  // an index for each dimension
 using FeaturePair = std::array<int, 4>;  // a dimension and its feature, a later dimension and its feature
@@ -94,7 +98,7 @@ class PairSet {
   bool empty() const { return std::ranges::find(has_, true) == has_.end(); }
 
  private:
-  static constexpr int kMost = 8;  // features of a dimension
+  static constexpr int kMost = 9;  // features of a dimension
   static std::size_t index(const FeaturePair& pair) {
     return static_cast<std::size_t>(((pair[0] * kMost + pair[1]) * kDimensions + pair[2]) * kMost + pair[3]);
   }
@@ -131,7 +135,9 @@ Uses uses_of(int dimension, int index) {
                                                    {"scaled", {Use::kNormalizedInput}},
                                                    {"dueling", {Use::kDueling}},
                                                    {"quantiles", {Use::kQuantiles}},
-                                                   {"kept", {Use::kKeptActivations}}};
+                                                   {"kept", {Use::kKeptActivations}},
+                                                   {"played", {Use::kPlayed, Use::kLearns}},
+                                                   {"recorded", {Use::kOffline, Use::kLearns}}};
   const std::string& name = name_of(dimension, index);
   if (dimension == kAlgorithm) {
     Usage usage;
@@ -260,7 +266,8 @@ std::string policy_text(const Combination& features) {
                                                           "noise_damping: 0.5"},
                                                          {"sac",
                                                           "SAC, batch_size: 140, replay_ratio: 1, "
-                                                          "learning_starts: 0, buffer_size: 300"}};
+                                                          "learning_starts: 0, buffer_size: 300"},
+                                                         {"bc", "BC, batch_size: 140, replay_ratio: 1"}};
   const std::map<std::string, std::string> networks = {{"flat", "fc_dims: []"},
                                                        {"one", "fc_dims: [13]"},
                                                        {"two", "fc_dims: [24, 10]"},
@@ -283,9 +290,14 @@ std::string policy_text(const Combination& features) {
       feature(features, kActivations) == "kept" ? "reuse_activations: true, " : "", "model: {", model, "}");
 }
 
-std::vector<std::string> settings_of(const Combination& features) {
+std::string recordings_of(const Combination& features) {
+  std::string name;  // shorter than a file's name may be
+  for (const int index : features) name += std::to_string(index);
+  return testing::TempDir() + "matrix_" + name;
+}
+
+std::vector<std::string> settings_of(const Combination& features, const std::string& policy) {
   const std::string &actions = feature(features, kActions), &policies = feature(features, kPolicies);
-  const std::string policy = policy_text(features);
   return {concat("trainer.num_envs=", kReplicas),
           concat("trainer.train_batch_size=", kReplicas * kSteps),
           concat("trainer.precision=", feature(features, kPrecision)),
@@ -295,6 +307,28 @@ std::vector<std::string> settings_of(const Combination& features) {
           policies == "shared" ? concat("policy={shared: {", policy, "}}")
                                : concat("policy={few: {", policy, "}, many: {",
                                         policies == "frozen" ? "to_train: false, " : "", policy, "}}")};
+}
+
+std::vector<std::string> settings_of(const Combination& features) {
+  std::vector<std::string> all = settings_of(features, policy_text(features));
+  if (feature(features, kSource) == "recorded") all.push_back("trainer.offline=" + recordings_of(features));
+  return all;
+}
+
+// Plays two rollouts of the same game, and records them.
+void record(const Combination& features) {
+  const Experiment setup = make_setup("crowd", settings_of(features, "model: {fc_dims: [4]}"));
+  Trainer trainer(setup.config, *setup.environment, {});
+  std::filesystem::remove_all(recordings_of(features));
+  std::vector<RecordingWriter> writers;
+  for (const PolicyBuffers& buffers : trainer.trajectory().policies())
+    writers.emplace_back(std::filesystem::path(recordings_of(features)) / buffers.name, buffers,
+                         recording_metadata(setup.config.name, setup.environment->spec(), buffers),
+                         2 * kSteps, std::int64_t{1} << 30);
+  for (int k = 0; k < 2; ++k) {
+    trainer.rollout();
+    for (RecordingWriter& writer : writers) writer.append(kSteps);
+  }
 }
 
 // [bytes] of the order in which minibatches are gathered, which memory_needed() leaves out.
@@ -331,6 +365,7 @@ void expect_updates(Trainer& trainer, const Config& config) {
 class Matrix : public testing::TestWithParam<Combination> {};
 
 TEST_P(Matrix, MakesTheUpdatesAndTakesTheMemoryThatWereAnnounced) {
+  if (feature(GetParam(), kSource) == "recorded") record(GetParam());
   CountingMemory memory;
   const Experiment setup = make_setup("crowd", settings_of(GetParam()));
   const Config& config = setup.config;
@@ -349,7 +384,7 @@ TEST_P(Matrix, MakesTheUpdatesAndTakesTheMemoryThatWereAnnounced) {
       << "now, and as the rollout began; dropped rewards";
   EXPECT_EQ(needed.networks, network_bytes(trainer));
   // tests/trainer/replay_test.cpp counts replay memories.
-  if (!trainer.has_memory()) {
+  if (!trainer.has_memory() && config.trainer.offline.empty()) {
     EXPECT_EQ(needed.algorithms, algorithm_bytes(trainer));
   }
   double gathered = 0.0;
@@ -391,6 +426,14 @@ TEST(MatrixTest, TheProgramRefusesWhatNoTrainingCovers) {
   }
   EXPECT_EQ(refused, (std::set<std::string>{"a2c with dueling",
                                             "a2c with quantiles",
+                                            "a2c with recorded",
+                                            "bc with dueling",
+                                            "bc with kept",
+                                            "bc with played",
+                                            "bc with quantiles",
+                                            "bc with rewards",
+                                            "bc with scaled",
+                                            "bc with values",
                                             "ddpg with choice",
                                             "ddpg with dueling",
                                             "ddpg with gsde",
@@ -411,37 +454,45 @@ TEST(MatrixTest, TheProgramRefusesWhatNoTrainingCovers) {
                                             "flat with short",
                                             "gaussian with dueling",
                                             "gaussian with masked",
+                                            "gru with bc",
                                             "gru with ddpg",
                                             "gru with dqn",
                                             "gru with gsde",
                                             "gru with kept",
                                             "gru with quantiles",
+                                            "gru with recorded",
                                             "gru with sac",
                                             "gru with td3",
                                             "gsde with dueling",
                                             "gsde with masked",
+                                            "kept with recorded",
                                             "one with short",
                                             "ppo with dueling",
                                             "ppo with kept",
                                             "ppo with quantiles",
+                                            "ppo with recorded",
                                             "pqn with gaussian",
                                             "pqn with gsde",
                                             "pqn with kept",
                                             "pqn with quantiles",
+                                            "pqn with recorded",
                                             "pqn with rewards",
                                             "pqn with squashed",
                                             "pqn with values",
                                             "quantiles with kept",
                                             "reinforce with dueling",
                                             "reinforce with quantiles",
+                                            "reinforce with recorded",
                                             "reinforce with values",
                                             "rewards with dueling",
                                             "rewards with quantiles",
+                                            "rewards with recorded",
                                             "sac with dueling",
                                             "sac with kept",
                                             "sac with rewards",
                                             "sac with squashed",
                                             "sac with values",
+                                            "scaled with recorded",
                                             "separate with ddpg",
                                             "separate with dqn",
                                             "separate with dueling",
@@ -449,11 +500,13 @@ TEST(MatrixTest, TheProgramRefusesWhatNoTrainingCovers) {
                                             "separate with quantiles",
                                             "separate with sac",
                                             "separate with td3",
+                                            "short with bc",
                                             "short with ddpg",
                                             "short with dqn",
                                             "short with gsde",
                                             "short with kept",
                                             "short with quantiles",
+                                            "short with recorded",
                                             "short with sac",
                                             "short with td3",
                                             "squashed with dueling",
@@ -470,7 +523,8 @@ TEST(MatrixTest, TheProgramRefusesWhatNoTrainingCovers) {
                                             "td3 with values",
                                             "two with short",
                                             "values with dueling",
-                                            "values with quantiles"}));
+                                            "values with quantiles",
+                                            "values with recorded"}));
 }
 
 // Modules read a table only as lists of things.
@@ -478,9 +532,9 @@ TEST(MatrixTest, TheProgramRefusesModulesThatReadATable) {
   Combination features = {};
   features[kNetwork] = 3;
   features[kStorage] = 1;
-  EXPECT_EQ(
-      name_of(features),
-      "gru_whole_plain_joint_a2c_fp32_table_choice_free_shared_raw_observation_unscaled_means_computed");
+  EXPECT_EQ(name_of(features),
+            "gru_whole_plain_joint_a2c_fp32_table_choice_free_shared_raw_observation_unscaled_means_computed_"
+            "played");
   EXPECT_THROW(make_setup("crowd", settings_of(features)), UsageError);
 }
 
