@@ -34,7 +34,7 @@ struct ReplayRing {
   float* highest = nullptr;  // [E]: the highest priority so far, which new entries get
 };
 
-inline constexpr int kMaxReplayArrays = 4;
+inline constexpr int kMaxReplayArrays = 8;
 
 // Copies a rollout to the ring.
 struct ReplayAppendArgs {

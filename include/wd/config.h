@@ -50,6 +50,8 @@ struct ModelSettings {
   // What the network reads: the observation, or features of the things that it describes, with these
   // settings.
   ModelInput input = kObservationInput;
+  // The observation, and streams of the environment by name, which only modules read.
+  std::vector<std::string> reads = {"observation"};
   int nearest = 3;
   double half_distance = 0.05;
   EntityPool pool = kNoPool;

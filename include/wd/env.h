@@ -19,6 +19,8 @@
 //     WD_FN static void observe(auto& team, const Params&, const State&, wd::Observations);
 //     // Optional: whether an agent is in the game now (default: true).
 //     WD_FN static bool in_game(const Params&, const State&, int agent);
+//     // Optional: writes every number of Spec::streams.
+//     WD_FN static void streams(auto& team, const Params&, const State&, wd::Streams);
 //     // Optional: recomputes fields that follow from others, after these were set from outside.
 //     WD_FN static void derive (auto& team, const Params&, State&);
 //     // Optional: a player to compare policies with (wdtrain eval --opponent scripted); runs on the host.
@@ -130,6 +132,37 @@ class Actions {
   const std::int32_t* discrete_;  // [width, pitch], of which num_agents columns are used
   const std::int32_t* continuous_;
   int pitch_;  // numbers from one head to the next
+};
+
+// Where streams() writes: the rows that describe the state as it is now. k counts Spec::streams from 0, and T is
+// float for StreamSpec::kFloat32 and std::uint8_t for kUint8.
+class Streams {
+ public:
+  WD_FN Streams(const StepView& view, int replica) : view_(&view), replica_(replica) {}
+
+  // The row of an agent in a stream of agents.
+  template <typename T>
+  WD_FN T* of_agent(int k, int agent) const {
+    int r = 0;
+    while (r + 1 < view_->num_roles && agent >= view_->roles[r + 1].first_agent) ++r;
+    const RoleView& role = view_->roles[r];
+    return row<T>(role.streams[k], k,
+                  static_cast<std::int64_t>(replica_) * role.policy_agents + (agent - role.first_agent));
+  }
+  // The row of this replica in a stream of replicas.
+  template <typename T>
+  WD_FN T* of_replica(int k) const {
+    return row<T>(view_->streams[k], k, replica_);
+  }
+
+ private:
+  template <typename T>
+  WD_FN T* row(void* rows, int k, std::int64_t index) const {
+    return reinterpret_cast<T*>(static_cast<std::byte*>(rows) + index * view_->stream_bytes[k]);
+  }
+
+  const StepView* view_;
+  int replica_;
 };
 
 // A scripted player's action for one agent. Heads and components that are not set are 0.

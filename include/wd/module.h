@@ -21,6 +21,13 @@
 // A module with a state declares `int state_size() const` in its Settings, and overrides step() instead of
 // forward() (src/nets/gru.cpp is one).
 //
+// With model.reads: [observation, image] the input has a part for each stream of the environment that is named
+// (StreamSpec in wd/spec.h); shape.parts has its shape too:
+//
+//     at::Tensor forward(const wd::ModuleInput& input) override {
+//       return head(torch::relu(convolution(input["image"].view({-1, 3, 8, 8}) / 255)).flatten(1));
+//     }
+//
 // A network that an algorithm creates for itself may have an input of several parts, such as a critic of
 // observations and actions. shape.parts names them with their sizes; override forward(const ModuleInput&):
 //
@@ -44,6 +51,7 @@ namespace wd {
 class ModuleInput {
  public:
   // One tensor for each part of the shape, [n, size] float32; of a part per replica [n / shape.agents, size].
+  // Numbers of a uint8 stream are 0 to 255.
   ModuleInput(const ModuleShape& shape, std::vector<at::Tensor> parts);
 
   // The part of this name for all n rows, [n, size]; rows of a part per replica are repeated for each of its

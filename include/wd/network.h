@@ -125,8 +125,8 @@ MakeNetwork network_maker(const PolicyLayout& layout, const ModelSettings& model
                           std::vector<InputPart> parts, int outputs, Device device, Precision precision,
                           const at::Tensor& input_norm = {});
 
-// The observation of a policy, as a part of an input.
-InputPart observation_part(const PolicyLayout& layout);
+// What a policy's networks read: the observation, then the streams of agents that model.reads names.
+std::vector<InputPart> input_parts(const PolicyLayout& layout);
 
 // Creates the networks of a policy: the actor, whose outputs are the parameters of its distribution, and the
 // value if there is no critic, or the values of all choices; then the critic, with model.separate_value.

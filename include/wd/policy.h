@@ -112,9 +112,10 @@ class Policy {
   const Head& head() const;  // what the actor's outputs mean: src/config/heads.h
   bool has_critic() const;   // otherwise the value is a column of the actor, behind those of the actions
   // Networks that compute the value of an action (CriticShape), in a model of their own; null: none. Their
-  // input is the observation and, of continuous actions, the part "action": components in half-widths.
+  // input is what the actor reads and, of continuous actions, the part "action": components in half-widths.
   Model* critics() const;
   const CriticShape& critic_shape() const;
+  std::size_t action_part() const;  // which part of the critics' input the action is
   // What creates another network of the policy's kind, with its widths, on its device and in its precision,
   // for a model of the algorithm's own. observation_part() is what this policy's agents observe.
   MakeNetwork network_like(std::vector<InputPart> parts, int outputs) const;

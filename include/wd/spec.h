@@ -167,12 +167,34 @@ struct ObservationTable {
   int row_size(int agents) const { return features * (agents - 1) + own; }
 };
 
+// Numbers that the environment writes in every step besides observations (wd::Streams): of each agent, as an
+// image that it sees, or of each replica, as a state of the whole game. Networks read those of agents by name
+// (model.reads); recordings keep all of them. The observation is the stream that every environment has.
+struct StreamSpec {
+  enum Of { kAgent, kReplica };
+  enum Type { kFloat32, kUint8 };
+
+  std::string name;
+  Of of = kAgent;
+  std::vector<int> shape = {};  // of one row: empty: one number
+  Type type = kFloat32;
+
+  int size() const {
+    int numbers = 1;
+    for (const int n : shape) numbers *= n;
+    return numbers;
+  }
+  bool operator==(const StreamSpec&) const = default;
+};
+inline constexpr int kMaxStreams = 4;
+
 struct Spec {
   std::vector<Role> roles;
   int time_limit = 0;  // steps [1, 2^24)
   AtTimeLimit at_time_limit = AtTimeLimit::kTruncates;
   std::vector<Statistic> statistics = {};
   ObservationTable table = {};  // of all roles
+  std::vector<StreamSpec> streams = {};
   Drawing drawing = {};
 
   int num_agents() const {

@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -40,6 +41,9 @@ struct PolicyLayout {
   ChoiceFeatures choice_features;
   bool one_reading = true;
   ObservationTable table;      // if observations are stored as a table; otherwise without features
+  // Spec::streams, and of each whether the policy's networks read it (model.reads).
+  std::vector<StreamSpec> streams = {};
+  std::vector<bool> reads = {};
   int state_size = 0;          // size of the state that an agent's network carries from step to step
   bool carries_noise = false;  // AlgorithmSettings::carries_noise()
 
@@ -59,6 +63,8 @@ struct RolloutShape {
   ObservationStorage storage;
   std::vector<int> state_sizes;          // by policy; empty: no network has a state
   std::vector<bool> carries_noise = {};  // by policy; empty: none
+  // By policy: the names of the streams that its networks read (ModelSettings::reads); empty: none.
+  std::vector<std::vector<std::string>> reads = {};
 
   // The rollouts of a training with these settings.
   static RolloutShape of(const Spec& spec, const Config& config, std::int64_t num_envs, Device device = {});
@@ -89,6 +95,9 @@ struct Transitions {
   // begins with this step, uint8: an episode begins, or the agent has returned to the game. The state is 0
   // there instead. A batch has only the states before the first steps of its sequences.
   at::Tensor state, restarted;
+  // [.., numbers of a row] float32 or uint8, by Spec::streams: of replicas, A is 1. A batch has those of agents
+  // that the policy reads.
+  std::array<at::Tensor, kMaxStreams> stream_rows;
 };
 
 // The buffers of one policy: T steps, E replicas, A agents of its roles; buffer_fields() tells which have a
@@ -130,6 +139,7 @@ struct Batch : Transitions {
 // One buffer of a rollout. All code that handles every buffer loops over this table: allocation, the
 // transition from one rollout to the next, checkpoints, minibatches, replay memories, recordings, the memory
 // model and the benchmark.
+// There is a field for each stream that an environment may declare.
 struct BufferField {
   enum Owner { kPolicy, kCommon };  // every policy has its own, or all policies share one
   enum Use : unsigned { kEnvironment = 1, kInference = 2, kReturns = 4, kLoss = 8 };
@@ -141,7 +151,7 @@ struct BufferField {
 
   const char* name;
   Owner owner;
-  at::Tensor PolicyBuffers::* tensor;
+  at::Tensor PolicyBuffers::* tensor;  // null: a stream's
   at::Tensor Transitions::* row;  // the same tensor in a batch, or null if batches do not have it
   // Empty if the policy has no such buffer.
   std::optional<Form> (*form)(const PolicyLayout& policy);
@@ -151,7 +161,19 @@ struct BufferField {
   unsigned phases;   // in which every row is read or written once
   bool replayed;     // replay memories remember it; with `last_row`, a batch has it of what follows too
   bool recorded;     // recordings hold it
+  int stream = -1;   // index of Spec::streams; -1: none, and the members above say all
 
+  // "observation", or the name of the stream.
+  std::string name_of(const PolicyLayout& policy) const;
+  // The tensor of the buffers, or of a batch of a policy for which in_batch() is true.
+  const at::Tensor& of(const PolicyBuffers& buffers) const;
+  at::Tensor& of(PolicyBuffers& buffers) const;
+  at::Tensor& in(Transitions& batch) const;
+  const at::Tensor& in(const Transitions& batch) const;
+  // Under which name networks read it ("observation", or a stream's that they name); empty: they do not.
+  std::string part_of(const PolicyLayout& policy) const;
+  bool in_batch(const PolicyLayout& policy) const;
+  bool is_replayed(const PolicyLayout& policy) const;
   // Of one step of one replica; 0 if the policy has no such buffer.
   double bytes(const PolicyLayout& policy) const;
 };

@@ -153,7 +153,7 @@ bool ActorCritic::end_step() {
 NetworkInput ActorCritic::with_action(const Batch& rows, const at::Tensor& action, std::int64_t begin,
                                       std::int64_t end) const {
   NetworkInput input = policy_.input(rows, begin, end);
-  if (is_continuous()) input.parts[1] = action;
+  if (is_continuous()) input.parts[policy_.action_part()] = action;
   return input;
 }
 
@@ -313,8 +313,10 @@ void ActorCritic::learn_from_critics(Lane& lane, const ReplayBatch& batch, std::
   for (int i = 0; i < loss.critics.count; ++i) {
     const Network& critic = critics.network(static_cast<std::size_t>(i));
     const at::Tensor grad = lane.rows("action_grad", i).narrow(0, 0, n);
+    std::vector<at::Tensor> part_grads(policy_.action_part() + 1);
+    part_grads.back() = grad;
     critic.backward(input, lane.rows("value_grad", i).narrow(0, 0, n), lane.of(critic), nullptr,
-                    std::array{at::Tensor(), grad});
+                    part_grads);
     if (i > 0) action_grad.add_(grad);
   }
   const at::Tensor output_grad = lane.rows("output_grad").narrow(0, 0, n);

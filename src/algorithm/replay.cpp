@@ -131,15 +131,15 @@ void Replay::allocate(std::int64_t units) {
     return at::zeros(first, like.options());
   };
   for (const BufferField& field : buffer_fields()) {
-    const at::Tensor& rows = buffers_.*field.tensor;
-    if (!field.replayed || !rows.defined()) continue;
+    const at::Tensor& rows = field.of(buffers_);
+    if (!field.is_replayed(buffers_) || !rows.defined()) continue;
     remembered_.push_back({&field, rows_of(rows, {E, C})});
-    if (field.row == nullptr) continue;
+    if (!field.in_batch(buffers_)) continue;
     const std::int64_t columns = field.form(buffers_)->columns;
     for (Batch* const batch : {&batch_.now, &batch_.next}) {
       if (batch == &batch_.next && !field.last_row) continue;
       const at::Tensor flat = rows_of(rows, {units}).flatten(0, 1);
-      batch->*field.row = columns > 0 ? flat.narrow(-1, 0, columns) : flat;
+      field.in(*batch) = columns > 0 ? flat.narrow(-1, 0, columns) : flat;
     }
   }
   flags_ = rows_of(buffers_.agent_terminated, {E, C});
@@ -160,7 +160,7 @@ void Replay::allocate(std::int64_t units) {
 
 at::Tensor Replay::ring_of(at::Tensor PolicyBuffers::* tensor) const {
   for (const auto& [field, rows] : remembered_)
-    if (field->tensor == tensor) return rows;
+    if (tensor != nullptr && field->tensor == tensor) return rows;
   return {};
 }
 
@@ -171,7 +171,7 @@ void Replay::load(const Recording& recording) {
     for (const auto& [field, rows] : remembered_) {
       const std::int64_t columns = field->form(buffers_)->columns;
       const at::Tensor into = columns > 0 ? rows[e].narrow(-1, 0, columns) : rows[e];
-      recording.read(field->name, first, recorded_, [&](std::int64_t at, const at::Tensor& piece) {
+      recording.read(field->name_of(buffers_), first, recorded_, [&](std::int64_t at, const at::Tensor& piece) {
         into.narrow(0, at, piece.size(0)).copy_(piece);
       });
       if (field->tensor == &PolicyBuffers::action) erase_impossible_actions(into, buffers_.action_space);
@@ -219,7 +219,7 @@ void Replay::append(const TrainingClock& clock) {
   for (const auto& [field, rows] : remembered_) {
     WD_CHECK(args.num_arrays < kMaxReplayArrays, "more than ", kMaxReplayArrays, " arrays are remembered");
     args.arrays[args.num_arrays++] =
-        GatheredArray::of((buffers_.*field->tensor).const_data_ptr(), rows.mutable_data_ptr(),
+        GatheredArray::of(field->of(buffers_).const_data_ptr(), rows.mutable_data_ptr(),
                           rows.stride(1) * rows.element_size());
   }
   args.active = buffers_.active.const_data_ptr<std::uint8_t>();
@@ -262,9 +262,9 @@ const ReplayBatch& Replay::draw(const TrainingClock& clock, int draw, const floa
     rows.add(from.const_data_ptr(), to.mutable_data_ptr(), from.stride(1) * from.element_size());
   };
   for (const auto& [field, rows] : remembered_) {
-    if (field->row == nullptr) continue;
-    add(now, rows, batch_.now.*field->row);
-    if (field->last_row) add(next, rows, batch_.next.*field->row);
+    if (!field->in_batch(buffers_)) continue;
+    add(now, rows, field->in(batch_.now));
+    if (field->last_row) add(next, rows, field->in(batch_.next));
   }
   wd::gather(queue, now);
   wd::gather(queue, next);
@@ -303,7 +303,7 @@ std::vector<NamedTensor> Replay::memory(std::int64_t iteration) const {
   const std::int64_t n = filled(iteration);
   std::vector<NamedTensor> all;
   if (recorded_ == 0) {
-    for (const auto& [field, rows] : remembered_) all.push_back({field->name, rows.narrow(1, 0, n), true});
+    for (const auto& [field, rows] : remembered_) all.push_back({field->name_of(buffers_), rows.narrow(1, 0, n), true});
     all.push_back({"flags", flags_.narrow(1, 0, n), true});
   }
   if (tree_.defined()) all.push_back({"priority", tree_.narrow(1, tree_.size(1) / 2, n), true});
@@ -338,13 +338,15 @@ std::string Replay::entries_fault(std::int64_t e, std::int64_t first, std::int64
   constexpr int kAll = kReplayPlayed | kReplayOver | kReplayEnds;
   if (flags.gt(kAll).any().item<bool>())
     return concat("tensor 'flags', replica ", first_replica_ + e, ": has numbers above ", kAll);
-  const std::optional<EntryFault> fault =
+  std::optional<EntryFault> fault =
       entry_fault({.observation = part(ring_of(&PolicyBuffers::observation)),
                    .action_mask = part(ring_of(&PolicyBuffers::action_mask)),
                    .action = part(ring_of(&PolicyBuffers::action)),
                    .reward = part(ring_of(&PolicyBuffers::reward)),
                    .played = flags.bitwise_and(kReplayPlayed)},
                   buffers_.action_space);
+  for (const auto& [field, rows] : remembered_)
+    if (!fault && field->stream >= 0) fault = number_fault(field->name_of(buffers_), part(rows));
   if (!fault) return {};
   return concat("tensor '", fault->tensor, "', replica ", first_replica_ + e, ", entry ",
                 first + fault->entry, ", agent ", fault->agent, ": is ", fault->what);
@@ -380,9 +382,9 @@ double Replay::bytes(const WorkerShape& worker, const ReplaySettings& settings) 
   double of_entry = agents;  // flags
   double of_unit = agents * (3.0 * sizeof(float) + 1.0) + 2.0 * sizeof(std::int64_t);
   for (const BufferField& field : buffer_fields()) {
-    if (!field.replayed) continue;
+    if (!field.is_replayed(worker.layout)) continue;
     of_entry += field.bytes(worker.layout);
-    if (field.row != nullptr) of_unit += (field.last_row ? 2.0 : 1.0) * field.bytes(worker.layout);
+    if (field.in_batch(worker.layout)) of_unit += (field.last_row ? 2.0 : 1.0) * field.bytes(worker.layout);
   }
   double of_replica = entries * of_entry;
   if (settings.prioritized) of_replica += (2.0 * static_cast<double>(leaves_of(C)) + 1.0) * sizeof(float);

@@ -146,7 +146,7 @@ MemoryNeeded memory_needed(const Config& config, const Environment& environment,
       const double bytes = field.bytes(layouts[p]);
       if (field.tensor == &PolicyBuffers::observation && !(is_shared(field, layouts[p]) && p > 0))
         needed.observations += bytes * replicas * (steps + 1.0);
-      if (field.row != nullptr &&
+      if (field.in_batch(layouts[p]) &&
           Minibatches::gathers(minibatches, model.state_size() > 0, share, shape.share(0)))
         needed.minibatches +=
             bytes * units * static_cast<double>(together) * Minibatches::copied_part(field, together);

@@ -20,7 +20,7 @@ double row_bytes(const Trajectory& trajectory, const PolicyBuffers& buffers, uns
   for (const BufferField& field : buffer_fields()) {
     const bool elsewhere = phases == BufferField::kEnvironment && is_shared(field, buffers) &&
                            &buffers != &trajectory.policies().front();
-    if ((field.phases & phases) != 0 && !elsewhere) sum += row_bytes(buffers.*field.tensor);
+    if ((field.phases & phases) != 0 && !elsewhere) sum += row_bytes(field.of(buffers));
   }
   return sum;
 }
@@ -35,7 +35,7 @@ double loss_bytes(const Trajectory& trajectory, const PolicyBuffers& buffers, co
   double sum = 0.0;
   for (const BufferField& field : buffer_fields())
     if ((field.phases & BufferField::kLoss) != 0)
-      sum += 3.0 * Minibatches::copied_part(field, shape.steps_together) * row_bytes(buffers.*field.tensor);
+      sum += 3.0 * Minibatches::copied_part(field, shape.steps_together) * row_bytes(field.of(buffers));
   return sum;
 }
 

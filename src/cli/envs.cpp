@@ -31,6 +31,14 @@ std::string describe_action(const ActionSpace& space) {
   return join(words);
 }
 
+const char* per(const StreamSpec& stream) { return stream.of == StreamSpec::kAgent ? "agent" : "replica"; }
+std::string shape_text(const std::vector<int>& shape) {
+  std::vector<std::string> words;
+  for (const int n : shape) words.push_back(std::to_string(n));
+  return words.empty() ? "1" : join(words, " x ");
+}
+const char* type(const StreamSpec& stream) { return stream.type == StreamSpec::kUint8 ? "uint8" : "float32"; }
+
 Json role_json(const Role& role, int first_agent) {
   Json observation = Json::array(), action;
   int begin = 0;
@@ -98,7 +106,7 @@ Json description_json(const Experiment& setup) {
     json["table"] = {
         {"features", spec.table.features}, {"relative", spec.table.relative}, {"own", spec.table.own}};
   }
-  for (const char* list : {"parameters", "state", "statistics"}) json[list] = Json::array();
+  for (const char* list : {"parameters", "state", "statistics", "streams"}) json[list] = Json::array();
   for (const auto& [info, fallback, origin] : parameters_of(setup)) {
     json["parameters"].push_back({{"name", info.name},
                                   {"type", info.type},
@@ -112,6 +120,8 @@ Json description_json(const Experiment& setup) {
     json["statistics"].push_back(
         {{"field", statistic.field}, {"role", statistic.role}, {"help", statistic.help}});
   }
+  for (const StreamSpec& stream : spec.streams)
+    json["streams"].push_back({{"name", stream.name}, {"per", per(stream)}, {"type", type(stream)}, {"shape", stream.shape}});
   for (const StateField& field : setup.environment->layout().fields) {
     if (field.scratch) continue;
     json["state"].push_back({{"name", field.name},
@@ -166,6 +176,10 @@ std::string description(const Experiment& setup) {
           {field.name, kTypes[static_cast<int>(field.type)], field.per_agent ? "agent" : "replica"});
   }
   text += "\nstate (fields of a trace)\n" + table(rows, 2);
+  rows = {{"NAME", "TYPE", "SHAPE", "PER"}};
+  for (const StreamSpec& stream : spec.streams)
+    rows.push_back({stream.name, type(stream), shape_text(stream.shape), per(stream)});
+  if (rows.size() > 1) text += "\nstreams (model.reads, recordings)\n" + table(rows, 2);
   rows.clear();
   for (const Statistic& statistic : spec.statistics) {
     rows.push_back(

@@ -75,6 +75,12 @@ std::span<const Exclusion> exclusions() {
       Exclusion(kSquashed, {kUnbounded}, "the actions of {role} have no bounds to stay within",
                 "take gaussian"),
       Exclusion(kGsde, {kDiscrete}, kChoicesOnly, "take gaussian"),
+      Exclusion(kStreams, {kNoModule}, "streams are for modules, which say how to read them",
+                "take a model.type of your own, or leave it at [observation]"),
+      Exclusion(kStreams, {kEntities}, "entities are read from the observation alone",
+                "take input: observation, or leave it at [observation]"),
+      Exclusion(kStreams, {kChoices}, "descriptions of choices are read from the observation alone",
+                "take input: observation, or leave it at [observation]"),
       Exclusion(kModule, {kGsde},
                 "distribution: gsde needs the last hidden layer, which only fully_connected tells",
                 "take it, or distribution: gaussian"),
@@ -186,7 +192,10 @@ void add_model(Usage& usage, const ModelSettings& model) {
   for (const int dim : model.critic_dims) dims.push_back(std::to_string(dim));
   usage.words["critic_dims"] = "[" + join(dims) + "]";
   const auto add = [&](Use use, bool is) { usage.uses.add(use, is); };
+  usage.words["reads"] = "[" + join(model.reads) + "]";
   add(Use::kModule, static_cast<bool>(model.network));
+  add(Use::kNoModule, !model.network);
+  add(Use::kStreams, model.reads.size() > 1);
   add(Use::kState, model.state_size() > 0);
   add(Use::kNoHiddenLayer, !model.network && model.fc_dims.empty());
   add(Use::kObservation, model.input == kObservationInput);

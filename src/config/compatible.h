@@ -21,6 +21,8 @@ namespace wd {
   WD_USE(kModule, "model.type", "{type}", "a network that is not fully_connected")                          \
   WD_USE(kState, "model.type", "{type}", "a network with a state")                                          \
   WD_USE(kNoHiddenLayer, "model.fc_dims", "[]", "")                                                         \
+  WD_USE(kNoModule, "model.type", "fully_connected", "")                                                    \
+  WD_USE(kStreams, "model.reads", "{reads}", "streams")                                                     \
   WD_USE(kObservation, "model.input", "observation", "")                                                    \
   WD_USE(kEntities, "model.input", "entities", "")                                                          \
   WD_USE(kChoices, "model.input", "choices", "")                                                            \

@@ -36,4 +36,11 @@ inline std::vector<bool> carries_noise(const Config& config) {
   return carries;
 }
 
+// Returns, per policy, the streams that its networks read.
+inline std::vector<std::vector<std::string>> reads(const Config& config) {
+  std::vector<std::vector<std::string>> all;
+  for (const PolicySettings& policy : config.policies) all.push_back(policy.model.reads);
+  return all;
+}
+
 }  // namespace wd

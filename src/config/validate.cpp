@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "src/base/join.h"
 #include "src/base/name.h"
 #include "src/config/compatible.h"
 #include "src/config/layers.h"
@@ -156,6 +157,24 @@ bool check_sequences(Checks& check, const PolicySettings& policy) {
   return false;
 }
 
+// Whether a policy reads streams of agents that the environment has, behind the observation.
+void check_reads(Checks& check, const PolicySettings& policy) {
+  std::vector<std::string> known = {"observation"};
+  for (const StreamSpec& stream : check.spec.streams)
+    if (stream.of == StreamSpec::kAgent) known.push_back(stream.name);
+  const std::vector<std::string>& reads = policy.model.reads;
+  std::string reason;
+  if (reads.empty() || reads.front() != known.front()) reason = "must begin with observation";
+  for (std::size_t k = 0; k < reads.size() && reason.empty(); ++k) {
+    if (!contains(known, reads[k]))
+      reason = concat("'", reads[k], "' is no stream of agents of this environment, which has ", join(known));
+    else if (std::ranges::count(reads, reads[k]) > 1)
+      reason = concat("names '", reads[k], "' twice");
+  }
+  if (!reason.empty())
+    check.fail("policy." + policy.name + ".model.reads", concat('[', join(reads), ']'), reason);
+}
+
 void check_policies(Checks& check) {
   const TrainerSettings& trainer = check.config.trainer;
   bool trains = false;
@@ -168,6 +187,7 @@ void check_policies(Checks& check) {
           "metrics are called " + policy.name + "/... already: choose another name, with roles: [...]");
     }
     check_compatible(check, usage_of(policy, check.config, check.spec), policy.name);
+    check_reads(check, policy);
     const bool whole = check_sequences(check, policy);
     TrainingShape shape = training_shape(policy, check.spec, trainer.num_envs, trainer.rollout_steps());
     shape.cuts_rollouts = trainer.straggler_preempt > 0.0;

@@ -149,11 +149,11 @@ std::vector<Episode> Evaluator::play(const Match& match, Recorder* recorder) {
   if (match.starts == Starts::kTraining) options.start_seed = options.seed;
   options.seed = match.seed | kEvaluationSeeds;
   RolloutShape shape = RolloutShape::of_roles(spec_, E, device_, config_.trainer.storage());
-  for (std::size_t r = 0; r < spec_.roles.size(); ++r)
-    shape.state_sizes.push_back(
-        match.players[r] == Player::kTrained
-            ? config_.policies[static_cast<std::size_t>(config_.policy_of_role[r])].model.state_size()
-            : 0);
+  for (std::size_t r = 0; r < spec_.roles.size(); ++r) {
+    const ModelSettings& model = config_.policies[static_cast<std::size_t>(config_.policy_of_role[r])].model;
+    shape.state_sizes.push_back(match.players[r] == Player::kTrained ? model.state_size() : 0);
+    shape.reads.push_back(model.reads);
+  }
   Game game{match, options.seed, Replicas(environment_, options), Trajectory(std::move(shape)), {}, {}, {}};
   for (std::size_t r = 0; r < spec_.roles.size(); ++r) add_policy(game, r);
   for (int e = 0; e < E; ++e) game.remaining.push_back(match.episodes / E + (e < match.episodes % E ? 1 : 0));

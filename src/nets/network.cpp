@@ -107,8 +107,14 @@ MakeNetwork network_maker(const PolicyLayout& layout, const ModelSettings& model
   return [=] { return make(layout, model, parts, outputs, device, precision, input_norm); };
 }
 
-InputPart observation_part(const PolicyLayout& layout) {
-  return {InputPart::kObservation, layout.observation_size};
+std::vector<InputPart> input_parts(const PolicyLayout& layout) {
+  std::vector<InputPart> parts = {{InputPart::kObservation, layout.observation_size}};
+  for (const BufferField& field : buffer_fields()) {
+    if (field.stream < 0 || !field.in_batch(layout)) continue;
+    const StreamSpec& stream = layout.streams[static_cast<std::size_t>(field.stream)];
+    parts.push_back({stream.name, stream.size(), false, stream.shape});
+  }
+  return parts;
 }
 
 std::vector<MakeNetwork> make_networks(const PolicyLayout& layout, const ModelSettings& model,
@@ -119,7 +125,7 @@ std::vector<MakeNetwork> make_networks(const PolicyLayout& layout, const ModelSe
   const int columns = head.layout(layout.action_space).columns();
   const bool of_choices = head.value == Head::kOfBestChoice;
   const auto network = [&](int outputs) {
-    return network_maker(layout, model, {observation_part(layout)}, outputs, device, precision, input_norm);
+    return network_maker(layout, model, input_parts(layout), outputs, device, precision, input_norm);
   };
   if (of_choices && model.input == kChoiceInput) {
     const MakeNetwork inner =
@@ -141,7 +147,7 @@ std::vector<MakeNetwork> make_critics(const PolicyLayout& layout, const ModelSet
   const ActionSpace& actions = layout.action_space;
   ModelSettings own = model;
   if (!model.critic_dims.empty()) own.fc_dims = model.critic_dims;
-  std::vector<InputPart> parts = {observation_part(layout)};
+  std::vector<InputPart> parts = input_parts(layout);
   if (actions.is_continuous()) parts.push_back({"action", actions.components()});
   const int outputs = actions.is_continuous() ? shape.quantiles : actions.choices();
   return std::vector<MakeNetwork>(static_cast<std::size_t>(shape.count),

@@ -46,6 +46,8 @@ struct Policy::Impl {
   // The network that computes the value, and which of its outputs it is.
   const Network& value_network() const { return has_critic ? *critic() : actor(); }
   int value_output() const { return has_critic ? 0 : columns(); }
+  // Which part of the critics' input the action is: the first behind what the actor reads.
+  std::size_t action_part() const { return input_parts(own).size(); }
   at::Tensor input_norm() const { return observation_norm ? observation_norm->norm() : at::Tensor(); }
   const float* norm_of_value() const {
     return value_norm ? value_norm->norm().const_data_ptr<float>() : nullptr;

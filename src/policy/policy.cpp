@@ -108,6 +108,10 @@ PolicyPass Policy::Impl::forward(const Lane& lane, const NetworkInput& input, st
 NetworkInput Policy::Impl::step_input(const PolicyBuffers& buffers, int t, std::int64_t begin,
                                       std::int64_t end, bool writes) const {
   NetworkInput input{{observed(buffers.observation_rows(t, t + 1), begin, end)}, {}, {}};
+  std::size_t k = 0;
+  for (const BufferField& field : buffer_fields())
+    if (field.stream >= 0 && field.in_batch(own))
+      input.parts[++k] = field.of(buffers)[t].flatten(0, 1).slice(0, begin, end);
   if (!buffers.state.defined()) return input;
   input.state = buffers.state[t].flatten(0, 1).slice(0, begin, end);
   input.restarted = buffers.restarted[t].flatten().slice(0, begin, end);
@@ -117,6 +121,9 @@ NetworkInput Policy::Impl::step_input(const PolicyBuffers& buffers, int t, std::
 
 NetworkInput Policy::Impl::batch_input(const Batch& batch, std::int64_t begin, std::int64_t end) const {
   NetworkInput input{{observed(batch.observation, begin, end)}, {}, {}};
+  std::size_t k = 0;
+  for (const BufferField& field : buffer_fields())
+    if (field.stream >= 0 && field.in_batch(own)) input.parts[++k] = field.in(batch).slice(0, begin, end);
   if (batch.sequences.length == 0) return input;
   const std::int64_t length = batch.sequences.length;
   input.state = batch.state.narrow(0, begin / length, (end - begin) / length);
@@ -227,11 +234,12 @@ const std::string& Policy::name() const { return impl_->own.name; }
 Model& Policy::model() const { return *impl_->model; }
 const ActionLayout& Policy::action_layout() const { return impl_->layout; }
 const Head& Policy::head() const { return *impl_->head; }
+std::size_t Policy::action_part() const { return impl_->action_part(); }
 MakeNetwork Policy::network_like(std::vector<InputPart> parts, int outputs) const {
   return network_maker(impl_->own, impl_->settings, std::move(parts), outputs, impl_->device,
                        impl_->precision, impl_->input_norm());
 }
-InputPart Policy::observation_part() const { return wd::observation_part(impl_->own); }
+InputPart Policy::observation_part() const { return input_parts(impl_->own)[0]; }
 Device Policy::device() const { return impl_->device; }
 Precision Policy::precision() const { return impl_->precision; }
 InitMethod Policy::init_method() const { return impl_->settings.init_method; }
@@ -420,7 +428,7 @@ void Policy::Impl::criticize(const PolicyBuffers& buffers, int t, const Blocks& 
   critic_inference->run(blocks, [&](Lane& lane, std::int64_t begin, std::int64_t end) {
     const std::int64_t n = end - begin;
     NetworkInput input = step_input(buffers, t, begin, end, false);
-    if (layout.components > 0) input.parts[1] = action.slice(0, begin, end);
+    if (layout.components > 0) input.parts[action_part()] = action.slice(0, begin, end);
     at::Tensor lowest;
     for (const auto& network : critics->networks()) {
       Network::Workspace& workspace = lane.of(*network);

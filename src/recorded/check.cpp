@@ -118,17 +118,24 @@ void Recording::check_metadata(const TensorMetadata& expected) const {
 
 void Recording::check_forms(const PolicyLayout& policy) const {
   for (const Part& part : parts_) {
+    for (const TensorInfo& info : part.file->tensors())
+      if (std::ranges::none_of(recorded_fields(), [&](const BufferField& field) {
+            return field.stream < static_cast<int>(policy.streams.size()) && field.name_of(policy) == info.name;
+          }))
+        fail(part.path, concat("has a tensor '", info.name, "', which recordings of this environment do not have"));
     for (const BufferField& field : recorded_fields()) {
-      const TensorInfo* const info = part.file->find(field.name);
+      if (field.stream >= static_cast<int>(policy.streams.size())) continue;
+      const std::string name = field.name_of(policy);
+      const TensorInfo* const info = part.file->find(name);
       const std::optional<Form> form = form_of(field, policy, info == nullptr ? "" : info->dtype);
       if (info == nullptr && !form) continue;
-      if (!form) fail(part.path, concat("has a tensor '", field.name, "', and this policy has none"));
-      if (info == nullptr) fail(part.path, concat("has no tensor '", field.name, "'"));
+      if (!form) fail(part.path, concat("has a tensor '", name, "', and this policy has none"));
+      if (info == nullptr) fail(part.path, concat("has no tensor '", name, "'"));
       std::vector<std::int64_t> shape = {replicas_, part.steps};
       shape.insert(shape.end(), form->shape.begin(), form->shape.end());
       if (info->dtype != form->dtype || info->shape != shape)
         fail(part.path,
-             concat("its tensor '", field.name, "' is ", describe_tensor(info->dtype, info->shape), " where ",
+             concat("its tensor '", name, "' is ", describe_tensor(info->dtype, info->shape), " where ",
                     describe_tensor(form->dtype, shape), " [replicas, steps, ...] is expected"));
     }
   }
@@ -143,7 +150,7 @@ void Recording::check_entries(const PolicyLayout& policy) const {
     const std::int64_t most = std::max<std::int64_t>(kCheckedBytes / bytes, 1);
     for (std::int64_t first = 0; first < all; first += most) {
       const std::int64_t n = std::min(most, all - first);
-      const auto read = [&](const char* field) { return rows(part, field, first, n); };
+      const auto read = [&](const std::string& field) { return rows(part, field, first, n); };
       const auto refuse = [&](const std::optional<EntryFault>& fault) {
         if (!fault) return;
         const std::int64_t row = first + fault->entry;
@@ -166,6 +173,9 @@ void Recording::check_entries(const PolicyLayout& policy) const {
                             .reward = read("reward"),
                             .played = flags.played()};
       refuse(entry_fault(entries, policy.action_space));
+      for (const BufferField& field : recorded_fields())
+        if (field.stream >= 0 && field.in_batch(policy))
+          refuse(number_fault(field.name_of(policy), read(field.name_of(policy))));
       transitions += entries.played.sum().item<std::int64_t>();
     }
   }

@@ -21,8 +21,10 @@ std::optional<std::int64_t> first_unusable(const at::Tensor& rows) {
   return good.flatten().logical_not().nonzero()[0].item<std::int64_t>();
 }
 
-Fault unusable_number(const char* name, const at::Tensor& rows) {
-  if (!rows.defined()) return {};
+}  // namespace
+
+Fault number_fault(const std::string& name, const at::Tensor& rows) {
+  if (!rows.defined() || rows.scalar_type() == at::kByte) return {};
   const auto at = first_unusable(rows);
   if (!at) return {};
   const std::int64_t agents = rows.size(1), columns = rows.dim() > 2 ? rows.size(2) : 1;
@@ -31,6 +33,8 @@ Fault unusable_number(const char* name, const at::Tensor& rows) {
   if (std::isfinite(value)) what += concat(", and numbers above ", kLargestNumber, " cannot be learned from");
   return EntryFault{name, *at / (columns * agents), *at / columns % agents, std::move(what)};
 }
+
+namespace {
 
 // One agent's step.
 struct Row {
@@ -93,8 +97,8 @@ Fault wrong_action(const Entries& entries, const ActionSpace& space) {
 }  // namespace
 
 Fault entry_fault(const Entries& entries, const ActionSpace& space) {
-  if (const Fault fault = unusable_number("observation", entries.observation)) return fault;
-  if (const Fault fault = unusable_number("reward", entries.reward)) return fault;
+  if (const Fault fault = number_fault("observation", entries.observation)) return fault;
+  if (const Fault fault = number_fault("reward", entries.reward)) return fault;
   return entries.action.defined() ? wrong_action(entries, space) : Fault();
 }
 

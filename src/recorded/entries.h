@@ -27,7 +27,7 @@ struct Entries {
 };
 
 struct EntryFault {
-  const char* tensor;  // its name in the file
+  std::string tensor;  // its name in the file
   std::int64_t entry;  // from 0, within the given ones
   std::int64_t agent;  // of the policy; -1: of all agents
   std::string what;    // "9, and head 0 (push) has the choices 0 to 1"
@@ -36,6 +36,9 @@ struct EntryFault {
 // Returns the first fault: a number that is not finite or above kLargestNumber, an action that is no choice,
 // an illegal one, or one out of bounds. Actions and masks count only where a transition was played.
 std::optional<EntryFault> entry_fault(const Entries& entries, const ActionSpace& space);
+
+// The same of the numbers of one more tensor, [n, agents, columns]; uint8 ones are all usable.
+std::optional<EntryFault> number_fault(const std::string& name, const at::Tensor& rows);
 
 // Replaces actions that no transition can have by 0, so that nothing indexes memory with them: the rule above
 // leaves them where no transition was played. action: [..., width] on any device.

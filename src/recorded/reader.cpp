@@ -34,17 +34,11 @@ std::int64_t number(const SafetensorsReader& file, const char* key) {
   return value;
 }
 
-bool is_recorded(const std::string& name) {
-  return std::ranges::any_of(recorded_fields(), [&](const BufferField& field) { return field.name == name; });
-}
-
 // Checks a part by itself. Returns [replicas, steps].
 std::pair<std::int64_t, std::int64_t> shape_of(const SafetensorsReader& file) {
   const auto format = file.metadata().find("format");
   WD_CHECK(format != file.metadata().end() && format->second == kRecordingFormat, "is not of format ",
            kRecordingFormat);
-  for (const TensorInfo& info : file.tensors())
-    WD_CHECK(is_recorded(info.name), "has a tensor '", info.name, "', which recordings do not have");
   const TensorInfo* const first = file.find("observation");
   WD_CHECK(first != nullptr, "has no tensor 'observation'");
   std::pair<std::int64_t, std::int64_t> shape;
@@ -105,7 +99,7 @@ Recording::Recording(std::filesystem::path folder) : folder_(std::move(folder)) 
 
 Recording::~Recording() = default;
 
-at::Tensor Recording::rows(const Part& part, const char* field, std::int64_t first, std::int64_t n) const {
+at::Tensor Recording::rows(const Part& part, const std::string& field, std::int64_t first, std::int64_t n) const {
   const TensorInfo* const form = part.file->find(field);
   WD_CHECK(form != nullptr, folder_.string(), ": has no tensor '", field, "'");
   std::vector<std::int64_t> shape = {n};
@@ -117,7 +111,7 @@ at::Tensor Recording::rows(const Part& part, const char* field, std::int64_t fir
   return rows;
 }
 
-void Recording::read(const char* field, std::int64_t first, std::int64_t n,
+void Recording::read(const std::string& field, std::int64_t first, std::int64_t n,
                      const std::function<void(std::int64_t at, const at::Tensor& rows)>& use) const {
   for (std::int64_t done = 0; done < n;) {
     const std::int64_t replica = (first + done) / steps_, step = (first + done) % steps_;

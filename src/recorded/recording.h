@@ -82,7 +82,7 @@ class Recording {
   // Reads a tensor's entries [first, first + n) of the recorded replicas, one after another, in pieces: `use`
   // gets the place of a piece, from 0, and a host tensor [rows, ...], which is valid during the call. Throws
   // std::runtime_error naming the file.
-  void read(const char* field, std::int64_t first, std::int64_t n,
+  void read(const std::string& field, std::int64_t first, std::int64_t n,
             const std::function<void(std::int64_t at, const at::Tensor& rows)>& use) const;
 
  private:
@@ -92,7 +92,7 @@ class Recording {
     std::int64_t first = 0, steps = 0;
   };
   // Steps [first, first + n) of a part's replicas, one after another.
-  at::Tensor rows(const Part& part, const char* field, std::int64_t first, std::int64_t n) const;
+  at::Tensor rows(const Part& part, const std::string& field, std::int64_t first, std::int64_t n) const;
   void check_metadata(const TensorMetadata& expected) const;
   void check_forms(const PolicyLayout& policy) const;
   void check_entries(const PolicyLayout& policy) const;

@@ -39,7 +39,7 @@ at::Tensor taken_actions(const PolicyBuffers& buffers) {
 at::Tensor columns_of(const BufferField& field, const PolicyBuffers& buffers) {
   if (field.tensor == &PolicyBuffers::action) return taken_actions(buffers);
   const std::int64_t columns = field.form(buffers)->columns;
-  const at::Tensor& tensor = buffers.*field.tensor;
+  const at::Tensor& tensor = field.of(buffers);
   return columns > 0 ? tensor.narrow(-1, 0, columns) : tensor;
 }
 
@@ -74,7 +74,7 @@ RecordingWriter::RecordingWriter(std::filesystem::path folder, const PolicyBuffe
   const std::int64_t E = buffers.reward.size(1);
   std::int64_t bytes = 0;  // of one step
   for (const BufferField& field : recorded_fields())
-    if ((buffers.*field.tensor).defined()) held_.push_back({&field, {}});
+    if (field.of(buffers).defined()) held_.push_back({&field, {}});
   for (const Held& held : held_) {
     const at::Tensor row = columns_of(*held.field, buffers)[0];
     bytes += row.numel() * row.element_size();
@@ -104,7 +104,7 @@ void RecordingWriter::append(std::int64_t steps) {
 void RecordingWriter::write_part() {
   std::vector<NamedTensor> tensors;
   for (const Held& held : held_)
-    tensors.push_back({held.field->name, held.rows.narrow(1, 0, held_steps_).contiguous()});
+    tensors.push_back({held.field->name_of(buffers_), held.rows.narrow(1, 0, held_steps_).contiguous()});
   TensorMetadata metadata = metadata_;
   metadata["format"] = kRecordingFormat;
   metadata["steps"] = std::to_string(steps_);

@@ -8,6 +8,7 @@
 
 #include "src/base/name.h"
 #include "wd/error.h"
+#include "wd/trajectory.h"
 
 namespace wd {
 namespace {
@@ -115,6 +116,28 @@ std::string role_fault(const Role& role) {
   return fault.empty() ? entities_fault(role) : fault;
 }
 
+std::string streams_fault(const Spec& spec) {
+  constexpr double kMaxNumbers = 1 << 24;  // of a row
+  std::set<std::string> names;
+  if (spec.streams.size() > kMaxStreams)
+    return concat(spec.streams.size(), " streams, and at most ", kMaxStreams, " are possible");
+  for (const StreamSpec& stream : spec.streams) {
+    const std::string who = concat("stream '", stream.name, "'");
+    if (!is_name(stream.name)) return concat(who, ": the name must be made of A-Z a-z 0-9 . _ -");
+    if (!names.insert(stream.name).second) return concat("two streams are called ", stream.name);
+    for (const BufferField& field : buffer_fields())
+      if (field.stream < 0 && field.name == stream.name)
+        return concat(who, ": rollouts have a buffer of this name: choose another");
+    double numbers = 1.0;
+    for (const int n : stream.shape) {
+      if (n < 1) return concat(who, ": its shape has a ", n);
+      numbers *= n;
+    }
+    if (numbers > kMaxNumbers) return concat(who, ": a row has more than 2^24 numbers");
+  }
+  return "";
+}
+
 std::string table_fault(const Spec& spec) {
   const ObservationTable& table = spec.table;
   if (table.features == 0) return "";
@@ -187,6 +210,7 @@ std::string spec_fault(const Spec& spec, const StateLayout& layout) {
   if (roles.empty()) return "there is no role";
   if (roles.size() > kMaxRoles) return concat("more than ", kMaxRoles, " roles");
   if (std::string fault = table_fault(spec); !fault.empty()) return fault;
+  if (std::string fault = streams_fault(spec); !fault.empty()) return fault;
   for (const StateField& field : layout.fields) {
     if (!fields.insert(field.name).second) return concat("two state fields are called ", field.name);
   }

@@ -17,8 +17,8 @@ namespace wd {
 Batch whole_batch(const PolicyBuffers& buffers, int steps) {
   Batch batch;
   for (const BufferField& field : buffer_fields()) {
-    const at::Tensor& tensor = buffers.*field.tensor;
-    if (field.row != nullptr && tensor.defined()) batch.*field.row = tensor.slice(0, 0, steps).flatten(0, 2);
+    const at::Tensor& tensor = field.of(buffers);
+    if (field.in_batch(buffers) && tensor.defined()) field.in(batch) = tensor.slice(0, 0, steps).flatten(0, 2);
   }
   batch.observation = batch.observation.narrow(1, 0, buffers.row_size());
   batch.activations = buffers.activations.get();
@@ -45,12 +45,12 @@ Minibatches::Minibatches(const PolicyBuffers& buffers, int steps, int num_envs, 
     first_ = at::zeros({max_units}, order_.options());
   }
   for (const BufferField& field : buffer_fields()) {
-    const at::Tensor& tensor = buffers.*field.tensor;
-    if (field.row == nullptr || !tensor.defined()) continue;
+    const at::Tensor& tensor = field.of(buffers);
+    if (!field.in_batch(buffers) || !tensor.defined()) continue;
     std::vector<std::int64_t> shape = tensor.sizes().vec();
     shape.erase(shape.begin());
     shape[0] = field.of_sequence ? max_units : max_units * length_;
-    gathered_.*field.row = at::empty(shape, tensor.options());
+    field.in(gathered_) = at::empty(shape, tensor.options());
   }
 }
 
@@ -87,12 +87,12 @@ Batch Minibatches::gather(int m) {
   Batch batch;
   batch.sequences = sequences_;
   for (const BufferField& field : buffer_fields()) {
-    if (field.row == nullptr || !(gathered_.*field.row).defined()) continue;
-    const at::Tensor& from = buffers_.*field.tensor;
-    const at::Tensor& into = gathered_.*field.row;
+    if (!field.in_batch(buffers_) || !field.in(gathered_).defined()) continue;
+    const at::Tensor& from = field.of(buffers_);
+    const at::Tensor& into = field.in(gathered_);
     GatherArgs& args = field.of_sequence ? sequences : rows;
     args.add(from.const_data_ptr(), into.mutable_data_ptr(), into.stride(0) * into.element_size());
-    batch.*field.row = into.narrow(0, 0, args.rows).flatten(0, 1);
+    field.in(batch) = into.narrow(0, 0, args.rows).flatten(0, 1);
   }
   batch.observation = batch.observation.narrow(1, 0, buffers_.row_size());
   wd::gather(queue, rows);

@@ -10,6 +10,7 @@
 
 #include "kernels/gather.h"
 #include "kernels/transitions.h"
+#include "src/base/join.h"
 #include "src/config/role_names.h"
 #include "src/device/device.h"
 #include "src/device/tensor_device.h"
@@ -66,11 +67,24 @@ MaybeForm statistics_form(const PolicyLayout& policy) {
   return Form{{policy.num_statistics}, at::kFloat};
 }
 
+template <std::size_t k>
+MaybeForm stream_form(const PolicyLayout& policy) {
+  if (k >= policy.streams.size()) return {};
+  const StreamSpec& stream = policy.streams[k];
+  return Form{{stream.of == StreamSpec::kAgent ? policy.num_agents : 1, stream.size()},
+              stream.type == StreamSpec::kFloat32 ? at::kFloat : at::kByte};
+}
+
 constexpr BufferField::Owner kPolicy = BufferField::kPolicy, kCommon = BufferField::kCommon;
 constexpr unsigned kEnvironment = BufferField::kEnvironment, kInference = BufferField::kInference,
                    kReturns = BufferField::kReturns, kLoss = BufferField::kLoss;
 using P = PolicyBuffers;
 using B = Transitions;
+
+template <std::size_t k>
+constexpr BufferField of_stream() {
+  return {"a stream", kPolicy, nullptr, nullptr, stream_form<k>, true, true, false, kEnvironment, true, true, k};
+}
 
 constexpr BufferField kFields[] = {
     // name, owner, tensor, in a batch, form, T + 1 rows, carried over, per sequence, phases, replayed,
@@ -108,11 +122,16 @@ constexpr BufferField kFields[] = {
      kEnvironment | kReturns, false, true},
     // no phase: most rows are not written
     {"statistics", kCommon, &P::statistics, nullptr, statistics_form, false, false, false, 0, false, false},
-};
+    of_stream<0>(),
+    of_stream<1>(),
+    of_stream<2>(),
+    of_stream<3>()};
+static_assert(kMaxStreams == 4);
 
 // Gathering copies at most all fields of a batch at once.
-static_assert(std::ranges::count_if(kFields, [](const BufferField& field) { return field.row != nullptr; }) ==
-                  kMaxGathered,
+static_assert(std::ranges::count_if(kFields, [](const BufferField& field) {
+                return field.row != nullptr || field.stream >= 0;
+              }) == kMaxGathered,
               "set kMaxGathered in kernels/gather.h to the number of fields that batches have");
 
 at::Tensor bounds_tensor(const ActionSpace& space) {
@@ -139,6 +158,40 @@ T* at_row(const at::Tensor& tensor, std::int64_t row, std::int64_t slot) {
 
 std::span<const BufferField> buffer_fields() { return kFields; }
 
+std::string BufferField::name_of(const PolicyLayout& policy) const {
+  return stream < 0 ? name : policy.streams[static_cast<std::size_t>(stream)].name;
+}
+
+const at::Tensor& BufferField::of(const PolicyBuffers& buffers) const {
+  return stream < 0 ? buffers.*tensor : buffers.stream_rows[static_cast<std::size_t>(stream)];
+}
+
+at::Tensor& BufferField::of(PolicyBuffers& buffers) const {
+  return stream < 0 ? buffers.*tensor : buffers.stream_rows[static_cast<std::size_t>(stream)];
+}
+
+at::Tensor& BufferField::in(Transitions& batch) const {
+  return stream < 0 ? batch.*row : batch.stream_rows[static_cast<std::size_t>(stream)];
+}
+
+const at::Tensor& BufferField::in(const Transitions& batch) const {
+  return stream < 0 ? batch.*row : batch.stream_rows[static_cast<std::size_t>(stream)];
+}
+
+std::string BufferField::part_of(const PolicyLayout& policy) const {
+  if (stream < 0) return tensor == &PolicyBuffers::observation ? name : "";
+  const auto k = static_cast<std::size_t>(stream);
+  return k < policy.reads.size() && policy.reads[k] ? policy.streams[k].name : "";
+}
+
+bool BufferField::in_batch(const PolicyLayout& policy) const {
+  return stream < 0 ? row != nullptr : !part_of(policy).empty();
+}
+
+bool BufferField::is_replayed(const PolicyLayout& policy) const {
+  return replayed && (stream < 0 || in_batch(policy));
+}
+
 double BufferField::bytes(const PolicyLayout& policy) const {
   const MaybeForm of_step = form(policy);
   if (!of_step) return 0.0;
@@ -149,19 +202,21 @@ double BufferField::bytes(const PolicyLayout& policy) const {
 
 bool is_shared(const BufferField& field, const PolicyLayout& policy) {
   const bool is_table = policy.as_table() && field.tensor == &PolicyBuffers::observation;
-  return field.owner == BufferField::kCommon || is_table;
+  const bool of_replicas = field.stream >= 0 && field.stream < static_cast<int>(policy.streams.size()) &&
+                           policy.streams[static_cast<std::size_t>(field.stream)].of == StreamSpec::kReplica;
+  return field.owner == BufferField::kCommon || is_table || of_replicas;
 }
 
 RolloutShape RolloutShape::of(const Spec& spec, const Config& config, std::int64_t num_envs, Device device) {
   return {spec,   policy_names(config),     config.policy_of_role,   config.trainer.rollout_steps(), num_envs,
-          device, config.trainer.storage(), wd::state_sizes(config), wd::carries_noise(config)};
+          device, config.trainer.storage(), wd::state_sizes(config), wd::carries_noise(config), wd::reads(config)};
 }
 
 RolloutShape RolloutShape::of_roles(const Spec& spec, std::int64_t num_envs, Device device,
                                     ObservationStorage storage) {
   std::vector<int> own(spec.roles.size());
   std::iota(own.begin(), own.end(), 0);
-  return {spec, role_names(spec), own, 1, num_envs, device, storage, {}, {}};
+  return {spec, role_names(spec), own, 1, num_envs, device, storage, {}};
 }
 
 std::vector<PolicyLayout> policy_layouts(const RolloutShape& shape) {
@@ -203,6 +258,9 @@ std::vector<PolicyLayout> policy_layouts(const RolloutShape& shape) {
     layouts[p].observation_type = storage.type;
     if (storage.as_table) layouts[p].table = spec.table;
     if (!shape.state_sizes.empty()) layouts[p].state_size = shape.state_sizes.at(p);
+    layouts[p].streams = spec.streams;
+    for (const StreamSpec& stream : spec.streams)
+      layouts[p].reads.push_back(!shape.reads.empty() && contains(shape.reads.at(p), stream.name));
     if (!shape.carries_noise.empty()) layouts[p].carries_noise = shape.carries_noise.at(p);
     if (layouts[p].roles.empty()) throw UsageError("policy '" + layouts[p].name + "' acts for no role");
   }
@@ -225,12 +283,12 @@ Trajectory::Trajectory(RolloutShape shape)
       const MaybeForm form = field.form(policy);
       if (!form) continue;
       if (is_shared(field, policy) && policies_.size() > 1) {
-        policy.*field.tensor = policies_.front().*field.tensor;
+        field.of(policy) = field.of(policies_.front());
         continue;
       }
       std::vector<std::int64_t> shape = {field.last_row ? T + 1 : T, E};
       shape.insert(shape.end(), form->shape.begin(), form->shape.end());
-      policy.*field.tensor = at::zeros(shape, place.dtype(form->type));
+      field.of(policy) = at::zeros(shape, place.dtype(form->type));
     }
   }
 }
@@ -262,7 +320,15 @@ StepView Trajectory::rows(int t) const {
     rows.restarted = at_row<std::uint8_t>(policy.restarted, t + 1, slot);
     rows.observation = bytes_at(policy.observation, t + 1, policy.as_table() ? agent : slot);
     rows.action_mask = at_row<std::uint8_t>(policy.action_mask, t + 1, slot);
+    for (std::size_t k = 0; k < policy.streams.size(); ++k)
+      if (policy.streams[k].of == StreamSpec::kAgent) rows.streams[k] = bytes_at(policy.stream_rows[k], t + 1, slot);
     agent += rows.count;
+  }
+  view.num_streams = static_cast<int>(shape_.spec.streams.size());
+  for (std::size_t k = 0; k < shape_.spec.streams.size(); ++k) {
+    const at::Tensor& stream = policies_.front().stream_rows[k];
+    view.stream_bytes[k] = static_cast<int>(stream.size(3) * stream.element_size());
+    if (shape_.spec.streams[k].of == StreamSpec::kReplica) view.streams[k] = bytes_at(stream, t + 1, 0);
   }
   view.terminated = at_row<std::uint8_t>(terminated(), t, 0);
   view.truncated = at_row<std::uint8_t>(truncated(), t, 0);
@@ -273,6 +339,12 @@ StepView Trajectory::rows(int t) const {
 
 StepView Trajectory::first_rows() const {
   StepView view = rows(0);
+  const auto back = [](void* row, const at::Tensor& tensor) -> void* {
+    if (row == nullptr) return row;
+    return static_cast<std::byte*>(row) - tensor.stride(0) * tensor.element_size();
+  };
+  for (int k = 0; k < view.num_streams; ++k)
+    view.streams[k] = back(view.streams[k], policies_.front().stream_rows[static_cast<std::size_t>(k)]);
   view.terminated = view.truncated = view.reset_step = nullptr;
   view.statistic = nullptr;
   for (int r = 0; r < view.num_roles; ++r) {
@@ -283,8 +355,9 @@ StepView Trajectory::first_rows() const {
     rows.agent_terminated = nullptr;
     rows.active -= policy.active.stride(0);
     if (rows.restarted != nullptr) rows.restarted -= policy.restarted.stride(0);
-    rows.observation = static_cast<std::byte*>(rows.observation) -
-                       policy.observation.stride(0) * policy.observation.element_size();
+    rows.observation = back(rows.observation, policy.observation);
+    for (int k = 0; k < view.num_streams; ++k)
+      rows.streams[k] = back(rows.streams[k], policy.stream_rows[static_cast<std::size_t>(k)]);
     if (rows.action_mask != nullptr) rows.action_mask -= policy.action_mask.stride(0);
   }
   return view;
@@ -294,9 +367,9 @@ std::vector<NamedTensor> Trajectory::last_rows() const {
   std::vector<NamedTensor> rows;
   for (const PolicyBuffers& policy : policies_) {
     for (const BufferField& field : buffer_fields()) {
-      const at::Tensor& tensor = policy.*field.tensor;
+      const at::Tensor& tensor = field.of(policy);
       if (!field.carried || !tensor.defined()) continue;
-      rows.push_back({policy.name + "/" + field.name, tensor[length_], true});
+      rows.push_back({policy.name + "/" + field.name_of(policy), tensor[length_], true});
     }
   }
   return rows;
@@ -341,7 +414,7 @@ std::vector<at::Tensor> Trajectory::buffers() const {
 void Trajectory::each_buffer(const std::function<void(const BufferField&, const at::Tensor&)>& f) const {
   for (const PolicyBuffers& policy : policies_) {
     for (const BufferField& field : buffer_fields()) {
-      const at::Tensor& tensor = policy.*field.tensor;
+      const at::Tensor& tensor = field.of(policy);
       const bool counted = is_shared(field, policy) && &policy != &policies_.front();
       if (tensor.defined() && !counted) f(field, tensor);
     }

@@ -76,7 +76,7 @@ TEST(Entities, OfATableAreThoseOfItsRows) {
   ModelSettings model = entities_model({"", true, 2, kMeanAndMaxPool, 1});
   std::vector<at::Tensor> outputs, gradients;
   for (const PolicyLayout* layout : {&data.rows_layout, &data.table_layout}) {
-    const auto network = network_maker(*layout, model, {observation_part(*layout)}, 3, {}, kFp32)();
+    const auto network = network_maker(*layout, model, input_parts(*layout), 3, {}, kFp32)();
     const at::Tensor flat = at::zeros({network->num_parameters()}, at::kFloat), sums = at::zeros_like(flat);
     network->initialize(flat, kOrthogonal, 1.0, 5);
     network->bind(flat, {});
@@ -97,7 +97,7 @@ TEST(Entities, OfATableAreThoseOfItsRows) {
 TEST(Entities, DoNotDependOnTheOrderOfThings) {
   const PolicyLayout layout = crowd_layout(true);
   const ModelSettings model = entities_model({"", true, 3, kMeanAndMaxPool, 2});
-  const auto network = network_maker(layout, model, {observation_part(layout)}, 3, {}, kFp32)();
+  const auto network = network_maker(layout, model, input_parts(layout), 3, {}, kFp32)();
   const at::Tensor flat = at::zeros({network->num_parameters()}, at::kFloat);
   network->initialize(flat, kOrthogonal, 1.0, 5);
   network->bind(flat, {});
@@ -119,7 +119,7 @@ TEST(Entities, DoNotDependOnTheOrderOfThings) {
 TEST(Entities, AreRefusedWhereTheEnvironmentDeclaresNone) {
   const auto message = [](const PolicyLayout& layout) {
     try {
-      network_maker(layout, entities_model({""}), {observation_part(layout)}, 1, {}, kFp32)();
+      network_maker(layout, entities_model({""}), input_parts(layout), 1, {}, kFp32)();
     } catch (const UsageError& error) {
       return std::string(error.what());
     }

@@ -132,7 +132,7 @@ TEST(Parts, RefusesWhatDoesNotExist) {
   }
   PolicyLayout layout;
   layout.observation_size = 3;
-  const InputPart seen = observation_part(layout);
+  const InputPart seen = input_parts(layout)[0];
   const auto make = [&](std::vector<InputPart> parts) {
     network_maker(layout, {}, std::move(parts), 1, {}, kFp32);
   };

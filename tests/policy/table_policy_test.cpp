@@ -190,7 +190,7 @@ TEST_P(Tables, AreOnePartOfAnInputAmongOthers) {
     at::Tensor output, gradient, action_grad, state_grad;
   };
   const auto result_of = [&](const PolicyBuffers& buffers) {
-    std::vector<InputPart> parts = {observation_part(buffers)};
+    std::vector<InputPart> parts = input_parts(buffers);
     parts.insert(parts.end(), further.begin(), further.end());
     ModelSettings model;
     model.fc_dims = GetParam().fc_dims;

@@ -150,7 +150,7 @@ TEST(Buffers, AllPoliciesShareTheFlagsOfReplicas) {
     if (field.owner != BufferField::kCommon) return;
     common.push_back(field.name);
     for (const PolicyBuffers& policy : trajectory.policies())
-      EXPECT_EQ((policy.*field.tensor).const_data_ptr(), tensor.const_data_ptr()) << field.name;
+      EXPECT_EQ(field.of(policy).const_data_ptr(), tensor.const_data_ptr()) << field.name;
     EXPECT_FALSE(field.carried) << field.name << ": a rollout begins with observations only";
     EXPECT_EQ(field.row, nullptr) << field.name;
   });

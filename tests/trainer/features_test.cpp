@@ -41,8 +41,8 @@ class Features : public testing::TestWithParam<Pair> {};
 double bytes_of(const Batch& batch, const PolicyLayout& layout) {
   double bytes = 0.0;
   for (const BufferField& field : buffer_fields()) {
-    if (field.row == nullptr || !(batch.*field.row).defined()) continue;
-    const auto& tensor = batch.*field.row;
+    if (!field.in_batch(layout) || !field.in(batch).defined()) continue;
+    const auto& tensor = field.in(batch);
     const auto agents = static_cast<double>(field.form(layout)->shape[0]);
     bytes += static_cast<double>(tensor.size(0)) / agents * field.bytes(layout);
   }

@@ -300,6 +300,10 @@ WD_INLINE WD_FN void advance(Team& team, const typename Env::Params& params, con
     observe<Env, ObservationType::kBfloat16>(team, params, state, view, replica, rows);
   }
   open_masks(team, view, replica);
+  if constexpr (requires { Env::streams(team, params, state, Streams(view, replica)); }) {
+    enter(team, EnvFunction::kStreams);
+    if (view.num_streams > 0) Env::streams(team, params, state, Streams(view, replica));
+  }
   if ((terminated || truncated) && view.statistic != nullptr) report_statistics(team, view, block, replica);
   team.once([&] {
     header->t = team.t();

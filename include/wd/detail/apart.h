@@ -7,7 +7,7 @@
 
 namespace wd {
 
-enum class EnvFunction { kNone, kReset, kDerive, kStep, kInGame, kObserve };
+enum class EnvFunction { kNone, kReset, kDerive, kStep, kInGame, kObserve, kStreams };
 
 struct CheckPlace {
   EnvFunction function = EnvFunction::kNone;

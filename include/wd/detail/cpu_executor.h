@@ -61,7 +61,15 @@ class CpuEnvironment final : public Environment {
 
   std::string_view name() const override { return name_; }
   void describe(Fields& fields) override { params_.describe(fields); }
-  Spec spec() const override { return Env::spec(params_); }
+  Spec spec() const override {
+    const Spec spec = Env::spec(params_);
+    constexpr bool kWrites = requires(SerialTeam& team, const typename Env::Params& p, const typename Env::State& s, Streams rows) {
+      Env::streams(team, p, s, rows);
+    };
+    if (!spec.streams.empty() && !kWrites)
+      throw UsageError("the environment declares streams (Spec::streams) and has no function streams()");
+    return spec;
+  }
   StateLayout layout() const override { return make_layout<Env>(params_, spec()); }
   const void* params() const override { return &params_; }
 

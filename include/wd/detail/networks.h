@@ -17,6 +17,7 @@ struct InputPart {
   std::string name;
   int size = 0;
   bool per_replica = false;
+  std::vector<int> shape = {};  // of a stream's row (StreamSpec::shape); empty: [size]
 
   // What agents observe. In bf16 it is rounded to bfloat16, and the other parts stay float32.
   static constexpr const char* kObservation = "observation";

@@ -58,6 +58,8 @@ std::string difference(const Side& cpu, const Side& gpu) {
     look("agent_terminated of " + a.name, a.agent_terminated, b.agent_terminated);
     look("observation of " + a.name, a.observation[1], b.observation[1]);
     look("action mask of " + a.name, a.action_mask, b.action_mask);
+    for (std::size_t k = 0; k < a.streams.size(); ++k)
+      look(concat("stream '", a.streams[k].name, "' of ", a.name), a.stream_rows[k][1], b.stream_rows[k][1]);
   }
   look("terminated", cpu.trajectory.terminated(), gpu.trajectory.terminated());
   look("truncated", cpu.trajectory.truncated(), gpu.trajectory.truncated());

@@ -81,6 +81,18 @@ std::string difference(const World& a, int replica_a, const World& b, int replic
   look([&] { return compare_flag("terminated", a.terminated, replica_a, b.terminated, replica_b); });
   look([&] { return compare_flag("truncated", a.truncated, replica_a, b.truncated, replica_b); });
   look([&] { return compare_flag("reset_step", a.reset_step, replica_a, b.reset_step, replica_b); });
+  for (std::size_t k = 0; k < a.spec().streams.size(); ++k) {
+    const std::string name = concat("byte of stream '", a.spec().streams[k].name, "'");
+    const int bytes = World::stride(a.spec().streams[k]);
+    look([&] {
+      return compare(name.c_str(), {"replica"}, bytes, a.streams[k], replica_a, b.streams[k], replica_b);
+    });
+    for (std::size_t r = 0; r < a.rows.size(); ++r)
+      look([&] {
+        return compare(name.c_str(), a.spec().roles[r], bytes, a.rows[r].streams[k], replica_a,
+                       b.rows[r].streams[k], replica_b);
+      });
+  }
   for (std::size_t r = 0; r < a.rows.size(); ++r) {
     const Role& role = a.spec().roles[r];
     const RoleRows &x = a.rows[r], &y = b.rows[r];

@@ -30,6 +30,8 @@ const char* name_of(EnvFunction function) {
       return "in_game()";
     case EnvFunction::kObserve:
       return "observe()";
+    case EnvFunction::kStreams:
+      return "streams()";
     case EnvFunction::kNone:
       break;
   }

@@ -14,7 +14,7 @@ namespace wd {
 namespace {
 
 constexpr std::uint32_t kPoison = 0xffffffffu;  // NaN as a float, -1 as an integer
-constexpr int kGuard = 4;                       // floats behind each observation row
+constexpr int kGuard = 4;  // floats behind each observation row, and behind each row of a stream
 
 template <typename T>
 void poison_all(std::vector<T>& values) {
@@ -63,6 +63,10 @@ std::string name_of(PhaseOrder order) {
 
 int World::stride(const Role& role) { return (role.observation_size() + 3) / 4 * 4 + kGuard; }
 
+int World::stride(const StreamSpec& stream) {
+  return (stream.size() * (stream.type == StreamSpec::kFloat32 ? 4 : 1) + 3) / 4 * 4 + 4 * kGuard;
+}
+
 World::World(const Environment& environment, int num_envs, std::uint64_t seed, std::uint32_t first_replica)
     : environment_(environment),
       spec_(environment.spec()),
@@ -83,7 +87,13 @@ World::World(const Environment& environment, int num_envs, std::uint64_t seed, s
     row.agent_terminated.resize(agents);
     row.active.resize(agents);
     if (role.action_mask) row.action_mask.resize(agents * static_cast<std::size_t>(role.action.choices()));
+    for (std::size_t k = 0; k < spec_.streams.size(); ++k)
+      if (spec_.streams[k].of == StreamSpec::kAgent)
+        row.streams[k].resize(agents * static_cast<std::size_t>(stride(spec_.streams[k])));
   }
+  for (std::size_t k = 0; k < spec_.streams.size(); ++k)
+    if (spec_.streams[k].of == StreamSpec::kReplica)
+      streams[k].resize(E * static_cast<std::size_t>(stride(spec_.streams[k])));
   for (auto* flags : {&terminated, &truncated, &reset_step}) flags->resize(E);
   dropped.resize(E * static_cast<std::size_t>(layout_.num_agents));
 }
@@ -118,6 +128,12 @@ StepView World::view() {
     out.active = row.active.data();
     out.observation = row.observation.data();
     out.action_mask = spec_.roles[r].action_mask ? row.action_mask.data() : nullptr;
+    for (std::size_t k = 0; k < spec_.streams.size(); ++k) out.streams[k] = row.streams[k].data();
+  }
+  view.num_streams = static_cast<int>(spec_.streams.size());
+  for (std::size_t k = 0; k < spec_.streams.size(); ++k) {
+    view.stream_bytes[k] = stride(spec_.streams[k]);
+    view.streams[k] = streams[k].data();
   }
   view.terminated = terminated.data();
   view.truncated = truncated.data();
@@ -131,7 +147,9 @@ void World::poison() {
     poison_all(row.reward);
     poison_all(row.observation);
     for (auto* flags : {&row.agent_terminated, &row.active, &row.action_mask}) poison_all(*flags);
+    for (std::vector<std::uint8_t>& stream : row.streams) poison_all(stream);
   }
+  for (std::vector<std::uint8_t>& stream : streams) poison_all(stream);
   for (auto* flags : {&terminated, &truncated, &reset_step}) poison_all(*flags);
 }
 
@@ -199,7 +217,36 @@ std::string World::mask_fault(std::size_t role_index, int replica, int agent) co
   return {};
 }
 
+// Any byte may be a number of a uint8 stream, so that one that is not written is not found here.
+std::string World::stream_fault(const std::string& who, std::size_t k, const std::uint8_t* row) const {
+  const StreamSpec& stream = spec_.streams[k];
+  const int bytes = stream.size() * (stream.type == StreamSpec::kFloat32 ? 4 : 1);
+  const std::string where = concat(who, ": stream '", stream.name, "', ");
+  for (int i = 0; stream.type == StreamSpec::kFloat32 && i < stream.size(); ++i) {
+    float number = 0.0f;
+    std::memcpy(&number, row + 4 * i, sizeof(number));
+    if (!std::isfinite(number))
+      return concat(where, "number ", i, is_poison(number) ? " is not written" : concat(" is ", number));
+  }
+  for (int i = bytes; i < stride(stream); ++i)
+    if (row[i] != 0xff) return concat(where, "byte ", i, ", which is past the row's end, was written");
+  return {};
+}
+
 std::string World::fault() const {
+  for (std::size_t k = 0; k < spec_.streams.size(); ++k) {
+    const auto bytes = static_cast<std::size_t>(stride(spec_.streams[k]));
+    for (std::size_t row = 0; row * bytes < streams[k].size(); ++row)
+      if (std::string fault = stream_fault(concat("replica ", row), k, &streams[k][row * bytes]); !fault.empty())
+        return fault;
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      const auto count = static_cast<std::size_t>(spec_.roles[r].count);
+      for (std::size_t row = 0; row * bytes < rows[r].streams[k].size(); ++row) {
+        const std::string who = agent_name(spec_.roles[r], static_cast<int>(row / count), static_cast<int>(row % count));
+        if (std::string fault = stream_fault(who, k, &rows[r].streams[k][row * bytes]); !fault.empty()) return fault;
+      }
+    }
+  }
   for (std::size_t r = 0; r < rows.size(); ++r) {
     for (int e = 0; e < num_envs_; ++e) {
       for (int i = 0; i < spec_.roles[r].count; ++i) {

@@ -2,6 +2,7 @@
 // missing writes and forbidden writes of a step are detected.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -17,6 +18,8 @@ struct RoleRows {
   std::vector<float> reward, observation;  // [E, agents], [E, agents, stride]
   // [E, agents]; action_mask: [E, agents, choices].
   std::vector<std::uint8_t> agent_terminated, active, action_mask;
+  // [E, agents, stride of the stream], of Spec::streams of agents
+  std::array<std::vector<std::uint8_t>, kMaxStreams> streams;
 };
 
 class World {
@@ -51,16 +54,20 @@ class World {
   const Environment& environment() const { return environment_; }
   // Floats from one agent's observation row to the next.
   static int stride(const Role& role);
+  // Bytes from one row of a stream to the next.
+  static int stride(const StreamSpec& stream);
 
   std::vector<RoleRows> rows;                                   // by role
   std::vector<std::uint8_t> terminated, truncated, reset_step;  // [E]
   std::vector<DroppedReward> dropped;                           // [E, num_agents]
+  std::array<std::vector<std::uint8_t>, kMaxStreams> streams;   // [E, stride], of those of replicas
 
  private:
   StepView view();
   void poison();
   std::string observation_fault(std::size_t role, int replica, int agent) const;
   std::string mask_fault(std::size_t role, int replica, int agent) const;
+  std::string stream_fault(const std::string& who, std::size_t k, const std::uint8_t* row) const;
 
   const Environment& environment_;
   Spec spec_;

@@ -1,0 +1,61 @@
+// seen.cu: agents see where to go in an image and nowhere else. In every step, each agent chooses one of four
+// quarters, and is paid 1 for the bright one. A stream of the replica counts what the agents have been paid.
+#include <wd/env.h>
+
+struct Seen {
+  static constexpr int kAgents = 2, kSide = 4;
+  enum Stream { kImage, kBoard };
+
+  struct Params {
+    int limit = 10;
+    void describe(auto&& field) { field("limit", limit, {2, 1000}, "steps of an episode"); }
+  };
+
+  struct State {
+    wd::PerAgent<int> bright, paid;
+    void describe(auto&& field) { field("bright", bright), field("paid", paid); }
+  };
+
+  static wd::Spec spec(const Params& p) {
+    return {.roles = {{.name = "player",
+                       .count = kAgents,
+                       .observation = {{"nothing", 1}},
+                       .action = wd::ActionSpace::discrete({4}, {"quarter"})}},
+            .time_limit = p.limit,
+            .streams = {{"image", wd::StreamSpec::kAgent, {1, kSide, kSide}, wd::StreamSpec::kUint8},
+                        {"board", wd::StreamSpec::kReplica, {3}}}};
+  }
+
+  WD_FN static void reset(auto& team, const Params&, State& s, wd::Random random) {
+    team.each(kAgents, [=, &s](int i) {
+      s.bright[i] = random.integer(i, 0, 4);
+      s.paid[i] = 0;
+    });
+  }
+
+  WD_FN static void step(auto& team, const Params&, State& s, wd::Actions a, wd::Random random, wd::Outcome& out) {
+    team.each(kAgents, [=, &s, &out](int i) {
+      const int right = a.discrete(i, 0) == s.bright[i] ? 1 : 0;
+      out.reward(i) = static_cast<float>(right);
+      s.paid[i] += right;
+      s.bright[i] = random.integer(i, 0, 4);
+    });
+  }
+
+  WD_FN static void observe(auto& team, const Params&, const State&, wd::Observations obs) {
+    team.each(kAgents, [=](int i) { obs(i, 0) = 0.5f; });
+  }
+
+  WD_FN static void streams(auto& team, const Params& p, const State& s, wd::Streams rows) {
+    team.each_pair(kAgents, kSide * kSide, [=, &s](int i, int pixel) {
+      const int quarter = 2 * (pixel / kSide / 2) + pixel % kSide / 2;
+      rows.of_agent<std::uint8_t>(kImage, i)[pixel] = quarter == s.bright[i] ? 255 : 3;
+    });
+    const float left = static_cast<float>(p.limit - team.t());
+    team.once([=, &s] {
+      float* const board = rows.of_replica<float>(kBoard);
+      board[0] = left;
+      for (int i = 0; i < kAgents; ++i) board[1 + i] = static_cast<float>(s.paid[i]);
+    });
+  }
+};
