@@ -39,9 +39,9 @@ struct GroupSettings final : wd::AlgorithmSettings {
     wd::check_minibatches(num_minibatches, shape, problem);
   }
   wd::Schedule& learning_rate() override { return lr; }
-  int updates_per_rollout() const override { return num_epochs * num_minibatches; }
-  int epochs() const override { return num_epochs; }
-  int minibatches() const override { return num_minibatches; }
+  wd::AlgorithmTraits traits() const override {
+    return {.epochs = num_epochs, .minibatches = num_minibatches};
+  }
   std::int64_t wanted_rollout(std::int64_t time_limit) const override {
     return wd::horizons(1.0 / (1.0 - gamma), time_limit);
   }

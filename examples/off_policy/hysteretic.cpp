@@ -4,7 +4,8 @@
 // `slow` times as much as those that raise it. The replay memory, the target of Q-learning, the optimizer, sums
 // over workers, checkpoints and metrics are those of the library; the loss is a kernel of this project.
 //
-//   off_policy --env cartpole --set 'policy={shared: {algorithm: HYSTERETIC}}' --num_envs 4 --train_batch_size 16
+//   off_policy --env cartpole --num_envs 4 --train_batch_size 16
+//     --set 'policy={shared: {algorithm: HYSTERETIC, model: {separate_value: false}}}'
 #include <wd/kernels/td.h>
 #include <wd/policy_pass.h>
 #include <wd/replay_algorithm.h>

@@ -63,11 +63,10 @@ double network_bytes(const PolicyLayout& layout, const PolicySettings& policy, P
   const Precision stored = learned ? precision : kFp32;
   const AlgorithmTraits traits = policy.algorithm->traits();
   const double critics =
-      traits.critics == 0
-          ? 0.0
-          : model_bytes(make_critics(layout, policy.model,
-                                     {traits.critics, policy.model.quantiles}, {}, precision),
-                        0, stored, learned);
+      traits.critics == 0 ? 0.0
+                          : model_bytes(make_critics(layout, policy.model,
+                                                     {traits.critics, policy.model.quantiles}, {}, precision),
+                                        0, stored, learned);
   return model_bytes(make_networks(layout, policy.model, traits.output, {}, precision),
                      Head::of(layout.action_space, policy.model, traits.output)
                          .num_log_std(layout.action_space, policy.model),

@@ -125,6 +125,7 @@ TEST_P(Clones, LossAndGradientAreThoseOfTheFormula) {
   const double expected = loss_of(c, weights, batch);
 
   Learner learner({&policy, 1}, trajectory, 0, settings, kSeed, {}, &recording);
+  learner.enter(0);
   prepare({&learner, 1});
   ASSERT_TRUE(update({&learner, 1}, clock));
   double loss = 0.0;

@@ -63,8 +63,8 @@ def test_two_workers_resume_exactly(tmp_path):
 
 def test_an_algorithm_of_ones_own_learns_the_same_on_both_devices(tmp_path):
     """HYSTERETIC of examples/off_policy, whose loss is a kernel of its own; the race detector watches the device."""
-    options = ["--env", "cartpole", "--num_envs", 4, "--train_batch_size", 16, "--total_steps", 1280, "--quiet", "--set", "saving.metrics_log_freq=10",
-               "--set", "policy={shared: {algorithm: HYSTERETIC, replay_ratio: 4, learning_starts: 100, model: {fc_dims: [16]}}}"]
+    options = ["--env", "cartpole", "--num_envs", 4, "--train_batch_size", 16, "--total_steps", 1280, "--quiet", "--set", "saving.metrics_log_freq=160",
+               "--set", "policy={shared: {algorithm: HYSTERETIC, replay_ratio: 4, learning_starts: 100, model: {fc_dims: [16], separate_value: false}}}"]
     for device in ("cuda", "cpu"):
         output(*options, "--device", device, "--run_dir", tmp_path / device)
     learned = [[{name: row[f"shared/{name}"] for name in ("value_loss", "value_mean", "negative_errors", "grad_norm")} for row in rows(tmp_path / device)]

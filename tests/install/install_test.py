@@ -146,8 +146,8 @@ def test_an_algorithm_of_ones_own_learns_on_two_workers(loops, tmp_path):
     assert refused.returncode == 2 and "must be one of A2C, BC, DDPG, DQN, GROUP, PPO, PQN, REINFORCE, SAC, TD3" in refused.stderr, refused.stderr
 
 
-HYSTERETIC = ["--env", "cartpole", "--device", "cpu", "--num_envs", 4, "--train_batch_size", 16, "--set", "policy={shared: {algorithm: HYSTERETIC}}",
-              "--set", "saving.metrics_log_freq=100"]
+HYSTERETIC = ["--env", "cartpole", "--device", "cpu", "--num_envs", 4, "--train_batch_size", 16, "--set", "policy={shared: {algorithm: HYSTERETIC, model: {separate_value: false}}}",
+              "--set", "saving.metrics_log_freq=800"]
 
 
 def test_an_off_policy_algorithm_with_a_kernel_of_ones_own_learns_and_resumes(loops, tmp_path):
