@@ -40,7 +40,7 @@ struct PolicyLayout {
   Entities entities;
   ChoiceFeatures choice_features;
   bool one_reading = true;
-  ObservationTable table;      // if observations are stored as a table; otherwise without features
+  ObservationTable table;  // if observations are stored as a table; otherwise without features
   // Spec::streams, and of each whether the policy's networks read it (model.reads).
   std::vector<StreamSpec> streams = {};
   std::vector<bool> reads = {};
@@ -152,7 +152,7 @@ struct BufferField {
   const char* name;
   Owner owner;
   at::Tensor PolicyBuffers::* tensor;  // null: a stream's
-  at::Tensor Transitions::* row;  // the same tensor in a batch, or null if batches do not have it
+  at::Tensor Transitions::* row;       // the same tensor in a batch, or null if batches do not have it
   // Empty if the policy has no such buffer.
   std::optional<Form> (*form)(const PolicyLayout& policy);
   bool last_row;     // holds T + 1 steps

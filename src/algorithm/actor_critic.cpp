@@ -315,8 +315,7 @@ void ActorCritic::learn_from_critics(Lane& lane, const ReplayBatch& batch, std::
     const at::Tensor grad = lane.rows("action_grad", i).narrow(0, 0, n);
     std::vector<at::Tensor> part_grads(policy_.action_part() + 1);
     part_grads.back() = grad;
-    critic.backward(input, lane.rows("value_grad", i).narrow(0, 0, n), lane.of(critic), nullptr,
-                    part_grads);
+    critic.backward(input, lane.rows("value_grad", i).narrow(0, 0, n), lane.of(critic), nullptr, part_grads);
     if (i > 0) action_grad.add_(grad);
   }
   const at::Tensor output_grad = lane.rows("output_grad").narrow(0, 0, n);

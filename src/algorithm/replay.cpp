@@ -171,9 +171,9 @@ void Replay::load(const Recording& recording) {
     for (const auto& [field, rows] : remembered_) {
       const std::int64_t columns = field->form(buffers_)->columns;
       const at::Tensor into = columns > 0 ? rows[e].narrow(-1, 0, columns) : rows[e];
-      recording.read(field->name_of(buffers_), first, recorded_, [&](std::int64_t at, const at::Tensor& piece) {
-        into.narrow(0, at, piece.size(0)).copy_(piece);
-      });
+      recording.read(
+          field->name_of(buffers_), first, recorded_,
+          [&](std::int64_t at, const at::Tensor& piece) { into.narrow(0, at, piece.size(0)).copy_(piece); });
       if (field->tensor == &PolicyBuffers::action) erase_impossible_actions(into, buffers_.action_space);
     }
     flags_[e].copy_(recorded_flags(recording, first, recorded_));
@@ -218,9 +218,8 @@ void Replay::append(const TrainingClock& clock) {
   args.ring = ring(clock);
   for (const auto& [field, rows] : remembered_) {
     WD_CHECK(args.num_arrays < kMaxReplayArrays, "more than ", kMaxReplayArrays, " arrays are remembered");
-    args.arrays[args.num_arrays++] =
-        GatheredArray::of(field->of(buffers_).const_data_ptr(), rows.mutable_data_ptr(),
-                          rows.stride(1) * rows.element_size());
+    args.arrays[args.num_arrays++] = GatheredArray::of(
+        field->of(buffers_).const_data_ptr(), rows.mutable_data_ptr(), rows.stride(1) * rows.element_size());
   }
   args.active = buffers_.active.const_data_ptr<std::uint8_t>();
   args.agent_terminated = buffers_.agent_terminated.const_data_ptr<std::uint8_t>();
@@ -303,7 +302,8 @@ std::vector<NamedTensor> Replay::memory(std::int64_t iteration) const {
   const std::int64_t n = filled(iteration);
   std::vector<NamedTensor> all;
   if (recorded_ == 0) {
-    for (const auto& [field, rows] : remembered_) all.push_back({field->name_of(buffers_), rows.narrow(1, 0, n), true});
+    for (const auto& [field, rows] : remembered_)
+      all.push_back({field->name_of(buffers_), rows.narrow(1, 0, n), true});
     all.push_back({"flags", flags_.narrow(1, 0, n), true});
   }
   if (tree_.defined()) all.push_back({"priority", tree_.narrow(1, tree_.size(1) / 2, n), true});
@@ -338,13 +338,12 @@ std::string Replay::entries_fault(std::int64_t e, std::int64_t first, std::int64
   constexpr int kAll = kReplayPlayed | kReplayOver | kReplayEnds;
   if (flags.gt(kAll).any().item<bool>())
     return concat("tensor 'flags', replica ", first_replica_ + e, ": has numbers above ", kAll);
-  std::optional<EntryFault> fault =
-      entry_fault({.observation = part(ring_of(&PolicyBuffers::observation)),
-                   .action_mask = part(ring_of(&PolicyBuffers::action_mask)),
-                   .action = part(ring_of(&PolicyBuffers::action)),
-                   .reward = part(ring_of(&PolicyBuffers::reward)),
-                   .played = flags.bitwise_and(kReplayPlayed)},
-                  buffers_.action_space);
+  std::optional<EntryFault> fault = entry_fault({.observation = part(ring_of(&PolicyBuffers::observation)),
+                                                 .action_mask = part(ring_of(&PolicyBuffers::action_mask)),
+                                                 .action = part(ring_of(&PolicyBuffers::action)),
+                                                 .reward = part(ring_of(&PolicyBuffers::reward)),
+                                                 .played = flags.bitwise_and(kReplayPlayed)},
+                                                buffers_.action_space);
   for (const auto& [field, rows] : remembered_)
     if (!fault && field->stream >= 0) fault = number_fault(field->name_of(buffers_), part(rows));
   if (!fault) return {};

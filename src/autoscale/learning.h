@@ -20,7 +20,7 @@ std::optional<std::int64_t> max_batch_of(const Config& config);
 // AlgorithmSettings::wanted_rollout.
 std::int64_t enough_steps(const Config& config, int time_limit);
 
-// Whether all policies that train learn from more than a rollout (AlgorithmSettings::has_short_iterations).
+// Whether all policies that train learn from more than a rollout (AlgorithmTraits::short_iterations).
 bool all_have_short_iterations(const Config& config);
 
 // Returns the smallest T of a search: autoscale.min_rollout if it is set. Otherwise it is enough_steps(), for

@@ -121,7 +121,8 @@ Json description_json(const Experiment& setup) {
         {{"field", statistic.field}, {"role", statistic.role}, {"help", statistic.help}});
   }
   for (const StreamSpec& stream : spec.streams)
-    json["streams"].push_back({{"name", stream.name}, {"per", per(stream)}, {"type", type(stream)}, {"shape", stream.shape}});
+    json["streams"].push_back(
+        {{"name", stream.name}, {"per", per(stream)}, {"type", type(stream)}, {"shape", stream.shape}});
   for (const StateField& field : setup.environment->layout().fields) {
     if (field.scratch) continue;
     json["state"].push_back({{"name", field.name},

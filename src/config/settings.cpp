@@ -44,7 +44,8 @@ void ModelSettings::describe(Fields& field) {
       "quantiles", quantiles, {1, 1024},
       "values of choices, and critics of continuous actions: the network computes so many quantiles of each "
       "value, for algorithms that learn them");
-  field("reads", reads, "what the network reads: observation, then streams of the environment by name; of modules");
+  field("reads", reads,
+        "what the network reads: observation, then streams of the environment by name; of modules");
   field("normalize_input", normalize_input,
         "columns that the network reads in units of their running mean and deviation, at most 10 deviations "
         "from "

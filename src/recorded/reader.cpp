@@ -99,7 +99,8 @@ Recording::Recording(std::filesystem::path folder) : folder_(std::move(folder)) 
 
 Recording::~Recording() = default;
 
-at::Tensor Recording::rows(const Part& part, const std::string& field, std::int64_t first, std::int64_t n) const {
+at::Tensor Recording::rows(const Part& part, const std::string& field, std::int64_t first,
+                           std::int64_t n) const {
   const TensorInfo* const form = part.file->find(field);
   WD_CHECK(form != nullptr, folder_.string(), ": has no tensor '", field, "'");
   std::vector<std::int64_t> shape = {n};

@@ -18,7 +18,8 @@ Batch whole_batch(const PolicyBuffers& buffers, int steps) {
   Batch batch;
   for (const BufferField& field : buffer_fields()) {
     const at::Tensor& tensor = field.of(buffers);
-    if (field.in_batch(buffers) && tensor.defined()) field.in(batch) = tensor.slice(0, 0, steps).flatten(0, 2);
+    if (field.in_batch(buffers) && tensor.defined())
+      field.in(batch) = tensor.slice(0, 0, steps).flatten(0, 2);
   }
   batch.observation = batch.observation.narrow(1, 0, buffers.row_size());
   batch.activations = buffers.activations.get();

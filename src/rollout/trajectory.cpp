@@ -83,7 +83,8 @@ using B = Transitions;
 
 template <std::size_t k>
 constexpr BufferField of_stream() {
-  return {"a stream", kPolicy, nullptr, nullptr, stream_form<k>, true, true, false, kEnvironment, true, true, k};
+  return {"a stream", kPolicy, nullptr,      nullptr, stream_form<k>, true,
+          true,       false,   kEnvironment, true,    true,           k};
 }
 
 constexpr BufferField kFields[] = {
@@ -129,9 +130,10 @@ constexpr BufferField kFields[] = {
 static_assert(kMaxStreams == 4);
 
 // Gathering copies at most all fields of a batch at once.
-static_assert(std::ranges::count_if(kFields, [](const BufferField& field) {
-                return field.row != nullptr || field.stream >= 0;
-              }) == kMaxGathered,
+static_assert(std::ranges::count_if(kFields,
+                                    [](const BufferField& field) {
+                                      return field.row != nullptr || field.stream >= 0;
+                                    }) == kMaxGathered,
               "set kMaxGathered in kernels/gather.h to the number of fields that batches have");
 
 at::Tensor bounds_tensor(const ActionSpace& space) {
@@ -208,8 +210,16 @@ bool is_shared(const BufferField& field, const PolicyLayout& policy) {
 }
 
 RolloutShape RolloutShape::of(const Spec& spec, const Config& config, std::int64_t num_envs, Device device) {
-  return {spec,   policy_names(config),     config.policy_of_role,   config.trainer.rollout_steps(), num_envs,
-          device, config.trainer.storage(), wd::state_sizes(config), wd::carries_noise(config), wd::reads(config)};
+  return {spec,
+          policy_names(config),
+          config.policy_of_role,
+          config.trainer.rollout_steps(),
+          num_envs,
+          device,
+          config.trainer.storage(),
+          wd::state_sizes(config),
+          wd::carries_noise(config),
+          wd::reads(config)};
 }
 
 RolloutShape RolloutShape::of_roles(const Spec& spec, std::int64_t num_envs, Device device,
@@ -321,7 +331,8 @@ StepView Trajectory::rows(int t) const {
     rows.observation = bytes_at(policy.observation, t + 1, policy.as_table() ? agent : slot);
     rows.action_mask = at_row<std::uint8_t>(policy.action_mask, t + 1, slot);
     for (std::size_t k = 0; k < policy.streams.size(); ++k)
-      if (policy.streams[k].of == StreamSpec::kAgent) rows.streams[k] = bytes_at(policy.stream_rows[k], t + 1, slot);
+      if (policy.streams[k].of == StreamSpec::kAgent)
+        rows.streams[k] = bytes_at(policy.stream_rows[k], t + 1, slot);
     agent += rows.count;
   }
   view.num_streams = static_cast<int>(shape_.spec.streams.size());

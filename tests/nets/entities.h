@@ -277,8 +277,7 @@ inline void expect_entities_as_torch(const EntitiesCase& c, Precision precision,
   const double tolerance = precision == kBf16 ? 0.05 : 1e-5;
   const PolicyLayout layout = crowd_layout(c.knows_heading);
   const ModelSettings model = entities_model(c);
-  const auto network =
-      network_maker(layout, model, input_parts(layout), kOutputs, device, precision)();
+  const auto network = network_maker(layout, model, input_parts(layout), kOutputs, device, precision)();
   const at::Device place = torch_device(device);
   at::Tensor initial = at::zeros({network->num_parameters()}, at::kFloat);
   network->initialize(initial, kOrthogonal, 1.0, 5);

@@ -33,7 +33,8 @@ struct Seen {
     });
   }
 
-  WD_FN static void step(auto& team, const Params&, State& s, wd::Actions a, wd::Random random, wd::Outcome& out) {
+  WD_FN static void step(auto& team, const Params&, State& s, wd::Actions a, wd::Random random,
+                         wd::Outcome& out) {
     team.each(kAgents, [=, &s, &out](int i) {
       const int right = a.discrete(i, 0) == s.bright[i] ? 1 : 0;
       out.reward(i) = static_cast<float>(right);

@@ -46,7 +46,8 @@ constexpr const char* kReads = "model: {type: eyes, reads: [observation, image]}
 constexpr int kReplicas = 16, kSteps = 8;
 
 Experiment setup_of(const std::string& policy, std::vector<std::string> more = {}) {
-  more.insert(more.end(), {concat("trainer.num_envs=", kReplicas), concat("trainer.train_batch_size=", kReplicas * kSteps),
+  more.insert(more.end(), {concat("trainer.num_envs=", kReplicas),
+                           concat("trainer.train_batch_size=", kReplicas * kSteps),
                            concat("policy={shared: {", policy, "}}")});
   return make_setup("seen", more);
 }
@@ -74,21 +75,25 @@ TEST(Streams, PoliciesLearnFromAnImage) {
 }
 
 TEST(Streams, AMemoryRemembersTheImage) {
-  EXPECT_GT(learned_return(concat("algorithm: DQN, lr: 0.01, gamma: 0, epsilon: [[0, 1], [4_000, 0.02]], buffer_size: "
-                                  "4_096, batch_size: 64, replay_ratio: 8, learning_starts: 500, ",
-                                  kReads),
-                           100),
+  EXPECT_GT(learned_return(
+                concat("algorithm: DQN, lr: 0.01, gamma: 0, epsilon: [[0, 1], [4_000, 0.02]], buffer_size: "
+                       "4_096, batch_size: 64, replay_ratio: 8, learning_starts: 500, ",
+                       kReads),
+                100),
             8.0);
-  EXPECT_GT(learned_return(concat("algorithm: SAC, lr: 0.01, critic_lr: 0.01, gamma: 0, temperature: 0.02, tune_temperature: "
-                                  "false, buffer_size: 4_096, batch_size: 64, replay_ratio: 8, learning_starts: 500, ",
-                                  kReads),
-                           100),
-            8.0);
+  EXPECT_GT(
+      learned_return(
+          concat("algorithm: SAC, lr: 0.01, critic_lr: 0.01, gamma: 0, temperature: 0.02, tune_temperature: "
+                 "false, buffer_size: 4_096, batch_size: 64, replay_ratio: 8, learning_starts: 500, ",
+                 kReads),
+          100),
+      8.0);
 }
 
 TEST(Streams, OnlyWhatNetworksReadIsReplayed) {
   for (const bool reads : {true, false}) {
-    const Experiment setup = setup_of(reads ? concat("algorithm: DQN, batch_size: 16, ", kReads) : std::string("algorithm: DQN, batch_size: 16"));
+    const Experiment setup = setup_of(reads ? concat("algorithm: DQN, batch_size: 16, ", kReads)
+                                            : std::string("algorithm: DQN, batch_size: 16"));
     Trainer trainer(setup.config, *setup.environment, {});
     ReplaySettings settings;
     settings.batch_size = 2 * kReplicas;
@@ -106,7 +111,8 @@ TEST(Streams, OnlyWhatNetworksReadIsReplayed) {
     EXPECT_EQ(names.contains("image"), reads);
     EXPECT_FALSE(names.contains("board"));
     double bytes = 0.0;
-    for (const at::Tensor& buffer : trainer.trajectory().buffers()) bytes += static_cast<double>(buffer.nbytes());
+    for (const at::Tensor& buffer : trainer.trajectory().buffers())
+      bytes += static_cast<double>(buffer.nbytes());
     EXPECT_EQ(bytes, trajectory_bytes(RolloutShape::of(setup.environment->spec(), setup.config, kReplicas)));
   }
 }
@@ -126,11 +132,14 @@ TEST(Streams, RowsAreThoseOfTheSameStep) {
     EXPECT_TRUE(image.eq(3).sum(-1).eq(12).all().item<bool>());
     for (int t = 0; t < kSteps; ++t) {
       const at::Tensor begins = buffers.reset_step[t].ne(0);
-      const at::Tensor paid = at::where(begins.unsqueeze(1), at::zeros({1}), board[t].select(1, 0).narrow(1, 1, 2) + buffers.reward[t]);
+      const at::Tensor paid = at::where(begins.unsqueeze(1), at::zeros({1}),
+                                        board[t].select(1, 0).narrow(1, 1, 2) + buffers.reward[t]);
       EXPECT_TRUE(at::equal(board[t + 1].select(1, 0).narrow(1, 1, 2), paid)) << t;
       // The bright quarter is the action that is paid.
-      const at::Tensor quarter = image[t].eq(255).view({kReplicas, 2, 2, 2, 2, 2}).any(-1).any(3).flatten(2).to(at::kInt).argmax(-1);
-      const at::Tensor right = buffers.action[t].squeeze(-1).eq(quarter).logical_and(begins.logical_not().unsqueeze(1));
+      const at::Tensor quarter =
+          image[t].eq(255).view({kReplicas, 2, 2, 2, 2, 2}).any(-1).any(3).flatten(2).to(at::kInt).argmax(-1);
+      const at::Tensor right =
+          buffers.action[t].squeeze(-1).eq(quarter).logical_and(begins.logical_not().unsqueeze(1));
       EXPECT_TRUE(at::equal(right.to(at::kFloat), buffers.reward[t])) << t;
     }
     trainer.iterate();
@@ -141,7 +150,8 @@ TEST(Streams, RowsAreThoseOfTheSameStep) {
 }
 
 TEST(Streams, ATrainingGoesOnExactly) {
-  for (const std::string algorithm : {"algorithm: PPO, ", "algorithm: DQN, batch_size: 16, learning_starts: 0, "}) {
+  for (const std::string algorithm :
+       {"algorithm: PPO, ", "algorithm: DQN, batch_size: 16, learning_starts: 0, "}) {
     const Experiment setup = setup_of(algorithm + kReads);
     const auto weights_after = [&](bool interrupted) {
       auto trainer = std::make_unique<Trainer>(setup.config, *setup.environment, Device{});
@@ -169,12 +179,12 @@ std::filesystem::path recorded(const std::string& name) {
   Trainer trainer(setup.config, *setup.environment, {});
   for (int i = 0; i < 60; ++i) trainer.iterate();
   const PolicyBuffers& buffers = trainer.trajectory().policies()[0];
-  RecordingWriter writer(folder / "shared", buffers, recording_metadata("seen", setup.environment->spec(), buffers),
-                         10 * kSteps, 1 << 20);
+  RecordingWriter writer(folder / "shared", buffers,
+                         recording_metadata("seen", setup.environment->spec(), buffers), 10 * kSteps,
+                         1 << 20);
   for (int i = 0; i < 10; ++i) {
     trainer.rollout();
     writer.append(kSteps);
-    trainer.iterate();
   }
   return folder;
 }
@@ -186,7 +196,8 @@ TEST(Streams, RecordingsKeepAllAndClonesLearnFromThem) {
   ASSERT_NE(file.find("board"), nullptr);
   EXPECT_EQ(file.find("image")->shape, (std::vector<std::int64_t>{kReplicas, 10 * kSteps, 2, 16}));
   EXPECT_EQ(file.find("board")->shape, (std::vector<std::int64_t>{kReplicas, 10 * kSteps, 1, 3}));
-  const Experiment setup = setup_of(concat("algorithm: BC, lr: 0.01, batch_size: 64, ", kReads), {concat("trainer.offline=", folder.string())});
+  const Experiment setup = setup_of(concat("algorithm: BC, lr: 0.01, batch_size: 64, ", kReads),
+                                    {concat("trainer.offline=", folder.string())});
   Trainer trainer(setup.config, *setup.environment, {});
   for (int i = 0; i < 150; ++i) trainer.iterate();
   const MetricsRow row = trainer.take_metrics();
@@ -197,13 +208,14 @@ TEST(Streams, RecordingsKeepAllAndClonesLearnFromThem) {
 TEST(Streams, RecordingsOfOtherGamesAreRefused) {
   const auto start = [&](const std::string& env, const std::filesystem::path& folder) {
     return failure([&] {
-      const Experiment setup = make_setup(env, {concat("trainer.offline=", folder.string()), "trainer.num_envs=4", "trainer.train_batch_size=32",
-                                                "policy={shared: {algorithm: BC, batch_size: 16}}"});
+      const Experiment setup = make_setup(
+          env, {concat("trainer.offline=", folder.string()), "trainer.num_envs=4",
+                "trainer.train_batch_size=32", "policy={shared: {algorithm: BC, batch_size: 16}}"});
       const Trainer trainer(setup.config, *setup.environment, {});
     });
   };
   const std::filesystem::path folder = recorded("refused");
-  EXPECT_THAT(start("cartpole", folder), HasSubstr("environment = seen"));
+  EXPECT_THAT(start("cartpole", folder), HasSubstr("record it in this environment"));
   // The same file without the board, with one more tensor, and with a number that is none.
   const std::filesystem::path path = recorded_part(folder / "shared", 0);
   const auto read = [&](const std::function<void(std::vector<NamedTensor>&)>& change) {
@@ -213,9 +225,13 @@ TEST(Streams, RecordingsOfOtherGamesAreRefused) {
       const SafetensorsReader file(path);
       metadata = file.metadata();
       for (const TensorInfo& info : file.tensors()) {
-        const at::ScalarType type = info.dtype == "F32" ? at::kFloat : info.dtype == "I32" ? at::kInt : at::kByte;
+        const at::ScalarType type = info.dtype == "F32"   ? at::kFloat
+                                    : info.dtype == "I32" ? at::kInt
+                                                          : at::kByte;
         const at::Tensor tensor = at::empty(info.shape, type);
-        file.read_part(info.name, 0, {static_cast<std::byte*>(tensor.data_ptr()), static_cast<std::size_t>(tensor.nbytes())});
+        file.read_part(
+            info.name, 0,
+            {static_cast<std::byte*>(tensor.data_ptr()), static_cast<std::size_t>(tensor.nbytes())});
         tensors.push_back({info.name, tensor});
       }
     }
@@ -227,16 +243,23 @@ TEST(Streams, RecordingsOfOtherGamesAreRefused) {
     return start("seen", changed);
   };
   EXPECT_EQ(read([](auto&) {}), "");
-  EXPECT_THAT(read([](auto& tensors) { std::erase_if(tensors, [](const NamedTensor& t) { return t.name == "board"; }); }),
+  EXPECT_THAT(read([](auto& tensors) {
+                std::erase_if(tensors, [](const NamedTensor& t) { return t.name == "board"; });
+              }),
               HasSubstr("has no tensor 'board'"));
-  EXPECT_THAT(read([](auto& tensors) { tensors.push_back({"more", tensors[0].tensor}); }), HasSubstr("has a tensor 'more'"));
+  EXPECT_THAT(read([](auto& tensors) { tensors.push_back({"more", tensors[0].tensor}); }),
+              HasSubstr("has a tensor 'more'"));
 }
 
 TEST(Streams, WhatCannotBeReadIsRefused) {
-  const auto refused = [](const std::string& model) { return failure([&] { setup_of("algorithm: PPO, model: {" + model + "}"); }); };
+  const auto refused = [](const std::string& model) {
+    return failure([&] { setup_of("algorithm: PPO, model: {" + model + "}"); });
+  };
   EXPECT_THAT(refused("reads: [observation, image]"), HasSubstr("streams are for modules"));
-  EXPECT_THAT(refused("type: eyes, reads: [observation, picture]"), HasSubstr("'picture' is no stream of agents"));
-  EXPECT_THAT(refused("type: eyes, reads: [observation, board]"), HasSubstr("'board' is no stream of agents"));
+  EXPECT_THAT(refused("type: eyes, reads: [observation, picture]"),
+              HasSubstr("'picture' is no stream of agents"));
+  EXPECT_THAT(refused("type: eyes, reads: [observation, board]"),
+              HasSubstr("'board' is no stream of agents"));
   EXPECT_THAT(refused("type: eyes, reads: [image]"), HasSubstr("must begin with observation"));
   EXPECT_THAT(refused("type: eyes, reads: [observation, image, image]"), HasSubstr("twice"));
   EXPECT_EQ(refused("type: eyes, reads: [observation, image]"), "");

@@ -63,9 +63,9 @@ class CpuEnvironment final : public Environment {
   void describe(Fields& fields) override { params_.describe(fields); }
   Spec spec() const override {
     const Spec spec = Env::spec(params_);
-    constexpr bool kWrites = requires(SerialTeam& team, const typename Env::Params& p, const typename Env::State& s, Streams rows) {
-      Env::streams(team, p, s, rows);
-    };
+    constexpr bool kWrites =
+        requires(SerialTeam& team, const typename Env::Params& p, const typename Env::State& s,
+                 Streams rows) { Env::streams(team, p, s, rows); };
     if (!spec.streams.empty() && !kWrites)
       throw UsageError("the environment declares streams (Spec::streams) and has no function streams()");
     return spec;

@@ -96,9 +96,9 @@ struct StepView {
   bool as_table = false;                                         // observations are Spec::table
   int num_statistics = 0;
   StatisticView statistics[kMaxStatistics];
-  int num_streams = 0;                  // Spec::streams; 0: not wanted
-  int stream_bytes[kMaxStreams] = {};   // of a row
-  void* streams[kMaxStreams] = {};      // [E, stream_bytes[k]], row t + 1, of each stream of replicas
+  int num_streams = 0;                 // Spec::streams; 0: not wanted
+  int stream_bytes[kMaxStreams] = {};  // of a row
+  void* streams[kMaxStreams] = {};     // [E, stream_bytes[k]], row t + 1, of each stream of replicas
   float* statistic = nullptr;  // [E, num_statistics], row t: written where an episode ends; null: not wanted
   std::uint8_t* terminated = nullptr;  // [E], row t; null in the very first reset, like everything of row t
   std::uint8_t* truncated = nullptr;   // [E], row t

@@ -237,13 +237,16 @@ std::string World::fault() const {
   for (std::size_t k = 0; k < spec_.streams.size(); ++k) {
     const auto bytes = static_cast<std::size_t>(stride(spec_.streams[k]));
     for (std::size_t row = 0; row * bytes < streams[k].size(); ++row)
-      if (std::string fault = stream_fault(concat("replica ", row), k, &streams[k][row * bytes]); !fault.empty())
+      if (std::string fault = stream_fault(concat("replica ", row), k, &streams[k][row * bytes]);
+          !fault.empty())
         return fault;
     for (std::size_t r = 0; r < rows.size(); ++r) {
       const auto count = static_cast<std::size_t>(spec_.roles[r].count);
       for (std::size_t row = 0; row * bytes < rows[r].streams[k].size(); ++row) {
-        const std::string who = agent_name(spec_.roles[r], static_cast<int>(row / count), static_cast<int>(row % count));
-        if (std::string fault = stream_fault(who, k, &rows[r].streams[k][row * bytes]); !fault.empty()) return fault;
+        const std::string who =
+            agent_name(spec_.roles[r], static_cast<int>(row / count), static_cast<int>(row % count));
+        if (std::string fault = stream_fault(who, k, &rows[r].streams[k][row * bytes]); !fault.empty())
+          return fault;
       }
     }
   }
