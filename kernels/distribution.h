@@ -12,7 +12,7 @@
 // A new distribution also needs a case in with_distribution().
 #pragma once
 
-#include "wd/detail/action_layout.h"
+#include "wd/kernels/action_layout.h"
 #include "wd/math.h"
 #include "wd/random.h"
 

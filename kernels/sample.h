@@ -2,7 +2,7 @@
 // kernel for all heads.
 #pragma once
 
-#include "wd/detail/action_layout.h"
+#include "wd/kernels/action_layout.h"
 #include "wd/kernels/clock.h"
 #include "wd/queue.h"
 #include "wd/random.h"

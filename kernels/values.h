@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "wd/detail/action_layout.h"
+#include "wd/kernels/action_layout.h"
 #include "wd/queue.h"
 
 namespace wd {

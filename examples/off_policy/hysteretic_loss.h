@@ -1,7 +1,7 @@
 // hysteretic_loss.h: the arguments of the loss of hysteretic Q-learning.
 #pragma once
 
-#include <wd/detail/action_layout.h>
+#include <wd/kernels/action_layout.h>
 #include <wd/kernel.h>
 
 namespace hysteretic {

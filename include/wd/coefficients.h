@@ -7,7 +7,7 @@
 #include <array>
 #include <span>
 
-#include "wd/detail/action_layout.h"
+#include "wd/kernels/action_layout.h"
 #include "wd/detail/clock.h"
 #include "wd/device.h"
 #include "wd/params.h"

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "wd/config.h"
-#include "wd/detail/action_layout.h"
+#include "wd/kernels/action_layout.h"
 
 namespace wd {
 

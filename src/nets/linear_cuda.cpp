@@ -10,7 +10,7 @@
 
 #include "src/device/device.h"
 #include "src/device/tensor_device.h"
-#include "src/nets/choices.h"
+#include "src/nets/timed_algorithms.h"
 #include "src/nets/linear.h"
 #include "wd/error.h"
 
@@ -207,7 +207,7 @@ void Products::make(const Product& p, Plan& plan) {
   if (!is_refusal(found)) check(found, "cublasLtMatmulAlgoGetHeuristic");
   for (std::size_t k = 0; k < static_cast<std::size_t>(count); ++k)
     if (results[k].state == CUBLAS_STATUS_SUCCESS) plan.algorithms.push_back(results[k].algo);
-  plan.candidates = choices::of(text_of("product", key(p)), plan.algorithms.size(), [&] {
+  plan.candidates = timed_algorithms::of(text_of("product", key(p)), plan.algorithms.size(), [&] {
     return Candidates(plan.algorithms.size(), [&](std::size_t k) { return seconds_of(p, plan, k); });
   });
 }
@@ -236,7 +236,7 @@ bool Products::run_with(const Product& p, Plan& plan, std::size_t algorithm) {
 // adds to its result is measured with another one, of zeros; the others write the same numbers each time. The
 // device first finishes what other streams have to do, which would change the times.
 std::optional<double> Products::seconds_of(const Product& p, Plan& plan, std::size_t algorithm) {
-  if (!choices::timing()) return 0.0;
+  if (!timed_algorithms::timing()) return 0.0;
   if (c10::cuda::currentStreamCaptureStatusMayInitCtx() != c10::cuda::CaptureStatus::None) return 0.0;
   at::Tensor elsewhere =
       p.add ? at::empty_strided(p.d.sizes(), p.d.strides(), p.d.options()).zero_() : at::Tensor(p.d);
@@ -332,7 +332,7 @@ void CudaLinear::backward_weight(const at::Tensor& grad, const at::Tensor& x, at
   const auto [at, is_new] = self.weight_candidates.try_emplace(self.key(fused));
   if (is_new) {
     constexpr std::size_t kCandidates = 2;
-    at->second = choices::of(text_of("weights", self.key(fused)), kCandidates, [&] {
+    at->second = timed_algorithms::of(text_of("weights", self.key(fused)), kCandidates, [&] {
       return Candidates(kCandidates, [&](std::size_t way) -> std::optional<double> {
         if (way == 0) return self.plan_of(fused).candidates.seconds();
         const std::optional<double> one = self.plan_of(plain).candidates.seconds(),

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "src/base/json.h"
-#include "src/nets/choices.h"
+#include "src/nets/timed_algorithms.h"
 #include "src/replicas/spec_fault.h"
 #include "src/trainer/impl.h"
 #include "src/trainer/named.h"
@@ -100,7 +100,7 @@ Snapshot Trainer::snapshot() const {
   const EpisodeLog::Watched& before = impl_->episodes.watched();
   snapshot.before = {before.iteration, before.mean_return};
   impl_->episodes.watch(impl_->counts.iteration);
-  if (impl_->device.is_cuda()) snapshot.products = impl_->group.all_gather(choices::save());
+  if (impl_->device.is_cuda()) snapshot.products = impl_->group.all_gather(timed_algorithms::save());
   for (auto& [file, tensors] : snapshot.files) {
     tensors = host_copies(tensors);
     for (NamedTensor& named : tensors)
@@ -181,7 +181,7 @@ void Trainer::restore(const Snapshot& snapshot) {
   const std::vector<std::string> products = group.all_gather(dump(nlohmann::json(snapshot.products)));
   const auto of_rank = parse_json(products[0]);
   if (self.device.is_cuda() && of_rank.size() == static_cast<std::size_t>(group.size()))
-    choices::restore(of_rank[static_cast<std::size_t>(group.rank())].get<std::string>());
+    timed_algorithms::restore(of_rank[static_cast<std::size_t>(group.rank())].get<std::string>());
   self.parameters_changed();
   const StepCounts& counts = snapshot.counts;
   const at::Tensor numbers =

@@ -11,7 +11,7 @@
 #include "src/base/log.h"
 #include "src/config/compatible.h"
 #include "src/device/device.h"
-#include "src/nets/choices.h"
+#include "src/nets/timed_algorithms.h"
 #include "src/report/format.h"
 #include "src/trainer/impl.h"
 #include "src/trainer/trainable.h"
@@ -72,7 +72,7 @@ Trainer::Impl::Impl(const Config& c, const Environment& environment, Device d, P
       branches(d),
       pace({make_milestone(d), make_milestone(d)}) {
   if (share.staggered) leave_out_cut_episodes();
-  choices::set_timing(c.trainer.time_algorithms);
+  timed_algorithms::set_timing(c.trainer.time_algorithms);
   const auto seed = static_cast<std::uint64_t>(c.trainer.seed);
   policies.reserve(c.policies.size());
   for (std::size_t p = 0; p < c.policies.size(); ++p) {

@@ -1,7 +1,7 @@
 // trainer_test.cpp: whole trainings on the emulated GPU: streams that advance in any order, captured graphs,
 // and freed memory that is overwritten.
 #include "src/emulator/streams.h"
-#include "src/nets/choices.h"
+#include "src/nets/timed_algorithms.h"
 #include "src/trainer/timeline.h"
 #include "tests/emulation/device/torch_backend.h"
 #include "tests/trainer/graph_cases.h"
@@ -83,7 +83,7 @@ TEST_P(EmulatedTrainer, ResumesToTheSameBitsThoughAnotherAlgorithmIsFasterNow) {
     return result;
   };
   const auto start = [&](std::array<double, 2> seconds) {
-    choices::forget();
+    timed_algorithms::forget();
     emulation::product_seconds = seconds;
     return std::make_unique<Trainer>(training.config, *training.environment, kGpu);
   };
@@ -105,7 +105,7 @@ TEST_P(EmulatedTrainer, ResumesToTheSameBitsThoughAnotherAlgorithmIsFasterNow) {
   other->restore(without);
   EXPECT_TRUE(other->read_memory(memories));
   EXPECT_FALSE(at::equal(expected.parameters[0], train(*other, 2).parameters[0]));
-  choices::forget();
+  timed_algorithms::forget();
 }
 
 TEST(EmulatedBranches, BeginAfterWhatIsThereAndEndBeforeWhatFollows) {

@@ -4,7 +4,7 @@
 // et al. 2014, for an actor without a deviation).
 #pragma once
 
-#include "wd/detail/action_layout.h"
+#include "wd/kernels/action_layout.h"
 #include "wd/kernels/clock.h"
 #include "wd/queue.h"
 #include "wd/random.h"

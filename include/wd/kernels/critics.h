@@ -3,7 +3,7 @@
 // number, or as K quantiles of the return, whose mean is the value; of choices, the value of each one.
 #pragma once
 
-#include "wd/detail/action_layout.h"
+#include "wd/kernels/action_layout.h"
 #include "wd/queue.h"
 
 namespace wd {

@@ -2,7 +2,7 @@
 // its action with the gradient of its loss.
 #pragma once
 
-#include "wd/detail/action_layout.h"
+#include "wd/kernels/action_layout.h"
 #include "wd/queue.h"
 
 namespace wd {

@@ -1,7 +1,7 @@
 // linear_emulated.cpp: matrix products on the emulated GPU, by torch in float32.
 #include <ATen/ATen.h>
 
-#include "src/nets/choices.h"
+#include "src/nets/timed_algorithms.h"
 #include "src/nets/linear.h"
 #include "tests/emulation/device/torch_backend.h"
 #include "wd/error.h"
@@ -17,11 +17,11 @@ at::Tensor product(const at::Tensor& a, const at::Tensor& b) {
   const std::int64_t terms = a.size(1), half = terms / 2;
   const auto find = [&] {
     return Candidates(2,
-                      [](std::size_t k) { return choices::timing() ? emulation::product_seconds[k] : 0.0; });
+                      [](std::size_t k) { return timed_algorithms::timing() ? emulation::product_seconds[k] : 0.0; });
   };
   const std::string key = concat("emulated ", a.size(0), 'x', terms, 'x', b.size(1));
   at::Tensor result;
-  choices::of(key, 2, find).run([&](std::size_t algorithm) {
+  timed_algorithms::of(key, 2, find).run([&](std::size_t algorithm) {
     result = algorithm == 0 ? at::mm(a, b)
                             : at::mm(a.narrow(1, half, terms - half), b.narrow(0, half, terms - half)) +
                                   at::mm(a.narrow(1, 0, half), b.narrow(0, 0, half));

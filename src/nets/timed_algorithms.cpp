@@ -1,5 +1,5 @@
-// choices.cpp: a table by key, as text one line per key: "KEY: NUMBER NUMBER".
-#include "src/nets/choices.h"
+// timed_algorithms.cpp: a table by key, as text one line per key: "KEY: NUMBER NUMBER".
+#include "src/nets/timed_algorithms.h"
 
 #include <algorithm>
 #include <map>
@@ -10,7 +10,7 @@
 #include "src/base/whole_number.h"
 #include "wd/error.h"
 
-namespace wd::choices {
+namespace wd::timed_algorithms {
 namespace {
 
 struct Table {
@@ -73,4 +73,4 @@ void restore(std::string_view text) {
 
 void forget() { restore(""); }
 
-}  // namespace wd::choices
+}  // namespace wd::timed_algorithms
