@@ -5,7 +5,9 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "src/autoscale/report.h"
 #include "src/base/atomic_file.h"
+#include "src/base/files.h"
 #include "src/base/join.h"
 #include "src/base/json.h"
 #include "src/play/packed.h"
@@ -119,6 +121,17 @@ Json evaluation_json(const RunCurves& run) {
   return roles;
 }
 
+// What --auto_scale has found for the run; null if it did not search, or the file is not one of the program.
+Json search_json(const fs::path& run) {
+  constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 20;
+  try {
+    const std::optional<std::string> text = read_regular(run / "autoscale.json", kMaxBytes);
+    return text ? Json::parse(scaling::report_json(scaling::parse_report(*text))) : Json();
+  } catch (const std::exception&) {
+    return {};
+  }
+}
+
 Json run_json(const RunRecord& record, const RunCurves& curves, std::size_t group, const fs::path& page) {
   const RunState& state = record.state;
   const auto field = [&state](const char* key) {
@@ -149,6 +162,7 @@ Json run_json(const RunRecord& record, const RunCurves& curves, std::size_t grou
           {"rows", curves.rows},
           {"skipped", curves.skipped},
           {"time", time},
+          {"search", search_json(record.folder)},
           {"evaluation", evaluation_json(curves)},
           {"rollouts", rollout_links(record.folder, page)}};
 }
