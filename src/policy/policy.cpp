@@ -227,11 +227,6 @@ const std::string& Policy::name() const { return impl_->own.name; }
 Model& Policy::model() const { return *impl_->model; }
 const ActionLayout& Policy::action_layout() const { return impl_->layout; }
 const Head& Policy::head() const { return *impl_->head; }
-MakeNetwork Policy::network_like(std::vector<InputPart> parts, int outputs) const {
-  return network_maker(impl_->own, impl_->settings, std::move(parts), outputs, impl_->device,
-                       impl_->precision, impl_->input_norm());
-}
-InputPart Policy::observation_part() const { return wd::observation_part(impl_->own); }
 Device Policy::device() const { return impl_->device; }
 Precision Policy::precision() const { return impl_->precision; }
 InitMethod Policy::init_method() const { return impl_->settings.init_method; }
