@@ -205,15 +205,12 @@ T parsed(std::string_view text, const char* what) {
 }  // namespace
 
 std::string report_json(const Report& report) { return written(report, 2) + '\n'; }
-
 Report parse_report(std::string_view text) { return parsed<Report>(text, "report"); }
 
 std::string outcome_json(const Outcome& outcome) { return written(outcome); }
-
 Outcome parse_outcome(std::string_view text) { return parsed<Outcome>(text, "outcome"); }
 
 std::string order_json(const ProbeOrder& order) { return written(order); }
-
 ProbeOrder parse_order(std::string_view text) { return parsed<ProbeOrder>(text, "order for a probe"); }
 
 }  // namespace wd::scaling

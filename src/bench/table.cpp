@@ -13,8 +13,6 @@
 namespace wd::bench {
 namespace {
 
-constexpr const char* kOk = "ok";
-
 // Returns the line with the error message; lines after it, if any, say where the error came from. Without an
 // error message, returns the last line.
 std::string cause(std::string_view text) {
@@ -42,7 +40,7 @@ constexpr std::array<Column, 7> kColumns = {
 void Row::take(const Ended& ended, bool killed_for_memory) {
   result = ended.exit_code == 0 ? parse_json<Json>(ended.out) : Json();
   if (result.is_object()) {
-    status = kOk;
+    status = "ok";
     return;
   }
   result = Json();
