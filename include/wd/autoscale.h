@@ -156,7 +156,7 @@ struct Autoscaled {
   bool cached = false;             // the result comes from the cache
   std::vector<Override> settings;  // append to ConfigSources::overrides
   std::vector<std::string> notes;  // messages for the user
-  std::string json, svg;           // contents of autoscale.json and autoscale.svg, for the run's folder
+  std::string json;                // content of autoscale.json, for the run's folder
 };
 
 // Finds trainer.num_envs and trainer.train_batch_size by short trainings with the settings in

@@ -28,7 +28,8 @@ constexpr Range above(double low, double high = std::numeric_limits<double>::inf
 }
 
 // A coefficient that depends on training progress: constant, or piecewise linear over [environment step,
-// value] points.
+// value] points, and constant before the first and after the last. Coefficients (wd/coefficients.h) compute
+// its values.
 struct Schedule {
   struct Point {
     double step = 0.0;
@@ -40,9 +41,6 @@ struct Schedule {
   Schedule() = default;
   Schedule(double constant) : points{{0.0, constant}} {}  // implicit: a number is a constant schedule
 
-  // Value after `step` environment steps: linear between points, constant before the first and after the
-  // last.
-  double at(double step) const;
   bool operator==(const Schedule&) const = default;
 };
 

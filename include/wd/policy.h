@@ -19,12 +19,10 @@ struct ActionLayout;
 struct ExplorationNumbers;
 class Lane;
 class Model;
-class Network;
 struct Blocks;
 struct Head;
 struct NetworkInput;
 struct PolicyPass;
-using MakeNetwork = std::function<std::unique_ptr<Network>()>;
 
 class Policy {
  public:
@@ -116,10 +114,6 @@ class Policy {
   Model* critics() const;
   const CriticShape& critic_shape() const;
   std::size_t action_part() const;  // which part of the critics' input the action is
-  // What creates another network of the policy's kind, with its widths, on its device and in its precision,
-  // for a model of the algorithm's own. observation_part() is what this policy's agents observe.
-  MakeNetwork network_like(std::vector<InputPart> parts, int outputs) const;
-  InputPart observation_part() const;
   Device device() const;
   Precision precision() const;
   InitMethod init_method() const;

@@ -368,7 +368,6 @@ Autoscaled autoscaled(Report report, const Config& config, const Spec& spec) {
     done.notes.push_back(batch_note(report.result, config));
   for (std::string& note : learning_notes(report.result, config, spec)) done.notes.push_back(std::move(note));
   done.json = report_json(report);
-  done.svg = svg(report);
   return done;
 }
 

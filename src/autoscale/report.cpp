@@ -1,11 +1,9 @@
-// report.cpp: the table's lines, the chart and the option string.
+// report.cpp: the table's lines and the option string.
 #include "src/autoscale/report.h"
 
 #include <algorithm>
-#include <map>
 
 #include "src/base/printable.h"
-#include "src/report/chart.h"
 #include "src/report/format.h"
 #include "src/report/table.h"
 #include "wd/error.h"
@@ -37,11 +35,6 @@ std::string on_one_line(std::string text) {
   return without_controls(text);
 }
 
-const char* colour_of(Kind kind) {
-  if (kind == Kind::kSkipped || kind == Kind::kCutShort) return "#999";
-  return kind == Kind::kTooSlow ? "#d55e00" : "#c00";
-}
-
 std::string bytes_text(std::uint64_t bytes) { return bytes > 0 ? run::format_bytes(bytes) : "-"; }
 
 }  // namespace
@@ -61,39 +54,6 @@ std::string table_line(const Trial& one, std::int64_t total_steps) {
                   total_steps > 0 ? concat((total_steps + batch - 1) / batch) : "-",
                   bytes_text(outcome.bytes), bytes_text(one.predicted_bytes),
                   outcome.env_steps_per_s > 0.0 ? run::format_count(outcome.env_steps_per_s) : "-", told});
-}
-
-std::string svg(const Report& report) {
-  const SearchResult& result = report.result;
-  plot::Chart chart{.title = concat("Speed of training: ", report.env, " on ", report.device),
-                    .x_label = "replicas (logarithmic)",
-                    .y_label = "environment steps per second [1/s]",
-                    .from_zero = true};
-  std::map<std::int64_t, plot::Curve> by_rollout;
-  plot::Curve misses;
-  for (const Trial& one : result.trials) {
-    const Outcome& outcome = one.outcome;
-    plot::Point point{concat(one.probe.num_envs), {}, table_line(one, report.total_steps), {}};
-    if (outcome.kind == Kind::kFits) {
-      point.y = outcome.env_steps_per_s;
-      plot::Curve& curve = by_rollout[one.probe.rollout_steps];
-      curve.name = concat("T = ", one.probe.rollout_steps);
-      curve.points.push_back(std::move(point));
-    } else {
-      point.miss = {name_of(outcome.kind), colour_of(outcome.kind)};
-      misses.points.push_back(std::move(point));
-    }
-  }
-  for (auto& [steps, curve] : by_rollout) chart.curves.push_back(std::move(curve));
-  chart.curves.push_back(std::move(misses));
-  if (result.status == Status::kChosen) {
-    chart.ring = {
-        concat(result.chosen.num_envs),
-        result.env_steps_per_s,
-        {"chosen:", concat(result.chosen.num_envs, " replicas"), concat("T = ", result.chosen.rollout_steps),
-         run::format_count(result.env_steps_per_s) + " steps/s"}};
-  }
-  return plot::svg(chart);
 }
 
 std::string search_cost(const SearchResult& result, std::int64_t total_steps) {

@@ -43,10 +43,6 @@ inline constexpr std::array kKindWords{"fits", "out_of_memory", "too_slow", "fai
 std::string table_heading();
 std::string table_line(const Trial& one, std::int64_t total_steps);
 
-// Content of autoscale.svg: speed over replicas, with one curve per T and the outcome of every trial. Text
-// from outside is escaped.
-std::string svg(const Report& report);
-
 // Example: "--set trainer.num_envs=4096 --set trainer.train_batch_size=131072".
 std::string set_flags(const Probe& probe);
 

@@ -6,15 +6,12 @@
 
 #include "src/base/host_memory.h"
 #include "src/base/json.h"
-#include "src/report/chart.h"
 #include "src/report/format.h"
 #include "src/report/table.h"
 #include "wd/error.h"
 
 namespace wd::bench {
 namespace {
-
-constexpr const char* kOk = "ok";
 
 // Returns the line with the error message; lines after it, if any, say where the error came from. Without an
 // error message, returns the last line.
@@ -38,18 +35,12 @@ struct Column {
 constexpr std::array<Column, 7> kColumns = {
     {{"env/s", 9}, {"least", 9}, {"most", 9}, {"agent/s", 9}, {"GB/s", 8}, {"TFLOP/s", 9}, {"memory", 10}}};
 
-const char* unit_of(const std::string& key) {
-  if (key == "num_envs") return "replicas";
-  if (key == "rollout_steps") return "steps of a rollout, T";
-  return nullptr;
-}
-
 }  // namespace
 
 void Row::take(const Ended& ended, bool killed_for_memory) {
   result = ended.exit_code == 0 ? parse_json<Json>(ended.out) : Json();
   if (result.is_object()) {
-    status = kOk;
+    status = "ok";
     return;
   }
   result = Json();
@@ -109,41 +100,6 @@ Json sweep_json(const std::vector<Sweep>& sweeps, const std::vector<Row>& rows) 
     json["rows"].push_back(std::move(one));
   }
   return json;
-}
-
-std::string sweep_svg(const std::vector<Sweep>& sweeps, const std::vector<Row>& rows) {
-  std::vector<std::int64_t> agents;
-  std::string title = "Speed";
-  for (const Row& row : rows) {
-    if (!row.measured()) continue;
-    if (agents.empty())
-      title = concat("Speed: ", row.result["env"].get<std::string>(), " on ",
-                     row.result["device_name"].get<std::string>());
-    agents.push_back(row.result["agents"].get<std::int64_t>());
-  }
-  const bool by_agents = std::ranges::adjacent_find(agents, std::not_equal_to()) != agents.end();
-  const char* const unit = unit_of(sweeps[0].key);
-  plot::Chart chart{
-      .title = title,
-      .x_label = concat(unit != nullptr ? unit : sweeps[0].key, " (logarithmic)"),
-      .y_label = by_agents ? "agent steps per second [1/s]" : "environment steps per second [1/s]"};
-  const Table table(sweeps);
-  for (const Row& row : rows) {
-    std::string name;
-    for (std::size_t k = 1; k < sweeps.size(); ++k)
-      name += concat(k > 1 ? ", " : "", sweeps[k].key, " = ", row.values[k]);
-    if (name.empty()) name = row.measured() ? row.result["mode"].get<std::string>() : "";
-    auto curve = std::ranges::find(chart.curves, name, &plot::Curve::name);
-    if (sweeps.size() == 1 && !chart.curves.empty()) curve = chart.curves.begin();
-    if (curve == chart.curves.end()) curve = chart.curves.insert(curve, {name, {}});
-    if (curve->name.empty()) curve->name = name;  // the first setting had no result
-    plot::Point point{.x = row.values[0], .y = {}, .title = table.line(row)};
-    point.title.pop_back();
-    if (row.measured())
-      point.y = row.result[by_agents ? "agent_steps_per_s" : "env_steps_per_s"].get<double>();
-    curve->points.push_back(std::move(point));
-  }
-  return plot::svg(chart);
 }
 
 }  // namespace wd::bench

@@ -1,4 +1,4 @@
-// table.h: the settings of a sweep and their results as lines, as JSON and as a picture.
+// table.h: the settings of a sweep and their results as lines and as JSON.
 #pragma once
 
 #include <string>
@@ -38,8 +38,5 @@ class Table {
 };
 
 Json sweep_json(const std::vector<Sweep>& sweeps, const std::vector<Row>& rows);
-// Speed over the values of the first sweep, with one curve per setting of the others. Shows agent steps if
-// the number of agents differs, and environment steps otherwise.
-std::string sweep_svg(const std::vector<Sweep>& sweeps, const std::vector<Row>& rows);
 
 }  // namespace wd::bench

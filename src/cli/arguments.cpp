@@ -30,11 +30,6 @@ std::string setting_hint(const std::string& word, const std::vector<std::string>
   return setting ? ": each setting takes a --set of its own" : "";
 }
 
-std::string once(const CLI::Option& option) {
-  if (option.count() < 2) return {};
-  return option.get_name() + " is given " + std::to_string(option.count()) + " times; give it once";
-}
-
 }  // namespace
 
 Arguments::Arguments(const CommandLine& line, const std::string& command, const std::string& help)
@@ -105,11 +100,16 @@ void Arguments::flag(const std::string& name, bool& value, const std::string& he
   app_->add_flag(name, value, help);
 }
 
-void Arguments::word(const std::string& name, std::string& value, const std::string& help,
+template <typename Words>
+void Arguments::word(const std::string& name, Words& value, const std::string& help,
                      const std::string& type) {
   app_->add_option(name, value, help)->type_name("");
   word_type_ = type.empty() ? name : type;
 }
+
+template void Arguments::word(const std::string&, std::string&, const std::string&, const std::string&);
+template void Arguments::word(const std::string&, std::vector<std::string>&, const std::string&,
+                              const std::string&);
 
 CommandInfo Arguments::info() const {
   CommandInfo info{.description = app_->get_description()};
@@ -128,12 +128,6 @@ CommandInfo Arguments::info() const {
     info.options.push_back(std::move(one));
   }
   return info;
-}
-
-void Arguments::words(const std::string& name, std::vector<std::string>& values, const std::string& help,
-                      const std::string& type) {
-  app_->add_option(name, values, help)->type_name("");
-  word_type_ = type.empty() ? name : type;
 }
 
 bool Arguments::parse() {
@@ -161,9 +155,8 @@ bool Arguments::parse() {
     throw UsageError("unknown option " + name + suggestion(name, option_names(*app_)));
   }
   for (const CLI::Option* option : app_->get_options()) {
-    if (option->get_items_expected_max() == 1) {
-      if (const std::string twice = once(*option); !twice.empty()) throw UsageError(twice);
-    }
+    if (option->get_items_expected_max() == 1 && option->count() > 1)
+      throw UsageError(concat(option->get_name(), " is given ", option->count(), " times; give it once"));
   }
   for (const auto& convert : converts_) convert();
   return true;

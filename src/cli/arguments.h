@@ -38,12 +38,9 @@ class Arguments {
   // --name VALUE, not shown by --help.
   void hidden(const std::string& name, std::string& value);
   void flag(const std::string& name, bool& value, const std::string& help);
-  // A word without dashes, at most one. `type` as for an option; empty: `name` says it.
-  void word(const std::string& name, std::string& value, const std::string& help,
-            const std::string& type = "");
-  // Words without dashes, any number.
-  void words(const std::string& name, std::vector<std::string>& values, const std::string& help,
-             const std::string& type = "");
+  // A word without dashes, or a list of them. `type` as for an option; empty: `name` says it.
+  template <typename Words>
+  void word(const std::string& name, Words& value, const std::string& help, const std::string& type = "");
 
   // Returns false if --help was given, after printing the help, or if the options are only to be described.
   // Throws UsageError that suggests the nearest option.

@@ -92,13 +92,10 @@ void AutoscaleArguments::choose(LaunchArguments& launch, ConfigSources& sources,
   }
   sources.overrides.insert(sources.overrides.end(), done.settings.begin(), done.settings.end());
   json_ = done.json;
-  svg_ = done.svg;
 }
 
-void AutoscaleArguments::write_files(const std::filesystem::path& run_folder) const {
-  if (json_.empty()) return;
-  write_file_atomically(run_folder / "autoscale.json", json_, Durability::kReplace);
-  write_file_atomically(run_folder / "autoscale.svg", svg_, Durability::kReplace);
+void AutoscaleArguments::write_file(const std::filesystem::path& run_folder) const {
+  if (!json_.empty()) write_file_atomically(run_folder / "autoscale.json", json_, Durability::kReplace);
 }
 
 }  // namespace wd::cli

@@ -24,13 +24,13 @@ class AutoscaleArguments {
   // whose launcher has searched, reads that result instead. In the process of a probe, does not return.
   // Throws UsageError in a worker that another launcher has started.
   void choose(LaunchArguments& launch, ConfigSources& sources, bool quiet);
-  // Writes autoscale.json and autoscale.svg to the run's folder.
-  void write_files(const std::filesystem::path& run_folder) const;
+  // Writes autoscale.json to the run's folder.
+  void write_file(const std::filesystem::path& run_folder) const;
 
  private:
   bool asked_ = false;
   std::string how_;
-  std::string json_, svg_;
+  std::string json_;
 };
 
 }  // namespace wd::cli

@@ -44,7 +44,7 @@ struct BenchRequest {
 
 struct BenchArguments {
   BenchRequest order;
-  std::string json = "-", svg;
+  std::string json = "-";
   std::vector<std::string> sweep;
   bool to_json = false;
 
@@ -69,10 +69,9 @@ bool BenchArguments::parse(const CommandLine& line) {
   arguments.repeatable(
       "--sweep", sweep, "KEY=FIRST..LAST|A,B,C",
       "measure each value, doubling from FIRST or as listed, in a separate process; a second "
-      "--sweep: one curve per value of its KEY");
+      "--sweep: all combinations");
   arguments.optional_value("--json", json, to_json, "FILE",
                            "write results as JSON to a file; - or no value: to stdout");
-  arguments.option("--svg", svg, "FILE", "with --sweep: write a chart of speed over its first KEY");
   arguments.number("--memory_gb", order.memory_gb, above(0.0, 1e6), "NUMBER",
                    "on the CPU, with --sweep: a setting that asks for more is reported as out of memory");
   if (!arguments.parse()) return false;
@@ -195,7 +194,6 @@ int sweep(const BenchArguments& arguments) {
     if (table) print(columns.line(rows.back()));
   }
   if (arguments.to_json) write_result(arguments.json, bench::sweep_json(sweeps, rows).dump(1) + "\n");
-  if (!arguments.svg.empty()) write_result(arguments.svg, bench::sweep_svg(sweeps, rows));
   const bool any = std::ranges::any_of(rows, &bench::Row::measured);
   if (!any) logging::error("no setting could be measured");
   return any ? 0 : 1;
@@ -209,8 +207,7 @@ int bench(const CommandLine& line) {
   if (const char* const setting = std::getenv(kSettingVariable))
     return measure_setting(arguments.order, setting);
   if (!arguments.sweep.empty()) return sweep(arguments);
-  if (!arguments.svg.empty() || arguments.order.memory_gb > 0.0)
-    throw UsageError("--svg and --memory_gb are for --sweep");
+  if (arguments.order.memory_gb > 0.0) throw UsageError("--memory_gb is for --sweep");
   const Json result = measure(arguments.order, {});
   if (arguments.to_json) write_result(arguments.json, result.dump() + "\n");
   if (!arguments.to_json || arguments.json != "-") print(bench::to_text(result));

@@ -14,10 +14,8 @@ namespace wd::cli {
 namespace {
 
 std::string line_of(const char* verdict, const CheckResult& result) {
-  const std::size_t width = 36;  // the longest name plus two
-  const std::string gap(result.name.size() < width ? width - result.name.size() : 1, ' ');
-  return concat(verdict, std::string(9 - std::string_view(verdict).size(), ' '), result.name, gap,
-                result.detail, "\n");
+  constexpr int kWidth = 36;  // the longest name plus two
+  return concat(run::padded(verdict, -9), run::padded(result.name, -kWidth), result.detail, "\n");
 }
 
 constexpr double kMinPatience = 5.0;  // [s], so that a slow machine is not taken for an endless loop

@@ -12,20 +12,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json interval_json(std::span<const double> values) {
-  const Interval interval = mean_interval(values);
-  const auto number = [](double value) { return std::isfinite(value) ? Json(value) : Json(); };
-  return {{"mean", number(interval.mean)},
-          {"low", number(interval.low)},
-          {"high", number(interval.high)},
-          {"std", number(interval.deviation)}};
-}
-
 template <typename Value>
 Json interval_of(const std::vector<Episode>& episodes, const Value& value) {
   std::vector<double> values;
   for (const Episode& episode : episodes) values.push_back(value(episode));
-  return interval_json(values);
+  const auto [mean, low, high, deviation] = mean_interval(values);
+  return {{"mean", mean}, {"low", low}, {"high", high}, {"std", deviation}};  // null if not finite
 }
 
 // Returns means, 95 % intervals and standard deviations over the episodes of one match.
@@ -66,7 +58,8 @@ Json play_against(Evaluator& evaluator, const Spec& spec, const std::vector<Matc
 void add_rows(const std::string& title, const Json& match, std::vector<std::vector<std::string>>& rows) {
   const auto add = [&](const std::string& name, const Json& value) {
     const auto number = [&](const char* key) {
-      return value[key].is_null() ? "-" : concat(value[key].get<double>());
+      const double read = value[key];
+      return std::isfinite(read) ? concat(read) : "-";
     };
     rows.push_back(
         {title, name, number("mean"), concat("[", number("low"), ", ", number("high"), "]"), number("std")});

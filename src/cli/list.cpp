@@ -22,16 +22,12 @@ namespace {
 using ListJson = nlohmann::ordered_json;
 
 std::string text_cell(const ListJson& value) { return value.is_string() ? value.get<std::string>() : "-"; }
-std::string count_cell(const ListJson& value) {
-  return value.is_number() ? run::format_count(value.get<double>()) : "-";
-}
-std::string return_cell(const ListJson& value) {
-  return value.is_number() ? run::format_return(value.get<double>()) : "-";
-}
 std::string bytes_cell(const ListJson& value) { return run::format_bytes(value.get<std::uint64_t>()); }
-std::string age_cell(const ListJson& value) {
-  return value.is_number() ? run::format_duration(value.get<double>()) : "-";
+template <std::string (*format)(double)>
+std::string number_cell(const ListJson& value) {
+  return value.is_number() ? format(value.get<double>()) : "-";
 }
+constexpr auto count_cell = number_cell<run::format_count>, return_cell = number_cell<run::format_return>;
 
 struct ListColumn {
   std::string key;  // in JSON, for --sort and --filter
@@ -44,7 +40,7 @@ const std::vector<ListColumn> kListColumns{
     {"env", "ENV", text_cell, 5},      {"algorithm", "ALGORITHM", text_cell, 6},
     {"steps", "STEPS", count_cell, 2}, {"last", "LAST", return_cell, 1},
     {"best", "BEST", return_cell, 3},  {"steps_per_s", "STEPS/S", count_cell, 7},
-    {"bytes", "SIZE", bytes_cell, 8},  {"age_s", "AGE", age_cell, 4},
+    {"bytes", "SIZE", bytes_cell, 8},  {"age_s", "AGE", number_cell<run::format_duration>, 4},
 };
 
 // Other words for columns, as they are headed or as users may say.

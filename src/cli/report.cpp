@@ -20,7 +20,7 @@ int report_runs(const CommandLine& line) {
       "in the seed, or in settings that cannot change what is learned, are shown as one group.");
   std::vector<std::string> folders;
   std::string named, csv, group_by;
-  arguments.words("RUN", folders, "folders of runs, or folders with runs below them");
+  arguments.word("RUN", folders, "folders of runs, or folders with runs below them");
   arguments.option("-o,--out", named, "FILE", "page to write (report.html)");
   arguments.option("--csv", csv, "FILE", "also write all rows of metrics of all runs as one table");
   arguments.option("--group_by", group_by, "SETTINGS",

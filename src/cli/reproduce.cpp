@@ -32,14 +32,10 @@ struct RecordedStart {
   std::string warm_start;  // absolute; empty: none
 };
 
-std::vector<std::string> words_of(const Json& list, const std::string& problem) {
-  std::vector<std::string> words;
-  if (!list.is_array()) throw UsageError(problem);
-  for (const Json& word : list) {
-    if (!word.is_string()) throw UsageError(problem);
-    words.push_back(word.get<std::string>());
-  }
-  return words;
+std::vector<std::string> words_of(const Json& list, const std::string& problem) try {
+  return list.get<std::vector<std::string>>();
+} catch (const Json::exception&) {
+  throw UsageError(problem);
 }
 
 RecordedStart read_start(const fs::path& run, const Json& start) {

@@ -274,7 +274,7 @@ int begin(const TrainArguments& arguments, const ConfigSources& sources) {
   }
   worker.open(options);
   if (worker.run) {
-    arguments.autoscale.write_files(worker.run->folder());
+    arguments.autoscale.write_file(worker.run->folder());
     logging::info(concat("training ", worker.setup.config.name, " on ", worker.place(), "; run folder ",
                          worker.run->folder().string()));
   }

@@ -66,6 +66,12 @@ std::string compressed_text(std::span<const unsigned char> bytes) {
   return base64(compressed);
 }
 
+void fill_in(std::string& page, const std::string& mark, const std::string& text) {
+  const std::size_t at = page.find(mark);
+  WD_CHECK(at != std::string::npos, "the page has no ", mark);
+  page.replace(at, mark.size(), text);
+}
+
 std::string base64(const std::vector<unsigned char>& bytes) {
   static constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string text;

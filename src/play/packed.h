@@ -29,6 +29,8 @@ class Packed {
 
 // Bytes that are compressed by zlib, as base64: what DecompressionStream('deflate') reads.
 std::string compressed_text(std::span<const unsigned char> bytes);
+// Replaces the only occurrence of `mark` in a page.
+void fill_in(std::string& page, const std::string& mark, const std::string& text);
 std::string base64(const std::vector<unsigned char>& bytes);
 
 }  // namespace wd

@@ -1,14 +1,12 @@
 // rollout.cpp: one description of a rollout, with its numbers as lists or packed.
 #include "src/play/rollout.h"
 
-#include <cmath>
 #include <functional>
 #include <nlohmann/json.hpp>
 
 #include "src/base/json.h"
 #include "src/play/packed.h"
 #include "src/play/viewer.h"
-#include "wd/error.h"
 
 namespace wd {
 
@@ -16,20 +14,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// How the numbers of a series are written.
+// How the numbers of a series are written; as JSON, those that are not finite are null.
 using Numbers = std::function<Json(const Series& series, bool coarse)>;
 
 Json lists(const Series& series, bool) {
   Json moments = Json::array();
-  const auto width = static_cast<std::size_t>(series.width);
-  for (std::size_t m = 0; m < series.moments(); ++m) {
-    Json row = Json::array();
-    for (std::size_t i = 0; i < width; ++i) {
-      const double value = series.values[m * width + i];
-      row.push_back(std::isfinite(value) ? Json(value) : Json());
-    }
-    moments.push_back(std::move(row));
-  }
+  auto row = series.values.begin();
+  for (std::size_t m = 0; m < series.moments(); ++m, row += series.width)
+    moments.push_back(std::vector<double>(row, row + series.width));
   return moments;
 }
 
@@ -114,13 +106,6 @@ Json description(const Rollout& rollout, const Numbers& numbers) {
     json["failure"]["agent"] = rollout.failure->agent < 0 ? Json() : Json(rollout.failure->agent);
   }
   return json;
-}
-
-// Replaces the only occurrence of `mark`.
-void fill_in(std::string& page, const std::string& mark, const std::string& text) {
-  const std::size_t at = page.find(mark);
-  WD_CHECK(at != std::string::npos, "the viewer has no ", mark);
-  page.replace(at, mark.size(), text);
 }
 
 // Text for a script element, which a "</script>" inside of a name must not end.

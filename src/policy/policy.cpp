@@ -235,11 +235,6 @@ Model& Policy::model() const { return *impl_->model; }
 const ActionLayout& Policy::action_layout() const { return impl_->layout; }
 const Head& Policy::head() const { return *impl_->head; }
 std::size_t Policy::action_part() const { return impl_->action_part(); }
-MakeNetwork Policy::network_like(std::vector<InputPart> parts, int outputs) const {
-  return network_maker(impl_->own, impl_->settings, std::move(parts), outputs, impl_->device,
-                       impl_->precision, impl_->input_norm());
-}
-InputPart Policy::observation_part() const { return input_parts(impl_->own)[0]; }
 Device Policy::device() const { return impl_->device; }
 Precision Policy::precision() const { return impl_->precision; }
 InitMethod Policy::init_method() const { return impl_->settings.init_method; }

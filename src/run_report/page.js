@@ -471,6 +471,32 @@ function showRuns() {
       ['seed', 'iterations', 'steps', 'time', 'steps/s', 'agent steps/s', 'peak memory']);
 }
 
+// By replicas and steps, with a bar for the speed.
+function showSearch() {
+  const runs = report.runs.filter(run => run.search), lines = [];
+  for (const {name, search: {tries, chosen}} of runs) {
+    const most = Math.max(...tries.map(each => each.env_steps_per_s));
+    tries.sort((a, b) => a.num_envs - b.num_envs || a.rollout_steps - b.rollout_steps);
+    for (const each of tries) {
+      const bar = document.createElement('meter'), outcome = each.outcome.replaceAll('_', ' '),
+            same = chosen?.num_envs === each.num_envs && chosen.rollout_steps === each.rollout_steps;
+      bar.max = most || 1;
+      bar.value = each.env_steps_per_s;
+      bar.ariaLabel = 'steps/s';
+      lines.push([
+        name, each.num_envs, each.rollout_steps, each.train_batch_size, bytes(each.bytes || null),
+        count(each.env_steps_per_s || null), bar,
+        same            ? element('strong', 'chosen') :
+            each.detail ? `${outcome}: ${each.detail}` :
+                          outcome
+      ]);
+    }
+  }
+  $('search-section').hidden = lines.length === 0;
+  const numbers = ['replicas', 'T', 'batch', 'memory', 'steps/s'];
+  fill('search', ['run', ...numbers, 'speed', 'outcome'], lines, numbers);
+}
+
 function showMachines() {
   fill(
       'machines', ['run', 'device', 'workers', 'host', 'processor', 'cores', 'GPUs', 'version', 'commit'],
@@ -518,8 +544,8 @@ async function start() {
     setMetric(Math.max(first, 0));
   }
   for (const part
-           of [showScores, showReached, showEvaluation, showSettings, showTime, showRuns, showMachines,
-               showRollouts])
+           of [showScores, showReached, showEvaluation, showSettings, showSearch, showTime, showRuns,
+               showMachines, showRollouts])
     part();
   $('title').textContent = document.title = titleOf();
 }

@@ -5,7 +5,9 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "src/autoscale/report.h"
 #include "src/base/atomic_file.h"
+#include "src/base/files.h"
 #include "src/base/join.h"
 #include "src/base/json.h"
 #include "src/play/packed.h"
@@ -24,8 +26,6 @@ using Json = nlohmann::ordered_json;
 // Values on a page, whatever the number and the length of its runs: less than 2 MB.
 constexpr std::size_t kMaxValues = 150'000;
 constexpr std::size_t kMinBuckets = 20;
-
-Json number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
 // Six significant digits: no chart shows more.
 Json short_number(double value) {
@@ -112,11 +112,22 @@ Json evaluation_json(const RunCurves& run) {
     if (!name.starts_with("eval/") || !name.ends_with("/return")) continue;
     const std::string role = name.substr(5, name.size() - 5 - std::string_view("/return").size());
     roles.push_back({{"role", role},
-                     {"mean", number(run.last(name))},
-                     {"low", number(run.last(name + "_low"))},
-                     {"high", number(run.last(name + "_high"))}});
+                     {"mean", run.last(name)},
+                     {"low", run.last(name + "_low")},
+                     {"high", run.last(name + "_high")}});
   }
   return roles;
+}
+
+// What --auto_scale has found for the run; null if it did not search, or the file is not one of the program.
+Json search_json(const fs::path& run) {
+  constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 20;
+  try {
+    const std::optional<std::string> text = read_regular(run / "autoscale.json", kMaxBytes);
+    return text ? Json::parse(scaling::report_json(scaling::parse_report(*text))) : Json();
+  } catch (const std::exception&) {
+    return {};
+  }
 }
 
 Json run_json(const RunRecord& record, const RunCurves& curves, std::size_t group, const fs::path& page) {
@@ -127,7 +138,7 @@ Json run_json(const RunRecord& record, const RunCurves& curves, std::size_t grou
   };
   Json time = Json::array(), returns = Json::object();
   for (const auto& [part, seconds] : curves.seconds) time.push_back({{"part", part}, {"seconds", seconds}});
-  for (const std::string& policy : record.policies()) returns[policy] = number(record.last_return(policy));
+  for (const std::string& policy : record.policies()) returns[policy] = record.last_return(policy);
   return {{"path", record.folder.string()},
           {"group", group},
           {"status", state.status},
@@ -136,19 +147,20 @@ Json run_json(const RunRecord& record, const RunCurves& curves, std::size_t grou
           {"algorithm", record.algorithms()},
           {"seed", record.setting("trainer.seed")},
           {"device", state.text("device")},
-          {"workers", number(state.number("workers"))},
-          {"iterations", number(state.number("iterations"))},
-          {"env_steps", number(state.number("env_steps"))},
-          {"wall_s", number(state.number("wall_s"))},
-          {"steps_per_s", number(state.number("env_steps_per_s"))},
-          {"agent_steps_per_s", number(state.number("agent_steps_per_s"))},
-          {"memory", number(state.number("peak_memory_bytes"))},
+          {"workers", state.number("workers")},
+          {"iterations", state.number("iterations")},
+          {"env_steps", state.number("env_steps")},
+          {"wall_s", state.number("wall_s")},
+          {"steps_per_s", state.number("env_steps_per_s")},
+          {"agent_steps_per_s", state.number("agent_steps_per_s")},
+          {"memory", state.number("peak_memory_bytes")},
           {"returns", returns},
           {"hardware", field("hardware")},
           {"version", field("version")},
           {"rows", curves.rows},
           {"skipped", curves.skipped},
           {"time", time},
+          {"search", search_json(record.folder)},
           {"evaluation", evaluation_json(curves)},
           {"rollouts", rollout_links(record.folder, page)}};
 }
@@ -200,11 +212,9 @@ std::string Report::page(const fs::path& page) const {
 
   const std::string text = dump(json);
   const auto* const bytes = reinterpret_cast<const unsigned char*>(text.data());
-  constexpr std::string_view kMark = "{{REPORT}}";
   std::string html = kReportPage;
-  const std::size_t at = html.find(kMark);
-  WD_CHECK(at != std::string::npos, "the page of a report has no ", kMark);
-  return html.replace(at, kMark.size(), compressed_text({bytes, text.size()}));
+  fill_in(html, "{{REPORT}}", compressed_text({bytes, text.size()}));
+  return html;
 }
 
 bool write_run_report(const fs::path& run) {

@@ -17,8 +17,6 @@ bool is_score(const std::string& name) {
   return name.ends_with("/recent_return") || (name.starts_with("eval/") && name.ends_with("/return"));
 }
 
-Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
-
 double iqm_of_all(const Strata& strata) {
   std::vector<double> values;
   for (const std::vector<double>& stratum : strata)
@@ -33,9 +31,9 @@ double iqm_difference(const Strata& strata) {
 Json interval_json(const Strata& strata, const std::function<double(const Strata&)>& statistic) {
   const auto too_few = [](const std::vector<double>& values) { return values.size() < kMinRunsForIqm; };
   if (std::ranges::any_of(strata, too_few))
-    return {{"iqm", finite(statistic(strata))}, {"low", nullptr}, {"high", nullptr}};
+    return {{"iqm", statistic(strata)}, {"low", nullptr}, {"high", nullptr}};
   const BootstrapInterval interval = bootstrap(strata, statistic);
-  return {{"iqm", finite(interval.value)}, {"low", finite(interval.low)}, {"high", finite(interval.high)}};
+  return {{"iqm", interval.value}, {"low", interval.low}, {"high", interval.high}};
 }
 
 Json spread_json(const std::vector<double>& values) {

@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "tests/algorithm/record.h"
+#include "tests/schedule.h"
 #include "wd/algorithms.h"
 #include "wd/model.h"
 
@@ -100,9 +101,9 @@ TEST_P(ActorCriticRecords, Iterations) {
                              {"quantiles", text(settings.model.quantiles)},
                              {"gamma", text(own.gamma)},
                              {"reward_scale", text(own.reward_scale)},
-                             {"lr", text(own.lr.at(0))},
-                             {"critic_lr", text(own.critic_lr.at(0))},
-                             {"max_grad_norm", text(own.max_grad_norm.at(0))},
+                             {"lr", text(value_at(own.lr, 0))},
+                             {"critic_lr", text(value_at(own.critic_lr, 0))},
+                             {"max_grad_norm", text(value_at(own.max_grad_norm, 0))},
                              {"adam_epsilon", text(own.adam_epsilon)},
                              {"tau", text(own.tau)},
                              {"policy_delay", text(own.policy_delay)},
@@ -115,18 +116,18 @@ TEST_P(ActorCriticRecords, Iterations) {
                              {"learning_starts", text(own.replay.learning_starts)},
                              {"prioritized", text(own.replay.prioritized ? 1 : 0)},
                              {"priority_exponent", text(own.replay.priority_exponent)},
-                             {"importance_exponent", text(own.replay.importance_exponent.at(0))},
+                             {"importance_exponent", text(value_at(own.replay.importance_exponent, 0))},
                              {"seed", text(kSeed)}};
   if (settings.algorithm.is<SacSettings>()) {
     const auto& sac = settings.algorithm.as<SacSettings>();
     metadata["temperature"] = text(sac.temperature);
     metadata["cql_alpha"] = text(sac.cql_alpha);
     metadata["tune_temperature"] = text(sac.tune_temperature ? 1 : 0);
-    metadata["temperature_lr"] = text(sac.temperature_lr.at(0));
+    metadata["temperature_lr"] = text(value_at(sac.temperature_lr, 0));
     if (sac.target_entropy) metadata["target_entropy"] = text(*sac.target_entropy);
   } else {
     const auto& ddpg = dynamic_cast<const DdpgSettings&>(own);
-    metadata["noise"] = text(ddpg.noise.at(0));
+    metadata["noise"] = text(value_at(ddpg.noise, 0));
     metadata["noise_damping"] = text(ddpg.noise_damping);
   }
   if (settings.algorithm.is<Td3Settings>()) {

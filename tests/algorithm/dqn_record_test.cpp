@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "tests/algorithm/record.h"
+#include "tests/schedule.h"
 #include "wd/algorithms.h"
 
 namespace wd {
@@ -85,8 +86,8 @@ TEST_P(DqnRecords, Iterations) {
                {{"heads", heads},
                 {"gamma", text(dqn.gamma)},
                 {"reward_scale", text(dqn.reward_scale)},
-                {"lr", text(dqn.lr.at(0))},
-                {"max_grad_norm", text(dqn.max_grad_norm.at(0))},
+                {"lr", text(value_at(dqn.lr, 0))},
+                {"max_grad_norm", text(value_at(dqn.max_grad_norm, 0))},
                 {"adam_epsilon", text(dqn.adam_epsilon)},
                 {"target_every", text(dqn.target_every)},
                 {"tau", text(dqn.tau)},
@@ -100,7 +101,7 @@ TEST_P(DqnRecords, Iterations) {
                 {"learning_starts", text(dqn.replay.learning_starts)},
                 {"prioritized", text(dqn.replay.prioritized ? 1 : 0)},
                 {"priority_exponent", text(dqn.replay.priority_exponent)},
-                {"importance_exponent", text(dqn.replay.importance_exponent.at(0))},
+                {"importance_exponent", text(value_at(dqn.replay.importance_exponent, 0))},
                 {"dueling", text(settings.model.dueling ? 1 : 0)},
                 {"quantiles", text(settings.model.quantiles)},
                 {"dueling", text(settings.model.dueling ? 1 : 0)},

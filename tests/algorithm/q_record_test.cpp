@@ -1,6 +1,7 @@
 // q_record_test.cpp: records whole updates of Q-learning, with all inputs and outputs, in $WD_RECORD_DIR for
 // q_oracle_test.py.
 #include "tests/algorithm/record.h"
+#include "tests/schedule.h"
 #include "wd/algorithms.h"
 
 namespace wd {
@@ -69,12 +70,12 @@ TEST_P(QRecords, AnUpdate) {
   record.write(record_folder() / (c.name + ".safetensors"),
                {{"heads", heads},
                 {"activation", c.activation == kRelu ? "relu" : "tanh"},
-                {"epsilon", text(pqn.epsilon.at(kEnvSteps))},
+                {"epsilon", text(value_at(pqn.epsilon, kEnvSteps))},
                 {"gamma", text(pqn.gamma)},
                 {"decay", text(pqn.lambda)},
                 {"reward_scale", text(pqn.reward_scale)},
-                {"lr", text(pqn.lr.at(kEnvSteps))},
-                {"max_grad_norm", text(pqn.max_grad_norm.at(kEnvSteps))},
+                {"lr", text(value_at(pqn.lr, kEnvSteps))},
+                {"max_grad_norm", text(value_at(pqn.max_grad_norm, kEnvSteps))},
                 {"adam_epsilon", text(pqn.adam_epsilon)}});
 }
 

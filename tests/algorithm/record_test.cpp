@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "tests/schedule.h"
 #include "wd/algorithms.h"
 #include "wd/policy_gradient.h"
 
@@ -169,19 +170,19 @@ TensorMetadata metadata_of(const Case& c) {
           {"gae_lambda", text(s.gae_lambda)},
           {"n_step", text(s.n_step)},
           {"time_limit", text(kTimeLimit)},
-          {"lr", text(s.lr.at(kEnvSteps))},
-          {"vf_loss_coeff", text(s.vf_loss_coeff.at(kEnvSteps))},
-          {"entropy_coeff", text(s.entropy_coeff.at(kEnvSteps))},
-          {"max_grad_norm", text(s.clip_grad_norm ? s.max_grad_norm.at(kEnvSteps) : 0.0)},
+          {"lr", text(value_at(s.lr, kEnvSteps))},
+          {"vf_loss_coeff", text(value_at(s.vf_loss_coeff, kEnvSteps))},
+          {"entropy_coeff", text(value_at(s.entropy_coeff, kEnvSteps))},
+          {"max_grad_norm", text(s.clip_grad_norm ? value_at(s.max_grad_norm, kEnvSteps) : 0.0)},
           {"normalize_advantage", text(s.normalize_advantage)},
           {"normalize_return", text(s.normalize_return)},
           {"normalize_value", text(s.normalize_value)},
           {"normalize_reward", text(s.normalize_reward)},
           {"max_rows", text(s.max_rows)},
           {"adam_epsilon", text(s.adam_epsilon)},
-          {"clip_param", text(ppo.clip_param.at(kEnvSteps))},
-          {"vf_clip_param", text(ppo.vf_clip_param.at(kEnvSteps))},
-          {"target_kl", text(ppo.target_kl.at(kEnvSteps))}};
+          {"clip_param", text(value_at(ppo.clip_param, kEnvSteps))},
+          {"vf_clip_param", text(value_at(ppo.vf_clip_param, kEnvSteps))},
+          {"target_kl", text(value_at(ppo.target_kl, kEnvSteps))}};
 }
 
 void record_statistics(Record& record, const std::string& prefix, const Policy& policy,

@@ -16,6 +16,7 @@ import pytest
 
 from checkpoint.runs import WDTRAIN
 from distributed.jobs import alive, children, wait_for
+from run_report.folders import content
 
 # A short search: it starts at 32 replicas, allows at most 64, and times for a tenth of a second.
 QUICK = ["--env", "cartpole", "--stop_return", "none", "--total_steps", "20000", "--set", "autoscale.max_envs=64",
@@ -61,7 +62,7 @@ def test_searches_shows_and_trains_with_what_it_chose(wdtrain, tmp_path):
     assert lines[0].split() == ["stage", "replicas", "T", "batch", "iterations", "memory", "predicted", "env/s", "outcome"]
     assert lines[1].split()[:5] == ["replicas", "32", "32", "1024", "20"] and lines[1].split()[7] == "-", "nothing was measured that could predict"
     assert len(lines) == 1 + len(report["tries"])
-    assert (tmp_path / "run" / "autoscale.svg").read_text().startswith("<svg")
+    assert content(tmp_path / "run" / "report.html")["runs"][0]["search"] == report
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert summary["status"] == "finished"
     # The choice is never slower than the start by these measurements, and every stage is present.

@@ -1,5 +1,5 @@
 """Scaling curves from `wdtrain bench --sweep`: replicas from 1 to the memory limit, agents from 10 to 2,000
-and rollouts of 10 to 200 steps, with the environment alone and with training. Each curve is a picture and a
+and rollouts of 10 to 200 steps, with the environment alone and with training. Each curve is a
 part of one JSON file; curves that are not requested remain in that file.
 
     python3 tests/bench/curves.py [--device cpu|cuda] [--seconds 1] [--memory_gb 2] [--out
@@ -68,18 +68,18 @@ def main():
     if unknown:
         parser.error(f"no such curve: {', '.join(sorted(unknown))}")
 
-    measured = commit()  # read the commit before a picture changes the tree
+    measured = commit()  # read the commit before a file changes the tree
     arguments.out.mkdir(parents=True, exist_ok=True)
     file = arguments.out / f"{arguments.device}.json"
     found = json.loads(file.read_text()) if file.exists() else {}
     for name in arguments.curves or curves:
-        picture, answer = arguments.out / f"{name}_{arguments.device}.svg", arguments.out / "curve.json"
+        answer = arguments.out / "curve.json"
         command = [WDTRAIN, "bench", "--device", arguments.device, "--seconds", arguments.seconds, *curves[name]]
         if arguments.device == "cpu":
             command += ["--memory_gb", arguments.memory_gb]
         shown = shlex.join(str(part) for part in command).replace(f"{ROOT}/", "")
         print(shown, flush=True)
-        subprocess.run([*command, "--json", answer, "--svg", picture], check=True)
+        subprocess.run([*command, "--json", answer], check=True)
         found[name] = {"date": datetime.date.today().isoformat(), "commit": measured, "machine": processor(), "command": shown,
                        **json.loads(answer.read_text())}
         answer.unlink()

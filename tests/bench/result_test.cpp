@@ -6,7 +6,6 @@
 #include <csignal>
 
 #include "src/bench/table.h"
-#include "tests/plot/xml_fault.h"
 
 namespace wd::bench {
 namespace {
@@ -142,11 +141,6 @@ TEST(TableTest, EverySettingIsARowThatSaysWhatCameOfIt) {
   EXPECT_EQ(json["rows"][0]["result"]["env"], "game");
   EXPECT_EQ(json["rows"][1]["settings"]["num_envs"], "128");
   EXPECT_FALSE(json["rows"][1].contains("result"));
-  const std::string picture = sweep_svg(sweeps, all);
-  EXPECT_EQ(plot::xml_fault(picture), "");
-  EXPECT_THAT(picture, HasSubstr("environment steps per second [1/s]"));
-  EXPECT_THAT(picture, HasSubstr("replicas (logarithmic)"));
-  EXPECT_THAT(picture, HasSubstr("no result"));
 }
 
 TEST(TableTest, AProcessThatAnswersNonsenseHasFailed) {
@@ -154,21 +148,6 @@ TEST(TableTest, AProcessThatAnswersNonsenseHasFailed) {
   row.take({0, "nonsense", ""}, false);
   EXPECT_EQ(row.status, "failed");
   EXPECT_FALSE(row.measured());
-}
-
-TEST(TableTest, PicturesOverAgentsShowAgentSteps) {
-  const std::vector<Sweep> sweeps = {{"env.num_runners", {"5", "10"}}, {"mode", {"env", "train"}}};
-  std::vector<Row> all;
-  for (const auto& values : combinations(sweeps)) {
-    Result result = example();
-    result.agents = std::stoi(values[0]);
-    Row& row = all.emplace_back(Row{.values = values});
-    row.take({0, to_json(result, kCeilings).dump(), ""}, false);
-  }
-  const std::string picture = sweep_svg(sweeps, all);
-  EXPECT_THAT(picture, HasSubstr("agent steps per second [1/s]"));
-  EXPECT_THAT(picture, HasSubstr("mode = env"));
-  EXPECT_THAT(picture, HasSubstr("mode = train"));
 }
 
 }  // namespace

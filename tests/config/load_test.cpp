@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/config/fixture.h"
+#include "tests/schedule.h"
 #include "wd/algorithms.h"
 
 namespace wd::test {
@@ -77,11 +78,11 @@ TEST_F(Load, APolicySectionLiesOverThatOfTheSameName) {
   Config config = load(sources);
   const PolicySettings& tagger = config.policies[0];
   EXPECT_TRUE(tagger.algorithm.is<PpoSettings>());
-  EXPECT_EQ(tagger.algorithm.as<OnPolicySettings>().lr.at(0), 0.1);
+  EXPECT_EQ(value_at(tagger.algorithm.as<OnPolicySettings>().lr, 0), 0.1);
   EXPECT_EQ(tagger.algorithm.as<OnPolicySettings>().gamma, 0.5);
   EXPECT_EQ(tagger.model.activation, kTanh);
   EXPECT_EQ(tagger.model.fc_dims, std::vector<int>{9});
-  EXPECT_EQ(config.policies[1].algorithm.as<OnPolicySettings>().lr.at(0), 0.25)
+  EXPECT_EQ(value_at(config.policies[1].algorithm.as<OnPolicySettings>().lr, 0), 0.25)
       << "a policy that is not named stays";
   EXPECT_EQ(config.policy_of_role, (std::vector<int>{0, 1}));
   EXPECT_EQ(config.origins.at("policy.tagger.lr"), "a.yaml:1");
@@ -90,7 +91,7 @@ TEST_F(Load, APolicySectionLiesOverThatOfTheSameName) {
   EXPECT_TRUE(config.notes.empty()) << config.notes[0];
   sources.overrides = overrides({"policy.tagger.lr=[[0, 1], [1k, 0.5]]", "policy.tagger.model.fc_dims=[10]"});
   config = load(sources);
-  EXPECT_EQ(config.policies[0].algorithm.as<OnPolicySettings>().lr.at(500), 0.75);
+  EXPECT_EQ(value_at(config.policies[0].algorithm.as<OnPolicySettings>().lr, 500), 0.75);
   EXPECT_EQ(config.policies[0].model.fc_dims, std::vector<int>{10});
   EXPECT_EQ(config.policies[0].algorithm.as<OnPolicySettings>().gamma, 0.5);
 }
@@ -101,7 +102,7 @@ TEST_F(Load, ASectionThatNamesAllPoliciesGivesThemItsOrder) {
   ConfigSources sources{.env = "chase", .file = "a.yaml", .search = {"configs"}};
   const Config config = load(sources);
   EXPECT_EQ(config.policies[0].name, "runner");
-  EXPECT_EQ(config.policies[0].algorithm.as<OnPolicySettings>().lr.at(0), 0.25);
+  EXPECT_EQ(value_at(config.policies[0].algorithm.as<OnPolicySettings>().lr, 0), 0.25);
   EXPECT_EQ(config.policy_of_role, (std::vector<int>{1, 0}));
   write("a.yaml", "policy: {runner: {gamma: 0.5}}\n");
   EXPECT_EQ(load(sources).policies[0].name, "tagger");
@@ -113,11 +114,11 @@ TEST_F(Load, AnAlgorithmStartsFromItsOwnDefaults) {
   const auto& ppo = config.policies[0].algorithm.as<PpoSettings>();
   const auto& a2c = config.policies[1].algorithm.as<A2cSettings>();
   EXPECT_EQ(ppo.gae_lambda, 0.95);
-  EXPECT_EQ(ppo.lr.at(0), 3e-4);
+  EXPECT_EQ(value_at(ppo.lr, 0), 3e-4);
   EXPECT_EQ(ppo.adam_epsilon, 1e-5);
   EXPECT_TRUE(ppo.normalize_advantage);
   EXPECT_EQ(a2c.gae_lambda, 1.0);
-  EXPECT_EQ(a2c.lr.at(0), 1e-3);
+  EXPECT_EQ(value_at(a2c.lr, 0), 1e-3);
   EXPECT_EQ(a2c.adam_epsilon, 1e-8);
   EXPECT_FALSE(a2c.normalize_advantage);
   EXPECT_TRUE(config.notes.empty());
@@ -138,7 +139,7 @@ TEST_F(Load, AnotherAlgorithmDropsWhatWasSaidOfTheFirst) {
   write("a.yaml", "policy: {shared: {algorithm: A2C, gamma: 0.25}}\n");
   ConfigSources sources{.env = "chase", .file = "a.yaml", .search = {"configs"}};
   Config config = load(sources);
-  EXPECT_EQ(config.policies[0].algorithm.as<OnPolicySettings>().lr.at(0), 1e-3);
+  EXPECT_EQ(value_at(config.policies[0].algorithm.as<OnPolicySettings>().lr, 0), 1e-3);
   EXPECT_EQ(config.policies[0].algorithm.as<OnPolicySettings>().gamma, 0.25);
   EXPECT_TRUE(config.policies[0].algorithm.is<A2cSettings>());
   EXPECT_EQ(config.policies[0].model.fc_dims, std::vector<int>{8});
@@ -151,7 +152,7 @@ TEST_F(Load, AnotherAlgorithmDropsWhatWasSaidOfTheFirst) {
   sources.file = "";
   sources.overrides = overrides({"policy.shared.algorithm=A2C", "policy.shared.lr=0.125"});
   config = load(sources);
-  EXPECT_EQ(config.policies[0].algorithm.as<OnPolicySettings>().lr.at(0), 0.125);
+  EXPECT_EQ(value_at(config.policies[0].algorithm.as<OnPolicySettings>().lr, 0), 0.125);
   EXPECT_EQ(config.policies[0].algorithm.as<OnPolicySettings>().gamma, 0.99);
   EXPECT_EQ(config.notes,
             std::vector<std::string>{"policy \"shared\" is A2C (--set) and starts from its defaults; without "
@@ -186,7 +187,7 @@ TEST_F(Load, PoliciesGiveWayToThoseThatTakeTheirRoles) {
   ASSERT_EQ(config.policies.size(), 2u);
   EXPECT_EQ(config.policies[0].name, "shared");
   EXPECT_EQ(config.policies[0].roles, std::vector<std::string>{"tagger"});
-  EXPECT_EQ(config.policies[0].algorithm.as<OnPolicySettings>().lr.at(0), 0.5);
+  EXPECT_EQ(value_at(config.policies[0].algorithm.as<OnPolicySettings>().lr, 0), 0.5);
   EXPECT_EQ(config.policy_of_role, (std::vector<int>{0, 1}));
 }
 

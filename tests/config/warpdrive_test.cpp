@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "tests/config/real_environments.h"
+#include "tests/schedule.h"
 #include "wd/algorithms.h"
 
 namespace wd::test {
@@ -32,10 +33,10 @@ TEST(WarpDrive, TagContinuous) {
   EXPECT_EQ(config.trainer.rollout_steps(), 250);
   EXPECT_EQ(config.trainer.total_steps, 250'000);  // 500 episodes of 500 steps
   EXPECT_EQ(config.policies[0].name, "runner");
-  EXPECT_EQ(config.policies[0].algorithm.as<OnPolicySettings>().lr.at(0), 0.005);
-  EXPECT_EQ(config.policies[1].algorithm.as<OnPolicySettings>().lr.at(0), 0.001);
+  EXPECT_EQ(value_at(config.policies[0].algorithm.as<OnPolicySettings>().lr, 0), 0.005);
+  EXPECT_EQ(value_at(config.policies[1].algorithm.as<OnPolicySettings>().lr, 0), 0.001);
   EXPECT_EQ(config.policies[1].algorithm->name(), std::string("A2C"));
-  EXPECT_EQ(config.policies[1].algorithm.as<OnPolicySettings>().vf_loss_coeff.at(0), 1.0);
+  EXPECT_EQ(value_at(config.policies[1].algorithm.as<OnPolicySettings>().vf_loss_coeff, 0), 1.0);
   EXPECT_EQ(config.policies[1].algorithm.as<OnPolicySettings>().gae_lambda, 1.0);
   EXPECT_THAT(config.policies[1].model.fc_dims, ElementsAre(256, 256));
   EXPECT_THAT(config.policy_of_role, ElementsAre(1, 0));  // taggers first
@@ -85,7 +86,7 @@ TEST(WarpDrive, SingleAcrobot) {
   EXPECT_EQ(loaded.config.env.reset_pool_size, 1000);
   EXPECT_EQ(loaded.config.trainer.num_envs, 100);
   EXPECT_EQ(loaded.config.policies[0].algorithm->name(), std::string("A2C"));
-  EXPECT_EQ(loaded.config.policies[0].algorithm.as<OnPolicySettings>().entropy_coeff.at(0), 0.1);
+  EXPECT_EQ(value_at(loaded.config.policies[0].algorithm.as<OnPolicySettings>().entropy_coeff, 0), 0.1);
   EXPECT_FALSE(loaded.config.policies[0].model.normalize_input)
       << "nothing of configs/acrobot.yaml is beneath";
   EXPECT_THAT(loaded.config.notes, ElementsAre(HasSubstr("has name: single_acrobot, as WarpDrive's files do"),
@@ -116,9 +117,9 @@ TEST(WarpDrive, GapsHaveItsDefaults) {
   const Loaded loaded = load_real({.file = path.string(), .overrides = {{"saving.tag", "mine"}}});
   const PolicySettings& policy = loaded.config.policies[0];
   const auto& ppo = policy.algorithm.as<PpoSettings>();
-  EXPECT_EQ(ppo.clip_param.at(0), 0.01);
-  EXPECT_EQ(ppo.vf_loss_coeff.at(0), 0.01);
-  EXPECT_EQ(ppo.lr.at(0), 1e-4);
+  EXPECT_EQ(value_at(ppo.clip_param, 0), 0.01);
+  EXPECT_EQ(value_at(ppo.vf_loss_coeff, 0), 0.01);
+  EXPECT_EQ(value_at(ppo.lr, 0), 1e-4);
   EXPECT_EQ(ppo.gae_lambda, 1.0);
   EXPECT_EQ(ppo.adam_epsilon, 1e-8);
   EXPECT_FALSE(ppo.normalize_advantage);
@@ -157,26 +158,26 @@ TEST(WarpDrive, DdpgHasSettingsOfActorAndCritic) {
   const PolicySettings& policy = pendulum.policies.at(0);
   const auto& ddpg = policy.algorithm.as<DdpgSettings>();
   EXPECT_EQ(pendulum.name, "pendulum");
-  EXPECT_DOUBLE_EQ(ddpg.lr.at(0), 1e-3);
-  EXPECT_DOUBLE_EQ(ddpg.lr.at(4e9), 5e-4);
-  EXPECT_DOUBLE_EQ(ddpg.critic_lr.at(0), 1e-4);
-  EXPECT_DOUBLE_EQ(ddpg.critic_lr.at(4e9), 5e-5);
+  EXPECT_DOUBLE_EQ(value_at(ddpg.lr, 0), 1e-3);
+  EXPECT_DOUBLE_EQ(value_at(ddpg.lr, 4e9), 5e-4);
+  EXPECT_DOUBLE_EQ(value_at(ddpg.critic_lr, 0), 1e-4);
+  EXPECT_DOUBLE_EQ(value_at(ddpg.critic_lr, 4e9), 5e-5);
   EXPECT_DOUBLE_EQ(ddpg.tau, 0.05);
   EXPECT_EQ(ddpg.replay.n_step, 5);
   EXPECT_EQ(ddpg.replay.batch_size, 50'000) << "it learns from its last rollout";
   EXPECT_EQ(ddpg.replay.buffer_size, 150'000) << "two rollouts, and n_step more of each replica";
   EXPECT_DOUBLE_EQ(ddpg.replay.replay_ratio, 1.0);
   EXPECT_DOUBLE_EQ(ddpg.noise_damping, 0.15);
-  EXPECT_DOUBLE_EQ(ddpg.noise.at(0), 0.1) << "0.2 of an action that is 2 tanh(...)";
+  EXPECT_DOUBLE_EQ(value_at(ddpg.noise, 0), 0.1) << "0.2 of an action that is 2 tanh(...)";
   EXPECT_TRUE(ddpg.clip_grad_norm);
   EXPECT_EQ(policy.model.fc_dims, (std::vector<int>{64, 64}));
   EXPECT_EQ(policy.model.critic_dims, (std::vector<int>{64, 64}));
 
   const Loaded car = load_warpdrive("single_continuous_mountain_car");
   const auto& of_car = car.config.policies.at(0).algorithm.as<DdpgSettings>();
-  EXPECT_DOUBLE_EQ(of_car.lr.at(0), 1e-3);
-  EXPECT_DOUBLE_EQ(of_car.critic_lr.at(0), 1e-4);
-  EXPECT_DOUBLE_EQ(of_car.noise.at(0), 0.5);
+  EXPECT_DOUBLE_EQ(value_at(of_car.lr, 0), 1e-3);
+  EXPECT_DOUBLE_EQ(value_at(of_car.critic_lr, 0), 1e-4);
+  EXPECT_DOUBLE_EQ(value_at(of_car.noise, 0), 0.5);
   EXPECT_THAT(car.config.notes, Contains(HasSubstr("trainer.evaluator")));
 }
 

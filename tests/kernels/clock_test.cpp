@@ -4,6 +4,7 @@
 #include "tests/kernels/assign_minibatches_data.h"
 #include "tests/kernels/clock_data.h"
 #include "tests/kernels/loss_data.h"
+#include "tests/schedule.h"
 
 namespace wd {
 namespace {
@@ -22,10 +23,22 @@ TEST(Clock, SchedulesAreTheHostsAtEveryTime) {
     constexpr std::int64_t kEnvSteps = 31;
     const ScheduledNumbers now = run_schedules(HostMemory(), all, ticks, kEnvSteps);
     for (std::size_t k = 0; k < all.size(); ++k) {
-      const double expected = all[k].at(static_cast<double>(ticks * kEnvSteps));
+      const double expected = value_at(all[k], static_cast<double>(ticks * kEnvSteps));
       EXPECT_EQ(now.value[k], expected) << k << " after " << ticks;
       EXPECT_EQ(now.rounded[k], static_cast<float>(expected));
     }
+  }
+}
+
+TEST(Clock, SchedulesByHand) {
+  constexpr std::int64_t kEnvSteps = 500;
+  const std::vector<Schedule> all = {
+      0.5, schedule_of({{1000.0, 0.1}, {2000.0, 0.05}, {2000.0, 1.0}, {3000.0, 2.0}})};
+  const std::vector<double> expected = {0.1, 0.1, 0.1, 0.075, 1.0, 1.5, 2.0, 2.0};  // a jump at 2000
+  for (std::size_t ticks = 0; ticks < expected.size(); ++ticks) {
+    const auto now = run_schedules(HostMemory(), all, static_cast<std::int64_t>(ticks), kEnvSteps).value;
+    EXPECT_EQ(now[0], 0.5);
+    EXPECT_DOUBLE_EQ(now[1], expected[ticks]) << "after " << kEnvSteps * ticks;
   }
 }
 

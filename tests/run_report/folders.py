@@ -29,6 +29,24 @@ saving:
 SETTINGS = {"seed": 1, "lr": 0.001, "threads": 0, "stop_return": "none", "fc_dims": "[64, 64]", "every": 0}
 
 
+def search():
+    """autoscale.json of a search with three probes; the second is chosen."""
+    def probe(replicas, steps):
+        return {"num_envs": replicas, "rollout_steps": steps, "train_batch_size": replicas * steps}
+
+    def one(stage, setting, outcome, speed, memory, detail=""):
+        return {"stage": stage, **setting, "outcome": outcome, "bytes": memory, "env_steps_per_s": speed, "seconds": 1.0, "detail": detail,
+                "ratios": [], "predicted_bytes": 0, "beside": None}
+
+    return {"version": 3, "env": "cartpole", "device": "cpu", "num_workers": 1, "objective": "speed",
+            "limits": {"memory_bytes": None, "max_envs": 100, "max_batch": 10000, "min_batch": 1, "max_seconds": 0.0}, "total_steps": 1000,
+            "status": "chosen", "reason": "memory is full", "at_max_batch": False, "start": probe(32, 16),
+            "chosen": {**probe(64, 16), "env_steps_per_s": 2000.0, "bytes": 2**28, "flags": "--set trainer.num_envs=64"},
+            "memory": {"fixed_bytes": 0.0, "bytes_per_replica": -1.5, "bytes_per_replica_step": 1.0},
+            "tries": [one("replicas", probe(128, 16), "out_of_memory", 0.0, 0, "<b>5 GB</b>"), one("replicas", probe(64, 16), "fits", 2000.0, 2**28),
+                      one("replicas", probe(32, 16), "fits", 1500.0, 2**27)]}
+
+
 def make_run(folder, rows, status="finished", settings={}, seed=1, lr=0.001, **summary):
     """`settings`: values of CONFIG. `rows`: lists of metrics by name; iteration, env_steps (100 per iteration) and time are added."""
     folder.mkdir(parents=True)

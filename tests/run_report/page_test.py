@@ -1,13 +1,14 @@
 """The page of `wdtrain report` in headless Chromium: light and dark, desktop and phone, by mouse and by keyboard,
 without an error and without a request."""
 
+import json
 import math
 import shutil
 
 import pytest
 
 from cli.program import output
-from run_report.folders import make_run
+from run_report.folders import make_run, search
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 if CHROMIUM is None:
@@ -88,6 +89,18 @@ def test_a_summary_with_odd_hardware_is_shown(opened, tmp_path):
     output("report", run, "--out", tmp_path / "odd.html")
     page = opened(file=tmp_path / "odd.html")
     assert page.locator("#machines tbody td").all_inner_texts() == ["run", "cpu", "-", "-", "-", "-", "-, H100", "-", "-"]
+
+
+def test_probes_of_the_autoscaler_are_a_table(opened, tmp_path):
+    run = make_run(tmp_path / "run", {"shared/entropy": [1.0]})
+    (run / "autoscale.json").write_text(json.dumps(search()))
+    output("report", run, "--out", tmp_path / "page.html")
+    page = opened(file=tmp_path / "page.html")
+    rows = [row.split("\t") for row in page.locator("#search tbody tr").all_inner_texts()]
+    assert [[cell.strip() for cell in row[1:]] for row in rows] == [
+        ["32", "16", "512", "128 MiB", "1.5k", "", "fits"], ["64", "16", "1024", "256 MiB", "2k", "", "chosen"],
+        ["128", "16", "2048", "-", "-", "", "out of memory: <b>5 GB</b>"]]
+    assert page.evaluate("[...document.querySelectorAll('#search meter')].map(bar => bar.value / bar.max)") == [0.75, 1, 0]
 
 
 def test_groups_are_bands_and_runs_are_lines(opened):

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from cli.program import output, wdtrain
-from run_report.folders import content, cumulated, make_run, metric, points
+from run_report.folders import content, cumulated, make_run, metric, points, search
 
 
 def report(folder, *runs, arguments=(), **settings):
@@ -311,3 +311,15 @@ def test_a_report_that_cannot_be_written_is_a_warning(tmp_path):
 def test_wrong_input_is_refused(tmp_path, arguments, message):
     done = wdtrain("report", *arguments, cwd=tmp_path)
     assert done.returncode == 2 and message in done.stderr and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("text, shown", [(json.dumps(search()), search()), (None, None), ("{", None), ("[]", None),
+                                         (json.dumps({**search(), "tries": 1}), None), (json.dumps({**search(), "version": 2}), None)])
+def test_a_search_is_shown_if_it_is_one(tmp_path, text, shown):
+    run = make_run(tmp_path / "run", {"shared/recent_return": [1.0]})
+    if text is not None:
+        (run / "autoscale.json").write_text(text)
+    found = report(tmp_path, run)["runs"][0]["search"]
+    if shown is not None:
+        shown = {**shown, "chosen": {**shown["chosen"], "flags": "--set trainer.num_envs=64 --set trainer.train_batch_size=1024"}}
+    assert found == shown
