@@ -1,8 +1,8 @@
 // hysteretic_loss.h: the arguments of the loss of hysteretic Q-learning.
 #pragma once
 
-#include <wd/kernels/action_layout.h>
 #include <wd/kernel.h>
+#include <wd/kernels/action_layout.h>
 
 namespace hysteretic {
 

@@ -79,14 +79,18 @@ class ActorCritic : public ReplayAlgorithm {
   // Where the actor's random numbers come from: `purpose` 0 is for targets, 1 for its own loss, 2 for the
   // penalty.
   ActorDraw draw(int purpose, std::int64_t begin) const;
+  // The arguments of kernels for the actor's output in these rows: the action is written to `action`.
+  ActorActionsArgs actions_of(const at::Tensor& output, const ActorDraw& draw,
+                              const at::Tensor& action) const;
   // Of continuous actions: writes the targets for what this actor does in the next state, with the noise of
   // wd/kernels/actor.h, and with the entropy that alpha [1] weighs; null: without.
   void targets_of(const Network& actor, Lane& lane, const ReplayBatch& batch, std::int64_t begin,
                   std::int64_t end, const Noise& noise, const float* alpha) const;
-  // Of continuous actions: the actor's action in every row, what the critics say (`lowest`: the lowest of
-  // them, otherwise the first), and the gradient of the loss through the action.
+  // Of continuous actions: the actor's action in every row, what the first critics say, `count` of them or all, and
+  // the gradient through the action of the loss that `loss` computes from that; without one that of actor_loss().
+  using ActorLoss = std::function<void(Queue queue, const ActorLossArgs& args)>;
   void learn_from_critics(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end,
-                          bool lowest, const float* alpha) const;
+                          int count, const float* alpha, const ActorLoss& loss = actor_loss) const;
 
   const ActorCriticSettings& settings_;
   Model target_critics_;
@@ -99,9 +103,6 @@ class ActorCritic : public ReplayAlgorithm {
   }
   bool moves_actor() const { return (update_ + current_variant() + 1) % settings_.policy_delay == 0; }
   at::Tensor accumulate(const ReplayBatch& batch, const std::function<bool()>& should_stop) final;
-  // The arguments of kernels for the actor's output in these rows: the action is written to `action`.
-  ActorActionsArgs actions_of(const at::Tensor& output, const ActorDraw& draw,
-                              const at::Tensor& action) const;
   void penalize(const ReplayBatch& batch, std::int64_t begin, float scale, bool adds,
                 const at::Tensor& grad) const;
   void push_down(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const;

@@ -36,7 +36,7 @@ enum class Kind {
 };
 
 // The result of a probe.
-struct Outcome {
+struct ProbeEnd {
   Kind kind = Kind::kFailed;
   std::uint64_t bytes = 0;          // highest peak of any worker; 0: unknown
   double env_steps_per_s = 0.0;     // of the whole job, without warm-up; > 0 if it fits and has no ratios
@@ -44,7 +44,7 @@ struct Outcome {
   std::string detail = {};          // for users: why it does not fit
   std::vector<double> ratios = {};  // speed relative to the reference setting, per turn; > 0
 
-  bool operator==(const Outcome&) const = default;
+  bool operator==(const ProbeEnd&) const = default;
 };
 
 // Runs a short training for at most max_seconds (0: no limit), in a process that the probe may crash. With
@@ -52,7 +52,7 @@ struct Outcome {
 // machine slows down both, and the outcome holds the ratios of their speeds. May throw, for example when
 // interrupted, which ends the search.
 using Measure =
-    std::function<Outcome(const Probe& probe, const std::optional<Probe>& reference, double max_seconds)>;
+    std::function<ProbeEnd(const Probe& probe, const std::optional<Probe>& reference, double max_seconds)>;
 
 enum class Objective {
   // Replicas with memory left for min_rollout steps, then T, then the smallest setting that is as fast.
@@ -99,7 +99,7 @@ struct Trial {
   Stage stage = Stage::kReplicas;
   Probe probe;
   // If it has ratios, its env_steps_per_s is their median times the speed of the reference.
-  Outcome outcome;
+  ProbeEnd outcome;
   std::uint64_t predicted_bytes = 0;    // predicted by the memory model before the probe
   std::optional<Probe> reference = {};  // ran in the same process
 

@@ -7,9 +7,9 @@
 #include <array>
 #include <span>
 
-#include "wd/kernels/action_layout.h"
 #include "wd/detail/clock.h"
 #include "wd/device.h"
+#include "wd/kernels/action_layout.h"
 #include "wd/params.h"
 
 namespace wd {

@@ -283,7 +283,8 @@ void ActorCritic::push_down(Lane& lane, const ReplayBatch& batch, std::int64_t b
 }
 
 void ActorCritic::learn_from_critics(Lane& lane, const ReplayBatch& batch, std::int64_t begin,
-                                     std::int64_t end, bool lowest, const float* alpha) const {
+                                     std::int64_t end, int count, const float* alpha,
+                                     const ActorLoss& compute) const {
   const Queue queue = current_queue(device_);
   const std::int64_t n = end - begin;
   const Model& critics = *policy_.critics();
@@ -296,7 +297,7 @@ void ActorCritic::learn_from_critics(Lane& lane, const ReplayBatch& batch, std::
   const NetworkInput input = with_action(batch.now, action, begin, end);
   ActorLossArgs loss;
   loss.rows = n;
-  loss.critics = criticize(critics, lane, input, lowest ? kMaxCritics : 1);
+  loss.critics = criticize(critics, lane, input, count);
   loss.log_prob = actions.log_prob;
   loss.alpha = alpha;
   loss.weight = batch.weight.const_data_ptr<float>() + begin;
@@ -307,7 +308,7 @@ void ActorCritic::learn_from_critics(Lane& lane, const ReplayBatch& batch, std::
   }
   loss.counts = lane.rows("counts").mutable_data_ptr<float>();
   loss.row_sums = lane.row_sums().mutable_data_ptr<float>();
-  actor_loss(queue, loss);
+  compute(queue, loss);
 
   const at::Tensor action_grad = lane.rows("action_grad").narrow(0, 0, n);
   for (int i = 0; i < loss.critics.count; ++i) {

@@ -25,7 +25,7 @@ void Ddpg::targets(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std
 }
 
 void Ddpg::actor_pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const {
-  learn_from_critics(lane, batch, begin, end, false, nullptr);
+  learn_from_critics(lane, batch, begin, end, 1, nullptr);
 }
 
 void Ddpg::follow(float tau) {

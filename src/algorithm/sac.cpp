@@ -112,7 +112,7 @@ void Sac::targets(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std:
 
 void Sac::actor_pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const {
   if (!is_continuous()) return choices_pass(lane, batch, begin, end);
-  learn_from_critics(lane, batch, begin, end, true, alpha());
+  learn_from_critics(lane, batch, begin, end, kMaxCritics, alpha());
 }
 
 void Sac::choices_targets(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const {

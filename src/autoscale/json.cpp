@@ -99,7 +99,7 @@ void fields_of(Fields& fields, Probe& probe) {
   WD_CHECK(batch == probe.batch(), "train_batch_size is another product");
 }
 
-void fields_of(Fields& fields, Outcome& outcome) {
+void fields_of(Fields& fields, ProbeEnd& outcome) {
   fields("outcome", outcome.kind, kKindWords);
   fields("bytes", outcome.bytes);
   fields("env_steps_per_s", outcome.env_steps_per_s);
@@ -207,8 +207,8 @@ T parsed(std::string_view text, const char* what) {
 std::string report_json(const Report& report) { return written(report, 2) + '\n'; }
 Report parse_report(std::string_view text) { return parsed<Report>(text, "report"); }
 
-std::string outcome_json(const Outcome& outcome) { return written(outcome); }
-Outcome parse_outcome(std::string_view text) { return parsed<Outcome>(text, "outcome"); }
+std::string outcome_json(const ProbeEnd& outcome) { return written(outcome); }
+ProbeEnd parse_outcome(std::string_view text) { return parsed<ProbeEnd>(text, "outcome"); }
 
 std::string order_json(const ProbeOrder& order) { return written(order); }
 ProbeOrder parse_order(std::string_view text) { return parsed<ProbeOrder>(text, "order for a probe"); }

@@ -149,10 +149,10 @@ std::vector<double> in_turns(Training& a, Training& b, double measured_seconds) 
   return ratios;
 }
 
-Outcome measure(const Worker& worker, const ProbeOrder& order) {
+ProbeEnd measure(const Worker& worker, const ProbeOrder& order) {
   try {
     Training training(worker, order.probe, order.max_iteration_seconds);
-    Outcome outcome{.kind = Kind::kFits, .bytes = peak(worker)};
+    ProbeEnd outcome{.kind = Kind::kFits, .bytes = peak(worker)};
     if (order.reference) {
       Training other(worker, *order.reference, 0.0);
       outcome.ratios = in_turns(training, other, order.measured_seconds);
@@ -175,7 +175,7 @@ int train_shortly(const ProbeOrder& order, const Config& config, const Environme
   if (!device.is_cuda() && order.memory_bytes > 0) limit_memory(order.memory_bytes);
   const ProcessGroup group = join({}, self, device);
   const Worker worker{config, environment, device, group, order.max_seconds};
-  const Outcome outcome = measure(worker, order);
+  const ProbeEnd outcome = measure(worker, order);
   if (group.leads()) write_file_atomically(order.answer, outcome_json(outcome), Durability::kReplace);
   return 0;
 }

@@ -23,7 +23,7 @@ struct ProbeOrder {
   double max_iteration_seconds = 0.0;   // per iteration of the probe's setting; 0: no limit
   double measured_seconds = 1.0;   // minimum timed seconds of the probe's setting, after a warm-up iteration
   std::uint64_t memory_bytes = 0;  // CPU only: allocations beyond this fail; 0: no limit
-  std::filesystem::path answer;    // file into which rank 0 writes its Outcome
+  std::filesystem::path answer;    // file into which rank 0 writes its ProbeEnd
 };
 
 // Conversion to text and back, in json.cpp. Throws std::runtime_error.

@@ -50,7 +50,7 @@ std::filesystem::path make_folder() {
 }
 
 // Derives the outcome from the failures of a probe's workers.
-Outcome judge(const std::vector<launcher::Failure>& failures, bool killed_for_memory) {
+ProbeEnd judge(const std::vector<launcher::Failure>& failures, bool killed_for_memory) {
   const auto lacked_memory = [&](const launcher::Failure& failure) {
     return failure.exit_code == kOutOfMemoryCode || (failure.signal == "SIGKILL" && killed_for_memory);
   };
@@ -102,8 +102,8 @@ launcher::Ending run_workers(const LaunchOptions& options, const std::vector<std
   return ended;
 }
 
-Outcome outcome_of(const launcher::Ending& ended, const std::filesystem::path& answer,
-                   const OomWatch& memory) {
+ProbeEnd outcome_of(const launcher::Ending& ended, const std::filesystem::path& answer,
+                    const OomWatch& memory) {
   if (!ended.failures.empty()) return judge(ended.failures, memory.may_have_killed());
   const std::optional<std::string> text = read_whole(answer);
   if (text && ended.exit_code == 0) return parse_outcome(*text);
@@ -129,7 +129,7 @@ Measure prober(const LaunchOptions& launch, const std::vector<std::string>& comm
     std::filesystem::remove(order.answer);
     const OomWatch memory;
     const Stopwatch watch;
-    Outcome outcome = outcome_of(run_workers(options, command, order), order.answer, memory);
+    ProbeEnd outcome = outcome_of(run_workers(options, command, order), order.answer, memory);
     outcome.seconds = watch.seconds();
     return outcome;
   };

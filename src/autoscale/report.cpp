@@ -45,7 +45,7 @@ std::string table_heading() {
 }
 
 std::string table_line(const Trial& one, std::int64_t total_steps) {
-  const Outcome& outcome = one.outcome;
+  const ProbeEnd& outcome = one.outcome;
   const std::int64_t batch = one.probe.batch();
   std::string told = name_of(outcome.kind);
   if (!outcome.detail.empty()) told += ": " + on_one_line(outcome.detail);

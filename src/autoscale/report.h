@@ -31,8 +31,8 @@ Report parse_report(std::string_view text);
 
 // Converts one outcome to a one-line JSON object, as a probe's process writes it, and back. Throws like
 // parse_report().
-std::string outcome_json(const Outcome& outcome);
-Outcome parse_outcome(std::string_view text);
+std::string outcome_json(const ProbeEnd& outcome);
+ProbeEnd parse_outcome(std::string_view text);
 
 // Words used in autoscale.json and in the table, each in the order of its enum.
 inline constexpr std::array kStageWords{"replicas", "rollout", "smallest"};

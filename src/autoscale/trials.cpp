@@ -48,11 +48,11 @@ bool Trials::out_of_time() const {
   return options_.limits.max_seconds > 0.0 && seconds_ >= part_ * options_.limits.max_seconds;
 }
 
-std::optional<Outcome> Trials::run(const Probe& probe, const std::optional<Probe>& reference) {
+std::optional<ProbeEnd> Trials::run(const Probe& probe, const std::optional<Probe>& reference) {
   if (failed() || out_of_time()) return {};
   const Limits& limits = options_.limits;
   Trial one{.stage = stage_, .probe = probe, .predicted_bytes = model_.predict(probe)};
-  Outcome& outcome = one.outcome;
+  ProbeEnd& outcome = one.outcome;
   if (const std::uint64_t least = model_.at_least(probe); least > limits.memory_bytes) {
     outcome = {.kind = Kind::kSkipped, .detail = "needs at least " + run::format_bytes(least)};
     tell(one);
@@ -85,9 +85,9 @@ std::uint64_t Trials::together(const Probe& probe, const Probe& reference) const
 }
 
 // Returns what the caller measured, but a success must have a speed and stay within the budget.
-Outcome Trials::measured(const Trial& one, double max_seconds) const {
+ProbeEnd Trials::measured(const Trial& one, double max_seconds) const {
   const std::uint64_t memory = options_.limits.memory_bytes;
-  Outcome outcome = measure_(one.probe, one.reference, max_seconds);
+  ProbeEnd outcome = measure_(one.probe, one.reference, max_seconds);
   double& speed = outcome.env_steps_per_s;
   if (!outcome.ratios.empty() && one.reference) speed = median(outcome.ratios) * rate(*one.reference);
   if (outcome.kind != Kind::kFits) {
@@ -112,7 +112,7 @@ std::optional<Kind> Trials::look(const Probe& probe) {
   if (const std::optional<Kind> kind = known(probe)) return kind;
   const auto first = std::ranges::find(list_, Kind::kFits, [](const Trial& one) { return one.outcome.kind; });
   const bool in_turns = for_speed() && first != list_.end();
-  const std::optional<Outcome> outcome = run(probe, in_turns ? std::optional(first->probe) : std::nullopt);
+  const std::optional<ProbeEnd> outcome = run(probe, in_turns ? std::optional(first->probe) : std::nullopt);
   if (!outcome) return {};
   return outcome->kind;
 }
@@ -167,9 +167,9 @@ Comparison compare(Trials& trials, const Probe& a, const Probe& b, double thresh
     // The order alternates, so that a machine that warms up favors neither setting.
     const bool swap = pair % 2 == 1;
     const Probe &one = swap ? b : a, &other = swap ? a : b;
-    const std::optional<Outcome> first = trials.run(one, other);
+    const std::optional<ProbeEnd> first = trials.run(one, other);
     const bool alone = first && first->kind == Kind::kFits && first->ratios.empty();
-    const std::optional<Outcome> second = alone ? trials.run(other) : first;
+    const std::optional<ProbeEnd> second = alone ? trials.run(other) : first;
     if (!second) return {Verdict::kOpen, ratios.empty() ? 0.0 : median(ratios), false};
     if (second->kind != Kind::kFits) return {Verdict::kNo, 0.0, true};
     std::vector<double> measured = first->ratios;

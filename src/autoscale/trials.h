@@ -29,7 +29,7 @@ class Trials {
   // Runs a probe, or skips it if the memory model rules it out. With a reference that has fitted, the two
   // settings take turns in one process, unless memory cannot hold both: then the outcome has no ratios.
   // Returns none if the search or this stage must end.
-  std::optional<Outcome> run(const Probe& probe, const std::optional<Probe>& reference = {});
+  std::optional<ProbeEnd> run(const Probe& probe, const std::optional<Probe>& reference = {});
   // Returns the recorded kind if there is one. Otherwise runs the probe in turns with the first setting that
   // fitted.
   std::optional<Kind> look(const Probe& probe);
@@ -51,7 +51,7 @@ class Trials {
 
  private:
   std::uint64_t together(const Probe& probe, const Probe& reference) const;
-  Outcome measured(const Trial& one, double max_seconds) const;
+  ProbeEnd measured(const Trial& one, double max_seconds) const;
   void tell(const Trial& one);
 
   const SearchOptions& options_;

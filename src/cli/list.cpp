@@ -55,9 +55,9 @@ struct ListedRun {
 ListJson finite(double value) { return std::isfinite(value) ? ListJson(value) : ListJson(); }
 
 ListedRun listed(const std::filesystem::path& run, const std::string& base) {
-  const report::RunRecord record = report::read_record(run);
+  const run_report::RunRecord record = run_report::read_record(run);
   const std::vector<std::string> policies = record.policies();
-  const std::optional<CheckpointInfo> checkpoint = report::newest_checkpoint_info(run);
+  const std::optional<CheckpointInfo> checkpoint = run_report::newest_checkpoint_info(run);
   const double best = checkpoint && checkpoint->best_return ? *checkpoint->best_return : std::nan("");
   const std::string name = run.lexically_relative(std::filesystem::path(base).lexically_normal()).string();
   ListJson json = {{"name", name == "." ? run.filename().string() : name},
@@ -71,7 +71,7 @@ ListedRun listed(const std::filesystem::path& run, const std::string& base) {
                    {"last", finite(policies.empty() ? std::nan("") : record.last_return(policies.front()))},
                    {"best", finite(best)},
                    {"steps_per_s", finite(record.state.number("env_steps_per_s"))},
-                   {"bytes", report::bytes_on_disk(run)},
+                   {"bytes", run_report::bytes_on_disk(run)},
                    {"age_s", finite(record.state.age_s)}};
   return {std::move(json), record.settings};
 }

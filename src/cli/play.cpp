@@ -50,7 +50,7 @@ void link_from_report(const std::filesystem::path& run, const std::filesystem::p
   std::error_code missing;
   if (page != run / "rollout.html" || !std::filesystem::is_regular_file(run / "report.html", missing)) return;
   try {
-    report::write_run_report(run);
+    run_report::write_run_report(run);
   } catch (const std::exception& error) {
     logging::warn(concat("the report has no link to the page: ", error.what()));
   }

@@ -36,14 +36,14 @@ int report_runs(const CommandLine& line) {
   for (const std::string& folder : folders)
     for (const std::filesystem::path& run : runs_below(folder))
       if (std::ranges::find(runs, run) == runs.end()) runs.push_back(run);
-  if (runs.size() > report::kMostRuns)
+  if (runs.size() > run_report::kMostRuns)
     throw UsageError(concat("report: ", runs.size(), " runs are too many for a page, which can show ",
-                            report::kMostRuns, ": name fewer folders, or choose runs with ",
+                            run_report::kMostRuns, ": name fewer folders, or choose runs with ",
                             program_command(), " list --filter"));
   std::vector<std::string> names;
   std::istringstream words(group_by);
   for (std::string name; std::getline(words, name, ',');) names.push_back(name);
-  const report::Report report(runs, names);
+  const run_report::Report report(runs, names);
   const std::string page = report.page(out);
   if (named.empty()) {
     write_file_atomically(out, page, Durability::kReplace);

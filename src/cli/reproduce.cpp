@@ -104,7 +104,7 @@ std::int64_t steps_of_weights(const fs::path& run, const std::vector<std::string
 }
 
 // `steps` is 0 for a run that came to the end of its configuration.
-std::vector<std::string> training_of(const report::RunRecord& then, const RecordedStart& start,
+std::vector<std::string> training_of(const run_report::RunRecord& then, const RecordedStart& start,
                                      const fs::path& folder, std::int64_t steps) {
   std::vector<std::string> arguments{"--config", (then.folder / "config.yaml").string(), "--run_dir",
                                      folder.string()};
@@ -153,8 +153,8 @@ int reproduce(const CommandLine& line) {
   arguments.flag("--print", print_only, "only print the command");
   if (!arguments.parse()) return 0;
   if (run.empty()) throw UsageError("reproduce: name a run's folder");
-  if (!report::is_run(run)) throw UsageError(concat(run, ": not a run's folder"));
-  const report::RunRecord then = report::read_record(run);
+  if (!run_report::is_run(run)) throw UsageError(concat(run, ": not a run's folder"));
+  const run_report::RunRecord then = run_report::read_record(run);
   const std::vector<Json> starts = run::read_starts(run);
   if (starts.empty())
     throw UsageError(concat(

@@ -13,7 +13,7 @@ std::vector<std::filesystem::path> runs_below(const std::string& folder) {
   if (!start.has_filename() && start.has_parent_path() && start != start.root_path())
     start = start.parent_path();  // "runs/a/" is runs/a
   std::vector<std::filesystem::path> unreadable;
-  const std::vector<std::filesystem::path> runs = report::find_runs(start, &unreadable);
+  const std::vector<std::filesystem::path> runs = run_report::find_runs(start, &unreadable);
   for (const std::filesystem::path& one : unreadable)
     logging::warn(one.string() + ": cannot be read, so runs in it are missing here");
   if (runs.empty()) {

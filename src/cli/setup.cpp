@@ -105,7 +105,7 @@ Experiment load_setup(const ConfigSources& sources, const Membership& self) {
 }
 
 void check_program_of(const std::filesystem::path& folder) {
-  const report::RunRecord run = report::read_record(folder);
+  const run_report::RunRecord run = run_report::read_record(folder);
   std::string missing;
   if (const std::string name = run.setting("name");
       !name.empty() && !contains(environment_names(), canonical_environment(name)))

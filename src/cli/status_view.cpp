@@ -47,14 +47,14 @@ double speed_of(const StatusView& now) {
 }
 
 double seconds_left_of(const StatusView& now) {
-  const report::RunState& state = now.record.state;
+  const run_report::RunState& state = now.record.state;
   return run::seconds_left(
       state.number("env_steps"), state.number("wall_s"),
       {setting_number(now, "trainer.total_steps"), setting_number(now, "trainer.max_seconds")});
 }
 
 std::string progress_text(const StatusView& now) {
-  const report::RunState& state = now.record.state;
+  const run_report::RunState& state = now.record.state;
   const double done = state.number("env_steps"), total = setting_number(now, "trainer.total_steps");
   std::string text = concat("iteration ", count_text(state.number("iterations")), ", ", count_text(done));
   if (total > 0.0) text += concat(" of ", count_text(total));
@@ -105,7 +105,7 @@ std::string checkpoint_text(const StatusView& now) {
 
 StatusView read_view(const fs::path& run) {
   constexpr std::size_t kLines = 200;
-  StatusView now{report::read_record(run), {}, {}, report::newest_checkpoint_info(run)};
+  StatusView now{run_report::read_record(run), {}, {}, run_report::newest_checkpoint_info(run)};
   const std::vector<std::string> lines = last_lines(run / "metrics.jsonl", kLines);
   for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
     const bool evaluated = line->find("\"eval/") != std::string::npos;
@@ -118,13 +118,13 @@ StatusView read_view(const fs::path& run) {
       break;
     }
   }
-  now.row_age_s = report::age_of(run / "metrics.jsonl");
-  now.checkpoint_age_s = report::age_of(run / "checkpoints" / "latest" / "manifest.json");
+  now.row_age_s = run_report::age_of(run / "metrics.jsonl");
+  now.checkpoint_age_s = run_report::age_of(run / "checkpoints" / "latest" / "manifest.json");
   return now;
 }
 
 std::string status_text(const StatusView& now) {
-  const report::RunState& state = now.record.state;
+  const run_report::RunState& state = now.record.state;
   const std::string folder = now.record.folder.string();
   const std::string process = state.lock.process > 0
                                   ? concat("process ", state.lock.process, " on ", state.lock.host)
@@ -142,7 +142,7 @@ std::string status_text(const StatusView& now) {
 }
 
 std::vector<std::string> status_lines(const StatusView& now, std::size_t table_width) {
-  const report::RunState& state = now.record.state;
+  const run_report::RunState& state = now.record.state;
   std::vector<std::vector<std::string>> rows = {{"status", status_text(now)}};
   const double workers = state.number("workers");
   std::string what = now.record.environment();

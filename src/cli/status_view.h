@@ -9,7 +9,7 @@ namespace wd::cli {
 
 // What `status` shows, read at one moment.
 struct StatusView {
-  report::RunRecord record;
+  run_report::RunRecord record;
   nlohmann::ordered_json row;        // the last line of metrics.jsonl
   nlohmann::ordered_json evaluated;  // the last of its lines that has an evaluation, if it is near the end
   std::optional<CheckpointInfo> checkpoint;

@@ -195,7 +195,7 @@ void show_evidence(const Experiment& setup, const std::filesystem::path& run, co
 // Writes RUN/report.html. Without it, the run is complete too.
 void write_report(const std::filesystem::path& run) {
   try {
-    if (!report::write_run_report(run)) {
+    if (!run_report::write_run_report(run)) {
       logging::info(concat("no report is written, because metrics.jsonl is large: ", program_command(),
                            " report ", run.string(), " writes one"));
       return;

@@ -10,8 +10,8 @@
 
 #include "src/device/device.h"
 #include "src/device/tensor_device.h"
-#include "src/nets/timed_algorithms.h"
 #include "src/nets/linear.h"
+#include "src/nets/timed_algorithms.h"
 #include "wd/error.h"
 
 namespace wd {

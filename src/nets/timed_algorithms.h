@@ -8,7 +8,7 @@
 
 #include "src/nets/candidates.h"
 
-namespace wd::choices {
+namespace wd::timed_algorithms {
 
 // Returns the candidates that were found before for this key, in this process or by restore(), and else those
 // of `measure`, which are kept. `key` has no line end, and names library and GPU too, because candidates are
@@ -28,4 +28,4 @@ void restore(std::string_view text);
 // For tests: a new process.
 void forget();
 
-}  // namespace wd::choices
+}  // namespace wd::timed_algorithms

@@ -8,7 +8,7 @@
 #include "src/run_report/report.h"
 #include "wd/error.h"
 
-namespace wd::report {
+namespace wd::run_report {
 namespace {
 
 // RFC 4180. A spreadsheet must not take a name for a formula, so an apostrophe precedes what would begin one.
@@ -51,4 +51,4 @@ void Report::write_csv(const std::filesystem::path& file) const {
   });
 }
 
-}  // namespace wd::report
+}  // namespace wd::run_report

@@ -9,7 +9,7 @@
 #include "src/run_report/metrics_log.h"
 #include "src/run_report/statistics.h"
 
-namespace wd::report {
+namespace wd::run_report {
 namespace {
 
 constexpr std::array<std::string_view, 4> kAxes{"iteration", "env_steps", "agent_steps", "time/wall_s"};
@@ -93,4 +93,4 @@ Band band_of(std::vector<ThinnedCurve> runs) {
   return band;
 }
 
-}  // namespace wd::report
+}  // namespace wd::run_report

@@ -6,7 +6,7 @@
 #include "src/run_report/groups.h"
 #include "src/run_report/thinned.h"
 
-namespace wd::report {
+namespace wd::run_report {
 
 struct RunCurves {
   std::vector<std::string> names;              // of metrics that have a value, in the order of the file
@@ -30,4 +30,4 @@ struct Band {
 };
 Band band_of(std::vector<ThinnedCurve> runs);
 
-}  // namespace wd::report
+}  // namespace wd::run_report

@@ -10,7 +10,7 @@
 #include "src/base/suggest.h"
 #include "wd/error.h"
 
-namespace wd::report {
+namespace wd::run_report {
 namespace {
 
 // Settings that cannot change what is learned, but by rounding: which random numbers are drawn, when training
@@ -196,4 +196,4 @@ std::vector<SettingValues> differences(std::span<const RunRecord> records, std::
   return found;
 }
 
-}  // namespace wd::report
+}  // namespace wd::run_report

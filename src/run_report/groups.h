@@ -5,7 +5,7 @@
 
 #include "src/run_report/record.h"
 
-namespace wd::report {
+namespace wd::run_report {
 
 struct RunGroup {
   std::string label;              // "lr=0.001"
@@ -40,4 +40,4 @@ struct SettingValues {
 // all their values: "1, 2".
 std::vector<SettingValues> differences(std::span<const RunRecord> records, std::span<const RunGroup> groups);
 
-}  // namespace wd::report
+}  // namespace wd::run_report

@@ -6,7 +6,7 @@
 #include <cctype>
 #include <cstdio>
 
-namespace wd::report {
+namespace wd::run_report {
 namespace {
 
 namespace fs = std::filesystem;
@@ -55,4 +55,4 @@ nlohmann::ordered_json rollout_links(const fs::path& run, const fs::path& page) 
   return links;
 }
 
-}  // namespace wd::report
+}  // namespace wd::run_report

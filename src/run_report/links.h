@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-namespace wd::report {
+namespace wd::run_report {
 
 // [{"name", "href"}] of RUN/rollouts/*.html and RUN/rollout.html, relative to the folder of the page.
 nlohmann::ordered_json rollout_links(const std::filesystem::path& run, const std::filesystem::path& page);
 
-}  // namespace wd::report
+}  // namespace wd::run_report

@@ -12,7 +12,7 @@
 
 #include "src/base/json.h"
 
-namespace wd::report {
+namespace wd::run_report {
 namespace {
 
 namespace fs = std::filesystem;
@@ -155,4 +155,4 @@ bool MetricsLog::next() {
   return false;
 }
 
-}  // namespace wd::report
+}  // namespace wd::run_report

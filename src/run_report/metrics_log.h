@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace wd::report {
+namespace wd::run_report {
 
 // Reads the complete lines of a file that may be growing. Iterations of the rows increase: a line that does
 // not go beyond the iteration before it, is not a row of metrics, is longer than kMaxLine, or has a metric
@@ -50,4 +50,4 @@ class MetricsLog {
   std::int64_t iteration_ = 0, rows_ = 0, skipped_ = 0;
 };
 
-}  // namespace wd::report
+}  // namespace wd::run_report

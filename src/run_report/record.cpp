@@ -13,7 +13,7 @@
 #include "src/checkpoint/manifest.h"
 #include "src/config/document.h"
 
-namespace wd::report {
+namespace wd::run_report {
 namespace {
 
 namespace fs = std::filesystem;
@@ -134,4 +134,4 @@ std::uint64_t bytes_on_disk(const fs::path& folder) {
   return blocks * kBlock;
 }
 
-}  // namespace wd::report
+}  // namespace wd::run_report

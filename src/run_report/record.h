@@ -9,7 +9,7 @@
 #include "src/run_report/state.h"
 #include "wd/detail/checkpoint_info.h"
 
-namespace wd::report {
+namespace wd::run_report {
 
 struct RunRecord {
   std::filesystem::path folder;
@@ -39,4 +39,4 @@ std::optional<CheckpointInfo> newest_checkpoint_info(const std::filesystem::path
 // Bytes on disk of all files below a folder.
 std::uint64_t bytes_on_disk(const std::filesystem::path& folder);
 
-}  // namespace wd::report
+}  // namespace wd::run_report

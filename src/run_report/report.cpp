@@ -17,7 +17,7 @@
 #include "wd/error.h"
 #include "wd/metrics.h"
 
-namespace wd::report {
+namespace wd::run_report {
 namespace {
 
 namespace fs = std::filesystem;
@@ -225,4 +225,4 @@ bool write_run_report(const fs::path& run) {
   return true;
 }
 
-}  // namespace wd::report
+}  // namespace wd::run_report

@@ -3,7 +3,7 @@
 
 #include "src/run_report/curves.h"
 
-namespace wd::report {
+namespace wd::run_report {
 
 inline constexpr std::size_t kMostRuns = 1000;  // that a page can show
 
@@ -36,4 +36,4 @@ class Report {
 // GB, so that this is left to `wdtrain report`.
 bool write_run_report(const std::filesystem::path& run);
 
-}  // namespace wd::report
+}  // namespace wd::run_report

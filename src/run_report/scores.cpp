@@ -8,7 +8,7 @@
 #include "src/base/join.h"
 #include "src/run_report/statistics.h"
 
-namespace wd::report {
+namespace wd::run_report {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -103,4 +103,4 @@ Json reached_json(const std::vector<RunRecord>& records, const std::vector<RunGr
   return list;
 }
 
-}  // namespace wd::report
+}  // namespace wd::run_report

@@ -5,7 +5,7 @@
 
 #include "src/run_report/curves.h"
 
-namespace wd::report {
+namespace wd::run_report {
 
 // With fewer runs, no value is trimmed, so that the IQM is the mean, and resampling says no more than the
 // least and the greatest value.
@@ -23,4 +23,4 @@ nlohmann::ordered_json scores_json(const std::vector<RunRecord>& records,
 nlohmann::ordered_json reached_json(const std::vector<RunRecord>& records,
                                     const std::vector<RunGroup>& groups);
 
-}  // namespace wd::report
+}  // namespace wd::run_report

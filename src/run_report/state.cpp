@@ -9,7 +9,7 @@
 #include "src/base/json.h"
 #include "src/base/printable.h"
 
-namespace wd::report {
+namespace wd::run_report {
 namespace {
 
 namespace fs = std::filesystem;
@@ -66,4 +66,4 @@ RunState read_state(const fs::path& folder) {
   return state;
 }
 
-}  // namespace wd::report
+}  // namespace wd::run_report

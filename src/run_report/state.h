@@ -7,7 +7,7 @@
 
 #include "src/run/lock.h"
 
-namespace wd::report {
+namespace wd::run_report {
 
 struct RunState {
   // "running", "finished", "stopped" and "failed" as in summary.json; "killed": summary.json says running,
@@ -33,4 +33,4 @@ RunState read_state(const std::filesystem::path& folder);
 // Time since a file was last written; NaN if there is none.
 double age_of(const std::filesystem::path& file);
 
-}  // namespace wd::report
+}  // namespace wd::run_report

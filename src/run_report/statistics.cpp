@@ -6,7 +6,7 @@
 #include <numeric>
 #include <random>
 
-namespace wd::report {
+namespace wd::run_report {
 namespace {
 
 constexpr int kResamples = 10'000;
@@ -50,4 +50,4 @@ BootstrapInterval bootstrap(const Strata& strata, const std::function<double(con
   return {value, quantile(values, kTail), quantile(values, 1.0 - kTail)};
 }
 
-}  // namespace wd::report
+}  // namespace wd::run_report

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-namespace wd::report {
+namespace wd::run_report {
 
 // Linear between the two nearest values, as in numpy.quantile. NaN if there is no value.
 double quantile(std::vector<double> values, double fraction);
@@ -26,4 +26,4 @@ using Strata = std::vector<std::vector<double>>;
 // replacement, as in rliable. The draws depend on the sizes of the strata only.
 BootstrapInterval bootstrap(const Strata& strata, const std::function<double(const Strata&)>& statistic);
 
-}  // namespace wd::report
+}  // namespace wd::run_report

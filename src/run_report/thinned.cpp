@@ -6,7 +6,7 @@
 
 #include "wd/error.h"
 
-namespace wd::report {
+namespace wd::run_report {
 namespace {
 
 void merge(CurveBucket& bucket, const CurveBucket& later) {
@@ -62,4 +62,4 @@ std::vector<CurvePoint> ThinnedCurve::points() const {
   return points;
 }
 
-}  // namespace wd::report
+}  // namespace wd::run_report

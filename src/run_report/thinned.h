@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace wd::report {
+namespace wd::run_report {
 
 // Where a value belongs on the axes of a chart.
 struct Instant {
@@ -52,4 +52,4 @@ class ThinnedCurve {
   std::vector<CurveBucket> buckets_;
 };
 
-}  // namespace wd::report
+}  // namespace wd::run_report

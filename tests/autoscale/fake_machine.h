@@ -44,9 +44,9 @@ struct FakeMachine {
 
   static constexpr int kTurns = 10;
 
-  Outcome operator()(const Probe& probe, const std::optional<Probe>& reference, double) {
+  ProbeEnd operator()(const Probe& probe, const std::optional<Probe>& reference, double) {
     const int n = calls++;
-    Outcome outcome{.kind = Kind::kFits, .seconds = seconds};
+    ProbeEnd outcome{.kind = Kind::kFits, .seconds = seconds};
     if (trouble) outcome.kind = trouble(probe, n).value_or(Kind::kFits);
     if (bytes(probe) + (reference ? bytes(*reference) : 0.0) > memory) outcome.kind = Kind::kOutOfMemory;
     if (outcome.kind != Kind::kFits) return outcome.detail = "as told", outcome;

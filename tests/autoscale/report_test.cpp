@@ -89,12 +89,12 @@ TEST(ReportTest, WhatCannotBeIsRefused) {
 }
 
 TEST(ReportTest, AnOutcomeIsOneLineAndComesBack) {
-  const Outcome outcome{.kind = Kind::kOutOfMemory,
-                        .bytes = 5,
-                        .env_steps_per_s = 0.1,
-                        .seconds = 1.5,
-                        .detail = "line\n\"two\"",
-                        .ratios = {0.5, 1.25}};
+  const ProbeEnd outcome{.kind = Kind::kOutOfMemory,
+                         .bytes = 5,
+                         .env_steps_per_s = 0.1,
+                         .seconds = 1.5,
+                         .detail = "line\n\"two\"",
+                         .ratios = {0.5, 1.25}};
   const std::string text = outcome_json(outcome);
   EXPECT_THAT(text, Not(HasSubstr("\n")));
   EXPECT_EQ(parse_outcome(text), outcome);

@@ -97,7 +97,7 @@ TEST(SearchLimitsTest, EachProbeIsGivenTheTimeThatIsLeftAndWhatThatCutShortIsNoM
   const SearchResult result =
       search(options, [&](const Probe& probe, const std::optional<Probe>& reference, double seconds) {
         given.push_back(seconds);
-        Outcome outcome = machine(probe, reference, seconds);
+        ProbeEnd outcome = machine(probe, reference, seconds);
         if (seconds < outcome.seconds) outcome = {.kind = Kind::kTooSlow, .seconds = seconds};
         return outcome;
       });
@@ -121,8 +121,8 @@ TEST(SearchLimitsTest, TimeMayEndAnywhere) {
     double fastest = 0.0;
     const SearchResult result =
         search(options, [&](const Probe& probe, const std::optional<Probe>& reference, double seconds) {
-          Outcome outcome = machine(probe, reference, seconds);
-          if (seconds < outcome.seconds) return Outcome{.kind = Kind::kTooSlow, .seconds = seconds};
+          ProbeEnd outcome = machine(probe, reference, seconds);
+          if (seconds < outcome.seconds) return ProbeEnd{.kind = Kind::kTooSlow, .seconds = seconds};
           fastest = std::max(fastest, outcome.env_steps_per_s);
           return outcome;
         });
@@ -134,7 +134,7 @@ TEST(SearchLimitsTest, TimeMayEndAnywhere) {
 TEST(SearchLimitsTest, WhatMeasureThrowsPasses) {
   EXPECT_THROW(
       search(from({16, 32}),
-             [](const Probe&, const std::optional<Probe>&, double) -> Outcome { throw UsageError("stop"); }),
+             [](const Probe&, const std::optional<Probe>&, double) -> ProbeEnd { throw UsageError("stop"); }),
       UsageError);
 }
 

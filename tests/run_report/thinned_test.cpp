@@ -10,7 +10,7 @@
 #include "src/run_report/curves.h"
 #include "src/run_report/statistics.h"
 
-namespace wd::report {
+namespace wd::run_report {
 namespace {
 
 double value_at(std::int64_t iteration) { return std::sin(static_cast<double>(iteration * iteration % 977)); }
@@ -86,4 +86,4 @@ TEST(Statistics, OfNoValueAreNotNumbers) {
 }
 
 }  // namespace
-}  // namespace wd::report
+}  // namespace wd::run_report

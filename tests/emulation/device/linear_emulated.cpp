@@ -1,8 +1,8 @@
 // linear_emulated.cpp: matrix products on the emulated GPU, by torch in float32.
 #include <ATen/ATen.h>
 
-#include "src/nets/timed_algorithms.h"
 #include "src/nets/linear.h"
+#include "src/nets/timed_algorithms.h"
 #include "tests/emulation/device/torch_backend.h"
 #include "wd/error.h"
 
@@ -16,8 +16,8 @@ namespace {
 at::Tensor product(const at::Tensor& a, const at::Tensor& b) {
   const std::int64_t terms = a.size(1), half = terms / 2;
   const auto find = [&] {
-    return Candidates(2,
-                      [](std::size_t k) { return timed_algorithms::timing() ? emulation::product_seconds[k] : 0.0; });
+    return Candidates(
+        2, [](std::size_t k) { return timed_algorithms::timing() ? emulation::product_seconds[k] : 0.0; });
   };
   const std::string key = concat("emulated ", a.size(0), 'x', terms, 'x', b.size(1));
   at::Tensor result;
