@@ -28,7 +28,7 @@ struct BeginUpdateArgs {
 
 // Clears the numbers of the last update, unless that update refused a step: then its record stays, and
 // nothing more is learned. Enqueues.
-void begin_update(Queue queue, const BeginUpdateArgs& args);
+WD_DECLARE_KERNEL(begin_update, BeginUpdateArgs)
 
 struct AdamArgs {
   std::int64_t n = 0;               // parameters
@@ -48,9 +48,6 @@ struct AdamArgs {
 // A minibatch changes nothing if its losses or norm are not finite, or if no row counts. Arrays of n elements
 // start at multiples of 16 bytes. Takes two launches on CUDA. Sums the norm in the same order as
 // sum_of_squares() (reduce.h). Enqueues.
-void adam(Queue queue, const AdamArgs& args);
-
-WD_CUDA_KERNEL(begin_update, const BeginUpdateArgs& args)
-WD_CUDA_KERNEL(adam, const AdamArgs& args)
+WD_DECLARE_KERNEL(adam, AdamArgs)
 
 }  // namespace wd

@@ -37,8 +37,6 @@ WD_FN std::int64_t first_minibatch(const AssignMinibatchesArgs& args) {
 }
 
 // Enqueues.
-void assign_minibatches(Queue queue, const AssignMinibatchesArgs& args);
-
-WD_CUDA_KERNEL(assign_minibatches, const AssignMinibatchesArgs& args)
+WD_DECLARE_KERNEL(assign_minibatches, AssignMinibatchesArgs)
 
 }  // namespace wd

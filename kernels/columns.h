@@ -49,14 +49,9 @@ struct StandardizeBackwardArgs {
 };
 
 // All enqueue. The moments of parts of the rows come first; the second function adds them.
-void column_moments(Queue queue, const ColumnMomentsArgs& args);
-void add_column_moments(Queue queue, const ColumnMomentsArgs& args);
-void standardize(Queue queue, const StandardizeArgs& args);
-void standardize_backward(Queue queue, const StandardizeBackwardArgs& args);
-
-WD_CUDA_KERNEL(column_moments, const ColumnMomentsArgs& args)
-WD_CUDA_KERNEL(add_column_moments, const ColumnMomentsArgs& args)
-WD_CUDA_KERNEL(standardize, const StandardizeArgs& args)
-WD_CUDA_KERNEL(standardize_backward, const StandardizeBackwardArgs& args)
+WD_DECLARE_KERNEL(column_moments, ColumnMomentsArgs)
+WD_DECLARE_KERNEL(add_column_moments, ColumnMomentsArgs)
+WD_DECLARE_KERNEL(standardize, StandardizeArgs)
+WD_DECLARE_KERNEL(standardize_backward, StandardizeBackwardArgs)
 
 }  // namespace wd

@@ -146,14 +146,9 @@ struct ThingsBackwardArgs {
 };
 
 // All enqueue on CUDA.
-void entities(Queue queue, const EntitiesArgs& args);
-void entities_backward(Queue queue, const EntitiesBackwardArgs& args);
-void things(Queue queue, const ThingsArgs& args);
-void things_backward(Queue queue, const ThingsBackwardArgs& args);
-
-WD_CUDA_KERNEL(entities, const EntitiesArgs& args)
-WD_CUDA_KERNEL(entities_backward, const EntitiesBackwardArgs& args)
-WD_CUDA_KERNEL(things, const ThingsArgs& args)
-WD_CUDA_KERNEL(things_backward, const ThingsBackwardArgs& args)
+WD_DECLARE_KERNEL(entities, EntitiesArgs)
+WD_DECLARE_KERNEL(entities_backward, EntitiesBackwardArgs)
+WD_DECLARE_KERNEL(things, ThingsArgs)
+WD_DECLARE_KERNEL(things_backward, ThingsBackwardArgs)
 
 }  // namespace wd

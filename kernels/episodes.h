@@ -26,7 +26,7 @@ struct EpisodesArgs {
 inline constexpr std::int32_t kUncounted = -(1 << 30);
 
 // Enqueues.
-void episodes(Queue queue, const EpisodesArgs& args);
+WD_DECLARE_KERNEL(episodes, EpisodesArgs)
 
 // The record of finished episodes: one row of doubles per episode, ordered by step and then by replica. It
 // may be read after several rollouts.
@@ -51,9 +51,6 @@ inline constexpr std::int64_t kEpisodeChunk = 256;
 constexpr std::int64_t episode_chunks(std::int64_t n) { return (n + kEpisodeChunk - 1) / kEpisodeChunk; }
 
 // Enqueues.
-void append_episodes(Queue queue, const AppendArgs& args);
-
-WD_CUDA_KERNEL(append_episodes, const AppendArgs& args)
-WD_CUDA_KERNEL(episodes, const EpisodesArgs& args)
+WD_DECLARE_KERNEL(append_episodes, AppendArgs)
 
 }  // namespace wd

@@ -33,8 +33,6 @@ struct EvidenceArgs {
 
 // If watch() has found a number of a replica in this iteration, copies the replica's rows of all arrays:
 // to[t] = from[t][replica]. Enqueues.
-void keep_evidence(Queue queue, const EvidenceArgs& args);
-
-WD_CUDA_KERNEL(keep_evidence, const EvidenceArgs& args)
+WD_DECLARE_KERNEL(keep_evidence, EvidenceArgs)
 
 }  // namespace wd

@@ -39,9 +39,8 @@ struct WatchArgs {
 };
 
 // Searches the arrays. An existing failure is not overwritten; of several arrays the first counts. Enqueues.
-void watch(Queue queue, const WatchArgs& args);
+WD_DECLARE_KERNEL(watch, WatchArgs)
 
 WD_CUDA_KERNEL(first_not_finite, const FloatArray& x, std::int64_t* first)
-WD_CUDA_KERNEL(watch, const WatchArgs& args)
 
 }  // namespace wd

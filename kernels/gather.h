@@ -34,8 +34,6 @@ struct GatherArgs {
 };
 
 // Sets to[i] = from[index[i]] for every array. Enqueues.
-void gather(Queue queue, const GatherArgs& args);
-
-WD_CUDA_KERNEL(gather, const GatherArgs& args)
+WD_DECLARE_KERNEL(gather, GatherArgs)
 
 }  // namespace wd

@@ -43,10 +43,7 @@ inline constexpr int kNormParts = 128;
 // Sums are float32, over 32 interleaved numbers and then a tree: rows have the same bits on the CPU, on a
 // GPU and with any vectors. The gradients of scale and shift are sums in the order of rows, on a GPU first of
 // each part. On the CPU both run on the calling thread. They enqueue on CUDA.
-void layer_norm(Queue queue, const LayerNormArgs& args);
-void layer_norm_backward(Queue queue, const LayerNormBackwardArgs& args);
-
-WD_CUDA_KERNEL(layer_norm, const LayerNormArgs& args)
-WD_CUDA_KERNEL(layer_norm_backward, const LayerNormBackwardArgs& args)
+WD_DECLARE_KERNEL(layer_norm, LayerNormArgs)
+WD_DECLARE_KERNEL(layer_norm_backward, LayerNormBackwardArgs)
 
 }  // namespace wd

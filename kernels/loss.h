@@ -49,8 +49,6 @@ struct LossArgs {
 };
 
 // Enqueues.
-void loss(Queue queue, const LossArgs& args);
-
-WD_CUDA_KERNEL(loss, const LossArgs& args)
+WD_DECLARE_KERNEL(loss, LossArgs)
 
 }  // namespace wd

@@ -23,8 +23,6 @@ inline constexpr int kNoiseParts = 64;
 
 // gradient[k, l] += exp(log_std[k, l])^2 times the sum over rows of per_row[k] latent[l]^2, in an order that
 // depends on the number of rows only. Enqueues.
-void noise_gradient(Queue queue, const NoiseGradientArgs& args);
-
-WD_CUDA_KERNEL(noise_gradient, const NoiseGradientArgs& args)
+WD_DECLARE_KERNEL(noise_gradient, NoiseGradientArgs)
 
 }  // namespace wd

@@ -29,10 +29,7 @@ struct NormalizeTargetsArgs {
 };
 
 // Both enqueue.
-void normalization(Queue queue, const NormalizationArgs& args);
-void normalize_targets(Queue queue, const NormalizeTargetsArgs& args);
-
-WD_CUDA_KERNEL(normalization, const NormalizationArgs& args)
-WD_CUDA_KERNEL(normalize_targets, const NormalizeTargetsArgs& args)
+WD_DECLARE_KERNEL(normalization, NormalizationArgs)
+WD_DECLARE_KERNEL(normalize_targets, NormalizeTargetsArgs)
 
 }  // namespace wd

@@ -47,10 +47,7 @@ struct PerChoiceBackwardArgs {
 };
 
 // Both enqueue.
-void per_choice(Queue queue, const PerChoiceArgs& args);
-void per_choice_backward(Queue queue, const PerChoiceBackwardArgs& args);
-
-WD_CUDA_KERNEL(per_choice, const PerChoiceArgs& args)
-WD_CUDA_KERNEL(per_choice_backward, const PerChoiceBackwardArgs& args)
+WD_DECLARE_KERNEL(per_choice, PerChoiceArgs)
+WD_DECLARE_KERNEL(per_choice_backward, PerChoiceBackwardArgs)
 
 }  // namespace wd

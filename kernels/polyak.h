@@ -16,8 +16,6 @@ struct PolyakArgs {
 };
 
 // Enqueues.
-void polyak(Queue queue, const PolyakArgs& args);
-
-WD_CUDA_KERNEL(polyak, const PolyakArgs& args)
+WD_DECLARE_KERNEL(polyak, PolyakArgs)
 
 }  // namespace wd

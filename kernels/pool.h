@@ -50,14 +50,9 @@ struct PoolBackwardArgs {
 
 // All enqueue on CUDA. Forward: attention_weights(), then pool(). The two backward passes write different
 // columns.
-void attention_weights(Queue queue, const PoolArgs& args);
-void pool(Queue queue, const PoolArgs& args);
-void attention_backward(Queue queue, const PoolBackwardArgs& args);
-void pool_backward(Queue queue, const PoolBackwardArgs& args);
-
-WD_CUDA_KERNEL(attention_weights, const PoolArgs& args)
-WD_CUDA_KERNEL(pool, const PoolArgs& args)
-WD_CUDA_KERNEL(attention_backward, const PoolBackwardArgs& args)
-WD_CUDA_KERNEL(pool_backward, const PoolBackwardArgs& args)
+WD_DECLARE_KERNEL(attention_weights, PoolArgs)
+WD_DECLARE_KERNEL(pool, PoolArgs)
+WD_DECLARE_KERNEL(attention_backward, PoolBackwardArgs)
+WD_DECLARE_KERNEL(pool_backward, PoolBackwardArgs)
 
 }  // namespace wd

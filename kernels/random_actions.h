@@ -29,8 +29,6 @@ void random_actions_key(std::uint64_t seed, std::uint32_t policy, std::uint64_t 
                         RandomActionsArgs& args);
 
 // Enqueues.
-void random_actions(Queue queue, const RandomActionsArgs& args);
-
-WD_CUDA_KERNEL(random_actions, const RandomActionsArgs& args)
+WD_DECLARE_KERNEL(random_actions, RandomActionsArgs)
 
 }  // namespace wd

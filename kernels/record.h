@@ -43,12 +43,8 @@ struct RecordLossArgs {
 };
 
 // All of them enqueue.
-void begin_loss_record(Queue queue, const BeginLossRecordArgs& args);
-void record_loss(Queue queue, const RecordLossArgs& args);
-void note_finite(Queue queue, const NoteFiniteArgs& args);
-
-WD_CUDA_KERNEL(begin_loss_record, const BeginLossRecordArgs& args)
-WD_CUDA_KERNEL(record_loss, const RecordLossArgs& args)
-WD_CUDA_KERNEL(note_finite, const NoteFiniteArgs& args)
+WD_DECLARE_KERNEL(begin_loss_record, BeginLossRecordArgs)
+WD_DECLARE_KERNEL(record_loss, RecordLossArgs)
+WD_DECLARE_KERNEL(note_finite, NoteFiniteArgs)
 
 }  // namespace wd

@@ -85,14 +85,11 @@ struct ReplayPriorityArgs {
 
 // All enqueue. replay_admit() gives the entries that the newest rollout has made drawable the highest
 // priority of their replica; those that are not drawable yet have none.
-void replay_append(Queue queue, const ReplayAppendArgs& args);
+WD_DECLARE_KERNEL(replay_append, ReplayAppendArgs)
 void replay_admit(Queue queue, const ReplayRing& ring);
-void replay_draw(Queue queue, const ReplayDrawArgs& args);
-void replay_priorities(Queue queue, const ReplayPriorityArgs& args);
+WD_DECLARE_KERNEL(replay_draw, ReplayDrawArgs)
+WD_DECLARE_KERNEL(replay_priorities, ReplayPriorityArgs)
 
-WD_CUDA_KERNEL(replay_append, const ReplayAppendArgs& args)
 WD_CUDA_KERNEL(replay_admit, const ReplayRing& ring)
-WD_CUDA_KERNEL(replay_draw, const ReplayDrawArgs& args)
-WD_CUDA_KERNEL(replay_priorities, const ReplayPriorityArgs& args)
 
 }  // namespace wd

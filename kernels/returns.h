@@ -34,7 +34,7 @@ struct ReturnsArgs {
 // by the time limit at the latest. The others have no bootstrap value, and keeping those that happen to
 // end would be a selection by the outcome of the actions. If the rollout is at least time_limit long, an
 // episode in progress at its start is kept.
-void returns(Queue queue, const ReturnsArgs& args);
+WD_DECLARE_KERNEL(returns, ReturnsArgs)
 
 // The discounted sums of rewards so far, R_t = gamma R_{t-1} + r_t, of every agent since it began to play.
 struct RewardSumsArgs {
@@ -43,9 +43,6 @@ struct RewardSumsArgs {
 };
 
 // Enqueues.
-void reward_sums(Queue queue, const RewardSumsArgs& args);
-
-WD_CUDA_KERNEL(returns, const ReturnsArgs& args)
-WD_CUDA_KERNEL(reward_sums, const RewardSumsArgs& args)
+WD_DECLARE_KERNEL(reward_sums, RewardSumsArgs)
 
 }  // namespace wd

@@ -33,10 +33,7 @@ struct RescaleOutputArgs {
 };
 
 // Both enqueue.
-void merge_moments(Queue queue, const MergeMomentsArgs& args);
-void rescale_output(Queue queue, const RescaleOutputArgs& args);
-
-WD_CUDA_KERNEL(merge_moments, const MergeMomentsArgs& args)
-WD_CUDA_KERNEL(rescale_output, const RescaleOutputArgs& args)
+WD_DECLARE_KERNEL(merge_moments, MergeMomentsArgs)
+WD_DECLARE_KERNEL(rescale_output, RescaleOutputArgs)
 
 }  // namespace wd

@@ -47,8 +47,6 @@ struct SampleArgs {
 };
 
 // Enqueues.
-void sample(Queue queue, const SampleArgs& args);
-
-WD_CUDA_KERNEL(sample, const SampleArgs& args)
+WD_DECLARE_KERNEL(sample, SampleArgs)
 
 }  // namespace wd

@@ -21,8 +21,6 @@ struct SequenceArgs {
 };
 
 // Enqueues.
-void sequence_steps(Queue queue, const SequenceArgs& args);
-
-WD_CUDA_KERNEL(sequence_steps, const SequenceArgs& args)
+WD_DECLARE_KERNEL(sequence_steps, SequenceArgs)
 
 }  // namespace wd

@@ -62,13 +62,11 @@ struct TableWeightsArgs {
 };
 
 // On the CPU, the first two run on the calling thread. All of them enqueue on CUDA.
-void table_forward(Queue queue, const TableLayerArgs& args);
-void table_backward(Queue queue, const TableLayerArgs& args);
+WD_DECLARE_KERNEL(table_forward, TableLayerArgs)
+WD_DECLARE_KERNEL(table_backward, TableLayerArgs)
 void table_weights(Queue queue, const TableWeightsArgs& args);   // weight from layer_weight and layer_bias
 void table_gradient(Queue queue, const TableWeightsArgs& args);  // layer_weight and layer_bias from gradient
 
-WD_CUDA_KERNEL(table_forward, const TableLayerArgs& args)
-WD_CUDA_KERNEL(table_backward, const TableLayerArgs& args)
 WD_CUDA_KERNEL(table_weights, const TableWeightsArgs& args)
 WD_CUDA_KERNEL(table_gradient, const TableWeightsArgs& args)
 

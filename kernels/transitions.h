@@ -16,8 +16,6 @@ struct TransitionsArgs {
 
 // Sets mask = active and not reset_step (docs/architecture.md) in the rows of the current rollout, and 0 in
 // the rows after it. Enqueues.
-void transitions(Queue queue, const TransitionsArgs& args);
-
-WD_CUDA_KERNEL(transitions, const TransitionsArgs& args)
+WD_DECLARE_KERNEL(transitions, TransitionsArgs)
 
 }  // namespace wd

@@ -30,10 +30,7 @@ struct SumUnitsArgs {
 };
 
 // Both enqueue.
-void spread_units(Queue queue, const SpreadUnitsArgs& args);
-void sum_units(Queue queue, const SumUnitsArgs& args);
-
-WD_CUDA_KERNEL(spread_units, const SpreadUnitsArgs& args)
-WD_CUDA_KERNEL(sum_units, const SumUnitsArgs& args)
+WD_DECLARE_KERNEL(spread_units, SpreadUnitsArgs)
+WD_DECLARE_KERNEL(sum_units, SumUnitsArgs)
 
 }  // namespace wd

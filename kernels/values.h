@@ -53,12 +53,8 @@ struct ValuesBackwardArgs {
 };
 
 // All enqueue.
-void dueling(Queue queue, const DuelingArgs& args);
-void quantile_mean(Queue queue, const QuantileMeanArgs& args);
-void values_backward(Queue queue, const ValuesBackwardArgs& args);
-
-WD_CUDA_KERNEL(dueling, const DuelingArgs& args)
-WD_CUDA_KERNEL(quantile_mean, const QuantileMeanArgs& args)
-WD_CUDA_KERNEL(values_backward, const ValuesBackwardArgs& args)
+WD_DECLARE_KERNEL(dueling, DuelingArgs)
+WD_DECLARE_KERNEL(quantile_mean, QuantileMeanArgs)
+WD_DECLARE_KERNEL(values_backward, ValuesBackwardArgs)
 
 }  // namespace wd

@@ -27,4 +27,6 @@ struct LossArgs {
 
 }  // namespace hysteretic
 
+namespace wd {
 WD_DECLARE_KERNEL(hysteretic_loss, hysteretic::LossArgs)
+}

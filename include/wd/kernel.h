@@ -2,10 +2,11 @@
 //
 // A source NAME.cu that uses WD_KERNEL is compiled as C++, where it defines wd::NAME(queue, args), and, if there
 // is nvcc, as CUDA, where it defines wd::cuda::NAME(stream, args) with one thread per item. wd_add_kernels() adds
-// it to a program (examples/off_policy); names must differ from those of the library. Use both at global scope,
-// the first in a header, the others in the source:
+// it to a program (examples/off_policy); names must differ from those of the library.
 //
 //   WD_DECLARE_KERNEL(name, Args)
+//       in a header, within namespace wd.
+//   The others at global scope of the source:
 //   WD_KERNEL(name, Args, body, items, grain, label)
 //       runs body(args, i), a WD_FN (wd/math.h), for i in [0, items), on the CPU in pieces of at least `grain`
 //       items; `items` and `grain` may use `args`. `label` names the kernel in profiles.
@@ -17,12 +18,6 @@
 
 #include "wd/math.h"
 #include "wd/queue.h"
-
-#define WD_DECLARE_KERNEL(name, Args)       \
-  namespace wd {                            \
-  void name(Queue queue, const Args& args); \
-  WD_CUDA_KERNEL(name, const Args& args)    \
-  }
 
 #ifdef __CUDACC__
 

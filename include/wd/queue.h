@@ -20,3 +20,8 @@ struct Queue {
   void name(void* stream, __VA_ARGS__); \
   }
 #endif
+
+// Declares wd::NAME and its CUDA side; use it within namespace wd.
+#define WD_DECLARE_KERNEL(name, Args)       \
+  void name(Queue queue, const Args& args); \
+  WD_CUDA_KERNEL(name, const Args& args)

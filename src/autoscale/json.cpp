@@ -65,10 +65,10 @@ class Fields {
     WD_CHECK(found != words.end(), key, " is not one of its words");
     value = static_cast<Enum>(found - words.begin());
   }
-  // An empty optional is written as null.
+  // An empty optional is written as null, and may be missing.
   template <typename T>
   void operator()(const char* key, std::optional<T>& value) {
-    if (reads_ && !json_.at(key).is_null()) value.emplace();
+    if (reads_ && json_.contains(key) && !json_.at(key).is_null()) value.emplace();
     if (value) return (*this)(key, *value);
     json_[key] = nullptr;
   }

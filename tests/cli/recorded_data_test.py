@@ -68,7 +68,7 @@ BAD = {  # the edit, and what the message says
     "no agents": (replace("reward", lambda x: x[:, :, 0]), r"tensor 'reward' is F32 \[4, 210\] where F32 \[4, 210, 1\]"),
     "another type": (replace("reward", lambda x: x.astype("float64")), r"tensor 'reward' is F64 .* where F32"),
     "booleans": (replace("terminated", lambda x: x.astype("bool")), r"tensor 'terminated' is BOOL .* where U8"),
-    "a foreign tensor": (lambda rows: rows.update(x=numpy.zeros(3, "uint8")), r"has a tensor 'x', which recordings do not have"),
+    "a foreign tensor": (lambda rows: rows.update(x=numpy.zeros(3, "uint8")), r"has a tensor 'x' without replicas and steps"),
     "no tensor": (lambda rows: rows.pop("reward"), r"has no tensor 'reward'"),
     "nobody plays": (replace("active", numpy.zeros_like), r"has no transition"),
 }

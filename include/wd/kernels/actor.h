@@ -56,10 +56,7 @@ struct ActorGradientArgs {
 };
 
 // Both enqueue.
-void actor_actions(Queue queue, const ActorActionsArgs& args);
-void actor_gradient(Queue queue, const ActorGradientArgs& args);
-
-WD_CUDA_KERNEL(actor_actions, const ActorActionsArgs& args)
-WD_CUDA_KERNEL(actor_gradient, const ActorGradientArgs& args)
+WD_DECLARE_KERNEL(actor_actions, ActorActionsArgs)
+WD_DECLARE_KERNEL(actor_gradient, ActorGradientArgs)
 
 }  // namespace wd

@@ -17,7 +17,7 @@ struct AdvanceArgs {
 };
 
 // Enqueues.
-void advance_clock(Queue queue, const AdvanceArgs& args);
+WD_DECLARE_KERNEL(advance_clock, AdvanceArgs)
 
 // Coefficients that are piecewise linear in env_steps (Schedule, wd/params.h).
 struct SchedulesArgs {
@@ -31,9 +31,6 @@ struct SchedulesArgs {
 };
 
 // Enqueues.
-void schedules(Queue queue, const SchedulesArgs& args);
-
-WD_CUDA_KERNEL(advance_clock, const AdvanceArgs& args)
-WD_CUDA_KERNEL(schedules, const SchedulesArgs& args)
+WD_DECLARE_KERNEL(schedules, SchedulesArgs)
 
 }  // namespace wd

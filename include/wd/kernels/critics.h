@@ -103,18 +103,11 @@ struct ValuePenaltyArgs {
 };
 
 // All enqueue.
-void temperature_loss(Queue queue, const TemperatureArgs& args);
-void value_penalty(Queue queue, const ValuePenaltyArgs& args);
-void critic_target(Queue queue, const CriticTargetArgs& args);
-void actor_loss(Queue queue, const ActorLossArgs& args);
-void choices_target(Queue queue, const ChoicesTargetArgs& args);
-void choices_loss(Queue queue, const ChoicesLossArgs& args);
-
-WD_CUDA_KERNEL(temperature_loss, const TemperatureArgs& args)
-WD_CUDA_KERNEL(value_penalty, const ValuePenaltyArgs& args)
-WD_CUDA_KERNEL(critic_target, const CriticTargetArgs& args)
-WD_CUDA_KERNEL(actor_loss, const ActorLossArgs& args)
-WD_CUDA_KERNEL(choices_target, const ChoicesTargetArgs& args)
-WD_CUDA_KERNEL(choices_loss, const ChoicesLossArgs& args)
+WD_DECLARE_KERNEL(temperature_loss, TemperatureArgs)
+WD_DECLARE_KERNEL(value_penalty, ValuePenaltyArgs)
+WD_DECLARE_KERNEL(critic_target, CriticTargetArgs)
+WD_DECLARE_KERNEL(actor_loss, ActorLossArgs)
+WD_DECLARE_KERNEL(choices_target, ChoicesTargetArgs)
+WD_DECLARE_KERNEL(choices_loss, ChoicesLossArgs)
 
 }  // namespace wd

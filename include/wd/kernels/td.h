@@ -57,10 +57,7 @@ struct TdLossArgs {
 };
 
 // Both enqueue.
-void td_target(Queue queue, const TdTargetArgs& args);
-void td_loss(Queue queue, const TdLossArgs& args);
-
-WD_CUDA_KERNEL(td_target, const TdTargetArgs& args)
-WD_CUDA_KERNEL(td_loss, const TdLossArgs& args)
+WD_DECLARE_KERNEL(td_target, TdTargetArgs)
+WD_DECLARE_KERNEL(td_loss, TdLossArgs)
 
 }  // namespace wd
