@@ -71,11 +71,7 @@ function(wd_add_environment file)
     "${WD_FLAGS_CXX}")
   if(WD_CUDA)
     set(cuda_function cuda_executor_${ARG_NAME})
-    set_property(TARGET ${ARG_TARGET} APPEND PROPERTY BUILD_RPATH ${WD_CUDART_DIR})
-    set(flags ${WD_FLAGS_CUDA})
-    if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
-      list(APPEND flags -std=c++20)  # CMake 3.25 does not know that nvcc supports it
-    endif()
+    wd_use_cuda(${ARG_TARGET})
     wd_environment_unit(${folder}/${ARG_NAME}.env.cu cuda_executor.cuh WD_DEFINE_CUDA_ENVIRONMENT "${flags}")
   elseif(WD_EMULATED_CUDA)  # flags for a C++ compiler instead of nvcc (tests/emulation)
     set(cuda_function cuda_executor_${ARG_NAME})
@@ -156,9 +152,7 @@ function(wd_environment_unit unit header macro flags)
 #include <wd/detail/@header@>
 @macro@(@ARG_NAME@, @ARG_STRUCT@)
 ]])
-  target_sources(${ARG_TARGET} PRIVATE ${unit})
-  set_source_files_properties(${unit} TARGET_DIRECTORY ${ARG_TARGET}
-    PROPERTIES COMPILE_OPTIONS "${flags}" SKIP_PRECOMPILE_HEADERS ON)
+  wd_add_unit(${ARG_TARGET} ${unit} "${flags}")
 endfunction()
 
 # Runs at the end of the directory that called wd_add_environment(), when all rows are known.

@@ -27,6 +27,23 @@ if(NOT WD_SANITIZE)  # AddressSanitizer watches the accesses itself
     -fsanitize=thread $<$<CXX_COMPILER_ID:GNU>:--param=tsan-instrument-func-entry-exit=0>)
 endif()
 
+# Adds a source to a target, compiled with these flags and without precompiled headers.
+function(wd_add_unit target unit flags)
+  target_sources(${target} PRIVATE ${unit})
+  set_source_files_properties(${unit} TARGET_DIRECTORY ${target}
+    PROPERTIES COMPILE_OPTIONS "${flags}" SKIP_PRECOMPILE_HEADERS ON)
+endfunction()
+
+# Sets `flags` to those of nvcc for a source of the target, which then finds the CUDA runtime.
+function(wd_use_cuda target)
+  set_property(TARGET ${target} APPEND PROPERTY BUILD_RPATH ${WD_CUDART_DIR})
+  set(flags ${WD_FLAGS_CUDA})
+  if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
+    list(APPEND flags -std=c++20)  # CMake 3.25 does not know that nvcc supports it
+  endif()
+  set(flags ${flags} PARENT_SCOPE)
+endfunction()
+
 # Designated initializers leave members at their defaults on purpose. GCC 12 reports overlaps and overflows
 # inside std::string that do not exist (GCC bug 105651).
 set(WD_WARNINGS -Wall -Wextra -Werror -Wno-missing-field-initializers)
