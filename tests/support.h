@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "wd/error.h"
 #include "wd/experiment.h"
 
 namespace wd {
@@ -15,6 +16,17 @@ inline Experiment make_setup(const std::string& env, const std::vector<std::stri
   sources.shipped = false;
   for (const std::string& setting : settings) sources.overrides.push_back(parse_override(setting));
   return load_environment(sources);
+}
+
+// The message of the UsageError that f throws; empty if it throws none.
+template <typename F>
+std::string usage_error_of(const F& f) {
+  try {
+    f();
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "";
 }
 
 }  // namespace wd

@@ -293,19 +293,10 @@ TEST(Offline, BehaviorCloningLearnsTheRecordedActions) {
   EXPECT_LT(metric(trainer, "shared/policy_loss"), first - 0.02);
 }
 
-std::string failure(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "";
-}
-
 TEST(Offline, RefusesWhatDoesNotFit) {
   const std::filesystem::path folder = recorded_cartpole("fits");
   const auto start = [&](const Settings& more, const std::string& env = "cartpole") {
-    return failure([&] {
+    return usage_error_of([&] {
       const Experiment setup = offline_setup(folder, more, env);
       const Trainer trainer(setup.config, *setup.environment, {});
     });
@@ -328,7 +319,7 @@ TEST(Offline, RefusesWhatDoesNotFit) {
 // The place, and a reason.
 TEST(Offline, DamagedFilesAreRefused) {
   const std::filesystem::path folder = recorded_cartpole("damaged") / "shared";
-  const auto open = [&] { return failure([&] { const Recording recording(folder); }); };
+  const auto open = [&] { return usage_error_of([&] { const Recording recording(folder); }); };
   ASSERT_EQ(open(), "");
   const std::filesystem::path second = folder / "part-00001.safetensors",
                               third = folder / "part-00002.safetensors", kept = folder / "kept";
@@ -354,9 +345,9 @@ TEST(Offline, AFolderWithFilesIsNotWrittenTo) {
   const std::filesystem::path folder = recorded_cartpole("twice");
   const Experiment setup = offline_setup(folder);
   Trainer trainer(setup.config, *setup.environment, {});
-  EXPECT_THAT(
-      failure([&] { RecordingWriter(folder / "shared", trainer.trajectory().policies()[0], {}, 1, 1); }),
-      HasSubstr("is not empty: name a new folder"));
+  EXPECT_THAT(usage_error_of(
+                  [&] { RecordingWriter(folder / "shared", trainer.trajectory().policies()[0], {}, 1, 1); }),
+              HasSubstr("is not empty: name a new folder"));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// streams_test.cpp: streams of an environment: a uint8 image of each agent, which a module reads, and numbers of
-// each replica, which only recordings keep.
+// streams_test.cpp: streams of an environment: a uint8 image of each agent, which a module reads, and numbers
+// of each replica, which only recordings keep.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <torch/nn.h>
@@ -50,15 +50,6 @@ Experiment setup_of(const std::string& policy, std::vector<std::string> more = {
                            concat("trainer.train_batch_size=", kReplicas * kSteps),
                            concat("policy={shared: {", policy, "}}")});
   return make_setup("seen", more);
-}
-
-std::string failure(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "";
 }
 
 double learned_return(const std::string& policy, int iterations) {
@@ -207,7 +198,7 @@ TEST(Streams, RecordingsKeepAllAndClonesLearnFromThem) {
 
 TEST(Streams, RecordingsOfOtherGamesAreRefused) {
   const auto start = [&](const std::string& env, const std::filesystem::path& folder) {
-    return failure([&] {
+    return usage_error_of([&] {
       const Experiment setup = make_setup(
           env, {concat("trainer.offline=", folder.string()), "trainer.num_envs=4",
                 "trainer.train_batch_size=32", "policy={shared: {algorithm: BC, batch_size: 16}}"});
@@ -253,7 +244,7 @@ TEST(Streams, RecordingsOfOtherGamesAreRefused) {
 
 TEST(Streams, WhatCannotBeReadIsRefused) {
   const auto refused = [](const std::string& model) {
-    return failure([&] { setup_of("algorithm: PPO, model: {" + model + "}"); });
+    return usage_error_of([&] { setup_of("algorithm: PPO, model: {" + model + "}"); });
   };
   EXPECT_THAT(refused("reads: [observation, image]"), HasSubstr("streams are for modules"));
   EXPECT_THAT(refused("type: eyes, reads: [observation, picture]"),
