@@ -1,8 +1,9 @@
-// hysteretic.cpp: an off-policy algorithm of one's own: hysteretic Q-learning (Matignon, Laurent, Le Fort-Piat
-// 2007; as deep Q-network Omidshafiei et al. 2017, arXiv 1703.06182). Agents that learn side by side disturb each
-// other: a bad return may be the fault of a teammate that still explores. So errors that lower a value count
-// `slow` times as much as those that raise it. The replay memory, the target of Q-learning, the optimizer, sums
-// over workers, checkpoints and metrics are those of the library; the loss is a kernel of this project.
+// hysteretic.cpp: an off-policy algorithm of one's own: hysteretic Q-learning (Matignon, Laurent, Le
+// Fort-Piat 2007; as a deep Q-network Omidshafiei et al. 2017, arXiv 1703.06182). Agents that learn side by
+// side disturb each other: a bad return may be the fault of a teammate that still explores. So errors that
+// lower a value count `slow` times as much as those that raise it. The replay memory, the target of
+// Q-learning, the optimizer, sums over workers, checkpoints and metrics are those of the library; the loss is
+// a kernel of this project.
 //
 //   off_policy --env cartpole --num_envs 4 --train_batch_size 16
 //     --set 'policy={shared: {algorithm: HYSTERETIC, model: {separate_value: false}}}'

@@ -1,4 +1,5 @@
-// hysteretic_loss.cu: the loss of one row, and the kernel that runs it for all rows: one source for both devices.
+// hysteretic_loss.cu: the loss of one row, and the kernel that runs it for all rows: one source for both
+// devices.
 #include "hysteretic_loss.h"
 
 namespace hysteretic {

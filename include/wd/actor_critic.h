@@ -50,8 +50,8 @@ class ActorCritic : public ReplayAlgorithm {
 
   // Writes the critics' targets of rows [begin, end) to lane.rows("target"), [rows, J].
   virtual void targets(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const = 0;
-  // Computes the targets, and adds the gradient of the critics' loss; writes its sums, TdSum of one critic after
-  // another.
+  // Computes the targets, and adds the gradient of the critics' loss; writes its sums, those by TdSum of one
+  // critic after another.
   virtual void critic_pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const;
   // Adds the gradient of the actor's loss, and writes its sums by ActorSum.
   virtual void actor_pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin,
@@ -86,8 +86,8 @@ class ActorCritic : public ReplayAlgorithm {
   // wd/kernels/actor.h, and with the entropy that alpha [1] weighs; null: without.
   void targets_of(const Network& actor, Lane& lane, const ReplayBatch& batch, std::int64_t begin,
                   std::int64_t end, const Noise& noise, const float* alpha) const;
-  // Of continuous actions: the actor's action in every row, what the first critics say, `count` of them or all, and
-  // the gradient through the action of the loss that `loss` computes from that; without one that of actor_loss().
+  // Of continuous actions: adds the gradient of a loss through the actor's action in every row. `loss`
+  // computes it from what the first `count` critics say of that action, or all of them.
   using ActorLoss = std::function<void(Queue queue, const ActorLossArgs& args)>;
   void learn_from_critics(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end,
                           int count, const float* alpha, const ActorLoss& loss = actor_loss) const;
@@ -96,8 +96,8 @@ class ActorCritic : public ReplayAlgorithm {
   Model target_critics_;
 
  private:
-  // By the first update of the iteration, modulo policy_delay: so an actor that moves every second time does so
-  // however few updates an iteration has.
+  // By the first update of the iteration, modulo policy_delay: so an actor that moves every second time does
+  // so however few updates an iteration has.
   int variant(std::int64_t iteration) const final {
     return static_cast<int>(iteration * updates_ % settings_.policy_delay);
   }
@@ -112,8 +112,8 @@ class ActorCritic : public ReplayAlgorithm {
   Coefficients rate_;
   ActionLayout critic_layout_;  // of choices; of a continuous action one choice, whose value is that of it
   at::Tensor no_choice_;        // [rows of a batch] int32 zeros: that choice
-  const std::int64_t num_targets_;  // J
-  bool on_actor_ = false;           // whether the step is the actor's
+  const int num_targets_;       // J
+  bool on_actor_ = false;       // whether the step is the actor's
 };
 
 }  // namespace wd

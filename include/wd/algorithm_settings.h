@@ -107,8 +107,8 @@ struct AlgorithmTraits {
   bool learns_quantiles = false;  // the loss is one of quantiles of values; false: model.quantiles must be 1
   // Actions are explored with noise that depends on that of the step before, which the trajectory carries.
   bool carries_noise = false;
-  bool normalizes_value =
-      false;  // the network computes values in units of their own (Policy::normalize_values)
+  // The network computes values in units of their own (Policy::normalize_values).
+  bool normalizes_value = false;
   bool keeps_activations = false;  // the update uses activations kept from the rollout
   // Iterations are short, since the algorithm remembers more than a rollout: intervals of training then count
   // environment steps (trainer.intervals).
@@ -120,13 +120,14 @@ struct AlgorithmTraits {
   // that: optimizer steps per rollout are their product, unless something ends them early. A minibatch has at
   // least one step of a replica, or one sequence of a network with a state.
   int epochs = 1, minibatches = 1;
-  std::int64_t row_limit =
-      0;  // agents' rows of a rollout, of all replicas, that an epoch learns from; 0: all
+  // Agents' rows of a rollout, of all replicas, that an epoch learns from at most; 0: all.
+  std::int64_t row_limit = 0;
   // For the autoscaler: numbers of replicas that the algorithm can learn from are multiples of this, and it
   // can learn from so many environment steps per iteration at most; 0: any number.
   std::int64_t replicas_unit = 1, max_batch = 0;
 };
 
+// A metric of policies that an algorithm declares.
 struct OwnMetric {
   const char* name;  // a-z, 0-9, _
   const char* help;
@@ -166,7 +167,8 @@ class AlgorithmSettings {
   virtual std::unique_ptr<Algorithm> make(const AlgorithmContext& context) const = 0;
 };
 
-// Throws UsageError if the name is taken, or that of a metric of its own. Not thread-safe: call it before main() or at its start.
+// Throws UsageError if the name is taken, or declare_metric() does for a metric of its own. Not thread-safe:
+// call it before main() or at its start.
 void register_algorithm(std::unique_ptr<AlgorithmSettings> defaults);
 // In alphabetical order.
 std::vector<std::string> algorithm_names();

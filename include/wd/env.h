@@ -134,8 +134,8 @@ class Actions {
   int pitch_;  // numbers from one head to the next
 };
 
-// Where streams() writes: the rows that describe the state as it is now. k counts Spec::streams from 0, and T is
-// float for StreamSpec::kFloat32 and std::uint8_t for kUint8.
+// Where streams() writes: the rows that describe the state as it is now. k counts Spec::streams from 0, and T
+// is float for StreamSpec::kFloat32 and std::uint8_t for kUint8.
 class Streams {
  public:
   WD_FN Streams(const StepView& view, int replica) : view_(&view), replica_(replica) {}

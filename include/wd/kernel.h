@@ -1,15 +1,16 @@
 // kernel.h: one source for both devices: a kernel that runs a body for each of its items.
 //
-// A source NAME.cu that uses WD_KERNEL is compiled as C++, where it defines wd::NAME(queue, args), and, if there
-// is nvcc, as CUDA, where it defines wd::cuda::NAME(stream, args) with one thread per item. wd_add_kernels() adds
-// it to a program (examples/off_policy); names must differ from those of the library.
+// A source NAME.cu that uses WD_KERNEL is compiled as C++, where it defines wd::NAME(queue, args), and, if
+// there is nvcc, as CUDA, where it defines wd::cuda::NAME(stream, args) with one thread per item.
+// wd_add_kernels() adds it to a program (examples/off_policy); names must differ from those of the library.
 //
+// In a header, within namespace wd:
 //   WD_DECLARE_KERNEL(name, Args)
-//       in a header, within namespace wd.
-//   The others at global scope of the source:
+//       declares both sides (wd/queue.h).
+// In the source, at global scope:
 //   WD_KERNEL(name, Args, body, items, grain, label)
-//       runs body(args, i), a WD_FN (wd/math.h), for i in [0, items), on the CPU in pieces of at least `grain`
-//       items; `items` and `grain` may use `args`. `label` names the kernel in profiles.
+//       runs body(args, i), a WD_FN (wd/math.h), for i in [0, items), on the CPU in pieces of at least
+//       `grain` items; `items` and `grain` may use `args`. `label` names the kernel in profiles.
 //   WD_SMALL_KERNEL(name, Args, body, items)
 //       is for so few items that the CPU runs them one after another.
 //

@@ -21,8 +21,8 @@ namespace wd {
 
 class Adam;
 
-// The numbers that an algorithm sums over the rows of a minibatch, at most kMaxSums. The first is the count of
-// rows.
+// The numbers that an algorithm sums over the rows of a minibatch, at most kMaxSums. The first is the count
+// of rows.
 struct SumNames {
   // Each as a sentence's subject, for the message about one that is not finite: "the value loss"; null: not
   // named.

@@ -28,9 +28,9 @@ struct Metric {
 // All metrics: those of docs/metrics.md in its order, then those that algorithms declare.
 std::span<const Metric> metrics();
 
-// Declares a metric of policies, as an algorithm of one's own does (AlgorithmSettings::metrics). The texts must
-// outlive the program's last use of metrics. Throws UsageError if the name is declared already with another
-// meaning, or is not a metric's name. Not thread-safe: call it before main() or at its start.
+// Declares a metric of policies, as an algorithm of one's own does (AlgorithmSettings::metrics). The texts
+// must outlive the program's last use of metrics. Throws UsageError if the name is declared already with
+// another meaning, or is not a metric's name. Not thread-safe: call it before main() or at its start.
 void declare_metric(std::string_view name, Reduce reduce, std::string_view help);
 
 // The metric that a logged name means; null if it is not declared.

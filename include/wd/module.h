@@ -21,8 +21,8 @@
 // A module with a state declares `int state_size() const` in its Settings, and overrides step() instead of
 // forward() (src/nets/gru.cpp is one).
 //
-// With model.reads: [observation, image] the input has a part for each stream of the environment that is named
-// (StreamSpec in wd/spec.h); shape.parts has its shape too:
+// With model.reads: [observation, image] the input has a part for each stream of the environment that is
+// named (StreamSpec in wd/spec.h); shape.parts has its shape too:
 //
 //     at::Tensor forward(const wd::ModuleInput& input) override {
 //       return head(torch::relu(convolution(input["image"].view({-1, 3, 8, 8}) / 255)).flatten(1));

@@ -66,8 +66,8 @@ class ReplayAlgorithm : public Algorithm {
   // Enqueue.
   virtual void before_update(std::int64_t) {}
   virtual void after_update(std::int64_t) {}
-  // For algorithms whose iterations differ: which kind of work an iteration that learns is (Algorithm::stage),
-  // from 0; and that of this iteration.
+  // For algorithms whose iterations differ: which kind of work an iteration that learns is, from 0
+  // (Algorithm::stage); and that of this iteration.
   virtual int variant(std::int64_t) const { return 0; }
   int current_variant() const { return stage_ - 1; }
 

@@ -184,6 +184,7 @@ struct StreamSpec {
     for (const int n : shape) numbers *= n;
     return numbers;
   }
+  int row_bytes() const { return size() * (type == kFloat32 ? static_cast<int>(sizeof(float)) : 1); }
   bool operator==(const StreamSpec&) const = default;
 };
 inline constexpr int kMaxStreams = 4;

@@ -95,8 +95,8 @@ struct Transitions {
   // begins with this step, uint8: an episode begins, or the agent has returned to the game. The state is 0
   // there instead. A batch has only the states before the first steps of its sequences.
   at::Tensor state, restarted;
-  // [.., numbers of a row] float32 or uint8, by Spec::streams: of replicas, A is 1. A batch has those of agents
-  // that the policy reads.
+  // [.., numbers of a row] float32 or uint8, by Spec::streams; of streams of replicas, A is 1. A batch has
+  // those that the policy reads.
   std::array<at::Tensor, kMaxStreams> stream_rows;
 };
 

@@ -42,7 +42,8 @@ RowMemory gradients_of_critics(const Policy& policy) {
   return {"value_grad", layout.components > 0 ? shape.quantiles : layout.columns(), true, shape.count};
 }
 
-// What the actor's pass needs: these, and of continuous actions gradients by the action that each critic reads.
+// What the actor's pass needs: these, and of continuous actions gradients by the action that each critic
+// reads.
 std::vector<RowMemory> memory_of_actor(const Policy& policy) {
   const ActionLayout& layout = policy.action_layout();
   std::vector<RowMemory> rows = {
@@ -229,7 +230,7 @@ void ActorCritic::critic_pass(Lane& lane, const ReplayBatch& batch, std::int64_t
             {.rows = n,
              .layout = critic_layout_,
              .quantiles = values.quantiles,
-             .targets = static_cast<int>(num_targets_),
+             .targets = num_targets_,
              .output = values.value[i],
              .output_stride = values.stride,
              .action = is_continuous() ? no_choice_.const_data_ptr<std::int32_t>()

@@ -84,8 +84,8 @@ void remember(int signal) {
   static_cast<void>(::write(STDERR_FILENO, message.data(), message.size()));
 }
 
-// With device auto, this machine's GPU counts; a named device counts whether or not this machine has it, so that
-// configurations for other machines can be printed. Only tf32 asks for a GPU.
+// With device auto, this machine's GPU counts; a named device counts whether or not this machine has it, so
+// that configurations for other machines can be printed. Only tf32 asks for a GPU.
 bool will_use_gpu(const Config& config) {
   if (config.trainer.device != kDeviceAuto) return config.trainer.device == kDeviceCuda;
   return config.trainer.precision != kTf32 || select_device(DeviceRequest::kAuto, 0).is_cuda();

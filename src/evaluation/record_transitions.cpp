@@ -12,6 +12,7 @@
 #include "src/evaluation/seeds.h"
 #include "src/recorded/recording.h"
 #include "src/replicas/random_play.h"
+#include "wd/coefficients.h"
 #include "wd/heartbeat.h"
 #include "wd/trainer.h"
 #include "wd/trajectory.h"
@@ -50,7 +51,9 @@ class Recorded {
         device_(device),
         replicas_(environment, replicas_of(config, device, options)),
         trajectory_(trajectory_of(config, environment, device, options)),
-        exploration_(at::tensor({options.exploration, 0.0, 0.0}, at::kFloat).to(torch_device(device))) {}
+        exploration_(options.exploration, 0.0, 0.0, device) {
+    exploration_.update(TrainingClock(device));
+  }
 
   void add_policies(const Config& config, const WeightsSource& weights) {
     for (std::size_t p = 0; p < config.policies.size(); ++p) {
@@ -75,7 +78,7 @@ class Recorded {
   Device device_;
   Replicas replicas_;
   Trajectory trajectory_;
-  at::Tensor exploration_;        // ExplorationNumbers
+  ExplorationSchedules exploration_;
   std::vector<Policy> policies_;  // none if actions are random
 };
 
@@ -90,10 +93,7 @@ void Recorded::act(int t, std::uint64_t step) {
     }
     policies_[p].act(
         buffers, t,
-        {.seed = seed_,
-         .step = step,
-         .greedy = options_.greedy,
-         .exploration = reinterpret_cast<const ExplorationNumbers*>(exploration_.const_data_ptr<float>())});
+        {.seed = seed_, .step = step, .greedy = options_.greedy, .exploration = exploration_.numbers()});
   }
 }
 

@@ -108,11 +108,16 @@ MakeNetwork network_maker(const PolicyLayout& layout, const ModelSettings& model
 }
 
 std::vector<InputPart> input_parts(const PolicyLayout& layout) {
-  std::vector<InputPart> parts = {{InputPart::kObservation, layout.observation_size}};
+  std::vector<InputPart> parts;
   for (const BufferField& field : buffer_fields()) {
-    if (field.stream < 0 || !field.in_batch(layout)) continue;
+    const std::string name = field.part_of(layout);
+    if (name.empty()) continue;
+    if (field.stream < 0) {
+      parts.push_back({name, layout.observation_size});
+      continue;
+    }
     const StreamSpec& stream = layout.streams[static_cast<std::size_t>(field.stream)];
-    parts.push_back({stream.name, stream.size(), false, stream.shape});
+    parts.push_back({name, stream.size(), false, stream.shape});
   }
   return parts;
 }

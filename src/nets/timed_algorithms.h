@@ -1,5 +1,5 @@
-// timed_algorithms.h: which algorithm of each matrix product a GPU uses. Other algorithms add in another order, so all
-// trainers of a process use the same ones, and a run that resumes uses those of its checkpoint.
+// timed_algorithms.h: which algorithm of each matrix product a GPU uses. Other algorithms add in another
+// order, so all trainers of a process use the same ones, and a run that resumes uses those of its checkpoint.
 #pragma once
 
 #include <functional>

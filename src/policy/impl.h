@@ -30,7 +30,8 @@ struct Policy::Impl {
   // Observations come in units: one row, or one table. Numbers of rows that a unit describes, and that it has
   // itself: 1 and 1, or those of one table.
   std::int64_t rows_per_unit = 1, observed_per_unit = 1;
-  PolicyLayout own;  // names, roles and sizes
+  PolicyLayout own;                         // names, roles and sizes
+  std::vector<const BufferField*> streams;  // that its networks read, behind the observation
   ModelSettings settings;
   Precision precision = kFp32;
   std::unique_ptr<Model> model;  // the actor, then the critic, then log_std
@@ -47,7 +48,7 @@ struct Policy::Impl {
   const Network& value_network() const { return has_critic ? *critic() : actor(); }
   int value_output() const { return has_critic ? 0 : columns(); }
   // Which part of the critics' input the action is: the first behind what the actor reads.
-  std::size_t action_part() const { return input_parts(own).size(); }
+  std::size_t action_part() const { return 1 + streams.size(); }
   at::Tensor input_norm() const { return observation_norm ? observation_norm->norm() : at::Tensor(); }
   const float* norm_of_value() const {
     return value_norm ? value_norm->norm().const_data_ptr<float>() : nullptr;

@@ -108,10 +108,8 @@ PolicyPass Policy::Impl::forward(const Lane& lane, const NetworkInput& input, st
 NetworkInput Policy::Impl::step_input(const PolicyBuffers& buffers, int t, std::int64_t begin,
                                       std::int64_t end, bool writes) const {
   NetworkInput input{{observed(buffers.observation_rows(t, t + 1), begin, end)}, {}, {}};
-  std::size_t k = 0;
-  for (const BufferField& field : buffer_fields())
-    if (field.stream >= 0 && field.in_batch(own))
-      input.parts[++k] = field.of(buffers)[t].flatten(0, 1).slice(0, begin, end);
+  for (std::size_t k = 0; k < streams.size(); ++k)
+    input.parts[1 + k] = streams[k]->of(buffers)[t].flatten(0, 1).slice(0, begin, end);
   if (!buffers.state.defined()) return input;
   input.state = buffers.state[t].flatten(0, 1).slice(0, begin, end);
   input.restarted = buffers.restarted[t].flatten().slice(0, begin, end);
@@ -121,9 +119,8 @@ NetworkInput Policy::Impl::step_input(const PolicyBuffers& buffers, int t, std::
 
 NetworkInput Policy::Impl::batch_input(const Batch& batch, std::int64_t begin, std::int64_t end) const {
   NetworkInput input{{observed(batch.observation, begin, end)}, {}, {}};
-  std::size_t k = 0;
-  for (const BufferField& field : buffer_fields())
-    if (field.stream >= 0 && field.in_batch(own)) input.parts[++k] = field.in(batch).slice(0, begin, end);
+  for (std::size_t k = 0; k < streams.size(); ++k)
+    input.parts[1 + k] = streams[k]->in(batch).slice(0, begin, end);
   if (batch.sequences.length == 0) return input;
   const std::int64_t length = batch.sequences.length;
   input.state = batch.state.narrow(0, begin / length, (end - begin) / length);
@@ -204,6 +201,8 @@ Policy::Policy(const PolicyBuffers& buffers, const ModelSettings& model, int ind
   self.index = static_cast<std::uint32_t>(index);
   self.chunk_rows = chunk_rows;
   self.own = buffers;
+  for (const BufferField& field : buffer_fields())
+    if (field.stream >= 0 && field.in_batch(self.own)) self.streams.push_back(&field);
   self.settings = model;
   self.precision = precision;
   self.head = &Head::of(buffers.action_space, model, output);

@@ -119,14 +119,11 @@ void Recording::check_metadata(const TensorMetadata& expected) const {
 void Recording::check_forms(const PolicyLayout& policy) const {
   for (const Part& part : parts_) {
     for (const TensorInfo& info : part.file->tensors())
-      if (std::ranges::none_of(recorded_fields(), [&](const BufferField& field) {
-            return field.stream < static_cast<int>(policy.streams.size()) &&
-                   field.name_of(policy) == info.name;
-          }))
+      if (std::ranges::none_of(recorded_fields(),
+                               [&](const BufferField& field) { return field.name_of(policy) == info.name; }))
         fail(part.path,
              concat("has a tensor '", info.name, "', which recordings of this environment do not have"));
     for (const BufferField& field : recorded_fields()) {
-      if (field.stream >= static_cast<int>(policy.streams.size())) continue;
       const std::string name = field.name_of(policy);
       const TensorInfo* const info = part.file->find(name);
       const std::optional<Form> form = form_of(field, policy, info == nullptr ? "" : info->dtype);

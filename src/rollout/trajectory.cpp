@@ -67,12 +67,17 @@ MaybeForm statistics_form(const PolicyLayout& policy) {
   return Form{{policy.num_statistics}, at::kFloat};
 }
 
-template <std::size_t k>
+// The declaration of a field's stream; null if it has none, or the environment declares fewer.
+const StreamSpec* declared(int stream, const PolicyLayout& policy) {
+  const bool is = stream >= 0 && stream < static_cast<int>(policy.streams.size());
+  return is ? &policy.streams[static_cast<std::size_t>(stream)] : nullptr;
+}
+template <int k>
 MaybeForm stream_form(const PolicyLayout& policy) {
-  if (k >= policy.streams.size()) return {};
-  const StreamSpec& stream = policy.streams[k];
-  return Form{{stream.of == StreamSpec::kAgent ? policy.num_agents : 1, stream.size()},
-              stream.type == StreamSpec::kFloat32 ? at::kFloat : at::kByte};
+  const StreamSpec* const stream = declared(k, policy);
+  if (stream == nullptr) return {};
+  return Form{{stream->of == StreamSpec::kAgent ? policy.num_agents : 1, stream->size()},
+              stream->type == StreamSpec::kFloat32 ? at::kFloat : at::kByte};
 }
 
 constexpr BufferField::Owner kPolicy = BufferField::kPolicy, kCommon = BufferField::kCommon;
@@ -81,7 +86,7 @@ constexpr unsigned kEnvironment = BufferField::kEnvironment, kInference = Buffer
 using P = PolicyBuffers;
 using B = Transitions;
 
-template <std::size_t k>
+template <int k>
 constexpr BufferField of_stream() {
   return {"a stream", kPolicy, nullptr,      nullptr, stream_form<k>, true,
           true,       false,   kEnvironment, true,    true,           k};
@@ -161,7 +166,8 @@ T* at_row(const at::Tensor& tensor, std::int64_t row, std::int64_t slot) {
 std::span<const BufferField> buffer_fields() { return kFields; }
 
 std::string BufferField::name_of(const PolicyLayout& policy) const {
-  return stream < 0 ? name : policy.streams[static_cast<std::size_t>(stream)].name;
+  const StreamSpec* const own = declared(stream, policy);
+  return own == nullptr ? name : own->name;
 }
 
 const at::Tensor& BufferField::of(const PolicyBuffers& buffers) const {
@@ -181,13 +187,13 @@ const at::Tensor& BufferField::in(const Transitions& batch) const {
 }
 
 std::string BufferField::part_of(const PolicyLayout& policy) const {
-  if (stream < 0) return tensor == &PolicyBuffers::observation ? name : "";
-  const auto k = static_cast<std::size_t>(stream);
-  return k < policy.reads.size() && policy.reads[k] ? policy.streams[k].name : "";
+  const bool reads = stream < 0 ? tensor == &PolicyBuffers::observation : in_batch(policy);
+  return reads ? name_of(policy) : "";
 }
 
 bool BufferField::in_batch(const PolicyLayout& policy) const {
-  return stream < 0 ? row != nullptr : !part_of(policy).empty();
+  if (stream < 0) return row != nullptr;
+  return declared(stream, policy) != nullptr && policy.reads[static_cast<std::size_t>(stream)];
 }
 
 bool BufferField::is_replayed(const PolicyLayout& policy) const {
@@ -204,9 +210,9 @@ double BufferField::bytes(const PolicyLayout& policy) const {
 
 bool is_shared(const BufferField& field, const PolicyLayout& policy) {
   const bool is_table = policy.as_table() && field.tensor == &PolicyBuffers::observation;
-  const bool of_replicas = field.stream >= 0 && field.stream < static_cast<int>(policy.streams.size()) &&
-                           policy.streams[static_cast<std::size_t>(field.stream)].of == StreamSpec::kReplica;
-  return field.owner == BufferField::kCommon || is_table || of_replicas;
+  const StreamSpec* const stream = declared(field.stream, policy);
+  return field.owner == BufferField::kCommon || is_table ||
+         (stream != nullptr && stream->of == StreamSpec::kReplica);
 }
 
 RolloutShape RolloutShape::of(const Spec& spec, const Config& config, std::int64_t num_envs, Device device) {
@@ -338,7 +344,7 @@ StepView Trajectory::rows(int t) const {
   view.num_streams = static_cast<int>(shape_.spec.streams.size());
   for (std::size_t k = 0; k < shape_.spec.streams.size(); ++k) {
     const at::Tensor& stream = policies_.front().stream_rows[k];
-    view.stream_bytes[k] = static_cast<int>(stream.size(3) * stream.element_size());
+    view.stream_bytes[k] = shape_.spec.streams[k].row_bytes();
     if (shape_.spec.streams[k].of == StreamSpec::kReplica) view.streams[k] = bytes_at(stream, t + 1, 0);
   }
   view.terminated = at_row<std::uint8_t>(terminated(), t, 0);

@@ -63,9 +63,7 @@ std::string name_of(PhaseOrder order) {
 
 int World::stride(const Role& role) { return (role.observation_size() + 3) / 4 * 4 + kGuard; }
 
-int World::stride(const StreamSpec& stream) {
-  return (stream.size() * (stream.type == StreamSpec::kFloat32 ? 4 : 1) + 3) / 4 * 4 + 4 * kGuard;
-}
+int World::stride(const StreamSpec& stream) { return (stream.row_bytes() + 3) / 4 * 4 + 4 * kGuard; }
 
 World::World(const Environment& environment, int num_envs, std::uint64_t seed, std::uint32_t first_replica)
     : environment_(environment),
@@ -220,7 +218,6 @@ std::string World::mask_fault(std::size_t role_index, int replica, int agent) co
 // Any byte may be a number of a uint8 stream, so that one that is not written is not found here.
 std::string World::stream_fault(const std::string& who, std::size_t k, const std::uint8_t* row) const {
   const StreamSpec& stream = spec_.streams[k];
-  const int bytes = stream.size() * (stream.type == StreamSpec::kFloat32 ? 4 : 1);
   const std::string where = concat(who, ": stream '", stream.name, "', ");
   for (int i = 0; stream.type == StreamSpec::kFloat32 && i < stream.size(); ++i) {
     float number = 0.0f;
@@ -228,7 +225,7 @@ std::string World::stream_fault(const std::string& who, std::size_t k, const std
     if (!std::isfinite(number))
       return concat(where, "number ", i, is_poison(number) ? " is not written" : concat(" is ", number));
   }
-  for (int i = bytes; i < stride(stream); ++i)
+  for (int i = stream.row_bytes(); i < stride(stream); ++i)
     if (row[i] != 0xff) return concat(where, "byte ", i, ", which is past the row's end, was written");
   return {};
 }
