@@ -6,6 +6,9 @@
 #include <cmath>
 #include <functional>
 
+#include "wd/detail/cpu_executor.h"
+#include "wd/error.h"
+
 namespace wd {
 namespace {
 
@@ -98,6 +101,53 @@ TEST(SpecFault, KindsFeaturesAndHeadingsOfThings) {
             "role player: its heading: part 'heading' has 2 entries, and not 1 from 2 on, 1 apart");
   EXPECT_EQ(fault_of([](Role& role, EntityList&) { role.entities.heading_cos.part = "way"; }),
             "role player: its heading: the observation has no part 'way'");
+}
+
+TEST(SpecFault, Streams) {
+  const auto fault = [](std::vector<StreamSpec> streams) {
+    Spec spec = spec_of_things();
+    spec.streams = std::move(streams);
+    return spec_fault(spec, {});
+  };
+  EXPECT_EQ(
+      fault({{"image", StreamSpec::kAgent, {3, 8, 8}, StreamSpec::kUint8}, {"board", StreamSpec::kReplica}}),
+      "");
+  EXPECT_EQ(fault({{"a"}, {"b"}, {"c"}, {"d"}, {"e"}}), "5 streams, and at most 4 are possible");
+  EXPECT_EQ(fault({{"an image"}}), "stream 'an image': the name must be made of A-Z a-z 0-9 . _ -");
+  EXPECT_EQ(fault({{"a"}, {"a"}}), "two streams are called a");
+  EXPECT_EQ(fault({{"reward"}}), "stream 'reward': rollouts have a buffer of this name: choose another");
+  EXPECT_EQ(fault({{"a", StreamSpec::kAgent, {4, 0}}}), "stream 'a': its shape has a 0");
+  EXPECT_EQ(fault({{"a", StreamSpec::kAgent, {1 << 20, 1 << 20}}}),
+            "stream 'a': a row has more than 2^24 numbers");
+}
+
+// Declares a stream and has no function that writes it.
+struct Silent {
+  struct Params {
+    void describe(auto&&) {}
+  };
+  struct State {
+    PerReplica<int> played;
+    void describe(auto&& field) { field("played", played); }
+  };
+  static Spec spec(const Params&) {
+    return {.roles = {{.name = "player", .observation = {{"x", 1}}, .action = ActionSpace::discrete({2})}},
+            .time_limit = 5,
+            .streams = {{"image"}}};
+  }
+  static void reset(auto&, const Params&, State&, Random) {}
+  static void step(auto&, const Params&, State&, Actions, Random, Outcome&) {}
+  static void observe(auto&, const Params&, const State&, Observations) {}
+};
+
+TEST(SpecFault, StreamsThatNothingWrites) {
+  try {
+    detail::CpuEnvironment<Silent>("silent").spec();
+    ADD_FAILURE() << "accepted";
+  } catch (const UsageError& error) {
+    EXPECT_STREQ(error.what(),
+                 "the environment declares streams (Spec::streams) and has no function streams()");
+  }
 }
 
 }  // namespace

@@ -8,7 +8,12 @@ struct Seen {
 
   struct Params {
     int limit = 10;
-    void describe(auto&& field) { field("limit", limit, {2, 1000}, "steps of an episode"); }
+    bool unwritten = false, beyond = false;
+    void describe(auto&& field) {
+      field("limit", limit, {2, 1000}, "steps of an episode");
+      field("unwritten", unwritten, "the board lacks its last number");
+      field("beyond", beyond, "an image has one pixel too many");
+    }
   };
 
   struct State {
@@ -56,7 +61,8 @@ struct Seen {
     team.once([=, &s] {
       float* const board = rows.of_replica<float>(kBoard);
       board[0] = left;
-      for (int i = 0; i < kAgents; ++i) board[1 + i] = static_cast<float>(s.paid[i]);
+      for (int i = 0; i < kAgents - (p.unwritten ? 1 : 0); ++i) board[1 + i] = static_cast<float>(s.paid[i]);
+      if (p.beyond) rows.of_agent<std::uint8_t>(kImage, kAgents - 1)[kSide * kSide] = 1;
     });
   }
 };
