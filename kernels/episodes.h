@@ -15,10 +15,12 @@ struct EpisodesArgs {
   const std::uint8_t* terminated = nullptr;     // [T, E]
   const std::uint8_t* truncated = nullptr;      // [T, E]
   const std::uint8_t* reset_step = nullptr;     // [T, E]
+  const std::uint8_t* opponent = nullptr;       // [T, E]: not 0: the policy did not act itself; or null
   float* running_return = nullptr;              // [E]: of the current episode
   // [E]: of the current episode; negative, starting at kUncounted, if the episode does not count.
   std::int32_t* running_length = nullptr;
-  float* finished_return = nullptr;         // [T, E]: if an episode that counts ended; otherwise 0
+  // [T, E]: if an episode that counts ended, NaN if an opponent acted in it; otherwise 0
+  float* finished_return = nullptr;
   std::int32_t* finished_length = nullptr;  // [T, E]: number of its steps; 0 if none ended
 };
 
@@ -38,7 +40,7 @@ struct AppendArgs {
   std::int64_t rollout_steps = 0;
   const std::int32_t* finished_length = nullptr;  // [T, E]
   int num_policies = 0, num_statistics = 0;
-  const float* finished_return[kMaxRoles] = {};  // [T, E] each
+  const float* finished_return[kMaxSeats] = {};  // [T, E] each
   const float* statistics = nullptr;             // [T, E, num_statistics]
   std::int64_t* offset = nullptr;                // [episode_chunks(T E)], working memory
   std::int64_t* count = nullptr;                 // number of rows so far

@@ -24,7 +24,8 @@ WD_FN void follow_episodes(const EpisodesArgs& args, std::int64_t e) {
     sum = reset ? 0.0f : sum + args.finished_return[at];
     length = reset ? 0 : length + 1;
     const bool ended = (args.terminated[at] != 0 || args.truncated[at] != 0) && length > 0;
-    args.finished_return[at] = ended ? sum : 0.0f;
+    const bool own = args.opponent == nullptr || args.opponent[at] == 0;
+    args.finished_return[at] = !ended ? 0.0f : own ? sum : __builtin_nanf("");
     args.finished_length[at] = ended ? length : 0;
   }
   args.running_return[e] = sum;

@@ -15,7 +15,7 @@ struct EvidenceArray {
   std::int64_t steps = 0, row_bytes = 0;
 };
 
-inline constexpr int kMaxEvidence = 32;
+inline constexpr int kMaxEvidence = 40;
 
 struct EvidenceArgs {
   const Failure* failure = nullptr;    // on the device, as watch() left it in this iteration

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "wd/algorithm_settings.h"
+#include "wd/cast.h"
 #include "wd/detail/networks.h"
 #include "wd/error.h"
 #include "wd/params.h"
@@ -92,15 +93,25 @@ struct ModelSettings {
   void forget_unused();
 };
 
-// policy.NAME: one network, the roles it acts for, and how it learns. Schedules run over environment steps.
+// The entry of opponents.NAME that means the policy itself.
+inline constexpr const char* kSelf = "self";
+
+// policy.NAME: one network, the agents it acts for, and how it learns. Schedules run over environment steps.
 struct PolicySettings {
   std::string name;                // the key of its section
-  std::vector<std::string> roles;  // never empty after load_config
+  std::vector<std::string> roles;  // of its agents; never empty after load_config
+  // Runs of agents for which it acts: "tagger", "runner 0-49" by numbers within the role, or "0-49" by ids;
+  // empty: all agents of the roles.
+  std::vector<std::string> agents;
   bool to_train = true;
+  // opponents.NAME: runs and checkpoints whose policies act in its place in some episodes, and "self".
+  std::vector<std::string> opponents;
   AlgorithmChoice algorithm;  // including its settings
   ModelSettings model;
 
-  // All fields but name and model; selecting another algorithm resets the settings to its defaults.
+  // How many different runs and checkpoints `opponents` names.
+  int num_opponents() const;
+  // All fields but name, opponents and model; selecting another algorithm resets the settings to its defaults.
   void describe(Fields& field);
 };
 
@@ -220,7 +231,7 @@ struct Config {
   EnvSettings env;   // the environment object holds its own parameters
   TrainerSettings trainer;
   std::vector<PolicySettings> policies;  // in the order of the file
-  std::vector<int> policy_of_role;       // index into policies, by role as in Spec::roles
+  std::vector<Seat> seats;               // which of the policies acts for which agents
   SavingSettings saving;
   EvalSettings eval;
   PlaySettings play;

@@ -144,10 +144,10 @@ class Streams {
   template <typename T>
   WD_FN T* of_agent(int k, int agent) const {
     int r = 0;
-    while (r + 1 < view_->num_roles && agent >= view_->roles[r + 1].first_agent) ++r;
-    const RoleView& role = view_->roles[r];
-    return row<T>(role.streams[k], k,
-                  static_cast<std::int64_t>(replica_) * role.policy_agents + (agent - role.first_agent));
+    while (r + 1 < view_->num_runs && agent >= view_->runs[r + 1].first_agent) ++r;
+    const RunView& run = view_->runs[r];
+    return row<T>(run.streams[k], k,
+                  static_cast<std::int64_t>(replica_) * run.policy_agents + (agent - run.first_agent));
   }
   // The row of this replica in a stream of replicas.
   template <typename T>
@@ -230,14 +230,14 @@ class ObservationRow {
 };
 
 // Where observe() writes: rows of the trajectory buffers themselves, or `staged`, which holds all rows of
-// this replica, role after role, until they are copied there.
+// this replica, run after run, until they are copied there.
 class Observations {
  public:
-  WD_FN Observations(const RoleView* roles, int num_roles, int replica, ObservationType type, bool as_table,
+  WD_FN Observations(const RunView* runs, int num_runs, int replica, ObservationType type, bool as_table,
                      void* staged = nullptr)
-      : roles_(roles),
+      : runs_(runs),
         staged_(staged),
-        num_roles_(num_roles),
+        num_runs_(num_runs),
         replica_(replica),
         type_(type),
         as_table_(as_table) {}
@@ -248,37 +248,37 @@ class Observations {
   WD_FN bool as_table() const { return as_table_; }
   // The agent's row, observation_size() entries. It is uninitialized: write all of it.
   WD_FN ObservationRow row(int agent) const {
-    const RoleView& role = role_of(agent);
+    const RunView& run = run_of(agent);
     if (staged_ == nullptr)
-      return ObservationRow(role.observation, type_) +
-             slot(role, role.observed_agents, agent) * role.observation_stride;
-    int entries = (agent - role.first_agent) * role.observation_stride;
-    for (const RoleView* before = roles_; before != &role; ++before)
+      return ObservationRow(run.observation, type_) +
+             slot(run, run.observed_agents, agent) * run.observation_stride;
+    int entries = (agent - run.first_agent) * run.observation_stride;
+    for (const RunView* before = runs_; before != &run; ++before)
       entries += before->count * before->observation_stride;
     return ObservationRow(staged_, type_) + entries;
   }
   WD_FN ObservationEntry operator()(int agent, int feature) const { return row(agent)[feature]; }
   // Legal choices of the agent, head after head: 1 legal, 0 not. Null if the role declares no action_mask.
   WD_FN std::uint8_t* action_mask(int agent) const {
-    const RoleView& role = role_of(agent);
-    return role.action_mask == nullptr
+    const RunView& run = run_of(agent);
+    return run.action_mask == nullptr
                ? nullptr
-               : role.action_mask + slot(role, role.policy_agents, agent) * role.mask_width;
+               : run.action_mask + slot(run, run.policy_agents, agent) * run.mask_width;
   }
 
  private:
-  WD_FN const RoleView& role_of(int agent) const {
+  WD_FN const RunView& run_of(int agent) const {
     int r = 0;
-    while (r + 1 < num_roles_ && agent >= roles_[r + 1].first_agent) ++r;
-    return roles_[r];
+    while (r + 1 < num_runs_ && agent >= runs_[r + 1].first_agent) ++r;
+    return runs_[r];
   }
-  WD_FN std::int64_t slot(const RoleView& role, int agents, int agent) const {
-    return static_cast<std::int64_t>(replica_) * agents + (agent - role.first_agent);
+  WD_FN std::int64_t slot(const RunView& run, int agents, int agent) const {
+    return static_cast<std::int64_t>(replica_) * agents + (agent - run.first_agent);
   }
 
-  const RoleView* roles_;
+  const RunView* runs_;
   void* staged_;
-  int num_roles_;
+  int num_runs_;
   int replica_;
   ObservationType type_;
   bool as_table_;

@@ -44,6 +44,7 @@ enum class Stream : std::uint32_t {
   kReplay = 6,
   kActor = 7,
   kNoiseMatrix = 8,
+  kOpponent = 9,
 };
 
 // Splits a 64-bit seed into a Philox key for one stream.

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "wd/cast.h"
 #include "wd/detail/step_view.h"
 #include "wd/device.h"
 #include "wd/named_tensor.h"
@@ -21,11 +22,10 @@ namespace wd {
 struct Activations;
 struct Config;
 
-// The roles of one policy, and the location of their agents' rows in its buffers.
+// The agents of one policy: each has a slot in its buffers.
 struct PolicyLayout {
   std::string name;
-  std::vector<int> roles;       // indices into Spec::roles
-  std::vector<int> first_slot;  // slot of each role's first agent among the policy's A
+  std::vector<int> roles;       // of its agents, indices into Spec::roles, ascending
   std::vector<int> agent;       // id of each slot's agent, ascending
   int num_agents = 0;           // A
   int all_agents = 0;           // of the environment
@@ -46,7 +46,10 @@ struct PolicyLayout {
   std::vector<bool> reads = {};
   int state_size = 0;          // size of the state that an agent's network carries from step to step
   bool carries_noise = false;  // AlgorithmSettings::carries_noise()
+  int opponents = 0;           // other policies that play in its place in some replicas
 
+  // The slot of an agent that the policy acts for.
+  int slot_of(int agent_id) const;
   bool as_table() const { return table.features > 0; }
   // Entries of a stored observation row, without padding.
   int row_size() const { return as_table() ? table.columns() : observation_size; }
@@ -56,7 +59,7 @@ struct PolicyLayout {
 struct RolloutShape {
   Spec spec;
   std::vector<std::string> policies;  // names
-  std::vector<int> policy_of_role;    // index of the policy of each role of spec
+  std::vector<int> policy_of_role;    // index of the policy of each role of spec; empty if there are seats
   std::int64_t steps = 1;             // T
   std::int64_t num_envs = 1;          // E, which may be one worker's share
   Device device;
@@ -65,7 +68,10 @@ struct RolloutShape {
   std::vector<bool> carries_noise = {};  // by policy; empty: none
   // By policy: the names of the streams that its networks read (ModelSettings::reads); empty: none.
   std::vector<std::vector<std::string>> reads = {};
+  std::vector<Seat> seats = {};     // of all agents, in their order; empty: one for each role
+  std::vector<int> opponents = {};  // by policy: other policies that play in its place; empty: none
 
+  std::vector<Seat> all_seats() const;
   // The rollouts of a training with these settings.
   static RolloutShape of(const Spec& spec, const Config& config, std::int64_t num_envs, Device device = {});
   // Rollouts of one step, in which each role has its own policy with its name and no state.
@@ -74,7 +80,8 @@ struct RolloutShape {
 };
 
 // One layout per policy. Throws UsageError if roles of one policy have different spaces, if a policy has no
-// role, or if a table is requested that the environment does not declare or that is not float32.
+// agent, if there are more than kMaxSeats seats or they are not all agents in order, or if a table is
+// requested that the environment does not declare or that is not float32.
 std::vector<PolicyLayout> policy_layouts(const RolloutShape& shape);
 
 // The input of the loss: the transitions of a rollout, [T or T + 1, E, A, ...], or N rows of a batch, [N,
@@ -109,6 +116,8 @@ struct PolicyBuffers : PolicyLayout, Transitions {
   at::Tensor terminated, truncated, reset_step;  // [T, E] uint8
   // [T, E, K] float32, written where an episode ends; undefined if the environment has no statistics
   at::Tensor statistics;
+  // [T + 1, E] uint8: who acts in the episode: 0 is the policy itself, k its k-th opponent; undefined without
+  at::Tensor opponent;
   // [T + 1, E, A, components] float32: the noise of actions after the step before, if it is carried
   at::Tensor noise;
   at::Tensor bounds;  // [components, 2] float32: low and high; undefined without components
@@ -194,6 +203,7 @@ class Trajectory {
   // Ends the rollout before step t: rows from t on are not part of it, except row t of observations.
   void end_at(int t);
   int num_envs() const { return static_cast<int>(shape_.num_envs); }
+  const Spec& spec() const { return shape_.spec; }
   int time_limit() const { return shape_.spec.time_limit; }
   std::vector<PolicyBuffers>& policies() { return policies_; }
   const std::vector<PolicyBuffers>& policies() const { return policies_; }

@@ -74,7 +74,7 @@ const Failure* Guard::failure() const { return failure_in(failure_); }
 
 // The checked arrays, in order: if several contain numbers that are not finite, the first one is reported.
 std::vector<Guard::Checked> Guard::checked_arrays() const {
-  static_assert(4 * kMaxRoles <= kMaxChecked);
+  static_assert(4 * kMaxSeats <= kMaxChecked);
   std::vector<Checked> all;
   const std::vector<PolicyBuffers>& policies = trajectory_.policies();
   for (std::size_t p = 0; p < policies.size(); ++p) all.push_back({Checked::kWeights, p});

@@ -226,6 +226,7 @@ void Replay::append(const TrainingClock& clock) {
   args.terminated = buffers_.terminated.const_data_ptr<std::uint8_t>();
   args.truncated = buffers_.truncated.const_data_ptr<std::uint8_t>();
   args.reset_step = buffers_.reset_step.const_data_ptr<std::uint8_t>();
+  if (buffers_.opponent.defined()) args.opponent = buffers_.opponent.const_data_ptr<std::uint8_t>();
   const Queue queue = current_queue(device_);
   replay_append(queue, args);
   if (tree_.defined()) replay_admit(queue, args.ring);

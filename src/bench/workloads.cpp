@@ -8,7 +8,7 @@
 
 #include "src/device/device.h"
 #include "src/device/profile_kernels.h"
-#include "src/replicas/random_play.h"
+#include "wd/game.h"
 #include "wd/trainer.h"
 
 namespace wd::bench {
@@ -96,24 +96,22 @@ Result bench_environment(const Setting& setting, int num_envs, int steps) {
   shape.steps = steps;
   ReplicasOptions options = replicas_options(setting.config, device);
   options.num_envs = num_envs;
-  Replicas replicas(setting.environment, options);
-  Trajectory trajectory(std::move(shape));
+  Game game(setting.environment, options, std::move(shape));
+  const Trajectory& trajectory = game.trajectory();
+  for (std::size_t p = 0; p < trajectory.policies().size(); ++p)
+    game.add(std::make_unique<RandomPlayer>(device, p));
   Timeline timeline(device);
-  const Queue queue = current_queue(device);
-  RandomPlay play{.seed = static_cast<std::uint64_t>(setting.config.trainer.seed)};
+  Player::Draw draw{.seed = static_cast<std::uint64_t>(setting.config.trainer.seed)};
   const bool masked = std::ranges::any_of(spec.roles, &Role::action_mask);
-  replicas.step(trajectory.first_rows());
+  game.begin();
   const auto round = [&] {
-    for (int t = 0; t < steps; ++t, ++play.step) {
-      for (std::size_t p = 0; p < trajectory.policies().size(); ++p) {
-        play.policy = static_cast<std::uint32_t>(p);
-        play_at_random(queue, trajectory.policies()[p], t, t, play);
-      }
+    for (int t = 0; t < steps; ++t, ++draw.step) {
+      game.act(t, draw);
       timeline.mark(Phase::kInference);
-      replicas.step(trajectory.rows(t));
+      game.step(t);
       timeline.mark(Phase::kEnvironment);
     }
-    if (masked) trajectory.carry_over();  // legal actions in the next step
+    if (masked) game.begin();  // legal actions in the next step
   };
   Result result = describe(setting, "env");
   result.num_envs = num_envs;

@@ -22,16 +22,15 @@ Json interval_of(const std::vector<Episode>& episodes, const Value& value) {
 
 // Returns means, 95 % intervals and standard deviations over the episodes of one match.
 Json play(Evaluator& evaluator, const Spec& spec, const Match& match) {
+  const std::vector<GameSide>& sides = evaluator.sides();
   const std::vector<Episode> episodes = evaluator.play(match);
   Json json = {{"players", Json::object()}, {"episodes", episodes.size()}};
-  for (std::size_t r = 0; r < spec.roles.size(); ++r) {
-    json["players"][spec.roles[r].name] = word_of(match.players[r]);
-  }
+  for (std::size_t s = 0; s < sides.size(); ++s) json["players"][sides[s].name] = match.players[s].name();
   json["length"] =
       interval_of(episodes, [](const Episode& episode) { return static_cast<double>(episode.length); });
-  for (std::size_t r = 0; r < spec.roles.size(); ++r) {
-    json["returns"][spec.roles[r].name] =
-        interval_of(episodes, [r](const Episode& episode) { return episode.returns[r]; });
+  for (std::size_t s = 0; s < sides.size(); ++s) {
+    json["returns"][sides[s].name] =
+        interval_of(episodes, [s](const Episode& episode) { return episode.returns[s]; });
   }
   json["statistics"] = Json::object();
   for (std::size_t k = 0; k < spec.statistics.size(); ++k) {
@@ -41,18 +40,17 @@ Json play(Evaluator& evaluator, const Spec& spec, const Match& match) {
   return json;
 }
 
-// For each role in turn, plays the trained policy and a random player instead of it, both against the
-// opponent.
+// For each side in turn, plays its player and a random player instead of it, both against the opponent.
 Json play_against(Evaluator& evaluator, const Spec& spec, const std::vector<Match>& matches) {
-  Json roles;
-  for (std::size_t r = 0; r < matches.size(); ++r) {
-    Match match = matches[r];
-    for (const Player player : {Player::kTrained, Player::kRandom}) {
-      match.players[r] = player;
-      roles[spec.roles[r].name][word_of(player)] = play(evaluator, spec, match);
+  Json sides;
+  for (std::size_t s = 0; s < matches.size(); ++s) {
+    Match match = matches[s];
+    for (const SidePlayer& player : {match.players[s], SidePlayer{SidePlayer::kRandom}}) {
+      match.players[s] = player;
+      sides[evaluator.sides()[s].name][player.name()] = play(evaluator, spec, match);
     }
   }
-  return roles;
+  return sides;
 }
 
 void add_rows(const std::string& title, const Json& match, std::vector<std::vector<std::string>>& rows) {
@@ -91,9 +89,9 @@ struct EvalOptions {
 
 Json evaluate(const Experiment& setup, const EvalOptions& options) {
   const Spec spec = setup.environment->spec();
-  Match match = options.match.match(setup);
-  match.episodes = options.episodes;
   Evaluator evaluator = make_evaluator(setup, options.match.run);
+  Match match = options.match.match(setup, evaluator.sides());
+  match.episodes = options.episodes;
   Json json = {{"run", options.match.run},
                {"env", setup.environment->name()},
                {"device", setup.device.is_cuda() ? "cuda" : "cpu"},
@@ -104,7 +102,7 @@ Json evaluate(const Experiment& setup, const EvalOptions& options) {
   if (options.opponent.empty()) {
     json.update(play(evaluator, spec, match));
   } else {
-    std::vector<Match> matches = options.match.against(setup, options.opponent);
+    std::vector<Match> matches = options.match.against(setup, evaluator.sides(), options.opponent);
     for (Match& each : matches) each.episodes = options.episodes;
     json["opponent"] = options.opponent;
     json["roles"] = play_against(evaluator, spec, matches);

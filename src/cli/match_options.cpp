@@ -16,31 +16,57 @@
 namespace wd::cli {
 namespace {
 
-const std::vector<Player> kPlayers = {Player::kTrained, Player::kRandom, Player::kScripted};
-const std::vector<std::string> kStarts = {"training", "fresh"};  // in the order of Starts
+const std::vector<std::string> kPlayers = {"trained", "random", "scripted"};  // in the order of SidePlayer
+const std::vector<std::string> kStarts = {"training", "fresh"};               // in the order of Starts
 
-Player parse_player(const std::string& option, const std::string& word, std::size_t first = 0) {
-  std::vector<std::string> words;
-  for (std::size_t p = first; p < kPlayers.size(); ++p) words.emplace_back(word_of(kPlayers[p]));
-  return static_cast<Player>(first + parse_word(option, word, words));
+// The sides that a name means: one of them, or all of a policy; none if there is no such name.
+std::vector<std::size_t> sides_named(const std::string& name, const std::vector<GameSide>& sides,
+                                     const std::vector<std::string>& policies) {
+  std::vector<std::size_t> found;
+  for (std::size_t s = 0; s < sides.size(); ++s)
+    if (sides[s].name == name) return {s};
+  for (std::size_t s = 0; s < sides.size(); ++s)
+    if (policies[static_cast<std::size_t>(sides[s].policy)] == name) found.push_back(s);
+  return found;
 }
 
-// Parses ROLE=PLAYER arguments. All other roles are trained players.
-std::vector<Player> parse_players(const Spec& spec, const std::vector<std::string>& arguments) {
-  std::vector<Player> players(spec.roles.size(), Player::kTrained);
-  std::vector<std::string> roles;
-  for (const Role& role : spec.roles) roles.push_back(role.name);
+// "trained", "random", "scripted", or a run or a checkpoint that holds a policy for the side.
+SidePlayer parse_player(const std::string& option, const std::string& word, const Experiment& setup,
+                        const GameSide& side) {
+  const auto known = std::ranges::find(kPlayers, word);
+  if (known != kPlayers.end()) return {static_cast<SidePlayer::Kind>(known - kPlayers.begin())};
+  const std::string folder = word.substr(0, word.rfind(':'));
+  if (!std::filesystem::exists(word) && !std::filesystem::exists(folder))
+    throw UsageError(concat(option, word, ": is neither ", join(kPlayers),
+                            " nor the folder of a run or a checkpoint", suggestion(word, kPlayers)));
+  const Spec spec = setup.environment->spec();
+  try {
+    return {SidePlayer::kFrozen,
+            std::make_shared<const FrozenPolicy>(find_frozen(
+                word, setup.config.name, spec, spec.roles[static_cast<std::size_t>(side.role)],
+                setup.config.policies[static_cast<std::size_t>(side.policy)].name))};
+  } catch (const UsageError& error) {
+    throw UsageError(concat(option, error.what()));
+  }
+}
+
+// Parses NAME=PLAYER arguments. All other sides have trained players.
+std::vector<SidePlayer> parse_players(const Experiment& setup, const std::vector<GameSide>& sides,
+                                      const std::vector<std::string>& arguments) {
+  std::vector<SidePlayer> players(sides.size());
+  std::vector<std::string> names;
+  for (const GameSide& side : sides) names.push_back(side.name);
   for (const std::string& argument : arguments) {
     const std::size_t equals = argument.find('=');
     if (equals == std::string::npos)
-      throw UsageError("--policy " + argument + ": must be ROLE=PLAYER, ROLE being one of " + join(roles));
-    const auto role = std::find(roles.begin(), roles.end(), argument.substr(0, equals));
-    if (role == roles.end()) {
-      throw UsageError("--policy " + argument + ": no role '" + argument.substr(0, equals) + "'" +
-                       suggestion(argument.substr(0, equals), roles));
-    }
-    players[static_cast<std::size_t>(role - roles.begin())] =
-        parse_player("--policy " + *role + " =", argument.substr(equals + 1));
+      throw UsageError("--policy " + argument + ": must be NAME=PLAYER, NAME being one of " + join(names));
+    const std::string name = argument.substr(0, equals);
+    const std::vector<std::size_t> named = sides_named(name, sides, setup.policy_names());
+    if (named.empty())
+      throw UsageError("--policy " + argument + ": no role or policy '" + name + "'" +
+                       suggestion(name, names));
+    for (const std::size_t s : named)
+      players[s] = parse_player("--policy " + name + "=", argument.substr(equals + 1), setup, sides[s]);
   }
   return players;
 }
@@ -82,7 +108,9 @@ void MatchOptions::add_to(Arguments& arguments) {
       "--starts", starts_, "training | fresh",
       "start states of episodes; default: those of training if env.reset is fixed, pool or given, else "
       "fresh ones");
-  arguments.repeatable("--policy", policies_, "ROLE=PLAYER", "trained, random or scripted; may be repeated");
+  arguments.repeatable("--policy", policies_, "NAME=PLAYER",
+                       "who plays a role, or for a policy: trained, random, scripted, or another run or "
+                       "checkpoint (runs/b/checkpoints/best); may be repeated");
   arguments.repeatable("-s,--set", set_, "env.KEY=VALUE",
                        "change the environment, trainer.precision or trainer.observations; may be repeated");
   arguments.option("--device", device_, "auto | cpu | cuda", "auto: a GPU if there is one, else the CPU");
@@ -117,25 +145,27 @@ ConfigSources MatchOptions::sources() const {
   return sources;
 }
 
-Match MatchOptions::match(const Experiment& setup) const {
+Match MatchOptions::match(const Experiment& setup, const std::vector<GameSide>& sides) const {
   Match match;
-  match.players = parse_players(setup.environment->spec(), policies_);
+  match.players = parse_players(setup, sides, policies_);
   match.seed = seed_;
   match.greedy = greedy_;
   match.starts = parse_starts(starts_, setup.config.env);
   return match;
 }
 
-std::vector<Match> MatchOptions::against(const Experiment& setup, const std::string& opponent) const {
-  const Spec spec = setup.environment->spec();
-  const Player player = parse_player("--opponent", opponent, 1);
+std::vector<Match> MatchOptions::against(const Experiment& setup, const std::vector<GameSide>& sides,
+                                         const std::string& opponent) const {
+  const std::size_t first = 1;  // no trained one
+  const auto player = static_cast<SidePlayer::Kind>(
+      first + parse_word("--opponent", opponent, {kPlayers.begin() + first, kPlayers.end()}));
   if (!policies_.empty())
     throw UsageError("--opponent and --policy both choose the players: give one of them");
-  if (spec.roles.size() < 2)
-    throw UsageError(concat("--opponent needs a game of several roles, and here ", spec.roles[0].name,
+  if (sides.size() < 2)
+    throw UsageError(concat("--opponent needs a game of several roles, and here ", sides[0].name,
                             " is alone: to play ", opponent, " actions in its place, give --policy ",
-                            spec.roles[0].name, '=', opponent));
-  return matches_against(match(setup), player);
+                            sides[0].name, '=', opponent));
+  return matches_against(match(setup, sides), player);
 }
 
 Evaluator make_evaluator(const Experiment& setup, const std::string& run) {

@@ -18,11 +18,12 @@ class MatchOptions {
   // The run's configuration, on the device that the options choose.
   ConfigSources sources() const;
   // Without episodes. Throws UsageError.
-  Match match(const Experiment& setup) const;
+  Match match(const Experiment& setup, const std::vector<GameSide>& sides) const;
 
-  // For each role in turn, a match of its trained policy against the opponent in all other roles. Throws
-  // UsageError if --policy is given too, or if there is only one role.
-  std::vector<Match> against(const Experiment& setup, const std::string& opponent) const;
+  // For each side in turn, a match of its policy against the opponent on all other sides. Throws UsageError
+  // if --policy is given too, or if there is only one side.
+  std::vector<Match> against(const Experiment& setup, const std::vector<GameSide>& sides,
+                             const std::string& opponent) const;
 
   std::string run;
 

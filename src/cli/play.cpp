@@ -38,11 +38,17 @@ std::string output_of(const PlayOptions& options) {
                    ": must end in .html, .gif, .mp4 or .json, or be - for JSON on stdout");
 }
 
-void record(const Experiment& setup, const PlayOptions& options, Match match, Rollout& rollout) {
-  match.episodes = options.episodes;
-  match.first_replica = static_cast<std::uint32_t>(options.replica);
+void record(const Experiment& setup, const PlayOptions& options, Rollout& rollout) {
   Evaluator evaluator = make_evaluator(setup, options.match.run);
-  wd::record(evaluator, match, options.steps, rollout);
+  const std::vector<Match> matches =
+      options.opponent.empty()
+          ? std::vector<Match>{options.match.match(setup, evaluator.sides())}
+          : options.match.against(setup, evaluator.sides(), options.opponent);
+  for (Match match : matches) {
+    match.episodes = options.episodes;
+    match.first_replica = static_cast<std::uint32_t>(options.replica);
+    wd::record(evaluator, match, options.steps, rollout);
+  }
 }
 
 // A report that a training wrote is older than the page, so it is written again with a link to it.
@@ -104,12 +110,7 @@ int play(const CommandLine& line) {
   const Experiment setup = load_setup(options.match.sources());
   Rollout rollout = rollout_of(*setup.environment, options.match.run);
   if (is_movie(out)) check_movie(rollout, out);
-  if (options.opponent.empty()) {
-    record(setup, options, options.match.match(setup), rollout);
-  } else {
-    for (const Match& match : options.match.against(setup, options.opponent))
-      record(setup, options, match, rollout);
-  }
+  record(setup, options, rollout);
   const int frames_per_second = options.frames_per_second == 0 ? 20 : options.frames_per_second;
   const std::string content = is_movie(out)  ? movie_of(rollout, out, frames_per_second)
                               : is_json(out) ? rollout_json(rollout)

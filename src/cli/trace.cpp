@@ -11,6 +11,7 @@
 #include "src/cli/setup.h"
 #include "src/metrics/number.h"
 #include "wd/error.h"
+#include "wd/game.h"
 #include "wd/trainer.h"
 
 namespace wd::cli {
@@ -26,20 +27,27 @@ std::string number(float value) {
 std::string list_of(const std::vector<std::string>& texts) { return "[" + join(texts, ",") + "]"; }
 
 // One replica with one policy per role. Takes actions and returns rows.
-class Player {
+class Trace {
  public:
-  Player(const Experiment& setup, const Script& script)
+  Trace(const Experiment& setup, const Script& script)
       : setup_(setup),
         spec_(setup.environment->spec()),
-        trajectory_(RolloutShape::of_roles(spec_, 1, setup.device, {setup.config.trainer.storage().type})),
-        replicas_(*setup.environment, options(setup, script)) {}
+        game_(*setup.environment, options(setup, script),
+              RolloutShape::of_roles(spec_, 1, setup.device, {setup.config.trainer.storage().type})) {
+    for (std::size_t r = 0; r < spec_.roles.size(); ++r) {
+      auto player = std::make_unique<OutsidePlayer>();
+      players_.push_back(player.get());
+      game_.add(std::move(player));
+    }
+  }
 
   std::string play(const Script& script) {
-    replicas_.step(trajectory_.first_rows());
+    game_.begin();
     std::vector<std::string> steps = {step_text(0)};
     for (std::size_t t = 0; t < script.actions.size() && !over_; ++t) {
       put_actions(script.actions[t]);
-      replicas_.step(trajectory_.rows(0));
+      game_.act(0, {});
+      game_.step(0);
       steps.push_back(step_text(static_cast<int>(t) + 1));
     }
     return "{\"environment\": \"" + std::string(setup_.environment->name()) + "\",\n\"agents\": [" +
@@ -59,9 +67,10 @@ class Player {
 
   void put_actions(const std::vector<std::vector<std::int32_t>>& roles) {
     for (std::size_t r = 0; r < roles.size(); ++r) {
-      at::Tensor& action = trajectory_.policies()[r].action;
+      const at::Tensor action = game_.trajectory().policies()[r].action[0];
       auto* const numbers = const_cast<std::int32_t*>(roles[r].data());
-      action.copy_(at::from_blob(numbers, action.sizes(), at::TensorOptions().dtype(action.scalar_type())));
+      players_[r]->set(
+          at::from_blob(numbers, action.sizes(), at::TensorOptions().dtype(action.scalar_type())));
     }
   }
 
@@ -81,9 +90,9 @@ class Player {
   }
 
   std::vector<std::string> state() const {
-    const at::Tensor block = replicas_.blocks()[0].cpu();
+    const at::Tensor block = game_.replicas().blocks()[0].cpu();
     std::vector<std::string> fields;
-    for (const StateField& field : replicas_.layout().fields) {
+    for (const StateField& field : game_.replicas().layout().fields) {
       if (field.scratch) continue;
       std::vector<std::string> values;
       for (const double value : read_field(static_cast<const std::byte*>(block.data_ptr()), field)) {
@@ -98,7 +107,7 @@ class Player {
   // One list per agent.
   std::vector<std::string> observations(int row) const {
     std::vector<std::string> agents;
-    for (const PolicyBuffers& policy : trajectory_.policies()) {
+    for (const PolicyBuffers& policy : game_.trajectory().policies()) {
       const at::Tensor rows = policy.observation[row][0].cpu().to(at::kFloat);
       for (std::int64_t agent = 0; agent < rows.size(0); ++agent) {
         std::vector<std::string> numbers;
@@ -112,16 +121,16 @@ class Player {
 
   std::string outcome() {
     std::vector<std::string> rewards, active;
-    for (const PolicyBuffers& policy : trajectory_.policies()) {
+    for (const PolicyBuffers& policy : game_.trajectory().policies()) {
       const at::Tensor reward = policy.reward[0][0].cpu();
       for (std::int64_t i = 0; i < reward.size(0); ++i)
         rewards.push_back(number(reward.const_data_ptr<float>()[i]));
     }
-    const at::Tensor block = replicas_.blocks()[0].cpu();
-    for (const std::uint8_t flag : replicas_.in_game(static_cast<const std::byte*>(block.const_data_ptr())))
+    const at::Tensor block = game_.replicas().blocks()[0].cpu();
+    for (const std::uint8_t flag : game_.replicas().in_game(static_cast<const std::byte*>(block.const_data_ptr())))
       active.push_back(flag != 0 ? "true" : "false");
-    const bool terminated = trajectory_.terminated().item<std::uint8_t>() != 0;
-    const bool truncated = trajectory_.truncated().item<std::uint8_t>() != 0;
+    const bool terminated = game_.trajectory().terminated().item<std::uint8_t>() != 0;
+    const bool truncated = game_.trajectory().truncated().item<std::uint8_t>() != 0;
     over_ = terminated || truncated;
     return concat(", \"rewards\": ", list_of(rewards), ", \"active\": ", list_of(active),
                   ", \"terminated\": ", terminated ? "true" : "false",
@@ -130,13 +139,13 @@ class Player {
 
   const Experiment& setup_;
   Spec spec_;
-  Trajectory trajectory_;
-  Replicas replicas_;
+  Game game_;
+  std::vector<OutsidePlayer*> players_;  // of the game, by role
   bool over_ = false;
 };
 
 // Adds the file name to errors in the start state, which are found when the replica is created.
-Player player(const Experiment& setup, const Script& script, const std::string& path) try {
+Trace made(const Experiment& setup, const Script& script, const std::string& path) try {
   return {setup, script};
 } catch (const UsageError& error) {
   if (script.state.empty()) throw;
@@ -164,7 +173,7 @@ int trace(const CommandLine& line) {
   sources.shipped = false;
   const Experiment setup = load_setup(sources);
   const Script script = read_script(script_path, setup.environment->spec());
-  write_result(out, player(setup, script, script_path).play(script));
+  write_result(out, made(setup, script, script_path).play(script));
   return 0;
 }
 

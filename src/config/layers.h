@@ -52,11 +52,23 @@ void read_policies(const Spec& spec, const Layer& layer, bool policies_are_defau
 // Returns one policy per role, which is the default if no file has a `policy` section.
 std::vector<PolicySettings> default_policies(const Spec& spec);
 
-// roles.cpp: returns the roles that a policy lists, or the role with the policy's name if it lists none (all
-// roles for "shared"). Empty if no role has that name.
+// A run of agents of one role.
+struct AgentRun {
+  int role = 0;   // index into Spec::roles
+  int first = 0;  // id among the agents of all roles
+  int count = 0;
+};
+// roles.cpp: what an entry of policy.NAME.roles or policy.NAME.agents names: "runner", "runner 7",
+// "runner 0-49" within the role, "7" or "0-49" by ids, which may be of several roles. Throws UsageError with the
+// reason if there are no such agents.
+std::vector<AgentRun> parse_agents(const std::string& text, const Spec& spec);
+// Returns the roles that a policy lists, or those of its agents, or the role with the policy's name if it
+// lists none (all roles for "shared"). Empty if no role has that name.
 std::vector<std::string> roles_of(const PolicySettings& policy, const Spec& spec);
-// Determines which policy acts for which role. Fills roles and policy_of_role.
-void assign_roles(const Spec& spec, Config& config, Problems& problems, const Places& places);
+// How many agents the policy acts for, after assign_agents().
+int num_agents_of(const PolicySettings& policy, const Spec& spec);
+// Determines which policy acts for which agents. Fills roles and seats.
+void assign_agents(const Spec& spec, Config& config, Problems& problems, const Places& places);
 
 // validate.cpp: checks settings against each other. Fills total_steps and notes.
 void validate(const Spec& spec, Config& config, Problems& problems, Places& places);

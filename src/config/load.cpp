@@ -84,8 +84,9 @@ class Loader {
       if (have_policies) read_policies(spec_, layer, defaults, config_, problems_, places_);
       if (layer.names_policies && layer.tree.find("policy") != nullptr) defaults = false;
     }
+    for (const Layer& layer : layers_) read_opponents(layer);
     problems_.throw_if_any();
-    assign_roles(spec_, config_, problems_, places_);
+    assign_agents(spec_, config_, problems_, places_);
     validate(spec_, config_, problems_, places_);
     problems_.throw_if_any();
     note_unused();
@@ -150,7 +151,7 @@ class Loader {
   }
 
   void read_sections(const Layer& layer) {
-    std::vector<std::string> sections = {"name", "policy"};
+    std::vector<std::string> sections = {"name", "policy", "opponents"};
     for (const auto& [name, describe] : sections_of(config_)) {
       sections.push_back(name);
       const Node* node = section(layer, name);
@@ -165,6 +166,16 @@ class Loader {
       const std::string near = problems_.full() ? "" : hint(entry.key, sections);
       problems_.add(entry.key_place, printable(entry.key), "unknown section" + near);
     }
+  }
+
+  // opponents: {NAME of a policy: [runs and checkpoints]}.
+  void read_opponents(const Layer& layer) {
+    const Node* node = section(layer, "opponents");
+    if (node == nullptr) return;
+    Reader reader(*node, "opponents", problems_, places_);
+    for (PolicySettings& policy : config_.policies)
+      reader(policy.name.c_str(), policy.opponents, "");
+    reader.finish();
   }
 
   // Suggests the nearest section, or the path of a field that was written without its section.

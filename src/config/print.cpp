@@ -1,4 +1,6 @@
 // print.cpp: prints a configuration as YAML that loads back to the same configuration.
+#include <utility>
+
 #include "src/config/layers.h"
 #include "wd/config.h"
 
@@ -51,6 +53,18 @@ void print_policy(Printer& out, PolicySettings& policy) {
   out.section(6, path + ".model", config::describe_of(policy.model));
 }
 
+void print_opponents(Printer& out, Config& config) {
+  bool any = false;
+  for (PolicySettings& policy : config.policies) {
+    if (policy.opponents.empty()) continue;
+    if (!std::exchange(any, true)) out.heading(0, "opponents");
+    out.section(2, "opponents", [&](Fields& field) {
+      field(policy.name.c_str(), policy.opponents,
+            "runs and checkpoints whose policies act in its place in some episodes, and \"self\"");
+    });
+  }
+}
+
 // Marks values that are a default of the policy's algorithm.
 void name_defaults(Config& config) {
   for (const PolicySettings& policy : config.policies) {
@@ -70,6 +84,7 @@ void print_all(Printer& out, Config& config, const Describe& environment) {
     if (name != "trainer") continue;
     out.heading(0, "policy");
     for (PolicySettings& policy : config.policies) print_policy(out, policy);
+    print_opponents(out, config);
   }
 }
 

@@ -12,7 +12,7 @@
 namespace wd::config {
 namespace {
 
-constexpr std::size_t kMaxText = 4096;   // maximum length of a path on Linux
+constexpr std::size_t kMaxTextValue = 4096;   // maximum length of a path on Linux
 constexpr std::size_t kMaxItems = 1000;  // points of a schedule, layers, roles
 
 template <typename T>
@@ -144,7 +144,7 @@ void Reader::choice(const char* name, int& value, std::span<const char* const> w
 bool Reader::text(const Node& node, const std::string& name, std::string& value) {
   std::string reason;
   if (node.kind != Node::Kind::kScalar) reason = "must be text (\"\" for none)";
-  if (node.text.size() > kMaxText) reason = "longer than " + std::to_string(kMaxText) + " bytes";
+  if (node.text.size() > kMaxTextValue) reason = "longer than " + std::to_string(kMaxTextValue) + " bytes";
   if (has_control(node.text)) reason = "holds a control character";
   if (!reason.empty()) problem(node, name, reason);
   if (reason.empty()) value = node.text;

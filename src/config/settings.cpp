@@ -1,5 +1,7 @@
 // settings.cpp: the single table of settings: key, range, help. The defaults are in config.h.
 #include <algorithm>
+#include <set>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -116,8 +118,17 @@ void ModelSettings::forget_unused() {
   if (distribution != kGsdeActions) noise_every = unused.noise_every;
 }
 
+int PolicySettings::num_opponents() const {
+  std::set<std::string> others(opponents.begin(), opponents.end());
+  others.erase(kSelf);
+  return static_cast<int>(others.size());
+}
+
 void PolicySettings::describe(Fields& field) {
   field("roles", roles, "roles that it acts for; empty: the role with its name, or all roles for \"shared\"");
+  field("agents", agents,
+        "agents that it acts for, as [tagger, \"runner 0-49\"], by their numbers within a role, or by ids; "
+        "empty: all agents of the roles");
   field("to_train", to_train, "false: the policy acts but does not learn");
   const std::vector<std::string> all = algorithm_names();
   std::vector<const char*> names;

@@ -181,6 +181,9 @@ void check_policies(Checks& check) {
   for (const PolicySettings& policy : check.config.policies) {
     const std::string path = "policy." + policy.name;
     trains = trains || policy.to_train;
+    if (policy.num_opponents() > 0 && !trainer.offline.empty())
+      check.fail("opponents." + policy.name, concat('[', join(policy.opponents), ']'),
+                 "nothing is played with trainer.offline: leave it out");
     if (policy.name == kEnvironmentGroup || policy.name == kEvaluationGroup || policy.name == kTimeGroup) {
       check.fail(
           path, "",
@@ -225,12 +228,9 @@ TrainingShape training_shape(const PolicySettings& policy, const Spec& spec, std
                       .rollout_steps = rollout_steps,
                       .time_limit = spec.time_limit,
                       .steps_together = policy.model.steps_together(rollout_steps),
-                      .num_agents = 0};
-  for (const Role& role : spec.roles) {
-    if (std::ranges::find(policy.roles, role.name) == policy.roles.end()) continue;
-    shape.num_agents += role.count;
-    shape.highest_entropy = highest_entropy(role.action);
-  }
+                      .num_agents = config::num_agents_of(policy, spec)};
+  for (const Role& role : spec.roles)
+    if (contains(policy.roles, role.name)) shape.highest_entropy = highest_entropy(role.action);
   return shape;
 }
 

@@ -137,6 +137,19 @@ void translate_seed(Node& tree, Problems& problems, std::vector<std::string>& un
   put(tree, "trainer.seed", std::move(moved));
 }
 
+// policy_tag_to_agent_id_map: {POLICY: [ids of agents]}, which WarpDrive's Trainer takes as an argument, at the
+// top or in the section trainer.
+void translate_agents(Node& tree) {
+  constexpr char kMap[] = "policy_tag_to_agent_id_map";
+  Node* const trainer = tree.find("trainer");
+  Node* const holder = tree.find(kMap) != nullptr || trainer == nullptr ? &tree : trainer;
+  const Node* const given = holder->is_map() ? holder->find(kMap) : nullptr;
+  if (given == nullptr || !given->is_map()) return;  // an unknown key, which is reported
+  const Node map = *given;
+  std::erase_if(holder->entries, [&](const Node::Entry& entry) { return entry.key == kMap; });
+  for (const Node::Entry& entry : map.entries) put(tree, "policy." + entry.key + ".agents", entry.value);
+}
+
 // --- DDPG --------------------------------------------------------------------------------------------------
 
 std::optional<Node> take(Node& map, std::string_view key) {
@@ -310,6 +323,7 @@ void translate(Node& tree, const std::vector<std::string>& env_fields, Problems&
       section == nullptr || section->is_map() || section->kind == Node::Kind::kNull;
   if (sections_are_maps && !contains(env_fields, "seed")) translate_seed(tree, problems, unused);
   imply(tree, find_path(tree, "trainer", "num_episodes"), "trainer", "total_steps", "0");
+  translate_agents(tree);
   const Node* pool = find_path(tree, "env", "reset_pool_size");
   imply(tree, pool != nullptr && pool->text != "0" ? pool : nullptr, "env", "reset", "pool");
   imply(tree, find_path(tree, "env", "starts"), "env", "reset", "given");

@@ -4,22 +4,29 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <string_view>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "src/evaluation/interval.h"
 #include "src/evaluation/recorder.h"
+#include "src/game/frozen.h"
 #include "wd/config.h"
 #include "wd/environment.h"
 #include "wd/policy.h"
-#include "wd/replicas.h"
 
 namespace wd {
 
-enum class Player { kTrained, kRandom, kScripted };
+// Who plays a side of a match.
+struct SidePlayer {
+  enum Kind { kTrained, kRandom, kScripted, kFrozen };
+  Kind kind = kTrained;
+  std::shared_ptr<const FrozenPolicy> frozen = nullptr;  // kFrozen: of another run
 
-// "trained", "random" or "scripted".
-std::string_view word_of(Player player);
+  // "trained", "random", "scripted", or the path of the other run.
+  std::string name() const;
+  bool is_policy() const { return kind == kTrained || kind == kFrozen; }
+};
 
 // Where episodes start: as in training (for env.reset: random, as the first episodes of training did), or as
 // the match's own seed determines.
@@ -30,7 +37,7 @@ enum class Starts { kTraining, kFresh };
 Starts usual_starts(const EnvSettings& settings);
 
 struct Match {
-  std::vector<Player> players;  // by role
+  std::vector<SidePlayer> players;  // by side: Evaluator::sides()
   Starts starts = Starts::kFresh;
   int episodes = 100;
   std::uint64_t seed = 1;
@@ -38,8 +45,8 @@ struct Match {
   std::uint32_t first_replica = 0;  // global id of the replica that plays the first episode
 };
 
-// One match per role: its trained policy against such opponents in all other roles.
-std::vector<Match> matches_against(const Match& match, Player opponent);
+// One match per side: its own player against such opponents on all other sides.
+std::vector<Match> matches_against(const Match& match, SidePlayer::Kind opponent);
 
 // Gives a policy, which was made from these settings, its trained weights.
 using WeightsSource = std::function<void(Policy& policy, const PolicySettings& settings)>;
@@ -50,7 +57,7 @@ WeightsSource weights_of(std::filesystem::path run);
 // The result of one episode.
 struct Episode {
   int length = 0;
-  std::vector<double> returns;     // by role: sum over steps of the mean reward of its agents
+  std::vector<double> returns;     // by side: sum over steps of the mean reward of its agents
   std::vector<double> statistics;  // as Spec::statistics; for a role's field, the mean over its agents
 };
 
@@ -66,22 +73,23 @@ class Evaluator {
   // player is requested and the environment has none.
   std::vector<Episode> play(const Match& match, Recorder* recorder = nullptr);
 
+  const std::vector<GameSide>& sides() const { return sides_; }
   // The precision in which policies compute: the run's, but fp32 if that is tf32 and the device is a CPU.
   Precision precision() const;
 
  private:
-  struct Game;
+  struct Played;
 
-  void add_policy(Game& game, std::size_t role);
-  void act(Game& game, std::size_t role, std::uint64_t step);
-  void act_by_script(Game& game, std::size_t role);
-  void count_step(Game& game, std::vector<Episode>& episodes);
+  RolloutShape shape(const Match& match, std::int64_t num_envs) const;
+  void add_player(Played& played, std::size_t side);
+  void count_step(Played& played, std::vector<Episode>& episodes);
 
   const Config& config_;
   const Environment& environment_;
   WeightsSource weights_;
   Device device_;
   Spec spec_;
+  std::vector<GameSide> sides_;
 };
 
 }  // namespace wd

@@ -7,13 +7,10 @@
 #include <algorithm>
 #include <vector>
 
-#include "src/device/device.h"
-#include "src/device/tensor_device.h"
 #include "src/evaluation/seeds.h"
 #include "src/recorded/recording.h"
-#include "src/replicas/random_play.h"
 #include "wd/coefficients.h"
-#include "wd/heartbeat.h"
+#include "wd/game.h"
 #include "wd/trainer.h"
 #include "wd/trajectory.h"
 
@@ -22,24 +19,11 @@ namespace {
 
 constexpr std::int64_t kRolloutSteps = 32;  // few: the rollout is memory beside the part that is collected
 
-Trajectory trajectory_of(const Config& config, const Environment& environment, Device device,
-                         const RecordingOptions& options) {
+RolloutShape shape_of(const Config& config, const Environment& environment, Device device,
+                      const RecordingOptions& options) {
   RolloutShape shape = RolloutShape::of(environment.spec(), config, options.num_envs, device);
   shape.steps = std::min(options.steps, kRolloutSteps);
-  return Trajectory(std::move(shape));
-}
-
-// Random actions as a policy would write them, which is how rings hold them: bounded components in
-// half-widths from the middle.
-void to_half_widths(PolicyBuffers& buffers, int t) {
-  if (!buffers.action_space.has_bounds()) return;
-  for (std::size_t k = 0; k < buffers.action_space.bounds.size(); ++k) {
-    const Bounds& side = buffers.action_space.bounds[k];
-    if (!side.are_finite()) continue;
-    const float middle = 0.5f * side.low + 0.5f * side.high, half = 0.5f * side.high - 0.5f * side.low;
-    buffers.action[t].select(-1, static_cast<std::int64_t>(k)).sub_(middle).div_(half);
-  }
-  buffers.in_half_widths = true;
+  return shape;
 }
 
 class Recorded {
@@ -49,17 +33,23 @@ class Recorded {
       : options_(options),
         seed_(options.seed | kEvaluationSeeds),
         device_(device),
-        replicas_(environment, replicas_of(config, device, options)),
-        trajectory_(trajectory_of(config, environment, device, options)),
+        game_(environment, replicas_of(config, device, options),
+              shape_of(config, environment, device, options)),
         exploration_(options.exploration, 0.0, 0.0, device) {
     exploration_.update(TrainingClock(device));
   }
 
   void add_policies(const Config& config, const WeightsSource& weights) {
+    policies_.reserve(config.policies.size());
     for (std::size_t p = 0; p < config.policies.size(); ++p) {
-      policies_.emplace_back(trajectory_.policies()[p], config, static_cast<int>(p), device_);
+      policies_.emplace_back(game_.trajectory().policies()[p], config, static_cast<int>(p), device_);
       weights(policies_.back(), config.policies[p]);
+      game_.add(std::make_unique<PolicyPlayer>(policies_.back(), options_.greedy, exploration_.numbers()));
     }
+  }
+  void play_at_random() {
+    for (std::size_t p = 0; p < game_.trajectory().policies().size(); ++p)
+      game_.add(std::make_unique<RandomPlayer>(device_, p, true));  // as rings hold actions
   }
   std::int64_t write(const Config& config);
 
@@ -71,49 +61,30 @@ class Recorded {
     all.seed = options.seed | kEvaluationSeeds;
     return all;
   }
-  void act(int t, std::uint64_t step);
-
   const RecordingOptions& options_;
   std::uint64_t seed_;
   Device device_;
-  Replicas replicas_;
-  Trajectory trajectory_;
+  Game game_;
   ExplorationSchedules exploration_;
-  std::vector<Policy> policies_;  // none if actions are random
+  std::vector<Policy> policies_;
 };
 
-void Recorded::act(int t, std::uint64_t step) {
-  for (std::size_t p = 0; p < trajectory_.policies().size(); ++p) {
-    PolicyBuffers& buffers = trajectory_.policies()[p];
-    if (policies_.empty()) {
-      play_at_random(current_queue(device_), buffers, t, t,
-                     {.seed = seed_, .policy = static_cast<std::uint32_t>(p), .step = step});
-      to_half_widths(buffers, t);
-      continue;
-    }
-    policies_[p].act(
-        buffers, t,
-        {.seed = seed_, .step = step, .greedy = options_.greedy, .exploration = exploration_.numbers()});
-  }
-}
-
 std::int64_t Recorded::write(const Config& config) {
+  Trajectory& trajectory = game_.trajectory();
   std::vector<RecordingWriter> writers;
-  for (const PolicyBuffers& buffers : trajectory_.policies())
+  for (const PolicyBuffers& buffers : trajectory.policies())
     writers.emplace_back(options_.folder / buffers.name, buffers,
-                         recording_metadata(config.name, replicas_.spec(), buffers), options_.steps,
+                         recording_metadata(config.name, game_.replicas().spec(), buffers), options_.steps,
                          options_.part_bytes);
-  replicas_.step(trajectory_.first_rows());
   for (std::int64_t step = 0; step < options_.steps;) {
-    const auto steps = static_cast<int>(std::min<std::int64_t>(options_.steps - step, trajectory_.steps()));
+    game_.begin();
+    const auto steps = static_cast<int>(std::min<std::int64_t>(options_.steps - step, trajectory.steps()));
     for (int t = 0; t < steps; ++t) {
-      heartbeat::beat();
-      act(t, static_cast<std::uint64_t>(step + t));
-      replicas_.step(trajectory_.rows(t));
+      game_.act(t, {.seed = seed_, .step = static_cast<std::uint64_t>(step + t)});
+      game_.step(t);
     }
-    trajectory_.end_at(steps);
+    trajectory.end_at(steps);
     for (RecordingWriter& writer : writers) writer.append(steps);
-    trajectory_.carry_over();
     step += steps;
   }
   std::int64_t files = 0;
@@ -128,7 +99,7 @@ std::int64_t record_transitions(const Config& config, const Environment& environ
                                 const RecordingOptions& options) {
   const at::AutoDispatchBelowADInplaceOrView no_autograd;
   Recorded recorded(config, environment, device, options);
-  if (!options.random) recorded.add_policies(config, weights);
+  options.random ? recorded.play_at_random() : recorded.add_policies(config, weights);
   return recorded.write(config);
 }
 

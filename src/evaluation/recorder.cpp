@@ -77,51 +77,88 @@ std::vector<StateField> recorded_fields(const StateLayout& layout) {
   return fields;
 }
 
-void Recorder::start(const Replicas& replicas, Trajectory& trajectory,
-                     const std::vector<std::optional<Policy>>& policies) {
-  policies_ = &policies;
-  const auto E = static_cast<std::size_t>(replicas.num_envs());
+void Recorder::start(Game& game, const std::vector<Policy*>& policies) {
+  policies_ = policies;
+  std::vector<PolicyBuffers>& buffers = game.trajectory().policies();
+  shares_.clear();
+  int first = 0;
+  for (const Role& role : game.replicas().spec().roles) {
+    std::vector<Share>& shares = shares_.emplace_back();
+    for (std::size_t p = 0; p < buffers.size(); ++p) {
+      std::vector<std::int64_t> slots, numbers;
+      for (std::size_t slot = 0; slot < buffers[p].agent.size(); ++slot) {
+        const int number = buffers[p].agent[slot] - first;
+        if (number < 0 || number >= role.count) continue;
+        slots.push_back(static_cast<std::int64_t>(slot));
+        numbers.push_back(number);
+      }
+      if (!slots.empty()) shares.push_back({p, at::tensor(slots), at::tensor(numbers)});
+    }
+    first += role.count;
+  }
+  const auto E = static_cast<std::size_t>(game.replicas().num_envs());
   EpisodeRecord empty;
-  empty.state.resize(recorded_fields(replicas.layout()).size());
-  empty.roles.resize(policies.size());
+  empty.state.resize(recorded_fields(game.replicas().layout()).size());
+  empty.roles.resize(shares_.size());
   episodes_.assign(E, empty);
   over_.assign(E, false);
-  for (std::size_t r = 0; r < policies.size(); ++r)
-    if (policies[r]) policies[r]->keep_activations(trajectory.policies()[r]);
+  for (std::size_t p = 0; p < policies.size(); ++p)
+    if (policies[p] != nullptr) policies[p]->keep_activations(buffers[p]);
 }
 
-void Recorder::value_actions(Trajectory& trajectory, std::vector<std::optional<Policy>>& policies) const {
-  for (std::size_t r = 0; r < policies.size(); ++r)
-    if (policies[r] && policies[r]->critics() != nullptr) policies[r]->evaluate(trajectory.policies()[r], 0);
+void Recorder::value_actions(Game& game) const {
+  for (std::size_t p = 0; p < policies_.size(); ++p)
+    if (policies_[p] != nullptr && policies_[p]->critics() != nullptr)
+      policies_[p]->evaluate(game.trajectory().policies()[p], 0);
 }
 
 void Recorder::add_step(EpisodeRecord& episode, const Trajectory& trajectory, std::int64_t replica) const {
+  const Spec& spec = trajectory.spec();
   for (std::size_t r = 0; r < episode.roles.size(); ++r) {
-    const PolicyBuffers& buffers = trajectory.policies()[r];
     RoleRecord& role = episode.roles[r];
-    append(role.reward, buffers.reward[0][replica]);
-    append(role.action, received(buffers, buffers.action[0][replica].cpu().clone()));
-    const std::optional<Policy>& policy = (*policies_)[r];
-    if (!policy) continue;
-    append(role.value, buffers.value[0][replica]);
-    if (!buffers.action_space.is_continuous()) {
-      append(role.probability, probabilities(buffers, replica, policy->head().value == Head::kOfBestChoice));
-      continue;
-    }
-    const at::Tensor mean = outputs(buffers, replica, buffers.action_space.width(), at::kFloat);
-    const std::int64_t A = buffers.num_agents;
-    const at::Tensor deviation = policy->deviations(buffers, replica * A, A);
-    const auto add = [&](Series& series, const at::Tensor& number) {
-      append(series, received(buffers, policy->head().squashes ? number.tanh() : number.clone()));
+    // Adds numbers(policy, buffers) [agents, ...] of those shares for which it returns any.
+    const auto add = [&](Series& series, const auto& numbers) {
+      at::Tensor all;
+      for (const Share& share : shares_[r]) {
+        const at::Tensor own = numbers(policies_[share.policy], trajectory.policies()[share.policy]);
+        if (!own.defined()) continue;
+        const at::Tensor rows = own.to(at::kDouble).cpu().reshape({own.size(0), -1});
+        if (!all.defined())
+          all = at::full({spec.roles[r].count, rows.size(1)}, std::nan(""), rows.options());
+        all.index_copy_(0, share.numbers, rows.index_select(0, share.slots));
+      }
+      if (all.defined()) append(series, all);
     };
-    add(role.mean, mean);
-    add(role.below, mean - deviation);
-    add(role.above, mean + deviation);
+    const auto of_box = [&](double deviations) {
+      return [=](Policy* policy, const PolicyBuffers& buffers) {
+        if (policy == nullptr || !buffers.action_space.is_continuous()) return at::Tensor();
+        at::Tensor number = outputs(buffers, replica, buffers.action_space.width(), at::kFloat).clone();
+        const std::int64_t A = buffers.num_agents;
+        if (deviations != 0.0) number += deviations * policy->deviations(buffers, replica * A, A);
+        return received(buffers, policy->head().squashes ? number.tanh() : number);
+      };
+    };
+    add(role.reward, [&](Policy*, const PolicyBuffers& buffers) { return buffers.reward[0][replica]; });
+    add(role.action, [&](Policy*, const PolicyBuffers& buffers) {
+      return received(buffers, buffers.action[0][replica].cpu().clone());
+    });
+    add(role.value, [&](Policy* policy, const PolicyBuffers& buffers) {
+      return policy == nullptr ? at::Tensor() : buffers.value[0][replica];
+    });
+    add(role.probability, [&](Policy* policy, const PolicyBuffers& buffers) {
+      if (policy == nullptr || buffers.action_space.is_continuous()) return at::Tensor();
+      return probabilities(buffers, replica, policy->head().value == Head::kOfBestChoice);
+    });
+    add(role.mean, of_box(0.0));
+    add(role.below, of_box(-1.0));
+    add(role.above, of_box(1.0));
   }
   ++episode.steps;
 }
 
-void Recorder::add_frame(const Replicas& replicas, const Trajectory& trajectory, bool first) {
+void Recorder::add_frame(const Game& game, bool first) {
+  const Replicas& replicas = game.replicas();
+  const Trajectory& trajectory = game.trajectory();
   const std::vector<StateField> fields = recorded_fields(replicas.layout());
   const at::Tensor blocks = replicas.blocks().cpu();
   const at::Tensor ended =

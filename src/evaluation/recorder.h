@@ -3,13 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "wd/environment.h"
+#include "wd/game.h"
 #include "wd/policy.h"
-#include "wd/replicas.h"
 
 namespace wd {
 
@@ -26,9 +24,10 @@ struct RoleRecord {
   Series in_game;      // [frames, agents] 0 or 1
   Series reward;       // [steps, agents]
   Series action;       // [steps, agents, width]
-  Series value;        // [steps, agents]; empty without a trained policy
-  Series probability;  // [steps, agents, choices of all heads]; empty without a trained policy, or for a box
-  // For a box with a trained policy: the action at the mean of its Gaussian, and one standard deviation below
+  // NaN for agents whose player is no policy, and empty if that is so of all of them.
+  Series value;        // [steps, agents]
+  Series probability;  // [steps, agents, choices of all heads]; empty for a box
+  // For a box, of agents whose player is a policy: the action at the mean of its Gaussian, and one standard deviation below
   // and above. [steps, agents, width]
   Series mean, below, above;
 };
@@ -48,26 +47,32 @@ class Recorder {
  public:
   explicit Recorder(int max_steps) : max_steps_(max_steps) {}
 
-  // Makes the policies keep the outputs of their networks, from which probabilities follow. Keeps a reference
-  // to the policies.
-  void start(const Replicas& replicas, Trajectory& trajectory,
-             const std::vector<std::optional<Policy>>& policies);
+  // Makes the policies keep the outputs of their networks, from which probabilities follow. `policies`: of the
+  // game's players, null for those that are none; they must outlive the recorder.
+  void start(Game& game, const std::vector<Policy*>& policies);
   // Computes the values of actions that policies with critics have chosen, before the step.
-  void value_actions(Trajectory& trajectory, std::vector<std::optional<Policy>>& policies) const;
+  void value_actions(Game& game) const;
   // After the first reset and after each step, before rows are carried over.
-  void add_frame(const Replicas& replicas, const Trajectory& trajectory, bool first);
+  void add_frame(const Game& game, bool first);
 
   // True once all episodes have ended or are as long as requested.
   bool is_complete() const;
   std::vector<EpisodeRecord>& episodes() { return episodes_; }
 
  private:
+  // The agents of a role for which one policy of the game acts.
+  struct Share {
+    std::size_t policy;
+    at::Tensor slots, numbers;  // of these agents, in the policy's rows and in the role: int64
+  };
+
   void add_step(EpisodeRecord& episode, const Trajectory& trajectory, std::int64_t replica) const;
 
   int max_steps_;
   std::vector<EpisodeRecord> episodes_;
   std::vector<bool> over_;
-  const std::vector<std::optional<Policy>>* policies_ = nullptr;  // by role
+  std::vector<Policy*> policies_;
+  std::vector<std::vector<Share>> shares_;  // by role
 };
 
 }  // namespace wd

@@ -36,7 +36,7 @@ TrainingEvaluator::TrainingEvaluator(const Config& config, const Environment& en
   const bool is_scripted = config.eval.opponent == kOpponentScripted || config.eval.opponent == kOpponentBoth;
   if (config.eval.every == 0 || !is_scripted) return;
   Match scripted = match();  // tells now, not after hours of training
-  scripted.players.assign(spec_.roles.size(), Player::kScripted);
+  scripted.players.assign(evaluator_.sides().size(), {SidePlayer::kScripted});
   scripted.episodes = 1;
   Recorder one_step(1);
   evaluator_.play(scripted, &one_step);
@@ -44,7 +44,7 @@ TrainingEvaluator::TrainingEvaluator(const Config& config, const Environment& en
 
 Match TrainingEvaluator::match() const {
   Match match;
-  match.players.assign(spec_.roles.size(), Player::kTrained);
+  match.players.resize(evaluator_.sides().size());
   match.starts = usual_starts(config_.env);
   match.episodes = config_.eval.episodes;
   match.seed = static_cast<std::uint64_t>(config_.eval.seed);
@@ -52,12 +52,13 @@ Match TrainingEvaluator::match() const {
   return match;
 }
 
-double TrainingEvaluator::judged(const std::vector<double>& return_of_role) const {
+double TrainingEvaluator::judged(const std::vector<double>& return_of_side) const {
   double sum = 0.0, agents = 0.0;
-  for (std::size_t r = 0; r < spec_.roles.size(); ++r) {
-    if (config_.policy_of_role[r] != 0) continue;
-    sum += return_of_role[r] * spec_.roles[r].count;
-    agents += spec_.roles[r].count;
+  for (std::size_t s = 0; s < return_of_side.size(); ++s) {
+    const GameSide& side = evaluator_.sides()[s];
+    if (side.policy != 0) continue;
+    sum += return_of_side[s] * side.num_agents;
+    agents += side.num_agents;
   }
   return sum / agents;
 }
@@ -67,10 +68,10 @@ Evaluation TrainingEvaluator::evaluate() {
   const auto add = [&](const std::string& name, double value) {
     result.values.emplace_back(concat(kEvaluationGroup, '/', name), value);
   };
-  // Adds the returns of a role under this name, and returns their mean.
-  const auto add_returns = [&](const std::string& name, std::size_t role,
+  // Adds the returns of a side under this name, and returns their mean.
+  const auto add_returns = [&](const std::string& name, std::size_t side,
                                const std::vector<Episode>& episodes) {
-    const Interval interval = interval_of(episodes, [role](const Episode& e) { return e.returns[role]; });
+    const Interval interval = interval_of(episodes, [side](const Episode& e) { return e.returns[side]; });
     add(name + "/return", interval.mean);
     add(name + "/return_low", interval.low);
     add(name + "/return_high", interval.high);
@@ -82,28 +83,29 @@ Evaluation TrainingEvaluator::evaluate() {
           interval_of(episodes, [k](const Episode& e) { return e.statistics[k]; }).mean);
   };
   const Opponent opponent = config_.eval.opponent;
-  const std::size_t roles = spec_.roles.size();
-  std::vector<double> return_of_role(roles, 0.0);
+  const std::vector<GameSide>& sides = evaluator_.sides();
+  std::vector<double> return_of_side(sides.size(), 0.0);
   if (opponent == kOpponentNone) {
     const std::vector<Episode> episodes = evaluator_.play(match());
-    for (std::size_t r = 0; r < roles; ++r) return_of_role[r] = add_returns(spec_.roles[r].name, r, episodes);
+    for (std::size_t s = 0; s < sides.size(); ++s)
+      return_of_side[s] = add_returns(sides[s].name, s, episodes);
     add("length", interval_of(episodes, [](const Episode& e) { return double(e.length); }).mean);
     add_statistics("", episodes);
   }
   const bool both = opponent == kOpponentBoth;
-  for (const Player player : {Player::kRandom, Player::kScripted}) {
-    const bool is_random = player == Player::kRandom;
+  for (const SidePlayer::Kind player : {SidePlayer::kRandom, SidePlayer::kScripted}) {
+    const bool is_random = player == SidePlayer::kRandom;
     if (!both && opponent != (is_random ? kOpponentRandom : kOpponentScripted)) continue;
     const std::vector<Match> matches = matches_against(match(), player);
-    for (std::size_t r = 0; r < roles; ++r) {
-      const std::vector<Episode> episodes = evaluator_.play(matches[r]);
-      std::string name = spec_.roles[r].name;
+    for (std::size_t s = 0; s < sides.size(); ++s) {
+      const std::vector<Episode> episodes = evaluator_.play(matches[s]);
+      std::string name = sides[s].name;
       if (both) name += is_random ? "_vs_random" : "_vs_scripted";
-      return_of_role[r] += add_returns(name, r, episodes) / (both ? 2.0 : 1.0);
+      return_of_side[s] += add_returns(name, s, episodes) / (both ? 2.0 : 1.0);
       add_statistics(name + "/", episodes);
     }
   }
-  result.judged_return = judged(return_of_role);
+  result.judged_return = judged(return_of_side);
   return result;
 }
 

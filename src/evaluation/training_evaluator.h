@@ -27,7 +27,7 @@ class TrainingEvaluator {
 
  private:
   // The mean return of the first policy's agents.
-  double judged(const std::vector<double>& return_of_role) const;
+  double judged(const std::vector<double>& return_of_side) const;
 
   const Config& config_;
   Spec spec_;

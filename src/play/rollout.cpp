@@ -1,12 +1,14 @@
 // rollout.cpp: one description of a rollout, with its numbers as lists or packed.
 #include "src/play/rollout.h"
 
+#include <algorithm>
 #include <functional>
 #include <nlohmann/json.hpp>
 
 #include "src/base/json.h"
 #include "src/play/packed.h"
 #include "src/play/viewer.h"
+#include "wd/error.h"
 
 namespace wd {
 
@@ -124,8 +126,14 @@ Rollout rollout_of(const Environment& environment, const std::string& run) {
 void record(Evaluator& evaluator, const Match& match, int max_steps, Rollout& rollout) {
   Recorder recorder(max_steps);
   evaluator.play(match, &recorder);
-  std::vector<std::string> players;
-  for (const Player player : match.players) players.emplace_back(word_of(player));
+  // "trained", or of a role that several policies share: "a trained, b random".
+  std::vector<std::string> players(rollout.spec.roles.size());
+  for (std::size_t s = 0; s < match.players.size(); ++s) {
+    const GameSide& side = evaluator.sides()[s];
+    std::string& text = players[static_cast<std::size_t>(side.role)];
+    const bool shared = std::ranges::count(evaluator.sides(), side.role, &GameSide::role) > 1;
+    text += concat(text.empty() ? "" : ", ", shared ? side.name + " " : "", match.players[s].name());
+  }
   for (EpisodeRecord& episode : recorder.episodes())
     rollout.episodes.push_back({players, std::move(episode)});
 }

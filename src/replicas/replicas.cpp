@@ -61,7 +61,7 @@ struct BlindRows {
     view.num_replicas = 1;
     view.add_roles(spec);
     for (std::size_t r = 0; r < spec.roles.size(); ++r) {
-      RoleView& rows = view.roles[r];
+      RunView& rows = view.runs[r];
       const auto count = static_cast<std::size_t>(rows.count);
       rows.observation =
           observations.emplace_back(count * static_cast<std::size_t>(rows.observation_stride)).data();

@@ -55,13 +55,17 @@ MaybeForm state_form(const PolicyLayout& policy) {
   return Form{{policy.num_agents, policy.state_size}, at::kFloat};
 }
 MaybeForm restarted_form(const PolicyLayout& policy) {
-  return policy.state_size == 0 && !policy.carries_noise ? MaybeForm() : flag_form(policy);
+  const bool is_read = policy.state_size > 0 || policy.carries_noise || policy.opponents > 0;
+  return is_read ? flag_form(policy) : MaybeForm();
 }
 MaybeForm noise_form(const PolicyLayout& policy) {
   if (!policy.carries_noise) return {};
   return Form{{policy.num_agents, policy.action_space.components()}, at::kFloat};
 }
 MaybeForm replica_flag_form(const PolicyLayout&) { return Form{{}, at::kByte}; }
+MaybeForm opponent_form(const PolicyLayout& policy) {
+  return policy.opponents > 0 ? replica_flag_form(policy) : MaybeForm();
+}
 MaybeForm statistics_form(const PolicyLayout& policy) {
   if (policy.num_statistics == 0) return {};
   return Form{{policy.num_statistics}, at::kFloat};
@@ -126,6 +130,7 @@ constexpr BufferField kFields[] = {
      kEnvironment | kReturns, false, true},
     {"reset_step", kCommon, &P::reset_step, nullptr, replica_flag_form, false, false, false,
      kEnvironment | kReturns, false, true},
+    {"opponent", kPolicy, &P::opponent, nullptr, opponent_form, true, true, false, 0, false, false},
     // no phase: most rows are not written
     {"statistics", kCommon, &P::statistics, nullptr, statistics_form, false, false, false, 0, false, false},
     of_stream<0>(),
@@ -216,16 +221,24 @@ bool is_shared(const BufferField& field, const PolicyLayout& policy) {
 }
 
 RolloutShape RolloutShape::of(const Spec& spec, const Config& config, std::int64_t num_envs, Device device) {
-  return {spec,
-          policy_names(config),
-          config.policy_of_role,
-          config.trainer.rollout_steps(),
-          num_envs,
-          device,
-          config.trainer.storage(),
-          wd::state_sizes(config),
-          wd::carries_noise(config),
-          wd::reads(config)};
+  RolloutShape shape{spec,
+                     policy_names(config),
+                     {},
+                     config.trainer.rollout_steps(),
+                     num_envs,
+                     device,
+                     config.trainer.storage(),
+                     wd::state_sizes(config),
+                     wd::carries_noise(config),
+                     wd::reads(config),
+                     config.seats};
+  for (const PolicySettings& policy : config.policies)
+    shape.opponents.push_back(policy.num_opponents());
+  return shape;
+}
+
+std::vector<Seat> RolloutShape::all_seats() const {
+  return seats.empty() ? seats_of_roles(spec, policy_of_role) : seats;
 }
 
 RolloutShape RolloutShape::of_roles(const Spec& spec, std::int64_t num_envs, Device device,
@@ -235,6 +248,28 @@ RolloutShape RolloutShape::of_roles(const Spec& spec, std::int64_t num_envs, Dev
   return {spec, role_names(spec), own, 1, num_envs, device, storage, {}};
 }
 
+namespace {
+
+void check_seats(const std::vector<Seat>& seats, const Spec& spec) {
+  int agent = 0;
+  for (const Seat& seat : seats) {
+    if (seat.first_agent != agent || seat.count < 1)
+      throw UsageError(concat("the seats leave out agent ", agent, ", or name it twice"));
+    agent += seat.count;
+  }
+  if (agent != spec.num_agents())
+    throw UsageError(concat("the seats are of ", agent, " agents, and there are ", spec.num_agents()));
+  if (seats.size() > kMaxSeats)
+    throw UsageError(concat("the policies act for ", seats.size(), " runs of agents, and ", kMaxSeats,
+                            " are the most"));
+}
+
+}  // namespace
+
+int PolicyLayout::slot_of(int agent_id) const {
+  return static_cast<int>(std::ranges::lower_bound(agent, agent_id) - agent.begin());
+}
+
 std::vector<PolicyLayout> policy_layouts(const RolloutShape& shape) {
   const Spec& spec = shape.spec;
   const ObservationStorage storage = shape.storage;
@@ -242,11 +277,12 @@ std::vector<PolicyLayout> policy_layouts(const RolloutShape& shape) {
     throw UsageError("observations cannot be a table: the environment declares none (Spec::table)");
   if (storage.as_table && storage.type != ObservationType::kFloat32)
     throw UsageError("a table of observations is float32 only");
+  const std::vector<Seat> seats = shape.all_seats();
+  check_seats(seats, spec);
   std::vector<PolicyLayout> layouts(shape.policies.size());
-  int first_agent = 0;
-  for (std::size_t r = 0; r < spec.roles.size(); ++r) {
-    const Role& role = spec.roles[r];
-    PolicyLayout& policy = layouts.at(static_cast<std::size_t>(shape.policy_of_role.at(r)));
+  for (const Seat& seat : seats) {
+    const Role& role = spec.roles[static_cast<std::size_t>(seat.role)];
+    PolicyLayout& policy = layouts.at(static_cast<std::size_t>(seat.policy));
     if (policy.roles.empty()) {
       policy.observation_size = role.observation_size();
       policy.action_space = role.action;
@@ -262,14 +298,13 @@ std::vector<PolicyLayout> policy_layouts(const RolloutShape& shape) {
     policy.one_reading = policy.one_reading && policy.entities == role.entities &&
                          policy.choice_features == role.choice_features &&
                          std::ranges::equal(policy.observation_parts, role.observation);
-    policy.roles.push_back(static_cast<int>(r));
-    policy.first_slot.push_back(policy.num_agents);
-    policy.num_agents += role.count;
-    for (int i = 0; i < role.count; ++i) policy.agent.push_back(first_agent++);
+    if (policy.roles.empty() || policy.roles.back() != seat.role) policy.roles.push_back(seat.role);
+    policy.num_agents += seat.count;
+    for (int i = 0; i < seat.count; ++i) policy.agent.push_back(seat.first_agent + i);
   }
   for (std::size_t p = 0; p < layouts.size(); ++p) {
     layouts[p].name = shape.policies[p];
-    layouts[p].all_agents = first_agent;
+    layouts[p].all_agents = spec.num_agents();
     layouts[p].num_statistics = static_cast<int>(spec.statistics.size());
     layouts[p].observation_type = storage.type;
     if (storage.as_table) layouts[p].table = spec.table;
@@ -277,8 +312,9 @@ std::vector<PolicyLayout> policy_layouts(const RolloutShape& shape) {
     layouts[p].streams = spec.streams;
     for (const StreamSpec& stream : spec.streams)
       layouts[p].reads.push_back(!shape.reads.empty() && contains(shape.reads.at(p), stream.name));
+    if (!shape.opponents.empty()) layouts[p].opponents = shape.opponents.at(p);
     if (!shape.carries_noise.empty()) layouts[p].carries_noise = shape.carries_noise.at(p);
-    if (layouts[p].roles.empty()) throw UsageError("policy '" + layouts[p].name + "' acts for no role");
+    if (layouts[p].roles.empty()) throw UsageError("policy '" + layouts[p].name + "' acts for no agent");
   }
   return layouts;
 }
@@ -291,6 +327,7 @@ Trajectory::Trajectory(RolloutShape shape)
     : shape_(std::move(shape)), length_(static_cast<int>(shape_.steps)) {
   const auto place = at::TensorOptions().device(torch_device(shape_.device));
   const std::int64_t T = shape_.steps, E = shape_.num_envs;
+  shape_.seats = shape_.all_seats();
   for (const PolicyLayout& layout : policy_layouts(shape_)) {
     PolicyBuffers& policy = policies_.emplace_back();
     static_cast<PolicyLayout&>(policy) = layout;
@@ -317,13 +354,11 @@ StepView Trajectory::rows(int t) const {
   StepView view;
   view.observation_type = shape_.storage.type;
   view.as_table = shape_.storage.as_table;
-  int agent = 0;
-  for (std::size_t r = 0; r < shape_.spec.roles.size(); ++r) {
-    const PolicyBuffers& policy = policies_[static_cast<std::size_t>(shape_.policy_of_role[r])];
-    std::int64_t slot = 0;
-    for (std::size_t k = 0; k < policy.roles.size(); ++k)
-      if (policy.roles[k] == static_cast<int>(r)) slot = policy.first_slot[k];
-    RoleView& rows = view.roles[view.num_roles++] = RoleView::of(shape_.spec.roles[r], agent);
+  for (const Seat& seat : shape_.seats) {
+    const PolicyBuffers& policy = policies_[static_cast<std::size_t>(seat.policy)];
+    const int slot = policy.slot_of(seat.first_agent);
+    RunView& rows = view.runs[view.num_runs++] =
+        RunView::of(shape_.spec.roles[static_cast<std::size_t>(seat.role)], seat.first_agent, seat.count);
     rows.policy_agents = policy.num_agents;
     rows.observed_agents = static_cast<int>(policy.observation.size(2));
     rows.observation_stride = static_cast<int>(policy.observation.size(3));
@@ -334,12 +369,11 @@ StepView Trajectory::rows(int t) const {
     rows.agent_terminated = at_row<std::uint8_t>(policy.agent_terminated, t, slot);
     rows.active = at_row<std::uint8_t>(policy.active, t + 1, slot);
     rows.restarted = at_row<std::uint8_t>(policy.restarted, t + 1, slot);
-    rows.observation = bytes_at(policy.observation, t + 1, policy.as_table() ? agent : slot);
+    rows.observation = bytes_at(policy.observation, t + 1, policy.as_table() ? seat.first_agent : slot);
     rows.action_mask = at_row<std::uint8_t>(policy.action_mask, t + 1, slot);
     for (std::size_t k = 0; k < policy.streams.size(); ++k)
       if (policy.streams[k].of == StreamSpec::kAgent)
         rows.streams[k] = bytes_at(policy.stream_rows[k], t + 1, slot);
-    agent += rows.count;
   }
   view.num_streams = static_cast<int>(shape_.spec.streams.size());
   for (std::size_t k = 0; k < shape_.spec.streams.size(); ++k) {
@@ -364,10 +398,10 @@ StepView Trajectory::first_rows() const {
     view.streams[k] = back(view.streams[k], policies_.front().stream_rows[static_cast<std::size_t>(k)]);
   view.terminated = view.truncated = view.reset_step = nullptr;
   view.statistic = nullptr;
-  for (int r = 0; r < view.num_roles; ++r) {
-    const PolicyBuffers& policy =
-        policies_[static_cast<std::size_t>(shape_.policy_of_role[static_cast<std::size_t>(r)])];
-    RoleView& rows = view.roles[r];
+  for (int r = 0; r < view.num_runs; ++r) {
+    const Seat& seat = shape_.seats[static_cast<std::size_t>(r)];
+    const PolicyBuffers& policy = policies_[static_cast<std::size_t>(seat.policy)];
+    RunView& rows = view.runs[r];
     rows.reward = nullptr;
     rows.agent_terminated = nullptr;
     rows.active -= policy.active.stride(0);
@@ -411,6 +445,7 @@ void Trajectory::write_mask(int policy) const {
   args.num_agents = buffers.num_agents;
   args.active = buffers.active.const_data_ptr<std::uint8_t>();
   args.reset_step = buffers.reset_step.const_data_ptr<std::uint8_t>();
+  if (buffers.opponent.defined()) args.opponent = buffers.opponent.const_data_ptr<std::uint8_t>();
   args.mask = buffers.mask.mutable_data_ptr<std::uint8_t>();
   transitions(current_queue(device_holding(buffers.mask)), args);
 }

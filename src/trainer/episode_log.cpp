@@ -68,6 +68,7 @@ void EpisodeLog::accumulate_policy(std::size_t policy) {
   args.terminated = trajectory_.terminated().const_data_ptr<std::uint8_t>();
   args.truncated = trajectory_.truncated().const_data_ptr<std::uint8_t>();
   args.reset_step = trajectory_.reset_step().const_data_ptr<std::uint8_t>();
+  if (buffers.opponent.defined()) args.opponent = buffers.opponent.const_data_ptr<std::uint8_t>();
   args.running_return = log.running_return.mutable_data_ptr<float>();
   args.running_length = log.running_length.mutable_data_ptr<std::int32_t>();
   args.finished_return = log.finished_return.mutable_data_ptr<float>();
@@ -128,6 +129,7 @@ void EpisodeLog::read() {
   for (const double* const row : rows) {
     if (watching_ && row[0] >= static_cast<double>(end_of_watched)) note_return();
     for (std::size_t p = 0; p < P; ++p) {
+      if (trajectory_.policies()[p].opponents > 0 && std::isnan(row[2 + p])) continue;
       PolicyLog& log = policies_[p];
       log.lengths.push_back(row[1]);
       log.returns.push_back(row[2 + p]);

@@ -33,7 +33,7 @@ void EvidenceKeeper::rollout_begins() { starts_.copy_(replicas_.blocks()); }
 
 void EvidenceKeeper::rollout_ended(const TrainingClock& clock) {
   EvidenceArgs args;
-  static_assert(kMaxRoles + 1 <= kMaxEvidence);
+  static_assert(kMaxSeats + 1 <= kMaxEvidence);
   args.failure = guard_.failure();
   args.time = clock.time();
   args.replicas = trajectory_.num_envs();

@@ -20,6 +20,7 @@
 #include "src/trainer/played.h"
 #include "src/trainer/timeline.h"
 #include "wd/algorithm.h"
+#include "wd/game.h"
 #include "wd/trainer.h"
 
 namespace wd {
@@ -48,9 +49,11 @@ struct Trainer::Impl {
   Device device;
   ProcessGroup group;
   ReplicasOptions share;
-  Replicas replicas;
-  Trajectory trajectory;
+  Game game;
+  Replicas& replicas;
+  Trajectory& trajectory;
   std::vector<Policy> policies;
+  std::vector<PolicyPlayer*> players;  // of the game
   std::vector<std::unique_ptr<Recording>> recordings;  // of the policies that learn, if training is offline
   std::vector<Learner> learners;
   EpisodeLog episodes;
@@ -64,7 +67,7 @@ struct Trainer::Impl {
   StepCounts counts;
   StepCounts counts_at_metrics;
   Clock::time_point start = Clock::now(), metrics_taken = start;
-  bool started = false, straggler_reported = false, dropped_reported = false;
+  bool straggler_reported = false, dropped_reported = false;
   std::set<std::size_t> warned;  // policies whose algorithm has warned
   bool memory_awaited = false;   // restore() was called, and read_memory() was not yet
   std::int64_t rollouts = 0;     // rollouts that this object made
@@ -85,6 +88,7 @@ struct Trainer::Impl {
 
   static ReplicasOptions share_of(const Config& config, const Environment& environment, Device device,
                                   const ProcessGroup& group);
+  std::unique_ptr<Player> with_opponents(std::size_t policy, std::unique_ptr<Player> own) const;
   void leave_out_cut_episodes();
   bool is_offline() const { return !config.trainer.offline.empty(); }
   const Recording* open_recording(std::size_t policy);

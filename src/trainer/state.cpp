@@ -75,6 +75,10 @@ std::map<std::string, std::vector<NamedTensor>> Trainer::Impl::files() const {
     files[kWeightsFolder + policies[p].name()] = policies[p].saved();
     files["optimizer/" + policies[p].name()] = learners[p].state();
   }
+  for (std::size_t p = 0; p < policies.size(); ++p) {
+    std::vector<NamedTensor> state = game.players()[p]->state();
+    if (!state.empty()) files["opponents/" + policies[p].name()] = std::move(state);
+  }
   std::vector<NamedTensor>& replica_file = files["replicas"];
   replica_file.push_back({"blocks", replicas.blocks(), true});
   for (NamedTensor& row : trajectory.last_rows()) replica_file.push_back(std::move(row));
@@ -195,7 +199,7 @@ void Trainer::restore(const Snapshot& snapshot) {
   self.clock.set(self.counts.iteration, self.counts.env_steps);
   self.episodes.watch(self.counts.iteration);
   self.counts_at_metrics = self.counts;
-  self.started = self.counts.iteration > 0;
+  self.game.restore_started(self.counts.iteration > 0);
   self.memory_awaited = has_memory();
   self.metrics_taken = Clock::now();
   self.start = self.metrics_taken - std::chrono::duration_cast<Clock::duration>(Seconds(number(3)));

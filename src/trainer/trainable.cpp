@@ -7,7 +7,9 @@
 #include <optional>
 
 #include "src/base/files.h"
+#include "src/base/join.h"
 #include "src/config/compatible.h"
+#include "src/game/opponents.h"
 #include "src/recorded/recording.h"
 #include "wd/algorithms.h"
 #include "wd/error.h"
@@ -82,6 +84,14 @@ void require_recordings(const Config& config, const Spec& spec) {
   }
 }
 
+void require_opponents(const Config& config, const Spec& spec) {
+  for (const PolicySettings& policy : config.policies) {
+    if (policy.num_opponents() == 0) continue;
+    at_setting(config, "opponents." + policy.name, concat('[', join(policy.opponents), ']'),
+               [&] { find_opponents(config, spec, policy); });
+  }
+}
+
 }  // namespace
 
 std::string read_starts(const Config& config) {
@@ -117,6 +127,7 @@ void require_trainable(const Config& config, const Environment& environment, boo
   require_replica(config, environment);
   require_networks(config, spec);
   require_recordings(config, spec);
+  require_opponents(config, spec);
 }
 
 }  // namespace wd

@@ -11,6 +11,7 @@
 #include "src/base/log.h"
 #include "src/config/compatible.h"
 #include "src/device/device.h"
+#include "src/game/opponents.h"
 #include "src/nets/timed_algorithms.h"
 #include "src/report/format.h"
 #include "src/trainer/impl.h"
@@ -60,8 +61,9 @@ Trainer::Impl::Impl(const Config& c, const Environment& environment, Device d, P
       device(made_current(d)),
       group(std::move(g)),
       share(share_of(c, environment, d, group)),
-      replicas(environment, share),
-      trajectory(replicas.spec(), c, share.num_envs, d),
+      game(environment, share, RolloutShape::of(environment.spec(), c, share.num_envs, d)),
+      replicas(game.replicas()),
+      trajectory(game.trajectory()),
       episodes(trajectory, d, group),
       guard(trajectory, d, share.first_replica),
       evidence(replicas, trajectory, guard),
@@ -81,6 +83,9 @@ Trainer::Impl::Impl(const Config& c, const Environment& environment, Device d, P
       load_weights(policies[p], c.policies[p].model.model_ckpt_filepath);
     if (c.policies[p].algorithm->traits().keeps_activations && c.policies[p].to_train)
       policies[p].keep_activations(trajectory.policies()[p]);
+    auto player = std::make_unique<PolicyPlayer>(policies[p]);
+    players.push_back(player.get());
+    game.add(with_opponents(p, std::move(player)));
   }
   for (std::size_t p = 0; p < c.policies.size(); ++p) {
     learners.emplace_back(policies, trajectory, static_cast<int>(p), c.policies[p], seed, group,
@@ -89,6 +94,15 @@ Trainer::Impl::Impl(const Config& c, const Environment& environment, Device d, P
   }
   if (ends_by_own_return(c.trainer)) played = PlayedWeights(weights());
   synchronize();
+}
+
+// The player of a policy: itself, and those that opponents.NAME lists.
+std::unique_ptr<Player> Trainer::Impl::with_opponents(std::size_t policy, std::unique_ptr<Player> own) const {
+  const PolicySettings& settings = config.policies[policy];
+  if (settings.num_opponents() == 0) return own;
+  const OpponentList list = find_opponents(config, replicas.spec(), settings);
+  return std::make_unique<OpponentsPlayer>(std::move(own), list, replicas, trajectory.policies()[policy],
+                                           static_cast<int>(policy), config);
 }
 
 ReplicasOptions Trainer::Impl::share_of(const Config& config, const Environment& environment, Device device,
@@ -195,6 +209,7 @@ void Trainer::Impl::exchange_played() {
 void Trainer::Impl::parameters_changed() {
   for (Policy& policy : policies) policy.refresh_shadow();
   for (Learner& learner : learners) learner.state_changed();
+  for (const std::unique_ptr<Player>& player : game.players()) player->state_changed();
 }
 
 // Returns true if the host has nothing to do or to decide within the iteration.
@@ -221,39 +236,31 @@ bool Trainer::Impl::step_through(const Iteration& options, bool with_marks) {
   const auto mark = [&](Phase phase) {
     if (with_marks) timeline.mark(phase);
   };
-  if (started) {
-    trajectory.carry_over();
-  } else {
-    replicas.step(trajectory.first_rows());
-    started = true;
-  }
+  game.begin();
   evidence.rollout_begins();
-  for (Learner& learner : learners) learner.begin_rollout(clock);
+  for (std::size_t p = 0; p < learners.size(); ++p) {
+    learners[p].begin_rollout(clock);
+    players[p]->explore(learners[p].exploration());
+  }
   const int steps = trajectory.steps();
-  Policy::ActOptions act;
-  act.seed = static_cast<std::uint64_t>(config.trainer.seed);
-  act.first_replica = share.first_replica;
-  act.time = clock.time();
-  act.rollout_steps = steps;
+  Player::Draw draw{.seed = static_cast<std::uint64_t>(config.trainer.seed),
+                    .time = clock.time(),
+                    .rollout_steps = steps,
+                    .first_replica = share.first_replica};
   int t = 0;
   for (; t < steps; ++t) {
     if (options.should_stop && options.should_stop()) return false;
     if (options.faults.any()) std::this_thread::sleep_for(options.faults.step_delay);
     if (preempts() && 4 * t >= steps && enough_ranks_done()) break;
-    heartbeat::beat();
-    act.step = static_cast<std::uint64_t>(t);
+    draw.step = static_cast<std::uint64_t>(t);
     {
       const profile::PhaseScope phase(Phase::kInference);
-      branches.each(policies.size(), [&](std::size_t p) {
-        Policy::ActOptions of_policy = act;
-        of_policy.exploration = learners[p].exploration();
-        policies[p].act(trajectory.policies()[p], t, of_policy);
-      });
+      game.act(t, draw);
     }
     mark(Phase::kInference);
     {
       const profile::PhaseScope phase(Phase::kEnvironment);
-      replicas.step(trajectory.rows(t));
+      game.step(t);
     }
     mark(Phase::kEnvironment);
   }
@@ -349,7 +356,7 @@ bool Trainer::Impl::iterate(const Iteration& options) {
     throw UsageError("an algorithm remembers former rollouts: call read_memory() after restore()");
   if (std::exchange(update_taken_back, false)) exchange_played();
   const auto& should_stop = options.should_stop;
-  const bool was_started = started;
+  const bool was_started = game.started();
   if (should_stop) {
     if (const Learner* learner = not_undoable())
       throw UsageError(concat("policy '",
@@ -365,7 +372,7 @@ bool Trainer::Impl::iterate(const Iteration& options) {
     backup.put_back(changing());
     parameters_changed();
     trajectory.carry_back();
-    started = was_started;
+    game.restore_started(was_started);
     return false;
   }
   played_known = true;

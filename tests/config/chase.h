@@ -50,4 +50,11 @@ inline EnvironmentLookup lookup_of(Chase& chase) {
   };
 }
 
+// The policy of each seat.
+inline std::vector<int> policies_of(const Config& config) {
+  std::vector<int> policies;
+  for (const Seat& seat : config.seats) policies.push_back(seat.policy);
+  return policies;
+}
+
 }  // namespace wd::test

@@ -17,7 +17,7 @@ TEST_F(Load, DefaultsAloneGiveEachRoleAPolicy) {
   ASSERT_EQ(config.policies.size(), 2u);
   EXPECT_EQ(config.policies[0].name, "tagger");
   EXPECT_EQ(config.policies[1].roles, std::vector<std::string>{"runner"});
-  EXPECT_EQ(config.policy_of_role, (std::vector<int>{0, 1}));
+  EXPECT_EQ(policies_of(config), (std::vector<int>{0, 1}));
   EXPECT_EQ(config.trainer.num_envs, 64);
   EXPECT_TRUE(config.origins.empty());
 }
@@ -84,7 +84,7 @@ TEST_F(Load, APolicySectionLiesOverThatOfTheSameName) {
   EXPECT_EQ(tagger.model.fc_dims, std::vector<int>{9});
   EXPECT_EQ(value_at(config.policies[1].algorithm.as<OnPolicySettings>().lr, 0), 0.25)
       << "a policy that is not named stays";
-  EXPECT_EQ(config.policy_of_role, (std::vector<int>{0, 1}));
+  EXPECT_EQ(policies_of(config), (std::vector<int>{0, 1}));
   EXPECT_EQ(config.origins.at("policy.tagger.lr"), "a.yaml:1");
   EXPECT_EQ(config.origins.at("policy.tagger.gamma"), "configs/chase.yaml:1");
   EXPECT_EQ(config.origins.at("policy.tagger.model.activation"), "configs/chase.yaml:1");
@@ -103,7 +103,7 @@ TEST_F(Load, ASectionThatNamesAllPoliciesGivesThemItsOrder) {
   const Config config = load(sources);
   EXPECT_EQ(config.policies[0].name, "runner");
   EXPECT_EQ(value_at(config.policies[0].algorithm.as<OnPolicySettings>().lr, 0), 0.25);
-  EXPECT_EQ(config.policy_of_role, (std::vector<int>{1, 0}));
+  EXPECT_EQ(policies_of(config), (std::vector<int>{1, 0}));
   write("a.yaml", "policy: {runner: {gamma: 0.5}}\n");
   EXPECT_EQ(load(sources).policies[0].name, "tagger");
 }
@@ -188,7 +188,7 @@ TEST_F(Load, PoliciesGiveWayToThoseThatTakeTheirRoles) {
   EXPECT_EQ(config.policies[0].name, "shared");
   EXPECT_EQ(config.policies[0].roles, std::vector<std::string>{"tagger"});
   EXPECT_EQ(value_at(config.policies[0].algorithm.as<OnPolicySettings>().lr, 0), 0.5);
-  EXPECT_EQ(config.policy_of_role, (std::vector<int>{0, 1}));
+  EXPECT_EQ(policies_of(config), (std::vector<int>{0, 1}));
 }
 
 TEST_F(Load, EnvAndNameMustAgree) {

@@ -9,13 +9,13 @@ using Roles = ConfigTest;
 TEST_F(Roles, SharedServesAllRoles) {
   const Config config = load_text("name: chase\npolicy: {shared: {}}");
   EXPECT_EQ(config.policies[0].roles, (std::vector<std::string>{"tagger", "runner"}));
-  EXPECT_EQ(config.policy_of_role, (std::vector<int>{0, 0}));
+  EXPECT_EQ(policies_of(config), (std::vector<int>{0, 0}));
 }
 
 TEST_F(Roles, AnyPolicyMayListItsRoles) {
   const Config config = load_text("name: chase\npolicy: {a: {roles: [runner]}, b: {roles: [tagger]}}");
-  EXPECT_EQ(config.policy_of_role, (std::vector<int>{1, 0}));
-  EXPECT_EQ(load_text("name: chase\npolicy: {a: {roles: [runner, tagger]}}").policy_of_role,
+  EXPECT_EQ(policies_of(config), (std::vector<int>{1, 0}));
+  EXPECT_EQ(policies_of(load_text("name: chase\npolicy: {a: {roles: [runner, tagger]}}")),
             (std::vector<int>{0, 0}));
 }
 

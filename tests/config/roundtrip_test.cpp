@@ -40,19 +40,20 @@ bool same(const AlgorithmChoice& a, const AlgorithmChoice& b) {
 
 // The bindings name every field: a new one does not compile until it is compared.
 void expect_same(const PolicySettings& a, const PolicySettings& b) {
-  const auto& [name, roles, to_train, algorithm, model] = a;
-  EXPECT_EQ(std::tie(name, roles, to_train), std::tie(b.name, b.roles, b.to_train));
+  const auto& [name, roles, agents, to_train, opponents, algorithm, model] = a;
+  EXPECT_EQ(std::tie(name, roles, agents, to_train, opponents),
+            std::tie(b.name, b.roles, b.agents, b.to_train, b.opponents));
   EXPECT_TRUE(same(algorithm, b.algorithm)) << name;
   EXPECT_TRUE(model == b.model) << name;
 }
 
 void expect_same(const Config& a, const Config& b) {
-  const auto& [name, env, trainer, policies, policy_of_role, saving, eval, play, autoscale, origins, notes] =
+  const auto& [name, env, trainer, policies, seats, saving, eval, play, autoscale, origins, notes] =
       a;
   EXPECT_EQ(name, b.name);
   EXPECT_TRUE(env == b.env);
   EXPECT_TRUE(trainer == b.trainer);
-  EXPECT_EQ(policy_of_role, b.policy_of_role);
+  EXPECT_EQ(seats, b.seats);
   EXPECT_TRUE(saving == b.saving);
   EXPECT_TRUE(eval == b.eval);
   EXPECT_TRUE(play == b.play);

@@ -4,6 +4,7 @@
 
 #include <fstream>
 
+#include "tests/config/chase.h"
 #include "tests/config/real_environments.h"
 #include "tests/schedule.h"
 #include "wd/algorithms.h"
@@ -39,7 +40,7 @@ TEST(WarpDrive, TagContinuous) {
   EXPECT_EQ(value_at(config.policies[1].algorithm.as<OnPolicySettings>().vf_loss_coeff, 0), 1.0);
   EXPECT_EQ(config.policies[1].algorithm.as<OnPolicySettings>().gae_lambda, 1.0);
   EXPECT_THAT(config.policies[1].model.fc_dims, ElementsAre(256, 256));
-  EXPECT_THAT(config.policy_of_role, ElementsAre(1, 0));  // taggers first
+  EXPECT_THAT(policies_of(config), ElementsAre(1, 0));  // taggers first
   EXPECT_EQ(config.saving.base(), "/tmp/tag_continuous/experiments");
   EXPECT_THAT(config.notes,
               ElementsAre(AllOf(HasSubstr("tag_continuous.yaml:17 has env.seed, as WarpDrive's files do"),

@@ -35,7 +35,7 @@ class OneReplica {
       rows.left.resize(agents);
       rows.active.resize(agents);
       rows.observations.resize(agents * stride);
-      RoleView& view = view_.roles[rows_.size() - 1];
+      RunView& view = view_.runs[rows_.size() - 1];
       view.observation_stride = static_cast<int>(stride);
       view.action = rows.actions.data();
       view.reward = rows.rewards.data();
@@ -83,7 +83,7 @@ class OneReplica {
 
   std::vector<float> observation(int agent) const {
     const auto [role, slot] = place(agent);
-    const auto stride = static_cast<std::size_t>(view_.roles[role].observation_stride);
+    const auto stride = static_cast<std::size_t>(view_.runs[role].observation_stride);
     const float* const row = rows_[role].observations.data() + slot * stride;
     return {row, row + spec_.roles[role].observation_size()};
   }

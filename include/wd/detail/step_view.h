@@ -11,11 +11,12 @@
 namespace wd {
 
 inline constexpr int kMaxRoles = 8;
+inline constexpr int kMaxSeats = 32;  // runs of agents with one policy: wd/cast.h
 inline constexpr int kMaxStatistics = 16;
 
-// The location of one role's rows in the buffers of its policy. Pointers point to replica 0 and the role's
-// first agent.
-struct RoleView {
+// The location of the rows of a seat (wd/cast.h), a run of agents of one role, in the buffers of its policy.
+// Pointers point to replica 0 and the run's first agent.
+struct RunView {
   int first_agent = 0;
   int count = 0;
   int policy_agents = 0;  // agents of the whole policy: number of rows per replica
@@ -46,11 +47,11 @@ struct RoleView {
   // [E, policy_agents, StepView::stream_bytes[k]], row t + 1, of each stream of agents
   void* streams[kMaxStreams] = {};
 
-  // A role whose buffers hold only its own agents. Pointers are null; observation rows have no padding.
-  static RoleView of(const Role& role, int first_agent) {
-    RoleView view;
+  // A run whose buffers hold only its own agents. Pointers are null; observation rows have no padding.
+  static RunView of(const Role& role, int first_agent, int count) {
+    RunView view;
     view.first_agent = first_agent;
-    view.count = view.policy_agents = view.observed_agents = role.count;
+    view.count = view.policy_agents = view.observed_agents = count;
     view.action_width = role.action.width();
     view.observation_stride = role.observation_size();
     view.mask_width = view.choices = role.action.choices();
@@ -90,9 +91,9 @@ struct StepView {
   const std::byte* images = nullptr;  // kGiven: [pool_size, block_bytes]
   std::byte* blocks = nullptr;        // [E, block_bytes]
   std::byte* scratch = nullptr;       // CUDA, if shared memory cannot hold a replica: [E, scratch_bytes]
-  int num_roles = 0;
-  RoleView roles[kMaxRoles];
-  ObservationType observation_type = ObservationType::kFloat32;  // of all roles
+  int num_runs = 0;
+  RunView runs[kMaxSeats];  // in the order of their agents
+  ObservationType observation_type = ObservationType::kFloat32;  // of all runs
   bool as_table = false;                                         // observations are Spec::table
   int num_statistics = 0;
   StatisticView statistics[kMaxStatistics];
@@ -105,13 +106,13 @@ struct StepView {
   std::uint8_t* reset_step = nullptr;  // [E], row t
   DroppedReward* dropped = nullptr;    // [E, num_agents]; null: not wanted
 
-  // Adds the roles of an environment, each with buffers that hold only its own agents.
+  // Adds the agents of an environment, a run per role, each with buffers that hold only its own agents.
   void add_roles(const Spec& spec) {
     time_limit = spec.time_limit;
     at_time_limit = spec.at_time_limit;
     int agent = 0;
     for (const Role& role : spec.roles) {
-      roles[num_roles++] = RoleView::of(role, agent);
+      runs[num_runs++] = RunView::of(role, agent, role.count);
       agent += role.count;
     }
   }

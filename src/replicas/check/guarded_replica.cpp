@@ -174,7 +174,7 @@ void GuardedReplica::step(World& world, std::size_t role) {
   place_ = {};
   load(world, role);
   for (std::size_t r = 0; r < rows_.size(); ++r) {
-    RoleView& out = view.roles[r];
+    RunView& out = view.runs[r];
     out.observation = rows_[r].observation.data();
     out.observation_stride = static_cast<int>(rows_[r].observation_pitch / kWord);
     if (out.action_mask == nullptr) continue;

@@ -118,7 +118,7 @@ StepView World::view() {
   view.blocks = blocks_.data();
   for (std::size_t r = 0; r < rows.size(); ++r) {
     RoleRows& row = rows[r];
-    RoleView& out = view.roles[r];
+    RunView& out = view.runs[r];
     out.observation_stride = stride(spec_.roles[r]);
     out.action = row.action.data();
     out.reward = row.reward.data();
