@@ -129,9 +129,9 @@ void EpisodeLog::read() {
   for (const double* const row : rows) {
     if (watching_ && row[0] >= static_cast<double>(end_of_watched)) note_return();
     for (std::size_t p = 0; p < P; ++p) {
-      if (trajectory_.policies()[p].opponents > 0 && std::isnan(row[2 + p])) continue;
       PolicyLog& log = policies_[p];
       log.lengths.push_back(row[1]);
+      if (trajectory_.policies()[p].opponents > 0 && std::isnan(row[2 + p])) continue;
       log.returns.push_back(row[2 + p]);
       log.window.add(static_cast<std::int64_t>(row[0]) % all_envs, row[2 + p]);
     }
@@ -154,7 +154,7 @@ void EpisodeLog::note_return() {
 EpisodeLog::Ended EpisodeLog::take_ended(std::size_t policy) {
   PolicyLog& log = policies_[policy];
   Ended interval;
-  interval.episodes = static_cast<std::int64_t>(log.returns.size());
+  interval.episodes = static_cast<std::int64_t>(log.lengths.size());
   interval.mean_return = mean(log.returns);
   interval.max_return =
       log.returns.empty() ? std::nan("") : *std::max_element(log.returns.begin(), log.returns.end());

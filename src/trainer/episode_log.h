@@ -39,11 +39,11 @@ class EpisodeLog {
 
   struct Ended {
     std::int64_t episodes = 0;
-    double mean_return = 0.0, max_return = 0.0, mean_length = 0.0;  // NaN if no episode ended
+    double mean_return = 0.0, max_return = 0.0, mean_length = 0.0;  // NaN if there is none
   };
   // Means of the environment's statistics over the episodes that ended since the last call, NaN if none did.
   std::vector<double> take_statistics();
-  // The episodes that ended since the last call.
+  // The episodes that ended since the last call; returns are of those in which the policy acted itself.
   Ended take_ended(std::size_t policy);
   // The last episodes of every replica of the job.
   const ReturnWindow& window(std::size_t policy) const { return policies_[policy].window; }
