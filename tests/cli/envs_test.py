@@ -44,6 +44,13 @@ def test_tag_continuous_with_parameters():
     assert {"x", "y", "in_game"} <= {field["name"] for field in env["state"]}
 
 
+def test_arrays_have_a_count_of_their_own():
+    state = {field["name"]: field for field in json.loads(output("envs", "simple_tag", "--json", "--set", "env.num_landmarks=7"))["state"]}
+    assert state["landmark_x"] == {"name": "landmark_x", "type": "float", "count": 7, "per": "array"}
+    assert (state["x"]["count"], state["x"]["per"]) == (4, "agent") and "force_x" not in state
+    assert "landmark_x  float  array of 7" in output("envs", "simple_tag", "--set", "env.num_landmarks=7")
+
+
 def test_pendulum_is_continuous_and_truncates():
     env = json.loads(output("envs", "pendulum", "--json"))
     assert env["roles"][0]["action"] == {"continuous": 1, "low": [-2.0], "high": [2.0], "names": ["torque"]}
