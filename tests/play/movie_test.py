@@ -95,7 +95,7 @@ def test_an_array_is_scenery(ffmpeg, tmp_path):
     starts = [{"landmark_x": [-1, -0.5, 0, 0.5, 1, 0], "landmark_y": [1.25] * 5 + [-1.25], "x": [0] * 4, "y": [-0.75, -0.25, 0.25, 0.75]}]
     (tmp_path / "starts.json").write_text(json.dumps(starts))
     output("--env", "simple_tag", "--device", "cpu", "--quiet", "--total_steps", 1, "--run_dir", tmp_path / "run", "--set", "env.num_landmarks=6",
-           "--set", "env.landmark_size=0.1", "--set", "env.reset=given", "--set", f"env.starts={tmp_path / 'starts.json'}")
+           "--set", "env.landmark_size=0.05", "--set", "env.reset=given", "--set", f"env.starts={tmp_path / 'starts.json'}")
     output("play", "--run", tmp_path / "run", "--device", "cpu", "--starts", "training", "--max_steps", 1, "--out", tmp_path / "out.gif")
     frame = np.array(next(iter(ImageSequence.Iterator(Image.open(tmp_path / "out.gif")))).convert("RGB"))
     places = [(MARGIN + (x + 1.5) * 160, MARGIN + (1.5 - y) * 160) for x, y in zip(starts[0]["landmark_x"], starts[0]["landmark_y"])]
