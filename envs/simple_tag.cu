@@ -19,8 +19,7 @@ struct SimpleTag {
     void describe(auto&& field) {
       field("num_adversaries", num_adversaries, {1, 16384}, "agents that chase; their ids come first");
       field("num_good_agents", num_good_agents, {1, 16384}, "agents that flee");
-      field("num_landmarks", num_landmarks, {0, 32768},
-            "obstacles that stay where they are; at most as many as there are agents");
+      field("num_landmarks", num_landmarks, {0, 32768}, "obstacles that stay where they are");
       field("episode_length", episode_length, {1, 1e6}, "steps after which the episode is truncated");
       field("adversary_size", adversary_size, wd::above(0.0, 100.0), "radius of an adversary");
       field("good_agent_size", good_agent_size, wd::above(0.0, 100.0), "radius of a good agent");
@@ -45,14 +44,15 @@ struct SimpleTag {
 
   struct State {
     wd::PerAgent<float> x, y, vx, vy;
-    wd::PerAgent<float> landmark_x, landmark_y;  // entry l belongs to landmark l; further entries are 0
-    wd::PerReplica<int> tags;                    // touches, summed over steps
-    wd::Scratch<float> force_x, force_y;         // [agents]
-    wd::Scratch<int> touches;                    // [good agents]: number of adversaries that touch each
+    wd::Array<float> landmark_x, landmark_y;  // [landmarks]
+    wd::PerReplica<int> tags;                 // touches, summed over steps
+    wd::Scratch<float> force_x, force_y;      // [agents]
+    wd::Scratch<int> touches;                 // [good agents]: number of adversaries that touch each
 
     void describe(auto&& field, const Params& p) {
       field("x", x), field("y", y), field("vx", vx), field("vy", vy);
-      field("landmark_x", landmark_x), field("landmark_y", landmark_y), field("tags", tags);
+      field("landmark_x", landmark_x, p.num_landmarks), field("landmark_y", landmark_y, p.num_landmarks);
+      field("tags", tags);
       const int agents = p.num_adversaries + p.num_good_agents;
       field("force_x", force_x, agents), field("force_y", force_y, agents);
       field("touches", touches, p.num_good_agents);
@@ -61,9 +61,6 @@ struct SimpleTag {
 
   static wd::Spec spec(const Params& p) {
     const int agents = p.num_adversaries + p.num_good_agents;
-    if (p.num_landmarks > agents)
-      throw wd::UsageError(wd::concat("env.num_landmarks = ", p.num_landmarks, ": must be at most ", agents,
-                                      ", the number of agents"));
     const std::vector<wd::ObservationPart> good = {{"own_velocity", 2},
                                                    {"own_position", 2},
                                                    {"landmarks", 2 * p.num_landmarks},
@@ -93,15 +90,13 @@ struct SimpleTag {
                        .entities = seen(p.num_adversaries, p.num_good_agents - 1)}},
             .time_limit = p.episode_length,
             .statistics = {{"tags", "touches between adversaries and good agents, summed over steps", ""}},
-            .drawing = {
-                .left = -1.5,
-                .bottom = -1.5,
-                .right = 1.5,
-                .top = 1.5,
-                .shapes = {
-                    wd::drawing::circle("landmark_x", "landmark_y", p.landmark_size).scenery(p.num_landmarks),
-                    wd::drawing::circle("x", "y", p.adversary_size).of("adversary"),
-                    wd::drawing::circle("x", "y", p.good_agent_size).of("good_agent")}}};
+            .drawing = {.left = -1.5,
+                        .bottom = -1.5,
+                        .right = 1.5,
+                        .top = 1.5,
+                        .shapes = {wd::drawing::circle("landmark_x", "landmark_y", p.landmark_size),
+                                   wd::drawing::circle("x", "y", p.adversary_size).of("adversary"),
+                                   wd::drawing::circle("x", "y", p.good_agent_size).of("good_agent")}}};
   }
 
   WD_FN static void reset(auto& team, const Params& p, State& s, wd::Random random) {
@@ -109,9 +104,10 @@ struct SimpleTag {
       s.x[i] = random.uniform(i, kX, -kEdge, kEdge);
       s.y[i] = random.uniform(i, kY, -kEdge, kEdge);
       s.vx[i] = s.vy[i] = 0.0f;
-      const bool landmark = i < p.num_landmarks;
-      s.landmark_x[i] = landmark ? random.uniform(i, kLandmarkX, -kEdge, kEdge) : 0.0f;
-      s.landmark_y[i] = landmark ? random.uniform(i, kLandmarkY, -kEdge, kEdge) : 0.0f;
+    });
+    team.each(p.num_landmarks, [=, &s](int l) {
+      s.landmark_x[l] = random.uniform(l, kLandmarkX, -kEdge, kEdge);
+      s.landmark_y[l] = random.uniform(l, kLandmarkY, -kEdge, kEdge);
     });
     team.once([&] { s.tags = 0; });
   }

@@ -6,6 +6,7 @@
 // An environment without shapes is shown as a table of its state fields.
 #pragma once
 
+#include <array>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -27,8 +28,8 @@ struct Quantity {
 };
 
 // A shape is drawn once per agent in the game, in the color of its role, if one of its quantities is a field
-// per agent; otherwise once, in a neutral color. Lengths are in world units, angles in radians,
-// counterclockwise from the x axis.
+// per agent. Otherwise it is drawn in a neutral color: once per value of its arrays (wd::Array), or once if it
+// has none. Lengths are in world units, angles in radians, counterclockwise from the x axis.
 struct Shape {
   enum class Kind { kCircle, kRectangle, kLine };
 
@@ -49,6 +50,8 @@ struct Shape {
     return std::move(*this);
   }
 
+  std::array<const Quantity*, 5> quantities() const { return {&x, &y, &width, &height, &angle}; }
+
   Kind kind;
   Quantity x, y;
   Quantity width;   // of a circle: its radius; of a line: its length
@@ -56,7 +59,7 @@ struct Shape {
   Quantity angle;
   bool faces = false;
   std::string role;  // empty: all
-  int objects = -1;  // -1: agents
+  int objects = -1;  // -1: agents, or the values of arrays
 };
 
 inline Shape circle(Quantity x, Quantity y, Quantity radius) {

@@ -5,13 +5,18 @@
 //
 //   struct Chase {
 //     struct Params {
-//       int chasers = 4;
-//       void describe(auto&& field) { field("chasers", chasers, {1, 1024}, "..."); }
+//       int chasers = 4, num_food = 10;
+//       void describe(auto&& field) {
+//         field("chasers", chasers, {1, 1024}, "..."), field("num_food", num_food, {0, 1024}, "...");
+//       }
 //     };
 //     struct State {
 //       wd::PerAgent<float> x;
 //       wd::PerReplica<int> caught;
-//       void describe(auto&& field) { field("x", x), field("caught", caught); }
+//       wd::Array<float> food_x;  // kept like the others, with as many values as describe() says
+//       void describe(auto&& field, const Params& p) {
+//         field("x", x), field("caught", caught), field("food_x", food_x, p.num_food);
+//       }
 //     };
 //     static wd::Spec spec(const Params&);
 //     WD_FN static void reset  (auto& team, const Params&, State&, wd::Random);
@@ -92,6 +97,21 @@ class PerReplica {
   PerReplica(const PerReplica&) = default;
   PerReplica& operator=(const PerReplica&) = delete;
   PerReplica() = default;
+
+ private:
+  T* data_;
+};
+
+// As many values per replica as describe() declares (`field("name", array, count)`), which may be none: food,
+// landmarks, the cells of a grid.
+template <typename T>
+class Array {
+  static_assert(StateValue<T>, "a state holds float, double, std::int32_t or std::uint32_t: flags are int");
+
+ public:
+  using Value = T;
+  WD_FN T& operator[](int i) { return data_[i]; }
+  WD_FN const T& operator[](int i) const { return data_[i]; }
 
  private:
   T* data_;

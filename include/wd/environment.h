@@ -23,7 +23,8 @@ struct StateField {
   FieldType type = FieldType::kFloat;
   int count = 1;
   bool per_agent = false;
-  bool scratch = false;
+  bool array = false;    // of objects that are not agents: has an index, whatever the count
+  bool scratch = false;  // working memory of one call
   std::uint32_t offset = 0;
 };
 

@@ -128,7 +128,9 @@ Json description_json(const Experiment& setup) {
     json["state"].push_back({{"name", field.name},
                              {"type", kTypes[static_cast<int>(field.type)]},
                              {"count", field.count},
-                             {"per", field.per_agent ? "agent" : "replica"}});
+                             {"per", field.per_agent ? "agent"
+                                     : field.array   ? "array"
+                                                     : "replica"}});
   }
   return json;
 }
@@ -172,9 +174,11 @@ std::string description(const Experiment& setup) {
   text += "\nparameters (--set env.NAME=VALUE)\n" + table(rows, 2);
   rows = {{"NAME", "TYPE", "PER"}};
   for (const StateField& field : setup.environment->layout().fields) {
-    if (!field.scratch)
-      rows.push_back(
-          {field.name, kTypes[static_cast<int>(field.type)], field.per_agent ? "agent" : "replica"});
+    if (field.scratch) continue;
+    rows.push_back({field.name, kTypes[static_cast<int>(field.type)],
+                    field.per_agent ? "agent"
+                    : field.array   ? concat("array of ", field.count)
+                                    : "replica"});
   }
   text += "\nstate (fields of a trace)\n" + table(rows, 2);
   rows = {{"NAME", "TYPE", "SHAPE", "PER"}};

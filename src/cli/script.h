@@ -16,7 +16,7 @@ struct Script {
   std::vector<std::vector<std::vector<std::int32_t>>> actions;
 };
 
-// Reads {"state": {field: [by agent]}, "actions": [step][agent]}. An action is a number or a list of numbers.
+// Reads {"state": {field: [values]}, "actions": [step][agent]}. An action is a number or a list of numbers.
 // Throws UsageError that names file, step and agent.
 Script read_script(const std::string& path, const Spec& spec);
 

@@ -164,7 +164,7 @@ int trace(const CommandLine& line) {
   std::string script_path, out;
   options.add_to(arguments, {{"--seed", "trainer.seed"}});
   arguments.option("--script", script_path, "FILE",
-                   R"(JSON: {"state": {field: [by agent]}, "actions": [step][agent]})");
+                   R"(JSON: {"state": {field: [values]}, "actions": [step][agent]})");
   arguments.option("--out", out, "FILE", "JSON to write; - is stdout");
   if (!arguments.parse()) return 0;
   if (script_path.empty() || out.empty()) throw UsageError("trace needs --script FILE and --out FILE");

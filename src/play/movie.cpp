@@ -32,7 +32,8 @@ class Painter {
   explicit Painter(const Rollout& rollout)
       : spec_(rollout.spec), drawing_(rollout.spec.drawing), canvas_(size()) {
     const std::vector<StateField> fields = recorded_fields(rollout.layout);
-    for (std::size_t f = 0; f < fields.size(); ++f) fields_[fields[f].name] = {f, fields[f].per_agent};
+    for (std::size_t f = 0; f < fields.size(); ++f)
+      fields_[fields[f].name] = {f, fields[f].per_agent, fields[f].array};
     for (std::size_t r = 0; r < spec_.roles.size(); ++r)
       for (int slot = 0; slot < spec_.roles[r].count; ++slot)
         agents_.push_back({r, static_cast<std::size_t>(slot)});
@@ -60,7 +61,7 @@ class Painter {
  private:
   struct Field {
     std::size_t index;
-    bool per_agent;
+    bool per_agent, array;
   };
   struct Agent {
     std::size_t role, slot;
@@ -80,18 +81,18 @@ class Painter {
     if (quantity.field.empty()) return quantity.offset;
     const Field field = fields_.at(quantity.field);
     const Series& series = episode_->state[field.index];
-    const std::size_t at = field.per_agent ? i : 0;
+    const std::size_t at = field.per_agent || field.array ? i : 0;
     return quantity.offset +
            quantity.scale *
                series.values[static_cast<std::size_t>(frame) * static_cast<std::size_t>(series.width) + at];
   }
 
   bool is_per_agent(const drawing::Shape& shape) const {
-    const auto has = [&](const drawing::Quantity& q) {
-      return !q.field.empty() && fields_.at(q.field).per_agent;
-    };
-    return shape.objects < 0 &&
-           (has(shape.x) || has(shape.y) || has(shape.width) || has(shape.height) || has(shape.angle));
+    return shape.objects < 0 && std::ranges::any_of(
+                                    shape.quantities(),
+                                    [&](const drawing::Quantity* q) {
+                                      return !q->field.empty() && fields_.at(q->field).per_agent;
+                                    });
   }
   bool is_in_game(std::size_t agent, int frame) const {
     const Series& series = episode_->roles[agents_[agent].role].in_game;

@@ -35,7 +35,7 @@ Json Packed::add(const Series& series, bool coarse) {
   const bool whole =
       range < 65536.0 && std::ranges::all_of(values, [](double value) { return value == std::rint(value); });
   const bool small = coarse || (whole && range < 256.0);
-  const double steps = small ? 255.0 : 65535.0, step = whole || range == 0.0 ? 1.0 : range / steps;
+  const double steps = small ? 255.0 : 65535.0, step = whole ? 1.0 : range / steps;
   json["type"] = small ? "u8" : "u16";
   json["min"] = low;
   json["step"] = step;
@@ -45,7 +45,9 @@ Json Packed::add(const Series& series, bool coarse) {
   for (std::size_t i = 0; i < width; ++i) {
     std::uint32_t before = 0;
     for (std::size_t m = 0; m < moments; ++m, ++at) {
-      const auto number = static_cast<std::uint32_t>(std::lround((values[m * width + i] - low) / step));
+      // A step of 0 means that all numbers are the same, and not whole.
+      const double above = step > 0.0 ? (values[m * width + i] - low) / step : 0.0;
+      const auto number = static_cast<std::uint32_t>(std::lround(above));
       const std::uint32_t difference = number - before;
       before = number;
       bytes_[at] = static_cast<unsigned char>(difference);

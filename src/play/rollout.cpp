@@ -69,7 +69,12 @@ Json episode_json(const Rollout& rollout, const Rollout::Episode& played, const 
   const EpisodeRecord& episode = played.record;
   Json players = Json::object(), state = Json::object(), roles = Json::object();
   const std::vector<StateField> fields = recorded_fields(rollout.layout);
-  for (std::size_t f = 0; f < fields.size(); ++f) state[fields[f].name] = numbers(episode.state[f], false);
+  for (std::size_t f = 0; f < fields.size(); ++f) {
+    Json& json = state[fields[f].name] = numbers(episode.state[f], false);
+    // As lists, an array without values is an empty list in every frame.
+    if (json.is_array())
+      json.get_ref<Json::array_t&>().resize(static_cast<std::size_t>(episode.steps) + 1, Json::array());
+  }
   for (std::size_t r = 0; r < episode.roles.size(); ++r) {
     const RoleRecord& role = episode.roles[r];
     const std::string& name = rollout.spec.roles[r].name;
@@ -96,7 +101,7 @@ Json description(const Rollout& rollout, const Numbers& numbers) {
   Json roles = Json::array(), fields = Json::array(), episodes = Json::array();
   for (const Role& role : rollout.spec.roles) roles.push_back(role_json(role));
   for (const StateField& field : recorded_fields(rollout.layout))
-    fields.push_back({{"name", field.name}, {"per_agent", field.per_agent}});
+    fields.push_back({{"name", field.name}, {"per_agent", field.per_agent}, {"array", field.array}});
   for (const Rollout::Episode& episode : rollout.episodes)
     episodes.push_back(episode_json(rollout, episode, numbers));
   Json json = {{"env", rollout.environment}, {"run", rollout.run},
@@ -117,10 +122,24 @@ std::string inside_script(std::string json) {
   return json;
 }
 
+// A shape of arrays shows as many objects as they have values.
+void count_objects(Drawing& drawing, const StateLayout& layout) {
+  for (drawing::Shape& shape : drawing.shapes) {
+    for (const drawing::Quantity* quantity : shape.quantities()) {
+      if (quantity->field.empty()) continue;
+      const StateField& field = layout.field(quantity->field);
+      if (field.array && shape.objects < 0) shape.objects = field.count;
+    }
+  }
+}
+
 }  // namespace
 
 Rollout rollout_of(const Environment& environment, const std::string& run) {
-  return {std::string(environment.name()), run, WD_VERSION, environment.spec(), environment.layout(), {}, {}};
+  Rollout rollout{
+      std::string(environment.name()), run, WD_VERSION, environment.spec(), environment.layout(), {}, {}};
+  count_objects(rollout.spec.drawing, rollout.layout);
+  return rollout;
 }
 
 void record(Evaluator& evaluator, const Match& match, int max_steps, Rollout& rollout) {

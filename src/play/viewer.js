@@ -49,7 +49,7 @@ rollout.roles.forEach((role, r) => {
   for (let slot = 0; slot < role.count; ++slot) agents.push({id: agents.length, role, slot});
 });
 const perAgent = rollout.fields.filter(f => f.per_agent),
-      perReplica = rollout.fields.filter(f => !f.per_agent);
+      perReplica = rollout.fields.filter(f => !f.per_agent);  // numbers, and arrays
 const roleName = agent => rollout.roles.length > 1 ? `${agent.role.name} ${agent.id}` :
     agents.length > 1 ? `agent ${agent.id}` :
                         agent.role.name;
@@ -103,13 +103,13 @@ const inGame = (agent, f) => episode.roles[agent.role.name].in_game(f, agent.slo
 // --- Drawing ---
 
 const drawing = rollout.drawing, shapes = drawing.shapes;
-const isAgentField = new Set(perAgent.map(f => f.name));
+const isAgentField = new Set(perAgent.map(f => f.name)),
+      hasIndex = new Set(rollout.fields.filter(f => f.per_agent || f.array).map(f => f.name));
 const quantities = shape => [shape.x, shape.y, shape.width, shape.height, shape.angle];
 const isPerAgent = shape =>
     shape.objects < 0 && quantities(shape).some(q => q.field && isAgentField.has(q.field));
-const valueOf = (q, f, i) => typeof q === 'number' ?
-    q :
-    q.offset + q.scale * episode.state[q.field](f, isAgentField.has(q.field) ? i : 0);
+const valueOf = (q, f, i) =>
+    typeof q === 'number' ? q : q.offset + q.scale * episode.state[q.field](f, hasIndex.has(q.field) ? i : 0);
 
 function fit(canvas, height) {
   const ratio = window.devicePixelRatio || 1, width = canvas.clientWidth;
@@ -360,6 +360,14 @@ function box(action, data, step, at) {
   return `${text}${bar('middle', 50, 50)}</div>`;
 }
 
+// The number of a field per replica, or the first ones of an array.
+function valuesOf(field, f) {
+  const series = episode.state[field.name], most = 12;
+  if (!field.array) return shown(series, f, 0);
+  const values = Array.from({length: Math.min(series.width, most)}, (_, i) => shown(series, f, i)).join(', ');
+  return series.width > most ? `${values}, … (${series.width} values)` : values || 'none';
+}
+
 function showReplica(f) {
   let text = rollout.roles
                  .map(role => {
@@ -369,7 +377,7 @@ function showReplica(f) {
                  })
                  .join('');
   for (const field of perReplica)
-    text += `<tr><td>${escape(field.name)}</td><td>${shown(episode.state[field.name], f, 0)}</td></tr>`;
+    text += `<tr><td>${escape(field.name)}</td><td>${valuesOf(field, f)}</td></tr>`;
   $('replica').innerHTML = text;
 }
 

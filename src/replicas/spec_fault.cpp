@@ -161,6 +161,9 @@ std::string statistic_fault(const Statistic& statistic, const StateLayout& layou
     if (!is_name(field.name))
       return concat("statistic '", field.name, "': the name must be made of A-Z a-z 0-9 . _ -");
     if (field.scratch) return concat("statistic '", field.name, "' is working memory");
+    if (field.array && !statistic.role.empty())
+      return concat("statistic '", field.name, "' is an array and names a role");
+    if (field.count == 0) return concat("statistic '", field.name, "' is an array without values");
     if (field.per_agent == statistic.role.empty()) {
       return concat("statistic '", field.name, "' is per ",
                     field.per_agent ? "agent and names no role" : "replica and names a role");
@@ -172,6 +175,33 @@ std::string statistic_fault(const Statistic& statistic, const StateLayout& layou
   return concat("statistic '", statistic.field, "' is not a state field");
 }
 
+// Whether every object of the shape has a value in each of its fields.
+std::string shape_fault(const drawing::Shape& shape, const StateLayout& layout) {
+  const StateField *agents = nullptr, *array = nullptr;
+  for (const drawing::Quantity* quantity : shape.quantities()) {
+    const std::string& name = quantity->field;
+    if (name.empty()) continue;
+    const auto field = std::ranges::find(layout.fields, name, &StateField::name);
+    if (field == layout.fields.end())
+      return concat("the drawing uses '", name, "', which is not a state field");
+    if (field->scratch) return concat("the drawing uses '", name, "', which is working memory");
+    if ((field->per_agent || field->array) && shape.objects > field->count)
+      return concat("the drawing shows ", shape.objects, " objects of '", name, "', which has ", field->count,
+                    " values");
+    if (field->array && array != nullptr && shape.objects < 0 && field->count != array->count)
+      return concat("a shape uses the arrays '", array->name, "' and '", name, "', which have ", array->count,
+                    " and ", field->count, " values");
+    if (field->per_agent) agents = &*field;
+    if (field->array) array = &*field;
+  }
+  if (array != nullptr && agents != nullptr)
+    return concat("a shape uses '", agents->name, "', which is per agent, and the array '", array->name, "'");
+  if (array != nullptr && !shape.role.empty())
+    return concat("a shape of role '", shape.role, "' uses the array '", array->name,
+                  "', whose objects are not agents");
+  return "";
+}
+
 std::string drawing_fault(const Spec& spec, const StateLayout& layout, const std::set<std::string>& roles) {
   const Drawing& drawing = spec.drawing;
   if (drawing.shapes.empty()) return "";
@@ -181,18 +211,7 @@ std::string drawing_fault(const Spec& spec, const StateLayout& layout, const std
   for (const drawing::Shape& shape : drawing.shapes) {
     if (!shape.role.empty() && !roles.contains(shape.role))
       return concat("a shape is of role '", shape.role, "', which does not exist");
-    for (const drawing::Quantity* quantity :
-         {&shape.x, &shape.y, &shape.width, &shape.height, &shape.angle}) {
-      const std::string& name = quantity->field;
-      if (name.empty()) continue;
-      const auto field = std::ranges::find(layout.fields, name, &StateField::name);
-      if (field == layout.fields.end())
-        return concat("the drawing uses '", name, "', which is not a state field");
-      if (field->scratch) return concat("the drawing uses '", name, "', which is working memory");
-      if (shape.objects > field->count)
-        return concat("the drawing shows ", shape.objects, " objects of '", name, "', which has ",
-                      field->count, " values");
-    }
+    if (std::string fault = shape_fault(shape, layout); !fault.empty()) return fault;
   }
   return "";
 }

@@ -66,7 +66,12 @@ void write_fields(std::byte* block, const StateLayout& layout, const nlohmann::j
     const StateField& field = layout.field(name);
     if (field.scratch) throw UsageError("state field '" + name + "' is working memory and cannot be given");
     const nlohmann::json values = given.is_array() ? given : nlohmann::json::array({given});
-    if (values.size() != static_cast<std::size_t>(field.count)) {
+    const bool right_count = values.size() == static_cast<std::size_t>(field.count);
+    if (!right_count && field.array) {
+      throw UsageError(concat("state field '", name, "' is given ", values.size(),
+                              " values, but its array has ", field.count));
+    }
+    if (!right_count) {
       throw UsageError(concat("state field '", name, "' has ", values.size(),
                               " values, but the environment has ", field.count,
                               field.per_agent ? " agents" : " of it"));

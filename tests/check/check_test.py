@@ -35,6 +35,7 @@ FAULTS = {
     "nan": ["rows are complete", "player 5: observation entry 0 (part 'x') is"],
     "mask": ["rows are complete", "player 1: the action mask forbids every choice of head 0"],
     "residue": ["a reset leaves no residue", "state field 'score' of agent 3"],
+    "unset": ["a reset leaves no residue", "state field 'food' [8] is"],
     "scratch": ["phases backward", "the reward"],
     "hidden": ["the state is all there is", "state field 'moves'"],
     "derive": ["derive() agrees with reset()", "state field 'score'"],
@@ -42,7 +43,8 @@ FAULTS = {
     "behind": ["indices stay", "step 1: state field 'score' is used at agent 7: agents are 0 to 6, by step(), phase 2, i = 6"],
     "late": ["indices stay", "state field 'score' is used at agent 7: agents are 0 to 6, by step(), phase 2, i = 6"],
     "far": ["indices stay", "state field 'x' is used at agent 100000000: agents are 0 to 6, by step(), phase 2, i = 1"],
-    "beyond_scratch": ["indices stay", "state field 'total' is used at index 1: there is index 0 alone, by step(), phase 4"],
+    "beyond_scratch": ["indices stay", "state field 'total' is used at index 1: there is index 0 alone, by step(), phase 5"],
+    "beyond_array": ["indices stay", "state field 'food' is used at index 9: indices are 0 to 8, by step(), phase 4, i = 8"],
     "nobodys_reward": ["indices stay", "outcome.reward(7) is used: agents are 0 to 6, by step(), phase 2, i = 6"],
     "nobodys_row": ["indices stay", "observation values of player 7 are used: players are 0 to 6, by observe(), phase 1, i = 6"],
     "far_entry": ["indices stay", "by observe(), phase 1, i = 0"],
@@ -87,6 +89,7 @@ RACES = {
     "max": ["state field 'best'", line_of("p.race == kMax")],
     "twins": ["state field 'seen' of agent 1", "f(0) writes it", "f(1) writes it", line_of("p.race == kTwins")],
     "rewrite": ["state field 'x' of agent", "reads it", "writes it", line_of("p.race == kRewrite")],
+    "array": ["state field 'cells' [1]", "f(0) writes it", line_of("p.race == kArray")],
     "scratch": ["scratch field 'limit'", line_of("p.race == kScratch")],
     "reward": ["scratch memory of the executor", line_of("p.race == kReward")],
     "row": ["the observation of player", "racy.cu:"],
@@ -166,7 +169,7 @@ def test_without_a_fault_it_passes():
     assert output.count("ok ") >= 10
 
 
-@pytest.mark.parametrize("env", ["acrobot", "cartpole", "continuous_mountain_car", "mountain_car", "pendulum", "simple_tag",
+@pytest.mark.parametrize("env", ["acrobot", "cartpole", "continuous_mountain_car", "mountain_car", "pendulum", "simple_spread", "simple_tag",
                                  "tag_continuous", "tag_gridworld"])
 def test_our_environments_pass(env):
     code, output = check(os.environ["WDTRAIN"], "--env", env, "--seconds", "5")

@@ -18,11 +18,13 @@ struct Faulty {
     kHidden,
     kDerive,
     kStatistic,
+    kUnset,  // reset() leaves a value of an array out
     // Out-of-bounds indices.
     kBefore,
     kBehind,
     kFar,
     kBeyondScratch,
+    kBeyondArray,
     kNobodysReward,
     kNobodysRow,
     kFarEntry,
@@ -50,27 +52,32 @@ struct Faulty {
   struct Params {
     int fault = kNone;
     void describe(auto&& field) {
-      field.choice("fault", fault,
-                   {"none",        "push",      "neighbour",  "outside", "unwritten",      "overrun",
-                    "nan",         "mask",      "residue",    "scratch", "hidden",         "derive",
-                    "statistic",   "before",    "behind",     "far",     "beyond_scratch", "nobodys_reward",
-                    "nobodys_row", "far_entry", "mask_entry", "no_mask", "head",           "nobodys_action",
-                    "kind",        "box",       "component",  "mixed",   "division",       "loop",
-                    "apart",       "late",      "exit",       "overflow"},
-                   "the rule that is broken");
-    }
-  };
-
-  struct State {
-    wd::PerAgent<float> x, score;
-    wd::PerReplica<int> moves;
-    wd::Scratch<float> total;
-    void describe(auto&& field) {
-      field("x", x), field("score", score), field("moves", moves), field("total", total, 1);
+      field.choice(
+          "fault", fault,
+          {"none",         "push",           "neighbour",   "outside",   "unwritten",  "overrun",
+           "nan",          "mask",           "residue",     "scratch",   "hidden",     "derive",
+           "statistic",    "unset",          "before",      "behind",    "far",        "beyond_scratch",
+           "beyond_array", "nobodys_reward", "nobodys_row", "far_entry", "mask_entry", "no_mask",
+           "head",         "nobodys_action", "kind",        "box",       "component",  "mixed",
+           "division",     "loop",           "apart",       "late",      "exit",       "overflow"},
+          "the rule that is broken");
     }
   };
 
   static constexpr int kAgents = 7, kTimeLimit = 50;
+  static constexpr int kFood = 9;
+
+  struct State {
+    wd::PerAgent<float> x, score;
+    wd::PerReplica<int> moves;
+    wd::Array<float> food;
+    wd::Scratch<float> total;
+    void describe(auto&& field) {
+      field("x", x), field("score", score), field("moves", moves), field("food", food, kFood);
+      field("total", total, 1);
+    }
+  };
+
   static constexpr int kSeen = 4;  // a row of four floats has no padding
 
   static wd::Spec spec(const Params& p) {
@@ -100,6 +107,9 @@ struct Faulty {
     team.each(kAgents, [=, &s](int i) {
       s.x[i] = random.uniform(i, 0);
       if (p.fault != kResidue || i != 3) s.score[i] = 0.0f;
+    });
+    team.each(kFood, [=, &s](int f) {
+      if (p.fault != kUnset || f != 8) s.food[f] = 1.0f;
     });
     team.once([&] { s.moves = 0; });
   }
@@ -133,6 +143,7 @@ struct Faulty {
       if (p.fault == kOverflow && i == 5 && choice(p, a, i) > 1.5f) s.score[i] *= 1e6f;
     });
     const float sum = team.sum(kAgents, [=, &s](int i) { return s.x[i]; });
+    team.each(kFood, [=, &s](int f) { s.food[p.fault == kBeyondArray ? f + 1 : f] *= 0.5f; });
     team.once([&] { s.total[p.fault == kBeyondScratch ? 1 : 0] += sum; });
     team.each(kAgents, [=, &s, &out](int i) { out.reward(i) += s.total[0]; });
   }

@@ -10,6 +10,7 @@ struct Racy {
     kMax,
     kTwins,
     kRewrite,
+    kArray,
     kScratch,
     kReward,
     kRow,
@@ -23,8 +24,8 @@ struct Racy {
     int race = kNone;
     void describe(auto&& field) {
       field.choice("race", race,
-                   {"none", "flag", "count", "max", "twins", "rewrite", "scratch", "reward", "row", "pair",
-                    "plain", "late", "last"},
+                   {"none", "flag", "count", "max", "twins", "rewrite", "array", "scratch", "reward", "row",
+                    "pair", "plain", "late", "last"},
                    "which rule of phases is broken");
     }
   };
@@ -34,10 +35,11 @@ struct Racy {
     wd::PerAgent<int> seen;
     wd::PerReplica<int> moves, flag;
     wd::PerReplica<float> best;
+    wd::Array<int> cells;
     wd::Scratch<float> limit;
     void describe(auto&& field) {
       field("x", x), field("seen", seen), field("moves", moves), field("flag", flag), field("best", best);
-      field("limit", limit, 1);
+      field("cells", cells, 3), field("limit", limit, 1);
     }
   };
 
@@ -57,6 +59,7 @@ struct Racy {
       s.seen[i] = 0;
     });
     team.once([&] { s.moves = 0, s.flag = 0, s.best = 0.0f; });
+    team.each(3, [=, &s](int c) { s.cells[c] = 0; });
   }
 
   WD_FN static void step(auto& team, const Params& p, State& s, wd::Actions a, wd::Random, wd::Outcome& out) {
@@ -70,6 +73,7 @@ struct Racy {
       if (p.race == kMax && s.x[i] > s.best) s.best = s.x[i];
       if (p.race == kTwins) s.seen[i] = s.seen[next] = 1;
       if (p.race == kRewrite) s.x[i] = s.x[i] + 0.0f * s.x[next];
+      if (p.race == kArray) s.cells[i / 3 + 1] = 1;
       if (p.race == kScratch) s.limit[0] = 2.0f;
       if (p.race == kReward) out.reward(next) += 0.0f;
       out.reward(i) += s.limit[0];

@@ -13,7 +13,7 @@ import time
 import pytest
 from safetensors.numpy import load_file
 
-from checkpoint.runs import WDTRAIN, left, options, resume, run
+from checkpoint.runs import EVERY, WDTRAIN, left, options, resume, run
 
 GAMES = [("tag_gridworld", "PPO"), ("tag_continuous", "PQN, epsilon: [[0, 1], [672, 0.1]]"), ("tag_continuous", "A2C"), ("cartpole", "PPO"), ("tag_continuous", "PPO", 12, "trainer.precision=bf16"),
          ("tag_gridworld", "DQN, batch_size: 16, replay_ratio: 0.6, buffer_size: 300, learning_starts: 150, target_every: 112, prioritized: true, n_step: 2", 12, "trainer.intervals=iterations"),
@@ -59,6 +59,14 @@ def test_C1_C4_killed_at_any_point_of_a_save_it_goes_on_to_the_same_bits(unharme
         assert resume(folder) == expected, point
         assert event_steps(folder) == [row["env_steps"] for row in expected[0]], point
         shutil.rmtree(folder)
+
+
+def test_arrays_of_the_state_are_in_a_checkpoint(tmp_path):
+    """An episode of 25 steps goes on after each of them, between the same landmarks."""
+    arguments = ["--env", "simple_tag", "--set", "env.num_landmarks=6", "--num_envs", 8, "--train_batch_size", 56, "--total_steps", 56 * 6, *EVERY]
+    assert run(*arguments, "--run_dir", tmp_path / "unharmed").returncode == 0
+    assert run(*arguments, "--run_dir", tmp_path / "killed", failpoint="checkpoint.complete:2").returncode == -signal.SIGKILL
+    assert resume(tmp_path / "killed") == left(tmp_path / "unharmed")
 
 
 def test_C4_killed_again_and_again(unharmed, tmp_path):

@@ -7,8 +7,8 @@ from cli.program import output
 
 def test_the_list_names_every_environment():
     names = [line.split()[0] for line in output("envs").splitlines()[1:]]
-    assert sorted(names) == ["acrobot", "cartpole", "continuous_mountain_car", "mountain_car", "pendulum", "simple_tag", "tag_continuous",
-                             "tag_gridworld"]
+    assert sorted(names) == ["acrobot", "cartpole", "continuous_mountain_car", "mountain_car", "pendulum", "simple_spread", "simple_tag",
+                             "tag_continuous", "tag_gridworld"]
     assert [entry["name"] for entry in json.loads(output("envs", "--json"))] == names
 
 
@@ -42,6 +42,13 @@ def test_tag_continuous_with_parameters():
     assert parameters["use_full_observation"]["value"] is True
     assert {"tags", "survival"} <= {statistic["field"] for statistic in env["statistics"]}
     assert {"x", "y", "in_game"} <= {field["name"] for field in env["state"]}
+
+
+def test_arrays_have_a_count_of_their_own():
+    state = {field["name"]: field for field in json.loads(output("envs", "simple_tag", "--json", "--set", "env.num_landmarks=7"))["state"]}
+    assert state["landmark_x"] == {"name": "landmark_x", "type": "float", "count": 7, "per": "array"}
+    assert (state["x"]["count"], state["x"]["per"]) == (4, "agent") and "force_x" not in state
+    assert "landmark_x  float  array of 7" in output("envs", "simple_tag", "--set", "env.num_landmarks=7")
 
 
 def test_pendulum_is_continuous_and_truncates():

@@ -54,6 +54,17 @@ def test_a_tagged_runner_is_out_after_the_step(tmp_path):
     assert played["steps"][1]["rewards"][1] < 0 < played["steps"][1]["rewards"][0]
 
 
+@pytest.mark.parametrize("landmarks", [0, 1, 9])
+def test_an_array_has_its_own_count(landmarks, tmp_path):
+    given = {"landmark_x": [i / 8 for i in range(landmarks)], "landmark_y": [i / 4 for i in range(landmarks)]}
+    for state in ({}, given):
+        steps = trace(tmp_path, {"state": state, "actions": [[0] * 4] * 2}, "--env", "simple_tag", "--set", f"env.num_landmarks={landmarks}")["steps"]
+        for step in steps:
+            assert len(step["state"]["landmark_x"]) == landmarks and len(step["state"]["x"]) == 4
+            assert {name: step["state"][name] for name in state} == state
+            assert len(step["observations"][3]) == 4 + 2 * landmarks + 6
+
+
 def test_without_a_state_the_seed_decides(tmp_path):
     starts = [trace(tmp_path, {"actions": []}, "--env", "cartpole", "--seed", seed)["steps"][0] for seed in (1, 1, 2)]
     assert starts[0] == starts[1] != starts[2]
@@ -97,6 +108,10 @@ WRONG = {
     "no actions": ("{}", ["--env", "cartpole"], '"actions" must be a list'),
     "unknown field": ('{"state": {"teta": 1}, "actions": []}', ["--env", "cartpole"], 'did you mean "theta"?'),
     "field of wrong size": ('{"state": {"x": [1, 2]}, "actions": []}', TAG, "in.json: state: state field 'x' has 2 values, but the environment has 3 agents"),
+    "array of wrong size": ('{"state": {"landmark_x": [1, 2, 3, 4]}, "actions": []}', ["--env", "simple_tag"],
+                            "in.json: state: state field 'landmark_x' is given 4 values, but its array has 2"),
+    "number instead of an array": ('{"state": {"landmark_x": 1}, "actions": []}', ["--env", "simple_tag"], "is given 1 values, but its array has 2"),
+    "values of an empty array": ('{"state": {"landmark_x": [1]}, "actions": []}', ["--env", "simple_tag", "--set", "env.num_landmarks=0"], "its array has 0"),
     "action out of range": ('{"actions": [[0], [2]]}', ["--env", "cartpole"], "step 2, agent 0 (cart): 2 must be a whole number in [0, 1]"),
     "fraction": ('{"actions": [[0.5]]}', ["--env", "cartpole"], "step 1, agent 0 (cart): 0.5 must be a whole number in [0, 1]"),
     "one head missing": ('{"actions": [[[0, 0], [0], [0, 0]]]}', TAG, "step 1, agent 1 (runner): [0] must be a list of 2 numbers"),

@@ -103,6 +103,58 @@ TEST(SpecFault, KindsFeaturesAndHeadingsOfThings) {
             "role player: its heading: the observation has no part 'way'");
 }
 
+StateLayout layout_with_arrays() {
+  StateLayout layout;
+  layout.fields = {
+      {.name = "x", .count = 4, .per_agent = true},  {.name = "size"},
+      {.name = "food_x", .count = 9, .array = true}, {.name = "food_y", .count = 9, .array = true},
+      {.name = "door_x", .count = 2, .array = true}, {.name = "none", .count = 0, .array = true},
+      {.name = "force", .count = 4, .scratch = true}};
+  return layout;
+}
+
+TEST(SpecFault, ShapesOfArrays) {
+  using drawing::circle;
+  const auto fault = [](drawing::Shape shape) {
+    Spec spec = spec_of_things();
+    spec.drawing.shapes = {std::move(shape)};
+    return spec_fault(spec, layout_with_arrays());
+  };
+  EXPECT_EQ(fault(circle("food_x", "food_y", "size")), "");
+  EXPECT_EQ(fault(circle("food_x", "food_y", "size").scenery(9)), "");
+  EXPECT_EQ(fault(circle("food_x", "door_x", 1.0).scenery(2)), "");
+  EXPECT_EQ(fault(circle("none", "none", 1.0)), "");
+  EXPECT_EQ(fault(circle("x", 0.0, 1.0).of("player")), "");
+  EXPECT_EQ(fault(circle("x", 0.0, 1.0).scenery(4)), "");
+  EXPECT_EQ(fault(circle("food_x", "food_y", 1.0).scenery(10)),
+            "the drawing shows 10 objects of 'food_x', which has 9 values");
+  EXPECT_EQ(fault(circle("x", 0.0, 1.0).scenery(5)),
+            "the drawing shows 5 objects of 'x', which has 4 values");
+  EXPECT_EQ(fault(circle("food_x", "door_x", 1.0)),
+            "a shape uses the arrays 'food_x' and 'door_x', which have 9 and 2 values");
+  EXPECT_EQ(fault(circle("food_x", "x", 1.0)),
+            "a shape uses 'x', which is per agent, and the array 'food_x'");
+  EXPECT_EQ(fault(circle("x", "food_y", 1.0).scenery(2)),
+            "a shape uses 'x', which is per agent, and the array 'food_y'");
+  EXPECT_EQ(fault(circle("food_x", "food_y", 1.0).of("player")),
+            "a shape of role 'player' uses the array 'food_y', whose objects are not agents");
+  EXPECT_EQ(fault(circle("force", 0.0, 1.0)), "the drawing uses 'force', which is working memory");
+  EXPECT_EQ(fault(circle("food", 0.0, 1.0)), "the drawing uses 'food', which is not a state field");
+}
+
+TEST(SpecFault, StatisticsOfArrays) {
+  const auto fault = [](const char* field, const char* role) {
+    Spec spec = spec_of_things();
+    spec.statistics = {{field, "", role}};
+    return spec_fault(spec, layout_with_arrays());
+  };
+  EXPECT_EQ(fault("food_x", ""), "");
+  EXPECT_EQ(fault("food_x", "player"), "statistic 'food_x' is an array and names a role");
+  EXPECT_EQ(fault("none", ""), "statistic 'none' is an array without values");
+  EXPECT_EQ(fault("x", ""), "statistic 'x' is per agent and names no role");
+  EXPECT_EQ(fault("force", ""), "statistic 'force' is working memory");
+}
+
 TEST(SpecFault, Streams) {
   const auto fault = [](std::vector<StreamSpec> streams) {
     Spec spec = spec_of_things();

@@ -50,8 +50,8 @@ TEST(SimpleTag, SpeedHasALimit) {
 TEST(SimpleTag, OverlapPushesApart) {
   Replica replica(params(1, 1, 1));
   place(replica, {-0.05f, 0.05f}, {0.0f, 0.0f});
-  replica.set<float>("landmark_x", {5.0f, 0.0f});
-  replica.set<float>("landmark_y", {0.0f, 0.0f});
+  replica.set<float>("landmark_x", {5.0f});
+  replica.set<float>("landmark_y", {0.0f});
   replica.step();
   // Overlap 0.025, which is 25 margins: a force of 2.5 on each for 0.1 time units.
   EXPECT_THAT(replica.field<float>("vx"), ElementsAre(FloatNear(-0.25f, 1e-5f), FloatNear(0.25f, 1e-5f)));
@@ -99,8 +99,8 @@ TEST(SimpleTag, BeingOutsideCosts) {
 TEST(SimpleTag, AdversariesSeeTheLastGoodAgentsVelocity) {
   Replica replica(params(1, 2, 1));
   place(replica, {0.0f, 0.5f, -0.5f}, {0.0f, 0.25f, 0.5f});
-  replica.set<float>("landmark_x", {0.75f, 0.0f, 0.0f});
-  replica.set<float>("landmark_y", {-0.5f, 0.0f, 0.0f});
+  replica.set<float>("landmark_x", {0.75f});
+  replica.set<float>("landmark_y", {-0.5f});
   replica.step({{kStay}, {kRight}, {kDown}});
   EXPECT_THAT(replica.observation(0), ElementsAre(0.0f, 0.0f, 0.0f, 0.0f, 0.75f, -0.5f, 0.5f, 0.25f, -0.5f,
                                                   0.5f, 0.0f, FloatNear(-0.4f, 1e-6f)));
@@ -117,12 +117,19 @@ TEST(SimpleTag, TheTimeLimitTruncates) {
   EXPECT_FALSE(replica.terminated());
 }
 
-TEST(SimpleTag, MoreLandmarksThanAgentsAreRefused) {
-  EXPECT_THROW(SimpleTag::spec(params(1, 1, 3)), wd::UsageError);
+TEST(SimpleTag, ThereMayBeMoreLandmarksThanAgents) {
+  Replica replica(params(1, 1, 5));
+  EXPECT_EQ(replica.field<float>("landmark_x").size(), 5u);
+  place(replica, {-0.5f, 0.5f}, {0.0f, 0.0f});
+  replica.set<float>("landmark_x", {5.0f, 5.0f, 5.0f, 5.0f, -0.375f});
+  replica.set<float>("landmark_y", {5.0f, 5.0f, 5.0f, 5.0f, 0.0f});
+  replica.step();
+  EXPECT_THAT(replica.field<float>("vx"), ElementsAre(FloatNear(-1.0f, 1e-5f), 0.0f));  // the last one pushes
+  EXPECT_EQ(replica.observation(1)[12], -0.875f);
 }
 
 TEST(SimpleTag, OrderOfPhasesDoesNotMatter) {
-  wd::testing::expect_order_does_not_matter<SimpleTag>(params(6, 3, 4), 5, 1, 24);
+  wd::testing::expect_order_does_not_matter<SimpleTag>(params(6, 3, 12), 5, 1, 24);
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ GAMES = {
     "tag_gridworld": Game(["tagger", "runner"], described=True, recorded={"episode_length": 20, "num_taggers": 2, "grid_length": 5}),
     "tag_continuous": Game(["tagger", "runner"], entities=True, table=True),
     "simple_tag": Game(["adversary", "good_agent"], entities=True),
+    "simple_spread": Game(["agent"], entities=True),
 }
 ACTORS = ("DDPG", "SAC", "TD3")
 REPLAYED = (*ACTORS, "DQN")
@@ -94,7 +95,9 @@ class Draws:
             self.maybe(env, 0.3, num_other_agents_observed=[1, 2, 3], observe_self=[True, False], runner_exits_game_after_tagged=[True, False],
                        num_acceleration_levels=[0, 1, 3], num_turn_levels=[0, 1, 3])
         elif name == "simple_tag":
-            env |= {"num_adversaries": self.of(1, 2), "num_good_agents": self.of(1, 2), "num_landmarks": self.of(0, 2)}
+            env |= {"num_adversaries": self.of(1, 2), "num_good_agents": self.of(1, 2), "num_landmarks": self.of(0, 6)}
+        elif name == "simple_spread":
+            env |= {"num_agents": self.of(1, 2, 3, 5)}
         self.maybe(env, 0.15, reset=["fixed", "pool"] + ([] if self.valid else ["given"]))
         if env.get("reset") == "pool" and (self.valid or self.chance(0.6)):
             env["reset_pool_size"] = self.of(1, 3, 50)

@@ -82,6 +82,10 @@ inline std::vector<Case> cases() {
   }
   all.push_back({"cartpole_given", "cartpole", {}, 129, ResetMode::kGiven});
   all.back().starts = R"([{"x": 0.5}, {"theta": 0.1}, {"x": -0.5, "x_dot": 0.1}])";
+  for (const double landmarks : {0.0, 300.0}) {
+    const std::string name = "simple_tag_landmarks_" + std::to_string(static_cast<int>(landmarks));
+    all.push_back({name, "simple_tag", {{"num_landmarks", landmarks}}, 7});
+  }
   const std::string tag = "tag_continuous";
   using Params = std::map<std::string, double>;
   const Params game = {

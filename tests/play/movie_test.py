@@ -82,13 +82,26 @@ def test_an_mp4_has_all_episodes(ffmpeg, tag_run, tmp_path):
 
 
 @pytest.mark.parametrize("env", ["acrobot", "cartpole", "continuous_mountain_car", "mountain_car", "pendulum", "tag_gridworld",
-                                 "simple_tag"])
+                                 "simple_tag", "simple_spread"])
 def test_every_environment_can_be_filmed(ffmpeg, env, tmp_path):
     output("--env", env, "--device", "cpu", "--quiet", "--total_steps", 1, "--run_dir", tmp_path / "run")
     output("play", "--run", tmp_path / "run", "--device", "cpu", "--max_steps", 5, "--out", tmp_path / "out.gif")
     frames = [np.array(frame.convert("RGB")) for frame in ImageSequence.Iterator(Image.open(tmp_path / "out.gif"))]
     assert len(frames) >= 2 and any(not np.array_equal(frames[0], frame) for frame in frames[1:])
     assert len({tuple(pixel) for pixel in frames[0].reshape(-1, 3)}) > 3
+
+
+def test_an_array_is_scenery(ffmpeg, tmp_path):
+    starts = [{"landmark_x": [-1, -0.5, 0, 0.5, 1, 0], "landmark_y": [1.25] * 5 + [-1.25], "x": [0] * 4, "y": [-0.75, -0.25, 0.25, 0.75]}]
+    (tmp_path / "starts.json").write_text(json.dumps(starts))
+    output("--env", "simple_tag", "--device", "cpu", "--quiet", "--total_steps", 1, "--run_dir", tmp_path / "run", "--set", "env.num_landmarks=6",
+           "--set", "env.landmark_size=0.05", "--set", "env.reset=given", "--set", f"env.starts={tmp_path / 'starts.json'}")
+    output("play", "--run", tmp_path / "run", "--device", "cpu", "--starts", "training", "--max_steps", 1, "--out", tmp_path / "out.gif")
+    frame = np.array(next(iter(ImageSequence.Iterator(Image.open(tmp_path / "out.gif")))).convert("RGB"))
+    places = [(MARGIN + (x + 1.5) * 160, MARGIN + (1.5 - y) * 160) for x, y in zip(starts[0]["landmark_x"], starts[0]["landmark_y"])]
+    found = centers(frame, SCENERY)
+    assert len(found) == 6
+    assert all(any(np.hypot(*(center - place)) < 3 for center in found) for place in places)
 
 
 def test_without_ffmpeg_nothing_is_played(tag_run, tmp_path, monkeypatch):

@@ -20,7 +20,7 @@ from playwright.sync_api import sync_playwright
 GAMES = {
     "tag_continuous": ["--set", "env.num_taggers=2", "--set", "env.num_runners=5", "--set", "env.episode_length=40", "--set",
                        "env.tagging_distance=0.1", "--num_envs", 8, "--train_batch_size", 160],
-    "tag_gridworld": [], "simple_tag": [], "cartpole": [], "pendulum": [], "acrobot": [], "mountain_car": [],
+    "tag_gridworld": [], "simple_tag": [], "simple_spread": [], "cartpole": [], "pendulum": [], "acrobot": [], "mountain_car": [],
     "continuous_mountain_car": ["--set", "env.episode_length=60"],
 }
 
@@ -186,6 +186,29 @@ def test_an_agent_is_selected_by_a_touch(opened):
     page.touchscreen.tap(box["x"] + x, box["y"] + y)
     assert page.evaluate("selected !== null")
     assert page.locator("#agent td").first.inner_text() == "x"
+
+
+@pytest.mark.parametrize("landmarks", [0, 9])
+def test_an_array_is_scenery_and_is_listed(browser, tmp_path, landmarks):
+    starts = [{"landmark_x": [-1 + i / 4 for i in range(landmarks)], "landmark_y": [1.25] * landmarks, "x": [0] * 4, "y": [-1, -0.5, 0, 0.5]}]
+    (tmp_path / "starts.json").write_text(json.dumps(starts))
+    output("--env", "simple_tag", "--device", "cpu", "--quiet", "--total_steps", 1, "--run_dir", tmp_path / "run", "--set", f"env.num_landmarks={landmarks}",
+           "--set", "env.landmark_size=0.1", "--set", "env.reset=given", "--set", f"env.starts={tmp_path / 'starts.json'}")
+    output("play", tmp_path / "run", "--device", "cpu", "--starts", "training")
+    page, troubles = browser.new_page(), []
+    page.on("pageerror", lambda error: troubles.append(str(error)))
+    page.goto((tmp_path / "run" / "rollout.html").as_uri())
+    page.wait_for_function("document.title !== 'rollout'")
+    # The color at a place of the world, and of scenery.
+    color = """([x, y]) => { const r = window.devicePixelRatio || 1, c = document.getElementById('world').getContext('2d');
+        return Array.from(c.getImageData(Math.round(toPixels.x(x) * r), Math.round(toPixels.y(y) * r), 1, 1).data); }"""
+    soft = page.evaluate("""() => { const c = document.createElement('canvas').getContext('2d');
+        c.fillStyle = css('--soft'); c.fillRect(0, 0, 1, 1); return Array.from(c.getImageData(0, 0, 1, 1).data); }""")
+    drawn = [page.evaluate(color, [-1 + i / 4, 1.25]) == soft for i in range(9)]
+    assert drawn == [i < landmarks for i in range(9)]
+    listed = page.inner_text("#replica tr:has-text('landmark_y')")
+    assert listed.split("\t")[1] == (", ".join(["1.25"] * 9) if landmarks else "none")
+    assert troubles == []
 
 
 def test_a_strange_path_does_not_break_the_page(browser, runs, tmp_path):

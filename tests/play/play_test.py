@@ -64,6 +64,20 @@ def test_recorded_actions_lead_to_the_recorded_states_and_rewards(tag_run, tmp_p
                 assert step["active"] == (by_agent(rollout, episode, "in_game", t)[:, 0] == 1).tolist()
 
 
+@pytest.mark.parametrize("landmarks", [0, 6])
+def test_arrays_are_recorded_and_drawn_as_often_as_they_have_values(landmarks, tmp_path):
+    run = trained(tmp_path / "run", "--env", "simple_tag", "--device", "cpu", "--quiet", "--total_steps", 1, "--set", f"env.num_landmarks={landmarks}")
+    rollout = play(run, "--max_steps", 5)
+    fields = {field["name"]: field for field in rollout["fields"]}
+    assert fields["landmark_x"] == {"name": "landmark_x", "per_agent": False, "array": True}
+    assert [fields[name]["array"] for name in ("x", "tags")] == [False, False] and "force_x" not in fields
+    assert [shape["objects"] for shape in rollout["drawing"]["shapes"]] == [landmarks, -1, -1]
+    (episode,) = rollout["episodes"]
+    assert np.shape(episode["state"]["landmark_x"]) == (6, landmarks) and np.shape(episode["state"]["x"]) == (6, 4)
+    assert episode["state"]["landmark_x"][0] == episode["state"]["landmark_x"][5]
+    assert len(set(episode["state"]["landmark_x"][0])) == landmarks
+
+
 def test_an_opponent_is_met_by_each_role_in_turn(tag_run):
     rollout = play(tag_run, "--opponent", "scripted")
     assert [episode["players"] for episode in rollout["episodes"]] == [

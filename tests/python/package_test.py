@@ -118,8 +118,7 @@ def tag_observation(s, t, env):
 
 def adversary_observation(s, env):
     """What the only adversary of simple_tag sees."""
-    landmarks = env["num_landmarks"]
-    places = [(s["landmark_x"][:landmarks], s["landmark_y"][:landmarks]), (s["x"][1:], s["y"][1:])]
+    places = [(s["landmark_x"], s["landmark_y"]), (s["x"][1:], s["y"][1:])]
     return numpy.concatenate([[s["vx"][0], s["vy"][0], s["x"][0], s["y"][0]],
                               *(numpy.stack([x - s["x"][0], y - s["y"][0]], 1).ravel() for x, y in places),
                               [s["vx"][-1], s["vy"][-1]]])

@@ -24,7 +24,7 @@ constexpr bool check_contract() {
   static_assert(std::is_trivially_copyable_v<Params>,
                 "Params is copied to the device: plain numbers and bools only");
   static_assert(std::is_trivially_copyable_v<State> && sizeof(State) % sizeof(void*) == 0,
-                "State holds PerAgent, PerReplica and Scratch fields only");
+                "State holds PerAgent, PerReplica, Array and Scratch fields only");
   static_assert(
       requires(Params p, Fields& f) { p.describe(f); }, "Params needs: void describe(auto&& field)");
   static_assert(

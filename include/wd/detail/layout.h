@@ -27,15 +27,19 @@ class LayoutVisitor {
 
   template <StateValue T>
   void operator()(const char* name, const PerAgent<T>& field) {
-    add<T>(name, &field, layout_.num_agents, true, false);
+    add<T>(&field, {.name = name, .count = layout_.num_agents, .per_agent = true});
   }
   template <StateValue T>
   void operator()(const char* name, const PerReplica<T>& field) {
-    add<T>(name, &field, 1, false, false);
+    add<T>(&field, {.name = name});
   }
   template <StateValue T>
   void operator()(const char* name, const Scratch<T>& field, int count) {
-    add<T>(name, &field, count, false, true);
+    add<T>(&field, {.name = name, .count = count, .scratch = true});
+  }
+  template <StateValue T>
+  void operator()(const char* name, const Array<T>& field, int count) {
+    add<T>(&field, {.name = name, .count = count, .array = true});
   }
 
   // Rejects anything else that describe() may name.
@@ -44,7 +48,7 @@ class LayoutVisitor {
     static_assert(
         !std::is_same_v<Other, Other>,
         "describe() names a member of State that is no field, or a count where there is none: members are "
-        "wd::PerAgent<T> or wd::PerReplica<T>, field(\"name\", member), and wd::Scratch<T>, "
+        "wd::PerAgent<T> or wd::PerReplica<T>, field(\"name\", member), and wd::Array<T> or wd::Scratch<T>, "
         "field(\"name\", member, count)");
   }
 
@@ -54,25 +58,28 @@ class LayoutVisitor {
       throw std::logic_error(
           "State::describe() leaves out the member of State that is declared " +
           (k == 0 ? std::string("first") : "after '" + names_[k - 1] + "'") +
-          "; all members are wd::PerAgent, wd::PerReplica or wd::Scratch, and describe() names each of them");
+          "; all members are wd::PerAgent, wd::PerReplica, wd::Array or wd::Scratch, and describe() names "
+          "each of them");
     }
   }
 
  private:
   template <StateValue T>
-  void add(const char* name, const void* field, int count, bool per_agent, bool scratch) {
-    if (count < 0) throw std::logic_error(std::string("State field ") + name + ": negative count");
-    std::uint32_t& end = scratch ? layout_.scratch_bytes : layout_.block_bytes;
-    const std::size_t slot = static_cast<std::size_t>(static_cast<const std::byte*>(field) -
+  void add(const void* member, StateField field) {
+    if (field.count < 0) throw std::logic_error("State field " + field.name + ": negative count");
+    std::uint32_t& end = field.scratch ? layout_.scratch_bytes : layout_.block_bytes;
+    const std::size_t slot = static_cast<std::size_t>(static_cast<const std::byte*>(member) -
                                                       static_cast<const std::byte*>(state_)) /
                              sizeof(void*);
-    names_.at(slot) = name;
-    layout_.slots.at(slot) = end | (scratch ? kScratchSlot : 0u);
-    layout_.fields.push_back({name, field_type<T>(), count, per_agent, scratch, end});
+    names_.at(slot) = field.name;
+    layout_.slots.at(slot) = end | (field.scratch ? kScratchSlot : 0u);
     const std::uint64_t next =
-        end + (std::uint64_t{sizeof(T)} * static_cast<std::uint64_t>(count) + 15) / 16 * 16;
+        end + (std::uint64_t{sizeof(T)} * static_cast<std::uint64_t>(field.count) + 15) / 16 * 16;
     if (next >= kScratchSlot)
-      throw std::runtime_error(std::string("State field ") + name + ": a replica is limited to 2 GiB");
+      throw std::runtime_error("State field " + field.name + ": a replica is limited to 2 GiB");
+    field.type = field_type<T>();
+    field.offset = end;
+    layout_.fields.push_back(std::move(field));
     end = static_cast<std::uint32_t>(next);
   }
 

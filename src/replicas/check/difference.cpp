@@ -67,7 +67,10 @@ std::string state_difference(const World& a, int replica_a, const World& b, int 
     const double p = read_field(a.block(replica_a), field)[i], q = read_field(b.block(replica_b), field)[i];
     return concat(
         "replica ", replica_a, ": state field '", field.name, "'",
-        field.per_agent ? concat(" of agent ", i) : "", " is ",
+        field.per_agent ? concat(" of agent ", i)
+        : field.array   ? concat(" [", i, "]")
+                        : "",
+        " is ",
         field.type == FieldType::kFloat ? both(static_cast<float>(p), static_cast<float>(q)) : both(p, q));
   }
   return {};

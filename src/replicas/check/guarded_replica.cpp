@@ -44,8 +44,9 @@ std::int64_t divide(std::int64_t a, std::size_t b) {
   return (a >= 0 ? a : a - n + 1) / n;
 }
 
-std::string there_are(int n, const char* what) {
-  return n == 1 ? concat("there is ", what, " 0 alone") : concat(what, "s are 0 to ", n - 1);
+std::string there_are(int n, const std::string& what) {
+  const std::string all = what == "index" ? "indices" : what + "s";
+  return n == 1 ? concat("there is ", what, " 0 alone") : concat(all, " are 0 to ", n - 1);
 }
 
 }  // namespace

@@ -38,9 +38,9 @@ std::string field_at(const StateLayout& layout, std::size_t offset, bool scratch
     if (field.scratch != scratch || offset < field.offset || offset >= field.offset + bytes) continue;
     const std::size_t index = (offset - field.offset) / bytes_of(field.type);
     return concat(scratch ? "scratch field '" : "state field '", field.name, "'",
-                  field.per_agent   ? concat(" of agent ", index)
-                  : field.count > 1 ? concat(" [", index, "]")
-                                    : "");
+                  field.per_agent                  ? concat(" of agent ", index)
+                  : field.array || field.count > 1 ? concat(" [", index, "]")
+                                                   : "");
   }
   return scratch ? "scratch memory of the executor" : "padding of the state";
 }

@@ -1,0 +1,200 @@
+// simple_spread.cu: agents share out landmarks among them and must not bump into each other. All are paid for
+// how close the nearest agent is to each landmark.
+//
+// The game is "simple spread" of the multi-agent particle environments (Lowe et al., "Multi-agent actor-critic
+// for mixed cooperative-competitive environments", NeurIPS 2017). Constants and the order of operations are those
+// of mpe2's simple_spread_v3 (tests/envs/simple_spread_oracle_test.py). docs/environments.md lists the
+// differences.
+#include <wd/env.h>
+
+struct SimpleSpread {
+  struct Params {
+    int num_agents = 3, episode_length = 25;
+    float local_ratio = 0.5f, agent_size = 0.15f, acceleration = 5.0f, covered_within = 0.1f;
+    float dt = 0.1f, damping = 0.25f, contact_force = 100.0f, contact_margin = 1e-3f;
+
+    void describe(auto&& field) {
+      field("num_agents", num_agents, {1, 1024}, "agents; there are as many landmarks");
+      field("episode_length", episode_length, {1, 1e6}, "steps after which the episode is truncated");
+      field("local_ratio", local_ratio, {0.0, 1.0},
+            "weight of the own collisions in the reward; the rest is that of the distances");
+      field("agent_size", agent_size, wd::above(0.0, 100.0), "radius of an agent");
+      field("acceleration", acceleration, {0.0, 1e3}, "of an agent that moves");
+      field("covered_within", covered_within, wd::above(0.0, 100.0),
+            "distance of an agent that covers a landmark, for the statistic");
+      field("dt", dt, wd::above(0.0, 1.0), "time of a step");
+      field("damping", damping, {0.0, 1.0}, "part of the velocity that a step takes away");
+      field("contact_force", contact_force, {0.0, 1e6}, "force for each unit of overlap");
+      field("contact_margin", contact_margin, wd::above(0.0, 1.0),
+            "distance over which contact begins softly");
+    }
+  };
+
+  enum Purpose { kX, kY, kLandmarkX, kLandmarkY };  // what each random draw is for
+
+  struct State {
+    wd::PerAgent<float> x, y, vx, vy;
+    wd::Array<float> landmark_x, landmark_y, distance;  // distance: to the nearest agent, after the step
+    wd::PerReplica<int> covered;                        // landmarks with an agent nearby, after the step
+    wd::PerReplica<int> collisions;                     // pairs that overlap, summed over steps
+    wd::Scratch<float> force_x, force_y;                // [agents]
+
+    void describe(auto&& field, const Params& p) {
+      const int landmarks = p.num_agents;
+      field("x", x), field("y", y), field("vx", vx), field("vy", vy);
+      field("landmark_x", landmark_x, landmarks), field("landmark_y", landmark_y, landmarks);
+      field("distance", distance, landmarks), field("covered", covered), field("collisions", collisions);
+      field("force_x", force_x, p.num_agents), field("force_y", force_y, p.num_agents);
+    }
+  };
+
+  static wd::Spec spec(const Params& p) {
+    const int agents = p.num_agents, landmarks = p.num_agents;
+    // The positions of `count` things in a part.
+    const auto positions = [](const char* name, const char* part, int count) {
+      return wd::EntityList{.name = name, .count = count, .x = {part, 0, 2}, .y = {part, 1, 2}};
+    };
+    return {.roles = {{.name = "agent",
+                       .count = agents,
+                       .observation = {{"own_velocity", 2},
+                                       {"own_position", 2},
+                                       {"landmarks", 2 * landmarks},
+                                       {"others", 2 * (agents - 1)}},
+                       .action = wd::ActionSpace::discrete({5}, {"move"}),
+                       .entities = {{positions("landmarks", "landmarks", landmarks),
+                                     positions("agents", "others", agents - 1)}}}},
+            .time_limit = p.episode_length,
+            .statistics = {{"covered", "landmarks with an agent nearby, at the end", ""},
+                           {"distance", "from a landmark to the nearest agent, at the end", ""},
+                           {"collisions", "pairs of agents that overlap, summed over steps", ""}},
+            .streams = {{"world", wd::StreamSpec::kReplica, {4 * agents + 2 * landmarks}}},
+            .drawing = {.left = -1.5,
+                        .bottom = -1.5,
+                        .right = 1.5,
+                        .top = 1.5,
+                        .shapes = {wd::drawing::circle("x", "y", p.agent_size),
+                                   wd::drawing::circle("landmark_x", "landmark_y", 0.05)}}};
+  }
+
+  WD_FN static void reset(auto& team, const Params& p, State& s, wd::Random random) {
+    team.each(p.num_agents, [=, &s](int i) {
+      s.x[i] = random.uniform(i, kX, -1.0f, 1.0f);
+      s.y[i] = random.uniform(i, kY, -1.0f, 1.0f);
+      s.vx[i] = s.vy[i] = 0.0f;
+    });
+    team.each(p.num_agents, [=, &s](int l) {
+      s.landmark_x[l] = random.uniform(l, kLandmarkX, -1.0f, 1.0f);
+      s.landmark_y[l] = random.uniform(l, kLandmarkY, -1.0f, 1.0f);
+      s.distance[l] = 0.0f;
+    });
+    team.once([&] { s.covered = 0, s.collisions = 0; });
+  }
+
+  WD_FN static void step(auto& team, const Params& p, State& s, wd::Actions a, wd::Random, wd::Outcome& out) {
+    const int agents = p.num_agents;
+    team.each(agents, [=, &s](int i) {  // own acceleration (stay, left, right, down, up), then contacts
+      const int move = a.discrete(i, 0);
+      float force_x = ((move == 2 ? 1.0f : 0.0f) - (move == 1 ? 1.0f : 0.0f)) * p.acceleration,
+            force_y = ((move == 4 ? 1.0f : 0.0f) - (move == 3 ? 1.0f : 0.0f)) * p.acceleration;
+      for (int j = 0; j < agents; ++j) {
+        const float dx = s.x[i] - s.x[j], dy = s.y[i] - s.y[j];
+        const float strength = j == i ? 0.0f : contact(p, square(dx, dy));
+        force_x += dx * strength;
+        force_y += dy * strength;
+      }
+      s.force_x[i] = force_x;
+      s.force_y[i] = force_y;
+    });
+    team.each(agents, [=, &s](int i) {  // move with the old velocity, then change it
+      s.x[i] += s.vx[i] * p.dt;
+      s.y[i] += s.vy[i] * p.dt;
+      s.vx[i] = s.vx[i] * (1.0f - p.damping) + s.force_x[i] * p.dt;
+      s.vy[i] = s.vy[i] * (1.0f - p.damping) + s.force_y[i] * p.dt;
+    });
+    team.once([&] { s.covered = 0; });
+    team.each(agents, [=, &s, &team](int l) {  // measure how well the landmarks are covered
+      float least = square(s.landmark_x[l] - s.x[0], s.landmark_y[l] - s.y[0]);
+      for (int i = 1; i < agents; ++i)
+        least = wd::min(least, square(s.landmark_x[l] - s.x[i], s.landmark_y[l] - s.y[i]));
+      s.distance[l] = wd::sqrt(least);
+      team.add(s.covered.get(), s.distance[l] < p.covered_within ? 1 : 0);
+    });
+    const float distances = team.sum(agents, [=, &s](int l) { return s.distance[l]; });
+    team.each(agents, [=, &s, &out, &team](int i) {
+      int others = 0, later = 0;  // that it overlaps with
+      for (int j = 0; j < agents; ++j) {
+        const float apart = square(s.x[i] - s.x[j], s.y[i] - s.y[j]);
+        const int overlaps = j != i && apart < 4.0f * p.agent_size * p.agent_size ? 1 : 0;
+        others += overlaps;
+        later += j > i ? overlaps : 0;
+      }
+      team.add(s.collisions.get(), later);
+      out.reward(i) = -(1.0f - p.local_ratio) * distances - p.local_ratio * static_cast<float>(others);
+    });
+  }
+
+  // Agents choose in order of their ids: each goes to the nearest landmark that none before it has taken. It
+  // moves along the axis with the larger distance, and stays if it will come close enough without a push.
+  static void scripted(const Params& p, const State& s, int agent, wd::ScriptedAction& action) {
+    std::vector<bool> taken(static_cast<std::size_t>(p.num_agents), false);
+    int target = 0;
+    for (int i = 0; i <= agent; ++i) {
+      target = -1;
+      float least = 0.0f;
+      for (int l = 0; l < p.num_agents; ++l) {
+        const float far = square(s.landmark_x[l] - s.x[i], s.landmark_y[l] - s.y[i]);
+        if (taken[static_cast<std::size_t>(l)] || (target >= 0 && far >= least)) continue;
+        target = l, least = far;
+      }
+      taken[static_cast<std::size_t>(target)] = true;
+    }
+    // From here an agent coasts over velocity * dt * (1 + (1 - damping) + (1 - damping)^2 + ...).
+    const float coasts = p.dt / wd::max(p.damping, p.dt);
+    const float dx = s.landmark_x[target] - s.x[agent] - coasts * s.vx[agent],
+                dy = s.landmark_y[target] - s.y[agent] - coasts * s.vy[agent];
+    const float push = p.acceleration * p.dt * coasts;  // how far one push carries
+    if (wd::max(wd::abs(dx), wd::abs(dy)) <= 0.5f * push) return;
+    action.discrete(0, wd::abs(dx) > wd::abs(dy) ? (dx < 0.0f ? 1 : 2) : (dy < 0.0f ? 3 : 4));
+  }
+
+  WD_FN static void observe(auto& team, const Params& p, const State& s, wd::Observations obs) {
+    const int agents = p.num_agents, landmarks = p.num_agents;
+    team.write_parts(obs, agents, 2 + landmarks + agents - 1, 2, [=](int i, int c) {
+      float x = c == 0 ? s.vx[i] : s.x[i], y = c == 0 ? s.vy[i] : s.y[i];
+      if (c >= 2) {
+        const int l = c - 2, k = l - landmarks, j = k < i ? k : k + 1;  // others in order of id
+        x = (l < landmarks ? s.landmark_x[l] : s.x[j]) - x;
+        y = (l < landmarks ? s.landmark_y[l] : s.y[j]) - y;
+      }
+      return [=](int k) { return k == 0 ? x : y; };
+    });
+  }
+
+  // The whole state: x of all agents, then y and the velocities; then x and y of all landmarks.
+  WD_FN static void streams(auto& team, const Params& p, const State& s, wd::Streams rows) {
+    const int agents = p.num_agents;
+    float* const row = rows.of_replica<float>(0);
+    team.each(6 * agents, [=](int k) {
+      const int i = k % agents, c = k / agents;
+      row[k] = c == 0   ? s.x[i]
+               : c == 1 ? s.y[i]
+               : c == 2 ? s.vx[i]
+               : c == 3 ? s.vy[i]
+               : c == 4 ? s.landmark_x[i]
+                        : s.landmark_y[i];
+    });
+  }
+
+ private:
+  WD_FN static float square(float x, float y) { return x * x + y * y; }
+
+  // Force between two agents, divided by their distance: as in simple_tag.cu.
+  WD_FN static float contact(const Params& p, float square) {
+    const float touching = 2.0f * p.agent_size, reach = touching + 17.0f * p.contact_margin;
+    if (square > reach * reach || square == 0.0f) return 0.0f;
+    const float distance = wd::sqrt(square);
+    const float overlap = (touching - distance) / p.contact_margin;
+    const float softened = wd::max(overlap, 0.0f) + wd::log(1.0f + wd::exp(-wd::abs(overlap)));
+    return p.contact_force * (softened * p.contact_margin) / distance;
+  }
+};
