@@ -67,7 +67,7 @@ struct SimpleSpread {
             .statistics = {{"covered", "landmarks with an agent nearby, at the end", ""},
                            {"distance", "from a landmark to the nearest agent, at the end", ""},
                            {"collisions", "pairs of agents that overlap, summed over steps", ""}},
-            .streams = {{"world", wd::StreamSpec::kReplica, {4 * agents + 2 * landmarks}}},
+            .streams = {{"state", wd::StreamSpec::kReplica, {4 * agents + 2 * landmarks}}},
             .drawing = {.left = -1.5,
                         .bottom = -1.5,
                         .right = 1.5,

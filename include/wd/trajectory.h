@@ -221,7 +221,8 @@ class Trajectory {
   // Writes the mask of one policy, by index: 1 for the transitions of the current rollout, 0 in the rows
   // after it. wd::prepare() calls it. Enqueues.
   void write_mask(int policy) const;
-  // Views of the last rows, with which the next rollout begins, named "POLICY/FIELD".
+  // Views of the last rows, with which the next rollout begins, named "POLICY/FIELD" or
+  // "POLICY/streams/STREAM".
   std::vector<NamedTensor> last_rows() const;
   // Copies row 0 back to the last row, before the next carry_over(): undoes a rollout that was begun.
   void carry_back();

@@ -420,7 +420,8 @@ std::vector<NamedTensor> Trajectory::last_rows() const {
     for (const BufferField& field : buffer_fields()) {
       const at::Tensor& tensor = field.of(policy);
       if (!field.carried || !tensor.defined()) continue;
-      rows.push_back({policy.name + "/" + field.name_of(policy), tensor[length_], true});
+      const char* const folder = field.stream < 0 ? "/" : "/streams/";
+      rows.push_back({policy.name + folder + field.name_of(policy), tensor[length_], true});
     }
   }
   return rows;
