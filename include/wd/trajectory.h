@@ -41,7 +41,7 @@ struct PolicyLayout {
   ChoiceFeatures choice_features;
   bool one_reading = true;
   ObservationTable table;  // if observations are stored as a table; otherwise without features
-  // Spec::streams, and of each whether the policy's networks read it (model.reads).
+  // Spec::streams, and of each whether the policy's networks read it (model.reads and model.critic_reads).
   std::vector<StreamSpec> streams = {};
   std::vector<bool> reads = {};
   int state_size = 0;          // size of the state that an agent's network carries from step to step
@@ -63,7 +63,8 @@ struct RolloutShape {
   ObservationStorage storage;
   std::vector<int> state_sizes;          // by policy; empty: no network has a state
   std::vector<bool> carries_noise = {};  // by policy; empty: none
-  // By policy: the names of the streams that its networks read (ModelSettings::reads); empty: none.
+  // By policy: the names of the streams that its networks read (ModelSettings::reads and critic_reads);
+  // empty: none.
   std::vector<std::vector<std::string>> reads = {};
 
   // The rollouts of a training with these settings.
@@ -170,7 +171,7 @@ struct BufferField {
   at::Tensor& of(PolicyBuffers& buffers) const;
   at::Tensor& in(Transitions& batch) const;
   const at::Tensor& in(const Transitions& batch) const;
-  // Under which name networks read it ("observation", or a stream's that they name); empty: they do not.
+  // Under which name networks can read it: "observation", or the stream's; empty: they cannot.
   std::string part_of(const PolicyLayout& policy) const;
   bool in_batch(const PolicyLayout& policy) const;
   bool is_replayed(const PolicyLayout& policy) const;

@@ -10,12 +10,14 @@ inline Usage usage_of(const PolicyLayout& layout, const ModelSettings& model, Po
   Usage usage;
   usage.words["policy"] = layout.name;
   add_model(usage, model);
+  add_streams(usage, model, layout.streams);
   add_output(usage, output);
   add_actions(usage, layout.action_space);
   usage.uses.add(Use::kTable, layout.as_table());
   usage.uses.add(Use::kNoEntities, layout.entities.lists.empty());
   usage.uses.add(Use::kNoChoiceFeatures, layout.choice_features.size == 0);
   usage.uses.add(Use::kSeveralReadings, !layout.one_reading);
+  usage.uses.add(Use::kSeveralRoles, layout.roles.size() > 1);
   return usage;
 }
 

@@ -187,8 +187,8 @@ const at::Tensor& BufferField::in(const Transitions& batch) const {
 }
 
 std::string BufferField::part_of(const PolicyLayout& policy) const {
-  const bool reads = stream < 0 ? tensor == &PolicyBuffers::observation : in_batch(policy);
-  return reads ? name_of(policy) : "";
+  const bool is = stream < 0 ? tensor == &PolicyBuffers::observation : declared(stream, policy) != nullptr;
+  return is ? name_of(policy) : "";
 }
 
 bool BufferField::in_batch(const PolicyLayout& policy) const {
@@ -386,7 +386,9 @@ std::vector<NamedTensor> Trajectory::last_rows() const {
     for (const BufferField& field : buffer_fields()) {
       const at::Tensor& tensor = field.of(policy);
       if (!field.carried || !tensor.defined()) continue;
-      rows.push_back({policy.name + "/" + field.name_of(policy), tensor[length_], true});
+      // A stream may be called state.
+      const char* const kind = field.stream < 0 ? "/" : "/stream.";
+      rows.push_back({policy.name + kind + field.name_of(policy), tensor[length_], true});
     }
   }
   return rows;
