@@ -47,11 +47,12 @@ void ModelSettings::describe(Fields& field) {
   field("reads", reads,
         "what the network reads: observation; streams of the environment by name, of numbers, or of bytes in "
         "modules; and agent_id, which of the policy's agents it acts for, as a one-hot vector");
-  field("critic_reads", critic_reads,
-        "what a network of the value's own (separate_value) and critics of actions read, of the same words, "
-        "with or without observation; empty: as reads");
+  field(
+      "critic_reads", critic_reads,
+      "what the value's own network (separate_value) and critics of actions read: names as in reads, with or "
+      "without observation; empty: as reads");
   field("normalize_input", normalize_input,
-        "columns of the observation that the network reads in units of their running mean and deviation, at "
+        "columns that the network reads of the observation, in units of their running mean and deviation, at "
         "most 10 deviations from 0; evaluations keep those of training");
   if (network) {
     network->describe(field);

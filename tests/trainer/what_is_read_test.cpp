@@ -193,7 +193,7 @@ TEST(CriticReads, AllTrainWithThem) {
             "normalize_input: true, critic_reads: [observation, board]}"),
         std::string("algorithm: DQN, batch_size: 16, learning_starts: 0, model: {reads: [observation, board, "
                     "agent_id], dueling: true}"),
-        std::string("algorithm: PQN, model: {reads: [observation, agent_id], quantiles: 3}")})
+        std::string("algorithm: PQN, model: {reads: [observation, agent_id], dueling: true}")})
     for (const char* const precision : {"fp32", "bf16"}) {
       const Experiment setup = setup_of(policy, {concat("trainer.precision=", precision)});
       Trainer trainer(setup.config, *setup.environment, {});
