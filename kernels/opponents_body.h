@@ -10,8 +10,9 @@ namespace wd {
 WD_FN void draw_opponent(const DrawOpponentsArgs& args, std::int64_t e) {
   const auto* const header = reinterpret_cast<const ReplicaHeader*>(args.blocks + e * args.block_bytes);
   if (header->t == 0) {
-    const Philox bits = philox({{args.first_replica + static_cast<std::uint32_t>(e), header->episode, args.policy, 0}},
-                               args.key.key0, args.key.key1);
+    const Philox bits =
+        philox({{args.first_replica + static_cast<std::uint32_t>(e), header->episode, args.policy, 0}},
+               args.key.key0, args.key.key1);
     const float u = uniform_of(bits.word[0]);
     int k = 0;
     while (k + 1 < args.num_players && u >= args.upto[k]) ++k;

@@ -38,8 +38,8 @@ WD_FN void append_flags(const ReplayAppendArgs& args, std::int64_t i) {
   const std::int64_t g = entries_of(ring) - ring.steps + row / ring.num_envs;
   const bool own = args.opponent == nullptr || args.opponent[row] == 0;
   ring.flags[place_of(ring, e, g) * ring.num_agents + agent] =
-      replay_flag(own ? args.active[i] : 0, args.agent_terminated[i], args.terminated[row], args.truncated[row],
-                  args.reset_step[row]);
+      replay_flag(own ? args.active[i] : 0, args.agent_terminated[i], args.terminated[row],
+                  args.truncated[row], args.reset_step[row]);
 }
 
 // Items: the words of all rows of the first array, then of the second, ..., then the flags of all rows.

@@ -32,6 +32,6 @@ struct GameSide {
 
 // By role, then by policy in the order of their first agents.
 std::vector<GameSide> sides_of(const Spec& spec, const std::vector<Seat>& seats,
-                           const std::vector<std::string>& policies);
+                               const std::vector<std::string>& policies);
 
 }  // namespace wd

@@ -39,8 +39,7 @@ class Player {
 // A policy, which must outlive the player.
 class PolicyPlayer : public Player {
  public:
-  explicit PolicyPlayer(Policy& policy, bool greedy = false,
-                        const ExplorationNumbers* exploration = nullptr)
+  explicit PolicyPlayer(Policy& policy, bool greedy = false, const ExplorationNumbers* exploration = nullptr)
       : policy_(policy), greedy_(greedy), exploration_(exploration) {}
 
   void act(PolicyBuffers& buffers, int t, const Draw& draw) override;

@@ -32,13 +32,13 @@ struct AgentIds {
 // The agents of one policy: each has a slot in its buffers.
 struct PolicyLayout {
   std::string name;
-  std::vector<int> roles;       // of its agents, indices into Spec::roles, ascending
-  std::vector<int> agent;       // id of each slot's agent, ascending
-  AgentIds ids;                 // what networks read as agent_id
-  int num_agents = 0;           // A
-  int all_agents = 0;           // of the environment
-  int num_statistics = 0;       // K, of the environment
-  int observation_size = 0;     // entries that one agent observes
+  std::vector<int> roles;    // of its agents, indices into Spec::roles, ascending
+  std::vector<int> agent;    // id of each slot's agent, ascending
+  AgentIds ids;              // what networks read as agent_id
+  int num_agents = 0;        // A
+  int all_agents = 0;        // of the environment
+  int num_statistics = 0;    // K, of the environment
+  int observation_size = 0;  // entries that one agent observes
   bool has_action_mask = false;
   ActionSpace action_space;
   ObservationType observation_type = ObservationType::kFloat32;

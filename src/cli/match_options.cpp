@@ -42,9 +42,9 @@ SidePlayer parse_player(const std::string& option, const std::string& word, cons
   const Spec spec = setup.environment->spec();
   try {
     return {SidePlayer::kFrozen,
-            std::make_shared<const FrozenPolicy>(find_frozen(
-                word, setup.config.name, spec, spec.roles[static_cast<std::size_t>(side.role)],
-                setup.config.policies[static_cast<std::size_t>(side.policy)].name))};
+            std::make_shared<const FrozenPolicy>(
+                find_frozen(word, setup.config.name, spec, spec.roles[static_cast<std::size_t>(side.role)],
+                            setup.config.policies[static_cast<std::size_t>(side.policy)].name))};
   } catch (const UsageError& error) {
     throw UsageError(concat(option, error.what()));
   }

@@ -40,10 +40,9 @@ std::string output_of(const PlayOptions& options) {
 
 void record(const Experiment& setup, const PlayOptions& options, Rollout& rollout) {
   Evaluator evaluator = make_evaluator(setup, options.match.run);
-  const std::vector<Match> matches =
-      options.opponent.empty()
-          ? std::vector<Match>{options.match.match(setup, evaluator.sides())}
-          : options.match.against(setup, evaluator.sides(), options.opponent);
+  const std::vector<Match> matches = options.opponent.empty()
+                                         ? std::vector<Match>{options.match.match(setup, evaluator.sides())}
+                                         : options.match.against(setup, evaluator.sides(), options.opponent);
   for (Match match : matches) {
     match.episodes = options.episodes;
     match.first_replica = static_cast<std::uint32_t>(options.replica);

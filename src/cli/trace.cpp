@@ -127,7 +127,8 @@ class Trace {
         rewards.push_back(number(reward.const_data_ptr<float>()[i]));
     }
     const at::Tensor block = game_.replicas().blocks()[0].cpu();
-    for (const std::uint8_t flag : game_.replicas().in_game(static_cast<const std::byte*>(block.const_data_ptr())))
+    for (const std::uint8_t flag :
+         game_.replicas().in_game(static_cast<const std::byte*>(block.const_data_ptr())))
       active.push_back(flag != 0 ? "true" : "false");
     const bool terminated = game_.trajectory().terminated().item<std::uint8_t>() != 0;
     const bool truncated = game_.trajectory().truncated().item<std::uint8_t>() != 0;

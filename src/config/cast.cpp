@@ -16,10 +16,12 @@ std::vector<Seat> seats_of_roles(const Spec& spec, const std::vector<int>& polic
 }
 
 std::vector<GameSide> sides_of(const Spec& spec, const std::vector<Seat>& seats,
-                           const std::vector<std::string>& policies) {
+                               const std::vector<std::string>& policies) {
   std::vector<GameSide> sides;
   for (const Seat& seat : seats) {
-    const auto same = [&](const GameSide& side) { return side.role == seat.role && side.policy == seat.policy; };
+    const auto same = [&](const GameSide& side) {
+      return side.role == seat.role && side.policy == seat.policy;
+    };
     auto side = std::ranges::find_if(sides, same);
     if (side == sides.end()) side = sides.insert(sides.end(), {seat.role, seat.policy, "", 0});
     side->num_agents += seat.count;
@@ -30,7 +32,8 @@ std::vector<GameSide> sides_of(const Spec& spec, const std::vector<Seat>& seats,
     if (std::ranges::count(sides, side.role, &GameSide::role) == 1) {
       side.name = role;
     } else {
-      side.name = std::ranges::count(sides, side.policy, &GameSide::policy) == 1 ? policy : policy + "." + role;
+      side.name =
+          std::ranges::count(sides, side.policy, &GameSide::policy) == 1 ? policy : policy + "." + role;
     }
   }
   return sides;

@@ -173,8 +173,7 @@ class Loader {
     const Node* node = section(layer, "opponents");
     if (node == nullptr) return;
     Reader reader(*node, "opponents", problems_, places_);
-    for (PolicySettings& policy : config_.policies)
-      reader(policy.name.c_str(), policy.opponents, "");
+    for (PolicySettings& policy : config_.policies) reader(policy.name.c_str(), policy.opponents, "");
     reader.finish();
   }
 

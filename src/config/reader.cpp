@@ -12,8 +12,8 @@
 namespace wd::config {
 namespace {
 
-constexpr std::size_t kMaxTextValue = 4096;   // maximum length of a path on Linux
-constexpr std::size_t kMaxItems = 1000;  // points of a schedule, layers, roles
+constexpr std::size_t kMaxTextValue = 4096;  // maximum length of a path on Linux
+constexpr std::size_t kMaxItems = 1000;      // points of a schedule, layers, roles
 
 template <typename T>
 Parsed parse(std::string_view text, T& value) {

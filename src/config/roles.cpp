@@ -53,7 +53,9 @@ int first_agent(const Spec& spec, int role) {
 }
 
 // "3" or "5-9" of a role's agents.
-std::string numbers_text(int first, int last) { return first == last ? concat(first) : concat(first, '-', last); }
+std::string numbers_text(int first, int last) {
+  return first == last ? concat(first) : concat(first, '-', last);
+}
 
 void check_range(std::pair<int, int> range, int count, const std::string& whose) {
   if (range.first > range.second) throw UsageError("the first number is above the last one");
@@ -129,7 +131,8 @@ void claim(const Spec& spec, const Config& config, int policy, const AgentRun& r
       continue;
     }
     const auto same = [&](int other) { return other == owner; };
-    const bool whole = run.count == role.count && std::ranges::all_of(owners.begin() + begin, owners.begin() + end, same);
+    const bool whole =
+        run.count == role.count && std::ranges::all_of(owners.begin() + begin, owners.begin() + end, same);
     throw UsageError("policy \"" + config.policies[static_cast<std::size_t>(owner)].name + "\" has " +
                      (whole ? "this role" : concat(role.name, ' ', agent - first)) + " already");
   }
@@ -222,9 +225,9 @@ void assign_agents(const Spec& spec, Config& config, Problems& problems, const P
     const Role& role = spec.roles[static_cast<std::size_t>(seat.role)];
     const int first = seat.first_agent - first_agent(spec, seat.role);
     report(problems, places, "policy", "",
-           seat.count == role.count
-               ? "role \"" + role.name + "\" has no policy"
-               : concat("agents ", role.name, ' ', numbers_text(first, first + seat.count - 1), " have no policy"));
+           seat.count == role.count ? "role \"" + role.name + "\" has no policy"
+                                    : concat("agents ", role.name, ' ',
+                                             numbers_text(first, first + seat.count - 1), " have no policy"));
   }
   if (config.seats.size() > kMaxSeats)
     report(problems, places, "policy", "",

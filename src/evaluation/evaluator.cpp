@@ -140,9 +140,8 @@ RolloutShape Evaluator::shape(const Match& match, std::int64_t num_envs) const {
                      .storage = config_.trainer.storage(),
                      .seats = config_.seats};
   for (Seat& seat : shape.seats) {
-    const auto side = std::ranges::find_if(sides_, [&](const GameSide& each) {
-      return each.role == seat.role && each.policy == seat.policy;
-    });
+    const auto side = std::ranges::find_if(
+        sides_, [&](const GameSide& each) { return each.role == seat.role && each.policy == seat.policy; });
     seat.policy = static_cast<int>(side - sides_.begin());
   }
   for (std::size_t s = 0; s < sides_.size(); ++s) {

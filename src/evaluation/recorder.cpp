@@ -123,8 +123,7 @@ void Recorder::add_step(EpisodeRecord& episode, const Trajectory& trajectory, st
         const at::Tensor own = numbers(policies_[share.policy], trajectory.policies()[share.policy]);
         if (!own.defined()) continue;
         const at::Tensor rows = own.to(at::kDouble).cpu().reshape({own.size(0), -1});
-        if (!all.defined())
-          all = at::full({spec.roles[r].count, rows.size(1)}, std::nan(""), rows.options());
+        if (!all.defined()) all = at::full({spec.roles[r].count, rows.size(1)}, std::nan(""), rows.options());
         all.index_copy_(0, share.numbers, rows.index_select(0, share.slots));
       }
       if (all.defined()) append(series, all);

@@ -21,9 +21,9 @@ struct Series {
 
 // What the agents of one role did. A step lies between two frames.
 struct RoleRecord {
-  Series in_game;      // [frames, agents] 0 or 1
-  Series reward;       // [steps, agents]
-  Series action;       // [steps, agents, width]
+  Series in_game;  // [frames, agents] 0 or 1
+  Series reward;   // [steps, agents]
+  Series action;   // [steps, agents, width]
   // NaN for agents whose player is no policy, and empty if that is so of all of them.
   Series value;        // [steps, agents]
   Series probability;  // [steps, agents, choices of all heads]; empty for a box

@@ -23,7 +23,8 @@ std::pair<std::string, std::string> parts_of(const std::string& path) {
 }
 
 Experiment open(const std::string& folder, const std::string& path) {
-  if (!fs::is_directory(folder)) throw UsageError(path + ": there is no such folder of a run or a checkpoint");
+  if (!fs::is_directory(folder))
+    throw UsageError(path + ": there is no such folder of a run or a checkpoint");
   const fs::path file = fs::path(folder) / "config.yaml";
   if (is_checkpoint(folder)) {
     open_checkpoint(fs::canonical(folder), CheckpointParts::kWeights);
@@ -77,7 +78,8 @@ FrozenPolicy find_frozen(const std::string& path, const std::string& environment
   FrozenPolicy frozen{path, *std::ranges::find(run.config.policies, wanted, &PolicySettings::name),
                       fs::path(folder) / "weights" / (wanted + ".safetensors")};
   for (const std::string& stream : frozen.settings.model.all_reads())
-    if (stream != "observation" && stream != InputPart::kAgentId && std::ranges::find(spec.streams, stream, &StreamSpec::name) == spec.streams.end())
+    if (stream != "observation" && stream != InputPart::kAgentId &&
+        std::ranges::find(spec.streams, stream, &StreamSpec::name) == spec.streams.end())
       throw UsageError(concat(path, ": reads the stream '", stream, "', which this game does not have"));
   return frozen;
 }

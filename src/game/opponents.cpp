@@ -71,7 +71,8 @@ OpponentList find_opponents(const Config& config, const Spec& spec, const Policy
   }
   if (!says_self && policy.to_train) list.shares[0] = 1;
   if (list.frozen.size() > kMaxOpponents)
-    throw UsageError(concat(list.frozen.size(), " different opponents, and ", kMaxOpponents, " are the most"));
+    throw UsageError(
+        concat(list.frozen.size(), " different opponents, and ", kMaxOpponents, " are the most"));
   return list;
 }
 
@@ -80,7 +81,8 @@ struct OpponentsPlayer::Frozen {
   Policy policy;
   std::vector<PolicyBuffers> rows;  // by step
 
-  Frozen(const FrozenPolicy& frozen, const PolicyBuffers& from, int index, const Config& config, Device device)
+  Frozen(const FrozenPolicy& frozen, const PolicyBuffers& from, int index, const Config& config,
+         Device device)
       : own(own_buffers(from, frozen.settings)),
         policy(frozen.make(row_of(from, own, 0), index, config.trainer.chunk_rows, device,
                            config.trainer.precision)) {
@@ -97,7 +99,8 @@ OpponentsPlayer::OpponentsPlayer(std::unique_ptr<Player> own, const OpponentList
       own_plays_(list.shares[0] > 0) {
   for (std::size_t k = 0; k < list.frozen.size(); ++k) {
     const int own_index = index | static_cast<int>(k + 1) << 8;  // of its random numbers
-    frozen_.push_back(std::make_unique<Frozen>(list.frozen[k], buffers, own_index, config, replicas.device()));
+    frozen_.push_back(
+        std::make_unique<Frozen>(list.frozen[k], buffers, own_index, config, replicas.device()));
   }
   float all = 0.0f, sum = 0.0f;
   for (const int share : list.shares) all += static_cast<float>(share);
@@ -143,7 +146,8 @@ std::vector<NamedTensor> OpponentsPlayer::state() const {
   std::vector<NamedTensor> all = own_->state();
   for (std::size_t k = 0; k < frozen_.size(); ++k) {
     const std::string prefix = concat(k + 1, "/");
-    for (const NamedTensor& saved : frozen_[k]->policy.saved()) all.push_back({prefix + saved.name, saved.tensor});
+    for (const NamedTensor& saved : frozen_[k]->policy.saved())
+      all.push_back({prefix + saved.name, saved.tensor});
     const PolicyBuffers& own = frozen_[k]->own;
     if (own.state.defined()) all.push_back({prefix + "state", own.state[0], true});
     if (own.noise.defined()) all.push_back({prefix + "noise", own.noise[0], true});

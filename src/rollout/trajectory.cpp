@@ -232,8 +232,7 @@ RolloutShape RolloutShape::of(const Spec& spec, const Config& config, std::int64
                      wd::carries_noise(config),
                      wd::reads(config),
                      config.seats};
-  for (const PolicySettings& policy : config.policies)
-    shape.opponents.push_back(policy.num_opponents());
+  for (const PolicySettings& policy : config.policies) shape.opponents.push_back(policy.num_opponents());
   return shape;
 }
 
@@ -260,8 +259,8 @@ void check_seats(const std::vector<Seat>& seats, const Spec& spec) {
   if (agent != spec.num_agents())
     throw UsageError(concat("the seats are of ", agent, " agents, and there are ", spec.num_agents()));
   if (seats.size() > kMaxSeats)
-    throw UsageError(concat("the policies act for ", seats.size(), " runs of agents, and ", kMaxSeats,
-                            " are the most"));
+    throw UsageError(
+        concat("the policies act for ", seats.size(), " runs of agents, and ", kMaxSeats, " are the most"));
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ struct Trainer::Impl {
   Replicas& replicas;
   Trajectory& trajectory;
   std::vector<Policy> policies;
-  std::vector<PolicyPlayer*> players;  // of the game
+  std::vector<PolicyPlayer*> players;                  // of the game
   std::vector<std::unique_ptr<Recording>> recordings;  // of the policies that learn, if training is offline
   std::vector<Learner> learners;
   EpisodeLog episodes;

@@ -48,8 +48,7 @@ void expect_same(const PolicySettings& a, const PolicySettings& b) {
 }
 
 void expect_same(const Config& a, const Config& b) {
-  const auto& [name, env, trainer, policies, seats, saving, eval, play, autoscale, origins, notes] =
-      a;
+  const auto& [name, env, trainer, policies, seats, saving, eval, play, autoscale, origins, notes] = a;
   EXPECT_EQ(name, b.name);
   EXPECT_TRUE(env == b.env);
   EXPECT_TRUE(trainer == b.trainer);

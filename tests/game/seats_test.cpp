@@ -71,8 +71,10 @@ TEST_P(Seats, GiveEveryAgentTheRowsOfARoleOfItsOwn) {
   RolloutShape shape{.spec = spec, .num_envs = kReplicas, .storage = of.storage, .seats = of.seats};
   for (std::size_t p = 0; p < of.policies; ++p) shape.policies.push_back(concat("p", p));
   const Game game = play(*setup.environment, std::move(shape));
-  for (const auto field : {&PolicyBuffers::reward, &PolicyBuffers::active, &PolicyBuffers::agent_terminated}) {
-    const std::vector<at::Tensor> a = by_id(expected.trajectory(), field), b = by_id(game.trajectory(), field);
+  for (const auto field :
+       {&PolicyBuffers::reward, &PolicyBuffers::active, &PolicyBuffers::agent_terminated}) {
+    const std::vector<at::Tensor> a = by_id(expected.trajectory(), field),
+                                  b = by_id(game.trajectory(), field);
     for (std::size_t id = 0; id < a.size(); ++id) EXPECT_TRUE(at::equal(a[id], b[id])) << "agent " << id;
   }
   const std::vector<at::Tensor> saw = by_id(expected.trajectory(), &PolicyBuffers::observation),
@@ -83,37 +85,32 @@ TEST_P(Seats, GiveEveryAgentTheRowsOfARoleOfItsOwn) {
 
 INSTANTIATE_TEST_SUITE_P(
     Games, Seats,
-    testing::Values(
-        Case{"interleaved",
-             "tag_gridworld",
-             {},
-             {{0, 0, 1, 0}, {0, 1, 1, 1}, {0, 2, 1, 0}, {0, 3, 1, 1}, {1, 4, 1, 2}},
-             3},
-        Case{"part_of_a_role_and_another_role",
-             "tag_gridworld",
-             {"env.num_taggers=7"},
-             {{0, 0, 5, 0}, {0, 5, 2, 1}, {1, 7, 1, 0}},
-             2},
-        Case{"many_runs",
-             "tag_continuous",
-             {"env.num_taggers=3", "env.num_runners=9"},
-             {{0, 0, 1, 0},
-              {0, 1, 2, 1},
-              {1, 3, 3, 0},
-              {1, 6, 1, 2},
-              {1, 7, 4, 1},
-              {1, 11, 1, 2}},
-             3},
-        Case{"bfloat16",
-             "tag_continuous",
-             {"env.num_taggers=3", "env.num_runners=9"},
-             {{0, 0, 2, 1}, {0, 2, 1, 0}, {1, 3, 4, 1}, {1, 7, 5, 0}},
-             2,
-             {ObservationType::kBfloat16, false}}),
+    testing::Values(Case{"interleaved",
+                         "tag_gridworld",
+                         {"env.num_taggers=4"},
+                         {{0, 0, 1, 0}, {0, 1, 1, 1}, {0, 2, 1, 0}, {0, 3, 1, 1}, {1, 4, 1, 2}},
+                         3},
+                    Case{"part_of_a_role_and_another_role",
+                         "tag_gridworld",
+                         {"env.num_taggers=7"},
+                         {{0, 0, 5, 0}, {0, 5, 2, 1}, {1, 7, 1, 0}},
+                         2},
+                    Case{
+                        "many_runs",
+                        "tag_continuous",
+                        {"env.num_taggers=3", "env.num_runners=9"},
+                        {{0, 0, 1, 0}, {0, 1, 2, 1}, {1, 3, 3, 0}, {1, 6, 1, 2}, {1, 7, 4, 1}, {1, 11, 1, 2}},
+                        3},
+                    Case{"bfloat16",
+                         "tag_continuous",
+                         {"env.num_taggers=3", "env.num_runners=9"},
+                         {{0, 0, 2, 1}, {0, 2, 1, 0}, {1, 3, 4, 1}, {1, 7, 5, 0}},
+                         2,
+                         {ObservationType::kBfloat16, false}}),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST(SeatFaults, AreNamed) {
-  const Experiment setup = make_setup("tag_gridworld", {});
+  const Experiment setup = make_setup("tag_gridworld", {"env.num_taggers=4"});
   const auto fault = [&](std::vector<Seat> seats) {
     return usage_error_of([&] {
       policy_layouts({.spec = setup.environment->spec(), .policies = {"a", "b"}, .seats = std::move(seats)});
@@ -138,7 +135,7 @@ TEST(SeatFaults, MoreRunsThanAStepHasRoomFor) {
 }
 
 TEST(Sides, AreCalledByRoleOrByPolicy) {
-  const Experiment setup = make_setup("tag_gridworld", {});
+  const Experiment setup = make_setup("tag_gridworld", {"env.num_taggers=4"});
   const auto names = [&](std::vector<Seat> seats) {
     std::vector<std::string> all;
     for (const GameSide& side : sides_of(setup.environment->spec(), seats, {"a", "b"}))

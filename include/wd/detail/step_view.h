@@ -92,7 +92,7 @@ struct StepView {
   std::byte* blocks = nullptr;        // [E, block_bytes]
   std::byte* scratch = nullptr;       // CUDA, if shared memory cannot hold a replica: [E, scratch_bytes]
   int num_runs = 0;
-  RunView runs[kMaxSeats];  // in the order of their agents
+  RunView runs[kMaxSeats];                                       // in the order of their agents
   ObservationType observation_type = ObservationType::kFloat32;  // of all runs
   bool as_table = false;                                         // observations are Spec::table
   int num_statistics = 0;
