@@ -109,6 +109,8 @@ struct AlgorithmTraits {
   bool carries_noise = false;
   // The network computes values in units of their own (Policy::normalize_values).
   bool normalizes_value = false;
+  // The critic must read a stream of replicas (model.critic_reads).
+  bool values_state = false;
   bool keeps_activations = false;  // the update uses activations kept from the rollout
   // Iterations are short, since the algorithm remembers more than a rollout: intervals of training then count
   // environment steps (trainer.intervals).

@@ -57,7 +57,7 @@ class A2cSettings final : public OnPolicySettings {
 };
 
 // Proximal policy optimization (Schulman et al. 2017).
-class PpoSettings final : public OnPolicySettings {
+class PpoSettings : public OnPolicySettings {
  public:
   Schedule clip_param = 0.2;
   Schedule vf_clip_param = 0.0;
@@ -72,6 +72,24 @@ class PpoSettings final : public OnPolicySettings {
   bool operator==(const PpoSettings&) const = default;
   AlgorithmTraits traits() const override;
   std::unique_ptr<Algorithm> make(const AlgorithmContext& context) const override;
+};
+
+// PPO in teams, with the defaults of its authors' code for MPE (Yu et al., "The surprising effectiveness of PPO
+// in cooperative multi-agent games", 2022). IPPO: each agent's value is of what it observes, as in PPO.
+class IppoSettings : public PpoSettings {
+ public:
+  IppoSettings();
+  const char* name() const override { return "IPPO"; }
+  std::unique_ptr<AlgorithmSettings> copy() const override { return std::make_unique<IppoSettings>(*this); }
+};
+
+// MAPPO: the value is of the state of the game, a stream of replicas that the critic must read
+// (model.critic_reads).
+class MappoSettings final : public IppoSettings {
+ public:
+  const char* name() const override { return "MAPPO"; }
+  std::unique_ptr<AlgorithmSettings> copy() const override { return std::make_unique<MappoSettings>(*this); }
+  AlgorithmTraits traits() const override;
 };
 
 // Monte Carlo policy gradient (Williams 1992): returns of whole episodes, no value function.

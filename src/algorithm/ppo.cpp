@@ -41,6 +41,22 @@ std::unique_ptr<Algorithm> PpoSettings::make(const AlgorithmContext& context) co
   return std::make_unique<OnPolicy>(context, *this, plan);
 }
 
+IppoSettings::IppoSettings() {
+  lr = 7e-4;
+  max_grad_norm = 10.0;
+  normalize_value = true;
+  num_epochs = 10;
+  num_minibatches = 1;
+}
+
+AlgorithmTraits MappoSettings::traits() const {
+  AlgorithmTraits traits = IppoSettings::traits();
+  traits.values_state = true;
+  return traits;
+}
+
 WD_REGISTER_ALGORITHM(PpoSettings);
+WD_REGISTER_ALGORITHM(IppoSettings);
+WD_REGISTER_ALGORITHM(MappoSettings);
 
 }  // namespace wd

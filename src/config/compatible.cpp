@@ -84,6 +84,8 @@ std::span<const Exclusion> exclusions() {
       Exclusion(kCriticReads, {kDistributions, kJointValue},
                 "the value is an output of the actor's network, and has none of its own",
                 "set separate_value: true, or leave it empty"),
+      Exclusion(kLocalCritic, {kValuesState}, "{algorithm} learns the value of the state of the game",
+                "name a stream of replicas, with separate_value: true, or take IPPO"),
       Exclusion(kStreams, {kChoices}, "descriptions of choices are read from the observation alone",
                 "take input: observation, or leave it at [observation]"),
       Exclusion(kModule, {kGsde},
@@ -219,6 +221,9 @@ void add_model(Usage& usage, const ModelSettings& model) {
 }
 
 void add_streams(Usage& usage, const ModelSettings& model, const std::vector<StreamSpec>& streams) {
+  usage.uses.add(Use::kLocalCritic, std::ranges::none_of(streams, [&](const StreamSpec& stream) {
+                   return stream.of == StreamSpec::kReplica && contains(model.read_by(true), stream.name);
+                 }));
   for (const StreamSpec& stream : streams) {
     if (stream.type != StreamSpec::kUint8) continue;
     usage.uses.add(Use::kBytes, contains(model.reads, stream.name));
@@ -235,6 +240,7 @@ void add_algorithm(Usage& usage, const AlgorithmSettings& algorithm) {
   usage.uses.add(Use::kNeedsPlay, algorithm.traits().learns_from == LearnsFrom::kPlay);
   usage.uses.add(Use::kNeedsRecordings, algorithm.traits().learns_from == LearnsFrom::kRecordings);
   usage.uses.add(Use::kKeptActivations, algorithm.traits().keeps_activations);
+  usage.uses.add(Use::kValuesState, algorithm.traits().values_state);
 }
 
 void add_output(Usage& usage, PolicyOutput output) {

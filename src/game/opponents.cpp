@@ -97,11 +97,8 @@ OpponentsPlayer::OpponentsPlayer(std::unique_ptr<Player> own, const OpponentList
       own_(std::move(own)),
       index_(static_cast<std::uint32_t>(index)),
       own_plays_(list.shares[0] > 0) {
-  for (std::size_t k = 0; k < list.frozen.size(); ++k) {
-    const int own_index = index | static_cast<int>(k + 1) << 8;  // of its random numbers
-    frozen_.push_back(
-        std::make_unique<Frozen>(list.frozen[k], buffers, own_index, config, replicas.device()));
-  }
+  for (const FrozenPolicy& frozen : list.frozen)  // one player acts in an episode, so draws may be the same
+    frozen_.push_back(std::make_unique<Frozen>(frozen, buffers, index, config, replicas.device()));
   float all = 0.0f, sum = 0.0f;
   for (const int share : list.shares) all += static_cast<float>(share);
   std::vector<float> upto;

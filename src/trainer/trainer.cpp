@@ -193,6 +193,9 @@ std::vector<at::Tensor> Trainer::Impl::changing() const {
     for (const NamedTensor& named : learner.state())
       if (named.per_replica) tensors.push_back(named.tensor);
   tensors.push_back(replicas.blocks());
+  for (const std::unique_ptr<Player>& player : game.players())
+    for (const NamedTensor& named : player->state())
+      if (named.per_replica) tensors.push_back(named.tensor);
   return tensors;
 }
 

@@ -141,7 +141,7 @@ TEST(Opponents, ActAsTheyDoAlone) {
     PolicyBuffers& buffers = alone.policies()[1];
     buffers.observation.copy_(runner.observation);
     if (buffers.restarted.defined()) buffers.restarted.copy_(runner.restarted);
-    Policy policy = frozen.make(buffers, 1 | k << 8, 4096, {}, kFp32);
+    Policy policy = frozen.make(buffers, 1, 4096, {}, kFp32);
     for (int t = 0; t < kSteps; ++t)
       policy.act(buffers, t, {.seed = 1, .step = static_cast<std::uint64_t>(t)});
     const at::Tensor plays = runner.opponent.narrow(0, 0, kSteps).eq(k).unsqueeze(2).unsqueeze(3);

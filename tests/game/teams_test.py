@@ -1,0 +1,167 @@
+"""Teams, opponents and matches between runs, through the program."""
+
+import json
+import shutil
+
+import numpy
+import pytest
+import yaml
+from safetensors.numpy import load_file
+
+from cli.program import output, wdtrain
+
+SMALL = ["--env", "tag_gridworld", "--device", "cpu", "--quiet", "--num_envs", 8, "--train_batch_size", 64, "--set", "env.num_taggers=4",
+         "--set", "env.episode_length=12", "--set", "saving.checkpoint_freq=2", "--set", "saving.keep_last=100"]
+TEAMS = ["--set", 'policy={a: {agents: ["tagger 0", "tagger 2-3"], algorithm: PPO, model: {fc_dims: [12]}}, '
+                  'b: {agents: ["tagger 1"], algorithm: A2C, model: {fc_dims: [8]}}, runner: {algorithm: PPO}}']
+ROLES = ["--set", "policy={tagger: {algorithm: PPO, model: {fc_dims: [12]}}, runner: {algorithm: A2C, model: {fc_dims: [8]}}}"]
+
+
+def train(folder, *arguments, steps=512):
+    output(*SMALL, *arguments, "--run_dir", folder, "--total_steps", steps)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def teams(tmp_path_factory):
+    return train(tmp_path_factory.mktemp("runs") / "teams", *TEAMS)
+
+
+@pytest.fixture(scope="module")
+def recurrent(tmp_path_factory):
+    return train(tmp_path_factory.mktemp("runs") / "recurrent", "--set",
+                 "policy={tagger: {}, runner: {algorithm: PPO, num_minibatches: 1, model: {type: gru, separate_value: true}}}")
+
+
+def evaluate(run, *arguments):
+    return json.loads(output("eval", run, "--json", "--device", "cpu", "--episodes", 20, *arguments))
+
+
+def weights(folder):
+    return {path.name: path.read_bytes() for path in sorted((folder / "weights").iterdir())}
+
+
+def test_two_teams_of_one_role_have_results_of_their_own(teams):
+    result = evaluate(teams)
+    assert result["players"] == {"a": "trained", "b": "trained", "runner": "trained"}
+    assert set(result["returns"]) == {"a", "b", "runner"}
+    assert set(weights(teams)) == {"a.safetensors", "b.safetensors", "runner.safetensors"}
+    mixed = evaluate(teams, "--policy", "b=random")
+    assert mixed["players"] == {"a": "trained", "b": "random", "runner": "trained"}
+    assert mixed["returns"] != result["returns"]
+    against = evaluate(teams, "--opponent", "random")
+    assert set(against["roles"]) == {"a", "b", "runner"}
+
+
+def test_an_episode_shows_all_agents_of_a_divided_role(teams):
+    episode = json.loads(output("play", teams, "-o", "-", "--device", "cpu", "--policy", "b=random"))["episodes"][0]
+    assert episode["players"] == {"tagger": "a trained, b random", "runner": "trained"}
+    tagger = episode["roles"]["tagger"]
+    assert len(tagger["action"][0]) == 4 and len(tagger["probability"][0]) == 20
+    values = tagger["value"][0]
+    assert values[1] is None and all(value is not None for k, value in enumerate(values) if k != 1)
+    page = output("play", teams, "-o", teams / "page.html", "--device", "cpu")
+    assert "a trained, b trained" in page
+
+
+def test_evaluations_in_training_are_called_by_team(tmp_path):
+    folder = train(tmp_path / "run", *TEAMS, "--set", "eval.every=4", "--set", "eval.episodes=8")
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    evaluated = [row for row in rows if any(name.startswith("eval/") for name in row)]
+    assert {"eval/a/return", "eval/b/return", "eval/runner/return"} <= set(evaluated[-1])
+
+
+@pytest.mark.parametrize("game", ["teams", "opponents"])
+def test_training_goes_on_to_the_same_bits(game, teams, recurrent, tmp_path):
+    other = train(tmp_path / "other", *ROLES)
+    listed = f"opponents.runner=[{other}, {recurrent}, '{teams}:runner', {other}/checkpoints/best, self]"
+    policies = TEAMS if game == "teams" else [*ROLES, "--set", listed]
+    whole = train(tmp_path / "whole", *policies, steps=640)
+    half = tmp_path / "half"
+    shutil.copytree(whole, half)
+    for late in ("00000006", "00000008", "00000010"):
+        shutil.rmtree(half / "checkpoints" / late)
+    shutil.rmtree(half / "weights")
+    if game == "opponents":  # the other run learns more: this one goes on with the weights that it began with
+        output("--resume", other, "--set", "trainer.total_steps=1024", "--allow_drift", "--quiet")
+    output("--resume", half / "checkpoints" / "00000004", "--quiet")
+    assert weights(half) == weights(whole)
+    newest = [load_file(run / "checkpoints" / "00000010" / "replicas.safetensors") for run in (half, whole)]
+    assert {name: value.tobytes() for name, value in newest[0].items()} == {name: value.tobytes() for name, value in newest[1].items()}
+
+
+def test_any_number_of_workers_draws_the_same_opponents(recurrent, tmp_path):
+    def players(workers):
+        folder = train(tmp_path / str(workers), *ROLES, "--set", f"opponents.runner=[{recurrent}]", "--num_workers", workers, steps=640)
+        return [load_file(folder / "checkpoints" / name / "replicas.safetensors")["runner/opponent"] for name in ("00000002", "00000006", "00000010")]
+
+    one, two, four = players(1), players(2), players(4)
+    assert len(numpy.unique(numpy.stack(one))) == 2
+    for other in (two, four):
+        assert all((a == b).all() for a, b in zip(one, other))
+
+
+def test_a_run_plays_against_another(teams, recurrent, tmp_path):
+    result = evaluate(teams, "--policy", f"runner={recurrent}")
+    assert result["players"]["runner"] == str(recurrent)
+    best = evaluate(teams, "--policy", f"runner={recurrent}/checkpoints/best")
+    assert best["returns"].keys() == result["returns"].keys()
+    # A run plays against itself as it plays: the same policies on the same starts.
+    assert evaluate(teams, "--policy", f"a={teams}:a", "--policy", f"runner={teams}")["returns"] == evaluate(teams)["returns"]
+    played = json.loads(output("play", teams, "-o", "-", "--device", "cpu", "--policy", f"runner={recurrent}"))["episodes"][0]
+    assert played["players"]["runner"] == str(recurrent) and len(played["roles"]["runner"]["value"]) > 0
+
+
+def test_players_that_cannot_be_are_refused(teams, tmp_path):
+    cartpole = tmp_path / "cartpole"
+    output("--env", "cartpole", "--run_dir", cartpole, "--total_steps", 1024, "--device", "cpu", "--quiet")
+
+    def refusal(*arguments):
+        done = wdtrain("eval", teams, "--device", "cpu", *arguments)
+        assert done.returncode == 2
+        return done.stderr.strip()
+
+    assert refusal("--policy", "runner=runs/nowhere") == \
+        "error: --policy runner=runs/nowhere: is neither trained, random, scripted nor the folder of a run or a checkpoint"
+    assert refusal("--policy", "runer=random") == "error: --policy runer=random: no role or policy 'runer'; did you mean \"runner\"?"
+    assert refusal("--policy", f"runner={cartpole}") == f"error: --policy runner={cartpole}: is a run of cartpole, and this game is tag_gridworld"
+    assert refusal("--policy", f"runner={teams}:a") == f"error: --policy runner={teams}:a: for 'runner' act runner, and not 'a'"
+
+
+def printed(*arguments):
+    return yaml.safe_load(output(*SMALL, *arguments, "--print_config"))
+
+
+def test_warpdrives_map_of_agents_is_read(tmp_path):
+    (tmp_path / "run.yaml").write_text(
+        "name: tag_gridworld\nenv: {num_taggers: 4}\n"
+        "policy_tag_to_agent_id_map: {odd: [1, 3], even: [0, 2], runner: [4]}\n"
+        "policy: {odd: {algorithm: PPO}, even: {algorithm: A2C}, runner: {}}\n")
+    policies = yaml.safe_load(output("--config", tmp_path / "run.yaml", "--print_config"))["policy"]
+    assert {name: (policy["agents"], policy["roles"]) for name, policy in policies.items()} == \
+        {"odd": (["1", "3"], ["tagger"]), "even": (["0", "2"], ["tagger"]), "runner": (["4"], ["runner"])}
+    output("--config", tmp_path / "run.yaml", "--run_dir", tmp_path / "run", "--total_steps", 100, "--num_envs", 4, "--train_batch_size", 40,
+           "--device", "cpu", "--quiet")
+    assert set(weights(tmp_path / "run")) == {"odd.safetensors", "even.safetensors", "runner.safetensors"}
+
+
+def test_a_printed_configuration_reads_back(teams):
+    once = output(*SMALL, *TEAMS, "--set", f"opponents.runner=[self, {teams}]", "--print_config")
+    again = yaml.safe_load(once)
+    assert again["opponents"] == {"runner": ["self", str(teams)]}
+    assert again["policy"]["a"]["agents"] == ["tagger 0", "tagger 2-3"]
+    file = teams / "printed.yaml"
+    file.write_text(once)
+    assert yaml.safe_load(output("--config", file, "--print_config")) == again
+
+
+def test_opponents_that_cannot_be_are_refused_before_training(teams):
+    def refusal(setting, *more):
+        done = wdtrain(*SMALL, *TEAMS, "--set", setting, *more, "--print_config")
+        assert done.returncode == 2
+        return done.stderr.strip()
+
+    assert refusal("opponents.runner=[runs/nowhere]") == \
+        "error: --set: opponents.runner = [runs/nowhere]: runs/nowhere: there is no such folder of a run or a checkpoint"
+    assert 'opponents.tagger: unknown key' in refusal(f"opponents.tagger=[{teams}]")
+    assert "must be a list of words" in refusal(f"opponents.runner={teams}")
