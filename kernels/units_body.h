@@ -1,4 +1,4 @@
-// units_body.h: one number of a row, or of a replica, the same code on both devices.
+// units_body.h: one number of a row, of a replica, or of a slot, the same code on both devices.
 #pragma once
 
 #include "kernels/units.h"
@@ -8,7 +8,8 @@ namespace wd {
 
 WD_FN void spread_unit(const SpreadUnitsArgs& args, std::int64_t i) {
   const std::int64_t row = i / args.width, column = i % args.width;
-  const float value = args.unit[row / args.agents * args.unit_stride + column];
+  const std::int64_t unit = args.slots ? row % args.agents : row / args.agents;
+  const float value = args.unit[unit * args.unit_stride + column];
   float* const to = args.rows + row * args.row_stride + column;
   *to = args.add ? *to + value : value;
 }
@@ -19,6 +20,15 @@ WD_FN void sum_unit(const SumUnitsArgs& args, std::int64_t i) {
   for (std::int64_t row = unit * args.agents; row < (unit + 1) * args.agents; ++row)
     sum += args.rows[row * args.row_stride + column];
   args.unit[unit * args.unit_stride + column] = sum;
+}
+
+WD_FN void sum_slot(const SumSlotsArgs& args, std::int64_t i) {
+  const std::int64_t row = i / args.width, column = i % args.width, part = row / args.agents;
+  const std::int64_t begin = args.units * part / args.parts, end = args.units * (part + 1) / args.parts;
+  float sum = 0.0f;
+  for (std::int64_t unit = begin; unit < end; ++unit)
+    sum += args.rows[(unit * args.agents + row % args.agents) * args.row_stride + column];
+  args.slot[row * args.slot_stride + column] = sum;
 }
 
 }  // namespace wd

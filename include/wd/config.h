@@ -51,8 +51,9 @@ struct ModelSettings {
   // What the network reads: the observation, or features of the things that it describes, with these
   // settings.
   ModelInput input = kObservationInput;
-  // The observation, and streams of the environment by name, which only modules read.
-  std::vector<std::string> reads = {"observation"};
+  // What the networks read: the observation, streams of the environment by name, and "agent_id". And what
+  // those read that compute a value apart from the actor, or the values of actions; empty: the same.
+  std::vector<std::string> reads = {"observation"}, critic_reads = {};
   int nearest = 3;
   double half_distance = 0.05;
   EntityPool pool = kNoPool;
@@ -70,6 +71,15 @@ struct ModelSettings {
   std::string model_ckpt_filepath;
   int sequence_length = 0;  // for networks with a state: steps per gradient; 0: the whole rollout
 
+  // What the actor and the critic read, some of it perhaps twice.
+  std::vector<std::string> all_reads() const {
+    std::vector<std::string> all = reads;
+    all.insert(all.end(), critic_reads.begin(), critic_reads.end());
+    return all;
+  }
+  const std::vector<std::string>& read_by(bool critic) const {
+    return critic && !critic_reads.empty() ? critic_reads : reads;
+  }
   // Whether embeddings of all things are read.
   bool pools() const { return input == kEntityInput && (pool != kNoPool || attention > 0); }
   // Whether a part of the network is made of fully connected layers: all of it, or what embeds things.

@@ -22,7 +22,8 @@
 // forward() (src/nets/gru.cpp is one).
 //
 // With model.reads: [observation, image] the input has a part for each stream of the environment that is
-// named (StreamSpec in wd/spec.h); shape.parts has its shape too:
+// named (StreamSpec in wd/spec.h), and one for agent_id; shape.parts has its shape too. A value or critic with
+// model.critic_reads has other parts, of which the first takes the place of the observation:
 //
 //     at::Tensor forward(const wd::ModuleInput& input) override {
 //       return head(torch::relu(convolution(input["image"].view({-1, 3, 8, 8}) / 255)).flatten(1));
@@ -50,14 +51,14 @@ namespace wd {
 // The input of a module for n rows, by the names of its parts.
 class ModuleInput {
  public:
-  // One tensor for each part of the shape, [n, size] float32; of a part per replica [n / shape.agents, size].
-  // Numbers of a uint8 stream are 0 to 255.
+  // One tensor for each part of the shape, [n, size] float32; of a part per replica [n / shape.agents, size],
+  // per slot [shape.agents, size]. Numbers of a uint8 stream are 0 to 255.
   ModuleInput(const ModuleShape& shape, std::vector<at::Tensor> parts);
 
   // The part of this name for all n rows, [n, size]; rows of a part per replica are repeated for each of its
-  // agents. Throws UsageError if the input has no such part.
+  // agents, those of a part per slot for each replica. Throws UsageError if the input has no such part.
   at::Tensor operator[](std::string_view name) const;
-  // As it is stored: [n / shape.agents, size] if the part is per replica.
+  // As it is stored: [n / shape.agents, size] if the part is per replica, [shape.agents, size] per slot.
   const at::Tensor& stored(std::string_view name) const;
   // The first part, [n, shape.inputs].
   at::Tensor observation() const;

@@ -31,10 +31,12 @@ void initialize_layer(const Layer& layer, InitMethod method, double gain, const 
 
 // The input of a network for some rows.
 struct NetworkInput {
-  static constexpr std::size_t kMaxParts = 4;
-  // In the order of the network's parts: [n, size], or for a part per replica [n / agents, size], since the n
-  // rows are then those of all agents of some replicas. The observation is float32 or bfloat16, or tables
-  // that describe n rows; the other parts are float32.
+  // The observation, streams, agent ids and an action.
+  static constexpr std::size_t kMaxParts = 3 + kMaxStreams;
+  // In the order of the network's parts: [n, size]; or for a part per replica [n / agents, size] and for a
+  // part per slot [agents, size], since the n rows are then those of all agents of some replicas. The
+  // observation is float32 or bfloat16, or tables that describe n rows; the other parts are float32, or
+  // uint8 streams, which modules read.
   std::array<at::Tensor, kMaxParts> parts;
   // For a network that carries a state. The rows are c sequences, with all rows of a step before those of the
   // next step.
@@ -125,8 +127,10 @@ MakeNetwork network_maker(const PolicyLayout& layout, const ModelSettings& model
                           std::vector<InputPart> parts, int outputs, Device device, Precision precision,
                           const at::Tensor& input_norm = {});
 
-// What a policy's networks read: the observation, then the streams of agents that model.reads names.
-std::vector<InputPart> input_parts(const PolicyLayout& layout);
+// The parts of an input with these names (model.reads): the observation, then streams, then agent ids. Throws
+// UsageError if there is no such part.
+std::vector<InputPart> input_parts(const PolicyLayout& layout,
+                                   const std::vector<std::string>& names = {InputPart::kObservation});
 
 // Creates the networks of a policy: the actor, whose outputs are the parameters of its distribution, and the
 // value if there is no critic, or the values of all choices; then the critic, with model.separate_value.
@@ -134,7 +138,8 @@ std::vector<MakeNetwork> make_networks(const PolicyLayout& layout, const ModelSe
                                        PolicyOutput output, Device device, Precision precision,
                                        const at::Tensor& input_norm = {});
 
-// Creates the critics of a policy. Their input is the observation and, of continuous actions, "action".
+// Creates the critics of a policy. Their input is what model.critic_reads names and, of continuous actions,
+// "action".
 std::vector<MakeNetwork> make_critics(const PolicyLayout& layout, const ModelSettings& model,
                                       const CriticShape& shape, Device device, Precision precision,
                                       const at::Tensor& input_norm = {});

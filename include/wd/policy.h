@@ -110,18 +110,20 @@ class Policy {
   const Head& head() const;  // what the actor's outputs mean: src/config/heads.h
   bool has_critic() const;   // otherwise the value is a column of the actor, behind those of the actions
   // Networks that compute the value of an action (CriticShape), in a model of their own; null: none. Their
-  // input is what the actor reads and, of continuous actions, the part "action": components in half-widths.
+  // input is critic_input() and, of continuous actions, the part "action": components in half-widths.
   Model* critics() const;
   const CriticShape& critic_shape() const;
   std::size_t action_part() const;  // which part of the critics' input the action is
   Device device() const;
   Precision precision() const;
   InitMethod init_method() const;
-  // How the rows of a batch are divided. Neither the number of threads nor that of ranks changes it. With
-  // `whole_replicas`, a block has the rows of all agents of its replicas, for parts per replica.
-  Blocks blocks(const Batch& batch, bool whole_replicas = false) const;
-  // The input of the policy's networks for rows [begin, end) of a batch, whose other parts are undefined.
+  // How the rows of a batch are divided. Neither the number of threads nor that of ranks changes it. If rows
+  // of the input are shared, a block has the rows of all agents of its replicas.
+  Blocks blocks(const Batch& batch) const;
+  // The input of the actor for rows [begin, end) of a batch, whose other parts are undefined; and that of its
+  // critics (model.critic_reads).
   NetworkInput input(const Batch& batch, std::int64_t begin, std::int64_t end) const;
+  NetworkInput critic_input(const Batch& batch, std::int64_t begin, std::int64_t end) const;
   // Computes the outputs of rows [begin, end), unless the batch has their activations. Enqueues on CUDA.
   PolicyPass forward(const Lane& lane, const Batch& batch, std::int64_t begin, std::int64_t end) const;
   // Adds to the gradients of the lane. `output_grad` [rows, outputs of the actor]; `value_grad` [rows, 1],

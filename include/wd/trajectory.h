@@ -22,11 +22,19 @@ namespace wd {
 struct Activations;
 struct Config;
 
+// Which of its policy's agents each slot is of, 0 to count - 1: the slot itself, unless a match gives a policy
+// only some of the agents that it was trained with.
+struct AgentIds {
+  std::vector<int> of_slot;
+  int count = 0;
+};
+
 // The agents of one policy: each has a slot in its buffers.
 struct PolicyLayout {
   std::string name;
   std::vector<int> roles;       // of its agents, indices into Spec::roles, ascending
   std::vector<int> agent;       // id of each slot's agent, ascending
+  AgentIds ids;                 // what networks read as agent_id
   int num_agents = 0;           // A
   int all_agents = 0;           // of the environment
   int num_statistics = 0;       // K, of the environment
@@ -41,7 +49,7 @@ struct PolicyLayout {
   ChoiceFeatures choice_features;
   bool one_reading = true;
   ObservationTable table;  // if observations are stored as a table; otherwise without features
-  // Spec::streams, and of each whether the policy's networks read it (model.reads).
+  // Spec::streams, and of each whether the policy's networks read it (model.reads and model.critic_reads).
   std::vector<StreamSpec> streams = {};
   std::vector<bool> reads = {};
   int state_size = 0;          // size of the state that an agent's network carries from step to step
@@ -66,10 +74,12 @@ struct RolloutShape {
   ObservationStorage storage;
   std::vector<int> state_sizes;          // by policy; empty: no network has a state
   std::vector<bool> carries_noise = {};  // by policy; empty: none
-  // By policy: the names of the streams that its networks read (ModelSettings::reads); empty: none.
+  // By policy: the names of the streams that its networks read (ModelSettings::reads and critic_reads);
+  // empty: none.
   std::vector<std::vector<std::string>> reads = {};
   std::vector<Seat> seats = {};     // of all agents, in their order; empty: one for each role
   std::vector<int> opponents = {};  // by policy: other policies that play in its place; empty: none
+  std::vector<AgentIds> ids = {};   // by policy; empty: the slots
 
   std::vector<Seat> all_seats() const;
   // The rollouts of a training with these settings.
@@ -179,7 +189,7 @@ struct BufferField {
   at::Tensor& of(PolicyBuffers& buffers) const;
   at::Tensor& in(Transitions& batch) const;
   const at::Tensor& in(const Transitions& batch) const;
-  // Under which name networks read it ("observation", or a stream's that they name); empty: they do not.
+  // Under which name networks can read it: "observation", or the stream's; empty: they cannot.
   std::string part_of(const PolicyLayout& policy) const;
   bool in_batch(const PolicyLayout& policy) const;
   bool is_replayed(const PolicyLayout& policy) const;
@@ -222,7 +232,7 @@ class Trajectory {
   // after it. wd::prepare() calls it. Enqueues.
   void write_mask(int policy) const;
   // Views of the last rows, with which the next rollout begins, named "POLICY/FIELD" or
-  // "POLICY/streams/STREAM".
+  // "POLICY/stream.STREAM".
   std::vector<NamedTensor> last_rows() const;
   // Copies row 0 back to the last row, before the next carry_over(): undoes a rollout that was begun.
   void carry_back();

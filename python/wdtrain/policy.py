@@ -277,6 +277,10 @@ def _in_plain_values(weights):
 
 
 def _network(weights, metadata, name):
+    critics = any(part.startswith("critics.") for part in weights)  # nobody asks for their values
+    reads = metadata.get("reads") or (not critics and metadata.get("critic_reads"))
+    if reads:
+        raise RunError(f"{name}: its networks read {reads}, and this package reads the observation alone: load Run.weights()")
     model, reader = metadata["model"], functools.partial(_reader, weights, metadata)
     if model == "gru":
         return Recurrent(weights, metadata["distribution"] != "greedy", reader, _values(metadata))
@@ -285,7 +289,7 @@ def _network(weights, metadata, name):
     activation = metadata["activation"]
     if activation not in ACTIVATIONS:
         raise RunError(f"{name}: activation {activation!r} is not known to this package")
-    if any(part.startswith("critics.") for part in weights):
+    if critics:
         return _off_policy_actor(weights, metadata, ACTIVATIONS[activation], reader)
     return Perceptron(weights, ACTIVATIONS[activation], reader, _values(metadata))
 

@@ -153,7 +153,7 @@ bool ActorCritic::end_step() {
 
 NetworkInput ActorCritic::with_action(const Batch& rows, const at::Tensor& action, std::int64_t begin,
                                       std::int64_t end) const {
-  NetworkInput input = policy_.input(rows, begin, end);
+  NetworkInput input = policy_.critic_input(rows, begin, end);
   if (is_continuous()) input.parts[policy_.action_part()] = action;
   return input;
 }

@@ -116,10 +116,10 @@ void Sac::actor_pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin, s
 }
 
 void Sac::choices_targets(Lane& lane, const ReplayBatch& batch, std::int64_t begin, std::int64_t end) const {
-  const NetworkInput next = policy_.input(batch.next, begin, end);
   const Network& actor = policy_.model().network(0);
-  actor.forward(next, lane.of(actor));
+  actor.forward(policy_.input(batch.next, begin, end), lane.of(actor));
   const at::Tensor& logits = lane.of(actor).output;
+  const NetworkInput next = policy_.critic_input(batch.next, begin, end);
   choices_target(current_queue(device_), {.rows = end - begin,
                                           .layout = policy_.action_layout(),
                                           .critics = criticize(target_critics_, lane, next),
@@ -138,7 +138,7 @@ void Sac::choices_pass(Lane& lane, const ReplayBatch& batch, std::int64_t begin,
   choices_loss(current_queue(device_),
                {.rows = end - begin,
                 .layout = policy_.action_layout(),
-                .critics = criticize(*policy_.critics(), lane, policy_.input(batch.now, begin, end)),
+                .critics = criticize(*policy_.critics(), lane, policy_.critic_input(batch.now, begin, end)),
                 .logits = pass.output,
                 .logits_stride = pass.output_stride,
                 .legal = legal_of(batch.now, begin),

@@ -21,6 +21,7 @@ constexpr UseName kNames[] = {
 constexpr const char *kChoicesOnly = "the actions of {role} are choices, and it is for continuous ones",
                      *kNoValues = "{algorithm} learns no values of choices",
                      *kOneByOne = "input: choices computes values one by one",
+                     *kBytesForModules = "streams of uint8 are for modules, which say how to read them",
                      *kOwnDistribution = "{algorithm} has a distribution of its own";
 
 std::vector<const Role*> roles_in(const PolicySettings& policy, const Spec& spec) {
@@ -75,10 +76,14 @@ std::span<const Exclusion> exclusions() {
       Exclusion(kSquashed, {kUnbounded}, "the actions of {role} have no bounds to stay within",
                 "take gaussian"),
       Exclusion(kGsde, {kDiscrete}, kChoicesOnly, "take gaussian"),
-      Exclusion(kStreams, {kNoModule}, "streams are for modules, which say how to read them",
-                "take a model.type of your own, or leave it at [observation]"),
-      Exclusion(kStreams, {kEntities}, "entities are read from the observation alone",
-                "take input: observation, or leave it at [observation]"),
+      Exclusion(kBytes, {kNoModule}, kBytesForModules, "take a model.type of your own, or leave them out"),
+      Exclusion(kCriticBytes, {kNoModule}, kBytesForModules,
+                "take a model.type of your own, or leave them out"),
+      Exclusion(kCriticReads, {kValuesOfChoices}, "{algorithm} learns values of choices, and has no critic",
+                "leave it empty"),
+      Exclusion(kCriticReads, {kDistributions, kJointValue},
+                "the value is an output of the actor's network, and has none of its own",
+                "set separate_value: true, or leave it empty"),
       Exclusion(kStreams, {kChoices}, "descriptions of choices are read from the observation alone",
                 "take input: observation, or leave it at [observation]"),
       Exclusion(kModule, {kGsde},
@@ -193,9 +198,11 @@ void add_model(Usage& usage, const ModelSettings& model) {
   usage.words["critic_dims"] = "[" + join(dims) + "]";
   const auto add = [&](Use use, bool is) { usage.uses.add(use, is); };
   usage.words["reads"] = "[" + join(model.reads) + "]";
+  usage.words["critic_reads"] = "[" + join(model.critic_reads) + "]";
   add(Use::kModule, static_cast<bool>(model.network));
   add(Use::kNoModule, !model.network);
   add(Use::kStreams, model.reads.size() > 1);
+  add(Use::kCriticReads, !model.critic_reads.empty());
   add(Use::kState, model.state_size() > 0);
   add(Use::kNoHiddenLayer, !model.network && model.fc_dims.empty());
   add(Use::kObservation, model.input == kObservationInput);
@@ -205,9 +212,18 @@ void add_model(Usage& usage, const ModelSettings& model) {
   add(Use::kDueling, model.dueling);
   add(Use::kQuantiles, model.quantiles > 1);
   add(Use::kSeparateValue, model.separate_value);
+  add(Use::kJointValue, !model.separate_value);
   add(Use::kCriticDims, !model.critic_dims.empty());
   add(Use::kSquashed, model.distribution == kSquashedGaussianActions);
   add(Use::kGsde, model.distribution == kGsdeActions);
+}
+
+void add_streams(Usage& usage, const ModelSettings& model, const std::vector<StreamSpec>& streams) {
+  for (const StreamSpec& stream : streams) {
+    if (stream.type != StreamSpec::kUint8) continue;
+    usage.uses.add(Use::kBytes, contains(model.reads, stream.name));
+    usage.uses.add(Use::kCriticBytes, contains(model.critic_reads, stream.name));
+  }
 }
 
 void add_algorithm(Usage& usage, const AlgorithmSettings& algorithm) {
@@ -260,6 +276,7 @@ Usage usage_of(const PolicySettings& policy, const Config& config, const Spec& s
   add_trainer(usage, config.trainer);
   add_roles(usage, roles_in(policy, spec));
   add_model(usage, policy.model);
+  add_streams(usage, policy.model, spec.streams);
   add_algorithm(usage, *policy.algorithm);
   usage.uses.add(Use::kLearns, policy.to_train);
   return usage;

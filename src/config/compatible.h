@@ -22,7 +22,10 @@ namespace wd {
   WD_USE(kState, "model.type", "{type}", "a network with a state")                                          \
   WD_USE(kNoHiddenLayer, "model.fc_dims", "[]", "")                                                         \
   WD_USE(kNoModule, "model.type", "fully_connected", "")                                                    \
-  WD_USE(kStreams, "model.reads", "{reads}", "streams")                                                     \
+  WD_USE(kStreams, "model.reads", "{reads}", "more than the observation")                                   \
+  WD_USE(kBytes, "model.reads", "{reads}", "a stream of uint8")                                             \
+  WD_USE(kCriticReads, "model.critic_reads", "{critic_reads}", "not empty")                                 \
+  WD_USE(kCriticBytes, "model.critic_reads", "{critic_reads}", "a stream of uint8")                         \
   WD_USE(kObservation, "model.input", "observation", "")                                                    \
   WD_USE(kEntities, "model.input", "entities", "")                                                          \
   WD_USE(kChoices, "model.input", "choices", "")                                                            \
@@ -30,6 +33,7 @@ namespace wd {
   WD_USE(kDueling, "model.dueling", "true", "")                                                             \
   WD_USE(kQuantiles, "model.quantiles", "{quantiles}", "more than one")                                     \
   WD_USE(kSeparateValue, "model.separate_value", "true", "")                                                \
+  WD_USE(kJointValue, "model.separate_value", "false", "")                                                  \
   WD_USE(kCriticDims, "model.critic_dims", "{critic_dims}", "not empty")                                    \
   WD_USE(kSquashed, "model.distribution", "squashed_gaussian", "")                                          \
   WD_USE(kGsde, "model.distribution", "gsde", "")                                                           \
@@ -126,6 +130,8 @@ struct Usage {
 
 // What a network, an algorithm, the kind of outputs that it needs, or an action uses.
 void add_model(Usage& usage, const ModelSettings& model);
+// What networks use of the streams that an environment has.
+void add_streams(Usage& usage, const ModelSettings& model, const std::vector<StreamSpec>& streams);
 void add_algorithm(Usage& usage, const AlgorithmSettings& algorithm);
 void add_output(Usage& usage, PolicyOutput output);
 void add_actions(Usage& usage, const ActionSpace& actions);

@@ -23,13 +23,7 @@ class Printer {
   }
 
   void value(int indent, const std::string& path, FieldInfo field) {
-    std::string line = std::string(static_cast<std::size_t>(indent), ' ') + field.name + ": " + field.value;
-    if (with_origins_) {
-      line.resize(std::max(line.size() + 2, kCommentColumn), ' ');
-      const auto origin = origins_.find(path);
-      line += "# " + (origin == origins_.end() ? "default" : origin->second);
-    }
-    text_ += line + "\n";
+    if (!is_left_out(path, field)) write(indent, path, field);
     field.name = path;
     fields_.push_back(std::move(field));
   }
@@ -39,6 +33,21 @@ class Printer {
   }
 
  private:
+  // What few configurations set, and none had before it existed: its default is not written.
+  static bool is_left_out(const std::string& path, const FieldInfo& field) {
+    return path.ends_with(".model.critic_reads") && field.value == "[]";
+  }
+
+  void write(int indent, const std::string& path, const FieldInfo& field) {
+    std::string line = std::string(static_cast<std::size_t>(indent), ' ') + field.name + ": " + field.value;
+    if (with_origins_) {
+      line.resize(std::max(line.size() + 2, kCommentColumn), ' ');
+      const auto origin = origins_.find(path);
+      line += "# " + (origin == origins_.end() ? "default" : origin->second);
+    }
+    text_ += line + "\n";
+  }
+
   const std::map<std::string, std::string>& origins_;
   bool with_origins_;
   std::string text_;

@@ -36,10 +36,10 @@ inline std::vector<bool> carries_noise(const Config& config) {
   return carries;
 }
 
-// Returns, per policy, the streams that its networks read.
+// Returns, per policy, what its networks read, some of it perhaps twice.
 inline std::vector<std::vector<std::string>> reads(const Config& config) {
   std::vector<std::vector<std::string>> all;
-  for (const PolicySettings& policy : config.policies) all.push_back(policy.model.reads);
+  for (const PolicySettings& policy : config.policies) all.push_back(policy.model.all_reads());
   return all;
 }
 

@@ -47,11 +47,15 @@ void ModelSettings::describe(Fields& field) {
       "values of choices, and critics of continuous actions: the network computes so many quantiles of each "
       "value, for algorithms that learn them");
   field("reads", reads,
-        "what the network reads: observation, then streams of the environment by name; of modules");
+        "what the network reads: observation; streams of the environment by name, of numbers, or of bytes in "
+        "modules; and agent_id, which of the policy's agents it acts for, as a one-hot vector");
+  field(
+      "critic_reads", critic_reads,
+      "what the value's own network (separate_value) and critics of actions read: names as in reads, with or "
+      "without observation; empty: as reads");
   field("normalize_input", normalize_input,
-        "columns that the network reads in units of their running mean and deviation, at most 10 deviations "
-        "from "
-        "0; evaluations keep those of training");
+        "columns that the network reads of the observation, in units of their running mean and deviation, at "
+        "most 10 deviations from 0; evaluations keep those of training");
   if (network) {
     network->describe(field);
     if (network->state_size() > 0)

@@ -157,22 +157,28 @@ bool check_sequences(Checks& check, const PolicySettings& policy) {
   return false;
 }
 
-// Whether a policy reads streams of agents that the environment has, behind the observation.
+// Whether networks read what there is, each once.
 void check_reads(Checks& check, const PolicySettings& policy) {
-  std::vector<std::string> known = {"observation"};
-  for (const StreamSpec& stream : check.spec.streams)
-    if (stream.of == StreamSpec::kAgent) known.push_back(stream.name);
-  const std::vector<std::string>& reads = policy.model.reads;
-  std::string reason;
-  if (reads.empty() || reads.front() != known.front()) reason = "must begin with observation";
-  for (std::size_t k = 0; k < reads.size() && reason.empty(); ++k) {
-    if (!contains(known, reads[k]))
-      reason = concat("'", reads[k], "' is no stream of agents of this environment, which has ", join(known));
-    else if (std::ranges::count(reads, reads[k]) > 1)
-      reason = concat("names '", reads[k], "' twice");
-  }
-  if (!reason.empty())
-    check.fail("policy." + policy.name + ".model.reads", concat('[', join(reads), ']'), reason);
+  std::vector<std::string> known = {InputPart::kObservation};
+  for (const StreamSpec& stream : check.spec.streams) known.push_back(stream.name);
+  known.emplace_back(InputPart::kAgentId);
+  const auto check_names = [&](const char* key, const std::vector<std::string>& reads, std::string reason) {
+    for (std::size_t k = 0; k < reads.size() && reason.empty(); ++k) {
+      if (!contains(known, reads[k]))
+        reason = concat("'", reads[k], "' is not to be read in this environment, which has ", join(known));
+      else if (std::ranges::count(reads, reads[k]) > 1)
+        reason = concat("names '", reads[k], "' twice");
+    }
+    if (!reason.empty())
+      check.fail("policy." + policy.name + ".model." + key, concat('[', join(reads), ']'), reason);
+  };
+  const std::vector<std::string>&reads = policy.model.reads, &of_critic = policy.model.critic_reads;
+  const bool observes = !reads.empty() && reads.front() == known.front();
+  check_names("reads", reads, observes ? "" : "must begin with observation");
+  check_names("critic_reads", of_critic,
+              of_critic == std::vector<std::string>{InputPart::kAgentId}
+                  ? "must name more, as the observation or a stream"
+                  : "");
 }
 
 void check_policies(Checks& check) {

@@ -64,7 +64,8 @@ Evaluator::Evaluator(const Config& config, const Environment& environment, Weigh
       weights_(std::move(weights)),
       device_(device),
       spec_(environment.spec()),
-      sides_(sides_of(spec_, config.seats, policy_names(config))) {}
+      sides_(sides_of(spec_, config.seats, policy_names(config))),
+      trained_(policy_layouts(RolloutShape::of(spec_, config, 1))) {}
 
 Precision Evaluator::precision() const {
   const Precision trained = config_.trainer.precision;
@@ -117,6 +118,20 @@ void Evaluator::count_step(Played& played, std::vector<Episode>& episodes) {
   }
 }
 
+// The ids that a policy reads are those of its training; of a policy of another run, the agents' numbers here.
+AgentIds Evaluator::ids_of(std::size_t side, const SidePlayer& player) const {
+  const auto policy = static_cast<std::size_t>(sides_[side].policy);
+  const PolicyLayout& trained = trained_[policy];
+  AgentIds ids{{}, player.kind == SidePlayer::kFrozen ? sides_[side].num_agents : trained.num_agents};
+  for (const Seat& seat : config_.seats) {
+    if (seat.role != sides_[side].role || seat.policy != sides_[side].policy) continue;
+    for (int agent = seat.first_agent; agent < seat.first_agent + seat.count; ++agent)
+      ids.of_slot.push_back(player.kind == SidePlayer::kFrozen ? static_cast<int>(ids.of_slot.size())
+                                                               : trained.slot_of(agent));
+  }
+  return ids;
+}
+
 RolloutShape Evaluator::shape(const Match& match, std::int64_t num_envs) const {
   RolloutShape shape{.spec = spec_,
                      .steps = 1,
@@ -137,7 +152,8 @@ RolloutShape Evaluator::shape(const Match& match, std::int64_t num_envs) const {
                                          : config_.policies[static_cast<std::size_t>(sides_[s].policy)];
     shape.policies.push_back(sides_[s].name);
     shape.state_sizes.push_back(player.is_policy() ? settings.model.state_size() : 0);
-    shape.reads.push_back(settings.model.reads);
+    shape.reads.push_back(settings.model.all_reads());
+    shape.ids.push_back(ids_of(s, player));
   }
   return shape;
 }

@@ -80,6 +80,7 @@ class Evaluator {
  private:
   struct Played;
 
+  AgentIds ids_of(std::size_t side, const SidePlayer& player) const;
   RolloutShape shape(const Match& match, std::int64_t num_envs) const;
   void add_player(Played& played, std::size_t side);
   void count_step(Played& played, std::vector<Episode>& episodes);
@@ -90,6 +91,7 @@ class Evaluator {
   Device device_;
   Spec spec_;
   std::vector<GameSide> sides_;
+  std::vector<PolicyLayout> trained_;  // of the policies, in training
 };
 
 }  // namespace wd

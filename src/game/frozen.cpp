@@ -76,8 +76,8 @@ FrozenPolicy find_frozen(const std::string& path, const std::string& environment
     throw UsageError(concat(path, ": '", role.name, "' ", reason, ": the spaces must be the same"));
   FrozenPolicy frozen{path, *std::ranges::find(run.config.policies, wanted, &PolicySettings::name),
                       fs::path(folder) / "weights" / (wanted + ".safetensors")};
-  for (const std::string& stream : frozen.settings.model.reads)
-    if (stream != "observation" && std::ranges::find(spec.streams, stream, &StreamSpec::name) == spec.streams.end())
+  for (const std::string& stream : frozen.settings.model.all_reads())
+    if (stream != "observation" && stream != InputPart::kAgentId && std::ranges::find(spec.streams, stream, &StreamSpec::name) == spec.streams.end())
       throw UsageError(concat(path, ": reads the stream '", stream, "', which this game does not have"));
   return frozen;
 }

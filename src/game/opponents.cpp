@@ -36,7 +36,7 @@ PolicyBuffers own_buffers(const PolicyBuffers& from, const PolicySettings& setti
   own.state_size = settings.model.state_size();
   own.carries_noise = settings.algorithm->traits().carries_noise;
   for (std::size_t k = 0; k < own.streams.size(); ++k)
-    own.reads[k] = contains(settings.model.reads, own.streams[k].name);
+    own.reads[k] = contains(settings.model.all_reads(), own.streams[k].name);
   const std::int64_t E = from.reward.size(1), A = from.num_agents;
   const auto floats = from.reward.options();
   own.action = at::zeros({1, E, A, from.action.size(3)}, from.action.options());

@@ -18,16 +18,31 @@ struct Gru : Module {
   };
 
   Gru(const Settings& settings, const ModuleShape& shape)
-      : input(register_module("input", torch::nn::Linear(shape.inputs, settings.width))),
+      : parts(shape.parts),
+        input(register_module("input", torch::nn::Linear(numbers_of(shape), settings.width))),
         cell(register_module("cell", torch::nn::GRUCell(settings.width, settings.width))),
         head(register_module("head", torch::nn::Linear(settings.width, shape.outputs))) {}
 
+  // All parts of the input, side by side.
+  Step step(const ModuleInput& rows, const at::Tensor& state) override {
+    if (parts.size() == 1) return step(rows.observation(), state);
+    std::vector<at::Tensor> all;
+    for (const InputPart& part : parts) all.push_back(rows[part.name]);
+    return step(at::cat(all, 1), state);
+  }
   Step step(const at::Tensor& observation, const at::Tensor& state) override {
     const at::Tensor next = cell(at::tanh(input(observation)), state);
     return {head(next), next};
   }
   OutputLayer output_layer() override { return {head->weight, head->bias}; }
 
+  static int numbers_of(const ModuleShape& shape) {
+    int numbers = 0;
+    for (const InputPart& part : shape.parts) numbers += part.size;
+    return numbers;
+  }
+
+  std::vector<InputPart> parts;
   torch::nn::Linear input;
   torch::nn::GRUCell cell;
   torch::nn::Linear head;

@@ -177,9 +177,14 @@ std::unique_ptr<Network::Workspace> Mlp::make_workspace(std::int64_t rows, bool 
   const std::int64_t first_width = shape_.padded(shape_.widths()[1]);
   if (cuda && rounded && !shape_.hidden.empty() && (!reads_observations() || shape_.parts.size() > 1))
     memory->first = at::zeros({rows, first_width}, floats);
+  const std::int64_t shared_width = cuda ? first_width : shape_.widths()[1];
   if (std::ranges::any_of(shape_.parts, &InputPart::per_replica))
-    memory->units =
-        at::zeros({(rows + agents_ - 1) / agents_, cuda ? first_width : shape_.widths()[1]}, floats);
+    memory->units = at::zeros({(rows + agents_ - 1) / agents_, shared_width}, floats);
+  if (std::ranges::any_of(shape_.parts, &InputPart::per_slot)) {
+    memory->slots = at::zeros({agents_, shared_width}, floats);
+    if (cuda && with_gradients)
+      memory->slot_parts = at::zeros({std::int64_t{kSlotParts} * agents_, shared_width}, floats);
+  }
   if (rounded && reads_observations() && (!cuda || shape_.hidden.empty()))
     memory->input = at::zeros({rows, shape_.padded(shape_.parts[0].size)}, floats);
   memory->output = make_output(rows, shape_.outputs, floats);
@@ -208,6 +213,9 @@ std::unique_ptr<Network::Gradient> Mlp::make_gradient(const at::Tensor& flat) co
 }
 
 void Mlp::forward(const NetworkInput& input, Workspace& workspace) const {
+  for (std::size_t k = reads_tables() ? 1 : 0; k < shape_.parts.size(); ++k)
+    WD_CHECK(input.parts[k].defined() && input.parts[k].size(1) == shape_.parts[k].size,
+             "a network got other numbers than its part ", shape_.parts[k].name);
   run_forward(input, static_cast<Memory&>(workspace));
 }
 
@@ -227,7 +235,9 @@ double Mlp::parts_flop() const {
   double flop = 0.0;
   for (std::size_t k = reads_tables() ? 1 : 0; k < shape_.parts.size(); ++k)
     flop += 2.0 * shape_.parts[k].size * static_cast<double>(shape_.widths()[1]) *
-            (shape_.parts[k].per_replica ? 1.0 : agents_);
+            (shape_.parts[k].per_slot      ? 0.0  // once for all replicas
+             : shape_.parts[k].per_replica ? 1.0
+                                           : agents_);
   return flop;
 }
 
@@ -280,25 +290,49 @@ void Mlp::normalize_backward(std::size_t l, const at::Tensor& grad, const Memory
   layer_norm_backward(current_queue(device_), args);
 }
 
-void Mlp::spread(const at::Tensor& units, const at::Tensor& sums, std::int64_t n, bool add) const {
+at::Tensor Mlp::shared_rows(const InputPart& part, std::int64_t n, const Memory& memory) const {
+  if (part.per_slot) return memory.slots;
+  return part.per_replica ? memory.units.narrow(0, 0, n / agents_) : at::Tensor();
+}
+
+void Mlp::spread(const InputPart& part, const at::Tensor& shared, const at::Tensor& sums, std::int64_t n,
+                 bool add) const {
   spread_units(current_queue(device_), {.units = n / agents_,
                                         .agents = agents_,
                                         .width = layers_[0].weight.size(0),
-                                        .unit = units.const_data_ptr<float>(),
-                                        .unit_stride = units.stride(0),
+                                        .slots = part.per_slot,
+                                        .unit = shared.const_data_ptr<float>(),
+                                        .unit_stride = shared.stride(0),
                                         .rows = sums.mutable_data_ptr<float>(),
                                         .row_stride = sums.stride(0),
                                         .add = add});
 }
 
-void Mlp::collect(const at::Tensor& grad, std::int64_t n, const at::Tensor& units) const {
-  sum_units(current_queue(device_), {.units = n / agents_,
-                                     .agents = agents_,
-                                     .width = layers_[0].weight.size(0),
-                                     .rows = grad.const_data_ptr<float>(),
-                                     .row_stride = grad.stride(0),
-                                     .unit = units.mutable_data_ptr<float>(),
-                                     .unit_stride = units.stride(0)});
+void Mlp::collect(const at::Tensor& grad, std::int64_t n, const Memory& memory) const {
+  const Queue queue = current_queue(device_);
+  const std::int64_t width = layers_[0].weight.size(0);
+  if (memory.units.defined())
+    sum_units(queue, {.units = n / agents_,
+                      .agents = agents_,
+                      .width = width,
+                      .rows = grad.const_data_ptr<float>(),
+                      .row_stride = grad.stride(0),
+                      .unit = memory.units.mutable_data_ptr<float>(),
+                      .unit_stride = memory.units.stride(0)});
+  if (!memory.slots.defined()) return;
+  const auto sum = [&](std::int64_t units, const at::Tensor& rows, std::int64_t parts, const at::Tensor& to) {
+    sum_slots(queue, {.units = units,
+                      .agents = agents_,
+                      .width = width,
+                      .parts = parts,
+                      .rows = rows.const_data_ptr<float>(),
+                      .row_stride = rows.stride(0),
+                      .slot = to.mutable_data_ptr<float>(),
+                      .slot_stride = to.stride(0)});
+  };
+  if (!memory.slot_parts.defined()) return sum(n / agents_, grad, 1, memory.slots);
+  sum(n / agents_, grad, kSlotParts, memory.slot_parts);
+  sum(kSlotParts, memory.slot_parts, 1, memory.slots);
 }
 
 void add_columns(const float* x, std::int64_t n, std::int64_t columns, float* sum) {

@@ -41,6 +41,8 @@ class Mlp : public Network {
     // reads a table or numbers that are not rounded.
     at::Tensor first;
     at::Tensor units;  // [replicas, width] float32: what a part per replica adds to sums, and its gradient
+    // [A, width] float32: the same of a part per slot; and [kSlotParts * A, width] for gradients on a GPU.
+    at::Tensor slots, slot_parts;
     std::vector<at::Tensor> hidden;  // [rows, width] per layer, after the activation
     std::vector<at::Tensor> hidden_grad;
     // With layer normalization, per hidden layer: [rows, width] float32, the sums and then the normalized
@@ -97,12 +99,17 @@ class Mlp : public Network {
                           LayerGradients* gradient) const;
   // Floating-point operations of the first layer for one replica, without a table's.
   double parts_flop() const;
-  // Of a part per replica: writes the row of a replica in `units` to all rows of its agents in `sums`, or
-  // adds it; and writes to `units` the sums of the gradients of its agents' rows, n in all.
-  void spread(const at::Tensor& units, const at::Tensor& sums, std::int64_t n, bool add) const;
-  void collect(const at::Tensor& grad, std::int64_t n, const at::Tensor& units) const;
+  // Of a part whose rows are shared: where what it adds to sums is computed, and its gradient, if n rows of
+  // agents share them; undefined for other parts.
+  at::Tensor shared_rows(const InputPart& part, std::int64_t n, const Memory& memory) const;
+  // Writes the row that a part per replica or per slot has in `shared` to all rows of agents that share it in
+  // `sums`, or adds it.
+  void spread(const InputPart& part, const at::Tensor& shared, const at::Tensor& sums, std::int64_t n,
+              bool add) const;
+  // Writes the sums of the gradients of rows of agents, n in all, to `units` and `slots` of the memory.
+  void collect(const at::Tensor& grad, std::int64_t n, const Memory& memory) const;
 
-  bool reads_one_part() const { return shape_.parts.size() == 1 && !shape_.parts[0].per_replica; }
+  bool reads_one_part() const { return shape_.parts.size() == 1 && !shape_.parts[0].is_shared(); }
   bool reads_tables() const { return first_ != nullptr; }
   // Whether the first part of the input is rows of observations, which have padding, and in bf16 are rounded.
   bool reads_observations() const { return shape_.parts[0].is_observation() && !reads_tables(); }

@@ -79,19 +79,19 @@ void MlpCpu::first_forward(const NetworkInput& input, Memory& memory, std::int64
       first_->forward(input.parts[0], sums, false);
       continue;
     }
-    const bool shared = shape_.parts[k].per_replica;
+    const at::Tensor shared = shared_rows(shape_.parts[k], n, memory);
     const at::Tensor& weight = part_weight(k);
-    matmul({.m = shared ? n / agents_ : n,
+    matmul({.m = shared.defined() ? shared.size(0) : n,
             .n = weight.size(0),
             .k = weight.size(1),
             .a = matrix(k == 0 ? input_of(input.parts[0], memory) : input.parts[k]),
             .b = matrix(weight).transposed(),
-            .c = (shared ? memory.units : sums).mutable_data_ptr<float>(),
+            .c = (shared.defined() ? shared : sums).mutable_data_ptr<float>(),
             .c_row = weight.size(0),
             .bias = k == 0 ? bias_of(0).const_data_ptr<float>() : nullptr,
-            .add = k > 0 && !shared,
+            .add = k > 0 && !shared.defined(),
             .bfloat16 = k == 0 && multiplies_bf16(0)});
-    if (shared) spread(memory.units, sums, n, k > 0);
+    if (shared.defined()) spread(shape_.parts[k], shared, sums, n, k > 0);
   }
 }
 
@@ -123,15 +123,16 @@ void MlpCpu::run_backward(const NetworkInput& input, const at::Tensor& output_gr
 // The table comes last: it overwrites the gradient.
 void MlpCpu::first_backward(const NetworkInput& input, const at::Tensor& grad, const Memory& memory,
                             std::int64_t n, LayerGradients* gradient, PartGrads part_grads) const {
-  if (memory.units.defined()) collect(grad, n, memory.units);
+  collect(grad, n, memory);
   for (std::size_t k = shape_.parts.size(); k-- > 0;) {
     if (k == 0 && reads_tables()) {
       if (gradient != nullptr) first_->backward(input.parts[0], grad, gradient->derived);
       continue;
     }
-    const bool shared = shape_.parts[k].per_replica, bfloat16 = k == 0 && multiplies_bf16(0);
-    const auto* const of_part = (shared ? memory.units : grad).const_data_ptr<float>();
-    const std::int64_t rows = shared ? n / agents_ : n;
+    const bool bfloat16 = k == 0 && multiplies_bf16(0);
+    const at::Tensor shared = shared_rows(shape_.parts[k], n, memory);
+    const auto* const of_part = (shared.defined() ? shared : grad).const_data_ptr<float>();
+    const std::int64_t rows = shared.defined() ? shared.size(0) : n;
     if (gradient != nullptr) {
       const Layer& sums = gradient->layers[0];
       // The forward pass has converted observations stored in bfloat16 to float32.

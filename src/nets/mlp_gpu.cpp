@@ -75,15 +75,15 @@ void MlpGpu::first_forward(const NetworkInput& input, Memory& memory, std::int64
       first_->forward(input.parts[0], exact, relu);
       continue;
     }
-    const bool shared = shape_.parts[k].per_replica;
-    at::Tensor y = shared ? with_columns(top(memory.units, n / agents_), width) : exact;
+    const at::Tensor shared = shared_rows(shape_.parts[k], n, memory);
+    at::Tensor y = shared.defined() ? with_columns(shared, width) : exact;
     const at::Tensor x = part_of(input, k, memory, n);
     if (k == 0) {
       linear_->forward(x, part_weight(0), layers_[0].bias, y, relu);
     } else {
-      linear_->multiply(x, part_weight(k), y, !shared);
+      linear_->multiply(x, part_weight(k), y, !shared.defined());
     }
-    if (shared) spread(y, exact, n, k > 0);
+    if (shared.defined()) spread(shape_.parts[k], y, exact, n, k > 0);
   }
   if (bf16) sums.copy_(exact);
 }
@@ -119,17 +119,14 @@ void MlpGpu::first_backward(const NetworkInput& input, const at::Tensor& grad, c
     exact = with_columns(top(memory.first, n), width);
     exact.copy_(grad);
   }
-  at::Tensor units;
-  if (memory.units.defined()) {
-    units = with_columns(top(memory.units, n / agents_), width);
-    collect(exact, n, units);
-  }
+  collect(exact, n, memory);
   for (std::size_t k = shape_.parts.size(); k-- > 0;) {
     if (k == 0 && reads_tables()) {
       if (gradient != nullptr) first_->backward(input.parts[0], exact, gradient->derived);
       continue;
     }
-    const at::Tensor of_part = shape_.parts[k].per_replica      ? units
+    const at::Tensor shared = shared_rows(shape_.parts[k], n, memory);
+    const at::Tensor of_part = shared.defined()                 ? with_columns(shared, width)
                                : k == 0 && reads_observations() ? grad
                                                                 : exact;
     if (gradient != nullptr) {

@@ -47,7 +47,11 @@ std::size_t ModuleInput::index(std::string_view name) const {
 }
 
 at::Tensor ModuleInput::rows(std::size_t part) const {
-  return shape_->parts[part].per_replica ? parts_[part].repeat_interleave(shape_->agents, 0) : parts_[part];
+  const InputPart& of = shape_->parts[part];
+  if (of.per_replica) return parts_[part].repeat_interleave(shape_->agents, 0);
+  if (!of.per_slot) return parts_[part];
+  const std::int64_t replicas = parts_[0].size(0) / (shape_->parts[0].per_replica ? 1 : shape_->agents);
+  return parts_[part].repeat({replicas, 1});
 }
 
 at::Tensor ModuleInput::operator[](std::string_view name) const { return rows(index(name)); }
@@ -134,7 +138,7 @@ void ModuleNetwork::check() const {
       throw UsageError(
           concat(name, "parameter ", names_[k], " is ", parameters_[k].scalar_type(), ": float32 only"));
   }
-  const std::int64_t units = 3, rows = units * (parts_per_replica() ? shape_.agents : 1);
+  const std::int64_t units = 3, rows = units * (has_shared_parts() ? shape_.agents : 1);
   const auto expect = [&](const char* what, const at::Tensor& result, std::int64_t columns) {
     if (result.defined() && result.sizes() == at::IntArrayRef{rows, columns} &&
         result.scalar_type() == at::kFloat)
@@ -145,7 +149,11 @@ void ModuleNetwork::check() const {
   };
   std::vector<at::Tensor> parts;
   for (const InputPart& part : shape_.parts)
-    parts.push_back(at::zeros({part.per_replica ? units : rows, part.size}, parameters_[0].options()));
+    parts.push_back(at::zeros({part.per_replica ? units
+                               : part.per_slot  ? shape_.agents
+                                                : rows,
+                               part.size},
+                              parameters_[0].options()));
   const ModuleInput input(shape_, parts);
   if (state_size() == 0) return expect("forward()", module_->forward(input), shape_.outputs);
   const Module::Step step = module_->step(input, at::zeros({rows, state_size()}, parameters_[0].options()));
@@ -213,15 +221,17 @@ std::unique_ptr<Network::Gradient> ModuleNetwork::make_gradient(const at::Tensor
   return sums;
 }
 
-bool ModuleNetwork::parts_per_replica() const {
-  return std::ranges::any_of(shape_.parts, &InputPart::per_replica);
+bool ModuleNetwork::has_shared_parts() const {
+  return std::ranges::any_of(shape_.parts, &InputPart::is_shared);
 }
 
 at::Tensor ModuleNetwork::unroll(const std::vector<at::Tensor>& parts, const NetworkInput& input) const {
   const std::int64_t sequences = input.state.size(0), steps = input.restarted.size(0) / sequences;
   const auto in_step = [&](std::int64_t t) {
     std::vector<at::Tensor> rows;
-    for (const at::Tensor& part : parts) rows.push_back(part.unflatten(0, {steps, part.size(0) / steps})[t]);
+    for (std::size_t k = 0; k < parts.size(); ++k)
+      rows.push_back(shape_.parts[k].per_slot ? parts[k]
+                                              : parts[k].unflatten(0, {steps, parts[k].size(0) / steps})[t]);
     return ModuleInput(shape_, std::move(rows));
   };
   const at::Tensor goes_on = input.restarted.eq(0).to(at::kFloat).view({steps, sequences, 1});

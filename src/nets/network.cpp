@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "src/base/join.h"
 #include "src/config/heads.h"
 #include "src/nets/entities.h"
 #include "src/nets/mlp.h"
@@ -107,18 +108,23 @@ MakeNetwork network_maker(const PolicyLayout& layout, const ModelSettings& model
   return [=] { return make(layout, model, parts, outputs, device, precision, input_norm); };
 }
 
-std::vector<InputPart> input_parts(const PolicyLayout& layout) {
+std::vector<InputPart> input_parts(const PolicyLayout& layout, const std::vector<std::string>& names) {
   std::vector<InputPart> parts;
   for (const BufferField& field : buffer_fields()) {
     const std::string name = field.part_of(layout);
-    if (name.empty()) continue;
+    if (name.empty() || !contains(names, name)) continue;
     if (field.stream < 0) {
       parts.push_back({name, layout.observation_size});
       continue;
     }
     const StreamSpec& stream = layout.streams[static_cast<std::size_t>(field.stream)];
-    parts.push_back({name, stream.size(), false, stream.shape});
+    parts.push_back({name, stream.size(), stream.of == StreamSpec::kReplica, stream.shape});
   }
+  // Behind the others, whose rows tell how many there are.
+  if (contains(names, InputPart::kAgentId))
+    parts.push_back({InputPart::kAgentId, layout.ids.count, false, {}, true});
+  if (parts.size() != names.size() || parts.empty() || parts[0].per_slot)
+    throw UsageError(concat("policy '", layout.name, "': a network cannot read [", join(names), "] here"));
   return parts;
 }
 
@@ -129,8 +135,9 @@ std::vector<MakeNetwork> make_networks(const PolicyLayout& layout, const ModelSe
   const Head& head = Head::of(layout.action_space, model, output);
   const int columns = head.layout(layout.action_space).columns();
   const bool of_choices = head.value == Head::kOfBestChoice;
-  const auto network = [&](int outputs) {
-    return network_maker(layout, model, input_parts(layout), outputs, device, precision, input_norm);
+  const auto network = [&](int outputs, bool critic = false) {
+    return network_maker(layout, model, input_parts(layout, model.read_by(critic)), outputs, device,
+                         precision, input_norm);
   };
   if (of_choices && model.input == kChoiceInput) {
     const MakeNetwork inner =
@@ -143,7 +150,7 @@ std::vector<MakeNetwork> make_networks(const PolicyLayout& layout, const ModelSe
   }
   if (!head.has_state_value()) return {network(columns)};
   if (!model.separate_value) return {network(columns + 1)};
-  return {network(columns), network(1)};
+  return {network(columns), network(1, true)};
 }
 
 std::vector<MakeNetwork> make_critics(const PolicyLayout& layout, const ModelSettings& model,
@@ -152,7 +159,7 @@ std::vector<MakeNetwork> make_critics(const PolicyLayout& layout, const ModelSet
   const ActionSpace& actions = layout.action_space;
   ModelSettings own = model;
   if (!model.critic_dims.empty()) own.fc_dims = model.critic_dims;
-  std::vector<InputPart> parts = input_parts(layout);
+  std::vector<InputPart> parts = input_parts(layout, model.read_by(true));
   if (actions.is_continuous()) parts.push_back({"action", actions.components()});
   const int outputs = actions.is_continuous() ? shape.quantiles : actions.choices();
   return std::vector<MakeNetwork>(static_cast<std::size_t>(shape.count),

@@ -10,6 +10,7 @@ inline Usage usage_of(const PolicyLayout& layout, const ModelSettings& model, Po
   Usage usage;
   usage.words["policy"] = layout.name;
   add_model(usage, model);
+  add_streams(usage, model, layout.streams);
   add_output(usage, output);
   add_actions(usage, layout.action_space);
   usage.uses.add(Use::kTable, layout.as_table());

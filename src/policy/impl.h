@@ -27,11 +27,17 @@ struct Policy::Impl {
   CriticShape critic_shape;
   std::unique_ptr<Model> critics;  // of actions
   std::unique_ptr<Lanes> critic_inference;
-  // Observations come in units: one row, or one table. Numbers of rows that a unit describes, and that it has
-  // itself: 1 and 1, or those of one table.
+  // Observations come in units: one row, one table, or the rows of a replica if its agents share others.
+  // Numbers of rows that a unit describes, and that it has itself: 1 and 1, or those of one unit.
   std::int64_t rows_per_unit = 1, observed_per_unit = 1;
-  PolicyLayout own;                         // names, roles and sizes
-  std::vector<const BufferField*> streams;  // that its networks read, behind the observation
+  PolicyLayout own;  // names, roles and sizes
+  // A part of the input of its networks.
+  struct Read {
+    const BufferField* field;   // null: ids of agents
+    std::int64_t rows_per_row;  // rows of agents that share one of the part
+  };
+  std::vector<Read> actor_reads, critic_reads;
+  at::Tensor agent_ids;  // [A, A]: the one-hot vector of each slot
   ModelSettings settings;
   Precision precision = kFp32;
   std::unique_ptr<Model> model;  // the actor, then the critic, then log_std
@@ -47,13 +53,14 @@ struct Policy::Impl {
   // The network that computes the value, and which of its outputs it is.
   const Network& value_network() const { return has_critic ? *critic() : actor(); }
   int value_output() const { return has_critic ? 0 : columns(); }
-  // Which part of the critics' input the action is: the first behind what the actor reads.
-  std::size_t action_part() const { return 1 + streams.size(); }
+  // Which part of the critics' input the action is: the first behind what else they read.
+  std::size_t action_part() const { return critic_reads.size(); }
   at::Tensor input_norm() const { return observation_norm ? observation_norm->norm() : at::Tensor(); }
   const float* norm_of_value() const {
     return value_norm ? value_norm->norm().const_data_ptr<float>() : nullptr;
   }
 
+  std::vector<Read> reads_of(const std::vector<std::string>& names);
   void make_networks(PolicyOutput output);
   void make_critics(std::uint64_t seed);
   // Adds the gradient of log_std; per_row [rows, components] is what the loss has left.
@@ -61,22 +68,29 @@ struct Policy::Impl {
   void draw_parameters(std::uint64_t seed);
   // The observations that describe rows [begin, end).
   at::Tensor observed(const at::Tensor& observation, std::int64_t begin, std::int64_t end) const;
-  // The part of the input that the actor reads, or the critic.
-  NetworkInput part(const NetworkInput& input, bool of_critic) const;
-  // The input of a network in step t for rows [begin, end). If `writes`, the network writes its next state to
-  // row t + 1.
+  // What the actor, or its critics, read of rows [begin, end), from the rows of all agents in a field.
+  template <typename RowsOf>
+  NetworkInput parts_of(bool of_critic, std::int64_t begin, std::int64_t end, const RowsOf& rows_of) const;
+  // The part of a state [n, state_size] that is the actor's, or the critic's.
+  at::Tensor own_state(const at::Tensor& state, bool of_critic) const;
+  // The input of the actor, or of its critics, in step t for rows [begin, end). If `writes`, the network writes
+  // its next state to row t + 1.
   NetworkInput step_input(const PolicyBuffers& buffers, int t, std::int64_t begin, std::int64_t end,
-                          bool writes) const;
-  NetworkInput batch_input(const Batch& batch, std::int64_t begin, std::int64_t end) const;
+                          bool of_critic, bool writes) const;
+  NetworkInput batch_input(const Batch& batch, std::int64_t begin, std::int64_t end, bool of_critic) const;
+  // The inputs of rows [begin, end), for forward().
+  PolicyPass step_pass(const PolicyBuffers& buffers, int t, std::int64_t begin, std::int64_t end,
+                       bool writes) const;
+  PolicyPass batch_pass(const Batch& batch, std::int64_t begin, std::int64_t end) const;
   // Writes the lowest values that the critics compute for the actions of row t.
   void criticize(const PolicyBuffers& buffers, int t, const Blocks& blocks);
   // The sampler's arguments for the rows of this pass, of which the first is `row` of [T + 1, E, A]; without
   // actions, so that only values are written.
   SampleArgs sample_args(const PolicyBuffers& buffers, const PolicyPass& pass, std::int64_t row) const;
-  // Runs the networks on n rows in this lane. If `kept` is not null, it holds their activations from row
-  // `first` on; `computed`: they are those of these parameters.
-  PolicyPass forward(const Lane& lane, const NetworkInput& input, std::int64_t n, const Activations* kept,
-                     std::int64_t first, bool computed) const;
+  // Runs the networks on the inputs of a pass in this lane. If `kept` is not null, it holds their activations
+  // from row `first` on; `computed`: they are those of these parameters.
+  PolicyPass forward(const Lane& lane, PolicyPass pass, const Activations* kept, std::int64_t first,
+                     bool computed) const;
 };
 
 }  // namespace wd

@@ -10,6 +10,7 @@
 #include "kernels/noise_gradient.h"
 #include "kernels/sample.h"
 #include "src/device/device.h"
+#include "src/device/tensor_device.h"
 #include "src/nets/mlp.h"
 #include "src/nets/usage.h"
 #include "src/policy/impl.h"
@@ -49,15 +50,14 @@ void check_buffers(const PolicyBuffers& buffers, const ModelSettings& model, Pre
 
 }  // namespace
 
-Blocks Policy::blocks(const Batch& batch, bool whole_replicas) const {
+Blocks Policy::blocks(const Batch& batch) const {
   const Impl& self = *impl_;
   const std::int64_t rows = batch.mask.size(0);
   const Sequences& sequences = batch.sequences;
   WD_CHECK((sequences.length > 0) == (self.actor().state_size() > 0),
            "the policy's batches must be sequences exactly if its network has a state");
   const bool cuda = self.device.is_cuda();
-  if (sequences.length == 0)
-    return Blocks::of(rows, cuda, self.chunk_rows, whole_replicas ? self.own.num_agents : self.rows_per_unit);
+  if (sequences.length == 0) return Blocks::of(rows, cuda, self.chunk_rows, self.rows_per_unit);
   return Blocks::of_size(rows, std::int64_t{sequences.length} * sequences.per_block * self.own.num_agents,
                          cuda);
 }
@@ -67,29 +67,50 @@ at::Tensor Policy::Impl::observed(const at::Tensor& observation, std::int64_t be
                            end / rows_per_unit * observed_per_unit);
 }
 
-NetworkInput Policy::Impl::part(const NetworkInput& input, bool of_critic) const {
-  if (!has_critic || !input.state.defined()) return input;
-  const std::int64_t size = actor().state_size();
-  const auto half = [&](const at::Tensor& state) {
-    return state.defined() ? state.narrow(1, of_critic ? size : 0, size) : state;
-  };
-  return {input.parts, half(input.state), input.restarted, half(input.next_state)};
+template <typename RowsOf>
+NetworkInput Policy::Impl::parts_of(bool of_critic, std::int64_t begin, std::int64_t end,
+                                    const RowsOf& rows_of) const {
+  NetworkInput input;
+  const std::vector<Read>& reads = of_critic ? critic_reads : actor_reads;
+  for (std::size_t k = 0; k < reads.size(); ++k) {
+    const auto& [field, rows_per_row] = reads[k];
+    input.parts[k] = field == nullptr    ? agent_ids
+                     : field->stream < 0 ? observed(rows_of(*field), begin, end)
+                                         : rows_of(*field).slice(0, begin / rows_per_row, end / rows_per_row);
+  }
+  return input;
 }
 
-PolicyPass Policy::Impl::forward(const Lane& lane, const NetworkInput& input, std::int64_t n,
-                                 const Activations* kept, std::int64_t first, bool computed) const {
+at::Tensor Policy::Impl::own_state(const at::Tensor& state, bool of_critic) const {
+  const std::int64_t size = actor().state_size();
+  return has_critic ? state.narrow(1, of_critic ? size : 0, size) : state;
+}
+
+PolicyPass Policy::Impl::step_pass(const PolicyBuffers& buffers, int t, std::int64_t begin, std::int64_t end,
+                                   bool writes) const {
   PolicyPass pass;
-  pass.rows = n;
-  pass.actor_input = part(input, false);
+  pass.rows = end - begin;
+  pass.actor_input = step_input(buffers, t, begin, end, false, writes);
+  if (has_critic) pass.critic_input = step_input(buffers, t, begin, end, true, writes);
+  return pass;
+}
+
+PolicyPass Policy::Impl::batch_pass(const Batch& batch, std::int64_t begin, std::int64_t end) const {
+  PolicyPass pass;
+  pass.rows = end - begin;
+  pass.actor_input = batch_input(batch, begin, end, false);
+  if (has_critic) pass.critic_input = batch_input(batch, begin, end, true);
+  return pass;
+}
+
+PolicyPass Policy::Impl::forward(const Lane& lane, PolicyPass pass, const Activations* kept,
+                                 std::int64_t first, bool computed) const {
   pass.actor = &lane.of(actor());
-  if (has_critic) {
-    pass.critic_input = part(input, true);
-    pass.critic = &lane.of(*critic());
-  }
+  if (has_critic) pass.critic = &lane.of(*critic());
   if (kept != nullptr) {
-    pass.kept.actor = kept->actor->view(first, n, *pass.actor);
+    pass.kept.actor = kept->actor->view(first, pass.rows, *pass.actor);
     pass.actor = pass.kept.actor.get();
-    if (has_critic) pass.kept.critic = kept->critic->view(first, n, *pass.critic);
+    if (has_critic) pass.kept.critic = kept->critic->view(first, pass.rows, *pass.critic);
     if (has_critic) pass.critic = pass.kept.critic.get();
   }
   if (!computed) {
@@ -106,26 +127,43 @@ PolicyPass Policy::Impl::forward(const Lane& lane, const NetworkInput& input, st
 }
 
 NetworkInput Policy::Impl::step_input(const PolicyBuffers& buffers, int t, std::int64_t begin,
-                                      std::int64_t end, bool writes) const {
-  NetworkInput input{{observed(buffers.observation_rows(t, t + 1), begin, end)}, {}, {}};
-  for (std::size_t k = 0; k < streams.size(); ++k)
-    input.parts[1 + k] = streams[k]->of(buffers)[t].flatten(0, 1).slice(0, begin, end);
+                                      std::int64_t end, bool of_critic, bool writes) const {
+  NetworkInput input = parts_of(of_critic, begin, end, [&](const BufferField& field) {
+    return field.stream < 0 ? buffers.observation_rows(t, t + 1) : field.of(buffers)[t].flatten(0, 1);
+  });
   if (!buffers.state.defined()) return input;
-  input.state = buffers.state[t].flatten(0, 1).slice(0, begin, end);
+  const auto state_in = [&](int step) {
+    return own_state(buffers.state[step].flatten(0, 1).slice(0, begin, end), of_critic);
+  };
+  input.state = state_in(t);
   input.restarted = buffers.restarted[t].flatten().slice(0, begin, end);
-  if (writes) input.next_state = buffers.state[t + 1].flatten(0, 1).slice(0, begin, end);
+  if (writes) input.next_state = state_in(t + 1);
   return input;
 }
 
-NetworkInput Policy::Impl::batch_input(const Batch& batch, std::int64_t begin, std::int64_t end) const {
-  NetworkInput input{{observed(batch.observation, begin, end)}, {}, {}};
-  for (std::size_t k = 0; k < streams.size(); ++k)
-    input.parts[1 + k] = streams[k]->in(batch).slice(0, begin, end);
+NetworkInput Policy::Impl::batch_input(const Batch& batch, std::int64_t begin, std::int64_t end,
+                                       bool of_critic) const {
+  NetworkInput input =
+      parts_of(of_critic, begin, end, [&](const BufferField& field) { return field.in(batch); });
   if (batch.sequences.length == 0) return input;
   const std::int64_t length = batch.sequences.length;
-  input.state = batch.state.narrow(0, begin / length, (end - begin) / length);
+  input.state = own_state(batch.state.narrow(0, begin / length, (end - begin) / length), of_critic);
   input.restarted = batch.restarted.slice(0, begin, end);
   return input;
+}
+
+// Where the parts of an input are. Units get the rows of all agents of a replica if some share a row.
+std::vector<Policy::Impl::Read> Policy::Impl::reads_of(const std::vector<std::string>& names) {
+  std::vector<Read> reads;
+  for (const InputPart& part : input_parts(own, names)) {
+    const auto field = std::ranges::find_if(
+        buffer_fields(), [&](const BufferField& one) { return one.part_of(own) == part.name; });
+    reads.push_back({part.per_slot ? nullptr : &*field, part.per_replica ? own.num_agents : 1});
+    if (part.per_slot)
+      agent_ids = at::eye(own.ids.count).index_select(0, at::tensor(own.ids.of_slot, at::kInt)).to(place);
+    if (part.is_shared()) rows_per_unit = observed_per_unit = own.num_agents;
+  }
+  return reads;
 }
 
 void Policy::Impl::make_networks(PolicyOutput output) {
@@ -201,8 +239,9 @@ Policy::Policy(const PolicyBuffers& buffers, const ModelSettings& model, int ind
   self.index = static_cast<std::uint32_t>(index);
   self.chunk_rows = chunk_rows;
   self.own = buffers;
-  for (const BufferField& field : buffer_fields())
-    if (field.stream >= 0 && field.in_batch(self.own)) self.streams.push_back(&field);
+  self.place = torch_device(device);
+  self.actor_reads = self.reads_of(model.read_by(false));
+  self.critic_reads = self.reads_of(model.read_by(true));
   self.settings = model;
   self.precision = precision;
   self.head = &Head::of(buffers.action_space, model, output);
@@ -238,7 +277,10 @@ Device Policy::device() const { return impl_->device; }
 Precision Policy::precision() const { return impl_->precision; }
 InitMethod Policy::init_method() const { return impl_->settings.init_method; }
 NetworkInput Policy::input(const Batch& batch, std::int64_t begin, std::int64_t end) const {
-  return impl_->batch_input(batch, begin, end);
+  return impl_->batch_input(batch, begin, end, false);
+}
+NetworkInput Policy::critic_input(const Batch& batch, std::int64_t begin, std::int64_t end) const {
+  return impl_->batch_input(batch, begin, end, true);
 }
 bool Policy::has_critic() const { return impl_->has_critic; }
 Model* Policy::critics() const { return impl_->critics.get(); }
@@ -346,7 +388,7 @@ void Policy::act(PolicyBuffers& buffers, int t, const ActOptions& options) {
   const std::int64_t first = static_cast<std::int64_t>(t) * blocks.rows;
   buffers.in_half_widths = buffers.action_space.has_bounds();
   self.inference->run(blocks, [&](Lane& lane, std::int64_t begin, std::int64_t end) {
-    const PolicyPass pass = self.forward(lane, self.step_input(buffers, t, begin, end, true), end - begin,
+    const PolicyPass pass = self.forward(lane, self.step_pass(buffers, t, begin, end, true),
                                          buffers.activations.get(), first + begin, false);
     SampleArgs args = self.sample_args(buffers, pass, first + begin);
     args.first_row = begin;
@@ -381,16 +423,15 @@ void Policy::evaluate(PolicyBuffers& buffers, int t) {
   const Queue queue = current_queue(self.device);
   const std::int64_t first = static_cast<std::int64_t>(t) * blocks.rows;
   self.inference->run(blocks, [&](Lane& lane, std::int64_t begin, std::int64_t end) {
-    const NetworkInput input = self.step_input(buffers, t, begin, end, false);
     PolicyPass pass;
     if (self.has_critic) {  // nothing else is computed
       Network::Workspace& own = lane.of(*self.critic());
-      self.critic()->forward(self.part(input, true), own);
+      self.critic()->forward(self.step_input(buffers, t, begin, end, true, false), own);
       pass.rows = end - begin;
       pass.output = pass.value = own.output.const_data_ptr<float>();
       pass.output_stride = pass.value_stride = static_cast<int>(own.output.stride(0));
     } else {
-      pass = self.forward(lane, input, end - begin, nullptr, 0, false);
+      pass = self.forward(lane, self.step_pass(buffers, t, begin, end, false), nullptr, 0, false);
     }
     sample(queue, self.sample_args(buffers, pass, first + begin));
   });
@@ -421,7 +462,7 @@ void Policy::Impl::criticize(const PolicyBuffers& buffers, int t, const Blocks& 
   const at::Tensor value = buffers.value[t].flatten(), action = buffers.action[t].flatten(0, 1);
   critic_inference->run(blocks, [&](Lane& lane, std::int64_t begin, std::int64_t end) {
     const std::int64_t n = end - begin;
-    NetworkInput input = step_input(buffers, t, begin, end, false);
+    NetworkInput input = step_input(buffers, t, begin, end, true, false);
     if (layout.components > 0) input.parts[action_part()] = action.slice(0, begin, end);
     at::Tensor lowest;
     for (const auto& network : critics->networks()) {
@@ -465,7 +506,7 @@ at::Tensor Policy::deviations(const PolicyBuffers& buffers, std::int64_t first, 
 }
 
 PolicyPass Policy::forward(const Lane& lane, const Batch& batch, std::int64_t begin, std::int64_t end) const {
-  return impl_->forward(lane, impl_->batch_input(batch, begin, end), end - begin, batch.activations, begin,
+  return impl_->forward(lane, impl_->batch_pass(batch, begin, end), batch.activations, begin,
                         batch.activations != nullptr);
 }
 

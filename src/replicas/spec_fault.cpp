@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <set>
 
+#include "src/base/join.h"
 #include "src/base/name.h"
+#include "wd/detail/networks.h"
 #include "wd/error.h"
 #include "wd/trajectory.h"
 
@@ -127,7 +129,10 @@ std::string streams_fault(const Spec& spec) {
     if (!names.insert(stream.name).second) return concat("two streams are called ", stream.name);
     for (const BufferField& field : buffer_fields())
       if (field.stream < 0 && field.recorded && field.name == stream.name)
-        return concat(who, ": recordings have a tensor of this name: choose another");
+        return concat(who, ": recordings have a buffer of this name: choose another");
+    // The first is what networks read (model.reads); the others are names in files of weights and memories.
+    if (contains({InputPart::kAgentId, "norm", "flags", "priority"}, stream.name))
+      return concat(who, ": the program uses this name: choose another");
     double numbers = 1.0;
     for (const int n : stream.shape) {
       if (n < 1) return concat(who, ": its shape has a ", n);

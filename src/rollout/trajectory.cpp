@@ -192,8 +192,8 @@ const at::Tensor& BufferField::in(const Transitions& batch) const {
 }
 
 std::string BufferField::part_of(const PolicyLayout& policy) const {
-  const bool reads = stream < 0 ? tensor == &PolicyBuffers::observation : in_batch(policy);
-  return reads ? name_of(policy) : "";
+  const bool is = stream < 0 ? tensor == &PolicyBuffers::observation : declared(stream, policy) != nullptr;
+  return is ? name_of(policy) : "";
 }
 
 bool BufferField::in_batch(const PolicyLayout& policy) const {
@@ -312,6 +312,10 @@ std::vector<PolicyLayout> policy_layouts(const RolloutShape& shape) {
     layouts[p].streams = spec.streams;
     for (const StreamSpec& stream : spec.streams)
       layouts[p].reads.push_back(!shape.reads.empty() && contains(shape.reads.at(p), stream.name));
+    layouts[p].ids.count = layouts[p].num_agents;
+    layouts[p].ids.of_slot.resize(layouts[p].agent.size());
+    std::iota(layouts[p].ids.of_slot.begin(), layouts[p].ids.of_slot.end(), 0);
+    if (!shape.ids.empty()) layouts[p].ids = shape.ids.at(p);
     if (!shape.opponents.empty()) layouts[p].opponents = shape.opponents.at(p);
     if (!shape.carries_noise.empty()) layouts[p].carries_noise = shape.carries_noise.at(p);
     if (layouts[p].roles.empty()) throw UsageError("policy '" + layouts[p].name + "' acts for no agent");
@@ -420,8 +424,9 @@ std::vector<NamedTensor> Trajectory::last_rows() const {
     for (const BufferField& field : buffer_fields()) {
       const at::Tensor& tensor = field.of(policy);
       if (!field.carried || !tensor.defined()) continue;
-      const char* const folder = field.stream < 0 ? "/" : "/streams/";
-      rows.push_back({policy.name + folder + field.name_of(policy), tensor[length_], true});
+      // A stream may be called state.
+      const char* const kind = field.stream < 0 ? "/" : "/stream.";
+      rows.push_back({policy.name + kind + field.name_of(policy), tensor[length_], true});
     }
   }
   return rows;

@@ -117,6 +117,10 @@ TensorMetadata weights_metadata(const Config& config, const Spec& spec, const Po
     metadata["fc_dims"] = list(model.fc_dims);
     metadata["activation"] = kActivationNames[model.activation];
   }
+  // What is the default is not said.
+  const ModelSettings plain;
+  if (model.reads != plain.reads) metadata["reads"] = join(model.reads, ",");
+  if (!model.critic_reads.empty()) metadata["critic_reads"] = join(model.critic_reads, ",");
   if (ValuesNetwork::is_needed(model)) {
     metadata["dueling"] = model.dueling ? "true" : "false";
     metadata["quantiles"] = std::to_string(model.quantiles);

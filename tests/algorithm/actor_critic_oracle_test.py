@@ -10,13 +10,36 @@ import torch
 from algorithm.dqn_oracle_test import Replay, loss_of, philox
 from algorithm.recording import Recording, recorded
 
-NAMES = ["ddpg", "sac", "sac_choices", "sac_choices_default", "sac_conservative", "sac_five_critics", "sac_fixed", "td3", "td3_quantiles"]
+NAMES = [
+    "ddpg",
+    "sac",
+    "sac_central",
+    "sac_choices",
+    "sac_choices_central",
+    "sac_choices_default",
+    "sac_conservative",
+    "sac_five_critics",
+    "sac_fixed",
+    "td3",
+    "td3_central",
+    "td3_quantiles",
+]
+# In which columns of a row networks find what they read: rows of these cases are what all networks read, side by side.
+COLUMNS = {"observation": slice(6), "state": slice(6, 11), "agent_id": slice(11, 14)}
 
 
 @pytest.fixture(scope="module")
 def recordings(tmp_path_factory):
     files = recorded("actor_critic_record_test.cpp", tmp_path_factory.mktemp("records"), NAMES)
-    return {name: Recording(file, {"algorithm"}) for name, file in files.items()}
+    return {name: with_all_parts(Recording(file, {"algorithm", "critic_reads"})) for name, file in files.items()}
+
+
+def with_all_parts(record):
+    for i in range(6 if record.critic_reads else 0):
+        seen = record.tensors[f"{i}.observation"]
+        rows = [seen, record.tensors[f"{i}.state"].expand(*seen.shape[:-1], -1), torch.eye(seen.shape[2]).expand(*seen.shape[:-1], -1)]
+        record.tensors[f"{i}.observation"] = torch.cat(rows, -1)
+    return record
 
 
 @pytest.fixture(params=NAMES)
@@ -36,24 +59,26 @@ def actor_normals(record, row, purpose, iteration, update):
     return torch.tensor([normal(philox(counter, key)) for counter in counters], dtype=torch.double)
 
 
-def perceptron(weights, prefix, head, x, action=None):
-    layer = 0
+def perceptron(weights, prefix, head, row, reads, action=None):
+    layer, x = 0, row[..., COLUMNS[reads[0]]]
+    others = {name: row[..., COLUMNS[name]] for name in reads[1:]} | ({} if action is None else {"action": action})
     while f"{prefix}layers.{layer}.weight" in weights:
         x = x @ weights[f"{prefix}layers.{layer}.weight"].T + weights[f"{prefix}layers.{layer}.bias"]
-        if layer == 0 and action is not None:
-            x = x + action @ weights[f"{prefix}layers.0.action.weight"].T
+        for name, part in others.items() if layer == 0 else ():
+            x = x + part @ weights[f"{prefix}layers.0.{name}.weight"].T
         x = torch.tanh(x)
         layer += 1
     return x @ weights[f"{head}.weight"].T + weights[f"{head}.bias"]
 
 
 def actor(weights, observation):
-    return perceptron(weights, "", "policy_head", observation)
+    return perceptron(weights, "", "policy_head", observation, ["observation"])
 
 
 def critics(record, weights, observation, action=None):
     """A list: for every critic K quantiles of the value of the action, or the values of all choices."""
-    return [perceptron(weights, f"critics.{i}.", f"critics.{i}.head", observation, action) for i in range(int(record.critics))]
+    reads = record.critic_reads.split() or ["observation"]
+    return [perceptron(weights, f"critics.{i}.", f"critics.{i}.head", observation, reads, action) for i in range(int(record.critics))]
 
 
 def lowest(values):

@@ -2,6 +2,7 @@
 // that was learned, in $WD_RECORD_DIR for actor_critic_oracle_test.py.
 #include <functional>
 
+#include "src/base/join.h"
 #include "tests/algorithm/record.h"
 #include "tests/schedule.h"
 #include "wd/algorithms.h"
@@ -59,8 +60,18 @@ TEST_P(ActorCriticRecords, Iterations) {
   set_common(own, settings.model);
   c.set(own, settings.model);
 
-  Trajectory trajectory(
-      {spec, {"agent"}, {0}, kSteps, kEnvs, {}, {}, {}, {settings.algorithm->traits().carries_noise}});
+  const std::vector<std::string>& critic_reads = settings.model.critic_reads;
+  if (!critic_reads.empty()) spec.streams = {{"state", StreamSpec::kReplica, {5}}};
+  Trajectory trajectory({spec,
+                         {"agent"},
+                         {0},
+                         kSteps,
+                         kEnvs,
+                         {},
+                         {},
+                         {},
+                         {settings.algorithm->traits().carries_noise},
+                         {critic_reads}});
   PolicyBuffers& buffers = trajectory.policies()[0];
   Draws draws(8);
   Policy policy(buffers, settings.model, 0, kSeed, 64, {}, kFp32, settings.algorithm->traits().output,
@@ -75,11 +86,14 @@ TEST_P(ActorCriticRecords, Iterations) {
   for (int i = 0; i < kIterations; ++i) {
     clock.set(i, i * kSteps * kEnvs);
     fill_trajectory(draws, trajectory, false);
+    const at::Tensor& state = buffers.stream_rows[0];
+    if (state.defined()) fill(state, draws.uniforms(state.numel(), -2.0f, 2.0f));
     if (buffers.noise.defined()) buffers.noise[0].copy_(buffers.noise[kSteps]);
     learner.enter(i);
     learner.begin_rollout(clock);
     const std::string prefix = concat(i, '.');
     play(record, prefix, i, policy, learner, trajectory);
+    if (state.defined()) record.add(prefix + "state", state);
     if (buffers.noise.defined()) {
       record.add(prefix + "noise", buffers.noise);
       record.add(prefix + "restarted", buffers.restarted);
@@ -96,6 +110,7 @@ TEST_P(ActorCriticRecords, Iterations) {
   const auto text = [](auto value) { return concat(value); };
   TensorMetadata metadata = {{"heads", heads},
                              {"algorithm", own.name()},
+                             {"critic_reads", join(critic_reads, " ")},
                              {"components", text(c.actions.components())},
                              {"critics", text(own.traits().critics)},
                              {"quantiles", text(settings.model.quantiles)},
@@ -198,6 +213,20 @@ INSTANTIATE_TEST_SUITE_P(
                                 sac.target_entropy = 1.2;
                                 sac.cql_alpha = 0.4;
                                 sac.replay.n_step = 2;
+                              }},
+                    ActorCase{"sac_central", SacSettings(), box(),
+                              [](AlgorithmSettings& settings, ModelSettings& model) {
+                                dynamic_cast<SacSettings&>(settings).cql_alpha = 0.3;
+                                model.critic_reads = {"state", "agent_id"};
+                              }},
+                    ActorCase{"sac_choices_central", SacSettings(), ActionSpace::discrete({3, 4}),
+                              [](AlgorithmSettings& settings, ModelSettings& model) {
+                                dynamic_cast<SacSettings&>(settings).replay.n_step = 2;
+                                model.critic_reads = {"state", "agent_id"};
+                              }},
+                    ActorCase{"td3_central", Td3Settings(), box(),
+                              [](AlgorithmSettings&, ModelSettings& model) {
+                                model.critic_reads = {"observation", "state"};
                               }},
                     ActorCase{"sac_choices_default", SacSettings(), ActionSpace::discrete({5}), nothing}),
     [](const auto& info) { return info.param.name; });

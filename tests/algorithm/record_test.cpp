@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "src/base/join.h"
 #include "tests/schedule.h"
 #include "wd/algorithms.h"
 #include "wd/policy_gradient.h"
@@ -112,10 +113,24 @@ std::vector<Case> cases() {
   rewards.settings.algorithm.as<OnPolicySettings>().normalize_reward = true;
   Case rewards_whole{"reinforce_normalized_reward", heads, false, reinforce.settings};
   rewards_whole.settings.algorithm.as<OnPolicySettings>().normalize_reward = true;
+  const auto reading = [](const char* name, Case c, std::vector<std::string> reads,
+                          std::vector<std::string> critic_reads) {
+    c.name = name;
+    c.settings.model.separate_value = true;
+    c.settings.model.reads = std::move(reads);
+    c.settings.model.critic_reads = std::move(critic_reads);
+    c.settings.algorithm.as<OnPolicySettings>().normalize_value = true;
+    return c;
+  };
   Case both{"ppo_normalized_reward_and_value", heads, true, ppo.settings};
   both.settings.algorithm.as<OnPolicySettings>().normalize_value = true;
   both.settings.algorithm.as<OnPolicySettings>().normalize_reward = true;
-  return {values,
+  return {reading("ppo_central_normalized_value", ppo, {"observation"}, {"observation", "state"}),
+          reading("ppo_agent_id_normalized_value", ppo_box, {"observation", "own", "agent_id"},
+                  {"state", "agent_id"}),
+          reading("ppo_gru_central_normalized_value", ppo_gru, {"observation", "agent_id"},
+                  {"observation", "state", "own"}),
+          values,
           values_box,
           values_gru,
           rewards,
@@ -163,6 +178,8 @@ TensorMetadata metadata_of(const Case& c) {
                         : c.settings.algorithm.is<PpoSettings>() ? "ppo"
                                                                  : "reinforce"},
           {"separate", text(model.separate_value)},
+          {"reads", join(model.reads, " ")},
+          {"critic_reads", join(model.read_by(true), " ")},
           {"precision", c.precision == kBf16 ? "bf16" : "fp32"},
           {"activation", model.activation == kRelu ? "relu" : "tanh"},
           {"sequence_length", text(model.state_size() > 0 ? model.sequence_length : -1)},
@@ -203,6 +220,10 @@ TEST_P(Records, AnUpdate) {
                  .action = c.action,
                  .action_mask = c.masks}};
   spec.time_limit = kTimeLimit;
+  std::vector<std::string> reads = c.settings.model.reads;
+  reads.insert(reads.end(), c.settings.model.critic_reads.begin(), c.settings.model.critic_reads.end());
+  if (reads.size() > 1)
+    spec.streams = {{"state", StreamSpec::kReplica, {5}}, {"own", StreamSpec::kAgent, {2}}};
   Trajectory trajectory({spec,
                          {"agent"},
                          {0},
@@ -210,10 +231,14 @@ TEST_P(Records, AnUpdate) {
                          kEnvs,
                          {},
                          {c.precision == kBf16 ? ObservationType::kBfloat16 : ObservationType::kFloat32},
-                         {c.settings.model.state_size()}});
+                         {c.settings.model.state_size()},
+                         {},
+                         {reads}});
   PolicyBuffers& buffers = trajectory.policies()[0];
   Draws draws(8);
   fill_trajectory(draws, trajectory, c.as_warpdrives);
+  for (std::size_t k = 0; k < spec.streams.size(); ++k)
+    fill(buffers.stream_rows[k], draws.uniforms(buffers.stream_rows[k].numel(), -2.0f, 2.0f));
   Policy policy(buffers, c.settings.model, 0, kSeed, 64, {}, c.precision);
   for (const NamedTensor& p : policy.named_parameters())
     if (p.name.find(".norm.") != std::string::npos)
@@ -240,6 +265,8 @@ TEST_P(Records, AnUpdate) {
   record_rollout(record, trajectory);
   if (c.settings.algorithm.is<PpoSettings>() || c.settings.algorithm->traits().row_limit > 0)
     record_order(record, spec, *c.settings.algorithm, policy.sequences(kSteps));
+  for (std::size_t k = 0; k < spec.streams.size(); ++k)
+    record.add("stream." + spec.streams[k].name, buffers.stream_rows[k]);
   if (buffers.state.defined()) {
     record.add("state", buffers.state);
     record.add("restarted", buffers.restarted);

@@ -31,7 +31,10 @@ NAMES = [
     "a2c_share",
     "a2c_warpdrive",
     "ppo",
+    "ppo_agent_id_normalized_value",
+    "ppo_central_normalized_value",
     "ppo_gaussian",
+    "ppo_gru_central_normalized_value",
     "ppo_gru_share",
     "ppo_gru_short_sequences",
     "ppo_gsde",
@@ -48,7 +51,7 @@ NAMES = [
 TOLERANCE = {"rtol": 2e-5, "atol": 2e-6}  # float against double
 
 
-WORDS = {"algorithm", "activation", "precision", "distribution"}
+WORDS = {"algorithm", "activation", "precision", "distribution", "reads", "critic_reads"}
 
 
 class Update(Recording):
@@ -326,6 +329,17 @@ def forward_bf16(record, weights, observation):
     return output.reshape(*shape, -1), value.reshape(shape)
 
 
+def parts_of(record, steps):
+    """What networks read in these steps, [.., E, A, n] each, by name: a row of a replica for each of its agents."""
+    observation = record["observation"][steps]
+    shape = observation.shape[:-1]
+    parts = {"observation": observation}
+    for name in {*record.reads.split(), *record.critic_reads.split()} - {"observation"}:
+        rows = torch.eye(shape[-1], dtype=torch.double) if name == "agent_id" else record[f"stream.{name}"][steps]
+        parts[name] = rows.expand(*shape, -1)
+    return parts
+
+
 def unrolled(record, weights, prefix, states, restarted, observation):
     """Outputs [T, E, A, columns] and states [T + 1, E, A, size] of a recurrent network. `states` maps
     steps to the states to use there; it must contain step 0."""
@@ -343,17 +357,18 @@ def unrolled(record, weights, prefix, states, restarted, observation):
 
 def forward_gru(record, weights, states, steps):
     """Logits or means, and values, of the first `steps` steps, starting from the given states."""
-    observation, restarted = record["observation"][:steps], record["restarted"][:steps]
+    parts, restarted = parts_of(record, slice(steps)), record["restarted"][:steps]
+    seen, by_critic = (torch.cat([parts[name] for name in names.split()], -1) for names in (record.reads, record.critic_reads))
     half = {t: state.chunk(2, -1) if record.separate else (state, None) for t, state in states.items()}
-    output, _ = unrolled(record, weights, "layers.", {t: own for t, (own, _) in half.items()}, restarted, observation)
+    output, _ = unrolled(record, weights, "layers.", {t: own for t, (own, _) in half.items()}, restarted, seen)
     if not record.separate:
         return output[..., :-1], output[..., -1]
-    value, _ = unrolled(record, weights, "value_layers.", {t: own for t, (_, own) in half.items()}, restarted, observation)
+    value, _ = unrolled(record, weights, "value_layers.", {t: own for t, (_, own) in half.items()}, restarted, by_critic)
     return output, value.squeeze(-1)
 
 
-def forward(record, weights, observation, place=None):
-    """Logits or means, and values. For a recurrent network, which is unrolled over whole sequences, those
+def forward(record, weights, parts, place=None):
+    """Logits or means, and values, of what parts_of() gives. For a recurrent network, which is unrolled over whole sequences, those
     of rows `place` of the rollout. With gSDE, the last hidden layer follows the means, without a gradient."""
     if record.recurrent:
         steps = record["reward"].shape[0]
@@ -361,20 +376,22 @@ def forward(record, weights, observation, place=None):
         output, value = forward_gru(record, weights, {t: record["state"][t] for t in range(0, steps, every)}, steps)
         return output.flatten(0, 2)[place], value.flatten()[place]
     if record.bf16:
-        return forward_bf16(record, weights, observation)
+        return forward_bf16(record, weights, parts["observation"])
 
-    def hidden(x, prefix):
-        layer = 0
+    def hidden(prefix, names):
+        layer, x = 0, parts[names[0]]
         while f"{prefix}{layer}.weight" in weights:
             x = x @ weights[f"{prefix}{layer}.weight"].T + weights[f"{prefix}{layer}.bias"]
+            for name in names[1:] if layer == 0 else []:
+                x = x + parts[name] @ weights[f"{prefix}0.{name}.weight"].T
             x = normalized(x, weights, f"{prefix}{layer}")
             x = torch.relu(x) if record.activation == "relu" else torch.tanh(x)
             layer += 1
         return x
 
-    body = hidden(observation, "layers.")
+    body = hidden("layers.", record.reads.split())
     separate = any(name.startswith("value_layers.") for name in weights)
-    value_body = hidden(observation, "value_layers.") if separate else body
+    value_body = hidden("value_layers.", record.critic_reads.split()) if separate else body
     output = body @ weights["policy_head.weight"].T + weights["policy_head.bias"]
     value = value_body @ weights["value_head.weight"].T + weights["value_head.bias"]
     if record.gsde:
@@ -412,18 +429,19 @@ def distribution_of(record, weights, output, legal, action):
 
 def rows_of(record):
     """The rollout as rows."""
-    names = ["observation", "action", "value", "log_prob", "advantage", "target", "mask"]
+    names = ["action", "value", "log_prob", "advantage", "target", "mask"]
     if "action_mask" in record.tensors:
         names.append("action_mask")
     steps = record["reward"].shape[0]
     rows = {name: record[name][:steps].flatten(0, 2) for name in names}
-    return rows | {"place": torch.arange(len(rows["mask"]))}
+    parts = {name: part.flatten(0, 2) for name, part in parts_of(record, slice(steps)).items()}
+    return rows | parts | {"place": torch.arange(len(rows["mask"]))}
 
 
 def sums_of(record, weights, rows, ppo, advantage):
     """Sums over the rows that count: row count, policy loss, value loss, entropy, KL estimate and clipped
     rows."""
-    output, value = forward(record, weights, rows["observation"], rows["place"])
+    output, value = forward(record, weights, rows, rows["place"])
     log_prob, entropy = distribution_of(record, weights, output, rows.get("action_mask"), rows["action"])
     ratio = (log_prob - rows["log_prob"]).exp()
     if ppo:
@@ -487,7 +505,7 @@ def test_the_deviation_of_returns_follows_the_rewards(recordings, name):
 
 def test_what_the_policy_did(record):
     rows = rows_of(record)
-    output, value = forward(record, record.prefixed("before."), rows["observation"], rows["place"])
+    output, value = forward(record, record.prefixed("before."), rows, rows["place"])
     mean, deviation = value_units(record)[0]
     value = value * deviation + mean
     legal = rows.get("action_mask")
@@ -496,7 +514,7 @@ def test_what_the_policy_did(record):
     assert_near(record, rows["value"], value, **TOLERANCE)
     if record.recurrent:
         return
-    last = forward(record, record.prefixed("before."), record["observation"][-1])[1] * deviation + mean
+    last = forward(record, record.prefixed("before."), parts_of(record, -1))[1] * deviation + mean
     assert_near(record, record["value"][-1], last, **TOLERANCE)
 
 
@@ -504,7 +522,7 @@ def test_the_noise_of_a_rollout_is_one_linear_function_of_the_last_hidden_layer(
     """Of all 12 steps, which share a matrix with rows of 8 numbers: it is what least squares find."""
     record = recordings["ppo_gsde"]
     steps = record["reward"].shape[0]
-    output, _ = forward(record, record.prefixed("before."), record["observation"][:steps])
+    output, _ = forward(record, record.prefixed("before."), parts_of(record, slice(steps)))
     mean, latent = output.split([2, output.shape[-1] - 2], -1)
     noise, latent = ((x.permute(1, 2, 0, 3)) for x in (record["action"] - mean, latent))
     matrix = torch.linalg.lstsq(latent, noise).solution
@@ -567,6 +585,26 @@ def test_gradient_of_a_batch(record):
             assert (found - tensor.grad).abs().max() < 3e-4 * scale, name
         else:
             torch.testing.assert_close(found, tensor.grad, rtol=1e-4, atol=1e-5 * scale + 1e-9)
+
+
+@pytest.mark.parametrize("name", ["ppo_central_normalized_value", "ppo_agent_id_normalized_value", "ppo_gru_central_normalized_value"])
+def test_what_a_critic_reads_decides_its_gradient(recordings, name):
+    """Each network has weights for what it reads and for nothing else, and a row of a replica is that of the agent's own."""
+    record = recordings[name]
+    test_gradient_of_a_batch(record)
+    if record.recurrent:
+        return
+    for prefix, reads in (("layers.", record.reads), ("value_layers.", record.critic_reads)):
+        first, *others = reads.split()
+        found = {key for key in record.prefixed("before.") if key.startswith(f"{prefix}0.") and key.endswith(".weight")}
+        assert found == {f"{prefix}0.weight", *(f"{prefix}0.{other}.weight" for other in others)}
+    weights, rows = parameters(record), rows_of(record)
+    record.algorithm = "a2c"
+    sums = sums_of(record, weights, rows, False, rows["advantage"])
+    record.algorithm = "ppo"
+    (sums[1] + 0.7 * sums[2] - 0.05 * sums[3]).backward()
+    for key, tensor in weights.items():
+        torch.testing.assert_close(record[f"gradient.{key}"], tensor.grad, rtol=0, atol=1e-5 * tensor.grad.abs().max().item())
 
 
 def update(record):

@@ -104,7 +104,8 @@ TEST_F(Refuse, PolicyMessages) {
        "continuous ones: take gaussian"},
       {"{shared: {model: {type: gru, layer_norm: true}}}",
        "a.yaml:2:38: policy.shared.model.layer_norm: unknown key; known: type, separate_value, input, "
-       "dueling, quantiles, reads, normalize_input, width, sequence_length, init_method, distribution, "
+       "dueling, quantiles, reads, critic_reads, normalize_input, width, sequence_length, init_method, "
+       "distribution, "
        "initial_log_std, "
        "model_ckpt_filepath"},
       {"{shared: {n_step: 5, gae_lambda: 0.9}}",

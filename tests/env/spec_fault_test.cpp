@@ -167,8 +167,10 @@ TEST(SpecFault, Streams) {
   EXPECT_EQ(fault({{"a"}, {"b"}, {"c"}, {"d"}, {"e"}}), "5 streams, and at most 4 are possible");
   EXPECT_EQ(fault({{"an image"}}), "stream 'an image': the name must be made of A-Z a-z 0-9 . _ -");
   EXPECT_EQ(fault({{"a"}, {"a"}}), "two streams are called a");
-  EXPECT_EQ(fault({{"reward"}}), "stream 'reward': recordings have a tensor of this name: choose another");
-  EXPECT_EQ(fault({{"state"}}), "");
+  EXPECT_EQ(fault({{"reward"}}), "stream 'reward': recordings have a buffer of this name: choose another");
+  EXPECT_EQ(fault({{"agent_id"}}), "stream 'agent_id': the program uses this name: choose another");
+  EXPECT_EQ(fault({{"norm"}}), "stream 'norm': the program uses this name: choose another");
+  EXPECT_EQ(fault({{"state", StreamSpec::kReplica, {3}}}), "");
   EXPECT_EQ(fault({{"a", StreamSpec::kAgent, {4, 0}}}), "stream 'a': its shape has a 0");
   EXPECT_EQ(fault({{"a", StreamSpec::kAgent, {1 << 20, 1 << 20}}}),
             "stream 'a': a row has more than 2^24 numbers");

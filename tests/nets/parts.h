@@ -15,6 +15,8 @@
 
 namespace wd {
 
+inline constexpr int kPartsAgents = 3, kPartsOutputs = 4;
+
 struct PartsCase {
   std::string name;
   std::vector<InputPart> parts;
@@ -25,7 +27,8 @@ struct PartsCase {
 
 // Every kind of first layer: one part, several, parts per replica, and no hidden layer.
 inline std::vector<PartsCase> parts_cases() {
-  const InputPart seen{"observation", 7}, action{"action", 3}, state{"state", 5, true};
+  const InputPart seen{"observation", 7}, action{"action", 3}, state{"state", 5, true},
+      id{"agent_id", kPartsAgents, false, {}, true};
   return {{"observation", {seen}},
           {"observation, action", {seen, action}, {19, 12}, kRelu},
           {"observation, action, normalized", {seen, action}, {19, 12}, kTanh, true},
@@ -36,10 +39,11 @@ inline std::vector<PartsCase> parts_cases() {
           {"state alone", {state}, {19, 12}, kRelu},
           {"observation, state", {seen, state}},
           {"observation, state, action", {seen, state, action}, {19, 12}, kTanh, true},
-          {"state, action, no hidden layer", {state, action}, {}}};
+          {"state, action, no hidden layer", {state, action}, {}},
+          {"observation, agent_id", {seen, id}},
+          {"state, agent_id, normalized", {state, id}, {19, 12}, kRelu, true},
+          {"observation, state, agent_id, action, no hidden layer", {seen, state, id, action}, {}}};
 }
-
-inline constexpr int kPartsAgents = 3, kPartsOutputs = 4;
 
 inline at::Tensor in_double(const at::Tensor& x) { return x.cpu().to(at::kDouble); }
 
@@ -70,6 +74,8 @@ inline Reference::Reference(const PartsCase& c, const std::vector<Layer>& all,
       sums = at::linear(x, weight, bias);
     } else {
       const auto rows_of = [&](std::size_t k) {
+        const std::int64_t rows = output_grad.size(0);
+        if (c.parts[k].per_slot) return from[k].repeat({rows / kPartsAgents, 1});
         return c.parts[k].per_replica ? from[k].repeat_interleave(kPartsAgents, 0) : from[k];
       };
       sums = at::linear(rows_of(0), weight, bias);
@@ -148,7 +154,10 @@ struct PartsNetwork {
     gradients = at::zeros_like(parameters);
     for (std::size_t k = 0; k < c.parts.size(); ++k) {
       const InputPart& part = c.parts[k];
-      at::Tensor rows = draw({part.per_replica ? kRows / kPartsAgents : kRows, part.size});
+      at::Tensor rows = draw({part.per_replica ? kRows / kPartsAgents
+                              : part.per_slot  ? kPartsAgents
+                                               : kRows,
+                              part.size});
       if (part.is_observation()) {  // as a trajectory stores it, with padding of 0
         const std::int64_t width = 8;
         const at::Tensor padded = at::zeros({rows.size(0), width}, at::kFloat);

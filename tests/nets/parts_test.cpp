@@ -137,7 +137,8 @@ TEST(Parts, RefusesWhatDoesNotExist) {
     network_maker(layout, {}, std::move(parts), 1, {}, kFp32);
   };
   EXPECT_THROW(make({}), UsageError);
-  EXPECT_THROW(make({seen, {"a", 1}, {"b", 1}, {"c", 1}, {"d", 1}}), UsageError);
+  EXPECT_THROW(make({seen, {"a", 1}, {"b", 1}, {"c", 1}, {"d", 1}, {"e", 1}, {"f", 1}, {"g", 1}}),
+               UsageError);
   EXPECT_ANY_THROW(make({{"action", 2}, seen}));
 }
 

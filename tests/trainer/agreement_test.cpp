@@ -72,6 +72,9 @@ std::string model(Draws& draw) {
   all.push_back("separate_value: " + std::string(draw.rarely(0.3) ? "true" : "false"));
   draw.add(all, 0.3, "input", {"observation", "entities", "choices"});
   draw.add(all, 0.15, "normalize_input", {"true"});
+  draw.add(all, 0.2, "reads", {"[observation]", "[observation, agent_id]", "[agent_id]", "[observation, x]"});
+  draw.add(all, 0.2, "critic_reads",
+           {"[]", "[observation, agent_id]", "[agent_id, observation]", "[agent_id]"});
   draw.add(all, 0.15, "dueling", {"true"});
   draw.add(all, 0.15, "quantiles", {"1", "3"});
   draw.add(all, 0.2, "distribution", {"gaussian", "squashed_gaussian", "gsde"});

@@ -105,6 +105,16 @@ inline constexpr GraphCase kGraphCases[] = {
      "policy={tagger: {algorithm: A2C, normalize_value: true}, "
      "runner: {algorithm: PPO, normalize_value: true, normalize_reward: true, model: {fc_dims: []}}}",
      "trainer.precision=bf16"},
+    {"central", "seen",
+     "policy={shared: {algorithm: PPO, normalize_value: true, num_minibatches: 2, model: {separate_value: "
+     "true, reads: [observation, agent_id], critic_reads: [board, agent_id]}}}"},
+    {"central_bf16", "seen",
+     "policy={shared: {algorithm: SAC, batch_size: 4, replay_ratio: 0.5, buffer_size: 3000, learning_starts: "
+     "0, model: {critic_reads: [observation, board, agent_id]}}}",
+     "trainer.precision=bf16"},
+    {"central_kept", "seen",
+     "policy={shared: {algorithm: A2C, reuse_activations: true, model: {separate_value: true, layer_norm: "
+     "true, fc_dims: [20], critic_reads: [observation, board, agent_id]}}}"},
     {"staged", "tag_gridworld", "policy={tagger: {algorithm: STAGED, fill: 2}, runner: {algorithm: PPO}}"},
     {"values", "tag_gridworld",
      "policy={tagger: {algorithm: PQN, model: {dueling: true}}, runner: {algorithm: PQN, model: {input: "

@@ -137,7 +137,7 @@ TEST(Streams, RowsAreThoseOfTheSameStep) {
   }
   std::set<std::string> carried;
   for (const NamedTensor& row : trainer.trajectory().last_rows()) carried.insert(row.name);
-  EXPECT_TRUE(carried.contains("shared/image") && carried.contains("shared/board"));
+  EXPECT_TRUE(carried.contains("shared/stream.image") && carried.contains("shared/stream.board"));
 }
 
 TEST(Streams, ATrainingGoesOnExactly) {
@@ -246,14 +246,45 @@ TEST(Streams, WhatCannotBeReadIsRefused) {
   const auto refused = [](const std::string& model) {
     return usage_error_of([&] { setup_of("algorithm: PPO, model: {" + model + "}"); });
   };
-  EXPECT_THAT(refused("reads: [observation, image]"), HasSubstr("streams are for modules"));
-  EXPECT_THAT(refused("type: eyes, reads: [observation, picture]"),
-              HasSubstr("'picture' is no stream of agents"));
-  EXPECT_THAT(refused("type: eyes, reads: [observation, board]"),
-              HasSubstr("'board' is no stream of agents"));
+  EXPECT_THAT(refused("reads: [observation, image]"), HasSubstr("streams of uint8 are for modules"));
+  EXPECT_THAT(
+      refused("type: eyes, reads: [observation, picture]"),
+      HasSubstr("'picture' is not to be read in this environment, which has observation, image, board, "
+                "agent_id"));
   EXPECT_THAT(refused("type: eyes, reads: [image]"), HasSubstr("must begin with observation"));
   EXPECT_THAT(refused("type: eyes, reads: [observation, image, image]"), HasSubstr("twice"));
-  EXPECT_EQ(refused("type: eyes, reads: [observation, image]"), "");
+  for (const char* const model :
+       {"type: eyes, reads: [observation, image, board, agent_id]", "reads: [observation, board, agent_id]"})
+    EXPECT_EQ(refused(model), "");
+}
+
+TEST(Streams, WhatACriticCannotReadIsRefused) {
+  const auto refused = [](const std::string& model, const std::string& algorithm = "PPO") {
+    return usage_error_of([&] { setup_of("algorithm: " + algorithm + ", model: {" + model + "}"); });
+  };
+  EXPECT_THAT(
+      refused("critic_reads: [observation, board]"),
+      HasSubstr("policy.shared.model.critic_reads = [observation, board]: the value is an output of the "
+                "actor's network, and has none of its own: set separate_value: true"));
+  EXPECT_THAT(refused("critic_reads: [board]", "DQN, batch_size: 16"), HasSubstr("has no critic"));
+  EXPECT_THAT(refused("separate_value: true, critic_reads: [board, image]"),
+              HasSubstr("model.critic_reads = [board, image]: streams of uint8 are for modules"));
+  EXPECT_THAT(refused("separate_value: true, critic_reads: [picture]"),
+              HasSubstr("'picture' is not to be read in this environment"));
+  EXPECT_THAT(refused("separate_value: true, critic_reads: [board, board]"), HasSubstr("twice"));
+  EXPECT_THAT(refused("separate_value: true, critic_reads: [agent_id]"), HasSubstr("must name more"));
+  EXPECT_EQ(refused("separate_value: true, critic_reads: [board, agent_id]"), "");
+  EXPECT_EQ(refused("critic_reads: [board]", "SAC, batch_size: 16"), "");
+  const auto shared = [](const char* roles) {
+    return usage_error_of([&] { make_setup("tag_gridworld", {concat("policy={", roles, "}")}); });
+  };
+  EXPECT_THAT(shared("shared: {algorithm: PPO, model: {reads: [observation, agent_id]}}"),
+              HasSubstr("its roles are evaluated each by itself"));
+  EXPECT_EQ(shared("tagger: {model: {reads: [observation, agent_id]}}, runner: {}"), "");
+  EXPECT_EQ(usage_error_of([] {
+              make_setup("cartpole", {"policy={shared: {model: {reads: [observation, agent_id]}}}"});
+            }),
+            "");
 }
 
 }  // namespace

@@ -11,17 +11,22 @@ namespace wd {
 
 class Module;  // wd/module.h
 
-// A named part of a network's input: `size` numbers for each agent, or for each replica, whose agents then
-// share them.
+// A named part of a network's input: `size` numbers for each agent; or for each replica, whose agents then
+// share them; or for each slot of the policy's agents, where all replicas share them.
 struct InputPart {
   std::string name;
   int size = 0;
   bool per_replica = false;
   std::vector<int> shape = {};  // of a stream's row (StreamSpec::shape); empty: [size]
+  bool per_slot = false;
 
   // What agents observe. In bf16 it is rounded to bfloat16, and the other parts stay float32.
   static constexpr const char* kObservation = "observation";
   bool is_observation() const { return name == kObservation; }
+  // Which of the policy's agents a row is of, as a one-hot vector (model.reads).
+  static constexpr const char* kAgentId = "agent_id";
+  // Whether its rows are shared, so that networks read the rows of all agents of a replica together.
+  bool is_shared() const { return per_replica || per_slot; }
 };
 
 // The sizes that a module is made for.

@@ -1,0 +1,208 @@
+// opponents_test.cpp: policies of other runs that play in some episodes in the place of one that learns.
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "src/game/opponents.h"
+#include "tests/game/saved_run.h"
+
+namespace wd::opponents_test {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int kReplicas = 24, kSteps = 16, kLimit = 5;
+const std::string kPolicies =
+    "policy={tagger: {algorithm: PPO, model: {fc_dims: [8]}}, runner: {algorithm: A2C, model: {fc_dims: [8]}}}";
+const std::string kShort = concat("env.episode_length=", kLimit);
+
+struct Runs {
+  std::string plain = save_run("opponents_plain", "tag_gridworld",
+                               {kShort, "policy={tagger: {}, runner: {model: {fc_dims: [12, 4]}}}"}),
+              gru = save_run("opponents_gru", "tag_gridworld",
+                             {kShort, "trainer.seed=7",
+                              "policy={tagger: {}, runner: {algorithm: PPO, num_minibatches: 1, "
+                              "model: {type: gru, separate_value: true}}}"});
+};
+
+Experiment setup_with(const std::string& opponents, std::vector<std::string> more = {}) {
+  more.insert(more.end(), {kShort, kPolicies, concat("trainer.num_envs=", kReplicas),
+                           concat("trainer.train_batch_size=", kReplicas * kSteps), opponents});
+  return make_setup("tag_gridworld", more);
+}
+
+// Who plays the runner in each row of some rollouts, and in which rows episodes begin: [rows, E] each.
+struct Watched {
+  std::vector<at::Tensor> player, begins;
+
+  Watched(Trainer& trainer, int iterations) {
+    for (int i = 0; i < iterations; ++i) {
+      trainer.iterate();
+      const PolicyBuffers& runner = trainer.trajectory().policies()[1];
+      for (int t = 0; t < kSteps; ++t) {
+        player.push_back(runner.opponent[t].clone());
+        const bool first = i == 0 && t == 0;
+        begins.push_back(first ? at::ones_like(runner.opponent[t])
+                               : (t > 0 ? runner.reset_step[t - 1].clone() : last_reset));
+      }
+      last_reset = runner.reset_step[kSteps - 1].clone();
+    }
+  }
+
+  at::Tensor last_reset;
+};
+
+TEST(Opponents, ChangeOnlyWithANewEpisode) {
+  const Runs runs;
+  const Experiment setup = setup_with(concat("opponents.runner=[", runs.plain, ", ", runs.gru, "]"));
+  Trainer trainer(setup.config, *setup.environment, {});
+  const Watched watched(trainer, 4);
+  int changes = 0;
+  std::set<std::int64_t> seen;
+  for (std::size_t row = 1; row < watched.player.size(); ++row) {
+    const at::Tensor changed = watched.player[row].ne(watched.player[row - 1]);
+    EXPECT_FALSE(at::logical_and(changed, watched.begins[row].eq(0)).any().item<bool>()) << "row " << row;
+    changes += changed.sum().item<int>();
+    for (int e = 0; e < kReplicas; ++e) seen.insert(watched.player[row][e].item<std::int64_t>());
+  }
+  EXPECT_GT(changes, 50);
+  EXPECT_EQ(seen, (std::set<std::int64_t>{0, 1, 2}));
+}
+
+// The share of episodes of each player, by how often it is listed.
+std::vector<double> shares(const std::string& opponents, std::vector<std::string> more = {}) {
+  const Experiment setup = setup_with(opponents, std::move(more));
+  Trainer trainer(setup.config, *setup.environment, {});
+  const Watched watched(trainer, 40);
+  std::vector<double> counts(3);
+  double all = 0.0;
+  for (std::size_t row = 0; row < watched.player.size(); ++row) {
+    for (int e = 0; e < kReplicas; ++e) {
+      if (watched.begins[row][e].item<int>() == 0) continue;
+      counts.at(static_cast<std::size_t>(watched.player[row][e].item<std::int64_t>())) += 1.0;
+      all += 1.0;
+    }
+  }
+  for (double& count : counts) count /= all;
+  return counts;
+}
+
+TEST(Opponents, AreDrawnAsOftenAsTheyAreListed) {
+  const Runs runs;
+  const std::string a = runs.plain, b = runs.gru;
+  const auto near = [](const std::vector<double>& found, std::vector<double> expected) {
+    for (std::size_t k = 0; k < 3; ++k) EXPECT_NEAR(found[k], expected[k], 0.04) << "player " << k;
+  };
+  near(shares(concat("opponents.runner=[", a, ", ", b, "]")), {1 / 3.0, 1 / 3.0, 1 / 3.0});
+  near(shares(concat("opponents.runner=[self, self, ", a, ", self]")), {0.75, 0.25, 0.0});
+  near(shares(concat("opponents.runner=[", a, ", ", b, ", ", b, "]"), {"policy.runner.to_train=false"}),
+       {0.0, 1 / 3.0, 2 / 3.0});
+}
+
+TEST(Opponents, RowsOfTheirsAreNoTransitions) {
+  const Runs runs;
+  const Experiment setup = setup_with(concat("opponents.runner=[", runs.plain, "]"));
+  Trainer trainer(setup.config, *setup.environment, {});
+  trainer.iterate();
+  const PolicyBuffers& runner = trainer.trajectory().policies()[1];
+  const at::Tensor played = at::logical_and(runner.active.narrow(0, 0, kSteps).ne(0),
+                                            runner.reset_step.eq(0).unsqueeze(2)),
+                   own = runner.opponent.narrow(0, 0, kSteps).eq(0).unsqueeze(2);
+  EXPECT_TRUE(at::equal(runner.mask.ne(0), at::logical_and(played, own)));
+  EXPECT_TRUE(at::logical_and(played, own.logical_not()).any().item<bool>());
+  const PolicyBuffers& tagger = trainer.trajectory().policies()[0];
+  EXPECT_FALSE(tagger.opponent.defined());
+  EXPECT_TRUE(at::equal(tagger.mask.ne(0), at::logical_and(tagger.active.narrow(0, 0, kSteps).ne(0),
+                                                           tagger.reset_step.eq(0).unsqueeze(2))));
+}
+
+// What a policy of another run does in a training is what it does alone on the same observations, with the
+// state that its network carries through the episode.
+TEST(Opponents, ActAsTheyDoAlone) {
+  const Runs runs;
+  const std::string list = concat("opponents.runner=[", runs.plain, ", ", runs.gru, "]");
+  const Experiment setup = setup_with(list);
+  const Spec spec = setup.environment->spec();
+  Trainer trainer(setup.config, *setup.environment, {});
+  trainer.rollout();
+  const PolicyBuffers& runner = trainer.trajectory().policies()[1];
+  const OpponentList opponents = find_opponents(setup.config, spec, setup.config.policies[1]);
+  for (int k = 1; k <= 2; ++k) {
+    const FrozenPolicy& frozen = opponents.frozen[static_cast<std::size_t>(k - 1)];
+    RolloutShape shape = RolloutShape::of(spec, setup.config, kReplicas);
+    shape.opponents.clear();
+    shape.state_sizes = {0, frozen.settings.model.state_size()};
+    Trajectory alone(shape);
+    PolicyBuffers& buffers = alone.policies()[1];
+    buffers.observation.copy_(runner.observation);
+    if (buffers.restarted.defined()) buffers.restarted.copy_(runner.restarted);
+    Policy policy = frozen.make(buffers, 1 | k << 8, 4096, {}, kFp32);
+    for (int t = 0; t < kSteps; ++t)
+      policy.act(buffers, t, {.seed = 1, .step = static_cast<std::uint64_t>(t)});
+    const at::Tensor plays = runner.opponent.narrow(0, 0, kSteps).eq(k).unsqueeze(2).unsqueeze(3);
+    EXPECT_TRUE(plays.any().item<bool>());
+    EXPECT_TRUE(at::equal(buffers.action.masked_select(plays), runner.action.masked_select(plays)))
+        << "opponent " << k;
+  }
+}
+
+TEST(Opponents, ReturnsAreOfEpisodesThatThePolicyPlaysItself) {
+  const Runs runs;
+  const Experiment setup =
+      setup_with(concat("opponents.runner=[", runs.plain, "]"), {"policy.runner.to_train=false"});
+  Trainer trainer(setup.config, *setup.environment, {});
+  for (int i = 0; i < 6; ++i) trainer.iterate();
+  EXPECT_FALSE(std::isnan(trainer.mean_return(0)));
+  EXPECT_TRUE(std::isnan(trainer.mean_return(1)));  // the runner itself never plays
+}
+
+TEST(Opponents, TrainingGoesOnToTheSameBitsWithTheWeightsThatItBeganWith) {
+  const Runs runs;
+  const std::string list = concat("opponents.runner=[", runs.plain, ", ", runs.gru, "]");
+  const Experiment setup = setup_with(list);
+  const auto train = [](Trainer& trainer) {
+    for (int i = 0; i < 3; ++i) trainer.iterate();
+    return trainer.policies()[1].parameters().clone();
+  };
+  Trainer whole(setup.config, *setup.environment, {});
+  train(whole);
+  const Snapshot snapshot = whole.snapshot();
+  const at::Tensor expected = train(whole), tagger = whole.policies()[0].parameters().clone();
+  save_run("opponents_plain", "tag_gridworld",  // other weights in its place, as a run that learns has
+           {kShort, "trainer.seed=99", "policy={tagger: {}, runner: {model: {fc_dims: [12, 4]}}}"});
+  Trainer resumed(setup.config, *setup.environment, {});
+  resumed.restore(snapshot);
+  EXPECT_TRUE(at::equal(expected, train(resumed)));
+  EXPECT_TRUE(at::equal(tagger, resumed.policies()[0].parameters()));
+  Trainer fresh(setup.config, *setup.environment, {});  // the weights do matter
+  train(fresh);
+  EXPECT_FALSE(at::equal(expected, train(fresh)));
+}
+
+TEST(Opponents, MistakesAreNamed) {
+  const Runs runs;
+  const std::string other = save_run("opponents_other_env", "cartpole", {}),
+                    large = save_run("opponents_large", "tag_gridworld", {"env.num_taggers=6"}),
+                    shared = save_run("opponents_divided", "tag_gridworld",
+                                      {"policy={a: {agents: [tagger 0-1]}, b: {agents: [tagger 2-3]}, "
+                                       "runner: {}}"});
+  const auto fault = [&](const std::string& policy, const std::string& entry) {
+    const Experiment setup = setup_with(concat("opponents.", policy, "=[\"", entry, "\"]"));
+    return usage_error_of([&] { Trainer(setup.config, *setup.environment, {}); });
+  };
+  EXPECT_EQ(fault("runner", "nowhere"), "nowhere: there is no such folder of a run or a checkpoint");
+  EXPECT_EQ(fault("runner", other), concat(other, ": is a run of cartpole, and this game is tag_gridworld"));
+  EXPECT_THAT(fault("runner", large), HasSubstr("'runner' observes"));
+  EXPECT_THAT(fault("runner", large), HasSubstr("the spaces must be the same"));
+  EXPECT_EQ(fault("tagger", shared),
+            concat(shared, ": for 'tagger' act a, b: name one of them, as ", shared, ":a"));
+  EXPECT_EQ(fault("tagger", shared + ":c"), concat(shared, ":c: for 'tagger' act a, b, and not 'c'"));
+  EXPECT_EQ(fault("tagger", shared + ":b"), "");
+  EXPECT_THAT(usage_error_of([&] { setup_with(concat("opponents.runer=[", runs.plain, "]")); }),
+              HasSubstr("opponents.runer: unknown key; did you mean \"runner\"?"));
+}
+
+}  // namespace
+}  // namespace wd::opponents_test
