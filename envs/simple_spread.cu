@@ -7,6 +7,10 @@
 // differences.
 #include <wd/env.h>
 
+#include <numeric>
+#include <utility>
+#include <vector>
+
 struct SimpleSpread {
   struct Params {
     int num_agents = 3, episode_length = 25;
@@ -133,26 +137,26 @@ struct SimpleSpread {
     });
   }
 
-  // Agents choose in order of their ids: each goes to the nearest landmark that none before it has taken. It
-  // moves along the axis with the larger distance, and stays if it will come close enough without a push.
+  // Pairs of agents exchange their landmarks while that makes the sum of squared distances smaller. Each agent
+  // looks three steps ahead, since a push moves it from the second step on, and pushes along the axis of the
+  // larger miss if that makes the miss smaller.
   static void scripted(const Params& p, const State& s, int agent, wd::ScriptedAction& action) {
-    std::vector<bool> taken(static_cast<std::size_t>(p.num_agents), false);
-    int target = 0;
-    for (int i = 0; i <= agent; ++i) {
-      target = -1;
-      float least = 0.0f;
-      for (int l = 0; l < p.num_agents; ++l) {
-        const float far = square(s.landmark_x[l] - s.x[i], s.landmark_y[l] - s.y[i]);
-        if (taken[static_cast<std::size_t>(l)] || (target >= 0 && far >= least)) continue;
-        target = l, least = far;
+    std::vector<int> target(static_cast<std::size_t>(p.num_agents));
+    std::iota(target.begin(), target.end(), 0);
+    const auto far = [&](int i, int l) { return square(s.landmark_x[l] - s.x[i], s.landmark_y[l] - s.y[i]); };
+    for (int pass = 0; pass < 2; ++pass) {
+      for (int i = 0; i < p.num_agents; ++i) {
+        for (int j = 0; j < i; ++j) {
+          int &of_i = target[static_cast<std::size_t>(i)], &of_j = target[static_cast<std::size_t>(j)];
+          if (far(i, of_j) + far(j, of_i) < far(i, of_i) + far(j, of_j)) std::swap(of_i, of_j);
+        }
       }
-      taken[static_cast<std::size_t>(target)] = true;
     }
-    // From here an agent coasts over velocity * dt * (1 + (1 - damping) + (1 - damping)^2 + ...).
-    const float coasts = p.dt / wd::max(p.damping, p.dt);
-    const float dx = s.landmark_x[target] - s.x[agent] - coasts * s.vx[agent],
-                dy = s.landmark_y[target] - s.y[agent] - coasts * s.vy[agent];
-    const float push = p.acceleration * p.dt * coasts;  // how far one push carries
+    const int l = target[static_cast<std::size_t>(agent)];
+    const float kept = 1.0f - p.damping, coast = p.dt * (1.0f + kept + kept * kept);
+    const float dx = s.landmark_x[l] - s.x[agent] - coast * s.vx[agent],
+                dy = s.landmark_y[l] - s.y[agent] - coast * s.vy[agent];
+    const float push = p.acceleration * p.dt * p.dt * (1.0f + kept);  // how far one carries by then
     if (wd::max(wd::abs(dx), wd::abs(dy)) <= 0.5f * push) return;
     action.discrete(0, wd::abs(dx) > wd::abs(dy) ? (dx < 0.0f ? 1 : 2) : (dy < 0.0f ? 3 : 4));
   }

@@ -81,6 +81,21 @@ class OneReplica {
     advance(team);
   }
 
+  // What the scripted player does, for all agents; choices only.
+  std::vector<std::vector<float>> scripted() {
+    const auto state = detail::bind_state<typename Env::State>(detail::slots_of<Env>(layout_), block_.data(),
+                                                               scratch_.data());
+    std::vector<std::vector<float>> actions;
+    for (int i = 0; i < spec_.num_agents(); ++i) {
+      const auto [role, slot] = place(i);
+      std::vector<std::int32_t> numbers(static_cast<std::size_t>(spec_.roles[role].action.width()));
+      ScriptedAction action(numbers.data());
+      Env::scripted(params_, state, i, action);
+      actions.emplace_back(numbers.begin(), numbers.end());
+    }
+    return actions;
+  }
+
   std::vector<float> observation(int agent) const {
     const auto [role, slot] = place(agent);
     const auto stride = static_cast<std::size_t>(view_.runs[role].observation_stride);

@@ -63,6 +63,22 @@ TEST(SimpleSpread, TheTimeLimitTruncates) {
   EXPECT_TRUE(replica.truncated() && !replica.terminated());
 }
 
+TEST(SimpleSpread, TheScriptCoversLandmarks) {  // -7.3 and 2.86 of 3 over 1000 episodes; random play: -26
+  constexpr int kEpisodes = 500;
+  float returns = 0.0f;
+  int covered = 0;
+  for (int seed = 1; seed <= kEpisodes; ++seed) {
+    Replica replica(Params{}, static_cast<std::uint64_t>(seed));
+    while (!replica.truncated()) {
+      replica.step(replica.scripted());
+      for (int i = 0; i < 3; ++i) returns += replica.reward(i) / (3.0f * kEpisodes);
+    }
+    covered += replica.field<int>("covered")[0];
+  }
+  EXPECT_GT(returns, -8.0f);
+  EXPECT_GT(covered, 2.6f * kEpisodes);
+}
+
 TEST(SimpleSpread, OrderOfPhasesDoesNotMatter) {
   wd::testing::expect_order_does_not_matter<SimpleSpread>(Params{.num_agents = 6}, 5, 1, 24);
 }
