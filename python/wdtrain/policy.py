@@ -13,6 +13,7 @@ from wdtrain.actor_critic import Critic, OffPolicyActor, Output
 from wdtrain.choices import OneNumber, PerChoice
 from wdtrain.entities import Entities
 from wdtrain.files import RunError, parsing, require_finite
+from wdtrain.reads import OBSERVATION, Inputs, Part, side_by_side
 
 ACTIVATIONS = {"relu": nn.ReLU, "tanh": nn.Tanh}
 
@@ -26,13 +27,13 @@ class Perceptron(nn.Module):
     reader: a function of a prefix that gives what the network with this prefix reads of an observation.
     """
 
-    def __init__(self, weights, activation, reader, values):
+    def __init__(self, weights, activation, reader, values, separate_value):
         super().__init__()
         self.reader = reader("layers.")
         self.values = values
         self.layers = _layers(weights, "layers.", activation)
         self.value_layers = _layers(weights, "value_layers.", activation)
-        self.separate_value = _has_value_network(weights)
+        self.separate_value = separate_value
         self.value_reader = reader("value_layers.") if self.separate_value else self.reader
         # Values that are computed in parts or one by one: the rows of the output layer are not the outputs.
         self.policy_head = _linear(weights, "policy_head." if "policy_head.weight" in weights else "layers.head.")
@@ -136,12 +137,17 @@ class Policy(nn.Module):
     """forward(observation, state) gives logits or means, value and state; act() gives actions.
 
     observation: [..., observation_size]; any number of leading dimensions.
+    reads: what networks read besides the observation (model.reads, model.critic_reads), by name. Of a stream, a row for
+    each observation, or of a stream of replicas a row for each replica, whose agents are the last leading dimension of the
+    observation. "agent_id": 0, 1, ... for each row, in the order of the policy's agents; it may be left out if the last
+    leading dimension of the observation is all agents of the policy. What only the value reads is not needed for actions.
     """
 
     def __init__(self, network, metadata, log_std=None):
         super().__init__()
         self.network = network
         self.metadata = metadata
+        self.inputs = Inputs(metadata)
         self.observation_size = int(metadata["observation_size"])
         self.distribution = metadata["distribution"]
         self.heads = [int(n) for n in metadata.get("action_heads", "").split(",") if n]
@@ -159,15 +165,28 @@ class Policy(nn.Module):
     def from_weights(weights, metadata, name="the weights"):
         require_finite(name, weights)
         with parsing(name):
-            weights = _in_plain_values(weights)
+            weights = _in_plain_values(side_by_side(weights, Inputs(metadata, name)))
             return Policy(_network(weights, metadata, name), metadata, weights.get("log_std")).eval()
 
     def first_state(self, *batch):
         """The state at the first step of an episode."""
         return torch.zeros(*batch, self.state_size)
 
-    def forward(self, observation: Tensor, state: Optional[Tensor] = None, mask=None) -> Output:
+    @property
+    def reads(self):
+        """{name: numbers} of what is read besides the observation; of agent_id, how many ids there are."""
+        return self.inputs.sizes()
+
+    def forward(self, observation: Tensor, state: Optional[Tensor] = None, mask=None, reads=None) -> Output:
         """mask: 0 where a choice is illegal, for the value of a policy that follows from the values of choices."""
+        return self._forward(self.inputs.rows(observation, reads), state, mask)
+
+    def outputs(self, observation: Tensor, state: Optional[Tensor] = None, reads=None) -> Tensor:
+        """The logits or means alone, without what only the value reads."""
+        return self._forward(self.inputs.rows(observation, reads, self.inputs.actor), state).output
+
+    def _forward(self, observation, state=None, mask=None):
+        """observation: with what else is read behind it."""
         if state is None:
             state = torch.zeros(observation.shape[:-1] + (self.state_size,))
         found = self.network(observation, state)
@@ -188,31 +207,41 @@ class Policy(nn.Module):
             return [nn.functional.one_hot(head.argmax(-1), head.shape[-1]).to(head.dtype) for head in heads]
         return [head.softmax(-1) for head in heads]
 
-    def deviation(self, observation):
+    def deviation(self, observation, reads=None):
         """Of continuous actions: the standard deviation of each component, in units of half the width of its bounds."""
+        return self._deviation(self.inputs.rows(observation, reads, self.inputs.actor))
+
+    def _deviation(self, observation):
         return spread(self, self.network)(observation)
 
     @torch.no_grad()
-    def step(self, observation, state=None, mask=None, greedy=True):
+    def step(self, observation, state=None, mask=None, greedy=True, reads=None):
         """The actions as the environment takes them, and the state for the next step.
 
-        Discrete: [..., heads] int64. Continuous: [..., components], within the bounds.
+        Discrete: [..., heads] int64. Continuous: [..., components], within the bounds. Without what only the value reads,
+        a recurrent network of the value keeps its part of the state.
         """
-        observation = torch.as_tensor(observation, dtype=torch.float32)
-        output, _, state = self(observation, state)
+        observation, before = torch.as_tensor(observation, dtype=torch.float32), state
+        lacks_value = self.inputs.lacks_value(observation, reads)
+        observation = self.inputs.rows(observation, reads, self.inputs.actor)
+        output, _, state = self._forward(observation, before)
+        if self.state_size and lacks_value:
+            width = self.network.width
+            kept = torch.zeros_like(state) if before is None else before
+            state = torch.cat([state[..., :width], kept[..., width:]], -1)
         if self.heads:
             chosen = [_choose(p, greedy) for p in self.probabilities(output, mask)]
             return torch.stack(chosen, -1), state
-        sample = output if greedy else output + self.deviation(observation) * torch.randn_like(output)
+        sample = output if greedy else output + self._deviation(observation) * torch.randn_like(output)
         if self.squashes:
             sample = sample.tanh()
         return self._within_bounds(sample), state
 
-    def act(self, observation, mask=None, greedy=True):
+    def act(self, observation, mask=None, greedy=True, reads=None):
         """The actions of a policy without memory."""
         if self.state_size:
             raise RunError("this policy remembers: use step(), and pass the state on")
-        return self.step(observation, None, mask, greedy)[0]
+        return self.step(observation, None, mask, greedy, reads)[0]
 
     def _within_bounds(self, half_widths):
         """Units of half the width from the middle, clamped; without two bounds, the number itself."""
@@ -277,11 +306,7 @@ def _in_plain_values(weights):
 
 
 def _network(weights, metadata, name):
-    critics = any(part.startswith("critics.") for part in weights)  # nobody asks for their values
-    reads = metadata.get("reads") or (not critics and metadata.get("critic_reads"))
-    if reads:
-        raise RunError(f"{name}: its networks read {reads}, and this package reads the observation alone: load Run.weights()")
-    model, reader = metadata["model"], functools.partial(_reader, weights, metadata)
+    model, reader = metadata["model"], functools.partial(_reader, weights, metadata, Inputs(metadata, name))
     if model == "gru":
         return Recurrent(weights, metadata["distribution"] != "greedy", reader, _values(metadata))
     if model != "fully_connected":
@@ -289,9 +314,10 @@ def _network(weights, metadata, name):
     activation = metadata["activation"]
     if activation not in ACTIVATIONS:
         raise RunError(f"{name}: activation {activation!r} is not known to this package")
-    if critics:
+    if any(part.startswith("critics.") for part in weights):
         return _off_policy_actor(weights, metadata, ACTIVATIONS[activation], reader)
-    return Perceptron(weights, ACTIVATIONS[activation], reader, _values(metadata))
+    separate_value = _has_value_network(weights) or "critic_reads" in metadata
+    return Perceptron(weights, ACTIVATIONS[activation], reader, _values(metadata), separate_value)
 
 
 def _off_policy_actor(weights, metadata, activation, reader):
@@ -339,9 +365,13 @@ def _plain_reader(weights, metadata, prefix):
     return Entities(settings, int(metadata["observation_size"]), encoder)
 
 
-def _reader(weights, metadata, prefix):
-    reader = _plain_reader(weights, metadata, prefix)
-    return Standardized(reader, weights["observation_norm"]) if "observation_norm" in weights else reader
+def _reader(weights, metadata, inputs, prefix):
+    """What the network with this prefix reads of a row: the observation, and behind it what else is read."""
+    names = inputs.actor if prefix == "layers." else inputs.critic
+    reader = _plain_reader(weights, metadata, prefix) if OBSERVATION in names else nn.Identity()
+    if "observation_norm" in weights and OBSERVATION in names:
+        reader = Standardized(reader, weights["observation_norm"])
+    return Part(inputs, names, reader) if inputs.names else reader
 
 
 def _choose(probabilities, greedy):

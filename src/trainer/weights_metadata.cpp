@@ -47,14 +47,16 @@ json list(const EntityListShape& list) {
           {"features", features}};
 }
 
-// How a network reads rows of observations as lists of things, in entries of a row.
-std::string entities(const Config& config, const Spec& spec, const PolicySettings& policy) {
+PolicyLayout layout_of(const Config& config, const Spec& spec, const PolicySettings& policy) {
   RolloutShape rows = RolloutShape::of(spec, config, 1);
   rows.storage = {};
   const std::vector<PolicyLayout> layouts = policy_layouts(rows);
-  const ModelSettings& model = policy.model;
-  const EntityShape shape =
-      entity_shape(*std::ranges::find(layouts, policy.name, &PolicyLayout::name), model);
+  return *std::ranges::find(layouts, policy.name, &PolicyLayout::name);
+}
+
+// How a network reads rows of observations as lists of things, in entries of a row.
+std::string entities(const PolicyLayout& layout, const ModelSettings& model) {
+  const EntityShape shape = entity_shape(layout, model);
   json own = json::array(), lists = json::array();
   for (int r = 0; r < shape.num_own; ++r) own.push_back({shape.own_begin[r], shape.own_count[r]});
   for (int l = 0; l < shape.num_lists; ++l) lists.push_back(list(shape.list[l]));
@@ -69,6 +71,27 @@ std::string entities(const Config& config, const Spec& spec, const PolicySetting
               {"activation", kActivationNames[model.activation]}};
   if (shape.heading_cos >= 0) all["heading"] = {shape.heading_cos, shape.heading_sin};
   return dump(all);
+}
+
+// The streams that the networks read, in the order of their columns.
+std::string streams(const PolicyLayout& layout, const ModelSettings& model) {
+  json all = json::array();
+  for (const StreamSpec& stream : layout.streams) {
+    if (contains(model.reads, stream.name) || contains(model.critic_reads, stream.name))
+      all.push_back({{"name", stream.name},
+                     {"shape", stream.shape},
+                     {"of", stream.of == StreamSpec::kReplica ? "replica" : "agent"}});
+  }
+  return dump(all);
+}
+
+// What the networks read besides the observation; a file of defaults does not say it.
+void add_reads(TensorMetadata& metadata, const PolicyLayout& layout, const ModelSettings& model) {
+  if (model.reads != ModelSettings{}.reads) metadata["reads"] = join(model.reads, ",");
+  if (!model.critic_reads.empty()) metadata["critic_reads"] = join(model.critic_reads, ",");
+  if (const std::string read = streams(layout, model); read != "[]") metadata["streams"] = read;
+  if (contains(model.reads, InputPart::kAgentId) || contains(model.critic_reads, InputPart::kAgentId))
+    metadata["agent_ids"] = std::to_string(layout.ids.count);
 }
 
 // Where a network that computes the values of choices one by one finds the numbers that describe them.
@@ -117,16 +140,15 @@ TensorMetadata weights_metadata(const Config& config, const Spec& spec, const Po
     metadata["fc_dims"] = list(model.fc_dims);
     metadata["activation"] = kActivationNames[model.activation];
   }
-  // What is the default is not said.
-  const ModelSettings plain;
-  if (model.reads != plain.reads) metadata["reads"] = join(model.reads, ",");
-  if (!model.critic_reads.empty()) metadata["critic_reads"] = join(model.critic_reads, ",");
+  const PolicyLayout layout = layout_of(config, spec, policy);
+  if (!policy.agents.empty()) metadata["agents"] = join(policy.agents, ",");
+  add_reads(metadata, layout, model);
   if (ValuesNetwork::is_needed(model)) {
     metadata["dueling"] = model.dueling ? "true" : "false";
     metadata["quantiles"] = std::to_string(model.quantiles);
   }
   if (model.input == kChoiceInput) metadata["choices"] = described_choices(role->choice_features);
-  if (model.input == kEntityInput) metadata["entities"] = entities(config, spec, policy);
+  if (model.input == kEntityInput) metadata["entities"] = entities(layout, model);
   return metadata;
 }
 

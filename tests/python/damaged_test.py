@@ -175,7 +175,11 @@ def test_export(run, format, change, message, monkeypatch):
 
 
 @pytest.mark.parametrize("metadata, message", [
-    ({}, "damaged, or not such a file: KeyError: 'model'"),
+    ({}, "damaged, or not such a file: KeyError: 'observation_size'"),
+    (dict(METADATA, streams="{"), "damaged, or not such a file: JSONDecodeError"),
+    (dict(METADATA, streams='[{"name": "map"}]'), "damaged, or not such a file: KeyError: 'shape'"),
+    (dict(METADATA, agent_ids="99999999999"), "99999999999 ids, and streams []: no policy has these"),
+    (dict(METADATA, reads="observation,map"), "its networks read map, whose size the file does not say"),
     (dict(METADATA, observation_size="x"), "damaged, or not such a file: ValueError"),
     (dict(METADATA, activation="sine"), "activation 'sine' is not known"),
     (dict(METADATA, model="gru"), "damaged, or not such a file: KeyError"),

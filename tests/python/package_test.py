@@ -189,14 +189,6 @@ def test_the_first_of_equally_near_things_is_read():
     assert reader(row).tolist() == [0] * 8
 
 
-@pytest.mark.parametrize("key", ["reads", "critic_reads"])
-def test_what_only_the_program_reads_is_refused(folder, key):
-    run = package.Run(folder / "mlp")
-    weights, metadata = run.weights("shared"), run.policy().metadata
-    with pytest.raises(package.RunError, match="its networks read observation,agent_id, and this package"):
-        package.policy.Policy.from_weights(weights, metadata | {key: "observation,agent_id"})
-
-
 def test_any_number_of_rows_at_once(run):
     policy = run.policy(run.policies[0])
     rows = torch.randn(3, 5, policy.observation_size, generator=torch.Generator().manual_seed(1))

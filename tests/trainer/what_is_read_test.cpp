@@ -228,7 +228,10 @@ TEST(CriticReads, WeightsFilesSayWhatIsRead) {
   const TensorMetadata central = words(kCentral), plain = words("algorithm: PPO");
   EXPECT_EQ(central.at("reads"), "observation,agent_id");
   EXPECT_EQ(central.at("critic_reads"), "board,agent_id");
-  EXPECT_FALSE(plain.contains("reads") || plain.contains("critic_reads"));
+  EXPECT_EQ(central.at("agent_ids"), std::to_string(kAgents));
+  EXPECT_THAT(central.at("streams"), testing::HasSubstr("board"));
+  for (const char* const key : {"reads", "critic_reads", "streams", "agent_ids", "agents"})
+    EXPECT_FALSE(plain.contains(key)) << key;
   EXPECT_THAT(print_config(setup_of(kCentral).config, [](Fields&) {}),
               testing::HasSubstr("critic_reads: [\"board\", \"agent_id\"]"));
   EXPECT_THAT(print_config(setup_of("algorithm: PPO").config, [](Fields&) {}),
