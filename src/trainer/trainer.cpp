@@ -189,13 +189,13 @@ std::vector<at::Tensor> Trainer::Impl::learned() const {
 // The tensors that an iteration changes while it runs.
 std::vector<at::Tensor> Trainer::Impl::changing() const {
   std::vector<at::Tensor> tensors = learned();
-  for (const Learner& learner : learners)
-    for (const NamedTensor& named : learner.state())
+  const auto add = [&](const std::vector<NamedTensor>& state) {
+    for (const NamedTensor& named : state)
       if (named.per_replica) tensors.push_back(named.tensor);
+  };
+  for (const Learner& learner : learners) add(learner.state());
+  for (const std::unique_ptr<Player>& player : game.players()) add(player->state());
   tensors.push_back(replicas.blocks());
-  for (const std::unique_ptr<Player>& player : game.players())
-    for (const NamedTensor& named : player->state())
-      if (named.per_replica) tensors.push_back(named.tensor);
   return tensors;
 }
 

@@ -34,8 +34,8 @@ bool same_among(const AlgorithmChoice& a, const AlgorithmChoice& b) {
 }
 
 bool same(const AlgorithmChoice& a, const AlgorithmChoice& b) {
-  return same_among<A2cSettings, PpoSettings, IppoSettings, MappoSettings, ReinforceSettings, PqnSettings, BcSettings,
-                    DqnSettings, DdpgSettings, Td3Settings, SacSettings>(a, b);
+  return same_among<A2cSettings, PpoSettings, IppoSettings, MappoSettings, ReinforceSettings, PqnSettings,
+                    BcSettings, DqnSettings, DdpgSettings, Td3Settings, SacSettings>(a, b);
 }
 
 // The bindings name every field: a new one does not compile until it is compared.

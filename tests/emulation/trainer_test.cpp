@@ -1,9 +1,11 @@
 // trainer_test.cpp: whole trainings on the emulated GPU: streams that advance in any order, captured graphs,
 // and freed memory that is overwritten.
+#include "src/base/join.h"
 #include "src/emulator/streams.h"
 #include "src/nets/timed_algorithms.h"
 #include "src/trainer/timeline.h"
 #include "tests/emulation/device/torch_backend.h"
+#include "tests/game/saved_run.h"
 #include "tests/trainer/graph_cases.h"
 
 namespace wd {
@@ -161,6 +163,37 @@ TEST(EmulatedGraph, HasFewOperationsOfTorch) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Trainings, EmulatedTrainer, testing::ValuesIn(kGraphCases), name_of);
+
+// Four policies of other runs, one of which carries a state, in place of one that learns.
+TEST(EmulatedOpponents, HaveTheSameBitsInEveryOrderOfStreamsAndPlayersOfTheCpu) {
+  const std::string networks[] = {"{fc_dims: [12, 4], init_method: xavier}", "{fc_dims: [8]}",
+                                  "{type: gru, separate_value: true, init_method: xavier}",
+                                  "{fc_dims: [], init_method: xavier}"};
+  std::vector<std::string> runs;
+  for (const std::string& network : networks)
+    runs.push_back(save_run(
+        concat("emulated_opponent_", runs.size()), "tag_gridworld",
+        {concat("policy={tagger: {}, runner: {algorithm: PPO, num_minibatches: 1, model: ", network, "}}")}));
+  const std::string opponents = concat("opponents.runner=[", join(runs, ", "), "]");
+  const auto training = [&](bool graphs) {
+    return graph_case("a2c").setup(
+        graphs, {"trainer.num_envs=12", "trainer.train_batch_size=96", "env.episode_length=5", opponents});
+  };
+  const auto players = [&](Device device) {
+    const Experiment setup = training(true);
+    Trainer trainer(setup.config, *setup.environment, device);
+    for (int i = 0; i < 4; ++i) trainer.iterate();
+    return trainer.trajectory().policies()[1].opponent.cpu();
+  };
+  const Trained expected = train_with(training(false), kIterations);
+  set_progress(Progress::kRandom, 3);
+  expect_same_bits(expected, train_with(training(false), kIterations));
+  expect_same_bits(expected, train_with(training(true), kIterations));
+  const at::Tensor drawn = players({});
+  EXPECT_TRUE(at::equal(drawn, players(kGpu)));
+  EXPECT_GE(std::get<0>(at::_unique(drawn)).numel(), 4);
+  set_progress(Progress::kImmediate);
+}
 
 class EmulatedFailures : public EmulatedTrainer {};
 

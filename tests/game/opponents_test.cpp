@@ -186,6 +186,19 @@ TEST(Opponents, TrainingGoesOnToTheSameBitsWithTheWeightsThatItBeganWith) {
   EXPECT_FALSE(at::equal(tagger, fresh.policies()[0].parameters()));
 }
 
+TEST(Opponents, AnIterationThatIsStoppedLeavesThemAsTheyWere) {
+  const Runs runs;
+  const Experiment setup =
+      setup_with(concat("opponents.runner=[", runs.gru, "]"), {"policy.runner.to_train=false"});
+  Trainer expected(setup.config, *setup.environment, {}), stopped(setup.config, *setup.environment, {});
+  for (Trainer* trainer : {&expected, &stopped}) trainer->iterate();
+  int calls = 0;
+  EXPECT_FALSE(stopped.iterate([&] { return ++calls > kSteps / 2; }));
+  for (Trainer* trainer : {&expected, &stopped}) trainer->iterate();
+  EXPECT_TRUE(
+      at::equal(expected.trajectory().policies()[1].action, stopped.trajectory().policies()[1].action));
+}
+
 TEST(Opponents, MistakesAreNamed) {
   const Runs runs;
   const std::string other = save_run("opponents_other_env", "cartpole", {}),

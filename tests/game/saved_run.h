@@ -1,6 +1,8 @@
 // saved_run.h: the folder of a run, as training writes it, from a training of one iteration.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <filesystem>
 #include <fstream>
 #include <string>

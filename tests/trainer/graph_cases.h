@@ -115,6 +115,9 @@ inline constexpr GraphCase kGraphCases[] = {
     {"central_kept", "seen",
      "policy={shared: {algorithm: A2C, reuse_activations: true, model: {separate_value: true, layer_norm: "
      "true, fc_dims: [20], critic_reads: [observation, board, agent_id]}}}"},
+    {"seats", "tag_gridworld",
+     "policy={a: {algorithm: PPO, agents: [tagger 0, tagger 2-9]}, b: {algorithm: A2C, agents: [tagger 1]}, "
+     "runner: {algorithm: PPO}}"},
     {"staged", "tag_gridworld", "policy={tagger: {algorithm: STAGED, fill: 2}, runner: {algorithm: PPO}}"},
     {"values", "tag_gridworld",
      "policy={tagger: {algorithm: PQN, model: {dueling: true}}, runner: {algorithm: PQN, model: {input: "
