@@ -37,8 +37,8 @@ SidePlayer parse_player(const std::string& option, const std::string& word, cons
   if (known != kPlayers.end()) return {static_cast<SidePlayer::Kind>(known - kPlayers.begin())};
   const std::string folder = word.substr(0, word.rfind(':'));
   if (!std::filesystem::exists(word) && !std::filesystem::exists(folder))
-    throw UsageError(concat(option, word, ": is neither ", join(kPlayers),
-                            " nor the folder of a run or a checkpoint", suggestion(word, kPlayers)));
+    throw UsageError(concat(option, word, ": is none of ", join(kPlayers),
+                            ", and no folder of a run or a checkpoint"));
   const Spec spec = setup.environment->spec();
   try {
     return {SidePlayer::kFrozen,

@@ -61,9 +61,11 @@ void refuse_foreign_keys(const Node& section, const PolicySettings& policy, Read
   const auto holds = [](const std::vector<FieldInfo>& fields, const std::string& key) {
     return std::ranges::any_of(fields, [&](const FieldInfo& field) { return field.name == key; });
   };
+  std::vector<std::string> names = algorithm_names();  // PPO before IPPO and MAPPO, which have its keys
+  std::ranges::stable_sort(names, {}, &std::string::size);
   for (const Node::Entry& entry : section.entries) {
     if (holds(own, entry.key)) continue;
-    for (const std::string& name : algorithm_names()) {
+    for (const std::string& name : names) {
       PolicySettings other;
       other.algorithm = AlgorithmChoice::named(name);
       if (!holds(fields_of(other), entry.key)) continue;

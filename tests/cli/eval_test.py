@@ -261,7 +261,7 @@ def test_text_for_people(tag_run):
 
 @pytest.mark.parametrize("arguments, message", [
     (["--policy", "tager=random"], 'did you mean "tagger"?'),
-    (["--policy", "tagger"], "must be ROLE=PLAYER"),
+    (["--policy", "tagger"], "must be NAME=PLAYER"),
     (["--policy", "tagger=scriptd"], 'did you mean "scripted"?'),
     (["--opponent", "trained"], "must be one of random, scripted"),
     (["--opponent", "random", "--policy", "tagger=random"], "both choose the players"),
@@ -274,7 +274,7 @@ def test_text_for_people(tag_run):
     (["--set", "policy.tagger.gamma=0.5"], "has no effect on an evaluation; it takes env.KEY, trainer.precision and trainer.observations"),
     (["--set", "env.reset=given", "--starts", "fresh"], "env.starts"),
     (["base"], "eval plays one run: give base or --run "),
-    (["--policy", "tagger=x"], "must be one of trained, random, scripted\n"),
+    (["--policy", "tagger=x"], "is none of trained, random, scripted, and no folder of a run or a checkpoint\n"),
 ])
 def test_wrong_input(tag_run, arguments, message):
     done = wdtrain("eval", "--run", tag_run, *arguments)

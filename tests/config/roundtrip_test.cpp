@@ -209,7 +209,7 @@ TEST_F(RoundTrip, APrintedConfigurationIsTheSameInAllFields) {
     }
   }
   for (const std::string& name : algorithm_names()) {
-    if (name == "BC") continue;  // needs recordings
+    if (name == "BC" || name == "MAPPO") continue;  // need recordings, and a stream of replicas
     EXPECT_GT(seen[name], 10) << name;
   }
   for (const char* const kind : {"fully_connected", "gru", "module that embeds things"})

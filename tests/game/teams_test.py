@@ -48,7 +48,6 @@ def test_two_teams_of_one_role_have_results_of_their_own(teams):
     assert set(weights(teams)) == {"a.safetensors", "b.safetensors", "runner.safetensors"}
     mixed = evaluate(teams, "--policy", "b=random")
     assert mixed["players"] == {"a": "trained", "b": "random", "runner": "trained"}
-    assert mixed["returns"] != result["returns"]
     against = evaluate(teams, "--opponent", "random")
     assert set(against["roles"]) == {"a", "b", "runner"}
 
@@ -78,7 +77,7 @@ def test_training_goes_on_to_the_same_bits(game, teams, recurrent, tmp_path):
     policies = TEAMS if game == "teams" else [*ROLES, "--set", listed]
     whole = train(tmp_path / "whole", *policies, steps=640)
     half = tmp_path / "half"
-    shutil.copytree(whole, half)
+    shutil.copytree(whole, half, symlinks=True)
     for late in ("00000006", "00000008", "00000010"):
         shutil.rmtree(half / "checkpoints" / late)
     shutil.rmtree(half / "weights")
@@ -122,7 +121,7 @@ def test_players_that_cannot_be_are_refused(teams, tmp_path):
         return done.stderr.strip()
 
     assert refusal("--policy", "runner=runs/nowhere") == \
-        "error: --policy runner=runs/nowhere: is neither trained, random, scripted nor the folder of a run or a checkpoint"
+        "error: --policy runner=runs/nowhere: is none of trained, random, scripted, and no folder of a run or a checkpoint"
     assert refusal("--policy", "runer=random") == "error: --policy runer=random: no role or policy 'runer'; did you mean \"runner\"?"
     assert refusal("--policy", f"runner={cartpole}") == f"error: --policy runner={cartpole}: is a run of cartpole, and this game is tag_gridworld"
     assert refusal("--policy", f"runner={teams}:a") == f"error: --policy runner={teams}:a: for 'runner' act runner, and not 'a'"

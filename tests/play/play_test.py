@@ -171,7 +171,7 @@ def test_the_page_of_a_large_game_is_small(tmp_path):
     (["--out", "a.html", "--fps", 5], "--fps belongs to a movie"),
     (["--episodes", 0], "--episodes"),
     (["--out", "/nosuch/x.html"], "--out /nosuch/x.html: there is no folder /nosuch"),
-    (["--policy", "chaser=random"], "no role 'chaser'"),
+    (["--policy", "chaser=random"], "no role or policy 'chaser'"),
 ])
 def test_wrong_options_are_refused(tag_run, arguments, message):
     done = wdtrain("play", "--run", tag_run, "--device", "cpu", *arguments)
