@@ -15,13 +15,13 @@ struct EpisodesArgs {
   const std::uint8_t* terminated = nullptr;     // [T, E]
   const std::uint8_t* truncated = nullptr;      // [T, E]
   const std::uint8_t* reset_step = nullptr;     // [T, E]
-  const std::uint8_t* opponent = nullptr;       // [T, E]: not 0: the policy did not act itself; or null
   float* running_return = nullptr;              // [E]: of the current episode
   // [E]: of the current episode; negative, starting at kUncounted, if the episode does not count.
   std::int32_t* running_length = nullptr;
   // [T, E]: if an episode that counts ended, NaN if an opponent acted in it; otherwise 0
   float* finished_return = nullptr;
   std::int32_t* finished_length = nullptr;  // [T, E]: number of its steps; 0 if none ended
+  const std::uint8_t* opponent = nullptr;   // [T, E]: not 0: the policy did not act itself; or null
 };
 
 // Initial length of an episode that does not count: no episode is long enough to reach 0 from here.

@@ -11,8 +11,8 @@ struct TransitionsArgs {
   int num_agents = 0;                        // A of the policy
   const std::uint8_t* active = nullptr;      // [T + 1, E, A]
   const std::uint8_t* reset_step = nullptr;  // [T, E]
+  std::uint8_t* mask = nullptr;              // [T, E, A]
   const std::uint8_t* opponent = nullptr;  // [T + 1, E]: not 0 where the policy does not act itself; or null
-  std::uint8_t* mask = nullptr;            // [T, E, A]
 };
 
 // Sets mask = active and not reset_step (docs/architecture.md), and 0 for opponents, in the rows of the current rollout, and 0 in

@@ -35,10 +35,11 @@ SidePlayer parse_player(const std::string& option, const std::string& word, cons
                         const GameSide& side) {
   const auto known = std::ranges::find(kPlayers, word);
   if (known != kPlayers.end()) return {static_cast<SidePlayer::Kind>(known - kPlayers.begin())};
-  const std::string folder = word.substr(0, word.rfind(':'));
+  const std::string folder = word.substr(0, word.rfind(':')), near = suggestion(word, kPlayers);
   if (!std::filesystem::exists(word) && !std::filesystem::exists(folder))
     throw UsageError(concat(option, word, ": is none of ", join(kPlayers),
-                            ", and no folder of a run or a checkpoint"));
+                            ", and no folder of a run or a checkpoint",
+                            near.starts_with("; did") ? near : ""));
   const Spec spec = setup.environment->spec();
   try {
     return {SidePlayer::kFrozen,

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cctype>
 #include <iterator>
+#include <map>
 
 #include "src/base/join.h"
 #include "src/base/name.h"
@@ -32,15 +33,15 @@ std::vector<FieldInfo> fields_of(PolicySettings policy) {
 }
 
 // Switches the policy to another algorithm with that algorithm's defaults. Settings of the previous algorithm
-// are dropped and listed in a note. Settings that do not depend on the algorithm are kept: roles, to_train,
-// the model.
+// are dropped and listed in a note. Settings that do not depend on the algorithm are kept: roles, agents,
+// to_train, the model.
 void start_from(const std::string& algorithm, const Node& section, PolicySettings& policy, Config& config,
                 Places& places) {
   PolicySettings fresh = policy;
   fresh.algorithm = AlgorithmChoice::named(algorithm);
   std::vector<std::string> dropped;
   for (const FieldInfo& field : fields_of(policy)) {
-    if (field.name == "roles" || field.name == "to_train") continue;
+    if (contains({"roles", "agents", "to_train"}, field.name)) continue;
     if (places.erase("policy." + policy.name + "." + field.name) == 0 || section.find(field.name) != nullptr)
       continue;
     dropped.push_back(field.name);
@@ -54,28 +55,35 @@ void start_from(const std::string& algorithm, const Node& section, PolicySetting
   policy = fresh;
 }
 
+// The algorithm that has this key; empty if none has. PPO comes before IPPO and MAPPO, which have its keys.
+std::string algorithm_with(const std::string& key) {
+  static const std::map<std::string, std::string> owners = [] {
+    std::vector<std::string> names = algorithm_names();
+    std::ranges::stable_sort(names, {}, &std::string::size);
+    std::map<std::string, std::string> all;
+    for (const std::string& name : names) {
+      PolicySettings policy;
+      policy.algorithm = AlgorithmChoice::named(name);
+      for (const FieldInfo& field : fields_of(policy)) all.try_emplace(field.name, name);
+    }
+    return all;
+  }();
+  const auto found = owners.find(key);
+  return found == owners.end() ? "" : found->second;
+}
+
 // Reports keys that another algorithm has and the policy's algorithm does not have.
 void refuse_foreign_keys(const Node& section, const PolicySettings& policy, Reader& reader,
                          Problems& problems) {
   const std::vector<FieldInfo> own = fields_of(policy);
-  const auto holds = [](const std::vector<FieldInfo>& fields, const std::string& key) {
-    return std::ranges::any_of(fields, [&](const FieldInfo& field) { return field.name == key; });
-  };
-  std::vector<std::string> names = algorithm_names();  // PPO before IPPO and MAPPO, which have its keys
-  std::ranges::stable_sort(names, {}, &std::string::size);
   for (const Node::Entry& entry : section.entries) {
-    if (holds(own, entry.key)) continue;
-    for (const std::string& name : names) {
-      PolicySettings other;
-      other.algorithm = AlgorithmChoice::named(name);
-      if (!holds(fields_of(other), entry.key)) continue;
-      const std::string path = "policy." + policy.name + "." + entry.key;
-      problems.add(entry.key_place, path,
-                   "is a key of " + name + ", and this policy learns by " + policy.algorithm->name() +
-                       ": remove it, or set algorithm: " + name);
-      reader.known(entry.key);
-      break;
-    }
+    if (std::ranges::find(own, entry.key, &FieldInfo::name) != own.end()) continue;
+    const std::string name = algorithm_with(entry.key);
+    if (name.empty()) continue;
+    problems.add(entry.key_place, "policy." + policy.name + "." + entry.key,
+                 "is a key of " + name + ", and this policy learns by " + policy.algorithm->name() +
+                     ": remove it, or set algorithm: " + name);
+    reader.known(entry.key);
   }
 }
 
