@@ -38,6 +38,9 @@ void require_replica(const Config& config, const Environment& environment) {
   at_setting(config, "env.starts", config.env.starts, [&] { Replicas(environment, options); });
 }
 
+// Rows of one step that are larger are not allocated for a check.
+constexpr double kMostBytes = 1 << 30;
+
 // Modules choose their own widths, and a file of weights has those of its network. Others decide nothing.
 void narrow(ModelSettings& model) {
   if (model.network || !model.model_ckpt_filepath.empty()) return;
@@ -49,7 +52,9 @@ void require_networks(Config config, const Spec& spec) {
   config.trainer.num_envs = config.trainer.train_batch_size = 1;
   if (config.trainer.precision == kTf32) config.trainer.precision = kFp32;
   for (PolicySettings& policy : config.policies) narrow(policy.model);
-  const Trajectory trajectory(spec, config, 1, {});
+  RolloutShape shape = RolloutShape::of(spec, config, 1);
+  if (trajectory_bytes(shape) > kMostBytes) return;  // training tells
+  const Trajectory trajectory(std::move(shape));
   for (std::size_t p = 0; p < config.policies.size(); ++p) {
     const ModelSettings& model = config.policies[p].model;
     const std::string path = "policy." + config.policies[p].name + ".model.";

@@ -88,7 +88,8 @@ TEST_F(Roles, OpponentsAreReadByPolicy) {
   EXPECT_EQ(config.policies[1].opponents, (std::vector<std::string>{"runs/a", "self", "runs/a", "runs/b"}));
   EXPECT_EQ(config.policies[1].num_opponents(), 2);
   EXPECT_EQ(config.policies[0].num_opponents(), 0);
-  EXPECT_EQ(refusal("name: chase\nopponents: [runs/a]"), "a.yaml:2:12: opponents = [runs/a]: must be a section");
+  EXPECT_EQ(refusal("name: chase\nopponents: [runs/a]"),
+            "a.yaml:2:12: opponents = [runs/a]: must be a section");
 }
 
 TEST_F(Roles, OnePolicyNeedsEqualSpaces) {
