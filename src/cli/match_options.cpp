@@ -109,9 +109,10 @@ void MatchOptions::add_to(Arguments& arguments) {
       "--starts", starts_, "training | fresh",
       "start states of episodes; default: those of training if env.reset is fixed, pool or given, else "
       "fresh ones");
-  arguments.repeatable("--policy", policies_, "NAME=PLAYER",
-                       "who plays a role, or for a policy: trained, random, scripted, or another run or "
-                       "checkpoint (runs/b/checkpoints/best); may be repeated");
+  arguments.repeatable(
+      "--policy", policies_, "NAME=PLAYER",
+      "who plays a role, or for a policy: trained, random, scripted, a run, a checkpoint; may be "
+      "repeated");
   arguments.repeatable("-s,--set", set_, "env.KEY=VALUE",
                        "change the environment, trainer.precision or trainer.observations; may be repeated");
   arguments.option("--device", device_, "auto | cpu | cuda", "auto: a GPU if there is one, else the CPU");

@@ -49,7 +49,7 @@ std::vector<std::string> environment_names() {
 }  // namespace
 
 void ConfigOptions::add_to(Arguments& arguments, const std::vector<Shorthand>& shorthands) {
-  arguments.option("-e,--env", env, "NAME", "environment: " + join(environment_names()));
+  arguments.option("-e,--env", env, "NAME", "environment: `" + program_name() + " envs` lists them");
   arguments.option("-c,--config", file, "FILE", "YAML file that overrides configs/NAME.yaml");
   arguments.repeatable("-s,--set", set_, "SECTION.KEY=VALUE",
                        "one setting, overrides all files; may be repeated");

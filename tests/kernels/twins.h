@@ -24,6 +24,7 @@
 #include "tests/kernels/loss_data.h"
 #include "tests/kernels/memory.h"
 #include "tests/kernels/noise_gradient_data.h"
+#include "tests/kernels/opponents_data.h"
 #include "tests/kernels/random_actions_data.h"
 #include "tests/kernels/reduce_data.h"
 #include "tests/kernels/replay_data.h"
@@ -276,6 +277,17 @@ void twins_of_clock() {
                            gpu = run_schedules(Memory(), {falling, falling}, ticks, 31);
     EXPECT_EQ(gpu.value, cpu.value);
     EXPECT_EQ(gpu.rounded, cpu.rounded);
+  }
+}
+
+template <typename Memory>
+void twins_of_opponents() {
+  for (const int num_envs : kTwinSizes) {
+    const Opponents cpu = run_opponents(HostMemory(), num_envs, 5),
+                    gpu = run_opponents(Memory(), num_envs, 5);
+    EXPECT_EQ(cpu.now, gpu.now);
+    EXPECT_EQ(cpu.next, gpu.next);
+    EXPECT_EQ(cpu.action, gpu.action);
   }
 }
 
@@ -666,6 +678,7 @@ std::vector<Twins> all_twins() {
       {"Episodes", twins_of_episodes<Memory>},
       {"Clock", twins_of_clock<Memory>},
       {"AppendedEpisodes", twins_of_appended_episodes<Memory>},
+      {"Opponents", twins_of_opponents<Memory>},
       {"Watch", twins_of_watch<Memory>},
       {"Evidence", twins_of_evidence<Memory>},
       {"AssignMinibatches", twins_of_assign_minibatches<Memory>},
