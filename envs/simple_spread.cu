@@ -1,10 +1,10 @@
 // simple_spread.cu: agents share out landmarks among them and must not bump into each other. All are paid for
 // how close the nearest agent is to each landmark.
 //
-// The game is "simple spread" of the multi-agent particle environments (Lowe et al., "Multi-agent actor-critic
-// for mixed cooperative-competitive environments", NeurIPS 2017). Constants and the order of operations are those
-// of mpe2's simple_spread_v3 (tests/envs/simple_spread_oracle_test.py). docs/environments.md lists the
-// differences.
+// The game is "simple spread" of the multi-agent particle environments (Lowe et al., "Multi-agent
+// actor-critic for mixed cooperative-competitive environments", NeurIPS 2017). Constants and the order of
+// operations are those of mpe2's simple_spread_v3 (tests/envs/simple_spread_oracle_test.py).
+// docs/environments.md lists the differences.
 #include <wd/env.h>
 
 #include <numeric>
@@ -137,9 +137,9 @@ struct SimpleSpread {
     });
   }
 
-  // Pairs of agents exchange their landmarks while that makes the sum of squared distances smaller. Each agent
-  // looks three steps ahead, since a push moves it from the second step on, and pushes along the axis of the
-  // larger miss if that makes the miss smaller.
+  // Pairs of agents exchange their landmarks while that makes the sum of squared distances smaller. Each
+  // agent looks three steps ahead, since a push moves it from the second step on, and pushes along the axis
+  // of the larger miss if that makes the miss smaller.
   static void scripted(const Params& p, const State& s, int agent, wd::ScriptedAction& action) {
     std::vector<int> target(static_cast<std::size_t>(p.num_agents));
     std::iota(target.begin(), target.end(), 0);

@@ -15,8 +15,8 @@ struct TransitionsArgs {
   const std::uint8_t* opponent = nullptr;  // [T + 1, E]: not 0 where the policy does not act itself; or null
 };
 
-// Sets mask = active and not reset_step (docs/architecture.md), and 0 for opponents, in the rows of the current rollout, and 0 in
-// the rows after it. Enqueues.
+// Sets mask = active and not reset_step (docs/architecture.md), and 0 for opponents, in the rows of the
+// current rollout, and 0 in the rows after it. Enqueues.
 WD_DECLARE_KERNEL(transitions, TransitionsArgs)
 
 }  // namespace wd

@@ -1,6 +1,6 @@
 // units.h: rows that belong to replicas, and are shared by the rows of their agents: row r of all agents'
-// rows belongs to replica r / agents; and rows that belong to slots of agents, and are shared by all replicas:
-// row r belongs to slot r % agents.
+// rows belongs to replica r / agents; and rows that belong to slots of agents, and are shared by all
+// replicas: row r belongs to slot r % agents.
 #pragma once
 
 #include <cstdint>

@@ -74,8 +74,8 @@ class PpoSettings : public OnPolicySettings {
   std::unique_ptr<Algorithm> make(const AlgorithmContext& context) const override;
 };
 
-// PPO in teams, with the defaults of its authors' code for MPE (Yu et al., "The surprising effectiveness of PPO
-// in cooperative multi-agent games", 2022). IPPO: each agent's value is of what it observes, as in PPO.
+// PPO in teams, with the defaults of its authors' code for MPE (Yu et al., "The surprising effectiveness of
+// PPO in cooperative multi-agent games", 2022). IPPO: each agent's value is of what it observes, as in PPO.
 class IppoSettings : public PpoSettings {
  public:
   IppoSettings();

@@ -121,7 +121,8 @@ struct PolicySettings {
 
   // How many different runs and checkpoints `opponents` names.
   int num_opponents() const;
-  // All fields but name, opponents and model; selecting another algorithm resets the settings to its defaults.
+  // All fields but name, opponents and model; selecting another algorithm resets the settings to its
+  // defaults.
   void describe(Fields& field);
 };
 

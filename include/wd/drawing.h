@@ -28,8 +28,8 @@ struct Quantity {
 };
 
 // A shape is drawn once per agent in the game, in the color of its role, if one of its quantities is a field
-// per agent. Otherwise it is drawn in a neutral color: once per value of its arrays (wd::Array), or once if it
-// has none. Lengths are in world units, angles in radians, counterclockwise from the x axis.
+// per agent. Otherwise it is drawn in a neutral color: once per value of its arrays (wd::Array), or once if
+// it has none. Lengths are in world units, angles in radians, counterclockwise from the x axis.
 struct Shape {
   enum class Kind { kCircle, kRectangle, kLine };
 

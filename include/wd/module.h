@@ -22,8 +22,8 @@
 // forward() (src/nets/gru.cpp is one).
 //
 // With model.reads: [observation, image] the input has a part for each stream of the environment that is
-// named (StreamSpec in wd/spec.h), and one for agent_id; shape.parts has its shape too. A value or critic with
-// model.critic_reads has other parts, of which the first takes the place of the observation:
+// named (StreamSpec in wd/spec.h), and one for agent_id; shape.parts has its shape too. A value or critic
+// with model.critic_reads has other parts, of which the first takes the place of the observation:
 //
 //     at::Tensor forward(const wd::ModuleInput& input) override {
 //       return head(torch::relu(convolution(input["image"].view({-1, 3, 8, 8}) / 255)).flatten(1));

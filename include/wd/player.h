@@ -1,5 +1,5 @@
-// player.h: who acts for the agents of a policy: a policy that learns or is frozen, random play, the script of
-// the environment, or a caller from outside.
+// player.h: who acts for the agents of a policy: a policy that learns or is frozen, random play, the script
+// of the environment, or a caller from outside.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -22,8 +22,8 @@ namespace wd {
 struct Activations;
 struct Config;
 
-// Which of its policy's agents each slot is of, 0 to count - 1: the slot itself, unless a match gives a policy
-// only some of the agents that it was trained with.
+// Which of its policy's agents each slot is of, 0 to count - 1: the slot itself, unless a match gives a
+// policy only some of the agents that it was trained with.
 struct AgentIds {
   std::vector<int> of_slot;
   int count = 0;

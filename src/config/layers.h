@@ -59,8 +59,8 @@ struct AgentRun {
   int count = 0;
 };
 // roles.cpp: what an entry of policy.NAME.roles or policy.NAME.agents names: "runner", "runner 7",
-// "runner 0-49" within the role, "7" or "0-49" by ids, which may be of several roles. Throws UsageError with the
-// reason if there are no such agents.
+// "runner 0-49" within the role, "7" or "0-49" by ids, which may be of several roles. Throws UsageError
+// with the reason if there are no such agents.
 std::vector<AgentRun> parse_agents(const std::string& text, const Spec& spec);
 // Returns the roles that a policy lists, or those of its agents, or the role with the policy's name if it
 // lists none (all roles for "shared"). Empty if no role has that name.

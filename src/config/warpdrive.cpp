@@ -137,8 +137,8 @@ void translate_seed(Node& tree, Problems& problems, std::vector<std::string>& un
   put(tree, "trainer.seed", std::move(moved));
 }
 
-// policy_tag_to_agent_id_map: {POLICY: [ids of agents]}, which WarpDrive's Trainer takes as an argument, at the
-// top or in the section trainer.
+// policy_tag_to_agent_id_map: {POLICY: [ids of agents]}, which WarpDrive's Trainer takes as an argument, at
+// the top or in the section trainer.
 void translate_agents(Node& tree) {
   constexpr char kMap[] = "policy_tag_to_agent_id_map";
   Node* const trainer = tree.find("trainer");

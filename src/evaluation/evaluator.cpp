@@ -118,7 +118,8 @@ void Evaluator::count_step(Played& played, std::vector<Episode>& episodes) {
   }
 }
 
-// The ids that a policy reads are those of its training; of a policy of another run, the agents' numbers here.
+// The ids that a policy reads are those of its training; of a policy of another run, the agents' numbers
+// here.
 AgentIds Evaluator::ids_of(std::size_t side, const SidePlayer& player) const {
   const auto policy = static_cast<std::size_t>(sides_[side].policy);
   const PolicyLayout& trained = trained_[policy];

@@ -27,8 +27,8 @@ struct RoleRecord {
   // NaN for agents whose player is no policy, and empty if that is so of all of them.
   Series value;        // [steps, agents]
   Series probability;  // [steps, agents, choices of all heads]; empty for a box
-  // For a box, of agents whose player is a policy: the action at the mean of its Gaussian, and one standard deviation below
-  // and above. [steps, agents, width]
+  // For a box, of agents whose player is a policy: the action at the mean of its Gaussian, and one standard
+  // deviation below and above. [steps, agents, width]
   Series mean, below, above;
 };
 
@@ -47,8 +47,8 @@ class Recorder {
  public:
   explicit Recorder(int max_steps) : max_steps_(max_steps) {}
 
-  // Makes the policies keep the outputs of their networks, from which probabilities follow. `policies`: of the
-  // game's players, null for those that are none; they must outlive the recorder.
+  // Makes the policies keep the outputs of their networks, from which probabilities follow. `policies`: of
+  // the game's players, null for those that are none; they must outlive the recorder.
   void start(Game& game, const std::vector<Policy*>& policies);
   // Computes the values of actions that policies with critics have chosen, before the step.
   void value_actions(Game& game) const;

@@ -73,8 +73,8 @@ struct Policy::Impl {
   NetworkInput parts_of(bool of_critic, std::int64_t begin, std::int64_t end, const RowsOf& rows_of) const;
   // The part of a state [n, state_size] that is the actor's, or the critic's.
   at::Tensor own_state(const at::Tensor& state, bool of_critic) const;
-  // The input of the actor, or of its critics, in step t for rows [begin, end). If `writes`, the network writes
-  // its next state to row t + 1.
+  // The input of the actor, or of its critics, in step t for rows [begin, end). If `writes`, the network
+  // writes its next state to row t + 1.
   NetworkInput step_input(const PolicyBuffers& buffers, int t, std::int64_t begin, std::int64_t end,
                           bool of_critic, bool writes) const;
   NetworkInput batch_input(const Batch& batch, std::int64_t begin, std::int64_t end, bool of_critic) const;

@@ -17,7 +17,8 @@ struct Opponents {
 
 inline constexpr int kOpponentWidth = 2, kOpponentAgents = 3;
 
-// Every third replica begins an episode; the others have player 2 of 4. Player k acts by the number 1000 k + i.
+// Every third replica begins an episode; the others have player 2 of 4. Word i of player k's actions is
+// 1,000,000 k + i.
 template <typename Memory>
 Opponents run_opponents(Memory memory, int num_envs, std::uint32_t first_replica) {
   constexpr std::uint32_t kBlock = 48;

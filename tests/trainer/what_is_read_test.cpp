@@ -1,5 +1,6 @@
-// what_is_read_test.cpp: streams of replicas and ids of agents, as networks read them: each row those of its own
-// replica and agent, the critic what the actor does not, while acting, learning and from a replay memory.
+// what_is_read_test.cpp: streams of replicas and ids of agents, as networks read them: each row those of
+// its own replica and agent, the critic what the actor does not, while acting, learning and from a replay
+// memory.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 
