@@ -69,7 +69,7 @@ class Replicas {
 
  private:
   RandomKey start_key() const;
-  StepView complete(StepView rows) const;
+  void complete(StepView& rows) const;
   int first_steps(int replica) const;
   void find_statistics();
 

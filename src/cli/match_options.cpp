@@ -16,8 +16,15 @@
 namespace wd::cli {
 namespace {
 
-const std::vector<std::string> kPlayers = {"trained", "random", "scripted"};  // in the order of SidePlayer
-const std::vector<std::string> kStarts = {"training", "fresh"};               // in the order of Starts
+const std::vector<std::string> kStarts = {"training", "fresh"};  // in the order of Starts
+
+// The words for players that are no other run, in the order of SidePlayer.
+std::vector<std::string> player_words() {
+  std::vector<std::string> words;
+  for (const auto kind : {SidePlayer::kTrained, SidePlayer::kRandom, SidePlayer::kScripted})
+    words.push_back(SidePlayer{kind}.name());
+  return words;
+}
 
 // The sides that a name means: one of them, or all of a policy; none if there is no such name.
 std::vector<std::size_t> sides_named(const std::string& name, const std::vector<GameSide>& sides,
@@ -33,11 +40,12 @@ std::vector<std::size_t> sides_named(const std::string& name, const std::vector<
 // "trained", "random", "scripted", or a run or a checkpoint that holds a policy for the side.
 SidePlayer parse_player(const std::string& option, const std::string& word, const Experiment& setup,
                         const GameSide& side) {
-  const auto known = std::ranges::find(kPlayers, word);
-  if (known != kPlayers.end()) return {static_cast<SidePlayer::Kind>(known - kPlayers.begin())};
-  const std::string folder = word.substr(0, word.rfind(':')), near = suggestion(word, kPlayers);
+  const std::vector<std::string> words = player_words();
+  const auto known = std::ranges::find(words, word);
+  if (known != words.end()) return {static_cast<SidePlayer::Kind>(known - words.begin())};
+  const std::string folder = word.substr(0, word.rfind(':')), near = suggestion(word, words);
   if (!std::filesystem::exists(word) && !std::filesystem::exists(folder))
-    throw UsageError(concat(option, word, ": is none of ", join(kPlayers),
+    throw UsageError(concat(option, word, ": is none of ", join(words),
                             ", and no folder of a run or a checkpoint",
                             near.starts_with("; did") ? near : ""));
   const Spec spec = setup.environment->spec();
@@ -126,20 +134,14 @@ void MatchOptions::need_run(const std::string& command) {
   if (run.empty()) throw UsageError(command + " needs RUN, a run's folder or a checkpoint's");
 }
 
-ConfigSources sources_of_run(const std::string& run) {
-  const std::filesystem::path folder = run, file = folder / "config.yaml";
-  if (!std::filesystem::is_directory(folder)) throw UsageError(run + ": there is no such folder");
-  if (is_checkpoint(folder)) {
-    open_checkpoint(std::filesystem::canonical(folder), CheckpointParts::kWeights);
-  } else if (!std::filesystem::exists(file)) {
-    throw UsageError(run + ": is not a run's folder: it has no config.yaml");
-  }
-  check_program_of(folder);
-  return {"", file.string(), {}, {}};
+ConfigSources sources_of_own_run(const std::string& run) {
+  ConfigSources sources = sources_of_run(run);
+  check_program_of(run);
+  return sources;
 }
 
 ConfigSources MatchOptions::sources() const {
-  ConfigSources sources = sources_of_run(run);
+  ConfigSources sources = sources_of_own_run(run);
   for (const std::string& set : set_) sources.overrides.push_back(parse_setting(set));
   sources.overrides.push_back(
       {"trainer.device", device_, "--device"});  // not the device that the run was trained on
@@ -158,9 +160,10 @@ Match MatchOptions::match(const Experiment& setup, const std::vector<GameSide>& 
 
 std::vector<Match> MatchOptions::against(const Experiment& setup, const std::vector<GameSide>& sides,
                                          const std::string& opponent) const {
+  const std::vector<std::string> words = player_words();
   const std::size_t first = 1;  // no trained one
   const auto player = static_cast<SidePlayer::Kind>(
-      first + parse_word("--opponent", opponent, {kPlayers.begin() + first, kPlayers.end()}));
+      first + parse_word("--opponent", opponent, {words.begin() + first, words.end()}));
   if (!policies_.empty())
     throw UsageError("--opponent and --policy both choose the players: give one of them");
   if (sides.size() < 2)

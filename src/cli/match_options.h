@@ -34,8 +34,8 @@ class MatchOptions {
   bool greedy_ = false;
 };
 
-// The configuration of a run, or of a checkpoint, whose weights can be read. Throws UsageError.
-ConfigSources sources_of_run(const std::string& run);
+// sources_of_run() of a run that this program made. Throws UsageError.
+ConfigSources sources_of_own_run(const std::string& run);
 
 // Where episodes start; empty: usual_starts(). Throws UsageError.
 Starts parse_starts(const std::string& word, const EnvSettings& env);

@@ -36,7 +36,7 @@ ConfigSources sources_of(const RecordOptions& options) {
     throw UsageError("--random and --greedy both choose the actions: give one of them");
   ConfigSources sources = options.config.sources(options.run.empty());
   if (options.run.empty()) return sources;
-  ConfigSources of_run = sources_of_run(options.run);
+  ConfigSources of_run = sources_of_own_run(options.run);
   of_run.overrides.push_back({"trainer.device", "auto", "--device"});  // not that of the training
   std::ranges::copy(sources.overrides, std::back_inserter(of_run.overrides));
   return of_run;

@@ -86,11 +86,8 @@ void Evaluator::add_player(Played& played, std::size_t side) {
         player.frozen->make(buffers, index, config_.trainer.chunk_rows, device_, precision()));
   } else {
     const PolicySettings& settings = config_.policies[static_cast<std::size_t>(sides_[side].policy)];
-    const AlgorithmTraits traits = settings.algorithm->traits();
-    policy = std::make_unique<Policy>(buffers, settings.model, index, played.seed, config_.trainer.chunk_rows,
-                                      device_, precision(), traits.output,
-                                      CriticShape{traits.critics, settings.model.quantiles});
-    if (traits.normalizes_value) policy->normalize_values();
+    policy = std::make_unique<Policy>(buffers, settings, index, played.seed, config_.trainer.chunk_rows,
+                                      device_, precision());
     weights_(*policy, settings);
   }
   game.add(std::make_unique<PolicyPlayer>(*policy, played.match.greedy));

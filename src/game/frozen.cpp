@@ -22,18 +22,6 @@ std::pair<std::string, std::string> parts_of(const std::string& path) {
   return {path.substr(0, colon), path.substr(colon + 1)};
 }
 
-Experiment open(const std::string& folder, const std::string& path) {
-  if (!fs::is_directory(folder))
-    throw UsageError(path + ": there is no such folder of a run or a checkpoint");
-  const fs::path file = fs::path(folder) / "config.yaml";
-  if (is_checkpoint(folder)) {
-    open_checkpoint(fs::canonical(folder), CheckpointParts::kWeights);
-  } else if (!fs::exists(file)) {
-    throw UsageError(path + ": is not a run's folder: it has no config.yaml");
-  }
-  return load_environment({.file = file.string()});
-}
-
 // The policies that act for agents of the role, by name.
 std::vector<std::string> policies_for(const Experiment& run, const std::string& role) {
   const std::vector<std::string> names = run.policy_names();
@@ -58,10 +46,21 @@ std::string difference(const Role& there, const Role& here) {
 
 }  // namespace
 
+ConfigSources sources_of_run(const std::string& run) {
+  const fs::path folder = run, file = folder / "config.yaml";
+  if (!fs::is_directory(folder)) throw UsageError(run + ": there is no such folder of a run or a checkpoint");
+  if (is_checkpoint(folder)) {
+    open_checkpoint(fs::canonical(folder), CheckpointParts::kWeights);
+  } else if (!fs::exists(file)) {
+    throw UsageError(run + ": is not a run's folder: it has no config.yaml");
+  }
+  return {"", file.string(), {}, {}};
+}
+
 FrozenPolicy find_frozen(const std::string& path, const std::string& environment, const Spec& spec,
                          const Role& role, const std::string& policy) {
   const auto& [folder, named] = parts_of(path);
-  const Experiment run = open(folder, path);
+  const Experiment run = load_environment(sources_of_run(folder));
   if (run.config.name != environment)
     throw UsageError(concat(path, ": is a run of ", run.config.name, ", and this game is ", environment));
   const Spec other = run.environment->spec();
@@ -86,10 +85,7 @@ FrozenPolicy find_frozen(const std::string& path, const std::string& environment
 
 Policy FrozenPolicy::make(const PolicyBuffers& buffers, int index, int chunk_rows, Device device,
                           Precision precision) const {
-  const AlgorithmTraits traits = settings.algorithm->traits();
-  Policy policy(buffers, settings.model, index, 1, chunk_rows, device, precision, traits.output,
-                {traits.critics, settings.model.quantiles});
-  if (traits.normalizes_value) policy.normalize_values();
+  Policy policy(buffers, settings, index, 1, chunk_rows, device, precision);
   load_weights(policy, weights);
   return policy;
 }

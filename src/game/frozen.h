@@ -21,6 +21,9 @@ struct FrozenPolicy {
               Precision precision) const;
 };
 
+// The configuration of a run, or of a checkpoint, whose weights can be read. Throws UsageError.
+ConfigSources sources_of_run(const std::string& run);
+
 // The policy that acts for this role in a run or a checkpoint of this environment. If several do, it is the
 // one of this name, or the one named behind the path: "runs/a:NAME". Throws UsageError if there is none, or
 // if its spaces are not those of the role here.

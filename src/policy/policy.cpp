@@ -254,16 +254,18 @@ Policy::Policy(const PolicyBuffers& buffers, const ModelSettings& model, int ind
   refresh_shadow();
 }
 
-Policy::Policy(const PolicyBuffers& buffers, const Config& config, int index, Device device)
-    : Policy(buffers, config.policies.at(static_cast<std::size_t>(index)).model, index,
-             static_cast<std::uint64_t>(config.trainer.seed), config.trainer.chunk_rows, device,
-             config.trainer.precision,
-             config.policies.at(static_cast<std::size_t>(index)).algorithm->traits().output,
-             {config.policies[static_cast<std::size_t>(index)].algorithm->traits().critics,
-              config.policies[static_cast<std::size_t>(index)].model.quantiles}) {
-  if (config.policies[static_cast<std::size_t>(index)].algorithm->traits().normalizes_value)
-    normalize_values();
+Policy::Policy(const PolicyBuffers& buffers, const PolicySettings& settings, int index, std::uint64_t seed,
+               int chunk_rows, Device device, Precision precision)
+    : Policy(buffers, settings.model, index, seed, chunk_rows, device, precision,
+             settings.algorithm->traits().output,
+             {settings.algorithm->traits().critics, settings.model.quantiles}) {
+  if (settings.algorithm->traits().normalizes_value) normalize_values();
 }
+
+Policy::Policy(const PolicyBuffers& buffers, const Config& config, int index, Device device)
+    : Policy(buffers, config.policies.at(static_cast<std::size_t>(index)), index,
+             static_cast<std::uint64_t>(config.trainer.seed), config.trainer.chunk_rows, device,
+             config.trainer.precision) {}
 
 Policy::~Policy() = default;
 Policy::Policy(Policy&&) noexcept = default;

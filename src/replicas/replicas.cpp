@@ -147,7 +147,7 @@ RandomKey Replicas::start_key() const {
   return RandomKey::of(options_.start_seed.value_or(options_.seed), Stream::kEnvironment);
 }
 
-StepView Replicas::complete(StepView rows) const {
+void Replicas::complete(StepView& rows) const {
   rows.num_replicas = options_.num_envs;
   rows.first_replica = options_.first_replica;
   rows.time_limit = spec_.time_limit;
@@ -164,16 +164,15 @@ StepView Replicas::complete(StepView rows) const {
   if (dropped_.defined())
     rows.dropped = reinterpret_cast<DroppedReward*>(dropped_.mutable_data_ptr<std::int32_t>());
   rows.scratch = scratch_.defined() ? bytes_of(scratch_) : nullptr;
-  return rows;
 }
 
 void Replicas::step(StepView rows) {
-  const StepView view = complete(rows);
+  complete(rows);
   if (options_.device.is_cuda()) {
-    environment_.cuda()->step(environment_.params(), layout_, view, current_queue(options_.device).stream);
+    environment_.cuda()->step(environment_.params(), layout_, rows, current_queue(options_.device).stream);
   } else {
     const profile::Scope scope("step replicas");
-    environment_.step(layout_, view);
+    environment_.step(layout_, rows);
   }
 }
 
