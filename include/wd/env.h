@@ -163,9 +163,7 @@ class Streams {
   // The row of an agent in a stream of agents.
   template <typename T>
   WD_FN T* of_agent(int k, int agent) const {
-    int r = 0;
-    while (r + 1 < view_->num_runs && agent >= view_->runs[r + 1].first_agent) ++r;
-    const RunView& run = view_->runs[r];
+    const RunView& run = run_of(view_->runs, view_->num_runs, agent);
     return row<T>(run.streams[k], k,
                   static_cast<std::int64_t>(replica_) * run.policy_agents + (agent - run.first_agent));
   }
@@ -268,7 +266,7 @@ class Observations {
   WD_FN bool as_table() const { return as_table_; }
   // The agent's row, observation_size() entries. It is uninitialized: write all of it.
   WD_FN ObservationRow row(int agent) const {
-    const RunView& run = run_of(agent);
+    const RunView& run = run_of(runs_, num_runs_, agent);
     if (staged_ == nullptr)
       return ObservationRow(run.observation, type_) +
              slot(run, run.observed_agents, agent) * run.observation_stride;
@@ -280,18 +278,13 @@ class Observations {
   WD_FN ObservationEntry operator()(int agent, int feature) const { return row(agent)[feature]; }
   // Legal choices of the agent, head after head: 1 legal, 0 not. Null if the role declares no action_mask.
   WD_FN std::uint8_t* action_mask(int agent) const {
-    const RunView& run = run_of(agent);
+    const RunView& run = run_of(runs_, num_runs_, agent);
     return run.action_mask == nullptr
                ? nullptr
                : run.action_mask + slot(run, run.policy_agents, agent) * run.mask_width;
   }
 
  private:
-  WD_FN const RunView& run_of(int agent) const {
-    int r = 0;
-    while (r + 1 < num_runs_ && agent >= runs_[r + 1].first_agent) ++r;
-    return runs_[r];
-  }
   WD_FN std::int64_t slot(const RunView& run, int agents, int agent) const {
     return static_cast<std::int64_t>(replica_) * agents + (agent - run.first_agent);
   }

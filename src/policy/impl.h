@@ -35,6 +35,7 @@ struct Policy::Impl {
   struct Read {
     const BufferField* field;   // null: ids of agents
     std::int64_t rows_per_row;  // rows of agents that share one of the part
+    bool operator==(const Read&) const = default;
   };
   std::vector<Read> actor_reads, critic_reads;
   at::Tensor agent_ids;  // [A, A]: the one-hot vector of each slot
@@ -71,6 +72,8 @@ struct Policy::Impl {
   // What the actor, or its critics, read of rows [begin, end), from the rows of all agents in a field.
   template <typename RowsOf>
   NetworkInput parts_of(bool of_critic, std::int64_t begin, std::int64_t end, const RowsOf& rows_of) const;
+  // Whether the input of a critic is that of the actor, so that it need not be found again in every step.
+  bool reads_alike() const { return actor().state_size() == 0 && actor_reads == critic_reads; }
   // The part of a state [n, state_size] that is the actor's, or the critic's.
   at::Tensor own_state(const at::Tensor& state, bool of_critic) const;
   // The input of the actor, or of its critics, in step t for rows [begin, end). If `writes`, the network

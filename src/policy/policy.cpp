@@ -91,7 +91,8 @@ PolicyPass Policy::Impl::step_pass(const PolicyBuffers& buffers, int t, std::int
   PolicyPass pass;
   pass.rows = end - begin;
   pass.actor_input = step_input(buffers, t, begin, end, false, writes);
-  if (has_critic) pass.critic_input = step_input(buffers, t, begin, end, true, writes);
+  if (has_critic)
+    pass.critic_input = reads_alike() ? pass.actor_input : step_input(buffers, t, begin, end, true, writes);
   return pass;
 }
 
@@ -99,7 +100,7 @@ PolicyPass Policy::Impl::batch_pass(const Batch& batch, std::int64_t begin, std:
   PolicyPass pass;
   pass.rows = end - begin;
   pass.actor_input = batch_input(batch, begin, end, false);
-  if (has_critic) pass.critic_input = batch_input(batch, begin, end, true);
+  if (has_critic) pass.critic_input = reads_alike() ? pass.actor_input : batch_input(batch, begin, end, true);
   return pass;
 }
 

@@ -60,6 +60,20 @@ struct RunView {
   }
 };
 
+// The run of an agent. An index takes one register of a GPU, a pointer two; on a CPU a pointer is 5 % of a step
+// of tag_gridworld faster.
+WD_FN const RunView& run_of(const RunView* runs, int num_runs, int agent) {
+#if defined(__CUDA_ARCH__)
+  int r = 0;
+  while (r + 1 < num_runs && agent >= runs[r + 1].first_agent) ++r;
+  return runs[r];
+#else
+  const RunView* const last = runs + (num_runs - 1);
+  while (runs != last && agent >= runs[1].first_agent) ++runs;
+  return *runs;
+#endif
+}
+
 // The latest reward of one agent of one replica that was dropped, because the agent was out of the game.
 struct DroppedReward {
   float amount = 0.0f;         // 0: none was dropped so far
@@ -92,7 +106,6 @@ struct StepView {
   std::byte* blocks = nullptr;        // [E, block_bytes]
   std::byte* scratch = nullptr;       // CUDA, if shared memory cannot hold a replica: [E, scratch_bytes]
   int num_runs = 0;
-  RunView runs[kMaxSeats];                                       // in the order of their agents
   ObservationType observation_type = ObservationType::kFloat32;  // of all runs
   bool as_table = false;                                         // observations are Spec::table
   int num_statistics = 0;
@@ -105,6 +118,8 @@ struct StepView {
   std::uint8_t* truncated = nullptr;   // [E], row t
   std::uint8_t* reset_step = nullptr;  // [E], row t
   DroppedReward* dropped = nullptr;    // [E, num_agents]; null: not wanted
+  // In the order of their agents. Last, so that what every replica reads stays together.
+  RunView runs[kMaxSeats];
 
   // Adds the agents of an environment, a run per role, each with buffers that hold only its own agents.
   void add_roles(const Spec& spec) {
