@@ -146,6 +146,20 @@ class RoundTrip : public testing::Test {
     attempt({model + "activation=tanh", model + "layer_norm=true", model + "init_method=xavier"});
   }
 
+  // For which agents a policy acts, who takes its place, and what its networks read.
+  void change_cast(Draw& draw) {
+    const PolicySettings& chosen = draw.one_of(now_.config.policies);
+    const std::string name = chosen.name, role = chosen.roles.front(), policy = "policy." + name + ".",
+                      model = policy + "model.";
+    attempt({"opponents." + name +
+             draw.one_of<std::string>({"=[runs/a, self, \"runs/b:x\"]", "=[\"runs/a\"]", "=[]"})});
+    attempt({policy + "agents=" + draw.one_of<std::string>({"[" + role + "]", "[]"})});
+    attempt(
+        {model + "reads=" + draw.one_of<std::string>({"[observation, agent_id]", "[observation, state]"})});
+    attempt({policy + "algorithm=" + draw.one_of<std::string>({"MAPPO", "PPO"}),
+             model + "separate_value=true", model + "critic_reads=[state, agent_id]"});
+  }
+
   // All of these that are not refused.
   void attempt_each(const std::vector<std::string>& settings) {
     if (settings.empty() || attempt(settings) || settings.size() == 1) return;
@@ -192,27 +206,33 @@ class RoundTrip : public testing::Test {
 
 TEST_F(RoundTrip, APrintedConfigurationIsTheSameInAllFields) {
   const std::vector<std::string> envs = {
-      "cartpole",   "acrobot",        "mountain_car",  "pendulum",
-      "simple_tag", "tag_continuous", "tag_gridworld", "continuous_mountain_car"};
+      "cartpole",     "acrobot",        "mountain_car",  "pendulum",
+      "simple_tag",   "tag_continuous", "tag_gridworld", "continuous_mountain_car",
+      "simple_spread"};
   std::map<std::string, int> seen;  // by algorithm, kind of network and so on
   for (int k = 0; k < kConfigurations && !HasFailure(); ++k) {
     Draw draw(static_cast<std::uint64_t>(k));
     if (k % kLayers == 0) begin(draw.one_of(envs));
     if (draw.chance(0.3)) change_algorithm(draw);
     if (draw.chance(0.2)) change_network(draw);
+    if (draw.chance(0.2)) change_cast(draw);
     change_settings(draw);
     print_and_load();
     for (const PolicySettings& policy : now_.config.policies) {
       ++seen[policy.algorithm->name()];
       ++seen[policy.model.network ? policy.model.network->name() : "fully_connected"];
       if (policy.model.network && policy.model.pools()) ++seen["module that embeds things"];
+      if (!policy.agents.empty()) ++seen["agents"];
+      if (!policy.opponents.empty()) ++seen["opponents"];
+      if (!policy.model.critic_reads.empty()) ++seen["critic_reads"];
     }
   }
   for (const std::string& name : algorithm_names()) {
-    if (name == "BC" || name == "MAPPO") continue;  // need recordings, and a stream of replicas
+    if (name == "BC") continue;  // needs recordings
     EXPECT_GT(seen[name], 10) << name;
   }
-  for (const char* const kind : {"fully_connected", "gru", "module that embeds things"})
+  for (const char* const kind :
+       {"fully_connected", "gru", "module that embeds things", "agents", "opponents", "critic_reads"})
     EXPECT_GT(seen[kind], 10) << kind;
 }
 

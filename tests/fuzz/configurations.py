@@ -6,8 +6,9 @@ CHOICES, BOX = "choices", "box"
 
 
 class Game:
-    def __init__(self, roles, actions=CHOICES, entities=False, table=False, described=False, recorded=None):
+    def __init__(self, roles, actions=CHOICES, entities=False, table=False, described=False, recorded=None, streams=(), team=None):
         self.roles, self.actions, self.entities, self.table, self.described = roles, actions, entities, table, described
+        self.streams, self.team = streams, team  # streams of replicas; the parameter that says how many agents the first role has
         self.recorded = recorded  # parameters of the recording, if there is one
 
 
@@ -17,15 +18,17 @@ GAMES = {
     "mountain_car": Game(["car"]),
     "continuous_mountain_car": Game(["car"], BOX),
     "pendulum": Game(["pendulum"], BOX, recorded={"episode_length": 20}),
-    "tag_gridworld": Game(["tagger", "runner"], described=True, recorded={"episode_length": 20, "num_taggers": 2, "grid_length": 5}),
-    "tag_continuous": Game(["tagger", "runner"], entities=True, table=True),
-    "simple_tag": Game(["adversary", "good_agent"], entities=True),
-    "simple_spread": Game(["agent"], entities=True),
+    "tag_gridworld": Game(["tagger", "runner"], described=True, recorded={"episode_length": 20, "num_taggers": 2, "grid_length": 5},
+                          team="num_taggers"),
+    "tag_continuous": Game(["tagger", "runner"], entities=True, table=True, team="num_taggers"),
+    "simple_tag": Game(["adversary", "good_agent"], entities=True, team="num_adversaries"),
+    "simple_spread": Game(["agent"], entities=True, streams=("state",), team="num_agents"),
 }
 ACTORS = ("DDPG", "SAC", "TD3")
 REPLAYED = (*ACTORS, "DQN")
 DRAWN = (*REPLAYED, "BC")
-ALL = ("A2C", "BC", "DDPG", "DQN", "PPO", "PQN", "REINFORCE", "SAC", "TD3")
+PPOS = ("PPO", "IPPO", "MAPPO")
+ALL = ("A2C", "BC", "DDPG", "DQN", *PPOS, "PQN", "REINFORCE", "SAC", "TD3")
 
 
 class Draws:
@@ -65,6 +68,12 @@ class Draws:
         roles = self.game.roles
         names = ["shared"] if len(roles) > 1 and not self.offline and self.chance(0.4) and name != "simple_tag" else roles
         policies = {policy: self.policy() for policy in names}
+        count = env.get(self.game.team, 1)
+        if names == roles and not self.offline and count > 1 and self.chance(0.3):  # two teams of the first role
+            first = self.of(*range(1, count)) if self.valid else count
+            policies = {f"{roles[0]}_a": policies.pop(roles[0]) | {"agents": [f"{roles[0]} 0-{first - 1}" if first > 1 else f"{roles[0]} 0"]},
+                        f"{roles[0]}_b": self.policy() | {"agents": [f"{roles[0]} {first}-{count - 1}"]}, **policies}
+            names = list(policies)
         if len(names) > 1 and self.chance(0.2):
             policies[names[0]]["to_train"] = False
         if self.valid and not self.offline and any(policy["algorithm"] == "REINFORCE" for policy in policies.values()):
@@ -128,7 +137,7 @@ class Draws:
             return self.of(*ALL)
         if self.offline:
             return self.of("BC", *(ACTORS if self.game.actions == BOX else ("DQN", "SAC")))
-        return self.of("A2C", "PPO", "REINFORCE", *(ACTORS if self.game.actions == BOX else ("PQN", "DQN", "SAC")))
+        return self.of("A2C", "PPO", "IPPO", *["MAPPO"] * (3 if self.game.streams else 0), "REINFORCE", *(ACTORS if self.game.actions == BOX else ("PQN", "DQN", "SAC")))
 
     def policy(self):
         algorithm = self.algorithm()
@@ -176,7 +185,7 @@ class Draws:
 
     def add_rollouts(self, policy, algorithm):
         self.maybe(policy, 0.2, gamma=[0, 0.5, 1], max_rows=[1, 2, 10, 50, 1000])
-        if algorithm in ("PPO", "PQN"):
+        if algorithm in (*PPOS, "PQN"):
             self.maybe(policy, 0.3, num_epochs=[1, 2, 3])
             self.maybe(policy, 0.5, num_minibatches=[1, 2, 3, 4, 7, 64, 65_536])
         if algorithm == "PQN":
@@ -185,7 +194,7 @@ class Draws:
         self.maybe(policy, 0.2, reuse_activations=[True, False], normalize_return=[True])
         if algorithm != "REINFORCE":
             self.maybe(policy, 0.3, vf_loss_coeff=[0, 1], n_step=[1, 2, 100], gae_lambda=[0, 0.5, 1], normalize_value=[True, False])
-        if algorithm == "PPO":
+        if algorithm in PPOS:
             self.maybe(policy, 0.3, clip_param=[0.05, 0.5], vf_clip_param=[0, 1], target_kl=[0, 0.001])
 
     def model(self, algorithm):
@@ -199,7 +208,7 @@ class Draws:
             self.maybe(model, 0.3, activation=["relu", "tanh"], layer_norm=[True], init_method=["orthogonal", "xavier", "default"])
             if self.chance(0.3) and (any_of_all or actor):
                 model["critic_dims"] = self.dims()
-        self.maybe(model, 0.4 if any_of_all or algorithm in ("A2C", "PPO") else 0, separate_value=[True, False])
+        self.maybe(model, 0.4 if any_of_all or algorithm in ("A2C", *PPOS) else 0, separate_value=[True, False])
         inputs = ["observation", "entities", "choices"] if any_of_all else ["observation"]
         inputs += ["entities"] * game.entities + ["choices"] * (game.described and algorithm in ("PQN", "DQN"))
         self.maybe(model, 0.4, input=inputs)
@@ -207,6 +216,12 @@ class Draws:
             self.maybe(model, 0.5, nearest=[1, 2, 16], half_distance=[0.01, 10], pool=["none", "mean", "max", "mean_max"], attention=[0, 1, 5])
             if model.get("pool", "none") != "none" or model.get("attention", 0) > 0:
                 self.maybe(model, 0.5, embedding=[1, 8, 33])
+        self.maybe(model, 0.1 if any_of_all or not self.offline else 0, reads=[["observation", "agent_id"], *[["agent_id", "observation"]] * any_of_all])
+        if any_of_all or (game.streams and not self.offline):
+            self.maybe(model, 0.3, reads=[["observation", "state"], ["observation", "state", "agent_id"], *[["state"]] * any_of_all])
+        if any_of_all or algorithm == "MAPPO" or (algorithm in ("A2C", "PPO", "IPPO", "SAC") and not self.offline):
+            streams = list(game.streams)
+            self.maybe(model, 1 if algorithm == "MAPPO" else 0.15, critic_reads=[["observation", *streams], [*streams, "agent_id", "observation"], *[["agent_id"]] * any_of_all])
         whole = model.get("input") != "choices"
         self.maybe(model, 0.3 if any_of_all or (algorithm in ("PQN", "DQN") and whole) else 0, dueling=[True])
         self.maybe(model, 0.3 if any_of_all or (algorithm == "DQN" and whole) or (actor and box) else 0, quantiles=[1, 2, 25])
@@ -223,10 +238,12 @@ class Draws:
         """Makes numbers fit each other that were drawn apart."""
         algorithm, model = policy["algorithm"], policy["model"]
         recurs = model.get("type") == "gru"
-        if algorithm in ("PPO", "PQN"):
+        if algorithm in (*PPOS, "PQN"):
             policy["num_minibatches"] = min(policy.get("num_minibatches", 4), self.envs if recurs else self.envs * self.steps)
         if algorithm in (*REPLAYED, "PQN"):
             model["separate_value"] = False
+        if model.get("critic_reads") and algorithm in ("A2C", *PPOS):
+            model["separate_value"] = True
         if model.get("sequence_length") and self.steps % model["sequence_length"]:
             model["sequence_length"] = 0
         if model.get("distribution") == "gsde" and recurs:
@@ -236,14 +253,14 @@ class Draws:
             model["fc_dims"] = model["fc_dims"] or [7]
         if policy.get("max_rows"):
             policy["max_rows"] += self.envs * self.steps
-        if policy.get("n_step", 0) > 0 and algorithm in ("PPO", "A2C"):
+        if policy.get("n_step", 0) > 0 and algorithm in (*PPOS, "A2C"):
             policy["gae_lambda"] = 1
             policy.pop("normalize_return", None)
-        if policy.get("gae_lambda", 0.95 if algorithm == "PPO" else 1) != 1:
+        if policy.get("gae_lambda", 0.95 if algorithm in PPOS else 1) != 1:
             policy.pop("normalize_return", None)
         if policy.get("normalize_return"):
             policy.pop("normalize_value", None)
-        if policy.get("reuse_activations") and (recurs or algorithm == "PPO"):
+        if policy.get("reuse_activations") and (recurs or algorithm in PPOS):
             policy["reuse_activations"] = False
         if algorithm in DRAWN:
             if policy["batch_size"] % self.workers:
