@@ -77,7 +77,22 @@ class Environment {
   virtual StateLayout layout() const = 0;
   virtual const void* params() const = 0;  // the Params struct, for the CUDA executor
 
-  // Steps replicas [0, num_replicas) on the CPU, in parallel over replicas (detail/parallel.h).
+  // Steps replicas [0, num_replicas) on the CPU, in parallel over replicas (detail/parallel.h). The classes
+  // that wd_add_environment() makes do this. A class of your own, for a game that lives elsewhere, does the
+  // following for each replica e with view.chooses(e), and needs no more of the virtual functions than to
+  // be there (docs/environments.md, "A game that lives elsewhere"):
+  //   header: ReplicaHeader at view.blocks + e * layout.block_bytes. If reset_pending: begin an episode,
+  //     t = 0, ++episode, and ignore actions. Otherwise play the actions, ++t.
+  //   for each run in view.runs[0 .. num_runs), and its agents i, with row = e * policy_agents + i:
+  //     reads  action[row * action_width ..], floats if continuous, in half-widths if `bounds` is not null;
+  //     writes observation, row e * observed_agents + i of observation_stride entries; active[row]; if not
+  //     null action_mask[row * mask_width ..], restarted[row] (1 where the agent begins), and reward[row]
+  //     and agent_terminated[row], which are 0 in a step that resets.
+  //   streams of view and of runs that Spec::streams declares.
+  //   view.terminated[e], truncated[e], reset_step[e], unless view.terminated is null, and, where an episode
+  //     ends, view.statistic[e * num_statistics ..] unless it is null. An episode ends after view.time_limit
+  //     steps, or first_steps if it is the first one and that is not 0.
+  //   header: reset_pending = 1 where the episode ended, else 0.
   virtual void step(const StateLayout& layout, const StepView& view) const = 0;
   // The same, one replica after another, with the phases in the given order.
   virtual void step_in_order(const StateLayout& layout, const StepView& view, PhaseOrder order) const = 0;

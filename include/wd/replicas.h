@@ -50,6 +50,11 @@ class Replicas {
   // rewards, this is the very first reset. Enqueues on CUDA; on the CPU, returns when done.
   void step(StepView rows);
 
+  // The next step of these replicas begins an episode: [E] bool on the device; undefined: of all. Enqueues.
+  void begin_episodes(const at::Tensor& chosen = {});
+  // All episodes are those of another seed from now on, from the first; the next step resets all replicas.
+  void restart(std::uint64_t seed);
+
   // The state of all replicas, [E, block_bytes] bytes on the device: everything that a checkpoint needs of
   // them.
   at::Tensor blocks() const { return blocks_; }
@@ -68,6 +73,8 @@ class Replicas {
   void write(int replica, const std::string& json);
 
  private:
+  void write_fresh_headers();
+  void make_given_starts();
   RandomKey start_key() const;
   void complete(StepView& rows) const;
   int first_steps(int replica) const;

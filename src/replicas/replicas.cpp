@@ -99,25 +99,47 @@ Replicas::Replicas(const Environment& environment, ReplicasOptions options)
   if (options_.reset == ResetMode::kPool && options_.pool_size == 0)
     throw UsageError("env.reset_pool_size must be positive with env.reset: pool");
   const auto bytes = bytes_on(options_.device);
-  at::Tensor blocks = at::zeros({options_.num_envs, layout_.block_bytes}, bytes_on({}));
-  for (int e = 0; e < options_.num_envs; ++e) {
-    ReplicaHeader fresh;
-    fresh.first_steps = first_steps(e);
-    std::memcpy(bytes_of(blocks) + static_cast<std::size_t>(e) * layout_.block_bytes, &fresh, sizeof(fresh));
-  }
-  blocks_ = blocks.to(bytes);
+  blocks_ = at::zeros({options_.num_envs, layout_.block_bytes}, bytes);
+  write_fresh_headers();
   if (options_.device.is_cuda() && !detail::is_staged(layout_, shared_memory(options_.device)))
     scratch_ = at::zeros({options_.num_envs, layout_.scratch_bytes}, bytes);
   if (options_.notes_dropped) {
     constexpr std::int64_t kNumbers = sizeof(DroppedReward) / sizeof(std::int32_t);
     dropped_ = at::zeros({options_.num_envs, layout_.num_agents, kNumbers}, bytes.dtype(at::kInt));
   }
-  if (options_.reset == ResetMode::kGiven) {
-    BlindRows blind(spec_);
-    blind.view.start_key = start_key();
-    images_ = make_images(environment_, layout_, options_, blind.view).to(bytes);
-    options_.pool_size = static_cast<std::uint32_t>(images_.size(0));
+  make_given_starts();
+}
+
+// What given starts leave out depends on the seed.
+void Replicas::make_given_starts() {
+  if (options_.reset != ResetMode::kGiven) return;
+  BlindRows blind(spec_);
+  blind.view.start_key = start_key();
+  images_ = make_images(environment_, layout_, options_, blind.view).to(blocks_.device());
+  options_.pool_size = static_cast<std::uint32_t>(images_.size(0));
+}
+
+void Replicas::write_fresh_headers() {
+  constexpr std::int64_t kBytes = sizeof(ReplicaHeader);
+  at::Tensor headers = at::empty({options_.num_envs, kBytes}, bytes_on({}));
+  for (int e = 0; e < options_.num_envs; ++e) {
+    ReplicaHeader fresh;
+    fresh.first_steps = first_steps(e);
+    std::memcpy(bytes_of(headers) + e * kBytes, &fresh, kBytes);
   }
+  blocks_.narrow(1, 0, kBytes).copy_(headers);
+}
+
+void Replicas::begin_episodes(const at::Tensor& chosen) {
+  constexpr std::int64_t kWord = offsetof(ReplicaHeader, reset_pending) / sizeof(std::int32_t);
+  const at::Tensor pending = blocks_.view(at::kInt).select(1, kWord);
+  chosen.defined() ? pending.masked_fill_(chosen, 1) : pending.fill_(1);
+}
+
+void Replicas::restart(std::uint64_t seed) {
+  options_.seed = seed;
+  make_given_starts();
+  write_fresh_headers();
 }
 
 // Returns 0 if the first episode is a whole one.

@@ -82,6 +82,7 @@ class CpuEnvironment final : public Environment {
       auto* const memory = reinterpret_cast<std::byte*>(scratch.data());
       with_vectors([&](auto) {
         for (std::int64_t e = begin; e < end; ++e) {
+          if (!view.chooses(static_cast<int>(e))) continue;
           std::byte* const block = view.blocks + e * layout.block_bytes;
           SerialTeam team(next_t(*reinterpret_cast<const ReplicaHeader*>(block)));
           advance<Env>(team, params_, slots, view, shape, static_cast<int>(e), block, memory);
@@ -94,6 +95,7 @@ class CpuEnvironment final : public Environment {
   void step_in_order(const StateLayout& layout, const StepView& view, PhaseOrder order) const override {
     std::vector<std::max_align_t> scratch(layout.scratch_bytes / sizeof(std::max_align_t) + 1);
     for (int e = 0; e < view.num_replicas; ++e) {
+      if (!view.chooses(e)) continue;
       std::byte* const block = view.blocks + static_cast<std::size_t>(e) * layout.block_bytes;
       const int t = next_t(*reinterpret_cast<const ReplicaHeader*>(block));
       // Zeros for one order, NaN for the others, so that scratch memory read before it is written gives

@@ -210,7 +210,7 @@ __global__ void __launch_bounds__(kTile == 0 ? kMaxThreads : kPackedThreads, kTi
   WD_SHARED(float[32], partial);
   const int lane = kTile == 0 ? 0 : threadIdx.x / (kTile == 0 ? 1 : kTile);
   const int replica = blockIdx.x * kPacked<kTile> + lane;
-  if (replica >= view.num_replicas) return;  // exits in whole tiles or whole blocks
+  if (replica >= view.num_replicas || !view.chooses(replica)) return;  // in whole tiles or whole blocks
   std::byte* const global_block = view.blocks + static_cast<std::size_t>(replica) * shape.block_bytes;
   const int t = next_t(*reinterpret_cast<const ReplicaHeader*>(global_block));
   CudaTeam<kTile> team(t, partial);

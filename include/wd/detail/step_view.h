@@ -118,8 +118,12 @@ struct StepView {
   std::uint8_t* truncated = nullptr;   // [E], row t
   std::uint8_t* reset_step = nullptr;  // [E], row t
   DroppedReward* dropped = nullptr;    // [E, num_agents]; null: not wanted
+  // [E]: 0 leaves a replica and its rows as they are; null: all are stepped.
+  const std::uint8_t* chosen = nullptr;
   // In the order of their agents. Last, so that what every replica reads stays together.
   RunView runs[kMaxSeats];
+
+  WD_FN bool chooses(int replica) const { return chosen == nullptr || chosen[replica] != 0; }
 
   // Adds the agents of an environment, a run per role, each with buffers that hold only its own agents.
   void add_roles(const Spec& spec) {

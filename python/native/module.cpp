@@ -1,0 +1,180 @@
+// module.cpp: the environments of wd for Python, as wdtrain._native. Everything that a user sees of it is in
+// python/wdtrain/envs.py and what that imports.
+#include <ATen/ATen.h>
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <optional>
+
+#include "wd/experiment.h"
+#include "wd/math.h"
+#include "wd/trainer.h"
+#include "wd/vector_env.h"
+
+namespace nb = nanobind;
+using nb::literals::operator""_a;
+
+namespace {
+
+nb::dlpack::dtype type_of(const at::Tensor& tensor) {
+  switch (tensor.scalar_type()) {
+    case at::kBool:
+      return nb::dtype<bool>();
+    case at::kByte:
+      return nb::dtype<std::uint8_t>();
+    case at::kInt:
+      return nb::dtype<std::int32_t>();
+    case at::kFloat:
+      return nb::dtype<float>();
+    default:
+      throw std::logic_error("a buffer of a type that has no name in Python");
+  }
+}
+
+// The tensor's own memory, without a copy; None if it is undefined.
+nb::object shared(const at::Tensor& tensor) {
+  if (!tensor.defined()) return nb::none();
+  const bool cuda = tensor.is_cuda();
+  const nb::capsule owner(new at::Tensor(tensor),
+                          [](void* kept) noexcept { delete static_cast<at::Tensor*>(kept); });
+  std::vector<std::size_t> shape(tensor.sizes().begin(), tensor.sizes().end());
+  return nb::cast(nb::ndarray<nb::pytorch>(
+      tensor.data_ptr(), shape.size(), shape.data(), owner, tensor.strides().data(), type_of(tensor),
+      cuda ? nb::device::cuda::value : nb::device::cpu::value, cuda ? tensor.get_device() : 0));
+}
+
+nb::list shared(const std::vector<at::Tensor>& tensors) {
+  nb::list all;
+  for (const at::Tensor& tensor : tensors) all.append(shared(tensor));
+  return all;
+}
+
+// A mask of replicas that lives on the host.
+at::Tensor mask_of(const nb::ndarray<bool, nb::ndim<1>, nb::c_contig, nb::device::cpu>& mask) {
+  return at::from_blob(mask.data(), {static_cast<std::int64_t>(mask.shape(0))}, at::kBool).clone();
+}
+
+nb::dict described(const wd::Role& role) {
+  nb::dict all, parts;
+  for (const wd::ObservationPart& part : role.observation) parts[part.name.c_str()] = part.size;
+  std::vector<std::string> names;
+  for (int k = 0; k < role.action.width(); ++k)
+    names.push_back(role.action.name(static_cast<std::size_t>(k)));
+  nb::list bounds;
+  for (const wd::Bounds& one : role.action.bounds) bounds.append(nb::make_tuple(one.low, one.high));
+  all["name"] = role.name;
+  all["count"] = role.count;
+  all["observation"] = parts;
+  all["heads"] = role.action.heads;
+  all["bounds"] = bounds;
+  all["names"] = names;
+  all["paid_after_leaving"] = role.paid_after_leaving;
+  return all;
+}
+
+class Env {
+ public:
+  Env(const std::string& name, const std::vector<std::string>& settings, int num_envs, std::uint64_t seed,
+      int mode, int gpu)
+      : experiment_(wd::load_experiment(name, settings)) {
+    if (experiment_.device.is_cuda() && gpu > 0)
+      experiment_.device = wd::select_device(wd::DeviceRequest::kCuda, gpu);
+    wd::ReplicasOptions options = wd::replicas_options(experiment_.config, experiment_.device);
+    options.num_envs = num_envs;
+    options.seed = seed;
+    env_ =
+        std::make_unique<wd::VectorEnv>(*experiment_.environment, options, static_cast<wd::AutoReset>(mode));
+  }
+
+  wd::VectorEnv& env() { return *env_; }
+  const wd::Spec& spec() const { return env_->replicas().spec(); }
+  std::string device() const { return wd::to_string(experiment_.device); }
+
+  nb::list roles() const {
+    nb::list all;
+    for (const wd::VectorEnv::RoleRows& rows : env_->roles()) {
+      nb::dict role = described(*rows.role);
+      role["action"] = shared(rows.action);
+      role["observations"] = shared(rows.observation);
+      role["action_mask"] = shared(rows.action_mask);
+      role["reward"] = shared(rows.reward);
+      role["active"] = shared(rows.active);
+      role["terminated"] = shared(rows.terminated);
+      role["last_observations"] = shared(rows.last_observation);
+      role["streams"] = shared(rows.streams);
+      all.append(role);
+    }
+    return all;
+  }
+  nb::dict all() const {
+    const wd::VectorEnv::ReplicaRows& rows = env_->all();
+    nb::dict all;
+    all["terminated"] = shared(rows.terminated);
+    all["truncated"] = shared(rows.truncated);
+    all["reset"] = shared(rows.reset);
+    all["statistics"] = shared(rows.statistics);
+    all["streams"] = shared(rows.streams);
+    return all;
+  }
+  std::vector<std::string> statistics() const {
+    std::vector<std::string> names;
+    for (const wd::Statistic& statistic : spec().statistics) names.push_back(statistic.field);
+    return names;
+  }
+  std::vector<std::string> streams() const {
+    std::vector<std::string> names;
+    for (const wd::StreamSpec& stream : spec().streams) names.push_back(stream.name);
+    return names;
+  }
+  // Fields of the state of one replica.
+  nb::dict state(int replica) {
+    nb::dict all;
+    for (const wd::StateField& field : env_->replicas().layout().fields)
+      if (!field.scratch) all[field.name.c_str()] = env_->replicas().read(replica, field);
+    return all;
+  }
+
+ private:
+  wd::Experiment experiment_;
+  std::unique_ptr<wd::VectorEnv> env_;
+};
+
+}  // namespace
+
+NB_MODULE(_native, m) {
+  nb::exception<wd::UsageError>(m, "UsageError", PyExc_ValueError);
+  using Unlocked = nb::call_guard<nb::gil_scoped_release>;
+  using Mask = nb::ndarray<bool, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+  nb::class_<Env>(m, "Env")
+      .def(nb::init<const std::string&, const std::vector<std::string>&, int, std::uint64_t, int, int>(),
+           "name"_a, "settings"_a, "num_envs"_a, "seed"_a, "mode"_a, "gpu"_a, Unlocked())
+      .def(
+          "step", [](Env& self) { self.env().step(); }, Unlocked())
+      .def(
+          "reset", [](Env& self) { self.env().reset(); }, Unlocked())
+      .def(
+          "restart", [](Env& self, std::uint64_t seed) { self.env().restart(seed); }, "seed"_a, Unlocked())
+      .def(
+          "reset_those",
+          [](Env& self, const Mask& mask) {
+            const at::Tensor chosen = mask_of(mask);
+            const nb::gil_scoped_release unlocked;
+            self.env().reset(chosen);
+          },
+          "mask"_a)
+      .def("roles", &Env::roles)
+      .def("all", &Env::all)
+      .def("state", &Env::state, "replica"_a)
+      .def(
+          "write",
+          [](Env& self, int replica, const std::string& json) { self.env().replicas().write(replica, json); },
+          "replica"_a, "json"_a)
+      .def_prop_ro("device", &Env::device)
+      .def_prop_ro("statistics", &Env::statistics)
+      .def_prop_ro("streams", &Env::streams)
+      .def_prop_ro("time_limit", [](const Env& self) { return self.spec().time_limit; });
+}

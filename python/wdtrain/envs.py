@@ -1,0 +1,267 @@
+"""Environments of wd in Python: they are stepped by the same code as in training, on the CPU or a GPU.
+
+>>> env = wdtrain.make("cartpole", num_envs=1024, seed=1)   # a gymnasium.vector.VectorEnv
+>>> observation, info = env.reset()
+>>> observation, reward, terminated, truncated, info = env.step(actions)
+
+What a step returns are the buffers that the next step overwrites: clone what you keep.
+"""
+
+import dataclasses
+import math
+
+import numpy as np
+
+MODES = ("next_step", "same_step", "disabled")  # as wd::AutoReset
+DEVICES = "auto, cpu, cuda or cuda:N"
+
+
+def native():
+    """The module that steps environments, loaded behind torch, whose libraries it uses."""
+    try:
+        import torch  # noqa: F401
+        from wdtrain import _native
+    except ImportError as error:
+        raise ImportError(f"{error}. Environments need torch and the compiled part of wdtrain: run ./wd python in the project's folder") from error
+    return _native
+
+
+def make(name, num_envs=None, *, device="auto", seed=1, autoreset_mode="next_step", arrays="torch", settings=(), **params):
+    """An environment of wd, by its name (`wdtrain envs` lists them).
+
+    num_envs: replicas that are stepped together. None: one environment, a gymnasium.Env if it has one agent, a
+        pettingzoo.ParallelEnv if it has several. Otherwise a gymnasium.vector.VectorEnv, or, with several agents, a MultiAgentEnv.
+    device: auto, cpu, cuda or cuda:N.
+    seed: replica e plays the episodes of replica e of a training with trainer.seed = seed.
+    autoreset_mode: what follows the end of an episode: next_step, same_step or disabled, or a gymnasium.vector.AutoresetMode.
+    arrays: what observations, rewards and flags are: torch tensors on the device, or numpy arrays, on the CPU only.
+    settings: further settings, as for --set: ["env.reset=fixed"].
+    params: parameters of the environment, as env.NAME: episode_length=200.
+
+    Raises UsageError, a ValueError, if a setting is wrong.
+    """
+    if num_envs is None:
+        from wdtrain import single
+
+        return single.make(name, device=device, seed=seed, settings=settings, params=params)
+    game = Game(name, num_envs, device, seed, autoreset_mode, arrays, settings, params)
+    if game.num_agents > 1:
+        return MultiAgentEnv(game)
+    from wdtrain.vector import VectorEnv
+
+    return VectorEnv(game)
+
+
+def text_of(value):
+    """A parameter's value, as YAML."""
+    if isinstance(value, bool | np.bool_):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(text_of, value)) + "]"
+    return str(value)
+
+
+@dataclasses.dataclass
+class Role:
+    """The agents of one role, and their buffers. Tensors are torch's or numpy's (make(arrays=...)), by replica and agent."""
+
+    name: str
+    count: int
+    observation: dict  # sizes of the parts of the observation, by name
+    heads: list  # number of choices of each head; empty if continuous
+    bounds: list  # (low, high) of each component; empty if discrete
+    names: list  # of heads or components
+    paid_after_leaving: bool
+    action: object  # [E, A, heads] int32, or [E, A, components] float32: step() reads them here
+    observations: object  # [E, A, numbers] float32
+    action_mask: object  # [E, A, choices] bool, or None
+    reward: object  # [E, A] float32
+    active: object  # [E, A] bool: the agent is in the game
+    terminated: object  # [E, A] bool: the agent has left the game in this step
+    last_observations: object  # [E, A, numbers] float32 in mode same_step: what was seen last, where an episode ended
+    streams: list  # [E, A, ...] each, or None
+
+    @property
+    def size(self):
+        return sum(self.observation.values())
+
+
+class Game:
+    """Replicas of an environment, and what is the same for all forms in which Python sees them."""
+
+    def __init__(self, name, num_envs, device, seed, autoreset_mode, arrays, settings, params):
+        module = native()
+        mode = getattr(autoreset_mode, "name", autoreset_mode)
+        mode = str(mode).lower()
+        if mode not in MODES:
+            raise module.UsageError(f"autoreset_mode {autoreset_mode!r} is none of {', '.join(MODES)}")
+        if arrays not in ("torch", "numpy"):
+            raise module.UsageError(f"arrays {arrays!r} is neither torch nor numpy")
+        if not isinstance(num_envs, int | np.integer) or num_envs < 1:
+            raise module.UsageError(f"num_envs {num_envs!r} is not a number of replicas, 1 or more")
+        kind, _, index = str(device).partition(":")
+        if kind not in ("auto", "cpu", "cuda") or (index and (kind != "cuda" or not index.isdecimal())):
+            raise module.UsageError(f"device {device!r} is not {DEVICES}")
+        lines = [f"trainer.device={kind}", *settings, *(f"env.{key}={text_of(value)}" for key, value in params.items())]
+        self.name, self.num_envs, self.seed, self.mode = name, int(num_envs), checked_seed(seed), mode
+        self.arguments = {"device": device, "settings": tuple(settings), "params": params}
+        self.native = module.Env(name, lines, self.num_envs, self.seed, MODES.index(mode), int(index or 0))
+        self.device, self.time_limit = self.native.device, self.native.time_limit
+        if arrays == "numpy" and self.device != "cpu":
+            raise module.UsageError(f"arrays of numpy are on the CPU, and the environment is on {self.device}: set device='cpu' or arrays='torch'")
+        self.arrays = arrays
+        self.shown = (lambda tensor: None if tensor is None else tensor.numpy()) if arrays == "numpy" else (lambda tensor: tensor)
+        self.roles = [Role(**{key: self._shown(value) for key, value in role.items()}) for role in self.native.roles()]
+        rows = self.native.all()
+        self.terminated, self.truncated, self.began = (self.shown(rows[key]) for key in ("terminated", "truncated", "reset"))
+        self.statistics = {} if rows["statistics"] is None else {
+            key: self.shown(rows["statistics"][:, k]) for k, key in enumerate(self.native.statistics)}
+        self.streams = {key: self.shown(rows["streams"][k]) for k, key in enumerate(self.native.streams) if rows["streams"][k] is not None}
+        self.agent_streams = {key: k for k, key in enumerate(self.native.streams) if rows["streams"][k] is None}
+        self.num_agents = sum(role.count for role in self.roles)
+        self.begun = False
+
+    def _shown(self, value):
+        if isinstance(value, list):
+            return [self._shown(one) for one in value]
+        return self.shown(value) if hasattr(value, "data_ptr") else value
+
+    def reset(self, seed=None, options=None):
+        """Begins episodes: in all replicas, or in those that options["reset_mask"] names."""
+        mask = (options or {}).get("reset_mask")
+        if unknown := set(options or {}) - {"reset_mask"}:
+            raise native().UsageError(f"reset(options=...): unknown: {', '.join(sorted(unknown))}; known is reset_mask")
+        if mask is not None:
+            if seed is not None:
+                raise native().UsageError("reset(): a seed is for all replicas, and reset_mask is for some: give one of them")
+            mask = np.ascontiguousarray(mask.cpu().numpy() if hasattr(mask, "cpu") else mask)
+            if mask.dtype != bool or mask.shape != (self.num_envs,):
+                raise native().UsageError(f"reset_mask is {mask.dtype} of shape {mask.shape}, and must be bool of shape ({self.num_envs},)")
+            self.native.reset_those(mask)
+        elif seed is not None or not self.begun:
+            self.seed = self.seed if seed is None else checked_seed(seed)
+            self.native.restart(self.seed)
+        else:
+            self.native.reset()
+        self.begun = True
+
+    def step(self):
+        self.native.step()
+
+    def put(self, role, actions, shape):
+        """Writes the actions of a role, in this shape, to its buffer."""
+        buffer = role.action.reshape(shape)
+        if actions is not buffer and actions is not role.action:
+            actions = as_array(actions, buffer)
+            if tuple(actions.shape) != tuple(buffer.shape):
+                raise native().UsageError(f"{self.name}: actions of '{role.name}' have the shape {tuple(actions.shape)}, and must have {tuple(buffer.shape)}")
+            if self.device == "cpu":
+                check_range(self.name, role, actions)
+            buffer[...] = actions
+
+    def ended(self):
+        return self.terminated | self.truncated
+
+    def info(self, of_agents):
+        """What a step tells besides: masks, streams, and statistics of the replicas whose episodes ended."""
+        info = dict(self.streams)
+        for key, k in self.agent_streams.items():
+            info[key] = of_agents(lambda role, k=k: role.streams[k])
+        if any(role.action_mask is not None for role in self.roles):
+            info["action_mask"] = of_agents(lambda role: role.action_mask)
+        if self.statistics:
+            ended = self.ended()
+            for key, value in self.statistics.items():
+                info[key], info["_" + key] = value, ended
+        if self.mode == "same_step":
+            info["final_obs"], info["_final_obs"] = of_agents(lambda role: role.last_observations), self.ended()
+        return info
+
+
+def checked_seed(seed):
+    if isinstance(seed, list | tuple | np.ndarray):
+        raise native().UsageError("seed: one number for all replicas: replica e plays its own episodes of it")
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
+        raise native().UsageError(f"seed {seed!r} is not a number in [0, 2^63)")
+    return int(seed)
+
+
+def as_array(actions, buffer):
+    if isinstance(buffer, np.ndarray):
+        return actions.numpy() if hasattr(actions, "numpy") else np.asarray(actions)
+    import torch
+
+    return actions if isinstance(actions, torch.Tensor) else torch.as_tensor(np.asarray(actions))
+
+
+def check_range(name, role, actions):
+    """On the CPU. A GPU would have to wait for the answer."""
+    if role.heads:
+        if "int" not in str(actions.dtype):
+            raise native().UsageError(f"{name}: actions of '{role.name}' are {actions.dtype}, and must be integers")
+        most = role.heads[0] if len(role.heads) == 1 else actions.new_tensor(role.heads) if hasattr(actions, "new_tensor") else np.array(role.heads)
+        if ((actions < 0) | (actions >= most)).any():
+            raise native().UsageError(f"{name}: an action of '{role.name}' is none of its choices: heads have {role.heads} of them, counted from 0")
+    elif not math.isfinite(float(actions.sum())):
+        raise native().UsageError(f"{name}: an action of '{role.name}' is not finite")
+
+
+def spaces_of(role):
+    """The spaces of one agent, as gymnasium's."""
+    from gymnasium import spaces
+
+    observation = spaces.Box(-np.inf, np.inf, (role.size,), np.float32)
+    if len(role.heads) == 1:
+        return observation, spaces.Discrete(role.heads[0])
+    if role.heads:
+        return observation, spaces.MultiDiscrete(role.heads)
+    low, high = (np.array(side, np.float32) for side in zip(*role.bounds, strict=True))
+    return observation, spaces.Box(low, high, dtype=np.float32)
+
+
+class MultiAgentEnv:
+    """Replicas of an environment with several agents: dictionaries by role, of tensors [replicas, agents, ...].
+
+    Actions have a number for each head or component: [E, A, heads], or [E, A] if there is one head.
+    """
+
+    def __init__(self, game):
+        self.game, self.num_envs, self.device, self.time_limit = game, game.num_envs, game.device, game.time_limit
+        self.roles = {role.name: role for role in game.roles}
+        self.num_agents = game.num_agents
+        self._shapes = {name: tuple(role.action.shape[:2]) if len(role.heads) == 1 else tuple(role.action.shape) for name, role in self.roles.items()}
+
+    def observation_space(self, role):
+        return spaces_of(self.roles[role])[0]
+
+    def action_space(self, role):
+        return spaces_of(self.roles[role])[1]
+
+    def reset(self, *, seed=None, options=None):
+        """Returns observations by role, and infos: `active` by role, and see Game.info."""
+        self.game.reset(seed, options)
+        return self._of_roles(lambda role: role.observations), self._info()
+
+    def step(self, actions=None):
+        """Actions by role; None: those that were written to env.roles[NAME].action. Returns observations and rewards by role, and by
+        replica whether the episode has terminated and was truncated, and infos."""
+        if actions is not None:
+            if set(actions) != set(self.roles):
+                raise native().UsageError(f"{self.game.name}: actions of {', '.join(sorted(actions))}, and the roles are {', '.join(self.roles)}")
+            for name, role in self.roles.items():
+                self.game.put(role, actions[name], self._shapes[name])
+        self.game.step()
+        return (self._of_roles(lambda role: role.observations), self._of_roles(lambda role: role.reward), self.game.terminated,
+                self.game.truncated, self._info())
+
+    def close(self):
+        pass
+
+    def _of_roles(self, what):
+        return {name: what(role) for name, role in self.roles.items()}
+
+    def _info(self):
+        info = self.game.info(self._of_roles)
+        info["active"] = self._of_roles(lambda role: role.active)
+        info["agent_terminated"] = self._of_roles(lambda role: role.terminated)
+        return info
