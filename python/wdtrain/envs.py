@@ -72,6 +72,7 @@ class Role:
     bounds: list  # (low, high) of each component; empty if discrete
     names: list  # of heads or components
     paid_after_leaving: bool
+    buffer: object  # what `action` is, as torch's
     action: object  # [E, A, heads] int32, or [E, A, components] float32: step() reads them here
     observations: object  # [E, A, numbers] float32
     action_mask: object  # [E, A, choices] bool, or None
@@ -111,7 +112,7 @@ class Game:
             raise module.UsageError(f"arrays of numpy are on the CPU, and the environment is on {self.device}: set device='cpu' or arrays='torch'")
         self.arrays = arrays
         self.shown = (lambda tensor: None if tensor is None else tensor.numpy()) if arrays == "numpy" else (lambda tensor: tensor)
-        self.roles = [Role(**{key: self._shown(value) for key, value in role.items()}) for role in self.native.roles()]
+        self.roles = [Role(buffer=role["action"], **{key: self._shown(value) for key, value in role.items()}) for role in self.native.roles()]
         rows = self.native.all()
         self.terminated, self.truncated, self.began = (self.shown(rows[key]) for key in ("terminated", "truncated", "reset"))
         self.statistics = {} if rows["statistics"] is None else {
@@ -150,14 +151,16 @@ class Game:
 
     def put(self, role, actions, shape):
         """Writes the actions of a role, in this shape, to its buffer."""
-        buffer = role.action.reshape(shape)
-        if actions is not buffer and actions is not role.action:
-            actions = as_array(actions, buffer)
-            if tuple(actions.shape) != tuple(buffer.shape):
-                raise native().UsageError(f"{self.name}: actions of '{role.name}' have the shape {tuple(actions.shape)}, and must have {tuple(buffer.shape)}")
-            if self.device == "cpu":
-                check_range(self.name, role, actions)
-            buffer[...] = actions
+        import torch
+
+        buffer = role.buffer.view(shape)
+        if not isinstance(actions, torch.Tensor):
+            actions = torch.as_tensor(np.ascontiguousarray(actions))
+        if actions.shape != buffer.shape:
+            raise native().UsageError(f"{self.name}: actions of '{role.name}' have the shape {tuple(actions.shape)}, and must have {tuple(buffer.shape)}")
+        if self.device == "cpu":
+            check_range(self.name, role, actions)
+        buffer.copy_(actions)
 
     def ended(self):
         return self.terminated | self.truncated
@@ -186,24 +189,20 @@ def checked_seed(seed):
     return int(seed)
 
 
-def as_array(actions, buffer):
-    if isinstance(buffer, np.ndarray):
-        return actions.numpy() if hasattr(actions, "numpy") else np.asarray(actions)
-    import torch
-
-    return actions if isinstance(actions, torch.Tensor) else torch.as_tensor(np.asarray(actions))
-
-
 def check_range(name, role, actions):
     """On the CPU. A GPU would have to wait for the answer."""
-    if role.heads:
-        if "int" not in str(actions.dtype):
-            raise native().UsageError(f"{name}: actions of '{role.name}' are {actions.dtype}, and must be integers")
-        most = role.heads[0] if len(role.heads) == 1 else actions.new_tensor(role.heads) if hasattr(actions, "new_tensor") else np.array(role.heads)
-        if ((actions < 0) | (actions >= most)).any():
-            raise native().UsageError(f"{name}: an action of '{role.name}' is none of its choices: heads have {role.heads} of them, counted from 0")
-    elif not math.isfinite(float(actions.sum())):
-        raise native().UsageError(f"{name}: an action of '{role.name}' is not finite")
+    if not role.heads:
+        if not math.isfinite(float(actions.sum())):
+            raise native().UsageError(f"{name}: an action of '{role.name}' is not finite")
+        return
+    if actions.is_floating_point() or str(actions.dtype) == "torch.bool":
+        raise native().UsageError(f"{name}: actions of '{role.name}' are {actions.dtype}, and must be integers")
+    least, most = actions.aminmax()
+    wrong = least < 0 or most >= max(role.heads)
+    if not wrong and len(set(role.heads)) > 1:
+        wrong = (actions >= actions.new_tensor(role.heads)).any()
+    if wrong:
+        raise native().UsageError(f"{name}: an action of '{role.name}' is none of its choices: heads have {role.heads} of them, counted from 0")
 
 
 def spaces_of(role):

@@ -2,7 +2,7 @@
 
     .venv/bin/python tests/bench/doors.py [--pairs 9] [--seconds 1] [--only TEXT] [--json FILE]
 
-Both sides use all processors. Python's side sends actions that were drawn before, in turn; the program draws them. EnvPool wants
+Both sides use all processors, and write rows of observations, not tables. Python's side sends actions that were drawn before, in turn; the program draws them. EnvPool wants
 packages of other versions: `python3 -m venv .venv-envpool && .venv-envpool/bin/pip install envpool`. Without it, its rows are left out.
 """
 
@@ -68,9 +68,9 @@ def python(code, *arguments, interpreter=sys.executable):
     return float(done.stdout)
 
 
-def program(name, envs, seconds):
+def program(name, envs, seconds, *settings):
     command = [ROOT / "build/wdtrain", "bench", "--env", name, "--mode", "env", "--num_envs", str(envs), "--device", "cpu", "--seconds", str(seconds),
-               "--json", "-"]
+               "--json", "-", *settings]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, **KNOWN})
     return json.loads(done.stdout)["env_steps_per_s"]
 
@@ -80,7 +80,7 @@ def envpool(envs, seconds):
 
 
 CASES = {
-    "tag_continuous, 1,024 replicas, against bench": lambda s: (lambda: program("tag_continuous", 1024, s), lambda: python(DOOR, "tag_continuous", 1024, s, "{}")),
+    "tag_continuous, 1,024 replicas, against bench": lambda s: (lambda: program("tag_continuous", 1024, s, "--set", "trainer.observations=rows"), lambda: python(DOOR, "tag_continuous", 1024, s, "{}")),
     "cartpole, 65,536 replicas, against bench": lambda s: (lambda: program("cartpole", 65536, s), lambda: python(DOOR, "cartpole", 65536, s, "{}")),
     "cartpole, 1,024 replicas, against bench": lambda s: (lambda: program("cartpole", 1024, s), lambda: python(DOOR, "cartpole", 1024, s, NUMPY)),
     "cartpole, 1,024 replicas, against EnvPool": lambda s: (lambda: envpool(1024, s), lambda: python(DOOR, "cartpole", 1024, s, NUMPY)),

@@ -4,7 +4,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "tests/emulation/device/torch_backend.h"
+#include "tests/trainer/graph_cases.h"
 #include "wd/experiment.h"
 #include "wd/trainer.h"
 
@@ -56,10 +56,12 @@ TEST_P(VectorEnvs, AreThoseOfTheCpuInTheSameMemory) {
     }
     const at::Tensor ended = at::logical_or(cpu.all().terminated, cpu.all().truncated);
     ends += ended.sum().item<int>();
-    if (mode == AutoReset::kSameStep && ended.any().item<bool>())
-      for (std::size_t r = 0; r < cpu.roles().size(); ++r)
-        EXPECT_TRUE(at::equal(cpu.roles()[r].last_observation.index({ended}),
-                              gpu.roles()[r].last_observation.cpu().index({ended})));
+    if (mode == AutoReset::kSameStep && ended.any().item<bool>()) {
+      for (std::size_t r = 0; r < cpu.roles().size(); ++r) {
+        const at::Tensor a = cpu.roles()[r].last_observation, b = gpu.roles()[r].last_observation.cpu();
+        EXPECT_TRUE(at::equal(a.index({ended}), b.index({ended}))) << "step " << t << ", role " << r;
+      }
+    }
     if (mode == AutoReset::kDisabled && t % 3 == 0) {
       cpu.reset(ended);
       gpu.reset(ended);
