@@ -7,11 +7,11 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cmath>
 #include <memory>
 #include <optional>
 
 #include "wd/experiment.h"
-#include "wd/math.h"
 #include "wd/trainer.h"
 #include "wd/vector_env.h"
 
@@ -76,8 +76,47 @@ nb::dict described(const wd::Role& role) {
   return all;
 }
 
+// What put() returns if it has written all.
+constexpr std::int64_t kWritten = -1, kOtherType = -2;
+
+// Writes actions with these numbers of choices, in turn, or returns the place of the first that is none of them.
+template <typename Number>
+std::int64_t put_choices(const Number* from, std::int64_t n, const std::vector<int>& heads,
+                         std::int32_t* to) {
+  const std::size_t width = heads.size();
+  std::size_t head = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    // A negative number is a large one without its sign.
+    if (static_cast<std::uint64_t>(from[i]) >= static_cast<std::uint64_t>(heads[head])) return i;
+    if (++head == width) head = 0;
+  }
+  for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<std::int32_t>(from[i]);
+  return kWritten;
+}
+
+// The same for one head, whose check is a loop that is vectorized.
+template <typename Number>
+std::int64_t put_choices(const Number* from, std::int64_t n, int choices, std::int32_t* to) {
+  bool wrong = false;
+  for (std::int64_t i = 0; i < n; ++i)
+    wrong |= static_cast<std::uint64_t>(from[i]) >= static_cast<std::uint64_t>(choices);
+  if (wrong) return put_choices(from, n, std::vector<int>{choices}, to);
+  for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<std::int32_t>(from[i]);
+  return kWritten;
+}
+
+template <typename Number>
+std::int64_t put_numbers(const Number* from, std::int64_t n, float* to) {
+  for (std::int64_t i = 0; i < n; ++i)
+    if (!std::isfinite(static_cast<float>(from[i]))) return i;
+  for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<float>(from[i]);
+  return kWritten;
+}
+
 class Env {
  public:
+  using Actions = nb::ndarray<nb::ro, nb::device::cpu, nb::c_contig>;
+
   Env(const std::string& name, const std::vector<std::string>& settings, int num_envs, std::uint64_t seed,
       int mode, int gpu)
       : experiment_(wd::load_experiment(name, settings)) {
@@ -110,6 +149,28 @@ class Env {
     }
     return all;
   }
+  // Writes a role's actions on the CPU, whose number the caller has checked. Nothing is written if one is wrong.
+  std::int64_t put(std::size_t k, const Actions& actions) {
+    const wd::VectorEnv::RoleRows& rows = env_->roles().at(k);
+    const std::int64_t n = rows.action.numel();
+    const nb::dlpack::dtype type = actions.dtype();
+    const auto as = [&]<typename Number>(Number) { return static_cast<const Number*>(actions.data()); };
+    if (rows.role->action.is_continuous()) {
+      auto* const to = rows.action.mutable_data_ptr<float>();
+      if (type == nb::dtype<float>()) return put_numbers(as(float{}), n, to);
+      if (type == nb::dtype<double>()) return put_numbers(as(double{}), n, to);
+      return kOtherType;
+    }
+    auto* const to = rows.action.mutable_data_ptr<std::int32_t>();
+    const std::vector<int>& heads = rows.role->action.heads;
+    const auto choices = [&](auto* from) {
+      return heads.size() == 1 ? put_choices(from, n, heads[0], to) : put_choices(from, n, heads, to);
+    };
+    if (type == nb::dtype<std::int64_t>()) return choices(as(std::int64_t{}));
+    if (type == nb::dtype<std::int32_t>()) return choices(as(std::int32_t{}));
+    return kOtherType;
+  }
+
   nb::dict all() const {
     const wd::VectorEnv::ReplicaRows& rows = env_->all();
     nb::dict all;
@@ -166,6 +227,7 @@ NB_MODULE(_native, m) {
             self.env().reset(chosen);
           },
           "mask"_a)
+      .def("put", &Env::put, "role"_a, "actions"_a)
       .def("roles", &Env::roles)
       .def("all", &Env::all)
       .def("state", &Env::state, "replica"_a)

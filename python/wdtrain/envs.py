@@ -8,7 +8,6 @@ What a step returns are the buffers that the next step overwrites: clone what yo
 """
 
 import dataclasses
-import math
 
 import numpy as np
 
@@ -61,7 +60,7 @@ def text_of(value):
     return str(value)
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(eq=False)
 class Role:
     """The agents of one role, and their buffers. Tensors are torch's or numpy's (make(arrays=...)), by replica and agent."""
 
@@ -151,16 +150,19 @@ class Game:
 
     def put(self, role, actions, shape):
         """Writes the actions of a role, in this shape, to its buffer."""
-        import torch
-
-        buffer = role.buffer.view(shape)
-        if not isinstance(actions, torch.Tensor):
-            actions = torch.as_tensor(np.ascontiguousarray(actions))
-        if actions.shape != buffer.shape:
-            raise native().UsageError(f"{self.name}: actions of '{role.name}' have the shape {tuple(actions.shape)}, and must have {tuple(buffer.shape)}")
-        if self.device == "cpu":
-            check_range(self.name, role, actions)
-        buffer.copy_(actions)
+        if not hasattr(actions, "shape"):
+            actions = np.asarray(actions)
+        if tuple(actions.shape) != shape:
+            raise native().UsageError(f"{self.name}: actions of '{role.name}' have the shape {tuple(actions.shape)}, and must have {shape}")
+        if self.device != "cpu":  # a GPU would have to wait for the answer
+            role.buffer.view(shape).copy_(as_tensor(actions))
+            return
+        wrong = self.native.put(self.roles.index(role), actions)
+        if wrong == OTHER_TYPE:
+            wrong = self.native.put(self.roles.index(role), converted(self.name, role, actions))
+        if wrong >= 0:
+            what = f"is none of its choices: heads have {role.heads} of them, counted from 0" if role.heads else "is not finite"
+            raise native().UsageError(f"{self.name}: an action of '{role.name}' {what}")
 
     def ended(self):
         return self.terminated | self.truncated
@@ -189,20 +191,21 @@ def checked_seed(seed):
     return int(seed)
 
 
-def check_range(name, role, actions):
-    """On the CPU. A GPU would have to wait for the answer."""
-    if not role.heads:
-        if not math.isfinite(float(actions.sum())):
-            raise native().UsageError(f"{name}: an action of '{role.name}' is not finite")
-        return
-    if actions.is_floating_point() or str(actions.dtype) == "torch.bool":
-        raise native().UsageError(f"{name}: actions of '{role.name}' are {actions.dtype}, and must be integers")
-    least, most = actions.aminmax()
-    wrong = least < 0 or most >= max(role.heads)
-    if not wrong and len(set(role.heads)) > 1:
-        wrong = (actions >= actions.new_tensor(role.heads)).any()
-    if wrong:
-        raise native().UsageError(f"{name}: an action of '{role.name}' is none of its choices: heads have {role.heads} of them, counted from 0")
+OTHER_TYPE = -2  # what put() says of actions that it does not convert
+
+
+def as_tensor(actions):
+    import torch
+
+    return actions if isinstance(actions, torch.Tensor) else torch.as_tensor(np.ascontiguousarray(actions))
+
+
+def converted(name, role, actions):
+    """Actions of another type, as int64 or float64."""
+    actions = actions.numpy() if hasattr(actions, "numpy") else np.asarray(actions)
+    if actions.dtype.kind not in ("iu" if role.heads else "iuf"):
+        raise native().UsageError(f"{name}: actions of '{role.name}' are {actions.dtype}, and must be {'integers' if role.heads else 'numbers'}")
+    return np.ascontiguousarray(actions, np.int64 if role.heads else np.float64)
 
 
 def spaces_of(role):

@@ -36,7 +36,7 @@ def make_env(game):
         def step(self, action):
             if bool(game.terminated[0]) or bool(game.truncated[0]):
                 raise native().UsageError("the episode has ended: call reset()")
-            self.game.put(self.role, np.asarray(action).reshape(1, 1, -1), (1, 1, -1))
+            self.game.put(self.role, np.asarray(action).reshape(1, 1, -1), tuple(self.role.action.shape))
             self.game.step()
             return (copied(self.role.observations[0, 0]), float(self.role.reward[0, 0]), bool(game.terminated[0]), bool(game.truncated[0]),
                     self._info())
@@ -89,7 +89,7 @@ def make_parallel(game):
                 for i in range(role.count):
                     if (agent := f"{role.name}_{i}") in self.agents:
                         all_actions[i] = np.asarray(actions[agent]).reshape(-1)
-                self.game.put(role, all_actions[None], (1, role.count, -1))
+                self.game.put(role, all_actions[None], tuple(role.action.shape))
             self.game.step()
             terminated, truncated = bool(game.terminated[0]), bool(game.truncated[0])
             rewards = {agent: float(role.reward[0, i]) for agent, role, i in self._present()}

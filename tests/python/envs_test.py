@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import sys
 import warnings
 
@@ -230,3 +231,14 @@ def test_mistakes_are_named():
     both = wdtrain.make("tag_gridworld", 2)
     both.reset()
     assert "roles are" in error_of(lambda: both.step({"tagger": torch.zeros(2, 4, dtype=torch.int64)}))
+
+
+def test_the_documentations_lines_run():
+    text = (pathlib.Path(os.environ["WD_SOURCE_DIR"]) / "docs/python.md").read_text()
+    section = text[text.index("## Environments\n"):text.index("## Runs\n")]
+    blocks = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    assert len(blocks) == 4
+    known = {"wdtrain": wdtrain, "torch": torch}
+    for block in blocks:
+        exec(block, known)
+    assert known["reward"]["tagger"].shape == (64, 4)
