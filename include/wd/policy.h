@@ -33,8 +33,8 @@ class Policy {
   Policy(const PolicyBuffers& buffers, const ModelSettings& model, int index, std::uint64_t seed,
          int chunk_rows, Device device, Precision precision = kFp32,
          PolicyOutput output = PolicyOutput::kDistribution, const CriticShape& critics = {});
-  // With these settings, of which the algorithm says what outputs and critics it needs, and whether values are
-  // normalized.
+  // With these settings, of which the algorithm says what outputs and critics it needs, and whether values
+  // are normalized.
   Policy(const PolicyBuffers& buffers, const PolicySettings& settings, int index, std::uint64_t seed,
          int chunk_rows, Device device, Precision precision);
   // Policy `index` of a training with these settings, in buffers of Trajectory(spec, config, ...).

@@ -3,13 +3,11 @@
 #include <ATen/ATen.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <cmath>
 #include <memory>
-#include <optional>
 
 #include "wd/experiment.h"
 #include "wd/trainer.h"
@@ -53,8 +51,10 @@ nb::list shared(const std::vector<at::Tensor>& tensors) {
   return all;
 }
 
+using Mask = nb::ndarray<bool, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
 // A mask of replicas that lives on the host.
-at::Tensor mask_of(const nb::ndarray<bool, nb::ndim<1>, nb::c_contig, nb::device::cpu>& mask) {
+at::Tensor mask_of(const Mask& mask) {
   return at::from_blob(mask.data(), {static_cast<std::int64_t>(mask.shape(0))}, at::kBool).clone();
 }
 
@@ -76,39 +76,24 @@ nb::dict described(const wd::Role& role) {
   return all;
 }
 
-// What put() returns if it has written all.
-constexpr std::int64_t kWritten = -1, kOtherType = -2;
+// What put() found.
+enum Put { kWritten, kWrong, kOtherType };
 
-// Writes actions with these numbers of choices, in turn, or returns the place of the first that is none of them.
-template <typename Number>
-std::int64_t put_choices(const Number* from, std::int64_t n, const std::vector<int>& heads,
-                         std::int32_t* to) {
-  const std::size_t width = heads.size();
-  std::size_t head = 0;
-  for (std::int64_t i = 0; i < n; ++i) {
-    // A negative number is a large one without its sign.
-    if (static_cast<std::uint64_t>(from[i]) >= static_cast<std::uint64_t>(heads[head])) return i;
-    if (++head == width) head = 0;
-  }
-  for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<std::int32_t>(from[i]);
-  return kWritten;
-}
-
-// The same for one head, whose check is a loop that is vectorized.
-template <typename Number>
-std::int64_t put_choices(const Number* from, std::int64_t n, int choices, std::int32_t* to) {
+// Writes actions, unless one is not below the number of choices that `choices_of` gives for its place.
+template <typename Number, typename Choices>
+Put put_choices(const Number* from, std::int64_t n, Choices choices_of, std::int32_t* to) {
   bool wrong = false;
-  for (std::int64_t i = 0; i < n; ++i)
-    wrong |= static_cast<std::uint64_t>(from[i]) >= static_cast<std::uint64_t>(choices);
-  if (wrong) return put_choices(from, n, std::vector<int>{choices}, to);
+  for (std::int64_t i = 0; i < n; ++i)  // a negative number is a large one without its sign
+    wrong |= static_cast<std::uint64_t>(from[i]) >= static_cast<std::uint64_t>(choices_of(i));
+  if (wrong) return kWrong;
   for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<std::int32_t>(from[i]);
   return kWritten;
 }
 
 template <typename Number>
-std::int64_t put_numbers(const Number* from, std::int64_t n, float* to) {
+Put put_numbers(const Number* from, std::int64_t n, float* to) {
   for (std::int64_t i = 0; i < n; ++i)
-    if (!std::isfinite(static_cast<float>(from[i]))) return i;
+    if (!std::isfinite(static_cast<float>(from[i]))) return kWrong;
   for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<float>(from[i]);
   return kWritten;
 }
@@ -149,8 +134,9 @@ class Env {
     }
     return all;
   }
-  // Writes a role's actions on the CPU, whose number the caller has checked. Nothing is written if one is wrong.
-  std::int64_t put(std::size_t k, const Actions& actions) {
+  // Writes a role's actions on the CPU, of which the caller has checked how many there are. Writes nothing if
+  // one is wrong.
+  int put(std::size_t k, const Actions& actions) {
     const wd::VectorEnv::RoleRows& rows = env_->roles().at(k);
     const std::int64_t n = rows.action.numel();
     const nb::dlpack::dtype type = actions.dtype();
@@ -164,7 +150,10 @@ class Env {
     auto* const to = rows.action.mutable_data_ptr<std::int32_t>();
     const std::vector<int>& heads = rows.role->action.heads;
     const auto choices = [&](auto* from) {
-      return heads.size() == 1 ? put_choices(from, n, heads[0], to) : put_choices(from, n, heads, to);
+      if (heads.size() > 1)
+        return put_choices(
+            from, n, [&](std::int64_t i) { return heads[static_cast<std::size_t>(i) % heads.size()]; }, to);
+      return put_choices(from, n, [most = heads[0]](std::int64_t) { return most; }, to);
     };
     if (type == nb::dtype<std::int64_t>()) return choices(as(std::int64_t{}));
     if (type == nb::dtype<std::int32_t>()) return choices(as(std::int32_t{}));
@@ -207,9 +196,11 @@ class Env {
 }  // namespace
 
 NB_MODULE(_native, m) {
+  m.attr("WRITTEN") = static_cast<int>(kWritten);
+  m.attr("WRONG") = static_cast<int>(kWrong);
+  m.attr("OTHER_TYPE") = static_cast<int>(kOtherType);
   nb::exception<wd::UsageError>(m, "UsageError", PyExc_ValueError);
   using Unlocked = nb::call_guard<nb::gil_scoped_release>;
-  using Mask = nb::ndarray<bool, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
   nb::class_<Env>(m, "Env")
       .def(nb::init<const std::string&, const std::vector<std::string>&, int, std::uint64_t, int, int>(),
            "name"_a, "settings"_a, "num_envs"_a, "seed"_a, "mode"_a, "gpu"_a, Unlocked())

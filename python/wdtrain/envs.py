@@ -90,7 +90,7 @@ class Game:
     """Replicas of an environment, and what is the same for all forms in which Python sees them."""
 
     def __init__(self, name, num_envs, device, seed, autoreset_mode, arrays, settings, params):
-        module = native()
+        self.module = module = native()
         mode = getattr(autoreset_mode, "name", autoreset_mode)
         mode = str(mode).lower()
         if mode not in MODES:
@@ -157,10 +157,10 @@ class Game:
         if self.device != "cpu":  # a GPU would have to wait for the answer
             role.buffer.view(shape).copy_(as_tensor(actions))
             return
-        wrong = self.native.put(self.roles.index(role), actions)
-        if wrong == OTHER_TYPE:
-            wrong = self.native.put(self.roles.index(role), converted(self.name, role, actions))
-        if wrong >= 0:
+        found = self.native.put(self.roles.index(role), actions)
+        if found == self.module.OTHER_TYPE:
+            found = self.native.put(self.roles.index(role), converted(self.name, role, actions))
+        if found == self.module.WRONG:
             what = f"is none of its choices: heads have {role.heads} of them, counted from 0" if role.heads else "is not finite"
             raise native().UsageError(f"{self.name}: an action of '{role.name}' {what}")
 
@@ -174,12 +174,12 @@ class Game:
             info[key] = of_agents(lambda role, k=k: role.streams[k])
         if any(role.action_mask is not None for role in self.roles):
             info["action_mask"] = of_agents(lambda role: role.action_mask)
+        ended = self.ended() if self.statistics or self.mode == "same_step" else None
         if self.statistics:
-            ended = self.ended()
             for key, value in self.statistics.items():
                 info[key], info["_" + key] = value, ended
         if self.mode == "same_step":
-            info["final_obs"], info["_final_obs"] = of_agents(lambda role: role.last_observations), self.ended()
+            info["final_obs"], info["_final_obs"] = of_agents(lambda role: role.last_observations), ended
         return info
 
 
@@ -189,9 +189,6 @@ def checked_seed(seed):
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
         raise native().UsageError(f"seed {seed!r} is not a number in [0, 2^63)")
     return int(seed)
-
-
-OTHER_TYPE = -2  # what put() says of actions that it does not convert
 
 
 def as_tensor(actions):

@@ -3,7 +3,7 @@
 
 #include <ATen/ATen.h>
 
-#include "src/device/tensor_device.h"
+#include "src/rollout/outcomes.h"
 #include "wd/error.h"
 
 namespace wd {
@@ -11,17 +11,6 @@ namespace {
 
 at::Tensor last(const at::Tensor& tensor) { return tensor.defined() ? tensor[tensor.size(0) - 1] : tensor; }
 at::Tensor flags(const at::Tensor& tensor) { return tensor.defined() ? tensor.view(at::kBool) : tensor; }
-
-// The rows of a step that begins episodes and pays nothing.
-StepView without_outcomes(StepView view) {
-  view.terminated = view.truncated = view.reset_step = nullptr;
-  view.statistic = nullptr;
-  for (int r = 0; r < view.num_runs; ++r) {
-    view.runs[r].reward = nullptr;
-    view.runs[r].agent_terminated = nullptr;
-  }
-  return view;
-}
 
 }  // namespace
 
@@ -85,7 +74,6 @@ void VectorEnv::reset(const at::Tensor& chosen) {
   clear(all_.terminated, 0.0);
   clear(all_.truncated, 0.0);
   clear(all_.reset, mode_ == AutoReset::kSameStep ? 0.0 : 1.0);
-  clear(goes_on_, 1.0);
   for (const RoleRows& role : roles_) {
     clear(role.reward, 0.0);
     clear(role.terminated, 0.0);

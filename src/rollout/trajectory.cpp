@@ -14,6 +14,7 @@
 #include "src/config/role_names.h"
 #include "src/device/device.h"
 #include "src/device/tensor_device.h"
+#include "src/rollout/outcomes.h"
 #include "wd/config.h"
 #include "wd/error.h"
 
@@ -392,21 +393,17 @@ StepView Trajectory::rows(int t) const {
 }
 
 StepView Trajectory::first_rows() const {
-  StepView view = rows(0);
+  StepView view = without_outcomes(rows(0));
   const auto back = [](void* row, const at::Tensor& tensor) -> void* {
     if (row == nullptr) return row;
     return static_cast<std::byte*>(row) - tensor.stride(0) * tensor.element_size();
   };
   for (int k = 0; k < view.num_streams; ++k)
     view.streams[k] = back(view.streams[k], policies_.front().stream_rows[static_cast<std::size_t>(k)]);
-  view.terminated = view.truncated = view.reset_step = nullptr;
-  view.statistic = nullptr;
   for (int r = 0; r < view.num_runs; ++r) {
     const Seat& seat = shape_.seats[static_cast<std::size_t>(r)];
     const PolicyBuffers& policy = policies_[static_cast<std::size_t>(seat.policy)];
     RunView& rows = view.runs[r];
-    rows.reward = nullptr;
-    rows.agent_terminated = nullptr;
     rows.active -= policy.active.stride(0);
     if (rows.restarted != nullptr) rows.restarted -= policy.restarted.stride(0);
     rows.observation = back(rows.observation, policy.observation);

@@ -19,6 +19,18 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent / "peers"))
 from gate import KNOWN, interval  # noqa: E402
 from side_by_side import alternate  # noqa: E402
 
+# Behind either side, which has `env`, 16 `actions` and how many `envs` there are.
+PLAY = """
+def play(seconds):
+    begin, steps = time.perf_counter(), 0
+    while time.perf_counter() - begin < seconds:
+        for one in actions:
+            env.step(one)
+        steps += 16
+    return steps * envs / (time.perf_counter() - begin)
+play(0.3)
+print(play(seconds))
+"""
 DOOR = """
 import sys, time, torch, wdtrain
 name, envs, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
@@ -30,15 +42,6 @@ else:
     actions = [torch.randint(0, env.single_action_space.n, (envs,)) for _ in range(16)]
     if env.game.arrays == "numpy":
         actions = [one.numpy() for one in actions]
-def play(seconds):
-    begin, steps = time.perf_counter(), 0
-    while time.perf_counter() - begin < seconds:
-        for one in actions:
-            env.step(one)
-        steps += 16
-    return steps * envs / (time.perf_counter() - begin)
-play(0.3)
-print(play(seconds))
 """
 ENVPOOL = """
 import sys, time, numpy, envpool
@@ -46,15 +49,6 @@ envs, seconds = int(sys.argv[2]), float(sys.argv[3])
 env = envpool.make_gymnasium("CartPole-v1", num_envs=envs, num_threads=int(sys.argv[4]))
 env.reset()
 actions = [numpy.random.randint(0, 2, envs) for _ in range(16)]
-def play(seconds):
-    begin, steps = time.perf_counter(), 0
-    while time.perf_counter() - begin < seconds:
-        for one in actions:
-            env.step(one)
-        steps += 16
-    return steps * envs / (time.perf_counter() - begin)
-play(0.3)
-print(play(seconds))
 """
 NUMPY = "{'arrays': 'numpy'}"
 POOL_PYTHON = ROOT / ".venv-envpool/bin/python"
@@ -62,7 +56,7 @@ POOL_PYTHON = ROOT / ".venv-envpool/bin/python"
 
 def python(code, *arguments, interpreter=sys.executable):
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "build/python")}
-    done = subprocess.run([interpreter, "-c", code, *map(str, arguments)], capture_output=True, text=True, env=environment)
+    done = subprocess.run([interpreter, "-c", code + PLAY, *map(str, arguments)], capture_output=True, text=True, env=environment)
     if done.returncode != 0:
         sys.exit(done.stderr)
     return float(done.stdout)
