@@ -13,7 +13,7 @@ wd_run_path(wd $ORIGIN ${torch_folders})
 wd_run_path(wdtrain $ORIGIN $ORIGIN/../${CMAKE_INSTALL_LIBDIR})
 
 install(TARGETS wd EXPORT wdTargets FILE_SET HEADERS FILE_SET device_headers)
-install(TARGETS wdtrain)
+install(TARGETS wdtrain wd_bell)
 if(WD_CUDA)
   wd_run_path(wd_cuda $ORIGIN ${torch_folders})
   install(TARGETS wd_cuda)

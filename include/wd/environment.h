@@ -135,7 +135,9 @@ const std::vector<EnvironmentRow>& environment_table();  // generated
 
 // The row with this name. Throws UsageError with the nearest name.
 const EnvironmentRow& find_environment(std::string_view name);
-// Creates the environment with the defaults of its parameters.
+// Creates the environment with the defaults of its parameters. By name, it may be one in Python: gym:ID,
+// pettingzoo:MODULE or MODULE:FUNCTION (docs/python.md).
+std::unique_ptr<Environment> make_environment(std::string_view name);
 std::unique_ptr<Environment> make_environment(const EnvironmentRow& row);
 
 }  // namespace wd

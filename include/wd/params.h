@@ -44,6 +44,11 @@ struct Schedule {
   bool operator==(const Schedule&) const = default;
 };
 
+// The text of a JSON object, or nothing. In files, it may be written as a section.
+struct JsonObject {
+  std::string text;
+};
+
 // The visitor that a describe() function calls. Each call names one field of the struct; the visitor reads
 // the field (help, printing), writes it (files, overrides) or checks it. The order of calls is the order in
 // which users see the fields.
@@ -78,6 +83,9 @@ class Fields {
   // Only for settings of the program itself. An environment's Params are copied to the device and hold none
   // of these.
   virtual void operator()(const char* name, std::string& value, const char* help) = 0;
+  virtual void operator()(const char* name, JsonObject& value, const char* help) {
+    (*this)(name, value.text, help);
+  }
   virtual void operator()(const char* name, std::vector<int>& value, Range range, const char* help) = 0;
   virtual void operator()(const char* name, Schedule& value, Range range, const char* help) = 0;
   virtual void operator()(const char* name, std::vector<std::string>& value, const char* help) = 0;

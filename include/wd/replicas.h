@@ -15,6 +15,9 @@
 
 namespace wd {
 
+class HostRows;
+class OutsideReplicas;
+
 struct ReplicasOptions {
   int num_envs = 1;                 // on this worker
   std::uint32_t first_replica = 0;  // global id of the first one
@@ -43,6 +46,8 @@ class Replicas {
   const Spec& spec() const { return spec_; }
   const StateLayout& layout() const { return layout_; }
   Device device() const { return options_.device; }
+  // Whether the host steps them, whatever the device: nothing that includes step() can be captured in a graph.
+  bool is_outside() const { return outside_ != nullptr; }
   const ReplicasOptions& options() const { return options_; }
 
   // Steps every replica once, or resets it if its episode has ended. The caller fills in roles and flags of
@@ -80,15 +85,19 @@ class Replicas {
   int first_steps(int replica) const;
   void find_statistics();
 
+  void step_outside(const StepView& rows);
+
   const Environment& environment_;
   ReplicasOptions options_;
   Spec spec_;
   StateLayout layout_;
   at::Tensor blocks_;
-  at::Tensor scratch_;                     // CUDA: for replicas that do not fit in shared memory
-  at::Tensor images_;                      // kGiven
-  at::Tensor dropped_;                     // if they are noted
-  std::vector<StatisticView> statistics_;  // as in Spec::statistics
+  at::Tensor scratch_;                        // CUDA: for replicas that do not fit in shared memory
+  at::Tensor images_;                         // kGiven
+  at::Tensor dropped_;                        // if they are noted
+  std::shared_ptr<OutsideReplicas> outside_;  // wd/outside.h; null: their state is in blocks_
+  std::shared_ptr<HostRows> host_rows_;       // outside_ on a GPU
+  std::vector<StatisticView> statistics_;     // as in Spec::statistics
 };
 
 // The values of one field of a block.

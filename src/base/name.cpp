@@ -29,6 +29,22 @@ bool is_name(std::string_view text) {
          std::all_of(text.begin(), text.end(), is_name_character);
 }
 
+bool is_environment_name(std::string_view text) {
+  constexpr std::size_t kLongest = 200;
+  constexpr std::string_view kNever = " '\"`\\$";
+  const std::size_t colon = text.find(':');
+  if (colon == std::string_view::npos) return is_name(text);
+  return is_name(text.substr(0, colon)) && colon + 1 < text.size() && text.size() <= kLongest &&
+         std::ranges::all_of(
+             text, [&](char c) { return c > ' ' && c <= '~' && kNever.find(c) == std::string_view::npos; });
+}
+
+std::string folder_name(std::string_view environment) {
+  std::string name(environment.substr(0, kLongestName));
+  std::ranges::replace_if(name, [](char c) { return !is_name_character(c); }, '_');
+  return name;
+}
+
 void check_name(std::string_view what, std::string_view name) {
   if (is_name(name)) return;
   throw UsageError(concat(what, " name '", shown(name), "': must be 1 to ", kLongestName,

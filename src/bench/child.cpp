@@ -7,7 +7,7 @@
 #include <array>
 #include <cerrno>
 
-#include "src/launcher/child.h"
+#include "src/base/child_process.h"
 
 namespace wd::bench {
 namespace {
@@ -27,8 +27,7 @@ Ended run_child(const std::vector<std::string>& command,
                 const std::vector<std::pair<std::string, std::string>>& variables) {
   sigset_t mask;
   ::sigprocmask(SIG_SETMASK, nullptr, &mask);
-  launcher::Child child =
-      launcher::start_child({.command = command, .variables = variables, .signal_mask = mask});
+  Child child = start_child({.command = command, .variables = variables, .signal_mask = mask});
   Ended ended;
   bool out = true, err = true;
   while (out || err) {

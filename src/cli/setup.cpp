@@ -8,6 +8,7 @@
 
 #include "src/base/files.h"
 #include "src/base/log.h"
+#include "src/base/name.h"
 #include "src/base/program_name.h"
 #include "src/cli/output.h"
 #include "src/device/device.h"
@@ -108,7 +109,7 @@ void check_program_of(const std::filesystem::path& folder) {
   const run_report::RunRecord run = run_report::read_record(folder);
   std::string missing;
   if (const std::string name = run.setting("name");
-      !name.empty() && !contains(environment_names(), canonical_environment(name)))
+      !name.empty() && is_name(name) && !contains(environment_names(), canonical_environment(name)))
     missing = "environment " + name;
   for (const auto& [path, value] : run.settings)
     if (path.starts_with("policy.") && path.ends_with(".model.type") && !contains(network_names(), value))

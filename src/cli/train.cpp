@@ -12,6 +12,7 @@
 #include "src/base/files.h"
 #include "src/base/json.h"
 #include "src/base/log.h"
+#include "src/base/name.h"
 #include "src/base/program_name.h"
 #include "src/base/terminal.h"
 #include "src/cli/autoscale.h"
@@ -462,7 +463,7 @@ Origin find_origin(const TrainArguments& arguments, ConfigSources& sources) {
     return one.option == "--run_dir";
   });
   origin.argument = arguments.resume_from;
-  origin.run = find_run(origin.argument, run_dir, std::filesystem::path("runs") / sources.env);
+  origin.run = find_run(origin.argument, run_dir, std::filesystem::path("runs") / folder_name(sources.env));
   if (arguments.launch.leads()) origin.choose(!arguments.print_only, arguments.allow_drift);
   sources.file = (origin.checkpoint ? origin.checkpoint->folder : origin.run) / "config.yaml";
   sources.shipped = false;

@@ -27,7 +27,7 @@ struct Request {
 Request file_name(const Node& tree, Problems& problems) {
   const Node* node = tree.find("name");
   if (node == nullptr) return {};
-  if (node->kind == Node::Kind::kScalar && is_name(node->text)) return {node->text, node->place};
+  if (node->kind == Node::Kind::kScalar && is_environment_name(node->text)) return {node->text, node->place};
   problems.add(node->place, "name = " + shown(*node), "must be the name of an environment");
   return {};
 }
@@ -41,7 +41,7 @@ Request requested(const ConfigSources& sources, const Node& file, Problems& prob
                            : sources.file + ": no environment: give --env NAME or name: in the file"});
   }
   if (sources.env.empty()) return named;
-  check_name("environment", sources.env);
+  if (!is_environment_name(sources.env)) check_name("environment", sources.env);
   const std::string wanted = canonical_environment(sources.env);
   if (!named.name.empty() && canonical_environment(named.name) != wanted) {
     problems.add(named.place, "name = " + named.name, "but --env asks for " + sources.env);
@@ -55,9 +55,11 @@ Request requested(const ConfigSources& sources, const Node& file, Problems& prob
 std::string shipped_file(const std::string& name, const ConfigSources& sources,
                          const EnvironmentAccess& access) {
   if (!sources.shipped) return "";
+  // Environments in Python have their defaults in one file.
+  const std::string file = is_name(name) ? name + ".yaml" : "python.yaml";
   std::error_code error;
   for (const std::filesystem::path& folder : sources.search) {
-    const std::filesystem::path path = folder / (name + ".yaml");
+    const std::filesystem::path path = folder / file;
     if (std::filesystem::is_regular_file(path, error)) return path.string();
   }
   return std::filesystem::is_regular_file(access.config, error) ? access.config : "";

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "src/base/join.h"
+#include "src/base/json.h"
 #include "src/base/suggest.h"
 #include "wd/config.h"
 
@@ -14,6 +15,24 @@ namespace {
 
 constexpr std::size_t kMaxTextValue = 4096;  // maximum length of a path on Linux
 constexpr std::size_t kMaxItems = 1000;      // points of a schedule, layers, roles
+
+// A node as JSON: plain words are numbers, true, false and null if they can be, and text otherwise.
+nlohmann::json json_of(const Node& node) {
+  nlohmann::json json;
+  if (node.kind == Node::Kind::kScalar) {
+    if (!node.quoted) json = parse_json(node.text);
+    if (node.quoted || json.is_discarded() || json.is_structured()) json = node.text;
+  }
+  if (node.kind == Node::Kind::kList) {
+    json = nlohmann::json::array();
+    for (const Node& item : node.items) json.push_back(json_of(item));
+  }
+  if (node.kind == Node::Kind::kMap) {
+    json = nlohmann::json::object();
+    for (const Node::Entry& entry : node.entries) json[entry.key] = json_of(entry.value);
+  }
+  return json;
+}
 
 template <typename T>
 Parsed parse(std::string_view text, T& value) {
@@ -154,6 +173,22 @@ bool Reader::text(const Node& node, const std::string& name, std::string& value)
 void Reader::operator()(const char* name, std::string& value, const char*) {
   const Node* node = take(name);
   if (node && text(*node, name, value)) accept(*node, name);
+}
+
+void Reader::operator()(const char* name, JsonObject& value, const char*) {
+  const Node* node = take(name);
+  if (!node) return;
+  if (node->is_map()) {
+    value.text = dump(json_of(*node));
+    return accept(*node, name);
+  }
+  std::string text;
+  if (!this->text(*node, name, text)) return;
+  if (!text.empty() && !parse_json(text).is_object())
+    return problem(*node, name,
+                   "must be a section, or the text of a JSON object like {\"continuous\": true}");
+  value.text = std::move(text);
+  accept(*node, name);
 }
 
 template <typename T, typename ReadItem>

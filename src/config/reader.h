@@ -30,6 +30,7 @@ class Reader : public Fields {
   void operator()(const char* name, double& value, Range range, const char* help) override;
   void choice(const char* name, int& value, std::span<const char* const> words, const char* help) override;
   void operator()(const char* name, std::string& value, const char* help) override;
+  void operator()(const char* name, JsonObject& value, const char* help) override;
   void operator()(const char* name, std::vector<int>& value, Range range, const char* help) override;
   void operator()(const char* name, Schedule& value, Range range, const char* help) override;
   void operator()(const char* name, std::vector<std::string>& value, const char* help) override;

@@ -29,20 +29,19 @@ namespace wd::launcher {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
 constexpr int kPollMilliseconds = 50;
 constexpr const char* kLoopback = "127.0.0.1";
 
 // Returns an object, or null if there is no complete one. Throws UsageError if the path is not a regular
 // file, because then waiting for one is pointless.
-Json read_object(const fs::path& path) {
+nlohmann::json read_object(const fs::path& path) {
   constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 24;  // 65,536 nodes
   const std::optional<std::string> text = read_regular(path, kMaxBytes);
   if (!text && (errno == EINVAL || errno == EISDIR || errno == ELOOP))
     throw UsageError(concat("--rendezvous: ", path.string(), " is not a regular file: remove it"));
-  Json json = parse_json(text.value_or(""));
-  return json.is_object() ? json : Json();
+  nlohmann::json json = parse_json(text.value_or(""));
+  return json.is_object() ? json : nlohmann::json();
 }
 
 // Returns the interface that the user chose for collectives. Empty if none or a pattern ("^docker0") was
@@ -167,9 +166,10 @@ class FileRendezvous : public Rendezvous {
   std::map<int, std::string> read_nonces() const {
     std::map<int, std::string> nonces;
     for (int node = 1; node < options_.num_nodes; ++node) {
-      const Json json = read_object(file_of(node));
-      const Json nonce = json.is_null() ? Json() : json.value("nonce", Json());
-      const Json restart = json.is_null() ? Json() : json.value("restart", Json());
+      const nlohmann::json json = read_object(file_of(node));
+      const nlohmann::json nonce = json.is_null() ? nlohmann::json() : json.value("nonce", nlohmann::json());
+      const nlohmann::json restart =
+          json.is_null() ? nlohmann::json() : json.value("restart", nlohmann::json());
       if (nonce.is_string() && restart.is_number_integer() && restart.get<int>() <= restart_)
         nonces[node] = nonce.get<std::string>();
     }
@@ -186,9 +186,9 @@ class FileRendezvous : public Rendezvous {
   }
 
   void publish() {
-    Json nonces = Json::object();
+    nlohmann::json nonces = nlohmann::json::object();
     for (const auto& [node, nonce] : nonces_) nonces[std::to_string(node)] = nonce;
-    const Json json{
+    const nlohmann::json json{
         {"address", address_}, {"port", port_}, {"token", token_}, {"restart", restart_}, {"nonces", nonces}};
     write(file_of(0), json.dump() + '\n');
   }
@@ -197,7 +197,7 @@ class FileRendezvous : public Rendezvous {
 
   std::optional<Meeting> join(Signals& signals) {
     const std::string nonce = random_token();
-    const Json json{{"nonce", nonce}, {"host", host_name()}, {"restart", restart_}};
+    const nlohmann::json json{{"nonce", nonce}, {"host", host_name()}, {"restart", restart_}};
     write(file_of(options_.node_index), json.dump() + '\n');
     const std::int64_t deadline = now_ns() + nanoseconds(options_.start_seconds);
     std::optional<Meeting> meeting;
@@ -208,12 +208,12 @@ class FileRendezvous : public Rendezvous {
   }
 
   std::optional<Meeting> read_invitation(const std::string& nonce) const {
-    const Json json = read_object(file_of(0));
-    const Json::json_pointer mine(concat("/nonces/", options_.node_index));
+    const nlohmann::json json = read_object(file_of(0));
+    const nlohmann::json::json_pointer mine(concat("/nonces/", options_.node_index));
     if (!json.contains(mine) || json[mine] != nonce) return {};
     try {
       return Meeting{json.at("address"), json.at("port"), json.at("token"), {}};
-    } catch (const Json::exception&) {
+    } catch (const nlohmann::json::exception&) {
       throw UsageError(concat("--rendezvous: ", file_of(0).string(),
                               " was written by something else: remove it, or choose another --run_id"));
     }

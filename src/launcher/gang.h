@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "src/launcher/child.h"
+#include "src/base/child_process.h"
 #include "src/launcher/console.h"
 #include "src/launcher/failure.h"
 #include "src/launcher/hang.h"

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "src/base/child_process.h"
 #include "src/base/files.h"
-#include "src/launcher/child.h"
 #include "src/launcher/console.h"
 
 namespace wd::launcher {

@@ -2,6 +2,7 @@
 #include "src/base/binary_path.h"
 #include "src/base/program_name.h"
 #include "src/base/suggest.h"
+#include "src/outside/python.h"
 #include "wd/environment.h"
 #include "wd/error.h"
 
@@ -15,6 +16,11 @@ const EnvironmentRow& find_environment(std::string_view name) {
   }
   throw UsageError("unknown environment '" + std::string(name) + "'" + suggestion(name, names) + "; `" +
                    program_name() + " envs` lists them");
+}
+
+std::unique_ptr<Environment> make_environment(std::string_view name) {
+  return is_python_environment(name) ? make_python_environment(name)
+                                     : make_environment(find_environment(name));
 }
 
 std::unique_ptr<Environment> make_environment(const EnvironmentRow& row) {

@@ -3,7 +3,9 @@
 
 #include "src/base/binary_path.h"
 #include "src/config/role_names.h"
+#include "src/outside/python.h"
 #include "wd/detail/parallel.h"
+#include "wd/outside.h"
 namespace wd {
 
 Describe Experiment::describe() const {
@@ -13,12 +15,20 @@ Describe Experiment::describe() const {
 Experiment load_environment(const ConfigSources& sources) {
   Experiment setup;
   setup.config = load_config(sources, [&](const std::string& name) {
-    const EnvironmentRow& row = find_environment(name);
-    setup.environment = make_environment(row);
+    setup.environment = make_environment(name);
     Environment* const environment = setup.environment.get();
     return EnvironmentAccess{[environment](Fields& fields) { environment->describe(fields); },
-                             [environment] { return environment->spec(); }, row.config};
+                             [environment] { return environment->spec(); },
+                             is_python_environment(name) ? "" : find_environment(name).config};
   });
+  if (dynamic_cast<const OutsideEnvironment*>(setup.environment.get()) != nullptr) {
+    TrainerSettings& trainer = setup.config.trainer;
+    const auto origin = setup.config.origins.find("trainer.cuda_graphs");
+    if (trainer.cuda_graphs && origin != setup.config.origins.end())
+      throw UsageError(concat(origin->second, ": trainer.cuda_graphs = true, but the host steps ",
+                              setup.config.name, ": leave it out"));
+    trainer.cuda_graphs = false;
+  }
   return setup;
 }
 

@@ -12,11 +12,13 @@
 #include "src/base/json.h"
 #include "src/device/device.h"
 #include "src/device/tensor_device.h"
+#include "src/replicas/host_rows.h"
 #include "src/replicas/spec_fault.h"
 #include "src/replicas/state_json.h"
 #include "wd/detail/packing.h"
 #include "wd/detail/profile.h"
 #include "wd/error.h"
+#include "wd/outside.h"
 
 namespace wd {
 
@@ -93,7 +95,8 @@ Replicas::Replicas(const Environment& environment, ReplicasOptions options)
   if (const std::string fault = spec_fault(spec_, layout_); !fault.empty())
     throw UsageError(concat("environment ", environment.name(), ": ", fault));
   find_statistics();
-  if (options_.device.is_cuda() && environment.cuda() == nullptr) {
+  const auto* const outside = dynamic_cast<const OutsideEnvironment*>(&environment);
+  if (options_.device.is_cuda() && environment.cuda() == nullptr && outside == nullptr) {
     throw UsageError(concat("environment ", environment.name(), " was built without CUDA: use --device cpu"));
   }
   if (options_.reset == ResetMode::kPool && options_.pool_size == 0)
@@ -106,6 +109,11 @@ Replicas::Replicas(const Environment& environment, ReplicasOptions options)
   if (options_.notes_dropped) {
     constexpr std::int64_t kNumbers = sizeof(DroppedReward) / sizeof(std::int32_t);
     dropped_ = at::zeros({options_.num_envs, layout_.num_agents, kNumbers}, bytes.dtype(at::kInt));
+  }
+  if (outside != nullptr) {
+    outside_ = outside->open({options_.num_envs, options_.first_replica, options_.reset});
+    if (options_.device.is_cuda()) host_rows_ = std::make_shared<HostRows>(options_.device);
+    return;
   }
   make_given_starts();
 }
@@ -138,7 +146,7 @@ void Replicas::begin_episodes(const at::Tensor& chosen) {
 
 void Replicas::restart(std::uint64_t seed) {
   options_.seed = seed;
-  make_given_starts();
+  if (outside_ == nullptr) make_given_starts();
   write_fresh_headers();
 }
 
@@ -190,12 +198,21 @@ void Replicas::complete(StepView& rows) const {
 
 void Replicas::step(StepView rows) {
   complete(rows);
-  if (options_.device.is_cuda()) {
+  if (outside_ != nullptr) {
+    step_outside(rows);
+  } else if (options_.device.is_cuda()) {
     environment_.cuda()->step(environment_.params(), layout_, rows, current_queue(options_.device).stream);
   } else {
     const profile::Scope scope("step replicas");
     environment_.step(layout_, rows);
   }
+}
+
+void Replicas::step_outside(const StepView& rows) {
+  const profile::Scope scope("step replicas");
+  if (host_rows_ == nullptr) return outside_->step(layout_, rows);
+  outside_->step(layout_, host_rows_->begin(layout_, rows));
+  host_rows_->end();
 }
 
 std::vector<double> Replicas::read(int replica, const StateField& field) const {

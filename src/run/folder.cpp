@@ -30,7 +30,7 @@ std::string local_time() {
 
 // Two runs may begin in the same second: the second one gets -2, and so on.
 fs::path make_default(const RunOptions& options) {
-  const fs::path parent = options.base / options.env;
+  const fs::path parent = options.base / folder_name(options.env);
   const std::string name = concat(local_time(), '-', options.seed);
   fs::create_directories(parent);
   for (int attempt = 1;; ++attempt) {
@@ -88,7 +88,6 @@ void check_writable(const fs::path& folder) {
 }  // namespace
 
 fs::path make_folder(const RunOptions& options) {
-  check_name("environment", options.env);
   try {
     const fs::path folder = options.run_dir.empty() ? make_default(options) : make_named(options.run_dir);
     check_writable(folder);

@@ -217,8 +217,8 @@ void Trainer::Impl::parameters_changed() {
 
 // Returns true if the host has nothing to do or to decide within the iteration.
 bool Trainer::Impl::replays(const Iteration& options) const {
-  return device.is_cuda() && config.trainer.cuda_graphs && !preempts() && !options.should_stop &&
-         !options.faults.any();
+  return device.is_cuda() && config.trainer.cuda_graphs && !replicas.is_outside() && !preempts() &&
+         !options.should_stop && !options.faults.any();
 }
 
 bool Trainer::Impl::rollout(const Iteration& options) {

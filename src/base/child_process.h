@@ -1,4 +1,4 @@
-// child.h: starts one worker with fork and exec.
+// child_process.h: starts another process with fork and exec.
 #pragma once
 
 #include <sys/types.h>
@@ -10,7 +10,7 @@
 
 #include "src/base/descriptor.h"
 
-namespace wd::launcher {
+namespace wd {
 
 struct ChildPlan {
   const std::vector<std::string>& command;  // the first word is a path
@@ -18,17 +18,18 @@ struct ChildPlan {
   std::vector<std::pair<std::string, std::string>> variables;
   std::vector<int> inherited = {};  // descriptors that stay open in the worker under the same numbers
   bool keeps_stdout = false;        // whether it writes to this process's stdout
+  bool keeps_stderr = false;        // whether it writes to this process's stderr
   const sigset_t& signal_mask;
 };
 
 struct Child {
   pid_t pid = 0;
-  // Pipes for its output, read without blocking. `out` is empty if it keeps this process's stdout.
+  // Pipes for its output, read without blocking. Empty if it keeps this process's.
   Descriptor out, err;
 };
 
-// Returns as soon as the program was found and starts to run. The worker dies with this process, no matter
-// how this process ends. Throws std::runtime_error naming program and cause.
+// Returns as soon as the program was found and starts to run. It dies with the thread that starts
+// it, no matter how that ends. Throws std::runtime_error naming program and cause.
 Child start_child(const ChildPlan& plan);
 
-}  // namespace wd::launcher
+}  // namespace wd

@@ -1,6 +1,6 @@
-// child.cpp: starts a process. Between fork and exec, no function is called that could wait for a lock or
+// child_process.cpp: starts a process. Between fork and exec, no function is called that could wait for a lock or
 // allocate.
-#include "src/launcher/child.h"
+#include "src/base/child_process.h"
 
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -14,7 +14,7 @@
 
 #include "src/base/files.h"
 
-namespace wd::launcher {
+namespace wd {
 namespace {
 
 // Variables that the launcher sets only for some workers, and variables that would make a worker take another
@@ -71,7 +71,7 @@ struct Prepared {
     if (!stays_ignored) ::signal(signal, SIG_DFL);
   }
   if (prepared.out >= 0) ::dup2(prepared.out, STDOUT_FILENO);
-  ::dup2(prepared.err, STDERR_FILENO);
+  if (prepared.err >= 0) ::dup2(prepared.err, STDERR_FILENO);
   ::close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
   for (const int descriptor : plan.inherited) ::fcntl(descriptor, F_SETFD, 0);
   ::sigprocmask(SIG_SETMASK, &plan.signal_mask, nullptr);
@@ -102,8 +102,9 @@ pid_t fork_worker(const ChildPlan& plan, const Prepared& prepared) {
 }  // namespace
 
 Child start_child(const ChildPlan& plan) {
-  Pipe out, err = make_pipe(), report = make_pipe();
+  Pipe out, err, report = make_pipe();
   if (!plan.keeps_stdout) out = make_pipe();
+  if (!plan.keeps_stderr) err = make_pipe();
   const std::vector<std::string> environment = make_environment(plan);
   const Prepared prepared{.arguments = pointers_to(plan.command),
                           .environment = pointers_to(environment),
@@ -126,4 +127,4 @@ Child start_child(const ChildPlan& plan) {
   return child;
 }
 
-}  // namespace wd::launcher
+}  // namespace wd

@@ -1,0 +1,89 @@
+// outside.h: replicas of a game whose state is not in their blocks: it is a library of its own, or runs in
+// other processes.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "wd/detail/step_view.h"
+#include "wd/environment.h"
+
+namespace wd {
+
+// What one step of one replica yields, in arrays over the agents of all roles. Observations and masks of
+// agents follow each other, each as long as its role says.
+struct OutsideStep {
+  bool resets = false;  // the step began an episode
+  bool terminated = false, truncated = false;
+  const float* observation = nullptr;
+  const float* reward = nullptr;               // [num_agents]; not read in a step that resets
+  const std::uint8_t* in_game = nullptr;       // [num_agents], after the step
+  const std::uint8_t* action_mask = nullptr;   // of the roles that have masks
+};
+
+// Where the agents of a game are in arrays over all of them.
+class OutsideLayout {
+ public:
+  explicit OutsideLayout(const Spec& spec);
+
+  // The memory of a replica: the header, and whether each agent is in the game.
+  StateLayout state() const;
+  int num_agents() const { return static_cast<int>(agents_.size()); }
+  int observations() const { return observations_; }  // numbers of all agents
+  int actions() const { return actions_; }            // words of all agents
+  int choices() const { return choices_; }            // of the agents that have masks
+
+  // Whether the next step of a replica resets it.
+  static bool resets(const StateLayout& layout, const StepView& view, int replica);
+  // Gathers a replica's actions: [actions()] words, which are numbers or, of continuous actions, the bits of
+  // floats within their bounds.
+  void read_actions(const StepView& view, int replica, std::int32_t* words) const;
+  // Writes the rows of a replica and its header.
+  void write(const StateLayout& layout, const StepView& view, int replica, const OutsideStep& step) const;
+  // Environment::in_game().
+  static void in_game(const StateLayout& layout, const std::byte* block, std::uint8_t* flags);
+
+ private:
+  struct Agent {
+    int observation, observation_size, action, action_width, mask, mask_width;  // mask: -1: none
+  };
+  std::vector<Agent> agents_;
+  int observations_ = 0, actions_ = 0, choices_ = 0, action_width_ = 0;
+};
+
+// Which replicas are made (ReplicasOptions).
+struct OutsideOptions {
+  int num_envs = 1;
+  std::uint32_t first_replica = 0;  // global id of the first one
+  ResetMode reset = ResetMode::kRandom;
+};
+
+// The replicas of one Replicas object.
+class OutsideReplicas {
+ public:
+  virtual ~OutsideReplicas() = default;
+  // Like Environment::step(), and all pointers are to memory of the host.
+  virtual void step(const StateLayout& layout, const StepView& view) = 0;
+};
+
+// An environment of such replicas. A class of your own overrides name(), describe(), spec() and open().
+// examples/host_environment is one.
+class OutsideEnvironment : public Environment {
+ public:
+  // Called whenever replicas are made: for a training, an evaluation, a recording. Throws UsageError.
+  virtual std::unique_ptr<OutsideReplicas> open(const OutsideOptions& options) const = 0;
+
+  void describe(Fields&) override {}
+  StateLayout layout() const override { return OutsideLayout(spec()).state(); }
+  const void* params() const final { return nullptr; }
+  void step(const StateLayout& layout, const StepView& view) const final;
+  void step_in_order(const StateLayout& layout, const StepView& view, PhaseOrder order) const final;
+  void derive(const StateLayout&, std::byte*) const final {}
+  bool scripted(const StateLayout&, const std::byte*, std::int32_t*) const override { return false; }
+  void in_game(const StateLayout& layout, const std::byte* block, std::uint8_t* flags) const final {
+    OutsideLayout::in_game(layout, block, flags);
+  }
+  void step_apart(const StateLayout& layout, const StepView& view, const ApartMemory& memory) const final;
+};
+
+}  // namespace wd

@@ -1,0 +1,587 @@
+"""A process that makes and steps environments for wdtrain (src/outside/python_process.cpp starts it, and needs no more than this file).
+
+Requests come as JSON through a socket; steps through memory that both processes share. Numbers are in the byte order of the machine.
+"""
+
+import contextlib
+import ctypes
+import faulthandler
+import importlib
+import json
+import math
+import mmap
+import os
+import re
+import signal
+import socket
+import struct
+import sys
+import traceback
+
+import numpy as np
+
+REQUEST, END = -1, -2  # rooms
+POSTED, ROOM, FAILED, DONE = 0, 4, 8, 64  # offsets in the memory that announces work: PythonProcess::Control
+NOTHING, STEP, RESET, SEEDED_RESET = range(4)  # what a step does with a replica
+WAIT_MILLISECONDS = 1000
+MOST_ROLES = 8
+
+
+class RefusedError(Exception):
+    """The environment cannot be trained in as it is: the text says why, and what to do."""
+
+
+# --- spaces ---------------------------------------------------------------------------------------------------------------------------
+
+
+def parts_of(space, path=(), name=""):
+    """The numbers of an observation: a list of (name, path to it, kind, size, shape). Dictionaries are in the order of their space."""
+    from gymnasium import spaces
+
+    if isinstance(space, spaces.Dict):
+        return [part for key, inner in space.spaces.items() for part in parts_of(inner, (*path, key), f"{name}.{key}" if name else str(key))]
+    if isinstance(space, spaces.Tuple):
+        return [part for k, inner in enumerate(space.spaces) for part in parts_of(inner, (*path, k), f"{name}.{k}" if name else str(k))]
+    name = name or "observation"
+    if isinstance(space, spaces.Box):
+        return [(name, path, "numbers", math.prod(space.shape), space.shape)]
+    if isinstance(space, spaces.MultiBinary):
+        return [(name, path, "numbers", math.prod(space.shape), space.shape)]
+    if isinstance(space, spaces.Discrete):
+        return [(name, path, ("choice", int(space.start)), int(space.n), ())]
+    if isinstance(space, spaces.MultiDiscrete):
+        return [(name, path, ("choices", np.asarray(space.nvec).ravel(), np.asarray(getattr(space, "start", 0)).ravel()), int(np.sum(space.nvec)), space.shape)]
+    raise RefusedError(
+        f"the observation {name!r} is a {type(space).__name__}, and can be Box, Discrete, MultiDiscrete, MultiBinary, or a Dict or Tuple of these: "
+        "convert it with a wrapper"
+    )
+
+
+class Observer:
+    """Writes observations of one space to rows of float32."""
+
+    def __init__(self, space):
+        from gymnasium import spaces
+
+        # PettingZoo's convention: the mask is beside the observation.
+        self.has_mask = isinstance(space, spaces.Dict) and "action_mask" in space.spaces
+        if self.has_mask:
+            space = spaces.Dict({key: inner for key, inner in space.spaces.items() if key != "action_mask"})
+        self.parts = parts_of(space)
+        self.size = sum(part[3] for part in self.parts)
+        if self.size == 0:
+            raise RefusedError("an observation has no numbers")
+        self.plain = len(self.parts) == 1 and not self.parts[0][1] and self.parts[0][2] == "numbers" and len(self.parts[0][4]) == 1
+        self.shape = self.parts[0][4]
+        self.write = self.write_row if self.plain else self.write_parts
+
+    def write_row(self, observation, row):
+        if type(observation) is not np.ndarray or observation.shape != self.shape:
+            observation = self.array(observation, "observation", self.shape)
+        row[:] = observation
+
+    def write_parts(self, observation, row):
+        at = 0
+        for name, path, kind, size, shape in self.parts:
+            value = observation
+            try:
+                for key in path:
+                    value = value[key]
+            except (KeyError, IndexError, TypeError) as error:
+                raise ValueError(f"the observation has no part {name!r}: {error!r}") from error
+            if kind == "numbers":
+                row[at : at + size] = self.array(value, name, shape).ravel()
+            elif kind[0] == "choice":
+                row[at : at + size] = 0
+                row[at + self.index(value, kind[1], size, name)] = 1
+            else:
+                row[at : at + size] = 0
+                begin = at
+                for k, one in enumerate(self.array(value, name, shape).ravel()):
+                    row[begin + self.index(one, kind[2][k] if len(kind[2]) > 1 else kind[2][0], kind[1][k], name)] = 1
+                    begin += kind[1][k]
+            at += size
+
+    @staticmethod
+    def array(value, name, shape):
+        value = np.asarray(value)
+        if value.shape != shape:
+            raise ValueError(f"the observation {name!r} has the shape {value.shape}, and the space says {shape}")
+        return value
+
+    @staticmethod
+    def index(value, start, size, name):
+        index = int(value) - int(start)
+        if not 0 <= index < size:
+            raise ValueError(f"the observation {name!r} is {value}, which its space does not hold")
+        return index
+
+
+class Actor:
+    """Reads actions of one space from words."""
+
+    def __init__(self, space):
+        from gymnasium import spaces
+
+        self.heads = self.bounds = None
+        if isinstance(space, spaces.Discrete):
+            self.heads, start = [int(space.n)], int(space.start)
+            # As the space samples them: env.step() may ask for their type.
+            self.read = (lambda words: np.int64(words[0])) if start == 0 else (lambda words: np.int64(words[0] + start))
+        elif isinstance(space, spaces.MultiDiscrete):
+            shape, start, dtype = space.shape, np.asarray(getattr(space, "start", np.zeros(space.shape))).astype(np.int64), space.dtype
+            self.heads = [int(n) for n in np.ravel(space.nvec)]
+            self.read = lambda words: (words.reshape(shape) + start).astype(dtype)
+        elif isinstance(space, spaces.MultiBinary):
+            shape, dtype = space.shape, space.dtype
+            self.heads = [2] * math.prod(shape)
+            self.read = lambda words: words.reshape(shape).astype(dtype)
+        elif isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating):
+            shape, dtype = space.shape, space.dtype
+            low, high = np.ravel(space.low).astype(float), np.ravel(space.high).astype(float)
+            self.bounds = [[None if math.isinf(a) else a, None if math.isinf(b) else b] for a, b in zip(low, high, strict=True)]
+            self.read = lambda words: words.view(np.float32).reshape(shape).astype(dtype)
+        else:
+            kind = f"{type(space).__name__} of {space.dtype}" if isinstance(space, spaces.Box) else type(space).__name__
+            raise RefusedError(f"the action is a {kind}, and can be Discrete, MultiDiscrete, MultiBinary or a Box of floats: convert it with a wrapper")
+        if not (self.heads or self.bounds):
+            raise RefusedError("an action has no numbers")
+        self.width = len(self.heads or self.bounds)
+        self.choices = sum(self.heads or [])
+
+    def read_mask(self, mask, row):
+        """A mask by Gymnasium's and PettingZoo's conventions: an array, or for several heads a tuple of arrays."""
+        if mask is None:
+            row[:] = 1
+            return
+        if isinstance(mask, tuple | list) and len(self.heads) > 1:
+            mask = np.concatenate([np.ravel(one) for one in mask])
+        mask = np.ravel(np.asarray(mask))
+        if mask.shape != (self.choices,):
+            raise ValueError(f"an action_mask has {mask.size} numbers, and the action has {self.choices} choices")
+        row[:] = mask != 0
+
+
+# --- environments ---------------------------------------------------------------------------------------------------------------------
+
+
+def maker(name, kwargs):
+    """A function without arguments that makes the environment of this name."""
+    kind, _, rest = name.partition(":")
+    if kind == "gym":
+        gymnasium = need("gymnasium")
+        # What passive checks find, Observer finds too.
+        return lambda **more: gymnasium.make(rest, disable_env_checker=True, **{**kwargs, **more})
+    if kind == "pettingzoo":
+        module = imported(rest, f"pettingzoo.{rest}")
+        if not hasattr(module, "parallel_env"):
+            raise RefusedError(f"the module {module.__name__} has no parallel_env: environments with turns need pettingzoo.utils.conversions.aec_to_parallel")
+        return lambda **more: module.parallel_env(**{**kwargs, **more})
+    if kind == "pickle":
+        import pickle
+
+        with open(rest, "rb") as file:
+            function = pickle.load(file)  # noqa: S301: it is the user's function: code like any other
+        return lambda **more: function(**{**kwargs, **more})
+    function = imported(kind)
+    for part in rest.split("."):
+        if not hasattr(function, part):
+            raise RefusedError(f"the module {kind} ({getattr(function, '__file__', None)}) has no {rest!r}")
+        function = getattr(function, part)
+    if not callable(function):
+        raise RefusedError(f"{name} is a {type(function).__name__}, and must be a function that returns an environment")
+    return lambda **more: function(**{**kwargs, **more})
+
+
+def need(module):
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise RefusedError(f"{error}: install it for {sys.executable} (pip install {module}), or name another Python with env.python") from error
+
+
+def imported(*names):
+    """The first of these modules that exists."""
+    for name in names:
+        try:
+            return importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            missing = error
+            if error.name is None or not (name == error.name or name.startswith(error.name + ".")):
+                raise  # the module exists, and lacks another one
+    raise RefusedError(f"{missing}, in {sys.executable} (names are looked up in the working folder first): install it, or name another Python with env.python")
+
+
+def make(name, kwargs):
+    from gymnasium import Env
+
+    env = maker(name, kwargs)()
+    if isinstance(env, Env):
+        return Single(env)
+    if hasattr(env, "possible_agents") and hasattr(env, "observation_space") and hasattr(env, "step") and not hasattr(env, "agent_iter"):
+        return Several(env)
+    if hasattr(env, "agent_iter"):
+        raise RefusedError("it is an AECEnv, whose agents take turns: convert it with pettingzoo.utils.conversions.aec_to_parallel")
+    raise RefusedError(f"{name} gives a {type(env).__name__}, and must give a gymnasium.Env or a pettingzoo.ParallelEnv")
+
+
+def name_of(text):
+    """A name that wdtrain takes: letters, digits, _ . and -."""
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", str(text))[:100] or "_"
+
+
+class Single:
+    """A gymnasium.Env."""
+
+    def __init__(self, env):
+        self.env = env
+        self.observer, self.actor = Observer(env.observation_space), Actor(env.action_space)
+        self.mask_in_info = False
+
+    def describe(self):
+        spec = self.env.spec
+        _, info = self.env.reset(seed=0)
+        self.mask_in_info = self.actor.heads is not None and not self.observer.has_mask and isinstance(info, dict) and "action_mask" in info
+        return {"roles": [role_of("agent", 1, self)], "time_limit": spec and spec.max_episode_steps, "mask_in_info": self.mask_in_info}
+
+
+class Several:
+    """A pettingzoo.ParallelEnv."""
+
+    def __init__(self, env):
+        self.env, self.agents = env, list(env.possible_agents)
+        if not self.agents:
+            raise RefusedError("possible_agents is empty: it must name all agents that there may be")
+        forms = {}
+        self.members = {}  # of each role, by (stem, spaces)
+        for agent in self.agents:
+            spaces = env.observation_space(agent), env.action_space(agent)
+            stem = re.sub(r"_?\d+$", "", str(agent)) or "agent"
+            key = next((key for key, (known, *_) in forms.items() if key[0] == stem and known == spaces), (stem, len(forms)))
+            if key not in forms:
+                forms[key] = (spaces, Observer(spaces[0]), Actor(spaces[1]))
+            self.members.setdefault(key, []).append(agent)
+        stems = [stem for stem, _ in forms]
+        self.roles = []  # (name, agents, observer, actor)
+        for key, (_, observer, actor) in forms.items():
+            # Agents with one stem and different spaces are roles of their own.
+            name = key[0] if stems.count(key[0]) == 1 else f"{key[0]}_of_{self.members[key][0]}"
+            self.roles.append((name_of(name), self.members[key], observer, actor))
+        if len(self.roles) > MOST_ROLES:
+            raise RefusedError(
+                f"its agents have {len(self.roles)} different kinds, and at most {MOST_ROLES} are possible: give agents the same spaces "
+                "(supersuit.pad_observations_v0, pad_action_space_v0), or names that differ only in a number at the end"
+            )
+        self.mask_in_info = False
+
+    def describe(self):
+        _, infos = self.env.reset(seed=0)
+        self.mask_in_info = any(isinstance(info, dict) and "action_mask" in info for info in infos.values())
+        roles = []
+        for name, agents, observer, actor in self.roles:
+            mask = actor.heads is not None and (observer.has_mask or self.mask_in_info)
+            roles.append(role_of(name, len(agents), None, observer, actor, mask))
+        return {"roles": roles, "time_limit": None, "mask_in_info": self.mask_in_info}
+
+
+def role_of(name, count, single, observer=None, actor=None, mask=None):
+    if single is not None:
+        observer, actor = single.observer, single.actor
+        mask = observer.has_mask or single.mask_in_info
+    if observer.has_mask and actor.heads is None:
+        raise RefusedError("the observation has an action_mask, and the action has no choices")
+    role = {"name": name, "count": count, "observation": [[name_of(part[0]), part[3]] for part in observer.parts], "names": [], "mask": mask}
+    role |= {"heads": actor.heads} if actor.heads else {"bounds": actor.bounds}
+    return role
+
+
+# --- rooms ----------------------------------------------------------------------------------------------------------------------------
+
+
+class Arrays:
+    """The memory of a room: numbers of n replicas."""
+
+    def __init__(self, memory, offsets, n, agents, actions, observations, choices):
+        def array(name, dtype, width=None):
+            shape = (n,) if width is None else (n, width)
+            return np.frombuffer(memory, dtype, math.prod(shape), offsets[name]).reshape(shape)
+
+        self.deeds, self.seeds = array("deeds", np.uint8), array("seeds", np.int64)
+        self.actions, self.observations = array("actions", np.int32, actions), array("observations", np.float32, observations)
+        self.rewards, self.in_game = array("rewards", np.float32, agents), array("in_game", np.uint8, agents)
+        self.masks = array("masks", np.uint8, choices)
+        self.terminated, self.truncated = array("terminated", np.uint8), array("truncated", np.uint8)
+
+
+class Replica:
+    """Where a replica is, for messages."""
+
+    episode = 0
+    step = 0
+
+
+class SingleRoom:
+    """Replicas of a gymnasium.Env."""
+
+    def __init__(self, envs, first, arrays, mask_in_info):
+        self.envs, self.first, self.arrays = [one.env for one in envs], first, arrays
+        self.observer, self.actor = envs[0].observer, envs[0].actor
+        self.mask_in_info = mask_in_info
+        self.rows = list(arrays.observations)
+        self.steps = [env.step for env in self.envs]
+        self.where = None  # the replica that is stepped
+        arrays.in_game[:] = 1
+
+    def step(self):
+        arrays, write, rows, steps = self.arrays, self.observer.write, self.rows, self.steps
+        actions = self.read_actions()
+        masked = self.mask_in_info or self.observer.has_mask
+        arrays.terminated[:] = 0
+        arrays.truncated[:] = 0
+        rewards = [0.0] * len(rows)
+        for k, deed in enumerate(arrays.deeds.tolist()):
+            if deed == NOTHING:
+                rewards[k] = arrays.rewards[k, 0]
+                continue
+            self.where = k
+            if deed == STEP:
+                observation, rewards[k], terminated, truncated, info = steps[k](actions[k])
+                if terminated:
+                    arrays.terminated[k] = 1
+                elif truncated:
+                    arrays.truncated[k] = 1
+            else:
+                observation, info = self.envs[k].reset(seed=int(arrays.seeds[k])) if deed == SEEDED_RESET else self.envs[k].reset()
+            write(observation, rows[k])
+            if masked:
+                self.actor.read_mask(observation["action_mask"] if self.observer.has_mask else info.get("action_mask"), arrays.masks[k])
+        arrays.rewards[:, 0] = rewards
+
+    def read_actions(self):
+        if self.actor.heads and self.actor.width == 1:
+            actions = self.arrays.actions[:, 0]
+            start = self.envs[0].action_space.start if hasattr(self.envs[0].action_space, "start") else 0
+            return list((actions + start).astype(np.int64))
+        return [self.actor.read(words) for words in self.arrays.actions.copy()]
+
+    def agent(self):
+        return ""
+
+    def close(self):
+        for env in self.envs:
+            with contextlib.suppress(Exception):
+                env.close()
+
+
+class SeveralRoom:
+    """Replicas of a pettingzoo.ParallelEnv."""
+
+    def __init__(self, envs, first, arrays, mask_in_info):
+        self.envs, self.first, self.arrays = [one.env for one in envs], first, arrays
+        self.mask_in_info = mask_in_info
+        self.where, self.who = None, None
+        self.agents = []  # (agent, observer, actor, slices), in the order of wdtrain
+        observation = action = mask = 0
+        for _, agents, observer, actor in envs[0].roles:
+            masked = actor.heads is not None and (observer.has_mask or mask_in_info)
+            for agent in agents:
+                choices = actor.choices if masked else 0
+                self.agents.append((agent, observer, actor, slice(observation, observation + observer.size), slice(action, action + actor.width), slice(mask, mask + choices)))
+                observation, action, mask = observation + observer.size, action + actor.width, mask + choices
+        self.live = [set() for _ in envs]
+        self.told = False
+
+    def step(self):
+        for k, deed in enumerate(self.arrays.deeds.tolist()):
+            self.where, self.who = k, None
+            if deed == STEP:
+                self.step_one(k)
+            elif deed != NOTHING:
+                self.reset_one(k, int(self.arrays.seeds[k]) if deed == SEEDED_RESET else None)
+
+    def reset_one(self, k, seed):
+        arrays, env = self.arrays, self.envs[k]
+        observations, infos = env.reset(seed=seed)
+        arrays.terminated[k] = arrays.truncated[k] = 0
+        arrays.observations[k] = 0
+        arrays.in_game[k] = 0
+        self.live[k] = set(env.agents)
+        if not self.live[k]:
+            raise ValueError("after reset(), `agents` is empty")
+        self.write(k, observations, infos, self.live[k], {})
+
+    def step_one(self, k):
+        arrays, env, live = self.arrays, self.envs[k], self.live[k]
+        words = arrays.actions[k].copy()
+        actions = {agent: actor.read(words[at]) for agent, _, actor, _, at, _ in self.agents if agent in live}
+        observations, rewards, terminations, truncations, infos = env.step(actions)
+        over = not env.agents
+        ended = {agent for agent in live if terminations.get(agent)}
+        cut = {agent for agent in live if truncations.get(agent)} - ended
+        if cut and not over and not self.told:
+            self.told = True
+            print(
+                f"wdtrain: agent {min(map(str, cut))} was truncated while others go on: it counts as terminated, because only a whole episode can be truncated",
+                file=sys.stderr,
+                flush=True,
+            )
+        arrays.terminated[k] = over and not cut
+        arrays.truncated[k] = over and bool(cut)
+        # Of an episode that is cut off, those who still played are in the game: what they see last is worth what the network expects of it.
+        now = cut if over else set(env.agents) - ended - cut
+        arrays.rewards[k] = 0
+        arrays.in_game[k] = 0
+        self.write(k, observations, infos, now | {agent for agent in live if agent in observations}, rewards, now)
+        self.live[k] = set() if over else now
+
+    def write(self, k, observations, infos, seen, rewards, in_game=None):
+        arrays = self.arrays
+        for i, (agent, observer, actor, columns, _, choices) in enumerate(self.agents):
+            self.who = agent
+            if agent in rewards:
+                arrays.rewards[k, i] = rewards[agent]
+            playing = agent in (seen if in_game is None else in_game)
+            arrays.in_game[k, i] = playing
+            if agent in seen:
+                if agent not in observations:
+                    raise ValueError(f"agent {agent!r} is in `agents`, and has no observation")
+                observer.write(observations[agent], arrays.observations[k, columns])
+            if choices.stop > choices.start:
+                row = arrays.masks[k, choices]
+                if not playing:
+                    row[:] = 1
+                elif observer.has_mask:
+                    actor.read_mask(observations[agent]["action_mask"], row)
+                else:
+                    actor.read_mask(infos.get(agent, {}).get("action_mask"), row)
+        self.who = None
+
+    def agent(self):
+        return "" if self.who is None else f", agent {self.who}"
+
+    def close(self):
+        SingleRoom.close(self)
+
+
+# --- the process ----------------------------------------------------------------------------------------------------------------------
+
+
+class Worker:
+    def __init__(self, library, control, connection, spin):
+        bell = ctypes.CDLL(library)
+        self.ring, self.wait = bell.wd_ring, bell.wd_wait
+        self.ring.argtypes, self.ring.restype = [ctypes.c_void_p, ctypes.c_int32], None
+        self.wait.argtypes, self.wait.restype = [ctypes.c_void_p, ctypes.c_int32, ctypes.c_int, ctypes.c_int], ctypes.c_int
+        self.control = mmap.mmap(control, 4096)
+        self.words = memoryview(self.control).cast("i")
+        start = ctypes.addressof(ctypes.c_char.from_buffer(self.control))
+        self.posted, self.done = start + POSTED, start + DONE
+        self.socket = socket.socket(fileno=connection)
+        self.spin = spin
+        self.rooms = {}
+        self.spare = None  # (name, kwargs, environment): made to describe it
+        faulthandler.register(signal.SIGUSR1, file=connection, all_threads=True)
+
+    def run(self):
+        seen = 0
+        while True:
+            while not self.wait(self.posted, seen, self.spin, WAIT_MILLISECONDS):
+                pass
+            seen, room = self.words[POSTED // 4], self.words[ROOM // 4]
+            if room == END:
+                break
+            if room == REQUEST:
+                self.answer(seen)
+            else:
+                self.step(self.rooms[room], seen)
+        for room in self.rooms.values():
+            room.close()
+
+    def step(self, room, number):
+        try:
+            room.step()
+        except Exception as error:
+            where = "" if room.where is None else f"replica {room.first + room.where}{room.agent()}: "
+            self.fail(number, f"{where}{said(error)}")
+        else:
+            self.ring(self.done, number)
+
+    def answer(self, number):
+        request, descriptors = self.receive()
+        try:
+            answer = getattr(self, "do_" + request["do"])(request, *descriptors)
+        except RefusedError as error:
+            answer = {"refused": str(error)}
+        except Exception as error:
+            self.fail(number, f"to {request['do']} it: {said(error)}")
+            return
+        # The other side reads only after this, and the answer may be longer than the socket holds.
+        self.ring(self.done, number)
+        self.send(answer)
+
+    def do_describe(self, request):
+        env = make(request["environment"], request["kwargs"])
+        description = env.describe()
+        self.spare = (request["environment"], request["kwargs"], env)
+        return description
+
+    def do_open(self, request, descriptor):
+        n, name, kwargs = request["replicas"], request["environment"], request["kwargs"]
+        spare, self.spare = self.spare, None
+        envs = [spare[2]] if spare is not None and spare[:2] == (name, kwargs) else []
+        while len(envs) < n:
+            envs.append(make(name, kwargs))
+        first = envs[0]
+        if not envs[0].mask_in_info:
+            first.describe()
+        if isinstance(first, Single):
+            kinds = [(1, first.observer, first.actor)]
+        else:
+            kinds = [(len(agents), observer, actor) for _, agents, observer, actor in first.roles]
+        observations = sum(count * observer.size for count, observer, _ in kinds)
+        actions = sum(count * actor.width for count, _, actor in kinds)
+        choices = sum(count * actor.choices for count, observer, actor in kinds if actor.heads and (observer.has_mask or first.mask_in_info))
+        memory = mmap.mmap(descriptor, request["bytes"])
+        os.close(descriptor)
+        arrays = Arrays(memory, request["offsets"], n, sum(count for count, *_ in kinds), actions, observations, choices)
+        room = SingleRoom if isinstance(first, Single) else SeveralRoom
+        self.rooms[request["room"]] = room(envs, request["first"], arrays, first.mask_in_info)
+        return {}
+
+    def do_close(self, request):
+        self.rooms.pop(request["room"]).close()
+        return {}
+
+    def fail(self, number, text):
+        self.words[FAILED // 4] = 1
+        self.ring(self.done, number)
+        self.send({"error": text})
+
+    def receive(self):
+        head, descriptors, _, _ = socket.recv_fds(self.socket, 4, 1)
+        (length,) = struct.unpack("=I", head)
+        text = b""
+        while len(text) < length:
+            text += self.socket.recv(length - len(text))
+        return json.loads(text), descriptors
+
+    def send(self, answer):
+        text = json.dumps(answer).encode()
+        self.socket.sendall(struct.pack("=I", len(text)) + text)
+
+
+def said(error):
+    """An exception with its traceback, without the lines of this file."""
+    frames = traceback.extract_tb(error.__traceback__)
+    while len(frames) > 1 and frames[0].filename == __file__:
+        frames = frames[1:]
+    lines = "".join(traceback.format_list(frames)).rstrip()
+    return f"{type(error).__name__}: {error}\n{lines}"
+
+
+def main(arguments):
+    os.dup2(2, 1)  # what environments print is no output of wdtrain
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is dealt with by wdtrain
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+    library, control, connection, spin = arguments
+    Worker(library, int(control), int(connection), int(spin)).run()

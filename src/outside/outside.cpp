@@ -1,0 +1,147 @@
+// outside.cpp: the rows and the header of replicas whose state is elsewhere.
+#include "wd/outside.h"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+#include "wd/detail/advance.h"
+#include "wd/detail/bfloat16.h"
+
+namespace wd {
+namespace {
+
+ReplicaHeader& header_of(const StateLayout& layout, const StepView& view, int replica) {
+  return *reinterpret_cast<ReplicaHeader*>(view.blocks + std::size_t{layout.block_bytes} *
+                                                             static_cast<std::size_t>(replica));
+}
+
+// Whether each agent is in the game, after the header.
+std::int32_t* flags_of(std::byte* block) {
+  return reinterpret_cast<std::int32_t*>(block + sizeof(ReplicaHeader));
+}
+
+void write_numbers(const float* from, int count, const RunView& run, std::int64_t row, ObservationType type) {
+  if (type == ObservationType::kFloat32) {
+    std::copy_n(from, count, static_cast<float*>(run.observation) + row * run.observation_stride);
+  } else {
+    std::transform(from, from + count,
+                   static_cast<std::uint16_t*>(run.observation) + row * run.observation_stride, to_bfloat16);
+  }
+}
+
+}  // namespace
+
+OutsideLayout::OutsideLayout(const Spec& spec) {
+  for (const Role& role : spec.roles) {
+    action_width_ = std::max(action_width_, role.action.width());
+    for (int i = 0; i < role.count; ++i) {
+      const Agent& agent = agents_.emplace_back(observations_, role.observation_size(), actions_,
+                                                role.action.width(), role.action_mask ? choices_ : -1,
+                                                role.action_mask ? role.action.choices() : 0);
+      observations_ += agent.observation_size;
+      actions_ += agent.action_width;
+      choices_ += agent.mask_width;
+    }
+  }
+}
+
+StateLayout OutsideLayout::state() const {
+  StateLayout layout;
+  const auto bytes = static_cast<std::uint32_t>(sizeof(ReplicaHeader) + agents_.size() * sizeof(std::int32_t));
+  layout.block_bytes = (bytes + 15) / 16 * 16;
+  layout.scratch_bytes = 16;
+  layout.num_agents = num_agents();
+  layout.action_width = action_width_;
+  return layout;
+}
+
+bool OutsideLayout::resets(const StateLayout& layout, const StepView& view, int replica) {
+  return header_of(layout, view, replica).reset_pending != 0;
+}
+
+void OutsideLayout::read_actions(const StepView& view, int replica, std::int32_t* words) const {
+  for (int r = 0; r < view.num_runs; ++r) {
+    const RunView& run = view.runs[r];
+    const std::int32_t* from = run.action + std::int64_t{replica} * run.policy_agents * run.action_width;
+    for (int i = 0; i < run.count; ++i, from += run.action_width) {
+      std::int32_t* const to = words + agents_[static_cast<std::size_t>(run.first_agent + i)].action;
+      for (int k = 0; k < run.action_width; ++k) {
+        if (run.bounds == nullptr) {
+          to[k] = from[k];
+        } else {
+          float half_widths = 0.0f;
+          std::memcpy(&half_widths, from + k, sizeof half_widths);
+          const float value = detail::within_bounds(half_widths, run.bounds[k]);
+          std::memcpy(to + k, &value, sizeof value);
+        }
+      }
+    }
+  }
+}
+
+void OutsideLayout::write(const StateLayout& layout, const StepView& view, int replica,
+                          const OutsideStep& step) const {
+  ReplicaHeader& header = header_of(layout, view, replica);
+  std::int32_t* const flags = flags_of(reinterpret_cast<std::byte*>(&header));
+  const int t = step.resets ? 0 : header.t + 1;
+  const std::uint32_t episode = header.episode + (step.resets ? 1u : 0u);
+  const bool limit = !step.resets && t >= view.time_limit;
+  const bool terminated =
+      step.terminated || (limit && !step.truncated && view.at_time_limit == AtTimeLimit::kTerminates);
+  const bool cut = !step.resets && episode == 0 && header.first_steps > 0 && t >= header.first_steps;
+  const bool truncated = !terminated && (step.truncated || limit || cut);
+  for (int r = 0; r < view.num_runs; ++r) {
+    const RunView& run = view.runs[r];
+    for (int i = 0; i < run.count; ++i) {
+      const auto index = static_cast<std::size_t>(run.first_agent + i);
+      const Agent& agent = agents_[index];
+      const std::int64_t row = std::int64_t{replica} * run.policy_agents + i;
+      const bool before = !step.resets && flags[index] != 0, now = step.in_game[index] != 0;
+      flags[index] = now ? 1 : 0;
+      run.active[row] = now ? 1 : 0;
+      if (run.restarted != nullptr) run.restarted[row] = step.resets || (now && !before) ? 1 : 0;
+      if (run.reward != nullptr) {
+        const float reward = step.resets ? 0.0f : step.reward[index];
+        run.reward[row] = detail::is_dropped(reward, before) ? 0.0f : reward;
+        run.agent_terminated[row] = before && !now ? 1 : 0;
+      }
+      write_numbers(step.observation + agent.observation, agent.observation_size, run,
+                    std::int64_t{replica} * run.observed_agents + i, view.observation_type);
+      if (run.action_mask == nullptr) continue;
+      std::uint8_t* const mask = run.action_mask + row * run.mask_width;
+      std::copy_n(step.action_mask + agent.mask, agent.mask_width, mask);
+      // Something is drawn in every row.
+      if (!now && std::count(mask, mask + run.choices, 0) == run.choices) std::fill_n(mask, run.choices, 1);
+    }
+  }
+  header.t = t;
+  header.episode = episode;
+  header.reset_pending = terminated || truncated ? 1 : 0;
+  if (view.terminated == nullptr) return;
+  view.terminated[replica] = terminated ? 1 : 0;
+  view.truncated[replica] = truncated ? 1 : 0;
+  view.reset_step[replica] = step.resets ? 1 : 0;
+}
+
+void OutsideLayout::in_game(const StateLayout& layout, const std::byte* block, std::uint8_t* flags) {
+  const auto* const words = reinterpret_cast<const std::int32_t*>(block + sizeof(ReplicaHeader));
+  std::transform(words, words + layout.num_agents, flags,
+                 [](std::int32_t flag) { return static_cast<std::uint8_t>(flag != 0); });
+}
+
+namespace {
+
+[[noreturn]] void refuse(const Environment& environment) {
+  throw std::logic_error(concat("environment ", environment.name(), ": its replicas step themselves"));
+}
+
+}  // namespace
+
+void OutsideEnvironment::step(const StateLayout&, const StepView&) const { refuse(*this); }
+void OutsideEnvironment::step_in_order(const StateLayout&, const StepView&, PhaseOrder) const { refuse(*this); }
+void OutsideEnvironment::step_apart(const StateLayout&, const StepView&, const ApartMemory&) const {
+  refuse(*this);
+}
+
+}  // namespace wd

@@ -1,0 +1,66 @@
+// host_rows.cpp: copies with torch, because runs of agents have gaps between their rows.
+#include "src/replicas/host_rows.h"
+
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/from_blob.h>
+
+#include "src/device/tensor_device.h"
+
+namespace wd {
+
+HostRows::Pair HostRows::pair(const void* memory, at::ScalarType type, std::int64_t replicas,
+                              std::int64_t agents, std::int64_t rows_apart, std::int64_t width) {
+  const std::vector<std::int64_t> shape = {replicas, agents, width};
+  const auto options = at::TensorOptions().dtype(type);
+  if (next_ == host_.size()) host_.emplace_back();
+  at::Tensor& host = host_[next_++];
+  if (!host.defined() || host.sizes() != at::IntArrayRef(shape) || host.scalar_type() != type)
+    host = at::zeros(shape, options.pinned_memory(device_.is_cuda()));
+  return {at::from_blob(const_cast<void*>(memory), shape, {rows_apart * width, width, 1}, nullptr,
+                        options.device(torch_device(device_)), torch_device(device_)),
+          host};
+}
+
+StepView HostRows::begin(const StateLayout& layout, const StepView& rows) {
+  next_ = 0;
+  results_.clear();
+  StepView view = rows;
+  const std::int64_t E = rows.num_replicas;
+  std::vector<Pair> inputs;
+  const auto place = [&]<typename T>(T*& pointer, at::ScalarType type, std::int64_t agents,
+                                     std::int64_t rows_apart, std::int64_t width, bool in, bool out) {
+    if (pointer == nullptr) return;
+    const Pair both = pair(pointer, type, E, agents, rows_apart, width);
+    if (in) inputs.push_back(both);
+    if (out) results_.push_back(both);
+    pointer = static_cast<T*>(both.host.data_ptr());
+  };
+  place(view.blocks, at::kByte, 1, 1, layout.block_bytes, true, true);
+  place(view.chosen, at::kByte, 1, 1, 1, true, false);
+  // Rows of replicas that are not stepped stay as they are.
+  const bool partial = rows.chosen != nullptr;
+  for (auto* const flags : {&view.terminated, &view.truncated, &view.reset_step})
+    place(*flags, at::kByte, 1, 1, 1, partial, true);
+  for (int r = 0; r < view.num_runs; ++r) {
+    RunView& run = view.runs[r];
+    const int apart = run.policy_agents;
+    const auto observation = rows.observation_type == ObservationType::kFloat32 ? at::kFloat : at::kBFloat16;
+    place(run.action, at::kInt, run.count, apart, run.action_width, true, false);
+    place(run.reward, at::kFloat, run.count, apart, 1, partial, true);
+    for (auto* const flags : {&run.agent_terminated, &run.active, &run.restarted})
+      place(*flags, at::kByte, run.count, apart, 1, partial, true);
+    place(run.observation, observation, run.count, run.observed_agents, run.observation_stride, partial, true);
+    place(run.action_mask, at::kByte, run.count, apart, run.mask_width, partial, true);
+    run.policy_agents = run.observed_agents = run.count;
+  }
+  view.dropped = nullptr;
+  view.statistic = nullptr;
+  for (const Pair& input : inputs) input.host.copy_(input.device);
+  return view;
+}
+
+void HostRows::end() {
+  for (const Pair& result : results_) result.device.copy_(result.host, true);
+}
+
+}  // namespace wd
