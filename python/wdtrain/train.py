@@ -26,13 +26,14 @@ LINE_SECONDS = 10  # between lines of progress that are not redrawn in place
 ERASE = "\r\x1b[J"  # what the program's table occupies, from the cursor on
 LONGEST_TAIL = 1 << 14  # of what the program said, in an error's message
 
-# Runs the program so that it is asked to end (SIGTERM) if the thread that started it ends first, which waits for it otherwise.
-# An own small process does this, because Python code between fork and exec can deadlock when there are threads. The program
-# is in a session of its own: a terminal's Ctrl-C reaches Python alone, which passes it on once.
+# Becomes the program, which is asked to end if the thread that started it ends first (that thread waits for it otherwise). A
+# small process does this, because Python code between fork and exec can deadlock when there are threads. The kernel sends the
+# signal once for each thread of a dying process: a second TERM would end the program without a checkpoint, a second HUP does not.
 START = """
 import ctypes, os, signal, sys
-signal.signal(signal.SIGINT, signal.SIG_DFL)
-ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, signal.SIG_DFL)
+ctypes.CDLL(None).prctl(1, signal.SIGHUP)  # PR_SET_PDEATHSIG
 if os.getppid() == int(sys.argv[1]):
     os.execv(sys.argv[2], sys.argv[2:])
 """
@@ -102,14 +103,11 @@ def find_program():
         if not found:
             raise FileNotFoundError(f"WDTRAIN is {named!r}, which is not a program: set it to the path of wdtrain, or unset it")
         return os.path.abspath(found)
-    above = pathlib.Path(__file__).absolute().parents
-    places = [above[2] / "build",  # PROJECT/python/wdtrain
-              above[1].parent if above[1].name == "python" else None,  # BUILD/python/wdtrain
-              above[4] / "bin",  # PREFIX/lib/pythonX.Y/site-packages/wdtrain
-              above[5] / "build"]  # PROJECT/.venv/lib/pythonX.Y/site-packages/wdtrain
-    for place in places:
-        if place and (found := shutil.which(place / "wdtrain")):
-            return str(found)
+    package = os.path.dirname(os.path.abspath(__file__))
+    # PROJECT/python/wdtrain, BUILD/python/wdtrain, PREFIX/lib/pythonX.Y/site-packages/wdtrain, and the same in PROJECT/.venv
+    for place in ("../../build", "../..", "../../../../bin", "../../../../../build"):
+        if found := shutil.which(os.path.normpath(os.path.join(package, place, "wdtrain"))):
+            return found
     if found := shutil.which("wdtrain"):
         return os.path.abspath(found)
     raise FileNotFoundError("the program wdtrain is not found: build it (./wd build in the project's folder), or set WDTRAIN to its path")
@@ -230,6 +228,7 @@ def _terminal():
 
 
 def _start(command, stdout, stderr):
+    """Starts the program in a session of its own: a terminal's Ctrl-C reaches Python alone, which passes it on once."""
     words = [sys.executable, "-I", "-S", "-c", START, str(os.getpid()), *command]
     return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, start_new_session=True)
 
@@ -266,7 +265,12 @@ def _stop(process, voices):
     for number in (signal.SIGINT, signal.SIGINT, signal.SIGKILL):
         process.send_signal(number)
         with contextlib.suppress(KeyboardInterrupt):
-            return _follow(process, voices)
+            while process.returncode is None:
+                try:
+                    _follow(process, voices)
+                except Exception:  # what it says cannot be shown: it ends all the same
+                    voices = ()
+            return
     process.wait()
 
 
