@@ -35,7 +35,9 @@ wdtrain.train("cartpole", run_dir={folder!r}, device="cpu", threads=1, total_ste
 @pytest.fixture(autouse=True)
 def place(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    return tmp_path
+    yield tmp_path
+    for process in processes_of(tmp_path / "run"):  # of a test that failed
+        os.kill(process, signal.SIGKILL)
 
 
 def wait_for(condition, what):
@@ -104,10 +106,12 @@ def test_two_at_once_have_runs_of_their_own(monkeypatch):
     assert {run.folder.name for run in runs} == {"20260101-000000-1", "20260101-000000-1-2"}
 
 
-def test_a_run_goes_on(place):
+def test_a_run_goes_on(place, capfd):
     (place / "mine.yaml").write_text("name: cartpole\ntrainer: {seed: 5}\n")
     first = wdtrain.train(config=place / "mine.yaml", run_dir=place / "pole", **SHORT)
+    capfd.readouterr()
     second = wdtrain.train(resume=first, total_steps=4096)
+    assert set(re.findall(r"^[\d,]+ of [\d,]+ steps", capfd.readouterr().out, re.MULTILINE)) <= {"3,072 of 4,096 steps", "4,096 of 4,096 steps"}
     assert (second.folder, second.summary["env_steps"], second.summary["seed"]) == (place / "pole", 4096, 5)
     third = wdtrain.train(resume=second.checkpoints[2], total_steps=3072)
     assert (third.folder, third.summary["env_steps"]) == (place / "pole", 3072)
@@ -139,6 +143,11 @@ def test_a_folder_that_holds_something_is_refused_once(place, capfd):
     (place / "precious").write_text("")
     assert "is not empty (it holds precious)" in error_of(wdtrain.UsageError, "cartpole", run_dir=place)
     assert capfd.readouterr().err == ""
+
+
+def test_a_training_that_is_refused_late_leaves_no_folder(place):
+    words = error_of(wdtrain.UsageError, "tag_gridworld", num_envs=8, train_batch_size="8G", total_steps="16G")
+    assert words.startswith("not enough memory") and not list(place.glob("runs/*/*"))
 
 
 def test_a_training_that_fails_is_told(place):
@@ -282,6 +291,22 @@ def test_another_exception_ends_the_program_too(place, monkeypatch):
     monkeypatch.setattr(module._Voice, "show", show)
     with pytest.raises(BrokenPipeError):
         wdtrain.train("cartpole", run_dir=folder, device="cpu", total_steps="1G", stop_return=None, fault="iter=3,kind=slow:200")
+    assert processes_of(folder) == []
+
+
+def test_an_interrupt_while_the_program_starts_leaves_none_behind(place, monkeypatch):
+    module, folder = sys.modules["wdtrain.train"], place / "run"
+    start_it = module._start
+
+    def interrupted(*arguments):
+        process = start_it(*arguments)
+        signal.raise_signal(signal.SIGINT)
+        return process
+
+    monkeypatch.setattr(module, "_start", interrupted)
+    with pytest.raises(KeyboardInterrupt, match="interrupted before it began"):
+        wdtrain.train("cartpole", run_dir=folder, device="cpu", total_steps="1G", stop_return=None, fault="iter=3,kind=slow:200")
+    time.sleep(0.5)
     assert processes_of(folder) == []
 
 
