@@ -1,6 +1,6 @@
-"""Reads the runs of wdtrain: metrics, configuration, weights, and trained policies as torch modules; and steps its environments.
+"""Trains with wdtrain, reads its runs (metrics, configuration, weights, and trained policies as torch modules), and steps its environments.
 
->>> run = wdtrain.Run("runs/pole")
+>>> run = wdtrain.train("cartpole", total_steps=100_000, run_dir="runs/pole")   # later: wdtrain.Run("runs/pole")
 >>> run.metrics()["shared/recent_return"].iloc[-1]
 >>> policy = run.policy("shared")
 >>> env = wdtrain.make("cartpole", num_envs=8)
@@ -8,8 +8,9 @@
 """
 
 from wdtrain.envs import make
-from wdtrain.files import RunError
+from wdtrain.files import RunError, UsageError
 from wdtrain.run import Run, runs
+from wdtrain.train import train
 
-__all__ = ["Run", "RunError", "make", "runs"]
+__all__ = ["Run", "RunError", "UsageError", "make", "runs", "train"]
 __version__ = "0.1.0"

@@ -57,7 +57,9 @@ def text_of(value):
         return "true" if value else "false"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(text_of, value)) + "]"
-    return str(value)
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {text_of(one)}" for key, one in value.items()) + "}"
+    return "none" if value is None else str(value)
 
 
 @dataclasses.dataclass(eq=False)

@@ -21,6 +21,10 @@ class RunError(Exception):
     """A folder or file is not what was asked for. The message says which, and what to do."""
 
 
+class UsageError(ValueError):
+    """A setting is wrong. The message says which, and what to do."""
+
+
 @contextlib.contextmanager
 def parsing(path):
     """Turns whatever a parser raises on a damaged file into a RunError that names the file."""

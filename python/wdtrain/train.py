@@ -1,0 +1,347 @@
+"""Trains in a process of its own: the program wdtrain, which writes the run's folder.
+
+>>> run = wdtrain.train("cartpole", algorithm="PPO", seed=1, total_steps=100_000)
+>>> run.summary["status"], run.metrics()["shared/recent_return"].iloc[-1]
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from wdtrain import files
+from wdtrain.envs import text_of
+from wdtrain.files import RunError, UsageError
+from wdtrain.run import Run, need
+
+LINE_SECONDS = 10  # between lines of progress that are not redrawn in place
+ERASE = "\r\x1b[J"  # what the program's table occupies, from the cursor on
+LONGEST_TAIL = 1 << 14  # of what the program said, in an error's message
+
+# Becomes the program, which is asked to end if the thread that started it ends first (that thread waits for it otherwise). A
+# small process does this, because Python code between fork and exec can deadlock when there are threads. The kernel sends the
+# signal once for each thread of a dying process: a second TERM would end the program without a checkpoint, a second HUP does not.
+START = """
+import ctypes, os, signal, sys
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, signal.SIG_DFL)
+ctypes.CDLL(None).prctl(1, signal.SIGHUP)  # PR_SET_PDEATHSIG
+if os.getppid() == int(sys.argv[1]):
+    os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+def train(env=None, *, algorithm=None, env_params=None, run_dir=None, tag=None, config=None, resume=None, settings=(), progress=True, **options):
+    """Trains policies, waits for the end, and returns the Run.
+
+    env: name of an environment (`wdtrain envs` lists them), or what makes a Gymnasium or PettingZoo environment.
+    algorithm: of all policies: "PPO". If it is another one than before, the policies' settings begin with its defaults.
+    env_params: parameters of the environment: {"episode_length": 200}.
+    run_dir: the run's folder. None: BASEDIR/NAME/TAG/ENV/DATE-TIME-SEED, in which `tag` is saving.tag.
+    config: a YAML file, over the one that belongs to the environment.
+    resume: a Run, or the folder of one or of its checkpoint, that goes on.
+    settings: as for --set: ["policy.shared.lr=1e-3"].
+    progress: False: shows warnings only.
+    options: options of `wdtrain train --help`: total_steps=100_000, num_envs=64, device="cpu", seed=1, num_workers=2; settings by
+        path: **{"policy.shared.lr": 1e-3}; and sections: trainer={"precision": "bf16"}.
+
+    Raises UsageError, a ValueError, if a setting is wrong; RunError if training fails; TypeError if env is neither a name nor
+    callable; FileNotFoundError if the program wdtrain is not found. KeyboardInterrupt ends training after the current iteration with
+    a checkpoint, and is raised again; a second one ends it at once.
+    """
+    command = [find_program(), "train"]
+    base = [f"--{key}={_text(value)}" for key, value in (("config", config), ("resume", resume), ("run_dir", run_dir)) if value is not None]
+    if env is not None:
+        base.append(f"--env={environment_name(env)}")
+    of_env = [] if env_params is None else [("env", env_params)]
+    by_path = [*of_env, *((key, value) for key, value in options.items() if _is_path(key, value))]
+    base += [_option(key, value) for key, value in options.items() if not _is_path(key, value)]
+    by_path += [] if tag is None else [("saving.tag", tag)]
+    for text in settings:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise UsageError(f"settings: {text!r} is not SECTION.KEY=VALUE")
+        by_path.append((key, value))
+    if algorithm is not None:
+        by_path = _with_algorithm(command, base, by_path, algorithm)
+    command += base + _sets(by_path)
+    effective = _checked(command)
+    if resume is not None:
+        folder = Run(_text(resume)).folder
+        return _trained(command, folder, progress)
+    if folder := effective["saving"]["run_dir"]:
+        return _trained(command, pathlib.Path(folder), progress)
+    return _in_new_folder(command, effective, progress)
+
+
+def environment_name(env):
+    """The name by which the program knows the environment. Raises TypeError if env is neither a name nor callable."""
+    if isinstance(env, str):
+        return env
+    if callable(env):
+        from wdtrain import outside
+
+        return outside.environment_name(env)
+    raise TypeError(f"env is {env!r}: give the name of an environment, or a function that makes one")
+
+
+def find_program():
+    """The path of the program wdtrain: $WDTRAIN, or what was built or installed with this package, or from PATH.
+
+    Raises FileNotFoundError if there is none.
+    """
+    if named := os.environ.get("WDTRAIN"):
+        found = shutil.which(named)
+        if not found:
+            raise FileNotFoundError(f"WDTRAIN is {named!r}, which is not a program: set it to the path of wdtrain, or unset it")
+        return os.path.abspath(found)
+    package = os.path.dirname(os.path.abspath(__file__))
+    # PROJECT/python/wdtrain, BUILD/python/wdtrain, PREFIX/lib/pythonX.Y/site-packages/wdtrain, and the same in PROJECT/.venv
+    for place in ("../../build", "../..", "../../../../bin", "../../../../../build"):
+        if found := shutil.which(os.path.normpath(os.path.join(package, place, "wdtrain"))):
+            return found
+    if found := shutil.which("wdtrain"):
+        return os.path.abspath(found)
+    raise FileNotFoundError("the program wdtrain is not found: build it (./wd build in the project's folder), or set WDTRAIN to its path")
+
+
+# --- settings -------------------------------------------------------------------------------------------------
+
+
+def _text(value):
+    if isinstance(value, Run):
+        return str(value._weights)  # the run's folder, or its checkpoint's
+    return text_of(value)
+
+
+def _is_path(key, value):
+    return "." in key or isinstance(value, dict)
+
+
+def _option(key, value):
+    return f"--{key}" if value is True else f"--{key}={_text(value)}"
+
+
+def _sets(pairs):
+    return [word for key, value in pairs for word in ("--set", f"{key}={_text(value)}")]
+
+
+def _with_algorithm(command, base, by_path, algorithm):
+    """The settings, with the algorithm of each policy before all others of it: another algorithm would drop them."""
+    yaml = need("yaml", "pyyaml")
+    pairs = []
+    for key, value in by_path:
+        if key == "policy" and isinstance(value, str):
+            with contextlib.suppress(yaml.YAMLError):  # then the program says what is wrong with it
+                value = yaml.safe_load(value)
+        if key == "policy" and isinstance(value, dict):
+            value = {name: {"algorithm": algorithm, **(section or {})} for name, section in value.items()}
+        pairs.append((key, value))
+    known = _checked([*command, *base, *_sets(pair for pair in by_path if pair[0] == "env" or pair[0].startswith("env."))])["policy"]
+    return [("policy", {name: {"algorithm": algorithm} for name in known}), *pairs]
+
+
+def _checked(command):
+    """The settings in effect, as dictionaries."""
+    words = [word for word in command if not word.startswith("--auto_scale")]  # excludes the next one
+    done = subprocess.run([*words, "--print_config"], stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+    _raise_for(done.returncode, done.stderr, None)
+    return need("yaml", "pyyaml").safe_load(done.stdout)
+
+
+def _raise_for(code, said, folder):
+    """Raises what the program's exit code means."""
+    if code == 0:
+        return
+    if code == 2:
+        message = re.split("^error: ", said.strip(), maxsplit=1, flags=re.MULTILINE)[-1]
+        hint = "; settings in sections are given by path: **{'policy.shared.lr': 1e-3}" if message.startswith("unknown option") else ""
+        raise UsageError(message + hint)
+    how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+    where = f"; its folder is {folder}" if folder and (folder / "summary.json").exists() else ""
+    last = "\n".join(said.strip().splitlines()[-20:])
+    raise RunError(f"the training ended with {how}{where}\n{last}".rstrip())
+
+
+# --- the process ----------------------------------------------------------------------------------------------
+
+
+def _in_new_folder(command, effective, progress):
+    """Makes the folder that the program would make: it is known here, whatever else trains at the same time."""
+    saving = effective["saving"]
+    parent = pathlib.Path(saving["basedir"] or ".", saving["name"], saving["tag"], effective["name"])
+    name = f"{time.strftime('%Y%m%d-%H%M%S')}-{effective['trainer']['seed']}"
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        for attempt in range(1, 1 << 20):
+            folder = parent / (name if attempt == 1 else f"{name}-{attempt}")
+            with contextlib.suppress(FileExistsError):
+                folder.mkdir()
+                break
+    except OSError as error:
+        raise UsageError(f"the run's folder cannot be made: {error}: name another with run_dir") from error
+    try:
+        return _trained([*command, f"--run_dir={folder}"], folder, progress)
+    finally:
+        with contextlib.suppress(OSError):
+            folder.rmdir()  # if nothing was written
+
+
+def _trained(command, folder, progress):
+    """Runs the training whose folder this is."""
+    stdout = _terminal() if progress else None
+    with tempfile.TemporaryFile() as said:  # a file, unlike a pipe, is never full
+        words = command if stdout else [*command, "--quiet"]
+        process = None
+        voices = [_Voice(said, stdout is not None)]
+        if progress and not stdout:
+            voices.append(_Progress(folder))
+        try:
+            with _interrupts_later():
+                process = _start(words, stdout or said, said)
+            _follow(process, voices)
+        except BaseException as error:
+            if process is not None:
+                _stop(process, voices)
+            if isinstance(error, KeyboardInterrupt):
+                raise KeyboardInterrupt(_how_to_go_on(folder)) from None
+            raise
+        _raise_for(process.returncode, voices[0].tail(), folder)
+    return Run(folder)
+
+
+def _terminal():
+    """sys.stdout, if it is a terminal, on which the program draws its own table; else None."""
+    with contextlib.suppress(AttributeError, OSError, ValueError):
+        if os.isatty(sys.stdout.fileno()):
+            sys.stdout.flush()
+            return sys.stdout
+    return None
+
+
+def _start(command, stdout, stderr):
+    """Starts the program in a session of its own: a terminal's Ctrl-C reaches Python alone, which passes it on once."""
+    words = [sys.executable, "-I", "-S", "-c", START, str(os.getpid()), *command]
+    return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, start_new_session=True)
+
+
+@contextlib.contextmanager
+def _interrupts_later():
+    """Delays Ctrl-C until the end of the block: an exception between a process's start and its return would leave it running."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before is None:
+        yield
+        return
+    came = []
+    signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if came:
+            signal.raise_signal(signal.SIGINT)
+
+
+def _follow(process, voices):
+    while True:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(0.1)
+        for voice in voices:
+            voice.show(process.returncode)
+        if process.returncode is not None:
+            return
+
+
+def _stop(process, voices):
+    """Asks the program to end after its current iteration, and waits. Each further Ctrl-C insists."""
+    for number in (signal.SIGINT, signal.SIGINT, signal.SIGKILL):
+        process.send_signal(number)
+        with contextlib.suppress(KeyboardInterrupt):
+            while process.returncode is None:
+                try:
+                    _follow(process, voices)
+                except Exception:  # what it says cannot be shown: it ends all the same
+                    voices = ()
+            return
+    process.wait()
+
+
+def _how_to_go_on(folder):
+    if not (folder / "summary.json").exists():
+        return "the training was interrupted before it began"
+    return f"the training was interrupted; its folder is {folder}; wdtrain.train(resume={str(folder)!r}) goes on"
+
+
+class _Voice:
+    """What the program says besides progress, as it says it, on sys.stderr."""
+
+    def __init__(self, file, beside_table):
+        self._file, self._shown, self._before = file.fileno(), 0, ERASE if beside_table else ""
+
+    def _read(self, start):
+        return os.pread(self._file, os.fstat(self._file).st_size - start, start)  # the program writes at the file's own position
+
+    def show(self, code=None):
+        if code in (1, 2):
+            return  # the exception says it
+        text = self._read(self._shown)
+        text = text[: text.rfind(b"\n") + 1]
+        if text:
+            self._shown += len(text)
+            print(self._before + text.decode(errors="replace"), end="", file=sys.stderr, flush=True)
+
+    def tail(self):
+        return self._read(max(0, os.fstat(self._file).st_size - LONGEST_TAIL)).decode(errors="replace")
+
+
+class _Progress:
+    """The newest line of metrics.jsonl: redrawn in place in a notebook, otherwise one every LINE_SECONDS."""
+
+    def __init__(self, folder):
+        self._folder, self._lines, self._in_place = folder, files.Lines(folder, "metrics.jsonl"), _in_notebook()
+        self._row, self._total, self._width, self._next = None, None, 0, 0.0
+        while self._lines.new():  # of a run that goes on
+            pass
+
+    def show(self, code=None):
+        now, ended = time.monotonic(), code is not None
+        if now < self._next and not ended:
+            return
+        while batch := self._lines.new():
+            with contextlib.suppress(ValueError):
+                self._row = json.loads(batch[-1][1])
+        if self._row is not None:
+            self._next = now + (0.5 if self._in_place else LINE_SECONDS)
+            self._print(self._line(self._row))
+            self._row = None
+        if ended and self._width:
+            print(flush=True)
+
+    def _print(self, line):
+        if not self._in_place:
+            print(line, flush=True)
+            return
+        print("\r" + line.ljust(self._width), end="", flush=True)
+        self._width = len(line)
+
+    def _line(self, row):
+        if self._total is None:
+            self._total = Run(self._folder).config["trainer"]["total_steps"]
+        parts = [f"{row.get('env_steps', 0):,} of {self._total:,} steps", f"{row.get('time/env_steps_per_s') or 0:,.0f} steps/s"]
+        parts += [f"return {name.removesuffix('/recent_return')} {value:.2f}" for name, value in row.items()
+                  if name.endswith("/recent_return") and value is not None]
+        return " | ".join(parts)
+
+
+def _in_notebook():
+    """Whether an IPython kernel shows what is printed."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return getattr(shell, "kernel", None) is not None

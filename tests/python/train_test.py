@@ -1,0 +1,320 @@
+"""train_test.py: wdtrain.train() runs the program, shows its progress, stops it, and returns the run that it made."""
+
+import concurrent.futures
+import contextlib
+import json
+import os
+import pathlib
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+import types
+
+import pytest
+
+ROOT = pathlib.Path(os.environ["WD_SOURCE_DIR"])
+sys.path.insert(0, str(ROOT / "python"))
+
+import wdtrain  # noqa: E402
+
+SLOWDOWN = int(os.environ.get("WD_SLOWDOWN", 1))
+SHORT = {"device": "cpu", "total_steps": 2048, "num_envs": 64, "threads": 1}
+ENDLESS = """
+import sys
+sys.path.insert(0, {package!r})
+import wdtrain
+wdtrain.train("cartpole", run_dir={folder!r}, device="cpu", threads=1, total_steps="1G", stop_return=None,
+              fault="iter=3,kind=slow:200", progress={progress})
+"""
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    for process in processes_of(tmp_path / "run"):  # of a test that failed
+        os.kill(process, signal.SIGKILL)
+
+
+def wait_for(condition, what):
+    deadline = time.monotonic() + 60 * SLOWDOWN
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)
+
+
+def steps(folder):
+    """Lines of the run's metrics."""
+    with contextlib.suppress(FileNotFoundError):
+        return (folder / "metrics.jsonl").read_bytes().count(b"\n")
+    return 0
+
+
+def processes_of(folder):
+    """Ids of the programs that were started for this folder."""
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            words = path.read_bytes().split(b"\0")
+            if f"--run_dir={folder}".encode() in words and words[0].endswith(b"wdtrain"):
+                found.append(int(path.parent.name))
+    return found
+
+
+def error_of(kind, *names, **settings):
+    with pytest.raises(kind) as caught:
+        wdtrain.train(*names, **{"device": "cpu", **settings})
+    return str(caught.value)
+
+
+# --- what is trained ------------------------------------------------------------------------------------------
+
+
+def test_a_training_returns_its_run(place, capfd):
+    run = wdtrain.train("cartpole", algorithm="A2C", seed=3, tag="try", env_params={"episode_length": 100}, settings=["saving.keep_last=2"],
+                        trainer={"chunk_rows": 4096}, **SHORT, **{"policy.shared.lr": 2e-3, "policy.shared.model.fc_dims": [32, 16]})
+    config, policy = run.config, run.config["policy"]["shared"]
+    assert run.summary["status"] == "finished" and run.metrics()["env_steps"].iloc[-1] == 2048
+    assert (run.summary["seed"], config["trainer"]["num_envs"], config["trainer"]["chunk_rows"]) == (3, 64, 4096)
+    assert (policy["algorithm"], policy["lr"], policy["model"]["fc_dims"]) == ("A2C", 2e-3, [32, 16])
+    assert (config["env"]["episode_length"], config["saving"]["keep_last"]) == (100, 2)
+    assert run.folder.parent == pathlib.Path("runs/try/cartpole") and re.fullmatch(r"\d{8}-\d{6}-3", run.folder.name)
+    assert re.search(r"^2,048 of 2,048 steps \| [\d,]+ steps/s \| return shared [\d.]+$", capfd.readouterr().out, re.MULTILINE)
+
+
+@pytest.mark.parametrize("policy", [{"shared": {"lr": 2e-3}}, "{shared: {lr: 2e-3}}"])
+def test_an_algorithm_keeps_the_settings_beside_it(policy):
+    given = {"settings": [f"policy={policy}"]} if isinstance(policy, str) else {"policy": policy}
+    shared = wdtrain.train("cartpole", algorithm="A2C", **given, **SHORT).config["policy"]["shared"]
+    assert (shared["algorithm"], shared["lr"]) == ("A2C", 2e-3)
+
+
+def test_an_algorithm_is_that_of_all_policies():
+    run = wdtrain.train("simple_tag", algorithm="A2C", progress=False, device="cpu", num_envs=4, train_batch_size=100, total_steps=100)
+    assert {policy["algorithm"] for policy in run.config["policy"].values()} == {"A2C"} and len(run.config["policy"]) == 2
+
+
+def test_two_at_once_have_runs_of_their_own(monkeypatch):
+    monkeypatch.setattr(time, "strftime", lambda _: "20260101-000000")
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        runs = list(pool.map(lambda lr: wdtrain.train("cartpole", progress=False, **SHORT, **{"policy.shared.lr": lr}), [1e-3, 2e-3]))
+    assert [run.config["policy"]["shared"]["lr"] for run in runs] == [1e-3, 2e-3]
+    assert {run.folder.name for run in runs} == {"20260101-000000-1", "20260101-000000-1-2"}
+
+
+def test_a_run_goes_on(place, capfd):
+    (place / "mine.yaml").write_text("name: cartpole\ntrainer: {seed: 5}\n")
+    first = wdtrain.train(config=place / "mine.yaml", run_dir=place / "pole", **SHORT)
+    capfd.readouterr()
+    second = wdtrain.train(resume=first, total_steps=4096)
+    assert set(re.findall(r"^[\d,]+ of [\d,]+ steps", capfd.readouterr().out, re.MULTILINE)) <= {"3,072 of 4,096 steps", "4,096 of 4,096 steps"}
+    assert (second.folder, second.summary["env_steps"], second.summary["seed"]) == (place / "pole", 4096, 5)
+    third = wdtrain.train(resume=second.checkpoints[2], total_steps=3072)
+    assert (third.folder, third.summary["env_steps"]) == (place / "pole", 3072)
+    assert "trainer.seed: 5 -> 6" in error_of(wdtrain.UsageError, resume=place / "pole", seed=6)
+
+
+# --- what is wrong --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("settings, words", [
+    ({"num_env": 3}, 'did you mean "--num_envs"'), ({"lr": 1e-3}, "given by path: **{'policy.shared.lr': 1e-3}"),
+    ({"policy.shared.lrr": 3}, 'did you mean "lr"'), ({"settings": ["trainer.sed=3"]}, 'did you mean "seed"'),
+    ({"num_envs": "many"}, "must be a whole number"), ({"policy.shared.lr": "high"}, "policy.shared.lr = high: must be a number"),
+    ({"algorithm": "POP"}, "must be one of A2C,"), ({"env_params": {"lenght": 1}}, 'did you mean "length"'),
+    ({"settings": ["seed"]}, "'seed' is not SECTION.KEY=VALUE"), ({"resume": "nowhere"}, "there is no such folder"),
+])
+def test_a_wrong_setting_is_told_and_makes_no_folder(settings, words, place):
+    assert words in error_of(wdtrain.UsageError, "cartpole", **settings)
+    assert not list(place.iterdir())
+
+
+def test_an_unknown_environment_is_told():
+    assert 'did you mean "cartpole"' in error_of(ValueError, "cartpol")
+    assert "give --env NAME" in error_of(ValueError)
+    assert "env is 3" in error_of(TypeError, 3)
+
+
+def test_a_folder_that_holds_something_is_refused_once(place, capfd):
+    (place / "precious").write_text("")
+    assert "is not empty (it holds precious)" in error_of(wdtrain.UsageError, "cartpole", run_dir=place)
+    assert capfd.readouterr().err == ""
+
+
+def test_a_training_that_is_refused_late_leaves_no_folder(place):
+    words = error_of(wdtrain.UsageError, "tag_gridworld", num_envs=8, train_batch_size="8G", total_steps="16G")
+    assert words.startswith("not enough memory") and not list(place.glob("runs/*/*"))
+
+
+def test_a_training_that_fails_is_told(place):
+    message = error_of(wdtrain.RunError, "cartpole", run_dir=place / "run", fault="iter=3,kind=nan:loss")
+    assert "exit code 1" in message and str(place / "run") in message and "the policy loss is not finite" in message
+    killed = error_of(wdtrain.RunError, "cartpole", run_dir=place / "killed", fault="iter=3,kind=kill")
+    assert "signal SIGKILL" in killed and str(place / "killed") in killed
+
+
+def test_a_program_that_is_missing_is_told(monkeypatch, place):
+    monkeypatch.setenv("WDTRAIN", "nowhere/wdtrain")
+    assert "WDTRAIN is 'nowhere/wdtrain'" in error_of(FileNotFoundError, "cartpole")
+    monkeypatch.delenv("WDTRAIN")
+    module = sys.modules["wdtrain.train"]
+    monkeypatch.setenv("PATH", str(place))
+    monkeypatch.setattr(module, "__file__", str(place / "prefix/lib/python3/site-packages/wdtrain/train.py"))
+    assert "build it" in error_of(FileNotFoundError, "cartpole")
+    for found in ["elsewhere/wdtrain", "build/wdtrain", "prefix/bin/wdtrain"]:  # each goes before the last
+        (place / found).parent.mkdir(parents=True)
+        (place / found).write_text("#!/bin/sh\n")
+        (place / found).chmod(0o755)
+        monkeypatch.setenv("PATH", str(place / "elsewhere"))
+        assert module.find_program() == str(place / found)
+    monkeypatch.setattr(module, "__file__", str(place / "python/wdtrain/train.py"))
+    assert module.find_program() == str(place / "build/wdtrain")
+    monkeypatch.setattr(module, "__file__", str(place / "build/python/wdtrain/train.py"))
+    assert module.find_program() == str(place / "build/wdtrain")
+
+
+# --- progress -------------------------------------------------------------------------------------------------
+
+
+def test_without_progress_only_warnings_are_shown(capfd):
+    wdtrain.train("cartpole", progress=False, **SHORT)
+    assert capfd.readouterr() == ("", "")
+    wdtrain.train("cartpole", progress=False, **{**SHORT, "total_steps": 2000})
+    out, err = capfd.readouterr()
+    assert out == "" and "is rounded up to 2048" in err
+
+
+def test_a_notebook_has_one_line_that_changes(monkeypatch, capfd):
+    shell = types.SimpleNamespace(kernel=object())
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
+    wdtrain.train("cartpole", **{**SHORT, "total_steps": 20480}, fault="iter=3,kind=slow:100")
+    lines = capfd.readouterr().out.split("\r")
+    assert lines[0] == "" and 3 <= len(lines) <= 8, lines
+    assert lines[-1].startswith("20,480 of 20,480 steps | ") and lines[-1].endswith("\n") and "\n" not in "".join(lines[:-1])
+
+
+# --- how it ends ----------------------------------------------------------------------------------------------
+
+
+def start(folder, **how):
+    code = ENDLESS.format(package=str(ROOT / "python"), folder=str(folder), progress=how.pop("progress", True))
+    return subprocess.Popen([sys.executable, "-c", code], text=True, **how)
+
+
+def stopped_with_a_checkpoint(folder):
+    told = json.loads((folder / "summary.json").read_text())
+    assert (told["status"], told["stop_reason"]) == ("stopped", "signal"), told
+    assert int(os.readlink(folder / "checkpoints" / "latest")) == told["iterations"] > 0
+    assert processes_of(folder) == []
+
+
+@pytest.mark.parametrize("group", [False, True])
+def test_an_interrupt_ends_in_good_order_and_the_run_goes_on(group, place):
+    folder = place / "run"
+    process = start(folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+    wait_for(lambda: steps(folder) >= 3, "training did not begin")
+    (os.killpg if group else os.kill)(process.pid, signal.SIGINT)
+    _, text = process.communicate(timeout=60 * SLOWDOWN)
+    assert process.returncode == -signal.SIGINT, text
+    assert f"\nKeyboardInterrupt: the training was interrupted; its folder is {folder}; wdtrain.train(resume='{folder}') goes on\n" in text
+    assert text.count("once more to stop at once") == 1
+    stopped_with_a_checkpoint(folder)
+    before = wdtrain.Run(folder).summary["env_steps"]
+    run = wdtrain.train(resume=folder, total_steps=before + 2048)
+    assert (run.folder, run.status, run.summary["env_steps"]) == (folder, "finished", before + 2048)
+
+
+def test_ctrl_c_in_a_terminal(place):
+    """The program draws its table, hears one signal, though the terminal sends it to all, and the run is complete."""
+    folder = place / "run"
+    child, terminal = pty.fork()
+    if child == 0:
+        os.environ["TERM"] = "xterm"
+        os.execv(sys.executable, [sys.executable, "-c", ENDLESS.format(package=str(ROOT / "python"), folder=str(folder), progress=True)])
+    text = b""
+
+    def read():
+        nonlocal text
+        while select.select([terminal], [], [], 0)[0]:
+            try:
+                text += os.read(terminal, 1 << 16)
+            except OSError:  # all processes have closed it
+                return True
+        return False
+
+    wait_for(lambda: read() or steps(folder) >= 4, "training did not begin")
+    os.write(terminal, b"\x03")
+    wait_for(read, "training did not end")
+    assert os.waitpid(child, 0)[1] == signal.SIGINT, text
+    assert b"\x1b[J" in text and re.search(rb"iteration \d", text) and b"KeyboardInterrupt: the training was interrupted" in text, text
+    assert text.count(b"once more to stop at once") == 1
+    stopped_with_a_checkpoint(folder)
+
+
+def test_a_second_interrupt_insists(place):
+    folder = place / "run"
+    code = ENDLESS.format(package=str(ROOT / "python"), folder=str(folder), progress=False).replace("slow:200", "hang")
+    process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: steps(folder) >= 2, "training did not begin")
+    process.send_signal(signal.SIGINT)
+    time.sleep(1)
+    assert process.poll() is None and processes_of(folder)
+    process.send_signal(signal.SIGINT)
+    _, text = process.communicate(timeout=20 * SLOWDOWN)
+    assert process.returncode == -signal.SIGINT and "KeyboardInterrupt: the training was interrupted" in text
+    assert processes_of(folder) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_python_that_dies_leaves_no_program_behind(number, place):
+    folder = place / "run"
+    process = start(folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_for(lambda: steps(folder) >= 3, "training did not begin")
+    assert len(processes_of(folder)) == 1
+    process.send_signal(number)
+    assert process.wait(timeout=60) == -number
+    wait_for(lambda: not processes_of(folder), "the program goes on")
+    stopped_with_a_checkpoint(folder)
+
+
+def test_another_exception_ends_the_program_too(place, monkeypatch):
+    module, folder = sys.modules["wdtrain.train"], place / "run"
+
+    def show(*_):
+        if steps(folder) >= 3:
+            raise BrokenPipeError("nobody reads")
+
+    monkeypatch.setattr(module._Voice, "show", show)
+    with pytest.raises(BrokenPipeError):
+        wdtrain.train("cartpole", run_dir=folder, device="cpu", total_steps="1G", stop_return=None, fault="iter=3,kind=slow:200")
+    assert processes_of(folder) == []
+
+
+def test_an_interrupt_while_the_program_starts_leaves_none_behind(place, monkeypatch):
+    module, folder = sys.modules["wdtrain.train"], place / "run"
+    start_it = module._start
+
+    def interrupted(*arguments):
+        process = start_it(*arguments)
+        signal.raise_signal(signal.SIGINT)
+        return process
+
+    monkeypatch.setattr(module, "_start", interrupted)
+    with pytest.raises(KeyboardInterrupt, match="interrupted before it began"):
+        wdtrain.train("cartpole", run_dir=folder, device="cpu", total_steps="1G", stop_return=None, fault="iter=3,kind=slow:200")
+    time.sleep(0.5)
+    assert processes_of(folder) == []
+
+
+def test_documentation_runs():
+    text = (ROOT / "docs/python.md").read_text()
+    section = text[text.index("## Train\n"):text.index("## Environments\n")]
+    blocks = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    assert len(blocks) == 1
+    known = {}
+    exec(blocks[0], known)
+    assert known["run"].summary["env_steps"] >= 200_000 and known["policy"] is not None
