@@ -10,6 +10,7 @@ import importlib
 import json
 import math
 import mmap
+import operator
 import os
 import re
 import signal
@@ -25,6 +26,7 @@ POSTED, ROOM, FAILED, DONE = 0, 4, 8, 64  # offsets in the memory that announces
 NOTHING, STEP, RESET, SEEDED_RESET = range(4)  # what a step does with a replica
 WAIT_MILLISECONDS = 1000
 MOST_ROLES = 8
+SHAPE = operator.attrgetter("shape")
 
 
 class RefusedError(Exception):
@@ -124,10 +126,11 @@ class Actor:
         from gymnasium import spaces
 
         self.heads = self.bounds = None
+        self.start = 0
         if isinstance(space, spaces.Discrete):
-            self.heads, start = [int(space.n)], int(space.start)
+            self.heads, self.start = [int(space.n)], int(space.start)
             # As the space samples them: env.step() may ask for their type.
-            self.read = (lambda words: np.int64(words[0])) if start == 0 else (lambda words: np.int64(words[0] + start))
+            self.read = lambda words: np.int64(words[0]) + self.start
         elif isinstance(space, spaces.MultiDiscrete):
             shape, start, dtype = space.shape, np.asarray(getattr(space, "start", np.zeros(space.shape))).astype(np.int64), space.dtype
             self.heads = [int(n) for n in np.ravel(space.nvec)]
@@ -327,41 +330,55 @@ class SingleRoom:
         self.envs, self.first, self.arrays = [one.env for one in envs], first, arrays
         self.observer, self.actor = envs[0].observer, envs[0].actor
         self.mask_in_info = mask_in_info
-        self.rows = list(arrays.observations)
+        self.flat = arrays.observations.reshape(-1)
         self.steps = [env.step for env in self.envs]
         self.where = None  # the replica that is stepped
         arrays.in_game[:] = 1
 
     def step(self):
-        arrays, write, rows, steps = self.arrays, self.observer.write, self.rows, self.steps
-        actions = self.read_actions()
+        arrays, steps = self.arrays, self.steps
+        actions, deeds = self.read_actions(), arrays.deeds.tolist()
         masked = self.mask_in_info or self.observer.has_mask
         arrays.terminated[:] = 0
         arrays.truncated[:] = 0
-        rewards = [0.0] * len(rows)
-        for k, deed in enumerate(arrays.deeds.tolist()):
-            if deed == NOTHING:
-                rewards[k] = arrays.rewards[k, 0]
-                continue
+        observations, rewards = [None] * len(deeds), [0.0] * len(deeds)
+        k = None
+        try:
+            for k, deed in enumerate(deeds):
+                if deed == STEP:
+                    observations[k], rewards[k], terminated, truncated, info = steps[k](actions[k])
+                    if terminated:
+                        arrays.terminated[k] = 1
+                    elif truncated:
+                        arrays.truncated[k] = 1
+                elif deed == NOTHING:
+                    continue
+                else:
+                    observations[k], info = self.envs[k].reset(seed=int(arrays.seeds[k])) if deed == SEEDED_RESET else self.envs[k].reset()
+                if masked:
+                    mask = observations[k]["action_mask"] if self.observer.has_mask else info.get("action_mask")
+                    self.actor.read_mask(mask, arrays.masks[k])
+            if not self.write_at_once(observations):
+                for k, observation in enumerate(observations):
+                    if deeds[k] != NOTHING:
+                        self.observer.write(observation, arrays.observations[k])
+            arrays.rewards[:, 0] = rewards
+        except BaseException:
             self.where = k
-            if deed == STEP:
-                observation, rewards[k], terminated, truncated, info = steps[k](actions[k])
-                if terminated:
-                    arrays.terminated[k] = 1
-                elif truncated:
-                    arrays.truncated[k] = 1
-            else:
-                observation, info = self.envs[k].reset(seed=int(arrays.seeds[k])) if deed == SEEDED_RESET else self.envs[k].reset()
-            write(observation, rows[k])
-            if masked:
-                self.actor.read_mask(observation["action_mask"] if self.observer.has_mask else info.get("action_mask"), arrays.masks[k])
-        arrays.rewards[:, 0] = rewards
+            raise
+
+    def write_at_once(self, observations):
+        """Writes the rows of all replicas with one call, a fifth of the time of one each. Returns False if they are not all plain arrays."""
+        if not self.observer.plain:
+            return False
+        if set(map(type, observations)) != {np.ndarray} or set(map(SHAPE, observations)) != {self.observer.shape}:
+            return False
+        np.concatenate(observations, out=self.flat, casting="unsafe")
+        return True
 
     def read_actions(self):
         if self.actor.heads and self.actor.width == 1:
-            actions = self.arrays.actions[:, 0]
-            start = self.envs[0].action_space.start if hasattr(self.envs[0].action_space, "start") else 0
-            return list((actions + start).astype(np.int64))
+            return list(self.arrays.actions[:, 0].astype(np.int64) + self.actor.start)
         return [self.actor.read(words) for words in self.arrays.actions.copy()]
 
     def agent(self):
@@ -501,8 +518,8 @@ class Worker:
         try:
             room.step()
         except Exception as error:
-            where = "" if room.where is None else f"replica {room.first + room.where}{room.agent()}: "
-            self.fail(number, f"{where}{said(error)}")
+            where = "" if room.where is None else f" in replica {room.first + room.where}{room.agent()}"
+            self.fail(number, f"raised{where}: {said(error)}")
         else:
             self.ring(self.done, number)
 
@@ -513,15 +530,21 @@ class Worker:
         except RefusedError as error:
             answer = {"refused": str(error)}
         except Exception as error:
-            self.fail(number, f"to {request['do']} it: {said(error)}")
+            self.fail(number, f"raised in {request['do']}: {said(error)}")
             return
         # The other side reads only after this, and the answer may be longer than the socket holds.
         self.ring(self.done, number)
         self.send(answer)
 
     def do_describe(self, request):
-        env = make(request["environment"], request["kwargs"])
-        description = env.describe()
+        try:
+            env = make(request["environment"], request["kwargs"])
+            description = env.describe()
+        except Exception as error:
+            # What gymnasium says of a name or of arguments says enough.
+            if type(error).__module__ != "gymnasium.error":
+                raise
+            raise RefusedError(f"{type(error).__name__}: {error}") from error
         self.spare = (request["environment"], request["kwargs"], env)
         return description
 
@@ -532,8 +555,7 @@ class Worker:
         while len(envs) < n:
             envs.append(make(name, kwargs))
         first = envs[0]
-        if not envs[0].mask_in_info:
-            first.describe()
+        first.describe()
         if isinstance(first, Single):
             kinds = [(1, first.observer, first.actor)]
         else:

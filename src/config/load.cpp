@@ -4,6 +4,7 @@
 
 #include "src/base/join.h"
 #include "src/base/name.h"
+#include "src/base/printable.h"
 #include "src/base/suggest.h"
 #include "src/config/layers.h"
 
@@ -41,7 +42,12 @@ Request requested(const ConfigSources& sources, const Node& file, Problems& prob
                            : sources.file + ": no environment: give --env NAME or name: in the file"});
   }
   if (sources.env.empty()) return named;
-  if (!is_environment_name(sources.env)) check_name("environment", sources.env);
+  if (!is_environment_name(sources.env)) {
+    if (sources.env.find(':') == std::string::npos) check_name("environment", sources.env);
+    throw UsageError(concat("--env ", printable(sources.env),
+                            ": an environment in Python is gym:ID, pettingzoo:MODULE or MODULE:FUNCTION, "
+                            "without spaces and quotes"));
+  }
   const std::string wanted = canonical_environment(sources.env);
   if (!named.name.empty() && canonical_environment(named.name) != wanted) {
     problems.add(named.place, "name = " + named.name, "but --env asks for " + sources.env);

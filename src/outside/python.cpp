@@ -392,7 +392,9 @@ void PythonReplicas::step(const StateLayout& layout, const StepView& view) {
         failure.empty() ? end(p, layout, view) : start_anew(p, layout, view, std::exchange(failure, {}));
       } catch (const ProcessFailed& failed) {
         environment_.forget(static_cast<int>(p));
-        if (environment_.settings().on_failure == OnFailure::kStop || parts_[p].failures == kMostFailures) throw;
+        if (environment_.settings().on_failure == OnFailure::kStop)
+          throw ProcessFailed(concat(failed.what(), "\nenv.on_failure=restart would go on with a new process"));
+        if (parts_[p].failures == kMostFailures) throw;
         failure = failed.what();
       }
     } while (!failure.empty());

@@ -168,7 +168,9 @@ void PythonProcess::fail_hung(double seconds) {
     if (count <= 0) break;
     text.append(bytes.data(), static_cast<std::size_t>(count));
   }
-  fail(concat("has not answered for ", seconds, " s (env.step_seconds, env.start_seconds): it is killed",
+  text.resize(std::min(text.size(), text.find("/wdtrain/worker.py")));  // who called the environment
+  text.resize(text.rfind('\n') + 1);
+  fail(concat("has not answered for ", seconds, " s (env.step_seconds, env.start_seconds): it is stopped",
               text.empty() ? "" : ". It was here:\n", text));
 }
 
