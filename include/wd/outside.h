@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "wd/detail/step_view.h"
@@ -56,6 +58,13 @@ struct OutsideOptions {
   int num_envs = 1;
   std::uint32_t first_replica = 0;  // global id of the first one
   ResetMode reset = ResetMode::kRandom;
+  bool pictures = false;  // picture() will be called
+};
+
+// What a replica looks like: rows of pixels from the top, each of red, green and blue.
+struct Picture {
+  int width = 0, height = 0;  // 0: it shows nothing
+  std::string pixels = {};    // 3 width height bytes
 };
 
 // The replicas of one Replicas object.
@@ -64,6 +73,8 @@ class OutsideReplicas {
   virtual ~OutsideReplicas() = default;
   // Like Environment::step(), and all pointers are to memory of the host.
   virtual void step(const StateLayout& layout, const StepView& view) = 0;
+  // A replica after the last step.
+  virtual Picture picture(int /*replica*/) { return {}; }
 };
 
 // An environment of such replicas. A class of your own overrides name(), describe(), spec() and open().

@@ -12,11 +12,11 @@
 
 #include "wd/device.h"
 #include "wd/environment.h"
+#include "wd/outside.h"
 
 namespace wd {
 
 class HostRows;
-class OutsideReplicas;
 
 struct ReplicasOptions {
   int num_envs = 1;                 // on this worker
@@ -27,6 +27,7 @@ struct ReplicasOptions {
   std::uint32_t pool_size = 0;  // kPool: number of starts in the pool
   std::string starts;           // kGiven: a JSON list of {field: value or [values by agent]}
   bool staggered = false;       // first episodes end after staggered_steps()
+  bool pictures = false;        // picture() will be called
   bool notes_dropped = false;   // keep the rewards that scatter() dropped, for dropped()
   Device device;
 };
@@ -74,6 +75,9 @@ class Replicas {
   // The latest rewards that were dropped because their agents were out of the game: [E, num_agents, 4] int32
   // on the device, each a DroppedReward. Undefined if they are not noted.
   at::Tensor dropped() const { return dropped_; }
+  // What a replica outside (wd/outside.h) looks like after the last step. Of others, and of those that show
+  // nothing, the width is 0.
+  Picture picture(int replica) const;
   // Overwrites fields of one replica, on the CPU only. `json`: {field: value or [values]}. Throws UsageError.
   void write(int replica, const std::string& json);
 

@@ -199,7 +199,7 @@ NB_MODULE(_native, m) {
   m.attr("WRITTEN") = static_cast<int>(kWritten);
   m.attr("WRONG") = static_cast<int>(kWrong);
   m.attr("OTHER_TYPE") = static_cast<int>(kOtherType);
-  nb::exception<wd::UsageError>(m, "UsageError", PyExc_ValueError);
+  nb::exception<wd::UsageError>(m, "UsageError", nb::module_::import_("wdtrain.files").attr("UsageError"));
   using Unlocked = nb::call_guard<nb::gil_scoped_release>;
   nb::class_<Env>(m, "Env")
       .def(nb::init<const std::string&, const std::vector<std::string>&, int, std::uint64_t, int, int>(),

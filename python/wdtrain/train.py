@@ -152,7 +152,7 @@ def _with_algorithm(command, base, by_path, algorithm):
 def _checked(command):
     """The settings in effect, as dictionaries."""
     words = [word for word in command if not word.startswith("--auto_scale")]  # excludes the next one
-    done = subprocess.run([*words, "--print_config"], stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+    done = subprocess.run([*words, "--print_config"], env=_variables(), stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
     _raise_for(done.returncode, done.stderr, None)
     return need("yaml", "pyyaml").safe_load(done.stdout)
 
@@ -177,7 +177,7 @@ def _raise_for(code, said, folder):
 def _in_new_folder(command, effective, progress):
     """Makes the folder that the program would make: it is known here, whatever else trains at the same time."""
     saving = effective["saving"]
-    parent = pathlib.Path(saving["basedir"] or ".", saving["name"], saving["tag"], effective["name"])
+    parent = pathlib.Path(saving["basedir"] or ".", saving["name"], saving["tag"], re.sub(r"[^A-Za-z0-9_.-]", "_", effective["name"][:100]))
     name = f"{time.strftime('%Y%m%d-%H%M%S')}-{effective['trainer']['seed']}"
     try:
         parent.mkdir(parents=True, exist_ok=True)
@@ -230,7 +230,7 @@ def _terminal():
 def _start(command, stdout, stderr):
     """Starts the program in a session of its own: a terminal's Ctrl-C reaches Python alone, which passes it on once."""
     words = [sys.executable, "-I", "-S", "-c", START, str(os.getpid()), *command]
-    return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, start_new_session=True)
+    return subprocess.Popen(words, env=_variables(), stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, start_new_session=True)
 
 
 @contextlib.contextmanager
@@ -248,6 +248,12 @@ def _interrupts_later():
         signal.signal(signal.SIGINT, before)
         if came:
             signal.raise_signal(signal.SIGINT)
+
+
+def _variables():
+    """Variables by which an environment in Python is made by this Python, with the modules that it finds."""
+    modules = [path or os.getcwd() for path in sys.path if isinstance(path, str)]
+    return {"WDTRAIN_PYTHON": sys.executable, **os.environ, "PYTHONPATH": os.pathsep.join(modules)}
 
 
 def _follow(process, voices):

@@ -215,10 +215,17 @@ def imported(*names):
     raise RefusedError(f"{missing}, in {sys.executable} (names are looked up in the working folder first): install it, or name another Python with env.python")
 
 
-def make(name, kwargs):
+def make(name, kwargs, pictures=False):
     from gymnasium import Env
 
-    env = maker(name, kwargs)()
+    function = maker(name, kwargs)
+    if pictures and "render_mode" not in kwargs:
+        try:
+            env = function(render_mode="rgb_array")
+        except TypeError:  # it has no such argument: picture() says so if it shows nothing
+            env = function()
+    else:
+        env = function()
     if isinstance(env, Env):
         return Single(env)
     if hasattr(env, "possible_agents") and hasattr(env, "observation_space") and hasattr(env, "step") and not hasattr(env, "agent_iter"):
@@ -551,9 +558,9 @@ class Worker:
     def do_open(self, request, descriptor):
         n, name, kwargs = request["replicas"], request["environment"], request["kwargs"]
         spare, self.spare = self.spare, None
-        envs = [spare[2]] if spare is not None and spare[:2] == (name, kwargs) else []
+        envs = [spare[2]] if spare is not None and spare[:2] == (name, kwargs) and not request["pictures"] else []
         while len(envs) < n:
-            envs.append(make(name, kwargs))
+            envs.append(make(name, kwargs, request["pictures"]))
         first = envs[0]
         first.describe()
         if isinstance(first, Single):
@@ -569,6 +576,14 @@ class Worker:
         room = SingleRoom if isinstance(first, Single) else SeveralRoom
         self.rooms[request["room"]] = room(envs, request["first"], arrays, first.mask_in_info)
         return {}
+
+    def do_picture(self, request):
+        picture = self.rooms[request["room"]].envs[request["replica"]].render()
+        picture = None if picture is None else np.asarray(picture)
+        if picture is None or picture.ndim != 3 or picture.shape[2] != 3 or picture.dtype != np.uint8:
+            what = "nothing" if picture is None else f"an array of {picture.dtype} with the shape {picture.shape}"
+            raise RefusedError(f"render() returns {what}, and must return [height, width, 3] of uint8: the function that makes it must take render_mode='rgb_array'")
+        return {"height": picture.shape[0], "width": picture.shape[1], "bytes": picture.tobytes()}
 
     def do_close(self, request):
         self.rooms.pop(request["room"]).close()
@@ -588,8 +603,9 @@ class Worker:
         return json.loads(text), descriptors
 
     def send(self, answer):
+        more = answer.pop("bytes", b"")
         text = json.dumps(answer).encode()
-        self.socket.sendall(struct.pack("=I", len(text)) + text)
+        self.socket.sendall(struct.pack("=I", len(text)) + text + more)
 
 
 def said(error):

@@ -401,6 +401,10 @@ void tell_origin(TrainingWorker& worker, const Checkpoint& checkpoint, const Sum
                          " made again (saving.checkpoint_freq and saving.checkpoint_seconds say how many "
                          "that can be)"));
   }
+  if (worker.trainer->replicas().is_outside())
+    logging::warn(concat("the state of ", worker.setup.config.name,
+                         " is not in checkpoints: all replicas begin new episodes, and training is not the "
+                         "same as if it had never stopped"));
   if (checkpoint.info.world_size != worker.group.size()) {
     logging::warn(concat("the checkpoint was written by ", checkpoint.info.world_size, " workers, ",
                          worker.group.size(),

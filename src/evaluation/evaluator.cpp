@@ -104,6 +104,8 @@ void Evaluator::count_step(Played& played, std::vector<Episode>& episodes) {
   const at::Tensor statistics = K > 0 ? trajectory.statistics()[0].cpu() : at::Tensor();
   for (std::size_t e = 0; e < played.running.size(); ++e) {
     Episode& running = played.running[e];
+    // Of an episode that was given up (src/outside/python.cpp), nothing counts.
+    if (reset.const_data_ptr<std::uint8_t>()[e] != 0) running = {0, std::vector<double>(sides_.size()), {}};
     running.length += reset.const_data_ptr<std::uint8_t>()[e] != 0 ? 0 : 1;
     for (std::size_t s = 0; s < rewards.size(); ++s)
       running.returns[s] += rewards[s].const_data_ptr<double>()[e];
@@ -160,6 +162,7 @@ std::vector<Episode> Evaluator::play(const Match& match, Recorder* recorder) {
   ReplicasOptions options = replicas_options(config_, device_);
   options.num_envs = E;
   options.first_replica = match.first_replica;
+  options.pictures = recorder != nullptr && recorder->wants_pictures();
   if (match.starts == Starts::kTraining) options.start_seed = options.seed;
   options.seed = match.seed | kEvaluationSeeds;
   Played played{match, options.seed, Game(environment_, options, shape(match, E)), {}, {}, {}};

@@ -167,6 +167,7 @@ void Recorder::add_frame(const Game& game, bool first) {
     EpisodeRecord& episode = episodes_[e];
     const auto replica = static_cast<std::int64_t>(e);
     if (!first) add_step(episode, trajectory, replica);
+    if (pictures_) episode.pictures.push_back(replicas.picture(static_cast<int>(e)));
     const auto* const block =
         static_cast<const std::byte*>(blocks.const_data_ptr()) + replica * blocks.stride(0);
     for (std::size_t f = 0; f < fields.size(); ++f) {

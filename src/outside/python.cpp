@@ -213,6 +213,7 @@ class PythonReplicas final : public OutsideReplicas {
   PythonReplicas(const PythonEnvironment& environment, const OutsideOptions& options);
   ~PythonReplicas() override;
   void step(const StateLayout& layout, const StepView& view) override;
+  Picture picture(int replica) override;
 
  private:
   void open(std::size_t p);
@@ -224,6 +225,7 @@ class PythonReplicas final : public OutsideReplicas {
   OutsideLayout layout_;
   int room_;
   std::uint32_t first_replica_;
+  bool pictures_;
   std::vector<Part> parts_;
   std::vector<std::uint8_t> begun_;  // [E]: the environment of the replica is in an episode that it began here
 };
@@ -240,6 +242,7 @@ PythonReplicas::PythonReplicas(const PythonEnvironment& environment, const Outsi
       layout_(environment.spec()),
       room_(environment.new_room()),
       first_replica_(options.first_replica),
+      pictures_(options.pictures),
       begun_(static_cast<std::size_t>(options.num_envs)) {
   const int processes = environment.num_processes(options.num_envs);
   for (int p = 0; p < processes; ++p) {
@@ -293,6 +296,7 @@ void PythonReplicas::open(std::size_t p) {
   request.update({{"room", room_},
                   {"replicas", part.count},
                   {"first", first_replica_ + static_cast<std::uint32_t>(part.first)},
+                  {"pictures", pictures_},
                   {"bytes", part.memory->bytes()},
                   {"offsets", offsets}});
   const int number = static_cast<int>(p);
@@ -399,6 +403,20 @@ void PythonReplicas::step(const StateLayout& layout, const StepView& view) {
       }
     } while (!failure.empty());
   }
+}
+
+Picture PythonReplicas::picture(int replica) {
+  const auto part = std::ranges::find_if(
+      parts_, [&](const Part& each) { return replica < each.first + each.count; });
+  PythonProcess& process = environment_.process(static_cast<int>(part - parts_.begin()));
+  const nlohmann::json answer =
+      process.call({{"do", "picture"}, {"room", room_}, {"replica", replica - part->first}});
+  if (answer.contains("refused"))
+    throw UsageError(concat("environment ", environment_.name(), ": ", answer["refused"].get<std::string>()));
+  Picture picture{.width = answer.at("width"), .height = answer.at("height")};
+  picture.pixels = process.read(std::size_t{3} * static_cast<std::size_t>(picture.width) *
+                                static_cast<std::size_t>(picture.height));
+  return picture;
 }
 
 }  // namespace

@@ -193,23 +193,22 @@ void PythonProcess::await(double seconds) {
   fail(answer().value("error", std::string("raised an exception")));
 }
 
+std::string PythonProcess::read(std::size_t bytes) {
+  std::string text(bytes, '\0');
+  for (std::size_t at = 0; at < bytes;) {
+    const ssize_t count = ::read(socket_.get(), text.data() + at, bytes - at);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) fail("has closed its connection");
+    at += static_cast<std::size_t>(count);
+  }
+  return text;
+}
+
 nlohmann::json PythonProcess::answer() {
-  std::string text;
-  const auto read = [&](std::size_t bytes) {
-    text.assign(bytes, '\0');
-    for (std::size_t at = 0; at < bytes;) {
-      const ssize_t count = ::read(socket_.get(), text.data() + at, bytes - at);
-      if (count < 0 && errno == EINTR) continue;
-      if (count <= 0) fail("has closed its connection");
-      at += static_cast<std::size_t>(count);
-    }
-  };
-  read(sizeof(std::uint32_t));
   std::uint32_t length = 0;
-  std::memcpy(&length, text.data(), sizeof length);
+  std::memcpy(&length, read(sizeof length).data(), sizeof length);
   if (length > kMaxAnswer) fail("gives an answer that is none");
-  read(length);
-  return parse_json(text);
+  return parse_json(read(length));
 }
 
 nlohmann::json PythonProcess::call(const nlohmann::json& request, int descriptor) {

@@ -37,6 +37,8 @@ class PythonProcess {
 
   // Sends a request and returns the answer. Throws ProcessFailed, after which the process is gone.
   nlohmann::json call(const nlohmann::json& request, int descriptor = -1);
+  // The next bytes, which follow an answer.
+  std::string read(std::size_t bytes);
   // Lets it step the replicas of a room, and waits until it has. Throws ProcessFailed.
   void begin_step(int room);
   void end_step();

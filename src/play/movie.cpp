@@ -10,9 +10,11 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "src/base/files.h"
 #include "src/base/program_name.h"
+#include "src/outside/python.h"
 #include "src/play/canvas.h"
 #include "wd/error.h"
 
@@ -189,6 +191,27 @@ constexpr const char* kGifFilter =
     "split[all][frames];[all]palettegen=stats_mode=diff[palette];[frames][palette]paletteuse=dither=none:"
     "diff_mode=rectangle";
 
+// Pixels of red, green and blue that belong to others.
+struct Frame {
+  int width, height;
+  const void* bytes;
+  std::size_t size;
+};
+
+// Videos have even sides: of a picture with an odd one, ffmpeg leaves out the last row or column.
+Frame frame_of(const EpisodeRecord& episode, int frame, Painter* painter) {
+  if (episode.pictures.empty()) {
+    const Canvas& canvas = painter->paint(episode, frame);
+    return {canvas.width(), canvas.height(), canvas.bytes().data(), canvas.bytes().size()};
+  }
+  const Picture& first = episode.pictures.front();
+  const Picture& picture = episode.pictures.at(static_cast<std::size_t>(frame));
+  WD_CHECK(picture.width == first.width && picture.height == first.height,
+           "the environment's pictures change their size from ", first.width, "x", first.height, " to ",
+           picture.width, "x", picture.height, ", and a movie has one size");
+  return {picture.width, picture.height, picture.pixels.data(), picture.pixels.size()};
+}
+
 // A file in memory, which a child process writes to. A folder that others filled cannot redirect it, and a
 // disk cannot be too full for it.
 class MemoryFile {
@@ -213,8 +236,10 @@ bool is_movie(const std::filesystem::path& file) {
   return file.extension() == ".gif" || file.extension() == ".mp4";
 }
 
+bool shows_itself(const Rollout& rollout) { return is_python_environment(rollout.environment); }
+
 void check_movie(const Rollout& rollout, const std::filesystem::path& file) {
-  if (rollout.spec.drawing.shapes.empty())
+  if (!shows_itself(rollout) && rollout.spec.drawing.shapes.empty())
     throw UsageError(
         concat("--out ", file.string(), ": environment ", rollout.environment,
                " has no drawing (Spec::drawing, wd/drawing.h); write a page (.html), which shows a table"));
@@ -225,26 +250,26 @@ void check_movie(const Rollout& rollout, const std::filesystem::path& file) {
 }
 
 std::string movie_of(const Rollout& rollout, const std::filesystem::path& file, int frames_per_second) {
-  Painter painter(rollout);
+  std::optional<Painter> painter;
+  if (!rollout.spec.drawing.shapes.empty()) painter.emplace(rollout);
   const bool gif = file.extension() == ".gif";
   const MemoryFile result;
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(nullptr, pclose);
   bool written = true;
   for (const Rollout::Episode& episode : rollout.episodes) {
     for (int frame = 0; frame <= episode.record.steps && written; ++frame) {
-      const Canvas& canvas = painter.paint(episode.record, frame);
+      const Frame picture = frame_of(episode.record, frame, painter ? &*painter : nullptr);
       if (pipe == nullptr) {
         const std::string command =
-            concat("ffmpeg -v error -y -f rawvideo -pix_fmt rgb24 -s ", canvas.width(), "x", canvas.height(),
+            concat("ffmpeg -v error -y -f rawvideo -pix_fmt rgb24 -s ", picture.width, "x", picture.height,
                    " -r ", frames_per_second, " -i - ",
                    gif ? concat("-vf ", shell_word(kGifFilter), " -f gif ")
-                       : "-pix_fmt yuv420p -movflags +faststart -f mp4 ",
+                       : "-vf 'crop=trunc(iw/2)*2:trunc(ih/2)*2' -pix_fmt yuv420p -movflags +faststart -f mp4 ",
                    "file:", result.path());
         pipe.reset(::popen(command.c_str(), "w"));
         if (pipe == nullptr) throw std::runtime_error("cannot start ffmpeg");
       }
-      written =
-          std::fwrite(canvas.bytes().data(), 1, canvas.bytes().size(), pipe.get()) == canvas.bytes().size();
+      written = std::fwrite(picture.bytes, 1, picture.size, pipe.get()) == picture.size;
     }
   }
   const bool ended_well = pipe != nullptr && ::pclose(pipe.release()) == 0;

@@ -18,7 +18,6 @@
 #include "wd/detail/packing.h"
 #include "wd/detail/profile.h"
 #include "wd/error.h"
-#include "wd/outside.h"
 
 namespace wd {
 
@@ -111,7 +110,7 @@ Replicas::Replicas(const Environment& environment, ReplicasOptions options)
     dropped_ = at::zeros({options_.num_envs, layout_.num_agents, kNumbers}, bytes.dtype(at::kInt));
   }
   if (outside != nullptr) {
-    outside_ = outside->open({options_.num_envs, options_.first_replica, options_.reset});
+    outside_ = outside->open({options_.num_envs, options_.first_replica, options_.reset, options_.pictures});
     if (options_.device.is_cuda()) host_rows_ = std::make_shared<HostRows>(options_.device);
     return;
   }
@@ -232,6 +231,10 @@ std::vector<std::uint8_t> Replicas::in_game(const std::byte* block) const {
   std::vector<std::uint8_t> flags(static_cast<std::size_t>(layout_.num_agents));
   environment_.in_game(layout_, block, flags.data());
   return flags;
+}
+
+Picture Replicas::picture(int replica) const {
+  return outside_ == nullptr ? Picture() : outside_->picture(replica);
 }
 
 void Replicas::write(int replica, const std::string& json) {
