@@ -183,8 +183,11 @@ def maker(name, kwargs):
     if kind == "pickle":
         import pickle
 
-        with open(rest, "rb") as file:
-            function = pickle.load(file)  # noqa: S301: it is the user's function: code like any other
+        try:
+            with open(rest, "rb") as file:
+                function = pickle.load(file)  # noqa: S301: it is the user's function: code like any other
+        except OSError as error:
+            raise RefusedError(f"{error}: wdtrain.train(FUNCTION) writes it: work in the folder in which the run was begun") from error
         return lambda **more: function(**{**kwargs, **more})
     function = imported(kind)
     for part in rest.split("."):
@@ -610,11 +613,9 @@ class Worker:
 
 def said(error):
     """An exception with its traceback, without the lines of this file."""
-    frames = traceback.extract_tb(error.__traceback__)
-    while len(frames) > 1 and frames[0].filename == __file__:
-        frames = frames[1:]
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
     lines = "".join(traceback.format_list(frames)).rstrip()
-    return f"{type(error).__name__}: {error}\n{lines}"
+    return f"{type(error).__name__}: {error}\n{lines}".rstrip()
 
 
 def main(arguments):
