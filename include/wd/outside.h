@@ -18,9 +18,9 @@ struct OutsideStep {
   bool resets = false;  // the step began an episode
   bool terminated = false, truncated = false;
   const float* observation = nullptr;
-  const float* reward = nullptr;               // [num_agents]; not read in a step that resets
-  const std::uint8_t* in_game = nullptr;       // [num_agents], after the step
-  const std::uint8_t* action_mask = nullptr;   // of the roles that have masks
+  const float* reward = nullptr;              // [num_agents]; not read in a step that resets
+  const std::uint8_t* in_game = nullptr;      // [num_agents], after the step
+  const std::uint8_t* action_mask = nullptr;  // of the roles that have masks
 };
 
 // Where the agents of a game are in arrays over all of them.

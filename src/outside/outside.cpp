@@ -48,7 +48,8 @@ OutsideLayout::OutsideLayout(const Spec& spec) {
 
 StateLayout OutsideLayout::state() const {
   StateLayout layout;
-  const auto bytes = static_cast<std::uint32_t>(sizeof(ReplicaHeader) + agents_.size() * sizeof(std::int32_t));
+  const auto bytes =
+      static_cast<std::uint32_t>(sizeof(ReplicaHeader) + agents_.size() * sizeof(std::int32_t));
   layout.block_bytes = (bytes + 15) / 16 * 16;
   layout.scratch_bytes = 16;
   layout.num_agents = num_agents();
@@ -139,7 +140,9 @@ namespace {
 }  // namespace
 
 void OutsideEnvironment::step(const StateLayout&, const StepView&) const { refuse(*this); }
-void OutsideEnvironment::step_in_order(const StateLayout&, const StepView&, PhaseOrder) const { refuse(*this); }
+void OutsideEnvironment::step_in_order(const StateLayout&, const StepView&, PhaseOrder) const {
+  refuse(*this);
+}
 void OutsideEnvironment::step_apart(const StateLayout&, const StepView&, const ApartMemory&) const {
   refuse(*this);
 }

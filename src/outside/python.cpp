@@ -38,17 +38,24 @@ struct Settings {
   double start_seconds = 120.0, step_seconds = 60.0;
 
   void describe(Fields& field) {
-    field("kwargs", kwargs, "arguments of the function that makes the environment, as a section or as JSON: {\"continuous\": true}");
-    field("time_limit", time_limit, {0, kMaxSteps}, "steps after which an episode is cut off; 0: the environment's own limit");
+    field("kwargs", kwargs,
+          "arguments of the function that makes the environment, as a section or as JSON: {\"continuous\": "
+          "true}");
+    field("time_limit", time_limit, {0, kMaxSteps},
+          "steps after which an episode is cut off; 0: the environment's own limit");
     field("processes", processes, {0, kMostProcesses},
           "processes of Python, which share the replicas; 0: as many as this worker may use processors");
-    field.choice("on_failure", on_failure, {"stop", "restart"},
-                 "what follows if a process ends, hangs or raises an exception: training stops, or the process "
-                 "starts anew, and its replicas begin new episodes");
-    field("start_seconds", start_seconds, above(0, 1e6), "time that a process has to make its environments [s]");
-    field("step_seconds", step_seconds, above(0, 1e6), "time that a process has for one step of its replicas [s]");
-    field("python", python,
-          "path of the interpreter; empty: $WDTRAIN_PYTHON, else that of the active environment, else python3");
+    field.choice(
+        "on_failure", on_failure, {"stop", "restart"},
+        "what follows if a process ends, hangs or raises an exception: training stops, or the process "
+        "starts anew, and its replicas begin new episodes");
+    field("start_seconds", start_seconds, above(0, 1e6),
+          "time that a process has to make its environments [s]");
+    field("step_seconds", step_seconds, above(0, 1e6),
+          "time that a process has for one step of its replicas [s]");
+    field(
+        "python", python,
+        "path of the interpreter; empty: $WDTRAIN_PYTHON, else that of the active environment, else python3");
   }
 };
 
@@ -56,15 +63,18 @@ bool runs(const std::filesystem::path& file) { return ::access(file.c_str(), X_O
 
 std::string find_python(const std::string& wanted) {
   if (!wanted.empty()) return wanted;
-  if (const char* const named = std::getenv("WDTRAIN_PYTHON"); named != nullptr && *named != '\0') return named;
+  if (const char* const named = std::getenv("WDTRAIN_PYTHON"); named != nullptr && *named != '\0')
+    return named;
   for (const char* const variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
     const char* const prefix = std::getenv(variable);
     if (prefix == nullptr || *prefix == '\0') continue;
-    if (const std::filesystem::path file = std::filesystem::path(prefix) / "bin" / "python"; runs(file)) return file;
+    if (const std::filesystem::path file = std::filesystem::path(prefix) / "bin" / "python"; runs(file))
+      return file;
   }
   // The build lies in the project, which has an environment of its own.
   const std::filesystem::path own =
-      binary_path(reinterpret_cast<const void*>(&find_python)).parent_path().parent_path() / ".venv" / "bin" / "python";
+      binary_path(reinterpret_cast<const void*>(&find_python)).parent_path().parent_path() / ".venv" / "bin" /
+      "python";
   if (runs(own)) return own;
   const char* const path = std::getenv("PATH");
   for (std::string_view left = path == nullptr ? "" : path; !left.empty();) {
@@ -95,7 +105,9 @@ Description described(const nlohmann::json& json) {
       std::vector<Bounds> bounds;
       for (const nlohmann::json& pair : from.at("bounds")) {
         const auto side = [&](int k, float infinite) {
-          return pair.at(static_cast<std::size_t>(k)).is_null() ? infinite : pair.at(static_cast<std::size_t>(k)).get<float>();
+          return pair.at(static_cast<std::size_t>(k)).is_null()
+                     ? infinite
+                     : pair.at(static_cast<std::size_t>(k)).get<float>();
         };
         constexpr float kInfinity = std::numeric_limits<float>::infinity();
         bounds.push_back({side(0, -kInfinity), side(1, kInfinity)});
@@ -120,7 +132,8 @@ class PythonEnvironment final : public OutsideEnvironment {
 
   const Settings& settings() const { return settings_; }
   int num_processes(int num_envs) const {
-    const int wanted = settings_.processes > 0 ? settings_.processes : std::min(num_threads(), available_processors());
+    const int wanted =
+        settings_.processes > 0 ? settings_.processes : std::min(num_threads(), available_processors());
     return std::clamp(wanted, 1, num_envs);
   }
   // The process with this number, which is started if it does not run.
@@ -133,7 +146,9 @@ class PythonEnvironment final : public OutsideEnvironment {
   // Which process with this number it is.
   int generation(int number) const { return generations_[static_cast<std::size_t>(number)]; }
   nlohmann::json request(const char* what) const {
-    return {{"do", what}, {"environment", name_}, {"kwargs", parse_json(settings_.kwargs.text.empty() ? "{}" : settings_.kwargs.text)}};
+    return {{"do", what},
+            {"environment", name_},
+            {"kwargs", parse_json(settings_.kwargs.text.empty() ? "{}" : settings_.kwargs.text)}};
   }
   int new_room() const { return rooms_++; }
 
@@ -195,16 +210,16 @@ enum Deed : std::uint8_t { kNothing = 0, kStep = 1, kReset = 2, kSeededReset = 3
 struct Part {
   int first = 0, count = 0;  // of the room's replicas
   std::unique_ptr<Memory> memory;
-  std::uint8_t* deeds = nullptr;         // [n]
-  std::int64_t* seeds = nullptr;         // [n]
-  std::int32_t* actions = nullptr;       // [n, actions]
-  float* observations = nullptr;         // [n, observations]
-  float* rewards = nullptr;              // [n, agents]
-  std::uint8_t* in_game = nullptr;       // [n, agents]
-  std::uint8_t* masks = nullptr;         // [n, choices]
+  std::uint8_t* deeds = nullptr;                             // [n]
+  std::int64_t* seeds = nullptr;                             // [n]
+  std::int32_t* actions = nullptr;                           // [n, actions]
+  float* observations = nullptr;                             // [n, observations]
+  float* rewards = nullptr;                                  // [n, agents]
+  std::uint8_t* in_game = nullptr;                           // [n, agents]
+  std::uint8_t* masks = nullptr;                             // [n, choices]
   std::uint8_t *terminated = nullptr, *truncated = nullptr;  // [n]
-  int generation = 0;  // of the process that knows this part
-  int steps = 0, failures = 0;  // since its start; in a row
+  int generation = 0;                                        // of the process that knows this part
+  int steps = 0, failures = 0;                               // since its start; in a row
   bool busy = false;
 };
 
@@ -219,7 +234,7 @@ class PythonReplicas final : public OutsideReplicas {
   void open(std::size_t p);
   bool begin(std::size_t p, const StateLayout& layout, const StepView& view);
   void end(std::size_t p, const StateLayout& layout, const StepView& view);
-  void start_anew(std::size_t p, const StateLayout& layout, const StepView& view, const std::string& why);
+  void give_up_or_warn(std::size_t p, const ProcessFailed& failure);
 
   const PythonEnvironment& environment_;
   OutsideLayout layout_;
@@ -227,7 +242,8 @@ class PythonReplicas final : public OutsideReplicas {
   std::uint32_t first_replica_;
   bool pictures_;
   std::vector<Part> parts_;
-  std::vector<std::uint8_t> begun_;  // [E]: the environment of the replica is in an episode that it began here
+  std::vector<std::uint8_t>
+      begun_;  // [E]: the environment of the replica is in an episode that it began here
 };
 
 std::unique_ptr<OutsideReplicas> PythonEnvironment::open(const OutsideOptions& options) const {
@@ -250,7 +266,8 @@ PythonReplicas::PythonReplicas(const PythonEnvironment& environment, const Outsi
     part.first = static_cast<int>(std::int64_t{options.num_envs} * p / processes);
     part.count = static_cast<int>(std::int64_t{options.num_envs} * (p + 1) / processes) - part.first;
   }
-  for (std::size_t p = 0; p < parts_.size(); ++p) static_cast<void>(environment_.process(static_cast<int>(p)));
+  for (std::size_t p = 0; p < parts_.size(); ++p)
+    static_cast<void>(environment_.process(static_cast<int>(p)));
   for (std::size_t p = 0; p < parts_.size(); ++p) open(p);
 }
 
@@ -259,8 +276,7 @@ PythonReplicas::~PythonReplicas() {
     if (environment_.generation(static_cast<int>(p)) != parts_[p].generation) continue;
     try {
       environment_.process(static_cast<int>(p)).call({{"do", "close"}, {"room", room_}});
-    } catch (const std::exception&) {  // the process has ended, and its environments with it
-      environment_.forget(static_cast<int>(p));
+    } catch (const std::exception&) {  // the process has ended, as whoever asks it next will find
     }
   }
 }
@@ -300,11 +316,13 @@ void PythonReplicas::open(std::size_t p) {
                   {"bytes", part.memory->bytes()},
                   {"offsets", offsets}});
   const int number = static_cast<int>(p);
-  try {
-    environment_.process(number).call(request, part.memory->descriptor());
-  } catch (const ProcessFailed&) {
-    environment_.forget(number);
-    throw;
+  for (bool open = false; !open;) {
+    try {
+      environment_.process(number).call(request, part.memory->descriptor());
+      open = true;
+    } catch (const ProcessFailed& failure) {
+      give_up_or_warn(p, failure);
+    }
   }
   part.generation = environment_.generation(number);
   part.steps = 0;
@@ -341,10 +359,12 @@ bool PythonReplicas::begin(std::size_t p, const StateLayout& layout, const StepV
       continue;
     }
     ReplicaHeader header;
-    std::memcpy(&header, view.blocks + std::size_t{layout.block_bytes} * static_cast<std::size_t>(replica), sizeof header);
+    std::memcpy(&header, view.blocks + std::size_t{layout.block_bytes} * static_cast<std::size_t>(replica),
+                sizeof header);
     const bool seeded = begun == 0 || header.episode == ~0u || view.reset != ResetMode::kRandom;
     deed = seeded ? kSeededReset : kReset;
-    part.seeds[i] = seed_of(view, view.first_replica + static_cast<std::uint32_t>(replica), header.episode + 1);
+    part.seeds[i] =
+        seed_of(view, view.first_replica + static_cast<std::uint32_t>(replica), header.episode + 1);
     begun = 1;
   }
   if (part.busy) environment_.process(static_cast<int>(p)).begin_step(room_);
@@ -370,44 +390,45 @@ void PythonReplicas::end(std::size_t p, const StateLayout& layout, const StepVie
   }
 }
 
-// A step that resets without an end before it is that of an episode that was given up: nobody learns from it,
-// and the step before it is worth what the network expects of the observation behind it.
-void PythonReplicas::start_anew(std::size_t p, const StateLayout& layout, const StepView& view,
-                                const std::string& why) {
+// Ends a process that failed. Returns if another one is to take its place.
+void PythonReplicas::give_up_or_warn(std::size_t p, const ProcessFailed& failure) {
   Part& part = parts_[p];
+  environment_.forget(static_cast<int>(p));
+  const std::string why = failure.what();
+  if (environment_.settings().on_failure == OnFailure::kStop)
+    throw ProcessFailed(concat(why, "\nenv.on_failure=restart would go on with a new process"));
+  if (++part.failures == kMostFailures)
+    throw std::runtime_error(concat(why, "\n", kMostFailures, " times in a row, each within ", kSoon,
+                                    " steps: it is not started anew"));
   logging::warn(concat(why, "\nenv.on_failure: restart: the process starts anew, and replicas ",
                        first_replica_ + static_cast<std::uint32_t>(part.first), " to ",
                        first_replica_ + static_cast<std::uint32_t>(part.first + part.count - 1),
                        " begin new episodes"));
-  if (++part.failures == kMostFailures)
-    throw ProcessFailed(concat(why, "\n", kMostFailures, " times in a row, each within ", kSoon,
-                               " steps: it is not started anew"));
-  begin(p, layout, view);
-  end(p, layout, view);
 }
 
 void PythonReplicas::step(const StateLayout& layout, const StepView& view) {
   for (std::size_t p = 0; p < parts_.size(); ++p) begin(p, layout, view);
   // What one process has written is copied while others still step.
   for (std::size_t p = 0; p < parts_.size(); ++p) {
-    std::string failure;
-    do {
+    for (bool begun = true, ended = false; !ended;) {
       try {
-        failure.empty() ? end(p, layout, view) : start_anew(p, layout, view, std::exchange(failure, {}));
-      } catch (const ProcessFailed& failed) {
-        environment_.forget(static_cast<int>(p));
-        if (environment_.settings().on_failure == OnFailure::kStop)
-          throw ProcessFailed(concat(failed.what(), "\nenv.on_failure=restart would go on with a new process"));
-        if (parts_[p].failures == kMostFailures) throw;
-        failure = failed.what();
+        // A step that resets without an end before it is that of an episode that was given up: nobody learns
+        // from it, and the step before it is worth what the network expects of the observation behind it.
+        if (!begun) begin(p, layout, view);
+        begun = true;
+        end(p, layout, view);
+        ended = true;
+      } catch (const ProcessFailed& failure) {
+        give_up_or_warn(p, failure);
+        begun = false;
       }
-    } while (!failure.empty());
+    }
   }
 }
 
 Picture PythonReplicas::picture(int replica) {
-  const auto part = std::ranges::find_if(
-      parts_, [&](const Part& each) { return replica < each.first + each.count; });
+  const auto part =
+      std::ranges::find_if(parts_, [&](const Part& each) { return replica < each.first + each.count; });
   PythonProcess& process = environment_.process(static_cast<int>(part - parts_.begin()));
   const nlohmann::json answer =
       process.call({{"do", "picture"}, {"room", room_}, {"replica", replica - part->first}});

@@ -53,8 +53,8 @@ std::filesystem::path library_folder() {
 // In the build, and in an installation, whose libraries are in lib/ or lib/ARCHITECTURE/.
 std::filesystem::path worker_file() {
   const std::filesystem::path folder = library_folder();
-  for (const auto& root : {folder, folder.parent_path() / "share" / "wd",
-                           folder.parent_path().parent_path() / "share" / "wd"}) {
+  for (const auto& root :
+       {folder, folder.parent_path() / "share" / "wd", folder.parent_path().parent_path() / "share" / "wd"}) {
     const std::filesystem::path file = root / "python" / "wdtrain" / "worker.py";
     if (std::filesystem::exists(file)) return file;
   }
@@ -153,8 +153,8 @@ void PythonProcess::kill() {
 
 void PythonProcess::fail(const std::string& what) {
   kill();
-  throw ProcessFailed(concat("environment ", options_.environment, ": process ", number_, " (pid ",
-                             child_.pid, ") ", what));
+  throw ProcessFailed(
+      concat("environment ", options_.environment, ": process ", number_, " (pid ", child_.pid, ") ", what));
 }
 
 // On SIGUSR1, the process writes to the socket where each of its threads is.

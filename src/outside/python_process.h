@@ -20,10 +20,10 @@ class ProcessFailed : public std::runtime_error {
 };
 
 struct ProcessOptions {
-  std::string environment;            // for messages
-  std::string python;                 // path of the interpreter
+  std::string environment;             // for messages
+  std::string python;                  // path of the interpreter
   double start_seconds, step_seconds;  // limits of the time until an answer
-  int spin_microseconds = 0;          // how long either side waits before it sleeps
+  int spin_microseconds = 0;           // how long either side waits before it sleeps
 };
 
 class PythonProcess {
@@ -64,7 +64,7 @@ class PythonProcess {
   Child child_;
   bool ended_ = false;
   bool stepping_ = false;  // a step has begun, and was not waited for
-  int status_ = 0;  // of waitpid(2), once it has ended
+  int status_ = 0;         // of waitpid(2), once it has ended
   std::int32_t posted_ = 0;
 };
 

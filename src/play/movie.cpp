@@ -260,12 +260,12 @@ std::string movie_of(const Rollout& rollout, const std::filesystem::path& file, 
     for (int frame = 0; frame <= episode.record.steps && written; ++frame) {
       const Frame picture = frame_of(episode.record, frame, painter ? &*painter : nullptr);
       if (pipe == nullptr) {
-        const std::string command =
-            concat("ffmpeg -v error -y -f rawvideo -pix_fmt rgb24 -s ", picture.width, "x", picture.height,
-                   " -r ", frames_per_second, " -i - ",
-                   gif ? concat("-vf ", shell_word(kGifFilter), " -f gif ")
-                       : "-vf 'crop=trunc(iw/2)*2:trunc(ih/2)*2' -pix_fmt yuv420p -movflags +faststart -f mp4 ",
-                   "file:", result.path());
+        const std::string command = concat(
+            "ffmpeg -v error -y -f rawvideo -pix_fmt rgb24 -s ", picture.width, "x", picture.height, " -r ",
+            frames_per_second, " -i - ",
+            gif ? concat("-vf ", shell_word(kGifFilter), " -f gif ")
+                : "-vf 'crop=trunc(iw/2)*2:trunc(ih/2)*2' -pix_fmt yuv420p -movflags +faststart -f mp4 ",
+            "file:", result.path());
         pipe.reset(::popen(command.c_str(), "w"));
         if (pipe == nullptr) throw std::runtime_error("cannot start ffmpeg");
       }

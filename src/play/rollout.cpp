@@ -142,8 +142,7 @@ Rollout rollout_of(const Environment& environment, const std::string& run) {
   return rollout;
 }
 
-void record(Evaluator& evaluator, const Match& match, int max_steps, Rollout& rollout,
-            bool pictures) {
+void record(Evaluator& evaluator, const Match& match, int max_steps, Rollout& rollout, bool pictures) {
   Recorder recorder(max_steps, pictures);
   evaluator.play(match, &recorder);
   // "trained", or of a role that several policies share: "a trained, b random".

@@ -33,8 +33,7 @@ struct Rollout {
 Rollout rollout_of(const Environment& environment, const std::string& run);
 
 // Plays the match and adds the first episode of each replica, at most max_steps steps of it.
-void record(Evaluator& evaluator, const Match& match, int max_steps, Rollout& rollout,
-            bool pictures = false);
+void record(Evaluator& evaluator, const Match& match, int max_steps, Rollout& rollout, bool pictures = false);
 
 // {"env", "run", "roles", "fields", "drawing", "episodes"}, and "failure" if there is one: numbers as lists,
 // [frame or step][agent].

@@ -1,8 +1,8 @@
 // host_rows.cpp: copies with torch, because runs of agents have gaps between their rows.
 #include "src/replicas/host_rows.h"
 
-#include <ATen/ops/zeros.h>
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/zeros.h>
 
 #include "src/device/tensor_device.h"
 
@@ -49,7 +49,8 @@ StepView HostRows::begin(const StateLayout& layout, const StepView& rows) {
     place(run.reward, at::kFloat, run.count, apart, 1, partial, true);
     for (auto* const flags : {&run.agent_terminated, &run.active, &run.restarted})
       place(*flags, at::kByte, run.count, apart, 1, partial, true);
-    place(run.observation, observation, run.count, run.observed_agents, run.observation_stride, partial, true);
+    place(run.observation, observation, run.count, run.observed_agents, run.observation_stride, partial,
+          true);
     place(run.action_mask, at::kByte, run.count, apart, run.mask_width, partial, true);
     run.policy_agents = run.observed_agents = run.count;
   }

@@ -34,7 +34,7 @@ class HostRows {
             std::int64_t rows_apart, std::int64_t width);
 
   Device device_;
-  std::vector<Pair> results_;   // of the step that has begun
+  std::vector<Pair> results_;    // of the step that has begun
   std::deque<at::Tensor> host_;  // in the order of the calls, which is the same in each step
   std::size_t next_ = 0;
 };

@@ -71,9 +71,10 @@ def test_what_cannot_be_trained_in_is_refused(name, said):
 
 @pytest.mark.parametrize(("setting", "said"), [
     ("env.kwargs=[1]", "must be text"), ("env.kwargs=five", "JSON object"), ("env.kwargs={how: tumble, speed: 9}", "unexpected keyword argument 'speed'"),
-    ("env.starts='[{}]'", "begins its episodes itself"), ("env.python=/nowhere/python", "/nowhere/python"), ("trainer.cuda_graphs=true", "leave it out"),
+    ("env.starts=starts.json", "begins its episodes itself"), ("env.python=/nowhere/python", "/nowhere/python"), ("trainer.cuda_graphs=true", "leave it out"),
 ])
 def test_wrong_settings_are_refused(setting, said):
+    pathlib.Path("starts.json").write_text("[{}]")
     assert said in error_of("train", "--env", "outside_games:failing", "-s", "env.kwargs={how: no}", "-s", setting, *SHORT, code=2)
 
 
