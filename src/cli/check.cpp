@@ -76,7 +76,7 @@ bool run_checks(const Experiment& setup, const CheckOptions& options) {
 }
 
 struct PythonSetup {
-  std::unique_ptr<Environment> environment;  // null: it is one of ours
+  std::unique_ptr<Environment> environment;
   Config config;
   std::string fault;  // why its roles are not known
 };
@@ -87,17 +87,20 @@ PythonSetup load_python_setup(const ConfigSources& sources) {
   setup.config = load_config(sources, [&](const std::string& name) {
     setup.environment = make_environment(name);
     Environment* const environment = setup.environment.get();
-    const auto spec = [environment, &setup] {
+    const bool in_python = is_python_environment(name);
+    const auto spec = [environment, in_python, &setup] {
       try {
         return environment->spec();
       } catch (const UsageError& error) {
+        if (!in_python) throw;
         setup.fault = error.what();
         return Spec{
             .roles = {
                 {.name = "agent", .observation = {{"observation"}}, .action = ActionSpace::discrete({2})}}};
       }
     };
-    return EnvironmentAccess{[environment](Fields& fields) { environment->describe(fields); }, spec};
+    return EnvironmentAccess{[environment](Fields& fields) { environment->describe(fields); }, spec,
+                             in_python ? "" : find_environment(name).config};
   });
   return setup;
 }

@@ -20,7 +20,8 @@ using nlohmann::json;
 
 constexpr const char* kProcess = "the process answers";
 constexpr const char* kStateOption =
-    "--state MODULE:FUNCTION names a function of the original that returns {field: number or list of numbers}";
+    "--state MODULE:FUNCTION names a function of the original that returns {field: number or list of "
+    "numbers}";
 
 double number_of(const json& value) {
   return value.is_string() ? std::strtod(value.get<std::string>().c_str(), nullptr) : value.get<double>();
@@ -52,7 +53,8 @@ std::string full_name(const std::string& original) {
   constexpr std::string_view kLong = "gymnasium:";
   const std::string name = original.starts_with(kLong) ? "gym:" + original.substr(kLong.size()) : original;
   if (!is_python_environment(name))
-    throw UsageError(concat("--against ", original, ": must be gym:ID, pettingzoo:MODULE or MODULE:FUNCTION"));
+    throw UsageError(
+        concat("--against ", original, ": must be gym:ID, pettingzoo:MODULE or MODULE:FUNCTION"));
   return name;
 }
 
@@ -91,8 +93,8 @@ class Comparison {
       show(one->fault.empty() ? "ok" : "FAILED", one->name,
            !one->fault.empty()  ? one->fault
            : one->place.empty() ? concat(extent, ", no difference")
-                                : concat(extent, ", largest difference ", run::format_number("%.2g", one->largest),
-                                         " (", one->place, ")"));
+                                : concat(extent, ", largest difference ",
+                                         run::format_number("%.2g", one->largest), " (", one->place, ")"));
     }
     if (has_masks_) {
       passed = passed && masks_.fault.empty();
@@ -104,8 +106,9 @@ class Comparison {
                               : "ok",
          ends_.name,
          !ends_.fault.empty() ? ends_.fault
-         : ended_ == 0        ? concat("none of ", run::counted(steps_, "step"), " ended an episode (--steps N plays more)")
-                              : concat(run::counted(terminated_, "episode"), " terminated, ", truncated_, " truncated"));
+         : ended_ == 0
+             ? concat("none of ", run::counted(steps_, "step"), " ended an episode (--steps N plays more)")
+             : concat(run::counted(terminated_, "episode"), " terminated, ", truncated_, " truncated"));
     return passed;
   }
 
@@ -149,9 +152,11 @@ class Comparison {
     if (!against_.kwargs.empty()) {
       request["kwargs"] = parse_json(against_.kwargs);
       if (!request["kwargs"].is_object())
-        throw UsageError(concat("--kwargs ", against_.kwargs, ": must be a JSON object: {\"continuous\": true}"));
+        throw UsageError(
+            concat("--kwargs ", against_.kwargs, ": must be a JSON object: {\"continuous\": true}"));
     }
-    request.update({{"what", "open"}, {"fields", fields_}, {"state", against_.state}, {"seed", options_.seed}});
+    request.update(
+        {{"what", "open"}, {"fields", fields_}, {"state", against_.state}, {"seed", options_.seed}});
     description_ = ask(request);
   }
 
@@ -159,8 +164,8 @@ class Comparison {
     const json& roles = description_.at("roles");
     std::string fault;
     if (roles.size() != spec().roles.size())
-      fault = concat("ours has ", run::counted(static_cast<int>(spec().roles.size()), "role"), ", and the original ",
-                     roles.size());
+      fault = concat("ours has ", run::counted(static_cast<int>(spec().roles.size()), "role"),
+                     ", and the original ", roles.size());
     int numbers = 0;
     for (std::size_t r = 0; r < std::min(roles.size(), spec().roles.size()) && fault.empty(); ++r) {
       const Role& role = spec().roles[r];
@@ -169,13 +174,15 @@ class Comparison {
       for (const json& part : other.at("observation")) size += part.at(1).get<int>();
       const json action = list_of(role.action), original = list_of(other);
       if (other.at("count") != role.count)
-        fault = concat(role.name, ": ours has ", role.count, " agents, and the original ", other.at("count").dump());
+        fault = concat(role.name, ": ours has ", role.count, " agents, and the original ",
+                       other.at("count").dump());
       else if (size != role.observation_size())
         fault = concat(role.name, ": ours observes ", run::counted(role.observation_size(), "number"),
                        ", and the original ", size);
       else if (role.action.is_continuous() == other.contains("heads") || action != original)
-        fault = concat(role.name, ": the action of ours is ", role.action.is_continuous() ? "bounds " : "choices ",
-                       dump(action), ", and that of the original ", other.contains("heads") ? "choices " : "bounds ",
+        fault = concat(role.name, ": the action of ours is ",
+                       role.action.is_continuous() ? "bounds " : "choices ", dump(action),
+                       ", and that of the original ", other.contains("heads") ? "choices " : "bounds ",
                        dump(original));
       numbers += size;
       masked_.push_back(role.action_mask && other.at("mask").get<bool>());
@@ -198,7 +205,8 @@ class Comparison {
     const bool same = limit.get<int>() == spec().time_limit;
     show(same ? "ok" : "FAILED", "same time limit",
          same ? run::counted(spec().time_limit, "step")
-              : concat("ours is ", run::counted(spec().time_limit, "step"), ", and the original's ", limit.get<int>()));
+              : concat("ours is ", run::counted(spec().time_limit, "step"), ", and the original's ",
+                       limit.get<int>()));
     return same;
   }
 
@@ -230,7 +238,8 @@ class Comparison {
 
   void begin() {
     step_ = 0;
-    state_ = ask({{"what", "reset"}, {"seed", (options_.seed + static_cast<std::uint64_t>(episode_)) & 0x7fffffff}})
+    state_ = ask({{"what", "reset"},
+                  {"seed", (options_.seed + static_cast<std::uint64_t>(episode_)) & 0x7fffffff}})
                  .at("state");
     ours_.reset();
     write_state();
@@ -240,8 +249,9 @@ class Comparison {
     try {
       ours_.replicas().write(0, dump(state_));
     } catch (const UsageError& error) {
-      throw UsageError(concat("--against ", against_.original, ": the state of the original does not fit ours: ",
-                              error.what(), ": ", kStateOption));
+      throw UsageError(concat("--against ", against_.original,
+                              ": the state of the original does not fit ours: ", error.what(), ": ",
+                              kStateOption));
     }
   }
 
@@ -252,7 +262,8 @@ class Comparison {
       for (std::int64_t k = 0; k < rows.action.numel(); ++k, ++at) {
         const float real = actions.at(at).get<float>();
         const auto whole = static_cast<std::int32_t>(real);
-        std::memcpy(to + 4 * k, rows.role->action.is_continuous() ? static_cast<const void*>(&real) : &whole, 4);
+        std::memcpy(to + 4 * k, rows.role->action.is_continuous() ? static_cast<const void*>(&real) : &whole,
+                    4);
       }
     }
   }
@@ -275,7 +286,8 @@ class Comparison {
 
   // Returns whether the episode has ended.
   bool compare_ends(const json& answer) {
-    const bool terminated = ours_.all().terminated[0].item<bool>(), truncated = ours_.all().truncated[0].item<bool>();
+    const bool terminated = ours_.all().terminated[0].item<bool>(),
+               truncated = ours_.all().truncated[0].item<bool>();
     const bool was_terminated = answer.at("terminated"), was_truncated = answer.at("truncated");
     const auto words = [](bool end, bool cut) { return end ? "terminated" : cut ? "truncated" : "going on"; };
     if (terminated != was_terminated || truncated != was_truncated)
@@ -287,7 +299,8 @@ class Comparison {
   }
 
   // `at`: where the agent's numbers begin among those of the original.
-  void compare_row(const Role& role, const std::string& who, const float* mine, const json& answer, std::size_t at) {
+  void compare_row(const Role& role, const std::string& who, const float* mine, const json& answer,
+                   std::size_t at) {
     for (const ObservationPart& part : role.observation) {
       for (int k = 0; k < part.size; ++k, ++mine, ++at)
         compare(observations_, who + part.name + (part.size > 1 ? concat("[", k, "]") : ""),
@@ -303,11 +316,13 @@ class Comparison {
       const at::Tensor observation = rows.observation.contiguous();
       const int size = role.observation_size();
       for (int i = 0; i < role.count; ++i, ++agent, at += static_cast<std::size_t>(size)) {
-        const std::string who = ours_.replicas().layout().num_agents > 1 ? concat(role.name, " ", i, ": ") : "";
+        const std::string who =
+            ours_.replicas().layout().num_agents > 1 ? concat(role.name, " ", i, ": ") : "";
         const bool plays = answer.at("in_game")[agent].get<int>() != 0;
         if (!over && rows.active[0][i].item<bool>() != plays)
-          note(ends_, concat(who, "the agent is ", plays ? "out of the game, and the original's is in it"
-                                                         : "in the game, and the original's is out of it"));
+          note(ends_, concat(who, "the agent is ",
+                             plays ? "out of the game, and the original's is in it"
+                                   : "in the game, and the original's is out of it"));
         compare(rewards_, who + "the reward", static_cast<double>(rows.reward[0][i].item<float>()),
                 answer.at("rewards")[agent]);
         if (plays) compare_row(role, who, observation.const_data_ptr<float>() + i * size, answer, at);
@@ -316,7 +331,8 @@ class Comparison {
           const bool mine = rows.action_mask[0][i][k].item<bool>();
           const bool other = answer.at("masks")[mask_at].get<int>() != 0;
           if (mine != other)
-            note(masks_, concat(who, "choice ", k, " is ", mine ? "legal" : "illegal", ", and the original's is not"));
+            note(masks_, concat(who, "choice ", k, " is ", mine ? "legal" : "illegal",
+                                ", and the original's is not"));
         }
       }
     }
@@ -334,7 +350,8 @@ class Comparison {
   bool has_masks_ = false;
   std::string circumstances_;
   int steps_ = 0, step_ = 0, episode_ = 0, ended_ = 0, terminated_ = 0, truncated_ = 0;
-  Quantity observations_{"same observations"}, rewards_{"same rewards"}, ends_{"same ends"}, masks_{"same masks"};
+  Quantity observations_{"same observations"}, rewards_{"same rewards"}, ends_{"same ends"},
+      masks_{"same masks"};
 };
 
 }  // namespace
@@ -368,7 +385,8 @@ bool check_python(const Environment& environment, const CheckOptions& options) {
   }
 }
 
-bool check_against(const Environment& environment, const AgainstOptions& against, const CheckOptions& options) {
+bool check_against(const Environment& environment, const AgainstOptions& against,
+                   const CheckOptions& options) {
   try {
     return Comparison(environment, against, options).run();
   } catch (const outside::ProcessFailed& failure) {

@@ -271,6 +271,13 @@ class Stateless(CartPoleEnv):
 def read_state(env):
     return env.unwrapped.read()
 
+def tag_state(env):
+    world = env.unwrapped.world
+    agents, landmarks = [a.state for a in world.agents], [mark.state for mark in world.landmarks]
+    return {"x": [s.p_pos[0] for s in agents], "y": [s.p_pos[1] for s in agents],
+            "vx": [s.p_vel[0] for s in agents], "vy": [s.p_vel[1] for s in agents],
+            "landmark_x": [s.p_pos[0] for s in landmarks], "landmark_y": [s.p_pos[1] for s in landmarks]}
+
 def read_too_little(env):
     return {"x": [1.0, 2.0]}
 
@@ -484,3 +491,13 @@ def test_a_function_may_give_the_state(folder):
 def test_an_error_of_the_original_is_shown(folder):
     lines = against(folder, "cartpole", "bad:Crashes")
     assert lines["the original plays"][0] == "FAILED" and "ArithmeticError: no step today\n  File " in lines["the original plays"][1], lines
+
+
+def test_several_agents_are_compared(folder):
+    pytest.importorskip("mpe2")
+    original = ["pettingzoo:mpe2.simple_tag_v3", "--state", "bad:tag_state"]
+    lines = against(folder, "simple_tag", *original)
+    assert {verdict for verdict, _ in lines.values()} <= {"ok", "skipped"} and lines["same spaces"] == ("ok", "30 observed numbers, 2 roles"), lines
+    lines = against(folder, "simple_tag", *original, "--set", "env.tag_reward_for_adversary=9", "--set", "env.good_agent_acceleration=4.5")
+    assert lines["same rewards"][0] == "FAILED" and re.search(r": adversary \d: the reward is 9, and the original's is 10; ", lines["same rewards"][1]), lines
+    assert lines["same observations"][0] == "FAILED" and "velocity[" in lines["same observations"][1], lines
