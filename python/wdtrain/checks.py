@@ -12,7 +12,7 @@ import numpy as np
 
 LARGE = 1000.0  # numbers beyond it slow learning down
 SEED_STEPS = 200  # of each play that is repeated
-RESETS = 4  # that are compared
+RESETS, MOST_STARTS = 4, 100  # that are compared: at least, at most
 FEW = 20  # steps after which a number that never changes is worth a warning
 OTHERS = "all other checks"
 FORM, SPACES, NUMBERS = "what reset() and step() return", "observations are in their space", "numbers are finite"
@@ -121,7 +121,8 @@ class Moment:
     """What reset() or step() returned, by agent. The agent of a gymnasium.Env is None."""
 
     def __init__(self, observations, rewards, terminated, truncated, infos, live):
-        self.observations, self.rewards, self.terminated, self.truncated, self.infos, self.live = observations, rewards, terminated, truncated, infos, live
+        self.observations, self.rewards, self.infos = observations, rewards, infos
+        self.terminated, self.truncated, self.live = terminated, truncated, live
         self.over = not live
 
     def numbers(self):
@@ -167,7 +168,8 @@ class Game:
         self.episode, self.steps = self.episode + 1, 0
         got = self.env.reset(seed=seed)
         if not isinstance(got, tuple) or len(got) != 2:
-            raise FaultError(f"{self.where()}: reset() returns {shape_of(got)}, and must return 2 values: observation{'s' * self.several}, info{'s' * self.several}")
+            plural = "s" if self.several else ""
+            raise FaultError(f"{self.where()}: reset() returns {shape_of(got)}, and must return 2 values: observation{plural}, info{plural}")
         observation, info = got
         if not self.several:
             self.is_dict("reset()", "info", info)
@@ -199,9 +201,10 @@ class Game:
         for agent in before:
             for name, flags in (("terminated", terminated), ("truncated", truncated)):
                 if agent in flags and not isinstance(flags[agent], bool | np.bool_):
-                    raise FaultError(f"{self.where(agent)}: {name} is {flags[agent]!r}, a {type(flags[agent]).__name__}: return bool(...)")
+                    raise FaultError(f"{self.where(agent)}: {name} is {flags[agent]!r}, of type {type(flags[agent]).__name__}: return bool(...)")
             if agent in reward and not is_number(reward[agent]):
-                raise FaultError(f"{self.where(agent)}: the reward is {reward[agent]!r}, a {type(reward[agent]).__name__}: return float(...)")
+                kind = type(reward[agent]).__name__
+                raise FaultError(f"{self.where(agent)}: the reward is {reward[agent]!r}, of type {kind}: return float(...)")
         if self.several:
             self.check_step(before, observation, reward, terminated, truncated, info)
         self.live = list(self.env.agents) if self.several else [] if terminated[None] or truncated[None] else [None]
@@ -363,10 +366,14 @@ class Survey:
             if moment.over:
                 self.ended += 1
                 moment = game.reset()
-                self.starts.append(moment.numbers())
+                if len(self.starts) < MOST_STARTS:
+                    self.starts.append(moment.numbers())
                 self.look(moment)
             elif game.limit and game.steps > game.limit:
-                game.note(ENDS, f"it goes on after the time limit of {game.limit} steps: return truncated=True there, or end it by gymnasium.wrappers.TimeLimit")
+                game.note(
+                    ENDS,
+                    f"it goes on after the time limit of {game.limit} steps: return truncated=True there, or end it by gymnasium.wrappers.TimeLimit",
+                )
                 moment = game.reset()
                 self.look(moment)
             elif game.steps >= game.cut and not game.limit:
@@ -427,7 +434,8 @@ def survey(worker, request):
         return
     yield judged(SPACES, extent)
     yield judged(NUMBERS, extent)
-    yield judged(MASKS, f"{counted(found.masked, 'mask')}, each with a legal choice") if found.masked or MASKS in game.notes else result(MASKS, "skipped", "there are none")
+    masked = found.masked or MASKS in game.notes
+    yield judged(MASKS, f"{counted(found.masked, 'mask')}, each with a legal choice") if masked else result(MASKS, "skipped", "there are none")
     if game.several:
         yield judged_agents(game, judged)
     yield judged(ROWS, extent, warns=True)
@@ -445,7 +453,6 @@ def survey(worker, request):
         else f"{len(starts)} starts",
     )
     yield ranges(found)
-    yield None
     game.close()
 
 
@@ -455,7 +462,8 @@ def judged_agents(game, judged):
         for kind in ("observation_space", "action_space"):
             one, other = getattr(game.env, kind)(agent), getattr(game.env, kind)(agent)
             if one is not other:
-                faults.append((one == other, f"{kind}({agent!r}) is another object in each call, so that seeding it has no effect: make it once, or add functools.lru_cache"))
+                what = f"{kind}({agent!r}) is another object in each call, so that seeding it has no effect"
+                faults.append((one == other, f"{what}: make it once, or add functools.lru_cache"))
     if AGENTS in game.notes:
         return judged(AGENTS, "")
     if faults:
@@ -474,7 +482,8 @@ def judged_ends(found, judged):
     return result(
         ENDS,
         "warning",
-        f"none of {counted(found.longest, 'step')} ended one, and no time limit is known: set env.time_limit, or wrap it in gymnasium.wrappers.TimeLimit (--steps N plays more)",
+        f"none of {counted(found.longest, 'step')} ended one, and no time limit is known: set env.time_limit, or wrap it in "
+        "gymnasium.wrappers.TimeLimit (--steps N plays more)",
     )
 
 
@@ -489,7 +498,7 @@ def ranges(found):
             )
         if low == high and constant:
             return result(RANGES, "warning", f"{name} is always {low:.5g} in {counted(found.moments, 'observation')}: leave it out, if nothing ever changes it")
-    shown = [f"{name} {low:.3g} to {high:.3g}" for name, (low, high) in found.ranges.items()]
+    shown = [f"{name} in [{low:.3g}, {high:.3g}]" for name, (low, high) in found.ranges.items()]
     return result(RANGES, "ok", ", ".join(shown[:4]) + (f" and {len(shown) - 4} more" if len(shown) > 4 else "") or "no numbers")
 
 
@@ -538,7 +547,10 @@ def interleaved(game, other, steps, seed, seconds):
 
     def between():
         moment = last[0]
-        last[0] = other.reset(seed + 7 if moment is None else None) if moment is None or moment.over else other.step(other.actions(moment, random))
+        if moment is None or moment.over:
+            last[0] = other.reset(seed + 7 if moment is None else None)
+        else:
+            last[0] = other.step(other.actions(moment, random))
 
     return trace(game, steps, seed, seconds, 1, between)
 
@@ -551,14 +563,15 @@ def said(worker, error):
     """An exception with its traceback, without the lines of this file and of worker.py."""
     if isinstance(error, worker.RefusedError):
         return str(error)
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename not in (__file__, worker.__file__) and "<frozen" not in frame.filename]
+    frames = traceback.extract_tb(error.__traceback__)
+    frames = [frame for frame in frames if frame.filename not in (__file__, worker.__file__) and "<frozen" not in frame.filename]
     return f"{type(error).__name__}: {error}\n" + "".join(traceback.format_list(frames)).rstrip()
 
 
 def guarded(worker, name, results):
     """The results; an exception is one more."""
     try:
-        yield from (one for one in results if one is not None)
+        yield from results
     except FaultError as fault:
         yield result(name, "FAILED", str(fault))
     except Exception as error:
@@ -584,13 +597,17 @@ class Original:
         self.worker, made = worker, worker.make(request["environment"], request["kwargs"])
         self.description = made.describe()
         self.several = isinstance(made, worker.Several)
-        kinds = [(len(agents), observer, actor) for _, agents, observer, actor in made.roles] if self.several else [(1, made.observer, made.actor)]
+        if self.several:
+            kinds = [(len(agents), observer, actor) for _, agents, observer, actor in made.roles]
+        else:
+            kinds = [(1, made.observer, made.actor)]
         masks = [actor.choices if actor.heads and (observer.has_mask or made.mask_in_info) else 0 for _, observer, actor in kinds]
         self.kinds = [(count, actor, mask) for (count, _, actor), mask in zip(kinds, masks, strict=True)]
         agents = sum(count for count, *_ in kinds)
-        sizes = (sum(count * actor.width for count, _, actor in kinds), sum(count * observer.size for count, observer, _ in kinds), sum(count * mask for count, _, mask in self.kinds))
-        bytes_of = {"deeds": 1, "seeds": 8, "actions": 4 * sizes[0], "observations": 4 * sizes[1], "rewards": 4 * agents, "in_game": agents, "masks": sizes[2]}
-        bytes_of |= {"terminated": 1, "truncated": 1}
+        actions, observations = sum(count * actor.width for count, _, actor in kinds), sum(count * observer.size for count, observer, _ in kinds)
+        sizes = (actions, observations, sum(count * mask for count, _, mask in self.kinds))
+        bytes_of = {"deeds": 1, "seeds": 8, "actions": 4 * actions, "observations": 4 * observations, "rewards": 4 * agents}
+        bytes_of |= {"in_game": agents, "masks": sizes[2], "terminated": 1, "truncated": 1}
         offsets, at = {}, 0
         for name, count in bytes_of.items():
             offsets[name] = at

@@ -323,8 +323,8 @@ FORM, SPACES, NUMBERS, AGENTS = "what reset() and step() return", "observations 
 # Of each wrong environment: the check that tells, its verdict, and words of what it says.
 FAULTS = {
     "Four": (FORM, "FAILED", "episode 0, step 1: step() returns 4 values, and must return 5 values: observation, reward, terminated, truncated, info"),
-    "IntegerFlag": (FORM, "FAILED", "terminated is 0, a int: return bool(...)"),
-    "RewardRow": (FORM, "FAILED", "a ndarray: return float(...)"),
+    "IntegerFlag": (FORM, "FAILED", "terminated is 0, of type int: return bool(...)"),
+    "RewardRow": (FORM, "FAILED", "of type ndarray: return float(...)"),
     "NoInfo": (FORM, "FAILED", "reset() returns info that is a NoneType: return a dict"),
     "Outside": (SPACES, "FAILED", "outside of [-0.5, 5.0]: clip it, or correct the bounds of the space"),
     "Shape": (SPACES, "FAILED", "episode 0, step 3: the observation has the shape (1, 2), and its space says (2,)"),
