@@ -494,6 +494,8 @@ class SeveralRoom:
 
 
 class Worker:
+    checks = None  # checks.py, once it is asked
+
     def __init__(self, library, control, connection, spin):
         bell = ctypes.CDLL(library)
         self.ring, self.wait = bell.wd_ring, bell.wd_wait
@@ -591,6 +593,17 @@ class Worker:
     def do_close(self, request):
         self.rooms.pop(request["room"]).close()
         return {}
+
+    def do_check(self, request):
+        """`wdtrain check` asks: checks.py beside this file answers."""
+        if self.checks is None:
+            from importlib import util
+
+            spec = util.spec_from_file_location("wdtrain_checks", os.path.join(os.path.dirname(__file__), "checks.py"))
+            module = util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+            self.checks = module.Checks(sys.modules[__name__])
+        return self.checks.answer(request)
 
     def fail(self, number, text):
         self.words[FAILED // 4] = 1

@@ -4,26 +4,24 @@
 #include <algorithm>
 #include <csignal>
 
+#include "src/cli/check_python.h"
 #include "src/cli/output.h"
 #include "src/cli/setup.h"
+#include "src/outside/python.h"
 #include "src/replicas/check/checks.h"
 #include "src/replicas/check/faults.h"
 #include "src/replicas/check/watchdog.h"
+#include "src/report/format.h"
 
 namespace wd::cli {
 namespace {
-
-std::string line_of(const char* verdict, const CheckResult& result) {
-  constexpr int kWidth = 36;  // the longest name plus two
-  return concat(run::padded(verdict, -9), run::padded(result.name, -kWidth), result.detail, "\n");
-}
 
 constexpr double kMinPatience = 5.0;  // [s], so that a slow machine is not taken for an endless loop
 constexpr const char* kEnding = "every call ends";
 std::string crashed_name;  // name of the environment, for signal handlers
 
 [[noreturn]] void end_now(const CheckResult& result, const std::string& environment) {
-  print(line_of("FAILED", result) + environment + " has faults\n");
+  print(check_line("FAILED", result) + environment + " has faults\n");
   ::_exit(1);
 }
 
@@ -31,7 +29,7 @@ std::string crashed_name;  // name of the environment, for signal handlers
 bool run_checks(const Experiment& setup, const CheckOptions& options) {
   bool passed = true;
   const auto show = [&](const CheckResult& result) {
-    print(line_of(!result.passed ? "FAILED" : result.warns ? "warning" : "ok", result));
+    print(check_line(!result.passed ? "FAILED" : result.warns ? "warning" : "ok", result));
     passed = passed && result.passed;
   };
   const Environment& environment = *setup.environment;
@@ -55,7 +53,7 @@ bool run_checks(const Experiment& setup, const CheckOptions& options) {
   });
   show(check_bounds(environment, options));
   if (!passed) {
-    print(line_of("skipped", {"all other checks", "what is overwritten would decide on them"}));
+    print(check_line("skipped", {"all other checks", "what is overwritten would decide on them"}));
     return false;
   }
   for (const CheckResult& result : check_orders(environment, options)) show(result);
@@ -64,37 +62,107 @@ bool run_checks(const Experiment& setup, const CheckOptions& options) {
   if (const auto races = check_races(environment, options)) {
     show(*races);
   } else {
-    print(line_of("skipped",
-                  {"the emulated GPU", concat("there is no ", environment.emulated(),
-                                              ", which ./wd build or CMake's target `all` builds")}));
+    print(check_line("skipped",
+                     {"the emulated GPU", concat("there is no ", environment.emulated(),
+                                                 ", which ./wd build or CMake's target `all` builds")}));
   }
   if (setup.device.is_cuda()) {
     show(check_devices(environment, options));
   } else {
-    print(line_of("skipped", {"same bits: CPU and GPU", "no GPU is used"}));
+    print(check_line("skipped", {"same bits: CPU and GPU", "no GPU is used"}));
   }
   show({kEnding, concat("within ", patience, " s")});
   return passed;
 }
 
+struct PythonSetup {
+  std::unique_ptr<Environment> environment;
+  Config config;
+  std::string fault;  // why its roles are not known
+};
+
+// An environment that cannot be made is a result of the check, and not an error of the configuration.
+PythonSetup load_python_setup(const ConfigSources& sources) {
+  PythonSetup setup;
+  setup.config = load_config(sources, [&](const std::string& name) {
+    setup.environment = make_environment(name);
+    Environment* const environment = setup.environment.get();
+    const bool in_python = is_python_environment(name);
+    const auto spec = [environment, in_python, &setup] {
+      try {
+        return environment->spec();
+      } catch (const UsageError& error) {
+        if (!in_python) throw;
+        setup.fault = error.what();
+        return Spec{
+            .roles = {
+                {.name = "agent", .observation = {{"observation"}}, .action = ActionSpace::discrete({2})}}};
+      }
+    };
+    return EnvironmentAccess{[environment](Fields& fields) { environment->describe(fields); }, spec,
+                             in_python ? "" : find_environment(name).config};
+  });
+  return setup;
+}
+
+bool run_python_checks(const PythonSetup& setup, const CheckOptions& options) {
+  const bool fits = setup.fault.empty();
+  print(check_line(fits ? "ok" : "FAILED",
+                   {"wdtrain can train in it",
+                    fits ? run::counted(setup.environment->layout().num_agents, "agent") : setup.fault}));
+  if (!fits) print(check_line("skipped", {"all other checks", "they need an environment that can be made"}));
+  return fits && check_python(*setup.environment, options);
+}
+
 }  // namespace
 
 int check(const CommandLine& line) {
-  Arguments arguments(line, "check",
-                      "Test an environment: order of agents, completeness of rows, resets, state, devices.");
+  Arguments arguments(
+      line, "check",
+      "Test an environment: order of agents, completeness of rows, resets, state, devices. In "
+      "Python: returns, seeds, ends.");
   ConfigOptions options;
   CheckOptions extent;
+  AgainstOptions against;
   options.add_to(arguments, {{"--seed", "trainer.seed"}});
   arguments.number("--steps", extent.steps, {1, 1e6}, "INT", "steps of random play (300)");
   arguments.number("--seconds", extent.seconds, above(0.0, 1e6), "NUMBER",
                    "time after which long checks stop early (10)");
+  arguments.option(
+      "--against", against.original, "NAME",
+      "compare with the original in Python, step by step: gym:ID, pettingzoo:MODULE, MODULE:FUNCTION");
+  arguments.option("--kwargs", against.kwargs, "JSON", "arguments of the function that makes the original");
+  arguments.option("--state", against.state, "MODULE:FUNCTION",
+                   "function of the original that returns its state: {field: number or list}");
+  arguments.flag("--drift", against.drift,
+                 "take over the original's state only where episodes begin, not after every step");
+  arguments.number("--rtol", against.rtol, {0.0, 1.0}, "NUMBER",
+                   "relative difference that is allowed (1e-4)");
+  arguments.number("--atol", against.atol, {0.0, 1e6}, "NUMBER",
+                   "absolute difference that is allowed (1e-4)");
   if (!arguments.parse()) return 0;
-  const Experiment setup = load_setup(options.sources());
+  const ConfigSources sources = options.sources();
+  std::string name;
+  const auto judged = [&](bool passed) {
+    if (passed) return 0;
+    print(name + " has faults\n");
+    return 1;
+  };
+  if (const PythonSetup python = load_python_setup(sources); is_python_environment(python.config.name)) {
+    if (!against.original.empty())
+      throw UsageError(concat("--against ", against.original,
+                              ": it is compared with an environment of ours, and ", python.config.name,
+                              " is one in Python"));
+    name = python.config.name;
+    extent.seed = static_cast<std::uint64_t>(python.config.trainer.seed);
+    return judged(run_python_checks(python, extent));
+  }
+  const Experiment setup = load_setup(sources);
+  name = setup.environment->name();
   extent.seed = static_cast<std::uint64_t>(setup.config.trainer.seed);
   extent.observation_type = setup.config.trainer.storage().type;
-  if (run_checks(setup, extent)) return 0;
-  print(std::string(setup.environment->name()) + " has faults\n");
-  return 1;
+  return judged(against.original.empty() ? run_checks(setup, extent)
+                                         : check_against(*setup.environment, against, extent));
 }
 
 }  // namespace wd::cli

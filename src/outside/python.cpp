@@ -441,6 +441,18 @@ Picture PythonReplicas::picture(int replica) {
 }
 
 }  // namespace
+
+std::unique_ptr<PythonProcess> start_process(const Environment& environment, double more_seconds) {
+  const Settings& settings = dynamic_cast<const PythonEnvironment&>(environment).settings();
+  return std::make_unique<PythonProcess>(
+      0, ProcessOptions{std::string(environment.name()), find_python(settings.python),
+                        settings.start_seconds + more_seconds, settings.step_seconds, kCrowdedSpin});
+}
+
+nlohmann::json request_of(const Environment& environment, const char* what) {
+  return dynamic_cast<const PythonEnvironment&>(environment).request(what);
+}
+
 }  // namespace outside
 
 bool is_python_environment(std::string_view name) { return name.find(':') != std::string_view::npos; }

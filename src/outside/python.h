@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 
@@ -15,5 +16,17 @@ bool is_python_environment(std::string_view name);
 
 // Throws UsageError if the name is none of those.
 std::unique_ptr<Environment> make_python_environment(std::string_view name);
+
+namespace outside {
+
+class PythonProcess;
+
+// A process for requests beside those of replicas. `environment` is one of the above; a request has
+// `more_seconds` beyond env.start_seconds. Throws UsageError.
+std::unique_ptr<PythonProcess> start_process(const Environment& environment, double more_seconds);
+// {"do": what, "environment": its name, "kwargs": env.kwargs}
+nlohmann::json request_of(const Environment& environment, const char* what);
+
+}  // namespace outside
 
 }  // namespace wd
