@@ -294,6 +294,7 @@ struct EnvironmentAccess {
   Describe describe;
   std::function<Spec()> spec;
   std::string config = {};  // the environment's own YAML file, read if the search finds no NAME.yaml
+  std::string algorithm = {};  // of policies that no file names; empty: that of all environments
 };
 
 // Finds an environment by its own name (not an alias). Throws UsageError if there is none.

@@ -87,6 +87,8 @@ class Loader {
         env_is_good || std::any_of(layers_.begin(), layers_.end(), [](const Layer& layer) {
           return layer.names_policies && layer.tree.find("policy") != nullptr;
         });
+    if (!access_.algorithm.empty())
+      for (PolicySettings& policy : config_.policies) policy.algorithm = AlgorithmChoice::named(access_.algorithm);
     bool defaults = true;
     for (const Layer& layer : layers_) {
       if (have_policies) read_policies(spec_, layer, defaults, config_, problems_, places_);

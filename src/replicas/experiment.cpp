@@ -19,7 +19,8 @@ Experiment load_environment(const ConfigSources& sources) {
     Environment* const environment = setup.environment.get();
     return EnvironmentAccess{[environment](Fields& fields) { environment->describe(fields); },
                              [environment] { return environment->spec(); },
-                             is_python_environment(name) ? "" : find_environment(name).config};
+                             is_python_environment(name) ? "" : find_environment(name).config,
+                             is_python_environment(name) ? "PPO" : ""};
   });
   if (dynamic_cast<const OutsideEnvironment*>(setup.environment.get()) != nullptr) {
     TrainerSettings& trainer = setup.config.trainer;
