@@ -235,7 +235,7 @@ def test_mistakes_are_named():
 
 def test_the_documentations_lines_run():
     text = (pathlib.Path(os.environ["WD_SOURCE_DIR"]) / "docs/python.md").read_text()
-    section = text[text.index("## Environments\n"):text.index("## Runs\n")]
+    section = text[text.index("## Environments\n"):text.index("## Check\n")]
     blocks = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
     assert len(blocks) == 4
     known = {"wdtrain": wdtrain, "torch": torch}
