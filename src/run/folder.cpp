@@ -88,6 +88,7 @@ void check_writable(const fs::path& folder) {
 }  // namespace
 
 fs::path make_folder(const RunOptions& options) {
+  if (!is_environment_name(options.env)) check_name("environment", options.env);
   try {
     const fs::path folder = options.run_dir.empty() ? make_default(options) : make_named(options.run_dir);
     check_writable(folder);
