@@ -5,7 +5,8 @@
 Both sides use all processors, and write rows of observations, not tables. Python's side sends actions that were drawn before, in turn; the program draws them. EnvPool wants
 packages of other versions: `python3 -m venv .venv-envpool && .venv-envpool/bin/pip install envpool`. Without it, its rows are left out.
 Python's CartPole: the other side is as many processes as processors, which step gymnasium.make("CartPole-v1") with actions that were drawn before, and nothing else; ours are steps
-of the game, without those that reset. Training: PPO with the settings of RL Zoo for CartPole on 8 environments until a mean return of 475, both from the seed that is the number of
+of the game, without those that reset. make_vec is gymnasium's, the faster of its
+two modes, and both sides are measured by gymnasium.utils.performance.benchmark_vector_step. Training: PPO with the settings of RL Zoo for CartPole on 8 environments until a mean return of 475, both from the seed that is the number of
 the pair; the peer is the faster of Stable-Baselines3 with SubprocVecEnv and 1 or as many threads as processors.
 """
 
@@ -100,6 +101,18 @@ if __name__ == "__main__":
 """
 ZOO = ["policy.agent.lr=[[0,1e-3],[200000,0]]", "policy.agent.gamma=0.98", "policy.agent.gae_lambda=0.8", "policy.agent.num_epochs=20", "policy.agent.num_minibatches=1",
        "policy.agent.entropy_coeff=0", "policy.agent.clip_param=[[0,0.2],[200000,0.001]]", "policy.agent.model={fc_dims: [64, 64], activation: tanh, separate_value: true}"]
+VECTOR = """
+import sys, gymnasium, wdtrain
+from gymnasium.utils.performance import benchmark_vector_step
+if __name__ == "__main__":
+    kind, envs, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+    if kind == "wd":
+        env = wdtrain.make("gym:CartPole-v1", envs, arrays="numpy", device="cpu")
+    else:
+        env = gymnasium.make_vec("CartPole-v1", envs, vectorization_mode=kind)
+    print(benchmark_vector_step(env, seconds, seed=1))
+    env.close()
+"""
 NUMPY = "{'arrays': 'numpy'}"
 POOL_PYTHON = ROOT / ".venv-envpool/bin/python"
 
@@ -135,6 +148,13 @@ def gymnasium(seconds):
     return rate
 
 
+def vector(kind, envs, seconds):
+    """Gymnasium's own benchmark."""
+    done = subprocess.run([sys.executable, "-c", VECTOR, kind, str(envs), str(seconds)], capture_output=True, text=True, check=True,
+                          env={**os.environ, "PYTHONPATH": str(ROOT / "build/python")})
+    return float(done.stdout)
+
+
 def trained_peer():
     trained_peer.seed = getattr(trained_peer, "seed", 0) + 1
     with tempfile.TemporaryDirectory() as folder:
@@ -160,6 +180,7 @@ def trained():
 CASES = {
     "gym:CartPole-v1, 256 replicas, against gymnasium": lambda s: (lambda: gymnasium(s), lambda: program("gym:CartPole-v1", 256, s) * gymnasium.share),
     "gym:CartPole-v1, 64 replicas, against gymnasium": lambda s: (lambda: gymnasium(s), lambda: program("gym:CartPole-v1", 64, s) * gymnasium.share),
+    "gym:CartPole-v1, 64 replicas, against make_vec": lambda s: (lambda: max(vector("sync", 64, s), vector("async", 64, s)), lambda: vector("wd", 64, s)),
     "gym:CartPole-v1, PPO to 475, against SB3": lambda s: (trained_peer, trained),
     "tag_continuous, 1,024 replicas, against bench": lambda s: (lambda: program("tag_continuous", 1024, s, "--set", "trainer.observations=rows"), lambda: python(DOOR, "tag_continuous", 1024, s, "{}")),
     "cartpole, 65,536 replicas, against bench": lambda s: (lambda: program("cartpole", 65536, s), lambda: python(DOOR, "cartpole", 65536, s, "{}")),
