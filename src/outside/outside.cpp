@@ -7,6 +7,7 @@
 
 #include "wd/detail/advance.h"
 #include "wd/detail/bfloat16.h"
+#include "wd/error.h"
 
 namespace wd {
 namespace {
@@ -33,6 +34,13 @@ void write_numbers(const float* from, int count, const RunView& run, std::int64_
 }  // namespace
 
 OutsideLayout::OutsideLayout(const Spec& spec) {
+  const char* const unknown = spec.table.features > 0    ? "a table of observations"
+                              : !spec.streams.empty()    ? "streams"
+                              : !spec.statistics.empty() ? "statistics"
+                              : std::ranges::any_of(spec.roles, &Role::paid_after_leaving)
+                                  ? "agents that are paid after leaving"
+                                  : nullptr;
+  if (unknown != nullptr) throw UsageError(concat("an environment outside cannot have ", unknown));
   for (const Role& role : spec.roles) {
     action_width_ = std::max(action_width_, role.action.width());
     for (int i = 0; i < role.count; ++i) {
@@ -59,6 +67,19 @@ StateLayout OutsideLayout::state() const {
 
 bool OutsideLayout::resets(const StateLayout& layout, const StepView& view, int replica) {
   return header_of(layout, view, replica).reset_pending != 0;
+}
+
+std::uint32_t OutsideLayout::seed(const StateLayout& layout, const StepView& view, int replica) {
+  const std::uint32_t id = view.first_replica + static_cast<std::uint32_t>(replica);
+  const std::uint32_t episode = header_of(layout, view, replica).episode + 1;
+  std::uint32_t start = id;
+  if (view.reset == ResetMode::kFixed) start = 0;
+  if (view.reset == ResetMode::kPool) {
+    const Philox bits = philox({{id, episode, 0, 0}}, view.pool_key.key0, view.pool_key.key1);
+    start = static_cast<std::uint32_t>((std::uint64_t{bits.word[0]} * view.pool_size) >> 32);
+  }
+  const std::uint32_t number = view.reset == ResetMode::kRandom ? episode : 0;
+  return philox({{start, number, 0, 0}}, view.start_key.key0, view.start_key.key1).word[0] >> 1;
 }
 
 void OutsideLayout::read_actions(const StepView& view, int replica, std::int32_t* words) const {

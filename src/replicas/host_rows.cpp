@@ -8,12 +8,11 @@
 
 namespace wd {
 
-HostRows::Pair HostRows::pair(const void* memory, at::ScalarType type, std::int64_t replicas,
-                              std::int64_t agents, std::int64_t rows_apart, std::int64_t width) {
+HostRows::Pair HostRows::pair(at::Tensor& host, const void* memory, at::ScalarType type,
+                              std::int64_t replicas, std::int64_t agents, std::int64_t rows_apart,
+                              std::int64_t width) {
   const std::vector<std::int64_t> shape = {replicas, agents, width};
   const auto options = at::TensorOptions().dtype(type);
-  if (next_ == host_.size()) host_.emplace_back();
-  at::Tensor& host = host_[next_++];
   if (!host.defined() || host.sizes() != at::IntArrayRef(shape) || host.scalar_type() != type)
     host = at::zeros(shape, options.pinned_memory(device_.is_cuda()));
   return {at::from_blob(const_cast<void*>(memory), shape, {rows_apart * width, width, 1}, nullptr,
@@ -29,8 +28,11 @@ StepView HostRows::begin(const StateLayout& layout, const StepView& rows) {
   std::vector<Pair> inputs;
   const auto place = [&]<typename T>(T*& pointer, at::ScalarType type, std::int64_t agents,
                                      std::int64_t rows_apart, std::int64_t width, bool in, bool out) {
+    if (next_ == host_.size()) host_.emplace_back();
+    // An array that this step lacks keeps its place: the padding of rows stays 0.
+    at::Tensor& host = host_[next_++];
     if (pointer == nullptr) return;
-    const Pair both = pair(pointer, type, E, agents, rows_apart, width);
+    const Pair both = pair(host, pointer, type, E, agents, rows_apart, width);
     if (in) inputs.push_back(both);
     if (out) results_.push_back(both);
     pointer = static_cast<T*>(both.host.data_ptr());

@@ -55,7 +55,7 @@ def program(prefix, tmp_path_factory):
 def loops(prefix, tmp_path_factory):
     """The build folder of the examples with torch, which share it: each configures alone in the same way."""
     project = tmp_path_factory.mktemp("loops")
-    names = ["distributed_loop", "training_loop", "custom_algorithm", "off_policy"]
+    names = ["distributed_loop", "training_loop", "host_environment", "custom_algorithm", "off_policy"]
     for name in names:
         shutil.copytree(SOURCE / "examples" / name, project / name)
     (project / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.25)\nproject(loops LANGUAGES CXX)\n" + "".join(f"add_subdirectory({name})\n" for name in names))
