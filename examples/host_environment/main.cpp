@@ -1,6 +1,6 @@
 // main.cpp: trains in a game of plain C++ until it is learned, and evaluates the policy.
 //
-//   host_environment policy.shared.lr=1e-3 trainer.num_envs=32
+//   host_environment policy.walker.lr=1e-3 trainer.num_envs=32
 #include <ATen/ATen.h>
 #include <wd/error.h>
 #include <wd/experiment.h>
@@ -21,10 +21,8 @@ namespace {
 // step in five goes the wrong way.
 struct FrozenCorridor {
   static constexpr int kWalkers = 2, kCells = 9;
-
   std::mt19937 random;
   int cell[kWalkers] = {}, goal[kWalkers] = {};
-
   void begin(unsigned seed) {
     random.seed(seed);
     for (int w = 0; w < kWalkers; ++w) {
@@ -46,7 +44,6 @@ class Corridor final : public wd::OutsideGame {
     game_.begin(seed);
     write(first);
   }
-
   void step(const std::int32_t* actions, wd::OutsideStep& step) override {
     for (int w = 0; w < FrozenCorridor::kWalkers; ++w) {
       if (game_.has_arrived(w)) continue;  // it has left the game
@@ -65,7 +62,6 @@ class Corridor final : public wd::OutsideGame {
       step.in_game[w] = game_.has_arrived(w) ? 0 : 1;
     }
   }
-
   FrozenCorridor game_;
 };
 
@@ -83,30 +79,29 @@ class CorridorEnvironment final : public wd::OutsideEnvironment {
 };
 
 // Plays one episode in each of 200 replicas. Returns the share of episodes in which both arrive in time.
-double evaluate(const wd::Experiment& experiment, wd::Policy& policy) {
-  const wd::Environment& environment = *experiment.environment;
-  const wd::ReplicasOptions options = {.num_envs = 200, .seed = 12345, .device = experiment.device};
-  wd::RolloutShape shape = wd::RolloutShape::of(environment.spec(), experiment.config, 200, options.device);
-  shape.steps = environment.spec().time_limit;
-  wd::Game game(environment, options, shape);
+double evaluate(const wd::Experiment& of, wd::Policy& policy) {
+  const wd::Spec spec = of.environment->spec();
+  wd::RolloutShape shape = wd::RolloutShape::of(spec, of.config, 200, of.device);
+  shape.steps = spec.time_limit;
+  wd::Game game(*of.environment, {.num_envs = 200, .seed = 12345, .device = of.device}, shape);
   game.add(std::make_unique<wd::PolicyPlayer>(policy, /*greedy=*/true));
   game.begin();
   for (int t = 0; t < shape.steps; ++t) {
     game.act(t, {.step = static_cast<std::uint64_t>(t)});
     game.step(t);
   }
-  const at::Tensor arrived = game.trajectory().terminated().to(at::kBool).any(0);  // [200]
-  return arrived.to(at::kDouble).mean().item<double>();
+  return game.trajectory().terminated().any(0).to(at::kDouble).mean().item<double>();
 }
 
 void train(const std::vector<std::string>& settings) {
   const wd::Experiment experiment = wd::load_experiment(std::make_unique<CorridorEnvironment>(), settings);
   wd::Trainer trainer(experiment.config, *experiment.environment, experiment.device);
-  const std::int64_t& steps = trainer.counts().env_steps;
-  while (!trainer.return_reached() && steps < experiment.config.trainer.total_steps) trainer.iterate();
+  const wd::StepCounts& counts = trainer.counts();
+  while (!trainer.return_reached() && counts.env_steps < experiment.config.trainer.total_steps)
+    trainer.iterate();
   trainer.read_returns();
   std::printf("%lld steps, mean return %.2f, both arrive in %.0f %% of episodes\n",
-              static_cast<long long>(steps), trainer.mean_return(0),
+              static_cast<long long>(counts.env_steps), trainer.mean_return(0),
               100.0 * evaluate(experiment, trainer.policies()[0]));
 }
 

@@ -1,6 +1,7 @@
 // host_rows.cpp: copies with torch, because runs of agents have gaps between their rows.
 #include "src/replicas/host_rows.h"
 
+#include <ATen/Context.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
 
@@ -14,7 +15,7 @@ HostRows::Pair HostRows::pair(at::Tensor& host, const void* memory, at::ScalarTy
   const std::vector<std::int64_t> shape = {replicas, agents, width};
   const auto options = at::TensorOptions().dtype(type);
   if (!host.defined() || host.sizes() != at::IntArrayRef(shape) || host.scalar_type() != type)
-    host = at::zeros(shape, options.pinned_memory(device_.is_cuda()));
+    host = at::zeros(shape, options.pinned_memory(device_.is_cuda() && at::hasCUDA()));  // not if emulated
   return {at::from_blob(const_cast<void*>(memory), shape, {rows_apart * width, width, 1}, nullptr,
                         options.device(torch_device(device_)), torch_device(device_)),
           host};

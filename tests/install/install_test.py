@@ -134,6 +134,17 @@ def test_a_training_loop_on_the_public_api_learns(loops, tmp_path):
         assert told.startswith("4096 steps, mean return "), told
 
 
+def test_a_game_of_plain_cpp_is_learned(loops, tmp_path):
+    program = loops / "host_environment/host_environment"
+    told = run(program, "trainer.device=cpu", cwd=tmp_path)
+    mean, share = re.fullmatch(r"\d+ steps, mean return (0\.\d+), both arrive in (\d+) % of episodes\n", told).groups()
+    assert float(mean) >= 0.7 and int(share) >= 95, told
+    fewer = ["trainer.total_steps=16384", "policy.walker.model={type: gru, width: 8}", "trainer.precision=bf16"]
+    assert run(program, "trainer.device=cpu", *fewer, cwd=tmp_path).startswith("16384 steps, ")
+    refused = subprocess.run([program, "trainer.cuda_graphs=true"], text=True, capture_output=True)
+    assert refused.returncode == 2 and "the host steps frozen_corridor: leave it out" in refused.stderr, refused.stderr
+
+
 def test_an_algorithm_of_ones_own_learns_on_two_workers(loops, tmp_path):
     program = loops / "custom_algorithm/custom_algorithm"
     run(program, "--env", "cartpole", "--device", "cpu", "--num_workers", "2", "--set", "policy={shared: {algorithm: GROUP}}", "--num_envs", "64",
