@@ -47,7 +47,7 @@ struct OneReplica {
   StateLayout layout = outside.state();
   std::vector<std::byte> block = std::vector<std::byte>(layout.block_bytes);
   float observation[2] = {}, reward[2] = {}, seen[2] = {}, paid[2] = {};
-  std::uint8_t active[2] = {}, restarted[2] = {}, left[2] = {}, mask[4] = {}, legal[4] = {0, 0, 0, 1},
+  std::uint8_t active[2] = {}, restarted[2] = {}, left[2] = {}, mask[6] = {}, legal[4] = {0, 0, 0, 1},
                there[2] = {1, 1}, terminated = 9, truncated = 9, reset = 9;
   StepView view;
 
@@ -57,7 +57,7 @@ struct OneReplica {
     view.blocks = block.data();
     RunView& run = view.runs[0];
     run.observation = seen, run.reward = paid, run.active = active, run.restarted = restarted;
-    run.agent_terminated = left, run.action_mask = mask;
+    run.agent_terminated = left, run.action_mask = mask, run.mask_width = 3;
     view.terminated = &terminated, view.truncated = &truncated, view.reset_step = &reset;
     header() = ReplicaHeader{};
   }
@@ -97,20 +97,22 @@ TEST(OutsideWrite, EndsOfTheGameAndOfTheTimeLimit) {
 
 TEST(OutsideWrite, AgentsThatLeaveAndComeBack) {
   OneReplica one;
-  one.reward[0] = one.reward[1] = 5.0f;
+  constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+  one.reward[0] = kNaN, one.reward[1] = 5.0f;
   one.there[1] = 0;
   one.write({.resets = true});
-  EXPECT_THAT(one.paid, ElementsAre(0.0f, 0.0f));
+  EXPECT_THAT(one.paid, ElementsAre(0.0f, 0.0f)) << "rewards of a reset are not read";
   EXPECT_THAT(one.active, ElementsAre(1, 0));
   EXPECT_THAT(one.restarted, ElementsAre(1, 1));
-  EXPECT_THAT(one.mask, ElementsAre(0, 0, 0, 1)) << "of an agent in the game, masks are passed on";
+  EXPECT_THAT(one.mask, ElementsAre(0, 0, 0, 0, 1, 0)) << "of an agent in the game, masks are passed on";
+  one.reward[0] = 5.0f;
   one.there[0] = 0, one.there[1] = 1;
   one.write({});
   EXPECT_THAT(one.paid, ElementsAre(5.0f, 0.0f)) << "of the second agent, no row is there to learn it";
   EXPECT_THAT(one.left, ElementsAre(1, 0));
   EXPECT_THAT(one.restarted, ElementsAre(0, 1));
-  EXPECT_THAT(one.mask, ElementsAre(1, 1, 0, 1)) << "something is drawn in every row";
-  one.reward[0] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_THAT(one.mask, ElementsAre(1, 1, 0, 0, 1, 0)) << "something is drawn in every row";
+  one.reward[0] = kNaN;
   one.write({});
   EXPECT_TRUE(std::isnan(one.paid[0])) << "it is reported";
   EXPECT_EQ(one.paid[1], 5.0f);
