@@ -293,7 +293,7 @@ using Describe = std::function<void(Fields&)>;
 struct EnvironmentAccess {
   Describe describe;
   std::function<Spec()> spec;
-  std::string config = {};  // the environment's own YAML file, read if the search finds no NAME.yaml
+  std::string config = {};     // the environment's own YAML file, read if the search finds no NAME.yaml
   std::string algorithm = {};  // of policies that no file names; empty: that of all environments
 };
 

@@ -77,10 +77,10 @@ class Environment {
   virtual StateLayout layout() const = 0;
   virtual const void* params() const = 0;  // the Params struct, for the CUDA executor
 
-  // Steps replicas [0, num_replicas) on the CPU, in parallel over replicas (detail/parallel.h). The classes
-  // that wd_add_environment() makes do this. A class of your own, for a game that lives elsewhere, does the
-  // following for each replica e with view.chooses(e), and needs no more of the virtual functions than to
-  // be there (docs/environments.md, "A game that lives elsewhere"):
+  // Steps replicas [0, num_replicas) on the CPU, in parallel over replicas (detail/parallel.h). For a game
+  // that lives elsewhere, derive from OutsideEnvironment (wd/outside.h), which needs no such function. This
+  // is what the classes that wd_add_environment() makes, and OutsideLayout::write() of replicas elsewhere, do
+  // for each replica e with view.chooses(e):
   //   header: ReplicaHeader at view.blocks + e * layout.block_bytes. If reset_pending: begin an episode,
   //     t = 0, ++episode, and ignore actions. Otherwise play the actions, ++t.
   //   for each run in view.runs[0 .. num_runs), and its agents i, with row = e * policy_agents + i:

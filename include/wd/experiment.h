@@ -29,6 +29,10 @@ struct Experiment {
 // configs/NAME.yaml, if there is one. Throws UsageError, or ConfigError with all problems at once.
 Experiment load_experiment(const std::string& env, const std::vector<std::string>& settings = {});
 
+// The same for an environment of your own, which no name finds.
+Experiment load_experiment(std::unique_ptr<Environment> environment,
+                           const std::vector<std::string>& settings = {});
+
 // The same from other sources, without selecting a device. Searches for NAME.yaml only in the folders that
 // the sources list.
 Experiment load_environment(const ConfigSources& sources);

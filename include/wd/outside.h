@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,15 +18,18 @@ namespace wd {
 struct OutsideStep {
   bool resets = false;  // the step began an episode
   bool terminated = false, truncated = false;
-  const float* observation = nullptr;
-  const float* reward = nullptr;              // [num_agents]; not read in a step that resets
-  const std::uint8_t* in_game = nullptr;      // [num_agents], after the step
-  const std::uint8_t* action_mask = nullptr;  // of the roles that have masks
+  float* observation = nullptr;
+  float* reward = nullptr;              // [num_agents]; not read in a step that resets
+  std::uint8_t* in_game = nullptr;      // [num_agents], after the step
+  std::uint8_t* action_mask = nullptr;  // of the roles that have masks
+  float* streams = nullptr;             // rows of Spec::streams, one after another
 };
 
 // Where the agents of a game are in arrays over all of them.
 class OutsideLayout {
  public:
+  // Throws UsageError if the specification has a table, streams other than float32 of replicas, statistics, or
+  // agents that are paid after leaving: environments outside have none.
   explicit OutsideLayout(const Spec& spec);
 
   // The memory of a replica: the header, and whether each agent is in the game.
@@ -34,9 +38,13 @@ class OutsideLayout {
   int observations() const { return observations_; }  // numbers of all agents
   int actions() const { return actions_; }            // words of all agents
   int choices() const { return choices_; }            // of the agents that have masks
+  int streams() const { return streams_; }            // numbers of all streams
 
   // Whether the next step of a replica resets it.
   static bool resets(const StateLayout& layout, const StepView& view, int replica);
+  // The seed, 31 bits, of the episode that a replica begins if its next step resets it. It depends on
+  // trainer.seed, the global id of the replica, the number of the episode, and env.reset.
+  static std::uint32_t seed(const StateLayout& layout, const StepView& view, int replica);
   // Gathers a replica's actions: [actions()] words, which are numbers or, of continuous actions, the bits of
   // floats within their bounds.
   void read_actions(const StepView& view, int replica, std::int32_t* words) const;
@@ -50,7 +58,7 @@ class OutsideLayout {
     int observation, observation_size, action, action_width, mask, mask_width;  // mask: -1: none
   };
   std::vector<Agent> agents_;
-  int observations_ = 0, actions_ = 0, choices_ = 0, action_width_ = 0;
+  int observations_ = 0, actions_ = 0, choices_ = 0, action_width_ = 0, streams_ = 0;
 };
 
 // Which replicas are made (ReplicasOptions).
@@ -77,7 +85,27 @@ class OutsideReplicas {
   virtual Picture picture(int /*replica*/) { return {}; }
 };
 
-// An environment of such replicas. A class of your own overrides name(), describe(), spec() and open().
+// One replica of a game that a class of your own plays. Its functions are called by one thread at a time, but
+// not always by the same one.
+class OutsideGame {
+ public:
+  virtual ~OutsideGame() = default;
+  // Begins an episode. Equal seeds, of 31 bits, must give equal episodes. Writes `observation`. Before the
+  // call, all agents are in the game, all choices are legal, and all other numbers are 0: the same in step().
+  virtual void reset(std::uint32_t seed, OutsideStep& first) = 0;
+  // Plays [OutsideLayout::actions()] words: choices, or std::bit_cast<float>(word) of continuous actions,
+  // within their bounds. Writes `observation`, `reward`, and the ends.
+  virtual void step(const std::int32_t* actions, OutsideStep& step) = 0;
+  // What it looks like now.
+  virtual Picture picture() { return {}; }
+};
+
+// Replicas that are one such game each, which `make` makes. Threads share them. Throws UsageError if episodes
+// are to begin as a file says.
+std::unique_ptr<OutsideReplicas> replicas_of_games(const Spec& spec, const OutsideOptions& options,
+                                                   const std::function<std::unique_ptr<OutsideGame>()>& make);
+
+// An environment of replicas outside. A class of your own overrides name(), describe(), spec() and open().
 // examples/host_environment is one.
 class OutsideEnvironment : public Environment {
  public:
@@ -85,7 +113,7 @@ class OutsideEnvironment : public Environment {
   virtual std::unique_ptr<OutsideReplicas> open(const OutsideOptions& options) const = 0;
 
   void describe(Fields&) override {}
-  StateLayout layout() const override { return OutsideLayout(spec()).state(); }
+  StateLayout layout() const final { return OutsideLayout(spec()).state(); }
   const void* params() const final { return nullptr; }
   void step(const StateLayout& layout, const StepView& view) const final;
   void step_in_order(const StateLayout& layout, const StepView& view, PhaseOrder order) const final;

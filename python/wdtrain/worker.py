@@ -255,7 +255,7 @@ class Single:
         spec = self.env.spec
         _, info = self.env.reset(seed=0)
         self.mask_in_info = self.actor.heads is not None and not self.observer.has_mask and isinstance(info, dict) and "action_mask" in info
-        return {"roles": [role_of("agent", 1, self)], "time_limit": spec and spec.max_episode_steps, "mask_in_info": self.mask_in_info}
+        return {"roles": [role_of("agent", 1, self)], "time_limit": spec and spec.max_episode_steps, "mask_in_info": self.mask_in_info, "state": 0}
 
 
 class Several:
@@ -286,6 +286,8 @@ class Several:
                 "(supersuit.pad_observations_v0, pad_action_space_v0), or names that differ only in a number at the end"
             )
         self.mask_in_info = False
+        space = getattr(env, "state_space", None)
+        self.state_size = math.prod(space.shape) if type(space).__name__ == "Box" else 0
 
     def describe(self):
         _, infos = self.env.reset(seed=0)
@@ -294,7 +296,7 @@ class Several:
         for name, agents, observer, actor in self.roles:
             mask = actor.heads is not None and (observer.has_mask or self.mask_in_info)
             roles.append(role_of(name, len(agents), None, observer, actor, mask))
-        return {"roles": roles, "time_limit": None, "mask_in_info": self.mask_in_info}
+        return {"roles": roles, "time_limit": None, "mask_in_info": self.mask_in_info, "state": self.state_size}
 
 
 def role_of(name, count, single, observer=None, actor=None, mask=None):
@@ -314,7 +316,7 @@ def role_of(name, count, single, observer=None, actor=None, mask=None):
 class Arrays:
     """The memory of a room: numbers of n replicas."""
 
-    def __init__(self, memory, offsets, n, agents, actions, observations, choices):
+    def __init__(self, memory, offsets, n, agents, actions, observations, choices, state):
         def array(name, dtype, width=None):
             shape = (n,) if width is None else (n, width)
             return np.frombuffer(memory, dtype, math.prod(shape), offsets[name]).reshape(shape)
@@ -322,7 +324,7 @@ class Arrays:
         self.deeds, self.seeds = array("deeds", np.uint8), array("seeds", np.int64)
         self.actions, self.observations = array("actions", np.int32, actions), array("observations", np.float32, observations)
         self.rewards, self.in_game = array("rewards", np.float32, agents), array("in_game", np.uint8, agents)
-        self.masks = array("masks", np.uint8, choices)
+        self.masks, self.states = array("masks", np.uint8, choices), array("states", np.float32, state)
         self.terminated, self.truncated = array("terminated", np.uint8), array("truncated", np.uint8)
 
 
@@ -407,6 +409,7 @@ class SeveralRoom:
         self.envs, self.first, self.arrays = [one.env for one in envs], first, arrays
         self.mask_in_info = mask_in_info
         self.where, self.who = None, None
+        self.state_shape = getattr(getattr(self.envs[0], "state_space", None), "shape", None)
         self.agents = []  # (agent, observer, actor, slices), in the order of wdtrain
         observation = action = mask = 0
         for _, agents, observer, actor in envs[0].roles:
@@ -482,6 +485,8 @@ class SeveralRoom:
                 else:
                     actor.read_mask(infos.get(agent, {}).get("action_mask"), row)
         self.who = None
+        if arrays.states.shape[1] > 0:
+            arrays.states[k] = Observer.array(self.envs[k].state(), "state()", self.state_shape).ravel()
 
     def agent(self):
         return "" if self.who is None else f", agent {self.who}"
@@ -577,7 +582,7 @@ class Worker:
         choices = sum(count * actor.choices for count, observer, actor in kinds if actor.heads and (observer.has_mask or first.mask_in_info))
         memory = mmap.mmap(descriptor, request["bytes"])
         os.close(descriptor)
-        arrays = Arrays(memory, request["offsets"], n, sum(count for count, *_ in kinds), actions, observations, choices)
+        arrays = Arrays(memory, request["offsets"], n, sum(count for count, *_ in kinds), actions, observations, choices, getattr(first, "state_size", 0))
         room = SingleRoom if isinstance(first, Single) else SeveralRoom
         self.rooms[request["room"]] = room(envs, request["first"], arrays, first.mask_in_info)
         return {}

@@ -88,7 +88,8 @@ class Loader {
           return layer.names_policies && layer.tree.find("policy") != nullptr;
         });
     if (!access_.algorithm.empty())
-      for (PolicySettings& policy : config_.policies) policy.algorithm = AlgorithmChoice::named(access_.algorithm);
+      for (PolicySettings& policy : config_.policies)
+        policy.algorithm = AlgorithmChoice::named(access_.algorithm);
     bool defaults = true;
     for (const Layer& layer : layers_) {
       if (have_policies) read_policies(spec_, layer, defaults, config_, problems_, places_);

@@ -7,6 +7,7 @@
 
 #include "wd/detail/advance.h"
 #include "wd/detail/bfloat16.h"
+#include "wd/error.h"
 
 namespace wd {
 namespace {
@@ -33,6 +34,17 @@ void write_numbers(const float* from, int count, const RunView& run, std::int64_
 }  // namespace
 
 OutsideLayout::OutsideLayout(const Spec& spec) {
+  const auto is_possible = [](const StreamSpec& stream) {
+    return stream.of == StreamSpec::kReplica && stream.type == StreamSpec::kFloat32;
+  };
+  const char* const unknown =
+      spec.table.features > 0                                      ? "a table of observations"
+      : !std::ranges::all_of(spec.streams, is_possible)            ? "streams of agents or of bytes"
+      : !spec.statistics.empty()                                   ? "statistics"
+      : std::ranges::any_of(spec.roles, &Role::paid_after_leaving) ? "agents that are paid after leaving"
+                                                                   : nullptr;
+  if (unknown != nullptr) throw UsageError(concat("an environment outside cannot have ", unknown));
+  for (const StreamSpec& stream : spec.streams) streams_ += stream.size();
   for (const Role& role : spec.roles) {
     action_width_ = std::max(action_width_, role.action.width());
     for (int i = 0; i < role.count; ++i) {
@@ -59,6 +71,19 @@ StateLayout OutsideLayout::state() const {
 
 bool OutsideLayout::resets(const StateLayout& layout, const StepView& view, int replica) {
   return header_of(layout, view, replica).reset_pending != 0;
+}
+
+std::uint32_t OutsideLayout::seed(const StateLayout& layout, const StepView& view, int replica) {
+  const std::uint32_t id = view.first_replica + static_cast<std::uint32_t>(replica);
+  const std::uint32_t episode = header_of(layout, view, replica).episode + 1;
+  std::uint32_t start = id;
+  if (view.reset == ResetMode::kFixed) start = 0;
+  if (view.reset == ResetMode::kPool) {
+    const Philox bits = philox({{id, episode, 0, 0}}, view.pool_key.key0, view.pool_key.key1);
+    start = static_cast<std::uint32_t>((std::uint64_t{bits.word[0]} * view.pool_size) >> 32);
+  }
+  const std::uint32_t number = view.reset == ResetMode::kRandom ? episode : 0;
+  return philox({{start, number, 0, 0}}, view.start_key.key0, view.start_key.key1).word[0] >> 1;
 }
 
 void OutsideLayout::read_actions(const StepView& view, int replica, std::int32_t* words) const {
@@ -115,6 +140,13 @@ void OutsideLayout::write(const StateLayout& layout, const StepView& view, int r
       // Something is drawn in every row.
       if (!now && std::count(mask, mask + run.choices, 0) == run.choices) std::fill_n(mask, run.choices, 1);
     }
+  }
+  const float* from = step.streams;
+  for (int k = 0; k < view.num_streams; ++k) {
+    const int bytes = view.stream_bytes[k];
+    std::memcpy(static_cast<std::byte*>(view.streams[k]) + std::int64_t{replica} * bytes, from,
+                static_cast<std::size_t>(bytes));
+    from += bytes / static_cast<int>(sizeof(float));
   }
   header.t = t;
   header.episode = episode;

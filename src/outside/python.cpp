@@ -117,6 +117,8 @@ Description described(const nlohmann::json& json) {
     role.action_mask = from.at("mask");
     result.spec.roles.push_back(std::move(role));
   }
+  if (const int state = json.at("state"); state > 0)
+    result.spec.streams.push_back({.name = "state", .of = StreamSpec::kReplica, .shape = {state}});
   result.spec.time_limit = json.at("time_limit").is_null() ? kMaxSteps : json.at("time_limit").get<int>();
   return result;
 }
@@ -217,6 +219,7 @@ struct Part {
   float* rewards = nullptr;                                  // [n, agents]
   std::uint8_t* in_game = nullptr;                           // [n, agents]
   std::uint8_t* masks = nullptr;                             // [n, choices]
+  float* states = nullptr;                                   // [n, numbers of the stream `state`]
   std::uint8_t *terminated = nullptr, *truncated = nullptr;  // [n]
   int generation = 0;                                        // of the process that knows this part
   int steps = 0, failures = 0;                               // since its start; in a row
@@ -301,6 +304,7 @@ void PythonReplicas::open(std::size_t p) {
   place("rewards", part.rewards, agents);
   place("in_game", part.in_game, agents);
   place("masks", part.masks, layout_.choices());
+  place("states", part.states, layout_.streams());
   place("terminated", part.terminated, 1);
   place("truncated", part.truncated, 1);
   part.memory = std::make_unique<Memory>(bytes + 64);
@@ -329,18 +333,6 @@ void PythonReplicas::open(std::size_t p) {
   std::fill_n(begun_.begin() + part.first, part.count, std::uint8_t{0});
 }
 
-// The seed of an episode, 31 bits, by what Replicas would draw it from.
-std::int64_t seed_of(const StepView& view, std::uint32_t replica, std::uint32_t episode) {
-  std::uint32_t start = replica;
-  if (view.reset == ResetMode::kFixed) start = 0;
-  if (view.reset == ResetMode::kPool) {
-    const Philox bits = philox({{replica, episode, 0, 0}}, view.pool_key.key0, view.pool_key.key1);
-    start = static_cast<std::uint32_t>((std::uint64_t{bits.word[0]} * view.pool_size) >> 32);
-  }
-  if (view.reset != ResetMode::kRandom) episode = 0;
-  return philox({{start, episode, 0, 0}}, view.start_key.key0, view.start_key.key1).word[0] >> 1;
-}
-
 // Tells a process what to do. Returns false if it is nothing.
 bool PythonReplicas::begin(std::size_t p, const StateLayout& layout, const StepView& view) {
   Part& part = parts_[p];
@@ -363,8 +355,7 @@ bool PythonReplicas::begin(std::size_t p, const StateLayout& layout, const StepV
                 sizeof header);
     const bool seeded = begun == 0 || header.episode == ~0u || view.reset != ResetMode::kRandom;
     deed = seeded ? kSeededReset : kReset;
-    part.seeds[i] =
-        seed_of(view, view.first_replica + static_cast<std::uint32_t>(replica), header.episode + 1);
+    part.seeds[i] = OutsideLayout::seed(layout, view, replica);
     begun = 1;
   }
   if (part.busy) environment_.process(static_cast<int>(p)).begin_step(room_);
@@ -386,7 +377,8 @@ void PythonReplicas::end(std::size_t p, const StateLayout& layout, const StepVie
                    .observation = part.observations + at * layout_.observations(),
                    .reward = part.rewards + at * layout_.num_agents(),
                    .in_game = part.in_game + at * layout_.num_agents(),
-                   .action_mask = part.masks + at * layout_.choices()});
+                   .action_mask = part.masks + at * layout_.choices(),
+                   .streams = part.states + at * layout_.streams()});
   }
 }
 

@@ -6,42 +6,71 @@
 #include "src/outside/python.h"
 #include "wd/detail/parallel.h"
 #include "wd/outside.h"
+
 namespace wd {
 
 Describe Experiment::describe() const {
   return [this](Fields& fields) { environment->describe(fields); };
 }
 
+namespace {
+
+// `algorithm`: EnvironmentAccess::algorithm.
+EnvironmentAccess access_to(Environment& environment, std::string config, std::string algorithm = {}) {
+  return {[&environment](Fields& fields) { environment.describe(fields); },
+          [&environment] { return environment.spec(); }, std::move(config), std::move(algorithm)};
+}
+
+// What the host steps cannot be captured.
+void leave_graphs_out(Experiment& setup) {
+  if (dynamic_cast<const OutsideEnvironment*>(setup.environment.get()) == nullptr) return;
+  TrainerSettings& trainer = setup.config.trainer;
+  const auto origin = setup.config.origins.find("trainer.cuda_graphs");
+  if (trainer.cuda_graphs && origin != setup.config.origins.end())
+    throw UsageError(concat(origin->second, ": trainer.cuda_graphs = true, but the host steps ",
+                            setup.config.name, ": leave it out"));
+  trainer.cuda_graphs = false;
+}
+
+ConfigSources sources_of(const std::string& env, const std::vector<std::string>& settings) {
+  ConfigSources sources{.env = env, .search = config_folders()};
+  for (const std::string& setting : settings) sources.overrides.push_back(parse_override(setting));
+  return sources;
+}
+
+Experiment with_device(Experiment setup) {
+  setup.device = select_device(static_cast<DeviceRequest>(setup.config.trainer.device), 0);
+  if (setup.config.trainer.threads > 0) set_num_threads(setup.config.trainer.threads);
+  return setup;
+}
+
+}  // namespace
+
 Experiment load_environment(const ConfigSources& sources) {
   Experiment setup;
   setup.config = load_config(sources, [&](const std::string& name) {
     setup.environment = make_environment(name);
-    Environment* const environment = setup.environment.get();
-    return EnvironmentAccess{[environment](Fields& fields) { environment->describe(fields); },
-                             [environment] { return environment->spec(); },
-                             is_python_environment(name) ? "" : find_environment(name).config,
-                             is_python_environment(name) ? "PPO" : ""};
+    return is_python_environment(name) ? access_to(*setup.environment, "", "PPO")
+                                       : access_to(*setup.environment, find_environment(name).config);
   });
-  if (dynamic_cast<const OutsideEnvironment*>(setup.environment.get()) != nullptr) {
-    TrainerSettings& trainer = setup.config.trainer;
-    const auto origin = setup.config.origins.find("trainer.cuda_graphs");
-    if (trainer.cuda_graphs && origin != setup.config.origins.end())
-      throw UsageError(concat(origin->second, ": trainer.cuda_graphs = true, but the host steps ",
-                              setup.config.name, ": leave it out"));
-    trainer.cuda_graphs = false;
-  }
+  leave_graphs_out(setup);
   return setup;
 }
 
 std::vector<std::string> Experiment::policy_names() const { return wd::policy_names(config); }
 
 Experiment load_experiment(const std::string& env, const std::vector<std::string>& settings) {
-  ConfigSources sources{.env = env, .search = config_folders()};
-  for (const std::string& setting : settings) sources.overrides.push_back(parse_override(setting));
-  Experiment setup = load_environment(sources);
-  setup.device = select_device(static_cast<DeviceRequest>(setup.config.trainer.device), 0);
-  if (setup.config.trainer.threads > 0) set_num_threads(setup.config.trainer.threads);
-  return setup;
+  return with_device(load_environment(sources_of(env, settings)));
+}
+
+Experiment load_experiment(std::unique_ptr<Environment> environment,
+                           const std::vector<std::string>& settings) {
+  Experiment setup;
+  setup.environment = std::move(environment);
+  setup.config = load_config(sources_of(std::string(setup.environment->name()), settings),
+                             [&](const std::string&) { return access_to(*setup.environment, ""); });
+  leave_graphs_out(setup);
+  return with_device(std::move(setup));
 }
 
 std::vector<std::filesystem::path> config_folders() {

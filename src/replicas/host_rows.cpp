@@ -1,6 +1,7 @@
 // host_rows.cpp: copies with torch, because runs of agents have gaps between their rows.
 #include "src/replicas/host_rows.h"
 
+#include <ATen/Context.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
 
@@ -8,14 +9,13 @@
 
 namespace wd {
 
-HostRows::Pair HostRows::pair(const void* memory, at::ScalarType type, std::int64_t replicas,
-                              std::int64_t agents, std::int64_t rows_apart, std::int64_t width) {
+HostRows::Pair HostRows::pair(at::Tensor& host, const void* memory, at::ScalarType type,
+                              std::int64_t replicas, std::int64_t agents, std::int64_t rows_apart,
+                              std::int64_t width) {
   const std::vector<std::int64_t> shape = {replicas, agents, width};
   const auto options = at::TensorOptions().dtype(type);
-  if (next_ == host_.size()) host_.emplace_back();
-  at::Tensor& host = host_[next_++];
   if (!host.defined() || host.sizes() != at::IntArrayRef(shape) || host.scalar_type() != type)
-    host = at::zeros(shape, options.pinned_memory(device_.is_cuda()));
+    host = at::zeros(shape, options.pinned_memory(device_.is_cuda() && at::hasCUDA()));  // not if emulated
   return {at::from_blob(const_cast<void*>(memory), shape, {rows_apart * width, width, 1}, nullptr,
                         options.device(torch_device(device_)), torch_device(device_)),
           host};
@@ -29,8 +29,11 @@ StepView HostRows::begin(const StateLayout& layout, const StepView& rows) {
   std::vector<Pair> inputs;
   const auto place = [&]<typename T>(T*& pointer, at::ScalarType type, std::int64_t agents,
                                      std::int64_t rows_apart, std::int64_t width, bool in, bool out) {
+    if (next_ == host_.size()) host_.emplace_back();
+    // An array that this step lacks keeps its place: the padding of rows stays 0.
+    at::Tensor& host = host_[next_++];
     if (pointer == nullptr) return;
-    const Pair both = pair(pointer, type, E, agents, rows_apart, width);
+    const Pair both = pair(host, pointer, type, E, agents, rows_apart, width);
     if (in) inputs.push_back(both);
     if (out) results_.push_back(both);
     pointer = static_cast<T*>(both.host.data_ptr());
@@ -41,6 +44,8 @@ StepView HostRows::begin(const StateLayout& layout, const StepView& rows) {
   const bool partial = rows.chosen != nullptr;
   for (auto* const flags : {&view.terminated, &view.truncated, &view.reset_step})
     place(*flags, at::kByte, 1, 1, 1, partial, true);
+  for (int k = 0; k < view.num_streams; ++k)
+    place(view.streams[k], at::kByte, 1, 1, view.stream_bytes[k], partial, true);
   for (int r = 0; r < view.num_runs; ++r) {
     RunView& run = view.runs[r];
     const int apart = run.policy_agents;

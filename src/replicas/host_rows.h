@@ -30,12 +30,12 @@ class HostRows {
     at::Tensor device, host;
   };
 
-  Pair pair(const void* memory, at::ScalarType type, std::int64_t replicas, std::int64_t agents,
-            std::int64_t rows_apart, std::int64_t width);
+  Pair pair(at::Tensor& host, const void* memory, at::ScalarType type, std::int64_t replicas,
+            std::int64_t agents, std::int64_t rows_apart, std::int64_t width);
 
   Device device_;
   std::vector<Pair> results_;    // of the step that has begun
-  std::deque<at::Tensor> host_;  // in the order of the calls, which is the same in each step
+  std::deque<at::Tensor> host_;  // [arrays of a step]; undefined: no step had it
   std::size_t next_ = 0;
 };
 

@@ -55,7 +55,7 @@ def program(prefix, tmp_path_factory):
 def loops(prefix, tmp_path_factory):
     """The build folder of the examples with torch, which share it: each configures alone in the same way."""
     project = tmp_path_factory.mktemp("loops")
-    names = ["distributed_loop", "training_loop", "custom_algorithm", "off_policy"]
+    names = ["distributed_loop", "training_loop", "host_environment", "custom_algorithm", "off_policy"]
     for name in names:
         shutil.copytree(SOURCE / "examples" / name, project / name)
     (project / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.25)\nproject(loops LANGUAGES CXX)\n" + "".join(f"add_subdirectory({name})\n" for name in names))
@@ -132,6 +132,17 @@ def test_a_training_loop_on_the_public_api_learns(loops, tmp_path):
     for setting in ("policy.shared.model={type: gru, width: 8}", "trainer.precision=bf16"):
         told = run(loops / "training_loop/training_loop", "cartpole", "trainer.total_steps=4096", "trainer.device=cpu", setting, cwd=tmp_path)
         assert told.startswith("4096 steps, mean return "), told
+
+
+def test_a_game_of_plain_cpp_is_learned(loops, tmp_path):
+    program = loops / "host_environment/host_environment"
+    told = run(program, "trainer.device=cpu", cwd=tmp_path)
+    mean, share = re.fullmatch(r"\d+ steps, mean return (0\.\d+), both arrive in (\d+) % of episodes\n", told).groups()
+    assert float(mean) >= 0.7 and int(share) >= 95, told
+    fewer = ["trainer.total_steps=16384", "policy.walker.model={type: gru, width: 8}", "trainer.precision=bf16"]
+    assert run(program, "trainer.device=cpu", *fewer, cwd=tmp_path).startswith("16384 steps, ")
+    refused = subprocess.run([program, "trainer.cuda_graphs=true"], text=True, capture_output=True)
+    assert refused.returncode == 2 and "the host steps frozen_corridor: leave it out" in refused.stderr, refused.stderr
 
 
 def test_an_algorithm_of_ones_own_learns_on_two_workers(loops, tmp_path):
