@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <stdexcept>
+#include <string>
 
 #include "wd/detail/advance.h"
 #include "wd/detail/bfloat16.h"
@@ -166,6 +168,31 @@ void OutsideEnvironment::step_in_order(const StateLayout&, const StepView&, Phas
 }
 void OutsideEnvironment::step_apart(const StateLayout&, const StepView&, const ApartMemory&) const {
   refuse(*this);
+}
+
+namespace {
+
+struct Registered {
+  std::string name;
+  std::unique_ptr<Environment> (*make)();
+};
+
+// In a function: registration may come before this file's own variables are there.
+std::deque<Registered>& registered() {
+  static std::deque<Registered> all;
+  return all;
+}
+
+}  // namespace
+
+void register_environment(std::unique_ptr<Environment> (*make)()) {
+  registered().push_back({std::string(make()->name()), make});
+}
+
+std::vector<EnvironmentRow> detail::registered_environments() {
+  std::vector<EnvironmentRow> rows;
+  for (const Registered& one : registered()) rows.push_back({one.name.c_str(), one.make, nullptr, ""});
+  return rows;
 }
 
 }  // namespace wd
