@@ -89,7 +89,8 @@ void OutsideLayout::read_actions(const StepView& view, int replica, std::int32_t
     const RunView& run = view.runs[r];
     const std::int32_t* from = run.action + std::int64_t{replica} * run.policy_agents * run.action_width;
     for (int i = 0; i < run.count; ++i, from += run.action_width) {
-      std::int32_t* const to = words + agents_[static_cast<std::size_t>(run.first_agent + i)].action;
+      const int id = run.first_agent + i;
+      std::int32_t* const to = words + agents_[static_cast<std::size_t>(id)].action;
       for (int k = 0; k < run.action_width; ++k) {
         if (run.bounds == nullptr) {
           to[k] = from[k];
@@ -118,7 +119,8 @@ void OutsideLayout::write(const StateLayout& layout, const StepView& view, int r
   for (int r = 0; r < view.num_runs; ++r) {
     const RunView& run = view.runs[r];
     for (int i = 0; i < run.count; ++i) {
-      const auto index = static_cast<std::size_t>(run.first_agent + i);
+      const int id = run.first_agent + i;
+      const auto index = static_cast<std::size_t>(id);
       const Agent& agent = agents_[index];
       const std::int64_t row = std::int64_t{replica} * run.policy_agents + i;
       const bool before = !step.resets && flags[index] != 0, now = step.in_game[index] != 0;
