@@ -125,4 +125,19 @@ class OutsideEnvironment : public Environment {
   void step_apart(const StateLayout& layout, const StepView& view, const ApartMemory& memory) const final;
 };
 
+// Makes the environment known by its name(), to make_environment() and to all commands of wd::main(). Call it
+// before main(), or at its start.
+void register_environment(std::unique_ptr<Environment> (*make)());
+
+namespace detail {
+std::vector<EnvironmentRow> registered_environments();
+}
+
 }  // namespace wd
+
+// At namespace scope of one source file.
+#define WD_REGISTER_ENVIRONMENT(type)                                                        \
+  static const bool wd_registered_##type =                                                   \
+      (::wd::register_environment(                                                           \
+           []() -> std::unique_ptr<::wd::Environment> { return std::make_unique<type>(); }), \
+       true)

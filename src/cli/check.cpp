@@ -12,6 +12,7 @@
 #include "src/replicas/check/faults.h"
 #include "src/replicas/check/watchdog.h"
 #include "src/report/format.h"
+#include "wd/outside.h"
 
 namespace wd::cli {
 namespace {
@@ -159,6 +160,8 @@ int check(const CommandLine& line) {
   }
   const Experiment setup = load_setup(sources);
   name = setup.environment->name();
+  if (dynamic_cast<const OutsideEnvironment*>(setup.environment.get()) != nullptr)
+    throw UsageError(concat("environment ", name, ": its game lives elsewhere, and cannot be checked"));
   extent.seed = static_cast<std::uint64_t>(setup.config.trainer.seed);
   extent.observation_type = setup.config.trainer.storage().type;
   return judged(against.original.empty() ? run_checks(setup, extent)

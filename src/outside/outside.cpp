@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <stdexcept>
+#include <string>
 
 #include "wd/detail/advance.h"
 #include "wd/detail/bfloat16.h"
@@ -91,7 +93,8 @@ void OutsideLayout::read_actions(const StepView& view, int replica, std::int32_t
     const RunView& run = view.runs[r];
     const std::int32_t* from = run.action + std::int64_t{replica} * run.policy_agents * run.action_width;
     for (int i = 0; i < run.count; ++i, from += run.action_width) {
-      std::int32_t* const to = words + agents_[static_cast<std::size_t>(run.first_agent + i)].action;
+      const int id = run.first_agent + i;
+      std::int32_t* const to = words + agents_[static_cast<std::size_t>(id)].action;
       for (int k = 0; k < run.action_width; ++k) {
         if (run.bounds == nullptr) {
           to[k] = from[k];
@@ -120,7 +123,8 @@ void OutsideLayout::write(const StateLayout& layout, const StepView& view, int r
   for (int r = 0; r < view.num_runs; ++r) {
     const RunView& run = view.runs[r];
     for (int i = 0; i < run.count; ++i) {
-      const auto index = static_cast<std::size_t>(run.first_agent + i);
+      const int id = run.first_agent + i;
+      const auto index = static_cast<std::size_t>(id);
       const Agent& agent = agents_[index];
       const std::int64_t row = std::int64_t{replica} * run.policy_agents + i;
       const bool before = !step.resets && flags[index] != 0, now = step.in_game[index] != 0;
@@ -177,6 +181,31 @@ void OutsideEnvironment::step_in_order(const StateLayout&, const StepView&, Phas
 }
 void OutsideEnvironment::step_apart(const StateLayout&, const StepView&, const ApartMemory&) const {
   refuse(*this);
+}
+
+namespace {
+
+struct Registered {
+  std::string name;
+  std::unique_ptr<Environment> (*make)();
+};
+
+// In a function: registration may come before this file's own variables are there.
+std::deque<Registered>& registered() {
+  static std::deque<Registered> all;
+  return all;
+}
+
+}  // namespace
+
+void register_environment(std::unique_ptr<Environment> (*make)()) {
+  registered().push_back({std::string(make()->name()), make});
+}
+
+std::vector<EnvironmentRow> detail::registered_environments() {
+  std::vector<EnvironmentRow> rows;
+  for (const Registered& one : registered()) rows.push_back({one.name.c_str(), one.make, nullptr, ""});
+  return rows;
 }
 
 }  // namespace wd

@@ -1,5 +1,6 @@
 // environment_table.cpp: every environment that this program knows: the program's own, then the library's.
 #include "wd/environment.h"
+#include "wd/outside.h"
 
 namespace wd::detail {
 
@@ -10,8 +11,9 @@ std::vector<EnvironmentRow> bundled_environments();  // generated: envs/*.cu
 
 const std::vector<EnvironmentRow>& environment_table() {
   static const std::vector<EnvironmentRow> table = [] {
-    std::vector<EnvironmentRow> rows;
-    if (program_environments) rows = program_environments();
+    std::vector<EnvironmentRow> rows = registered_environments();
+    if (program_environments)
+      for (const EnvironmentRow& row : program_environments()) rows.push_back(row);
     for (const EnvironmentRow& row : bundled_environments()) rows.push_back(row);
     return rows;
   }();

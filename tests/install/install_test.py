@@ -51,6 +51,15 @@ def program(prefix, tmp_path_factory):
     return project / "build" / name
 
 
+def register_game(example, folder):
+    """The program of an example whose environment wdtrain's commands know instead."""
+    folder.mkdir()
+    (folder / "CMakeLists.txt").write_text((example / "CMakeLists.txt").read_text().replace(example.name, folder.name))
+    game = (example / "main.cpp").read_text().split("// Plays one episode")[0]
+    (folder / "main.cpp").write_text(f"#include <wd/main.h>\n{game}WD_REGISTER_ENVIRONMENT(CorridorEnvironment);\n}}\n"
+                                     "int main(int argc, char** argv) { return wd::main(argc, argv); }\n")
+
+
 @pytest.fixture(scope="module")
 def loops(prefix, tmp_path_factory):
     """The build folder of the examples with torch, which share it: each configures alone in the same way."""
@@ -58,6 +67,8 @@ def loops(prefix, tmp_path_factory):
     names = ["distributed_loop", "training_loop", "host_environment", "custom_algorithm", "off_policy"]
     for name in names:
         shutil.copytree(SOURCE / "examples" / name, project / name)
+    register_game(project / "host_environment", project / "registered")
+    names.append("registered")
     (project / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.25)\nproject(loops LANGUAGES CXX)\n" + "".join(f"add_subdirectory({name})\n" for name in names))
     run("cmake", "-G", "Ninja", "-S", project, "-B", project / "build", f"-DCMAKE_PREFIX_PATH={prefix}", NO_CUDA)
     run("cmake", "--build", project / "build")
@@ -143,6 +154,17 @@ def test_a_game_of_plain_cpp_is_learned(loops, tmp_path):
     assert run(program, "trainer.device=cpu", *fewer, cwd=tmp_path).startswith("16384 steps, ")
     refused = subprocess.run([program, "trainer.cuda_graphs=true"], text=True, capture_output=True)
     assert refused.returncode == 2 and "the host steps frozen_corridor: leave it out" in refused.stderr, refused.stderr
+
+
+def test_commands_know_a_game_that_is_registered(loops, tmp_path):
+    program = loops / "registered/registered"
+    assert "frozen_corridor" in run(program, "envs")
+    run(program, "--env", "frozen_corridor", "--device", "cpu", "--num_workers", "2", "--total_steps", "16384", "--run_dir", tmp_path / "run")
+    run(program, "--resume", tmp_path / "run", "--total_steps", "32768")
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["env_steps"] == 32768
+    assert "walker" in run(program, "eval", tmp_path / "run", "--episodes", "20")
+    refused = subprocess.run([program, "check", "--env", "frozen_corridor"], text=True, capture_output=True)
+    assert refused.returncode == 2 and "its game lives elsewhere" in refused.stderr, refused.stderr
 
 
 def test_an_algorithm_of_ones_own_learns_on_two_workers(loops, tmp_path):
