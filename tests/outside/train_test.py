@@ -44,6 +44,11 @@ def test_results_do_not_depend_on_processes(name):
     assert not same(one, trained(name, "other", "--seed", 2))
 
 
+def test_a_critic_reads_the_state():
+    trained("pettingzoo:mpe2.simple_spread_v3", "run", "-s", "policy.agent.algorithm=MAPPO", "-s", "policy.agent.model={separate_value: true, critic_reads: [state]}")
+    assert package.Run("run").summary["status"] == "finished"
+
+
 def test_two_workers_train_together():
     output("train", "--env", "gym:CartPole-v1", *SHORT, "--num_workers", 2, "--run_dir", "two")
     summary = package.Run("two").summary

@@ -122,6 +122,15 @@ def test_several_agents_are_those_of_pettingzoo():
     assert cut == 6
 
 
+def test_the_state_is_a_stream():
+    """PettingZoo's state(), which in mpe2 is all observations, one after another."""
+    env = make("pettingzoo:mpe2.simple_spread_v3", 2, kwargs={"max_cycles": 4})
+    rows, info = env.reset()
+    for _ in range(12):
+        assert info["state"].shape == (2, 54) and (info["state"] == rows["agent"].reshape(2, 54)).all()
+        rows, *_, info = env.step({"agent": torch.randint(0, 5, (2, 3))})
+
+
 @pytest.mark.parametrize("end", ["truncated", "terminated"])
 def test_agents_come_and_go(end, capfd):
     env = make("outside_games:Crowd", 2, kwargs={"end": end})
