@@ -128,8 +128,8 @@ TEST(OutsideLayouts, RefuseWhatOnlyEnvironmentsOfOursHave) {
   EXPECT_EQ(fault(spec), "");
   spec.roles[1].paid_after_leaving = true;
   EXPECT_EQ(fault(spec), "an environment outside cannot have agents that are paid after leaving");
-  spec.streams = {{.name = "state"}};
-  EXPECT_EQ(fault(spec), "an environment outside cannot have streams");
+  spec.streams = {{.name = "seen"}};
+  EXPECT_EQ(fault(spec), "an environment outside cannot have streams of agents or of bytes");
   const Outside outside;
   EXPECT_THAT(usage_error_of([&] { Replicas(outside, {.reset = ResetMode::kGiven, .starts = "[{}]"}); }),
               testing::HasSubstr("begins its episodes itself"));
