@@ -605,9 +605,10 @@ class Original:
         self.kinds = [(count, actor, mask) for (count, _, actor), mask in zip(kinds, masks, strict=True)]
         agents = sum(count for count, *_ in kinds)
         actions, observations = sum(count * actor.width for count, _, actor in kinds), sum(count * observer.size for count, observer, _ in kinds)
-        sizes = (actions, observations, sum(count * mask for count, _, mask in self.kinds))
+        state = getattr(made, "state_size", 0)
+        sizes = (actions, observations, sum(count * mask for count, _, mask in self.kinds), state)
         bytes_of = {"deeds": 1, "seeds": 8, "actions": 4 * actions, "observations": 4 * observations, "rewards": 4 * agents}
-        bytes_of |= {"in_game": agents, "masks": sizes[2], "terminated": 1, "truncated": 1}
+        bytes_of |= {"in_game": agents, "masks": sizes[2], "states": 4 * state, "terminated": 1, "truncated": 1}
         offsets, at = {}, 0
         for name, count in bytes_of.items():
             offsets[name] = at
