@@ -28,8 +28,8 @@ struct OutsideStep {
 // Where the agents of a game are in arrays over all of them.
 class OutsideLayout {
  public:
-  // Throws UsageError if the specification has a table, streams other than float32 of replicas, statistics, or
-  // agents that are paid after leaving: environments outside have none.
+  // Throws UsageError if the specification has a table, streams other than float32 of replicas, statistics,
+  // or agents that are paid after leaving: environments outside have none.
   explicit OutsideLayout(const Spec& spec);
 
   // The memory of a replica: the header, and whether each agent is in the game.

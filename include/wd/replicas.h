@@ -47,7 +47,8 @@ class Replicas {
   const Spec& spec() const { return spec_; }
   const StateLayout& layout() const { return layout_; }
   Device device() const { return options_.device; }
-  // Whether the host steps them, whatever the device: nothing that includes step() can be captured in a graph.
+  // Whether the host steps them, whatever the device: nothing that includes step() can be captured in a
+  // graph.
   bool is_outside() const { return outside_ != nullptr; }
   const ReplicasOptions& options() const { return options_; }
 
