@@ -1,5 +1,5 @@
-// child_process.cpp: starts a process. Between fork and exec, no function is called that could wait for a lock or
-// allocate.
+// child_process.cpp: starts a process. Between fork and exec, no function is called that could wait for a
+// lock or allocate.
 #include "src/base/child_process.h"
 
 #include <fcntl.h>

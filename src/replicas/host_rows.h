@@ -1,5 +1,5 @@
-// host_rows.h: the rows of one step in memory of the host, for replicas that the host steps and whose rows are
-// on a GPU.
+// host_rows.h: the rows of one step in memory of the host, for replicas that the host steps and whose rows
+// are on a GPU.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,8 +18,8 @@ class HostRows {
  public:
   explicit HostRows(Device device) : device_(device) {}
 
-  // Copies actions, blocks and the choice of replicas to the host. Returns a view of rows there, in which every
-  // run has rows of its own.
+  // Copies actions, blocks and the choice of replicas to the host. Returns a view of rows there, in which
+  // every run has rows of its own.
   StepView begin(const StateLayout& layout, const StepView& rows);
   // Copies what a step wrote there to the device. Enqueues.
   void end();
