@@ -9,6 +9,8 @@
 
 namespace wd {
 
+constexpr std::int64_t kBoundFloats = sizeof(Bounds) / sizeof(float);
+
 HostRows::Pair HostRows::pair(at::Tensor& host, const void* memory, at::ScalarType type,
                               std::int64_t replicas, std::int64_t agents, std::int64_t rows_apart,
                               std::int64_t width) {
@@ -50,6 +52,12 @@ StepView HostRows::begin(const StateLayout& layout, const StepView& rows) {
     RunView& run = view.runs[r];
     const int apart = run.policy_agents;
     const auto observation = rows.observation_type == ObservationType::kFloat32 ? at::kFloat : at::kBFloat16;
+    if (run.bounds != nullptr) {
+      const Pair bounds = pair(host_bounds_[static_cast<std::size_t>(r)], run.bounds, at::kFloat, 1, 1, 1,
+                               std::int64_t{run.action_width} * kBoundFloats);
+      inputs.push_back(bounds);
+      run.bounds = static_cast<const Bounds*>(bounds.host.data_ptr());
+    }
     place(run.action, at::kInt, run.count, apart, run.action_width, true, false);
     place(run.reward, at::kFloat, run.count, apart, 1, partial, true);
     for (auto* const flags : {&run.agent_terminated, &run.active, &run.restarted})

@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <array>
 #include <deque>
 #include <vector>
 
@@ -37,6 +38,7 @@ class HostRows {
   std::vector<Pair> results_;    // of the step that has begun
   std::deque<at::Tensor> host_;  // [arrays of a step]; undefined: no step had it
   std::size_t next_ = 0;
+  std::array<at::Tensor, kMaxSeats> host_bounds_;  // by run
 };
 
 }  // namespace wd

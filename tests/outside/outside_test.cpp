@@ -219,11 +219,27 @@ class Copied final : public OutsideReplicas {
   explicit Copied(std::unique_ptr<OutsideReplicas> of) : of_(std::move(of)) {}
   void step(const StateLayout& layout, const StepView& view) override {
     const StepView host = rows_.begin(layout, view);
+    // Nothing that the host reads or writes is the device's.
+    const auto expect_moved = [](const void* of_host, const void* of_device) {
+      EXPECT_TRUE(of_device == nullptr ? of_host == nullptr : of_host != of_device);
+    };
     for (int r = 0; r < host.num_runs; ++r) {
-      EXPECT_NE(host.runs[r].observation, view.runs[r].observation);
-      EXPECT_EQ(host.runs[r].policy_agents, host.runs[r].count);
+      const RunView &here = host.runs[r], &there = view.runs[r];
+      expect_moved(here.bounds, there.bounds);
+      expect_moved(here.action, there.action);
+      expect_moved(here.reward, there.reward);
+      expect_moved(here.agent_terminated, there.agent_terminated);
+      expect_moved(here.active, there.active);
+      expect_moved(here.restarted, there.restarted);
+      expect_moved(here.observation, there.observation);
+      expect_moved(here.action_mask, there.action_mask);
+      EXPECT_EQ(here.policy_agents, here.count);
     }
-    EXPECT_NE(host.blocks, view.blocks);
+    expect_moved(host.blocks, view.blocks);
+    expect_moved(host.chosen, view.chosen);
+    expect_moved(host.terminated, view.terminated);
+    expect_moved(host.truncated, view.truncated);
+    expect_moved(host.reset_step, view.reset_step);
     of_->step(layout, host);
     rows_.end();
   }
