@@ -596,25 +596,13 @@ class Original:
     def __init__(self, worker, request):
         self.worker, made = worker, worker.make(request["environment"], request["kwargs"])
         self.description = made.describe()
-        self.several = isinstance(made, worker.Several)
-        if self.several:
-            kinds = [(len(agents), observer, actor) for _, agents, observer, actor in made.roles]
-        else:
-            kinds = [(1, made.observer, made.actor)]
-        masks = [actor.choices if actor.heads and (observer.has_mask or made.mask_in_info) else 0 for _, observer, actor in kinds]
-        self.kinds = [(count, actor, mask) for (count, _, actor), mask in zip(kinds, masks, strict=True)]
-        agents = sum(count for count, *_ in kinds)
-        actions, observations = sum(count * actor.width for count, _, actor in kinds), sum(count * observer.size for count, observer, _ in kinds)
-        state = getattr(made, "state_size", 0)
-        sizes = (actions, observations, sum(count * mask for count, _, mask in self.kinds), state)
-        bytes_of = {"deeds": 1, "seeds": 8, "actions": 4 * actions, "observations": 4 * observations, "rewards": 4 * agents}
-        bytes_of |= {"in_game": agents, "masks": sizes[2], "states": 4 * state, "terminated": 1, "truncated": 1}
-        offsets, at = {}, 0
-        for name, count in bytes_of.items():
+        self.kinds = [(count, actor, mask) for count, _, actor, mask in worker.kinds_of(made)]
+        widths, offsets, at = worker.widths_of(made), {}, 0
+        for name, (dtype, several) in worker.ARRAYS.items():
             offsets[name] = at
-            at += (count + 15) // 16 * 16 + 16
-        self.arrays = worker.Arrays(bytearray(at), offsets, 1, agents, *sizes)
-        self.room = (worker.SeveralRoom if self.several else worker.SingleRoom)([made], 0, self.arrays, made.mask_in_info)
+            at += (np.dtype(dtype).itemsize * (widths[name] if several else 1) + 15) // 16 * 16 + 16
+        self.arrays = worker.Arrays(bytearray(at), offsets, 1, widths)
+        self.room = worker.room_of([made], 0, self.arrays)
         self.env, self.fields = made.env, request["fields"]
         self.function = worker.imported(request["state"].partition(":")[0]) if request.get("state") else None
         for part in request["state"].partition(":")[2].split(".") if self.function else []:

@@ -249,13 +249,13 @@ class Single:
     def __init__(self, env):
         self.env = env
         self.observer, self.actor = Observer(env.observation_space), Actor(env.action_space)
-        self.mask_in_info = False
+        self.mask_in_info, self.state_size = False, 0
 
     def describe(self):
         spec = self.env.spec
         _, info = self.env.reset(seed=0)
-        self.mask_in_info = self.actor.heads is not None and not self.observer.has_mask and isinstance(info, dict) and "action_mask" in info
-        return {"roles": [role_of("agent", 1, self)], "time_limit": spec and spec.max_episode_steps, "mask_in_info": self.mask_in_info, "state": 0}
+        self.mask_in_info = isinstance(info, dict) and "action_mask" in info
+        return {"roles": roles_of(self, ["agent"]), "time_limit": spec and spec.max_episode_steps, "state": 0}
 
 
 class Several:
@@ -292,56 +292,61 @@ class Several:
     def describe(self):
         _, infos = self.env.reset(seed=0)
         self.mask_in_info = any(isinstance(info, dict) and "action_mask" in info for info in infos.values())
-        roles = []
-        for name, agents, observer, actor in self.roles:
-            mask = actor.heads is not None and (observer.has_mask or self.mask_in_info)
-            roles.append(role_of(name, len(agents), None, observer, actor, mask))
-        return {"roles": roles, "time_limit": None, "mask_in_info": self.mask_in_info, "state": self.state_size}
+        return {"roles": roles_of(self, [name for name, *_ in self.roles]), "time_limit": None, "state": self.state_size}
 
 
-def role_of(name, count, single, observer=None, actor=None, mask=None):
-    if single is not None:
-        observer, actor = single.observer, single.actor
-        mask = observer.has_mask or single.mask_in_info
-    if observer.has_mask and actor.heads is None:
-        raise RefusedError("the observation has an action_mask, and the action has no choices")
-    role = {"name": name, "count": count, "observation": [[name_of(part[0]), part[3]] for part in observer.parts], "names": [], "mask": mask}
-    role |= {"heads": actor.heads} if actor.heads else {"bounds": actor.bounds}
-    return role
+def roles_of(env, names):
+    roles = []
+    for name, (count, observer, actor, choices) in zip(names, kinds_of(env), strict=True):
+        if observer.has_mask and actor.heads is None:
+            raise RefusedError("the observation has an action_mask, and the action has no choices")
+        role = {"name": name, "count": count, "observation": [[name_of(part[0]), part[3]] for part in observer.parts], "names": [], "mask": choices > 0}
+        roles.append(role | ({"heads": actor.heads} if actor.heads else {"bounds": actor.bounds}))
+    return roles
 
 
 # --- rooms ----------------------------------------------------------------------------------------------------------------------------
 
 
+# The arrays of a room by name: their types, and whether they have several numbers for each replica.
+ARRAYS = {"deeds": (np.uint8, False), "seeds": (np.int64, False), "actions": (np.int32, True), "observations": (np.float32, True), "rewards": (np.float32, True),
+          "in_game": (np.uint8, True), "masks": (np.uint8, True), "states": (np.float32, True), "terminated": (np.uint8, False), "truncated": (np.uint8, False)}
+
+
+def kinds_of(env):
+    """Of each role: number of agents, observer, actor, and number of choices that have masks."""
+    roles = [(1, env.observer, env.actor)] if isinstance(env, Single) else [(len(agents), observer, actor) for _, agents, observer, actor in env.roles]
+    return [(count, observer, actor, actor.choices if actor.heads and (observer.has_mask or env.mask_in_info) else 0) for count, observer, actor in roles]
+
+
+def widths_of(env):
+    """Numbers of each replica in the arrays that have several."""
+    agents, observations, actions, masks = (sum(count * width for count, width in pairs) for pairs in zip(
+        *(((count, 1), (count, observer.size), (count, actor.width), (count, mask)) for count, observer, actor, mask in kinds_of(env)), strict=True))
+    return {"actions": actions, "observations": observations, "rewards": agents, "in_game": agents, "masks": masks, "states": env.state_size}
+
+
 class Arrays:
     """The memory of a room: numbers of n replicas."""
 
-    def __init__(self, memory, offsets, n, agents, actions, observations, choices, state):
-        def array(name, dtype, width=None):
-            shape = (n,) if width is None else (n, width)
-            return np.frombuffer(memory, dtype, math.prod(shape), offsets[name]).reshape(shape)
-
-        self.deeds, self.seeds = array("deeds", np.uint8), array("seeds", np.int64)
-        self.actions, self.observations = array("actions", np.int32, actions), array("observations", np.float32, observations)
-        self.rewards, self.in_game = array("rewards", np.float32, agents), array("in_game", np.uint8, agents)
-        self.masks, self.states = array("masks", np.uint8, choices), array("states", np.float32, state)
-        self.terminated, self.truncated = array("terminated", np.uint8), array("truncated", np.uint8)
+    def __init__(self, memory, offsets, n, widths):
+        for name, (dtype, several) in ARRAYS.items():
+            shape = (n, widths[name]) if several else (n,)
+            setattr(self, name, np.frombuffer(memory, dtype, math.prod(shape), offsets[name]).reshape(shape))
 
 
-class Replica:
-    """Where a replica is, for messages."""
-
-    episode = 0
-    step = 0
+def room_of(envs, first, arrays):
+    """`first`: global id of the first replica. The first environment must have been described."""
+    return (SingleRoom if isinstance(envs[0], Single) else SeveralRoom)(envs, first, arrays)
 
 
 class SingleRoom:
     """Replicas of a gymnasium.Env."""
 
-    def __init__(self, envs, first, arrays, mask_in_info):
+    def __init__(self, envs, first, arrays):
         self.envs, self.first, self.arrays = [one.env for one in envs], first, arrays
-        self.observer, self.actor = envs[0].observer, envs[0].actor
-        self.mask_in_info = mask_in_info
+        ((_, self.observer, self.actor, choices),) = kinds_of(envs[0])
+        self.masked = choices > 0
         self.flat = arrays.observations.reshape(-1)
         self.steps = [env.step for env in self.envs]
         self.where = None  # the replica that is stepped
@@ -350,7 +355,7 @@ class SingleRoom:
     def step(self):
         arrays, steps = self.arrays, self.steps
         actions, deeds = self.read_actions(), arrays.deeds.tolist()
-        masked = self.mask_in_info or self.observer.has_mask
+        masked = self.masked
         arrays.terminated[:] = 0
         arrays.truncated[:] = 0
         observations, rewards = [None] * len(deeds), [0.0] * len(deeds)
@@ -405,17 +410,14 @@ class SingleRoom:
 class SeveralRoom:
     """Replicas of a pettingzoo.ParallelEnv."""
 
-    def __init__(self, envs, first, arrays, mask_in_info):
+    def __init__(self, envs, first, arrays):
         self.envs, self.first, self.arrays = [one.env for one in envs], first, arrays
-        self.mask_in_info = mask_in_info
         self.where, self.who = None, None
         self.state_shape = getattr(getattr(self.envs[0], "state_space", None), "shape", None)
         self.agents = []  # (agent, observer, actor, slices), in the order of wdtrain
         observation = action = mask = 0
-        for _, agents, observer, actor in envs[0].roles:
-            masked = actor.heads is not None and (observer.has_mask or mask_in_info)
+        for (_, agents, *_), (_, observer, actor, choices) in zip(envs[0].roles, kinds_of(envs[0]), strict=True):
             for agent in agents:
-                choices = actor.choices if masked else 0
                 self.agents.append((agent, observer, actor, slice(observation, observation + observer.size), slice(action, action + actor.width), slice(mask, mask + choices)))
                 observation, action, mask = observation + observer.size, action + actor.width, mask + choices
         self.live = [set() for _ in envs]
@@ -571,20 +573,10 @@ class Worker:
         envs = [spare[2]] if spare is not None and spare[:2] == (name, kwargs) and not request["pictures"] else []
         while len(envs) < n:
             envs.append(make(name, kwargs, request["pictures"]))
-        first = envs[0]
-        first.describe()
-        if isinstance(first, Single):
-            kinds = [(1, first.observer, first.actor)]
-        else:
-            kinds = [(len(agents), observer, actor) for _, agents, observer, actor in first.roles]
-        observations = sum(count * observer.size for count, observer, _ in kinds)
-        actions = sum(count * actor.width for count, _, actor in kinds)
-        choices = sum(count * actor.choices for count, observer, actor in kinds if actor.heads and (observer.has_mask or first.mask_in_info))
+        envs[0].describe()
         memory = mmap.mmap(descriptor, request["bytes"])
         os.close(descriptor)
-        arrays = Arrays(memory, request["offsets"], n, sum(count for count, *_ in kinds), actions, observations, choices, getattr(first, "state_size", 0))
-        room = SingleRoom if isinstance(first, Single) else SeveralRoom
-        self.rooms[request["room"]] = room(envs, request["first"], arrays, first.mask_in_info)
+        self.rooms[request["room"]] = room_of(envs, request["first"], Arrays(memory, request["offsets"], n, widths_of(envs[0])))
         return {}
 
     def do_picture(self, request):

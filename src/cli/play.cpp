@@ -46,7 +46,7 @@ void record(const Experiment& setup, const PlayOptions& options, Rollout& rollou
   for (Match match : matches) {
     match.episodes = options.episodes;
     match.first_replica = static_cast<std::uint32_t>(options.replica);
-    wd::record(evaluator, match, options.steps, rollout, is_movie(options.out) && shows_itself(rollout));
+    wd::record(evaluator, match, options.steps, rollout, is_movie(options.out) && rollout.shows_itself);
   }
 }
 

@@ -14,7 +14,6 @@
 
 #include "src/base/files.h"
 #include "src/base/program_name.h"
-#include "src/outside/python.h"
 #include "src/play/canvas.h"
 #include "wd/error.h"
 
@@ -206,6 +205,8 @@ Frame frame_of(const EpisodeRecord& episode, int frame, Painter* painter) {
   }
   const Picture& first = episode.pictures.front();
   const Picture& picture = episode.pictures.at(static_cast<std::size_t>(frame));
+  if (picture.width == 0)
+    throw UsageError("the game makes no pictures (OutsideGame::picture, wd/outside.h): write a page (.html)");
   WD_CHECK(picture.width == first.width && picture.height == first.height,
            "the environment's pictures change their size from ", first.width, "x", first.height, " to ",
            picture.width, "x", picture.height, ", and a movie has one size");
@@ -236,10 +237,8 @@ bool is_movie(const std::filesystem::path& file) {
   return file.extension() == ".gif" || file.extension() == ".mp4";
 }
 
-bool shows_itself(const Rollout& rollout) { return is_python_environment(rollout.environment); }
-
 void check_movie(const Rollout& rollout, const std::filesystem::path& file) {
-  if (!shows_itself(rollout) && rollout.spec.drawing.shapes.empty())
+  if (!rollout.shows_itself && rollout.spec.drawing.shapes.empty())
     throw UsageError(
         concat("--out ", file.string(), ": environment ", rollout.environment,
                " has no drawing (Spec::drawing, wd/drawing.h); write a page (.html), which shows a table"));

@@ -10,9 +10,6 @@ namespace wd {
 // True for names that end in .gif or .mp4.
 bool is_movie(const std::filesystem::path& file);
 
-// Whether the environment is one whose replicas make pictures of themselves (wd/outside.h).
-bool shows_itself(const Rollout& rollout);
-
 // Throws UsageError if the environment has no drawing, or if there is no ffmpeg.
 void check_movie(const Rollout& rollout, const std::filesystem::path& file);
 

@@ -136,8 +136,14 @@ void count_objects(Drawing& drawing, const StateLayout& layout) {
 }  // namespace
 
 Rollout rollout_of(const Environment& environment, const std::string& run) {
-  Rollout rollout{
-      std::string(environment.name()), run, WD_VERSION, environment.spec(), environment.layout(), {}, {}};
+  Rollout rollout{std::string(environment.name()),
+                  run,
+                  WD_VERSION,
+                  environment.spec(),
+                  environment.layout(),
+                  dynamic_cast<const OutsideEnvironment*>(&environment) != nullptr,
+                  {},
+                  {}};
   count_objects(rollout.spec.drawing, rollout.layout);
   return rollout;
 }

@@ -20,6 +20,7 @@ struct Rollout {
   std::string environment, run, version;
   Spec spec;
   StateLayout layout;
+  bool shows_itself = false;  // its replicas are outside (wd/outside.h), and make pictures of themselves
   std::vector<Episode> episodes;
   // Why training ended in the last step of the only episode.
   struct Failure {
